@@ -1,0 +1,77 @@
+# `make help` lists the targets. The only thing needed on the machine is Go
+# (and git); everything else is fetched as Go modules.
+
+SHELL := /bin/bash
+BIN := $(CURDIR)/bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+TOOLS := go tool -modfile=$(CURDIR)/tools/go.mod
+# One build cache serves binaries and tests: the same flags for both, and cgo
+# off only for the two that are copied into other people's pods.
+GO_BUILD := go build -buildvcs=false -ldflags="$(LDFLAGS)"
+say = @printf '==> %s\n' "$(1)"
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: controlplane ## Build all binaries into bin/.
+	$(call say,building vernier and manager and collector and shim (client-go and kubectl: about 2 minutes the first time))
+	@$(GO_BUILD) -o $(BIN)/ ./cmd/vernier ./cmd/manager
+	@CGO_ENABLED=0 $(GO_BUILD) -o $(BIN)/ ./cmd/collector ./cmd/shim
+
+.PHONY: controlplane
+controlplane: $(BIN)/controlplane ## Build the control plane (etcd, API server, controller manager, scheduler).
+
+$(BIN)/controlplane: controlplane/main.go controlplane/go.mod $(wildcard controlplane/*.go)
+	$(call say,building the control plane: etcd and kube-apiserver and kube-controller-manager and kube-scheduler (about 4 minutes the first time on 2 cores))
+	@cd controlplane && go build -buildvcs=false -ldflags="-s -w" -o $(BIN)/controlplane .
+
+# The names under which controller-runtime's envtest looks for its binaries.
+ASSETS := $(BIN)/envtest
+.PHONY: assets
+assets: $(BIN)/controlplane
+	@mkdir -p $(ASSETS) && ln -sf ../controlplane $(ASSETS)/etcd && ln -sf ../controlplane $(ASSETS)/kube-apiserver
+
+.PHONY: demo
+demo: build ## Tune a small language model on this machine: 24 trials, live, under 3 minutes.
+	$(call say,building the program that is tuned: examples/charlm)
+	@$(GO_BUILD) -o $(BIN)/charlm ./examples/charlm
+	@PATH="$(BIN):$$PATH" $(BIN)/vernier run -f examples/charlm/experiment.yaml --replace
+
+.PHONY: test
+test: build assets ## Run all tests.
+	$(call say,running the tests)
+	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -timeout 20m ./...
+	@cd controlplane && go vet ./...
+
+.PHONY: lint
+lint: ## Run the linter, which also holds the import fences.
+	$(TOOLS) golangci-lint run ./...
+
+.PHONY: generate
+generate: ## Generate deep copies, CRDs and protocol code.
+	go tool controller-gen object crd:crdVersions=v1,maxDescLen=200,allowDangerousTypes=true paths=./api/v1beta1 output:crd:dir=config/crd/bases
+	./api/proto/generate.sh
+
+.PHONY: verify
+verify: generate ## Check that what is generated is committed, and that the code is formatted and vetted.
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet ./...
+	@git diff --exit-code -- api config || { echo "generated files differ: run make generate and commit"; exit 1; }
+
+.PHONY: bench
+bench: build ## Measure trials a second beside bare Jobs, in one run.
+	@$(GO_BUILD) -o $(BIN)/bench-throughput ./bench/throughput
+	@PATH="$(BIN):$$PATH" $(BIN)/bench-throughput
+
+.PHONY: e2e
+e2e: build assets ## Kill every component in turn during an experiment, and try 20 broken experiments.
+	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e/...
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf $(BIN)

@@ -1,0 +1,286 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AlgorithmSetting is one setting of an algorithm.
+type AlgorithmSetting struct {
+	// Name of the setting.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Value of the setting, as a string.
+	// +optional
+	Value string `json:"value,omitempty"`
+}
+
+// AlgorithmSpec names the search algorithm and its settings.
+type AlgorithmSpec struct {
+	// AlgorithmName names the search algorithm, for example random.
+	// +optional
+	AlgorithmName string `json:"algorithmName,omitempty"`
+	// AlgorithmSettings are the settings of the algorithm.
+	// +optional
+	// +listType=atomic
+	AlgorithmSettings []AlgorithmSetting `json:"algorithmSettings,omitempty"`
+}
+
+// EarlyStoppingSetting is one setting of an early stopping rule.
+type EarlyStoppingSetting struct {
+	// Name of the setting.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Value of the setting, as a string.
+	// +optional
+	Value string `json:"value,omitempty"`
+}
+
+// EarlyStoppingSpec names the early stopping rule and its settings.
+type EarlyStoppingSpec struct {
+	// AlgorithmName names the rule, for example medianstop.
+	// +optional
+	AlgorithmName string `json:"algorithmName,omitempty"`
+	// AlgorithmSettings are the settings of the rule.
+	// +optional
+	// +listType=atomic
+	AlgorithmSettings []EarlyStoppingSetting `json:"algorithmSettings,omitempty"`
+}
+
+// ComparisonType says how a metric is compared with the value of a rule.
+// +kubebuilder:validation:Enum=equal;less;greater
+type ComparisonType string
+
+// The comparisons of an early stopping rule.
+const (
+	ComparisonTypeEqual   ComparisonType = "equal"
+	ComparisonTypeLess    ComparisonType = "less"
+	ComparisonTypeGreater ComparisonType = "greater"
+)
+
+// EarlyStoppingRule stops a trial when a metric compares with a value.
+type EarlyStoppingRule struct {
+	// Name of the metric.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Value that the metric is compared with.
+	// +optional
+	Value string `json:"value,omitempty"`
+	// Comparison between the metric and the value.
+	// +optional
+	Comparison ComparisonType `json:"comparison,omitempty"`
+	// StartStep is the number of reports before which the rule does not act.
+	// +optional
+	StartStep int `json:"startStep,omitempty"`
+}
+
+// ObjectiveType is the direction of an objective.
+// +kubebuilder:validation:Enum=minimize;maximize
+type ObjectiveType string
+
+// The directions of an objective.
+const (
+	ObjectiveTypeMinimize ObjectiveType = "minimize"
+	ObjectiveTypeMaximize ObjectiveType = "maximize"
+)
+
+// ObjectiveSpec says what is optimized.
+type ObjectiveSpec struct {
+	// Type is the direction: minimize or maximize.
+	// +optional
+	Type ObjectiveType `json:"type,omitempty"`
+	// Goal ends the experiment when the objective reaches it. Without a goal
+	// the experiment runs to maxTrialCount.
+	// +optional
+	Goal *float64 `json:"goal,omitempty"`
+	// ObjectiveMetricName is the metric that is optimized.
+	// +optional
+	ObjectiveMetricName string `json:"objectiveMetricName,omitempty"`
+	// AdditionalMetricNames are collected beside the objective.
+	// +optional
+	// +listType=atomic
+	AdditionalMetricNames []string `json:"additionalMetricNames,omitempty"`
+	// MetricStrategies say which of the reported values stands for a metric.
+	// Default: min or max, as the objective's type, for every metric.
+	// +optional
+	// +listType=atomic
+	MetricStrategies []MetricStrategy `json:"metricStrategies,omitempty"`
+}
+
+// MetricStrategyType says which of the reported values stands for a metric.
+// +kubebuilder:validation:Enum=min;max;latest
+type MetricStrategyType string
+
+// The strategies of a metric.
+const (
+	ExtractByMin    MetricStrategyType = "min"
+	ExtractByMax    MetricStrategyType = "max"
+	ExtractByLatest MetricStrategyType = "latest"
+)
+
+// MetricStrategy is the strategy of one metric.
+type MetricStrategy struct {
+	// Name of the metric.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Value is the strategy: min, max or latest.
+	// +optional
+	Value MetricStrategyType `json:"value,omitempty"`
+}
+
+// Metric is the condensed result of one metric.
+type Metric struct {
+	// Name of the metric.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Min is the smallest reported value, as reported.
+	// +optional
+	Min string `json:"min,omitempty"`
+	// Max is the largest reported value, as reported.
+	// +optional
+	Max string `json:"max,omitempty"`
+	// Latest is the last reported value, as reported.
+	// +optional
+	Latest string `json:"latest,omitempty"`
+}
+
+// Observation is the condensed result of a trial.
+type Observation struct {
+	// Metrics are the condensed metrics, the objective first.
+	// +optional
+	// +listType=atomic
+	Metrics []Metric `json:"metrics,omitempty"`
+}
+
+// ParameterAssignment is the value of one parameter in one trial.
+type ParameterAssignment struct {
+	// Name of the parameter.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Value of the parameter, as a string.
+	// +optional
+	Value string `json:"value,omitempty"`
+}
+
+// CollectorKind says how metrics are collected.
+// +kubebuilder:validation:Enum=StdOut;File;TensorFlowEvent;PrometheusMetric;Custom;Push;None
+type CollectorKind string
+
+// The kinds of collector.
+const (
+	StdOutCollector           CollectorKind = "StdOut"
+	FileCollector             CollectorKind = "File"
+	TensorFlowEventCollector  CollectorKind = "TensorFlowEvent"
+	PrometheusMetricCollector CollectorKind = "PrometheusMetric"
+	CustomCollector           CollectorKind = "Custom"
+	PushCollector             CollectorKind = "Push"
+	NoneCollector             CollectorKind = "None"
+)
+
+// MetricsCollectorSpec says how the metrics of a trial are collected.
+type MetricsCollectorSpec struct {
+	// Source says where the metrics are.
+	// +optional
+	Source *SourceSpec `json:"source,omitempty"`
+	// Collector says how they are read. Default: StdOut.
+	// +optional
+	Collector *CollectorSpec `json:"collector,omitempty"`
+}
+
+// SourceSpec says where metrics are.
+type SourceSpec struct {
+	// HTTPGet is the endpoint of a PrometheusMetric collector.
+	// +optional
+	HTTPGet *corev1.HTTPGetAction `json:"httpGet,omitempty"`
+	// FileSystemPath is the file or directory that metrics are written to.
+	// +optional
+	FileSystemPath *FileSystemPath `json:"fileSystemPath,omitempty"`
+	// Filter says how metrics look in text.
+	// +optional
+	Filter *FilterSpec `json:"filter,omitempty"`
+}
+
+// FilterSpec says how metrics look in text.
+type FilterSpec struct {
+	// MetricsFormat are Go regular expressions, each with at least two groups:
+	// the name and the value. Default: name=value.
+	// +optional
+	// +listType=atomic
+	MetricsFormat []string `json:"metricsFormat,omitempty"`
+}
+
+// FileSystemKind says whether a path is a file or a directory.
+// +kubebuilder:validation:Enum=File;Directory;InvalidKind
+type FileSystemKind string
+
+// The kinds of path.
+const (
+	FileKind      FileSystemKind = "File"
+	DirectoryKind FileSystemKind = "Directory"
+)
+
+// FileFormat is the format of a metrics file.
+// +kubebuilder:validation:Enum=TEXT;JSON
+type FileFormat string
+
+// The formats of a metrics file.
+const (
+	TextFormat FileFormat = "TEXT"
+	JSONFormat FileFormat = "JSON"
+)
+
+// FileSystemPath is a file or directory that metrics are written to.
+type FileSystemPath struct {
+	// Path is absolute.
+	// +optional
+	Path string `json:"path,omitempty"`
+	// Kind is File or Directory.
+	// +optional
+	Kind FileSystemKind `json:"kind,omitempty"`
+	// Format is TEXT or JSON; for Kind File.
+	// +optional
+	Format FileFormat `json:"format,omitempty"`
+}
+
+// CollectorSpec says how metrics are read.
+type CollectorSpec struct {
+	// Kind of the collector.
+	// +optional
+	Kind CollectorKind `json:"kind,omitempty"`
+	// CustomCollector is the container of a Custom collector.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	CustomCollector *corev1.Container `json:"customCollector,omitempty"`
+}
+
+// ResumePolicy says whether a finished experiment can go on.
+// +kubebuilder:validation:Enum="";Never;LongRunning;FromVolume
+type ResumePolicy string
+
+// The resume policies.
+const (
+	NeverResume ResumePolicy = "Never"
+	LongRunning ResumePolicy = "LongRunning"
+	FromVolume  ResumePolicy = "FromVolume"
+)
+
+// Condition is the common shape of the conditions in this package. The order of
+// a condition list is part of the API: the last element is the current state.
+type Condition struct {
+	// Status of the condition: True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// Reason of the last transition.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message for a person.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// LastUpdateTime is when the condition was last written.
+	// +optional
+	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty"`
+	// LastTransitionTime is when the status last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+}

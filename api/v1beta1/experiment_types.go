@@ -1,0 +1,354 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ExperimentSpec says what is searched for, how, and with what budget.
+// +kubebuilder:validation:XValidation:rule="!(has(self.parameters) && size(self.parameters) > 0 && has(self.nasConfig))",message="parameters and nasConfig exclude each other: give one of them"
+type ExperimentSpec struct {
+	// Parameters are the search space.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Parameters []ParameterSpec `json:"parameters,omitempty"`
+	// Objective says what is optimized.
+	// +optional
+	Objective *ObjectiveSpec `json:"objective,omitempty"`
+	// Algorithm says how the search space is searched.
+	// +optional
+	Algorithm *AlgorithmSpec `json:"algorithm,omitempty"`
+	// EarlyStopping says when a running trial is stopped.
+	// +optional
+	EarlyStopping *EarlyStoppingSpec `json:"earlyStopping,omitempty"`
+	// TrialTemplate is the template of a trial's job.
+	// +optional
+	TrialTemplate *TrialTemplate `json:"trialTemplate,omitempty"`
+	// ParallelTrialCount is how many trials run at once. Default: 3.
+	// +optional
+	ParallelTrialCount *int32 `json:"parallelTrialCount,omitempty"`
+	// MaxTrialCount is how many trials are run in all. Without it the
+	// experiment runs until its goal is reached or the space is used up.
+	// +optional
+	MaxTrialCount *int32 `json:"maxTrialCount,omitempty"`
+	// MaxFailedTrialCount is how many trials may fail before the experiment
+	// fails. Without it failures do not end the experiment.
+	// +optional
+	MaxFailedTrialCount *int32 `json:"maxFailedTrialCount,omitempty"`
+	// MetricsCollectorSpec says how metrics are collected. Default: StdOut.
+	// +optional
+	MetricsCollectorSpec *MetricsCollectorSpec `json:"metricsCollectorSpec,omitempty"`
+	// NasConfig is the search space of neural architecture search.
+	// +optional
+	NasConfig *NasConfig `json:"nasConfig,omitempty"`
+	// ResumePolicy says whether the finished experiment can go on when
+	// maxTrialCount is raised. Default: Never.
+	// +optional
+	ResumePolicy ResumePolicy `json:"resumePolicy,omitempty"`
+	// Seed (Vernier) makes the proposals repeatable. Default: derived from the
+	// experiment's UID.
+	// +optional
+	Seed *int64 `json:"seed,omitempty"`
+}
+
+// ParameterType is the type of a parameter.
+// +kubebuilder:validation:Enum=int;double;discrete;categorical;unknown
+type ParameterType string
+
+// The types of a parameter.
+const (
+	ParameterTypeInt         ParameterType = "int"
+	ParameterTypeDouble      ParameterType = "double"
+	ParameterTypeDiscrete    ParameterType = "discrete"
+	ParameterTypeCategorical ParameterType = "categorical"
+)
+
+// Distribution is the prior of a numeric parameter.
+// +kubebuilder:validation:Enum=uniform;logUniform;normal;logNormal;unknown
+type Distribution string
+
+// The distributions of a parameter.
+const (
+	DistributionUniform    Distribution = "uniform"
+	DistributionLogUniform Distribution = "logUniform"
+	DistributionNormal     Distribution = "normal"
+	DistributionLogNormal  Distribution = "logNormal"
+)
+
+// ParameterSpec is one dimension of the search space.
+type ParameterSpec struct {
+	// Name of the parameter.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// ParameterType is int, double, discrete or categorical.
+	// +optional
+	ParameterType ParameterType `json:"parameterType,omitempty"`
+	// FeasibleSpace are the values that the parameter may take.
+	// +optional
+	FeasibleSpace FeasibleSpace `json:"feasibleSpace,omitempty"`
+}
+
+// FeasibleSpace are the values that a parameter may take. Numbers are strings,
+// as in Katib.
+type FeasibleSpace struct {
+	// Max is the largest value of an int or double.
+	// +optional
+	Max string `json:"max,omitempty"`
+	// Min is the smallest value of an int or double.
+	// +optional
+	Min string `json:"min,omitempty"`
+	// List are the values of a discrete or categorical.
+	// +optional
+	// +listType=atomic
+	List []string `json:"list,omitempty"`
+	// Step between the values of an int or double.
+	// +optional
+	Step string `json:"step,omitempty"`
+	// Distribution of an int or double. Default: uniform.
+	// +optional
+	Distribution Distribution `json:"distribution,omitempty"`
+}
+
+// TrialTemplate is the template of a trial's job.
+type TrialTemplate struct {
+	// Retain keeps the job after the trial has ended.
+	// +optional
+	Retain bool `json:"retain,omitempty"`
+
+	TrialSource `json:",inline"`
+
+	// TrialParameters are the placeholders ${trialParameters.name} of the
+	// template and the parameters that they stand for.
+	// +optional
+	// +listType=atomic
+	TrialParameters []TrialParameterSpec `json:"trialParameters,omitempty"`
+	// PrimaryPodLabels select the pods whose metrics are collected.
+	// +optional
+	PrimaryPodLabels map[string]string `json:"primaryPodLabels,omitempty"`
+	// PrimaryContainerName is the container whose metrics are collected.
+	// +optional
+	PrimaryContainerName string `json:"primaryContainerName,omitempty"`
+	// SuccessCondition is a GJSON expression over the job that holds when the
+	// job has succeeded.
+	// +optional
+	SuccessCondition string `json:"successCondition,omitempty"`
+	// FailureCondition is a GJSON expression over the job that holds when the
+	// job has failed.
+	// +optional
+	FailureCondition string `json:"failureCondition,omitempty"`
+}
+
+// TrialSource is where the template comes from: one of its fields.
+type TrialSource struct {
+	// TrialSpec is the template itself: any object.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	TrialSpec *runtime.RawExtension `json:"trialSpec,omitempty"`
+	// ConfigMap names a ConfigMap that holds the template.
+	// +optional
+	ConfigMap *ConfigMapSource `json:"configMap,omitempty"`
+}
+
+// ConfigMapSource names an entry of a ConfigMap.
+type ConfigMapSource struct {
+	// ConfigMapName is the name of the ConfigMap.
+	// +optional
+	ConfigMapName string `json:"configMapName,omitempty"`
+	// ConfigMapNamespace is the namespace of the ConfigMap.
+	// +optional
+	ConfigMapNamespace string `json:"configMapNamespace,omitempty"`
+	// TemplatePath is the key of the entry that holds the template.
+	// +optional
+	TemplatePath string `json:"templatePath,omitempty"`
+}
+
+// TrialParameterSpec is one placeholder of the template.
+type TrialParameterSpec struct {
+	// Name of the placeholder: ${trialParameters.name}.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Description for a person.
+	// +optional
+	Description string `json:"description,omitempty"`
+	// Reference is the name of a search parameter, or metadata of the trial:
+	// ${trialSpec.Name}, ${trialSpec.Namespace}, ${trialSpec.Kind},
+	// ${trialSpec.APIVersion}, ${trialSpec.Labels[key]},
+	// ${trialSpec.Annotations[key]}.
+	// +optional
+	Reference string `json:"reference,omitempty"`
+}
+
+// NasConfig is the search space of neural architecture search.
+type NasConfig struct {
+	// GraphConfig is the shape of the network.
+	// +optional
+	GraphConfig GraphConfig `json:"graphConfig,omitempty"`
+	// Operations are the operations to choose from.
+	// +optional
+	// +listType=atomic
+	Operations []Operation `json:"operations,omitempty"`
+}
+
+// GraphConfig is the shape of a network.
+type GraphConfig struct {
+	// NumLayers is the number of layers.
+	// +optional
+	NumLayers *int32 `json:"numLayers,omitempty"`
+	// InputSizes are the dimensions of the input.
+	// +optional
+	// +listType=atomic
+	InputSizes []int32 `json:"inputSizes,omitempty"`
+	// OutputSizes are the dimensions of the output.
+	// +optional
+	// +listType=atomic
+	OutputSizes []int32 `json:"outputSizes,omitempty"`
+}
+
+// Operation is one operation of an architecture.
+type Operation struct {
+	// OperationType names the operation.
+	// +optional
+	OperationType string `json:"operationType,omitempty"`
+	// Parameters of the operation.
+	// +optional
+	// +listType=atomic
+	Parameters []ParameterSpec `json:"parameters,omitempty"`
+}
+
+// ExperimentStatus is what the controller has seen.
+type ExperimentStatus struct {
+	// StartTime is when the controller first saw the experiment.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// CompletionTime is when the experiment ended; null before.
+	// +optional
+	// +nullable
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// LastReconcileTime is when the status was last written.
+	// +optional
+	LastReconcileTime *metav1.Time `json:"lastReconcileTime,omitempty"`
+	// Conditions in order: the last one is the current state.
+	// +optional
+	// +listType=atomic
+	Conditions []ExperimentCondition `json:"conditions,omitempty"`
+	// CurrentOptimalTrial is the best trial so far.
+	// +optional
+	CurrentOptimalTrial OptimalTrial `json:"currentOptimalTrial"`
+	// RunningTrialList names running trials, the newest 500 at most.
+	// +optional
+	// +listType=atomic
+	RunningTrialList []string `json:"runningTrialList,omitempty"`
+	// PendingTrialList names pending trials, the newest 500 at most.
+	// +optional
+	// +listType=atomic
+	PendingTrialList []string `json:"pendingTrialList,omitempty"`
+	// FailedTrialList names failed trials, the newest 500 at most.
+	// +optional
+	// +listType=atomic
+	FailedTrialList []string `json:"failedTrialList,omitempty"`
+	// SucceededTrialList names succeeded trials, the newest 500 at most.
+	// +optional
+	// +listType=atomic
+	SucceededTrialList []string `json:"succeededTrialList,omitempty"`
+	// KilledTrialList names killed trials, the newest 500 at most.
+	// +optional
+	// +listType=atomic
+	KilledTrialList []string `json:"killedTrialList,omitempty"`
+	// EarlyStoppedTrialList names early stopped trials, the newest 500 at most.
+	// +optional
+	// +listType=atomic
+	EarlyStoppedTrialList []string `json:"earlyStoppedTrialList,omitempty"`
+	// MetricsUnavailableTrialList names trials without a measured objective,
+	// the newest 500 at most.
+	// +optional
+	// +listType=atomic
+	MetricsUnavailableTrialList []string `json:"metricsUnavailableTrialList,omitempty"`
+	// Trials is the number of trials.
+	// +optional
+	Trials int32 `json:"trials,omitempty"`
+	// TrialsSucceeded is the number of succeeded trials.
+	// +optional
+	TrialsSucceeded int32 `json:"trialsSucceeded,omitempty"`
+	// TrialsFailed is the number of failed trials.
+	// +optional
+	TrialsFailed int32 `json:"trialsFailed,omitempty"`
+	// TrialsKilled is the number of killed trials.
+	// +optional
+	TrialsKilled int32 `json:"trialsKilled,omitempty"`
+	// TrialsPending is the number of pending trials.
+	// +optional
+	TrialsPending int32 `json:"trialsPending,omitempty"`
+	// TrialsRunning is the number of running trials.
+	// +optional
+	TrialsRunning int32 `json:"trialsRunning,omitempty"`
+	// TrialsEarlyStopped is the number of early stopped trials.
+	// +optional
+	TrialsEarlyStopped int32 `json:"trialsEarlyStopped,omitempty"`
+	// TrialMetricsUnavailable is the number of trials without a measured
+	// objective.
+	// +optional
+	TrialMetricsUnavailable int32 `json:"trialMetricsUnavailable,omitempty"`
+}
+
+// OptimalTrial is the best trial so far.
+type OptimalTrial struct {
+	// BestTrialName names the trial.
+	// +optional
+	BestTrialName string `json:"bestTrialName,omitempty"`
+	// ParameterAssignments are the trial's parameters.
+	// +optional
+	// +listType=atomic
+	ParameterAssignments []ParameterAssignment `json:"parameterAssignments,omitempty"`
+	// Observation is the trial's result.
+	// +optional
+	Observation Observation `json:"observation"`
+}
+
+// ExperimentConditionType names a state of an experiment.
+type ExperimentConditionType string
+
+// The states of an experiment.
+const (
+	ExperimentCreated    ExperimentConditionType = "Created"
+	ExperimentRunning    ExperimentConditionType = "Running"
+	ExperimentRestarting ExperimentConditionType = "Restarting"
+	ExperimentSucceeded  ExperimentConditionType = "Succeeded"
+	ExperimentFailed     ExperimentConditionType = "Failed"
+)
+
+// ExperimentCondition is a state of an experiment.
+type ExperimentCondition struct {
+	// Type of the condition.
+	Type ExperimentConditionType `json:"type"`
+
+	Condition `json:",inline"`
+}
+
+// Experiment is a search space, an objective, an algorithm, budgets and a job
+// template.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=experiments,singular=experiment,categories={all,kubeflow,katib}
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.status.conditions[-1:].type`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[-1:].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Experiment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec ExperimentSpec `json:"spec,omitempty"`
+	// +optional
+	Status ExperimentStatus `json:"status,omitempty"`
+}
+
+// ExperimentList is a list of experiments.
+// +kubebuilder:object:root=true
+type ExperimentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Experiment `json:"items"`
+}

@@ -1,0 +1,117 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// TrialSpec is one evaluation of a point of the search space.
+type TrialSpec struct {
+	// Objective is the experiment's objective.
+	// +optional
+	Objective *ObjectiveSpec `json:"objective,omitempty"`
+	// ParameterAssignments are the point.
+	// +optional
+	// +listType=atomic
+	ParameterAssignments []ParameterAssignment `json:"parameterAssignments"`
+	// EarlyStoppingRules stop the trial; written by external algorithms.
+	// +optional
+	// +listType=atomic
+	EarlyStoppingRules []EarlyStoppingRule `json:"earlyStoppingRules,omitempty"`
+	// RunSpec is the rendered job.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	RunSpec *runtime.RawExtension `json:"runSpec,omitempty"`
+	// RetainRun keeps the job after the trial has ended.
+	// +optional
+	RetainRun bool `json:"retainRun,omitempty"`
+	// MetricsCollector says how metrics are collected.
+	// +optional
+	MetricsCollector MetricsCollectorSpec `json:"metricsCollector,omitempty"`
+	// PrimaryPodLabels select the pods whose metrics are collected.
+	// +optional
+	PrimaryPodLabels map[string]string `json:"primaryPodLabels,omitempty"`
+	// PrimaryContainerName is the container whose metrics are collected.
+	// +optional
+	PrimaryContainerName string `json:"primaryContainerName,omitempty"`
+	// SuccessCondition is a GJSON expression that holds when the job has
+	// succeeded.
+	// +optional
+	SuccessCondition string `json:"successCondition,omitempty"`
+	// FailureCondition is a GJSON expression that holds when the job has failed.
+	// +optional
+	FailureCondition string `json:"failureCondition,omitempty"`
+	// Labels that an algorithm gave the trial.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// TrialStatus is what the controller has seen.
+type TrialStatus struct {
+	// StartTime is when the trial started.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// CompletionTime is when the trial ended.
+	// +optional
+	// +nullable
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// LastReconcileTime is when the status was last written.
+	// +optional
+	LastReconcileTime *metav1.Time `json:"lastReconcileTime,omitempty"`
+	// Conditions in order: the last one is the current state.
+	// +optional
+	// +listType=atomic
+	Conditions []TrialCondition `json:"conditions,omitempty"`
+	// Observation is the condensed result.
+	// +optional
+	Observation *Observation `json:"observation,omitempty"`
+}
+
+// TrialConditionType names a state of a trial.
+type TrialConditionType string
+
+// The states of a trial.
+const (
+	TrialCreated            TrialConditionType = "Created"
+	TrialRunning            TrialConditionType = "Running"
+	TrialSucceeded          TrialConditionType = "Succeeded"
+	TrialKilled             TrialConditionType = "Killed"
+	TrialFailed             TrialConditionType = "Failed"
+	TrialMetricsUnavailable TrialConditionType = "MetricsUnavailable"
+	TrialEarlyStopped       TrialConditionType = "EarlyStopped"
+)
+
+// TrialCondition is a state of a trial.
+type TrialCondition struct {
+	// Type of the condition.
+	Type TrialConditionType `json:"type"`
+
+	Condition `json:",inline"`
+}
+
+// Trial is one evaluation of a point of the search space.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=trials,singular=trial,categories={all,kubeflow,katib}
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.status.conditions[-1:].type`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[-1:].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Trial struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec TrialSpec `json:"spec,omitempty"`
+	// +optional
+	Status TrialStatus `json:"status,omitempty"`
+}
+
+// TrialList is a list of trials.
+// +kubebuilder:object:root=true
+type TrialList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Trial `json:"items"`
+}
