@@ -7,6 +7,7 @@ import (
 
 // ExperimentSpec says what is searched for, how, and with what budget.
 // +kubebuilder:validation:XValidation:rule="!(has(self.parameters) && size(self.parameters) > 0 && has(self.nasConfig))",message="parameters and nasConfig exclude each other: give one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxTrialCount) || !has(self.parallelTrialCount) || self.parallelTrialCount <= self.maxTrialCount",message="parallelTrialCount must not be above maxTrialCount"
 type ExperimentSpec struct {
 	// Parameters are the search space.
 	// +optional
@@ -27,14 +28,17 @@ type ExperimentSpec struct {
 	TrialTemplate *TrialTemplate `json:"trialTemplate,omitempty"`
 	// ParallelTrialCount is how many trials run at once. Default: 3.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	ParallelTrialCount *int32 `json:"parallelTrialCount,omitempty"`
 	// MaxTrialCount is how many trials are run in all. Without it the
 	// experiment runs until its goal is reached or the space is used up.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	MaxTrialCount *int32 `json:"maxTrialCount,omitempty"`
 	// MaxFailedTrialCount is how many trials may fail before the experiment
 	// fails. Without it failures do not end the experiment.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	MaxFailedTrialCount *int32 `json:"maxFailedTrialCount,omitempty"`
 	// MetricsCollectorSpec says how metrics are collected. Default: StdOut.
 	// +optional
@@ -77,6 +81,8 @@ const (
 )
 
 // ParameterSpec is one dimension of the search space.
+// +kubebuilder:validation:XValidation:rule="!has(self.parameterType) || !(self.parameterType in ['int', 'double']) || !has(self.feasibleSpace) || !has(self.feasibleSpace.list) || size(self.feasibleSpace.list) == 0",message="an int or double has min and max, not a list"
+// +kubebuilder:validation:XValidation:rule="!has(self.parameterType) || !(self.parameterType in ['discrete', 'categorical']) || !has(self.feasibleSpace) || ((!has(self.feasibleSpace.min) || size(self.feasibleSpace.min) == 0) && (!has(self.feasibleSpace.max) || size(self.feasibleSpace.max) == 0) && (!has(self.feasibleSpace.step) || size(self.feasibleSpace.step) == 0))",message="a discrete or categorical has a list, not min, max and step"
 type ParameterSpec struct {
 	// Name of the parameter.
 	// +optional
@@ -111,6 +117,7 @@ type FeasibleSpace struct {
 }
 
 // TrialTemplate is the template of a trial's job.
+// +kubebuilder:validation:XValidation:rule="!(has(self.trialSpec) && has(self.configMap))",message="trialSpec and configMap exclude each other: give one of them"
 type TrialTemplate struct {
 	// Retain keeps the job after the trial has ended.
 	// +optional
@@ -189,6 +196,7 @@ type NasConfig struct {
 	// Operations are the operations to choose from.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
 	Operations []Operation `json:"operations,omitempty"`
 }
 
@@ -215,6 +223,7 @@ type Operation struct {
 	// Parameters of the operation.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
 	Parameters []ParameterSpec `json:"parameters,omitempty"`
 }
 

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Writes the Go code of all .proto files beside them. Needs protoc (Debian and
+# Ubuntu: protobuf-compiler); the plugins are tools of go.mod.
+set -eu
+cd "$(dirname "$0")/../.."
+
+if ! command -v protoc >/dev/null; then
+	echo "generate.sh: protoc not found; install it (Debian: apt-get install protobuf-compiler)" >&2
+	exit 1
+fi
+
+plugins=$(mktemp -d)
+trap 'rm -rf "$plugins"' EXIT
+for tool in protoc-gen-go protoc-gen-connect-go; do
+	printf '#!/bin/sh\nexec go tool %s "$@"\n' "$tool" >"$plugins/$tool"
+	chmod +x "$plugins/$tool"
+done
+
+PATH="$plugins:$PATH" protoc --proto_path=api/proto \
+	--go_out=api/proto --go_opt=paths=source_relative \
+	--connect-go_out=api/proto --connect-go_opt=paths=source_relative,simple,package_suffix \
+	vernier/v1/report.proto

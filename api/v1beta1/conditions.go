@@ -1,0 +1,167 @@
+package v1beta1
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Reasons of the conditions, as Katib's.
+const (
+	ReasonExperimentCreated              = "ExperimentCreated"
+	ReasonExperimentRunning              = "ExperimentRunning"
+	ReasonExperimentRestarting           = "ExperimentRestarting"
+	ReasonExperimentGoalReached          = "ExperimentGoalReached"
+	ReasonExperimentMaxTrialsReached     = "ExperimentMaxTrialsReached"
+	ReasonExperimentSuggestionEndReached = "ExperimentSuggestionEndReached"
+	ReasonExperimentFailed               = "ExperimentFailed"
+
+	ReasonTrialCreated       = "TrialCreated"
+	ReasonTrialRunning       = "TrialRunning"
+	ReasonTrialSucceeded     = "TrialSucceeded"
+	ReasonTrialFailed        = "TrialFailed"
+	ReasonTrialKilled        = "TrialKilled"
+	ReasonTrialEarlyStopped  = "TrialEarlyStopped"
+	ReasonMetricsUnavailable = "MetricsUnavailable"
+
+	ReasonSuggestionCreated      = "SuggestionCreated"
+	ReasonSuggestionRunning      = "SuggestionRunning"
+	ReasonSuggestionFailed       = "SuggestionFailed"
+	ReasonDeploymentReady        = "DeploymentReady"
+	ReasonDeploymentNotReady     = "DeploymentNotReady"
+	ReasonSuggestionSucceeded    = "Suggestion is succeeded"
+	ReasonExperimentSucceeded    = "Experiment is succeeded"
+	ReasonExperimentIsRestarting = "Experiment is restarting"
+)
+
+// settle returns how c is written over old, the condition of the same type or
+// nil, and whether anything is to be written at all. A condition whose status
+// and reason are unchanged stays where and as it is; otherwise it moves to the
+// end of its list. LastTransitionTime moves with the status only.
+func settle(old *Condition, c Condition, now metav1.Time) (Condition, bool) {
+	if old != nil && old.Status == c.Status && old.Reason == c.Reason {
+		return c, false
+	}
+	c.LastUpdateTime, c.LastTransitionTime = now, now
+	if old != nil && old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	return c, true
+}
+
+func condition(status corev1.ConditionStatus, reason, message string) Condition {
+	return Condition{Status: status, Reason: reason, Message: message}
+}
+
+// Condition returns the condition of type t, or nil.
+func (e *Experiment) Condition(t ExperimentConditionType) *ExperimentCondition {
+	i := slices.IndexFunc(e.Status.Conditions, func(c ExperimentCondition) bool { return c.Type == t })
+	if i < 0 {
+		return nil
+	}
+	return &e.Status.Conditions[i]
+}
+
+// HasCondition says whether the condition of type t is True.
+func (e *Experiment) HasCondition(t ExperimentConditionType) bool {
+	c := e.Condition(t)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// LastCondition returns the current state: the last condition, or nil.
+func (e *Experiment) LastCondition() *ExperimentCondition {
+	if len(e.Status.Conditions) == 0 {
+		return nil
+	}
+	return &e.Status.Conditions[len(e.Status.Conditions)-1]
+}
+
+// SetCondition writes a condition of type t at the end of the list. It changes
+// nothing when status and reason are unchanged.
+func (e *Experiment) SetCondition(t ExperimentConditionType, c Condition, now metav1.Time) {
+	var old *Condition
+	if o := e.Condition(t); o != nil {
+		old = &o.Condition
+	}
+	c, changed := settle(old, c, now)
+	if !changed {
+		return
+	}
+	e.RemoveCondition(t)
+	e.Status.Conditions = append(e.Status.Conditions, ExperimentCondition{Type: t, Condition: c})
+}
+
+// RemoveCondition removes the condition of type t.
+func (e *Experiment) RemoveCondition(t ExperimentConditionType) {
+	e.Status.Conditions = slices.DeleteFunc(e.Status.Conditions, func(c ExperimentCondition) bool { return c.Type == t })
+}
+
+// MarkCreated records that the controller has seen the experiment.
+func (e *Experiment) MarkCreated(message string, now metav1.Time) {
+	e.SetCondition(ExperimentCreated, condition(corev1.ConditionTrue, ReasonExperimentCreated, message), now)
+}
+
+// MarkRunning records that trials are asked for or run.
+func (e *Experiment) MarkRunning(message string, now metav1.Time) {
+	e.SetCondition(ExperimentRunning, condition(corev1.ConditionTrue, ReasonExperimentRunning, message), now)
+}
+
+// MarkRestarting records that a finished experiment goes on: its end is
+// removed. As in Katib the condition is never taken back.
+func (e *Experiment) MarkRestarting(message string, now metav1.Time) {
+	e.RemoveCondition(ExperimentSucceeded)
+	e.RemoveCondition(ExperimentFailed)
+	// A second restart has the status and reason of the first: without the
+	// removal it would leave Running=False as the current state.
+	e.RemoveCondition(ExperimentRestarting)
+	e.SetCondition(ExperimentRestarting, condition(corev1.ConditionTrue, ReasonExperimentRestarting, message), now)
+}
+
+// MarkSucceeded records the end of the experiment; reason is one of
+// ReasonExperimentGoalReached, ReasonExperimentMaxTrialsReached,
+// ReasonExperimentSuggestionEndReached. Running becomes False and stays.
+func (e *Experiment) MarkSucceeded(reason, message string, now metav1.Time) {
+	e.stopRunning(message, now)
+	e.SetCondition(ExperimentSucceeded, condition(corev1.ConditionTrue, reason, message), now)
+}
+
+// MarkFailed records that the experiment failed. Running becomes False and
+// stays.
+func (e *Experiment) MarkFailed(reason, message string, now metav1.Time) {
+	e.stopRunning(message, now)
+	e.SetCondition(ExperimentFailed, condition(corev1.ConditionTrue, reason, message), now)
+}
+
+func (e *Experiment) stopRunning(message string, now metav1.Time) {
+	if c := e.Condition(ExperimentRunning); c != nil {
+		e.SetCondition(ExperimentRunning, condition(corev1.ConditionFalse, c.Reason, message), now)
+	}
+}
+
+// IsCreated says whether the controller has seen the experiment.
+func (e *Experiment) IsCreated() bool { return e.HasCondition(ExperimentCreated) }
+
+// IsRunning says whether the experiment runs.
+func (e *Experiment) IsRunning() bool { return e.HasCondition(ExperimentRunning) }
+
+// IsRestarting says whether the experiment was ever restarted.
+func (e *Experiment) IsRestarting() bool { return e.HasCondition(ExperimentRestarting) }
+
+// IsSucceeded says whether the experiment has succeeded.
+func (e *Experiment) IsSucceeded() bool { return e.HasCondition(ExperimentSucceeded) }
+
+// IsFailed says whether the experiment has failed.
+func (e *Experiment) IsFailed() bool { return e.HasCondition(ExperimentFailed) }
+
+// IsCompleted says whether the experiment has ended.
+func (e *Experiment) IsCompleted() bool { return e.IsSucceeded() || e.IsFailed() }
+
+// CanResume says whether a completed experiment goes on when maxTrialCount is
+// raised: it ended because it had run them all, and its resume policy is
+// LongRunning or FromVolume.
+func (e *Experiment) CanResume() bool {
+	c := e.Condition(ExperimentSucceeded)
+	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == ReasonExperimentMaxTrialsReached &&
+		(e.Spec.ResumePolicy == LongRunning || e.Spec.ResumePolicy == FromVolume)
+}

@@ -1,0 +1,161 @@
+package v1beta1
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Defaults of an experiment.
+const (
+	DefaultParallelTrialCount = 3
+	DefaultResumePolicy       = NeverResume
+	// DefaultAlgorithmName is searched with when the experiment names no
+	// algorithm. (Katib requires a name. A later version chooses by the search
+	// space.)
+	DefaultAlgorithmName        = "random"
+	DefaultFilePath             = "/var/log/katib/metrics.log"
+	DefaultTensorFlowEventPath  = "/var/log/katib/tfevent/"
+	DefaultPrometheusMetricPath = "/metrics"
+	DefaultPrometheusMetricPort = 8080
+)
+
+// SetDefaults fills in what the experiment leaves open. It changes nothing that
+// is set, and a second call changes nothing.
+//
+// The defaults are Katib's, and these of Vernier: algorithmName random; every
+// kind of job that DefaultsForKind knows; parallelTrialCount is never defaulted
+// above maxTrialCount.
+func SetDefaults(e *Experiment) {
+	s := &e.Spec
+	if s.ParallelTrialCount == nil {
+		n := int32(DefaultParallelTrialCount)
+		if s.MaxTrialCount != nil && *s.MaxTrialCount > 0 {
+			n = min(n, *s.MaxTrialCount)
+		}
+		s.ParallelTrialCount = &n
+	}
+	if s.ResumePolicy == "" {
+		s.ResumePolicy = DefaultResumePolicy
+	}
+	for i := range s.Parameters {
+		if p := &s.Parameters[i]; p.FeasibleSpace.Distribution == "" {
+			p.FeasibleSpace.Distribution = DistributionUniform
+		}
+	}
+	setAlgorithmDefaults(s)
+	setObjectiveDefaults(s.Objective)
+	if t := s.TrialTemplate; t != nil && t.TrialSpec != nil {
+		SetKindDefaults(t, t.Kind())
+	}
+	setCollectorDefaults(s)
+}
+
+// Kind returns the kind of the inline template, or "".
+func (t *TrialTemplate) Kind() string {
+	if t.TrialSpec == nil {
+		return ""
+	}
+	raw, err := json.Marshal(t.TrialSpec)
+	if err != nil {
+		return ""
+	}
+	var k struct {
+		Kind string `json:"kind"`
+	}
+	if json.Unmarshal(raw, &k) != nil {
+		return ""
+	}
+	return k.Kind
+}
+
+func setAlgorithmDefaults(s *ExperimentSpec) {
+	if s.NasConfig != nil {
+		return // no algorithm for layers and operations is an obvious choice
+	}
+	if s.Algorithm == nil {
+		s.Algorithm = &AlgorithmSpec{}
+	}
+	if s.Algorithm.AlgorithmName == "" {
+		s.Algorithm.AlgorithmName = DefaultAlgorithmName
+	}
+}
+
+// setObjectiveDefaults gives every metric without a strategy that of the
+// objective's direction.
+func setObjectiveDefaults(o *ObjectiveSpec) {
+	if o == nil || o.ObjectiveMetricName == "" {
+		return
+	}
+	strategy := ExtractByLatest
+	switch o.Type {
+	case ObjectiveTypeMinimize:
+		strategy = ExtractByMin
+	case ObjectiveTypeMaximize:
+		strategy = ExtractByMax
+	}
+	for _, name := range append([]string{o.ObjectiveMetricName}, o.AdditionalMetricNames...) {
+		known := slices.ContainsFunc(o.MetricStrategies, func(s MetricStrategy) bool { return s.Name == name })
+		if !known {
+			o.MetricStrategies = append(o.MetricStrategies, MetricStrategy{Name: name, Value: strategy})
+		}
+	}
+}
+
+func setCollectorDefaults(s *ExperimentSpec) {
+	if s.MetricsCollectorSpec == nil {
+		s.MetricsCollectorSpec = &MetricsCollectorSpec{}
+	}
+	m := s.MetricsCollectorSpec
+	if m.Collector == nil {
+		m.Collector = &CollectorSpec{}
+	}
+	if m.Collector.Kind == "" {
+		m.Collector.Kind = StdOutCollector
+	}
+	switch m.Collector.Kind {
+	case FileCollector:
+		setPathDefaults(m, FileKind, DefaultFilePath)
+		if p := m.Source.FileSystemPath; p.Format == "" {
+			p.Format = TextFormat
+		}
+	case TensorFlowEventCollector:
+		setPathDefaults(m, DirectoryKind, DefaultTensorFlowEventPath)
+	case PrometheusMetricCollector:
+		setHTTPDefaults(m)
+	}
+}
+
+func setPathDefaults(m *MetricsCollectorSpec, kind FileSystemKind, path string) {
+	if m.Source == nil {
+		m.Source = &SourceSpec{}
+	}
+	if m.Source.FileSystemPath == nil {
+		m.Source.FileSystemPath = &FileSystemPath{}
+	}
+	p := m.Source.FileSystemPath
+	if p.Kind == "" {
+		p.Kind = kind
+	}
+	if p.Path == "" {
+		p.Path = path
+	}
+}
+
+func setHTTPDefaults(m *MetricsCollectorSpec) {
+	if m.Source == nil {
+		m.Source = &SourceSpec{}
+	}
+	if m.Source.HTTPGet == nil {
+		m.Source.HTTPGet = &corev1.HTTPGetAction{}
+	}
+	h := m.Source.HTTPGet
+	if h.Path == "" {
+		h.Path = DefaultPrometheusMetricPath
+	}
+	if h.Port == (intstr.IntOrString{}) {
+		h.Port = intstr.FromInt32(DefaultPrometheusMetricPort)
+	}
+}

@@ -1,0 +1,103 @@
+package v1beta1
+
+import (
+	"maps"
+	"slices"
+)
+
+// KindDefaults are the defaults of a trial template whose job is of one kind.
+type KindDefaults struct {
+	// SuccessCondition and FailureCondition are GJSON expressions over the job.
+	SuccessCondition, FailureCondition string
+	// PrimaryPodLabels select the pods whose metrics are collected; nil means
+	// all pods.
+	PrimaryPodLabels map[string]string
+}
+
+// holdsTrue is the expression that holds while the condition is True.
+func holdsTrue(conditionType string) string {
+	return `status.conditions.#(type=="` + conditionType + `")#|#(status=="True")#`
+}
+
+func master() map[string]string {
+	return map[string]string{"training.kubeflow.org/job-role": "master"}
+}
+
+// kindDefaults is the table of kinds. Katib has defaults for Job, TFJob,
+// PyTorchJob, XGBoostJob, MPIJob and TrainJob; the rest are Vernier's. As in
+// Katib the kind alone decides, whatever its group.
+func kindDefaults() map[string]KindDefaults {
+	succeeded, failed := holdsTrue("Succeeded"), holdsTrue("Failed")
+	operator := KindDefaults{succeeded, failed, master()}
+	return map[string]KindDefaults{
+		"Job":        {holdsTrue("Complete"), failed, nil},
+		"TFJob":      operator,
+		"PyTorchJob": operator,
+		"XGBoostJob": operator,
+		"MPIJob":     operator,
+		"JAXJob":     operator,
+		"MXJob":      operator,
+		// The operator labels no pod of a collective PaddleJob as its master.
+		"PaddleJob": {succeeded, failed, map[string]string{
+			"training.kubeflow.org/replica-type":  "worker",
+			"training.kubeflow.org/replica-index": "0",
+		}},
+		"TrainJob": {holdsTrue("Complete"), failed, map[string]string{
+			"jobset.sigs.k8s.io/replicatedjob-name":    "node",
+			"batch.kubernetes.io/job-completion-index": "0",
+		}},
+		"JobSet": {holdsTrue("Completed"), failed, nil},
+		// A RayJob that may be retried passes through jobStatus FAILED; only
+		// jobDeploymentStatus Failed is final. A job stopped by hand is STOPPED.
+		"RayJob": {
+			`status.[@this].#(jobStatus=="SUCCEEDED")#`,
+			`[status.[@this].#(jobDeploymentStatus=="Failed")#,status.[@this].#(jobStatus=="STOPPED")#]|@flatten`,
+			nil,
+		},
+		// An Argo Workflow ends as Succeeded, Failed or Error.
+		"Workflow": {
+			`status.[@this].#(phase=="Succeeded")#`,
+			`[status.[@this].#(phase=="Failed")#,status.[@this].#(phase=="Error")#]|@flatten`,
+			nil,
+		},
+		// A Tekton PipelineRun has one condition, which is False on failure.
+		"PipelineRun": {succeeded, `status.conditions.#(type=="Succeeded")#|#(status=="False")#`, nil},
+		"Pod": {
+			`status.[@this].#(phase=="Succeeded")#`,
+			`status.[@this].#(phase=="Failed")#`,
+			nil,
+		},
+	}
+}
+
+// DefaultsForKind returns the defaults for jobs of the kind, and whether there
+// are any. The caller owns the map.
+func DefaultsForKind(kind string) (KindDefaults, bool) {
+	d, ok := kindDefaults()[kind]
+	return d, ok
+}
+
+// KindsWithDefaults lists the kinds that have defaults, sorted.
+func KindsWithDefaults() []string {
+	return slices.Sorted(maps.Keys(kindDefaults()))
+}
+
+// SetKindDefaults sets what t leaves open for jobs of the kind: success and
+// failure condition and primary pod labels. SetDefaults calls it for an inline
+// template. The kind of a template in a ConfigMap is known only when it is
+// read; whoever reads it calls this.
+func SetKindDefaults(t *TrialTemplate, kind string) {
+	d, ok := DefaultsForKind(kind)
+	if !ok {
+		return
+	}
+	if t.SuccessCondition == "" {
+		t.SuccessCondition = d.SuccessCondition
+	}
+	if t.FailureCondition == "" {
+		t.FailureCondition = d.FailureCondition
+	}
+	if t.PrimaryPodLabels == nil {
+		t.PrimaryPodLabels = d.PrimaryPodLabels
+	}
+}

@@ -1,0 +1,36 @@
+package v1beta1
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Labels and annotations of the objects of this package. Those of Katib keep
+// its prefix; our own begin with vernier.ml/.
+const (
+	// LabelExperiment, on trials, suggestions, jobs and pods, names the experiment.
+	LabelExperiment = "katib.kubeflow.org/experiment"
+	// LabelTrial, on jobs and pods, names the trial.
+	LabelTrial = "katib.kubeflow.org/trial"
+	// LabelTrialNumber, on trials, is the trial's number, counted from 0.
+	LabelTrialNumber = "vernier.ml/trial-number"
+	// AnnotationMeta, on trials, holds what the algorithm wants back (JSON, an
+	// object of strings).
+	AnnotationMeta = "vernier.ml/meta"
+	// AnnotationStop, on trials, asks that the trial be stopped; its value says
+	// why. The trial becomes Killed.
+	AnnotationStop = "vernier.ml/stop"
+)
+
+// TrialName is the name of the trial of an experiment with the given number. It
+// has at least four digits, so that names sort.
+func TrialName(experiment string, number int) string {
+	return fmt.Sprintf("%s-%04d", experiment, number)
+}
+
+// Number is the trial's number; ok is false when its label holds none, as on a
+// trial that was made by hand.
+func (t *Trial) Number() (n int, ok bool) {
+	n, err := strconv.Atoi(t.Labels[LabelTrialNumber])
+	return n, err == nil && n >= 0
+}

@@ -1,0 +1,174 @@
+package parse
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func newJSON(t testing.TB, metrics ...string) *JSON {
+	t.Helper()
+	p, err := NewJSON(metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestJSON(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	tests := map[string]struct {
+		metrics []string // default: loss
+		line    string
+		want    []got
+		wantErr string
+	}{
+		"a number":                         {line: `{"loss": 0.5}`, want: []got{{"loss", 0.5, "", 9}}},
+		"a string, as Katib wants it":      {line: `{"loss": "0.50"}`, want: []got{{"loss", 0.5, "0.50", 9}}},
+		"a string that is no number":       {line: `{"loss": "good"}`, want: []got{{"loss", nan, "good", 9}}},
+		"an empty string":                  {line: `{"loss": ""}`},
+		"what Python writes for NaN":       {line: `{"loss": NaN, "x": -Infinity}`, metrics: []string{"loss", "x"}, want: []got{{"loss", nan, "", 9}, {"x", -inf, "-Infinity", 19}}},
+		"null, true and false":             {line: `{"loss": null, "x": true, "loss": false}`},
+		"a list is no value":               {line: `{"loss": [1, 2, {"loss": 3}, "]"]}`},
+		"numbers in a list with no spaces": {line: `{"a":[1,200,3],"loss":1}`, want: []got{{"loss", 1, "", 22}}},
+		"a path":                           {metrics: []string{"val.loss"}, line: `{"val": {"loss": 1}, "loss": 2}`, want: []got{{"val.loss", 1, "", 17}}},
+		"a deeper path":                    {metrics: []string{"a.b.c"}, line: `{"a": {"x": {"c": 9}, "b": {"c": 1}}}`, want: []got{{"a.b.c", 1, "", 33}}},
+		"a key with a dot or a slash":      {metrics: []string{"val.loss", "val/loss"}, line: `{"val.loss": 1, "val/loss": 2}`, want: []got{{"val.loss", 1, "", 13}, {"val/loss", 2, "", 28}}},
+		"a key inside another is not it":   {line: `{"val": {"loss": 1}}`},
+		"an escaped key":                   {metrics: []string{"loß"}, line: `{"lo\u00df": 1}`, want: []got{{"loß", 1, "", 13}}},
+		"a quote in a string":              {line: `{"m": "say \"loss\": 3", "loss": 1}`, want: []got{{"loss", 1, "", 33}}},
+		"the step is a metric too":         {metrics: []string{"epoch"}, line: `{"epoch": 3}`, want: []got{{"epoch", 3, "", 10}}},
+		"spaces and a carriage return":     {line: " {\t\"loss\" : 1 } \r", want: []got{{"loss", 1, "", 12}}},
+		"an empty line":                    {line: "  "},
+		"an object without metrics":        {line: `{}`},
+		"text":                             {line: "loss=1", wantErr: "no object"},
+		"a number alone":                   {line: "1", wantErr: "no object"},
+		"a list alone":                     {line: `[{"loss": 1}]`, wantErr: "no object"},
+		"an object that is cut":            {line: `{"loss": 1`, wantErr: "unfinished"},
+		"a string that is cut":             {line: `{"loss": "1`, wantErr: "unfinished"},
+		"more after the object":            {line: `{"loss": 1} x`, wantErr: "more after its end"},
+		"a comma too many":                 {line: `{"loss": 1,}`, wantErr: "no string"},
+		"a key that is no string":          {line: `{loss: 1}`, wantErr: "no string"},
+		"no colon":                         {line: `{"loss" 1}`, wantErr: "no colon"},
+		"two points":                       {line: `{"loss": 1.2.3}`, wantErr: "no value"},
+		"a word":                           {line: `{"loss": nope}`, wantErr: "no value"},
+		"too deep":                         {line: strings.Repeat(`{"a":`, 100), wantErr: "too deeply"},
+		"too deep in lists":                {line: `{"a":` + strings.Repeat(`[`, 100), wantErr: "too deeply"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if tc.metrics == nil {
+				tc.metrics = []string{"loss"}
+			}
+			samples, err := newJSON(t, tc.metrics...).Parse(nil, []byte(tc.line))
+			if diff := cmp.Diff(tc.want, brief(samples), cmpopts.EquateNaNs()); diff != "" {
+				t.Errorf("samples (-want +got):\n%s", diff)
+			}
+			if tc.wantErr == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
+				t.Errorf("error %v, want %q", err, tc.wantErr)
+			}
+		})
+	}
+}
+
+func TestJSONStepAndTime(t *testing.T) {
+	tests := map[string]struct {
+		line string
+		step int64
+		time time.Time
+	}{
+		"neither":                        {`{"loss": 1}`, NoStep, time.Time{}},
+		"a step":                         {`{"step": 3, "loss": 1}`, 3, time.Time{}},
+		"an epoch after the value":       {`{"loss": 1, "epoch": 2}`, 2, time.Time{}},
+		"a step is finer than an epoch":  {`{"epoch": 2, "step": 40, "loss": 1}`, 40, time.Time{}},
+		"a global step is the finest":    {`{"step": 4, "global_step": 40, "loss": 1}`, 40, time.Time{}},
+		"a step in a string":             {`{"step": "3", "loss": 1}`, 3, time.Time{}},
+		"a step below the top":           {`{"x": {"step": 3}, "loss": 1}`, NoStep, time.Time{}},
+		"a fraction is no step":          {`{"epoch": 0.5, "loss": 1}`, NoStep, time.Time{}},
+		"a time in words":                {`{"timestamp": "2021-12-02T05:47:27.5Z", "loss": 1}`, NoStep, time.Unix(1638424047, 5e8)},
+		"seconds with a fraction":        {`{"timestamp": 1638422847.28721, "loss": 1}`, NoStep, time.Unix(1638422847, 287210000)},
+		"seconds with nine digits":       {`{"timestamp": 1638422847.123456789, "loss": 1}`, NoStep, time.Unix(1638422847, 123456789)},
+		"half a second is no nanosecond": {`{"timestamp": 1638422847.5, "loss": 1}`, NoStep, time.Unix(1638422847, 5e8)},
+		"whole seconds":                  {`{"timestamp": 1638422847, "loss": 1}`, NoStep, time.Unix(1638422847, 0)},
+		"seconds in a string":            {`{"timestamp": "1638422847.5", "loss": 1}`, NoStep, time.Unix(1638422847, 5e8)},
+		"seconds with an exponent":       {`{"timestamp": 1.5e9, "loss": 1}`, NoStep, time.Unix(1500000000, 0)},
+		"a time that is none":            {`{"timestamp": "noon", "loss": 1}`, NoStep, time.Time{}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			samples, err := newJSON(t, "loss").Parse(nil, []byte(tc.line))
+			if err != nil || len(samples) != 1 {
+				t.Fatalf("got %d samples, error %v", len(samples), err)
+			}
+			if s := samples[0]; s.Step != tc.step || !s.Time.Equal(tc.time) {
+				t.Errorf("got step %d and time %v, want %d and %v", s.Step, s.Time, tc.step, tc.time)
+			}
+		})
+	}
+}
+
+func TestParseAllTakesEveryNumber(t *testing.T) {
+	tests := map[string]struct {
+		text    string
+		want    []got
+		wantErr bool
+	}{
+		"an object":                       {text: `{"loss": 1, "step": 3, "note": "x", "val": {"acc": "2"}}`, want: []got{{"loss", 1, "", 9}, {"val.acc", 2, "", 51}}},
+		"a list, over lines":              {text: "[{\"loss\": 1},\n {\"loss\": 2}]", want: []got{{"loss", 1, "", 10}, {"loss", 2, "", 24}}},
+		"an empty list":                   {text: `[]`},
+		"a list with something else":      {text: `[{"loss": 1}, 2]`, wantErr: true},
+		"more after the list":             {text: `[] x`, wantErr: true},
+		"the time and the step are names": {text: `{"timestamp": 5, "epoch": 1}`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			samples, err := NewAnyJSON().ParseAll(nil, []byte(tc.text))
+			if diff := cmp.Diff(tc.want, brief(samples)); diff != "" || (err != nil) != tc.wantErr {
+				t.Errorf("error %v; samples (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+	samples, err := NewAnyJSON().ParseAll(nil, []byte(`[{"loss": 1, "step": 1}, {"loss": 2}]`))
+	if err != nil || samples[0].Step != 1 || samples[1].Step != NoStep {
+		t.Errorf("each object has its own step: got %+v, error %v", samples, err)
+	}
+}
+
+func TestJSONDoesNotAllocate(t *testing.T) {
+	p := newJSON(t, "loss", "val.acc")
+	line := []byte(`{"timestamp": 1638422847.28721, "epoch": 3, "loss": 0.123456, "val": {"acc": 0.98}, "note": "all is well"}`)
+	dst := make([]Sample, 0, 8)
+	if n := testing.AllocsPerRun(100, func() {
+		if out, err := p.Parse(dst, line); err != nil || len(out) != 2 {
+			t.Fatal(out, err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a line", n)
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, s := range []string{`{"loss": 1, "val": {"loss": "2"}}`, `[{"loss": NaN}, {"timestamp": 1.5}]`, `{"a\n": [1, {"b": null}]}`, `{"loss": 1,}`} {
+		f.Add(s)
+	}
+	p, all := newJSON(f, "loss", "val.loss"), NewAnyJSON()
+	f.Fuzz(func(t *testing.T, line string) {
+		samples, err := p.Parse(nil, []byte(line))
+		checkSamples(t, line, samples)
+		var object map[string]any
+		if json.Unmarshal([]byte(line), &object) == nil && err != nil && object != nil && !strings.Contains(err.Error(), "too deeply") {
+			t.Fatalf("%q is JSON, but: %v", line, err)
+		}
+		samples, _ = all.ParseAll(nil, []byte(line))
+		checkSamples(t, line, samples)
+	})
+}
+
+func BenchmarkJSON(b *testing.B) {
+	benchmarkLine(b, newJSON(b, "loss", "acc"), `{"epoch": 3, "step": 1200, "loss": 0.123456, "acc": 0.98, "lr": 0.001}`)
+}

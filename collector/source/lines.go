@@ -1,0 +1,140 @@
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+)
+
+// maxLine bounds a line, in bytes. Only the beginning of a longer one is read.
+const maxLine = 1 << 20
+
+// readSize is how much is read from a file at a time.
+const readSize = 64 << 10
+
+// lines cuts a stream of bytes into lines and yields their points. A line ends
+// with a line feed or a carriage return, so that each state of a progress bar
+// is a line.
+type lines struct {
+	parser parse.Line
+	source string
+	base   int64 // added to every place to give the Seq
+	now    func() time.Time
+	yield  func(collector.Point, error) bool
+
+	partial []byte // the line that has no end yet; partial[0] is at start
+	start   int64
+	cutting bool // the rest of a line that is too long is being dropped
+	samples []parse.Sample
+}
+
+// feed takes the bytes at a place, counted from base. Calls without a reset
+// between them are of bytes that follow each other. It returns false when the consumer has had enough.
+func (l *lines) feed(at int64, b []byte) bool {
+	for len(b) > 0 {
+		end := bytes.IndexByte(b, '\n')
+		if cr := bytes.IndexByte(b[:max(end, 0)], '\r'); cr >= 0 {
+			end = cr
+		} else if end < 0 {
+			end = bytes.IndexByte(b, '\r')
+		}
+		if end < 0 {
+			return l.keep(at, b)
+		}
+		if !l.complete(at, b[:end]) {
+			return false
+		}
+		b, at = b[end+1:], at+int64(end)+1
+	}
+	return true
+}
+
+// complete takes the last bytes of a line.
+func (l *lines) complete(at int64, b []byte) bool {
+	if l.cutting {
+		l.cutting = false
+		return true
+	}
+	if len(l.partial) == 0 {
+		return l.line(at, b)
+	}
+	if !l.keep(at, b) {
+		return false
+	}
+	cut := l.cutting
+	l.cutting = false
+	return cut || l.flush()
+}
+
+// keep takes bytes of a line whose end has not been seen.
+func (l *lines) keep(at int64, b []byte) bool {
+	if l.cutting {
+		return true
+	}
+	if len(l.partial) == 0 {
+		text := bytes.TrimLeft(b, "\x00") // a hole of any size must not fill the line
+		l.start = at + int64(len(b)-len(text))
+		b = text
+	}
+	room := maxLine - len(l.partial)
+	l.partial = append(l.partial, b[:min(room, len(b))]...)
+	if len(b) <= room {
+		return true
+	}
+	note := fmt.Errorf("%s: the line at byte %d is longer than %d bytes; only its beginning was read", l.source, l.start, maxLine)
+	if !l.yield(collector.Point{}, note) {
+		return false
+	}
+	// What stands at the cut may be half a number.
+	l.partial = l.partial[:bytes.LastIndexAny(l.partial, " \t,;")+1]
+	ok := l.flush()
+	l.cutting = true
+	return ok
+}
+
+// flush reads the line that has no end as it is.
+func (l *lines) flush() bool {
+	if len(l.partial) == 0 {
+		return true
+	}
+	ok := l.line(l.start, l.partial)
+	l.reset()
+	return ok
+}
+
+// reset forgets the line that has no end.
+func (l *lines) reset() {
+	l.partial, l.cutting = l.partial[:0], false
+	if cap(l.partial) > readSize {
+		l.partial = nil
+	}
+}
+
+// line yields the points of one line.
+func (l *lines) line(at int64, b []byte) bool {
+	// A file that was truncated under a writer that does not append begins
+	// with a hole.
+	text := bytes.TrimLeft(b, "\x00")
+	at += int64(len(b) - len(text))
+	var err error
+	l.samples, err = l.parser.Parse(l.samples[:0], text)
+	for _, s := range l.samples {
+		p := collector.Point{
+			Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time,
+			Source: l.source, Seq: l.base + at + int64(s.Offset),
+		}
+		if p.Time.IsZero() {
+			p.Time = l.now()
+		}
+		if !l.yield(p, nil) {
+			return false
+		}
+	}
+	if err != nil {
+		return l.yield(collector.Point{}, fmt.Errorf("%s: the line at byte %d: %w", l.source, at, err))
+	}
+	return true
+}

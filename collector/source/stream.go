@@ -1,0 +1,177 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+)
+
+// StreamConfig describes a Stream.
+type StreamConfig struct {
+	// Dir is the directory that a StreamWriter writes. It need not exist yet.
+	Dir string
+	// Parser reads the lines.
+	Parser parse.Line
+	// From is the Seq up to which everything is already stored (the largest
+	// one stored plus one), 0 when unknown. What the writer has dropped before
+	// it is no loss and is not reported.
+	From int64
+	// Drain is closed when the program has ended and all is written.
+	Drain <-chan struct{}
+	// Clock is the time; the zero value is the machine's.
+	Clock Clock
+}
+
+// Stream reads the output of a program that StreamWriter keeps. Seq is the byte
+// offset of the match in the whole output. Output that was dropped before it
+// was read is reported once for each gap.
+type Stream struct{ cfg StreamConfig }
+
+var _ collector.Source = (*Stream)(nil)
+
+// NewStream returns a source named "stdout".
+func NewStream(cfg StreamConfig) (*Stream, error) {
+	if cfg.Dir == "" || cfg.Parser == nil {
+		return nil, errors.New("a stream source needs a directory and a parser")
+	}
+	cfg.Clock = cfg.Clock.orReal()
+	return &Stream{cfg: cfg}, nil
+}
+
+// Points implements collector.Source.
+func (s *Stream) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
+	return func(yield func(collector.Point, error) bool) {
+		r := &streamRun{cfg: s.cfg, buf: make([]byte, readSize)}
+		r.lines = lines{parser: s.cfg.Parser, source: "stdout", now: s.cfg.Clock.Now, yield: yield}
+		defer r.release()
+		follow(ctx, following{s.cfg.Clock, s.cfg.Drain, r, yield})
+	}
+}
+
+// streamRun is one run of a Stream's Points.
+type streamRun struct {
+	cfg   StreamConfig
+	lines lines
+	buf   []byte
+
+	file  *os.File
+	begin int64 // where file begins
+	place int64 // what is before this was read
+	found bool  // there was a segment at some time
+	said  string
+}
+
+// poll implements poller.
+func (r *streamRun) poll(ctx context.Context) (sawData, ok bool) {
+	for ctx.Err() == nil {
+		n, ok := r.read()
+		if !ok {
+			return sawData, false
+		}
+		if n > 0 {
+			sawData = true
+			continue
+		}
+		next, err := r.newer()
+		if err != nil {
+			return sawData, r.trouble(err)
+		}
+		if next < 0 {
+			return sawData, true
+		}
+		// The writer has done with the segment; read what came into it since.
+		for n, ok = r.read(); n > 0 && ok; n, ok = r.read() {
+			sawData = true
+		}
+		if !ok {
+			return sawData, false
+		}
+		if entered, ok := r.enter(next); !entered || !ok {
+			return sawData, ok
+		}
+	}
+	return sawData, true
+}
+
+// finish implements poller.
+func (r *streamRun) finish() bool {
+	if !r.found {
+		return r.trouble(fmt.Errorf("no output was kept in %s", r.cfg.Dir))
+	}
+	return r.lines.flush()
+}
+
+// read yields the points of the next bytes of the segment.
+func (r *streamRun) read() (n int, ok bool) {
+	if r.file == nil {
+		return 0, true
+	}
+	n, err := r.file.ReadAt(r.buf, r.place-r.begin)
+	if err != nil && err != io.EOF {
+		return 0, r.trouble(err)
+	}
+	at := r.place
+	r.place += int64(n)
+	return n, r.lines.feed(at, r.buf[:n])
+}
+
+// newer returns where the segment after the present one begins, or -1.
+func (r *streamRun) newer() (int64, error) {
+	begins, err := segments(r.cfg.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return -1, err
+	}
+	for _, b := range begins {
+		if r.file == nil && b >= r.place || b > r.begin {
+			return b, nil
+		}
+	}
+	return -1, nil
+}
+
+// enter goes on with the segment that begins at a place.
+func (r *streamRun) enter(begin int64) (entered, ok bool) {
+	f, err := os.Open(filepath.Join(r.cfg.Dir, segmentName(begin)))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			r.release() // removed since; the next poll finds the one after it
+			return false, true
+		}
+		return false, r.trouble(err)
+	}
+	r.release()
+	ok = true
+	if begin > r.place {
+		r.lines.reset()
+		if begin > r.cfg.From {
+			ok = r.lines.yield(collector.Point{}, fmt.Errorf(
+				"stdout: %d bytes of output from byte %d on were dropped before they were read: the space for it was used up", begin-r.place, r.place))
+		}
+	}
+	r.file, r.begin, r.place, r.found = f, begin, max(begin, r.place), true
+	return true, ok
+}
+
+// trouble yields an error unless it was the last one too.
+func (r *streamRun) trouble(err error) bool {
+	if err.Error() == r.said {
+		return true
+	}
+	r.said = err.Error()
+	return r.lines.yield(collector.Point{}, fmt.Errorf("stdout: %w", err))
+}
+
+func (r *streamRun) release() {
+	if r.file != nil {
+		r.file.Close()
+		r.file = nil
+	}
+}

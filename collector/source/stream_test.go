@@ -1,0 +1,271 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func newStream(t testing.TB, dir string, drain <-chan struct{}) *Stream {
+	t.Helper()
+	s, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), Drain: drain, Clock: quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func newWriter(t testing.TB, dir string, limit int64) *StreamWriter {
+	t.Helper()
+	w, err := NewStreamWriter(dir, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func say(t testing.TB, w io.Writer, format string, args ...any) {
+	t.Helper()
+	if _, err := fmt.Fprintf(w, format, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isClosed() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// size returns the bytes that a directory holds.
+func size(t testing.TB, dir string) (total int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			total += info.Size()
+		}
+	}
+	return total
+}
+
+// While the reader keeps up, a stream that is far larger than its space loses
+// nothing, and Seq is the offset in the whole output.
+func TestStreamIsReadAcrossSegments(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	drain := make(chan struct{})
+	rec := newRecord()
+	done := make(chan bool)
+	go func() { done <- rec.follow(t.Context(), t, newStream(t, dir, drain), -1) }()
+	w := newWriter(t, dir, 8<<10)
+	lane := w.Lane()
+	offsets := map[int64]float64{}
+	place := int64(0)
+	for i := range 3000 {
+		line := fmt.Sprintf("step=%d loss=%d.5\n", i, i)
+		offsets[place+int64(strings.Index(line, "loss"))] = float64(i) + 0.5
+		place += int64(len(line))
+		say(t, lane, "%s", line)
+		if i%50 == 0 {
+			(&writer{t: t, next: i + 1, seen: rec.seen}).caughtUp()
+		}
+	}
+	if got := size(t, dir); got > 8<<10 {
+		t.Errorf("%d bytes are kept, the limit is %d", got, 8<<10)
+	}
+	close(drain)
+	if !<-done {
+		t.Error("the source did not end")
+	}
+	rec.wantAll(t, 3000)
+	for key, p := range rec.points {
+		if offsets[key.seq] != p.Value {
+			t.Fatalf("Seq %d has the value %v, want %v", key.seq, p.Value, offsets[key.seq])
+		}
+	}
+	if rec.errs != nil || w.Dropped() != 0 {
+		t.Errorf("errors %q, dropped %d", rec.errs, w.Dropped())
+	}
+}
+
+// A reader that comes late misses what there was no room for; it says so, and
+// what it has is whole.
+func TestStreamReportsWhatWasDropped(t *testing.T) {
+	tests := map[string]struct {
+		from     int64
+		wantErrs int
+	}{
+		"nothing was stored":             {from: 0, wantErrs: 1},
+		"what was dropped was stored":    {from: 1 << 30, wantErrs: 0},
+		"some of what was dropped stood": {from: 5, wantErrs: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			lane := newWriter(t, dir, 4<<10).Lane()
+			for i := range 2000 {
+				say(t, lane, "step=%d loss=%d.5\n", i, i)
+			}
+			src, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), From: tc.from, Drain: isClosed()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec := newRecord()
+			rec.follow(t.Context(), t, src, -1)
+			if len(rec.errs) != tc.wantErrs || tc.wantErrs > 0 && !strings.Contains(rec.errs[0], "were dropped before they were read") {
+				t.Errorf("errors %q", rec.errs)
+			}
+			n := len(rec.values)
+			if n < 100 || n > 300 {
+				t.Errorf("%d values are kept of 4 KiB", n)
+			}
+			for i := 2000 - n; i < 2000; i++ {
+				if !rec.values[float64(i)+0.5] {
+					t.Errorf("the value %d.5 is missing", i)
+				}
+			}
+		})
+	}
+}
+
+func TestStreamKilledAndStartedAgain(t *testing.T) {
+	dir := t.TempDir()
+	drain := make(chan struct{})
+	rec := newRecord()
+	random := rand.New(rand.NewPCG(3, 3))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for lives := 0; ; lives++ {
+			limit := -1
+			if lives < 50 {
+				limit = 1 + random.IntN(200)
+			}
+			if rec.follow(t.Context(), t, newStream(t, dir, drain), limit) {
+				return
+			}
+		}
+	}()
+	// One writer after another, as when the launcher is started again.
+	for begin := 0; begin < 3000; begin += 1000 {
+		w := newWriter(t, dir, 1<<20)
+		lane := w.Lane()
+		for i := begin; i < begin+1000; i++ {
+			say(t, lane, "step=%d lo", i)
+			say(t, lane, "ss=%d.5\n", i)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(drain)
+	<-done
+	rec.wantAll(t, 3000)
+	if rec.errs != nil {
+		t.Errorf("errors %q", rec.errs)
+	}
+}
+
+// Two outputs never tear each other's lines, however they are written.
+func TestLanesKeepLinesWhole(t *testing.T) {
+	dir := t.TempDir()
+	w := newWriter(t, dir, 0)
+	var wait sync.WaitGroup
+	for n := range 2 {
+		wait.Go(func() {
+			lane := w.Lane()
+			random := rand.New(rand.NewPCG(1, uint64(n)))
+			var text strings.Builder
+			for i := range 1000 {
+				fmt.Fprintf(&text, "step=%d loss=%d.5\n", 2*i+n, 2*i+n)
+			}
+			for rest := strings.TrimSuffix(text.String(), "\n"); rest != ""; {
+				cut := min(len(rest), 1+random.IntN(40))
+				if _, err := lane.Write([]byte(rest[:cut])); err != nil {
+					t.Error(err)
+				}
+				rest = rest[cut:]
+			}
+			if err := lane.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	rec := newRecord()
+	rec.follow(t.Context(), t, newStream(t, dir, isClosed()), -1)
+	rec.wantAll(t, 2000)
+}
+
+// A disk that takes nothing costs output, never the trainer.
+func TestStreamWriterNeverFails(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	w := newWriter(t, dir, 0)
+	lane := w.Lane()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	say(t, lane, "loss=0.5\n")
+	if got := w.Dropped(); got != 9 {
+		t.Errorf("dropped %d bytes, want 9", got)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	say(t, lane, "loss=1.5\n")
+	rec := newRecord()
+	rec.follow(t.Context(), t, newStream(t, dir, isClosed()), -1)
+	if !rec.values[1.5] || len(rec.values) != 1 || len(rec.errs) != 1 || !strings.Contains(rec.errs[0], "9 bytes") {
+		t.Errorf("values %v, errors %q", rec.values, rec.errs)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	say(t, lane, "loss=2.5\n")
+	if got := w.Dropped(); got != 18 {
+		t.Errorf("dropped %d bytes after Close, want 18", got)
+	}
+}
+
+func TestStreamWithoutOutputSaysSo(t *testing.T) {
+	rec := newRecord()
+	rec.follow(t.Context(), t, newStream(t, filepath.Join(t.TempDir(), "none"), isClosed()), -1)
+	if len(rec.errs) != 1 || !strings.Contains(rec.errs[0], "no output was kept") {
+		t.Errorf("errors %q", rec.errs)
+	}
+}
+
+// A short program's points are there as soon as it has ended: nothing waits for
+// a clock.
+func TestStreamDrainNeedsNoClock(t *testing.T) {
+	dir := t.TempDir()
+	lane := newWriter(t, dir, 0).Lane()
+	say(t, lane, "step=0 loss=0.5")
+	if err := lane.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := Clock{After: func(time.Duration) <-chan time.Time { return nil }}
+	src, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), Drain: isClosed(), Clock: stopped})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	rec := newRecord()
+	rec.follow(ctx, t, src, -1)
+	if diff := cmp.Diff(1, len(rec.values)); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
