@@ -1,0 +1,184 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// "collector exec" and "collector run" meet in the shared directory D. Each
+// start of exec takes the next free number n:
+//
+//	D/attempts/<n>/start.json   when it started; there from the beginning
+//	D/attempts/<n>/lock         locked while exec lives, however it ends
+//	D/attempts/<n>/stream/      the output (source.StreamWriter)
+//	D/attempts/<n>/exit.json    how the program ended, written last
+//	D/ready                     made once run can be stopped without loss
+//
+// The attempt's ID is "<pod UID>/<n>": n is the container's restart count, which
+// the downward API does not tell. Where nothing is wrapped, n is 0.
+const (
+	attemptsDir = "attempts"
+	startName   = "start.json"
+	lockName    = "lock"
+	streamName  = "stream"
+	exitName    = "exit.json"
+	readyName   = "ready"
+)
+
+// start is what exec writes before the program begins.
+type start struct {
+	Started time.Time `json:"started"`
+}
+
+// exit is what exec writes when the program has ended.
+type exit struct {
+	// Code is the exit code, 128 plus the signal's number when it was killed.
+	Code int `json:"code"`
+	// Signal is the name of the signal that killed it, for instance "SIGKILL".
+	Signal  string    `json:"signal,omitempty"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	// MaxRSS is the largest resident size of the program or of a child that it
+	// waited for, in bytes.
+	MaxRSS int64 `json:"max_rss"`
+	// Dropped is the output that the disk did not take, in bytes.
+	Dropped int64 `json:"dropped,omitempty"`
+	// Error says why the program could not be started.
+	Error string `json:"error,omitempty"`
+}
+
+func attemptDir(dir string, n int) string {
+	return filepath.Join(dir, attemptsDir, strconv.Itoa(n))
+}
+
+// newAttempt takes the next number in dir. The lock is held until the returned
+// file is closed or the process ends.
+func newAttempt(dir string, s start) (attempt string, lock *os.File, err error) {
+	parent := filepath.Join(dir, attemptsDir)
+	if err := makeShared(parent); err != nil {
+		return "", nil, err
+	}
+	temp, err := os.MkdirTemp(parent, ".new-*")
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(temp)
+		}
+	}()
+	if lock, err = lockAttempt(temp, s); err != nil {
+		return "", nil, err
+	}
+	for n := 0; ; n++ {
+		// A directory that holds files is not replaced.
+		attempt = attemptDir(dir, n)
+		err = os.Rename(temp, attempt)
+		switch {
+		case err == nil:
+			return attempt, lock, nil
+		case !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY):
+			return "", nil, errors.Join(err, lock.Close())
+		}
+	}
+}
+
+func lockAttempt(dir string, s start) (*os.File, error) {
+	// The sidecar may run as another user of the same pod.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := writeJSON(filepath.Join(dir, startName), s); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", lock.Name(), errors.Join(err, lock.Close()))
+	}
+	return lock, nil
+}
+
+// makeShared makes a directory in which every user of the pod may make files.
+func makeShared(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o777); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err // another user's directory is as that user made it
+	}
+	return nil
+}
+
+// awaitEnd returns when no process holds the lock of an attempt. It cannot be
+// interrupted.
+func awaitEnd(attempt string) error {
+	lock, err := os.Open(filepath.Join(attempt, lockName))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	for {
+		if err = unix.Flock(int(lock.Fd()), unix.LOCK_SH); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// writeJSON writes a file that is never seen half.
+func writeJSON(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	temp := path + ".tmp"
+	if err := os.WriteFile(temp, append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// sayReady tells exec that a SIGTERM from now on is handled.
+func sayReady(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, readyName), nil, 0o644)
+}
+
+// How long exec waits for a sidecar that has not come up. Of a program that ends
+// at once, the sidecar would otherwise be stopped before it can listen.
+const (
+	readyWait = 2 * time.Second
+	readyPoll = 2 * time.Millisecond
+)
+
+// awaitReady returns when run is ready, or not to be expected any more.
+func awaitReady(dir string) {
+	for end := time.Now().Add(readyWait); time.Now().Before(end); time.Sleep(readyPoll) {
+		if _, err := os.Stat(filepath.Join(dir, readyName)); err == nil {
+			return
+		}
+	}
+}

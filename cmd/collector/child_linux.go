@@ -1,0 +1,13 @@
+package main
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+func maxRSS(u unix.Rusage) int64 { return u.Maxrss << 10 }

@@ -1,0 +1,13 @@
+//go:build unix && !linux
+
+package main
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func maxRSS(u unix.Rusage) int64 { return u.Maxrss }

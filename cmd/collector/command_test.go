@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vernier-ml/vernier/collector/report"
+)
+
+func TestInstall(t *testing.T) {
+	tests := map[string]struct {
+		mode     os.FileMode
+		wantLink bool
+	}{
+		"a program for all is linked":          {0o755, true},
+		"a program for its owner is copied":    {0o700, false},
+		"a program without its mode is copied": {0o644, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "bin", "collector")
+			if err := os.WriteFile(src, []byte("program"), tc.mode); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // again over what is there
+				if err := install(src, dst); err != nil {
+					t.Fatal(err)
+				}
+			}
+			from, _ := os.Stat(src)
+			to, err := os.Stat(dst)
+			if err != nil || to.Mode().Perm() != 0o755 || os.SameFile(from, to) != tc.wantLink {
+				t.Errorf("%v, %v", to, err)
+			}
+			if b, err := os.ReadFile(dst); err != nil || string(b) != "program" {
+				t.Errorf("content %q, %v", b, err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "bin", ".install-*")); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestTheInstalledProgramRuns(t *testing.T) {
+	dst := filepath.Join(t.TempDir(), "bin", "collector")
+	if out, err := exec.CommandContext(t.Context(), program(t), "install", dst).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), dst, "version").Output()
+	if err != nil || !strings.HasPrefix(string(out), "collector ") {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestCommandLineIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		args     []string
+		env      []string // instead of a good one
+		wantSaid string
+	}{
+		"no command":          {args: nil, wantSaid: "usage:"},
+		"an unknown command":  {args: []string{"collect"}, wantSaid: `unknown command "collect"`},
+		"install nowhere":     {args: []string{"install"}, wantSaid: "collector install DST"},
+		"exec nothing":        {args: []string{"exec", "--"}, wantSaid: "no command"},
+		"run without kind":    {args: []string{"run", "--metric=m"}, wantSaid: "--kind"},
+		"run an unknown kind": {args: []string{"run", "--kind=Stdout", "--metric=m"}, wantSaid: "File, Push, StdOut, TensorFlowEvent"},
+		"run without metric":  {args: []string{"run", "--kind=StdOut"}, wantSaid: "--metric=NAME"},
+		"run an empty metric": {args: []string{"run", "--kind=StdOut", "--metric="}, wantSaid: "empty"},
+		"run with arguments":  {args: []string{"run", "--kind=StdOut", "--metric=m", "x"}, wantSaid: `"x"`},
+		"a bad format":        {args: []string{"run", "--kind=StdOut", "--metric=m", "--format=XML"}, wantSaid: "TEXT or JSON"},
+		"a bad filter":        {args: []string{"run", "--kind=StdOut", "--metric=m", "--filter=(["}, wantSaid: "(["},
+		"a file without path": {args: []string{"run", "--kind=File", "--metric=m"}, wantSaid: "--path"},
+		"no grace":            {args: []string{"run", "--kind=StdOut", "--metric=m", "--grace=0s"}, wantSaid: "positive"},
+		"no pod":              {args: []string{"run", "--kind=StdOut", "--metric=m"}, env: []string{}, wantSaid: report.EnvPodUID},
+		"no service": {args: []string{"run", "--kind=StdOut", "--metric=m"},
+			env: []string{report.EnvPodUID + "=p"}, wantSaid: report.EnvURL},
+		"no token": {args: []string{"run", "--kind=StdOut", "--metric=m"},
+			env: []string{report.EnvPodUID + "=p", report.EnvURL + "=http://h:1"}, wantSaid: report.EnvToken},
+		"a bad authority": {args: []string{"run", "--kind=StdOut", "--metric=m"},
+			env: []string{report.EnvPodUID + "=p", report.EnvURL + "=https://h:1", report.EnvToken + "=t", report.EnvCA + "=?"}, wantSaid: report.EnvCA},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			args := tc.args
+			if len(args) > 0 && args[0] == "run" {
+				args = append(args[:1:1], append([]string{"--dir=" + t.TempDir()}, args[1:]...)...)
+			}
+			cmd := exec.CommandContext(t.Context(), program(t), args...)
+			cmd.Env = tc.env
+			if tc.env == nil {
+				cmd.Env = []string{report.EnvPodUID + "=p", report.EnvURL + "=http://127.0.0.1:1", report.EnvToken + "=t"}
+			}
+			var said bytes.Buffer
+			cmd.Stderr = &said
+			cmd.Run() //nolint:errcheck // the code is looked at
+			if code := cmd.ProcessState.ExitCode(); code != exitUsage || !strings.Contains(said.String(), tc.wantSaid) {
+				t.Errorf("code %d, said %q, want %q in it", code, said.String(), tc.wantSaid)
+			}
+		})
+	}
+}
+
+func TestAProgramThatEndsAtOnceIsMeasuredEachTime(t *testing.T) {
+	for i := range 20 {
+		b := newBench(t)
+		// Both at once, as a quick container runtime starts them.
+		program := b.exec("echo", fmt.Sprintf("loss=%d", i))
+		if err := program.Start(); err != nil {
+			t.Fatal(err)
+		}
+		s := b.start("--kind=StdOut", "--metric=loss")
+		if err := program.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		s.term()
+		series := b.points("loss")
+		if len(series) != 1 || len(series[0].Points) != 1 || series[0].Points[0].Value != float64(i) {
+			t.Fatalf("round %d: %+v, sidecar: %s", i, series, s.said.String())
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/source"
+)
+
+// Files of the sidecar in the shared directory.
+const (
+	fileState  = "file.state" // what the File kind remembers
+	pushSpool  = "push.spool" // points that were pushed
+	pushSocket = "push.sock"
+	// The kernel's limit for the path of a unix socket, less its end.
+	maxSocketPath = 107
+)
+
+// job is one attempt whose points are to be found.
+type job struct {
+	cfg   runConfig
+	dir   string // of the attempt
+	drain <-chan struct{}
+}
+
+// opener makes the sources of a job once it is known what was acknowledged.
+type opener func(acked map[string]int64) ([]collector.Source, error)
+
+// kind is a way to measure.
+type kind struct {
+	name string
+	// wraps: the program is run by "collector exec".
+	wraps bool
+	// needsPath: --path must be given.
+	needsPath bool
+	// prepare does what cannot wait for the service.
+	prepare func(ctx context.Context, j job) (opener, error)
+}
+
+// kinds are all ways to measure, by name.
+func kinds() []kind {
+	return []kind{
+		{name: "File", needsPath: true, prepare: prepareFile},
+		{name: "Push", prepare: preparePush},
+		{name: "StdOut", wraps: true, prepare: prepareStdOut},
+		{name: "TensorFlowEvent", needsPath: true, prepare: prepareEvents},
+	}
+}
+
+func kindNamed(name string) (kind, error) {
+	var names []string
+	for _, k := range kinds() {
+		if k.name == name {
+			return k, nil
+		}
+		names = append(names, k.name)
+	}
+	return kind{}, fmt.Errorf("--%s is %q; it must be one of %s", report.FlagKind, name, strings.Join(names, ", "))
+}
+
+func (k kind) check(cfg runConfig) error {
+	if k.needsPath && cfg.path == "" {
+		return fmt.Errorf("--%s is needed for --%s=%s", report.FlagPath, report.FlagKind, k.name)
+	}
+	_, err := newParser(cfg)
+	return err
+}
+
+func newParser(cfg runConfig) (parse.Line, error) {
+	switch cfg.format {
+	case "TEXT":
+		return parse.NewText(cfg.metrics, cfg.filters)
+	case "JSON":
+		return parse.NewJSON(cfg.metrics)
+	}
+	return nil, fmt.Errorf("--%s is %q; it must be TEXT or JSON", report.FlagFormat, cfg.format)
+}
+
+func prepareStdOut(_ context.Context, j job) (opener, error) {
+	parser, err := newParser(j.cfg)
+	if err != nil {
+		return nil, err
+	}
+	return func(acked map[string]int64) ([]collector.Source, error) {
+		return one(source.NewStream(source.StreamConfig{
+			Dir: filepath.Join(j.dir, streamName), Parser: parser, From: acked["stdout"], Drain: j.drain}))
+	}, nil
+}
+
+func prepareFile(_ context.Context, j job) (opener, error) {
+	parser, err := newParser(j.cfg)
+	if err != nil {
+		return nil, err
+	}
+	return func(map[string]int64) ([]collector.Source, error) {
+		return one(source.NewFile(source.FileConfig{
+			Path: j.cfg.path, Parser: parser, State: filepath.Join(j.cfg.dir, fileState), Drain: j.drain}))
+	}, nil
+}
+
+func prepareEvents(_ context.Context, j job) (opener, error) {
+	return func(map[string]int64) ([]collector.Source, error) {
+		return one(source.NewEventDir(source.EventDirConfig{Dir: j.cfg.path, Metrics: j.cfg.metrics, Drain: j.drain}))
+	}, nil
+}
+
+// preparePush listens at once, so that the program never finds nobody there, and
+// keeps what is pushed on disk until the service can be asked.
+func preparePush(ctx context.Context, j job) (opener, error) {
+	path := j.cfg.path
+	if path == "" {
+		path = filepath.Join(j.cfg.dir, pushSocket)
+	}
+	listener, err := listenUnix(path)
+	if err != nil {
+		return nil, err
+	}
+	push, err := source.NewPush(source.PushConfig{Listeners: []net.Listener{listener}, Metrics: j.cfg.metrics, Drain: j.drain})
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	spool, err := report.OpenSpool(filepath.Join(j.cfg.dir, pushSpool), "push", 0)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	go spool.Fill(ctx, push) //nolint:errcheck // Points yields its error
+	return func(map[string]int64) ([]collector.Source, error) {
+		return []collector.Source{spool}, nil
+	}, nil
+}
+
+func listenUnix(path string) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("the socket path %s has %d bytes; the system allows %d", path, len(path), maxSocketPath)
+	}
+	// The socket of a collector that was killed is still there.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	// The program may run as another user of the same pod.
+	if err := os.Chmod(path, 0o666); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func one[S collector.Source](s S, err error) ([]collector.Source, error) {
+	return []collector.Source{s}, err
+}

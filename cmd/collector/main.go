@@ -1,0 +1,92 @@
+// Command collector runs in the pods of trials. It measures: it keeps what a
+// program prints (exec), and reports the points that it finds there, in files or
+// in event files, or that are pushed to it (run).
+//
+// It stays small: it starts in milliseconds and takes a few megabytes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+)
+
+const usage = `usage:
+  collector install DST                        copy this program to DST
+  collector exec [--dir D] [--cap BYTES] -- COMMAND [ARGUMENT...]
+                                               run a program and keep its output for "collector run"
+  collector run --kind KIND [flags]            report the metrics of a trial
+  collector version                            say which build this is
+
+"collector run -h" and "collector exec -h" list the flags.
+`
+
+// Exit codes. "collector exec" otherwise exits as its program does.
+const (
+	exitFailed        = 1
+	exitUsage         = 2
+	exitNotKept       = 125 // exec: the output cannot be kept
+	exitNotExecutable = 126
+	exitNotFound      = 127
+	exitSignalled     = 128 // plus the signal's number
+)
+
+// command is a sub-command; it returns the exit code.
+type command func(ctx context.Context, args []string, stdout, stderr io.Writer) int
+
+func commands() map[string]command {
+	return map[string]command{
+		"exec":    execCommand,
+		"install": installCommand,
+		"run":     runCommand,
+		"version": versionCommand,
+	}
+}
+
+func main() {
+	os.Exit(dispatch(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return exitUsage
+	}
+	run, known := commands()[args[0]]
+	if !known {
+		fmt.Fprintf(stderr, "collector: unknown command %q\n%s", args[0], usage)
+		return exitUsage
+	}
+	return run(ctx, args[1:], stdout, stderr)
+}
+
+// version is set by the linker.
+var version = "dev"
+
+func versionCommand(_ context.Context, _ []string, stdout, _ io.Writer) int {
+	revision := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = s.Value
+			}
+		}
+	}
+	fmt.Fprintf(stdout, "collector %s (revision %s, %s, %s/%s)\n", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return 0
+}
+
+// fail says what went wrong and returns code.
+func fail(stderr io.Writer, code int, what string, err error) int {
+	if err != nil && !errors.Is(err, errSaid) {
+		fmt.Fprintf(stderr, "collector %s: %v\n", what, err)
+	}
+	return code
+}
+
+// errSaid is an error that the user has seen already.
+var errSaid = errors.New("said already")

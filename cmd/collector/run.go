@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/collector/report"
+)
+
+// defaultGrace is the time from SIGTERM to exit. The kubelet's own default is 30
+// seconds.
+const defaultGrace = 25 * time.Second
+
+// runConfig is what "collector run" was told.
+type runConfig struct {
+	kind, dir, path, format string
+	metrics, filters        words
+	grace                   time.Duration
+	terminationLog          string
+	podUID                  string
+	service                 report.DialConfig
+}
+
+// words is a flag that may be given many times.
+type words []string
+
+func (w *words) String() string { return strings.Join(*w, " ") }
+
+func (w *words) Set(s string) error {
+	if s == "" {
+		return errors.New("it is empty")
+	}
+	*w = append(*w, s)
+	return nil
+}
+
+func parseRun(args []string, env func(string) string, stderr io.Writer) (runConfig, error) {
+	cfg := runConfig{
+		podUID:  env(report.EnvPodUID),
+		service: report.DialConfig{URL: env(report.EnvURL), Token: env(report.EnvToken), CA: env(report.EnvCA)},
+	}
+	log := env(report.EnvTerminationLog)
+	if log == "" {
+		log = report.DefaultTerminationLog
+	}
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&cfg.kind, report.FlagKind, "", "StdOut, File, TensorFlowEvent or Push")
+	flags.StringVar(&cfg.dir, report.FlagDir, report.DefaultDir, "directory shared with the measured container")
+	flags.StringVar(&cfg.path, report.FlagPath, "", "file (File), directory (TensorFlowEvent) or socket (Push)")
+	flags.StringVar(&cfg.format, report.FlagFormat, "TEXT", "TEXT or JSON (StdOut, File)")
+	flags.Var(&cfg.filters, report.FlagFilter, "regular expression that finds name and value in a line; may be repeated")
+	flags.Var(&cfg.metrics, report.FlagMetric, "metric to collect, the objective first; may be repeated")
+	flags.DurationVar(&cfg.grace, report.FlagGrace, defaultGrace, "time from SIGTERM to exit")
+	flags.StringVar(&cfg.terminationLog, report.FlagTerminationLog, log, "file for the summary")
+	if err := flags.Parse(args); err != nil {
+		return cfg, errSaid
+	}
+	switch {
+	case flags.NArg() > 0:
+		return cfg, fmt.Errorf("argument %q is not understood; everything is a flag", flags.Arg(0))
+	case len(cfg.metrics) == 0:
+		return cfg, fmt.Errorf("name at least the objective: --%s=NAME", report.FlagMetric)
+	case cfg.podUID == "":
+		return cfg, fmt.Errorf("%s is not set; take it from metadata.uid", report.EnvPodUID)
+	case cfg.grace <= 0:
+		return cfg, fmt.Errorf("--%s must be positive", report.FlagGrace)
+	}
+	return cfg, nil
+}
+
+func runCommand(ctx context.Context, args []string, _, stderr io.Writer) int {
+	// First of all: until then, SIGTERM ends the process.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
+	cfg, err := parseRun(args, os.Getenv, stderr)
+	if err != nil {
+		return fail(stderr, exitUsage, "run", err)
+	}
+	// One runs beside every trial: memory counts more than the little time that
+	// the garbage collector takes.
+	debug.SetGCPercent(50)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, err := newRunner(cfg, slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
+		return fail(stderr, exitUsage, "run", err)
+	}
+	if err := sayReady(cfg.dir); err != nil {
+		return fail(stderr, exitFailed, "run", err)
+	}
+	go r.obey(signals, cancel)
+	if err := r.run(ctx); err != nil {
+		return fail(stderr, exitFailed, "run", err)
+	}
+	return 0
+}
+
+// obey turns signals into the phases of the end. After the first, sources drain;
+// after four fifths of the grace, the service is given up and the rest is read
+// for the summary only; at the end of the grace, or on a second signal, all
+// stops.
+func (r *runner) obey(signals <-chan os.Signal, cancel context.CancelFunc) {
+	<-signals
+	close(r.drain)
+	abandon, end := time.NewTimer(r.cfg.grace*4/5), time.NewTimer(r.cfg.grace)
+	for {
+		select {
+		case <-abandon.C:
+			close(r.abandon)
+		case <-end.C:
+			cancel()
+			return
+		case <-signals:
+			cancel()
+			return
+		}
+	}
+}
+
+// writeSummary writes the termination message. The kubelet mounts the file, so
+// it is written in place; and where it did not, nothing is made in /dev.
+func writeSummary(path string, s report.Summary) error {
+	b, err := s.Marshal()
+	if err != nil {
+		return err
+	}
+	mode := os.O_WRONLY | os.O_TRUNC | os.O_CREATE
+	if path == report.DefaultTerminationLog {
+		mode &^= os.O_CREATE
+	}
+	f, err := os.OpenFile(path, mode, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/report"
+)
+
+const (
+	// How often a start of the program is looked for: before the first, and
+	// after it.
+	pollFirst = 20 * time.Millisecond
+	pollNext  = 250 * time.Millisecond
+)
+
+// runner reports the attempts of one pod.
+type runner struct {
+	cfg     runConfig
+	log     *slog.Logger
+	service vernierv1.ReportServiceClient
+	kind    kind
+	drain   chan struct{} // closed by the first SIGTERM
+	abandon chan struct{} // closed when the service is given up
+
+	mu      sync.Mutex
+	newest  int // number of the attempt that the summary on disk is of
+	errs    []error
+	pending sync.WaitGroup
+}
+
+func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
+	service, err := report.Dial(cfg.service)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := kindNamed(cfg.kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := kind.check(cfg); err != nil {
+		return nil, err
+	}
+	return &runner{cfg: cfg, log: log, service: service, kind: kind, newest: -1,
+		drain: make(chan struct{}), abandon: make(chan struct{})}, nil
+}
+
+// run reports until SIGTERM, even when all is said before: a native sidecar that
+// ends is started again.
+func (r *runner) run(ctx context.Context) error {
+	if r.kind.wraps {
+		r.watch(ctx)
+	} else {
+		r.begin(ctx, 0, collector.Attempt{ID: r.cfg.podUID + "/0", Started: time.Now()}, r.drain)
+		<-r.drain
+	}
+	r.pending.Wait()
+	return errors.Join(r.errs...)
+}
+
+// over says, once, that an attempt has ended.
+type over struct {
+	once sync.Once
+	c    chan struct{}
+}
+
+func (o *over) say() { o.once.Do(func() { close(o.c) }) }
+
+// watch begins each attempt that "collector exec" starts. An attempt is over
+// when its exec has ended, when the next has begun, or at SIGTERM.
+func (r *runner) watch(ctx context.Context) {
+	pause := pollFirst
+	last := &over{c: make(chan struct{})}
+	for n := 0; ; {
+		stopping := isClosed(r.drain)
+		dir := attemptDir(r.cfg.dir, n)
+		var s start
+		err := readJSON(filepath.Join(dir, startName), &s)
+		if err == nil {
+			last.say()
+			last = &over{c: make(chan struct{})}
+			go r.awaitEnd(dir, last)
+			r.begin(ctx, n, collector.Attempt{ID: r.cfg.podUID + "/" + strconv.Itoa(n), Started: s.Started}, last.c)
+			n, pause = n+1, pollNext
+			continue
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			r.fail(fmt.Errorf("read attempt %d: %w", n, err))
+			<-r.drain
+			return
+		}
+		if stopping {
+			last.say()
+			return
+		}
+		select {
+		case <-r.drain:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// awaitEnd says that an attempt is over when its exec has ended. Where files
+// cannot be locked, SIGTERM says so later.
+func (r *runner) awaitEnd(dir string, o *over) {
+	if err := awaitEnd(dir); err != nil {
+		r.log.Warn("the end of the program cannot be seen before SIGTERM", "error", err)
+		return
+	}
+	o.say()
+}
+
+// begin reports one attempt in the background.
+func (r *runner) begin(ctx context.Context, n int, attempt collector.Attempt, drain <-chan struct{}) {
+	job := job{cfg: r.cfg, dir: attemptDir(r.cfg.dir, n), drain: drain}
+	open, err := r.kind.prepare(ctx, job)
+	if err != nil {
+		r.fail(fmt.Errorf("attempt %s: %w", attempt.ID, err))
+		return
+	}
+	client := report.NewClient(report.Config{
+		Attempt: attempt,
+		Metrics: r.cfg.metrics,
+		Sources: open,
+		Service: r.service,
+		Drain:   drain,
+		Abandon: r.abandon,
+		Log:     r.log,
+	})
+	r.pending.Go(func() {
+		summary, err := client.Run(ctx)
+		if err != nil {
+			r.fail(fmt.Errorf("attempt %s: %w", attempt.ID, err))
+		}
+		if err := r.keep(n, summary); err != nil {
+			// All the worse when it was needed; run's own error says so.
+			r.log.Error("the summary was not written", "error", err)
+		}
+	})
+}
+
+// keep writes the summary unless one of a newer attempt was written.
+func (r *runner) keep(n int, s report.Summary) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n < r.newest {
+		return nil
+	}
+	r.newest = n
+	return writeSummary(r.cfg.terminationLog, s)
+}
+
+func (r *runner) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs = append(r.errs, err)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,329 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/server"
+)
+
+var (
+	key     = bytes.Repeat([]byte("k"), report.MinKeySize)
+	trial   = collector.TrialID{Namespace: "ns", Name: "random-0001", UID: "uid-1"}
+	attempt = collector.Attempt{ID: "pod/0", Started: time.Unix(1_700_000_000, 0).UTC()}
+)
+
+// numbers yields n points and, after Drain, ends. As a file does, it begins anew
+// each time.
+type numbers struct {
+	source string
+	n      int64
+	drain  <-chan struct{}
+	errs   map[int64]error // yielded before the point
+}
+
+func (s numbers) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
+	return func(yield func(collector.Point, error) bool) {
+		for i := range s.n {
+			if err := s.errs[i]; err != nil && !yield(collector.Point{}, err) {
+				return
+			}
+			if !yield(s.point(i), nil) {
+				return
+			}
+		}
+		select {
+		case <-s.drain:
+		case <-ctx.Done():
+			yield(collector.Point{}, ctx.Err())
+		}
+	}
+}
+
+func (s numbers) point(i int64) collector.Point {
+	return collector.Point{Metric: "loss", Value: float64(i), Step: i, Seq: i * 10, Source: s.source, Time: attempt.Started}
+}
+
+// service is the real report service behind a front that may misbehave.
+type service struct {
+	store collector.Store
+	url   string
+	calls atomic.Int64
+	// front decides about each request; nil passes it on.
+	front func(w http.ResponseWriter, r *http.Request, next http.Handler)
+}
+
+func newService(t *testing.T, front func(http.ResponseWriter, *http.Request, http.Handler)) *service {
+	t.Helper()
+	s := &service{front: front}
+	var err error
+	if s.store, err = store.Open(t.Context(), "sqlite:"+t.TempDir()+"/points.db"); err != nil {
+		t.Fatal(err)
+	}
+	_, handler, err := server.NewReportHandler(server.ReportConfig{Store: s.store, Keys: func() [][]byte { return [][]byte{key} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.url = "http://" + l.Addr().String()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() {
+		ended <- server.Serve(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.calls.Add(1)
+			if s.front != nil {
+				s.front(w, r, handler)
+				return
+			}
+			handler.ServeHTTP(w, r)
+		}), nil)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		s.store.Close()
+	})
+	return s
+}
+
+func (s *service) config(t *testing.T, token string, sources ...collector.Source) report.Config {
+	t.Helper()
+	if token == "" {
+		var err error
+		if token, err = report.Sign(key, report.Claims{Trial: trial, Expires: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, err := report.Dial(report.DialConfig{URL: s.url, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report.Config{Attempt: attempt, Metrics: []string{"loss"}, Service: client,
+		Sources: func(map[string]int64) ([]collector.Source, error) { return sources, nil }}
+}
+
+// wantStored checks that exactly the points of the sources are in the store.
+func (s *service) wantStored(t *testing.T, final bool, sources ...numbers) {
+	t.Helper()
+	series, err := s.store.Points(t.Context(), trial.UID)
+	if err != nil || len(series) != 1 {
+		t.Fatalf("%d series, %v", len(series), err)
+	}
+	bySource := map[string][]collector.Point{}
+	for _, p := range series[0].Points {
+		bySource[p.Source] = append(bySource[p.Source], p)
+	}
+	want := map[string][]collector.Point{}
+	for _, src := range sources {
+		for i := range src.n {
+			want[src.source] = append(want[src.source], src.point(i))
+		}
+	}
+	if d := cmp.Diff(want, bySource); d != "" {
+		t.Errorf("points (-want +got):\n%s", d)
+	}
+	states, err := s.store.Attempts(t.Context(), trial.UID)
+	if err != nil || len(states) != 1 || states[0].Final != final {
+		t.Errorf("attempts %+v, %v", states, err)
+	}
+}
+
+func over() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func TestSeveralSourcesArriveWhole(t *testing.T) {
+	s := newService(t, nil)
+	a := numbers{source: "a", n: 3*report.MaxBatch + 5, drain: over()}
+	b := numbers{source: "b", n: 10, drain: over()}
+	cfg := s.config(t, "", a, b)
+	cfg.Drain = over()
+	summary, err := report.NewClient(cfg).Run(t.Context())
+	if err != nil || !summary.Final || summary.Metrics[0].Count != a.n+b.n || summary.Note != "" {
+		t.Errorf("%+v, %v", summary, err)
+	}
+	s.wantStored(t, true, a, b)
+	if n := s.calls.Load(); n > 6 {
+		t.Errorf("%d calls for four batches", n)
+	}
+}
+
+// The service fails, and the client is killed, at random points: before a call
+// arrives, or after it was carried out but before the answer.
+func TestNothingIsLostOrDoubledHoweverOftenBothSidesFail(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			var mu sync.Mutex
+			random := rand.New(rand.NewPCG(seed, 1))
+			var kill context.CancelFunc
+			s := newService(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				mu.Lock()
+				dice, victim := random.IntN(10), kill
+				mu.Unlock()
+				switch dice {
+				case 0:
+					http.Error(w, "away", http.StatusBadGateway)
+				case 1: // carried out, but the answer is lost
+					next.ServeHTTP(&discard{http.Header{}}, r)
+					http.Error(w, "away", http.StatusServiceUnavailable)
+				case 2:
+					victim()
+					next.ServeHTTP(w, r)
+				case 3:
+					next.ServeHTTP(w, r)
+					victim()
+				default:
+					next.ServeHTTP(w, r)
+				}
+			})
+			src := numbers{source: "stdout", n: 6*report.MaxBatch + 7, drain: over()}
+			for lives := 0; ; lives++ {
+				if lives == 200 {
+					t.Fatal("200 lives were not enough")
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				mu.Lock()
+				kill = cancel
+				mu.Unlock()
+				cfg := s.config(t, "", src)
+				cfg.Drain = over()
+				_, err := report.NewClient(cfg).Run(ctx)
+				cancel()
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+			}
+			s.wantStored(t, true, src)
+		})
+	}
+}
+
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discard) WriteHeader(int)             {}
+
+func TestPointsArriveWhileTheProgramRuns(t *testing.T) {
+	s := newService(t, nil)
+	drain := make(chan struct{})
+	src := numbers{source: "stdout", n: 3, drain: drain}
+	cfg := s.config(t, "", src)
+	cfg.Drain = drain
+	ended := make(chan error, 1)
+	go func() {
+		_, err := report.NewClient(cfg).Run(t.Context())
+		ended <- err
+	}()
+	for {
+		states, err := s.store.Attempts(t.Context(), trial.UID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(states) == 1 && states[0].Acked["stdout"] == 21 {
+			break
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended before the drain: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	s.wantStored(t, false, src)
+	close(drain)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.wantStored(t, true, src)
+}
+
+func TestWhatCouldNotBeReadIsNoted(t *testing.T) {
+	s := newService(t, nil)
+	src := numbers{source: "stdout", n: 9, drain: over(), errs: map[int64]error{}}
+	for i := range src.n {
+		src.errs[i] = fmt.Errorf("line %d is odd", i)
+	}
+	cfg := s.config(t, "", src)
+	cfg.Drain = over()
+	if _, err := report.NewClient(cfg).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.wantStored(t, true, src)
+	states, _ := s.store.Attempts(t.Context(), trial.UID)
+	if note := states[0].Note; !strings.Contains(note, "line 0 is odd") || !strings.Contains(note, "and 6 more") {
+		t.Errorf("note %q", note)
+	}
+}
+
+func TestABadTokenIsNotWaitedForAtTheEnd(t *testing.T) {
+	s := newService(t, nil)
+	token, err := report.Sign(bytes.Repeat([]byte("x"), report.MinKeySize), report.Claims{Trial: trial, Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.config(t, token, numbers{source: "stdout", n: 2 * report.MaxBatch, drain: over()})
+	cfg.Drain = over()
+	summary, err := report.NewClient(cfg).Run(t.Context()) // Abandon is never closed
+	if !errors.Is(err, report.ErrNotDelivered) || !strings.Contains(err.Error(), "not signed") {
+		t.Errorf("%v", err)
+	}
+	if summary.Final || summary.Metrics[0].Count != 2*report.MaxBatch || !strings.Contains(summary.Note, "not delivered") {
+		t.Errorf("summary %+v", summary)
+	}
+}
+
+func TestAnAbandonedServiceLeavesTheSummaryWhole(t *testing.T) {
+	s := newService(t, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		io.Copy(io.Discard, r.Body) //nolint:errcheck // it is down
+		http.Error(w, "down", http.StatusServiceUnavailable)
+	})
+	abandon := make(chan struct{})
+	src := numbers{source: "stdout", n: 3 * report.MaxBatch, drain: over()}
+	cfg := s.config(t, "", src)
+	cfg.Drain, cfg.Abandon = over(), abandon
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		summary, err := report.NewClient(cfg).Run(t.Context())
+		if !errors.Is(err, report.ErrNotDelivered) || summary.Final || summary.Metrics[0].Count != src.n {
+			t.Errorf("%+v, %v", summary, err)
+		}
+	}()
+	for s.calls.Load() < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case <-ended:
+		t.Error("it gave up by itself")
+	default:
+	}
+	close(abandon)
+	<-ended
+}

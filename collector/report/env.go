@@ -1,0 +1,74 @@
+package report
+
+// The contract between the injector (package trainer) and the collector
+// command. What is secret or known only to the kubelet travels by environment;
+// everything else is a flag.
+//
+// The kubelet expands $(NAME) in commands and arguments: the injector doubles
+// every "$" of a value that it writes itself (filters above all), and leaves
+// the user's own argv as it is.
+//
+// The pod of a trial gets one emptyDir, mounted at DefaultDir in the containers
+// named here:
+//
+//	init container    collector install DefaultDir/bin/collector    (StdOut only)
+//	native sidecar    collector run --kind=StdOut --dir=DefaultDir --metric=loss --metric=accuracy
+//	primary container DefaultDir/bin/collector exec --dir=DefaultDir -- <original argv>   (StdOut only)
+//
+// The sidecar needs EnvURL, EnvToken, EnvPodUID and, for https with a private
+// authority, EnvCA. It writes its summary to its termination message path, so
+// terminationMessagePolicy stays File.
+const (
+	// EnvURL is the address of the report service: "http://host:port" (HTTP/2
+	// without TLS) or "https://host:port".
+	EnvURL = "VERNIER_REPORT_URL"
+	// EnvToken is the trial's token, made by Sign.
+	EnvToken = "VERNIER_REPORT_TOKEN"
+	// EnvCA is the authority that signed the service's certificate, as PEM or
+	// base64 of PEM. Empty means the system's authorities.
+	EnvCA = "VERNIER_REPORT_CA"
+	// EnvPodUID is the pod's UID, by the downward API (metadata.uid).
+	EnvPodUID = "VERNIER_POD_UID"
+	// EnvTerminationLog overrides the default of FlagTerminationLog.
+	EnvTerminationLog = "VERNIER_TERMINATION_LOG"
+	// EnvPushSocket names, for the primary container of a trial that pushes, the
+	// unix socket on which the sidecar listens (DefaultDir/push.sock unless
+	// FlagPath says otherwise).
+	EnvPushSocket = "VERNIER_PUSH_SOCKET"
+)
+
+// Flags of "collector run". FlagDir is a flag of "collector exec" too.
+const (
+	// FlagKind is StdOut, File, TensorFlowEvent or Push.
+	FlagKind = "kind"
+	// FlagDir is the shared emptyDir. Default DefaultDir.
+	FlagDir = "dir"
+	// FlagPath is the file (File), the directory (TensorFlowEvent) or the
+	// socket (Push). StdOut takes none.
+	FlagPath = "path"
+	// FlagFormat is TEXT or JSON (StdOut and File). Default TEXT.
+	FlagFormat = "format"
+	// FlagFilter is a regular expression of Katib's metricsFormat; may be given
+	// many times. Default: Katib's own.
+	FlagFilter = "filter"
+	// FlagMetric names a metric to collect; given once for each, the objective
+	// first.
+	FlagMetric = "metric"
+	// FlagGrace bounds the time from SIGTERM to exit. Default DefaultGrace. Set
+	// it some seconds below the pod's terminationGracePeriodSeconds.
+	FlagGrace = "grace"
+	// FlagTerminationLog is the container's terminationMessagePath. Default: the
+	// value of EnvTerminationLog, else DefaultTerminationLog.
+	FlagTerminationLog = "termination-log"
+	// FlagCap bounds the bytes that "collector exec" keeps on disk for the
+	// sidecar.
+	FlagCap = "cap"
+)
+
+// Defaults of the contract.
+const (
+	DefaultDir            = "/var/run/vernier"
+	DefaultTerminationLog = "/dev/termination-log"
+	// DefaultBinary is where the init container puts the collector.
+	DefaultBinary = DefaultDir + "/bin/collector"
+)

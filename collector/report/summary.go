@@ -1,0 +1,242 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+// MaxSummary is the size of a termination message that the kubelet keeps.
+const MaxSummary = 4096
+
+// Summary condenses the points of one attempt into what fits a termination
+// message. The trial gets its objective from it when the store has lost, or
+// never had, the points.
+type Summary struct {
+	Attempt collector.Attempt
+	// Final is true when the service has acknowledged everything: the store is
+	// then the better source.
+	Final bool
+	// Metrics are in the order in which they were asked for, the objective
+	// first. Those that did not fit are missing.
+	Metrics []MetricSummary
+	// Note says what could not be read or sent. It may be cut.
+	Note string
+}
+
+// MetricSummary condenses the points of one metric.
+type MetricSummary struct {
+	Name string
+	// Last is the value of the greatest (step, order of reading). Min and Max are
+	// finite where any value is, else infinite where any is, else NaN.
+	Last, Min, Max Value
+	// Step is the step of Last, or collector.NoStep.
+	Step int64
+	// Count is the number of points.
+	Count int64
+}
+
+// Value is a number and how it was written.
+type Value struct {
+	Number float64
+	// Text is as in collector.Point: empty unless it differs from the shortest
+	// form of Number.
+	Text string
+}
+
+func (v Value) String() string {
+	if v.Text != "" {
+		return v.Text
+	}
+	return strconv.FormatFloat(v.Number, 'g', -1, 64)
+}
+
+// add counts a point. Points come in order of reading. A point without a step
+// belongs to the step before it, as in collector.Observe.
+func (m *MetricSummary) add(p collector.Point) {
+	v := Value{p.Value, p.Text}
+	if len(v.Text) > maxValueText {
+		v.Text = ""
+	}
+	if m.Count == 0 {
+		m.Step = p.Step
+	}
+	if p.Step >= m.Step || p.Step == collector.NoStep {
+		m.Last, m.Step = v, max(p.Step, m.Step)
+	}
+	if m.Count == 0 || ahead(v.Number, m.Min.Number, v.Number < m.Min.Number) {
+		m.Min = v
+	}
+	if m.Count == 0 || ahead(v.Number, m.Max.Number, v.Number > m.Max.Number) {
+		m.Max = v
+	}
+	m.Count++
+}
+
+// ahead reports whether a replaces b as an extreme: a finite value beats an
+// infinite one, which beats NaN; within a class the order counts.
+func ahead(a, b float64, inOrder bool) bool {
+	if class(a) != class(b) {
+		return class(a) < class(b)
+	}
+	return inOrder
+}
+
+func class(v float64) int {
+	switch {
+	case math.IsNaN(v):
+		return 2
+	case math.IsInf(v, 0):
+		return 1
+	}
+	return 0
+}
+
+// A value that is not a number may be any text; it must not fill the summary.
+const maxValueText = 40
+
+// Series returns the summary as points, at most three for each metric (least,
+// greatest, last), so that what condenses the points of a store condenses a
+// summary too. Their source is "summary"; only the last one's step is known, and
+// it orders behind the others.
+func (s Summary) Series() []collector.Series {
+	var all []collector.Series
+	for _, m := range s.Metrics {
+		series := collector.Series{Attempt: s.Attempt, Metric: m.Name}
+		for i, v := range []Value{m.Min, m.Max, m.Last} {
+			series.Points = append(series.Points, collector.Point{Metric: m.Name, Value: v.Number, Text: v.Text,
+				Step: m.Step, Source: "summary", Seq: int64(i)})
+		}
+		if m.Count == 1 {
+			series.Points = series.Points[2:]
+		}
+		all = append(all, series)
+	}
+	return all
+}
+
+type wireSummary struct {
+	Version int          `json:"vernier"`
+	Attempt string       `json:"attempt"`
+	Started string       `json:"started,omitempty"`
+	Final   bool         `json:"final"`
+	Metrics []wireMetric `json:"metrics,omitempty"`
+	Note    string       `json:"note,omitempty"`
+}
+
+// Values are strings, because JSON has no NaN.
+type wireMetric struct {
+	Name  string `json:"name"`
+	Last  string `json:"last"`
+	Min   string `json:"min"`
+	Max   string `json:"max"`
+	Step  int64  `json:"step"`
+	Count int64  `json:"n"`
+}
+
+// Marshal writes the summary as JSON of at most MaxSummary bytes. When all does
+// not fit, the note is cut first, then metrics are left out from the end.
+func (s Summary) Marshal() ([]byte, error) {
+	w := wireSummary{Version: 1, Attempt: s.Attempt.ID, Final: s.Final, Note: s.Note}
+	if !s.Attempt.Started.IsZero() {
+		w.Started = s.Attempt.Started.UTC().Format(time.RFC3339Nano)
+	}
+	for _, m := range s.Metrics {
+		w.Metrics = append(w.Metrics, wireMetric{m.Name, m.Last.String(), m.Min.String(), m.Max.String(), m.Step, m.Count})
+	}
+	for {
+		b, err := json.Marshal(w)
+		if err != nil || len(b) <= MaxSummary {
+			return b, err
+		}
+		switch {
+		case len(w.Note) > 80:
+			w.Note = strings.ToValidUTF8(w.Note[:len(w.Note)/2], "") + "..."
+		case len(w.Metrics) > 0:
+			w.Metrics = w.Metrics[:len(w.Metrics)-1]
+		default:
+			return nil, fmt.Errorf("the attempt ID of %d bytes leaves no room for a summary", len(s.Attempt.ID))
+		}
+	}
+}
+
+// ErrNoSummary means that a termination message is not a summary.
+var ErrNoSummary = errors.New("the termination message is not a summary of the collector")
+
+// ParseSummary reads a termination message. Text that is something else gives
+// ErrNoSummary.
+func ParseSummary(message string) (Summary, error) {
+	var w wireSummary
+	if err := json.Unmarshal([]byte(message), &w); err != nil || w.Version != 1 || w.Attempt == "" {
+		return Summary{}, ErrNoSummary
+	}
+	s := Summary{Attempt: collector.Attempt{ID: w.Attempt}, Final: w.Final, Note: w.Note}
+	if w.Started != "" {
+		started, err := time.Parse(time.RFC3339Nano, w.Started)
+		if err != nil {
+			return Summary{}, fmt.Errorf("%w: started: %w", ErrNoSummary, err)
+		}
+		s.Attempt.Started = started.UTC()
+	}
+	for _, m := range w.Metrics {
+		if m.Name == "" || m.Count < 1 {
+			return Summary{}, fmt.Errorf("%w: a metric without name or points", ErrNoSummary)
+		}
+		s.Metrics = append(s.Metrics, MetricSummary{Name: m.Name, Step: m.Step, Count: m.Count,
+			Last: parseValue(m.Last), Min: parseValue(m.Min), Max: parseValue(m.Max)})
+	}
+	return s, nil
+}
+
+func parseValue(text string) Value {
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return Value{Number: math.NaN(), Text: text}
+	}
+	v := Value{Number: number}
+	if v.String() != text {
+		v.Text = text
+	}
+	return v
+}
+
+// tally collects the summary while points are read.
+type tally struct {
+	order   []string
+	metrics map[string]*MetricSummary
+}
+
+func newTally(metrics []string) *tally {
+	return &tally{order: slices.Clone(metrics), metrics: map[string]*MetricSummary{}}
+}
+
+func (t *tally) add(p collector.Point) {
+	m := t.metrics[p.Metric]
+	if m == nil {
+		if len(t.metrics) == maxMetrics {
+			return
+		}
+		m = &MetricSummary{Name: p.Metric}
+		t.metrics[p.Metric] = m
+		if !slices.Contains(t.order, p.Metric) {
+			t.order = append(t.order, p.Metric)
+		}
+	}
+	m.add(p)
+}
+
+func (t *tally) list() (list []MetricSummary) {
+	for _, name := range t.order {
+		if m := t.metrics[name]; m != nil {
+			list = append(list, *m)
+		}
+	}
+	return list
+}

@@ -1,0 +1,193 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+// memory keeps points in the process, for tests and for runs that nobody wants
+// to look at afterwards.
+type memory struct {
+	mu     sync.RWMutex
+	closed bool
+	trials map[string]*memoryTrial // by UID
+}
+
+type memoryTrial struct {
+	id       collector.TrialID
+	attempts map[string]*memoryAttempt // by ID
+}
+
+type memoryAttempt struct {
+	state  collector.AttemptState
+	points map[pointKey]collector.Point
+}
+
+type pointKey struct {
+	source string
+	seq    int64
+}
+
+var _ collector.Store = (*memory)(nil)
+
+func openMemory(_ context.Context, rest string) (collector.Store, error) {
+	if rest != "" {
+		return nil, fmt.Errorf("nothing may follow %q", "memory:")
+	}
+	return &memory{trials: map[string]*memoryTrial{}}, nil
+}
+
+func (m *memory) Append(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, points []collector.Point) error {
+	if err := check(trial, attempt, points); err != nil {
+		return err
+	}
+	return m.write(ctx, func() {
+		a := m.attempt(trial, attempt)
+		for _, p := range points {
+			nanos, ok := storable(p.Time)
+			p.Time = restored(nanos, ok)
+			key := pointKey{p.Source, p.Seq}
+			if _, known := a.points[key]; !known {
+				a.points[key] = p
+			}
+			a.state.Acked[p.Source] = max(a.state.Acked[p.Source], p.Seq+1)
+		}
+	})
+}
+
+func (m *memory) Finish(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, note string) error {
+	if err := check(trial, attempt, nil); err != nil {
+		return err
+	}
+	return m.write(ctx, func() {
+		a := m.attempt(trial, attempt)
+		a.state.Final, a.state.Note = true, note
+	})
+}
+
+func (m *memory) Delete(ctx context.Context, trialUID string) error {
+	return m.write(ctx, func() { delete(m.trials, trialUID) })
+}
+
+func (m *memory) Attempts(ctx context.Context, trialUID string) ([]collector.AttemptState, error) {
+	var states []collector.AttemptState
+	err := m.read(ctx, func() {
+		for _, a := range m.sorted(trialUID) {
+			state := a.state
+			state.Acked = maps.Clone(state.Acked)
+			states = append(states, state)
+		}
+	})
+	return states, err
+}
+
+func (m *memory) Points(ctx context.Context, trialUID string, metrics ...string) ([]collector.Series, error) {
+	var all []collector.Series
+	err := m.read(ctx, func() {
+		for _, a := range m.sorted(trialUID) {
+			byMetric := map[string][]collector.Point{}
+			for _, p := range a.points {
+				if len(metrics) == 0 || slices.Contains(metrics, p.Metric) {
+					byMetric[p.Metric] = append(byMetric[p.Metric], p)
+				}
+			}
+			all = append(all, inOrder(a.state.Attempt, byMetric)...)
+		}
+	})
+	return all, err
+}
+
+func (m *memory) Trials(ctx context.Context) ([]collector.TrialID, error) {
+	var ids []collector.TrialID
+	err := m.read(ctx, func() {
+		for _, uid := range slices.Sorted(maps.Keys(m.trials)) {
+			ids = append(ids, m.trials[uid].id)
+		}
+	})
+	return ids, err
+}
+
+func (m *memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed, m.trials = true, nil
+	return nil
+}
+
+func (m *memory) write(ctx context.Context, act func()) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.do(ctx, act)
+}
+
+func (m *memory) read(ctx context.Context, act func()) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.do(ctx, act)
+}
+
+func (m *memory) do(ctx context.Context, act func()) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if m.closed {
+		return ErrClosed
+	}
+	act()
+	return nil
+}
+
+// attempt returns the attempt, made if it is new. The first identity and start
+// time seen are kept.
+func (m *memory) attempt(trial collector.TrialID, attempt collector.Attempt) *memoryAttempt {
+	t := m.trials[trial.UID]
+	if t == nil {
+		t = &memoryTrial{id: trial, attempts: map[string]*memoryAttempt{}}
+		m.trials[trial.UID] = t
+	}
+	a := t.attempts[attempt.ID]
+	if a == nil {
+		nanos, ok := storable(attempt.Started)
+		attempt.Started = restored(nanos, ok)
+		a = &memoryAttempt{
+			state:  collector.AttemptState{Attempt: attempt, Acked: map[string]int64{}},
+			points: map[pointKey]collector.Point{},
+		}
+		t.attempts[attempt.ID] = a
+	}
+	return a
+}
+
+func (m *memory) sorted(trialUID string) []*memoryAttempt {
+	t := m.trials[trialUID]
+	if t == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(t.attempts), func(a, b *memoryAttempt) int {
+		return compareAttempts(a.state.Attempt, b.state.Attempt)
+	})
+}
+
+func compareAttempts(a, b collector.Attempt) int {
+	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
+}
+
+// inOrder makes the series of one attempt: metrics by name, points by step, then
+// sequence, then source.
+func inOrder(attempt collector.Attempt, byMetric map[string][]collector.Point) []collector.Series {
+	series := make([]collector.Series, 0, len(byMetric))
+	for _, metric := range slices.Sorted(maps.Keys(byMetric)) {
+		points := byMetric[metric]
+		slices.SortFunc(points, func(a, b collector.Point) int {
+			return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Source, b.Source))
+		})
+		series = append(series, collector.Series{Attempt: attempt, Metric: metric, Points: points})
+	}
+	return series
+}

@@ -1,0 +1,256 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+var (
+	testTrial   = collector.TrialID{Namespace: "ns", Name: "t", UID: "uid"}
+	testAttempt = collector.Attempt{ID: "pod/0", Started: time.Unix(1, 0).UTC()}
+)
+
+func openTest(tb testing.TB, path string) *sqlite {
+	tb.Helper()
+	s, err := openSQLite(tb.Context(), path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { s.Close() }) //nolint:errcheck // the end of the test
+	return s.(*sqlite)
+}
+
+func testPoints(from, to int64) []collector.Point {
+	var points []collector.Point
+	for i := from; i < to; i++ {
+		points = append(points, collector.Point{Metric: "loss", Source: "stdout", Step: i, Seq: i * 20,
+			Value: 1 / float64(i+1), Time: time.Unix(1, i).UTC()})
+	}
+	return points
+}
+
+func TestARequestThatFailsIsUndoneAloneInItsGroup(t *testing.T) {
+	s := openTest(t, filepath.Join(t.TempDir(), "points.db"))
+	boom := errors.New("boom")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	add := func(seq int64, then error) action {
+		return func(ctx context.Context, c *sqliteConn) error {
+			return errors.Join(c.append(ctx, testTrial, testAttempt, testPoints(seq, seq+1)), then)
+		}
+	}
+	// The group is handed to commit directly, so that it is one transaction.
+	group := []request{
+		{ctx: t.Context(), act: add(0, nil)},
+		{ctx: t.Context(), act: add(1, boom)},
+		{ctx: cancelled, act: add(2, nil)},
+		{ctx: t.Context(), act: add(3, nil)},
+	}
+	errs := s.writer.commit(t.Context(), group)
+	if errs[0] != nil || !errors.Is(errs[1], boom) || !errors.Is(errs[2], context.Canceled) || errs[3] != nil {
+		t.Errorf("errors %v", errs)
+	}
+	series, err := s.Points(t.Context(), testTrial.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append(testPoints(0, 1), testPoints(3, 4)...)
+	if d := cmp.Diff(want, series[0].Points); d != "" {
+		t.Errorf("points (-want +got):\n%s", d)
+	}
+}
+
+func TestTheFileIsPrivate(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, filepath.Join(dir, "points.db"))
+	if err := s.Append(t.Context(), testTrial, testAttempt, testPoints(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) < 2 {
+		t.Fatalf("files %v, %v: want the database and its log", files, err)
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v, %v", f.Name(), info.Mode(), err)
+		}
+	}
+}
+
+func TestAFileOfANewerReleaseIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "points.db")
+	if err := openTest(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "INSERT INTO migration VALUES (999, 0)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openSQLite(t.Context(), path); err == nil || !strings.Contains(err.Error(), "newer release") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAFileThatIsNoDatabaseIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "points.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("not a database\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openSQLite(t.Context(), path); err == nil || !strings.Contains(err.Error(), "not a database") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTwoProcessesMayOpenTheSameNewFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "points.db")
+	var wg sync.WaitGroup
+	for i := range int64(4) {
+		wg.Go(func() {
+			s, err := openSQLite(t.Context(), path)
+			if err != nil {
+				t.Errorf("open: %v", err)
+				return
+			}
+			defer s.Close()
+			if err := s.Append(t.Context(), testTrial, testAttempt, testPoints(i*100, i*100+100)); err != nil {
+				t.Errorf("append: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	series, err := openTest(t, path).Points(t.Context(), testTrial.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(testPoints(0, 400), series[0].Points); d != "" {
+		t.Errorf("points (-want +got):\n%s", d)
+	}
+}
+
+// The test runs itself as a process that appends and says what was
+// acknowledged, and kills it at several moments.
+func TestWhatWasAcknowledgedSurvivesAKill(t *testing.T) {
+	if path := os.Getenv("VERNIER_TEST_APPEND_TO"); path != "" {
+		s := openTest(t, path)
+		for i := int64(0); ; i++ {
+			if err := s.Append(t.Context(), testTrial, testAttempt, testPoints(i*3, i*3+3)); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Printf("acked %d\n", i*3+3)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, after := range []int64{1, 50, 333} {
+		path := filepath.Join(t.TempDir(), "points.db")
+		cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), "VERNIER_TEST_APPEND_TO="+path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		acked := lastAcked(t, out, cmd, after)
+		s := openTest(t, path)
+		series, err := s.Points(t.Context(), testTrial.UID)
+		if err != nil || len(series) != 1 {
+			t.Fatalf("series %v, %v", series, err)
+		}
+		got := series[0].Points
+		if n := int64(len(got)); n < acked || n%3 != 0 {
+			t.Errorf("%d points stored, %d acknowledged, in batches of 3", n, acked)
+		}
+		if d := cmp.Diff(testPoints(0, int64(len(got))), got); d != "" {
+			t.Errorf("points (-want +got):\n%s", d)
+		}
+	}
+}
+
+// lastAcked kills cmd once at least n points were acknowledged, and returns the
+// last number that it said.
+func lastAcked(t *testing.T, out interface{ Read([]byte) (int, error) }, cmd *exec.Cmd, n int64) (acked int64) {
+	t.Helper()
+	var said strings.Builder
+	buf := make([]byte, 4096)
+	killed := false
+	for {
+		k, err := out.Read(buf)
+		said.Write(buf[:k])
+		whole := said.String()
+		whole = whole[:strings.LastIndexByte(whole, '\n')+1]
+		for line := range strings.Lines(whole) {
+			if number, ok := strings.CutPrefix(strings.TrimSpace(line), "acked "); ok {
+				if acked, err = strconv.ParseInt(number, 10, 64); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if acked >= n && !killed {
+			killed = true
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if k == 0 {
+			break
+		}
+	}
+	if err := cmd.Wait(); err == nil || !killed {
+		t.Fatalf("the process ended by itself after %d: %v", acked, err)
+	}
+	return acked
+}
+
+func BenchmarkAppend(b *testing.B) {
+	for _, size := range []int64{1, 100, 4096} {
+		b.Run(fmt.Sprintf("points=%d", size), func(b *testing.B) {
+			s := openTest(b, filepath.Join(b.TempDir(), "points.db"))
+			batch := testPoints(0, size)
+			for b.Loop() {
+				for i := range batch {
+					batch[i].Seq += size * 20
+				}
+				if err := s.Append(b.Context(), testTrial, testAttempt, batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)*float64(size)/b.Elapsed().Seconds(), "points/s")
+		})
+	}
+}
+
+func BenchmarkPoints(b *testing.B) {
+	s := openTest(b, filepath.Join(b.TempDir(), "points.db"))
+	if err := s.Append(b.Context(), testTrial, testAttempt, testPoints(0, 10_000)); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Points(b.Context(), testTrial.UID, "loss"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

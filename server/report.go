@@ -1,0 +1,231 @@
+// Package server serves programs. In it: the report service, to which the
+// collectors of running trials send their points.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/report"
+)
+
+// Limits of one call.
+const (
+	maxBody       = 4 << 20
+	maxCallPoints = 2 * report.MaxBatch
+	maxAttemptID  = 256
+	maxNote       = 4096
+)
+
+// ReportConfig describes a report service.
+type ReportConfig struct {
+	// Store takes the points.
+	Store collector.Store
+	// Keys returns the keys that tokens may be signed with, the newest first.
+	// It is called for each request, so that keys can be changed while running.
+	Keys func() [][]byte
+	// OnPoints is told, after the write, that a trial has new points or is
+	// final. It must not block. Default: nobody is told.
+	OnPoints func(collector.TrialID)
+	// Metrics is where the Prometheus metrics are registered. Default: nowhere.
+	Metrics prometheus.Registerer
+	// Now is the time. Default: time.Now.
+	Now func() time.Time
+}
+
+// NewReportHandler returns the report service and the path under which it must
+// be mounted. An error means that the metrics could not be registered.
+func NewReportHandler(cfg ReportConfig) (path string, handler http.Handler, err error) {
+	if cfg.Store == nil || cfg.Keys == nil {
+		return "", nil, errors.New("the report service needs a store and keys")
+	}
+	if cfg.OnPoints == nil {
+		cfg.OnPoints = func(collector.TrialID) {}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	metrics, err := newReportMetrics(cfg.Metrics)
+	if err != nil {
+		return "", nil, fmt.Errorf("register the metrics of the report service: %w", err)
+	}
+	path, handler = vernierv1.NewReportServiceHandler(&reportService{cfg, metrics},
+		connect.WithReadMaxBytes(maxBody))
+	return path, handler, nil
+}
+
+type reportService struct {
+	cfg     ReportConfig
+	metrics *reportMetrics
+}
+
+var _ vernierv1.ReportServiceHandler = (*reportService)(nil)
+
+// Hello implements vernierv1.ReportServiceHandler.
+func (s *reportService) Hello(ctx context.Context, r *vernierv1.HelloRequest) (*vernierv1.HelloResponse, error) {
+	trial, err := s.authenticate(ctx)
+	if err != nil {
+		return nil, s.reject(err, 1)
+	}
+	attempt, err := decodeAttempt(r.GetAttempt())
+	if err != nil {
+		return nil, s.reject(err, 1)
+	}
+	states, err := s.cfg.Store.Attempts(ctx, trial.UID)
+	if err != nil {
+		return nil, s.reject(unavailable(ctx, err), 1)
+	}
+	for _, state := range states {
+		if state.Attempt.ID == attempt.ID {
+			return &vernierv1.HelloResponse{Acked: state.Acked, Final: state.Final}, nil
+		}
+	}
+	return &vernierv1.HelloResponse{}, nil
+}
+
+// Report implements vernierv1.ReportServiceHandler.
+func (s *reportService) Report(ctx context.Context, r *vernierv1.ReportRequest) (*vernierv1.ReportResponse, error) {
+	trial, err := s.authenticate(ctx)
+	if err != nil {
+		return nil, s.reject(err, count(r))
+	}
+	attempt, points, err := decodeReport(r)
+	if err != nil {
+		return nil, s.reject(err, count(r))
+	}
+	if err := s.write(ctx, trial, attempt, points, r); err != nil {
+		return nil, s.reject(unavailable(ctx, err), count(r))
+	}
+	s.metrics.ingest(points, s.cfg.Now())
+	s.cfg.OnPoints(trial)
+	answer := &vernierv1.ReportResponse{Acked: make(map[string]int64, len(r.GetPoints()))}
+	for _, p := range points {
+		answer.Acked[p.Source] = max(answer.Acked[p.Source], p.Seq+1)
+	}
+	return answer, nil
+}
+
+func (s *reportService) write(ctx context.Context, trial collector.TrialID, attempt collector.Attempt,
+	points []collector.Point, r *vernierv1.ReportRequest) error {
+	if len(points) > 0 || !r.GetFinal() {
+		if err := s.cfg.Store.Append(ctx, trial, attempt, points); err != nil {
+			return err
+		}
+	}
+	if !r.GetFinal() {
+		return nil
+	}
+	return s.cfg.Store.Finish(ctx, trial, attempt, clip(r.GetNote(), maxNote))
+}
+
+// authenticate returns the trial that the caller may report for.
+func (s *reportService) authenticate(ctx context.Context) (collector.TrialID, error) {
+	info, _ := connect.CallInfoForHandlerContext(ctx)
+	scheme, token, _ := strings.Cut(info.RequestHeader().Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return collector.TrialID{}, connect.NewError(connect.CodeUnauthenticated,
+			errors.New("send the trial's token: Authorization: Bearer <token>"))
+	}
+	claims, err := report.Verify(s.cfg.Keys(), token, s.cfg.Now())
+	if err != nil {
+		return collector.TrialID{}, connect.NewError(connect.CodeUnauthenticated, err)
+	}
+	return claims.Trial, nil
+}
+
+func decodeReport(r *vernierv1.ReportRequest) (collector.Attempt, []collector.Point, error) {
+	attempt, err := decodeAttempt(r.GetAttempt())
+	if err != nil {
+		return attempt, nil, err
+	}
+	if n := count(r); n > maxCallPoints {
+		return attempt, nil, invalid(fmt.Errorf("%d points in one call; send at most %d", n, maxCallPoints))
+	}
+	for _, m := range r.GetPoints() {
+		if err := checkLengths(m); err != nil {
+			return attempt, nil, invalid(err)
+		}
+	}
+	points, err := report.DecodePoints(r.GetPoints())
+	if err != nil {
+		return attempt, nil, invalid(err)
+	}
+	return attempt, points, nil
+}
+
+func checkLengths(m *vernierv1.SourcePoints) error {
+	for _, name := range append(m.GetMetrics(), m.GetSource()) {
+		if len(name) > report.MaxName {
+			return fmt.Errorf("a metric's or source's name has %d bytes; at most %d are kept", len(name), report.MaxName)
+		}
+	}
+	for i, text := range m.GetText() {
+		if len(text) > report.MaxText {
+			return fmt.Errorf("the text of point %d has %d bytes; at most %d are kept", i, len(text), report.MaxText)
+		}
+	}
+	return nil
+}
+
+func decodeAttempt(m *vernierv1.Attempt) (collector.Attempt, error) {
+	attempt, err := report.DecodeAttempt(m)
+	if err != nil {
+		return attempt, invalid(err)
+	}
+	if len(attempt.ID) > maxAttemptID {
+		return attempt, invalid(fmt.Errorf("the attempt's id has %d bytes; at most %d are kept", len(attempt.ID), maxAttemptID))
+	}
+	return attempt, nil
+}
+
+func count(r *vernierv1.ReportRequest) (n int) {
+	for _, m := range r.GetPoints() {
+		n += len(m.GetValue())
+	}
+	return n
+}
+
+func clip(s string, limit int) string {
+	return strings.ToValidUTF8(s[:min(len(s), limit)], "?")
+}
+
+func invalid(err error) error { return connect.NewError(connect.CodeInvalidArgument, err) }
+
+// unavailable says that the call may be repeated: the points are well-formed, so
+// what failed is the store.
+func unavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return connect.NewError(connect.CodeCanceled, err)
+	}
+	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the store failed: %w", err))
+}
+
+// reject counts the points of a call that was not accepted (a call without
+// points counts as one) and returns err.
+func (s *reportService) reject(err error, points int) error {
+	s.metrics.rejected.WithLabelValues(reason(err)).Add(float64(max(points, 1)))
+	return err
+}
+
+func reason(err error) string {
+	switch {
+	case errors.Is(err, report.ErrTokenExpired):
+		return "expired"
+	case connect.CodeOf(err) == connect.CodeUnauthenticated:
+		return "unauthenticated"
+	case connect.CodeOf(err) == connect.CodeInvalidArgument:
+		return "invalid"
+	case connect.CodeOf(err) == connect.CodeCanceled:
+		return "cancelled"
+	}
+	return "store"
+}

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// shutdownGrace is how long calls may take to end once the server stops. A
+// report takes milliseconds, and one that is cut off is sent again; an idle
+// HTTP/2 connection would hold up the end by a second.
+const shutdownGrace = 250 * time.Millisecond
+
+// Serve answers requests on l until ctx ends, then lets running calls finish
+// and closes l. It speaks HTTP/1 and HTTP/2; without TLS, HTTP/2 with prior
+// knowledge, as gRPC clients use it. tlsConfig nil means no TLS.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, tlsConfig *tls.Config) error {
+	s := &http.Server{
+		Handler:           h,
+		Protocols:         new(http.Protocols),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      time.Minute,
+		// Collectors of slow programs report every few minutes.
+		IdleTimeout:    10 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		HTTP2:          &http.HTTP2Config{SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second},
+	}
+	s.Protocols.SetHTTP1(true)
+	if tlsConfig == nil {
+		s.Protocols.SetUnencryptedHTTP2(true)
+	} else {
+		s.Protocols.SetHTTP2(true)
+		s.TLSConfig = tlsConfig.Clone()
+	}
+	served := make(chan error, 1)
+	go func() {
+		if tlsConfig == nil {
+			served <- s.Serve(l)
+		} else {
+			served <- s.ServeTLS(l, "", "")
+		}
+	}()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	err := s.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.Close()
+	}
+	<-served
+	return err
+}
