@@ -1,0 +1,138 @@
+package shim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const stagingName = "root"
+
+func command(o Options, spec ContainerSpec) (*exec.Cmd, error) {
+	spec = spec.prepared(o.PodUID, o.Mounts)
+	mounts := spec.allMounts()
+	if o.Mounts == MountsNone || len(mounts) == 0 {
+		cmd, err := direct(spec)
+		if err != nil {
+			return nil, fmt.Errorf("run a command in container %s: %w", spec.Name, err)
+		}
+		return cmd, nil
+	}
+	binary, err := o.binary()
+	if err != nil {
+		return nil, err
+	}
+	e, err := entryOf(spec, o.Mounts, filepath.Join(o.Dir, stagingName))
+	if err != nil {
+		return nil, fmt.Errorf("run a command in container %s: %w", spec.Name, err)
+	}
+	f, err := e.file()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(binary, "enter")
+	cmd.Env = []string{EnvPodUID + "=" + o.PodUID}
+	cmd.ExtraFiles = []*os.File{f}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	namespaces(cmd.SysProcAttr, o.Mounts)
+	return cmd, nil
+}
+
+func entryOf(spec ContainerSpec, mode MountMode, staging string) (entry, error) {
+	who, err := identityOf(spec)
+	if err != nil {
+		return entry{}, err
+	}
+	return entry{
+		Argv: spec.Argv, Env: spec.Env, Dir: spec.Dir, Mounts: spec.allMounts(),
+		Staging: staging, Identity: who, User: mode == MountsUser,
+	}, nil
+}
+
+// ProbeMounts finds out how mounts can be made on this machine by making some in
+// a process that ends at once. With MountsNone comes the reason why nothing
+// better works; ask once and hand the mode to each Spawn. binary is the shim's;
+// empty means "shim" beside the running executable.
+func ProbeMounts(ctx context.Context, binary string) (MountMode, error) {
+	binary, err := Options{Binary: binary}.binary()
+	if err != nil {
+		return MountsNone, err
+	}
+	var refusals []error
+	if os.Geteuid() == 0 {
+		err := probe(ctx, binary, MountsRoot)
+		if err == nil {
+			return MountsRoot, nil
+		}
+		refusals = append(refusals, fmt.Errorf("as root: %w", err))
+	}
+	err = probe(ctx, binary, MountsUser)
+	if err == nil {
+		return MountsUser, nil
+	}
+	refusals = append(refusals, fmt.Errorf("in a user namespace: %w", err))
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return MountsNone, ctx.Err()
+	}
+	return MountsNone, fmt.Errorf("mount namespaces do not work here: %w", errors.Join(refusals...))
+}
+
+// probe mounts a file at the default path of termination messages, in a new root,
+// so it needs all that a container may need.
+func probe(ctx context.Context, binary string, mode MountMode) error {
+	dir, err := os.MkdirTemp("", "shim-probe-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	message := filepath.Join(dir, "message")
+	if err := touch(message); err != nil {
+		return err
+	}
+	e := entry{
+		Argv: []string{filepath.Join("/vernier-probe", filepath.Base(binary)), "version"},
+		Dir:  "/", Staging: dir, User: mode == MountsUser,
+		Mounts: []Mount{
+			{HostPath: message, MountPath: DefaultTerminationPath, File: true},
+			{HostPath: filepath.Dir(binary), MountPath: "/vernier-probe", ReadOnly: true},
+		},
+	}
+	f, err := e.file()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, "enter")
+	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = []*os.File{f}, &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	namespaces(cmd.SysProcAttr, mode)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w %s%s", err, strings.TrimSpace(out.String()), hint(mode))
+	}
+	return nil
+}
+
+// hint names the setting that most often forbids user namespaces.
+func hint(mode MountMode) string {
+	if mode != MountsUser {
+		return ""
+	}
+	for _, setting := range []struct{ path, forbids string }{
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"},
+		{"/proc/sys/kernel/unprivileged_userns_clone", "0"},
+		{"/proc/sys/user/max_user_namespaces", "0"},
+	} {
+		data, err := os.ReadFile(setting.path)
+		if err == nil && strings.TrimSpace(string(data)) == setting.forbids {
+			return fmt.Sprintf(" (%s is %s)", setting.path, setting.forbids)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,194 @@
+package shim
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	// maxLogLine is the length from which a line is written in parts.
+	maxLogLine = 16 << 10
+	// logTime has a fixed width, so that lines sort as text.
+	logTime = "2006-01-02T15:04:05.000000000Z07:00"
+)
+
+// criLog is a container's log: "<time> stdout|stderr F|P <text>" a line. P marks a
+// part of a line that goes on in the next entry of the same stream.
+type criLog struct {
+	path     string
+	maxBytes int64
+	maxFiles int
+	now      func() time.Time
+
+	mu      sync.Mutex
+	file    *os.File // nil: output is discarded
+	size    int64
+	lost    int64
+	lostErr error
+}
+
+func openLog(spec ContainerSpec, now func() time.Time) (*criLog, error) {
+	l := &criLog{
+		path:     spec.LogPath,
+		maxBytes: cmp.Or(spec.LogMaxBytes, DefaultLogMaxBytes),
+		maxFiles: cmp.Or(spec.LogMaxFiles, DefaultLogMaxFiles),
+		now:      now,
+	}
+	if l.path == "" {
+		return l, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(l.path), 0o755); err != nil {
+		return nil, fmt.Errorf("log directory: %w", err)
+	}
+	if err := l.open(); err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	return l, nil
+}
+
+func (l *criLog) open() error {
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return err
+	}
+	l.file, l.size = f, info.Size()
+	return nil
+}
+
+// write appends whole entries. The log never stops the container: what cannot be
+// written is counted and dropped.
+func (l *criLog) write(entries []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.path == "" || len(entries) == 0 {
+		return
+	}
+	if l.size > 0 && l.size+int64(len(entries)) > l.maxBytes {
+		if err := l.rotate(); err != nil {
+			l.lostErr = err
+		}
+	}
+	if l.file == nil {
+		l.lost += int64(len(entries))
+		return
+	}
+	n, err := l.file.Write(entries)
+	l.size += int64(n)
+	if err != nil {
+		l.lost += int64(len(entries) - n)
+		l.lostErr = err
+	}
+}
+
+// rotate moves path to path.1, path.1 to path.2 and so on; the oldest is replaced.
+func (l *criLog) rotate() error {
+	if l.file != nil {
+		l.file.Close()
+		l.file = nil
+	}
+	name := func(i int) string {
+		if i == 0 {
+			return l.path
+		}
+		return fmt.Sprintf("%s.%d", l.path, i)
+	}
+	for i := l.maxFiles - 1; i > 0; i-- {
+		if err := os.Rename(name(i-1), name(i)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if l.maxFiles <= 1 {
+		if err := os.Remove(l.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return l.open()
+}
+
+// close ends the log and says what of the output was lost.
+func (l *criLog) close() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		l.file.Close()
+		l.file = nil
+	}
+	if l.lost == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d bytes of output were lost: %v", l.lost, l.lostErr)
+}
+
+// copyStream logs what r yields until it ends. A last line without newline is
+// written as a part, so that readers give back the exact bytes.
+func (l *criLog) copyStream(stream string, r io.Reader) {
+	s := &lineSplitter{stream: stream}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			l.write(s.add(buf[:n], l.now()))
+		}
+		if err != nil {
+			l.write(s.rest(l.now()))
+			return
+		}
+	}
+}
+
+// lineSplitter turns chunks of output into log entries.
+type lineSplitter struct {
+	stream string
+	line   []byte // the unfinished line, at most maxLogLine bytes
+	out    []byte
+}
+
+// add returns the entries that data completes, valid until the next call.
+func (s *lineSplitter) add(data []byte, now time.Time) []byte {
+	s.out = s.out[:0]
+	for len(data) > 0 {
+		text, rest, full := bytes.Cut(data, []byte{'\n'})
+		for len(s.line)+len(text) > maxLogLine {
+			n := maxLogLine - len(s.line)
+			s.line = append(s.line, text[:n]...)
+			text = text[n:]
+			s.entry('P', now)
+		}
+		s.line = append(s.line, text...)
+		if full {
+			s.entry('F', now)
+		}
+		data = rest
+	}
+	return s.out
+}
+
+func (s *lineSplitter) rest(now time.Time) []byte {
+	s.out = s.out[:0]
+	if len(s.line) > 0 {
+		s.entry('P', now)
+	}
+	return s.out
+}
+
+func (s *lineSplitter) entry(tag byte, now time.Time) {
+	s.out = now.UTC().AppendFormat(s.out, logTime)
+	s.out = append(s.out, ' ')
+	s.out = append(s.out, s.stream...)
+	s.out = append(s.out, ' ', tag, ' ')
+	s.out = append(s.out, s.line...)
+	s.out = append(s.out, '\n')
+	s.line = s.line[:0]
+}

@@ -1,0 +1,103 @@
+package shim
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sweepTimeout bounds the wait for processes that do not end although they were
+// killed, because they sit in the kernel.
+const sweepTimeout = 5 * time.Second
+
+// tree finds the processes of one run: its session, the orphans that carry its
+// mark, and the descendants of both.
+type tree struct {
+	reaper *reaper
+	main   int
+	mark   string // "VERNIER_CONTAINER=name/run"
+	// sole says that orphans without any mark are this run's, because no other
+	// runs. nil means never.
+	sole func() bool
+}
+
+func (t tree) members() (map[int]process, error) {
+	table, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	mains, self, sole := t.reaper.mains(), os.Getpid(), t.sole != nil && t.sole()
+	members := make(map[int]bool)
+	for pid, p := range table {
+		switch {
+		case pid == t.main || p.session == t.main:
+			members[pid] = true
+		case p.parent == self && !mains[pid] && !mains[p.session]:
+			members[pid] = sole || hasEnv(pid, t.mark)
+		}
+	}
+	for pid, in := range members {
+		if !in {
+			delete(members, pid)
+		}
+	}
+	grow(table, members)
+	found := make(map[int]process, len(members))
+	for pid := range members {
+		if p := table[pid]; !p.zombie && pid != self {
+			found[pid] = p
+		}
+	}
+	return found, nil
+}
+
+// kill sends SIGKILL to every process of the run that exists now.
+func (t tree) kill() (int, error) {
+	members, err := t.members()
+	if err != nil {
+		return 0, err
+	}
+	for pid := range members {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+			return len(members), fmt.Errorf("kill process %d: %w", pid, err)
+		}
+	}
+	return len(members), nil
+}
+
+// sweep kills what the main process left behind, until nothing is left. Killing a
+// process hands us its children, so one round is not enough.
+func (t tree) sweep() error {
+	if childless() {
+		return nil
+	}
+	deadline := time.NewTimer(sweepTimeout)
+	defer deadline.Stop()
+	for {
+		activity := t.reaper.activity()
+		n, err := t.kill()
+		if err != nil || n == 0 {
+			return err
+		}
+		select {
+		case <-activity:
+		case <-time.After(20 * time.Millisecond): // one whose parent is not us yet
+		case <-deadline.C:
+			return fmt.Errorf("%d processes do not end although they were killed", n)
+		}
+	}
+}
+
+// childless says without reading the process table that there is nothing to sweep.
+func childless() bool {
+	err := unix.EINTR
+	for err == unix.EINTR {
+		var info unix.Siginfo
+		e := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		err, _ = e.(syscall.Errno)
+	}
+	return err == unix.ECHILD
+}
