@@ -1,0 +1,282 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
+)
+
+// inlineTemplate is the text of a template that stands in the experiment.
+func inlineTemplate(t *v1beta1.TrialTemplate) ([]byte, error) {
+	if t.TrialSpec == nil {
+		return nil, field.Required(templatePath().Child("trialSpec"), "give the template of a trial's job")
+	}
+	raw, err := json.Marshal(t.TrialSpec)
+	if err != nil {
+		return nil, fmt.Errorf("read spec.trialTemplate.trialSpec: %w", err)
+	}
+	return raw, nil
+}
+
+// validateTrialTemplate checks the part of the spec that speaks of the
+// template, and the template itself if it is inline.
+func validateTrialTemplate(exp *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
+	path := templatePath()
+	t := exp.Spec.TrialTemplate
+	if t == nil {
+		return nil, field.ErrorList{field.Required(path, "give the template of a trial's job, with trialSpec or configMap")}
+	}
+	if t.PrimaryContainerName == "" {
+		errs = append(errs, field.Required(path.Child("primaryContainerName"), "name the container that trains: its metrics are collected"))
+	}
+	warnings, e := validateReferences(exp)
+	errs = append(errs, e...)
+	switch {
+	case t.TrialSpec == nil && t.ConfigMap == nil:
+		errs = append(errs, field.Required(path, "give trialSpec or configMap"))
+	case t.TrialSpec != nil && t.ConfigMap != nil:
+		errs = append(errs, field.Forbidden(path.Child("configMap"), "trialSpec is given too: keep one of them"))
+	case t.ConfigMap != nil:
+		errs = append(errs, validateConfigMap(t.ConfigMap, path.Child("configMap"))...)
+	default:
+		text, err := inlineTemplate(t)
+		if err != nil {
+			return warnings, append(errs, field.Invalid(path.Child("trialSpec"), field.OmitValueType{}, err.Error()))
+		}
+		w, e := ValidateTemplate(exp, text)
+		warnings, errs = append(warnings, w...), append(errs, e...)
+	}
+	return warnings, errs
+}
+
+func validateConfigMap(c *v1beta1.ConfigMapSource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.ConfigMapName == "" {
+		errs = append(errs, field.Required(path.Child("configMapName"), "name the ConfigMap that holds the template"))
+	}
+	if c.TemplatePath == "" {
+		errs = append(errs, field.Required(path.Child("templatePath"), "name the key of the ConfigMap that holds the template"))
+	}
+	return errs
+}
+
+// validateReferences checks that placeholders and search parameters meet.
+func validateReferences(exp *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
+	t, path := exp.Spec.TrialTemplate, templatePath().Child("trialParameters")
+	if len(t.TrialParameters) == 0 {
+		return nil, field.ErrorList{field.Required(path, "say which placeholder ${trialParameters.name} of the template stands for which parameter")}
+	}
+	var searched []string
+	for _, p := range exp.Spec.Parameters {
+		searched = append(searched, p.Name)
+	}
+	names, referred := map[string]bool{}, map[string]bool{}
+	for i, p := range t.TrialParameters {
+		at := path.Index(i)
+		switch {
+		case p.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), "name the placeholder"))
+		case strings.ContainsAny(p.Name, "{}"):
+			errs = append(errs, field.Invalid(at.Child("name"), p.Name, "must not contain { or }: write name, and ${trialParameters.name} in the template"))
+		case names[p.Name]:
+			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
+		}
+		names[p.Name], referred[p.Reference] = true, true
+		if e := validateReference(p.Reference, searched, at.Child("reference")); e != nil {
+			errs = append(errs, e)
+		}
+	}
+	for i, name := range searched {
+		if !referred[name] {
+			warnings = append(warnings, fmt.Sprintf("spec.parameters[%d]: %q is searched, but no trialParameter refers to it: trials will not see it", i, name))
+		}
+	}
+	return warnings, errs
+}
+
+// validateReference checks one reference. Architecture search makes parameters
+// that the experiment does not name, so there anything goes.
+func validateReference(reference string, searched []string, path *field.Path) *field.Error {
+	switch {
+	case reference == "":
+		return field.Required(path, "name the parameter that the placeholder stands for")
+	case trainer.IsMetadataReference(reference) || len(searched) == 0:
+		return nil // Render knows the metadata references
+	case !slices.Contains(searched, reference):
+		e := field.NotFound(path, reference)
+		e.Detail = "there is no such parameter; the parameters are: " + strings.Join(searched, ", ")
+		return e
+	}
+	return nil
+}
+
+// ValidateTemplate says what is wrong with the text of the experiment's
+// template: it is rendered with values out of the search space, and the
+// collector is injected, as for a trial.
+func ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings []string, errs field.ErrorList) {
+	t := exp.Spec.TrialTemplate
+	path := templatePath().Child("trialSpec")
+	if t.ConfigMap != nil {
+		path = templatePath().Child("configMap", "templatePath")
+	}
+	warnings, used := unusedPlaceholders(t, text)
+	placeholders, assignments := samples(exp, used)
+	id := trainer.Identity{Namespace: exp.Namespace, Name: exp.Name + "-0000"}
+	job, err := trainer.Render(text, placeholders, assignments, id)
+	if err != nil {
+		return warnings, fieldErrors(path, err)
+	}
+	errs = append(errs, validateConditions(t, job.GetKind())...)
+	if job.GroupVersionKind() == batchv1.SchemeGroupVersion.WithKind("Job") {
+		if e := validateJob(job, path); len(e) > 0 {
+			return warnings, append(errs, e...)
+		}
+	}
+	if t.PrimaryContainerName == "" {
+		return warnings, errs // said already, and no container has an empty name
+	}
+	err = trainer.Inject(job, kind.For(job.GroupVersionKind()), rehearsal(exp))
+	if errors.Is(err, trainer.ErrNoTemplate) && job.GetKind() != "Job" {
+		return append(warnings, fmt.Sprintf("%s: %s: its trials cannot be measured by this version", path, trainer.FieldErrors(err)[0].Problem)), errs
+	}
+	return warnings, append(errs, fieldErrors(path, err)...)
+}
+
+// unusedPlaceholders warns of declared placeholders that the template does not
+// use (Katib rejects them; some of its own examples have them), and returns
+// those that it does.
+func unusedPlaceholders(t *v1beta1.TrialTemplate, text []byte) (warnings, used []string) {
+	used, err := trainer.Placeholders(text)
+	if err != nil {
+		return nil, nil // Render says so
+	}
+	for i, p := range t.TrialParameters {
+		if !slices.Contains(used, p.Name) {
+			warnings = append(warnings, fmt.Sprintf("spec.trialTemplate.trialParameters[%d]: the template does not use ${trialParameters.%s}", i, p.Name))
+		}
+	}
+	return warnings, used
+}
+
+// samples are the placeholders of the experiment and a value for each that
+// could occur.
+func samples(exp *v1beta1.Experiment, used []string) ([]trainer.Placeholder, []trainer.Assignment) {
+	var placeholders []trainer.Placeholder
+	var assignments []trainer.Assignment
+	values := map[string]string{}
+	for _, p := range exp.Spec.Parameters {
+		switch f := p.FeasibleSpace; {
+		case len(f.List) > 0:
+			values[p.Name] = f.List[0]
+		case f.Min != "":
+			values[p.Name] = f.Min
+		}
+	}
+	for _, p := range exp.Spec.TrialTemplate.TrialParameters {
+		if !slices.Contains(used, p.Name) {
+			continue
+		}
+		placeholders = append(placeholders, trainer.Placeholder{Name: p.Name, Reference: p.Reference})
+		if trainer.IsMetadataReference(p.Reference) {
+			continue
+		}
+		value, ok := values[p.Reference]
+		if !ok {
+			// Said already, or the value comes from an architecture search.
+			value = "test-value"
+		}
+		assignments = append(assignments, trainer.Assignment{Name: p.Reference, Value: value})
+	}
+	return placeholders, assignments
+}
+
+func validateConditions(t *v1beta1.TrialTemplate, kind string) field.ErrorList {
+	t = t.DeepCopy()
+	v1beta1.SetKindDefaults(t, kind)
+	var errs field.ErrorList
+	for _, c := range []struct{ name, expression string }{
+		{"successCondition", t.SuccessCondition},
+		{"failureCondition", t.FailureCondition},
+	} {
+		at := templatePath().Child(c.name)
+		if c.expression == "" {
+			errs = append(errs, field.Required(at, fmt.Sprintf("there is no default for the kind %s: give a GJSON expression over the object", kind)))
+		} else if err := trainer.CheckCondition(c.expression); err != nil {
+			errs = append(errs, field.Invalid(at, c.expression, err.Error()))
+		}
+	}
+	return errs
+}
+
+// validateJob reads a batch/v1 Job strictly: a field that the API server would
+// drop, or a value that it would refuse.
+func validateJob(job *unstructured.Unstructured, path *field.Path) field.ErrorList {
+	raw, err := job.MarshalJSON()
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	var typed batchv1.Job
+	strict, err := kjson.UnmarshalStrict(raw, &typed)
+	var errs field.ErrorList
+	for _, e := range append(strict, err) {
+		if e != nil {
+			errs = append(errs, field.Invalid(path, field.OmitValueType{}, "is not a batch/v1 Job: "+e.Error()))
+		}
+	}
+	if policy := typed.Spec.Template.Spec.RestartPolicy; len(errs) == 0 && policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure {
+		errs = append(errs, field.NotSupported(path.Child("spec", "template", "spec", "restartPolicy"), policy,
+			[]corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}))
+	}
+	return errs
+}
+
+// rehearsal is the collector as far as it can fail because of the template. A
+// collector that is itself wrong is reported elsewhere; then only the template
+// is tried.
+func rehearsal(exp *v1beta1.Experiment) trainer.Collector {
+	t, m := exp.Spec.TrialTemplate, exp.Spec.MetricsCollectorSpec
+	c := trainer.Collector{
+		Kind:             trainer.Push,
+		Experiment:       exp.Name,
+		Trial:            exp.Name + "-0000",
+		PrimaryContainer: t.PrimaryContainerName,
+		PrimaryPodLabels: t.PrimaryPodLabels,
+	}
+	if m == nil || m.Collector == nil || len(validateCollector(m, nil)) > 0 {
+		return c
+	}
+	c.Kind = string(m.Collector.Kind)
+	if m.Source != nil && m.Source.FileSystemPath != nil {
+		c.Path = m.Source.FileSystemPath.Path
+	}
+	return c
+}
+
+// fieldErrors are the faults that package trainer found below path.
+func fieldErrors(path *field.Path, err error) field.ErrorList {
+	var errs field.ErrorList
+	for _, fe := range trainer.FieldErrors(err) {
+		at := path
+		if fe.Field != "" {
+			at = path.Child(fe.Field)
+		}
+		if errors.Is(fe, trainer.ErrNoCommand) {
+			errs = append(errs, field.Required(at, fe.Problem))
+			continue
+		}
+		errs = append(errs, field.Invalid(at, field.OmitValueType{}, fe.Problem))
+	}
+	return errs
+}

@@ -1,0 +1,163 @@
+package webhook_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/webhook"
+	"github.com/vernier-ml/vernier/trainer/trainertest"
+)
+
+func TestFaultsOfTheTemplate(t *testing.T) {
+	template := func(edit func(*v1beta1.TrialTemplate)) edit {
+		return func(e *v1beta1.Experiment) { edit(e.Spec.TrialTemplate) }
+	}
+	const spec = "spec.trialTemplate.trialSpec."
+	const container = spec + "spec.template.spec.containers[0]"
+	checkFaults(t, map[string]faulty{
+		"no template":   {func(e *v1beta1.Experiment) { e.Spec.TrialTemplate = nil }, []string{"spec.trialTemplate: Required value"}},
+		"neither":       {template(func(t *v1beta1.TrialTemplate) { t.TrialSpec = nil }), []string{"spec.trialTemplate: Required value: give trialSpec or configMap"}},
+		"both":          {template(func(t *v1beta1.TrialTemplate) { t.ConfigMap = &v1beta1.ConfigMapSource{} }), []string{"spec.trialTemplate.configMap: Forbidden"}},
+		"half a source": {template(func(t *v1beta1.TrialTemplate) { t.TrialSpec, t.ConfigMap = nil, &v1beta1.ConfigMapSource{} }), []string{"configMap.configMapName: Required", "configMap.templatePath: Required"}},
+		"no primary container name": {template(func(t *v1beta1.TrialTemplate) { t.PrimaryContainerName = "" }),
+			[]string{"spec.trialTemplate.primaryContainerName: Required value"}},
+		"the primary container is not there": {template(func(t *v1beta1.TrialTemplate) { t.PrimaryContainerName = "main" }),
+			[]string{spec + `spec.template.spec.containers: Invalid value: there is no container "main", which primaryContainerName names; the containers are: "training-container"`}},
+		"no placeholders are declared": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters = nil }),
+			[]string{"spec.trialTemplate.trialParameters: Required", container + ".command[3]: Invalid value: placeholder ${trialParameters.learningRate} is not declared", container + ".command[4]"}},
+		"a placeholder without a name": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters[0].Name = "" }),
+			[]string{"trialParameters[0].name: Required", container + ".command[3]"}},
+		"a placeholder in braces": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters[0].Name = "{a}" }),
+			[]string{"trialParameters[0].name: Invalid", container + ".command[3]"}},
+		"a placeholder twice": {template(func(t *v1beta1.TrialTemplate) {
+			t.TrialParameters = append(t.TrialParameters, t.TrialParameters[0])
+		}), []string{"trialParameters[2].name: Duplicate value"}},
+		"a reference to nothing": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters[0].Reference = "" }), []string{"trialParameters[0].reference: Required"}},
+		"a reference to a parameter that is not searched": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters[0].Reference = "rate" }),
+			[]string{`trialParameters[0].reference: Not found: "rate": there is no such parameter; the parameters are: lr, momentum`}},
+		"a reference to metadata that does not exist": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters[0].Reference = "${trialSpec.Labels[x]}" }),
+			[]string{container + ".command[3]: Invalid value: placeholder ${trialParameters.learningRate} refers to ${trialSpec.Labels[x]}, which the template does not have"}},
+		"an unresolvable placeholder":     {trialSpec("epochs=1", "epochs=${trialParameters.epochs}"), []string{container + ".command[2]: Invalid value: placeholder ${trialParameters.epochs} is not declared: add a trialParameter"}},
+		"a placeholder that does not end": {trialSpec("epochs=1", "epochs=${trialParameters.epochs"), []string{container + ".command[2]"}},
+		"a name":                          {trialSpec(`"kind":"Job"`, `"kind":"Job","metadata":{"name":"a","namespace":"b"}`), []string{spec + "metadata.name", spec + "metadata.namespace"}},
+		"no kind":                         {trialSpec(`"kind":"Job",`, ""), []string{spec + "kind"}},
+		"an unknown field of a Job":       {trialSpec(`"restartPolicy"`, `"restartPolciy"`), []string{`is not a batch/v1 Job: unknown field "spec.template.spec.restartPolciy"`}},
+		"a string where a Job has a number": {trialSpec(`"spec":{"template"`, `"spec":{"parallelism":"${trialParameters.learningRate}","template"`),
+			[]string{"is not a batch/v1 Job: json: cannot unmarshal string into Go struct field"}},
+		"a restart policy that Jobs refuse": {trialSpec(`"Never"`, `"Always"`), []string{spec + `spec.template.spec.restartPolicy: Unsupported value: "Always"`}},
+		"a quantity that is none":           {trialSpec(`"memory":"1Gi"`, `"memory":"lots"`), []string{"is not a batch/v1 Job"}},
+		"no containers":                     {trialSpec(`"containers":[`, `"containers":[],"ephemeralContainers":[`), []string{spec + "spec.template.spec.containers"}},
+		"no command for StdOut":             {trialSpec(`"command"`, `"args"`), []string{container + ".command: Required value: is missing: the StdOut collector runs the command itself"}},
+		"a broken condition":                {template(func(t *v1beta1.TrialTemplate) { t.SuccessCondition = "status.#(" }), []string{"spec.trialTemplate.successCondition: Invalid value"}},
+		"a kind without defaults":           {trialSpec(`"kind":"Job"`, `"kind":"Toast"`), []string{"spec.trialTemplate.successCondition: Required value: there is no default for the kind Toast", "spec.trialTemplate.failureCondition: Required"}},
+		"a template that is not an object": {template(func(t *v1beta1.TrialTemplate) { t.TrialSpec = &runtime.RawExtension{Raw: []byte(`"job.yaml"`)} }),
+			[]string{"spec.trialTemplate.trialSpec: Invalid value: the template is not an object"}},
+	})
+}
+
+func TestWarnings(t *testing.T) {
+	tests := map[string]struct {
+		edit edit
+		want []string
+	}{
+		"none": {func(*v1beta1.Experiment) {}, nil},
+		"a placeholder that the template does not use": {
+			trialSpec("--lr=${trialParameters.learningRate}", "--lr=1"),
+			[]string{"spec.trialTemplate.trialParameters[0]: the template does not use ${trialParameters.learningRate}"},
+		},
+		"more failures allowed than trials": {
+			func(e *v1beta1.Experiment) { e.Spec.MaxFailedTrialCount = ptr(int32(13)) },
+			[]string{"spec.maxFailedTrialCount: 13 is above maxTrialCount, which is 12: failures will never end the experiment"},
+		},
+		"a parameter that trials do not see": {
+			func(e *v1beta1.Experiment) {
+				e.Spec.Parameters = append(e.Spec.Parameters, v1beta1.ParameterSpec{Name: "extra", ParameterType: "int", FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "2"}})
+			},
+			[]string{`spec.parameters[2]: "extra" is searched, but no trialParameter refers to it: trials will not see it`},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			exp := example(t, "random")
+			tc.edit(exp)
+			webhook.Default(exp)
+			warnings, errs := webhook.Validate(exp, nil, algorithms)
+			if len(errs) > 0 {
+				t.Error(errs.ToAggregate())
+			}
+			if diff := cmp.Diff(tc.want, warnings); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+const configMapTemplate = `
+apiVersion: batch/v1
+kind: Job
+spec:
+  parallelism: ${trialParameters.workers}
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: training-container
+        image: train
+        command: [train, --lr, ${trialParameters.learningRate}]
+`
+
+func TestTemplatesOfConfigMaps(t *testing.T) {
+	exp := example(t, "configmap-template")
+	exp.Spec.Parameters[1] = v1beta1.ParameterSpec{Name: "workers", ParameterType: "int", FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "4"}}
+	exp.Spec.TrialTemplate.TrialParameters[1] = v1beta1.TrialParameterSpec{Name: "workers", Reference: "workers"}
+	webhook.Default(exp)
+	if _, errs := webhook.Validate(exp, nil, algorithms); len(errs) > 0 {
+		t.Error(errs.ToAggregate())
+	}
+	tests := map[string]struct {
+		old, replacement string
+		want             []string
+	}{
+		"a bare number is a number":    {"", "", nil},
+		"a quoted number is a string":  {"${trialParameters.workers}", `"${trialParameters.workers}"`, []string{"spec.trialTemplate.configMap.templatePath: Invalid value: is not a batch/v1 Job"}},
+		"YAML that is broken":          {"kind: Job", "kind: [", []string{"spec.trialTemplate.configMap.templatePath: Invalid value: the template is not YAML"}},
+		"no kind with known defaults":  {"kind: Job", "kind: Toast", []string{"spec.trialTemplate.successCondition: Required", "spec.trialTemplate.failureCondition: Required"}},
+		"the container is not in here": {"name: training-container", "name: other", []string{"spec.trialTemplate.configMap.templatePath.spec.template.spec.containers: Invalid value"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			text := configMapTemplate
+			if tc.old != "" {
+				text = strings.ReplaceAll(text, tc.old, tc.replacement)
+			}
+			_, errs := webhook.ValidateTemplate(exp, []byte(text))
+			if len(errs) != len(tc.want) {
+				t.Errorf("%d errors, want %d", len(errs), len(tc.want))
+			}
+			for i, e := range errs {
+				if i >= len(tc.want) || !strings.Contains(e.Error(), tc.want[i]) {
+					t.Errorf("error %d: %s", i, e)
+				}
+			}
+		})
+	}
+}
+
+// The conditions of the fixtures, which are known to read each phase, are the
+// defaults of their kinds.
+func TestDefaultConditionsReadTheFixtures(t *testing.T) {
+	fixtures, err := trainertest.Fixtures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fixtures {
+		d, ok := v1beta1.DefaultsForKind(f.Object().GetKind())
+		if !ok || d.SuccessCondition != f.SuccessCondition || d.FailureCondition != f.FailureCondition {
+			t.Errorf("%s: the defaults are %+v", f.File, d)
+		}
+	}
+}

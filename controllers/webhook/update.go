@@ -1,0 +1,96 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// editable are the fields of the spec that may change, as in Katib.
+var editable = []string{"maxFailedTrialCount", "maxTrialCount", "parallelTrialCount"}
+
+// validateUpdate says whether the spec has changed at all, and which changes
+// are not allowed.
+func validateUpdate(exp, old *v1beta1.Experiment) (changed bool, errs field.ErrorList) {
+	fields, err := changedFields(exp, old)
+	if err != nil {
+		return true, field.ErrorList{field.InternalError(specPath(), err)}
+	}
+	if len(fields) == 0 {
+		return false, nil
+	}
+	for _, name := range fields {
+		if !slices.Contains(editable, name) {
+			errs = append(errs, field.Forbidden(specPath().Child(name), "cannot be changed: only "+strings.Join(editable, ", ")+" can. Create a new experiment instead"))
+		}
+	}
+	if old.IsCompleted() {
+		errs = append(errs, validateRestart(exp, old)...)
+	}
+	return true, errs
+}
+
+// validateRestart says whether a completed experiment may go on.
+func validateRestart(exp, old *v1beta1.Experiment) field.ErrorList {
+	path := specPath().Child("maxTrialCount")
+	if !old.CanResume() {
+		return field.ErrorList{field.Forbidden(path, whyNoRestart(old)+": create a new experiment instead")}
+	}
+	if m := exp.Spec.MaxTrialCount; m != nil && *m <= old.Status.Trials {
+		return field.ErrorList{field.Invalid(path, *m, fmt.Sprintf("the experiment has completed with %d trials: raise maxTrialCount above that to go on", old.Status.Trials))}
+	}
+	return nil
+}
+
+func whyNoRestart(old *v1beta1.Experiment) string {
+	c := old.Condition(v1beta1.ExperimentSucceeded)
+	switch {
+	case old.IsFailed() || c == nil:
+		return "the experiment has failed and cannot go on"
+	case c.Reason != v1beta1.ReasonExperimentMaxTrialsReached:
+		return "the experiment has succeeded (" + c.Reason + ") and has nothing left to do"
+	default:
+		return "the experiment has completed and its resumePolicy is Never; with LongRunning or FromVolume it could go on"
+	}
+}
+
+// changedFields lists the top-level fields of the spec that differ, sorted.
+// Both are compared with their defaults and by meaning: how a template is
+// spelled as JSON does not count.
+func changedFields(exp, old *v1beta1.Experiment) ([]string, error) {
+	now, err := specFields(exp)
+	if err != nil {
+		return nil, err
+	}
+	before, err := specFields(old)
+	if err != nil {
+		return nil, err
+	}
+	names := maps.Clone(now)
+	maps.Copy(names, before)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(names)), func(name string) bool {
+		return equality.Semantic.DeepEqual(now[name], before[name])
+	}), nil
+}
+
+func specFields(exp *v1beta1.Experiment) (map[string]any, error) {
+	exp = exp.DeepCopy()
+	DefaultNamespace(exp)
+	Default(exp)
+	raw, err := json.Marshal(exp.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("read the spec: %w", err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("read the spec: %w", err)
+	}
+	return fields, nil
+}

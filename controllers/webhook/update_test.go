@@ -1,0 +1,81 @@
+package webhook_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/webhook"
+)
+
+func TestUpdates(t *testing.T) {
+	none := func(*v1beta1.Experiment) {}
+	raise := func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = ptr(int32(20)) }
+	ended := func(policy v1beta1.ResumePolicy, reason string) edit {
+		return func(e *v1beta1.Experiment) {
+			e.Spec.ResumePolicy = policy
+			e.Status.Trials = 12
+			e.MarkSucceeded(reason, "", metav1.Time{})
+		}
+	}
+	const max, goal = v1beta1.ReasonExperimentMaxTrialsReached, v1beta1.ReasonExperimentGoalReached
+	tests := map[string]struct {
+		before, after edit
+		want          []string
+	}{
+		"nothing changes": {none, none, nil},
+		"nothing changes in an experiment that was never valid": {
+			func(e *v1beta1.Experiment) { e.Spec.Objective = nil }, func(e *v1beta1.Experiment) { e.Finalizers = nil }, nil,
+		},
+		"the counts change": {none, func(e *v1beta1.Experiment) {
+			e.Spec.MaxTrialCount, e.Spec.ParallelTrialCount, e.Spec.MaxFailedTrialCount = ptr(int32(5)), ptr(int32(2)), ptr(int32(1))
+		}, nil},
+		"maxTrialCount is taken away": {none, func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }, nil},
+		"the counts change to nonsense": {none, func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = ptr(int32(0)) },
+			[]string{"spec.maxTrialCount: Invalid value: 0"}},
+		"the template is only spelled differently": {none, trialSpec(`{"apiVersion":"batch/v1",`, `{ "apiVersion": "batch/v1" , `), nil},
+		"a default is written out":                 {none, func(e *v1beta1.Experiment) { e.Spec.ResumePolicy = v1beta1.NeverResume }, nil},
+		"the template changes":                     {none, trialSpec("epochs=1", "epochs=2"), []string{"spec.trialTemplate: Forbidden: cannot be changed: only maxFailedTrialCount, maxTrialCount, parallelTrialCount can"}},
+		"several fields change": {none, func(e *v1beta1.Experiment) {
+			e.Spec.Seed, e.Spec.Objective.Goal, e.Spec.Parameters[0].FeasibleSpace.Max = ptr(int64(1)), nil, "9"
+		}, []string{"spec.objective: Forbidden", "spec.parameters: Forbidden", "spec.seed: Forbidden"}},
+
+		"LongRunning goes on":       {ended(v1beta1.LongRunning, max), raise, nil},
+		"FromVolume goes on":        {ended(v1beta1.FromVolume, max), raise, nil},
+		"LongRunning without limit": {ended(v1beta1.LongRunning, max), func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }, nil},
+		"Never does not go on": {ended(v1beta1.NeverResume, max), raise,
+			[]string{"spec.maxTrialCount: Forbidden: the experiment has completed and its resumePolicy is Never; with LongRunning or FromVolume it could go on: create a new experiment instead"}},
+		"a goal that is reached": {ended(v1beta1.LongRunning, goal), raise,
+			[]string{"spec.maxTrialCount: Forbidden: the experiment has succeeded (ExperimentGoalReached) and has nothing left to do"}},
+		"not enough trials": {ended(v1beta1.LongRunning, max), func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr(int32(1)) },
+			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has completed with 12 trials: raise maxTrialCount above that to go on"}},
+		"failed": {func(e *v1beta1.Experiment) {
+			e.Spec.ResumePolicy = v1beta1.LongRunning
+			e.MarkFailed(v1beta1.ReasonExperimentFailed, "", metav1.Time{})
+		}, raise, []string{"spec.maxTrialCount: Forbidden: the experiment has failed and cannot go on"}},
+		"labels of a completed experiment": {ended(v1beta1.NeverResume, max), func(e *v1beta1.Experiment) { e.Labels = map[string]string{"a": "b"} }, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			old := example(t, "random")
+			tc.before(old)
+			webhook.Default(old)
+			exp := old.DeepCopy()
+			if name == "a default is written out" {
+				old.Spec.ResumePolicy = ""
+			}
+			tc.after(exp)
+			_, errs := webhook.Validate(exp, old, algorithms)
+			if len(errs) != len(tc.want) {
+				t.Errorf("%d errors, want %d", len(errs), len(tc.want))
+			}
+			for i, e := range errs {
+				if i >= len(tc.want) || !strings.Contains(e.Error(), tc.want[i]) {
+					t.Errorf("error %d: %s", i, e)
+				}
+			}
+		})
+	}
+}

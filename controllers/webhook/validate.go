@@ -1,0 +1,205 @@
+package webhook
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// MaxNameLength is the longest name of an experiment, as in Katib: names of
+// trials, jobs and pods are made from it.
+const MaxNameLength = 40
+
+func specPath() *field.Path     { return field.NewPath("spec") }
+func templatePath() *field.Path { return specPath().Child("trialTemplate") }
+
+// Validate says what is wrong with an experiment that has its defaults, all at
+// once, each with the field and what to do, and what is merely doubtful. old is
+// the experiment before an update, or nil. An update that does not touch the
+// spec is always admitted.
+//
+// A template in a ConfigMap is not looked at: see ReadTemplate and
+// ValidateTemplate.
+func Validate(exp, old *v1beta1.Experiment, algorithms Algorithms) (warnings []string, errs field.ErrorList) {
+	if old != nil {
+		changed, errs := validateUpdate(exp, old)
+		if !changed || len(errs) > 0 {
+			return nil, errs
+		}
+	}
+	s := &exp.Spec
+	errs = append(errs, validateName(exp.Name)...)
+	w, e := validateBudget(s)
+	warnings, errs = append(warnings, w...), append(errs, e...)
+	errs = append(errs, validateObjective(s.Objective, specPath().Child("objective"))...)
+	errs = append(errs, validateSpace(s)...)
+	errs = append(errs, validateStopping(s, algorithms)...)
+	errs = append(errs, validateAlgorithm(s, algorithms)...)
+	errs = append(errs, validateResume(s)...)
+	errs = append(errs, validateCollector(s.MetricsCollectorSpec, specPath().Child("metricsCollectorSpec"))...)
+	w, e = validateTrialTemplate(exp)
+	return append(warnings, w...), append(errs, e...)
+}
+
+func validateName(name string) field.ErrorList {
+	path := field.NewPath("metadata", "name")
+	var errs field.ErrorList
+	if len(name) > MaxNameLength {
+		errs = append(errs, field.Invalid(path, name, fmt.Sprintf("has %d characters: use at most %d, because names of trials and pods are made from it", len(name), MaxNameLength)))
+	}
+	// A Service needs a name that begins with a letter; DNS-1035 says so.
+	if problems := validation.IsDNS1035Label(name); len(problems) > 0 && len(name) <= validation.DNS1035LabelMaxLength {
+		errs = append(errs, field.Invalid(path, name, "use lower case letters, digits and '-', beginning with a letter and ending with a letter or digit"))
+	}
+	return errs
+}
+
+// validateBudget checks the counts of trials.
+func validateBudget(s *v1beta1.ExperimentSpec) (warnings []string, errs field.ErrorList) {
+	parallel, total, failed := s.ParallelTrialCount, s.MaxTrialCount, s.MaxFailedTrialCount
+	at := specPath().Child
+	if parallel != nil && *parallel <= 0 {
+		errs = append(errs, field.Invalid(at("parallelTrialCount"), *parallel, "must be 1 or more"))
+	}
+	if total != nil && *total <= 0 {
+		errs = append(errs, field.Invalid(at("maxTrialCount"), *total, "must be 1 or more; leave it out to run until the goal is reached"))
+	}
+	if failed != nil && *failed < 0 {
+		errs = append(errs, field.Invalid(at("maxFailedTrialCount"), *failed, "must be 0 or more; leave it out to tolerate any number of failures"))
+	}
+	if total == nil {
+		return warnings, errs
+	}
+	if parallel != nil && *total > 0 && *parallel > *total {
+		errs = append(errs, field.Invalid(at("parallelTrialCount"), *parallel, fmt.Sprintf("must not be above maxTrialCount, which is %d", *total)))
+	}
+	if failed != nil && *total > 0 && *failed > *total {
+		warnings = append(warnings, fmt.Sprintf("spec.maxFailedTrialCount: %d is above maxTrialCount, which is %d: failures will never end the experiment", *failed, *total))
+	}
+	return warnings, errs
+}
+
+func validateObjective(o *v1beta1.ObjectiveSpec, path *field.Path) field.ErrorList {
+	if o == nil {
+		return field.ErrorList{field.Required(path, "say what to optimize: type (minimize or maximize) and objectiveMetricName")}
+	}
+	var errs field.ErrorList
+	switch o.Type {
+	case v1beta1.ObjectiveTypeMinimize, v1beta1.ObjectiveTypeMaximize:
+	case "":
+		errs = append(errs, field.Required(path.Child("type"), "say minimize or maximize"))
+	default:
+		errs = append(errs, field.NotSupported(path.Child("type"), o.Type, []v1beta1.ObjectiveType{v1beta1.ObjectiveTypeMinimize, v1beta1.ObjectiveTypeMaximize}))
+	}
+	if o.ObjectiveMetricName == "" {
+		errs = append(errs, field.Required(path.Child("objectiveMetricName"), "name the metric to optimize"))
+	}
+	known := []string{o.ObjectiveMetricName}
+	for i, name := range o.AdditionalMetricNames {
+		at := path.Child("additionalMetricNames").Index(i)
+		switch {
+		case name == "":
+			errs = append(errs, field.Required(at, "name a metric, or remove the entry"))
+		case slices.Contains(known, name):
+			errs = append(errs, field.Duplicate(at, name))
+		}
+		known = append(known, name)
+	}
+	return append(errs, validateStrategies(o, known, path.Child("metricStrategies"))...)
+}
+
+func validateStrategies(o *v1beta1.ObjectiveSpec, known []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, s := range o.MetricStrategies {
+		at := path.Index(i)
+		switch {
+		case seen[s.Name]:
+			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
+		case !slices.Contains(known, s.Name) || s.Name == "":
+			errs = append(errs, field.Invalid(at.Child("name"), s.Name, "is not a metric of the experiment: use the objective or one of additionalMetricNames"))
+		}
+		seen[s.Name] = true
+		switch s.Value {
+		case v1beta1.ExtractByMin, v1beta1.ExtractByMax, v1beta1.ExtractByLatest:
+		default:
+			errs = append(errs, field.NotSupported(at.Child("value"), s.Value,
+				[]v1beta1.MetricStrategyType{v1beta1.ExtractByMin, v1beta1.ExtractByMax, v1beta1.ExtractByLatest}))
+		}
+	}
+	return errs
+}
+
+// validateSpace checks that there is one search space. What the parameters are
+// is checked by building the space: see Algorithms.
+func validateSpace(s *v1beta1.ExperimentSpec) field.ErrorList {
+	switch {
+	case len(s.Parameters) > 0 && s.NasConfig != nil:
+		return field.ErrorList{field.Forbidden(specPath().Child("nasConfig"), "parameters are given too: keep one of them")}
+	case len(s.Parameters) == 0 && s.NasConfig == nil:
+		return field.ErrorList{field.Required(specPath().Child("parameters"), "give at least one parameter to search")}
+	}
+	return nil
+}
+
+func validateStopping(s *v1beta1.ExperimentSpec, algorithms Algorithms) field.ErrorList {
+	path := specPath().Child("earlyStopping", "algorithmName")
+	switch e := s.EarlyStopping; {
+	case e == nil:
+		return nil
+	case e.AlgorithmName == "":
+		return field.ErrorList{field.Required(path, "name the rule, or remove earlyStopping")}
+	case !slices.Contains(algorithms.StopperNames(), e.AlgorithmName):
+		return field.ErrorList{unknown(path, e.AlgorithmName, "early stopping rule", algorithms.StopperNames())}
+	}
+	return nil
+}
+
+// validateAlgorithm checks that the search space and the algorithm can be
+// built.
+func validateAlgorithm(s *v1beta1.ExperimentSpec, algorithms Algorithms) field.ErrorList {
+	path := specPath().Child("algorithm")
+	if s.Algorithm == nil || s.Algorithm.AlgorithmName == "" {
+		return field.ErrorList{field.Required(path.Child("algorithmName"), "name one of: "+strings.Join(algorithms.Names(), ", "))}
+	}
+	var errs field.ErrorList
+	for i, setting := range s.Algorithm.AlgorithmSettings {
+		if setting.Name == "" {
+			errs = append(errs, field.Required(path.Child("algorithmSettings").Index(i).Child("name"), "name the setting, or remove the entry"))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	built := algorithms.Check(s)
+	if slices.Contains(algorithms.Names(), s.Algorithm.AlgorithmName) {
+		return built
+	}
+	// There is nothing to build, but the space is worth a look.
+	built = slices.DeleteFunc(built, func(e *field.Error) bool { return !strings.HasPrefix(e.Field, specPath().Child("parameters").String()) })
+	return append(field.ErrorList{unknown(path.Child("algorithmName"), s.Algorithm.AlgorithmName, "algorithm", algorithms.Names())}, built...)
+}
+
+// unknown says that there is no such thing and what there is.
+func unknown(path *field.Path, name, what string, known []string) *field.Error {
+	e := field.NotSupported(path, name, known)
+	if len(known) == 0 {
+		e.Detail = "this version has no " + what + ": remove it"
+		return e
+	}
+	e.Detail = fmt.Sprintf("there is no such %s; use one of: %s", what, strings.Join(known, ", "))
+	return e
+}
+
+func validateResume(s *v1beta1.ExperimentSpec) field.ErrorList {
+	policies := []v1beta1.ResumePolicy{v1beta1.NeverResume, v1beta1.LongRunning, v1beta1.FromVolume}
+	if s.ResumePolicy == "" || slices.Contains(policies, s.ResumePolicy) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(specPath().Child("resumePolicy"), s.ResumePolicy, policies)}
+}

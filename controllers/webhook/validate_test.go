@@ -1,0 +1,257 @@
+package webhook_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/experiment"
+	"github.com/vernier-ml/vernier/controllers/webhook"
+)
+
+var algorithms = experiment.Algorithms{}
+
+const examples = "../../api/v1beta1/testdata/experiments"
+
+func example(t *testing.T, name string) *v1beta1.Experiment {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(examples, name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	exp := &v1beta1.Experiment{}
+	if err := yaml.UnmarshalStrict(text, exp); err != nil {
+		t.Fatal(err)
+	}
+	return exp
+}
+
+// trialSpec replaces a piece of the inline template's JSON.
+func trialSpec(old, replacement string) func(*v1beta1.Experiment) {
+	return func(e *v1beta1.Experiment) {
+		raw := string(e.Spec.TrialTemplate.TrialSpec.Raw)
+		if !strings.Contains(raw, old) {
+			panic("the template has no " + old + ": " + raw)
+		}
+		e.Spec.TrialTemplate.TrialSpec.Raw = []byte(strings.ReplaceAll(raw, old, replacement))
+	}
+}
+
+func texts(errs field.ErrorList) []string {
+	var out []string
+	for _, e := range errs {
+		out = append(out, e.Error())
+	}
+	return out
+}
+
+// An example is valid apart from what this version does not have yet.
+func TestExamples(t *testing.T) {
+	noAlgorithm := func(name string) []string {
+		return []string{`spec.algorithm.algorithmName: Unsupported value: "` + name + `": there is no such algorithm; use one of: grid, random, sobol`}
+	}
+	wantErrors := map[string][]string{
+		"tpe":                   noAlgorithm("tpe"),
+		"multivariate-tpe":      noAlgorithm("multivariate-tpe"),
+		"bayesian-optimization": noAlgorithm("bayesianoptimization"),
+		"cma-es":                noAlgorithm("cmaes"),
+		"hyperband":             noAlgorithm("hyperband"),
+		"simple-pbt":            noAlgorithm("pbt"),
+		"hyperopt-distribution": noAlgorithm("tpe"),
+		"enas":                  noAlgorithm("enas"),
+		"darts":                 noAlgorithm("darts"),
+		"median-stop": {
+			`spec.earlyStopping.algorithmName: Unsupported value: "medianstop": this version has no early stopping rule: remove it`,
+		},
+		"custom-metrics-collector": {
+			`spec.metricsCollectorSpec.collector.kind: Unsupported value: "Custom": supported values: "StdOut", "File", "TensorFlowEvent", "Push"`,
+		},
+		"prometheus": {
+			`spec.metricsCollectorSpec.collector.kind: Unsupported value: "PrometheusMetric": supported values: "StdOut", "File", "TensorFlowEvent", "Push"`,
+		},
+	}
+	noTemplate := func(kind string) []string {
+		return []string{"spec.trialTemplate.trialSpec: the " + kind +
+			" has no pod template (a field with spec.containers) that the metrics collector could be injected into: its trials cannot be measured by this version"}
+	}
+	wantWarnings := map[string][]string{
+		"hyperopt-distribution": {`spec.parameters[2]: "width" is searched, but no trialParameter refers to it: trials will not see it`},
+		"trainjob":              noTemplate("TrainJob"),
+		"argo-workflow":         noTemplate("Workflow"),
+		"tekton-pipeline-run":   noTemplate("PipelineRun"),
+	}
+	files, err := filepath.Glob(filepath.Join(examples, "*.yaml"))
+	if err != nil || len(files) < 33 {
+		t.Fatalf("%d examples, want at least Katib's 33 (%v)", len(files), err)
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(filepath.Base(f), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			exp := example(t, name)
+			webhook.Default(exp)
+			warnings, errs := webhook.Validate(exp, nil, algorithms)
+			if diff := cmp.Diff(wantErrors[name], texts(errs)); diff != "" {
+				t.Errorf("errors (-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(wantWarnings[name], warnings); diff != "" {
+				t.Errorf("warnings (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// parameter is an edit that makes p the first parameter of the experiment.
+func parameter(kind v1beta1.ParameterType, f v1beta1.FeasibleSpace) func(*v1beta1.Experiment) {
+	return func(e *v1beta1.Experiment) {
+		e.Spec.Parameters[0].ParameterType, e.Spec.Parameters[0].FeasibleSpace = kind, f
+	}
+}
+
+type edit = func(*v1beta1.Experiment)
+
+// faulty is one way to spoil the example "random": what is done, and how each
+// error begins or what it has in it.
+type faulty struct {
+	edit edit
+	want []string
+}
+
+func checkFaults(t *testing.T, tests map[string]faulty) {
+	t.Helper()
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			exp := example(t, "random")
+			tc.edit(exp)
+			webhook.Default(exp)
+			_, errs := webhook.Validate(exp, nil, algorithms)
+			if len(errs) != len(tc.want) {
+				t.Errorf("%d errors, want %d", len(errs), len(tc.want))
+			}
+			for i, e := range errs {
+				if i >= len(tc.want) || !strings.Contains(e.Error(), tc.want[i]) {
+					t.Errorf("error %d: %s", i, e)
+				}
+			}
+		})
+	}
+}
+
+func TestFaultsOfTheSpace(t *testing.T) {
+	const double, integer, discrete, categorical = v1beta1.ParameterTypeDouble, v1beta1.ParameterTypeInt, v1beta1.ParameterTypeDiscrete, v1beta1.ParameterTypeCategorical
+	type space = v1beta1.FeasibleSpace
+	checkFaults(t, map[string]faulty{
+		"min above max":             {parameter(double, space{Min: "2", Max: "1"}), []string{"spec.parameters[0].feasibleSpace.min: Invalid value: 2 is above max 1; swap them"}},
+		"min that does not parse":   {parameter(double, space{Min: "low", Max: "1"}), []string{"spec.parameters[0].feasibleSpace.min"}},
+		"max that is infinite":      {parameter(double, space{Min: "0", Max: "inf"}), []string{"spec.parameters[0].feasibleSpace.max"}},
+		"no bounds":                 {parameter(double, space{}), []string{"spec.parameters[0].feasibleSpace.min", "spec.parameters[0].feasibleSpace.max"}},
+		"an int that is not whole":  {parameter(integer, space{Min: "0.5", Max: "2"}), []string{"spec.parameters[0].feasibleSpace.min"}},
+		"step of zero":              {parameter(double, space{Min: "0", Max: "1", Step: "0"}), []string{"spec.parameters[0].feasibleSpace.step"}},
+		"step below zero":           {parameter(integer, space{Min: "0", Max: "1", Step: "-1"}), []string{"spec.parameters[0].feasibleSpace.step"}},
+		"a list for a double":       {parameter(double, space{Min: "0", Max: "1", List: []string{"1"}}), []string{"spec.parameters[0].feasibleSpace.list"}},
+		"bounds for a categorical":  {parameter(categorical, space{Min: "0", Max: "1", List: []string{"a"}}), []string{"feasibleSpace.min", "feasibleSpace.max"}},
+		"an empty list":             {parameter(categorical, space{}), []string{"spec.parameters[0].feasibleSpace.list"}},
+		"a value twice":             {parameter(categorical, space{List: []string{"a", "b", "a"}}), []string{"spec.parameters[0].feasibleSpace.list"}},
+		"a number twice":            {parameter(discrete, space{List: []string{"1", "1.0"}}), []string{"spec.parameters[0].feasibleSpace.list"}},
+		"a word among the numbers":  {parameter(discrete, space{List: []string{"1", "two"}}), []string{"spec.parameters[0].feasibleSpace.list"}},
+		"log of zero":               {parameter(double, space{Min: "0", Max: "1", Distribution: "logUniform"}), []string{"spec.parameters[0].feasibleSpace.min"}},
+		"log of a negative number":  {parameter(integer, space{Min: "-1", Max: "1", Distribution: "logNormal"}), []string{"spec.parameters[0].feasibleSpace.min"}},
+		"an unknown type":           {parameter("float", space{Min: "0", Max: "1"}), []string{"spec.parameters[0].parameterType"}},
+		"an unknown distribution":   {parameter(double, space{Min: "0", Max: "1", Distribution: "gamma"}), []string{"spec.parameters[0].feasibleSpace.distribution"}},
+		"two parameters, one name":  {func(e *v1beta1.Experiment) { e.Spec.Parameters[1].Name = "lr" }, []string{"spec.parameters[1].name", "spec.trialTemplate.trialParameters[1].reference: Not found: \"momentum\": there is no such parameter; the parameters are: lr, lr"}},
+		"no parameters":             {func(e *v1beta1.Experiment) { e.Spec.Parameters = nil }, []string{"spec.parameters: Required value"}},
+		"parameters and nasConfig":  {func(e *v1beta1.Experiment) { e.Spec.NasConfig = &v1beta1.NasConfig{} }, []string{"spec.nasConfig: Forbidden"}},
+		"grid of a continuous axis": {func(e *v1beta1.Experiment) { e.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: "grid"} }, []string{`parameter "lr": step is missing`, `parameter "momentum": step is missing`}},
+	})
+}
+
+func TestFaultsOfTheAlgorithm(t *testing.T) {
+	settings := func(name string, s ...v1beta1.AlgorithmSetting) edit {
+		return func(e *v1beta1.Experiment) {
+			e.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: name, AlgorithmSettings: s}
+		}
+	}
+	checkFaults(t, map[string]faulty{
+		"an unknown algorithm": {settings("rnadom"), []string{`spec.algorithm.algorithmName: Unsupported value: "rnadom": there is no such algorithm; use one of: grid, random, sobol`}},
+		"an unknown algorithm and a bad space": {func(e *v1beta1.Experiment) {
+			settings("rnadom")(e)
+			parameter("double", v1beta1.FeasibleSpace{Min: "2", Max: "1"})(e)
+		}, []string{"spec.algorithm.algorithmName", "spec.parameters[0].feasibleSpace.min"}},
+		"an unknown setting":       {settings("random", v1beta1.AlgorithmSetting{Name: "seeed", Value: "1"}), []string{`spec.algorithm.algorithmSettings[0]: Invalid value: "1": setting "seeed" is unknown`}},
+		"a setting that is no int": {settings("random", v1beta1.AlgorithmSetting{Name: "random_state", Value: "x"}), []string{"spec.algorithm.algorithmSettings[0]"}},
+		"a setting out of range":   {settings("random", v1beta1.AlgorithmSetting{Name: "random_state", Value: "-1"}), []string{"spec.algorithm.algorithmSettings[0]"}},
+		"a setting without a name": {settings("random", v1beta1.AlgorithmSetting{Value: "1"}), []string{"spec.algorithm.algorithmSettings[0].name: Required value"}},
+		"a setting twice":          {settings("random", v1beta1.AlgorithmSetting{Name: "random_state", Value: "1"}, v1beta1.AlgorithmSetting{Name: "random_state", Value: "2"}), []string{"spec.algorithm.algorithmSettings[1]"}},
+		"an early stopping rule":   {func(e *v1beta1.Experiment) { e.Spec.EarlyStopping = &v1beta1.EarlyStoppingSpec{AlgorithmName: "x"} }, []string{"spec.earlyStopping.algorithmName: Unsupported value"}},
+		"a rule without a name":    {func(e *v1beta1.Experiment) { e.Spec.EarlyStopping = &v1beta1.EarlyStoppingSpec{} }, []string{"spec.earlyStopping.algorithmName: Required value"}},
+		"an unknown resume policy": {func(e *v1beta1.Experiment) { e.Spec.ResumePolicy = "Always" }, []string{`spec.resumePolicy: Unsupported value: "Always"`}},
+		"an architecture, no words": {func(e *v1beta1.Experiment) {
+			e.Spec.Parameters, e.Spec.NasConfig, e.Spec.Algorithm = nil, &v1beta1.NasConfig{}, nil
+		}, []string{"spec.algorithm.algorithmName: Required value: name one of: grid, random, sobol"}},
+	})
+}
+
+func TestFaultsOfBudgetAndObjective(t *testing.T) {
+	objective := func(o *v1beta1.ObjectiveSpec) edit {
+		return func(e *v1beta1.Experiment) { e.Spec.Objective = o }
+	}
+	type obj = v1beta1.ObjectiveSpec
+	checkFaults(t, map[string]faulty{
+		"no trials at once":           {func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr(int32(0)) }, []string{"spec.parallelTrialCount: Invalid value: 0: must be 1 or more"}},
+		"no trials at all":            {func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = ptr(int32(0)) }, []string{"spec.maxTrialCount: Invalid value: 0: must be 1 or more"}},
+		"a negative number of faults": {func(e *v1beta1.Experiment) { e.Spec.MaxFailedTrialCount = ptr(int32(-1)) }, []string{"spec.maxFailedTrialCount: Invalid value: -1: must be 0 or more"}},
+		"more at once than in all":    {func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr(int32(13)) }, []string{"spec.parallelTrialCount: Invalid value: 13: must not be above maxTrialCount, which is 12"}},
+		"no objective":                {objective(nil), []string{"spec.objective: Required value"}},
+		"no direction":                {objective(&obj{ObjectiveMetricName: "loss"}), []string{"spec.objective.type: Required value"}},
+		"an unknown direction":        {objective(&obj{Type: "improve", ObjectiveMetricName: "loss"}), []string{"spec.objective.type: Unsupported value"}},
+		"no metric":                   {objective(&obj{Type: "minimize"}), []string{"spec.objective.objectiveMetricName: Required value"}},
+		"the objective is additional": {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", AdditionalMetricNames: []string{"a", "loss"}}), []string{`spec.objective.additionalMetricNames[1]: Duplicate value: "loss"`}},
+		"a metric without a name":     {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", AdditionalMetricNames: []string{""}}), []string{"spec.objective.additionalMetricNames[0]: Required value", "spec.objective.metricStrategies[1].name"}},
+		"a strategy for nobody":       {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "x", Value: "min"}}}), []string{"spec.objective.metricStrategies[0].name"}},
+		"two strategies":              {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "min"}, {Name: "loss", Value: "max"}}}), []string{"spec.objective.metricStrategies[1].name: Duplicate value"}},
+		"an unknown strategy":         {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "mean"}}}), []string{"spec.objective.metricStrategies[0].value: Unsupported value"}},
+		"a name that is too long":     {func(e *v1beta1.Experiment) { e.Name = strings.Repeat("a", 41) }, []string{"metadata.name: Invalid value: \"" + strings.Repeat("a", 41) + "\": has 41 characters: use at most 40"}},
+		"a name with a capital":       {func(e *v1beta1.Experiment) { e.Name = "a-B" }, []string{"metadata.name: Invalid value: \"a-B\": use lower case letters"}},
+		"a name that begins with 1":   {func(e *v1beta1.Experiment) { e.Name = "1a" }, []string{"metadata.name"}},
+		"several faults at once": {func(e *v1beta1.Experiment) {
+			e.Spec.Objective = nil
+			e.Spec.MaxTrialCount = ptr(int32(-1))
+			e.Spec.Algorithm.AlgorithmName = "x"
+			e.Spec.TrialTemplate.PrimaryContainerName = ""
+		}, []string{"spec.maxTrialCount", "spec.objective", "spec.algorithm.algorithmName", "spec.trialTemplate.primaryContainerName"}},
+	})
+}
+
+func TestFaultsOfTheCollector(t *testing.T) {
+	collector := func(text string) edit {
+		return func(e *v1beta1.Experiment) {
+			e.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{}
+			if err := yaml.UnmarshalStrict([]byte(text), e.Spec.MetricsCollectorSpec); err != nil {
+				panic(err)
+			}
+		}
+	}
+	checkFaults(t, map[string]faulty{
+		"None":                       {collector("{collector: {kind: None}}"), []string{`spec.metricsCollectorSpec.collector.kind: Unsupported value: "None"`}},
+		"a relative file":            {collector("{collector: {kind: File}, source: {fileSystemPath: {path: a.log}}}"), []string{"spec.metricsCollectorSpec.source.fileSystemPath.path: Invalid value: \"a.log\": must be absolute"}},
+		"a file in the root":         {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a.log}}}"), []string{"must lie in a directory of its own"}},
+		"a file that is a directory": {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a/b/}}}"), []string{"must name a file"}},
+		"our own directory":          {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /var/run/vernier/x}}}"), []string{"lies in the collector's own directory"}},
+		"kind Directory for a file":  {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a/b, kind: Directory}}}"), []string{"fileSystemPath.kind: Unsupported value"}},
+		"kind File for events":       {collector("{collector: {kind: TensorFlowEvent}, source: {fileSystemPath: {path: /a/b, kind: File}}}"), []string{"fileSystemPath.kind: Unsupported value"}},
+		"a format for events":        {collector("{collector: {kind: TensorFlowEvent}, source: {fileSystemPath: {path: /a/b, format: TEXT}}}"), []string{"fileSystemPath.format: Forbidden"}},
+		"an unknown format":          {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a/b, format: XML}}}"), []string{"fileSystemPath.format: Unsupported value"}},
+		"a filter for JSON":          {collector("{collector: {kind: File}, source: {filter: {metricsFormat: ['(a)(b)']}, fileSystemPath: {path: /a/b, format: JSON}}}"), []string{"source.filter: Forbidden"}},
+		"a broken filter":            {collector("{source: {filter: {metricsFormat: ['(a)(b)', '(a']}}}"), []string{"source.filter.metricsFormat[1]: Invalid value: \"(a\": is not a Go regular expression"}},
+		"a filter with one group":    {collector("{source: {filter: {metricsFormat: ['loss=(.*)']}}}"), []string{"source.filter.metricsFormat[0]: Invalid value: \"loss=(.*)\": needs two groups"}},
+		"a bad endpoint":             {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: http, path: metrics}}}"), []string{"httpGet.port", "httpGet.path", "collector.kind: Unsupported value"}},
+		"no custom collector":        {collector("{collector: {kind: Custom}, source: {fileSystemPath: {path: a}}}"), []string{"customCollector: Required value", "fileSystemPath.path", "fileSystemPath.kind", "collector.kind: Unsupported value"}},
+	})
+}

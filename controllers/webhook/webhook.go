@@ -1,0 +1,172 @@
+// Package webhook admits experiments: it fills in defaults and says what is
+// wrong with them.
+//
+// Default, Validate and ValidateTemplate are pure, and the experiment
+// controller calls them too, so that an experiment that slipped past admission
+// ends with a condition instead of running wrongly.
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+// Algorithms knows the algorithms that an experiment may name.
+type Algorithms interface {
+	// Names of the search algorithms, sorted.
+	Names() []string
+	// StopperNames of the early stopping rules, sorted.
+	StopperNames() []string
+	// Check builds the search space, and if that is valid the algorithm that
+	// spec names, and says what is wrong with parameters or settings.
+	// Construction is the validation: there is no second one.
+	Check(spec *v1beta1.ExperimentSpec) field.ErrorList
+}
+
+// Default fills in what an experiment leaves open.
+func Default(exp *v1beta1.Experiment) { v1beta1.SetDefaults(exp) }
+
+// ReadTemplate returns the text of the experiment's template. A template in a ConfigMap, by default of
+// the experiment's namespace, is read through c; a ConfigMap
+// or entry that does not exist is a *field.Error.
+func ReadTemplate(ctx context.Context, c client.Reader, exp *v1beta1.Experiment) ([]byte, error) {
+	t := exp.Spec.TrialTemplate
+	if t == nil {
+		return nil, field.Required(templatePath(), "give the template of a trial's job")
+	}
+	if t.ConfigMap == nil {
+		return inlineTemplate(t)
+	}
+	path := templatePath().Child("configMap")
+	var cm corev1.ConfigMap
+	key := client.ObjectKey{Namespace: cmp.Or(t.ConfigMap.ConfigMapNamespace, exp.Namespace), Name: t.ConfigMap.ConfigMapName}
+	if err := c.Get(ctx, key, &cm); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, notFound(path.Child("configMapName"), key.String(), "there is no such ConfigMap: create it before the experiment")
+		}
+		return nil, fmt.Errorf("read the trial template from ConfigMap %s: %w", key, err)
+	}
+	text, ok := cm.Data[t.ConfigMap.TemplatePath]
+	if !ok {
+		return nil, notFound(path.Child("templatePath"), t.ConfigMap.TemplatePath,
+			fmt.Sprintf("ConfigMap %s has no such entry: use one of its keys", key))
+	}
+	return []byte(text), nil
+}
+
+// notFound is a field.NotFound with a detail.
+func notFound(path *field.Path, value, detail string) *field.Error {
+	e := field.NotFound(path, value)
+	e.Detail = detail
+	return e
+}
+
+// SetupWithManager registers the admission handlers of experiments at
+// /mutate-kubeflow-org-v1beta1-experiment and
+// /validate-kubeflow-org-v1beta1-experiment. ConfigMaps are read through
+// reader, which must not be a cache of every ConfigMap in the cluster:
+// mgr.GetAPIReader().
+func SetupWithManager(mgr ctrl.Manager, algorithms Algorithms, reader client.Reader) error {
+	return ctrl.NewWebhookManagedBy(mgr, &v1beta1.Experiment{}).
+		WithDefaulter(defaulter{reader}).
+		WithValidator(validator{algorithms, reader}).
+		Complete()
+}
+
+type defaulter struct{ reader client.Reader }
+
+var _ admission.Defaulter[*v1beta1.Experiment] = defaulter{}
+
+// Default implements admission.Defaulter.
+func (d defaulter) Default(ctx context.Context, exp *v1beta1.Experiment) error {
+	if exp.DeletionTimestamp != nil {
+		return nil
+	}
+	DefaultNamespace(exp)
+	Default(exp)
+	if req, err := admission.RequestFromContext(ctx); err == nil && req.Operation == admissionv1.Create {
+		d.defaultFromConfigMap(ctx, exp)
+	}
+	return nil
+}
+
+// defaultFromConfigMap sets what depends on the kind of a template in a
+// ConfigMap, so that it shows in the experiment. When the template cannot be
+// read, the validator says so.
+func (d defaulter) defaultFromConfigMap(ctx context.Context, exp *v1beta1.Experiment) {
+	t := exp.Spec.TrialTemplate
+	if t == nil || t.ConfigMap == nil || t.TrialSpec != nil {
+		return
+	}
+	text, err := ReadTemplate(ctx, d.reader, exp)
+	if err != nil {
+		return
+	}
+	if gvk, err := trainer.TemplateGVK(text); err == nil {
+		v1beta1.SetKindDefaults(t, gvk.Kind)
+	}
+}
+
+// DefaultNamespace makes a ConfigMap template without a namespace mean the
+// experiment's own.
+func DefaultNamespace(exp *v1beta1.Experiment) {
+	if t := exp.Spec.TrialTemplate; t != nil && t.ConfigMap != nil && t.ConfigMap.ConfigMapNamespace == "" {
+		t.ConfigMap.ConfigMapNamespace = exp.Namespace
+	}
+}
+
+type validator struct {
+	algorithms Algorithms
+	reader     client.Reader
+}
+
+var _ admission.Validator[*v1beta1.Experiment] = validator{}
+
+// ValidateCreate implements admission.Validator.
+func (v validator) ValidateCreate(ctx context.Context, exp *v1beta1.Experiment) (admission.Warnings, error) {
+	return v.validate(ctx, exp, nil)
+}
+
+// ValidateUpdate implements admission.Validator.
+func (v validator) ValidateUpdate(ctx context.Context, old, exp *v1beta1.Experiment) (admission.Warnings, error) {
+	return v.validate(ctx, exp, old)
+}
+
+// ValidateDelete implements admission.Validator: everything may be deleted.
+func (v validator) ValidateDelete(context.Context, *v1beta1.Experiment) (admission.Warnings, error) {
+	return nil, nil
+}
+
+func (v validator) validate(ctx context.Context, exp, old *v1beta1.Experiment) (admission.Warnings, error) {
+	warnings, errs := Validate(exp, old, v.algorithms)
+	if t := exp.Spec.TrialTemplate; old == nil && t != nil && t.ConfigMap != nil && t.TrialSpec == nil {
+		text, err := ReadTemplate(ctx, v.reader, exp)
+		var fe *field.Error
+		switch {
+		case errors.As(err, &fe):
+			errs = append(errs, fe)
+		case err != nil:
+			return warnings, apierrors.NewInternalError(err)
+		default:
+			w, e := ValidateTemplate(exp, text)
+			warnings, errs = append(warnings, w...), append(errs, e...)
+		}
+	}
+	if len(errs) == 0 {
+		return warnings, nil
+	}
+	return warnings, apierrors.NewInvalid(v1beta1.GroupVersion.WithKind("Experiment").GroupKind(), exp.Name, errs)
+}

@@ -1,0 +1,135 @@
+package vernier_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/vernier-ml/vernier"
+
+// A fence says what the packages under some folders may depend on, however
+// indirectly. The linter holds the same fences for direct imports; this test
+// holds what the linter cannot see.
+type fence struct {
+	packages []string // patterns of go list
+	// allow names the import path prefixes outside the standard library that
+	// may be reached; nil means that only deny counts.
+	allow []string
+	// deny names import path prefixes that may not be reached.
+	deny []string
+}
+
+func TestFences(t *testing.T) {
+	kubernetes := []string{"k8s.io/", "sigs.k8s.io/"}
+	fences := map[string]fence{
+		"suggest reaches the standard library and gonum only": {
+			packages: []string{"./suggest/..."},
+			allow:    []string{module + "/suggest", "gonum.org/v1/gonum"},
+			deny:     []string{"log", "net", "net/http", "math/rand", "os/exec"},
+		},
+		"api reaches none of ours": {
+			packages: []string{"./api/v1beta1"},
+			deny:     []string{module + "/"},
+		},
+		"the words of collector reach the standard library only": {
+			packages: []string{"./collector"},
+			allow:    []string{module + "/collector"},
+		},
+		"parsing reaches the standard library only": {
+			packages: []string{"./collector/parse"},
+			allow:    []string{module + "/collector"},
+		},
+		"stores reach no Kubernetes": {
+			packages: []string{"./collector/store/..."},
+			deny:     kubernetes,
+		},
+		"the collector command reaches no Kubernetes": {
+			packages: []string{"./cmd/collector"},
+			deny:     kubernetes,
+		},
+		"the shim reaches no Kubernetes": {
+			packages: []string{"./cmd/shim"},
+			deny:     kubernetes,
+		},
+		"trainer reaches neither the API types nor a training operator": {
+			packages: []string{"./trainer/..."},
+			deny:     []string{module + "/api/v1beta1", "github.com/kubeflow/", "sigs.k8s.io/jobset", "sigs.k8s.io/kueue"},
+		},
+		"the experiment controller does not reach the trial controller": {
+			packages: []string{"./controllers/experiment"},
+			deny:     []string{module + "/controllers/trial", module + "/collector/store"},
+		},
+		"the trial controller does not reach the experiment controller": {
+			packages: []string{"./controllers/trial"},
+			deny:     []string{module + "/controllers/experiment", module + "/suggest"},
+		},
+	}
+	for name, f := range fences {
+		t.Run(name, func(t *testing.T) {
+			for _, dep := range dependencies(t, f.packages) {
+				if isUnder(dep.ImportPath, f.deny) {
+					t.Errorf("%s is reached", dep.ImportPath)
+				}
+				if f.allow != nil && !dep.Standard && !isUnder(dep.ImportPath, f.allow) {
+					t.Errorf("%s is reached", dep.ImportPath)
+				}
+			}
+		})
+	}
+}
+
+// TestOnlyTranslateKnowsBothWorlds holds that translate.go is the one file of
+// the experiment controller that imports both the API's words and those of
+// search.
+func TestOnlyTranslateKnowsBothWorlds(t *testing.T) {
+	out, err := exec.Command("grep", "-l", `"`+module+`/suggest`, "-r", "controllers", "--include=*.go").Output()
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		t.Fatal(err)
+	}
+	want := []string{"controllers/experiment/translate.go", "controllers/webhook/algorithm.go"}
+	for file := range strings.FieldsSeq(string(out)) {
+		if !slices.Contains(want, file) && !strings.HasSuffix(file, "_test.go") {
+			t.Errorf("%s imports suggest; only %v may", file, want)
+		}
+	}
+}
+
+type dependency struct {
+	ImportPath string
+	Standard   bool
+}
+
+func dependencies(t *testing.T, patterns []string) []dependency {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Standard"}, patterns...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", cmd, err)
+	}
+	var deps []dependency
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var d dependency
+		if err := decoder.Decode(&d); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		deps = append(deps, d)
+	}
+	if len(deps) == 0 {
+		t.Fatalf("go list found nothing for %v", patterns)
+	}
+	return deps
+}
+
+func isUnder(path string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool {
+		return path == p || strings.HasPrefix(path, strings.TrimSuffix(p, "/")+"/")
+	})
+}

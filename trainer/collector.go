@@ -1,0 +1,111 @@
+package trainer
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Kinds of collector that Inject knows, as in Katib's metricsCollectorSpec.
+const (
+	StdOut          = "StdOut"
+	File            = "File"
+	TensorFlowEvent = "TensorFlowEvent"
+	Push            = "Push"
+)
+
+// Labels of a trial's job and pods, as Katib's.
+const (
+	LabelExperiment = "katib.kubeflow.org/experiment"
+	LabelTrial      = "katib.kubeflow.org/trial"
+)
+
+// Names that Inject gives to what it adds. Katib's SDK finds the sidecar by its
+// name.
+const (
+	// SidecarLogger is the sidecar of the collectors StdOut and File.
+	SidecarLogger = "metrics-logger-and-collector"
+	// Sidecar is the sidecar of the other collectors.
+	Sidecar = "metrics-collector"
+	// InstallContainer copies the collector into the pod (StdOut).
+	InstallContainer = "vernier-install"
+	// MetricsVolume is shared by sidecar and primary container.
+	MetricsVolume = "vernier-metrics"
+	// SourceVolume holds the files that the primary container writes, unless
+	// it mounts a volume there itself.
+	SourceVolume = "vernier-source"
+	// EnvTrialName tells a program the name of its trial.
+	EnvTrialName = "KATIB_TRIAL_NAME"
+)
+
+// The contract with the collector command, whose words stand in package
+// collector/report. They are repeated here because that package brings the
+// network with it; a test holds both equal.
+const (
+	envURL        = "VERNIER_REPORT_URL"
+	envToken      = "VERNIER_REPORT_TOKEN"
+	envCA         = "VERNIER_REPORT_CA"
+	envPodUID     = "VERNIER_POD_UID"
+	envPushSocket = "VERNIER_PUSH_SOCKET"
+
+	flagKind   = "kind"
+	flagDir    = "dir"
+	flagPath   = "path"
+	flagFormat = "format"
+	flagFilter = "filter"
+	flagMetric = "metric"
+	flagGrace  = "grace"
+
+	defaultDir    = "/var/run/vernier"
+	defaultBinary = defaultDir + "/bin/collector"
+	pushSocket    = defaultDir + "/push.sock"
+
+	terminationLog = "/dev/termination-log"
+)
+
+// Collector says what is injected into a job.
+type Collector struct {
+	// Image of the sidecar; it has the command "collector" on its PATH.
+	Image string
+	// ImagePullPolicy of the sidecar. Default: Kubernetes' own.
+	ImagePullPolicy corev1.PullPolicy
+	// Kind is StdOut, File, TensorFlowEvent or Push.
+	Kind string
+	// Path is the file (File) or directory (TensorFlowEvent); absolute.
+	Path string
+	// Format is TEXT or JSON (StdOut and File). Empty means TEXT.
+	Format string
+	// Filters are regular expressions of Katib's metricsFormat. None means
+	// Katib's default.
+	Filters []string
+	// Metrics to collect, the objective first.
+	Metrics []string
+	// Experiment and Trial are the names that go into the labels.
+	Experiment, Trial string
+	// Labels of the trial, given to the job and its pods too.
+	Labels map[string]string
+	// ReportURL is the address of the report service.
+	ReportURL string
+	// Token lets the pod report for this trial only.
+	Token string
+	// CA signed the report service's certificate, as PEM. Empty means the
+	// system's authorities.
+	CA string
+	// PrimaryContainer is the container whose metrics are collected.
+	PrimaryContainer string
+	// PrimaryPodLabels select the pods whose metrics are collected.
+	PrimaryPodLabels map[string]string
+	// Resources of the sidecar.
+	Resources corev1.ResourceRequirements
+	// Grace is the pod's termination grace period where the template sets none,
+	// so that the last points can be sent. Zero leaves the template as it is.
+	Grace time.Duration
+}
+
+// sidecar is the name of the container that collects.
+func (c Collector) sidecar() string {
+	if c.Kind == StdOut || c.Kind == File {
+		return SidecarLogger
+	}
+	return Sidecar
+}

@@ -1,0 +1,234 @@
+package trainer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Exit codes with a meaning of their own: those of POSIX shells, which the
+// collector's exec keeps to.
+const (
+	exitNotExecutable = 126
+	exitNotFound      = 127
+	exitSignal        = 128
+	signalKill        = 9
+)
+
+// tail bounds how much of a program's own message is quoted.
+const tail = 300
+
+// signals are those that end training programs.
+var signals = map[int32]string{
+	1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",
+	9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ",
+}
+
+// cause is one explanation; the lowest rank tells the most.
+type cause struct {
+	rank int
+	text string
+}
+
+// Explain says in one sentence why a job failed: which container of which pod,
+// what happened to it, and what to do. It is "" when the pods show no reason
+// (they may be gone already).
+func Explain(pods []corev1.Pod, primaryContainer string) string {
+	var causes []cause
+	for i := range pods {
+		causes = append(causes, podCauses(&pods[i], primaryContainer)...)
+	}
+	if len(causes) == 0 {
+		return Waiting(pods)
+	}
+	slices.SortStableFunc(causes, func(a, b cause) int { return cmp.Compare(a.rank, b.rank) })
+	return causes[0].text
+}
+
+// podCauses are the explanations that one pod offers: the primary container
+// before the pod as a whole, before other containers. A program that was
+// killed because its job had failed already comes last.
+func podCauses(pod *corev1.Pod, primary string) []cause {
+	var causes []cause
+	add := func(rank int, text string) {
+		if text != "" {
+			causes = append(causes, cause{rank, text})
+		}
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		rank := 2
+		if s.Name == primary {
+			rank = 0
+		}
+		t := ended(s)
+		if t != nil && signalOf(t) == 15 {
+			rank = 4
+		}
+		add(rank, containerCause(pod, s.Name, t))
+	}
+	for _, s := range pod.Status.InitContainerStatuses {
+		add(3, containerCause(pod, s.Name, ended(s)))
+	}
+	add(1, podCause(pod))
+	return causes
+}
+
+// ended is how a container last ended badly, or nil.
+func ended(s corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	for _, t := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
+		if t != nil && (t.ExitCode != 0 || t.Signal != 0 || t.Reason == "OOMKilled") {
+			return t
+		}
+	}
+	return nil
+}
+
+func podCause(pod *corev1.Pod) string {
+	message := quote(pod.Status.Message)
+	switch pod.Status.Reason {
+	case "":
+		return ""
+	case "DeadlineExceeded":
+		limit := ""
+		if s := pod.Spec.ActiveDeadlineSeconds; s != nil {
+			limit = fmt.Sprintf(" of %d s", *s)
+		}
+		return fmt.Sprintf("pod %s ran longer than its activeDeadlineSeconds%s and was stopped: raise the deadline or train for fewer steps", pod.Name, limit)
+	case "Evicted":
+		return fmt.Sprintf("pod %s was evicted from its node%s: request what it uses (resources.requests), or give the node more room", pod.Name, message)
+	case "NodeLost", "NodeShutdown", "Terminated":
+		return fmt.Sprintf("pod %s lost its node (%s%s): the trial itself may be good, run it again", pod.Name, pod.Status.Reason, message)
+	}
+	return fmt.Sprintf("pod %s failed: %s%s", pod.Name, pod.Status.Reason, message)
+}
+
+// containerCause says how a container ended.
+func containerCause(pod *corev1.Pod, name string, t *corev1.ContainerStateTerminated) string {
+	if t == nil {
+		return ""
+	}
+	who := fmt.Sprintf("container %s of pod %s", name, pod.Name)
+	message := quote(t.Message)
+	signal := signalOf(t)
+	switch {
+	case t.Reason == "OOMKilled":
+		return fmt.Sprintf("%s ran out of memory and was killed (OOMKilled)%s: raise resources.limits.memory, or make the model or batch smaller", who, memoryLimit(pod, name))
+	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun" || t.Reason == "RunContainerError":
+		return fmt.Sprintf("%s could not be started%s: check that its command exists in the image and may be executed", who, message)
+	case t.Reason == "DeadlineExceeded":
+		return fmt.Sprintf("%s was stopped because its deadline passed: raise activeDeadlineSeconds or train for fewer steps", who)
+	case t.ExitCode == exitNotFound:
+		return fmt.Sprintf("%s exited with code 127, command not found%s: check the command, and that the image or machine has the program%s", who, message, wrote(pod, name))
+	case t.ExitCode == exitNotExecutable:
+		return fmt.Sprintf("%s exited with code 126, the command cannot be executed%s: check its permissions%s", who, message, wrote(pod, name))
+	case signal == signalKill:
+		return fmt.Sprintf("%s was killed by signal 9 (SIGKILL)%s: often the machine ran out of memory, or something stopped the pod%s", who, message, wrote(pod, name))
+	case signal > 0:
+		return fmt.Sprintf("%s was ended by signal %d%s%s: see its last lines%s", who, signal, signalName(signal), message, wrote(pod, name))
+	}
+	return fmt.Sprintf("%s exited with code %d%s: see its last lines%s", who, t.ExitCode, message, wrote(pod, name))
+}
+
+// signalOf is the signal that ended a container, or 0.
+func signalOf(t *corev1.ContainerStateTerminated) int32 {
+	if t.Signal > 0 {
+		return t.Signal
+	}
+	if s := t.ExitCode - exitSignal; signals[s] != "" {
+		return s
+	}
+	return 0
+}
+
+func signalName(s int32) string {
+	if n := signals[s]; n != "" {
+		return " (" + n + ")"
+	}
+	return ""
+}
+
+// wrote says where the program's own words are.
+func wrote(pod *corev1.Pod, container string) string {
+	return fmt.Sprintf(" (kubectl logs -n %s %s -c %s)", pod.Namespace, pod.Name, container)
+}
+
+func memoryLimit(pod *corev1.Pod, name string) string {
+	for _, c := range append(slices.Clone(pod.Spec.Containers), pod.Spec.InitContainers...) {
+		if c.Name != name {
+			continue
+		}
+		if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {
+			return fmt.Sprintf("; its limit is %s", limit.String())
+		}
+	}
+	return "; it has no limit of its own, so the node ran out"
+}
+
+// quote adds a program's or the kubelet's message, its end if it is long.
+func quote(message string) string {
+	message = strings.TrimSpace(message)
+	if message == "" {
+		return ""
+	}
+	if runes := []rune(message); len(runes) > tail {
+		message = "..." + string(runes[len(runes)-tail:])
+	}
+	return fmt.Sprintf(" (%s)", strings.Join(strings.Fields(message), " "))
+}
+
+// Waiting says in one sentence what the pods of a trial wait for: a node, an
+// image, a ConfigMap. It is "" when no pod is stuck. A pod that just starts is
+// not stuck.
+func Waiting(pods []corev1.Pod) string {
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+				return fmt.Sprintf("pod %s finds no node%s: request less, run fewer trials at once, or add nodes", pod.Name, quote(c.Message))
+			}
+		}
+		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if w := s.State.Waiting; w != nil {
+				if text := waitingCause(pod, s, w); text != "" {
+					return text
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func waitingCause(pod *corev1.Pod, s corev1.ContainerStatus, w *corev1.ContainerStateWaiting) string {
+	who := fmt.Sprintf("container %s of pod %s", s.Name, pod.Name)
+	message := quote(w.Message)
+	switch w.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
+		return fmt.Sprintf("%s cannot get its image %s, %s%s: check the name and tag, and the pull secret", who, imageOf(pod, s), w.Reason, message)
+	case "CreateContainerConfigError":
+		return fmt.Sprintf("%s cannot be configured%s: create the ConfigMap, Secret or key that it names", who, message)
+	case "CreateContainerError", "RunContainerError":
+		return fmt.Sprintf("%s cannot be started, %s%s: check its command, mounts and security context", who, w.Reason, message)
+	case "CrashLoopBackOff":
+		why := containerCause(pod, s.Name, ended(s))
+		if why == "" {
+			why = who + " keeps ending"
+		}
+		return fmt.Sprintf("%s; it was restarted %d times", why, s.RestartCount)
+	}
+	return ""
+}
+
+func imageOf(pod *corev1.Pod, s corev1.ContainerStatus) string {
+	for _, c := range append(slices.Clone(pod.Spec.Containers), pod.Spec.InitContainers...) {
+		if c.Name == s.Name && c.Image != "" {
+			return c.Image
+		}
+	}
+	return s.Image
+}

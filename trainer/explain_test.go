@@ -1,0 +1,171 @@
+package trainer_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+// pod is a pod whose container main ended as t says.
+func pod(name string, t *corev1.ContainerStateTerminated) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "main", Image: "train:1",
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}},
+		}}},
+		Status: corev1.PodStatus{
+			Phase:             corev1.PodFailed,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: t}}},
+		},
+	}
+}
+
+func waiting(reason, message string) corev1.Pod {
+	p := pod("p", nil)
+	p.Status.Phase = corev1.PodPending
+	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	return p
+}
+
+type terminated = corev1.ContainerStateTerminated
+
+func TestExplain(t *testing.T) {
+	deadline := int64(30)
+	evicted := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}}
+	late := pod("p", &terminated{ExitCode: 143, Reason: "Error"})
+	late.Status.Reason, late.Spec.ActiveDeadlineSeconds = "DeadlineExceeded", &deadline
+	unlimited := pod("p", &terminated{ExitCode: 137, Reason: "OOMKilled"})
+	unlimited.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+	initFailed := pod("p", nil)
+	initFailed.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "fetch", State: corev1.ContainerState{Terminated: &terminated{ExitCode: 3}}}}
+	restarted := pod("p", nil)
+	restarted.Status.ContainerStatuses[0].LastTerminationState.Terminated = &terminated{ExitCode: 9}
+	other := pod("other", &terminated{ExitCode: 5})
+	other.Status.ContainerStatuses[0].Name = "helper"
+
+	tests := map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"nothing is known":      {nil, ""},
+		"a pod that ended well": {[]corev1.Pod{pod("p", &terminated{Reason: "Completed"})}, ""},
+		"an exit code": {
+			[]corev1.Pod{pod("p", &terminated{ExitCode: 1, Message: "ValueError: lr\nmust be positive\n"})},
+			"container main of pod p exited with code 1 (ValueError: lr must be positive): see its last lines (kubectl logs -n team p -c main)",
+		},
+		"out of memory": {
+			[]corev1.Pod{pod("p", &terminated{ExitCode: 137, Reason: "OOMKilled"})},
+			"container main of pod p ran out of memory and was killed (OOMKilled); its limit is 512Mi: raise resources.limits.memory, or make the model or batch smaller",
+		},
+		"out of memory without a limit": {
+			[]corev1.Pod{unlimited},
+			"container main of pod p ran out of memory and was killed (OOMKilled); it has no limit of its own, so the node ran out: raise resources.limits.memory, or make the model or batch smaller",
+		},
+		"command not found by the runtime": {
+			[]corev1.Pod{pod("p", &terminated{ExitCode: 128, Reason: "StartError", Message: `exec: "trian": not found`})},
+			`container main of pod p could not be started (exec: "trian": not found): check that its command exists in the image and may be executed`,
+		},
+		"command not found by the wrapper": {
+			[]corev1.Pod{pod("p", &terminated{ExitCode: 127, Reason: "Error"})},
+			"container main of pod p exited with code 127, command not found: check the command, and that the image or machine has the program (kubectl logs -n team p -c main)",
+		},
+		"not executable": {
+			[]corev1.Pod{pod("p", &terminated{ExitCode: 126})},
+			"container main of pod p exited with code 126, the command cannot be executed: check its permissions (kubectl logs -n team p -c main)",
+		},
+		"a signal in the exit code": {
+			[]corev1.Pod{pod("p", &terminated{ExitCode: 139})},
+			"container main of pod p was ended by signal 11 (SIGSEGV): see its last lines (kubectl logs -n team p -c main)",
+		},
+		"a signal of its own": {
+			[]corev1.Pod{pod("p", &terminated{Signal: 6})},
+			"container main of pod p was ended by signal 6 (SIGABRT): see its last lines (kubectl logs -n team p -c main)",
+		},
+		"killed": {
+			[]corev1.Pod{pod("p", &terminated{ExitCode: 137})},
+			"container main of pod p was killed by signal 9 (SIGKILL): often the machine ran out of memory, or something stopped the pod (kubectl logs -n team p -c main)",
+		},
+		"an exit code above 128 that is no signal": {
+			[]corev1.Pod{pod("p", &terminated{ExitCode: 255})},
+			"container main of pod p exited with code 255: see its last lines (kubectl logs -n team p -c main)",
+		},
+		"the deadline tells more than the signal that it sent": {
+			[]corev1.Pod{late},
+			"pod p ran longer than its activeDeadlineSeconds of 30 s and was stopped: raise the deadline or train for fewer steps",
+		},
+		"evicted": {
+			[]corev1.Pod{evicted},
+			"pod p was evicted from its node (The node was low on resource: memory.): request what it uses (resources.requests), or give the node more room",
+		},
+		"an init container": {
+			[]corev1.Pod{initFailed},
+			"container fetch of pod p exited with code 3: see its last lines (kubectl logs -n team p -c fetch)",
+		},
+		"the end before a restart": {
+			[]corev1.Pod{restarted},
+			"container main of pod p exited with code 9: see its last lines (kubectl logs -n team p -c main)",
+		},
+		"the primary container comes first": {
+			[]corev1.Pod{other, pod("p", &terminated{ExitCode: 2})},
+			"container main of pod p exited with code 2: see its last lines (kubectl logs -n team p -c main)",
+		},
+		"the pod that failed comes before the one that was stopped for it": {
+			[]corev1.Pod{pod("a", &terminated{ExitCode: 143}), other},
+			"container helper of pod other exited with code 5: see its last lines (kubectl logs -n team other -c helper)",
+		},
+		"a pod that never started": {
+			[]corev1.Pod{waiting("ImagePullBackOff", "")},
+			"container main of pod p cannot get its image train:1, ImagePullBackOff: check the name and tag, and the pull secret",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := trainer.Explain(tc.pods, "main"); got != tc.want {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestExplainQuotesTheEndOfALongMessage(t *testing.T) {
+	message := strings.Repeat("ä", 10_000) + "the end"
+	got := trainer.Explain([]corev1.Pod{pod("p", &terminated{ExitCode: 1, Message: message})}, "main")
+	if !strings.Contains(got, "ääthe end)") || len(got) > 1000 {
+		t.Errorf("got %d bytes: %s", len(got), got)
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	unschedulable := waiting("", "")
+	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
+	crash := waiting("CrashLoopBackOff", "back-off 10s")
+	crash.Status.ContainerStatuses[0].RestartCount = 4
+	crash.Status.ContainerStatuses[0].LastTerminationState.Terminated = &terminated{ExitCode: 1}
+	ended := waiting("ImagePullBackOff", "")
+	ended.Status.Phase = corev1.PodFailed
+	tests := map[string]struct {
+		pod  corev1.Pod
+		want string
+	}{
+		"a pod that just starts": {waiting("ContainerCreating", ""), ""},
+		"a pod that has ended":   {ended, ""},
+		"no node":                {unschedulable, "pod p finds no node (0/1 nodes are available: 1 Insufficient cpu.): request less, run fewer trials at once, or add nodes"},
+		"no image":               {waiting("ErrImagePull", "not found"), "container main of pod p cannot get its image train:1, ErrImagePull (not found): check the name and tag, and the pull secret"},
+		"no ConfigMap":           {waiting("CreateContainerConfigError", `configmap "data" not found`), `container main of pod p cannot be configured (configmap "data" not found): create the ConfigMap, Secret or key that it names`},
+		"cannot be created":      {waiting("CreateContainerError", "x"), "container main of pod p cannot be started, CreateContainerError (x): check its command, mounts and security context"},
+		"it keeps crashing":      {crash, "container main of pod p exited with code 1: see its last lines (kubectl logs -n team p -c main); it was restarted 4 times"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := trainer.Waiting([]corev1.Pod{tc.pod}); got != tc.want {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}

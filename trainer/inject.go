@@ -1,0 +1,226 @@
+package trainer
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Inject edits the pod templates of a job, before the job is created, so that
+// the metrics of its primary container are collected.
+//
+// The job and all its pod templates get the labels of the trial, and every
+// primary container the variable KATIB_TRIAL_NAME. The primary template gets
+// the collector as a native sidecar (an init container that keeps running).
+// For StdOut the command of the primary container is run by "collector exec",
+// argument by argument, without a shell; for the other kinds it stays as it is.
+//
+// Injecting twice changes nothing more. On an error the job is unchanged.
+func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
+	roles, err := kind.Roles(job)
+	if err != nil {
+		return fmt.Errorf("inject the %s collector: %w", c.Kind, err)
+	}
+	work := job.DeepCopy()
+	primary, err := choosePrimary(work, roles, c)
+	if err != nil {
+		return err
+	}
+	if err := addLabels(work.Object, nil, c); err != nil {
+		return err
+	}
+	for _, role := range roles {
+		if err := labelTemplate(work, role, c); err != nil {
+			return err
+		}
+	}
+	tpl, err := Template(work, primary)
+	if err != nil {
+		return err
+	}
+	p := pod{path: under(primary.TemplatePath, "spec"), c: c}
+	p.spec, _ = tpl["spec"].(map[string]any)
+	if err := p.inject(); err != nil {
+		return err
+	}
+	job.Object = work.Object
+	return nil
+}
+
+// addLabels writes the labels of the trial into the metadata of an object.
+func addLabels(obj map[string]any, where []string, c Collector) error {
+	meta, err := childMap(obj, where, "metadata")
+	if err != nil {
+		return err
+	}
+	labels, err := childMap(meta, under(where, "metadata"), "labels")
+	if err != nil {
+		return err
+	}
+	for k, v := range c.Labels {
+		labels[k] = v
+	}
+	labels[LabelExperiment], labels[LabelTrial] = c.Experiment, c.Trial
+	return nil
+}
+
+// labelTemplate writes the labels of the trial into one pod template, and its
+// name into the environment of the primary container there.
+func labelTemplate(job *unstructured.Unstructured, role Role, c Collector) error {
+	tpl, err := Template(job, role)
+	if err != nil {
+		return err
+	}
+	if err := addLabels(tpl, role.TemplatePath, c); err != nil {
+		return err
+	}
+	if main := container(tpl, c.PrimaryContainer); main != nil {
+		upsert(main, "env", map[string]any{
+			"name":      EnvTrialName,
+			"valueFrom": fieldRef("metadata.labels['" + LabelTrial + "']"),
+		})
+	}
+	return nil
+}
+
+// roleOrder ranks the roles of the training operator's kinds: the first that a
+// job has is the one whose pod the operator labels as master.
+var roleOrder = []string{"launcher", "chief", "master", "scheduler", "worker"}
+
+// choosePrimary finds the role whose pods are measured: the one that the kind
+// names, else the one with the primary container, else among several the one
+// that the primary pod labels mean.
+func choosePrimary(job *unstructured.Unstructured, roles []Role, c Collector) (Role, error) {
+	var candidates []Role
+	for _, role := range roles {
+		tpl, err := Template(job, role)
+		if err != nil {
+			return Role{}, err
+		}
+		has := container(tpl, c.PrimaryContainer) != nil
+		if role.Primary && !has {
+			return Role{}, noContainer(role, tpl, c.PrimaryContainer)
+		}
+		if role.Primary {
+			return role, nil
+		}
+		if has {
+			candidates = append(candidates, role)
+		}
+	}
+	switch len(candidates) {
+	case 0:
+		var errs []error
+		for _, role := range roles {
+			tpl, _ := Template(job, role)
+			errs = append(errs, noContainer(role, tpl, c.PrimaryContainer))
+		}
+		return Role{}, errors.Join(errs...)
+	case 1:
+		return candidates[0], nil
+	}
+	return byLabels(job, candidates, c)
+}
+
+func byLabels(job *unstructured.Unstructured, candidates []Role, c Collector) (Role, error) {
+	matching := slices.DeleteFunc(slices.Clone(candidates), func(r Role) bool {
+		labels, _ := at(job.Object, under(r.TemplatePath, "metadata", "labels")...).(map[string]any)
+		for k, v := range c.PrimaryPodLabels {
+			if labels[k] != v {
+				return true
+			}
+		}
+		return len(c.PrimaryPodLabels) == 0
+	})
+	if len(matching) == 1 {
+		return matching[0], nil
+	}
+	// Labels that an operator writes are not in the template, but they name
+	// its roles.
+	wanted := []string{
+		c.PrimaryPodLabels["training.kubeflow.org/replica-type"],
+		c.PrimaryPodLabels["jobset.sigs.k8s.io/replicatedjob-name"],
+	}
+	if c.PrimaryPodLabels["training.kubeflow.org/job-role"] == "master" {
+		wanted = append(wanted, roleOrder...)
+	}
+	for _, name := range wanted {
+		for _, r := range candidates {
+			if name != "" && strings.EqualFold(r.Name, name) {
+				return r, nil
+			}
+		}
+	}
+	var names []string
+	for _, r := range candidates {
+		names = append(names, FieldPath(r.TemplatePath))
+	}
+	return Role{}, &FieldError{Problem: fmt.Sprintf("several pod templates have a container %q (%s): set primaryPodLabels to labels that only one of them has",
+		c.PrimaryContainer, strings.Join(names, ", "))}
+}
+
+func noContainer(role Role, tpl map[string]any, name string) error {
+	var have []string
+	containers, _ := at(tpl, "spec", "containers").([]any)
+	for _, v := range containers {
+		have = append(have, fmt.Sprintf("%q", fmt.Sprint(at(v, "name"))))
+	}
+	return fault(under(role.TemplatePath, "spec", "containers"),
+		"there is no container %q, which primaryContainerName names; the containers are: %s", name, strings.Join(have, ", "))
+}
+
+// container returns the container of the pod template with the name, or nil.
+func container(tpl map[string]any, name string) map[string]any {
+	list, _ := at(tpl, "spec", "containers").([]any)
+	return named(list, name)
+}
+
+func named(list []any, name string) map[string]any {
+	for _, v := range list {
+		if m, ok := v.(map[string]any); ok && m["name"] == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// upsert puts an entry into a list of named entries: in the place of the one
+// with its name, or at the end.
+func upsert(parent map[string]any, key string, entry map[string]any) {
+	list, _ := parent[key].([]any)
+	for i, v := range list {
+		if at(v, "name") == entry["name"] {
+			list[i] = entry
+			return
+		}
+	}
+	parent[key] = append(slices.Clip(list), entry)
+}
+
+// childMap returns the map under key, made if it is absent.
+func childMap(parent map[string]any, where []string, key string) (map[string]any, error) {
+	switch v := parent[key].(type) {
+	case map[string]any:
+		return v, nil
+	case nil:
+		m := map[string]any{}
+		parent[key] = m
+		return m, nil
+	default:
+		return nil, fault(under(where, key), "must be a map, not %v", v)
+	}
+}
+
+func fieldRef(field string) map[string]any {
+	return map[string]any{"fieldRef": map[string]any{"apiVersion": "v1", "fieldPath": field}}
+}
+
+// beneath says whether p is dir or lies under it.
+func beneath(p, dir string) bool {
+	p, dir = path.Clean(p), path.Clean(dir)
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+}

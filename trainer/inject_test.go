@@ -1,0 +1,377 @@
+package trainer_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
+)
+
+// job is a batch/v1 Job around the YAML of a pod spec.
+func job(t *testing.T, podSpec string) *unstructured.Unstructured {
+	t.Helper()
+	var spec map[string]any
+	if err := yaml.Unmarshal([]byte(podSpec), &spec); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := yaml.Marshal(map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"spec": map[string]any{"template": map[string]any{"spec": spec}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = yaml.YAMLToJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// injected injects c into the job and returns the pod template as Kubernetes
+// reads it.
+func injected(t *testing.T, obj *unstructured.Unstructured, c trainer.Collector) corev1.PodTemplateSpec {
+	t.Helper()
+	if err := trainer.Inject(obj, kind.For(obj.GroupVersionKind()), c); err != nil {
+		t.Fatal(err)
+	}
+	tpl, _, err := unstructured.NestedMap(obj.Object, "spec", "template")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var typed corev1.PodTemplateSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(tpl, &typed, true); err != nil {
+		t.Fatal(err)
+	}
+	return typed
+}
+
+func collector(kind string) trainer.Collector {
+	c := trainer.Collector{
+		Image: "collector:1", Kind: kind, Metrics: []string{"loss", "acc=$(x)"},
+		Experiment: "exp", Trial: "exp-0001",
+		ReportURL: "https://manager:443", Token: "tok$en", CA: "PEM",
+		PrimaryContainer: "main",
+	}
+	switch kind {
+	case trainer.File:
+		c.Path = "/data/out/metrics.log"
+	case trainer.TensorFlowEvent:
+		c.Path = "/data/events/"
+	}
+	return c
+}
+
+func TestInjectStdOut(t *testing.T) {
+	c := collector(trainer.StdOut)
+	c.Filters, c.Format, c.Grace = []string{`(\w+)=(.*)$`}, "TEXT", time.Minute
+	c.Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("50Mi")}}
+	got := injected(t, job(t, `
+restartPolicy: Never
+securityContext: {fsGroup: 5}
+initContainers: [{name: fetch, image: data}]
+containers:
+- name: main
+  image: train
+  command: [python3, -c, "print('a  b'); import os # c"]
+  args: ["--x=$(Y)", ""]
+  securityContext: {runAsUser: 1000, runAsGroup: 100, privileged: true, capabilities: {add: [SYS_ADMIN], drop: [ALL]}}
+`), c)
+	metrics := []corev1.VolumeMount{{Name: "vernier-metrics", MountPath: "/var/run/vernier"}}
+	user, group, always, grace := int64(1000), int64(100), corev1.ContainerRestartPolicyAlways, int64(60)
+	fsGroup := int64(5)
+	context := &corev1.SecurityContext{RunAsUser: &user, RunAsGroup: &group, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+	privileged := true
+	want := corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		SecurityContext:               &corev1.PodSecurityContext{FSGroup: &fsGroup},
+		TerminationGracePeriodSeconds: &grace,
+		InitContainers: []corev1.Container{
+			{Name: "fetch", Image: "data"},
+			{
+				Name: "vernier-install", Image: "collector:1", Resources: c.Resources,
+				Command:      []string{"collector", "install", "/var/run/vernier/bin/collector"},
+				VolumeMounts: metrics, SecurityContext: context,
+			},
+			{
+				Name: "metrics-logger-and-collector", Image: "collector:1", Resources: c.Resources,
+				Command: []string{"collector", "run"},
+				Args: []string{
+					"--kind=StdOut", "--dir=/var/run/vernier", "--format=TEXT", `--filter=(\w+)=(.*)$$`,
+					"--metric=loss", "--metric=acc=$$(x)", "--grace=55s",
+				},
+				Env: []corev1.EnvVar{
+					{Name: "VERNIER_REPORT_URL", Value: "https://manager:443"},
+					{Name: "VERNIER_REPORT_TOKEN", Value: "tok$$en"},
+					{Name: "VERNIER_REPORT_CA", Value: "PEM"},
+					{Name: "VERNIER_POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}}},
+				},
+				RestartPolicy: &always, VolumeMounts: metrics, SecurityContext: context,
+				TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+			},
+		},
+		Containers: []corev1.Container{{
+			Name: "main", Image: "train",
+			Command: []string{"/var/run/vernier/bin/collector", "exec", "--dir=/var/run/vernier", "--", "python3", "-c", "print('a  b'); import os # c"},
+			Args:    []string{"--x=$(Y)", ""},
+			Env: []corev1.EnvVar{{Name: "KATIB_TRIAL_NAME", ValueFrom: &corev1.EnvVarSource{
+				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['katib.kubeflow.org/trial']"}}}},
+			VolumeMounts: metrics,
+			SecurityContext: &corev1.SecurityContext{RunAsUser: &user, RunAsGroup: &group, Privileged: &privileged,
+				Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}, Drop: []corev1.Capability{"ALL"}}},
+		}},
+		Volumes: []corev1.Volume{{Name: "vernier-metrics", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}
+	if diff := cmp.Diff(want, got.Spec); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// place is where sidecar and primary container see the metrics.
+type place struct {
+	Main, Sidecar []corev1.VolumeMount
+	Volumes       []string
+}
+
+func TestInjectSharesWhatTheProgramWrites(t *testing.T) {
+	own := corev1.VolumeMount{Name: "vernier-metrics", MountPath: "/var/run/vernier"}
+	tests := map[string]struct {
+		kind, mounts string
+		want         place
+	}{
+		"a file gets an empty directory": {
+			kind: trainer.File, mounts: "[]",
+			want: place{
+				Main:    []corev1.VolumeMount{{Name: "vernier-source", MountPath: "/data/out"}},
+				Sidecar: []corev1.VolumeMount{own, {Name: "vernier-source", MountPath: "/data/out"}},
+				Volumes: []string{"vernier-source", "vernier-metrics"},
+			},
+		},
+		"events get an empty directory": {
+			kind: trainer.TensorFlowEvent, mounts: "[]",
+			want: place{
+				Main:    []corev1.VolumeMount{{Name: "vernier-source", MountPath: "/data/events"}},
+				Sidecar: []corev1.VolumeMount{own, {Name: "vernier-source", MountPath: "/data/events"}},
+				Volumes: []string{"vernier-source", "vernier-metrics"},
+			},
+		},
+		"a mount of the user above the file is shared": {
+			kind: trainer.File, mounts: "[{name: pvc, mountPath: /data/, subPath: a}, {name: other, mountPath: /dat}]",
+			want: place{
+				Main:    []corev1.VolumeMount{{Name: "pvc", MountPath: "/data/", SubPath: "a"}, {Name: "other", MountPath: "/dat"}},
+				Sidecar: []corev1.VolumeMount{own, {Name: "pvc", MountPath: "/data/", SubPath: "a", ReadOnly: true}},
+				Volumes: []string{"vernier-metrics"},
+			},
+		},
+		"a mount of the file itself is shared": {
+			kind: trainer.File, mounts: "[{name: pvc, mountPath: /data/out/metrics.log}]",
+			want: place{
+				Main:    []corev1.VolumeMount{{Name: "pvc", MountPath: "/data/out/metrics.log"}},
+				Sidecar: []corev1.VolumeMount{own, {Name: "pvc", MountPath: "/data/out/metrics.log", ReadOnly: true}},
+				Volumes: []string{"vernier-metrics"},
+			},
+		},
+		"a mount below the directory is shared beside the empty directory": {
+			kind: trainer.TensorFlowEvent, mounts: "[{name: pvc, mountPath: /data/events/train}]",
+			want: place{
+				Main:    []corev1.VolumeMount{{Name: "pvc", MountPath: "/data/events/train"}, {Name: "vernier-source", MountPath: "/data/events"}},
+				Sidecar: []corev1.VolumeMount{own, {Name: "vernier-source", MountPath: "/data/events"}, {Name: "pvc", MountPath: "/data/events/train", ReadOnly: true}},
+				Volumes: []string{"vernier-source", "vernier-metrics"},
+			},
+		},
+		"a program that pushes sees the socket": {
+			kind: trainer.Push, mounts: "[]",
+			want: place{
+				Main:    []corev1.VolumeMount{own},
+				Sidecar: []corev1.VolumeMount{own},
+				Volumes: []string{"vernier-metrics"},
+			},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			obj := job(t, "containers: [{name: main, image: i, args: [x], volumeMounts: "+tc.mounts+"}]")
+			got := injected(t, obj, collector(tc.kind))
+			once := obj.DeepCopy()
+			injected(t, obj, collector(tc.kind))
+			if diff := cmp.Diff(once.Object, obj.Object); diff != "" {
+				t.Errorf("the second injection changes the job\n%s", diff)
+			}
+			main := got.Spec.Containers[0]
+			if main.Command != nil {
+				t.Errorf("the command was wrapped: %q", main.Command)
+			}
+			p := place{Main: main.VolumeMounts, Sidecar: got.Spec.InitContainers[0].VolumeMounts}
+			for _, v := range got.Spec.Volumes {
+				p.Volumes = append(p.Volumes, v.Name)
+			}
+			if diff := cmp.Diff(tc.want, p); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if len(got.Spec.InitContainers) != 1 {
+				t.Errorf("%d init containers, want the sidecar alone", len(got.Spec.InitContainers))
+			}
+		})
+	}
+}
+
+func TestInjectPushTellsTheSocket(t *testing.T) {
+	got := injected(t, job(t, "containers: [{name: main, image: i}]"), collector(trainer.Push))
+	env := got.Spec.Containers[0].Env
+	if last := env[len(env)-1]; last.Name != "VERNIER_PUSH_SOCKET" || last.Value != "/var/run/vernier/push.sock" {
+		t.Errorf("last variable %v, want the socket", last)
+	}
+	if n := got.Spec.InitContainers[0].Name; n != trainer.Sidecar {
+		t.Errorf("the sidecar is named %s, want %s", n, trainer.Sidecar)
+	}
+}
+
+func TestInjectKeepsTheUsersGracePeriod(t *testing.T) {
+	for text, want := range map[string]string{"7": "--grace=2s", "100": "--grace=1m35s", "0": "--grace=2s"} {
+		c := collector(trainer.Push)
+		c.Grace = time.Minute
+		got := injected(t, job(t, "terminationGracePeriodSeconds: "+text+"\ncontainers: [{name: main, image: i}]"), c)
+		args := got.Spec.InitContainers[0].Args
+		if args[len(args)-1] != want {
+			t.Errorf("grace period %s: %s, want %s", text, args[len(args)-1], want)
+		}
+	}
+}
+
+func TestInjectFaults(t *testing.T) {
+	tests := map[string]struct {
+		podSpec string
+		edit    func(*trainer.Collector)
+		want    string
+		wantIs  error
+	}{
+		"StdOut without a command": {
+			podSpec: "containers: [{name: other}, {name: main, image: i, args: [--lr]}]",
+			want:    "spec.template.spec.containers[1].command: is missing: the StdOut collector runs the command itself",
+			wantIs:  trainer.ErrNoCommand,
+		},
+		"the primary container is not there": {
+			podSpec: "containers: [{name: a}, {name: b}]",
+			want:    `spec.template.spec.containers: there is no container "main", which primaryContainerName names; the containers are: "a", "b"`,
+		},
+		"a container with our name": {
+			podSpec: "containers: [{name: main, command: [x]}, {name: metrics-collector}]",
+			want:    `the container name "metrics-collector" is taken`,
+		},
+		"something else mounted in our directory": {
+			podSpec: "containers: [{name: main, command: [x], volumeMounts: [{name: v, mountPath: /var/run/vernier}]}]",
+			want:    "spec.template.spec.containers[0].volumeMounts[0].mountPath: /var/run/vernier is taken",
+		},
+		"a mount with a path from the environment": {
+			podSpec: "containers: [{name: main, volumeMounts: [{name: v, mountPath: /data, subPathExpr: $(A)}]}]",
+			edit:    func(c *trainer.Collector) { c.Kind, c.Path = trainer.File, "/data/m" },
+			want:    "spec.template.spec.containers[0].volumeMounts[0].subPathExpr: the metrics collector cannot share",
+		},
+		"a file in the root directory": {
+			podSpec: "containers: [{name: main}]",
+			edit:    func(c *trainer.Collector) { c.Kind, c.Path = trainer.File, "/metrics.log" },
+			want:    `the path "/metrics.log" of the File collector cannot be shared`,
+		},
+		"a relative path": {
+			podSpec: "containers: [{name: main}]",
+			edit:    func(c *trainer.Collector) { c.Kind, c.Path = trainer.TensorFlowEvent, "events" },
+			want:    "must be absolute",
+		},
+		"a collector that nobody knows": {
+			podSpec: "containers: [{name: main}]",
+			edit:    func(c *trainer.Collector) { c.Kind = "Custom" },
+			want:    `there is no injection for a collector of kind "Custom"`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			obj := job(t, tc.podSpec)
+			before := obj.DeepCopy()
+			c := collector(trainer.StdOut)
+			if tc.edit != nil {
+				tc.edit(&c)
+			}
+			err := trainer.Inject(obj, kind.For(obj.GroupVersionKind()), c)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("error %v, want %q in it", err, tc.want)
+			}
+			if tc.wantIs != nil && !errors.Is(err, tc.wantIs) {
+				t.Errorf("error %v is not %v", err, tc.wantIs)
+			}
+			if diff := cmp.Diff(before.Object, obj.Object); diff != "" {
+				t.Errorf("the job was changed\n%s", diff)
+			}
+		})
+	}
+}
+
+// replicas is a job of any kind with two roles that have the same container.
+func replicas(t *testing.T, first, second string) *unstructured.Unstructured {
+	t.Helper()
+	template := func(labels string) map[string]any {
+		m := map[string]any{}
+		if labels != "" {
+			m["role"] = labels
+		}
+		return map[string]any{"replicas": int64(1), "template": map[string]any{
+			"metadata": map[string]any{"labels": m},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "command": []any{"train"}}}},
+		}}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Things",
+		"spec": map[string]any{"specs": map[string]any{first: template("a"), second: template("b")}},
+	}}
+}
+
+func TestInjectChoosesThePrimaryRole(t *testing.T) {
+	tests := map[string]struct {
+		first, second string
+		labels        map[string]string
+		want, wantErr string
+	}{
+		"by labels of the template":                  {"x", "y", map[string]string{"role": "b"}, "y", ""},
+		"by the name of the role":                    {"Worker", "PS", map[string]string{"training.kubeflow.org/replica-type": "ps"}, "PS", ""},
+		"the master of a PyTorchJob":                 {"Master", "Worker", map[string]string{"training.kubeflow.org/job-role": "master"}, "Master", ""},
+		"the launcher of an MPIJob":                  {"Launcher", "Worker", map[string]string{"training.kubeflow.org/job-role": "master"}, "Launcher", ""},
+		"the worker of a TFJob without a chief":      {"PS", "Worker", map[string]string{"training.kubeflow.org/job-role": "master"}, "Worker", ""},
+		"nothing tells them apart":                   {"x", "y", nil, "", `several pod templates have a container "main" (spec.specs.x.template, spec.specs.y.template): set primaryPodLabels`},
+		"labels that neither of the templates bears": {"x", "y", map[string]string{"role": "c"}, "", "several pod templates"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			obj := replicas(t, tc.first, tc.second)
+			c := collector(trainer.Push)
+			c.PrimaryPodLabels = tc.labels
+			err := trainer.Inject(obj, kind.For(obj.GroupVersionKind()), c)
+			if tc.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
+					t.Fatalf("error %v, want %q in it", err, tc.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, role := range []string{tc.first, tc.second} {
+				init, _, _ := unstructured.NestedSlice(obj.Object, "spec", "specs", role, "template", "spec", "initContainers")
+				if got := len(init) > 0; got != (role == tc.want) {
+					t.Errorf("role %s measured: %v", role, got)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,322 @@
+package trainer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Placeholder is one name that a template may use, and what it stands for.
+type Placeholder struct {
+	// Name as in ${trialParameters.<name>}.
+	Name string
+	// Reference is the name of an assignment, or metadata:
+	// ${trialSpec.Name} and ${trialSpec.Namespace} of the trial;
+	// ${trialSpec.Kind}, ${trialSpec.APIVersion}, ${trialSpec.Labels[key]} and
+	// ${trialSpec.Annotations[key]} of the template.
+	Reference string
+}
+
+// Assignment is the value of one parameter.
+type Assignment struct{ Name, Value string }
+
+// Sentinels for what can be wrong with a template.
+var (
+	// ErrUnknownPlaceholder: the template uses a placeholder that is not
+	// declared.
+	ErrUnknownPlaceholder = errors.New("placeholder is not declared")
+	// ErrNoAssignment: a placeholder refers to a parameter without a value.
+	ErrNoAssignment = errors.New("placeholder has no value")
+)
+
+const opening = "${trialParameters."
+
+var (
+	placeholderPattern = regexp.MustCompile(`\$\{trialParameters\.([^{}]*)\}`)
+	metadataPattern    = regexp.MustCompile(`^\$\{trialSpec\.(Name|Namespace|Kind|APIVersion|Labels|Annotations)(?:\[([^\[\]]+)\])?\}$`)
+	numberPattern      = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+)
+
+// IsMetadataReference says whether a reference speaks of the trial or template
+// rather than of a parameter.
+func IsMetadataReference(reference string) bool {
+	return strings.HasPrefix(reference, "${trialSpec.")
+}
+
+// Render fills the placeholders of a template, JSON or YAML, and gives the
+// result the identity of the trial.
+//
+// Values are escaped: placeholders are replaced in the strings and map keys of
+// the parsed template, in one pass, so no value can add, remove or break
+// structure, and a value that looks like a placeholder stays as it is. The
+// result of a replacement is a string, with one exception that Katib's users
+// rely on: in YAML text (a template from a ConfigMap) a placeholder that stands
+// alone and unquoted becomes a number or boolean if its value is one, except in
+// fields that hold strings only (command, args, env values, labels,
+// annotations and the like).
+//
+// All faults are reported at once, joined; see FieldErrors.
+func Render(template []byte, ph []Placeholder, as []Assignment, id Identity) (*unstructured.Unstructured, error) {
+	obj, err := parse(template)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkHead(obj); err != nil {
+		return nil, err
+	}
+	r := renderer{values: map[string]string{}, problems: map[string]problem{}}
+	r.resolve(obj, ph, as, id)
+	out, _ := r.walk(nil, obj).(map[string]any)
+	if err := errors.Join(r.errs...); err != nil {
+		return nil, err
+	}
+	job := &unstructured.Unstructured{}
+	if job.Object, err = normalize(out); err != nil {
+		return nil, err
+	}
+	job.SetName(id.Name)
+	job.SetNamespace(id.Namespace)
+	return job, nil
+}
+
+// Placeholders lists the names of the placeholders in a template, sorted, each
+// once.
+func Placeholders(template []byte) (found []string, err error) {
+	obj, err := parse(template)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	visit(obj, func(s string) {
+		for _, m := range placeholderPattern.FindAllStringSubmatch(s, -1) {
+			names[m[1]] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// TemplateGVK reads the kind of a template's job.
+func TemplateGVK(template []byte) (schema.GroupVersionKind, error) {
+	obj, err := parse(template)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	return (&unstructured.Unstructured{Object: obj}).GroupVersionKind(), nil
+}
+
+// visit calls f with every string of the tree, keys included.
+func visit(v any, f func(string)) {
+	switch v := v.(type) {
+	case string:
+		f(v)
+	case bare:
+		f(string(v))
+	case []any:
+		for _, e := range v {
+			visit(e, f)
+		}
+	case map[string]any:
+		for k, e := range v {
+			f(k)
+			visit(e, f)
+		}
+	}
+}
+
+// checkHead reports what every template must and must not say about itself. An
+// empty metadata is removed.
+func checkHead(obj map[string]any) error {
+	var errs []error
+	for _, key := range []string{"apiVersion", "kind"} {
+		if s, _ := obj[key].(string); s == "" {
+			errs = append(errs, fault([]string{key}, "is missing: a template is a complete object, say which %s it has", key))
+		}
+	}
+	if s, _ := obj["apiVersion"].(string); s != "" {
+		if _, err := schema.ParseGroupVersion(s); err != nil {
+			errs = append(errs, fault([]string{"apiVersion"}, "%q is not group/version, such as batch/v1", s))
+		}
+	}
+	if m := obj["metadata"]; m == nil {
+		delete(obj, "metadata")
+	} else if _, ok := m.(map[string]any); !ok {
+		errs = append(errs, fault([]string{"metadata"}, "must be a map with labels or annotations, or be left out"))
+	}
+	for _, key := range []string{"name", "namespace"} {
+		if v := at(obj, "metadata", key); v != nil && v != "" {
+			errs = append(errs, fault([]string{"metadata", key}, "must not be set: every trial gets its own; remove it"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// problem is why a declared placeholder has no value.
+type problem struct {
+	text  string
+	cause error
+}
+
+type renderer struct {
+	values   map[string]string
+	problems map[string]problem
+	errs     []error
+}
+
+// resolve finds the value of each declared placeholder. A placeholder without
+// one is a fault only where the template uses it.
+func (r *renderer) resolve(obj map[string]any, ph []Placeholder, as []Assignment, id Identity) {
+	assigned := make(map[string]string, len(as))
+	for _, a := range as {
+		assigned[a.Name] = a.Value
+	}
+	for _, p := range ph {
+		if IsMetadataReference(p.Reference) {
+			v, err := metadata(obj, p.Reference, id)
+			if err != nil {
+				r.problems[p.Name] = problem{err.Error(), nil}
+				continue
+			}
+			r.values[p.Name] = v
+			continue
+		}
+		v, ok := assigned[p.Reference]
+		if !ok {
+			r.problems[p.Name] = problem{fmt.Sprintf("refers to %q, which has no value in this trial: refer to a parameter of the experiment", p.Reference), ErrNoAssignment}
+			continue
+		}
+		r.values[p.Name] = v
+	}
+}
+
+// metadata returns what a ${trialSpec...} reference stands for.
+func metadata(obj map[string]any, reference string, id Identity) (string, error) {
+	m := metadataPattern.FindStringSubmatch(reference)
+	keyed := m != nil && (m[1] == "Labels" || m[1] == "Annotations")
+	if m == nil || keyed != (m[2] != "") {
+		return "", fmt.Errorf("refers to %s, which is none of ${trialSpec.Name}, .Namespace, .Kind, .APIVersion, .Labels[key], .Annotations[key]", reference)
+	}
+	var v any
+	switch m[1] {
+	case "Name":
+		return id.Name, nil
+	case "Namespace":
+		return id.Namespace, nil
+	case "Kind":
+		v = obj["kind"]
+	case "APIVersion":
+		v = obj["apiVersion"]
+	default:
+		v = at(obj, "metadata", strings.ToLower(m[1]), m[2])
+	}
+	s, ok := v.(string)
+	if !ok {
+		return "", fmt.Errorf("refers to %s, which the template does not have: add it to the template's metadata", reference)
+	}
+	if strings.Contains(s, opening) {
+		return "", fmt.Errorf("refers to %s, which itself holds a placeholder: refer to the parameter directly", reference)
+	}
+	return s, nil
+}
+
+// walk returns v with its placeholders replaced. It copies what it changes.
+func (r *renderer) walk(path []string, v any) any {
+	switch v := v.(type) {
+	case string:
+		return r.replace(path, v)
+	case bare:
+		s := r.replace(path, string(v))
+		if stringsOnly(path) {
+			return s
+		}
+		return scalar(s)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = r.walk(under(path, strconv.Itoa(i)), e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			key := r.replace(under(path, k), k)
+			if _, twice := out[key]; twice {
+				r.errs = append(r.errs, fault(under(path, key), "stands here twice after its placeholder was replaced: use another key"))
+			}
+			out[key] = r.walk(under(path, k), v[k])
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// replace fills the placeholders of one string.
+func (r *renderer) replace(path []string, s string) string {
+	if !strings.Contains(s, opening) {
+		return s
+	}
+	if rest := placeholderPattern.ReplaceAllLiteralString(s, ""); strings.Contains(rest, opening) {
+		r.errs = append(r.errs, &FieldError{FieldPath(path), fmt.Sprintf("%q has a placeholder that does not end: write ${trialParameters.name}", s), ErrUnknownPlaceholder})
+	}
+	return placeholderPattern.ReplaceAllStringFunc(s, func(whole string) string {
+		name := placeholderPattern.FindStringSubmatch(whole)[1]
+		if v, ok := r.values[name]; ok {
+			return v
+		}
+		e := &FieldError{FieldPath(path), fmt.Sprintf("placeholder %s is not declared: add a trialParameter with the name %q, or correct the name", whole, name), ErrUnknownPlaceholder}
+		if p, ok := r.problems[name]; ok {
+			e.Problem, e.Cause = "placeholder "+whole+" "+p.text, p.cause
+		}
+		r.errs = append(r.errs, e)
+		return whole
+	})
+}
+
+// stringsOnly says whether Kubernetes takes nothing but a string at the path.
+func stringsOnly(path []string) bool {
+	n := len(path)
+	if n < 2 {
+		return false
+	}
+	switch path[n-2] {
+	case "command", "args", "labels", "annotations", "matchLabels", "nodeSelector", "data", "stringData":
+		return true
+	}
+	return n >= 3 && path[n-3] == "env" && (path[n-1] == "value" || path[n-1] == "name")
+}
+
+// scalar reads what a bare placeholder became as YAML readers would: number,
+// boolean, or else string.
+func scalar(s string) any {
+	switch {
+	case s == "true":
+		return true
+	case s == "false":
+		return false
+	case numberPattern.MatchString(s):
+		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return i
+		}
+		if f, err := strconv.ParseFloat(s, 64); err == nil {
+			return f
+		}
+	}
+	return s
+}
+
+// normalize gives the tree the Go types that unstructured objects have.
+func normalize(tree map[string]any) (map[string]any, error) {
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("encode the rendered template: %w", err)
+	}
+	return decodeJSON(raw)
+}

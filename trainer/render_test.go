@@ -1,0 +1,421 @@
+package trainer_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+var id = trainer.Identity{Namespace: "team", Name: "exp-0007"}
+
+// one is a template with a single argument, as JSON.
+func one(argument string) string {
+	raw, _ := json.Marshal(map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"spec": map[string]any{"args": []any{argument}},
+	})
+	return string(raw)
+}
+
+func TestRender(t *testing.T) {
+	tests := map[string]struct {
+		template     string
+		placeholders []trainer.Placeholder
+		assignments  []trainer.Assignment
+		want         map[string]any // beside apiVersion, kind and identity
+	}{
+		"a placeholder inside an argument is replaced": {
+			template:     one("--lr=${trialParameters.rate}"),
+			placeholders: []trainer.Placeholder{{Name: "rate", Reference: "lr"}},
+			assignments:  []trainer.Assignment{{Name: "lr", Value: "0.01"}},
+			want:         map[string]any{"spec": map[string]any{"args": []any{"--lr=0.01"}}},
+		},
+		"a placeholder twice in one argument is replaced twice": {
+			template:     one("${trialParameters.a}-${trialParameters.b}-${trialParameters.a}"),
+			placeholders: []trainer.Placeholder{{Name: "a", Reference: "x"}, {Name: "b", Reference: "y"}},
+			assignments:  []trainer.Assignment{{Name: "x", Value: "1"}, {Name: "y", Value: "2"}},
+			want:         map[string]any{"spec": map[string]any{"args": []any{"1-2-1"}}},
+		},
+		"a number in JSON stays a string": {
+			template:     one("${trialParameters.n}"),
+			placeholders: []trainer.Placeholder{{Name: "n", Reference: "n"}},
+			assignments:  []trainer.Assignment{{Name: "n", Value: "4"}},
+			want:         map[string]any{"spec": map[string]any{"args": []any{"4"}}},
+		},
+		"quotes and newlines in a value stay in the string": {
+			template:     one("${trialParameters.n}"),
+			placeholders: []trainer.Placeholder{{Name: "n", Reference: "n"}},
+			assignments:  []trainer.Assignment{{Name: "n", Value: "a\"],\n\"command\":[\"rm\"]"}},
+			want:         map[string]any{"spec": map[string]any{"args": []any{"a\"],\n\"command\":[\"rm\"]"}}},
+		},
+		"a value that looks like a placeholder is not replaced again": {
+			template:     one("${trialParameters.a} ${trialParameters.b}"),
+			placeholders: []trainer.Placeholder{{Name: "a", Reference: "a"}, {Name: "b", Reference: "b"}},
+			assignments:  []trainer.Assignment{{Name: "a", Value: "${trialParameters.b}"}, {Name: "b", Value: "2"}},
+			want:         map[string]any{"spec": map[string]any{"args": []any{"${trialParameters.b} 2"}}},
+		},
+		"shell variables and trialSpec in the text are left alone": {
+			template: one("${HOME} $(X) ${trialSpec.Name}"),
+			want:     map[string]any{"spec": map[string]any{"args": []any{"${HOME} $(X) ${trialSpec.Name}"}}},
+		},
+		"map keys are replaced": {
+			template:     `{"apiVersion":"v1","kind":"X","spec":{"${trialParameters.k}":1}}`,
+			placeholders: []trainer.Placeholder{{Name: "k", Reference: "k"}},
+			assignments:  []trainer.Assignment{{Name: "k", Value: "key: {"}},
+			want:         map[string]any{"spec": map[string]any{"key: {": int64(1)}},
+		},
+		"an undeclared use is fine where nobody uses the declared one": {
+			template:     one("x"),
+			placeholders: []trainer.Placeholder{{Name: "unused", Reference: "nothing"}},
+			want:         map[string]any{"spec": map[string]any{"args": []any{"x"}}},
+		},
+		"large integers and floats keep their type": {
+			template: `{"apiVersion":"v1","kind":"X","spec":{"i":9007199254740993,"f":0.5,"b":true,"n":null}}`,
+			want:     map[string]any{"spec": map[string]any{"i": int64(9007199254740993), "f": 0.5, "b": true, "n": nil}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := trainer.Render([]byte(tc.template), tc.placeholders, tc.assignments, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.GetName() != "exp-0007" || got.GetNamespace() != "team" {
+				t.Errorf("identity %s/%s, want team/exp-0007", got.GetNamespace(), got.GetName())
+			}
+			for _, k := range []string{"apiVersion", "kind", "metadata"} {
+				delete(got.Object, k)
+			}
+			if diff := cmp.Diff(tc.want, got.Object); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// yamlTemplate is a template as it stands in a ConfigMap.
+const yamlTemplate = `
+# ${trialParameters.comment} in a comment is nobody's business
+apiVersion: batch/v1
+kind: Job
+metadata:
+  labels:
+    rate: ${trialParameters.lr}
+spec:
+  parallelism: ${trialParameters.workers}
+  quoted: "${trialParameters.workers}"
+  single: '${trialParameters.workers}'
+  joined: 1${trialParameters.workers}
+  suspend: ${trialParameters.flag}
+  flow: [a, ${trialParameters.workers}, {deep: ${trialParameters.workers}}]
+  rate: ${trialParameters.lr}
+  name: ${trialParameters.word}
+  date: 2026-11-21
+  template:
+    spec:
+      containers:
+      - name: main
+        command: [train, --lr, ${trialParameters.lr}, ${trialParameters.flag}]
+        args:
+        - ${trialParameters.workers}
+        env:
+        - name: WORKERS
+          value: ${trialParameters.workers}
+        resources:
+          limits:
+            nvidia.com/gpu: ${trialParameters.workers}
+`
+
+func TestRenderYAML(t *testing.T) {
+	var placeholders []trainer.Placeholder
+	for _, n := range []string{"workers", "lr", "flag", "word"} {
+		placeholders = append(placeholders, trainer.Placeholder{Name: n, Reference: n})
+	}
+	got, err := trainer.Render([]byte(yamlTemplate), placeholders, []trainer.Assignment{
+		{Name: "workers", Value: "4"}, {Name: "lr", Value: "1e-3"}, {Name: "flag", Value: "true"}, {Name: "word", Value: "null # : ["},
+	}, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": map[string]any{
+			"name": "exp-0007", "namespace": "team",
+			"labels": map[string]any{"rate": "1e-3"},
+		},
+		"spec": map[string]any{
+			"parallelism": int64(4), "quoted": "4", "single": "4", "joined": "14",
+			"suspend": true,
+			"flow":    []any{"a", int64(4), map[string]any{"deep": int64(4)}},
+			"rate":    0.001,
+			"name":    "null # : [",
+			"date":    "2026-11-21",
+			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
+				"name":      "main",
+				"command":   []any{"train", "--lr", "1e-3", "true"},
+				"args":      []any{"4"},
+				"env":       []any{map[string]any{"name": "WORKERS", "value": "4"}},
+				"resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": int64(4)}},
+			}}}},
+		},
+	}
+	if diff := cmp.Diff(want, got.Object); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestRenderYAMLOddities(t *testing.T) {
+	tests := map[string]struct {
+		spec string
+		want any
+	}{
+		"anchors and merge keys":          {"spec:\n  a: &a {x: 1}\n  b: {<<: *a, y: 2}", map[string]any{"a": map[string]any{"x": int64(1)}, "b": map[string]any{"x": int64(1), "y": int64(2)}}},
+		"keys that are numbers":           {"spec: {1: a, true: b}", map[string]any{"1": "a", "true": "b"}},
+		"a block string":                  {"spec:\n  s: |\n    --lr ${trialParameters.lr}\n", map[string]any{"s": "--lr 0.5\n"}},
+		"a bare key":                      {"spec:\n  ${trialParameters.lr}: 1", map[string]any{"0.5": int64(1)}},
+		"an anchored placeholder":         {"spec:\n  a: &p ${trialParameters.lr}\n  b: *p", map[string]any{"a": 0.5, "b": 0.5}},
+		"a word like our own stand-in":    {"spec: [placeholder0end, placeholderx0bare, ${trialParameters.lr}]", []any{"placeholder0end", "placeholderx0bare", 0.5}},
+		"a leading document mark":         {"---\nspec: {a: 0644}", map[string]any{"a": int64(420)}},
+		"JSON with comments is YAML":      {"spec: {\"a\": 1} # c", map[string]any{"a": int64(1)}},
+		"leading zeros are not a number":  {"spec: [${trialParameters.zip}]", []any{"007"}},
+		"infinity is not a number either": {"spec: [${trialParameters.inf}]", []any{".inf"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			text := tc.spec + "\napiVersion: v1\nkind: X\n"
+			got, err := trainer.Render([]byte(text), []trainer.Placeholder{{"lr", "lr"}, {"zip", "zip"}, {"inf", "inf"}},
+				[]trainer.Assignment{{"lr", "0.5"}, {"zip", "007"}, {"inf", ".inf"}}, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Object["spec"]); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRenderReferencesToMetadata(t *testing.T) {
+	template := `{"apiVersion":"batch/v1","kind":"Job","metadata":{"labels":{"team":"blue"},"annotations":{"a/b":"c"}},"spec":{"args":["${trialParameters.p}"]}}`
+	tests := map[string]struct{ reference, want, wantErr string }{
+		"name":                    {reference: "${trialSpec.Name}", want: "exp-0007"},
+		"namespace":               {reference: "${trialSpec.Namespace}", want: "team"},
+		"kind":                    {reference: "${trialSpec.Kind}", want: "Job"},
+		"API version":             {reference: "${trialSpec.APIVersion}", want: "batch/v1"},
+		"label":                   {reference: "${trialSpec.Labels[team]}", want: "blue"},
+		"annotation with a slash": {reference: "${trialSpec.Annotations[a/b]}", want: "c"},
+		"label that is missing":   {reference: "${trialSpec.Labels[none]}", wantErr: "spec.args[0]: placeholder ${trialParameters.p} refers to ${trialSpec.Labels[none]}, which the template does not have"},
+		"label without a key":     {reference: "${trialSpec.Labels}", wantErr: "none of ${trialSpec.Name}"},
+		"name with a key":         {reference: "${trialSpec.Name[x]}", wantErr: "none of ${trialSpec.Name}"},
+		"something else":          {reference: "${trialSpec.Color}", wantErr: "none of ${trialSpec.Name}"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			job, err := trainer.Render([]byte(template), []trainer.Placeholder{{Name: "p", Reference: tc.reference}}, nil, id)
+			if tc.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
+					t.Fatalf("error %v, want %q in it", err, tc.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := job.Object["spec"].(map[string]any)["args"].([]any)
+			if args[0] != tc.want {
+				t.Errorf("got %q, want %q", args[0], tc.want)
+			}
+		})
+	}
+}
+
+func TestRenderFaults(t *testing.T) {
+	tests := map[string]struct {
+		template     string
+		placeholders []trainer.Placeholder
+		want         []string
+		wantIs       error
+	}{
+		"a placeholder that nobody declared": {
+			template: one("${trialParameters.x}"),
+			want:     []string{`spec.args[0]: placeholder ${trialParameters.x} is not declared: add a trialParameter with the name "x", or correct the name`},
+			wantIs:   trainer.ErrUnknownPlaceholder,
+		},
+		"a placeholder without a value": {
+			template:     one("${trialParameters.x}"),
+			placeholders: []trainer.Placeholder{{Name: "x", Reference: "lr"}},
+			want:         []string{`spec.args[0]: placeholder ${trialParameters.x} refers to "lr", which has no value in this trial: refer to a parameter of the experiment`},
+			wantIs:       trainer.ErrNoAssignment,
+		},
+		"a placeholder that does not end": {
+			template: one("${trialParameters.x"),
+			want:     []string{`spec.args[0]: "${trialParameters.x" has a placeholder that does not end: write ${trialParameters.name}`},
+			wantIs:   trainer.ErrUnknownPlaceholder,
+		},
+		"several faults are reported together, in order": {
+			template: `{"apiVersion":"v1","kind":"X","spec":{"b":"${trialParameters.x}","a":["${trialParameters.y}"]}}`,
+			want: []string{
+				`spec.a[0]: placeholder ${trialParameters.y} is not declared: add a trialParameter with the name "y", or correct the name`,
+				`spec.b: placeholder ${trialParameters.x} is not declared: add a trialParameter with the name "x", or correct the name`,
+			},
+		},
+		"name, namespace, kind and API version": {
+			template: `{"metadata":{"name":"x","namespace":"y"}}`,
+			want: []string{
+				"apiVersion: is missing: a template is a complete object, say which apiVersion it has",
+				"kind: is missing: a template is a complete object, say which kind it has",
+				"metadata.name: must not be set: every trial gets its own; remove it",
+				"metadata.namespace: must not be set: every trial gets its own; remove it",
+			},
+		},
+		"nothing":                {template: " \n", want: []string{"the template is empty: give a complete object, for example a batch/v1 Job"}},
+		"a list":                 {template: "[1]", want: []string{"the template is not an object: it must begin with apiVersion and kind"}},
+		"two documents":          {template: "a: 1\n---\nb: 2\n", want: []string{"the template holds more than one document: a trial is one object"}},
+		"a key with odd letters": {template: `{"apiVersion":"v1","kind":"X","spec":{"a.b/c":"${trialParameters.x}"}}`, want: []string{`spec["a.b/c"]: placeholder ${trialParameters.x} is not declared: add a trialParameter with the name "x", or correct the name`}},
+		"two keys that become one": {
+			template:     `{"apiVersion":"v1","kind":"X","spec":{"${trialParameters.k}":1,"same":2}}`,
+			placeholders: []trainer.Placeholder{{Name: "k", Reference: "same"}},
+			want:         []string{"spec.same: stands here twice after its placeholder was replaced: use another key"},
+		},
+		"a key without a value": {template: `{"apiVersion":"v1","kind":"X","spec":{"${trialParameters.k}":1,"same":2}}`, placeholders: []trainer.Placeholder{{Name: "k", Reference: "${trialSpec.Labels[x]}"}}, want: []string{`spec["${trialParameters.k}"]: placeholder ${trialParameters.k} refers to ${trialSpec.Labels[x]}, which the template does not have: add it to the template's metadata`}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := trainer.Render([]byte(tc.template), tc.placeholders, []trainer.Assignment{{Name: "same", Value: "same"}}, id)
+			var got []string
+			for _, fe := range trainer.FieldErrors(err) {
+				got = append(got, fe.Error())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if tc.wantIs != nil && !errors.Is(err, tc.wantIs) {
+				t.Errorf("error %v is not %v", err, tc.wantIs)
+			}
+		})
+	}
+}
+
+func TestRenderRefusesBrokenYAML(t *testing.T) {
+	for name, text := range map[string]string{
+		"unclosed bracket": "apiVersion: v1\nkind: X\nspec: [${trialParameters.a}\n",
+		"duplicate keys":   "apiVersion: v1\nkind: X\nkind: Y\n",
+		"tab":              "a:\n\t- b",
+		"an alias bomb":    "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nh: [*g,*g,*g,*g,*g,*g,*g,*g,*g]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := trainer.Render([]byte(text), nil, nil, id)
+			if err == nil || !strings.Contains(err.Error(), "the template is not YAML") {
+				t.Errorf("error %v, want that it is not YAML", err)
+			}
+		})
+	}
+}
+
+func TestPlaceholders(t *testing.T) {
+	got, err := trainer.Placeholders([]byte(yamlTemplate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"flag", "lr", "word", "workers"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestTemplateGVK(t *testing.T) {
+	got, err := trainer.TemplateGVK([]byte(yamlTemplate))
+	if err != nil || got.String() != "batch/v1, Kind=Job" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := trainer.TemplateGVK([]byte("[")); err == nil {
+		t.Error("no error for what is not YAML")
+	}
+}
+
+// shape is a tree without the contents of its strings.
+func shape(v any) any {
+	switch v := v.(type) {
+	case string:
+		return "string"
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = shape(v[i])
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for k, e := range v {
+			out[k] = shape(e)
+		}
+		return out
+	}
+	return v
+}
+
+// FuzzRender holds that no value changes the structure of the object, and that
+// it arrives as it is.
+func FuzzRender(f *testing.F) {
+	for _, seed := range []string{"0.1", "a\"b", "x\ny: z", "${trialParameters.v}", "\x00", "\"]}", "- a", "'", "*x", "&x", "!!int 3", "{{", "# c", "\\u0022", "null", "1_000", "é\u2028"} {
+		f.Add(seed)
+	}
+	inline := []byte(`{"apiVersion":"batch/v1","kind":"Job","spec":{"args":["--v=${trialParameters.v}","${trialParameters.v}"],"n":1}}`)
+	text := []byte("apiVersion: batch/v1\nkind: Job\nspec:\n  args:\n  - --v=${trialParameters.v}\n  - ${trialParameters.v}\n  n: 1\n")
+	f.Fuzz(func(t *testing.T, value string) {
+		value = strings.ToValidUTF8(value, "?")
+		for _, template := range [][]byte{inline, text} {
+			ph := []trainer.Placeholder{{Name: "v", Reference: "v"}}
+			got, err := trainer.Render(template, ph, []trainer.Assignment{{Name: "v", Value: value}}, id)
+			if err != nil {
+				t.Fatalf("value %q: %v", value, err)
+			}
+			plain, err := trainer.Render(template, ph, []trainer.Assignment{{Name: "v", Value: "plain"}}, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(shape(got.Object), shape(plain.Object)) {
+				t.Fatalf("value %q changes the structure: %v", value, got.Object)
+			}
+			want := []any{"--v=" + value, value}
+			if diff := cmp.Diff(want, got.Object["spec"].(map[string]any)["args"]); diff != "" {
+				t.Fatalf("value %q (-want +got)\n%s", value, diff)
+			}
+		}
+	})
+}
+
+// FuzzTemplate holds that no template makes Render panic, and that a rendered
+// one has no placeholder left.
+func FuzzTemplate(f *testing.F) {
+	f.Add(yamlTemplate)
+	f.Add(one("${trialParameters.workers}"))
+	f.Add("{a: ${trialParameters.lr}, ? ${trialParameters.lr} : x}")
+	f.Add("apiVersion: v1\nkind: X\n? [a]\n: b\n")
+	f.Add("apiVersion: v1\nkind: X\nmetadata:\n")
+	f.Fuzz(func(t *testing.T, template string) {
+		ph := []trainer.Placeholder{{"workers", "w"}, {"lr", "w"}}
+		job, err := trainer.Render([]byte(template), ph, []trainer.Assignment{{"w", "1"}}, id)
+		if err != nil {
+			if len(trainer.FieldErrors(err)) == 0 {
+				t.Fatalf("error without a field error: %v", err)
+			}
+			return
+		}
+		if job.GetName() != id.Name || job.GetNamespace() != id.Namespace {
+			t.Fatalf("identity %s/%s", job.GetNamespace(), job.GetName())
+		}
+		raw, err := job.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(raw), "${trialParameters.") {
+			t.Fatalf("a placeholder is left in %s", raw)
+		}
+	})
+}

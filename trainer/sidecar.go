@@ -1,0 +1,246 @@
+package trainer
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const (
+	// kubernetesGrace is Kubernetes' default termination grace period.
+	kubernetesGrace = 30 * time.Second
+	// graceReserve is what the collector leaves of the grace period, so that it
+	// ends by itself and can still write its summary.
+	graceReserve = 5 * time.Second
+	// minimumGrace is what the kubelet gives a native sidecar at least.
+	minimumGrace = 2 * time.Second
+)
+
+// pod is the primary pod template while it is edited.
+type pod struct {
+	path []string // of spec
+	spec map[string]any
+	c    Collector
+}
+
+// inject adds the sidecar and what it needs to the pod.
+func (p pod) inject() error {
+	containers, _ := p.spec["containers"].([]any)
+	index := slices.IndexFunc(containers, func(v any) bool { return at(v, "name") == p.c.PrimaryContainer })
+	main := containers[index].(map[string]any)
+	where := under(p.path, "containers", fmt.Sprint(index))
+	for _, name := range []string{SidecarLogger, Sidecar, InstallContainer} {
+		if named(containers, name) != nil {
+			return fault(under(p.path, "containers"), "the container name %q is taken by the metrics collector: rename the container", name)
+		}
+	}
+
+	mounts := []any{mount(MetricsVolume, defaultDir)}
+	switch p.c.Kind {
+	case StdOut:
+		if err := p.wrap(main, where); err != nil {
+			return err
+		}
+	case File, TensorFlowEvent:
+		shared, err := p.shareSource(main, where)
+		if err != nil {
+			return err
+		}
+		mounts = append(mounts, shared...)
+	case Push:
+		if err := p.mountMetrics(main, where); err != nil {
+			return err
+		}
+		upsert(main, "env", map[string]any{"name": envPushSocket, "value": pushSocket})
+	default:
+		return fmt.Errorf("there is no injection for a collector of kind %q: use StdOut, File, TensorFlowEvent or Push", p.c.Kind)
+	}
+
+	upsert(p.spec, "volumes", map[string]any{"name": MetricsVolume, "emptyDir": map[string]any{}})
+	if _, set := p.spec["terminationGracePeriodSeconds"]; !set && p.c.Grace > 0 {
+		p.spec["terminationGracePeriodSeconds"] = int64(p.c.Grace / time.Second)
+	}
+	sidecar, err := p.sidecar(main)
+	if err != nil {
+		return err
+	}
+	sidecar["volumeMounts"] = mounts
+	upsert(p.spec, "initContainers", sidecar)
+	return nil
+}
+
+// wrap runs the command of the primary container under "collector exec". The
+// arguments of the container follow by themselves.
+func (p pod) wrap(main map[string]any, where []string) error {
+	command, _ := main["command"].([]any)
+	if len(command) == 0 {
+		return &FieldError{FieldPath(under(where, "command")), "is missing: the StdOut collector runs the command itself to read its output, and the entrypoint of an image cannot be known before the pod runs. Write the program as command, or use a File, TensorFlowEvent or Push collector", ErrNoCommand}
+	}
+	if err := p.mountMetrics(main, where); err != nil {
+		return err
+	}
+	if command[0] != defaultBinary {
+		main["command"] = append([]any{defaultBinary, "exec", "--" + flagDir + "=" + defaultDir, "--"}, command...)
+	}
+	install, err := p.ours(corev1.Container{
+		Name:    InstallContainer,
+		Command: []string{"collector", "install", defaultBinary},
+	}, main)
+	if err != nil {
+		return err
+	}
+	install["volumeMounts"] = []any{mount(MetricsVolume, defaultDir)}
+	upsert(p.spec, "initContainers", install)
+	return nil
+}
+
+// mountMetrics mounts the shared directory in the primary container.
+func (p pod) mountMetrics(main map[string]any, where []string) error {
+	mounts, _ := main["volumeMounts"].([]any)
+	for i, m := range mounts {
+		if at(m, "mountPath") == defaultDir && at(m, "name") != MetricsVolume {
+			return fault(under(where, "volumeMounts", fmt.Sprint(i), "mountPath"), "%s is taken by the metrics collector: mount the volume elsewhere", defaultDir)
+		}
+	}
+	upsert(main, "volumeMounts", mount(MetricsVolume, defaultDir))
+	return nil
+}
+
+// shareSource makes the place where the primary container writes its metrics
+// visible to the sidecar, and returns the sidecar's mounts: those of the
+// primary container that hold the place, or an empty directory for both.
+func (p pod) shareSource(main map[string]any, where []string) ([]any, error) {
+	dir := path.Clean(p.c.Path)
+	if p.c.Kind == File {
+		dir = path.Dir(dir)
+	}
+	if !path.IsAbs(p.c.Path) || dir == "/" || beneath(dir, defaultDir) {
+		return nil, fmt.Errorf("the path %q of the %s collector cannot be shared: it must be absolute, below a directory of its own, and outside %s", p.c.Path, p.c.Kind, defaultDir)
+	}
+	var shared []any
+	held := false
+	mounts, _ := main["volumeMounts"].([]any)
+	for i, v := range mounts {
+		m, ok := v.(map[string]any)
+		place, _ := m["mountPath"].(string)
+		if !ok || m["name"] == SourceVolume || place == "" || !beneath(dir, place) && !beneath(place, dir) {
+			continue
+		}
+		if m["subPathExpr"] != nil {
+			return nil, fault(under(where, "volumeMounts", fmt.Sprint(i), "subPathExpr"), "the metrics collector cannot share a mount whose path depends on the container's environment: use subPath, or write the metrics elsewhere")
+		}
+		held = held || beneath(dir, place) || path.Clean(place) == path.Clean(p.c.Path)
+		shared = append(shared, mirror(m))
+	}
+	if !held {
+		upsert(main, "volumeMounts", mount(SourceVolume, dir))
+		upsert(p.spec, "volumes", map[string]any{"name": SourceVolume, "emptyDir": map[string]any{}})
+		shared = append([]any{mount(SourceVolume, dir)}, shared...)
+	}
+	return shared, nil
+}
+
+func mount(volume, at string) map[string]any {
+	return map[string]any{"name": volume, "mountPath": at}
+}
+
+// mirror is a mount as the sidecar has it: the same place, read only.
+func mirror(m map[string]any) map[string]any {
+	out := mount(fmt.Sprint(m["name"]), fmt.Sprint(m["mountPath"]))
+	if sub, ok := m["subPath"]; ok {
+		out["subPath"] = sub
+	}
+	out["readOnly"] = true
+	return out
+}
+
+// sidecar builds the container that collects.
+func (p pod) sidecar(main map[string]any) (map[string]any, error) {
+	always := corev1.ContainerRestartPolicyAlways
+	env := []corev1.EnvVar{
+		{Name: envURL, Value: literal(p.c.ReportURL)},
+		{Name: envToken, Value: literal(p.c.Token)},
+	}
+	if p.c.CA != "" {
+		env = append(env, corev1.EnvVar{Name: envCA, Value: literal(p.c.CA)})
+	}
+	env = append(env, corev1.EnvVar{Name: envPodUID, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"},
+	}})
+	return p.ours(corev1.Container{
+		Name:                     p.c.sidecar(),
+		Command:                  []string{"collector", "run"},
+		Args:                     p.arguments(),
+		Env:                      env,
+		RestartPolicy:            &always,
+		TerminationMessagePath:   terminationLog,
+		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+	}, main)
+}
+
+func (p pod) arguments() []string {
+	args := []string{flag(flagKind, p.c.Kind), flag(flagDir, defaultDir)}
+	if p.c.Kind == File || p.c.Kind == TensorFlowEvent {
+		args = append(args, flag(flagPath, p.c.Path))
+	}
+	if p.c.Format != "" && (p.c.Kind == StdOut || p.c.Kind == File) {
+		args = append(args, flag(flagFormat, p.c.Format))
+	}
+	for _, f := range p.c.Filters {
+		args = append(args, flag(flagFilter, f))
+	}
+	for _, m := range p.c.Metrics {
+		args = append(args, flag(flagMetric, m))
+	}
+	return append(args, flag(flagGrace, p.grace().String()))
+}
+
+// grace is how long the collector may take to end.
+func (p pod) grace() time.Duration {
+	grace := kubernetesGrace
+	switch s := p.spec["terminationGracePeriodSeconds"].(type) {
+	case int64:
+		grace = time.Duration(s) * time.Second
+	case float64:
+		grace = time.Duration(s) * time.Second
+	}
+	return max(grace-graceReserve, minimumGrace)
+}
+
+// ours completes a container of ours: image, resources, and the security
+// context that lets it run beside the primary container and read its files.
+func (p pod) ours(c corev1.Container, main map[string]any) (map[string]any, error) {
+	c.Image, c.ImagePullPolicy, c.Resources = p.c.Image, p.c.ImagePullPolicy, p.c.Resources
+	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
+	if err != nil {
+		return nil, fmt.Errorf("build the container %s: %w", c.Name, err)
+	}
+	theirs, _ := main["securityContext"].(map[string]any)
+	context := map[string]any{}
+	for _, key := range []string{"runAsUser", "runAsGroup", "runAsNonRoot", "allowPrivilegeEscalation", "seccompProfile"} {
+		if v, ok := theirs[key]; ok {
+			context[key] = runtime.DeepCopyJSONValue(v)
+		}
+	}
+	if drop := at(theirs, "capabilities", "drop"); drop != nil {
+		context["capabilities"] = map[string]any{"drop": runtime.DeepCopyJSONValue(drop)}
+	}
+	if len(context) > 0 {
+		m["securityContext"] = context
+	}
+	return m, nil
+}
+
+func flag(name, value string) string {
+	return "--" + name + "=" + literal(value)
+}
+
+// literal protects a value from the kubelet's expansion of $(NAME).
+func literal(s string) string {
+	return strings.ReplaceAll(s, "$", "$$")
+}

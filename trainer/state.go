@@ -1,0 +1,161 @@
+package trainer
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Phase is where a job is in its life.
+type Phase string
+
+// The phases of a job.
+const (
+	// Pending: the job exists but is held back (suspended, for instance by a
+	// queue).
+	Pending   Phase = "Pending"
+	Running   Phase = "Running"
+	Succeeded Phase = "Succeeded"
+	Failed    Phase = "Failed"
+)
+
+// State is a job's phase, with the reason and message of the job's own
+// condition where it has one.
+type State struct {
+	Phase           Phase
+	Reason, Message string
+}
+
+// Evaluate reads the state of a job (JSON) from two GJSON expressions over the
+// whole object. As in Katib, an expression holds when its result is an object
+// or a list that is not empty, and failure wins over success. The first object
+// of the result gives reason and message. Neither holds: the job runs, unless
+// it is suspended.
+func Evaluate(job, successCondition, failureCondition string) (State, error) {
+	if !gjson.Valid(job) {
+		return State{}, fmt.Errorf("read the job's state: the job is not valid JSON")
+	}
+	for _, c := range []struct {
+		name, expression string
+		phase            Phase
+	}{
+		{"failureCondition", failureCondition, Failed},
+		{"successCondition", successCondition, Succeeded},
+	} {
+		if err := CheckCondition(c.expression); err != nil {
+			return State{}, fmt.Errorf("%s: %w", c.name, err)
+		}
+		if result := gjson.Get(job, c.expression); holds(result) {
+			return stateOf(c.phase, result), nil
+		}
+	}
+	if reason, ok := suspended(job); ok {
+		return State{Phase: Pending, Reason: reason, Message: "the job is suspended"}, nil
+	}
+	return State{Phase: Running}, nil
+}
+
+func holds(r gjson.Result) bool {
+	return r.IsObject() || r.IsArray() && len(r.Array()) > 0
+}
+
+func stateOf(p Phase, r gjson.Result) State {
+	if r.IsArray() {
+		r = r.Array()[0]
+	}
+	s := State{Phase: p}
+	if r.IsObject() {
+		s.Reason, s.Message = r.Get("reason").String(), r.Get("message").String()
+	}
+	return s
+}
+
+// suspended looks where Kubernetes Jobs, JobSets, TrainJobs and the training
+// operator's kinds keep the switch.
+func suspended(job string) (string, bool) {
+	for _, path := range []string{"spec.suspend", "spec.runPolicy.suspend"} {
+		if gjson.Get(job, path).Type == gjson.True {
+			return "Suspended", true
+		}
+	}
+	c := gjson.Get(job, `status.conditions.#(type=="Suspended")#|#(status=="True")#|0`)
+	if !c.IsObject() {
+		return "", false
+	}
+	if reason := c.Get("reason").String(); reason != "" {
+		return reason, true
+	}
+	return "Suspended", true
+}
+
+// CheckCondition reports an expression that GJSON cannot have been meant to
+// read. GJSON itself has no errors: a broken expression silently finds nothing,
+// and the trial would run for ever.
+func CheckCondition(expression string) error {
+	if strings.TrimSpace(expression) == "" {
+		return fmt.Errorf(`the expression is empty: give a GJSON expression such as status.conditions.#(type=="Complete")#|#(status=="True")#`)
+	}
+	if err := balanced(expression); err != nil {
+		return fmt.Errorf("the GJSON expression %s is broken: %w", expression, err)
+	}
+	return nil
+}
+
+// balanced checks quotes, brackets and modifier names.
+func balanced(s string) error {
+	var open []byte
+	closing := map[byte]byte{'(': ')', '[': ']', '{': '}'}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case '\\':
+			i++
+		case '"':
+			end := quoteEnd(s, i)
+			if end < 0 {
+				return fmt.Errorf("the quote at position %d is not closed", i+1)
+			}
+			i = end
+		case '(', '[', '{':
+			open = append(open, closing[c])
+		case ')', ']', '}':
+			if len(open) == 0 || open[len(open)-1] != c {
+				return fmt.Errorf("%q at position %d closes nothing", c, i+1)
+			}
+			open = open[:len(open)-1]
+		case '@':
+			if name := modifier(s, i); name != "" && !gjson.ModifierExists(name, nil) {
+				return fmt.Errorf("there is no modifier @%s", name)
+			}
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("%q is missing at the end", open[len(open)-1])
+	}
+	return nil
+}
+
+func quoteEnd(s string, from int) int {
+	for i := from + 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return -1
+}
+
+// modifier returns the name after the @ at position i where GJSON would read a
+// modifier: at the start of a path or part of one.
+func modifier(s string, i int) string {
+	if i > 0 && !strings.ContainsRune(".|[{,:", rune(s[i-1])) {
+		return ""
+	}
+	rest := s[i+1:]
+	if end := strings.IndexAny(rest, ".|:,]}#()\""); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
+}

@@ -1,0 +1,98 @@
+// Package trainertest holds the contract that every kind of job passes, and the
+// fixtures that show the kind's jobs in each phase of their life.
+//
+// A kind is tested by having a file in fixtures.
+package trainertest
+
+import (
+	"embed"
+	"fmt"
+	"path"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+//go:embed fixtures/*.yaml
+var files embed.FS
+
+// Fixture is one kind of job.
+type Fixture struct {
+	// File that the fixture comes from.
+	File string `json:"-"`
+	// SuccessCondition and FailureCondition as an experiment has them.
+	SuccessCondition string `json:"successCondition"`
+	FailureCondition string `json:"failureCondition"`
+	// PrimaryContainer and PrimaryPodLabels as an experiment has them.
+	PrimaryContainer string            `json:"primaryContainer"`
+	PrimaryPodLabels map[string]string `json:"primaryPodLabels"`
+	// PrimaryTemplate is the path of the template that is measured; empty when
+	// the kind has none that can be found.
+	PrimaryTemplate string `json:"primaryTemplate"`
+	// Templates are the paths of all pod templates.
+	Templates []string `json:"templates"`
+	// Job without its status.
+	Job map[string]any `json:"job"`
+	// States that the job passes through.
+	States []State `json:"states"`
+}
+
+// State is one moment in the life of a fixture's job.
+type State struct {
+	Name   string         `json:"name"`
+	Status map[string]any `json:"status"`
+	// Phase, Reason and Message that are to be read from the status.
+	Phase   trainer.Phase `json:"phase"`
+	Reason  string        `json:"reason"`
+	Message string        `json:"message"`
+}
+
+// Object is the fixture's job, the caller's own.
+func (f Fixture) Object() *unstructured.Unstructured {
+	return (&unstructured.Unstructured{Object: f.Job}).DeepCopy()
+}
+
+// In is the fixture's job in a state.
+func (f Fixture) In(s State) *unstructured.Unstructured {
+	job := f.Object()
+	if s.Status != nil {
+		job.Object["status"] = s.Status
+	}
+	return job
+}
+
+// Fixtures reads all fixtures, sorted by file.
+func Fixtures() ([]Fixture, error) {
+	entries, err := files.ReadDir("fixtures")
+	if err != nil {
+		return nil, fmt.Errorf("read the fixtures: %w", err)
+	}
+	var all []Fixture
+	for _, e := range entries {
+		text, err := files.ReadFile(path.Join("fixtures", e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read the fixture %s: %w", e.Name(), err)
+		}
+		f := Fixture{File: e.Name()}
+		if err := yaml.UnmarshalStrict(text, &f); err != nil {
+			return nil, fmt.Errorf("read the fixture %s: %w", e.Name(), err)
+		}
+		// Through the decoder of objects, so that numbers have their types.
+		job := &unstructured.Unstructured{}
+		raw, err := yaml.Marshal(f.Job)
+		if err == nil {
+			raw, err = yaml.YAMLToJSON(raw)
+		}
+		if err == nil {
+			err = job.UnmarshalJSON(raw)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the job of the fixture %s: %w", e.Name(), err)
+		}
+		f.Job = job.Object
+		all = append(all, f)
+	}
+	return all, nil
+}
