@@ -1,0 +1,37 @@
+package algorithm_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/suggesttest"
+)
+
+func TestContract(t *testing.T) {
+	for _, r := range algorithm.All() {
+		t.Run(r.Name, func(t *testing.T) { suggesttest.Run(t, r) })
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	all := algorithm.All()
+	names := algorithm.Names()
+	if !slices.IsSortedFunc(all, func(a, b algorithm.Registration) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("the algorithms are not sorted by name")
+	}
+	if len(slices.Compact(slices.Clone(names))) != len(names) || len(names) != len(all) {
+		t.Errorf("the names are %v", names)
+	}
+	for _, name := range names {
+		if r, ok := algorithm.Get(name); !ok || r.Name != name || r.New == nil || r.Summary == "" {
+			t.Errorf("Get(%q) = %+v, %v", name, r, ok)
+		}
+	}
+	for _, name := range []string{"", "Random", "none"} {
+		if _, ok := algorithm.Get(name); ok {
+			t.Errorf("there is an algorithm %q", name)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package suggest
+
+import "math"
+
+// Direction says which way an objective improves. Its values are Katib's.
+type Direction string
+
+// The directions.
+const (
+	Minimize Direction = "minimize"
+	Maximize Direction = "maximize"
+)
+
+// Objective is a metric to improve.
+type Objective struct {
+	// Name of the metric.
+	Name string
+	// Direction is Minimize or Maximize; empty means Minimize.
+	Direction Direction
+	// Goal ends the search once a trial reaches it. Nil: no goal.
+	Goal *float64
+}
+
+// Loss turns a measured value into one that is better when it is smaller. NaN
+// stays NaN.
+func (o Objective) Loss(value float64) float64 {
+	if o.Direction == Maximize {
+		return -value
+	}
+	return value
+}
+
+// Reached says whether value meets the goal. A value that is NaN or infinite
+// never does, nor does any value without a goal.
+func (o Objective) Reached(value float64) bool {
+	if o.Goal == nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return false
+	}
+	return o.Loss(value) <= o.Loss(*o.Goal)
+}
+
+// Study is all that an algorithm knows: a value without handles.
+type Study struct {
+	// Space that is searched.
+	Space Space
+	// Objectives, the first of which is the main one.
+	Objectives []Objective
+	// Trials in any state, in any order, each with a number of its own.
+	Trials []Trial
+	// Seed of all randomness.
+	Seed uint64
+	// Budget is how many trials there will be in all; 0 when not known.
+	Budget int
+}
+
+// NextNumber is the number of the first trial that is not yet in the study:
+// one above the highest, 0 in an empty study.
+func (s Study) NextNumber() int {
+	next := 0
+	for i := range s.Trials {
+		next = max(next, s.Trials[i].Number+1)
+	}
+	return next
+}
+
+// Trial is one point, tried or being tried.
+type Trial struct {
+	// Number of the trial: counted from 0 in the order of the proposals. It
+	// never changes and is never used twice.
+	Number int
+	// Point that is tried, as Space.Parse gives it. A trial that a user made may
+	// lie outside of the space or be nil.
+	Point Point
+	// State of the trial.
+	State State
+	// Values are the condensed objectives, in the order of Study.Objectives.
+	// Empty until the trial has ended. NaN and infinities are kept.
+	Values []float64
+	// Curve of the main objective, in order of steps.
+	Curve []Sample
+	// Meta of the proposal that this trial came from. May be nil.
+	Meta Meta
+}
+
+// Sample is one measurement on a curve.
+type Sample struct {
+	// Step counts epochs, batches or whatever the program prints.
+	Step int64
+	// Value of the main objective at that step.
+	Value float64
+}
+
+// Meta holds a few small values that an algorithm wants back with the trial.
+type Meta map[string]string
+
+// State is where a trial stands.
+type State int
+
+// The states. Failed, Unmeasured and Killed trials have no Values.
+const (
+	// Pending: proposed, not yet started.
+	Pending State = iota
+	// Running now.
+	Running
+	// Succeeded with Values.
+	Succeeded
+	// Pruned: stopped early by a rule. Values say how far it came.
+	Pruned
+	// Failed by itself; the point may be to blame.
+	Failed
+	// Unmeasured: it ended well but printed no objective.
+	Unmeasured
+	// Killed from outside: says nothing about the point.
+	Killed
+)
+
+// Finished says whether the trial has ended.
+func (s State) Finished() bool { return s >= Succeeded }
+
+// String is the state as a word.
+func (s State) String() string {
+	switch s {
+	case Pending:
+		return "pending"
+	case Running:
+		return "running"
+	case Succeeded:
+		return "succeeded"
+	case Pruned:
+		return "pruned"
+	case Failed:
+		return "failed"
+	case Unmeasured:
+		return "unmeasured"
+	case Killed:
+		return "killed"
+	}
+	return "unknown"
+}

@@ -1,0 +1,285 @@
+package suggesttest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/algorithm"
+)
+
+func pointsLieInTheSpace(t *testing.T, r algorithm.Registration) {
+	for _, name := range spaceNames() {
+		t.Run(name, func(t *testing.T) {
+			a, space := build(t, r, spaces()[name])
+			specs := spaces()[name]
+			if !reflect.DeepEqual(specSpace(t, specs), space) {
+				specs = withSteps(specs)
+			}
+			s := history(t, a, space, 5, 40)
+			if len(s.Trials) == 0 {
+				t.Fatal("no proposals")
+			}
+			for _, trial := range s.Trials {
+				if !space.Contains(trial.Point) {
+					t.Errorf("trial %d: %v is not in the space", trial.Number, trial.Point)
+				}
+				assignments := space.Assignments(trial.Point)
+				for i, as := range assignments {
+					if why := outside(specs[i], as.Value); why != "" || as.Name != specs[i].Name {
+						t.Errorf("trial %d: %v is not allowed: %s", trial.Number, as, why)
+					}
+				}
+				if back, ok := space.Parse(assignments); !ok || !back.Equal(trial.Point) {
+					t.Errorf("trial %d: %v reads back as %v, %v", trial.Number, trial.Point, back, ok)
+				}
+			}
+		})
+	}
+}
+
+func specSpace(t *testing.T, specs []suggest.ParameterSpec) suggest.Space {
+	t.Helper()
+	space, err := suggest.NewSpace(specs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return space
+}
+
+// outside says why a value's text is not allowed by what the user wrote, without
+// the help of package suggest.
+func outside(spec suggest.ParameterSpec, text string) string {
+	if spec.Kind == suggest.Categorical || spec.Kind == suggest.Discrete {
+		if !slices.Contains(spec.List, text) {
+			return "not in the list"
+		}
+		return ""
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return err.Error()
+	}
+	low, _ := strconv.ParseFloat(spec.Min, 64)
+	high, _ := strconv.ParseFloat(spec.Max, 64)
+	if !(x >= low && x <= high) {
+		return "out of range"
+	}
+	step, err := strconv.ParseFloat(spec.Step, 64)
+	if spec.Kind == suggest.Int {
+		if strings.ContainsAny(text, ".e") {
+			return "not written as an int"
+		}
+		if err != nil {
+			step, err = 1, nil
+		}
+	}
+	if k := (x - low) / step; err == nil && math.Abs(k-math.Round(k)) > 1e-6 {
+		return "between the steps"
+	}
+	return ""
+}
+
+func endsAreReachable(t *testing.T, r algorithm.Registration) {
+	for _, name := range []string{"one double", "one log double", "one int", "mixed", "small", "skewed steps"} {
+		t.Run(name, func(t *testing.T) {
+			a, space := build(t, r, spaces()[name])
+			asked := 400
+			if size, finite := space.Size(); finite && size < 1000 {
+				asked = int(size) + 1 // to the end
+			}
+			p := Player{Algorithm: a, Study: newStudy(space, 3), Parallel: 50, Objective: bowl(space)}
+			if err := p.Play(t.Context(), asked); err != nil && !errors.Is(err, suggest.ErrExhausted) {
+				t.Fatal(err)
+			}
+			for i := range space.Len() {
+				reaches(t, space.At(i), i, p.Study.Trials, asked)
+			}
+		})
+	}
+}
+
+// reaches holds that the trials cover the i-th parameter: what the prior
+// expects ten times or more must be there, and everything once a finite space
+// came to its end.
+func reaches(t *testing.T, parameter suggest.Parameter, i int, trials []suggest.Trial, asked int) {
+	t.Helper()
+	seen := map[string]bool{}
+	least, most := 1.0, 0.0
+	for _, trial := range trials {
+		u := parameter.Encode(trial.Point[i])
+		least, most = min(least, u), max(most, u)
+		seen[trial.Point[i].String()] = true
+	}
+	count, finite := parameter.Count()
+	if !finite {
+		if least > 0.02 || most < 0.98 {
+			t.Errorf("%s: the proposals lie in [%v, %v] of the unit interval", parameter.Name(), least, most)
+		}
+		return
+	}
+	for index := range count {
+		low, high := parameter.Cell(index)
+		expected := (high-low)*float64(asked) >= 10 || len(trials) < asked
+		if v := parameter.At(index); expected && !seen[v.String()] {
+			t.Errorf("%s: %v was not proposed in %d trials", parameter.Name(), v, len(trials))
+		}
+	}
+}
+
+func seedDecides(t *testing.T, r algorithm.Registration) {
+	for _, name := range spaceNames() {
+		t.Run(name, func(t *testing.T) {
+			a, space := build(t, r, spaces()[name])
+			b, _ := build(t, r, spaces()[name])
+			one, two := history(t, a, space, 1, 20), history(t, b, space, 1, 20)
+			if !reflect.DeepEqual(one, two) {
+				t.Error("the same seed gave two histories")
+			}
+			if size, finite := space.Size(); finite && size < 1000 {
+				return // two seeds may well agree
+			}
+			if other := history(t, a, space, 2, 20); one.Trials[0].Point.Equal(other.Trials[0].Point) && one.Trials[1].Point.Equal(other.Trials[1].Point) {
+				t.Error("another seed gave the same points")
+			}
+		})
+	}
+}
+
+func randomStateDecides(t *testing.T, r algorithm.Registration) {
+	if !slices.ContainsFunc(r.Settings, func(s algorithm.Setting) bool { return s.Name == "random_state" }) {
+		t.Skip("it has no such setting")
+	}
+	a, space := build(t, r, mixed(), suggest.Setting{Name: "random_state", Value: "7"})
+	b, _ := build(t, r, mixed(), suggest.Setting{Name: "random_state", Value: "8"})
+	want := lines(space, ask(t, a, newStudy(space, 1), 5))
+	if got := lines(space, ask(t, a, newStudy(space, 2), 5)); !slices.Equal(got, want) {
+		t.Error("the seed matters although random_state is set")
+	}
+	if got := lines(space, ask(t, b, newStudy(space, 1), 5)); slices.Equal(got, want) {
+		t.Error("another random_state gives the same points")
+	}
+}
+
+func manyEqualsOneByOne(t *testing.T, r algorithm.Registration) {
+	if r.Adaptive {
+		t.Skip("it learns from results")
+	}
+	for _, name := range spaceNames() {
+		t.Run(name, func(t *testing.T) {
+			a, space := build(t, r, spaces()[name])
+			for _, already := range []int{0, 9} {
+				s := history(t, a, space, 4, already)
+				want := ask(t, a, s, 25)
+				var got []suggest.Proposal
+				for range 25 {
+					one := ask(t, a, s, 1)
+					got = append(got, one...)
+					s.Trials = append(s.Trials, pending(s, one)...)
+				}
+				if g, w := lines(space, got), lines(space, want); !slices.Equal(g, w) {
+					t.Errorf("after %d trials: one by one gives %v, at once %v", already, g, w)
+				}
+			}
+		})
+	}
+}
+
+func orderDoesNotMatter(t *testing.T, r algorithm.Registration) {
+	for _, name := range spaceNames() {
+		t.Run(name, func(t *testing.T) {
+			a, space := build(t, r, spaces()[name])
+			s := history(t, a, space, 6, 15)
+			want := lines(space, ask(t, a, s, 4))
+			slices.Reverse(s.Trials)
+			if got := lines(space, ask(t, a, s, 4)); !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func goroutinesAgree(t *testing.T, r algorithm.Registration) {
+	a, space := build(t, r, mixed())
+	s := history(t, a, space, 6, 15)
+	want := lines(space, ask(t, a, s, 4))
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			got, err := a.Suggest(t.Context(), s, 4)
+			if err != nil || !slices.Equal(lines(space, got), want) {
+				t.Errorf("got %v, %v, want %v", lines(space, got), err, want)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func studyIsNotModified(t *testing.T, r algorithm.Registration) {
+	a, space := build(t, r, mixed())
+	b, _ := build(t, r, mixed())
+	s, same := history(t, a, space, 6, 15), history(t, b, space, 6, 15)
+	got := ask(t, a, s, 4)
+	if !reflect.DeepEqual(s, same) {
+		t.Error("the study was modified")
+	}
+	for i := range got {
+		clear(got[i].Point)
+		clear(got[i].Meta)
+	}
+	if !reflect.DeepEqual(s, same) {
+		t.Error("a proposal shares memory with the study")
+	}
+	if again := ask(t, a, s, 4); slices.ContainsFunc(again, func(p suggest.Proposal) bool { return !space.Contains(p.Point) }) {
+		t.Error("a proposal shares memory with the algorithm")
+	}
+}
+
+func cancelledContextReturns(t *testing.T, r algorithm.Registration) {
+	a, space := build(t, r, mixed())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got, err := a.Suggest(ctx, newStudy(space, 1), 1<<40)
+	if !errors.Is(err, context.Canceled) || len(got) > 0 {
+		t.Errorf("got %d proposals and %v, want none and %v", len(got), err, context.Canceled)
+	}
+}
+
+func noneGivesNone(t *testing.T, r algorithm.Registration) {
+	a, space := build(t, r, mixed())
+	for _, n := range []int{0, -1} {
+		if got, err := a.Suggest(t.Context(), newStudy(space, 1), n); err != nil || len(got) != 0 {
+			t.Errorf("asking for %d gives %d and %v", n, len(got), err)
+		}
+	}
+}
+
+func wrongSettingsAreNamed(t *testing.T, r algorithm.Registration) {
+	space := specSpace(t, withSteps(mixed()))
+	names := []string{"no_such_setting", ""}
+	for _, s := range r.Settings {
+		names = append(names, s.Name)
+		if s.Name == "" || s.Default == "" || s.Help == "" {
+			t.Errorf("setting %q is not documented", s.Name)
+		}
+	}
+	if !slices.IsSortedFunc(r.Settings, func(a, b algorithm.Setting) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("the settings are not sorted")
+	}
+	for _, name := range names {
+		for _, value := range []string{"", "no such value", "-1e999", "NaN", "9999999999999999999999"} {
+			_, err := r.New(space, suggest.Settings{{Name: name, Value: value}})
+			var problem *suggest.SettingError
+			if !errors.As(err, &problem) || problem.Name != name {
+				t.Errorf("%q = %q: got %v, want an error about it", name, value, err)
+			}
+		}
+	}
+}
