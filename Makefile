@@ -4,7 +4,9 @@
 SHELL := /bin/bash
 BIN := $(CURDIR)/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+# The version of Kubernetes is stamped in, as its own build does.
+KUBERNETES := -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
+LDFLAGS := -s -w -X main.version=$(VERSION) $(KUBERNETES)
 TOOLS := go tool -modfile=$(CURDIR)/tools/go.mod
 # One build cache serves binaries and tests: the same flags for both, and cgo
 # off only for the two that are copied into other people's pods.
@@ -28,7 +30,7 @@ controlplane: $(BIN)/controlplane ## Build the control plane (etcd, API server, 
 
 $(BIN)/controlplane: controlplane/main.go controlplane/go.mod $(wildcard controlplane/*.go)
 	$(call say,building the control plane: etcd and kube-apiserver and kube-controller-manager and kube-scheduler (about 4 minutes the first time on 2 cores))
-	@cd controlplane && go build -buildvcs=false -ldflags="-s -w" -o $(BIN)/controlplane .
+	@cd controlplane && go build -buildvcs=false -ldflags="-s -w $(KUBERNETES)" -o $(BIN)/controlplane .
 
 # The names under which controller-runtime's envtest looks for its binaries.
 ASSETS := $(BIN)/envtest

@@ -167,7 +167,7 @@ func (w *StreamWriter) cut() error {
 		}
 		begins = begins[1:]
 	}
-	w.file, err = os.OpenFile(filepath.Join(w.dir, segmentName(w.place)), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	w.file, err = os.OpenFile(filepath.Join(w.dir, segmentName(w.place)), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
 	w.begin = w.place
 	return err
 }

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// install applies what config/default renders, but no webhooks (they would
+// refuse the other tests' experiments) and no definitions (they are there).
+func install(t *testing.T, c client.Client) {
+	t.Helper()
+	o := krusty.MakeDefaultOptions()
+	o.Reorder = krusty.ReorderOptionLegacy // as kubectl: namespaces first
+	rendered, err := krusty.MakeKustomizer(o).Run(filesys.MakeFsOnDisk(), filepath.Join("..", "..", "config", "default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rendered.Resources() {
+		raw, err := r.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(raw); err != nil {
+			t.Fatal(err)
+		}
+		var opts []client.CreateOption
+		switch u.GetKind() {
+		case "CustomResourceDefinition":
+			continue
+		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+			opts = append(opts, client.DryRunAll)
+		}
+		if err := c.Create(t.Context(), u, opts...); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Errorf("%s %s: %v", u.GetKind(), u.GetName(), err)
+		}
+	}
+}
+
+// The rights in config/rbac are all that the manager needs.
+func TestRightsSuffice(t *testing.T) {
+	w := newWorld(t, func(name string) ending {
+		if name == "exp-0000" {
+			return ending{points: []float64{0}}
+		}
+		return ending{never: true}
+	})
+	install(t, w.client)
+	// No controller aggregates roles here.
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-kinds"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "vernier-kind-job"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "vernier-system", Name: "vernier-manager"}},
+	}
+	if err := client.IgnoreAlreadyExists(w.client.Create(t.Context(), binding)); err != nil {
+		t.Fatal(err)
+	}
+	w.as = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:vernier-system:vernier-manager",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:vernier-system", "system:authenticated"},
+	}
+	w.start()
+	goal := 0.5
+	e := w.experiment("exp", func(e *v1beta1.Experiment) { e.Spec.Objective.Goal = &goal })
+	w.create(e)
+	w.ends(e, v1beta1.ReasonExperimentGoalReached)
+	w.noJobs()
+	w.eventually("the suggestion is written", func() string {
+		var s v1beta1.Suggestion
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(e), &s); err != nil {
+			return err.Error()
+		}
+		if !s.IsSucceeded() {
+			return "it has not ended"
+		}
+		return ""
+	})
+}
+
+func TestIdentityInSecret(t *testing.T) {
+	w := newWorld(t, never)
+	o := options{namespace: w.namespace, reportURL: "https://here:1", webhookAddress: ":8443"}
+	first, err := loadIdentity(t.Context(), w.client, o, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := loadIdentity(t.Context(), w.client, o, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(first.reportKey) != string(second.reportKey) || string(first.ca) != string(second.ca) {
+		t.Error("a second start has another key or authority")
+	}
+	cert, err := second.certificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(cert.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(first.ca)
+	for _, host := range []string{"vernier-manager." + w.namespace + ".svc", "vernier-webhook." + w.namespace + ".svc"} {
+		if _, err := parsed.Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	secret := &corev1.Secret{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: secretName}, secret); err != nil {
+		t.Fatal(err)
+	}
+	secret.Data[keyEntry] = []byte("short")
+	if err := w.client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadIdentity(t.Context(), w.client, o, time.Now); err == nil || !strings.Contains(err.Error(), "delete the secret") {
+		t.Errorf("a short key: %v", err)
+	}
+}
+
+func TestCertificateIsRenewed(t *testing.T) {
+	now := time.Now()
+	ca, key, err := authority(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := now
+	issued := 0
+	get := renewed(func() (*tls.Certificate, error) {
+		issued++
+		return leaf(ca, key, "ns", clock)
+	}, func() time.Time { return clock })
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 1}, {leafValidity / 3, 1}, {leafValidity * 3 / 4, 2}} {
+		clock = now.Add(step.after)
+		if _, err := get(nil); err != nil {
+			t.Fatal(err)
+		}
+		if issued != step.want {
+			t.Errorf("after %s %d certificates were made, want %d", step.after, issued, step.want)
+		}
+	}
+}
+
+func TestKeyInFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "report.key")
+	first, err := keyFromFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := keyFromFile(path)
+	if err != nil || string(first) != string(second) || len(first) != keySize {
+		t.Errorf("the key is not kept: %x %x %v", first, second, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode: %v %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keyFromFile(path); err == nil {
+		t.Error("a short key is taken")
+	}
+}
+
+// The webhook's authority is written into both configurations.
+func TestAnnounce(t *testing.T) {
+	w := newWorld(t, never)
+	url := "https://127.0.0.1:1/x"
+	none := admissionv1.SideEffectClassNone
+	ignore := admissionv1.Ignore
+	// They select nothing, so that other tests do not meet them.
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"nobody": "has-this"}}
+	rules := []admissionv1.RuleWithOperations{{
+		Operations: []admissionv1.OperationType{admissionv1.Create},
+		Rule:       admissionv1.Rule{APIGroups: []string{"kubeflow.org"}, APIVersions: []string{"v1beta1"}, Resources: []string{"experiments"}},
+	}}
+	mutating := &admissionv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration},
+		Webhooks: []admissionv1.MutatingWebhook{{
+			Name: "a.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: &none, FailurePolicy: &ignore,
+			ObjectSelector: selector, Rules: rules, ClientConfig: admissionv1.WebhookClientConfig{URL: &url},
+		}},
+	}
+	validating := &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "a.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: &none, FailurePolicy: &ignore,
+			ObjectSelector: selector, Rules: rules, ClientConfig: admissionv1.WebhookClientConfig{URL: &url},
+		}},
+	}
+	for _, o := range []client.Object{mutating, validating} {
+		if err := w.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ca, _, err := authority(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := announce(t.Context(), w.client, ca); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range []client.Object{mutating, validating} {
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(mutating.Webhooks[0].ClientConfig.CABundle) != string(ca) || string(validating.Webhooks[0].ClientConfig.CABundle) != string(ca) {
+		t.Error("the authority is not announced")
+	}
+	if mutating.Generation > 2 || validating.Generation > 2 {
+		t.Errorf("written again although nothing changed: generations %d, %d", mutating.Generation, validating.Generation)
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/controllers/experiment"
+	"github.com/vernier-ml/vernier/controllers/suggestion"
+	"github.com/vernier-ml/vernier/controllers/trial"
+	"github.com/vernier-ml/vernier/controllers/webhook"
+)
+
+// tokenValidity is how long a trial can report. It bounds what a stolen token is
+// worth; a trial may run for weeks.
+const tokenValidity = 60 * 24 * time.Hour
+
+// wiring is what the controllers share.
+type wiring struct {
+	store     collector.Store
+	registry  prometheus.Registerer
+	reporting trial.Reporting
+	now       func() time.Time
+}
+
+// addControllers adds the three controllers to mgr.
+func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.Controller, error) {
+	experimentMetrics, err := experiment.NewMetrics(w.registry, mgr.GetCache())
+	if err != nil {
+		return nil, fmt.Errorf("register the metrics of experiments: %w", err)
+	}
+	trialMetrics, err := trial.NewMetrics(w.registry, mgr.GetCache())
+	if err != nil {
+		return nil, fmt.Errorf("register the metrics of trials: %w", err)
+	}
+	algorithms := experiment.Algorithms{}
+	experiments := experiment.New(experiment.Options{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
+		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experimentMetrics, Now: w.now,
+		Validate: func(e *v1beta1.Experiment) field.ErrorList {
+			_, errs := webhook.Validate(e, nil, algorithms)
+			return errs
+		},
+		ValidateTemplate: func(e *v1beta1.Experiment, text []byte) field.ErrorList {
+			_, errs := webhook.ValidateTemplate(e, text)
+			return errs
+		},
+	})
+	if err := experiments.Register(ctx, mgr); err != nil {
+		return nil, fmt.Errorf("set up the experiment controller: %w", err)
+	}
+	trials := trial.New(trial.Options{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Mapper: mgr.GetRESTMapper(),
+		Recorder: mgr.GetEventRecorder("trial-controller"), Metrics: trialMetrics,
+		Store: w.store, Reporting: w.reporting, Now: w.now,
+	})
+	if err := trials.Register(ctx, mgr); err != nil {
+		return nil, fmt.Errorf("set up the trial controller: %w", err)
+	}
+	suggestions := suggestion.New(suggestion.Options{Client: mgr.GetClient(), Now: w.now})
+	return trials, suggestions.Register(mgr)
+}
+
+// reporting says how trials report to this manager.
+func reporting(o options, id identity) trial.Reporting {
+	r := trial.Reporting{
+		Image: o.collectorImage, URL: o.reportURL,
+		Token: func(t collector.TrialID) (string, error) {
+			return report.Sign(id.reportKey, report.Claims{Trial: t, Expires: time.Now().Add(tokenValidity)})
+		},
+	}
+	if o.reportTLS() {
+		r.CA = string(id.ca)
+	}
+	if !o.embedded {
+		r.Resources = corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("24Mi"),
+			},
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
+		}
+	}
+	return r
+}
+
+func goVersion() string { return runtime.Version() }

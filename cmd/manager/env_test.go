@@ -1,0 +1,364 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/go-logr/logr"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/controllers/trial"
+)
+
+// The API server of all tests in this package; nil when there is none.
+var apiServer *rest.Config
+
+const patience = 60 * time.Second
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	log.SetLogger(logr.Discard())
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return m.Run() // each test that needs a server says so
+	}
+	env := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
+	}
+	cfg, err := env.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the API server:", err)
+		return 1
+	}
+	cfg.QPS, cfg.Burst = clientQPS, clientBurst
+	apiServer = cfg
+	code := m.Run()
+	if err := env.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the API server:", err)
+	}
+	return code
+}
+
+// world is a namespace of the API server, a store, and a simulation of what
+// runs jobs there.
+type world struct {
+	t         *testing.T
+	client    client.Client
+	namespace string
+	store     collector.Store
+	registry  *prometheus.Registry
+	// as is whom the manager acts as; nobody in particular means an admin.
+	as rest.ImpersonationConfig
+
+	mu sync.Mutex
+	// run says what the job of a trial does.
+	run    func(name string) ending
+	peak   int
+	trials *trial.Controller
+}
+
+// ending is what a job does.
+type ending struct {
+	// never: it does not end.
+	never bool
+	// failed: it fails with this message.
+	failed string
+	// silent: the collector says nothing at all.
+	silent bool
+	// points are reported, one step each, under the metric loss.
+	points []float64
+	// other is reported under this name.
+	other string
+}
+
+func newWorld(t *testing.T, run func(name string) ending) *world {
+	t.Helper()
+	if apiServer == nil {
+		t.Fatal("KUBEBUILDER_ASSETS is not set: run the tests with make test")
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, rbacv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.New(apiServer, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, client: c, run: run, namespace: newNamespace(t, c)}
+	if w.store, err = store.Open(t.Context(), "memory:"); err != nil {
+		t.Fatal(err)
+	}
+	w.simulate(w.namespace)
+	return w
+}
+
+func newNamespace(t *testing.T, c client.Client) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	if err := c.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The next test's manager finds nothing left to do.
+		for _, o := range []client.Object{&v1beta1.Experiment{}, &v1beta1.Trial{}, &batchv1.Job{}} {
+			_ = c.DeleteAllOf(context.Background(), o, client.InNamespace(ns.Name), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		}
+	})
+	return ns.Name
+}
+
+// start runs a manager until the test ends or stop is called.
+func (w *world) start(change ...func(*manager.Options)) (stop func()) {
+	w.t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	mo, err := managerOptions(scheme, options{metricsAddress: "0", healthAddress: "0"}, identity{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	mo.Controller.SkipNameValidation = ptr.To(true)
+	for _, f := range change {
+		f(&mo)
+	}
+	cfg := rest.CopyConfig(apiServer)
+	cfg.Impersonate = w.as
+	mgr, err := manager.New(cfg, mo)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	w.registry = prometheus.NewRegistry()
+	trials, err := addControllers(ctx, mgr, wiring{
+		store: w.store, registry: w.registry, now: time.Now,
+		reporting: trial.Reporting{
+			Image: "collector", URL: "http://127.0.0.1:1",
+			Token: func(id collector.TrialID) (string, error) { return "token-of-" + id.UID, nil },
+		},
+	})
+	if err != nil {
+		cancel()
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.trials = trials
+	w.mu.Unlock()
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+				w.t.Error("the manager:", err)
+			}
+		})
+	}
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// dieAfter makes a manager die after n writes that changed something: no write
+// after the n-th reaches the API server. died is closed then.
+func dieAfter(n int) (change func(*manager.Options), died chan struct{}) {
+	died = make(chan struct{})
+	var mu sync.Mutex
+	write := func(do func() error) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if n <= 0 {
+			return errors.New("the manager is dead")
+		}
+		if err := do(); err != nil {
+			return err
+		}
+		if n--; n == 0 {
+			close(died)
+		}
+		return nil
+	}
+	funcs := interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return write(func() error { return c.Create(ctx, obj, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			return write(func() error { return c.Update(ctx, obj, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return write(func() error { return c.Delete(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return write(func() error { return c.Patch(ctx, obj, p, opts...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			return write(func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
+		},
+	}
+	return func(mo *manager.Options) {
+		mo.NewClient = func(cfg *rest.Config, o client.Options) (client.Client, error) {
+			inner, err := client.NewWithWatch(cfg, o)
+			if err != nil {
+				return nil, err
+			}
+			return interceptor.NewClient(inner, funcs), nil
+		}
+	}, died
+}
+
+// simulate ends jobs as the Job controller and the collectors would.
+func (w *world) simulate(namespace string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	w.t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				w.endJobs(ctx, namespace)
+			}
+		}
+	}()
+}
+
+func (w *world) endJobs(ctx context.Context, namespace string) {
+	var jobs batchv1.JobList
+	if err := w.client.List(ctx, &jobs, client.InNamespace(namespace)); err != nil {
+		return
+	}
+	active := 0
+	for i := range jobs.Items {
+		if len(jobs.Items[i].Status.Conditions) == 0 && jobs.Items[i].DeletionTimestamp == nil {
+			active++
+		}
+	}
+	w.mu.Lock()
+	w.peak = max(w.peak, active)
+	run := w.run
+	w.mu.Unlock()
+	for i := range jobs.Items {
+		if j := &jobs.Items[i]; len(j.Status.Conditions) == 0 && j.DeletionTimestamp == nil {
+			if e := run(j.Name); !e.never {
+				w.end(ctx, j, e)
+			}
+		}
+	}
+}
+
+func (w *world) end(ctx context.Context, j *batchv1.Job, e ending) {
+	owner := metav1.GetControllerOf(j)
+	if owner == nil {
+		return
+	}
+	id := collector.TrialID{Namespace: j.Namespace, Name: owner.Name, UID: string(owner.UID)}
+	if !e.silent {
+		w.report(ctx, id, string(j.UID), e)
+	}
+	now := metav1.Now()
+	condition := func(kind batchv1.JobConditionType, reason, message string) batchv1.JobCondition {
+		return batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: now}
+	}
+	j.Status.StartTime = &j.CreationTimestamp
+	if e.failed != "" {
+		j.Status.Failed = 1
+		j.Status.Conditions = []batchv1.JobCondition{
+			condition(batchv1.JobFailureTarget, "BackoffLimitExceeded", e.failed),
+			condition(batchv1.JobFailed, "BackoffLimitExceeded", e.failed),
+		}
+	} else {
+		j.Status.Succeeded, j.Status.CompletionTime = 1, &now
+		j.Status.Conditions = []batchv1.JobCondition{
+			condition(batchv1.JobSuccessCriteriaMet, "CompletionsReached", ""),
+			condition(batchv1.JobComplete, "CompletionsReached", "Reached expected number of succeeded pods"),
+		}
+	}
+	if err := w.client.Status().Update(ctx, j); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
+		w.t.Logf("end job %s: %v", j.Name, err)
+	}
+}
+
+// report stores what the job's collector would have sent.
+func (w *world) report(ctx context.Context, id collector.TrialID, attemptID string, e ending) {
+	attempt := collector.Attempt{ID: attemptID + "/0", Started: time.Now()}
+	var points []collector.Point
+	for i, v := range e.points {
+		points = append(points, collector.Point{Metric: "loss", Value: v, Step: int64(i), Source: "stdout", Seq: int64(i)})
+	}
+	if e.other != "" {
+		points = append(points, collector.Point{Metric: e.other, Value: 1, Step: 0, Source: "stdout", Seq: 1000})
+	}
+	if len(points) > 0 {
+		if err := w.store.Append(ctx, id, attempt, points); err != nil {
+			w.t.Error(err)
+		}
+	}
+	if !e.never {
+		if err := w.store.Finish(ctx, id, attempt, ""); err != nil {
+			w.t.Error(err)
+		}
+	}
+	w.mu.Lock()
+	trials := w.trials
+	w.mu.Unlock()
+	if trials != nil {
+		trials.Wake(id)
+	}
+}
+
+// behave changes what jobs do from now on.
+func (w *world) behave(run func(name string) ending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.run = run
+}
+
+// eventually waits until check returns "".
+func (w *world) eventually(what string, check func() string) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		problem := check()
+		if problem == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%s: not within %s: %s", what, patience, problem)
+		}
+		<-tick.C
+	}
+}

@@ -1,0 +1,601 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+const jobTemplate = `{
+  "apiVersion": "batch/v1", "kind": "Job",
+  "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [
+    {"name": "main", "image": "train", "command": ["train", "--lr=${trialParameters.lr}"]}
+  ]}}}
+}`
+
+// experiment is one over a learning rate, with six trials, two at a time.
+func (w *world) experiment(name string, change ...func(*v1beta1.Experiment)) *v1beta1.Experiment {
+	e := &v1beta1.Experiment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"team": "a"}},
+		Spec: v1beta1.ExperimentSpec{
+			Parameters: []v1beta1.ParameterSpec{{
+				Name: "lr", ParameterType: v1beta1.ParameterTypeDouble,
+				FeasibleSpace: v1beta1.FeasibleSpace{Min: "0.001", Max: "0.1"},
+			}},
+			Objective:          &v1beta1.ObjectiveSpec{Type: v1beta1.ObjectiveTypeMinimize, ObjectiveMetricName: "loss"},
+			Algorithm:          &v1beta1.AlgorithmSpec{AlgorithmName: "random"},
+			ParallelTrialCount: ptr.To[int32](2),
+			MaxTrialCount:      ptr.To[int32](6),
+			TrialTemplate: &v1beta1.TrialTemplate{
+				PrimaryContainerName: "main",
+				TrialParameters:      []v1beta1.TrialParameterSpec{{Name: "lr", Reference: "lr"}},
+				TrialSource:          v1beta1.TrialSource{TrialSpec: &runtime.RawExtension{Raw: []byte(jobTemplate)}},
+			},
+		},
+	}
+	for _, f := range change {
+		f(e)
+	}
+	return e
+}
+
+// budget sets the number of trials.
+func budget(n int32) func(*v1beta1.Experiment) {
+	return func(e *v1beta1.Experiment) {
+		e.Spec.MaxTrialCount = &n
+		e.Spec.ParallelTrialCount = ptr.To(min(n, 2))
+	}
+}
+
+func (w *world) create(e *v1beta1.Experiment) {
+	w.t.Helper()
+	if err := w.client.Create(w.t.Context(), e); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// read reads an experiment again.
+func (w *world) read(e *v1beta1.Experiment) *v1beta1.Experiment {
+	w.t.Helper()
+	var got v1beta1.Experiment
+	if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(e), &got); err != nil {
+		w.t.Fatal(err)
+	}
+	return &got
+}
+
+// ends waits until the experiment's last condition has the reason.
+func (w *world) ends(e *v1beta1.Experiment, reason string) *v1beta1.Experiment {
+	w.t.Helper()
+	var got *v1beta1.Experiment
+	w.eventually("experiment "+e.Name+" ends with "+reason, func() string {
+		got = w.read(e)
+		if c := got.LastCondition(); got.IsCompleted() {
+			if c.Reason != reason {
+				w.t.Fatalf("experiment %s ended with %+v, want %s", e.Name, c, reason)
+			}
+			return ""
+		}
+		return fmt.Sprintf("%+v", got.Status.Conditions)
+	})
+	return got
+}
+
+func (w *world) trialsOf(e *v1beta1.Experiment) []v1beta1.Trial {
+	w.t.Helper()
+	var list v1beta1.TrialList
+	if err := w.client.List(w.t.Context(), &list, client.InNamespace(e.Namespace), client.MatchingLabels{v1beta1.LabelExperiment: e.Name}); err != nil {
+		w.t.Fatal(err)
+	}
+	slices.SortFunc(list.Items, func(a, b v1beta1.Trial) int { return strings.Compare(a.Name, b.Name) })
+	return list.Items
+}
+
+func names(trials []v1beta1.Trial) []string {
+	var out []string
+	for i := range trials {
+		out = append(out, trials[i].Name)
+	}
+	return out
+}
+
+func numbered(experiment string, n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, v1beta1.TrialName(experiment, i))
+	}
+	return out
+}
+
+// noJobs waits until the namespace has no job.
+func (w *world) noJobs() {
+	w.t.Helper()
+	w.eventually("jobs are removed", func() string {
+		var jobs batchv1.JobList
+		if err := w.client.List(w.t.Context(), &jobs, client.InNamespace(w.namespace)); err != nil {
+			return err.Error()
+		}
+		if len(jobs.Items) > 0 {
+			return fmt.Sprintf("%d jobs", len(jobs.Items))
+		}
+		return ""
+	})
+}
+
+// byNumber reports the number of the trial as its loss, least at number best.
+func byNumber(best int) func(string) ending {
+	return func(name string) ending {
+		var n int
+		_, _ = fmt.Sscanf(name[strings.LastIndex(name, "-")+1:], "%d", &n)
+		return ending{points: []float64{9, 1 + float64(max(n-best, best-n))}}
+	}
+}
+
+func never(string) ending { return ending{never: true} }
+
+func TestExperimentRunsToTheEnd(t *testing.T) {
+	w := newWorld(t, byNumber(3))
+	w.start()
+	e := w.experiment("exp")
+	w.create(e)
+	got := w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+	trials := w.trialsOf(e)
+	if diff := cmp.Diff(numbered("exp", 6), names(trials)); diff != "" {
+		t.Errorf("trials (-want +got):\n%s", diff)
+	}
+	if got.Status.TrialsSucceeded != 6 || got.Status.Trials != 6 || got.Status.StartTime == nil || got.Status.CompletionTime == nil {
+		t.Errorf("status: %+v", got.Status)
+	}
+	best := got.Status.CurrentOptimalTrial
+	want := v1beta1.Observation{Metrics: []v1beta1.Metric{{Name: "loss", Min: "1", Max: "9", Latest: "1"}}}
+	if best.BestTrialName != "exp-0003" || !cmp.Equal(want, best.Observation) {
+		t.Errorf("best: %+v", best)
+	}
+	for _, tr := range trials {
+		if !tr.IsSucceeded() || tr.Status.StartTime == nil || tr.Status.CompletionTime == nil || tr.Labels["team"] != "a" || len(tr.Spec.ParameterAssignments) != 1 {
+			t.Errorf("trial %s: %+v %+v", tr.Name, tr.Labels, tr.Status)
+		}
+		if raw := string(tr.Spec.RunSpec.Raw); strings.Contains(raw, "trialParameters") {
+			t.Errorf("trial %s is not rendered: %s", tr.Name, raw)
+		}
+	}
+	if w.peak > 2 {
+		t.Errorf("%d jobs ran at once, 2 were allowed", w.peak)
+	}
+	w.noJobs()
+	w.eventually("the suggestion is complete", func() string {
+		var s v1beta1.Suggestion
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(e), &s); err != nil {
+			return err.Error()
+		}
+		if s.Spec.Requests != 6 || s.Status.SuggestionCount != 6 || len(s.Status.Suggestions) != 6 || !s.IsSucceeded() {
+			return fmt.Sprintf("%+v", s.Status)
+		}
+		return ""
+	})
+}
+
+func TestJobHasCollectorAndLabels(t *testing.T) {
+	w := newWorld(t, never)
+	w.start()
+	e := w.experiment("exp", budget(1))
+	w.create(e)
+	var job batchv1.Job
+	w.eventually("the job exists", func() string {
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "exp-0000"}, &job); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	trial := w.trialsOf(e)[0]
+	if owner := metav1.GetControllerOf(&job); owner == nil || owner.UID != trial.UID || owner.Kind != "Trial" {
+		t.Errorf("owner: %+v", owner)
+	}
+	for _, labels := range []map[string]string{job.Labels, job.Spec.Template.Labels} {
+		if labels[v1beta1.LabelTrial] != "exp-0000" || labels[v1beta1.LabelExperiment] != "exp" {
+			t.Errorf("labels: %v", labels)
+		}
+	}
+	var token string
+	for _, c := range job.Spec.Template.Spec.InitContainers {
+		for _, v := range c.Env {
+			if v.Name == "VERNIER_REPORT_TOKEN" {
+				token = v.Value
+			}
+		}
+	}
+	if want := "token-of-" + string(trial.UID); token != want {
+		t.Errorf("token = %q, want %q", token, want)
+	}
+	w.eventually("the trial runs", func() string {
+		if tr := w.trialsOf(e)[0]; !tr.IsRunning() {
+			return fmt.Sprintf("%+v", tr.Status)
+		}
+		return ""
+	})
+}
+
+func TestGoalStopsRunningTrials(t *testing.T) {
+	w := newWorld(t, func(name string) ending {
+		if name == "exp-0001" {
+			return ending{points: []float64{0.01}}
+		}
+		return ending{never: true}
+	})
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) {
+		e.Spec.Objective.Goal = ptr.To(0.05)
+		e.Spec.ParallelTrialCount = ptr.To[int32](3)
+	})
+	w.create(e)
+	got := w.ends(e, v1beta1.ReasonExperimentGoalReached)
+	if got.Status.CurrentOptimalTrial.BestTrialName != "exp-0001" {
+		t.Errorf("best: %+v", got.Status.CurrentOptimalTrial)
+	}
+	w.eventually("the other trials are killed", func() string {
+		got := w.read(e)
+		if got.Status.TrialsKilled == 0 || got.Status.TrialsRunning+got.Status.TrialsPending > 0 {
+			return fmt.Sprintf("%+v", got.Status)
+		}
+		return ""
+	})
+	w.noJobs()
+	for _, tr := range w.trialsOf(e) {
+		if c := tr.LastCondition(); tr.Name != "exp-0001" && (c.Type != v1beta1.TrialKilled || !strings.Contains(c.Message, "GoalReached")) {
+			t.Errorf("trial %s: %+v", tr.Name, c)
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	w := newWorld(t, func(string) ending { return ending{failed: "it broke", points: []float64{3}} })
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) { e.Spec.MaxFailedTrialCount = ptr.To[int32](2) })
+	w.create(e)
+	got := w.ends(e, v1beta1.ReasonExperimentFailed)
+	if !strings.Contains(got.LastCondition().Message, "maxFailedTrialCount is 2") {
+		t.Errorf("message: %s", got.LastCondition().Message)
+	}
+	tr := w.trialsOf(e)[0]
+	if c := tr.LastCondition(); c.Type != v1beta1.TrialFailed || !strings.Contains(c.Message, "Job reason: BackoffLimitExceeded. Job message: it broke") {
+		t.Errorf("condition: %+v", c)
+	}
+	if tr.Status.Observation == nil || tr.Status.Observation.Metrics[0].Latest != "3" {
+		t.Errorf("what was measured is lost: %+v", tr.Status.Observation)
+	}
+	if got.Status.CurrentOptimalTrial.BestTrialName != "" {
+		t.Errorf("a failed trial is best: %+v", got.Status.CurrentOptimalTrial)
+	}
+	w.noJobs()
+}
+
+func TestMetricsUnavailable(t *testing.T) {
+	w := newWorld(t, func(string) ending { return ending{other: "accuracy"} })
+	w.start()
+	e := w.experiment("exp", budget(3))
+	w.create(e)
+	got := w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+	if got.Status.TrialMetricsUnavailable != 3 || got.Status.Trials != 3 {
+		t.Errorf("status: %+v", got.Status)
+	}
+	c := w.trialsOf(e)[0].Status.Conditions
+	message := c[len(c)-1].Message
+	for _, part := range []string{`"loss"`, "StdOut", "accuracy", "loss=0.123"} {
+		if !strings.Contains(message, part) {
+			t.Errorf("the message lacks %q: %s", part, message)
+		}
+	}
+}
+
+func TestResume(t *testing.T) {
+	w := newWorld(t, byNumber(0))
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) {
+		e.Spec.MaxTrialCount = ptr.To[int32](2)
+		e.Spec.ResumePolicy = v1beta1.LongRunning
+	})
+	w.create(e)
+	got := w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+	got.Spec.MaxTrialCount = ptr.To[int32](5)
+	if err := w.client.Update(t.Context(), got); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("five trials have ended", func() string {
+		if got = w.read(e); got.Status.TrialsSucceeded == 5 && got.IsCompleted() {
+			return ""
+		}
+		return fmt.Sprintf("%+v", got.Status)
+	})
+	if !got.IsRestarting() {
+		t.Errorf("conditions: %+v", got.Status.Conditions)
+	}
+	if diff := cmp.Diff(numbered("exp", 5), names(w.trialsOf(e))); diff != "" {
+		t.Errorf("trials (-want +got):\n%s", diff)
+	}
+}
+
+func TestExhaustedSpaceEndsTheExperiment(t *testing.T) {
+	w := newWorld(t, byNumber(0))
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) {
+		e.Spec.Algorithm.AlgorithmName = "grid"
+		e.Spec.Parameters[0] = v1beta1.ParameterSpec{
+			Name: "lr", ParameterType: v1beta1.ParameterTypeCategorical,
+			FeasibleSpace: v1beta1.FeasibleSpace{List: []string{"a", "b", "c"}},
+		}
+	})
+	w.create(e)
+	got := w.ends(e, v1beta1.ReasonExperimentSuggestionEndReached)
+	if got.Status.TrialsSucceeded != 3 {
+		t.Errorf("status: %+v", got.Status)
+	}
+	seen := map[string]bool{}
+	for _, tr := range w.trialsOf(e) {
+		seen[tr.Spec.ParameterAssignments[0].Value] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("tried %v, want a, b and c", seen)
+	}
+}
+
+func TestRetainKeepsJobs(t *testing.T) {
+	w := newWorld(t, byNumber(0))
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) {
+		e.Spec.MaxTrialCount = ptr.To[int32](2)
+		e.Spec.TrialTemplate.Retain = true
+	})
+	w.create(e)
+	w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+	var jobs batchv1.JobList
+	if err := w.client.List(t.Context(), &jobs, client.InNamespace(w.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(jobs.Items) != 2 {
+		t.Errorf("%d jobs are left, want 2", len(jobs.Items))
+	}
+}
+
+func TestTemplateInConfigMap(t *testing.T) {
+	w := newWorld(t, byNumber(0))
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) {
+		e.Spec.MaxTrialCount = ptr.To[int32](2)
+		e.Spec.TrialTemplate.TrialSource = v1beta1.TrialSource{ConfigMap: &v1beta1.ConfigMapSource{
+			ConfigMapName: "templates", ConfigMapNamespace: w.namespace, TemplatePath: "job.json",
+		}}
+	})
+	w.create(e)
+	w.eventually("the missing ConfigMap is named", func() string {
+		if c := w.read(e).LastCondition(); c == nil || !strings.Contains(c.Message, "templates") {
+			return fmt.Sprintf("%+v", c)
+		}
+		return ""
+	})
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "templates"}, Data: map[string]string{"job.json": jobTemplate}}
+	if err := w.client.Create(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+	if tr := w.trialsOf(e)[0]; tr.Spec.SuccessCondition == "" {
+		t.Errorf("the conditions of the kind are not set: %+v", tr.Spec)
+	}
+}
+
+func TestBrokenExperimentsEndAtOnce(t *testing.T) {
+	w := newWorld(t, never)
+	w.start()
+	tests := map[string]struct {
+		change func(*v1beta1.Experiment)
+		want   string
+	}{
+		"min above max":        {func(e *v1beta1.Experiment) { e.Spec.Parameters[0].FeasibleSpace.Min = "7" }, "spec.parameters[0].feasibleSpace"},
+		"unknown algorithm":    {func(e *v1beta1.Experiment) { e.Spec.Algorithm.AlgorithmName = "magic" }, "magic"},
+		"no primary container": {func(e *v1beta1.Experiment) { e.Spec.TrialTemplate.PrimaryContainerName = "other" }, "other"},
+		"unknown placeholder": {func(e *v1beta1.Experiment) {
+			e.Spec.TrialTemplate.TrialSpec.Raw = []byte(strings.ReplaceAll(jobTemplate, "trialParameters.lr", "trialParameters.rate"))
+		}, "rate"},
+	}
+	i := 0
+	for name, tc := range tests {
+		i++
+		t.Run(name, func(t *testing.T) {
+			w := &world{t: t, client: w.client, namespace: w.namespace}
+			e := w.experiment(fmt.Sprintf("broken-%d", i), tc.change)
+			w.create(e)
+			got := w.ends(e, v1beta1.ReasonExperimentFailed)
+			if !strings.Contains(got.LastCondition().Message, tc.want) {
+				t.Errorf("the message does not speak of %q: %s", tc.want, got.LastCondition().Message)
+			}
+			if n := len(w.trialsOf(e)); n != 0 {
+				t.Errorf("%d trials were made", n)
+			}
+		})
+	}
+}
+
+func TestDeletedTrialLosesItsPoints(t *testing.T) {
+	w := newWorld(t, byNumber(0))
+	w.start()
+	e := w.experiment("exp", budget(1))
+	w.create(e)
+	w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+	tr := w.trialsOf(e)[0]
+	if err := w.client.Delete(t.Context(), &tr); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the points are deleted", func() string {
+		series, err := w.store.Points(t.Context(), string(tr.UID))
+		if err != nil {
+			return err.Error()
+		}
+		if len(series) > 0 {
+			return fmt.Sprint(len(series), " series")
+		}
+		return ""
+	})
+}
+
+func TestSameNameInTwoNamespaces(t *testing.T) {
+	w := newWorld(t, func(string) ending { return ending{points: []float64{1}} })
+	other := newNamespace(t, w.client)
+	w.simulate(other)
+	w.start()
+	a := w.experiment("exp")
+	b := w.experiment("exp", func(e *v1beta1.Experiment) { e.Namespace = other })
+	w.create(a)
+	w.create(b)
+	for _, e := range []*v1beta1.Experiment{a, b} {
+		if got := w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached); got.Status.Trials != 6 {
+			t.Errorf("%s: %d trials, want 6", e.Namespace, got.Status.Trials)
+		}
+		if diff := cmp.Diff(numbered("exp", 6), names(w.trialsOf(e))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", e.Namespace, diff)
+		}
+	}
+}
+
+func TestForeignJobIsLeftAlone(t *testing.T) {
+	w := newWorld(t, never)
+	foreign := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "exp-0000"},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "x", Image: "x"}},
+		}}},
+	}
+	if err := w.client.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) { e.Spec.MaxFailedTrialCount = ptr.To[int32](1) })
+	w.create(e)
+	w.ends(e, v1beta1.ReasonExperimentFailed)
+	if c := w.trialsOf(e)[0].Status.Conditions; !strings.Contains(c[len(c)-1].Message, "does not belong to this trial") {
+		t.Errorf("conditions: %+v", c)
+	}
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
+		t.Errorf("the foreign job: %v", err)
+	}
+}
+
+func TestVanishedJobIsMadeAgain(t *testing.T) {
+	w := newWorld(t, never)
+	w.start()
+	e := w.experiment("exp", budget(1))
+	w.create(e)
+	key := client.ObjectKey{Namespace: w.namespace, Name: "exp-0000"}
+	var first batchv1.Job
+	w.eventually("the trial runs", func() string {
+		if err := w.client.Get(t.Context(), key, &first); err != nil {
+			return err.Error()
+		}
+		if trials := w.trialsOf(e); !trials[0].IsRunning() {
+			return "not running"
+		}
+		return ""
+	})
+	if err := w.client.Delete(t.Context(), &first, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("there is a new job", func() string {
+		var second batchv1.Job
+		if err := w.client.Get(t.Context(), key, &second); err != nil {
+			return err.Error()
+		}
+		if second.UID == first.UID {
+			return "the old one is there"
+		}
+		return ""
+	})
+	w.behave(func(string) ending { return ending{points: []float64{1}} })
+	w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+}
+
+func TestUnknownKindWaits(t *testing.T) {
+	w := newWorld(t, never)
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) {
+		budget(1)(e)
+		e.Spec.TrialTemplate.SuccessCondition = `status.ok`
+		e.Spec.TrialTemplate.FailureCondition = `status.bad`
+		e.Spec.TrialTemplate.TrialSpec.Raw = []byte(strings.Replace(strings.Replace(jobTemplate, `"batch/v1"`, `"example.com/v1"`, 1), `"Job"`, `"Unheard"`, 1))
+	})
+	w.create(e)
+	w.eventually("the trial says what is missing", func() string {
+		trials := w.trialsOf(e)
+		if len(trials) == 0 {
+			return fmt.Sprintf("no trial: %+v", w.read(e).Status.Conditions)
+		}
+		if c := trials[0].LastCondition(); c == nil || !strings.Contains(c.Message, "no kind Unheard") {
+			return fmt.Sprintf("%+v", c)
+		}
+		return ""
+	})
+}
+
+// A manager that is killed after every few writes, and started again, runs the
+// same experiment: nothing is lost and nothing is done twice.
+func TestManagerKilledAtEveryWrite(t *testing.T) {
+	for writes := range 3 {
+		t.Run(fmt.Sprintf("after %d writes", writes+1), func(t *testing.T) { killAtEvery(t, writes+1) })
+	}
+}
+
+func killAtEvery(t *testing.T, writes int) {
+	w := newWorld(t, byNumber(1))
+	e := w.experiment("exp", budget(5))
+	w.create(e)
+	lives := 0
+	for ; lives < 200 && !w.read(e).IsCompleted(); lives++ {
+		change, died := dieAfter(writes)
+		stop := w.start(change)
+		w.eventually("the manager dies or is done", func() string {
+			select {
+			case <-died:
+				return ""
+			default:
+			}
+			if w.read(e).IsCompleted() {
+				return ""
+			}
+			return "it lives"
+		})
+		stop()
+	}
+	got := w.read(e)
+	if !got.IsSucceeded() || got.Status.TrialsSucceeded != 5 || got.Status.CurrentOptimalTrial.BestTrialName != "exp-0001" {
+		t.Fatalf("after %d lives: %+v", lives, got.Status)
+	}
+	if lives < 5 {
+		t.Errorf("the manager died %d times only: the test tests nothing", lives)
+	}
+	trials := w.trialsOf(e)
+	if diff := cmp.Diff(numbered("exp", 5), names(trials)); diff != "" {
+		t.Errorf("trials (-want +got):\n%s", diff)
+	}
+	for _, tr := range trials {
+		attempts, err := w.store.Attempts(t.Context(), string(tr.UID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(attempts) != 1 {
+			t.Errorf("trial %s was run %d times", tr.Name, len(attempts))
+		}
+	}
+	if w.peak > 2 {
+		t.Errorf("%d jobs ran at once", w.peak)
+	}
+	w.start()
+	w.noJobs()
+}

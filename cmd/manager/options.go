@@ -1,0 +1,124 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// options are the command line.
+type options struct {
+	kubeconfig     string
+	metricsAddress string
+	healthAddress  string
+	reportAddress  string
+	reportURL      string
+	reportKeyFile  string
+	store          string
+	webhookAddress string
+	webhookCertDir string
+	collectorImage string
+	leaderElect    bool
+	namespace      string
+	embedded       bool
+	level          slog.Level
+	version        bool
+}
+
+// namespaceFile tells a pod its namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// The Services in config/manager and config/webhook.
+const (
+	serviceName    = "vernier-manager"
+	webhookService = "vernier-webhook"
+)
+
+func parseFlags(args []string, output io.Writer) (options, error) {
+	var o options
+	f := flag.NewFlagSet("manager", flag.ContinueOnError)
+	f.SetOutput(output)
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty: as a pod does")
+	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "`address` of the Prometheus metrics; 0 for none")
+	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz")
+	f.StringVar(&o.reportAddress, "report-bind-address", ":9443", "`address` of the report service")
+	f.StringVar(&o.reportURL, "report-url", "", "`URL` of the report service as pods reach it: http means no TLS; empty: the Service "+serviceName)
+	f.StringVar(&o.reportKeyFile, "report-key-file", "", "`file` with the key that signs report tokens, made if absent; empty: a Secret")
+	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points")
+	f.StringVar(&o.webhookAddress, "webhook-bind-address", ":8443", "`address` of the admission webhook; 0 for none")
+	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "", "`directory` with tls.crt and tls.key of the webhook; empty: from a Secret")
+	f.StringVar(&o.collectorImage, "collector-image", "ghcr.io/vernier-ml/collector:"+version, "`image` of the collector")
+	f.BoolVar(&o.leaderElect, "leader-elect", false, "run the controllers only while holding a lease")
+	f.StringVar(&o.namespace, "namespace", "", "the manager's own `namespace`; empty: that of its pod")
+	f.BoolVar(&o.embedded, "embedded", false, "run beside a local control plane: loopback only, no Secrets, key in --report-key-file")
+	f.TextVar(&o.level, "log-level", slog.LevelInfo, "least `level` that is logged: DEBUG, INFO, WARN, ERROR")
+	f.BoolVar(&o.version, "version", false, "print the version and exit")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q: there are only flags, see --help", f.Arg(0))
+	}
+	return o, o.complete()
+}
+
+// complete fills in what follows from other options and the surroundings.
+func (o *options) complete() error {
+	if o.namespace == "" {
+		if text, err := os.ReadFile(namespaceFile); err == nil {
+			o.namespace = strings.TrimSpace(string(text))
+		}
+		o.namespace = cmp.Or(o.namespace, "vernier-system")
+	}
+	_, port, err := net.SplitHostPort(o.reportAddress)
+	if err != nil {
+		return fmt.Errorf("--report-bind-address %q: give host:port", o.reportAddress)
+	}
+	if o.reportURL == "" {
+		o.reportURL = fmt.Sprintf("https://%s.%s.svc:%s", serviceName, o.namespace, port)
+	}
+	u, err := url.Parse(o.reportURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("--report-url %q: give http://host:port or https://host:port", o.reportURL)
+	}
+	if o.embedded && o.reportKeyFile == "" {
+		return fmt.Errorf("--embedded needs --report-key-file: there is no Secret to keep the key in")
+	}
+	if o.webhookAddress == "" || o.webhookAddress == "0" {
+		o.webhookAddress = ""
+		return nil
+	}
+	if _, _, err := o.webhookHostPort(); err != nil {
+		return err
+	}
+	if o.embedded && o.webhookCertDir == "" {
+		o.webhookAddress = ""
+	}
+	return nil
+}
+
+// reportTLS says whether the report service speaks TLS.
+func (o *options) reportTLS() bool { return strings.HasPrefix(o.reportURL, "https:") }
+
+func (o *options) webhookHostPort() (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(o.webhookAddress)
+	if err == nil {
+		port, err = strconv.Atoi(text)
+	}
+	if err != nil || port <= 0 || port > 65535 {
+		return "", 0, fmt.Errorf("--webhook-bind-address %q: give host:port", o.webhookAddress)
+	}
+	return host, port, nil
+}
+
+// needsSecret says whether the key or a certificate comes from the Secret.
+func (o *options) needsSecret() bool {
+	return o.reportKeyFile == "" || o.reportTLS() || o.webhookAddress != "" && o.webhookCertDir == ""
+}

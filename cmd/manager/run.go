@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/server"
+)
+
+const (
+	// A tuner writes in bursts; client-go's default of 5 requests a second
+	// would be its speed limit.
+	clientQPS   = 500
+	clientBurst = 1000
+	// drain is how long running reconciles and calls may take to end.
+	drain = 5 * time.Second
+)
+
+// run runs the manager until ctx ends.
+func run(ctx context.Context, o options) (err error) {
+	cfg, err := restConfig(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	direct, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	id, err := loadIdentity(ctx, direct, o, time.Now)
+	if err != nil {
+		return err
+	}
+	points, err := store.Open(ctx, o.store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, points.Close()) }()
+	measured, err := server.MeasureStore(points, metrics.Registry)
+	if err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	mo, err := managerOptions(scheme, o, id)
+	if err != nil {
+		return err
+	}
+	mgr, err := manager.New(cfg, mo)
+	if err != nil {
+		return fmt.Errorf("set up the manager: %w", err)
+	}
+	trials, err := addControllers(ctx, mgr, wiring{
+		store: measured, registry: metrics.Registry,
+		reporting: reporting(o, id), now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	listening, err := addReportService(ctx, mgr, o, id, measured, trials.Wake)
+	if err != nil {
+		return err
+	}
+	if err := addWebhook(ctx, mgr, o, id, direct); err != nil {
+		return err
+	}
+	if err := addProbes(mgr, listening); err != nil {
+		return err
+	}
+	registerBuild(metrics.Registry)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the controllers: %w", err)
+	}
+	return nil
+}
+
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	var cfg *rest.Config
+	var err error
+	if kubeconfig == "" {
+		cfg, err = rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			err = errors.New("this is not a pod: give --kubeconfig")
+		}
+	} else {
+		cfg, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	cfg.QPS, cfg.Burst = clientQPS, clientBurst
+	cfg.UserAgent = "vernier-manager/" + version
+	return cfg, nil
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, admissionv1.AddToScheme, metav1.AddMetaToScheme, v1beta1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+func managerOptions(scheme *runtime.Scheme, o options, id identity) (manager.Options, error) {
+	cached, err := cacheOptions()
+	if err != nil {
+		return manager.Options{}, err
+	}
+	webhooks, err := webhookServer(o, id)
+	if err != nil {
+		return manager.Options{}, err
+	}
+	return manager.Options{
+		Scheme: scheme,
+		Cache:  cached,
+		// Jobs are read as they are, whatever their kind, and from the cache.
+		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:        o.healthAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "vernier-manager",
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(drain),
+		Controller:                    config.Controller{RecoverPanic: ptr.To(true)},
+		WebhookServer:                 webhooks,
+	}, nil
+}
+
+// cacheOptions keep only what concerns trials: pods and jobs of any kind carry
+// the trial's label.
+func cacheOptions() (cache.Options, error) {
+	ofTrials, err := labels.NewRequirement(v1beta1.LabelTrial, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("select by label %s: %w", v1beta1.LabelTrial, err)
+	}
+	all := cache.ByObject{Label: labels.Everything()}
+	return cache.Options{
+		DefaultLabelSelector: labels.NewSelector().Add(*ofTrials),
+		DefaultTransform:     cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1beta1.Experiment{}: all,
+			&v1beta1.Trial{}:      all,
+			&v1beta1.Suggestion{}: all,
+		},
+	}, nil
+}
+
+// addReportService adds the report service. The result says whether it listens.
+func addReportService(ctx context.Context, mgr manager.Manager, o options, id identity,
+	points collector.Store, wake func(collector.TrialID)) (*atomic.Bool, error) {
+	path, handler, err := server.NewReportHandler(server.ReportConfig{
+		Store: points, Keys: func() [][]byte { return [][]byte{id.reportKey} },
+		OnPoints: wake, Metrics: metrics.Registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	var tlsConfig *tls.Config
+	if o.reportTLS() {
+		tlsConfig = &tls.Config{GetCertificate: id.certificate, MinVersion: tls.VersionTLS12}
+	}
+	// An address that is taken is found out now, not once the leader is elected.
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.reportAddress)
+	if err != nil {
+		return nil, fmt.Errorf("listen for reports on %s: %w", o.reportAddress, err)
+	}
+	listening := new(atomic.Bool)
+	return listening, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		listening.Store(true)
+		defer listening.Store(false)
+		return server.Serve(ctx, listener, mux, tlsConfig)
+	}))
+}
+
+// addProbes adds /healthz and /readyz. Ready is a manager whose caches are
+// filled and that takes reports.
+func addProbes(mgr manager.Manager, listening *atomic.Bool) error {
+	if err := mgr.AddHealthzCheck("ping", func(*http.Request) error { return nil }); err != nil {
+		return fmt.Errorf("add the health check: %w", err)
+	}
+	synced := new(atomic.Bool)
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		synced.Store(mgr.GetCache().WaitForCacheSync(ctx))
+		return nil
+	})); err != nil {
+		return fmt.Errorf("add the readiness check: %w", err)
+	}
+	err := mgr.AddReadyzCheck("controllers", func(*http.Request) error {
+		switch {
+		case !synced.Load():
+			return errors.New("the caches are not filled yet")
+		case !listening.Load():
+			return errors.New("the report service does not listen yet")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("add the readiness check: %w", err)
+	}
+	return nil
+}
+
+func registerBuild(registry prometheus.Registerer) {
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "vernier_build_info", Help: "Always 1; the labels say which build runs.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": goVersion()},
+	})
+	build.Set(1)
+	registry.MustRegister(build)
+}

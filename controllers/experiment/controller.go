@@ -1,0 +1,224 @@
+// Package experiment keeps the right number of trials of an experiment alive
+// until its goal, its budget or its search space ends it, and names the best.
+//
+// A reconcile observes (the experiment and its trials), plans (plan.go, pure),
+// acts (trials.go: new trials, requests to stop), and writes the status once.
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/fresh"
+)
+
+const (
+	// statusEvery is the least time between two status writes that only tell of
+	// counts and the best trial.
+	statusEvery = 300 * time.Millisecond
+	// suggestTimeout bounds one call of an algorithm.
+	suggestTimeout = time.Minute
+	// conflictPause is how long to wait for the cache after a lost write.
+	conflictPause = 50 * time.Millisecond
+	// ownerIndex finds the trials of an experiment in the cache.
+	ownerIndex = "experiment"
+)
+
+// Options are what a Controller needs.
+type Options struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
+	// Recorder takes the events.
+	Recorder events.EventRecorder
+	// Metrics are this controller's metrics.
+	Metrics *Metrics
+	// Validate checks an experiment, with its defaults set, that no webhook may
+	// have seen.
+	Validate func(*v1beta1.Experiment) field.ErrorList
+	// ValidateTemplate checks a template that stands in a ConfigMap, before the
+	// first trial.
+	ValidateTemplate func(*v1beta1.Experiment, []byte) field.ErrorList
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Controller reconciles experiments.
+type Controller struct {
+	Options
+	tracker *fresh.Tracker
+
+	mu sync.Mutex
+	// wrote is when the status of an experiment was last written. Losing it
+	// costs one early write.
+	wrote map[types.NamespacedName]time.Time
+}
+
+// New returns a controller.
+func New(o Options) *Controller {
+	return &Controller{Options: o, tracker: fresh.NewTracker(), wrote: map[types.NamespacedName]time.Time{}}
+}
+
+// Register adds the controller and its index to mgr.
+func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &v1beta1.Trial{}, ownerIndex, func(o client.Object) []string {
+		if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "Experiment" {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("index trials by experiment: %w", err)
+	}
+	return builder.ControllerManagedBy(mgr).
+		Named("experiment").
+		For(&v1beta1.Experiment{}).
+		Owns(&v1beta1.Trial{}, builder.WithPredicates(stateChanged())).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 4,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute),
+		}).
+		Complete(c)
+}
+
+// stateChanged passes a trial's update on when its condition changed. The live
+// observations of running trials do not concern the experiment.
+func stateChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(*v1beta1.Trial)
+		after, ok2 := e.ObjectNew.(*v1beta1.Trial)
+		return !ok1 || !ok2 || stateOf(before) != stateOf(after) ||
+			ended(stateOf(after)) && !equality.Semantic.DeepEqual(before.Status.Observation, after.Status.Observation)
+	}}
+}
+
+// Reconcile brings one experiment a step further.
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	exp := &v1beta1.Experiment{}
+	if err := c.Client.Get(ctx, req.NamespacedName, exp); err != nil {
+		if apierrors.IsNotFound(err) {
+			c.forget(req.NamespacedName)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if exp.DeletionTimestamp != nil || c.tracker.Stale(exp) {
+		return reconcile.Result{}, nil
+	}
+	// What clients wrote, before the defaults: a status write sends it back.
+	v1beta1.SetDefaults(exp)
+	trials, err := c.trials(ctx, exp)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	found := c.inspect(exp)
+	a := plan(exp, trials, found, c.Now())
+	if found == (findings{}) {
+		// New trials go first: everything else can wait for a free slot.
+		if found, err = c.grow(ctx, exp, trials, a); found != (findings{}) {
+			a = plan(exp, trials, found, c.Now())
+		}
+	}
+	if err == nil {
+		err = c.stop(ctx, a)
+	}
+	result, writeErr := c.write(ctx, exp, a.status)
+	if writeErr != nil {
+		return reconcile.Result{}, writeErr
+	}
+	return result, err
+}
+
+// inspect validates an experiment when it is first seen.
+func (c *Controller) inspect(exp *v1beta1.Experiment) findings {
+	if exp.IsCreated() {
+		return findings{}
+	}
+	if errs := c.Validate(exp); len(errs) > 0 {
+		return findings{fatal: "The experiment is not valid, so no trial was started: " + errs.ToAggregate().Error() +
+			". Correct it, delete this experiment and create it again"}
+	}
+	return findings{}
+}
+
+// trials are the trials of exp in order of number. They are the cache's own
+// objects and must not be changed.
+func (c *Controller) trials(ctx context.Context, exp *v1beta1.Experiment) ([]*v1beta1.Trial, error) {
+	var list v1beta1.TrialList
+	err := c.Client.List(ctx, &list, client.InNamespace(exp.Namespace),
+		client.MatchingFields{ownerIndex: string(exp.UID)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the trials of experiment %s/%s: %w", exp.Namespace, exp.Name, err)
+	}
+	trials := make([]*v1beta1.Trial, len(list.Items))
+	for i := range list.Items {
+		trials[i] = &list.Items[i]
+	}
+	slices.SortFunc(trials, byNumber)
+	return trials, nil
+}
+
+// write writes the status if that is due, then sends the events of what it
+// says. Writes that only tell of counts are held back a little, so that many
+// short trials do not cost as many writes.
+func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, want v1beta1.ExperimentStatus) (reconcile.Result, error) {
+	key := client.ObjectKeyFromObject(exp)
+	differ, canWait := differs(&exp.Status, &want)
+	if !differ {
+		return reconcile.Result{}, nil
+	}
+	now := c.Now()
+	if wait := statusEvery - now.Sub(c.lastWrite(key)); canWait && wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	before := exp.Status
+	want.LastReconcileTime = ptr.To(metav1.NewTime(now))
+	exp.Status = want
+	if err := c.Client.Status().Update(ctx, exp); err != nil {
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: conflictPause}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("write the status of experiment %s: %w", key, client.IgnoreNotFound(err))
+	}
+	c.tracker.Wrote(exp)
+	c.mu.Lock()
+	c.wrote[key] = now
+	c.mu.Unlock()
+	for _, e := range transitions(exp, &before, &want) {
+		e.send(c.Recorder, exp)
+	}
+	c.Metrics.finished(exp, &before, &want)
+	return reconcile.Result{}, nil
+}
+
+func (c *Controller) lastWrite(key types.NamespacedName) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wrote[key]
+}
+
+func (c *Controller) forget(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.wrote, key)
+}

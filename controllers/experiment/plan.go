@@ -1,0 +1,155 @@
+package experiment
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// findings are what acting on a first plan brought to light. Its zero value is
+// that nothing was in the way.
+type findings struct {
+	// exhausted: the algorithm has nothing left to propose, ever.
+	exhausted bool
+	// fatal ends the experiment: trying again cannot help.
+	fatal string
+	// trouble is in the way for now; it is shown and tried again.
+	trouble string
+}
+
+// actions are what is to be done about an experiment.
+type actions struct {
+	// status as it should be.
+	status v1beta1.ExperimentStatus
+	// add is how many trials to make, with numbers from first on.
+	add, first int
+	// stop are trials that run although the experiment has ended, and why.
+	stop    []*v1beta1.Trial
+	stopWhy string
+}
+
+// plan decides, in Katib's order: goal, failures, number of trials, else go on.
+// trials are those of exp in order of number; exp has its defaults and is not
+// changed.
+func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, f findings, now time.Time) actions {
+	t := metav1.NewTime(now)
+	next := &v1beta1.Experiment{ObjectMeta: exp.ObjectMeta, Spec: exp.Spec, Status: *exp.Status.DeepCopy()}
+	c := count(trials)
+	c.write(&next.Status)
+	if next.Status.StartTime == nil {
+		next.Status.StartTime = &t
+	}
+	next.MarkCreated(messageCreated, t)
+	if next.IsCompleted() && resumable(next, c) {
+		next.MarkRestarting(messageRestarting, t)
+		next.Status.CompletionTime = nil
+		return actions{status: next.Status}
+	}
+	if !next.IsCompleted() {
+		decide(next, trials, c, f, t)
+	}
+	a := actions{status: next.Status}
+	switch {
+	case next.IsCompleted():
+		a.stopWhy = fmt.Sprintf(messageStop, next.LastCondition().Reason)
+		a.stop = stillRunning(trials)
+	case !f.exhausted && f.trouble == "":
+		a.first, a.add = nextNumber(trials), room(exp, c)
+	}
+	return a
+}
+
+// decide writes the best trial and the condition that follows.
+func decide(next *v1beta1.Experiment, trials []*v1beta1.Trial, c tally, f findings, now metav1.Time) {
+	reached := false
+	next.Status.CurrentOptimalTrial = v1beta1.OptimalTrial{}
+	if obj := next.Spec.Objective; obj != nil {
+		if top, value := best(obj, trials); top != nil {
+			next.Status.CurrentOptimalTrial = optimal(top)
+			reached = goalReached(obj, value)
+		}
+	}
+	maxFailed, maxTrials := next.Spec.MaxFailedTrialCount, next.Spec.MaxTrialCount
+	switch {
+	case f.fatal != "":
+		next.MarkFailed(v1beta1.ReasonExperimentFailed, f.fatal, now)
+	case reached:
+		next.MarkSucceeded(v1beta1.ReasonExperimentGoalReached, messageGoalReached, now)
+	case maxFailed != nil && c.bad() > 0 && c.bad() >= int(*maxFailed):
+		next.MarkFailed(v1beta1.ReasonExperimentFailed, tooManyFailures(c, *maxFailed), now)
+	case maxTrials != nil && c.completed() >= int(*maxTrials):
+		next.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, messageMaxTrials, now)
+	case f.exhausted && c.active() == 0:
+		next.MarkSucceeded(v1beta1.ReasonExperimentSuggestionEndReached, fmt.Sprintf(messageSuggestionEnd, c.total), now)
+	case c.total > 0:
+		next.MarkRunning(messageRunning, now)
+		say(next, v1beta1.ExperimentRunning, orElse(f.trouble, messageRunning), now)
+	default:
+		say(next, v1beta1.ExperimentCreated, orElse(f.trouble, messageCreated), now)
+	}
+	if next.IsCompleted() {
+		next.Status.CompletionTime = &now
+	}
+}
+
+// room is how many trials may be made now: as parallelTrialCount leaves free
+// and maxTrialCount allows. Every trial that exists counts against
+// maxTrialCount, however it ended, so that there are never more.
+func room(exp *v1beta1.Experiment, c tally) int {
+	n := int(ptr.Deref(exp.Spec.ParallelTrialCount, v1beta1.DefaultParallelTrialCount)) - c.active()
+	if limit := exp.Spec.MaxTrialCount; limit != nil {
+		n = min(n, int(*limit)-c.total)
+	}
+	return max(0, n)
+}
+
+// resumable says whether an experiment that has ended goes on: it ended because
+// of maxTrialCount, its policy allows it, and maxTrialCount was raised.
+func resumable(exp *v1beta1.Experiment, c tally) bool {
+	limit := exp.Spec.MaxTrialCount
+	return exp.CanResume() && (limit == nil || int(*limit) > c.completed())
+}
+
+// stillRunning are the trials that have not ended and were not yet asked to.
+func stillRunning(trials []*v1beta1.Trial) []*v1beta1.Trial {
+	var out []*v1beta1.Trial
+	for _, t := range trials {
+		if !ended(stateOf(t)) && t.Annotations[v1beta1.AnnotationStop] == "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func nextNumber(trials []*v1beta1.Trial) int {
+	next := 0
+	for _, t := range trials {
+		if n, ok := t.Number(); ok {
+			next = max(next, n+1)
+		}
+	}
+	return next
+}
+
+func optimal(t *v1beta1.Trial) v1beta1.OptimalTrial {
+	return v1beta1.OptimalTrial{
+		BestTrialName:        t.Name,
+		ParameterAssignments: t.Spec.ParameterAssignments,
+		Observation:          *t.Status.Observation.DeepCopy(),
+	}
+}
+
+func tooManyFailures(c tally, limit int32) string {
+	return fmt.Sprintf(messageMaxFailed, c.n(v1beta1.TrialFailed), c.n(v1beta1.TrialMetricsUnavailable), limit)
+}
+
+func orElse(s, other string) string {
+	if s != "" {
+		return s
+	}
+	return other
+}

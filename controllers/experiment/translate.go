@@ -1,0 +1,248 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/algorithm"
+)
+
+// This file is the only one that knows both the API and the words of search.
+
+// errExhausted says that nothing is left to try, ever.
+var errExhausted = suggest.ErrExhausted
+
+// propose asks the experiment's algorithm for at most n points.
+func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial, n int) ([]proposal, error) {
+	space, err := spaceOf(&exp.Spec)
+	if err != nil {
+		return nil, &fatalError{"spec.parameters: " + err.Error()}
+	}
+	alg, err := algorithmOf(&exp.Spec, space)
+	if err != nil {
+		return nil, &fatalError{"spec.algorithm: " + err.Error()}
+	}
+	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
+	defer cancel()
+	start := c.Now()
+	points, err := alg.Suggest(ctx, studyOf(exp, space, trials), n)
+	name := exp.Spec.Algorithm.AlgorithmName
+	c.Metrics.suggested(name, len(points), err, c.Now().Sub(start))
+	if err != nil {
+		return nil, fmt.Errorf("algorithm %q: %w", name, err)
+	}
+	out := make([]proposal, len(points))
+	for i, p := range points {
+		out[i].meta = p.Meta
+		for _, a := range space.Assignments(p.Point) {
+			out[i].assignments = append(out[i].assignments, v1beta1.ParameterAssignment{Name: a.Name, Value: a.Value})
+		}
+	}
+	return out, nil
+}
+
+func spaceOf(spec *v1beta1.ExperimentSpec) (suggest.Space, error) {
+	params := make([]suggest.ParameterSpec, len(spec.Parameters))
+	for i, p := range spec.Parameters {
+		params[i] = suggest.ParameterSpec{
+			Name: p.Name, Kind: suggest.Kind(p.ParameterType),
+			Min: p.FeasibleSpace.Min, Max: p.FeasibleSpace.Max, Step: p.FeasibleSpace.Step,
+			List: p.FeasibleSpace.List, Distribution: suggest.Distribution(p.FeasibleSpace.Distribution),
+		}
+	}
+	return suggest.NewSpace(params)
+}
+
+func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Algorithm, error) {
+	if spec.Algorithm == nil || spec.Algorithm.AlgorithmName == "" {
+		return nil, errors.New("no algorithm is named")
+	}
+	known, ok := algorithm.Get(spec.Algorithm.AlgorithmName)
+	if !ok {
+		return nil, fmt.Errorf("there is no algorithm %q; use one of %s", spec.Algorithm.AlgorithmName, strings.Join(Algorithms{}.Names(), ", "))
+	}
+	return known.New(space, settingsOf(spec))
+}
+
+func settingsOf(spec *v1beta1.ExperimentSpec) suggest.Settings {
+	var settings suggest.Settings
+	for _, s := range spec.Algorithm.AlgorithmSettings {
+		settings = append(settings, suggest.Setting{Name: s.Name, Value: s.Value})
+	}
+	return settings
+}
+
+// studyOf is what is known of an experiment.
+func studyOf(exp *v1beta1.Experiment, space suggest.Space, trials []*v1beta1.Trial) suggest.Study {
+	s := suggest.Study{Space: space, Seed: seedOf(exp), Trials: make([]suggest.Trial, 0, len(trials))}
+	obj := exp.Spec.Objective
+	if obj != nil {
+		s.Objectives = []suggest.Objective{{
+			Name: obj.ObjectiveMetricName, Direction: suggest.Direction(obj.Type), Goal: obj.Goal,
+		}}
+	}
+	if exp.Spec.MaxTrialCount != nil {
+		s.Budget = int(*exp.Spec.MaxTrialCount)
+	}
+	for _, t := range trials {
+		n, ok := t.Number()
+		if !ok {
+			continue // made by hand, and not ours to learn from
+		}
+		s.Trials = append(s.Trials, trialOf(obj, space, t, n))
+	}
+	return s
+}
+
+func trialOf(obj *v1beta1.ObjectiveSpec, space suggest.Space, t *v1beta1.Trial, n int) suggest.Trial {
+	assigned := make([]suggest.Assignment, len(t.Spec.ParameterAssignments))
+	for i, a := range t.Spec.ParameterAssignments {
+		assigned[i] = suggest.Assignment{Name: a.Name, Value: a.Value}
+	}
+	out := suggest.Trial{Number: n, State: searchState(stateOf(t))}
+	out.Point, _ = space.Parse(assigned)
+	if text := t.Annotations[v1beta1.AnnotationMeta]; text != "" {
+		// What cannot be read was not written by us: the algorithm does without.
+		_ = json.Unmarshal([]byte(text), &out.Meta)
+	}
+	if obj == nil || out.State != suggest.Succeeded && out.State != suggest.Pruned {
+		return out
+	}
+	value, ok := objectiveValue(obj, t.Status.Observation)
+	switch {
+	case ok:
+		out.Values = []float64{value}
+	case out.State == suggest.Succeeded:
+		// It ran to its end, but what it reported is no finite number.
+		out.State = suggest.Unmeasured
+	}
+	return out
+}
+
+func searchState(state v1beta1.TrialConditionType) suggest.State {
+	switch state {
+	case v1beta1.TrialRunning:
+		return suggest.Running
+	case v1beta1.TrialSucceeded:
+		return suggest.Succeeded
+	case v1beta1.TrialEarlyStopped:
+		return suggest.Pruned
+	case v1beta1.TrialFailed:
+		return suggest.Failed
+	case v1beta1.TrialMetricsUnavailable:
+		return suggest.Unmeasured
+	case v1beta1.TrialKilled:
+		return suggest.Killed
+	default:
+		return suggest.Pending
+	}
+}
+
+// seedOf is the experiment's seed, else a hash of its UID.
+func seedOf(exp *v1beta1.Experiment) uint64 {
+	if exp.Spec.Seed != nil {
+		return uint64(*exp.Spec.Seed)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(exp.UID)) // never fails
+	return h.Sum64()
+}
+
+// knownAlgorithm bounds a metric's label: users choose the names.
+func knownAlgorithm(name string) string {
+	if _, ok := algorithm.Get(name); ok {
+		return name
+	}
+	return "unknown"
+}
+
+// Algorithms tells the admission webhook what experiments may name.
+type Algorithms struct{}
+
+// Names of the search algorithms, sorted.
+func (Algorithms) Names() []string {
+	var names []string
+	for _, r := range algorithm.All() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// StopperNames of the early stopping rules, sorted.
+func (Algorithms) StopperNames() []string { return nil }
+
+// Check constructs the algorithm that spec names and says what is wrong with
+// its settings or with the search space.
+func (Algorithms) Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
+	space, err := spaceOf(spec)
+	if err != nil {
+		return spaceErrors(err)
+	}
+	if _, err := algorithmOf(spec, space); err != nil {
+		return settingErrors(spec, err)
+	}
+	return nil
+}
+
+func spaceErrors(err error) field.ErrorList {
+	at := field.NewPath("spec", "parameters")
+	var problems suggest.SpaceError
+	if !errors.As(err, &problems) {
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
+	}
+	var list field.ErrorList
+	for _, p := range problems {
+		where := at.Index(p.Index)
+		switch p.Field {
+		case "name":
+			where = where.Child("name")
+		case "kind":
+			where = where.Child("parameterType")
+		default:
+			where = where.Child("feasibleSpace", p.Field)
+		}
+		list = append(list, field.Invalid(where, field.OmitValueType{}, p.Problem))
+	}
+	return list
+}
+
+func settingErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
+	at := field.NewPath("spec", "algorithm", "algorithmSettings")
+	var list field.ErrorList
+	for _, e := range flatten(err) {
+		var setting *suggest.SettingError
+		if !errors.As(e, &setting) {
+			list = append(list, field.Invalid(field.NewPath("spec", "algorithm"), spec.Algorithm.AlgorithmName, e.Error()))
+			continue
+		}
+		where, value := at, ""
+		for i, s := range spec.Algorithm.AlgorithmSettings {
+			if s.Name == setting.Name {
+				where, value = at.Index(i), s.Value
+			}
+		}
+		list = append(list, field.Invalid(where, value, setting.Error()))
+	}
+	return list
+}
+
+// flatten lists the errors that err joins.
+func flatten(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the outermost layer is what is taken apart
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, flatten(e)...)
+	}
+	return out
+}

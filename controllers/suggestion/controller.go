@@ -1,0 +1,169 @@
+// Package suggestion keeps the Suggestion object of each experiment: a record,
+// for clients that read it, of what was proposed. Nothing in Vernier reads it.
+package suggestion
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/fresh"
+)
+
+const (
+	// lag is how far the record may be behind. All changes within it become one
+	// write, so that the record costs next to nothing however fast trials end.
+	lag = 2 * time.Second
+	// ownerIndex finds the trials of an experiment in the cache; the experiment
+	// controller makes it.
+	ownerIndex = "experiment"
+)
+
+// Options are what a Controller needs.
+type Options struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Controller keeps suggestions.
+type Controller struct {
+	Options
+	tracker *fresh.Tracker
+}
+
+// New returns a controller.
+func New(o Options) *Controller { return &Controller{Options: o, tracker: fresh.NewTracker()} }
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Register adds the controller to mgr, after the experiment controller.
+func (c *Controller) Register(mgr manager.Manager) error {
+	later := func(namespace, name string, q queue) {
+		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, lag)
+	}
+	owner := func(o client.Object, q queue) {
+		if ref := metav1.GetControllerOf(o); ref != nil && ref.Kind == "Experiment" {
+			later(o.GetNamespace(), ref.Name, q)
+		}
+	}
+	experiments := handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			later(e.ObjectNew.GetNamespace(), e.ObjectNew.GetName(), q)
+		},
+	}
+	// Only that a trial is made or deleted concerns the record.
+	children := handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { owner(e.Object, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { owner(e.Object, q) },
+	}
+	suggestions := handler.Funcs{
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { owner(e.Object, q) },
+	}
+	err := builder.ControllerManagedBy(mgr).
+		Named("suggestion").
+		Watches(&v1beta1.Experiment{}, experiments).
+		Watches(&v1beta1.Trial{}, children).
+		Watches(&v1beta1.Suggestion{}, suggestions).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](lag, time.Minute),
+		}).
+		Complete(c)
+	if err != nil {
+		return fmt.Errorf("set up the suggestion controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile brings the record of one experiment up to date.
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	exp := &v1beta1.Experiment{}
+	if err := c.Client.Get(ctx, req.NamespacedName, exp); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if exp.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	v1beta1.SetDefaults(exp)
+	have := &v1beta1.Suggestion{}
+	err := c.Client.Get(ctx, req.NamespacedName, have)
+	if apierrors.IsNotFound(err) {
+		have, err = nil, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("read suggestion %s: %w", req, err)
+	}
+	if have != nil {
+		if ref := metav1.GetControllerOf(have); ref == nil || ref.UID != exp.UID {
+			// Left over from a deleted experiment, or made by somebody else.
+			return reconcile.Result{RequeueAfter: time.Minute}, nil
+		}
+		if c.tracker.Stale(have) {
+			return reconcile.Result{RequeueAfter: lag}, nil
+		}
+	}
+	trials, err := c.trials(ctx, exp)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return c.write(ctx, have, plan(have, exp, trials, c.Now()))
+}
+
+func (c *Controller) trials(ctx context.Context, exp *v1beta1.Experiment) ([]*v1beta1.Trial, error) {
+	var list v1beta1.TrialList
+	err := c.Client.List(ctx, &list, client.InNamespace(exp.Namespace),
+		client.MatchingFields{ownerIndex: string(exp.UID)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the trials of experiment %s/%s: %w", exp.Namespace, exp.Name, err)
+	}
+	trials := make([]*v1beta1.Trial, len(list.Items))
+	for i := range list.Items {
+		trials[i] = &list.Items[i]
+	}
+	return trials, nil
+}
+
+// write creates or updates the record: the spec first, which gives the object
+// back with the status that the server has.
+func (c *Controller) write(ctx context.Context, have, want *v1beta1.Suggestion) (reconcile.Result, error) {
+	status := want.Status
+	var err error
+	switch {
+	case have == nil:
+		err = c.Client.Create(ctx, want)
+	case !sameSpec(have, want):
+		err = c.Client.Update(ctx, want)
+	}
+	if err == nil && (have == nil || !sameStatus(&have.Status, &status)) {
+		status.LastReconcileTime = ptr.To(metav1.NewTime(c.Now()))
+		want.Status = status
+		err = c.Client.Status().Update(ctx, want)
+	}
+	switch {
+	case err == nil:
+		c.tracker.Wrote(want)
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		return reconcile.Result{RequeueAfter: lag}, nil
+	default:
+		return reconcile.Result{}, fmt.Errorf("write suggestion %s/%s: %w", want.Namespace, want.Name, err)
+	}
+}

@@ -1,0 +1,104 @@
+package suggestion
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// kept is how many proposals the record holds at most: the newest.
+const kept = 256
+
+const (
+	messageCreated    = "Suggestion is created"
+	messageReady      = "The algorithm is built in"
+	messageRunning    = "Suggestion is running"
+	messageRestarting = "Experiment is restarting"
+	messageFailed     = "Experiment has failed"
+	messageSucceeded  = "Suggestion is succeeded, the experiment has ended"
+)
+
+// plan is the record as it should be: have (nil when there is none), brought up
+// to date with the experiment and its trials. The arguments are not changed.
+func plan(have *v1beta1.Suggestion, exp *v1beta1.Experiment, trials []*v1beta1.Trial, now time.Time) *v1beta1.Suggestion {
+	s := &v1beta1.Suggestion{}
+	if have != nil {
+		s = have.DeepCopy()
+	}
+	s.Namespace, s.Name = exp.Namespace, exp.Name
+	if have == nil {
+		s.Labels = maps.Clone(exp.Labels)
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		s.Labels[v1beta1.LabelExperiment] = exp.Name
+		s.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(exp, v1beta1.GroupVersion.WithKind("Experiment"))}
+	}
+	s.Spec.Algorithm = exp.Spec.Algorithm.DeepCopy()
+	s.Spec.EarlyStopping = exp.Spec.EarlyStopping.DeepCopy()
+	s.Spec.ResumePolicy = exp.Spec.ResumePolicy
+	s.Spec.Requests = int32(len(trials))
+	s.Status.SuggestionCount = int32(len(trials))
+	s.Status.Suggestions = proposals(trials)
+	follow(s, exp, len(trials), metav1.NewTime(now))
+	return s
+}
+
+// proposals are the newest trials as the algorithm proposed them.
+func proposals(trials []*v1beta1.Trial) []v1beta1.TrialAssignment {
+	sorted := slices.SortedFunc(slices.Values(trials), byNumber)
+	sorted = sorted[max(0, len(sorted)-kept):]
+	out := make([]v1beta1.TrialAssignment, len(sorted))
+	for i, t := range sorted {
+		out[i] = v1beta1.TrialAssignment{Name: t.Name, ParameterAssignments: t.Spec.ParameterAssignments, Labels: t.Spec.Labels}
+	}
+	return out
+}
+
+// follow sets the conditions as the experiment's say.
+func follow(s *v1beta1.Suggestion, exp *v1beta1.Experiment, trials int, now metav1.Time) {
+	if s.Status.StartTime == nil {
+		s.Status.StartTime = &now
+	}
+	s.MarkCreated(messageCreated, now)
+	s.MarkDeploymentReady(messageReady, now)
+	switch {
+	case exp.IsCompleted():
+		if s.Status.CompletionTime == nil {
+			s.Status.CompletionTime = &now
+		}
+		if exp.IsFailed() {
+			s.MarkFailed(messageFailed, now)
+		} else {
+			s.MarkSucceeded(messageSucceeded, now)
+		}
+	case s.IsSucceeded():
+		s.Status.CompletionTime = nil
+		s.MarkRestarting(messageRestarting, now)
+	case trials > 0:
+		s.MarkRunning(messageRunning, now)
+	}
+}
+
+// byNumber orders trials by number, then by name.
+func byNumber(a, b *v1beta1.Trial) int {
+	na, _ := a.Number()
+	nb, _ := b.Number()
+	return cmp.Or(cmp.Compare(na, nb), cmp.Compare(a.Name, b.Name))
+}
+
+func sameSpec(a, b *v1beta1.Suggestion) bool {
+	return equality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
+func sameStatus(a, b *v1beta1.SuggestionStatus) bool {
+	x, y := *a, *b
+	x.LastReconcileTime, y.LastReconcileTime = nil, nil
+	return equality.Semantic.DeepEqual(x, y)
+}

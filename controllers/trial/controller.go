@@ -1,0 +1,217 @@
+// Package trial runs one evaluation of a point: it makes the trial's job with
+// the collector in it, follows the job to its end, and condenses what was
+// measured into the trial's observation.
+//
+// A reconcile observes (observe.go), plans (plan.go, pure), acts (jobs.go), and
+// writes the status at most once. A job is removed by the reconcile that the
+// final status write causes, so a job never goes before its trial's end is
+// known.
+package trial
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/controllers/fresh"
+)
+
+const (
+	conflictPause = 50 * time.Millisecond
+	// podIndex finds the pods of a trial in the cache.
+	podIndex = "trial"
+	// reports is how many wake-ups by reports can be waiting. More are dropped:
+	// a trial is woken by its job's end in any case.
+	reports = 4096
+)
+
+// Reporting says how the collectors of trials report.
+type Reporting struct {
+	// Image holds the collector.
+	Image string
+	// PullPolicy of the image. Default: Kubernetes' own.
+	PullPolicy corev1.PullPolicy
+	// Resources of the sidecar.
+	Resources corev1.ResourceRequirements
+	// URL of the report service, as pods reach it.
+	URL string
+	// CA signed the service's certificate (PEM). Empty: the system's authorities.
+	CA string
+	// Token makes the token with which a trial reports.
+	Token func(collector.TrialID) (string, error)
+}
+
+// Options are what a Controller needs.
+type Options struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
+	// Cache is where jobs of new kinds are watched.
+	Cache cache.Cache
+	// Mapper knows the kinds of the cluster.
+	Mapper meta.RESTMapper
+	// Recorder takes the events.
+	Recorder events.EventRecorder
+	// Metrics are this controller's metrics.
+	Metrics *Metrics
+	// Store holds the points.
+	Store collector.Store
+	// Reporting goes into the jobs.
+	Reporting Reporting
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Controller reconciles trials.
+type Controller struct {
+	Options
+	tracker *fresh.Tracker
+	memory  *memory
+	wakes   chan event.TypedGenericEvent[types.NamespacedName]
+
+	mu       sync.Mutex
+	watching controller.Controller
+	kinds    map[schema.GroupVersionKind]bool
+}
+
+// New returns a controller.
+func New(o Options) *Controller {
+	return &Controller{
+		Options: o, tracker: fresh.NewTracker(), memory: newMemory(),
+		wakes: make(chan event.TypedGenericEvent[types.NamespacedName], reports),
+		kinds: map[schema.GroupVersionKind]bool{},
+	}
+}
+
+// Wake tells the controller that a trial has new points. It does not block.
+func (c *Controller) Wake(id collector.TrialID) {
+	select {
+	case c.wakes <- event.TypedGenericEvent[types.NamespacedName]{Object: types.NamespacedName{Namespace: id.Namespace, Name: id.Name}}:
+	default:
+	}
+}
+
+// Register adds the controller, its index and the sweep of the store to mgr.
+func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podIndex, func(o client.Object) []string {
+		return []string{o.GetLabels()[v1beta1.LabelTrial]}
+	})
+	if err != nil {
+		return fmt.Errorf("index pods by trial: %w", err)
+	}
+	byReport := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, key types.NamespacedName) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: key}}
+	})
+	c.watching, err = builder.ControllerManagedBy(mgr).
+		Named("trial").
+		For(&v1beta1.Trial{}).
+		Watches(&v1beta1.Trial{}, handler.Funcs{DeleteFunc: c.trialDeleted}).
+		WatchesRawSource(source.TypedChannel(c.wakes, byReport)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 12,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute),
+		}).
+		Build(c)
+	if err != nil {
+		return fmt.Errorf("set up the trial controller: %w", err)
+	}
+	if err := c.watch(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}); err != nil {
+		return err
+	}
+	return mgr.Add(manager.RunnableFunc(c.sweep))
+}
+
+// Reconcile brings one trial a step further.
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if err := c.forgetDeleted(ctx, req.NamespacedName); err != nil {
+		return reconcile.Result{}, err
+	}
+	t := &v1beta1.Trial{}
+	if err := c.Client.Get(ctx, req.NamespacedName, t); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if t.DeletionTimestamp != nil || c.tracker.Stale(t) {
+		return reconcile.Result{}, nil
+	}
+	s, err := c.observe(ctx, t)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d := plan(s, c.Now())
+	switch {
+	case d.create:
+		fatal, trouble := c.launch(ctx, t)
+		d = launched(t, fatal, trouble, c.Now())
+		if fatal == "" && trouble == "" && t.IsRunning() {
+			jobRecreated(t).send(c.Recorder, t)
+			c.Metrics.retries.WithLabelValues(t.Namespace).Inc()
+		}
+	case d.remove:
+		return reconcile.Result{}, c.remove(ctx, t)
+	}
+	if d.status != nil {
+		return c.write(ctx, t, *d.status, d.after)
+	}
+	return reconcile.Result{RequeueAfter: d.after}, nil
+}
+
+// write writes the status, then sends the events of what it says.
+func (c *Controller) write(ctx context.Context, t *v1beta1.Trial, want v1beta1.TrialStatus, after time.Duration) (reconcile.Result, error) {
+	before := t.Status
+	want.LastReconcileTime = ptr.To(metav1.NewTime(c.Now()))
+	t.Status = want
+	if err := c.Client.Status().Update(ctx, t); err != nil {
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: conflictPause}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("write the status of trial %s/%s: %w", t.Namespace, t.Name, client.IgnoreNotFound(err))
+	}
+	c.tracker.Wrote(t)
+	for _, e := range transitions(t, &before, &want) {
+		e.send(c.Recorder, t)
+	}
+	c.Metrics.wrote(t, &before, &want)
+	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// remove deletes the job of a trial that has ended. Its pods go in the
+// background: nothing waits for them.
+func (c *Controller) remove(ctx context.Context, t *v1beta1.Trial) error {
+	gvk, err := kindOf(t)
+	if err != nil {
+		return nil //nolint:nilerr // without a readable kind no job was ever made
+	}
+	job := &unstructured.Unstructured{}
+	job.SetGroupVersionKind(gvk)
+	job.SetNamespace(t.Namespace)
+	job.SetName(t.Name)
+	err = c.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the job of trial %s/%s: %w", t.Namespace, t.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
+)
+
+// grace is the termination grace period of pods that set none.
+const grace = 30 * time.Second
+
+// errNoJob says that a trial's runSpec is no job.
+var errNoJob = errors.New("spec.runSpec is not an object with apiVersion and kind")
+
+// kindOf is the kind of the trial's job.
+func kindOf(t *v1beta1.Trial) (schema.GroupVersionKind, error) {
+	if t.Spec.RunSpec == nil {
+		return schema.GroupVersionKind{}, errNoJob
+	}
+	raw, err := json.Marshal(t.Spec.RunSpec)
+	if err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("%w: %w", errNoJob, err)
+	}
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(raw, &head); err != nil || head.APIVersion == "" || head.Kind == "" {
+		return schema.GroupVersionKind{}, errNoJob
+	}
+	return head.GroupVersionKind(), nil
+}
+
+// build is the trial's job with the collector in it.
+func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	raw, err := json.Marshal(t.Spec.RunSpec)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoJob, err)
+	}
+	job := &unstructured.Unstructured{}
+	if err := job.UnmarshalJSON(raw); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoJob, err)
+	}
+	job.SetName(t.Name)
+	job.SetNamespace(t.Namespace)
+	job.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t, v1beta1.GroupVersion.WithKind("Trial"))})
+	inject, err := c.collector(t)
+	if err != nil {
+		return nil, err
+	}
+	if err := trainer.Inject(job, kind.For(gvk), inject); err != nil {
+		return nil, err
+	}
+	return job, nil
+}
+
+// collector says what is injected into the trial's job.
+func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
+	token, err := c.Reporting.Token(idOf(t))
+	if err != nil {
+		return trainer.Collector{}, fmt.Errorf("make the token of trial %s: %w", t.Name, err)
+	}
+	labels := map[string]string{}
+	for k, v := range t.Labels {
+		if k != v1beta1.LabelTrialNumber {
+			labels[k] = v
+		}
+	}
+	inject := trainer.Collector{
+		Image: c.Reporting.Image, ImagePullPolicy: c.Reporting.PullPolicy, Resources: c.Reporting.Resources,
+		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective),
+		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Labels: labels,
+		ReportURL: c.Reporting.URL, Token: token, CA: c.Reporting.CA,
+		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
+		Grace: grace,
+	}
+	if s := t.Spec.MetricsCollector.Source; s != nil {
+		if s.FileSystemPath != nil {
+			inject.Path, inject.Format = s.FileSystemPath.Path, string(s.FileSystemPath.Format)
+		}
+		if s.Filter != nil {
+			inject.Filters = s.Filter.MetricsFormat
+		}
+	}
+	return inject, nil
+}
+
+// launch creates the trial's job. fatal says why that can never work, trouble
+// why it does not work now. That the job exists already and is ours is success.
+func (c *Controller) launch(ctx context.Context, t *v1beta1.Trial) (fatal, trouble string) {
+	gvk, err := kindOf(t)
+	if err != nil {
+		return err.Error(), ""
+	}
+	if err := c.watch(gvk); err != nil {
+		if meta.IsNoMatchError(err) {
+			return "", fmt.Sprintf("this cluster has no kind %s (%s): install what provides it", gvk.Kind, gvk.GroupVersion())
+		}
+		return "", err.Error()
+	}
+	job, err := c.build(t, gvk)
+	if err != nil {
+		return err.Error(), ""
+	}
+	c.memory.forgetJob(t.UID)
+	err = c.Client.Create(ctx, job)
+	switch {
+	case err == nil:
+		return "", ""
+	case apierrors.IsAlreadyExists(err):
+		return c.exists(ctx, t, gvk)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return fmt.Sprintf("the API server refuses it: %v", err), ""
+	default:
+		return "", err.Error()
+	}
+}
+
+// exists says whether the job that has the trial's name is the trial's.
+func (c *Controller) exists(ctx context.Context, t *v1beta1.Trial, gvk schema.GroupVersionKind) (fatal, trouble string) {
+	have := &metav1.PartialObjectMetadata{}
+	have.SetGroupVersionKind(gvk)
+	if err := c.Reader.Get(ctx, client.ObjectKeyFromObject(t), have); err != nil {
+		return "", err.Error()
+	}
+	owner := metav1.GetControllerOf(have)
+	switch {
+	case owner != nil && owner.UID == t.UID:
+		return "", ""
+	case have.DeletionTimestamp != nil || owner != nil && owner.Kind == "Trial" && owner.Name == t.Name:
+		return "", fmt.Sprintf("the %s of a deleted trial with the same name is still being removed", gvk.Kind)
+	default:
+		return fmt.Sprintf("a %s named %s exists already and does not belong to this trial: delete it, or give the experiment another name", gvk.Kind, t.Name), ""
+	}
+}
+
+// watch sees to it that jobs of a kind wake their trials. A kind that the
+// cluster does not have is an error that meta.IsNoMatchError knows.
+func (c *Controller) watch(gvk schema.GroupVersionKind) error {
+	c.mu.Lock()
+	known := c.kinds[gvk]
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	// This may ask the API server: other trials do not wait for it.
+	if _, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+		return fmt.Errorf("find the kind %s: %w", gvk, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kinds[gvk] {
+		return nil
+	}
+	job := &unstructured.Unstructured{}
+	job.SetGroupVersionKind(gvk)
+	if err := c.watching.Watch(source.Kind(c.Cache, client.Object(job), c.jobHandler())); err != nil {
+		return fmt.Errorf("watch the kind %s: %w", gvk, err)
+	}
+	c.kinds[gvk] = true
+	return nil
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// jobHandler wakes the trial that owns a job, and remembers a job that goes.
+func (c *Controller) jobHandler() handler.EventHandler {
+	wake := func(o client.Object, q queue) *metav1.OwnerReference {
+		owner := metav1.GetControllerOf(o)
+		if owner == nil || owner.Kind != "Trial" || owner.APIVersion != v1beta1.GroupVersion.String() {
+			return nil
+		}
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}})
+		return owner
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { wake(e.ObjectNew, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			job, ok := e.Object.(*unstructured.Unstructured)
+			// After a gap in the watch the last state is not the final one.
+			if owner := metav1.GetControllerOf(e.Object); ok && owner != nil && !e.DeleteStateUnknown {
+				c.memory.jobGone(owner.UID, job)
+			}
+			wake(e.Object, q)
+		},
+	}
+}
+
+func idOf(t *v1beta1.Trial) collector.TrialID {
+	return collector.TrialID{Namespace: t.Namespace, Name: t.Name, UID: string(t.UID)}
+}

@@ -1,0 +1,77 @@
+package trial
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory holds what the controller saw pass by. All of it may be lost: a trial
+// then waits a little longer, or decides by the store (see lost).
+type memory struct {
+	mu sync.Mutex
+	// succeeded is when the job of a trial was first seen as succeeded.
+	succeeded map[types.UID]time.Time
+	// gone is the last state of a job that was deleted, by the trial's UID.
+	gone map[types.UID]*unstructured.Unstructured
+	// deleted are the UIDs of deleted trials whose points are still stored.
+	deleted map[types.NamespacedName][]types.UID
+}
+
+func newMemory() *memory {
+	return &memory{
+		succeeded: map[types.UID]time.Time{},
+		gone:      map[types.UID]*unstructured.Unstructured{},
+		deleted:   map[types.NamespacedName][]types.UID{},
+	}
+}
+
+// succeededFor is how long the job of a trial has been seen as succeeded.
+func (m *memory) succeededFor(trial types.UID, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	first, ok := m.succeeded[trial]
+	if !ok {
+		m.succeeded[trial], first = now, now
+	}
+	return now.Sub(first)
+}
+
+func (m *memory) jobGone(trial types.UID, job *unstructured.Unstructured) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gone[trial] = job
+}
+
+// lastJob is the last state of a deleted job, or nil.
+func (m *memory) lastJob(trial types.UID) *unstructured.Unstructured {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone[trial]
+}
+
+// forgetJob drops what is known of a trial's job: there is a new one, or none
+// is needed any more.
+func (m *memory) forgetJob(trial types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.gone, trial)
+	delete(m.succeeded, trial)
+}
+
+func (m *memory) trialDeleted(key types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deleted[key] = append(m.deleted[key], uid)
+}
+
+// takeDeleted returns the deleted trials of a name, and forgets them.
+func (m *memory) takeDeleted(key types.NamespacedName) []types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	uids := m.deleted[key]
+	delete(m.deleted, key)
+	return uids
+}

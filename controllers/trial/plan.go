@@ -1,0 +1,233 @@
+package trial
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+const (
+	// patience is how long a trial whose job has succeeded waits for the last
+	// reports. They come before the pod ends unless something is wrong.
+	patience = 30 * time.Second
+	// liveEvery is the least time between two writes for a running trial.
+	liveEvery = 2 * time.Second
+	// lookAgain is how often a trial looks at pods that do not start.
+	lookAgain = 5 * time.Second
+	// kindRetry is how often a trial looks for a kind that is not installed.
+	kindRetry = 30 * time.Second
+)
+
+// presence says what is known of a trial's job.
+type presence int
+
+const (
+	// absent: there is no job, and nothing says that there was one.
+	absent presence = iota
+	// present: the job exists, or its last state is known to be a final one.
+	present
+	// removed: the job was deleted before it had ended.
+	removed
+	// vanished: the trial ran, and its job went away while nobody looked.
+	vanished
+)
+
+// job is what plan knows of a trial's job.
+type job struct {
+	presence presence
+	// deleting: it is on its way out.
+	deleting bool
+	// exists is false for a job of which only the last state is left.
+	exists bool
+	// state is its phase. Meaningless when err is set.
+	state trainer.State
+	// err says why the state cannot be read.
+	err error
+}
+
+// data is what was measured.
+type data struct {
+	// series are the stored points of the trial's metrics.
+	series []collector.Series
+	// names are all metrics that were reported; read only when the objective is
+	// not among them.
+	names []string
+	// final: the newest attempt has sent everything.
+	final bool
+	// summary is what the collector left in its termination message, and
+	// condensed says that there was one.
+	summary   []collector.Series
+	condensed bool
+	// notes are what the collector complained of.
+	notes []string
+}
+
+// seen is all that plan looks at.
+type seen struct {
+	trial *v1beta1.Trial
+	job   job
+	pods  []corev1.Pod
+	data  data
+	// succeededFor is how long the job has been seen as succeeded.
+	succeededFor time.Duration
+	// live: a write for a running trial is due, and data was read for it.
+	live bool
+}
+
+// decision is what is to be done about a trial: at most one of these, and then
+// perhaps to look again.
+type decision struct {
+	create bool
+	remove bool
+	status *v1beta1.TrialStatus
+	after  time.Duration
+}
+
+// plan decides. It does not change s.
+func plan(s seen, now time.Time) decision {
+	t := &v1beta1.Trial{ObjectMeta: s.trial.ObjectMeta, Spec: s.trial.Spec, Status: *s.trial.Status.DeepCopy()}
+	stop, asked := t.Annotations[v1beta1.AnnotationStop]
+	finished := s.job.presence == present && s.job.err == nil && (s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed)
+	switch {
+	case t.IsCompleted():
+		// A job that was killed must not run on, even when jobs are retained.
+		return decision{remove: s.job.exists && !s.job.deleting && (!t.Spec.RetainRun || t.IsKilled())}
+	case asked && !finished:
+		t.MarkKilled("Trial was stopped: "+stop, metav1.NewTime(now))
+		return finish(t, s, now)
+	case s.job.presence == absent, s.job.presence == removed:
+		return decision{create: true}
+	case s.job.presence == vanished:
+		return lost(t, s, now)
+	case s.job.err != nil:
+		t.MarkFailed("Trial has failed: the state of its job cannot be read: "+s.job.err.Error(), metav1.NewTime(now))
+		return finish(t, s, now)
+	case finished && s.job.state.Phase == trainer.Failed:
+		t.MarkFailed(failedMessage(s), metav1.NewTime(now))
+		return finish(t, s, now)
+	case finished:
+		return condense(t, s, now)
+	case s.job.deleting:
+		return decision{} // its end wakes the trial
+	default:
+		return progress(t, s, now)
+	}
+}
+
+// lost decides about a trial whose job is gone without a trace. When everything
+// was reported the job is taken as done (a TTL removed it, say): training is
+// not repeated. Otherwise it is made again.
+func lost(t *v1beta1.Trial, s seen, now time.Time) decision {
+	if s.data.final && hasObjective(t, s.data.series) {
+		t.MarkSucceeded(messageSucceeded+". Its job is gone, but had reported everything", metav1.NewTime(now))
+		return finish(t, s, now)
+	}
+	return decision{create: true}
+}
+
+// condense decides about a trial whose job has succeeded.
+func condense(t *v1beta1.Trial, s seen, now time.Time) decision {
+	complete := s.data.final || s.data.condensed || collectorKind(t) == v1beta1.NoneCollector
+	if left := patience - s.succeededFor; !complete && left > 0 {
+		return decision{after: left} // a report wakes the trial earlier
+	}
+	if hasObjective(t, best(s.data)) {
+		t.MarkSucceeded(succeededMessage(s), metav1.NewTime(now))
+	} else {
+		t.MarkMetricsUnavailable(unavailableMessage(t, s.data), metav1.NewTime(now))
+	}
+	return finish(t, s, now)
+}
+
+// finish completes the status of a trial that has just ended.
+func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
+	at := metav1.NewTime(now)
+	t.Status.CompletionTime = &at
+	if t.Status.StartTime == nil {
+		t.Status.StartTime = &at
+	}
+	if series := best(s.data); len(series) > 0 {
+		t.Status.Observation = observation(t.Spec.Objective, series)
+	}
+	return decision{status: &t.Status}
+}
+
+// progress shows how a running trial is doing. A trial that ends within
+// liveEvery is never written to for this.
+func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
+	if !t.IsRunning() {
+		// The job was created, and then the write that tells of it failed.
+		return started(t, now)
+	}
+	if !s.live {
+		return decision{after: liveDue(t, now)}
+	}
+	d := decision{}
+	message := messageRunning
+	if why := waiting(s); why != "" {
+		message, d.after = messageRunning+". "+why, lookAgain
+	}
+	changed := false
+	if c := t.Condition(v1beta1.TrialRunning); c.Message != message {
+		c.Message, c.LastUpdateTime, changed = message, metav1.NewTime(now), true
+	}
+	if len(s.data.series) > 0 {
+		o := observation(t.Spec.Objective, s.data.series)
+		changed = changed || !sameObservation(o, t.Status.Observation)
+		t.Status.Observation = o
+	}
+	if changed {
+		d.status = &t.Status
+	}
+	return d
+}
+
+// started is the status of a trial whose job was just created.
+func started(t *v1beta1.Trial, now time.Time) decision {
+	at := metav1.NewTime(now)
+	t.MarkCreated(messageCreated, at)
+	t.MarkRunning(messageRunning, at)
+	if t.Status.StartTime == nil {
+		t.Status.StartTime = &at
+	}
+	return decision{status: &t.Status}
+}
+
+// launched decides after an attempt to create the job. fatal and trouble are
+// why there is none; trouble is tried again.
+func launched(trial *v1beta1.Trial, fatal, trouble string, now time.Time) decision {
+	t := &v1beta1.Trial{ObjectMeta: trial.ObjectMeta, Spec: trial.Spec, Status: *trial.Status.DeepCopy()}
+	at := metav1.NewTime(now)
+	switch {
+	case fatal != "":
+		t.MarkCreated(messageCreated, at)
+		t.MarkFailed("Trial has failed: its job cannot be created: "+fatal, at)
+		return finish(t, seen{trial: t}, now)
+	case trouble == "" && t.IsRunning():
+		return decision{} // made again
+	case trouble == "":
+		return started(t, now)
+	}
+	t.MarkCreated(messageCreated, at)
+	message := "Trial waits: its job cannot be created for now: " + trouble
+	if c := t.Condition(v1beta1.TrialCreated); c.Message != message {
+		c.Message, c.LastUpdateTime = message, at
+		return decision{status: &t.Status, after: kindRetry}
+	}
+	return decision{after: kindRetry}
+}
+
+// liveDue is how long a running trial has to wait for its next write; zero or
+// less means that it is due.
+func liveDue(t *v1beta1.Trial, now time.Time) time.Duration {
+	last := t.CreationTimestamp.Time
+	if r := t.Status.LastReconcileTime; r != nil && r.After(last) {
+		last = r.Time
+	}
+	return liveEvery - now.Sub(last)
+}

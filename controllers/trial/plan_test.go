@@ -1,0 +1,287 @@
+package trial
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// aTrial minimizes loss and runs since an hour.
+func aTrial(change ...func(*v1beta1.Trial)) *v1beta1.Trial {
+	past := metav1.NewTime(noon.Add(-time.Hour))
+	t := &v1beta1.Trial{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "exp-0000", UID: "uid", CreationTimestamp: past},
+		Spec: v1beta1.TrialSpec{
+			Objective: &v1beta1.ObjectiveSpec{
+				Type: v1beta1.ObjectiveTypeMinimize, ObjectiveMetricName: "loss", AdditionalMetricNames: []string{"accuracy"},
+			},
+			PrimaryContainerName: "main",
+		},
+	}
+	t.MarkCreated(messageCreated, past)
+	t.MarkRunning(messageRunning, past)
+	t.Status.StartTime = &past
+	for _, f := range change {
+		f(t)
+	}
+	return t
+}
+
+func unseen(t *v1beta1.Trial)   { t.Status = v1beta1.TrialStatus{} }
+func retain(t *v1beta1.Trial)   { t.Spec.RetainRun = true }
+func complete(t *v1beta1.Trial) { t.MarkSucceeded("", metav1.NewTime(noon)) }
+func dead(t *v1beta1.Trial)     { t.MarkKilled("", metav1.NewTime(noon)) }
+func stopped(t *v1beta1.Trial) {
+	t.Annotations = map[string]string{v1beta1.AnnotationStop: "goal reached"}
+}
+
+func collecting(kind v1beta1.CollectorKind) func(*v1beta1.Trial) {
+	return func(t *v1beta1.Trial) { t.Spec.MetricsCollector.Collector = &v1beta1.CollectorSpec{Kind: kind} }
+}
+
+// written is when the status was last written, before noon.
+func written(ago time.Duration) func(*v1beta1.Trial) {
+	return func(t *v1beta1.Trial) {
+		at := metav1.NewTime(noon.Add(-ago))
+		t.Status.LastReconcileTime = &at
+	}
+}
+
+func jobIn(p trainer.Phase) job {
+	return job{presence: present, exists: true, state: trainer.State{Phase: p, Reason: "R", Message: "M"}}
+}
+
+func points(metric string, values ...float64) collector.Series {
+	s := collector.Series{Attempt: collector.Attempt{ID: "pod/0", Started: noon}, Metric: metric}
+	for i, v := range values {
+		s.Points = append(s.Points, collector.Point{Metric: metric, Value: v, Step: int64(i), Source: "stdout", Seq: int64(i)})
+	}
+	return s
+}
+
+// outcome is what the table compares.
+type outcome struct {
+	Create, Remove bool
+	After          time.Duration
+	State          v1beta1.TrialConditionType // empty: no write
+	Loss           string                     // min/max/latest
+}
+
+func outcomeOf(d decision) outcome {
+	o := outcome{Create: d.create, Remove: d.remove, After: d.after}
+	if d.status != nil {
+		o.State = last(d.status).Type
+		if d.status.Observation != nil {
+			m := d.status.Observation.Metrics[0]
+			o.Loss = m.Min + "/" + m.Max + "/" + m.Latest
+		}
+	}
+	return o
+}
+
+const (
+	isRunning   = v1beta1.TrialRunning
+	isSucceeded = v1beta1.TrialSucceeded
+	isFailed    = v1beta1.TrialFailed
+	isKilled    = v1beta1.TrialKilled
+	isUnknown   = v1beta1.TrialMetricsUnavailable
+)
+
+func TestPlan(t *testing.T) {
+	all := data{final: true, series: []collector.Series{points("loss", 3, 1, 2)}}
+	some := data{series: []collector.Series{points("loss", 3, 1)}}
+	tests := map[string]struct {
+		seen seen
+		want outcome
+	}{
+		"a new trial gets a job":                     {seen{trial: aTrial(unseen)}, outcome{Create: true}},
+		"a new trial that was stopped gets none":     {seen{trial: aTrial(unseen, stopped)}, outcome{State: isKilled}},
+		"a job without its status gets it":           {seen{trial: aTrial(unseen), job: jobIn(trainer.Running)}, outcome{State: isRunning}},
+		"a running job is left alone":                {seen{trial: aTrial(written(time.Second)), job: jobIn(trainer.Running)}, outcome{After: time.Second}},
+		"a running trial that is stopped is killed":  {seen{trial: aTrial(stopped), job: jobIn(trainer.Running), data: some}, outcome{State: isKilled, Loss: "1/3/1"}},
+		"an ended job wins over being stopped":       {seen{trial: aTrial(stopped), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
+		"a succeeded job with all points succeeds":   {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
+		"a succeeded job waits for its last reports": {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some, succeededFor: 10 * time.Second}, outcome{After: 20 * time.Second}},
+		"after that what there is counts":            {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some, succeededFor: patience}, outcome{State: isSucceeded, Loss: "1/3/1"}},
+		"a summary stands in for lost reports": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{condensed: true, summary: []collector.Series{points("loss", 7)}, series: some.series}},
+			outcome{State: isSucceeded, Loss: "7/7/7"}},
+		"the store wins over a summary when it has everything": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, condensed: true, summary: []collector.Series{points("loss", 7)}, series: all.series}},
+			outcome{State: isSucceeded, Loss: "1/3/2"}},
+		"NaN is measured": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, series: []collector.Series{points("loss", math.NaN())}}},
+			outcome{State: isSucceeded, Loss: "NaN/NaN/NaN"}},
+		"no objective at all is unavailable": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, outcome{State: isUnknown}},
+		"another metric alone is unavailable": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, series: []collector.Series{points("accuracy", 1)}}},
+			outcome{State: isUnknown, Loss: "unavailable/unavailable/unavailable"}},
+		"the collector None is not waited for":        {seen{trial: aTrial(collecting(v1beta1.NoneCollector)), job: jobIn(trainer.Succeeded)}, outcome{State: isUnknown}},
+		"a failed job fails and keeps its points":     {seen{trial: aTrial(), job: jobIn(trainer.Failed), data: some}, outcome{State: isFailed, Loss: "1/3/1"}},
+		"a failed job fails without points":           {seen{trial: aTrial(), job: jobIn(trainer.Failed)}, outcome{State: isFailed}},
+		"a state that cannot be read fails":           {seen{trial: aTrial(), job: job{presence: present, exists: true, err: errors.New("x")}}, outcome{State: isFailed}},
+		"a job on its way out is waited for":          {seen{trial: aTrial(), job: job{presence: present, exists: true, deleting: true, state: trainer.State{Phase: trainer.Running}}}, outcome{}},
+		"an ended job on its way out counts":          {seen{trial: aTrial(), job: job{presence: present, exists: true, deleting: true, state: trainer.State{Phase: trainer.Succeeded}}, data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
+		"an ended job that is gone counts":            {seen{trial: aTrial(), job: job{presence: present, state: trainer.State{Phase: trainer.Failed}}}, outcome{State: isFailed}},
+		"a job removed before its end is made again":  {seen{trial: aTrial(), job: job{presence: removed}, data: all}, outcome{Create: true}},
+		"a vanished job with everything counts":       {seen{trial: aTrial(), job: job{presence: vanished}, data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
+		"a vanished job with a part is made again":    {seen{trial: aTrial(), job: job{presence: vanished}, data: some}, outcome{Create: true}},
+		"a vanished job without objective is as well": {seen{trial: aTrial(), job: job{presence: vanished}, data: data{final: true}}, outcome{Create: true}},
+		"the job of an ended trial is removed":        {seen{trial: aTrial(complete), job: jobIn(trainer.Succeeded)}, outcome{Remove: true}},
+		"a retained job stays":                        {seen{trial: aTrial(complete, retain), job: jobIn(trainer.Succeeded)}, outcome{}},
+		"a killed job does not stay, retained or not": {seen{trial: aTrial(dead, retain), job: jobIn(trainer.Running)}, outcome{Remove: true}},
+		"a job that is being removed is left alone":   {seen{trial: aTrial(complete), job: job{presence: present, exists: true, deleting: true}}, outcome{}},
+		"an ended trial without a job is done":        {seen{trial: aTrial(complete)}, outcome{}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := tc.seen.trial.DeepCopy()
+			d := plan(tc.seen, noon)
+			if diff := cmp.Diff(tc.want, outcomeOf(d)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, tc.seen.trial); diff != "" {
+				t.Errorf("the trial was changed:\n%s", diff)
+			}
+			if d.status != nil && tc.want.State != isRunning && (d.status.CompletionTime == nil || d.status.StartTime == nil) {
+				t.Errorf("times are missing: %+v", d.status)
+			}
+		})
+	}
+}
+
+func TestLiveView(t *testing.T) {
+	running := jobIn(trainer.Running)
+	series := []collector.Series{points("loss", 3, 2)}
+	shown := func(tr *v1beta1.Trial) { tr.Status.Observation = observation(tr.Spec.Objective, series) }
+	tests := map[string]struct {
+		seen    seen
+		want    outcome
+		message string
+	}{
+		"new values are shown":               {seen{trial: aTrial(), job: running, live: true, data: data{series: series}}, outcome{State: isRunning, Loss: "2/3/2"}, messageRunning},
+		"the same values are not written":    {seen{trial: aTrial(shown), job: running, live: true, data: data{series: series}}, outcome{}, ""},
+		"no values are not written":          {seen{trial: aTrial(), job: running, live: true}, outcome{}, ""},
+		"it is not due before two seconds":   {seen{trial: aTrial(written(500 * time.Millisecond)), job: running, data: data{series: series}}, outcome{After: 1500 * time.Millisecond}, ""},
+		"a suspended job says that it waits": {seen{trial: aTrial(), job: jobIn(trainer.Pending), live: true}, outcome{State: isRunning, After: lookAgain}, "suspended"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := plan(tc.seen, noon)
+			if diff := cmp.Diff(tc.want, outcomeOf(d)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if d.status != nil && !strings.Contains(last(d.status).Message, tc.message) {
+				t.Errorf("message %q lacks %q", last(d.status).Message, tc.message)
+			}
+		})
+	}
+}
+
+func TestMessages(t *testing.T) {
+	file := func(tr *v1beta1.Trial) {
+		collecting(v1beta1.FileCollector)(tr)
+		tr.Spec.MetricsCollector.Source = &v1beta1.SourceSpec{FileSystemPath: &v1beta1.FileSystemPath{Path: "/x/y.log"}}
+	}
+	tests := map[string]struct {
+		seen seen
+		want []string
+	}{
+		"a failed job's words are repeated": {
+			seen{trial: aTrial(), job: jobIn(trainer.Failed)}, []string{"Trial has failed", "Job reason: R", "Job message: M"}},
+		"a succeeded job's words are repeated": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, series: []collector.Series{points("loss", 1)}}},
+			[]string{"Trial has succeeded", "Job message: M"}},
+		"what was seen instead is listed": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, names: []string{"accuracy", "los"}}},
+			[]string{`"loss"`, "StdOut", "It saw: accuracy, los", "loss=0.123"}},
+		"that nothing was seen is said": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, []string{"no metric at all"}},
+		"that nobody reported is said": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), succeededFor: patience}, []string{"did not report", "30s"}},
+		"the file is named": {
+			seen{trial: aTrial(file), job: jobIn(trainer.Succeeded), data: data{final: true}}, []string{"File collector", "/x/y.log"}},
+		"the collector's complaints are passed on": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, notes: []string{"3 lines were too long"}}}, []string{"3 lines were too long"}},
+		"why it was stopped is said": {
+			seen{trial: aTrial(stopped), job: jobIn(trainer.Running)}, []string{"goal reached"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := plan(tc.seen, noon)
+			if d.status == nil {
+				t.Fatal("nothing is written")
+			}
+			message := last(d.status).Message
+			for _, part := range tc.want {
+				if !strings.Contains(message, part) {
+					t.Errorf("the message lacks %q: %s", part, message)
+				}
+			}
+		})
+	}
+}
+
+func TestLaunched(t *testing.T) {
+	waits := func(tr *v1beta1.Trial) {
+		unseen(tr)
+		tr.Status = *launched(tr, "", "no kind X", noon).status
+	}
+	tests := map[string]struct {
+		trial          *v1beta1.Trial
+		fatal, trouble string
+		want           outcome
+	}{
+		"a job that was made runs":                  {aTrial(unseen), "", "", outcome{State: isRunning}},
+		"a job that was made again changes nothing": {aTrial(), "", "", outcome{}},
+		"a job that cannot be made fails":           {aTrial(unseen), "no", "", outcome{State: isFailed}},
+		"trouble is shown and tried again":          {aTrial(unseen), "", "no kind X", outcome{State: v1beta1.TrialCreated, After: kindRetry}},
+		"the same trouble is shown once":            {aTrial(waits), "", "no kind X", outcome{After: kindRetry}},
+		"trouble that is over is over":              {aTrial(waits), "", "", outcome{State: isRunning}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, outcomeOf(launched(tc.trial, tc.fatal, tc.trouble, noon))); diff != "" {
+				t.Errorf("launched (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEvents(t *testing.T) {
+	tests := map[string]struct {
+		before seen
+		d      decision
+		want   []string
+	}{
+		"a started trial has one event":   {seen{trial: aTrial(unseen)}, launched(aTrial(unseen), "", "", noon), []string{"JobCreated"}},
+		"trouble has one event":           {seen{trial: aTrial(unseen)}, launched(aTrial(unseen), "", "x", noon), []string{"ReconcileError"}},
+		"a trial that succeeds has one":   {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, series: []collector.Series{points("loss", 1)}}}, noon), []string{"JobSucceeded"}},
+		"a trial that fails has one":      {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Failed)}, noon), []string{"JobFailed"}},
+		"a trial without metrics has one": {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, noon), []string{"MetricsUnavailable"}},
+		"the live view has none":          {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Running), live: true, data: data{series: []collector.Series{points("loss", 1)}}}, noon), nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, e := range transitions(tc.before.trial, &tc.before.trial.Status, tc.d.status) {
+				got = append(got, e.reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package trial
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+// Messages of the conditions; the first words are Katib's.
+const (
+	messageCreated   = "Trial is created"
+	messageRunning   = "Trial is running"
+	messageSucceeded = "Trial has succeeded"
+	messageFailed    = "Trial has failed"
+)
+
+func succeededMessage(s seen) string {
+	return withJob(messageSucceeded, s.job.state) + noted(s.data)
+}
+
+// failedMessage says what the job's own condition says, and what its pods tell.
+func failedMessage(s seen) string {
+	message := withJob(messageFailed, s.job.state)
+	if why := trainer.Explain(s.pods, s.trial.Spec.PrimaryContainerName); why != "" {
+		message += ". " + why
+	}
+	return message
+}
+
+func withJob(message string, state trainer.State) string {
+	if state.Reason != "" {
+		message += ". Job reason: " + state.Reason
+	}
+	if state.Message != "" {
+		message += ". Job message: " + state.Message
+	}
+	return message
+}
+
+func noted(d data) string {
+	if len(d.notes) == 0 {
+		return ""
+	}
+	return ". The collector says: " + strings.Join(d.notes, "; ")
+}
+
+// waiting says why a job does not train yet; empty when it does.
+func waiting(s seen) string {
+	if s.job.state.Phase == trainer.Pending {
+		if s.job.state.Reason == "" {
+			return "Its job waits: it is suspended"
+		}
+		return "Its job waits: it is suspended (" + s.job.state.Reason + ")"
+	}
+	return trainer.Waiting(s.pods)
+}
+
+// unavailableMessage says which metric is missing, what came instead, and what
+// to do.
+func unavailableMessage(t *v1beta1.Trial, d data) string {
+	name := ""
+	if t.Spec.Objective != nil {
+		name = t.Spec.Objective.ObjectiveMetricName
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Metrics are not available: the job succeeded, but the %s collector never saw the objective metric %q. ", collectorKind(t), name)
+	switch {
+	case len(d.names) > 0:
+		fmt.Fprintf(&b, "It saw: %s. ", strings.Join(d.names, ", "))
+	case d.final || d.condensed:
+		b.WriteString("It saw no metric at all. ")
+	default:
+		fmt.Fprintf(&b, "It did not report within %s after the job's end: its log says why. ", patience)
+	}
+	b.WriteString(hint(t, name))
+	b.WriteString(noted(d))
+	return b.String()
+}
+
+// hint says what to do so that a metric is seen.
+func hint(t *v1beta1.Trial, metric string) string {
+	path := ""
+	if source := t.Spec.MetricsCollector.Source; source != nil && source.FileSystemPath != nil {
+		path = source.FileSystemPath.Path
+	}
+	switch collectorKind(t) {
+	case v1beta1.FileCollector:
+		return fmt.Sprintf("Write it to %s in the format that the experiment's metricsCollectorSpec says, or correct the metric's name", path)
+	case v1beta1.TensorFlowEventCollector:
+		return fmt.Sprintf("Write TensorBoard events with the tag %q under %s, or correct the metric's name", metric, path)
+	case v1beta1.PushCollector:
+		return fmt.Sprintf("Report %q from the program, or correct the metric's name", metric)
+	case v1beta1.NoneCollector:
+		return "Choose a metrics collector: None collects nothing"
+	default:
+		return fmt.Sprintf("Print it on standard output as %s=0.123, or correct the metric's name or the filter in the experiment's metricsCollectorSpec", metric)
+	}
+}
+
+func collectorKind(t *v1beta1.Trial) v1beta1.CollectorKind {
+	if c := t.Spec.MetricsCollector.Collector; c != nil && c.Kind != "" {
+		return c.Kind
+	}
+	return v1beta1.StdOutCollector
+}
