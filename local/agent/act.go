@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"syscall"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/vernier-ml/vernier/local/shim"
+)
+
+// act carries actions out. It reports whether one changed the view at once.
+func (w *worker) act(ctx context.Context, actions []action) bool {
+	changed := false
+	for _, a := range actions {
+		switch a.Verb {
+		case verbStart:
+			if w.v.SandboxReady && w.shim != nil {
+				w.start(ctx, a)
+				changed = true
+			}
+		case verbHook:
+			w.runPreStop(ctx, a)
+		case verbTerm, verbKill:
+			w.signal(ctx, a)
+		}
+	}
+	return changed
+}
+
+// start starts one run of a container, or notes why that cannot be done yet.
+func (w *worker) start(ctx context.Context, a action) {
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	c := findContainer(&w.v.Pod.Spec, a.Container)
+	spec, err := w.containerSpec(callCtx, c, a.Run)
+	if err != nil {
+		w.startFailed(c, "CreateContainerConfigError", err)
+		return
+	}
+	r, err := w.shim.Start(callCtx, spec)
+	if err != nil {
+		w.startFailed(c, "RunContainerError", err)
+		return
+	}
+	delete(w.failures, c.Name)
+	w.enter(c, r)
+	if now, ok := w.v.last(c.Name); ok && now.Reason == reasonStartError {
+		w.event(v1.EventTypeWarning, "Failed", fmt.Sprintf("container %s could not be started: %s", c.Name, now.Message))
+		return
+	}
+	if a.Run > 0 {
+		w.event(v1.EventTypeNormal, "Started", fmt.Sprintf("Container %s started again (restart %d)", c.Name, a.Run))
+	}
+	w.runPostStart(ctx, c, r.Run)
+}
+
+func (w *worker) startFailed(c *v1.Container, reason string, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	w.failures[c.Name]++
+	delay := min(retryFirst<<min(w.failures[c.Name]-1, 10), retryMax)
+	w.v.Waits[c.Name] = wait{Reason: reason, Message: err.Error(), Until: w.clock.Now().Add(delay)}
+	if w.failures[c.Name] == 1 {
+		w.event(v1.EventTypeWarning, "Failed", fmt.Sprintf("container %s: %s: %v", c.Name, reason, err))
+	}
+}
+
+// containerSpec says to the shim what a run of a container is.
+func (w *worker) containerSpec(ctx context.Context, c *v1.Container, number int) (shim.ContainerSpec, error) {
+	pod := w.v.Pod
+	image := findImage(w.images, c.Image)
+	base := append(imageEnv(image, w.getenv), w.serviceEnv...)
+	hostname := pod.Spec.Hostname
+	if hostname == "" {
+		hostname = pod.Name
+	}
+	base = append(base, v1.EnvVar{Name: "HOSTNAME", Value: hostname})
+	env, err := makeEnv(ctx, envRequest{
+		Pod: pod, Container: c, Facts: w.facts(), Base: base, Over: w.gpuBook.gpuEnv(w.gpus[c.Name]),
+	}, w.cluster)
+	if err != nil {
+		return shim.ContainerSpec{}, err
+	}
+	argv, err := makeArgv(c, env)
+	if err != nil {
+		return shim.ContainerSpec{}, err
+	}
+	mounts, err := mountPoints(pod, c, w.volumes.Dirs, env)
+	if err != nil {
+		return shim.ContainerSpec{}, err
+	}
+	spec := shim.ContainerSpec{
+		Name: c.Name, Run: number, Argv: argv, Env: env.list(), Dir: c.WorkingDir,
+		LogPath:              w.layout.log(pod.UID, c.Name, number),
+		TerminationPath:      w.layout.termination(pod.UID, c.Name),
+		TerminationMountPath: c.TerminationMessagePath,
+		MemoryLimitBytes:     c.Resources.Limits.Memory().Value(),
+		TTY:                  c.TTY, Stdin: c.Stdin,
+	}
+	if spec.Dir == "" {
+		spec.Dir = image.Dir
+	}
+	for _, m := range mounts {
+		spec.Mounts = append(spec.Mounts, shim.Mount{HostPath: m.HostPath, MountPath: m.MountPath, ReadOnly: m.ReadOnly, File: m.File})
+	}
+	setUser(pod, c, &spec)
+	return spec, nil
+}
+
+// setUser takes user and groups from the security contexts; the container's
+// come before the pod's.
+func setUser(pod *v1.Pod, c *v1.Container, spec *shim.ContainerSpec) {
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		spec.UID, spec.GID = sc.RunAsUser, sc.RunAsGroup
+		spec.SupplementalGroups = slices.Clone(sc.SupplementalGroups)
+		if sc.FSGroup != nil {
+			spec.SupplementalGroups = append(spec.SupplementalGroups, *sc.FSGroup)
+		}
+	}
+	if sc := c.SecurityContext; sc != nil {
+		if sc.RunAsUser != nil {
+			spec.UID = sc.RunAsUser
+		}
+		if sc.RunAsGroup != nil {
+			spec.GID = sc.RunAsGroup
+		}
+	}
+}
+
+// serviceVariables lets programs in pods find the API server. There are no
+// Service addresses on this node, so it is named by its own address.
+func serviceVariables(host string, port int) []v1.EnvVar {
+	return []v1.EnvVar{
+		{Name: "KUBERNETES_SERVICE_HOST", Value: host},
+		{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(port)},
+		{Name: "KUBERNETES_SERVICE_PORT_HTTPS", Value: strconv.Itoa(port)},
+	}
+}
+
+// signal sends SIGTERM or SIGKILL to the newest run of a container.
+func (w *worker) signal(ctx context.Context, a action) {
+	r, ok := w.v.last(a.Container)
+	if !ok || w.shim == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	done := w.v.Stops[a.Container]
+	var err error
+	if a.Verb == verbTerm {
+		done.Terminated = true
+		err = w.shim.Signal(ctx, a.Container, r.Number, syscall.SIGTERM)
+		if w.v.Pod.DeletionTimestamp != nil || !w.v.Condemned[a.Container].IsZero() {
+			w.event(v1.EventTypeNormal, "Killing", "Stopping container "+a.Container)
+		}
+	} else {
+		done.Killed = true
+		err = w.shim.Kill(ctx, a.Container, r.Number)
+	}
+	if err != nil {
+		// A shim that is gone is noticed by its watch.
+		w.log.Error(err, "cannot signal a container", "container", a.Container, "signal", string(a.Verb))
+		return
+	}
+	w.v.Stops[a.Container] = done
+}
+
+// merge enters what a shim says of all runs.
+func (w *worker) merge(state shim.State) {
+	for _, r := range state.Runs {
+		if c := findContainer(&w.v.Pod.Spec, r.Name); c != nil {
+			w.enter(c, r)
+		}
+	}
+}
+
+// enter enters one run. A new run of a container starts with a clean slate.
+func (w *worker) enter(c *v1.Container, s shim.Run) {
+	before, had := w.v.last(c.Name)
+	r := asRun(s, c, w.layout.log(w.v.Pod.UID, c.Name, s.Run))
+	runs, changed := mergeRun(w.v.Runs[c.Name], r)
+	if !changed {
+		return
+	}
+	w.v.Runs[c.Name] = runs
+	if !had || before.Number < s.Run {
+		delete(w.v.Waits, c.Name)
+		delete(w.v.Probes, c.Name)
+		delete(w.v.Stops, c.Name)
+		delete(w.v.Condemned, c.Name)
+		w.stopProbe(c.Name)
+	}
+	if newest, _ := w.v.last(c.Name); newest.Number == s.Run && !newest.running() {
+		w.stopProbe(c.Name)
+		if delay := restartDelay(runs); delay > 0 && w.v.restarts(c, newest) && w.v.Pod.DeletionTimestamp == nil {
+			w.event(v1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off %s restarting failed container %s", delay, c.Name))
+		}
+	}
+}
+
+// condemn stops one container on its own; its restart policy says what then.
+func (w *worker) condemn(container string, number int, reason, message string) {
+	r, ok := w.v.last(container)
+	if !ok || !r.running() || r.Number != number || !w.v.Condemned[container].IsZero() {
+		return
+	}
+	w.v.Condemned[container] = w.clock.Now()
+	w.event(v1.EventTypeWarning, reason, message)
+}

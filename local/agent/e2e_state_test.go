@@ -1,0 +1,333 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/vernier-ml/vernier/local/shim"
+)
+
+func TestANewAgentFindsThePodsOfTheOldOne(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	file := filepath.Join(t.TempDir(), "go-on")
+	late := filepath.Join(t.TempDir(), "late")
+	r.create(r.pod("goes-on", "until test -e "+file+"; do sleep 0.02; done; echo through; exit 4"))
+	r.create(r.pod("ended-alone", "until test -e "+late+"; do sleep 0.02; done; echo alone; exit 6"))
+	running := r.awaitPhase("goes-on", v1.PodRunning)
+	alone := r.awaitPhase("ended-alone", v1.PodRunning)
+	r.create(r.pod("gone", "sleep 1000"))
+	gone := r.awaitPhase("gone", v1.PodRunning)
+	r.stop()
+
+	touch(t, late)
+	dir := layout{r.config.Root}.shim(alone.UID)
+	eventually(t, "the program has ended while no agent ran", func() bool {
+		state, err := shim.ReadState(dir)
+		run, ok := state.Latest("main")
+		return err == nil && ok && run.Phase == shim.Exited
+	})
+	if err := r.client.CoreV1().Pods(r.namespace).Delete(t.Context(), "gone", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+		t.Fatal(err)
+	}
+	state, err := shim.ReadState(layout{r.config.Root}.shim(gone.UID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan, _ := state.Latest("main")
+
+	r.start()
+	got := r.awaitPhase("ended-alone", v1.PodFailed)
+	if code := got.Status.ContainerStatuses[0].State.Terminated.ExitCode; code != 6 {
+		t.Errorf("exit code %d, want 6", code)
+	}
+	still := r.get("goes-on")
+	if diff := cmp.Diff(running.Status.ContainerStatuses, still.Status.ContainerStatuses); diff != "" {
+		t.Errorf("the running pod changed (-before +after):\n%s", diff)
+	}
+	touch(t, file)
+	got = r.awaitPhase("goes-on", v1.PodFailed)
+	if s := got.Status.ContainerStatuses[0]; s.State.Terminated.ExitCode != 4 || s.RestartCount != 0 {
+		t.Errorf("status %+v, want exit code 4 and no restart", s)
+	}
+	if got := r.logs("goes-on", v1.PodLogOptions{}); got != "through\n" {
+		t.Errorf("log = %q", got)
+	}
+	eventually(t, "the process of the pod that is gone has ended", func() bool {
+		return syscall.Kill(orphan.PID, 0) != nil
+	})
+	eventually(t, "its directory is removed", func() bool {
+		_, err := os.Stat(layout{r.config.Root}.pod(gone.UID))
+		return os.IsNotExist(err)
+	})
+}
+
+func TestAShimThatIsKilledFailsItsPodAsDisrupted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.create(r.pod("lost", "sleep 1000"))
+	pod := r.awaitPhase("lost", v1.PodRunning)
+	state, err := shim.ReadState(layout{r.config.Root}.shim(pod.UID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(state.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	got := r.awaitPhase("lost", v1.PodFailed)
+	if s := got.Status.ContainerStatuses[0].State.Terminated; s.ExitCode != 137 || s.Reason != reasonLost {
+		t.Errorf("state = %+v", s)
+	}
+	if c := findCondition(got.Status.Conditions, v1.DisruptionTarget); c == nil || c.Status != v1.ConditionTrue {
+		t.Errorf("conditions = %+v, want DisruptionTarget", got.Status.Conditions)
+	}
+}
+
+func TestConfigurationReachesThePod(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	core := r.client.CoreV1()
+	if _, err := core.Secrets(r.namespace).Create(t.Context(), &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"token": "t0p"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := core.ServiceAccounts(r.namespace).Create(t.Context(), &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod := r.pod("reads", `echo $A $B $C $D; cat /vernier/cfg/rate; cat /vernier/all/secret /vernier/all/labels; echo; test -s /vernier/all/token && echo has token; `+
+		`echo x > /vernier/scratch/sub/f && cat /vernier/whole/here/f; (echo y > /vernier/cfg/rate) 2>/dev/null || echo read-only`)
+	pod.Labels = map[string]string{"app": "x"}
+	pod.Spec.ServiceAccountName = "default"
+	c := &pod.Spec.Containers[0]
+	c.EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "c"}}}}
+	c.Env = []v1.EnvVar{
+		{Name: "A", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "s"}, Key: "token"}}},
+		{Name: "B", Value: "$(A)-$(rate)"},
+		{Name: "C", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+		{Name: "D", ValueFrom: &v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.cpu", Divisor: resource.MustParse("1m")}}},
+	}
+	pod.Spec.Volumes = []v1.Volume{
+		{Name: "cfg", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "c"}}}},
+		{Name: "scratch", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+		{Name: "all", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+			{Secret: &v1.SecretProjection{LocalObjectReference: v1.LocalObjectReference{Name: "s"}, Items: []v1.KeyToPath{{Key: "token", Path: "secret"}}}},
+			{DownwardAPI: &v1.DownwardAPIProjection{Items: []v1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.labels"}}}}},
+			{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token", Audience: "vernier", ExpirationSeconds: ptr.To[int64](600)}},
+		}}}},
+	}
+	c.VolumeMounts = []v1.VolumeMount{
+		{Name: "cfg", MountPath: "/vernier/cfg"}, {Name: "all", MountPath: "/vernier/all"},
+		{Name: "scratch", MountPath: "/vernier/scratch/sub", SubPath: "here"}, {Name: "scratch", MountPath: "/vernier/whole"},
+	}
+	r.create(pod)
+	// The ConfigMap comes late: the pod waits for it, and does not fail.
+	eventually(t, "an event says that the volume cannot be made", func() bool {
+		events, err := core.Events(r.namespace).List(t.Context(), metav1.ListOptions{})
+		return err == nil && slices.ContainsFunc(events.Items, func(e v1.Event) bool { return e.Reason == "FailedMount" })
+	})
+	if _, err := core.ConfigMaps(r.namespace).Create(t.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"rate": "0.1"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitPhase("reads", v1.PodSucceeded)
+	want := "t0p t0p-0.1 127.0.0.1 8000\n0.1t0papp=\"x\"\nhas token\nx\n"
+	if got := r.logs("reads", v1.PodLogOptions{}); !strings.HasPrefix(got, want) || !strings.Contains(got, "read-only") {
+		t.Errorf("log = %q, want %q and that the ConfigMap is read-only", got, want)
+	}
+}
+
+func TestAMissingSecretIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	pod := r.pod("waits", "echo $KEY")
+	pod.Spec.Containers[0].Env = []v1.EnvVar{{Name: "KEY", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "late"}, Key: "k"}}}}
+	r.create(pod)
+	got := r.await("waits", "the container waits", func(p *v1.Pod) bool {
+		return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Waiting != nil &&
+			p.Status.ContainerStatuses[0].State.Waiting.Reason == "CreateContainerConfigError"
+	})
+	if got.Status.Phase != v1.PodPending {
+		t.Errorf("phase = %s, want Pending", got.Status.Phase)
+	}
+	if _, err := r.client.CoreV1().Secrets(r.namespace).Create(t.Context(), &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "late"}, StringData: map[string]string{"k": "v"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitPhase("waits", v1.PodSucceeded)
+	if got := r.logs("waits", v1.PodLogOptions{}); got != "v\n" {
+		t.Errorf("log = %q", got)
+	}
+}
+
+func TestWhatTheNodeCannotRunFailsClearly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	tests := map[string]struct {
+		change     func(*v1.Pod)
+		wantReason string
+		wantText   string
+	}{
+		"more cpu than there is": {func(p *v1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("64")}
+		}, "OutOfcpu", "requested: 64000"},
+		"no command":                    {func(p *v1.Pod) { p.Spec.Containers[0].Command, p.Spec.Containers[0].Args = nil, []string{"x"} }, "NoCommand", "give a command"},
+		"a program that does not exist": {func(p *v1.Pod) { p.Spec.Containers[0].Command = []string{"no-such-program"} }, "", "no-such-program"},
+		"too long": {func(p *v1.Pod) {
+			p.Spec.Containers[0] = shell("main", "sleep 1000")
+			p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
+		}, "DeadlineExceeded", "active"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &rig{t: t, client: r.client, node: r.node, namespace: r.namespace}
+			pod := r.pod(lowerName(t)[20:], "true")
+			test.change(pod)
+			r.create(pod)
+			got := r.awaitPhase(pod.Name, v1.PodFailed)
+			text := got.Status.Message
+			if s := got.Status.ContainerStatuses[0].State.Terminated; s != nil {
+				text += s.Message
+			}
+			if got.Status.Reason != test.wantReason || !strings.Contains(text, test.wantText) {
+				t.Errorf("reason %q, text %q; want %q, %q", got.Status.Reason, text, test.wantReason, test.wantText)
+			}
+		})
+	}
+}
+
+func TestAClaimIsADirectoryThatOutlivesPods(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	claims := r.client.CoreV1().PersistentVolumeClaims(r.namespace)
+	if _, err := claims.Create(t.Context(), &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{
+		AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}, StorageClassName: ptr.To(r.config.StorageClass),
+		Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	with := func(name, script string) *v1.Pod {
+		pod := r.pod(name, script)
+		pod.Spec.Volumes = []v1.Volume{{Name: "d", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "d", MountPath: "/vernier/data"}}
+		return pod
+	}
+	r.create(with("writes", "echo kept > /vernier/data/f"))
+	r.awaitPhase("writes", v1.PodSucceeded)
+	r.create(with("reads", "cat /vernier/data/f"))
+	r.awaitPhase("reads", v1.PodSucceeded)
+	if got := r.logs("reads", v1.PodLogOptions{}); got != "kept\n" {
+		t.Errorf("log = %q", got)
+	}
+	claim, err := claims.Get(t.Context(), "data", metav1.GetOptions{})
+	if err != nil || claim.Status.Phase != v1.ClaimBound {
+		t.Fatalf("claim: %+v, %v", claim.Status, err)
+	}
+	// The admission of the API server guards claims; no controller lifts that here.
+	if _, err := claims.Patch(t.Context(), "data", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := claims.Delete(t.Context(), "data", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the directory is removed", func() bool {
+		dirs, err := filepath.Glob(filepath.Join(r.config.Root, "claims", "*", "*"))
+		return err == nil && len(dirs) == 0
+	})
+}
+
+func TestGPUsAreGivenOutByUUIDAndComeBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config) { c.GPUs = []string{"GPU-a", "GPU-b"} })
+	node, err := r.client.CoreV1().Nodes().Get(t.Context(), r.node, metav1.GetOptions{})
+	if err != nil || node.Status.Allocatable[resourceGPU] != resource.MustParse("2") {
+		t.Fatalf("allocatable %v, %v", node.Status.Allocatable, err)
+	}
+	show := "echo [$CUDA_VISIBLE_DEVICES] $CUDA_DEVICE_ORDER"
+	want := map[string]string{}
+	for i := range 3 {
+		name := fmt.Sprintf("gpu-%d", i)
+		pod := r.pod(name, show)
+		if i < 2 {
+			pod.Spec.Containers[0].Resources.Limits = v1.ResourceList{resourceGPU: *resource.NewQuantity(int64(i+1), resource.DecimalSI)}
+		}
+		r.create(pod)
+		r.awaitPhase(name, v1.PodSucceeded)
+		want[name] = []string{"[GPU-a] PCI_BUS_ID\n", "[GPU-a,GPU-b] PCI_BUS_ID\n", "[] PCI_BUS_ID\n"}[i]
+	}
+	for name, text := range want {
+		if got := r.logs(name, v1.PodLogOptions{}); got != text {
+			t.Errorf("%s: log = %q, want %q", name, got, text)
+		}
+	}
+	var held map[string]any
+	if err := json.Unmarshal([]byte(readFile(t, filepath.Join(r.config.Root, "gpus.json"))), &held); err != nil || len(held) != 0 {
+		t.Errorf("held at the end: %v, %v", held, err)
+	}
+}
+
+func TestLogsOutliveTheirPod(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	pod := r.pod("trial-0001-x", "echo loss=0.5")
+	pod.Labels = map[string]string{labelTrial: "trial-0001"}
+	r.create(pod)
+	r.awaitPhase(pod.Name, v1.PodSucceeded)
+	if err := r.client.CoreV1().Pods(r.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var logs []ArchivedLog
+	eventually(t, "the log is in the archive", func() bool {
+		var err error
+		logs, err = ReadArchivedLogs(r.config.Root, r.namespace, "trial-0001", "main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(logs) == 1
+	})
+	var text bytes.Buffer
+	if _, err := logs[0].WriteTo(&text); err != nil || text.String() != "loss=0.5\n" {
+		t.Errorf("text %q, %v", text.String(), err)
+	}
+	eventually(t, "the pod's directory is removed", func() bool {
+		left, err := os.ReadDir(filepath.Join(r.config.Root, "pods"))
+		return err == nil && len(left) == 0
+	})
+}
+
+func TestProbesDecideReadinessAndRestarts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	dir := t.TempDir()
+	pod := r.pod("probed", "echo up; trap 'exit 0' TERM; while :; do sleep 0.02; done")
+	pod.Spec.RestartPolicy = v1.RestartPolicyAlways
+	c := &pod.Spec.Containers[0]
+	exists := func(name string) *v1.Probe {
+		return &v1.Probe{PeriodSeconds: 1, FailureThreshold: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"test", "-e", filepath.Join(dir, name)}}}}
+	}
+	c.ReadinessProbe, c.LivenessProbe = exists("ready"), exists("live")
+	touch(t, filepath.Join(dir, "live"))
+	r.create(pod)
+	ready := func(p *v1.Pod) bool {
+		cond := findCondition(p.Status.Conditions, v1.PodReady)
+		return cond != nil && cond.Status == v1.ConditionTrue
+	}
+	if got := r.awaitPhase("probed", v1.PodRunning); ready(got) {
+		t.Error("ready before its probe passed")
+	}
+	touch(t, filepath.Join(dir, "ready"))
+	r.await("probed", "the pod is ready", ready)
+	if err := os.Remove(filepath.Join(dir, "live")); err != nil {
+		t.Fatal(err)
+	}
+	r.await("probed", "the container was restarted", func(p *v1.Pod) bool { return p.Status.ContainerStatuses[0].RestartCount == 1 })
+}

@@ -1,0 +1,386 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/vernier-ml/vernier/local/shim"
+)
+
+func TestAPayloadIsReplacedAsAWhole(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "v")
+	write := func(files payload) {
+		t.Helper()
+		if err := writePayload(dir, files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(payload{"a": {[]byte("1"), 0o644}, "sub/b": {[]byte("2"), 0o400}})
+	if got := readFile(t, filepath.Join(dir, "a")) + readFile(t, filepath.Join(dir, "sub/b")); got != "12" {
+		t.Errorf("content = %q", got)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "sub/b")); err != nil || info.Mode().Perm() != 0o400 {
+		t.Errorf("mode = %v, %v", info.Mode(), err)
+	}
+	first, err := os.Readlink(filepath.Join(dir, dataLink))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(payload{"a": {[]byte("1"), 0o644}, "sub/b": {[]byte("2"), 0o400}})
+	if again, _ := os.Readlink(filepath.Join(dir, dataLink)); again != first {
+		t.Error("the same content was written again")
+	}
+	write(payload{"a": {[]byte("3"), 0o644}})
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 3 || readFile(t, filepath.Join(dir, "a")) != "3" {
+		t.Errorf("entries %v, %v; want ..data, one version and a", entries, err)
+	}
+	for _, bad := range []string{"/abs", "../up", "a/../../up"} {
+		if err := writePayload(dir, payload{bad: {}}); err == nil {
+			t.Errorf("path %q was accepted", bad)
+		}
+	}
+}
+
+func TestASubPathStaysInItsVolume(t *testing.T) {
+	dir := t.TempDir()
+	outside := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := subPath(dir, "a/b"); err != nil || path != filepath.Join(dir, "a/b") {
+		t.Errorf("subPath = %q, %v", path, err)
+	}
+	for _, bad := range []string{"../x", "/etc", "link", "link/x"} {
+		if path, err := subPath(dir, bad); err == nil {
+			t.Errorf("subPath %q gave %q, want an error", bad, path)
+		}
+	}
+}
+
+func TestHostPathTypes(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "f")
+	touch(t, file)
+	tests := map[string]struct {
+		path string
+		kind v1.HostPathType
+		ok   bool
+	}{
+		"a directory":             {dir, v1.HostPathDirectory, true},
+		"a file as directory":     {file, v1.HostPathDirectory, false},
+		"a file":                  {file, v1.HostPathFile, true},
+		"a missing file":          {filepath.Join(dir, "no"), v1.HostPathFile, false},
+		"a directory to be made":  {filepath.Join(dir, "new/deep"), v1.HostPathDirectoryOrCreate, true},
+		"a file to be made":       {filepath.Join(dir, "newfile"), v1.HostPathFileOrCreate, true},
+		"a socket that is a file": {file, v1.HostPathSocket, false},
+		"no type, missing":        {filepath.Join(dir, "any"), v1.HostPathUnset, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := checkHostPath(&v1.HostPathVolumeSource{Path: test.path, Type: &test.kind})
+			if (err == nil) != test.ok {
+				t.Errorf("err = %v, want ok %t", err, test.ok)
+			}
+		})
+	}
+}
+
+func gpuPod(uid string, init, sides, mains []int) *v1.Pod {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
+	asks := func(name string, n int) v1.Container {
+		return v1.Container{Name: name, Resources: v1.ResourceRequirements{Limits: v1.ResourceList{resourceGPU: *resource.NewQuantity(int64(n), resource.DecimalSI)}}}
+	}
+	for i, n := range init {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, asks(fmt.Sprintf("init%d", i), n))
+	}
+	for i, n := range sides {
+		c := asks(fmt.Sprintf("side%d", i), n)
+		c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+	}
+	for i, n := range mains {
+		pod.Spec.Containers = append(pod.Spec.Containers, asks(fmt.Sprintf("m%d", i), n))
+	}
+	return pod
+}
+
+func TestNoGPUIsGivenOutTwice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gpus.json")
+	all := []string{"a", "b", "c", "d"}
+	book, err := openGPUBook(path, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := book.Allocate(gpuPod("1", []int{2}, []int{1}, []int{1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{"side0": {"a"}, "m0": {"b"}, "init0": {"b", "c"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// Another agent reads the book.
+	book, err = openGPUBook(path, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := book.Allocate(gpuPod("2", nil, nil, []int{2})); err == nil {
+		t.Error("two GPUs were given where one is free")
+	}
+	if again, err := book.Allocate(gpuPod("1", []int{2}, []int{1}, []int{1})); err != nil || cmp.Diff(want, again) != "" {
+		t.Errorf("asking again gave %v, %v", again, err)
+	}
+	if err := book.Keep(map[types.UID]bool{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := book.Allocate(gpuPod("2", nil, nil, []int{4})); err != nil || len(got["m0"]) != 4 {
+		t.Errorf("after the release: %v, %v", got, err)
+	}
+}
+
+func TestGPUsAreFound(t *testing.T) {
+	smi := "00000000:3B:00.0, GPU-b\n00000000:1A:00.0, GPU-a\nNo devices were found\n"
+	if diff := cmp.Diff([]string{"GPU-a", "GPU-b"}, parseSMI(smi)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	dir := t.TempDir()
+	for bus, uuid := range map[string]string{"0000:3b:00.0": "GPU-b", "0000:1a:00.0": "GPU-a"} {
+		if err := os.MkdirAll(filepath.Join(dir, bus), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text := "Model: \t\t X\nGPU UUID: \t " + uuid + "\n"
+		if err := os.WriteFile(filepath.Join(dir, bus, "information"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"GPU-a", "GPU-b"}, gpusFromDriver(dir)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheArchiveKeepsTheNewestPods(t *testing.T) {
+	root := t.TempDir()
+	a, err := openArchive(filepath.Join(root, "logs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.maxPods, a.maxBytes = 3, 400
+	take := func(name string, minute, size int) {
+		t.Helper()
+		logs := filepath.Join(t.TempDir(), "logs")
+		if err := os.MkdirAll(filepath.Join(logs, "main"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		line := "2026-11-21T12:00:00Z stdout F " + strings.Repeat("x", size) + "\n"
+		if err := os.WriteFile(filepath.Join(logs, "main", "0.log"), []byte(line), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{labelJobName: "trial"}}}
+		if err := a.Take(logs, pod, t0.Add(time.Duration(minute)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := func() string {
+		found, err := ReadArchivedLogs(root, "ns", "trial", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, l := range found {
+			names = append(names, l.Pod)
+		}
+		return strings.Join(names, " ")
+	}
+	for i, name := range []string{"p1", "p2", "p3", "p4"} {
+		take(name, i, 10)
+	}
+	if got := kept(); got != "p2 p3 p4" {
+		t.Errorf("kept %q", got)
+	}
+	take("p2", 5, 10)
+	if got := kept(); got != "p3 p4 p2" {
+		t.Errorf("after a name was used again: %q", got)
+	}
+	if a, err = openArchive(filepath.Join(root, "logs")); err != nil {
+		t.Fatal(err)
+	}
+	a.maxPods, a.maxBytes = 3, 400
+	take("big", 6, 320)
+	if got := kept(); got != "p2 big" {
+		t.Errorf("after a big log: %q", got)
+	}
+}
+
+func TestImagesAreMatchedByName(t *testing.T) {
+	images := []Image{{Pattern: "docker.io/kubeflow*", Venv: "/venv", Path: []string{"/opt/k"}}, {Pattern: "python:3.?", Path: []string{"/opt/py"}}}
+	for name, want := range map[string]string{
+		"docker.io/kubeflowkatib/pytorch-mnist:latest": "/venv/bin:/opt/k:/host", "python:3.9": "/opt/py:/host", "python:3.11": "/host", "busybox": "/host",
+	} {
+		env := imageEnv(findImage(images, name), func(n string) string { return map[string]string{"PATH": "/host", "SECRET": "x"}[n] })
+		if env[0].Value != want {
+			t.Errorf("%s: PATH=%s, want %s", name, env[0].Value, want)
+		}
+		for _, e := range env {
+			if e.Name == "SECRET" {
+				t.Error("the agent's own environment leaks")
+			}
+		}
+	}
+	for _, bad := range []Image{{Pattern: "["}, {Venv: "relative"}} {
+		if err := checkImages([]Image{bad}); err == nil {
+			t.Errorf("%+v was accepted", bad)
+		}
+	}
+}
+
+func TestParseLogQuery(t *testing.T) {
+	good, err := parseLogQuery(url.Values{"follow": {"true"}, "tailLines": {"3"}, "sinceSeconds": {"10"}, "previous": {"1"}}, t0)
+	if err != nil || !good.Follow || !good.Previous || *good.TailLines != 3 || !good.Since.Equal(t0.Add(-10*time.Second)) {
+		t.Errorf("query = %+v, %v", good, err)
+	}
+	for _, bad := range []string{"follow=x", "tailLines=-1", "limitBytes=x", "sinceSeconds=0", "sinceTime=yesterday"} {
+		q, err := url.ParseQuery(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseLogQuery(q, t0); err == nil {
+			t.Errorf("%s was accepted", bad)
+		}
+	}
+}
+
+func TestMergeRunNeverGoesBack(t *testing.T) {
+	runs, _ := mergeRun(nil, goes(0, 0))
+	runs, _ = mergeRun(runs, ends(0, 0, 1, 3))
+	runs, changed := mergeRun(runs, goes(0, 0))
+	if changed || runs[0].running() {
+		t.Errorf("an ended run goes on: %+v", runs)
+	}
+	for i := 1; i < 20; i++ {
+		runs, _ = mergeRun(runs, ends(i, 0, 1, 0))
+	}
+	if len(runs) != keptRuns || runs[keptRuns-1].Number != 19 {
+		t.Errorf("%d runs kept, the newest is %d", len(runs), runs[len(runs)-1].Number)
+	}
+}
+
+func TestTerminationMessages(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "0.log")
+	text := "2026-11-21T12:00:00Z stdout F first\n2026-11-21T12:00:00Z stderr P half\n2026-11-21T12:00:00Z stderr F  line\n"
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fallback := v1.TerminationMessageFallbackToLogsOnError
+	exited := shim.Run{Phase: shim.Exited, ExitCode: 1, StartedAt: t0, FinishedAt: t0}
+	own := exited
+	own.TerminationMessage = "own words"
+	well := exited
+	well.ExitCode = 0
+	tests := map[string]struct {
+		run    shim.Run
+		policy v1.TerminationMessagePolicy
+		want   string
+	}{
+		"the file's content":        {own, fallback, "own words"},
+		"the log's end on error":    {exited, fallback, "first\nhalf line\n"},
+		"no log after success":      {well, fallback, ""},
+		"no log without the policy": {exited, v1.TerminationMessageReadFile, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := asRun(test.run, &v1.Container{TerminationMessagePolicy: test.policy}, log).Message; got != test.want {
+				t.Errorf("message = %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRecordedRunsStandInForLostRecords(t *testing.T) {
+	got := recordedRuns([]v1.ContainerStatus{
+		{Name: "ran", RestartCount: 2, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(t0)}}},
+		{Name: "ended", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", StartedAt: metav1.NewTime(t0), FinishedAt: metav1.NewTime(t0)}}},
+		{Name: "waits", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}},
+	})
+	if len(got) != 2 || got["ran"].Reason != reasonLost || got["ran"].Number != 2 || got["ran"].running() || got["ended"].ExitCode != 3 {
+		t.Errorf("runs = %+v", got)
+	}
+}
+
+func TestAdmission(t *testing.T) {
+	pod := func(cpu string) *v1.Pod {
+		return &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
+	}
+	node := v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("3")}
+	tests := map[string]struct {
+		pod    *v1.Pod
+		others []*v1.Pod
+		want   string
+	}{
+		"it fits":                   {pod("4"), nil, ""},
+		"it fits beside another":    {pod("2"), []*v1.Pod{pod("2")}, ""},
+		"another has taken it":      {pod("3"), []*v1.Pod{pod("2")}, "OutOfcpu"},
+		"too many pods":             {pod("0"), []*v1.Pod{pod("0"), pod("0"), pod("0")}, "OutOfpods"},
+		"a device that is not here": {gpuRequest(), nil, "OutOfnvidia.com/gpu"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if why := admit(test.pod, test.others, node); why != nil {
+				got = why.Reason
+			}
+			if got != test.want {
+				t.Errorf("reason %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func gpuRequest() *v1.Pod {
+	pod := gpuPod("g", nil, nil, []int{1})
+	pod.Spec.Containers[0].Resources.Requests = pod.Spec.Containers[0].Resources.Limits
+	return pod
+}
+
+// countingTokens gives a new token each time.
+type countingTokens struct {
+	volumeSource
+	given int
+}
+
+func (c *countingTokens) Token(context.Context, *v1.Pod, *v1.ServiceAccountTokenProjection) (string, time.Time, error) {
+	c.given++
+	return fmt.Sprint(c.given), t0.Add(100 * time.Second), nil
+}
+
+func TestATokenIsRenewedWhenMostOfItsLifeIsOver(t *testing.T) {
+	fake := testclock.NewFakeClock(t0)
+	source := &countingTokens{}
+	keeper := &tokenKeeper{volumeSource: source, clock: fake}
+	var got []string
+	for range 4 {
+		token, _, err := keeper.Token(t.Context(), &v1.Pod{}, &v1.ServiceAccountTokenProjection{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, token)
+		fake.Step(40 * time.Second)
+	}
+	if diff := cmp.Diff([]string{"1", "1", "2", "3"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,238 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// resourceGPU is the extended resource that whole GPUs are asked for by.
+const resourceGPU v1.ResourceName = "nvidia.com/gpu"
+
+// findGPUs lists the UUIDs of the machine's GPUs in PCI order: from
+// nvidia-smi, or from the driver's files where that is not installed. No GPU
+// is no error.
+func findGPUs(ctx context.Context) []string {
+	if gpus := gpusFromSMI(ctx); len(gpus) > 0 {
+		return gpus
+	}
+	return gpusFromDriver("/proc/driver/nvidia/gpus")
+}
+
+func gpusFromSMI(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=pci.bus_id,uuid", "--format=csv,noheader,nounits").Output()
+	if err != nil {
+		return nil
+	}
+	return parseSMI(string(out))
+}
+
+// parseSMI reads lines of "bus id, uuid" and returns the UUIDs by bus id.
+func parseSMI(out string) []string {
+	byBus := map[string]string{}
+	for line := range strings.Lines(out) {
+		bus, uuid, ok := strings.Cut(strings.TrimSpace(line), ",")
+		if uuid = strings.TrimSpace(uuid); ok && strings.HasPrefix(uuid, "GPU-") {
+			byBus[strings.TrimSpace(bus)] = uuid
+		}
+	}
+	return sortedValues(byBus)
+}
+
+// gpusFromDriver reads <dir>/<bus id>/information.
+func gpusFromDriver(dir string) []string {
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "information"))
+	if err != nil {
+		return nil
+	}
+	byBus := map[string]string{}
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		for s := bufio.NewScanner(f); s.Scan(); {
+			name, value, _ := strings.Cut(s.Text(), ":")
+			if value = strings.TrimSpace(value); strings.TrimSpace(name) == "GPU UUID" && strings.HasPrefix(value, "GPU-") {
+				byBus[filepath.Base(filepath.Dir(path))] = value
+			}
+		}
+		f.Close() // It was only read.
+	}
+	return sortedValues(byBus)
+}
+
+func sortedValues(m map[string]string) []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, m[k])
+	}
+	return out
+}
+
+// gpuBook says which pod's containers hold which GPUs. It is on disk before a
+// container starts, so that no GPU is given away twice, whoever dies.
+type gpuBook struct {
+	path string
+	all  []string
+
+	mu   sync.Mutex
+	held map[types.UID]map[string][]string
+}
+
+// errNoGPU says that a pod asks for more GPUs than are free.
+var errNoGPU = errors.New("not enough free GPUs")
+
+func openGPUBook(path string, all []string) (*gpuBook, error) {
+	b := &gpuBook{path: path, all: all, held: map[types.UID]map[string][]string{}}
+	if err := readJSON(path, &b.held); err != nil {
+		return nil, fmt.Errorf("reading the GPU allocations: %w", err)
+	}
+	return b, nil
+}
+
+// Allocate gives each container of a pod the GPUs that its limits ask for. A
+// pod that already holds its GPUs keeps them. Init containers, which end
+// before the mains begin, share the mains' GPUs; sidecars get their own.
+func (b *gpuBook) Allocate(pod *v1.Pod) (map[string][]string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if held, ok := b.held[pod.UID]; ok {
+		return held, nil
+	}
+	free := b.free()
+	given := map[string][]string{}
+	take := func(c *v1.Container) error {
+		n := gpuCount(c)
+		if n > len(free) {
+			return fmt.Errorf("container %q: %w: asked for %d, free %d of %d", c.Name, errNoGPU, n, len(free), len(b.all))
+		}
+		if n > 0 {
+			given[c.Name], free = slices.Clone(free[:n]), free[n:]
+		}
+		return nil
+	}
+	var early []*v1.Container
+	for _, c := range allContainers(&pod.Spec) {
+		if !isSidecar(c) && isInit(&pod.Spec, c) {
+			early = append(early, c)
+			continue
+		}
+		if err := take(c); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.shareEarly(&pod.Spec, early, given, free); err != nil {
+		return nil, err
+	}
+	if len(given) == 0 {
+		return nil, nil
+	}
+	b.held[pod.UID] = given
+	if err := writeJSON(b.path, b.held, true); err != nil {
+		delete(b.held, pod.UID)
+		return nil, fmt.Errorf("recording the GPU allocation: %w", err)
+	}
+	return given, nil
+}
+
+// shareEarly serves init containers from the mains' GPUs and the free ones.
+// A sidecar's GPUs are not among them: it runs beside later init containers.
+func (b *gpuBook) shareEarly(spec *v1.PodSpec, early []*v1.Container, given map[string][]string, free []string) error {
+	var pool []string
+	for i := range spec.Containers {
+		pool = append(pool, given[spec.Containers[i].Name]...)
+	}
+	pool = append(pool, free...)
+	for _, c := range early {
+		n := gpuCount(c)
+		if n > len(pool) {
+			return fmt.Errorf("init container %q: %w: asked for %d, free %d of %d", c.Name, errNoGPU, n, len(pool), len(b.all))
+		}
+		if n > 0 {
+			given[c.Name] = slices.Clone(pool[:n])
+		}
+	}
+	return nil
+}
+
+// Release gives a pod's GPUs back. Call it when all its processes are gone.
+func (b *gpuBook) Release(uid types.UID) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	held, ok := b.held[uid]
+	if !ok {
+		return nil
+	}
+	delete(b.held, uid)
+	if err := writeJSON(b.path, b.held, true); err != nil {
+		b.held[uid] = held
+		return fmt.Errorf("recording the release of GPUs: %w", err)
+	}
+	return nil
+}
+
+// Keep forgets the allocations of all pods but these.
+func (b *gpuBook) Keep(uids map[types.UID]bool) error {
+	b.mu.Lock()
+	gone := slices.DeleteFunc(slices.Collect(maps.Keys(b.held)), func(uid types.UID) bool { return uids[uid] })
+	b.mu.Unlock()
+	var err error
+	for _, uid := range gone {
+		err = errors.Join(err, b.Release(uid))
+	}
+	return err
+}
+
+func (b *gpuBook) free() []string {
+	used := map[string]bool{}
+	for _, containers := range b.held {
+		for _, uuids := range containers {
+			for _, uuid := range uuids {
+				used[uuid] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(b.all), func(uuid string) bool { return used[uuid] })
+}
+
+// gpuEnv makes exactly the given GPUs visible, by UUID because indices differ
+// between CUDA and the driver. On a machine without GPUs nothing is set.
+func (b *gpuBook) gpuEnv(uuids []string) []v1.EnvVar {
+	if len(b.all) == 0 {
+		return nil
+	}
+	visible := strings.Join(uuids, ",")
+	nvidia := visible
+	if visible == "" {
+		nvidia = "void"
+	}
+	return []v1.EnvVar{
+		{Name: "CUDA_DEVICE_ORDER", Value: "PCI_BUS_ID"},
+		{Name: "CUDA_VISIBLE_DEVICES", Value: visible},
+		{Name: "NVIDIA_VISIBLE_DEVICES", Value: nvidia},
+	}
+}
+
+func gpuCount(c *v1.Container) int {
+	q := c.Resources.Limits[resourceGPU]
+	return int(q.Value())
+}
+
+func isInit(spec *v1.PodSpec, c *v1.Container) bool {
+	return slices.ContainsFunc(spec.InitContainers, func(i v1.Container) bool { return i.Name == c.Name })
+}

@@ -1,0 +1,175 @@
+package agent
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// run is one start of one container.
+type run struct {
+	// Number counts the starts of the container from 0.
+	Number    int
+	StartedAt time.Time
+	// FinishedAt is zero while the run goes on.
+	FinishedAt time.Time
+	ExitCode   int32
+	// Signal that ended the process, 0 for none.
+	Signal int32
+	// Reason is empty where the exit code says all there is to say.
+	Reason string
+	// Message is the termination message, or why the run could not start.
+	Message string
+}
+
+func (r run) running() bool { return r.FinishedAt.IsZero() }
+
+// failed reports whether the run has ended badly.
+func (r run) failed() bool { return !r.running() && r.ExitCode != 0 }
+
+// Reasons of terminated runs that are not told by the exit code.
+const (
+	reasonCompleted  = "Completed"
+	reasonError      = "Error"
+	reasonOOMKilled  = "OOMKilled"
+	reasonStartError = "StartError"
+	// reasonLost marks a run whose shim died with it: its exit code is unknown.
+	reasonLost = "ContainerStatusUnknown"
+)
+
+// lostExitCode and startErrorExitCode are what the kubelet reports for runs
+// whose end nobody saw, and for runs that never began.
+const (
+	lostExitCode       = 137
+	startErrorExitCode = 128
+)
+
+// wait says why a container that should start cannot, and when to try again.
+type wait struct {
+	Reason  string
+	Message string
+	Until   time.Time
+}
+
+// probeState is what the probes of a container's newest run have found. The
+// zero value is that of a container whose probes have not answered yet.
+type probeState struct {
+	Started bool
+	Ready   bool
+}
+
+// hookState is how far the preStop hook of a run has come.
+type hookState int
+
+const (
+	hookNotRun hookState = iota
+	hookRunning
+	hookDone
+)
+
+// stopState is what has been done to stop the newest run of a container.
+type stopState struct {
+	Hook       hookState
+	Terminated bool // SIGTERM was sent
+	Killed     bool // SIGKILL was sent
+}
+
+// verdict is an end that was decided on the node, not by an exit code.
+type verdict struct {
+	Reason  string
+	Message string
+}
+
+// view is all that is known of a pod. The decisions are functions of a view
+// and the time.
+type view struct {
+	Pod *v1.Pod
+	// Runs of each container, oldest first.
+	Runs map[string][]run
+	// Waits holds the containers whose start failed before a process existed.
+	Waits map[string]wait
+	// Probes of the newest runs. Absent means that no probe has answered.
+	Probes map[string]probeState
+	// Stops of the newest runs.
+	Stops map[string]stopState
+	// Condemned containers are stopped on their own, since the given time,
+	// because a probe or hook failed.
+	Condemned map[string]time.Time
+	// Rejected is set when the node refused the pod.
+	Rejected *verdict
+	// StartTime is when the node accepted the pod.
+	StartTime time.Time
+	// HostIP is the address of the node, and of its pods.
+	HostIP string
+	// SandboxReady is set once the pod's volumes and shim stand.
+	SandboxReady bool
+	// Conditions that were last decided; they keep their transition times.
+	Conditions []v1.PodCondition
+	// Gone is set when the object no longer exists: everything is killed.
+	Gone bool
+}
+
+// last returns the newest run of a container.
+func (v *view) last(name string) (run, bool) {
+	runs := v.Runs[name]
+	if len(runs) == 0 {
+		return run{}, false
+	}
+	return runs[len(runs)-1], true
+}
+
+func (v *view) isRunning(name string) bool {
+	r, ok := v.last(name)
+	return ok && r.running()
+}
+
+// anyRunning reports whether any container of the pod runs.
+func (v *view) anyRunning() bool {
+	for name := range v.Runs {
+		if v.isRunning(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// mainStarted reports whether any main container was ever started: from then
+// on the pod counts as initialized.
+func (v *view) mainStarted() bool {
+	for i := range v.Pod.Spec.Containers {
+		if len(v.Runs[v.Pod.Spec.Containers[i].Name]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// started reports whether the newest run counts as started: it runs, and its
+// startup probe, if any, has passed.
+func (v *view) started(c *v1.Container) bool {
+	if !v.isRunning(c.Name) {
+		return false
+	}
+	return c.StartupProbe == nil || v.Probes[c.Name].Started
+}
+
+// ready reports whether a main or a sidecar is ready.
+func (v *view) ready(c *v1.Container) bool {
+	if !v.started(c) {
+		return false
+	}
+	return c.ReadinessProbe == nil || v.Probes[c.Name].Ready
+}
+
+// isSidecar reports whether an init container is a native sidecar.
+func isSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
+// gracePeriod is the pod's own grace, 30 s by default.
+func gracePeriod(pod *v1.Pod) time.Duration {
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return 30 * time.Second
+}

@@ -1,0 +1,243 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	leaseNamespace = "kube-node-lease"
+	leaseSeconds   = 40
+	leaseRenew     = 10 * time.Second
+	// statusRefresh is how often the Node's heartbeat times are written.
+	statusRefresh = 5 * time.Minute
+
+	maxPods = 1000
+)
+
+// nodeKeeper registers the Node and keeps its Lease and status fresh.
+type nodeKeeper struct {
+	client   kubernetes.Interface
+	clock    clock.WithTicker
+	log      logr.Logger
+	name     string
+	hostIP   string
+	port     int32
+	capacity v1.ResourceList
+	version  string
+}
+
+// capacityOf is what the node offers: what was given, else what was found.
+func capacityOf(cfg Config, gpus int) (v1.ResourceList, error) {
+	list := v1.ResourceList{
+		v1.ResourceCPU:  *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
+		v1.ResourcePods: *resource.NewQuantity(maxPods, resource.DecimalSI),
+	}
+	if !cfg.CPU.IsZero() {
+		list[v1.ResourceCPU] = cfg.CPU
+	}
+	if cfg.Memory.IsZero() {
+		bytes, err := totalMemory("/proc/meminfo")
+		if err != nil {
+			return nil, fmt.Errorf("finding the size of the memory (give Config.Memory instead): %w", err)
+		}
+		list[v1.ResourceMemory] = *resource.NewQuantity(bytes, resource.BinarySI)
+	} else {
+		list[v1.ResourceMemory] = cfg.Memory
+	}
+	if gpus > 0 {
+		list[resourceGPU] = *resource.NewQuantity(int64(gpus), resource.DecimalSI)
+	}
+	return list, nil
+}
+
+// totalMemory reads MemTotal, in bytes.
+func totalMemory(path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if fields := strings.Fields(s.Text()); len(fields) >= 2 && fields[0] == "MemTotal:" {
+			kib, err := strconv.ParseInt(fields[1], 10, 64)
+			return kib * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("%s has no line MemTotal", path)
+}
+
+// Register makes the Node, or takes an existing one of that name over.
+func (k *nodeKeeper) Register(ctx context.Context) error {
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: map[string]string{
+		v1.LabelHostname: k.name, v1.LabelOSStable: runtime.GOOS, v1.LabelArchStable: runtime.GOARCH,
+	}}}
+	_, err := k.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("registering node %s: %w", k.name, err)
+	}
+	if err := k.WriteStatus(ctx); err != nil {
+		return err
+	}
+	return k.removeTaint(ctx)
+}
+
+// removeTaint removes the taint that admission puts on new nodes; the
+// controller that would remove it need not run for one node.
+func (k *nodeKeeper) removeTaint(ctx context.Context) error {
+	node, err := k.client.CoreV1().Nodes().Get(ctx, k.name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading node %s: %w", k.name, err)
+	}
+	kept := []v1.Taint{}
+	for _, t := range node.Spec.Taints {
+		if t.Key != v1.TaintNodeNotReady && t.Key != v1.TaintNodeUnreachable {
+			kept = append(kept, t)
+		}
+	}
+	if len(kept) == len(node.Spec.Taints) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": node.ResourceVersion},
+		"spec":     map[string]any{"taints": kept},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = k.client.CoreV1().Nodes().Patch(ctx, k.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsConflict(err) {
+		// Somebody else changed the node, maybe to the same end.
+		return k.removeTaint(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("making node %s schedulable: %w", k.name, err)
+	}
+	return nil
+}
+
+// WriteStatus writes capacity, addresses and conditions.
+func (k *nodeKeeper) WriteStatus(ctx context.Context) error {
+	patch, err := json.Marshal(map[string]any{"status": k.status()})
+	if err != nil {
+		return err
+	}
+	_, err = k.client.CoreV1().Nodes().Patch(ctx, k.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("writing the status of node %s: %w", k.name, err)
+	}
+	return nil
+}
+
+func (k *nodeKeeper) status() v1.NodeStatus {
+	now := metav1.NewTime(k.clock.Now())
+	condition := func(t v1.NodeConditionType, s v1.ConditionStatus, reason, message string) v1.NodeCondition {
+		return v1.NodeCondition{Type: t, Status: s, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+	}
+	return v1.NodeStatus{
+		Capacity:    k.capacity,
+		Allocatable: k.capacity,
+		Addresses: []v1.NodeAddress{
+			{Type: v1.NodeInternalIP, Address: k.hostIP},
+			{Type: v1.NodeHostName, Address: k.name},
+		},
+		DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: k.port}},
+		Conditions: []v1.NodeCondition{
+			condition(v1.NodeReady, v1.ConditionTrue, "AgentReady", "the node agent is running"),
+			condition(v1.NodeMemoryPressure, v1.ConditionFalse, "NotWatched", "memory pressure is not watched"),
+			condition(v1.NodeDiskPressure, v1.ConditionFalse, "NotWatched", "disk pressure is not watched"),
+			condition(v1.NodePIDPressure, v1.ConditionFalse, "NotWatched", "the number of processes is not watched"),
+		},
+		NodeInfo: v1.NodeSystemInfo{
+			OperatingSystem:         runtime.GOOS,
+			Architecture:            runtime.GOARCH,
+			KubeletVersion:          k.version,
+			ContainerRuntimeVersion: "vernier://local-processes",
+			KernelVersion:           kernelVersion(),
+			MachineID:               trimmedFile("/etc/machine-id"),
+			BootID:                  trimmedFile("/proc/sys/kernel/random/boot_id"),
+			OSImage:                 runtime.GOOS,
+		},
+	}
+}
+
+// Keep renews the Lease and the status until the context ends.
+func (k *nodeKeeper) Keep(ctx context.Context) {
+	ticker := k.clock.NewTicker(leaseRenew)
+	defer ticker.Stop()
+	written := k.clock.Now()
+	for {
+		if err := k.renewLease(ctx); err != nil && ctx.Err() == nil {
+			k.log.Error(err, "cannot renew the node's lease")
+		}
+		if now := k.clock.Now(); now.Sub(written) >= statusRefresh {
+			if err := k.WriteStatus(ctx); err == nil {
+				written = now
+			} else if ctx.Err() == nil {
+				k.log.Error(err, "cannot refresh the node's status")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+func (k *nodeKeeper) renewLease(ctx context.Context) error {
+	leases := k.client.CoordinationV1().Leases(leaseNamespace)
+	now := metav1.NewMicroTime(k.clock.Now())
+	patch, err := json.Marshal(map[string]any{"spec": coordv1.LeaseSpec{
+		HolderIdentity: &k.name, LeaseDurationSeconds: ptr.To[int32](leaseSeconds), RenewTime: &now}})
+	if err != nil {
+		return err
+	}
+	_, err = leases.Patch(ctx, k.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	node, err := k.client.CoreV1().Nodes().Get(ctx, k.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return errors.Join(k.Register(ctx), err)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = leases.Create(ctx, &coordv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: k.name, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}},
+		Spec: coordv1.LeaseSpec{HolderIdentity: &k.name, LeaseDurationSeconds: ptr.To[int32](leaseSeconds), RenewTime: &now},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func kernelVersion() string { return trimmedFile("/proc/sys/kernel/osrelease") }
+
+// trimmedFile is the content of a small file, or nothing.
+func trimmedFile(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}

@@ -1,0 +1,220 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+var t0 = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time { return t0.Add(time.Duration(seconds * float64(time.Second))) }
+
+// ends is a run that began at one second and ended at another.
+func ends(number int, from, to float64, code int32) run {
+	return run{Number: number, StartedAt: at(from), FinishedAt: at(to), ExitCode: code}
+}
+
+func goes(number int, from float64) run { return run{Number: number, StartedAt: at(from)} }
+
+// viewOf is the view of a pod with these init containers and mains; names that
+// begin with "side" are sidecars.
+func viewOf(policy v1.RestartPolicy, init, mains []string, runs map[string][]run) *view {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: v1.PodSpec{RestartPolicy: policy}}
+	for _, name := range init {
+		c := v1.Container{Name: name}
+		if name[:4] == "side" {
+			c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
+		}
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+	}
+	for _, name := range mains {
+		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: name})
+	}
+	if runs == nil {
+		runs = map[string][]run{}
+	}
+	return &view{Pod: pod, Runs: runs, Waits: map[string]wait{}, Probes: map[string]probeState{}, Stops: map[string]stopState{},
+		Condemned: map[string]time.Time{}, StartTime: t0, HostIP: "127.0.0.1", SandboxReady: true}
+}
+
+type history = map[string][]run
+
+func TestPhaseFollowsTheKubeletsRules(t *testing.T) {
+	one := []string{"main"}
+	tests := map[string]struct {
+		view *view
+		now  float64
+		want v1.PodPhase
+	}{
+		"nothing has started":                              {viewOf("Never", nil, one, nil), 1, v1.PodPending},
+		"the main runs":                                    {viewOf("Never", nil, one, history{"main": {goes(0, 0)}}), 1, v1.PodRunning},
+		"one of two mains has not started":                 {viewOf("Never", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}}), 1, v1.PodPending},
+		"one of two mains has failed, one runs":            {viewOf("Never", nil, []string{"a", "b"}, history{"a": {ends(0, 0, 1, 1)}, "b": {goes(0, 0)}}), 2, v1.PodRunning},
+		"all mains succeeded":                              {viewOf("Never", nil, []string{"a", "b"}, history{"a": {ends(0, 0, 1, 0)}, "b": {ends(0, 0, 2, 0)}}), 3, v1.PodSucceeded},
+		"one of two mains failed for good":                 {viewOf("Never", nil, []string{"a", "b"}, history{"a": {ends(0, 0, 1, 9)}, "b": {ends(0, 0, 2, 0)}}), 3, v1.PodFailed},
+		"success under OnFailure is an end":                {viewOf("OnFailure", nil, one, history{"main": {ends(0, 0, 1, 0)}}), 2, v1.PodSucceeded},
+		"failure under OnFailure is Running":               {viewOf("OnFailure", nil, one, history{"main": {ends(0, 0, 1, 1)}}), 2, v1.PodRunning},
+		"success under Always is Running":                  {viewOf("Always", nil, one, history{"main": {ends(0, 0, 1, 0)}}), 2, v1.PodRunning},
+		"an init container runs":                           {viewOf("Never", []string{"init"}, one, history{"init": {goes(0, 0)}}), 1, v1.PodPending},
+		"an init container failed, Never":                  {viewOf("Never", []string{"init"}, one, history{"init": {ends(0, 0, 1, 1)}}), 2, v1.PodFailed},
+		"an init container failed, OnFailure":              {viewOf("OnFailure", []string{"init"}, one, history{"init": {ends(0, 0, 1, 1)}}), 2, v1.PodPending},
+		"init failed but a sidecar still runs":             {viewOf("Never", []string{"side", "init"}, one, history{"side": {goes(0, 0)}, "init": {ends(0, 0, 1, 1)}}), 2, v1.PodPending},
+		"mains done but a sidecar still runs":              {viewOf("Never", []string{"side"}, one, history{"side": {goes(0, 0)}, "main": {ends(0, 0, 1, 0)}}), 2, v1.PodRunning},
+		"mains done, the sidecar failed: only mains count": {viewOf("Never", []string{"side"}, one, history{"side": {ends(0, 0, 2, 1)}, "main": {ends(0, 0, 1, 0)}}), 3, v1.PodSucceeded},
+		"a sidecar that crashed while the main runs":       {viewOf("Never", []string{"side"}, one, history{"side": {ends(0, 0, 1, 1)}, "main": {goes(0, 0)}}), 2, v1.PodRunning},
+		"only a sidecar has started":                       {viewOf("Never", []string{"side"}, one, history{"side": {goes(0, 0)}}), 1, v1.PodPending},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := podStatus(test.view, at(test.now)).Phase; got != test.want {
+				t.Errorf("phase = %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAStoppedPodIsTerminalOnlyWhenNothingRuns(t *testing.T) {
+	deleted := func(v *view) *view {
+		v.Pod.DeletionTimestamp = ptrTime(at(30))
+		v.Pod.DeletionGracePeriodSeconds = ptr.To[int64](30)
+		return v
+	}
+	late := func(v *view) *view {
+		v.Pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](10)
+		return v
+	}
+	tests := map[string]struct {
+		view       *view
+		now        float64
+		wantPhase  v1.PodPhase
+		wantReason string
+	}{
+		"deleted, still running":                     {deleted(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 1, v1.PodRunning, ""},
+		"deleted, ended with a failure":              {deleted(viewOf("Always", nil, []string{"m"}, history{"m": {ends(0, 0, 2, 143)}})), 3, v1.PodFailed, ""},
+		"deleted, ended well though Always":          {deleted(viewOf("Always", nil, []string{"m"}, history{"m": {ends(0, 0, 2, 0)}})), 3, v1.PodSucceeded, ""},
+		"deleted before anything started":            {deleted(viewOf("Never", nil, []string{"m"}, nil)), 3, v1.PodFailed, ""},
+		"past its deadline, still running":           {late(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 11, v1.PodRunning, ""},
+		"past its deadline, ended well all the same": {late(viewOf("Never", nil, []string{"m"}, history{"m": {ends(0, 0, 12, 0)}})), 13, v1.PodFailed, "DeadlineExceeded"},
+		"before its deadline":                        {late(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 9, v1.PodRunning, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := podStatus(test.view, at(test.now))
+			if diff := cmp.Diff([]string{string(test.wantPhase), test.wantReason}, []string{string(got.Phase), got.Reason}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestATerminalPhaseNeverReverts(t *testing.T) {
+	v := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
+	for _, phase := range []v1.PodPhase{v1.PodSucceeded, v1.PodFailed} {
+		v.Pod.Status.Phase = phase
+		if got := podStatus(v, at(1)).Phase; got != phase {
+			t.Errorf("phase = %s, want %s", got, phase)
+		}
+	}
+}
+
+func TestContainerStatuses(t *testing.T) {
+	waits := viewOf("Never", nil, []string{"m"}, nil)
+	waits.Waits["m"] = wait{Reason: "CreateContainerConfigError", Message: "no secret"}
+	probed := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
+	probed.Pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{}
+	starting := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
+	starting.Pod.Spec.Containers[0].StartupProbe = &v1.Probe{}
+	tests := map[string]struct {
+		view *view
+		now  float64
+		want string
+	}{
+		"not started":                   {viewOf("Never", nil, []string{"m"}, nil), 1, "waiting ContainerCreating restarts=0 ready=false started=false"},
+		"not started, init first":       {viewOf("Never", []string{"init"}, []string{"m"}, nil), 1, "waiting PodInitializing restarts=0 ready=false started=false"},
+		"configuration is missing":      {waits, 1, "waiting CreateContainerConfigError restarts=0 ready=false started=false"},
+		"running":                       {viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}}), 1, "running restarts=0 ready=true started=true"},
+		"running, readiness unknown":    {probed, 1, "running restarts=0 ready=false started=true"},
+		"running, startup unknown":      {starting, 1, "running restarts=0 ready=false started=false"},
+		"ended":                         {viewOf("Never", nil, []string{"m"}, history{"m": {ends(0, 0, 1, 0)}}), 2, "Completed 0 restarts=0 ready=false started=false"},
+		"failed":                        {viewOf("Never", nil, []string{"m"}, history{"m": {ends(0, 0, 1, 2)}}), 2, "Error 2 restarts=0 ready=false started=false"},
+		"failed once, restarts at once": {viewOf("OnFailure", nil, []string{"m"}, history{"m": {ends(0, 0, 1, 2)}}), 2, "Error 2 restarts=0 ready=false started=false"},
+		"failed twice, backs off":       {viewOf("OnFailure", nil, []string{"m"}, history{"m": {ends(0, 0, 1, 2), ends(1, 1, 2, 3)}}), 3, "waiting CrashLoopBackOff last=Error 3 restarts=1 ready=false started=false"},
+		"running again":                 {viewOf("OnFailure", nil, []string{"m"}, history{"m": {ends(0, 0, 1, 2), goes(1, 1)}}), 3, "running last=Error 2 restarts=1 ready=true started=true"},
+		"memory ran out":                {viewOf("Never", nil, []string{"m"}, history{"m": {{StartedAt: at(0), FinishedAt: at(1), ExitCode: 137, Reason: reasonOOMKilled}}}), 2, "OOMKilled 137 restarts=0 ready=false started=false"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := podStatus(test.view, at(test.now)).ContainerStatuses[0]
+			got := ""
+			switch {
+			case s.State.Waiting != nil:
+				got = "waiting " + s.State.Waiting.Reason
+			case s.State.Running != nil:
+				got = "running"
+			default:
+				got = fmt.Sprintf("%s %d", s.State.Terminated.Reason, s.State.Terminated.ExitCode)
+			}
+			if last := s.LastTerminationState.Terminated; last != nil {
+				got += fmt.Sprintf(" last=%s %d", last.Reason, last.ExitCode)
+			}
+			got += fmt.Sprintf(" restarts=%d ready=%t started=%t", s.RestartCount, s.Ready, *s.Started)
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestConditions(t *testing.T) {
+	tests := map[string]struct {
+		view *view
+		want map[v1.PodConditionType]string
+	}{
+		"succeeded": {viewOf("Never", []string{"init"}, []string{"m"}, history{"init": {ends(0, 0, 1, 0)}, "m": {ends(0, 1, 2, 0)}}), map[v1.PodConditionType]string{
+			v1.PodScheduled: "True", v1.PodInitialized: "True PodCompleted", v1.ContainersReady: "False PodCompleted", v1.PodReady: "False PodCompleted", v1.PodReadyToStartContainers: "False"}},
+		"failed": {viewOf("Never", nil, []string{"m"}, history{"m": {ends(0, 1, 2, 1)}}), map[v1.PodConditionType]string{
+			v1.PodScheduled: "True", v1.PodInitialized: "True", v1.ContainersReady: "False PodFailed", v1.PodReady: "False PodFailed", v1.PodReadyToStartContainers: "False"}},
+		"initializing": {viewOf("Never", []string{"init"}, []string{"m"}, history{"init": {goes(0, 0)}}), map[v1.PodConditionType]string{
+			v1.PodScheduled: "True", v1.PodInitialized: "False ContainersNotInitialized", v1.ContainersReady: "False ContainersNotReady", v1.PodReady: "False ContainersNotReady", v1.PodReadyToStartContainers: "True"}},
+		"ready": {viewOf("Never", []string{"side"}, []string{"m"}, history{"side": {goes(0, 0)}, "m": {goes(0, 0)}}), map[v1.PodConditionType]string{
+			v1.PodScheduled: "True", v1.PodInitialized: "True", v1.ContainersReady: "True", v1.PodReady: "True", v1.PodReadyToStartContainers: "True"}},
+		"lost": {viewOf("Never", nil, []string{"m"}, history{"m": {{StartedAt: at(0), FinishedAt: at(1), ExitCode: lostExitCode, Reason: reasonLost}}}), map[v1.PodConditionType]string{
+			v1.PodScheduled: "True", v1.PodInitialized: "True", v1.ContainersReady: "False PodFailed", v1.PodReady: "False PodFailed", v1.PodReadyToStartContainers: "False",
+			v1.DisruptionTarget: "True TerminationByKubelet"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := map[v1.PodConditionType]string{}
+			for _, c := range podStatus(test.view, at(3)).Conditions {
+				got[c.Type] = string(c.Status)
+				if c.Reason != "" {
+					got[c.Type] += " " + c.Reason
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAConditionKeepsItsTransitionTimeWhileItsStatusStays(t *testing.T) {
+	v := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
+	v.Conditions = podStatus(v, at(1)).Conditions
+	v.Runs["m"] = []run{ends(0, 0, 4, 0)}
+	for _, c := range podStatus(v, at(5)).Conditions {
+		want := at(1)
+		if c.Type == v1.PodReady || c.Type == v1.ContainersReady || c.Type == v1.PodReadyToStartContainers {
+			want = at(5)
+		}
+		if !c.LastTransitionTime.Time.Equal(want) {
+			t.Errorf("%s changed at %v, want %v", c.Type, c.LastTransitionTime, want)
+		}
+	}
+}

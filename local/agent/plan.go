@@ -1,0 +1,332 @@
+package agent
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// sidecarMinGrace is the least time that a sidecar gets between SIGTERM and
+// SIGKILL, even when the containers before it have used up the pod's grace.
+const sidecarMinGrace = 2 * time.Second
+
+// verb is what a worker does to a container.
+type verb string
+
+const (
+	verbStart verb = "start"
+	verbHook  verb = "preStop"
+	verbTerm  verb = "SIGTERM"
+	verbKill  verb = "SIGKILL"
+)
+
+// action is one thing to do now.
+type action struct {
+	Verb      verb
+	Container string
+	// Run is the number of the run to start.
+	Run int
+	// Grace is the time that a preStop hook has.
+	Grace time.Duration
+}
+
+// decision is what follows from a view at one time.
+type decision struct {
+	Actions []action
+	// Wake is when time alone will change the decision; zero for never.
+	Wake time.Time
+	// Settled is set when nothing runs and nothing will be started again.
+	Settled bool
+}
+
+func (d *decision) act(a action) { d.Actions = append(d.Actions, a) }
+
+func (d *decision) wakeAt(t time.Time) {
+	if d.Wake.IsZero() || t.Before(d.Wake) {
+		d.Wake = t
+	}
+}
+
+// plan decides what to do with a pod now. It is pure: equal views and times
+// give equal decisions, so a worker that starts over goes on where it was.
+func plan(v *view, now time.Time) decision {
+	var d decision
+	if s, stopping := podStop(v, now); stopping {
+		planStop(v, s, now, &d)
+		d.Settled = !v.anyRunning()
+		return d
+	}
+	if deadline, ok := activeDeadline(v); ok {
+		d.wakeAt(deadline)
+	}
+	planCondemned(v, now, &d)
+	if v.mainStarted() {
+		planRunning(v, now, &d)
+		return d
+	}
+	planInit(v, now, &d)
+	return d
+}
+
+// stop is the end of a pod as a whole.
+type stop struct {
+	Since    time.Time
+	Deadline time.Time
+	// Verdict is set where the stop itself makes the pod fail.
+	Verdict *verdict
+	// Deleted is set when the object asks for it.
+	Deleted bool
+}
+
+// podStop reports whether the pod as a whole is to end, and since when. All
+// of it follows from the object and the runs.
+func podStop(v *view, now time.Time) (stop, bool) {
+	var found []stop
+	grace := gracePeriod(v.Pod)
+	if v.Gone {
+		found = append(found, stop{Since: now, Deadline: now, Deleted: true})
+	}
+	if t := v.Pod.DeletionTimestamp; t != nil {
+		since := t.Time
+		if g := v.Pod.DeletionGracePeriodSeconds; g != nil {
+			since = since.Add(-time.Duration(*g) * time.Second)
+		}
+		found = append(found, stop{Since: since, Deadline: t.Time, Deleted: true})
+	}
+	if v.Rejected != nil {
+		found = append(found, stop{Since: now, Deadline: now.Add(grace), Verdict: v.Rejected})
+	}
+	if deadline, ok := activeDeadline(v); ok && !now.Before(deadline) {
+		found = append(found, stop{Since: deadline, Deadline: deadline.Add(grace), Verdict: &verdict{
+			Reason:  "DeadlineExceeded",
+			Message: "Pod was active on the node longer than the specified deadline",
+		}})
+	}
+	if end, ok := naturalEnd(v); ok {
+		found = append(found, stop{Since: end, Deadline: end.Add(grace)})
+	}
+	if len(found) == 0 {
+		return stop{}, false
+	}
+	s := found[0]
+	for _, other := range found[1:] {
+		if other.Since.Before(s.Since) {
+			s.Since = other.Since
+		}
+		if other.Deadline.Before(s.Deadline) {
+			s.Deadline = other.Deadline
+		}
+		s.Deleted = s.Deleted || other.Deleted
+		if s.Verdict == nil {
+			s.Verdict = other.Verdict
+		}
+	}
+	return s, true
+}
+
+// activeDeadline is when the pod has been active for too long.
+func activeDeadline(v *view) (time.Time, bool) {
+	s := v.Pod.Spec.ActiveDeadlineSeconds
+	if s == nil || v.StartTime.IsZero() {
+		return time.Time{}, false
+	}
+	return v.StartTime.Add(time.Duration(*s) * time.Second), true
+}
+
+// naturalEnd reports that no main will run again, because all have ended for
+// good or because initialization has failed for good, and since when.
+func naturalEnd(v *view) (time.Time, bool) {
+	spec := &v.Pod.Spec
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if isSidecar(c) {
+			continue
+		}
+		if r, ok := v.last(c.Name); ok && r.failed() && !initShouldRestart(spec, c, r.ExitCode) {
+			return r.FinishedAt, true
+		}
+	}
+	var end time.Time
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		r, ok := v.last(c.Name)
+		if !ok || r.running() || shouldRestart(spec, c, r.ExitCode) {
+			return time.Time{}, false
+		}
+		end = latest(end, r.FinishedAt)
+	}
+	return end, true
+}
+
+// planInit starts the next init container, or the mains when all are through.
+func planInit(v *view, now time.Time, d *decision) {
+	spec := &v.Pod.Spec
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		r, ok := v.last(c.Name)
+		switch {
+		case !ok:
+			planStart(v, c, now, d)
+			return
+		case isSidecar(c):
+			if !r.running() {
+				planStart(v, c, now, d)
+			}
+			if !v.started(c) {
+				return
+			}
+		case r.running():
+			return
+		case r.ExitCode != 0:
+			planStart(v, c, now, d)
+			return
+		}
+	}
+	for i := range spec.Containers {
+		planStart(v, &spec.Containers[i], now, d)
+	}
+}
+
+// planRunning starts again what has ended and is to be restarted.
+func planRunning(v *view, now time.Time, d *decision) {
+	spec := &v.Pod.Spec
+	for i := range spec.InitContainers {
+		if c := &spec.InitContainers[i]; isSidecar(c) && !v.isRunning(c.Name) {
+			planStart(v, c, now, d)
+		}
+	}
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		r, ok := v.last(c.Name)
+		if !ok || (!r.running() && shouldRestart(spec, c, r.ExitCode)) {
+			planStart(v, c, now, d)
+		}
+	}
+}
+
+// planStart starts a container that does not run, as soon as it may.
+func planStart(v *view, c *v1.Container, now time.Time, d *decision) {
+	at, number := startTime(v, c.Name)
+	if now.Before(at) {
+		d.wakeAt(at)
+		return
+	}
+	d.act(action{Verb: verbStart, Container: c.Name, Run: number})
+}
+
+// startTime is when a container that does not run may start next, and the
+// number that this run gets.
+func startTime(v *view, name string) (time.Time, int) {
+	at, number := time.Time{}, 0
+	if r, ok := v.last(name); ok {
+		at, number = r.FinishedAt.Add(restartDelay(v.Runs[name])), r.Number+1
+	}
+	return latest(at, v.Waits[name].Until), number
+}
+
+// planCondemned stops the containers that are to end on their own.
+func planCondemned(v *view, now time.Time, d *decision) {
+	for _, c := range allContainers(&v.Pod.Spec) {
+		if since, ok := v.Condemned[c.Name]; ok && v.isRunning(c.Name) {
+			planEnd(v, c, since.Add(gracePeriod(v.Pod)), now, d)
+		}
+	}
+}
+
+// planStop ends the whole pod: mains and regular init containers at once,
+// then the sidecars one by one in the reverse of their start order.
+func planStop(v *view, s stop, now time.Time, d *decision) {
+	spec := &v.Pod.Spec
+	turn, busy := s.Since, false
+	first := func(c *v1.Container) {
+		r, ok := v.last(c.Name)
+		if !ok {
+			return
+		}
+		if r.running() {
+			busy = true
+			planEnd(v, c, s.Deadline, now, d)
+			return
+		}
+		turn = latest(turn, r.FinishedAt)
+	}
+	for i := range spec.Containers {
+		first(&spec.Containers[i])
+	}
+	for i := range spec.InitContainers {
+		if c := &spec.InitContainers[i]; !isSidecar(c) {
+			first(c)
+		}
+	}
+	for i := len(spec.InitContainers) - 1; i >= 0; i-- {
+		c := &spec.InitContainers[i]
+		if !isSidecar(c) {
+			continue
+		}
+		r, ok := v.last(c.Name)
+		switch {
+		case !ok:
+		case r.running() && busy:
+			// Not its turn. Past the last moment nobody waits for anybody.
+			hard := sidecarDeadline(v, s, s.Deadline)
+			if now.Before(hard) {
+				d.wakeAt(hard)
+			} else {
+				planEnd(v, c, hard, now, d)
+			}
+		case r.running():
+			busy = true
+			planEnd(v, c, sidecarDeadline(v, s, turn), now, d)
+		default:
+			turn = latest(turn, r.FinishedAt)
+		}
+	}
+}
+
+func sidecarDeadline(v *view, s stop, turn time.Time) time.Time {
+	if v.Gone {
+		return s.Deadline
+	}
+	return latest(s.Deadline, turn.Add(sidecarMinGrace))
+}
+
+// planEnd takes one running container one step towards its end: preStop hook,
+// SIGTERM, and SIGKILL at the deadline.
+func planEnd(v *view, c *v1.Container, deadline, now time.Time, d *decision) {
+	done := v.Stops[c.Name]
+	if !now.Before(deadline) {
+		if !done.Killed {
+			d.act(action{Verb: verbKill, Container: c.Name})
+		}
+		return
+	}
+	d.wakeAt(deadline)
+	switch {
+	case done.Terminated || done.Hook == hookRunning:
+	case done.Hook == hookNotRun && hasPreStop(c):
+		d.act(action{Verb: verbHook, Container: c.Name, Grace: deadline.Sub(now)})
+	default:
+		d.act(action{Verb: verbTerm, Container: c.Name})
+	}
+}
+
+func hasPreStop(c *v1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
+
+// allContainers lists init containers and mains in start order.
+func allContainers(spec *v1.PodSpec) []*v1.Container {
+	all := make([]*v1.Container, 0, len(spec.InitContainers)+len(spec.Containers))
+	for i := range spec.InitContainers {
+		all = append(all, &spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		all = append(all, &spec.Containers[i])
+	}
+	return all
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// projection is what configMap, secret, downwardAPI and projected volumes have
+// in common: sources of files, and a default mode.
+type projection struct {
+	Mode    *int32
+	Sources []v1.VolumeProjection
+}
+
+// asProjection views a volume as a projection.
+func asProjection(vol *v1.Volume) (projection, error) {
+	switch {
+	case vol.ConfigMap != nil:
+		s := vol.ConfigMap
+		return projection{s.DefaultMode, []v1.VolumeProjection{{ConfigMap: &v1.ConfigMapProjection{
+			LocalObjectReference: s.LocalObjectReference, Items: s.Items, Optional: s.Optional}}}}, nil
+	case vol.Secret != nil:
+		s := vol.Secret
+		return projection{s.DefaultMode, []v1.VolumeProjection{{Secret: &v1.SecretProjection{
+			LocalObjectReference: v1.LocalObjectReference{Name: s.SecretName}, Items: s.Items, Optional: s.Optional}}}}, nil
+	case vol.DownwardAPI != nil:
+		s := vol.DownwardAPI
+		return projection{s.DefaultMode, []v1.VolumeProjection{{DownwardAPI: &v1.DownwardAPIProjection{Items: s.Items}}}}, nil
+	case vol.Projected != nil:
+		return projection{vol.Projected.DefaultMode, vol.Projected.Sources}, nil
+	}
+	return projection{}, configErrorf("this kind of volume is not supported on this node; " +
+		"emptyDir, hostPath, configMap, secret, downwardAPI, projected, ephemeral and persistentVolumeClaim are")
+}
+
+// collect gathers the files of a projection, and when its first token must be
+// renewed.
+func (m *volumeMaker) collect(ctx context.Context, pod *v1.Pod, p projection, f facts, now time.Time) (payload, time.Time, error) {
+	files, renew := payload{}, time.Time{}
+	mode := fs.FileMode(ptr.Deref(p.Mode, 0o644)).Perm()
+	for i := range p.Sources {
+		src := &p.Sources[i]
+		var err error
+		switch {
+		case src.ConfigMap != nil:
+			err = m.addConfigMap(ctx, pod.Namespace, src.ConfigMap, mode, files)
+		case src.Secret != nil:
+			err = m.addSecret(ctx, pod.Namespace, src.Secret, mode, files)
+		case src.DownwardAPI != nil:
+			err = addDownward(pod, src.DownwardAPI, f, mode, files)
+		case src.ServiceAccountToken != nil:
+			var token string
+			var expiry time.Time
+			token, expiry, err = m.from.Token(ctx, pod, src.ServiceAccountToken)
+			files[src.ServiceAccountToken.Path] = payloadFile{[]byte(token), tokenMode(pod, mode)}
+			if at := renewal(now, expiry); renew.IsZero() || at.Before(renew) {
+				renew = at
+			}
+		default:
+			err = configErrorf("source %d of the projected volume is not supported on this node", i)
+		}
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+	}
+	return files, renew, nil
+}
+
+// renewal is when 80 % of a token's life is over, as in the kubelet.
+func renewal(now, expiry time.Time) time.Time { return now.Add(expiry.Sub(now) * 4 / 5) }
+
+// tokenMode keeps a token from other users, except where the pod's containers
+// do not run as the agent's user.
+func tokenMode(pod *v1.Pod, mode fs.FileMode) fs.FileMode {
+	if sc := pod.Spec.SecurityContext; sc != nil && (sc.RunAsUser != nil || sc.FSGroup != nil) {
+		return mode
+	}
+	for _, c := range allContainers(&pod.Spec) {
+		if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
+			return mode
+		}
+	}
+	return mode &^ 0o077
+}
+
+func (m *volumeMaker) addConfigMap(ctx context.Context, namespace string, src *v1.ConfigMapProjection, mode fs.FileMode, files payload) error {
+	cm, err := m.from.ConfigMap(ctx, namespace, src.Name)
+	if err != nil {
+		return missing(err, src.Optional)
+	}
+	data := map[string][]byte{}
+	for k, v := range cm.Data {
+		data[k] = []byte(v)
+	}
+	for k, v := range cm.BinaryData {
+		data[k] = v
+	}
+	what := fmt.Sprintf("ConfigMap %s/%s", namespace, src.Name)
+	return addKeys(data, src.Items, mode, ptr.Deref(src.Optional, false), what, files)
+}
+
+func (m *volumeMaker) addSecret(ctx context.Context, namespace string, src *v1.SecretProjection, mode fs.FileMode, files payload) error {
+	secret, err := m.from.Secret(ctx, namespace, src.Name)
+	if err != nil {
+		return missing(err, src.Optional)
+	}
+	what := fmt.Sprintf("Secret %s/%s", namespace, src.Name)
+	return addKeys(secret.Data, src.Items, mode, ptr.Deref(src.Optional, false), what, files)
+}
+
+// addKeys adds all keys of an object, or the chosen ones at their paths.
+func addKeys(data map[string][]byte, items []v1.KeyToPath, mode fs.FileMode, optional bool, what string, files payload) error {
+	if len(items) == 0 {
+		for k, v := range data {
+			files[k] = payloadFile{v, mode}
+		}
+		return nil
+	}
+	for _, item := range items {
+		v, ok := data[item.Key]
+		if !ok {
+			if optional {
+				continue
+			}
+			return configErrorf("%s has no key %q", what, item.Key)
+		}
+		files[item.Path] = payloadFile{v, itemMode(item.Mode, mode)}
+	}
+	return nil
+}
+
+func addDownward(pod *v1.Pod, src *v1.DownwardAPIProjection, f facts, mode fs.FileMode, files payload) error {
+	for _, item := range src.Items {
+		var value string
+		var err error
+		switch {
+		case item.FieldRef != nil:
+			value, err = fieldValue(pod, f, item.FieldRef.FieldPath)
+		case item.ResourceFieldRef != nil:
+			c := findContainer(&pod.Spec, item.ResourceFieldRef.ContainerName)
+			if c == nil {
+				return configErrorf("downward API file %q: the pod has no container %q", item.Path, item.ResourceFieldRef.ContainerName)
+			}
+			value, err = resourceValue(pod, c, f, item.ResourceFieldRef)
+		}
+		if err != nil {
+			return fmt.Errorf("downward API file %q: %w", item.Path, err)
+		}
+		files[item.Path] = payloadFile{[]byte(value), itemMode(item.Mode, mode)}
+	}
+	return nil
+}
+
+func itemMode(item *int32, mode fs.FileMode) fs.FileMode {
+	if item != nil {
+		return fs.FileMode(*item).Perm()
+	}
+	return mode
+}

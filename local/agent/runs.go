@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/vernier-ml/vernier/local/shim"
+)
+
+// keptRuns is how many runs of a container are remembered: enough for the
+// back-off to reach its cap.
+const keptRuns = 8
+
+// mergeRun enters what is known of a run. A run that has ended never goes on,
+// and runs stay in order. It reports whether anything changed.
+func mergeRun(runs []run, r run) ([]run, bool) {
+	i, found := slices.BinarySearchFunc(runs, r, func(a, b run) int { return a.Number - b.Number })
+	if found {
+		old := runs[i]
+		if old == r || !old.running() {
+			return runs, false
+		}
+		runs[i] = r
+		return runs, true
+	}
+	runs = slices.Insert(runs, i, r)
+	if len(runs) > keptRuns {
+		runs = runs[len(runs)-keptRuns:]
+	}
+	return runs, true
+}
+
+// asRun translates a shim's record of a run.
+func asRun(s shim.Run, c *v1.Container, logPath string) run {
+	r := run{Number: s.Run, StartedAt: s.StartedAt}
+	if s.Phase != shim.Exited {
+		return r
+	}
+	r.FinishedAt = s.FinishedAt
+	if r.FinishedAt.IsZero() {
+		r.FinishedAt = s.StartedAt
+	}
+	if r.StartedAt.IsZero() {
+		r.StartedAt = r.FinishedAt
+	}
+	r.ExitCode, r.Signal = int32(s.ExitCode), int32(s.Signal)
+	if s.Reason != shim.ReasonCompleted && s.Reason != shim.ReasonError {
+		r.Reason = s.Reason
+	}
+	r.Message = s.TerminationMessage
+	if r.Message == "" && r.ExitCode != 0 && c.TerminationMessagePolicy == v1.TerminationMessageFallbackToLogsOnError {
+		r.Message = logTail(logPath)
+	}
+	if r.Message == "" {
+		r.Message = s.Message
+	}
+	return r
+}
+
+// The kubelet's limits of a termination message taken from the log.
+const (
+	fallbackBytes = 2048
+	fallbackLines = 80
+)
+
+// logTail is the end of a log in CRI format, as text.
+func logTail(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	// Each line carries some 45 bytes of its own.
+	const window = fallbackBytes + 64*fallbackLines
+	if info, err := f.Stat(); err == nil && info.Size() > window {
+		if _, err := f.Seek(-window, 2); err != nil {
+			return ""
+		}
+	}
+	data := make([]byte, window)
+	n, _ := f.Read(data)
+	var out []string
+	for line := range strings.Lines(string(data[:n])) {
+		if text, ok := criText(line); ok {
+			out = append(out, text)
+		}
+	}
+	if len(out) > fallbackLines {
+		out = out[len(out)-fallbackLines:]
+	}
+	text := strings.Join(out, "")
+	if len(text) > fallbackBytes {
+		text = text[len(text)-fallbackBytes:]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// criText is the text of a log line in CRI format: time, stream, tag, text.
+func criText(line string) (string, bool) {
+	parts := strings.SplitN(line, " ", 4)
+	if len(parts) != 4 || (parts[1] != "stdout" && parts[1] != "stderr") {
+		return "", false
+	}
+	if strings.HasPrefix(parts[2], "P") {
+		return strings.TrimSuffix(parts[3], "\n"), true
+	}
+	return parts[3], true
+}
+
+// recordedRuns are the runs that an object's status tells of. They stand in
+// where the node's own records were lost: what ran then has ended.
+func recordedRuns(statuses []v1.ContainerStatus) map[string]run {
+	runs := map[string]run{}
+	for i := range statuses {
+		s := &statuses[i]
+		r := run{Number: int(s.RestartCount)}
+		ended := s.State.Terminated
+		if s.State.Waiting != nil {
+			ended = s.LastTerminationState.Terminated
+		}
+		switch {
+		case s.State.Running != nil:
+			r.StartedAt = s.State.Running.StartedAt.Time
+			r.FinishedAt = r.StartedAt
+			r.ExitCode, r.Reason = lostExitCode, reasonLost
+			r.Message = "The records of this run were lost"
+		case ended != nil:
+			r.StartedAt, r.FinishedAt = ended.StartedAt.Time, ended.FinishedAt.Time
+			r.ExitCode, r.Signal, r.Message = ended.ExitCode, ended.Signal, ended.Message
+			if ended.Reason != reasonCompleted && ended.Reason != reasonError {
+				r.Reason = ended.Reason
+			}
+		default:
+			continue
+		}
+		if !r.FinishedAt.IsZero() {
+			runs[s.Name] = r
+		}
+	}
+	return runs
+}

@@ -1,0 +1,301 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/vernier-ml/vernier/local/shim"
+)
+
+const (
+	// contentRefresh is how often ConfigMaps, Secrets and the like are brought
+	// up to date in the volumes of running pods.
+	contentRefresh = 60 * time.Second
+	// gpuPatience is how long a pod waits for GPUs whose last pod is ending.
+	gpuPatience = 10 * time.Second
+	// callTimeout bounds one exchange with the API server or a shim.
+	callTimeout = 15 * time.Second
+)
+
+// admit decides once whether the node takes the pod.
+func (w *worker) admit(now time.Time) {
+	if w.admitted || w.v.Pod.DeletionTimestamp != nil || w.v.Gone {
+		return
+	}
+	w.admitted = true
+	w.v.StartTime = now
+	reason := checkSpec(w.v.Pod)
+	if reason == nil {
+		reason = w.pods.admit(w.v.Pod, w.capacity)
+	}
+	if reason != nil {
+		w.reject(*reason)
+	}
+}
+
+func (w *worker) reject(why verdict) {
+	w.v.Rejected = &why
+	w.pods.settle(w.v.Pod.UID)
+	w.event(v1.EventTypeWarning, why.Reason, why.Message)
+}
+
+// prepare brings up what containers need before the first can start: the
+// shim, the GPUs and the volumes. Later it keeps the volumes' content fresh.
+func (w *worker) prepare(ctx context.Context, now time.Time, next *decision) {
+	if w.v.Rejected != nil || w.torn {
+		return
+	}
+	s, stopping := podStop(&w.v, now)
+	if stopping && w.known || !w.known && stopping && s.Deleted && !w.hasDir() {
+		w.known = true
+		return
+	}
+	if w.v.SandboxReady {
+		w.refreshVolumes(ctx, now, next)
+		return
+	}
+	if !w.sandbox.due(now) {
+		if !w.sandbox.running {
+			next.wakeAt(w.sandbox.next)
+		}
+		return
+	}
+	// A refresh that still runs writes the same files.
+	if !w.refresh.running && (!w.known || !stopping) {
+		if !w.takeGPUs(now) {
+			return
+		}
+		w.sandbox.running = true
+		pod, f := w.v.Pod, w.facts()
+		go w.makeSandbox(ctx, pod, f)
+	}
+}
+
+func (w *worker) hasDir() bool {
+	_, err := os.Stat(w.layout.shim(w.v.Pod.UID))
+	return err == nil
+}
+
+// takeGPUs allocates the pod's GPUs. It reports whether to go on.
+func (w *worker) takeGPUs(now time.Time) bool {
+	gpus, err := w.gpuBook.Allocate(w.v.Pod)
+	switch {
+	case err == nil:
+		w.gpus = gpus
+		return true
+	case errors.Is(err, errNoGPU) && now.Sub(w.v.StartTime) > gpuPatience:
+		w.reject(verdict{Reason: "UnexpectedAdmissionError", Message: err.Error()})
+	case !errors.Is(err, errNoGPU):
+		w.log.Error(err, "cannot allocate GPUs; trying again")
+	}
+	w.sandbox.failed(now)
+	return false
+}
+
+func (w *worker) facts() facts {
+	return facts{NodeName: w.name, HostIP: w.hostIP, PodIP: w.hostIP, Allocatable: w.capacity}
+}
+
+// makeSandbox starts or finds the pod's shim and makes its volumes, side by
+// side, and posts the results.
+func (w *worker) makeSandbox(ctx context.Context, pod *v1.Pod, f facts) {
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	type made struct {
+		set volumeSet
+		err error
+	}
+	volumes := make(chan made, 1)
+	go func() {
+		maker := volumeMaker{layout: w.layout, from: w.tokens}
+		set, err := maker.Make(callCtx, pod, f, w.clock.Now())
+		volumes <- made{set, err}
+	}()
+	client, state, err := w.spawn(callCtx, pod)
+	if err != nil {
+		w.post(ctx, func() { w.sandboxFailed("FailedCreatePodSandBox", err) })
+		<-volumes
+		return
+	}
+	vol := <-volumes
+	w.post(ctx, func() {
+		if w.shim == nil {
+			w.shim = client
+			w.merge(state)
+			w.adopt()
+			go w.watch(ctx, client, state.Revision)
+			w.warnLimits(state)
+		}
+		w.known = true
+		if vol.err != nil {
+			w.sandboxFailed("FailedMount", vol.err)
+			return
+		}
+		w.volumes = vol.set
+		w.v.SandboxReady = true
+		w.sandbox.succeeded()
+		w.refresh.next = w.refreshTime()
+	})
+}
+
+func (w *worker) spawn(ctx context.Context, pod *v1.Pod) (*shim.Client, shim.State, error) {
+	if err := w.writeIdentity(pod); err != nil {
+		return nil, shim.State{}, err
+	}
+	client, err := shim.Spawn(ctx, w.shimOptions(pod.UID))
+	if err != nil {
+		return nil, shim.State{}, err
+	}
+	state, err := client.State(ctx)
+	return client, state, err
+}
+
+// sandboxFailed notes a failure that will be tried again.
+func (w *worker) sandboxFailed(reason string, err error) {
+	w.sandbox.failed(w.clock.Now())
+	if w.v.Gone || errors.Is(err, context.Canceled) {
+		return
+	}
+	w.log.Error(err, "cannot prepare the pod; trying again", "reason", reason)
+	w.event(v1.EventTypeWarning, reason, err.Error())
+}
+
+// adopt completes what the shim knows of the past by what the object says.
+func (w *worker) adopt() {
+	past := recordedRuns(w.v.Pod.Status.InitContainerStatuses)
+	for name, r := range recordedRuns(w.v.Pod.Status.ContainerStatuses) {
+		past[name] = r
+	}
+	for name, r := range past {
+		if newest, ok := w.v.last(name); !ok || newest.Number < r.Number {
+			w.v.Runs[name], _ = mergeRun(w.v.Runs[name], r)
+		}
+	}
+}
+
+// warnLimits says once what does not work on this machine.
+func (w *worker) warnLimits(state shim.State) {
+	if w.warned || state.Mounts != shim.MountsNone || !mountsAnything(w.v.Pod) {
+		return
+	}
+	w.warned = true
+	text := "mount namespaces are not available here; mount paths are rewritten in the command, the arguments, the environment and " +
+		"the working directory, and paths that are written inside the program do not work"
+	for _, limit := range state.Limits {
+		text += "; " + limit
+	}
+	w.event(v1.EventTypeWarning, "MountPathsRewritten", text)
+}
+
+func mountsAnything(pod *v1.Pod) bool {
+	for _, c := range allContainers(&pod.Spec) {
+		for _, m := range c.VolumeMounts {
+			// Nobody means the token volume that is in every pod.
+			if m.MountPath != "/var/run/secrets/kubernetes.io/serviceaccount" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// watch follows a shim and posts what it says, until it or the pod ends.
+func (w *worker) watch(ctx context.Context, client *shim.Client, after uint64) {
+	for state, err := range client.Watch(ctx, after) {
+		if err != nil {
+			if ctx.Err() == nil {
+				w.post(ctx, func() { w.shimLost(client, err) })
+			}
+			return
+		}
+		w.post(ctx, func() { w.merge(state) })
+	}
+}
+
+// shimLost brings up a new shim, which finds what became of the old one's runs.
+func (w *worker) shimLost(client *shim.Client, err error) {
+	if w.shim != client || w.torn || w.teardown.running {
+		return
+	}
+	w.log.Error(err, "the pod's shim is gone; starting another")
+	w.shim = nil
+	w.v.SandboxReady = false
+	w.known = false
+	w.sandbox.succeeded()
+}
+
+func (w *worker) refreshTime() time.Time {
+	at := w.clock.Now().Add(contentRefresh)
+	if r := w.volumes.Renew; !r.IsZero() && r.Before(at) {
+		return r
+	}
+	return at
+}
+
+func (w *worker) refreshVolumes(ctx context.Context, now time.Time, next *decision) {
+	if len(w.v.Pod.Spec.Volumes) == 0 || w.refresh.running {
+		return
+	}
+	if !w.refresh.due(now) {
+		next.wakeAt(w.refresh.next)
+		return
+	}
+	w.refresh.running = true
+	pod, f := w.v.Pod, w.facts()
+	go func() {
+		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		maker := volumeMaker{layout: w.layout, from: w.tokens}
+		set, err := maker.Make(callCtx, pod, f, w.clock.Now())
+		w.post(ctx, func() {
+			if err != nil {
+				w.refresh.failed(w.clock.Now())
+				w.log.V(1).Info("cannot refresh the pod's volumes; trying again", "error", err.Error())
+				return
+			}
+			w.refresh.succeeded()
+			w.volumes = set
+			w.refresh.next = w.refreshTime()
+		})
+	}()
+}
+
+// tokenKeeper remembers a pod's tokens until they are to be renewed.
+type tokenKeeper struct {
+	volumeSource
+	clock  clock.PassiveClock
+	tokens map[string]heldToken
+}
+
+type heldToken struct {
+	token  string
+	expiry time.Time
+	renew  time.Time
+}
+
+// Token is not safe for concurrent use; a pod's volumes are made one at a time.
+func (k *tokenKeeper) Token(ctx context.Context, pod *v1.Pod, src *v1.ServiceAccountTokenProjection) (string, time.Time, error) {
+	key := fmt.Sprintf("%s\x00%v", src.Audience, src.ExpirationSeconds)
+	if src.ExpirationSeconds != nil {
+		key = fmt.Sprintf("%s\x00%d", src.Audience, *src.ExpirationSeconds)
+	}
+	now := k.clock.Now()
+	if held, ok := k.tokens[key]; ok && now.Before(held.renew) {
+		return held.token, held.expiry, nil
+	}
+	token, expiry, err := k.volumeSource.Token(ctx, pod, src)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if k.tokens == nil {
+		k.tokens = map[string]heldToken{}
+	}
+	k.tokens[key] = heldToken{token, expiry, renewal(now, expiry)}
+	return token, expiry, nil
+}

@@ -1,0 +1,204 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// volumeSource reads what volumes are made from.
+type volumeSource interface {
+	objects
+	// Claim returns a claim and the directory of its volume; the claim must be
+	// bound to a volume of this node.
+	ClaimDir(ctx context.Context, namespace, name string) (string, error)
+	// Token returns a token of the pod's service account and its expiry.
+	Token(ctx context.Context, pod *v1.Pod, src *v1.ServiceAccountTokenProjection) (string, time.Time, error)
+}
+
+// volumeMaker makes a pod's volumes under the agent's root.
+type volumeMaker struct {
+	layout layout
+	from   volumeSource
+}
+
+// volumeSet says where a pod's volumes lie, by name, and when the first token
+// among them must be renewed; zero for never.
+type volumeSet struct {
+	Dirs  map[string]string
+	Renew time.Time
+}
+
+// Make makes all volumes of a pod, or brings their content up to date. It may
+// be called again at any time.
+func (m *volumeMaker) Make(ctx context.Context, pod *v1.Pod, f facts, now time.Time) (volumeSet, error) {
+	set := volumeSet{Dirs: map[string]string{}}
+	for i := range pod.Spec.Volumes {
+		vol := &pod.Spec.Volumes[i]
+		dir, renew, err := m.makeOne(ctx, pod, vol, f, now)
+		if err != nil {
+			return volumeSet{}, fmt.Errorf("volume %q: %w", vol.Name, err)
+		}
+		set.Dirs[vol.Name] = dir
+		if !renew.IsZero() && (set.Renew.IsZero() || renew.Before(set.Renew)) {
+			set.Renew = renew
+		}
+	}
+	return set, nil
+}
+
+func (m *volumeMaker) makeOne(ctx context.Context, pod *v1.Pod, vol *v1.Volume, f facts, now time.Time) (string, time.Time, error) {
+	dir := m.layout.volume(pod.UID, vol.Name)
+	var never time.Time
+	switch {
+	case vol.EmptyDir != nil:
+		return dir, never, makeEmptyDir(dir)
+	case vol.HostPath != nil:
+		return vol.HostPath.Path, never, checkHostPath(vol.HostPath)
+	case vol.PersistentVolumeClaim != nil:
+		claim, err := m.from.ClaimDir(ctx, pod.Namespace, vol.PersistentVolumeClaim.ClaimName)
+		return claim, never, err
+	case vol.Ephemeral != nil:
+		// The controller manager makes a claim of this name.
+		claim, err := m.from.ClaimDir(ctx, pod.Namespace, pod.Name+"-"+vol.Name)
+		return claim, never, err
+	}
+	projection, err := asProjection(vol)
+	if err != nil {
+		return "", never, err
+	}
+	files, renew, err := m.collect(ctx, pod, projection, f, now)
+	if err != nil {
+		return "", never, err
+	}
+	return dir, renew, writePayload(dir, files)
+}
+
+func makeEmptyDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o777)
+}
+
+// checkHostPath makes or checks a path of the host as its type asks.
+func checkHostPath(src *v1.HostPathVolumeSource) error {
+	kind := v1.HostPathUnset
+	if src.Type != nil {
+		kind = *src.Type
+	}
+	switch kind {
+	case v1.HostPathDirectoryOrCreate:
+		if err := os.MkdirAll(src.Path, 0o755); err != nil {
+			return err
+		}
+	case v1.HostPathFileOrCreate:
+		f, err := os.OpenFile(src.Path, os.O_CREATE|os.O_RDONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	info, err := os.Stat(src.Path)
+	if kind == v1.HostPathUnset && errors.Is(err, fs.ErrNotExist) {
+		// The kubelet's runtime makes a directory here.
+		return os.MkdirAll(src.Path, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("hostPath type check failed: %w", err)
+	}
+	if want, ok := hostPathModes[kind]; ok && info.Mode()&(fs.ModeType) != want {
+		return fmt.Errorf("hostPath type check failed: %s is not a %s", src.Path, kind)
+	}
+	return nil
+}
+
+var hostPathModes = map[v1.HostPathType]fs.FileMode{
+	v1.HostPathDirectoryOrCreate: fs.ModeDir,
+	v1.HostPathDirectory:         fs.ModeDir,
+	v1.HostPathFileOrCreate:      0,
+	v1.HostPathFile:              0,
+	v1.HostPathSocket:            fs.ModeSocket,
+	v1.HostPathCharDev:           fs.ModeDevice | fs.ModeCharDevice,
+	v1.HostPathBlockDev:          fs.ModeDevice,
+}
+
+// mountPoint is one entry of a container's volumeMounts, resolved.
+type mountPoint struct {
+	HostPath  string
+	MountPath string
+	ReadOnly  bool
+	File      bool
+}
+
+// mountPoints resolves the mounts of a container. Paths below a volume are
+// made where they are missing.
+func mountPoints(pod *v1.Pod, c *v1.Container, volumes map[string]string, env *environment) ([]mountPoint, error) {
+	var mounts []mountPoint
+	for _, m := range c.VolumeMounts {
+		dir, ok := volumes[m.Name]
+		if !ok {
+			return nil, configErrorf("container %q mounts volume %q, which the pod does not have", c.Name, m.Name)
+		}
+		sub := m.SubPath
+		if m.SubPathExpr != "" {
+			sub = expand(m.SubPathExpr, env.lookup)
+		}
+		path, err := subPath(dir, sub)
+		if err != nil {
+			return nil, fmt.Errorf("container %q, mount %s: %w", c.Name, m.MountPath, err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("container %q, mount %s: %w", c.Name, m.MountPath, err)
+		}
+		readOnly := m.ReadOnly || readOnlySource(&pod.Spec, m.Name)
+		mounts = append(mounts, mountPoint{HostPath: path, MountPath: filepath.Clean("/" + m.MountPath), ReadOnly: readOnly, File: !info.IsDir()})
+	}
+	return mounts, nil
+}
+
+// subPath is a path below a volume that does not leave it, also not by a
+// link. A missing one is made as a directory.
+func subPath(dir, sub string) (string, error) {
+	if sub == "" {
+		return dir, nil
+	}
+	if !filepath.IsLocal(sub) {
+		return "", fmt.Errorf("subPath %q must be relative and stay inside the volume", sub)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	if _, err := root.Stat(sub); errors.Is(err, fs.ErrNotExist) {
+		if err := root.MkdirAll(sub, 0o755); err != nil {
+			return "", fmt.Errorf("subPath %q: %w", sub, err)
+		}
+	} else if err != nil {
+		return "", fmt.Errorf("subPath %q: %w", sub, err)
+	}
+	return filepath.EvalSymlinks(filepath.Join(dir, sub))
+}
+
+// readOnlySource reports whether a volume can be read only, whatever the
+// mount says: content from the API, and claims that say so.
+func readOnlySource(spec *v1.PodSpec, name string) bool {
+	for i := range spec.Volumes {
+		vol := &spec.Volumes[i]
+		if vol.Name == name {
+			return vol.ConfigMap != nil || vol.Secret != nil || vol.DownwardAPI != nil || vol.Projected != nil ||
+				(vol.PersistentVolumeClaim != nil && vol.PersistentVolumeClaim.ReadOnly)
+		}
+	}
+	return false
+}
