@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// result is one round of one kind.
+type result struct {
+	kind    string
+	elapsed time.Duration
+	// first is the time from apply to the first training process.
+	first time.Duration
+}
+
+// workload runs n programs, parallel at a time, and returns when all have
+// ended.
+type workload interface {
+	name() string
+	run(ctx context.Context, r round) error
+}
+
+// round is what a workload is given.
+type round struct {
+	number           int
+	trials, parallel int
+	command          []string
+}
+
+func bench(ctx context.Context, o options) error {
+	instance, err := start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer instance.stop()
+	c, err := newClient(instance.config)
+	if err != nil {
+		return err
+	}
+	workloads := []workload{experiment{c}, bareJobs{c}}
+	var results []result
+	for i := range o.rounds + 1 {
+		for _, w := range workloads {
+			r, err := measure(ctx, w, round{number: i, trials: o.trials, parallel: o.parallel})
+			if err != nil {
+				return fmt.Errorf("round %d of %s: %w", i, w.name(), err)
+			}
+			note := ""
+			if i == 0 {
+				note = "  (warm-up, not counted)"
+			} else {
+				results = append(results, r)
+			}
+			fmt.Printf("round %d  %-10s %6.2f s  %5.2f a second  first process after %4.0f ms%s\n",
+				i, r.kind, r.elapsed.Seconds(), float64(o.trials)/r.elapsed.Seconds(), float64(r.first.Milliseconds()), note)
+		}
+		slices.Reverse(workloads)
+	}
+	return report(o, results)
+}
+
+func measure(ctx context.Context, w workload, r round) (result, error) {
+	stamps, err := os.MkdirTemp("", "vernier-stamps-")
+	if err != nil {
+		return result{}, err
+	}
+	defer os.RemoveAll(stamps)
+	self, err := os.Executable()
+	if err != nil {
+		return result{}, err
+	}
+	r.command = []string{self, "child", stamps}
+	begin := time.Now()
+	if err := w.run(ctx, r); err != nil {
+		return result{}, err
+	}
+	elapsed := time.Since(begin)
+	first, count, err := firstStamp(stamps)
+	if err != nil {
+		return result{}, err
+	}
+	if count != r.trials {
+		return result{}, fmt.Errorf("%d programs ran, want exactly %d", count, r.trials)
+	}
+	return result{kind: w.name(), elapsed: elapsed, first: first.Sub(begin)}, nil
+}
+
+// report prints the medians and the ratio with its spread: the ratio of each
+// round's pair, smallest to largest.
+func report(o options, results []result) error {
+	times := map[string][]float64{}
+	firsts := map[string][]float64{}
+	for _, r := range results {
+		times[r.kind] = append(times[r.kind], r.elapsed.Seconds())
+		firsts[r.kind] = append(firsts[r.kind], float64(r.first.Milliseconds()))
+	}
+	ours, bare := times["trials"], times["bare Jobs"]
+	ratios := make([]float64, len(ours))
+	for i := range ours {
+		ratios[i] = ours[i] / bare[i]
+	}
+	ratio := median(ours) / median(bare)
+	fmt.Printf("\n%d programs, %d at a time, %d rounds\n", o.trials, o.parallel, o.rounds)
+	fmt.Printf("trials     %5.2f a second (median), first process after %4.0f ms (median)\n", float64(o.trials)/median(ours), median(firsts["trials"]))
+	fmt.Printf("bare Jobs  %5.2f a second (median), first process after %4.0f ms (median)\n", float64(o.trials)/median(bare), median(firsts["bare Jobs"]))
+	fmt.Printf("ratio of wall times, trials to bare Jobs: %.2f (%.2f to %.2f)\n", ratio, slices.Min(ratios), slices.Max(ratios))
+	if o.csv == "" {
+		return nil
+	}
+	var b strings.Builder
+	for _, r := range results {
+		fmt.Fprintf(&b, "%s,%d,%d,%.3f,%d\n", r.kind, o.trials, o.parallel, r.elapsed.Seconds(), r.first.Milliseconds())
+	}
+	file, err := os.OpenFile(o.csv, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(b.String())
+	return errors.Join(err, file.Close())
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// instance is a running embedded control plane.
+type instance struct {
+	vernier, home string
+	temporary     bool
+	config        *rest.Config
+}
+
+func start(ctx context.Context, o options) (*instance, error) {
+	i := &instance{vernier: o.vernier, home: o.home}
+	if i.home == "" {
+		home, err := os.MkdirTemp("", "vernier-bench-")
+		if err != nil {
+			return nil, err
+		}
+		i.home, i.temporary = home, true
+	}
+	begin := time.Now()
+	up := exec.CommandContext(ctx, i.vernier, "--home", i.home, "up")
+	up.Stdout, up.Stderr = os.Stderr, os.Stderr
+	if err := up.Run(); err != nil {
+		return nil, fmt.Errorf("%v: %w", up, err)
+	}
+	fmt.Printf("control plane up after %.1f s\n", time.Since(begin).Seconds())
+	path, err := exec.CommandContext(ctx, i.vernier, "--home", i.home, "kubeconfig").Output()
+	if err != nil {
+		i.stop()
+		return nil, fmt.Errorf("ask for the kubeconfig: %w", err)
+	}
+	i.config, err = clientcmd.BuildConfigFromFlags("", strings.TrimSpace(string(path)))
+	if err != nil {
+		i.stop()
+		return nil, err
+	}
+	i.config.QPS, i.config.Burst = 1000, 2000
+	return i, nil
+}
+
+func (i *instance) stop() {
+	down := exec.Command(i.vernier, "--home", i.home, "down")
+	if out, err := down.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v: %v\n%s", down, err, out)
+	}
+	if i.temporary {
+		os.RemoveAll(i.home)
+	}
+}
+
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: scheme})
+}

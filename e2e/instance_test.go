@@ -1,0 +1,164 @@
+//go:build e2e
+
+// Package e2e tries the product as a user would: real binaries, a real control
+// plane in a temporary home, real processes.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// instance is an embedded control plane in a home of its own.
+type instance struct {
+	home   string
+	client client.WithWatch
+}
+
+// up starts an instance that is stopped when the test ends.
+func up(t *testing.T) *instance {
+	t.Helper()
+	i := &instance{home: filepath.Join(t.TempDir(), "home")}
+	t.Cleanup(func() {
+		if t.Failed() {
+			i.showLogs(t)
+		}
+		if out, err := i.vernier("down"); err != nil {
+			t.Errorf("vernier down: %v\n%s", err, out)
+		}
+	})
+	if out, err := i.vernier("up"); err != nil {
+		t.Fatalf("vernier up: %v\n%s", err, out)
+	}
+	path, err := i.vernier("kubeconfig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", strings.TrimSpace(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS, config.Burst = 200, 400
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	i.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// vernier runs the command line against this instance.
+func (i *instance) vernier(args ...string) (string, error) {
+	dir := os.Getenv("VERNIER_BIN_DIR")
+	if dir == "" {
+		return "", errors.New("VERNIER_BIN_DIR is not set: run make e2e")
+	}
+	cmd := exec.Command(filepath.Join(dir, "vernier"), append([]string{"--home", i.home}, args...)...)
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	if err := cmd.Run(); err != nil {
+		return out.String() + stderr.String(), err
+	}
+	return out.String(), nil
+}
+
+// component is one line of `vernier status -o json`.
+type component struct {
+	Name     string `json:"name"`
+	PID      int    `json:"pid"`
+	Restarts int    `json:"restarts"`
+}
+
+func (i *instance) components(t *testing.T) map[string]component {
+	t.Helper()
+	out, err := i.vernier("status", "-o", "json")
+	if err != nil {
+		t.Fatalf("vernier status: %v\n%s", err, out)
+	}
+	var status struct {
+		Components []component `json:"components"`
+	}
+	if err := json.Unmarshal([]byte(out), &status); err != nil {
+		t.Fatalf("vernier status: %v\n%s", err, out)
+	}
+	byName := map[string]component{}
+	for _, c := range status.Components {
+		byName[c.Name] = c
+	}
+	return byName
+}
+
+// showLogs prints the end of every component's log.
+func (i *instance) showLogs(t *testing.T) {
+	files, _ := filepath.Glob(filepath.Join(i.home, "logs", "*.log"))
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		if n := len(data) - 3000; n > 0 {
+			data = data[n:]
+		}
+		t.Logf("end of %s:\n%s", filepath.Base(file), data)
+	}
+}
+
+// eventually calls check until it returns nil, and fails the test with its last
+// error after the time is up.
+func eventually(t *testing.T, within time.Duration, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within %s: %v", within, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// processesNaming lists the processes whose command line holds text.
+func processesNaming(t *testing.T, text string) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		line := string(bytes.ReplaceAll(data, []byte{0}, []byte(" ")))
+		if strings.Contains(line, text) {
+			found = append(found, fmt.Sprintf("%s: %s", filepath.Base(filepath.Dir(file)), line))
+		}
+	}
+	return found
+}
