@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/vernier-ml/vernier/local/agent"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/klog/v2/textlogger"
+)
+
+func newAgentCommand() *cobra.Command {
+	var config agent.Config
+	var binDir, cpu, memory string
+	var gpus []string
+	cmd := &cobra.Command{
+		Use:    "agent",
+		Short:  "Run the node agent of the embedded control plane (started by up)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			for _, q := range []struct {
+				text string
+				into *resource.Quantity
+			}{{cpu, &config.CPU}, {memory, &config.Memory}} {
+				if q.text == "" {
+					continue
+				}
+				parsed, err := resource.ParseQuantity(q.text)
+				if err != nil {
+					return usageErrorf("%q is not a quantity: %w", q.text, err)
+				}
+				*q.into = parsed
+			}
+			if cmd.Flags().Changed("gpus") {
+				config.GPUs = gpus
+			}
+			// Our own programs come first in every container's PATH, the
+			// collector above all.
+			config.Images = []agent.Image{{Path: []string{binDir}}}
+			config.Log = textlogger.NewLogger(textlogger.NewConfig())
+			return agent.Run(ctx, config)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig of the API server")
+	f.StringVar(&config.NodeName, "node-name", "local", "name of the node")
+	f.StringVar(&config.Root, "root", "", "folder of the agent")
+	f.StringVar(&config.ShimBinary, "shim", "", "the shim binary")
+	f.StringVar(&binDir, "bin-dir", "", "folder that comes first in every container's PATH")
+	f.StringVar(&config.ListenAddress, "listen", "127.0.0.1:0", "address of the kubelet API")
+	f.StringVar(&config.CertFile, "cert", "", "serving certificate")
+	f.StringVar(&config.KeyFile, "key", "", "key of the serving certificate")
+	f.StringVar(&config.ClientCAFile, "client-ca", "", "authority of the clients' certificates")
+	f.StringVar(&cpu, "cpu", "", "cores that the node offers (default: all)")
+	f.StringVar(&memory, "memory", "", "memory that the node offers (default: all)")
+	f.StringSliceVar(&gpus, "gpus", nil, "UUIDs of the GPUs that the node offers (default: all found)")
+	return cmd
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func newBestCommand(open opener) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "best EXPERIMENT",
+		Short: "Print the best trial of an experiment",
+		Example: `  vernier best charlm
+  python train.py $(vernier best charlm -o args)`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return apiError(best(cmd.Context(), args[0], output, cmd.OutOrStdout(), open))
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, args (--lr=0.1 --width=64), env (LR=0.1), json or yaml")
+	return cmd
+}
+
+func best(ctx context.Context, name, output string, out io.Writer, open opener) error {
+	session, err := open(ctx, false)
+	if err != nil {
+		return err
+	}
+	c, err := newClient(session.config)
+	if err != nil {
+		return err
+	}
+	view, err := loadExperiment(ctx, c, types.NamespacedName{Namespace: session.namespace, Name: name})
+	if err != nil {
+		return err
+	}
+	trial, err := target{Experiment: types.NamespacedName{Namespace: session.namespace, Name: name}, Trial: "best"}.find(view)
+	if err != nil {
+		return err
+	}
+	return writeBest(out, output, trial)
+}
+
+func writeBest(out io.Writer, output string, trial trialView) error {
+	switch output {
+	case "table", "":
+		t := &table{header: []string{"TRIAL", trial.Name}}
+		for _, m := range trial.Metrics {
+			t.add(m.Name, m.Value)
+		}
+		for _, p := range trial.Params {
+			t.add(p.Name, p.Value)
+		}
+		return t.write(out, false)
+	case "args":
+		words := make([]string, len(trial.Params))
+		for i, p := range trial.Params {
+			words[i] = "--" + p.Name + "=" + shellQuote(p.Value)
+		}
+		_, err := fmt.Fprintln(out, strings.Join(words, " "))
+		return err
+	case "env":
+		for _, p := range trial.Params {
+			if _, err := fmt.Fprintf(out, "%s=%s\n", envName(p.Name), shellQuote(p.Value)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	params, metrics := map[string]string{}, map[string]string{}
+	for _, p := range trial.Params {
+		params[p.Name] = p.Value
+	}
+	for _, m := range trial.Metrics {
+		metrics[m.Name] = m.Value
+	}
+	return writeValue(out, output, map[string]any{"trial": trial.Name, "parameters": params, "metrics": metrics})
+}
+
+// shellQuote quotes text for a POSIX shell when it needs it.
+func shellQuote(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=+,%@", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// envName is the parameter's name as an environment variable: upper case, and
+// "_" for whatever else.
+func envName(name string) string {
+	upper := strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToUpper(name))
+	if upper != "" && upper[0] >= '0' && upper[0] <= '9' {
+		return "_" + upper
+	}
+	return upper
+}

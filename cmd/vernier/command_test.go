@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestExitCodes(t *testing.T) {
+	experiments := schema.GroupResource{Group: "kubeflow.org", Resource: "experiments"}
+	tests := map[string]struct {
+		err  error
+		want int
+	}{
+		"none":                      {nil, 0},
+		"any other":                 {errors.New("x"), exitFailure},
+		"not found":                 {apierrors.NewNotFound(experiments, "x"), exitNotFound},
+		"wrapped":                   {fmt.Errorf("read: %w", apierrors.NewNotFound(experiments, "x")), exitNotFound},
+		"no rights":                 {apierrors.NewForbidden(experiments, "x", errors.New("no")), exitNotAllowed},
+		"refused by a webhook":      {apierrors.NewForbidden(experiments, "x", errors.New(`admission webhook "v" denied the request: spec.x`)), exitInvalid},
+		"conflict":                  {apierrors.NewConflict(experiments, "x", errors.New("old")), exitConflict},
+		"nobody listens":            {fmt.Errorf("dial: %w", syscall.ECONNREFUSED), exitUnreachable},
+		"an unknown command":        {errors.New(`unknown command "x" for "vernier"`), exitUsage},
+		"a code is not overwritten": {&exitError{exitTimeout, apierrors.NewNotFound(experiments, "x")}, exitTimeout},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := exitCode(apiError(test.err)); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestConclude(t *testing.T) {
+	best := aTrial(3, v1beta1.TrialSucceeded, "0.125")
+	failed := aTrial(4, v1beta1.TrialFailed, "")
+	failed.Status.Conditions[1].Message = "out of memory"
+	tests := map[string]struct {
+		experiment  *v1beta1.Experiment
+		trials      []v1beta1.Trial
+		requireGoal bool
+		wantCode    int
+		wantText    []string
+	}{
+		"success prints the best":      {ended(withBest(anExperiment(), best), v1beta1.ExperimentSucceeded, "ExperimentMaxTrialsReached", ""), []v1beta1.Trial{best}, false, 0, []string{"charlm-0003", "loss (minimized)", "0.125", "lr", "0.3"}},
+		"a goal that was not reached":  {ended(withBest(anExperiment(), best), v1beta1.ExperimentSucceeded, "ExperimentMaxTrialsReached", ""), []v1beta1.Trial{best}, true, exitGoalNotReached, []string{"charlm-0003"}},
+		"a goal that was reached":      {ended(withBest(anExperiment(), best), v1beta1.ExperimentSucceeded, "ExperimentGoalReached", ""), []v1beta1.Trial{best}, true, 0, nil},
+		"failure says why":             {ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", "too many"), []v1beta1.Trial{failed}, false, exitExperimentFailed, []string{"no trial reported loss"}},
+		"success without any best one": {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentMaxTrialsReached", ""), nil, false, 0, []string{"No best trial"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			err := conclude(newExperimentView(test.experiment, test.trials), test.requireGoal, streams{out: &out})
+			if exitCode(err) != test.wantCode {
+				t.Errorf("code %d (%v), want %d", exitCode(err), err, test.wantCode)
+			}
+			requireText(t, out.String(), test.wantText...)
+			if test.wantCode == exitExperimentFailed {
+				requireText(t, err.Error(), "too many", "charlm-0004", "out of memory")
+			}
+		})
+	}
+}
+
+func TestWriteBest(t *testing.T) {
+	trial := trialView{
+		Name: "charlm-0001", Metrics: []metricView{{"loss", "0.5"}},
+		Params: []v1beta1.ParameterAssignment{{Name: "learning-rate", Value: "0.01"}, {Name: "name", Value: "it's a $b"}},
+	}
+	tests := map[string]string{
+		"args": "--learning-rate=0.01 --name='it'\\''s a $b'\n",
+		"env":  "LEARNING_RATE=0.01\nNAME='it'\\''s a $b'\n",
+		"yaml": "metrics:\n  loss: \"0.5\"\nparameters:\n  learning-rate: \"0.01\"\n  name: it's a $b\ntrial: charlm-0001\n",
+	}
+	for output, want := range tests {
+		t.Run(output, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := writeBest(&out, output, trial); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if err := writeBest(&bytes.Buffer{}, "toml", trial); exitCode(err) != exitUsage {
+		t.Errorf("an unknown format: %v", err)
+	}
+}
+
+func TestReadManifests(t *testing.T) {
+	const sound = "apiVersion: kubeflow.org/v1beta1\nkind: Experiment\nmetadata: {name: a}\n"
+	tests := map[string]struct {
+		content string
+		want    []string
+		wantErr string
+	}{
+		"one document":           {sound, []string{"a"}, ""},
+		"several, some empty":    {"---\n" + sound + "---\n# nothing\n---\n" + sound, []string{"a", "a"}, ""},
+		"no kind":                {"apiVersion: v1\nmetadata: {name: a}\n", nil, "kind"},
+		"no name":                {"apiVersion: v1\nkind: ConfigMap\n", nil, "metadata.name"},
+		"not YAML":               {"a: [", nil, "document 1"},
+		"nothing at all":         {"", nil, "no objects"},
+		"a list where a map was": {"- a\n- b\n", nil, "document 1"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			objects, err := readManifests(strings.NewReader(test.content), []string{"-"})
+			if test.wantErr != "" {
+				if exitCode(err) != exitInvalid || !strings.Contains(err.Error(), test.wantErr) {
+					t.Errorf("got %v, want an error that names %q", err, test.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, o := range objects {
+				names = append(names, o.GetName())
+			}
+			if diff := cmp.Diff(test.want, names); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAFolderStandsForItsManifests(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "b.json": `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`, "notes.txt": "not a manifest [",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects, err := readManifests(nil, []string{dir})
+	if err != nil || len(objects) != 2 {
+		t.Errorf("got %d objects, %v; want 2", len(objects), err)
+	}
+	if _, err := theExperiment(objects); exitCode(err) != exitInvalid {
+		t.Errorf("no experiment among them, yet: %v", err)
+	}
+}
+
+// TestExamplesAreReadable holds that the shipped examples hold one experiment
+// each that decodes strictly.
+func TestExamplesAreReadable(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*/experiment.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		objects, err := readManifests(nil, []string{file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := theExperiment(objects); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		n    int64
+		want string
+	}{
+		"all":                      {"a\nb\n", -1, "a\nb\n"},
+		"the last":                 {"a\nb\n", 1, "b\n"},
+		"without a last newline":   {"a\nb", 1, "b"},
+		"more than there are":      {"a\nb\n", 9, "a\nb\n"},
+		"none":                     {"a\nb\n", 0, ""},
+		"none of an empty text":    {"", 0, ""},
+		"one of an unfinished one": {"abc", 1, "abc"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := string(lastLines([]byte(test.text), test.n)); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestCommandsThatNeedAnInstanceSayHowToStartIt(t *testing.T) {
+	for _, args := range [][]string{{"get", "experiments"}, {"best", "x"}, {"describe", "x"}, {"logs", "x/1"}, {"status"}} {
+		t.Run(args[0], func(t *testing.T) {
+			root := newRootCommand(false)
+			root.SilenceErrors, root.SilenceUsage = true, true
+			root.SetArgs(append([]string{"--home", filepath.Join(t.TempDir(), "home")}, args...))
+			root.SetOut(&bytes.Buffer{})
+			err := root.ExecuteContext(context.Background())
+			if exitCode(err) != exitUnreachable {
+				t.Errorf("code %d (%v), want %d", exitCode(err), err, exitUnreachable)
+			}
+		})
+	}
+}
+
+func TestWrongCommandLinesAreUsageErrors(t *testing.T) {
+	for name, args := range map[string][]string{
+		"an unknown command": {"frobnicate"}, "an unknown flag": {"run", "--frobnicate"}, "a missing file": {"run"},
+		"a missing argument": {"best"}, "a bad sort": {"get", "trials", "x", "--sort", "luck"}, "a bad mode": {"run", "-f", "-", "--progress", "loud"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := newRootCommand(false)
+			root.SilenceErrors, root.SilenceUsage = true, true
+			root.SetArgs(append([]string{"--home", filepath.Join(t.TempDir(), "home")}, args...))
+			if err := root.ExecuteContext(context.Background()); exitCode(err) != exitUsage {
+				t.Errorf("code %d (%v), want %d", exitCode(err), err, exitUsage)
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func newDescribeCommand(open opener) *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe EXPERIMENT[/TRIAL]",
+		Short: "Show an experiment or a trial: its state, why, and its events",
+		Example: `  vernier describe charlm
+  vernier describe charlm/12
+  vernier describe charlm/best`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return apiError(describe(cmd.Context(), args[0], cmd.OutOrStdout(), open))
+		},
+	}
+}
+
+func describe(ctx context.Context, text string, out io.Writer, open opener) error {
+	session, err := open(ctx, false)
+	if err != nil {
+		return err
+	}
+	c, err := newClient(session.config)
+	if err != nil {
+		return err
+	}
+	t, err := parseTarget(text, session.namespace)
+	if err != nil {
+		return err
+	}
+	view, err := loadExperiment(ctx, c, t.Experiment)
+	if err != nil {
+		return err
+	}
+	if t.Trial == "" {
+		describeExperiment(out, view, time.Now())
+		return describeEvents(ctx, c, out, t.Experiment.Namespace, "Experiment", t.Experiment.Name)
+	}
+	trial, err := t.find(view)
+	if err != nil {
+		return err
+	}
+	describeTrial(out, trial, time.Now())
+	return describeEvents(ctx, c, out, t.Experiment.Namespace, "Trial", trial.Name)
+}
+
+func describeExperiment(out io.Writer, v experimentView, now time.Time) {
+	e := v.Experiment
+	fmt.Fprintf(out, "Experiment  %s/%s\n", e.Namespace, e.Name)
+	fmt.Fprintf(out, "State       %s\n", experimentLine(v))
+	fmt.Fprintf(out, "            %s\n", headline(v, now))
+	fmt.Fprintf(out, "Trials      %s\n", countsLine(v))
+	if best, ok := v.best(); ok {
+		fmt.Fprintf(out, "Best        %s  %s\n", best.Name, metricText(best))
+		fmt.Fprintf(out, "            %s\n", paramText(best.Params))
+	}
+	if failure := firstFailure(v); failure != "" {
+		fmt.Fprintf(out, "Failures    %s\n", failure[len("; "):])
+	}
+	fmt.Fprintln(out, "Parameters")
+	t := &table{}
+	for _, p := range e.Spec.Parameters {
+		t.add("  "+p.Name, string(p.ParameterType), spaceText(p.FeasibleSpace))
+	}
+	_ = t.write(out, true)
+	fmt.Fprintln(out, "Conditions")
+	t = &table{}
+	for _, c := range e.Status.Conditions {
+		t.add("  "+string(c.Type), string(c.Status), c.Reason, age(now.Sub(c.LastTransitionTime.Time))+" ago", c.Message)
+	}
+	_ = t.write(out, true)
+}
+
+func spaceText(s v1beta1.FeasibleSpace) string {
+	if len(s.List) > 0 {
+		return fmt.Sprint(s.List)
+	}
+	text := s.Min + " to " + s.Max
+	if s.Step != "" {
+		text += " by " + s.Step
+	}
+	if s.Distribution != "" && s.Distribution != v1beta1.DistributionUniform {
+		text += ", " + string(s.Distribution)
+	}
+	return text
+}
+
+func describeTrial(out io.Writer, t trialView, now time.Time) {
+	fmt.Fprintf(out, "Trial       %s\n", t.Name)
+	fmt.Fprintf(out, "State       %s\n", t.State)
+	if t.Message != "" {
+		fmt.Fprintf(out, "Why         %s\n", t.Message)
+	}
+	fmt.Fprintf(out, "Time        %s\n", age(t.duration(now)))
+	fmt.Fprintln(out, "Parameters")
+	rows := &table{}
+	for _, p := range t.Params {
+		rows.add("  "+p.Name, p.Value)
+	}
+	_ = rows.write(out, true)
+	fmt.Fprintln(out, "Metrics")
+	rows = &table{}
+	for _, m := range t.Metrics {
+		rows.add("  "+m.Name, m.Value)
+	}
+	_ = rows.write(out, true)
+}
+
+// describeEvents lists the events of one object, oldest first.
+func describeEvents(ctx context.Context, c client.Client, out io.Writer, namespace, kind, name string) error {
+	var events corev1.EventList
+	selector := fields.AndSelectors(
+		fields.OneTermEqualSelector("involvedObject.kind", kind),
+		fields.OneTermEqualSelector("involvedObject.name", name),
+	)
+	if err := c.List(ctx, &events, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: selector}); err != nil {
+		return fmt.Errorf("list the events of %s %s: %w", kind, name, err)
+	}
+	if len(events.Items) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out, "Events")
+	t := &table{}
+	for _, e := range events.Items {
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = e.EventTime.Time
+		}
+		t.add("  "+at.Format(time.TimeOnly), e.Type, e.Reason, e.Message)
+	}
+	return t.write(out, true)
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vernier-ml/vernier/local"
+)
+
+func newDownCommand(g *global) *cobra.Command {
+	var remove bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Stop the embedded control plane and its pods",
+		Long: `Stop the pods (SIGTERM, then SIGKILL after their grace), then the components. The
+state is kept; vernier up resumes it. Trials whose pods were running are told
+that they were disrupted.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			home, err := g.instanceHome()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), 90*time.Second)
+			defer cancel()
+			if err := local.Down(ctx, home); err != nil {
+				return err
+			}
+			if !remove {
+				fmt.Fprintf(cmd.OutOrStdout(), "stopped; the state is kept in %s\n", home)
+				return nil
+			}
+			if err := local.Delete(home); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "stopped; removed %s\n", home)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&remove, "delete", false, "remove the home too, with every experiment, result and log in it")
+	return cmd
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// trialLabel is on every pod of a trial.
+const trialLabel = "katib.kubeflow.org/trial"
+
+type logsOptions struct {
+	follow    bool
+	container string
+	tail      int64
+	previous  bool
+}
+
+func newLogsCommand(open opener) *cobra.Command {
+	var o logsOptions
+	cmd := &cobra.Command{
+		Use:   "logs EXPERIMENT/TRIAL",
+		Short: "Print what a trial wrote",
+		Long: `Print the output of a trial's primary container. On the embedded control plane
+the output of trials that have ended is kept, also when their pods are gone.`,
+		Example: `  vernier logs charlm/12 -f
+  vernier logs charlm/best
+  vernier logs charlm/latest --container metrics-logger-and-collector`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return apiError(logs(cmd.Context(), o, args[0], cmd.OutOrStdout(), open))
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the container ends; wait for it if it has not started")
+	f.StringVarP(&o.container, "container", "c", "", "container; the trial's primary container when empty")
+	f.Int64Var(&o.tail, "tail", -1, "print the last lines only; -1 prints all")
+	f.BoolVarP(&o.previous, "previous", "p", false, "print the run before the last restart")
+	return cmd
+}
+
+func logs(ctx context.Context, o logsOptions, text string, out io.Writer, open opener) error {
+	session, err := open(ctx, false)
+	if err != nil {
+		return err
+	}
+	c, err := newClient(session.config)
+	if err != nil {
+		return err
+	}
+	t, err := parseTarget(text, session.namespace)
+	if err != nil {
+		return err
+	}
+	if t.Trial == "" {
+		return usageErrorf("name a trial: %s/12, %s/best or %s/latest", text, text, text)
+	}
+	view, err := loadExperiment(ctx, c, t.Experiment)
+	if err != nil {
+		return err
+	}
+	found, err := t.find(view)
+	if err != nil {
+		return err
+	}
+	key := types.NamespacedName{Namespace: t.Experiment.Namespace, Name: found.Name}
+	var trial v1beta1.Trial
+	if err := c.Get(ctx, key, &trial); err != nil {
+		return fmt.Errorf("read trial %s: %w", key, err)
+	}
+	if o.container == "" {
+		o.container = trial.Spec.PrimaryContainerName
+	}
+	clientset, err := kubernetes.NewForConfig(session.config)
+	if err != nil {
+		return err
+	}
+	reader := logReader{client: c, clientset: clientset, options: o, home: session.home}
+	return reader.print(ctx, &trial, found.finished(), out)
+}
+
+type logReader struct {
+	client    client.Client
+	clientset kubernetes.Interface
+	options   logsOptions
+	home      string
+}
+
+// print copies the log of the trial's first primary pod to out.
+func (r logReader) print(ctx context.Context, trial *v1beta1.Trial, finished bool, out io.Writer) error {
+	poll := time.NewTicker(500 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		pod, err := r.primaryPod(ctx, trial)
+		if err != nil {
+			return err
+		}
+		if pod != nil {
+			err := r.stream(ctx, pod, out)
+			if err == nil || !r.options.follow || !notStarted(err) {
+				return err
+			}
+		} else if finished {
+			return r.archived(trial, out)
+		} else if !r.options.follow {
+			return notFoundErrorf("trial %s has no pod yet; use -f to wait for it", trial.Name)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-poll.C:
+		}
+		finished, err = r.hasFinished(ctx, trial)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r logReader) hasFinished(ctx context.Context, trial *v1beta1.Trial) (bool, error) {
+	if err := r.client.Get(ctx, client.ObjectKeyFromObject(trial), trial); err != nil {
+		return false, fmt.Errorf("read trial %s: %w", trial.Name, err)
+	}
+	return newTrialView(*trial).finished(), nil
+}
+
+// primaryPod is the newest pod that the trial's metrics come from, or nil.
+func (r logReader) primaryPod(ctx context.Context, trial *v1beta1.Trial) (*corev1.Pod, error) {
+	labels := client.MatchingLabels{trialLabel: trial.Name}
+	for k, v := range trial.Spec.PrimaryPodLabels {
+		labels[k] = v
+	}
+	var pods corev1.PodList
+	if err := r.client.List(ctx, &pods, client.InNamespace(trial.Namespace), labels); err != nil {
+		return nil, fmt.Errorf("list the pods of trial %s: %w", trial.Name, err)
+	}
+	if len(pods.Items) == 0 {
+		return nil, nil
+	}
+	newest := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	return &newest, nil
+}
+
+func (r logReader) stream(ctx context.Context, pod *corev1.Pod, out io.Writer) error {
+	options := &corev1.PodLogOptions{Container: r.options.container, Follow: r.options.follow, Previous: r.options.previous}
+	if r.options.tail >= 0 {
+		options.TailLines = &r.options.tail
+	}
+	stream, err := r.clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+	if err != nil {
+		return fmt.Errorf("read the log of container %s of pod %s: %w", r.options.container, pod.Name, err)
+	}
+	defer stream.Close()
+	if _, err := io.Copy(out, stream); err != nil {
+		return fmt.Errorf("read the log of container %s of pod %s: %w", r.options.container, pod.Name, err)
+	}
+	return nil
+}
+
+// notStarted says whether a log could not be read because the container is
+// still waiting.
+func notStarted(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsBadRequest(err)
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/local"
+	"github.com/vernier-ml/vernier/local/agent"
+)
+
+// archived writes the log of a trial whose pods are gone, as the embedded
+// instance kept it: that of its newest pod's last run.
+func (r logReader) archived(trial *v1beta1.Trial, out io.Writer) error {
+	if r.home == "" {
+		return notFoundErrorf("the pods of trial %s are gone, and their logs with them; set trialTemplate.retain to keep them", trial.Name)
+	}
+	logs, err := agent.ReadArchivedLogs(local.Home(r.home).AgentRoot(), trial.Namespace, trial.Name, r.options.container)
+	if err != nil {
+		return err
+	}
+	newest := len(logs) - 1
+	if r.options.previous {
+		newest--
+	}
+	if newest < 0 {
+		return notFoundErrorf("no log of container %s of trial %s is kept", r.options.container, trial.Name)
+	}
+	var text bytes.Buffer
+	if _, err := logs[newest].WriteTo(&text); err != nil {
+		return err
+	}
+	_, err = out.Write(lastLines(text.Bytes(), r.options.tail))
+	return err
+}
+
+// lastLines are the last n lines of text, or all when n is negative.
+func lastLines(text []byte, n int64) []byte {
+	if n < 0 {
+		return text
+	}
+	start := len(text)
+	if start > 0 && text[start-1] == '\n' {
+		start--
+	}
+	for ; n > 0; n-- {
+		i := bytes.LastIndexByte(text[:start], '\n')
+		if i < 0 {
+			return text
+		}
+		start = i
+	}
+	if start == len(text) {
+		return nil
+	}
+	return text[start+1:]
+}

@@ -1,0 +1,40 @@
+// Command vernier tunes hyperparameters: it runs an embedded control plane on
+// this machine, runs experiments on it, and shows what they do. Under the name
+// kubectl-vernier it is a kubectl plugin for any cluster.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	os.Exit(execute(context.Background()))
+}
+
+func execute(ctx context.Context) int {
+	root := newRootCommand(strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-"))
+	// What the Kubernetes libraries log is for services; a command says itself
+	// what a person should know.
+	ctrllog.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	root.SilenceErrors, root.SilenceUsage = true, true
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "vernier: %v\n", err)
+		if exitCode(err) == exitUsage {
+			fmt.Fprintln(os.Stderr, "Run 'vernier --help' for the commands.")
+		}
+	}
+	return exitCode(err)
+}

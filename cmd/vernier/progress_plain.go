@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// plainProgress turns views into lines: one for each change of state, and a
+// summary every 30 s.
+type plainProgress struct {
+	states      map[string]string
+	experiment  string
+	best        string
+	lastSummary time.Time
+}
+
+const summaryInterval = 30 * time.Second
+
+// update returns the lines to print now.
+func (p *plainProgress) update(v experimentView, now time.Time) []string {
+	if p.states == nil {
+		p.states = map[string]string{}
+		p.lastSummary = now
+	}
+	var lines []string
+	say := func(format string, args ...any) {
+		lines = append(lines, now.Format(time.TimeOnly)+" "+fmt.Sprintf(format, args...))
+	}
+	for _, t := range v.Trials {
+		if t.State == "" || t.State == string(v1beta1.TrialCreated) || p.states[t.Name] == t.State {
+			continue
+		}
+		p.states[t.Name] = t.State
+		say("%s", trialLine(v, t, now))
+	}
+	if best, ok := v.best(); ok && best.Name != p.best {
+		p.best = best.Name
+		say("best %s=%s %s", v.metricName(), shortNumber(best.objective()), best.Name)
+	}
+	if state := v.State + v.Reason; v.State != "" && state != p.experiment {
+		p.experiment = state
+		say("experiment %s %s", v.Experiment.Name, experimentLine(v))
+		p.lastSummary = now
+	}
+	if now.Sub(p.lastSummary) >= summaryInterval {
+		p.lastSummary = now
+		say("experiment %s %s", v.Experiment.Name, countsLine(v))
+	}
+	return lines
+}
+
+func trialLine(v experimentView, t trialView, now time.Time) string {
+	line := fmt.Sprintf("trial %s %s", t.Name, t.State)
+	if value := t.objective(); t.finished() && value != "" {
+		line += fmt.Sprintf(" %s=%s", v.metricName(), shortNumber(value))
+	}
+	line += " " + paramText(t.Params)
+	if t.finished() {
+		line += " " + age(t.duration(now))
+	}
+	if isBad(t.State) && t.Message != "" {
+		line += ": " + t.Message
+	}
+	return line
+}
+
+func experimentLine(v experimentView) string {
+	line := v.State
+	if v.finished() {
+		line += " " + v.Reason
+		if v.Message != "" {
+			line += ": " + v.Message
+		}
+	}
+	return line
+}
+
+// countsLine is "12/24 done, 4 running, 1 failed".
+func countsLine(v experimentView) string {
+	c := v.counts()
+	done := c.Succeeded + c.Stopped + c.Failed
+	line := fmt.Sprintf("%d done", done)
+	if limit := v.Experiment.Spec.MaxTrialCount; limit != nil {
+		line = fmt.Sprintf("%d/%d done", done, *limit)
+	}
+	line += fmt.Sprintf(", %d running", c.Running)
+	if c.Stopped > 0 {
+		line += fmt.Sprintf(", %d stopped", c.Stopped)
+	}
+	if c.Failed > 0 {
+		line += fmt.Sprintf(", %d failed", c.Failed)
+	}
+	return line
+}
+
+func isBad(state string) bool {
+	return state == string(v1beta1.TrialFailed) || state == string(v1beta1.TrialMetricsUnavailable)
+}

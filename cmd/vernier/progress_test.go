@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func TestPlainProgressPrintsOneLineAChange(t *testing.T) {
+	var p plainProgress
+	running := newExperimentView(anExperiment(), []v1beta1.Trial{aTrial(1, v1beta1.TrialRunning, "")})
+	first := p.update(running, noon)
+	want := []string{"12:00:00 trial charlm-0001 Running lr=0.1", "12:00:00 experiment charlm Running"}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Errorf("first (-want +got):\n%s", diff)
+	}
+	if again := p.update(running, noon.Add(time.Second)); len(again) != 0 {
+		t.Errorf("nothing changed, yet it prints %q", again)
+	}
+	done := aTrial(1, v1beta1.TrialSucceeded, "0.25")
+	after := p.update(newExperimentView(withBest(anExperiment(), done), []v1beta1.Trial{done}), noon.Add(2*time.Second))
+	want = []string{"12:00:02 trial charlm-0001 Succeeded loss=0.25 lr=0.1 1s", "12:00:02 best loss=0.25 charlm-0001"}
+	if diff := cmp.Diff(want, after); diff != "" {
+		t.Errorf("after (-want +got):\n%s", diff)
+	}
+	if summary := p.update(newExperimentView(withBest(anExperiment(), done), []v1beta1.Trial{done}), noon.Add(time.Minute)); len(summary) != 1 || !strings.Contains(summary[0], "1/24 done, 0 running") {
+		t.Errorf("no summary after 30 s: %q", summary)
+	}
+}
+
+func TestPlainProgressSaysWhyATrialFailed(t *testing.T) {
+	var p plainProgress
+	failed := aTrial(2, v1beta1.TrialFailed, "")
+	failed.Status.Conditions[1].Message = "container training exited with code 1"
+	lines := p.update(newExperimentView(ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", "too many failures"), []v1beta1.Trial{failed}), noon)
+	requireText(t, strings.Join(lines, "\n"), "exited with code 1", "Failed ExperimentFailed: too many failures")
+}
+
+func TestFrameFitsTheTerminal(t *testing.T) {
+	var trials []v1beta1.Trial
+	for n := range 60 {
+		state := v1beta1.TrialSucceeded
+		if n >= 56 {
+			state = v1beta1.TrialRunning
+		}
+		trials = append(trials, aTrial(n, state, "0.5"))
+	}
+	view := newExperimentView(withBest(anExperiment(), trials[3]), trials)
+	for _, s := range []size{{80, 24}, {40, 10}, {200, 60}} {
+		lines := frame(view, noon, s, false)
+		if len(lines) >= s.height {
+			t.Errorf("%d lines in a terminal of %d", len(lines), s.height)
+		}
+		for _, line := range lines {
+			if n := utf8.RuneCountInString(line); n > s.width {
+				t.Errorf("%d characters in a terminal of %d: %q", n, s.width, line)
+			}
+		}
+		// The running trials come first when there is no room for all.
+		requireText(t, strings.Join(lines, "\n"), "charlm-0056", "charlm-0058")
+	}
+}
+
+func TestFrame(t *testing.T) {
+	trials := []v1beta1.Trial{aTrial(0, v1beta1.TrialSucceeded, "0.5"), aTrial(1, v1beta1.TrialRunning, "")}
+	view := newExperimentView(withBest(anExperiment(), trials[0]), trials)
+	want := []string{
+		"charlm   sobol   minimize loss   5s",
+		"[██▒▒··············································]  1/24 done, 1 running",
+		"best   loss = 0.5   charlm-0000   lr=0.0",
+		"",
+		"TRIAL         STATE         LOSS    LR    TIME",
+		"charlm-0000   ✓ Succeeded   0.5 *   0.0   0s",
+		"charlm-0001   ▶ Running             0.1   5s",
+	}
+	if diff := cmp.Diff(want, frame(view, noon.Add(5*time.Second), size{100, 30}, false)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLiveProgressRedrawsInPlace(t *testing.T) {
+	var out bytes.Buffer
+	p := liveProgress{out: &out}
+	view := newExperimentView(anExperiment(), nil)
+	if err := p.draw(view, noon, size{80, 24}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "\x1b[5A") {
+		t.Error("the first frame moves up")
+	}
+	drawn := p.drawn
+	out.Reset()
+	if err := p.draw(view, noon, size{80, 24}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\x1b[" + string(rune('0'+drawn)) + "A"; !strings.HasPrefix(out.String(), want) {
+		t.Errorf("the second frame starts with %q, want %q", out.String()[:5], want)
+	}
+}
+
+func TestDisplayModes(t *testing.T) {
+	for mode, code := range map[string]int{"auto": 0, "plain": 0, "none": 0, "live": exitUsage, "fancy": exitUsage} {
+		if _, err := newDisplay(mode, &bytes.Buffer{}); exitCode(err) != code {
+			t.Errorf("mode %s without a terminal: code %d (%v), want %d", mode, exitCode(err), err, code)
+		}
+	}
+}

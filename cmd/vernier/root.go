@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/vernier-ml/vernier/local"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+)
+
+// global are the flags of every command.
+type global struct {
+	home      string
+	namespace string
+	getenv    func(string) string
+	err       io.Writer
+}
+
+const rootHelp = `Vernier tunes hyperparameters, on Kubernetes and on this machine.
+
+  vernier run -f experiment.yaml      start what is needed, tune, print the best
+
+Exit codes: 0 done; 1 error; 2 usage; 3 invalid spec; 4 not found; 5 not allowed;
+6 conflict; 7 server not reachable; 8 experiment failed; 9 goal not reached (with
+--require-goal); 124 time-out; 130 and 143 ended by a signal.`
+
+// newRootCommand makes the command line. As a plugin of kubectl it takes
+// kubectl's flags and leaves out what concerns the embedded instance.
+func newRootCommand(plugin bool) *cobra.Command {
+	g := &global{getenv: os.Getenv, err: os.Stderr}
+	root := &cobra.Command{Use: "vernier", Short: "Tune hyperparameters, on Kubernetes and on this machine", Long: rootHelp,
+		// The flags before a command's name are the root's, also where the command
+		// leaves the parsing of its own to kubectl.
+		TraverseChildren: true,
+		Args:             cobra.NoArgs,
+		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	open := opener(g.embedded)
+	stop := g.stop
+	if plugin {
+		root.Use = "kubectl-vernier"
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl vernier"}
+		flags := genericclioptions.NewConfigFlags(true)
+		flags.AddFlags(root.PersistentFlags())
+		open = pluginOpener(flags)
+		stop = func(context.Context, *session) error { return nil }
+	} else {
+		root.PersistentFlags().StringVar(&g.home, "home", "", "home of the embedded instance (default $VERNIER_HOME, then ~/.local/state/vernier)")
+		root.PersistentFlags().StringVarP(&g.namespace, "namespace", "n", "", "namespace (default \"default\")")
+		root.AddCommand(
+			newAgentCommand(),
+			newDownCommand(g),
+			newKubeconfigCommand(g),
+			newKubectlCommand(g),
+			newStatusCommand(g),
+			newSuperviseCommand(g),
+			newUpCommand(g),
+		)
+	}
+	root.AddCommand(
+		newBestCommand(open),
+		newDescribeCommand(open),
+		newGetCommand(open),
+		newLogsCommand(open),
+		newRunCommand(open, stop),
+		newVersionCommand(),
+	)
+	return root
+}
+
+// instanceHome is the home that --home or VERNIER_HOME names, or the default.
+func (g *global) instanceHome() (local.Home, error) {
+	home := g.home
+	if home == "" {
+		home = g.getenv("VERNIER_HOME")
+	}
+	if home == "" {
+		return local.DefaultHome(g.getenv)
+	}
+	absolute, err := filepath.Abs(home)
+	return local.Home(absolute), err
+}
+
+func (g *global) sayProgress(component string) {
+	fmt.Fprintf(g.err, "waiting for %s\n", component)
+}
+
+// stop stops the embedded instance of a session.
+func (g *global) stop(ctx context.Context, s *session) error {
+	return local.Down(ctx, local.Home(s.home))
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	files       []string
+	wait        bool
+	replace     bool
+	keep        bool
+	progress    string
+	timeout     time.Duration
+	requireGoal bool
+}
+
+const runHelp = `Run an experiment: start the embedded control plane if it is not running, apply
+the files, show progress until the experiment ends, and print the best trial.
+
+On a terminal, progress is a live table; elsewhere it is one line a change.
+
+Ctrl-C once: no new trials; the running ones may finish. Twice: leave at once;
+an instance that this command started is stopped, its trials with it (SIGTERM,
+then SIGKILL after their grace). Both can be resumed: the state is kept.
+
+Exit codes: 0 the experiment succeeded; 1 error; 2 usage; 3 invalid experiment;
+7 server not reachable; 8 the experiment failed; 9 it ended without reaching its
+goal (with --require-goal); 124 time-out; 130 interrupted.`
+
+func newRunCommand(open opener, stop func(context.Context, *session) error) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run -f FILE",
+		Short: "Run an experiment to its end, with live progress",
+		Long:  runHelp,
+		Example: `  vernier run -f experiment.yaml
+  vernier run -f experiment.yaml --timeout 1h --require-goal`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s := streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+			return apiError(run(cmd.Context(), o, s, open, stop))
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&o.files, "filename", "f", nil, "file or folder with the experiment and what it needs; - for standard input; may be given many times")
+	f.BoolVar(&o.wait, "wait", true, "wait for the end of the experiment")
+	f.BoolVar(&o.replace, "replace", false, "delete an experiment of the same name first, with its trials")
+	f.BoolVar(&o.keep, "keep", true, "leave the control plane running afterwards; vernier down stops it")
+	f.StringVar(&o.progress, "progress", "auto", "auto, live, plain or none")
+	f.DurationVar(&o.timeout, "timeout", 0, "leave with exit code 124 after this time; the experiment goes on; 0 waits for ever")
+	f.BoolVar(&o.requireGoal, "require-goal", false, "leave with exit code 9 if the goal was not reached")
+	if err := cmd.MarkFlagRequired("filename"); err != nil {
+		panic(err)
+	}
+	return cmd
+}
+
+func run(ctx context.Context, o runOptions, s streams, open opener, stop func(context.Context, *session) error) (err error) {
+	display, err := newDisplay(o.progress, s.err)
+	if err != nil {
+		return err
+	}
+	objects, err := readManifests(s.in, o.files)
+	if err != nil {
+		return err
+	}
+	experiment, err := theExperiment(objects)
+	if err != nil {
+		return err
+	}
+	session, err := open(ctx, true)
+	if err != nil {
+		return err
+	}
+	if session.started && !o.keep {
+		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
+	}
+	c, err := newClient(session.config)
+	if err != nil {
+		return err
+	}
+	key := types.NamespacedName{Namespace: experiment.GetNamespace(), Name: experiment.GetName()}
+	if key.Namespace == "" {
+		key.Namespace = session.namespace
+	}
+	if o.replace {
+		if err := deleteAndWait(ctx, c, key); err != nil {
+			return err
+		}
+	}
+	if err := applyAll(ctx, c, objects, session.namespace); err != nil {
+		return err
+	}
+	if !o.wait {
+		fmt.Fprintf(s.err, "experiment %s is running; see: vernier describe %s\n", key.Name, key.Name)
+		return nil
+	}
+	view, err := waitForEnd(ctx, o, session, c, key, display, s)
+	if err != nil {
+		return err
+	}
+	return conclude(view, o.requireGoal, s)
+}
+
+// waitForEnd shows progress until the experiment ends, a signal says to leave,
+// or time is up.
+func waitForEnd(ctx context.Context, o runOptions, session *session, c client.Client, key types.NamespacedName, d display, s streams) (experimentView, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		for count := 1; ; count++ {
+			select {
+			case <-ctx.Done():
+				return
+			case sig := <-signals:
+				if count > 1 || sig == syscall.SIGTERM {
+					cancel(interrupted(sig))
+					return
+				}
+				fmt.Fprintln(s.err, "\nno new trials; waiting for the running ones. Ctrl-C again to leave at once.")
+				if err := stopGrowing(ctx, c, key); err != nil {
+					fmt.Fprintf(s.err, "cannot stop the experiment: %v\n", err)
+				}
+			}
+		}
+	}()
+	if o.timeout > 0 {
+		timer := time.AfterFunc(o.timeout, func() {
+			cancel(&exitError{code: exitTimeout, err: fmt.Errorf("experiment %s did not end within %s; it goes on: vernier describe %s", key.Name, o.timeout, key.Name)})
+		})
+		defer timer.Stop()
+	}
+	var last experimentView
+	err := follow(ctx, session.config, key, func(v experimentView, now time.Time) (bool, error) {
+		last = v
+		return v.finished(), d.show(v, now)
+	})
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = cause
+	}
+	return last, err
+}
+
+func interrupted(sig os.Signal) error {
+	code := exitInterrupted
+	if sig == syscall.SIGTERM {
+		code = exitTerminated
+	}
+	return &exitError{code: code, err: fmt.Errorf("left on %s; the experiment goes on while the control plane runs", sig)}
+}
+
+// stopGrowing lowers maxTrialCount to the trials that exist, so that the
+// experiment ends when the running ones have.
+func stopGrowing(ctx context.Context, c client.Client, key types.NamespacedName) error {
+	for {
+		var experiment v1beta1.Experiment
+		if err := c.Get(ctx, key, &experiment); err != nil {
+			return err
+		}
+		var trials v1beta1.TrialList
+		if err := c.List(ctx, &trials, client.InNamespace(key.Namespace), client.MatchingLabels{experimentLabel: key.Name}); err != nil {
+			return err
+		}
+		limit := max(int32(len(trials.Items)), 1)
+		experiment.Spec.MaxTrialCount = &limit
+		if p := experiment.Spec.ParallelTrialCount; p != nil && *p > limit {
+			experiment.Spec.ParallelTrialCount = &limit
+		}
+		if m := experiment.Spec.MaxFailedTrialCount; m != nil && *m > limit {
+			experiment.Spec.MaxFailedTrialCount = &limit
+		}
+		err := c.Update(ctx, &experiment, fieldOwner)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// conclude prints the result and gives it its exit code.
+func conclude(v experimentView, requireGoal bool, s streams) error {
+	if best, ok := v.best(); ok {
+		fmt.Fprintf(s.out, "\nBest trial: %s\n", best.Name)
+		for i, m := range best.Metrics {
+			name := m.Name
+			if i == 0 {
+				name += " (" + string(v.Experiment.Spec.Objective.Type) + "d)"
+			}
+			fmt.Fprintf(s.out, "  %-28s %s\n", name, m.Value)
+		}
+		fmt.Fprintln(s.out, "Parameters:")
+		for _, p := range best.Params {
+			fmt.Fprintf(s.out, "  %-28s %s\n", p.Name, p.Value)
+		}
+		fmt.Fprintf(s.out, "%s.\n", strings.TrimSuffix(countsLine(v), ", 0 running"))
+	} else {
+		fmt.Fprintf(s.out, "\nNo best trial: no trial reported %s.\n", v.metricName())
+	}
+	if v.State == string(v1beta1.ExperimentFailed) {
+		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s failed: %s%s", v.Experiment.Name, v.Message, firstFailure(v))}
+	}
+	if requireGoal && !v.goalReached() {
+		return &exitError{code: exitGoalNotReached, err: fmt.Errorf("experiment %s ended without reaching its goal: %s", v.Experiment.Name, v.Reason)}
+	}
+	return nil
+}
+
+// firstFailure is what the first failed trial said, as the reason is most often
+// the same for all.
+func firstFailure(v experimentView) string {
+	for _, t := range v.Trials {
+		if isBad(t.State) && t.Message != "" {
+			return fmt.Sprintf("; the first trial to fail was %s: %s", t.Name, t.Message)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vernier-ml/vernier/local"
+)
+
+func newStatusCommand(g *global) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the components of the embedded control plane",
+		Long:  "Show the components of the embedded control plane. The exit code is 7 when it is not ready.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			home, err := g.instanceHome()
+			if err != nil {
+				return err
+			}
+			status, err := local.ReadStatus(home)
+			if err != nil {
+				return err
+			}
+			if output == "table" {
+				err = statusTable(cmd, home, status)
+			} else {
+				err = writeValue(cmd.OutOrStdout(), output, status)
+			}
+			if err == nil && status.State != local.StateReady {
+				return &exitError{code: exitUnreachable, err: fmt.Errorf("the instance is %s %s", status.State, status.Message)}
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
+	return cmd
+}
+
+func statusTable(cmd *cobra.Command, home local.Home, status local.Status) error {
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s   %s\n", home, status.State)
+	t := &table{header: []string{"COMPONENT", "PID", "RESTARTS", "MEMORY", "AGE", "LAST ERROR"}}
+	for _, c := range status.Components {
+		t.add(c.Name, strconv.Itoa(c.PID), strconv.Itoa(c.Restarts), fmt.Sprintf("%d MB", c.ResidentBytes>>20), age(time.Since(c.Since)), c.LastError)
+	}
+	return t.write(out, false)
+}

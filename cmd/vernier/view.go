@@ -1,0 +1,263 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// trialView is a trial as the commands show it.
+type trialView struct {
+	Name   string
+	Number int
+	// State is the type of the last condition: the current state.
+	State string
+	// Message is the message of the last condition.
+	Message string
+	Params  []v1beta1.ParameterAssignment
+	Metrics []metricView
+	Started time.Time
+	Ended   time.Time
+}
+
+// metricView is one metric of a trial, condensed by its strategy.
+type metricView struct {
+	Name  string
+	Value string
+}
+
+// objective is the value of the objective as text, or "" when there is none.
+func (t trialView) objective() string {
+	if len(t.Metrics) == 0 {
+		return ""
+	}
+	return t.Metrics[0].Value
+}
+
+// score is the value of the objective as a number; ok is false when there is
+// none, or it is not finite.
+func (t trialView) score() (value float64, ok bool) {
+	v, err := strconv.ParseFloat(t.objective(), 64)
+	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+}
+
+func (t trialView) finished() bool {
+	switch v1beta1.TrialConditionType(t.State) {
+	case v1beta1.TrialCreated, v1beta1.TrialRunning, "":
+		return false
+	}
+	return true
+}
+
+// duration is how long the trial ran, or has been running at now.
+func (t trialView) duration(now time.Time) time.Duration {
+	if t.Started.IsZero() {
+		return 0
+	}
+	if t.Ended.IsZero() {
+		return now.Sub(t.Started)
+	}
+	return t.Ended.Sub(t.Started)
+}
+
+func newTrialView(trial v1beta1.Trial) trialView {
+	view := trialView{
+		Name:   trial.Name,
+		Number: trialNumber(trial.Name),
+		Params: trial.Spec.ParameterAssignments,
+	}
+	if n := len(trial.Status.Conditions); n > 0 {
+		last := trial.Status.Conditions[n-1]
+		view.State, view.Message = string(last.Type), last.Message
+	}
+	if t := trial.Status.StartTime; t != nil {
+		view.Started = t.Time
+	}
+	if t := trial.Status.CompletionTime; t != nil {
+		view.Ended = t.Time
+	}
+	if trial.Status.Observation != nil {
+		view.Metrics = condense(trial.Spec.Objective, trial.Status.Observation.Metrics)
+	}
+	return view
+}
+
+// condense picks, for each metric, the value that its strategy names, the
+// objective first.
+func condense(objective *v1beta1.ObjectiveSpec, metrics []v1beta1.Metric) []metricView {
+	views := make([]metricView, 0, len(metrics))
+	for _, m := range metrics {
+		views = append(views, metricView{Name: m.Name, Value: byStrategy(objective, m)})
+	}
+	if objective == nil {
+		return views
+	}
+	slices.SortStableFunc(views, func(a, b metricView) int {
+		return rank(a.Name == objective.ObjectiveMetricName) - rank(b.Name == objective.ObjectiveMetricName)
+	})
+	return views
+}
+
+func rank(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
+}
+
+func byStrategy(objective *v1beta1.ObjectiveSpec, m v1beta1.Metric) string {
+	strategy := v1beta1.ExtractByLatest
+	if objective != nil {
+		for _, s := range objective.MetricStrategies {
+			if s.Name == m.Name {
+				strategy = s.Value
+			}
+		}
+	}
+	value := m.Latest
+	switch strategy {
+	case v1beta1.ExtractByMin:
+		value = m.Min
+	case v1beta1.ExtractByMax:
+		value = m.Max
+	}
+	if value == "" || value == "unavailable" {
+		value = m.Latest
+	}
+	return value
+}
+
+// trialNumber is the number at the end of a trial's name, or -1.
+func trialNumber(name string) int {
+	i := strings.LastIndexByte(name, '-')
+	n, err := strconv.Atoi(name[i+1:])
+	if i < 0 || err != nil {
+		return -1
+	}
+	return n
+}
+
+// experimentView is an experiment and its trials as the commands show them.
+type experimentView struct {
+	Experiment *v1beta1.Experiment
+	State      string
+	Reason     string
+	Message    string
+	// Trials in order of their numbers.
+	Trials []trialView
+}
+
+func newExperimentView(experiment *v1beta1.Experiment, trials []v1beta1.Trial) experimentView {
+	view := experimentView{Experiment: experiment}
+	if n := len(experiment.Status.Conditions); n > 0 {
+		last := experiment.Status.Conditions[n-1]
+		view.State, view.Reason, view.Message = string(last.Type), last.Reason, last.Message
+	}
+	for _, t := range trials {
+		view.Trials = append(view.Trials, newTrialView(t))
+	}
+	slices.SortFunc(view.Trials, func(a, b trialView) int {
+		if a.Number != b.Number {
+			return a.Number - b.Number
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return view
+}
+
+func (v experimentView) finished() bool {
+	return v.State == string(v1beta1.ExperimentSucceeded) || v.State == string(v1beta1.ExperimentFailed)
+}
+
+// best is the trial that the status names as the best, if any.
+func (v experimentView) best() (trialView, bool) {
+	name := v.Experiment.Status.CurrentOptimalTrial.BestTrialName
+	i := slices.IndexFunc(v.Trials, func(t trialView) bool { return name != "" && t.Name == name })
+	if i >= 0 {
+		return v.Trials[i], true
+	}
+	if name == "" {
+		return trialView{}, false
+	}
+	optimal := v.Experiment.Status.CurrentOptimalTrial
+	return trialView{
+		Name: name, Number: trialNumber(name), State: string(v1beta1.TrialSucceeded),
+		Params:  optimal.ParameterAssignments,
+		Metrics: condense(v.Experiment.Spec.Objective, optimal.Observation.Metrics),
+	}, true
+}
+
+// counts are the numbers of trials by what a person asks about.
+type counts struct {
+	Running, Succeeded, Stopped, Failed, Total int
+}
+
+func (v experimentView) counts() counts {
+	var c counts
+	for _, t := range v.Trials {
+		c.Total++
+		switch v1beta1.TrialConditionType(t.State) {
+		case v1beta1.TrialSucceeded:
+			c.Succeeded++
+		case v1beta1.TrialEarlyStopped, v1beta1.TrialKilled:
+			c.Stopped++
+		case v1beta1.TrialFailed, v1beta1.TrialMetricsUnavailable:
+			c.Failed++
+		default:
+			c.Running++
+		}
+	}
+	return c
+}
+
+// metricName is the name of the objective.
+func (v experimentView) metricName() string {
+	if v.Experiment.Spec.Objective == nil {
+		return "objective"
+	}
+	return v.Experiment.Spec.Objective.ObjectiveMetricName
+}
+
+// goalReached says whether the experiment ended because of its goal.
+func (v experimentView) goalReached() bool {
+	return v.State == string(v1beta1.ExperimentSucceeded) && v.Reason == "ExperimentGoalReached"
+}
+
+// shortNumber shortens a number for a table: at most six significant digits.
+// Anything else is returned as it is.
+func shortNumber(text string) string {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || len(text) <= 8 {
+		return text
+	}
+	return strconv.FormatFloat(v, 'g', 6, 64)
+}
+
+// paramText is "lr=0.01 width=64", numbers shortened.
+func paramText(params []v1beta1.ParameterAssignment) string {
+	parts := make([]string, len(params))
+	for i, p := range params {
+		parts[i] = p.Name + "=" + shortNumber(p.Value)
+	}
+	return strings.Join(parts, " ")
+}
+
+// age is a duration as kubectl writes it, in at most two units.
+func age(d time.Duration) string {
+	d = d.Round(time.Second)
+	switch {
+	case d < 0:
+		return "0s"
+	case d < 2*time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + "s"
+	case d < 3*time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + "m" + strconv.Itoa(int(d.Seconds())%60) + "s"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + "h" + strconv.Itoa(int(d.Minutes())%60) + "m"
+	}
+	return strconv.Itoa(int(d.Hours()/24)) + "d"
+}

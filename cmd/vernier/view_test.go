@@ -1,0 +1,138 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func TestATrialIsCondensedByItsStrategies(t *testing.T) {
+	view := newTrialView(aTrial(7, v1beta1.TrialSucceeded, "0.25"))
+	want := []metricView{{"loss", "0.25"}, {"acc", "0.9"}}
+	if diff := cmp.Diff(want, view.Metrics); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+	if view.Number != 7 || !view.finished() || view.duration(noon.Add(time.Hour)) != 7*time.Second {
+		t.Errorf("number %d, finished %v, duration %s", view.Number, view.finished(), view.duration(noon.Add(time.Hour)))
+	}
+}
+
+func TestAnUnavailableExtremeFallsBackToTheLatest(t *testing.T) {
+	trial := aTrial(1, v1beta1.TrialSucceeded, "unavailable")
+	if got := newTrialView(trial).objective(); got != "8" {
+		t.Errorf("got %q, want the latest value", got)
+	}
+}
+
+func TestScore(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		want float64
+		ok   bool
+	}{
+		"a number":        {"0.5", 0.5, true},
+		"not a number":    {"nan", 0, false},
+		"an infinity":     {"-inf", 0, false},
+		"text":            {"Genotype(...)", 0, false},
+		"nothing at all":  {"", 0, false},
+		"with exponent":   {"1e-3", 1e-3, true},
+		"unavailable too": {"unavailable", 0, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, ok := trialView{Metrics: []metricView{{"loss", test.text}}}.score()
+			if ok != test.ok || (ok && got != test.want) {
+				t.Errorf("got %v, %v; want %v, %v", got, ok, test.want, test.ok)
+			}
+		})
+	}
+}
+
+func TestCounts(t *testing.T) {
+	view := newExperimentView(anExperiment(), []v1beta1.Trial{
+		aTrial(3, v1beta1.TrialRunning, ""), aTrial(0, v1beta1.TrialSucceeded, "1"), aTrial(1, v1beta1.TrialFailed, ""),
+		aTrial(2, v1beta1.TrialMetricsUnavailable, ""), aTrial(4, v1beta1.TrialEarlyStopped, "2"), aTrial(5, v1beta1.TrialCreated, ""),
+	})
+	want := counts{Running: 2, Succeeded: 1, Stopped: 1, Failed: 2, Total: 6}
+	if diff := cmp.Diff(want, view.counts()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if view.Trials[0].Number != 0 || view.Trials[5].Number != 5 {
+		t.Errorf("trials are not in order: %+v", view.Trials)
+	}
+}
+
+func TestBestSurvivesTheLossOfItsTrial(t *testing.T) {
+	view := newExperimentView(withBest(anExperiment(), aTrial(4, v1beta1.TrialSucceeded, "0.1")), nil)
+	best, ok := view.best()
+	if !ok || best.Name != "charlm-0004" || best.objective() != "0.1" {
+		t.Errorf("got %+v, %v", best, ok)
+	}
+	if _, ok := newExperimentView(anExperiment(), nil).best(); ok {
+		t.Error("an experiment without a best trial has one")
+	}
+}
+
+func TestAge(t *testing.T) {
+	tests := map[string]struct {
+		d    time.Duration
+		want string
+	}{
+		"seconds":             {90 * time.Second, "90s"},
+		"minutes":             {150 * time.Second, "2m30s"},
+		"hours":               {5*time.Hour + 10*time.Minute, "5h10m"},
+		"days":                {100 * time.Hour, "4d"},
+		"a clock that is off": {-time.Minute, "0s"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := age(test.d); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestShortNumber(t *testing.T) {
+	for text, want := range map[string]string{
+		"0.123456789": "0.123457", "0.5": "0.5", "adam": "adam", "a-long-category-name": "a-long-category-name", "123456789012": "1.23457e+11",
+	} {
+		if got := shortNumber(text); got != want {
+			t.Errorf("shortNumber(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestTarget(t *testing.T) {
+	view := newExperimentView(withBest(anExperiment(), aTrial(1, v1beta1.TrialSucceeded, "0.1")),
+		[]v1beta1.Trial{aTrial(0, v1beta1.TrialSucceeded, "0.2"), aTrial(1, v1beta1.TrialSucceeded, "0.1"), aTrial(2, v1beta1.TrialRunning, "")})
+	tests := map[string]struct {
+		text string
+		want string
+		code int
+	}{
+		"by number":        {"charlm/0", "charlm-0000", 0},
+		"padded number":    {"charlm/0002", "charlm-0002", 0},
+		"by name":          {"charlm/charlm-0002", "charlm-0002", 0},
+		"the best":         {"charlm/best", "charlm-0001", 0},
+		"the latest":       {"charlm/latest", "charlm-0002", 0},
+		"one that is not":  {"charlm/9", "", exitNotFound},
+		"too many slashes": {"a/b/c", "", exitUsage},
+		"nothing":          {"", "", exitUsage},
+		"no trial named":   {"charlm/", "", exitUsage},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var found trialView
+			target, err := parseTarget(test.text, "default")
+			if err == nil {
+				found, err = target.find(view)
+			}
+			if found.Name != test.want || exitCode(err) != test.code {
+				t.Errorf("got %q, code %d (%v); want %q, code %d", found.Name, exitCode(err), err, test.want, test.code)
+			}
+		})
+	}
+}

@@ -1,0 +1,185 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Binaries are the paths of the programs that an instance is made of.
+type Binaries struct {
+	ControlPlane, Manager, Collector, Shim, Vernier string
+}
+
+// FindBinaries looks in dir, or, when dir is empty, beside the running program.
+func FindBinaries(dir string) (Binaries, error) {
+	if dir == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return Binaries{}, err
+		}
+		if resolved, err := filepath.EvalSymlinks(self); err == nil {
+			self = resolved
+		}
+		dir = filepath.Dir(self)
+	}
+	b := Binaries{
+		ControlPlane: filepath.Join(dir, "controlplane"),
+		Manager:      filepath.Join(dir, "manager"),
+		Collector:    filepath.Join(dir, "collector"),
+		Shim:         filepath.Join(dir, "shim"),
+		Vernier:      filepath.Join(dir, "vernier"),
+	}
+	var missing []string
+	for _, path := range []string{b.ControlPlane, b.Manager, b.Collector, b.Shim, b.Vernier} {
+		if info, err := os.Stat(path); err != nil || info.IsDir() {
+			missing = append(missing, filepath.Base(path))
+		}
+	}
+	if len(missing) > 0 {
+		return Binaries{}, fmt.Errorf("not in %s: %s; build them with: make build (or name their folder with VERNIER_BIN_DIR)", dir, strings.Join(missing, ", "))
+	}
+	return b, nil
+}
+
+// The controllers of Kubernetes that an instance runs: those that trials need,
+// and those that make ordinary objects work. There is no cloud, no autoscaler,
+// no certificate request and no second node.
+var kubernetesControllers = []string{
+	"clusterrole-aggregation-controller", "cronjob-controller", "daemonset-controller", "deployment-controller",
+	"disruption-controller", "endpointslice-controller", "ephemeral-volume-controller",
+	"garbage-collector-controller", "job-controller", "namespace-controller",
+	"persistentvolume-binder-controller", "persistentvolume-protection-controller", "persistentvolumeclaim-protection-controller",
+	"pod-garbage-collector-controller", "replicaset-controller", "resourcequota-controller",
+	"root-ca-certificate-publisher-controller", "serviceaccount-controller", "statefulset-controller",
+	"ttl-after-finished-controller",
+}
+
+// The limits of the clients of the control plane. The defaults (20 requests a
+// second) cap a tuner at three trials a second.
+var clientLimits = []string{"--kube-api-qps=1000", "--kube-api-burst=2000"}
+
+// Images that stand for nothing but a name: the agent runs local programs.
+const collectorImage = "vernier-collector"
+
+func (s *supervisor) etcd() component {
+	pki := s.home.pki()
+	client, peer := "https://"+address(s.ports.EtcdClient), "https://"+address(s.ports.EtcdPeer)
+	return component{
+		name: "etcd", path: s.binaries.ControlPlane, grace: 10 * time.Second,
+		args: []string{
+			"etcd", "--name=vernier", "--data-dir=" + s.home.path("etcd"),
+			"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=vernier=" + peer,
+			"--client-cert-auth", "--trusted-ca-file=" + filepath.Join(pki, "ca.crt"),
+			"--cert-file=" + filepath.Join(pki, "etcd.crt"), "--key-file=" + filepath.Join(pki, "etcd.key"),
+			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + filepath.Join(pki, "ca.crt"),
+			"--peer-cert-file=" + filepath.Join(pki, "etcd.crt"), "--peer-key-file=" + filepath.Join(pki, "etcd.key"),
+			"--quota-backend-bytes=8589934592", "--log-level=warn",
+			// There is nobody to wait for: the default second of an election
+			// would only delay each resume.
+			"--heartbeat-interval=25", "--election-timeout=250",
+		},
+		ready: s.etcdReady,
+	}
+}
+
+func (s *supervisor) apiServer() component {
+	pki := func(name string) string { return filepath.Join(s.home.pki(), name) }
+	return component{
+		name: "kube-apiserver", path: s.binaries.ControlPlane, grace: 10 * time.Second,
+		// A lower bound on memory between collections keeps a small server small.
+		env: []string{"GOGC=60"},
+		args: []string{
+			"kube-apiserver",
+			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.APIServer), "--advertise-address=127.0.0.1",
+			// A loopback address may not be an endpoint of the Service kubernetes.
+			"--endpoint-reconciler-type=none",
+			"--etcd-servers=https://" + address(s.ports.EtcdClient),
+			"--etcd-cafile=" + pki("ca.crt"), "--etcd-certfile=" + pki("etcd-client.crt"), "--etcd-keyfile=" + pki("etcd-client.key"),
+			"--client-ca-file=" + pki("ca.crt"), "--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"), "--tls-min-version=VersionTLS12",
+			"--kubelet-client-certificate=" + pki("kubelet-client.crt"), "--kubelet-client-key=" + pki("kubelet-client.key"), "--kubelet-certificate-authority=" + pki("ca.crt"),
+			"--kubelet-preferred-address-types=InternalIP",
+			"--service-account-issuer=https://kubernetes.default.svc", "--service-account-signing-key-file=" + pki("service-account.key"), "--service-account-key-file=" + pki("service-account.key"),
+			// Nothing aggregates APIs here; the other components complain without end
+			// when there is no such authority to be read.
+			"--requestheader-client-ca-file=" + pki("ca.crt"), "--requestheader-allowed-names=front-proxy",
+			"--service-cluster-ip-range=" + serviceNet,
+			"--authorization-mode=Node,RBAC", "--anonymous-auth=false", "--allow-privileged=true",
+			// No controller here takes the taints of new nodes away again.
+			"--disable-admission-plugins=TaintNodesByCondition",
+			// One user, few clients: limits of concurrency, not queues.
+			"--enable-priority-and-fairness=false", "--max-requests-inflight=800", "--max-mutating-requests-inflight=400",
+			"--event-ttl=1h", "--profiling=false",
+		},
+		ready: s.apiServerReady,
+	}
+}
+
+func (s *supervisor) controllerManager() component {
+	config := s.home.componentKubeconfig("controller-manager")
+	return component{
+		name: "kube-controller-manager", path: s.binaries.ControlPlane, grace: 5 * time.Second,
+		args: append([]string{
+			"kube-controller-manager", "--kubeconfig=" + config, "--authentication-kubeconfig=" + config, "--authorization-kubeconfig=" + config,
+			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.ControllerManager),
+			"--leader-elect=false", "--controllers=" + strings.Join(kubernetesControllers, ","),
+			"--root-ca-file=" + filepath.Join(s.home.pki(), "ca.crt"),
+			"--concurrent-job-syncs=20", "--concurrent-gc-syncs=20", "--concurrent-namespace-syncs=5",
+			"--profiling=false",
+		}, append(s.serving("controller-manager"), clientLimits...)...),
+		ready: s.controllerManagerReady,
+	}
+}
+
+// serving are the flags of the certificate that a component serves. Without it
+// the component would make an RSA key at each start, which is slow.
+func (s *supervisor) serving(name string) []string {
+	file := filepath.Join(s.home.pki(), name)
+	return []string{"--tls-cert-file=" + file + ".crt", "--tls-private-key-file=" + file + ".key", "--tls-min-version=VersionTLS12"}
+}
+
+func (s *supervisor) scheduler() component {
+	config := s.home.componentKubeconfig("scheduler")
+	return component{
+		name: "kube-scheduler", path: s.binaries.ControlPlane, grace: 5 * time.Second,
+		args: append([]string{
+			"kube-scheduler", "--kubeconfig=" + config, "--authentication-kubeconfig=" + config, "--authorization-kubeconfig=" + config,
+			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.Scheduler),
+			"--leader-elect=false", "--profiling=false",
+		}, append(s.serving("scheduler"), clientLimits...)...),
+		ready: s.schedulerReady,
+	}
+}
+
+func (s *supervisor) manager() component {
+	return component{
+		name: "manager", path: s.binaries.Manager, grace: 6 * time.Second,
+		args: []string{
+			"--kubeconfig=" + s.home.componentKubeconfig("manager"),
+			"--metrics-bind-address=" + address(s.ports.Metrics), "--health-probe-bind-address=" + address(s.ports.Health),
+			"--report-bind-address=" + address(s.ports.Report), "--report-url=http://" + address(s.ports.Report),
+			"--report-key-file=" + s.home.path("pki", "report.key"),
+			"--store=sqlite:" + s.home.StorePath(),
+			"--webhook-bind-address=" + address(s.ports.Webhook), "--webhook-cert-dir=" + s.home.path("pki", "webhook"),
+			"--collector-image=" + collectorImage, "--namespace=" + systemNamespace, "--leader-elect=false", "--embedded",
+		},
+		ready: s.managerReady,
+	}
+}
+
+func (s *supervisor) agent() component {
+	pki := func(name string) string { return filepath.Join(s.home.pki(), name) }
+	return component{
+		name: "agent", path: s.binaries.Vernier, grace: 10 * time.Second,
+		args: []string{
+			"agent", "--kubeconfig=" + s.home.componentKubeconfig("agent"), "--node-name=" + s.nodeName,
+			"--root=" + s.home.AgentRoot(), "--shim=" + s.binaries.Shim, "--bin-dir=" + filepath.Dir(s.binaries.Collector),
+			"--listen=" + address(s.ports.Kubelet),
+			"--cert=" + pki("kubelet.crt"), "--key=" + pki("kubelet.key"), "--client-ca=" + pki("ca.crt"),
+		},
+		ready: s.nodeReady,
+	}
+}

@@ -1,0 +1,154 @@
+package local
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestDefaultHome(t *testing.T) {
+	tests := map[string]struct {
+		env     map[string]string
+		want    Home
+		wantErr bool
+	}{
+		"the state directory comes first": {env: map[string]string{"XDG_STATE_HOME": "/state", "HOME": "/me"}, want: "/state/vernier"},
+		"else the user's home":            {env: map[string]string{"HOME": "/me"}, want: "/me/.local/state/vernier"},
+		"a relative directory is ignored": {env: map[string]string{"XDG_STATE_HOME": "state", "HOME": "/me"}, want: "/me/.local/state/vernier"},
+		"no home is an error":             {wantErr: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := DefaultHome(func(k string) string { return test.env[k] })
+			if got != test.want || (err != nil) != test.wantErr {
+				t.Errorf("got %q, %v; want %q, error %v", got, err, test.want, test.wantErr)
+			}
+		})
+	}
+}
+
+func TestAHomeThatOthersCanReadIsRefused(t *testing.T) {
+	home := Home(filepath.Join(t.TempDir(), "home"))
+	if err := home.create(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(string(home), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := home.create(); err == nil || !strings.Contains(err.Error(), "chmod 700") {
+		t.Errorf("got %v, want an error that says what to do", err)
+	}
+}
+
+func TestPortsAreKeptUnlessSomebodyHasThem(t *testing.T) {
+	first, err := choosePorts(ports{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, p := range first.all() {
+		if *p == 0 || seen[*p] {
+			t.Errorf("port %d is chosen twice or not at all", *p)
+		}
+		seen[*p] = true
+	}
+	again, err := choosePorts(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again != first {
+		t.Errorf("free ports were not kept: %+v, then %+v", first, again)
+	}
+	taken, err := net.Listen("tcp", address(first.APIServer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	resumed, err := choosePorts(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resumed.APIServer == first.APIServer {
+		t.Error("a port that somebody has was chosen again")
+	}
+	resumed.APIServer = first.APIServer
+	if resumed != first {
+		t.Errorf("another port changed: %+v, then %+v", first, resumed)
+	}
+}
+
+func TestReadStatusOfAHomeWithoutASupervisor(t *testing.T) {
+	home := Home(filepath.Join(t.TempDir(), "home"))
+	if status, err := ReadStatus(home); err != nil || status.State != StateStopped {
+		t.Errorf("an absent home: %+v, %v", status, err)
+	}
+	if err := home.create(); err != nil {
+		t.Fatal(err)
+	}
+	said := Status{State: StateReady, PID: 1, Components: []ComponentStatus{{Name: "etcd", PID: 2}}}
+	if err := writeJSON(home.path("run", "status.json"), said); err != nil {
+		t.Fatal(err)
+	}
+	status, err := ReadStatus(home)
+	if err != nil || status.State != StateStopped || len(status.Components) != 0 {
+		t.Errorf("a supervisor that was killed: %+v, %v; want Stopped", status, err)
+	}
+	said.State, said.Message = StateFailed, "no port"
+	if err := writeJSON(home.path("run", "status.json"), said); err != nil {
+		t.Fatal(err)
+	}
+	if status, err = ReadStatus(home); err != nil || status.State != StateFailed || status.Message != "no port" {
+		t.Errorf("a supervisor that failed: %+v, %v", status, err)
+	}
+}
+
+func TestDeleteRefusesWhatIsNoHome(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Delete(Home(dir)); err == nil {
+		t.Error("a folder that is no home was removed")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "thesis.tex")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFindBinariesNamesWhatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"controlplane", "manager", "shim", "vernier"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := FindBinaries(dir)
+	if err == nil || !strings.Contains(err.Error(), "collector") || !strings.Contains(err.Error(), "make build") {
+		t.Errorf("got %v, want an error that names the collector and make build", err)
+	}
+}
+
+// testHome is a home with its folders.
+func testHome(t *testing.T) Home {
+	t.Helper()
+	home := Home(filepath.Join(t.TempDir(), "home"))
+	if err := home.create(); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+// wantError holds that err says each of the words.
+func wantError(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error; want one that names %q", words)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("error %q does not name %q", err, word)
+		}
+	}
+}

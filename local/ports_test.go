@@ -1,0 +1,106 @@
+package local
+
+import (
+	"net"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPortsAreDistinctAndOutOfTheWayOfOutgoingConnections(t *testing.T) {
+	p, err := choosePorts(ports{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, port := range p.all() {
+		if *port < firstPort || *port > lastPort {
+			t.Errorf("port %d is not from %d to %d", *port, firstPort, lastPort)
+		}
+		if seen[*port] {
+			t.Errorf("port %d is chosen twice", *port)
+		}
+		seen[*port] = true
+	}
+}
+
+func TestPortsStayTheSameWhileTheyAreFree(t *testing.T) {
+	home := testHome(t)
+	first, err := home.ensurePorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := home.ensurePorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("ports of the second start (-first +second):\n%s", diff)
+	}
+}
+
+func TestOnlyAPortThatIsTakenIsChosenAnew(t *testing.T) {
+	home := testHome(t)
+	first, err := home.ensurePorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	squatter, err := net.Listen("tcp", address(first.Scheduler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer squatter.Close()
+	second, err := home.ensurePorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Scheduler == first.Scheduler {
+		t.Errorf("port %d was chosen though it is taken", second.Scheduler)
+	}
+	want := first
+	want.Scheduler = second.Scheduler
+	if diff := cmp.Diff(want, second); diff != "" {
+		t.Errorf("other ports changed too (-want +got):\n%s", diff)
+	}
+	var recorded ports
+	if _, err := readJSON(home.path("ports.json"), &recorded); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(second, recorded); diff != "" {
+		t.Errorf("recorded ports (-chosen +recorded):\n%s", diff)
+	}
+}
+
+func TestInstancesThatRunSideBySideShareNoPort(t *testing.T) {
+	first, err := testHome(t).ensurePorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := map[int]bool{}
+	for _, port := range first.all() {
+		l, err := net.Listen("tcp", address(*port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		taken[*port] = true
+	}
+	second, err := testHome(t).ensurePorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range second.all() {
+		if taken[*port] {
+			t.Errorf("port %d belongs to both", *port)
+		}
+	}
+}
+
+func TestAPortFileThatIsNoJSONIsAnErrorThatNamesIt(t *testing.T) {
+	home := testHome(t)
+	if err := writeFile(home.path("ports.json"), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := home.ensurePorts()
+	wantError(t, err, home.path("ports.json"))
+}

@@ -1,0 +1,364 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+)
+
+// systemNamespace is where Vernier's own objects live.
+const systemNamespace = "vernier-system"
+
+// Options say what a supervisor supervises.
+type Options struct {
+	Home     Home
+	Binaries Binaries
+	Log      logr.Logger
+}
+
+// supervisor runs the components of one instance.
+type supervisor struct {
+	home     Home
+	binaries Binaries
+	log      logr.Logger
+	nodeName string
+	ports    ports
+	starter  *starter
+	probe    *prober
+
+	mutex  sync.Mutex
+	status Status
+}
+
+// Supervise runs the instance of a home until ctx ends; then it stops every
+// component, the pods too, in the reverse order of their start. It returns an
+// error when another supervisor has the home, or when a component does not
+// become ready.
+func Supervise(ctx context.Context, o Options) (err error) {
+	if err := o.Home.create(); err != nil {
+		return err
+	}
+	unlock, err := o.Home.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s, err := newSupervisor(o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		final := StateStopped
+		if err != nil {
+			final = StateFailed
+		}
+		s.update(func(st *Status) { st.State, st.Message = final, errorText(err) })
+	}()
+	return s.run(ctx, s.stages())
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func newSupervisor(o Options) (*supervisor, error) {
+	s := &supervisor{home: o.Home, binaries: o.Binaries, log: o.Log, nodeName: "local", starter: newStarter()}
+	s.status = Status{State: StateStarting, PID: os.Getpid(), Started: time.Now()}
+	s.update(func(*Status) {})
+	if err := ensurePKI(o.Home.pki(), s.nodeName, time.Now()); err != nil {
+		return nil, err
+	}
+	if err := ensureManagerFiles(o.Home); err != nil {
+		return nil, err
+	}
+	p, err := o.Home.ensurePorts()
+	if err != nil {
+		return nil, err
+	}
+	s.ports = p
+	if err := o.Home.writeKubeconfigs(p); err != nil {
+		return nil, fmt.Errorf("write kubeconfigs: %w", err)
+	}
+	s.probe, err = newProber(o.Home, p)
+	return s, err
+}
+
+// ensureManagerFiles makes the key that signs reports, and the folder in which
+// the manager's webhook server looks for its certificate.
+func ensureManagerFiles(h Home) error {
+	key := h.path("pki", "report.key")
+	if _, err := os.Stat(key); errors.Is(err, fs.ErrNotExist) {
+		secret := make([]byte, 32)
+		if _, err := rand.Read(secret); err != nil {
+			return err
+		}
+		if err := writeFile(key, secret); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(h.path("pki", "webhook"), 0o700); err != nil {
+		return err
+	}
+	for from, to := range map[string]string{"webhook.crt": "tls.crt", "webhook.key": "tls.key"} {
+		data, err := os.ReadFile(h.path("pki", from))
+		if err != nil {
+			return err
+		}
+		if err := writeFile(h.path("pki", "webhook", to), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stage is what starts together, after the stages before it.
+type stage struct {
+	components []component
+	// then is done once the components are ready, before the next stage; with
+	// none the next stage starts at once.
+	then func(context.Context) error
+	// stopped is done once the components have ended at shutdown, before the
+	// stages before this one are stopped.
+	stopped func()
+}
+
+// stages are the order of an instance. Pods end after the agent, which would
+// start them again, and before the manager, which takes their last points.
+func (s *supervisor) stages() []stage {
+	return []stage{
+		{components: []component{s.etcd()}, then: func(context.Context) error { return nil }},
+		{components: []component{s.apiServer()}, then: s.prepareCluster},
+		{components: []component{s.controllerManager(), s.scheduler(), s.manager()}},
+		{components: []component{s.agent()}, stopped: s.stopPods},
+	}
+}
+
+// run starts the stages in order, waits until ctx ends, and stops them in
+// reverse order.
+func (s *supervisor) run(ctx context.Context, stages []stage) error {
+	var stops []func()
+	defer func() {
+		s.update(func(st *Status) { st.State = StateStopping })
+		for _, stop := range slices.Backward(stops) {
+			stop()
+		}
+	}()
+	var kept []component
+	for _, stage := range stages {
+		kept = append(kept, stage.components...)
+	}
+	s.update(func(st *Status) {
+		for _, c := range kept {
+			st.component(c.name)
+		}
+	})
+	for _, stage := range stages {
+		stops = append(stops, s.start(ctx, stage))
+		if stage.then == nil {
+			continue
+		}
+		if err := s.awaitAll(ctx, stage.components); err != nil {
+			return s.unlessCancelled(ctx, err)
+		}
+		if err := stage.then(ctx); err != nil {
+			return s.unlessCancelled(ctx, err)
+		}
+	}
+	if err := s.awaitAll(ctx, kept); err != nil {
+		return s.unlessCancelled(ctx, err)
+	}
+	s.update(func(st *Status) { st.State, st.Ready = StateReady, time.Now() })
+	s.log.Info("instance is ready", "home", string(s.home))
+	s.watch(ctx, kept)
+	return nil
+}
+
+// start starts a stage; the returned function stops it.
+func (s *supervisor) start(ctx context.Context, stage stage) (stop func()) {
+	var components []func()
+	for _, c := range stage.components {
+		components = append(components, s.keep(ctx, c))
+	}
+	return func() {
+		var group sync.WaitGroup
+		for _, stop := range components {
+			group.Go(stop)
+		}
+		group.Wait()
+		if stage.stopped != nil {
+			stage.stopped()
+		}
+	}
+}
+
+func (s *supervisor) awaitAll(ctx context.Context, components []component) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, c := range components {
+		group.Go(func() error { return s.awaitReady(ctx, c) })
+	}
+	return group.Wait()
+}
+
+// watch asks components that were started again whether they do their work by
+// now, until ctx ends.
+func (s *supervisor) watch(ctx context.Context, components []component) {
+	poll := time.NewTicker(200 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll.C:
+		}
+		for _, c := range components {
+			now := s.component(c.name)
+			if now.PID == 0 || now.Ready || c.isReady(ctx) != nil {
+				continue
+			}
+			s.update(func(st *Status) {
+				if again := st.component(c.name); again.PID == now.PID {
+					again.Ready = true
+				}
+			})
+			s.log.Info("component is ready again", "component", c.name, "restarts", now.Restarts)
+		}
+	}
+}
+
+func (s *supervisor) unlessCancelled(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// keep starts to keep a component running; the returned function stops it and
+// waits for its end.
+func (s *supervisor) keep(ctx context.Context, c component) (stop func()) {
+	stopping, ended := make(chan struct{}), make(chan struct{})
+	k := &keeper{
+		component: c, starter: s.starter, logFile: s.home.log(c.name), log: s.log, stopping: stopping,
+		changed: func(pid int, err error) { s.componentChanged(c.name, pid, err) },
+	}
+	go func() {
+		defer close(ended)
+		k.run(context.WithoutCancel(ctx))
+	}()
+	return func() {
+		close(stopping)
+		<-ended
+	}
+}
+
+const (
+	// startLimit bounds the time that a component may take to become ready.
+	startLimit = 60 * time.Second
+	// A component that has ended startAttempts times before it was ready for
+	// the first time will not get better.
+	startAttempts = 5
+)
+
+// awaitReady waits until a component does its work for the first time.
+func (s *supervisor) awaitReady(ctx context.Context, c component) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	var last error
+	for {
+		err := c.isReady(ctx)
+		if err == nil {
+			s.update(func(st *Status) { st.component(c.name).Ready = true })
+			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		if s.component(c.name).Restarts >= startAttempts {
+			return s.notReady(c, fmt.Sprintf("ended %d times", startAttempts), last)
+		}
+		select {
+		case <-ctx.Done():
+			return s.notReady(c, "did not become ready", last)
+		case <-poll.C:
+		}
+	}
+}
+
+func (s *supervisor) notReady(c component, what string, err error) error {
+	return fmt.Errorf("%s %s: %w; the end of its log %s:\n%s", c.name, what, err, s.home.log(c.name), tailOf(s.home.log(c.name)))
+}
+
+func (s *supervisor) componentChanged(name string, pid int, err error) {
+	s.update(func(st *Status) {
+		c := st.component(name)
+		if pid != 0 && c.Started {
+			c.Restarts++
+		}
+		c.PID, c.Ready = pid, false
+		if pid != 0 {
+			c.Started, c.Since = true, time.Now()
+		} else {
+			c.LastError = errorText(err)
+		}
+	})
+}
+
+// component is what is known of a component now.
+func (s *supervisor) component(name string) ComponentStatus {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return *s.status.component(name)
+}
+
+// update changes the status and writes it for the commands that ask.
+func (s *supervisor) update(change func(*Status)) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	change(&s.status)
+	if err := writeJSON(s.home.path("run", "status.json"), s.status); err != nil {
+		s.log.Error(err, "cannot write the status")
+	}
+}
+
+// lock takes the home for this process; the kernel gives it back when the
+// process ends, however that is.
+func (h Home) lock() (unlock func(), err error) {
+	file, err := os.OpenFile(h.path("run", "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("another supervisor runs in %s: %w", h, err)
+	}
+	return func() { file.Close() }, nil
+}
+
+// tailOf is the end of a file, for error messages.
+func tailOf(file string) string {
+	const most = 2000
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "(" + err.Error() + ")"
+	}
+	if len(data) > most {
+		data = data[len(data)-most:]
+	}
+	return string(data)
+}
