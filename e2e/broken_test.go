@@ -151,7 +151,7 @@ func TestBrokenExperiments(t *testing.T) {
 		"the objective is never printed": {command("sh", "-c", "echo accuracy=0.9 ${trialParameters.x}"), v1beta1.TrialMetricsUnavailable, []string{"loss"}},
 		"the command is not found":       {command("no-such-trainer", "${trialParameters.x}"), v1beta1.TrialFailed, []string{"no-such-trainer"}},
 		"the program exits with 1":       {command("sh", "-c", "echo loss=${trialParameters.x}; exit 1"), v1beta1.TrialFailed, []string{"exit", "1"}},
-		"the program is killed":          {command("sh", "-c", "echo loss=${trialParameters.x}; kill -9 $$"), v1beta1.TrialFailed, []string{"137"}},
+		"the program is killed":          {command("sh", "-c", "echo loss=${trialParameters.x}; kill -9 $$$$"), v1beta1.TrialFailed, []string{"SIGKILL"}},
 		"memory runs out": {func(spec map[string]any) {
 			// tail keeps the last "line" of an endless stream without newlines in memory.
 			command("sh", "-c", "echo loss=${trialParameters.x}; tail /dev/zero")(spec)

@@ -67,6 +67,10 @@ const (
 type Collector struct {
 	// Image of the sidecar; it has the command "collector" on its PATH.
 	Image string
+	// Binary is the collector command as the primary container finds it, where it
+	// is there already: on the host of the embedded mode. Empty means that an init
+	// container puts it into the pod (StdOut).
+	Binary string
 	// ImagePullPolicy of the sidecar. Default: Kubernetes' own.
 	ImagePullPolicy corev1.PullPolicy
 	// Kind is StdOut, File, TensorFlowEvent or Push.

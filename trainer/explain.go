@@ -3,6 +3,7 @@ package trainer
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -121,7 +122,7 @@ func containerCause(pod *corev1.Pod, name string, t *corev1.ContainerStateTermin
 	case t.Reason == "DeadlineExceeded":
 		return fmt.Sprintf("%s was stopped because its deadline passed: raise activeDeadlineSeconds or train for fewer steps", who)
 	case t.ExitCode == exitNotFound:
-		return fmt.Sprintf("%s exited with code 127, command not found%s: check the command, and that the image or machine has the program%s", who, message, wrote(pod, name))
+		return fmt.Sprintf("%s exited with code 127, command %snot found%s: check the command, and that the image or machine has the program%s", who, commandOf(pod, name), message, wrote(pod, name))
 	case t.ExitCode == exitNotExecutable:
 		return fmt.Sprintf("%s exited with code 126, the command cannot be executed%s: check its permissions%s", who, message, wrote(pod, name))
 	case signal == signalKill:
@@ -150,8 +151,34 @@ func signalName(s int32) string {
 	return ""
 }
 
-// wrote says where the program's own words are.
+// shells leave with 127 when a program that they were told to run is not found.
+var shells = []string{"sh", "bash", "dash", "ash", "zsh"}
+
+// commandOf is the program that a container was to run, quoted, with a space
+// behind it: what "collector exec" runs, or the command itself. It is empty for a
+// shell, which was found.
+func commandOf(pod *corev1.Pod, container string) string {
+	for _, c := range pod.Spec.Containers {
+		if c.Name != container {
+			continue
+		}
+		argv := slices.Concat(c.Command, c.Args)
+		if i := slices.Index(argv, "--"); i >= 0 && len(argv) > 1 && argv[1] == "exec" {
+			argv = argv[i+1:]
+		}
+		if len(argv) > 0 && !slices.Contains(shells, path.Base(argv[0])) {
+			return fmt.Sprintf("%q ", argv[0])
+		}
+	}
+	return ""
+}
+
+// wrote says where the program's own words are. The pod of a trial goes when the
+// trial ends, unless it is retained.
 func wrote(pod *corev1.Pod, container string) string {
+	if experiment, trial := pod.Labels[LabelExperiment], pod.Labels[LabelTrial]; experiment != "" && trial != "" {
+		return fmt.Sprintf(" (vernier logs %s/%s; on a cluster, set trialTemplate.retain to keep the pod)", experiment, trial)
+	}
 	return fmt.Sprintf(" (kubectl logs -n %s %s -c %s)", pod.Namespace, pod.Name, container)
 }
 

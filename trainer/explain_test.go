@@ -75,6 +75,14 @@ func TestExplain(t *testing.T) {
 			[]corev1.Pod{pod("p", &terminated{ExitCode: 127, Reason: "Error"})},
 			"container main of pod p exited with code 127, command not found: check the command, and that the image or machine has the program (kubectl logs -n team p -c main)",
 		},
+		"command not found by the wrapper, which names it": {
+			[]corev1.Pod{trialPod(pod("p", &terminated{ExitCode: 127, Message: "no such file"}), "collector", "exec", "--dir=/d", "--", "trian", "--x")},
+			`container main of pod p exited with code 127, command "trian" not found (no such file): check the command, and that the image or machine has the program (vernier logs exp/exp-0001; on a cluster, set trialTemplate.retain to keep the pod)`,
+		},
+		"command not found by a shell": {
+			[]corev1.Pod{trialPod(pod("p", &terminated{ExitCode: 127}), "sh", "-c", "trian")},
+			`container main of pod p exited with code 127, command not found: check the command, and that the image or machine has the program (vernier logs exp/exp-0001; on a cluster, set trialTemplate.retain to keep the pod)`,
+		},
 		"not executable": {
 			[]corev1.Pod{pod("p", &terminated{ExitCode: 126})},
 			"container main of pod p exited with code 126, the command cannot be executed: check its permissions (kubectl logs -n team p -c main)",
@@ -168,4 +176,11 @@ func TestWaiting(t *testing.T) {
 			}
 		})
 	}
+}
+
+// trialPod gives a pod the labels of a trial, and its main container a command.
+func trialPod(p corev1.Pod, command ...string) corev1.Pod {
+	p.Labels = map[string]string{trainer.LabelExperiment: "exp", trainer.LabelTrial: "exp-0001"}
+	p.Spec.Containers = []corev1.Container{{Name: "main", Command: command}}
+	return p
 }

@@ -2,6 +2,7 @@ package trainer_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,7 +130,8 @@ containers:
 			Args:    []string{"--x=$(Y)", ""},
 			Env: []corev1.EnvVar{{Name: "KATIB_TRIAL_NAME", ValueFrom: &corev1.EnvVarSource{
 				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['katib.kubeflow.org/trial']"}}}},
-			VolumeMounts: metrics,
+			VolumeMounts:             metrics,
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			SecurityContext: &corev1.SecurityContext{RunAsUser: &user, RunAsGroup: &group, Privileged: &privileged,
 				Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}, Drop: []corev1.Capability{"ALL"}}},
 		}},
@@ -137,6 +139,21 @@ containers:
 	}
 	if diff := cmp.Diff(want, got.Spec); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestInjectInstallsNothingWhereTheCollectorIs(t *testing.T) {
+	c := collector(trainer.StdOut)
+	c.Binary = "/opt/vernier/collector"
+	obj := job(t, "containers: [{name: main, image: i, command: [train]}]")
+	injected(t, obj, c)
+	got := injected(t, obj, c)
+	if n := len(got.Spec.InitContainers); n != 1 || got.Spec.InitContainers[0].Name != trainer.SidecarLogger {
+		t.Errorf("%d init containers, want the sidecar alone", n)
+	}
+	want := []string{"/opt/vernier/collector", "exec", "--dir=/var/run/vernier", "--", "train"}
+	if diff := cmp.Diff(want, got.Spec.Containers[0].Command); diff != "" {
+		t.Errorf("command (-want +got)\n%s", diff)
 	}
 }
 
@@ -220,6 +237,10 @@ func TestInjectSharesWhatTheProgramWrites(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, p); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if probe := got.Spec.InitContainers[0].StartupProbe; probe == nil || probe.Exec == nil ||
+				!slices.Equal(probe.Exec.Command, []string{"collector", "await", "--dir=/var/run/vernier"}) {
+				t.Errorf("the program does not wait for the sidecar: %+v", probe)
 			}
 			if len(got.Spec.InitContainers) != 1 {
 				t.Errorf("%d init containers, want the sidecar alone", len(got.Spec.InitContainers))

@@ -54,7 +54,7 @@ func IsMetadataReference(reference string) bool {
 // Render fills the placeholders of a template, JSON or YAML, and gives the
 // result the identity of the trial.
 //
-// Values are escaped: placeholders are replaced in the strings and map keys of
+// Values are escaped, from the kubelet's $(NAME) too: placeholders are replaced in the strings and map keys of
 // the parsed template, in one pass, so no value can add, remove or break
 // structure, and a value that looks like a placeholder stays as it is. The
 // result of a replacement is a string, with one exception that Katib's users
@@ -269,6 +269,9 @@ func (r *renderer) replace(path []string, s string) string {
 	return placeholderPattern.ReplaceAllStringFunc(s, func(whole string) string {
 		name := placeholderPattern.FindStringSubmatch(whole)[1]
 		if v, ok := r.values[name]; ok {
+			if expanded(path) {
+				v = literal(v)
+			}
 			return v
 		}
 		e := &FieldError{FieldPath(path), fmt.Sprintf("placeholder %s is not declared: add a trialParameter with the name %q, or correct the name", whole, name), ErrUnknownPlaceholder}
@@ -278,6 +281,19 @@ func (r *renderer) replace(path []string, s string) string {
 		r.errs = append(r.errs, e)
 		return whole
 	})
+}
+
+// expanded says whether the kubelet replaces $(NAME) in the string at the path:
+// the command, the arguments and the environment of a container.
+func expanded(path []string) bool {
+	n := len(path)
+	switch {
+	case n >= 4 && (path[n-2] == "command" || path[n-2] == "args"):
+		return path[n-4] == "containers" || path[n-4] == "initContainers"
+	case n >= 5 && path[n-1] == "value" && path[n-3] == "env":
+		return path[n-5] == "containers" || path[n-5] == "initContainers"
+	}
+	return false
 }
 
 // stringsOnly says whether Kubernetes takes nothing but a string at the path.

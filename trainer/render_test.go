@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vernier-ml/vernier/trainer"
 )
@@ -131,6 +132,32 @@ spec:
           limits:
             nvidia.com/gpu: ${trialParameters.workers}
 `
+
+// The kubelet makes $(HOME) the container's own and $$ one dollar: a value must
+// come out of that as it is.
+func TestRenderedValuesAreNotExpanded(t *testing.T) {
+	template := `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"annotations": {"v": "${trialParameters.v}"}},
+		"spec": {"template": {"spec": {"containers": [{"name": "main",
+			"command": ["$(MINE)", "--v=${trialParameters.v}"], "args": ["${trialParameters.v}"],
+			"env": [{"name": "V", "value": "${trialParameters.v}"}], "workingDir": "${trialParameters.v}"}]}}}}`
+	job, err := trainer.Render([]byte(template), []trainer.Placeholder{{Name: "v", Reference: "v"}},
+		[]trainer.Assignment{{Name: "v", Value: "$(HOME) $$ $x"}}, trainer.Identity{Namespace: "ns", Name: "exp-0000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	containers, _, _ := unstructured.NestedSlice(job.Object, "spec", "template", "spec", "containers")
+	const escaped, plain = "$$(HOME) $$$$ $$x", "$(HOME) $$ $x"
+	want := []any{map[string]any{
+		"name": "main", "command": []any{"$(MINE)", "--v=" + escaped}, "args": []any{escaped},
+		"env": []any{map[string]any{"name": "V", "value": escaped}}, "workingDir": plain,
+	}}
+	if diff := cmp.Diff(want, containers); diff != "" {
+		t.Errorf("containers (-want +got):\n%s", diff)
+	}
+	if got := job.GetAnnotations()["v"]; got != plain {
+		t.Errorf("annotation %q", got)
+	}
+}
 
 func TestRenderYAML(t *testing.T) {
 	var placeholders []trainer.Placeholder

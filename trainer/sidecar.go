@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -61,6 +62,11 @@ func (p pod) inject() error {
 		return fmt.Errorf("there is no injection for a collector of kind %q: use StdOut, File, TensorFlowEvent or Push", p.c.Kind)
 	}
 
+	// A program that fails says why in its last lines: the trial's condition
+	// quotes them, also when the pod is gone.
+	if _, set := main["terminationMessagePolicy"]; !set {
+		main["terminationMessagePolicy"] = string(corev1.TerminationMessageFallbackToLogsOnError)
+	}
 	upsert(p.spec, "volumes", map[string]any{"name": MetricsVolume, "emptyDir": map[string]any{}})
 	if _, set := p.spec["terminationGracePeriodSeconds"]; !set && p.c.Grace > 0 {
 		p.spec["terminationGracePeriodSeconds"] = int64(p.c.Grace / time.Second)
@@ -70,6 +76,9 @@ func (p pod) inject() error {
 		return err
 	}
 	sidecar["volumeMounts"] = mounts
+	if p.c.Kind != StdOut {
+		sidecar["startupProbe"] = startupProbe()
+	}
 	upsert(p.spec, "initContainers", sidecar)
 	return nil
 }
@@ -84,8 +93,12 @@ func (p pod) wrap(main map[string]any, where []string) error {
 	if err := p.mountMetrics(main, where); err != nil {
 		return err
 	}
-	if command[0] != defaultBinary {
-		main["command"] = append([]any{defaultBinary, "exec", "--" + flagDir + "=" + defaultDir, "--"}, command...)
+	binary := cmp.Or(p.c.Binary, defaultBinary)
+	if command[0] != binary {
+		main["command"] = append([]any{binary, "exec", "--" + flagDir + "=" + defaultDir, "--"}, command...)
+	}
+	if p.c.Binary != "" {
+		return nil
 	}
 	install, err := p.ours(corev1.Container{
 		Name:    InstallContainer,
@@ -181,6 +194,19 @@ func (p pod) sidecar(main map[string]any) (map[string]any, error) {
 		TerminationMessagePath:   terminationLog,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}, main)
+}
+
+// startupProbe keeps the program from starting before the collector listens. A
+// program that ends at once would else be over, and the collector stopped,
+// before the collector could catch SIGTERM. (StdOut needs none: there the
+// program's own wrapper waits.)
+func startupProbe() map[string]any {
+	return map[string]any{
+		"exec":             map[string]any{"command": []any{"collector", "await", flag(flagDir, defaultDir)}},
+		"periodSeconds":    int64(1),
+		"timeoutSeconds":   int64(5),
+		"failureThreshold": int64(60),
+	}
 }
 
 func (p pod) arguments() []string {

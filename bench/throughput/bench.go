@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -56,6 +59,9 @@ func bench(ctx context.Context, o options) error {
 	for i := range o.rounds + 1 {
 		for _, w := range workloads {
 			r, err := measure(ctx, w, round{number: i, trials: o.trials, parallel: o.parallel})
+			if err == nil {
+				err = awaitEmpty(ctx, c)
+			}
 			if err != nil {
 				return fmt.Errorf("round %d of %s: %w", i, w.name(), err)
 			}
@@ -71,6 +77,30 @@ func bench(ctx context.Context, o options) error {
 		slices.Reverse(workloads)
 	}
 	return report(o, results)
+}
+
+// awaitEmpty waits until nothing of a workload is left, so that its cleaning up is
+// not counted against the next one.
+func awaitEmpty(ctx context.Context, c client.Client) error {
+	poll := time.NewTicker(200 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		left := 0
+		for _, list := range []client.ObjectList{&v1beta1.TrialList{}, &batchv1.JobList{}, &corev1.PodList{}} {
+			if err := c.List(ctx, list, client.InNamespace("default")); err != nil {
+				return err
+			}
+			left += meta.LenList(list)
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d objects are left: %w", left, ctx.Err())
+		case <-poll.C:
+		}
+	}
 }
 
 func measure(ctx context.Context, w workload, r round) (result, error) {

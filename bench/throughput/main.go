@@ -35,6 +35,10 @@ func main() {
 	flag.StringVar(&o.home, "home", "", "home of the instance; a temporary one by default")
 	flag.StringVar(&o.csv, "csv", "", "file to append the rounds to")
 	flag.Parse()
+	if o.rounds < 1 || o.trials < 1 || o.parallel < 1 {
+		fmt.Fprintln(os.Stderr, "throughput: -rounds, -trials and -parallel are at least 1")
+		os.Exit(2)
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
 	if err := bench(ctx, o); err != nil {

@@ -52,7 +52,7 @@ func (w experiment) run(ctx context.Context, r round) error {
 		switch last := seen.Status.Conditions[len(seen.Status.Conditions)-1]; last.Type {
 		case v1beta1.ExperimentSucceeded:
 			if int(seen.Status.TrialsSucceeded) != r.trials {
-				return fmt.Errorf("%d of %d trials succeeded", seen.Status.TrialsSucceeded, r.trials)
+				return fmt.Errorf("%d of %d trials succeeded%s", seen.Status.TrialsSucceeded, r.trials, w.failures(ctx, e))
 			}
 			return w.client.Delete(ctx, e, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		case v1beta1.ExperimentFailed:
@@ -60,6 +60,21 @@ func (w experiment) run(ctx context.Context, r round) error {
 		}
 	}
 	return fmt.Errorf("the watch ended: %w", context.Cause(ctx))
+}
+
+// failures says what happened to the trials that did not succeed.
+func (w experiment) failures(ctx context.Context, e *v1beta1.Experiment) string {
+	var trials v1beta1.TrialList
+	if err := w.client.List(ctx, &trials, client.InNamespace(e.Namespace), client.MatchingLabels{"katib.kubeflow.org/experiment": e.Name}); err != nil {
+		return ": " + err.Error()
+	}
+	text := ""
+	for _, t := range trials.Items {
+		if last := t.Status.Conditions[len(t.Status.Conditions)-1]; last.Type != v1beta1.TrialSucceeded {
+			text += fmt.Sprintf("\n%s is %s: %s", t.Name, last.Type, last.Message)
+		}
+	}
+	return text
 }
 
 func newExperiment(r round) (*v1beta1.Experiment, error) {

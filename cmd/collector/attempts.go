@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/collector/report"
 )
 
 // "collector exec" and "collector run" meet in the shared directory D. Each
@@ -174,11 +179,32 @@ const (
 	readyPoll = 2 * time.Millisecond
 )
 
-// awaitReady returns when run is ready, or not to be expected any more.
-func awaitReady(dir string) {
+// awaitReady returns true when run is ready, false when it is not to be expected
+// any more.
+func awaitReady(dir string) bool {
 	for end := time.Now().Add(readyWait); time.Now().Before(end); time.Sleep(readyPoll) {
 		if _, err := os.Stat(filepath.Join(dir, readyName)); err == nil {
-			return
+			return true
 		}
 	}
+	return false
+}
+
+// awaitCommand is the sidecar's startup probe. Of the kinds that wrap nothing,
+// only this keeps a program that ends at once from ending before the sidecar
+// listens; SIGTERM would then end the sidecar with nothing read.
+func awaitCommand(_ context.Context, args []string, _, stderr io.Writer) int {
+	flags := flag.NewFlagSet("await", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	dir := flags.String(report.FlagDir, report.DefaultDir, "directory shared with the sidecar")
+	if err := flags.Parse(args); err != nil {
+		return fail(stderr, exitUsage, "await", errSaid)
+	}
+	if flags.NArg() > 0 {
+		return fail(stderr, exitUsage, "await", fmt.Errorf("argument %q is not understood; everything is a flag", flags.Arg(0)))
+	}
+	if !awaitReady(*dir) {
+		return fail(stderr, exitFailed, "await", fmt.Errorf("the collector in %s was not ready within %v", *dir, readyWait))
+	}
+	return 0
 }

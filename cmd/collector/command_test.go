@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +80,7 @@ func TestCommandLineIsRefused(t *testing.T) {
 		"a bad format":        {args: []string{"run", "--kind=StdOut", "--metric=m", "--format=XML"}, wantSaid: "TEXT or JSON"},
 		"a bad filter":        {args: []string{"run", "--kind=StdOut", "--metric=m", "--filter=(["}, wantSaid: "(["},
 		"a file without path": {args: []string{"run", "--kind=File", "--metric=m"}, wantSaid: "--path"},
+		"await something":     {args: []string{"await", "x"}, wantSaid: `"x"`},
 		"no grace":            {args: []string{"run", "--kind=StdOut", "--metric=m", "--grace=0s"}, wantSaid: "positive"},
 		"no pod":              {args: []string{"run", "--kind=StdOut", "--metric=m"}, env: []string{}, wantSaid: report.EnvPodUID},
 		"no service": {args: []string{"run", "--kind=StdOut", "--metric=m"},
@@ -124,5 +128,60 @@ func TestAProgramThatEndsAtOnceIsMeasuredEachTime(t *testing.T) {
 		if len(series) != 1 || len(series[0].Points) != 1 || series[0].Points[0].Value != float64(i) {
 			t.Fatalf("round %d: %+v, sidecar: %s", i, series, s.said.String())
 		}
+	}
+}
+
+// A startup probe starts the program when "await" has ended well.
+func TestAProgramThatWaitsForTheSidecarIsMeasured(t *testing.T) {
+	for name, kind := range map[string]string{"that writes a file": "File", "that pushes": "Push"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			file := filepath.Join(b.dir, "metrics.log")
+			args := []string{"--kind=" + kind, "--metric=loss"}
+			if kind == "File" {
+				args = append(args, "--path="+file)
+			}
+			s := b.start(args...)
+			if out, err := exec.CommandContext(t.Context(), program(t), "await", "--dir="+b.dir).CombinedOutput(); err != nil {
+				t.Fatalf("await: %v: %s", err, out)
+			}
+			if kind == "File" {
+				if err := os.WriteFile(file, []byte("loss=0.5\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				b.push(0.5)
+			}
+			s.term()
+			series := b.points("loss")
+			if len(series) != 1 || len(series[0].Points) != 1 {
+				t.Fatalf("%+v, sidecar: %s", series, s.said.String())
+			}
+			want(t, "losses", []float64{0.5}, values(series[0].Points))
+		})
+	}
+}
+
+// push sends one loss, once.
+func (b *bench) push(loss float64) {
+	b.t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(b.dir, pushSocket))
+		}}}
+	answer, err := client.Post("http://collector/report", "application/json", strings.NewReader(fmt.Sprintf(`{"loss": %v}`, loss)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= 300 {
+		b.t.Fatalf("push: %s", answer.Status)
+	}
+}
+
+func TestAwaitFailsWithoutASidecar(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), program(t), "await", "--dir="+t.TempDir()).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "was not ready") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -20,6 +20,7 @@ const usage = `usage:
   collector exec [--dir D] [--cap BYTES] -- COMMAND [ARGUMENT...]
                                                run a program and keep its output for "collector run"
   collector run --kind KIND [flags]            report the metrics of a trial
+  collector await [--dir D]                    wait until "collector run" can be stopped without loss
   collector version                            say which build this is
 
 "collector run -h" and "collector exec -h" list the flags.
@@ -40,6 +41,7 @@ type command func(ctx context.Context, args []string, stdout, stderr io.Writer) 
 
 func commands() map[string]command {
 	return map[string]command{
+		"await":   awaitCommand,
 		"exec":    execCommand,
 		"install": installCommand,
 		"run":     runCommand,

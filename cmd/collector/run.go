@@ -97,9 +97,6 @@ func runCommand(ctx context.Context, args []string, _, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, exitUsage, "run", err)
 	}
-	if err := sayReady(cfg.dir); err != nil {
-		return fail(stderr, exitFailed, "run", err)
-	}
 	go r.obey(signals, cancel)
 	if err := r.run(ctx); err != nil {
 		return fail(stderr, exitFailed, "run", err)

@@ -57,10 +57,16 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 // run reports until SIGTERM, even when all is said before: a native sidecar that
 // ends is started again.
 func (r *runner) run(ctx context.Context) error {
+	if !r.kind.wraps {
+		// Before it is ready: whoever waits for that may push at once.
+		r.begin(ctx, 0, collector.Attempt{ID: r.cfg.podUID + "/0", Started: time.Now()}, r.drain)
+	}
+	if err := sayReady(r.cfg.dir); err != nil {
+		return err
+	}
 	if r.kind.wraps {
 		r.watch(ctx)
 	} else {
-		r.begin(ctx, 0, collector.Attempt{ID: r.cfg.podUID + "/0", Started: time.Now()}, r.drain)
 		<-r.drain
 	}
 	r.pending.Wait()

@@ -15,21 +15,22 @@ import (
 
 // options are the command line.
 type options struct {
-	kubeconfig     string
-	metricsAddress string
-	healthAddress  string
-	reportAddress  string
-	reportURL      string
-	reportKeyFile  string
-	store          string
-	webhookAddress string
-	webhookCertDir string
-	collectorImage string
-	leaderElect    bool
-	namespace      string
-	embedded       bool
-	level          slog.Level
-	version        bool
+	kubeconfig      string
+	metricsAddress  string
+	healthAddress   string
+	reportAddress   string
+	reportURL       string
+	reportKeyFile   string
+	store           string
+	webhookAddress  string
+	webhookCertDir  string
+	collectorImage  string
+	collectorBinary string
+	leaderElect     bool
+	namespace       string
+	embedded        bool
+	level           slog.Level
+	version         bool
 }
 
 // namespaceFile tells a pod its namespace.
@@ -55,6 +56,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.webhookAddress, "webhook-bind-address", ":8443", "`address` of the admission webhook; 0 for none")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "", "`directory` with tls.crt and tls.key of the webhook; empty: from a Secret")
 	f.StringVar(&o.collectorImage, "collector-image", "ghcr.io/vernier-ml/collector:"+version, "`image` of the collector")
+	f.StringVar(&o.collectorBinary, "collector-binary", "", "`path` of the collector on every node, where pods run without images; empty: an init container brings it")
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "run the controllers only while holding a lease")
 	f.StringVar(&o.namespace, "namespace", "", "the manager's own `namespace`; empty: that of its pod")
 	f.BoolVar(&o.embedded, "embedded", false, "run beside a local control plane: loopback only, no Secrets, key in --report-key-file")

@@ -80,10 +80,33 @@ func notFound(path *field.Path, value, detail string) *field.Error {
 // reader, which must not be a cache of every ConfigMap in the cluster:
 // mgr.GetAPIReader().
 func SetupWithManager(mgr ctrl.Manager, algorithms Algorithms, reader client.Reader) error {
+	hook := admission.WithDefaulter(mgr.GetScheme(), defaulter{reader})
+	hook.Handler = undecodable{decoder: admission.NewDecoder(mgr.GetScheme()), next: hook.Handler}
+	mgr.GetWebhookServer().Register(MutatePath, hook)
 	return ctrl.NewWebhookManagedBy(mgr, &v1beta1.Experiment{}).
-		WithDefaulter(defaulter{reader}).
 		WithValidator(validator{algorithms, reader}).
 		Complete()
+}
+
+// MutatePath is where the defaulting webhook listens.
+const MutatePath = "/mutate-kubeflow-org-v1beta1-experiment"
+
+// undecodable lets objects pass that do not fit the Go types, for example with a
+// string where a number belongs. The API server checks the schema after the
+// defaulting webhooks, and says it better: with the path of the field.
+type undecodable struct {
+	decoder admission.Decoder
+	next    admission.Handler
+}
+
+// Handle implements admission.Handler.
+func (u undecodable) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if len(req.Object.Raw) > 0 {
+		if err := u.decoder.DecodeRaw(req.Object, &v1beta1.Experiment{}); err != nil {
+			return admission.Allowed("the schema will say what is wrong: " + err.Error())
+		}
+	}
+	return u.next.Handle(ctx, req)
 }
 
 type defaulter struct{ reader client.Reader }
