@@ -90,8 +90,6 @@ func (s *supervisor) apiServer() component {
 	pki := func(name string) string { return filepath.Join(s.home.pki(), name) }
 	return component{
 		name: "kube-apiserver", path: s.binaries.ControlPlane, grace: 10 * time.Second,
-		// A lower bound on memory between collections keeps a small server small.
-		env: []string{"GOGC=60"},
 		args: []string{
 			"kube-apiserver",
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.APIServer), "--advertise-address=127.0.0.1",
@@ -112,7 +110,7 @@ func (s *supervisor) apiServer() component {
 			"--disable-admission-plugins=TaintNodesByCondition",
 			// One user, few clients: limits of concurrency, not queues.
 			"--enable-priority-and-fairness=false", "--max-requests-inflight=800", "--max-mutating-requests-inflight=400",
-			"--event-ttl=1h", "--profiling=false",
+			"--event-ttl=1h",
 		},
 		ready: s.apiServerReady,
 	}
@@ -164,7 +162,7 @@ func (s *supervisor) manager() component {
 			"--report-key-file=" + s.home.path("pki", "report.key"),
 			"--store=sqlite:" + s.home.StorePath(),
 			"--webhook-bind-address=" + address(s.ports.Webhook), "--webhook-cert-dir=" + s.home.path("pki", "webhook"),
-			"--collector-image=" + collectorImage, "--namespace=" + systemNamespace, "--leader-elect=false", "--embedded",
+			"--collector-image=" + collectorImage, "--collector-binary=" + s.binaries.Collector, "--namespace=" + systemNamespace, "--leader-elect=false", "--embedded",
 		},
 		ready: s.managerReady,
 	}

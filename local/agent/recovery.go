@@ -58,7 +58,10 @@ func endProcesses(ctx context.Context, l layout, uid types.UID) error {
 		err = client.Shutdown(ctx)
 	}
 	if err != nil && !errors.Is(err, shim.ErrNotRunning) {
-		return fmt.Errorf("ending the shim of pod %s: %w", uid, err)
+		// It does not answer: nothing of the pod may outlive it all the same.
+		if err := shim.KillShim(l.shim(uid)); err != nil {
+			return fmt.Errorf("ending the shim of pod %s: %w", uid, err)
+		}
 	}
 	if _, err := shim.KillLeftovers(ctx, string(uid)); err != nil {
 		return fmt.Errorf("ending the processes of pod %s: %w", uid, err)

@@ -161,7 +161,8 @@ func (c *container) closeStreams() string {
 }
 
 // emptyMessage makes the termination message file, empty and writable for any user
-// of the container.
+// of the container. What an earlier run left there is replaced, not opened: it may
+// be a link, or a pipe that nobody reads.
 func emptyMessage(path string) error {
 	if path == "" {
 		return nil
@@ -169,7 +170,10 @@ func emptyMessage(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("termination message file: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o666)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("termination message file: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if err != nil {
 		return fmt.Errorf("termination message file: %w", err)
 	}
@@ -177,15 +181,23 @@ func emptyMessage(path string) error {
 	return f.Chmod(0o666)
 }
 
-// readMessage reads the beginning of a termination message.
+// readMessage reads the beginning of a termination message. Only a regular file is
+// read: to open a pipe that nobody writes would never end.
 func readMessage(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	f, err := os.Open(path)
+	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file any more", path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("termination message: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", fmt.Errorf("termination message: %w", err)
 	}

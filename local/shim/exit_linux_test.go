@@ -267,3 +267,26 @@ func TestStdinAndTerminal(t *testing.T) {
 		}
 	})
 }
+
+func TestEndDoesNotWaitForAMessageThatIsNoFile(t *testing.T) {
+	for name, replace := range map[string]string{
+		"a pipe that nobody writes": "mkfifo $MESSAGE",
+		"a link to another file":    "ln -s /etc/hostname $MESSAGE",
+		"a directory":               "mkdir $MESSAGE",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, MountsNone)
+			spec := p.shell("rm -f $MESSAGE; " + replace + "; exit 4")
+			spec.TerminationPath = filepath.Join(p.Dir(), "message")
+			spec.Env = append(spec.Env, "MESSAGE="+spec.TerminationPath)
+			got := p.run(spec)
+			if got.ExitCode != 4 || got.TerminationMessage != "" || !strings.Contains(got.Message, "not a regular file") {
+				t.Errorf("ended as %+v, want code 4 and why there is no message", got)
+			}
+			spec.Run, spec.Argv = 1, p.shell("printf again > $MESSAGE").Argv
+			if got := p.run(spec); got.ExitCode != 0 || got.TerminationMessage != "again" {
+				t.Errorf("the next run ended as %+v, want a message of its own", got)
+			}
+		})
+	}
+}
