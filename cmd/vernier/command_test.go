@@ -215,6 +215,7 @@ func TestCommandsThatNeedAnInstanceSayHowToStartIt(t *testing.T) {
 
 func TestWrongCommandLinesAreUsageErrors(t *testing.T) {
 	for name, args := range map[string][]string{
+		"nothing to list": {"get"}, "something unknown to list": {"get", "lists"},
 		"an unknown command": {"frobnicate"}, "an unknown flag": {"run", "--frobnicate"}, "a missing file": {"run"},
 		"a missing argument": {"best"}, "a bad sort": {"get", "trials", "x", "--sort", "luck"}, "a bad mode": {"run", "-f", "-", "--progress", "loud"},
 	} {

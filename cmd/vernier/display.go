@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
 )
 
-// display shows an experiment's progress.
+// display shows an experiment's progress. Its methods may be called side by side.
 type display interface {
 	show(v experimentView, now time.Time) error
+	// say prints a line that stays, whatever is shown afterwards.
+	say(line string)
 }
 
 // newDisplay makes the display that mode names: auto, live, plain or none.
@@ -33,17 +36,26 @@ func newDisplay(mode string, out io.Writer) (display, error) {
 	case "plain":
 		return &plainDisplay{out: out}, nil
 	case "none":
-		return noDisplay{}, nil
+		return noDisplay{out: out}, nil
 	}
 	return nil, usageErrorf("--progress %q: write auto, live, plain or none", mode)
 }
 
 type plainDisplay struct {
+	mu       sync.Mutex
 	out      io.Writer
 	progress plainProgress
 }
 
+func (d *plainDisplay) say(line string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fmt.Fprintln(d.out, line)
+}
+
 func (d *plainDisplay) show(v experimentView, now time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, line := range d.progress.update(v, now) {
 		if _, err := fmt.Fprintln(d.out, line); err != nil {
 			return err
@@ -53,6 +65,7 @@ func (d *plainDisplay) show(v experimentView, now time.Time) error {
 }
 
 type liveDisplay struct {
+	mu       sync.Mutex
 	file     *os.File
 	progress liveProgress
 }
@@ -61,7 +74,15 @@ func newLiveDisplay(file *os.File) *liveDisplay {
 	return &liveDisplay{file: file, progress: liveProgress{out: file, color: os.Getenv("NO_COLOR") == ""}}
 }
 
+func (d *liveDisplay) say(line string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.progress.say(line)
+}
+
 func (d *liveDisplay) show(v experimentView, now time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	width, height, err := term.GetSize(int(d.file.Fd()))
 	if err != nil || width < 20 || height < 8 {
 		width, height = 80, 24
@@ -69,6 +90,8 @@ func (d *liveDisplay) show(v experimentView, now time.Time) error {
 	return d.progress.draw(v, now, size{width: width, height: height})
 }
 
-type noDisplay struct{}
+type noDisplay struct{ out io.Writer }
+
+func (d noDisplay) say(line string) { fmt.Fprintln(d.out, line) }
 
 func (noDisplay) show(experimentView, time.Time) error { return nil }

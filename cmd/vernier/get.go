@@ -19,6 +19,12 @@ func newGetCommand(open opener) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get experiments|trials",
 		Short: "List experiments, or the trials of one",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageErrorf("say what to list: vernier get experiments, or vernier get trials EXPERIMENT")
+			}
+			return usageErrorf("there are no %q to list: write experiments, or trials EXPERIMENT", args[0])
+		},
 	}
 	cmd.AddCommand(newGetExperimentsCommand(open), newGetTrialsCommand(open))
 	return cmd

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,14 +102,20 @@ type logReader struct {
 func (r logReader) print(ctx context.Context, trial *v1beta1.Trial, finished bool, out io.Writer) error {
 	poll := time.NewTicker(500 * time.Millisecond)
 	defer poll.Stop()
+	gone := false
 	for {
 		pod, err := r.primaryPod(ctx, trial)
 		if err != nil {
 			return err
 		}
 		if pod != nil {
+			if err := r.checkContainer(pod); err != nil {
+				return err
+			}
 			err := r.stream(ctx, pod, out)
-			if err == nil || !r.options.follow || !notStarted(err) {
+			// A pod that went between the two calls leaves an archived log.
+			gone = apierrors.IsNotFound(err) && !gone
+			if !gone && !r.mayStart(err) {
 				return err
 			}
 		} else if finished {
@@ -170,9 +177,21 @@ func (r logReader) stream(ctx context.Context, pod *corev1.Pod, out io.Writer) e
 	return nil
 }
 
-// notStarted says whether a log could not be read because the container is
-// still waiting.
-func notStarted(err error) bool {
+// mayStart says whether to wait because the container has not started. An
+// earlier run that does not exist never comes.
+func (r logReader) mayStart(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && apierrors.IsBadRequest(err)
+	return r.options.follow && !r.options.previous && errors.As(err, &status) && apierrors.IsBadRequest(err)
+}
+
+// checkContainer says which containers a pod has when it has not the wanted one.
+func (r logReader) checkContainer(pod *corev1.Pod) error {
+	var names []string
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		names = append(names, c.Name)
+	}
+	if slices.Contains(names, r.options.container) {
+		return nil
+	}
+	return notFoundErrorf("pod %s has no container %q: it has %s", pod.Name, r.options.container, strings.Join(names, ", "))
 }

@@ -50,6 +50,13 @@ func (p *liveProgress) draw(v experimentView, now time.Time, s size) error {
 	return err
 }
 
+// say leaves the block as it is and prints a line below it; the next frame is
+// drawn below the line. The first "\n" ends the "^C" that the terminal echoes.
+func (p *liveProgress) say(line string) {
+	p.drawn = 0
+	fmt.Fprintf(p.out, "\n%s\n", line)
+}
+
 // frame is the live view as lines that fit into s: a headline, a bar, the best
 // trial, and a table of running and newly finished trials.
 func frame(v experimentView, now time.Time, s size, color bool) []string {

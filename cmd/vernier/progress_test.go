@@ -103,6 +103,23 @@ func TestLiveProgressRedrawsInPlace(t *testing.T) {
 	}
 }
 
+func TestWhatIsSaidStaysAboveTheNextFrame(t *testing.T) {
+	var out bytes.Buffer
+	p := liveProgress{out: &out}
+	view := newExperimentView(anExperiment(), nil)
+	if err := p.draw(view, noon, size{80, 24}); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	p.say("no new trials")
+	if err := p.draw(view, noon, size{80, 24}); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.HasPrefix(got, "\nno new trials\n\r") {
+		t.Errorf("the next frame moves up over what was said: %q", got)
+	}
+}
+
 func TestDisplayModes(t *testing.T) {
 	for mode, code := range map[string]int{"auto": 0, "plain": 0, "none": 0, "live": exitUsage, "fancy": exitUsage} {
 		if _, err := newDisplay(mode, &bytes.Buffer{}); exitCode(err) != code {

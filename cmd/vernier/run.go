@@ -109,7 +109,7 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 		fmt.Fprintf(s.err, "experiment %s is running; see: vernier describe %s\n", key.Name, key.Name)
 		return nil
 	}
-	view, err := waitForEnd(ctx, o, session, c, key, display, s)
+	view, err := waitForEnd(ctx, o, session, c, key, display)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 
 // waitForEnd shows progress until the experiment ends, a signal says to leave,
 // or time is up.
-func waitForEnd(ctx context.Context, o runOptions, session *session, c client.Client, key types.NamespacedName, d display, s streams) (experimentView, error) {
+func waitForEnd(ctx context.Context, o runOptions, session *session, c client.Client, key types.NamespacedName, d display) (experimentView, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
@@ -134,9 +134,9 @@ func waitForEnd(ctx context.Context, o runOptions, session *session, c client.Cl
 					cancel(interrupted(sig))
 					return
 				}
-				fmt.Fprintln(s.err, "\nno new trials; waiting for the running ones. Ctrl-C again to leave at once.")
+				d.say("no new trials; waiting for the running ones. Ctrl-C again to leave at once.")
 				if err := stopGrowing(ctx, c, key); err != nil {
-					fmt.Fprintf(s.err, "cannot stop the experiment: %v\n", err)
+					d.say(fmt.Sprintf("cannot stop the experiment: %v", err))
 				}
 			}
 		}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// logServer answers requests for logs with what is queued, the last for ever.
+func logServer(t *testing.T, answers ...metav1.Status) kubernetes.Interface {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answer := answers[0]
+		if len(answers) > 1 {
+			answers = answers[1:]
+		}
+		if answer.Status == metav1.StatusSuccess {
+			_, _ = w.Write([]byte(answer.Message))
+			return
+		}
+		answer.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(int(answer.Code))
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(server.Close)
+	clientset, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clientset
+}
+
+func TestLogsWaitOnlyForWhatMayCome(t *testing.T) {
+	refused := func(code int32, reason metav1.StatusReason, message string) metav1.Status {
+		return metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}
+	}
+	waiting := refused(http.StatusBadRequest, metav1.StatusReasonBadRequest, "container is waiting to start")
+	noPrevious := refused(http.StatusBadRequest, metav1.StatusReasonBadRequest, "previous terminated container not found")
+	gone := refused(http.StatusNotFound, metav1.StatusReasonNotFound, "pod not found")
+	text := metav1.Status{Status: metav1.StatusSuccess, Message: "loss=1\n"}
+	tests := map[string]struct {
+		options logsOptions
+		answers []metav1.Status
+		want    string
+		code    int
+	}{
+		"a container that has not started is waited for": {logsOptions{container: "main", follow: true}, []metav1.Status{waiting, text}, "loss=1\n", 0},
+		"without -f nothing is waited for":               {logsOptions{container: "main"}, []metav1.Status{waiting}, "is waiting to start", exitInvalid},
+		"an earlier run that is not there never comes":   {logsOptions{container: "main", follow: true, previous: true}, []metav1.Status{noPrevious}, "previous terminated", exitInvalid},
+		"a container that the pod has not never comes":   {logsOptions{container: "nosuch", follow: true}, []metav1.Status{waiting}, `no container "nosuch": it has side, main`, exitNotFound},
+		"a pod that has just gone is looked for again":   {logsOptions{container: "main"}, []metav1.Status{gone, text}, "loss=1\n", 0},
+		"a pod that is nowhere is said to be":            {logsOptions{container: "main"}, []metav1.Status{gone}, "pod not found", exitNotFound},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			trial := aTrial(1, v1beta1.TrialRunning, "")
+			trial.Namespace = "default"
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", Labels: map[string]string{trialLabel: trial.Name}},
+				Spec: corev1.PodSpec{
+					InitContainers: []corev1.Container{{Name: "side"}}, Containers: []corev1.Container{{Name: "main"}},
+				},
+			}
+			scheme, err := newScheme()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := logReader{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(&trial, pod).Build(),
+				clientset: logServer(t, tc.answers...), options: tc.options}
+			r.options.tail = -1
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			var out bytes.Buffer
+			err = apiError(r.print(ctx, &trial, false, &out))
+			said := out.String()
+			if err != nil {
+				said += err.Error()
+			}
+			if exitCode(err) != tc.code || !strings.Contains(said, tc.want) {
+				t.Errorf("code %d, said %q, want %d and %q", exitCode(err), said, tc.code, tc.want)
+			}
+		})
+	}
+}
