@@ -97,6 +97,14 @@ type Store interface {
 	// Points returns the series of the named metrics (all when none is named),
 	// ordered by attempt start, then metric.
 	Points(ctx context.Context, trialUID string, metrics ...string) ([]Series, error)
+	// Observe condenses the named metrics (all when none is named, in order of
+	// name), one observation for each name, in their order. The result is that of
+	// the function Observe over Points, in memory that does not grow with the
+	// number of points where the store is not itself in memory.
+	Observe(ctx context.Context, trialUID string, metrics ...string) ([]Observation, error)
+	// Metrics returns the names of the metrics that a trial reported, in order.
+	// It is cheap: no point is read.
+	Metrics(ctx context.Context, trialUID string) ([]string, error)
 	// Trials returns every trial that has rows, in order of UID.
 	Trials(ctx context.Context) ([]TrialID, error)
 	// Delete removes all rows of a trial. An unknown trial is not an error.

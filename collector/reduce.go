@@ -79,63 +79,112 @@ func Reduce(series []Series, metric string, s Strategy) (m Measure, ok bool) {
 // Seq, of the newest attempt, whatever its value; a point without a step
 // belongs to the step stated last before it in its source.
 func Observe(series []Series, metric string) Observation {
-	o := Observation{Metric: metric, Min: missing(), Max: missing(), Latest: missing()}
 	newest := slices.DeleteFunc(slices.Clone(series), func(s Series) bool {
 		return s.Metric != metric || len(s.Points) == 0
 	})
 	slices.SortStableFunc(newest, func(a, b Series) int {
 		return cmp.Or(b.Attempt.Started.Compare(a.Attempt.Started), cmp.Compare(b.Attempt.ID, a.Attempt.ID))
 	})
-	limit := int64(math.MaxInt64)
-	for i := 0; i < len(newest); {
-		var points []stepped
-		attempt := newest[i].Attempt.ID
-		for ; i < len(newest) && newest[i].Attempt.ID == attempt; i++ {
-			points = append(points, withSteps(newest[i].Points)...)
-		}
-		kept := points[:0]
+	c := NewCondenser(metric)
+	for _, s := range newest {
+		points := slices.Clone(s.Points)
+		slices.SortFunc(points, func(a, b Point) int {
+			return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Seq, b.Seq))
+		})
+		c.read = false // a series does not hand its last step to the next one
 		for _, p := range points {
-			if limit == math.MaxInt64 || p.step < limit && p.step != NoStep {
-				kept = append(kept, p)
-			}
+			c.Add(s.Attempt, p)
 		}
-		if len(kept) == 0 {
-			continue
-		}
-		o.add(kept)
-		limit = min(limit, slices.MinFunc(kept, stepped.compare).step)
+	}
+	return c.Observation()
+}
+
+// Condenser condenses the points of one metric of one trial one after the other,
+// in memory that does not grow with their number. It observes the rules of
+// Observe, which is made of it.
+type Condenser struct {
+	metric string
+	// points counts what counts. latest is set by the first of them, least and
+	// greatest by the first number, which numbers tells of.
+	points          int
+	numbers         bool
+	least, greatest Point
+	latest          stepped
+
+	// attempt is the one that is being read, begun with the first point of all.
+	// newest: it is the one that has the latest point.
+	attempt string
+	begun   bool
+	newest  bool
+	// limit is the least step that counted in newer attempts, and lowest that in
+	// this one and newer ones. math.MaxInt64: everything counts.
+	limit, lowest int64
+	// source is the one that is being read, and step the last one stated in it.
+	// read is false before its first point.
+	source string
+	step   int64
+	read   bool
+}
+
+// NewCondenser returns a condenser that has seen no point of metric.
+func NewCondenser(metric string) *Condenser {
+	return &Condenser{metric: metric, limit: math.MaxInt64, lowest: math.MaxInt64}
+}
+
+// Add takes in a point of the metric. Points come attempt by attempt, the newest
+// one first (of those started at once, the one with the greatest ID), within an
+// attempt in order of Source, and within a source in order of Seq. In another
+// order the result is undefined.
+func (c *Condenser) Add(attempt Attempt, p Point) {
+	if !c.begun || attempt.ID != c.attempt {
+		c.attempt, c.begun, c.newest = attempt.ID, true, c.points == 0
+		c.limit, c.read = c.lowest, false
+	}
+	step := p.Step
+	if step == NoStep && c.read && p.Source == c.source {
+		step = c.step
+	}
+	c.source, c.step, c.read = p.Source, step, true
+	if c.limit != math.MaxInt64 && (step >= c.limit || step == NoStep) {
+		return // a newer attempt has been there
+	}
+	c.lowest = min(c.lowest, step)
+	if at := (stepped{p, step}); c.newest && (c.points == 0 || at.compare(c.latest) > 0) {
+		c.latest = at
+	}
+	c.points++
+	if !isNumber(p) {
+		return
+	}
+	if !c.numbers || better(p.Value, c.least.Value, func(a, b float64) bool { return a < b }) {
+		c.least = p
+	}
+	if !c.numbers || better(p.Value, c.greatest.Value, func(a, b float64) bool { return a > b }) {
+		c.greatest = p
+	}
+	c.numbers = true
+}
+
+// Observation condenses the points so far. More may follow.
+func (c *Condenser) Observation() Observation {
+	o := Observation{Metric: c.metric, Min: missing(), Max: missing(), Latest: missing(), Points: c.points}
+	if c.points > 0 {
+		o.Latest = measure(c.latest.Point)
+	}
+	if c.numbers {
+		o.Min, o.Max = measure(c.least), measure(c.greatest)
 	}
 	return o
 }
 
-// add takes in the points of one attempt. The newest attempt comes first.
-func (o *Observation) add(points []stepped) {
-	if o.Points == 0 {
-		o.Latest = measure(slices.MaxFunc(points, stepped.compare).Point)
-	}
-	o.Points += len(points)
-	for _, p := range points {
-		m := measure(p.Point)
-		if !isNumber(m) {
-			continue
-		}
-		if o.Min.Text == Unavailable || better(m, o.Min, func(a, b float64) bool { return a < b }) {
-			o.Min = m
-		}
-		if o.Max.Text == Unavailable || better(m, o.Max, func(a, b float64) bool { return a > b }) {
-			o.Max = m
-		}
-	}
-}
-
 // better compares by kind first: any finite value beats any infinity, and any
 // infinity beats NaN.
-func better(a, b Measure, ahead func(a, b float64) bool) bool {
-	ka, kb := kind(a.Value), kind(b.Value)
+func better(a, b float64, ahead func(a, b float64) bool) bool {
+	ka, kb := kind(a), kind(b)
 	if ka != kb {
 		return ka < kb
 	}
-	return ahead(a.Value, b.Value)
+	return ahead(a, b)
 }
 
 func kind(v float64) int {
@@ -160,24 +209,6 @@ func (a stepped) compare(b stepped) int {
 		a.Time.Compare(b.Time), cmp.Compare(a.Source, b.Source))
 }
 
-// withSteps gives points that state no step the last step stated before them
-// in their source.
-func withSteps(points []Point) []stepped {
-	out := make([]stepped, len(points))
-	for i, p := range points {
-		out[i] = stepped{p, p.Step}
-	}
-	slices.SortFunc(out, func(a, b stepped) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Seq, b.Seq))
-	})
-	for i := 1; i < len(out); i++ {
-		if out[i].step == NoStep && out[i].Source == out[i-1].Source {
-			out[i].step = out[i-1].step
-		}
-	}
-	return out
-}
-
 func measure(p Point) Measure {
 	if p.Text != "" {
 		return Measure{p.Value, p.Text}
@@ -186,8 +217,8 @@ func measure(p Point) Measure {
 }
 
 // isNumber tells a NaN that was reported from a text that is no number.
-func isNumber(m Measure) bool {
-	return !math.IsNaN(m.Value) || strings.EqualFold(strings.TrimLeft(m.Text, "+-"), "nan")
+func isNumber(p Point) bool {
+	return !math.IsNaN(p.Value) || p.Text == "" || strings.EqualFold(strings.TrimLeft(p.Text, "+-"), "nan")
 }
 
 func missing() Measure { return Measure{math.NaN(), Unavailable} }

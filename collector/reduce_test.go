@@ -128,6 +128,10 @@ func TestObserve(t *testing.T) {
 			series: []Series{stepless(0, 9, 8), curve(1, 3, 5, 4)},
 			min:    "4", max: "5", latest: "4", points: 2,
 		},
+		"two series of one attempt do not share steps": {
+			series: []Series{curve(0, 5, 3), stepless(0, 4, 2)},
+			min:    "2", max: "4", latest: "3", points: 3,
+		},
 		"a newest attempt that reported nothing does not count": {
 			series: []Series{curve(0, 0, 9, 8), curve(1, 0)},
 			min:    "8", max: "9", latest: "8", points: 2,

@@ -119,6 +119,16 @@ func (m *measuredStore) Points(ctx context.Context, trialUID string, metrics ...
 	return m.Store.Points(ctx, trialUID, metrics...)
 }
 
+func (m *measuredStore) Observe(ctx context.Context, trialUID string, metrics ...string) ([]collector.Observation, error) {
+	defer m.time("observe")()
+	return m.Store.Observe(ctx, trialUID, metrics...)
+}
+
+func (m *measuredStore) Metrics(ctx context.Context, trialUID string) ([]string, error) {
+	defer m.time("metrics")()
+	return m.Store.Metrics(ctx, trialUID)
+}
+
 func (m *measuredStore) Trials(ctx context.Context) ([]collector.TrialID, error) {
 	defer m.time("trials")()
 	return m.Store.Trials(ctx)

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -64,20 +66,7 @@ func TestRightsSuffice(t *testing.T) {
 		}
 		return ending{never: true}
 	})
-	install(t, w.client)
-	// No controller aggregates roles here.
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "test-kinds"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "vernier-kind-job"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "vernier-system", Name: "vernier-manager"}},
-	}
-	if err := client.IgnoreAlreadyExists(w.client.Create(t.Context(), binding)); err != nil {
-		t.Fatal(err)
-	}
-	w.as = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:vernier-system:vernier-manager",
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:vernier-system", "system:authenticated"},
-	}
+	w.actAsInstalled()
 	w.start()
 	goal := 0.5
 	e := w.experiment("exp", func(e *v1beta1.Experiment) { e.Spec.Objective.Goal = &goal })
@@ -94,6 +83,55 @@ func TestRightsSuffice(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// actAsInstalled lets the manager do what the rights in config/rbac allow.
+func (w *world) actAsInstalled() {
+	w.t.Helper()
+	install(w.t, w.client)
+	// No controller aggregates roles here.
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-kinds"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "vernier-kind-job"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "vernier-system", Name: "vernier-manager"}},
+	}
+	if err := client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), binding)); err != nil {
+		w.t.Fatal(err)
+	}
+	w.as = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:vernier-system:vernier-manager",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:vernier-system", "system:authenticated"},
+	}
+}
+
+// A kind that the manager may not read holds up its own trials only, and they
+// say what is missing.
+func TestKindWithoutRightsWaits(t *testing.T) {
+	w := newWorld(t, byNumber(0))
+	w.actAsInstalled()
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) {
+		e.Spec.ParallelTrialCount, e.Spec.MaxTrialCount = ptr.To[int32](20), ptr.To[int32](20)
+		e.Spec.TrialTemplate.SuccessCondition = `status.ok`
+		e.Spec.TrialTemplate.FailureCondition = `status.bad`
+		e.Spec.TrialTemplate.TrialSpec.Raw = []byte(strings.Replace(strings.Replace(jobTemplate, `"batch/v1"`, `"apps/v1"`, 1), `"Job"`, `"StatefulSet"`, 1))
+	})
+	w.create(e)
+	w.eventually("all trials say what is missing", func() string {
+		trials := w.trialsOf(e)
+		for _, tr := range trials {
+			if c := tr.LastCondition(); c == nil || !strings.Contains(c.Message, "vernier.ml/aggregate-to-manager") {
+				return fmt.Sprintf("%s: %+v", tr.Name, c)
+			}
+		}
+		if len(trials) < 20 {
+			return fmt.Sprintf("%d trials", len(trials))
+		}
+		return ""
+	})
+	other := w.experiment("other")
+	w.create(other)
+	w.ends(other, v1beta1.ReasonExperimentMaxTrialsReached)
 }
 
 func TestIdentityInSecret(t *testing.T) {

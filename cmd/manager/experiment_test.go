@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 )
 
 const jobTemplate = `{
@@ -486,6 +487,37 @@ func TestForeignJobIsLeftAlone(t *testing.T) {
 	}
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
 		t.Errorf("the foreign job: %v", err)
+	}
+}
+
+// A collector that is stopped with its job says "final" too: that a job is gone
+// is no success.
+func TestJobDeletedWhileTheManagerIsAwayIsNoSuccess(t *testing.T) {
+	w := newWorld(t, never)
+	stop := w.start()
+	e := w.experiment("exp", budget(1))
+	w.create(e)
+	w.eventually("the trial runs", func() string {
+		if trials := w.trialsOf(e); len(trials) == 0 || !trials[0].IsRunning() {
+			return "not running"
+		}
+		return ""
+	})
+	stop()
+	tr := w.trialsOf(e)[0]
+	var job batchv1.Job
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(&tr), &job); err != nil {
+		t.Fatal(err)
+	}
+	w.report(t.Context(), collector.TrialID{Namespace: tr.Namespace, Name: tr.Name, UID: string(tr.UID)}, string(job.UID), ending{points: []float64{9}})
+	if err := w.client.Delete(t.Context(), &job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
+	}
+	w.behave(func(string) ending { return ending{points: []float64{1}} })
+	w.start()
+	w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+	if o := w.trialsOf(e)[0].Status.Observation; o == nil || o.Metrics[0].Latest != "1" {
+		t.Errorf("observation %+v, want that of the second run", o)
 	}
 }
 

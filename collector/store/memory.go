@@ -103,6 +103,35 @@ func (m *memory) Points(ctx context.Context, trialUID string, metrics ...string)
 	return all, err
 }
 
+func (m *memory) Observe(ctx context.Context, trialUID string, metrics ...string) ([]collector.Observation, error) {
+	series, err := m.Points(ctx, trialUID, metrics...)
+	if err != nil {
+		return nil, err
+	}
+	if len(metrics) == 0 {
+		metrics = namesOf(series)
+	}
+	var all []collector.Observation
+	for _, name := range metrics {
+		all = append(all, collector.Observe(series, name))
+	}
+	return all, nil
+}
+
+func (m *memory) Metrics(ctx context.Context, trialUID string) ([]string, error) {
+	series, err := m.Points(ctx, trialUID)
+	return namesOf(series), err
+}
+
+func namesOf(series []collector.Series) []string {
+	var names []string
+	for _, s := range series {
+		names = append(names, s.Metric)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func (m *memory) Trials(ctx context.Context) ([]collector.TrialID, error) {
 	var ids []collector.TrialID
 	err := m.read(ctx, func() {

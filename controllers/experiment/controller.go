@@ -198,7 +198,10 @@ func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, want v1
 		if apierrors.IsConflict(err) {
 			return reconcile.Result{RequeueAfter: conflictPause}, nil
 		}
-		return reconcile.Result{}, fmt.Errorf("write the status of experiment %s: %w", key, client.IgnoreNotFound(err))
+		if apierrors.IsNotFound(err) {
+			return reconcile.Result{}, nil // deleted since it was read
+		}
+		return reconcile.Result{}, fmt.Errorf("write the status of experiment %s: %w", key, err)
 	}
 	c.tracker.Wrote(exp)
 	c.mu.Lock()

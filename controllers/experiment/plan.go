@@ -39,12 +39,14 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, f findings, now time
 	t := metav1.NewTime(now)
 	next := &v1beta1.Experiment{ObjectMeta: exp.ObjectMeta, Spec: exp.Spec, Status: *exp.Status.DeepCopy()}
 	c := count(trials)
-	c.write(&next.Status)
+	if !next.IsCompleted() || c.total >= int(next.Status.Trials) {
+		c.write(&next.Status)
+	}
 	if next.Status.StartTime == nil {
 		next.Status.StartTime = &t
 	}
 	next.MarkCreated(messageCreated, t)
-	if next.IsCompleted() && resumable(next, c) {
+	if next.IsCompleted() && resumable(next) {
 		next.MarkRestarting(messageRestarting, t)
 		next.Status.CompletionTime = nil
 		return actions{status: next.Status}
@@ -108,10 +110,12 @@ func room(exp *v1beta1.Experiment, c tally) int {
 }
 
 // resumable says whether an experiment that has ended goes on: it ended because
-// of maxTrialCount, its policy allows it, and maxTrialCount was raised.
-func resumable(exp *v1beta1.Experiment, c tally) bool {
+// of maxTrialCount, its policy allows it, and maxTrialCount was raised. The
+// count in the status is that of its end: trials that were deleted since, or
+// that the cache does not show yet, do not bring it back.
+func resumable(exp *v1beta1.Experiment) bool {
 	limit := exp.Spec.MaxTrialCount
-	return exp.CanResume() && (limit == nil || int(*limit) > c.completed())
+	return exp.CanResume() && (limit == nil || *limit > exp.Status.Trials)
 }
 
 // stillRunning are the trials that have not ended and were not yet asked to.

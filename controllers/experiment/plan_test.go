@@ -342,6 +342,24 @@ func TestPlanResumes(t *testing.T) {
 	}
 }
 
+// A trial that is deleted after the end, or that the cache does not show yet
+// after a restart of the manager, is no reason to train again.
+func TestDeletedTrialsDoNotRestart(t *testing.T) {
+	exp := anExperiment(maxTrials(3), resume(v1beta1.LongRunning), endedBy(maxReason))
+	exp.Status.Trials = 3
+	for range 2 {
+		a := plan(exp, trialsIn(succeeded, succeeded), findings{}, noon)
+		if diff := cmp.Diff(outcome{State: expDone, Reason: maxReason}, outcomeOf(a)); diff != "" {
+			t.Fatalf("plan (-want +got):\n%s", diff)
+		}
+		exp.Status = a.status
+	}
+	exp.Spec.MaxTrialCount = ptr.To[int32](4)
+	if got := outcomeOf(plan(exp, trialsIn(succeeded, succeeded), findings{}, noon)); got.State != expRestart {
+		t.Errorf("with a raised maxTrialCount: %+v", got)
+	}
+}
+
 func TestRestartedExperimentRunsAndEndsAgain(t *testing.T) {
 	exp := anExperiment(maxTrials(3), resume(v1beta1.LongRunning), endedBy(maxReason))
 	exp.Status = plan(exp, trialsIn(succeeded, succeeded), findings{}, noon).status

@@ -52,6 +52,9 @@ const (
 type Reporting struct {
 	// Image holds the collector.
 	Image string
+	// Binary is the collector command as trials' containers find it, where they
+	// do without an image; see trainer.Collector.
+	Binary string
 	// PullPolicy of the image. Default: Kubernetes' own.
 	PullPolicy corev1.PullPolicy
 	// Resources of the sidecar.
@@ -139,7 +142,7 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("set up the trial controller: %w", err)
 	}
-	if err := c.watch(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}); err != nil {
+	if err := c.watch(ctx, schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}); err != nil {
 		return err
 	}
 	return mgr.Add(manager.RunnableFunc(c.sweep))
@@ -152,6 +155,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	t := &v1beta1.Trial{}
 	if err := c.Client.Get(ctx, req.NamespacedName, t); err != nil {
+		if apierrors.IsNotFound(err) {
+			c.memory.forgetJobs(req.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if t.DeletionTimestamp != nil || c.tracker.Stale(t) {
@@ -188,7 +194,10 @@ func (c *Controller) write(ctx context.Context, t *v1beta1.Trial, want v1beta1.T
 		if apierrors.IsConflict(err) {
 			return reconcile.Result{RequeueAfter: conflictPause}, nil
 		}
-		return reconcile.Result{}, fmt.Errorf("write the status of trial %s/%s: %w", t.Namespace, t.Name, client.IgnoreNotFound(err))
+		if apierrors.IsNotFound(err) {
+			return reconcile.Result{}, nil // deleted since it was read
+		}
+		return reconcile.Result{}, fmt.Errorf("write the status of trial %s/%s: %w", t.Namespace, t.Name, err)
 	}
 	c.tracker.Wrote(t)
 	for _, e := range transitions(t, &before, &want) {

@@ -26,6 +26,10 @@ import (
 	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
+// aggregationLabel marks the ClusterRoles that say which kinds the manager may
+// use; see config/rbac/kinds.yaml.
+const aggregationLabel = "vernier.ml/aggregate-to-manager"
+
 // grace is the termination grace period of pods that set none.
 const grace = 30 * time.Second
 
@@ -84,7 +88,7 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 		}
 	}
 	inject := trainer.Collector{
-		Image: c.Reporting.Image, ImagePullPolicy: c.Reporting.PullPolicy, Resources: c.Reporting.Resources,
+		Image: c.Reporting.Image, Binary: c.Reporting.Binary, ImagePullPolicy: c.Reporting.PullPolicy, Resources: c.Reporting.Resources,
 		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective),
 		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Labels: labels,
 		ReportURL: c.Reporting.URL, Token: token, CA: c.Reporting.CA,
@@ -109,9 +113,12 @@ func (c *Controller) launch(ctx context.Context, t *v1beta1.Trial) (fatal, troub
 	if err != nil {
 		return err.Error(), ""
 	}
-	if err := c.watch(gvk); err != nil {
-		if meta.IsNoMatchError(err) {
+	if err := c.watch(ctx, gvk); err != nil {
+		switch {
+		case meta.IsNoMatchError(err):
 			return "", fmt.Sprintf("this cluster has no kind %s (%s): install what provides it", gvk.Kind, gvk.GroupVersion())
+		case apierrors.IsForbidden(err):
+			return "", fmt.Sprintf("%v: make a ClusterRole with the label %s=true that lets the manager get, list, watch, create and delete it", err, aggregationLabel)
 		}
 		return "", err.Error()
 	}
@@ -152,8 +159,9 @@ func (c *Controller) exists(ctx context.Context, t *v1beta1.Trial, gvk schema.Gr
 }
 
 // watch sees to it that jobs of a kind wake their trials. A kind that the
-// cluster does not have is an error that meta.IsNoMatchError knows.
-func (c *Controller) watch(gvk schema.GroupVersionKind) error {
+// cluster does not have is an error that meta.IsNoMatchError knows; one that the
+// manager may not read, one that apierrors.IsForbidden knows.
+func (c *Controller) watch(ctx context.Context, gvk schema.GroupVersionKind) error {
 	c.mu.Lock()
 	known := c.kinds[gvk]
 	c.mu.Unlock()
@@ -163,6 +171,13 @@ func (c *Controller) watch(gvk schema.GroupVersionKind) error {
 	// This may ask the API server: other trials do not wait for it.
 	if _, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 		return fmt.Errorf("find the kind %s: %w", gvk, err)
+	}
+	// The cache of a kind that may not be read never fills, and whoever asks it
+	// waits in vain.
+	probe := &metav1.PartialObjectMetadataList{}
+	probe.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := c.Reader.List(ctx, probe, client.Limit(1)); err != nil {
+		return fmt.Errorf("list the kind %s: %w", gvk.Kind, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,12 +10,20 @@ import (
 )
 
 // best is the better source of what was measured: the store when it has
-// everything, else what the collector left behind, else what the store has.
-func best(d data) []collector.Series {
-	if !d.final && d.condensed {
-		return d.summary
+// everything, else what the collector left behind, else what the store has. Empty
+// when the source has nothing.
+func best(o *v1beta1.ObjectiveSpec, d data) []collector.Observation {
+	if d.final || !d.condensed {
+		return d.stored
 	}
-	return d.series
+	if len(d.summary) == 0 {
+		return nil
+	}
+	var left []collector.Observation
+	for _, name := range metricNames(o) {
+		left = append(left, collector.Observe(d.summary, name))
+	}
+	return left
 }
 
 // metricNames are the metrics of an objective, the objective first.
@@ -27,18 +35,19 @@ func metricNames(o *v1beta1.ObjectiveSpec) []string {
 }
 
 // hasObjective says whether the objective was reported, whatever its value.
-func hasObjective(t *v1beta1.Trial, series []collector.Series) bool {
-	return t.Spec.Objective != nil && collector.Observe(series, t.Spec.Objective.ObjectiveMetricName).Points > 0
+func hasObjective(t *v1beta1.Trial, observed []collector.Observation) bool {
+	return t.Spec.Objective != nil && slices.ContainsFunc(observed, func(m collector.Observation) bool {
+		return m.Metric == t.Spec.Objective.ObjectiveMetricName && m.Points > 0
+	})
 }
 
-// observation condenses series, the objective first. Metrics that were never
-// reported have the value "unavailable", as in Katib.
-func observation(o *v1beta1.ObjectiveSpec, series []collector.Series) *v1beta1.Observation {
+// observation is what the status shows. Metrics that were never reported have the
+// value "unavailable", as in Katib.
+func observation(observed []collector.Observation) *v1beta1.Observation {
 	out := &v1beta1.Observation{}
-	for _, name := range metricNames(o) {
-		m := collector.Observe(series, name)
+	for _, m := range observed {
 		out.Metrics = append(out.Metrics, v1beta1.Metric{
-			Name: name, Min: m.Min.Text, Max: m.Max.Text, Latest: m.Latest.Text,
+			Name: m.Metric, Min: m.Min.Text, Max: m.Max.Text, Latest: m.Latest.Text,
 		})
 	}
 	return out
@@ -48,10 +57,10 @@ func sameObservation(a, b *v1beta1.Observation) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// reported are the names of all metrics in series, sorted.
-func reported(series []collector.Series) []string {
-	var names []string
-	for _, s := range series {
+// reported are the names of the stored metrics and of those in summaries, sorted.
+func reported(stored []string, summary []collector.Series) []string {
+	names := slices.Clone(stored)
+	for _, s := range summary {
 		names = append(names, s.Metric)
 	}
 	slices.Sort(names)

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/trainer"
 )
@@ -34,8 +36,9 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (seen, error
 	_, asked := t.Annotations[v1beta1.AnnotationStop]
 	over := s.job.presence == present && s.job.err == nil &&
 		(s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed)
-	s.live = s.job.presence == present && !over && t.IsRunning() && liveDue(t, c.Now()) <= 0
-	if !over && !asked && !s.live && s.job.presence != vanished {
+	s.rest = c.memory.rest(t.UID, c.Now())
+	s.live = s.job.presence == present && !over && t.IsRunning() && liveDue(t, c.Now()) <= 0 && s.rest <= 0
+	if !over && !asked && !s.live {
 		return s, nil
 	}
 	// Pods before points: a sidecar that is seen to have ended has sent what it
@@ -43,11 +46,18 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (seen, error
 	if s.pods, err = c.pods(ctx, t); err != nil {
 		return s, err
 	}
-	if s.data, err = c.measure(ctx, t, s.pods, over); err != nil {
-		return s, err
-	}
+	awaited := false
 	if over && s.job.state.Phase == trainer.Succeeded {
 		s.succeededFor = c.memory.succeededFor(t.UID, c.Now())
+		awaited = s.succeededFor < patience
+	}
+	began := c.Now()
+	if s.data, err = c.measure(ctx, t, s.pods, reading{over: over, awaited: awaited}); err != nil {
+		return s, err
+	}
+	if s.live {
+		now := c.Now()
+		c.memory.wasRead(t.UID, now.Sub(began), now)
 	}
 	return s, nil
 }
@@ -58,8 +68,8 @@ func (c *Controller) observeJob(ctx context.Context, t *v1beta1.Trial) (job, err
 	if err != nil {
 		return job{}, nil //nolint:nilerr // launch says so
 	}
-	if err := c.watch(gvk); err != nil {
-		if meta.IsNoMatchError(err) {
+	if err := c.watch(ctx, gvk); err != nil {
+		if meta.IsNoMatchError(err) || apierrors.IsForbidden(err) {
 			return job{}, nil // launch says so
 		}
 		return job{}, err
@@ -98,7 +108,7 @@ func (c *Controller) missing(ctx context.Context, t *v1beta1.Trial, u *unstructu
 	err := c.Reader.Get(ctx, client.ObjectKeyFromObject(t), u)
 	switch {
 	case apierrors.IsNotFound(err):
-		return job{presence: vanished}, nil
+		return job{presence: removed}, nil
 	case err != nil:
 		return job{}, fmt.Errorf("read the job of trial %s/%s: %w", t.Namespace, t.Name, err)
 	}
@@ -136,58 +146,98 @@ func (c *Controller) pods(ctx context.Context, t *v1beta1.Trial) ([]corev1.Pod, 
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of trial %s/%s: %w", t.Namespace, t.Name, err)
 	}
-	return list.Items, nil
+	return ofTrial(t, list.Items), nil
+}
+
+// ofTrial leaves out the pods of a deleted trial with the same name, which may
+// still be ending.
+func ofTrial(t *v1beta1.Trial, pods []corev1.Pod) []corev1.Pod {
+	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.CreationTimestamp.Before(&t.CreationTimestamp) })
+}
+
+// reading says what measure is asked for.
+type reading struct {
+	// over: the job has ended.
+	over bool
+	// awaited: what was measured is not looked at before everything is reported.
+	awaited bool
 }
 
 // measure reads what was reported.
-func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev1.Pod, over bool) (data, error) {
+func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev1.Pod, r reading) (data, error) {
 	var d data
 	attempts, err := c.Store.Attempts(ctx, string(t.UID))
 	if err != nil {
 		return d, fmt.Errorf("read the attempts of trial %s/%s: %w", t.Namespace, t.Name, err)
 	}
-	if n := len(attempts); n > 0 {
-		d.final = attempts[n-1].Final
-		if note := attempts[n-1].Note; note != "" {
-			d.notes = append(d.notes, note)
-		}
-	}
-	if over && !d.final {
-		d.addSummaries(pods)
-	}
-	if len(attempts) == 0 {
-		d.names = reported(d.summary)
+	d.read(attempts, pods, r.over)
+	if r.awaited && !allReported(t, d) {
 		return d, nil
 	}
-	if d.series, err = c.Store.Points(ctx, string(t.UID), metricNames(t.Spec.Objective)...); err != nil {
-		return d, fmt.Errorf("read the points of trial %s/%s: %w", t.Namespace, t.Name, err)
-	}
-	if over && !hasObjective(t, best(d)) {
-		all, err := c.Store.Points(ctx, string(t.UID))
+	if metrics := metricNames(t.Spec.Objective); len(attempts) > 0 && len(metrics) > 0 {
+		observed, err := c.Store.Observe(ctx, string(t.UID), metrics...)
 		if err != nil {
 			return d, fmt.Errorf("read the points of trial %s/%s: %w", t.Namespace, t.Name, err)
 		}
-		d.names = reported(append(all, d.summary...))
+		if slices.ContainsFunc(observed, func(m collector.Observation) bool { return m.Points > 0 }) {
+			d.stored = observed
+		}
+	}
+	if r.over && !hasObjective(t, best(t.Spec.Objective, d)) {
+		names, err := c.Store.Metrics(ctx, string(t.UID))
+		if err != nil {
+			return d, fmt.Errorf("read the metrics of trial %s/%s: %w", t.Namespace, t.Name, err)
+		}
+		d.names = reported(names, d.summary)
 	}
 	return d, nil
 }
 
-// addSummaries takes in what the collectors left in their termination messages.
-func (d *data) addSummaries(pods []corev1.Pod) {
+// read takes in how far the attempts (oldest first) have come, and once the job
+// is over, what the collectors left in their termination messages, if the store
+// does not have everything: an attempt that never reached it is not among its
+// attempts at all.
+func (d *data) read(attempts []collector.AttemptState, pods []corev1.Pod, over bool) {
+	var newest collector.AttemptState
+	if n := len(attempts); n > 0 {
+		newest = attempts[n-1]
+	}
+	d.final = newest.Final
+	if newest.Note != "" {
+		d.notes = append(d.notes, newest.Note)
+	}
+	if !over {
+		return
+	}
+	left := summaries(pods)
+	for _, s := range left {
+		stored := slices.ContainsFunc(attempts, func(a collector.AttemptState) bool { return a.Attempt.ID == s.Attempt.ID })
+		d.final = d.final && (s.Final || stored || s.Attempt.Started.Before(newest.Attempt.Started))
+	}
+	if d.final {
+		return
+	}
+	for _, s := range left {
+		d.condensed = true
+		d.summary = append(d.summary, s.Series()...)
+		if s.Note != "" {
+			d.notes = append(d.notes, s.Note)
+		}
+	}
+}
+
+// summaries are what the collectors left in their termination messages.
+func summaries(pods []corev1.Pod) []report.Summary {
+	var all []report.Summary
 	for i := range pods {
 		for _, cs := range pods[i].Status.InitContainerStatuses {
 			if cs.Name != trainer.Sidecar && cs.Name != trainer.SidecarLogger || cs.State.Terminated == nil {
 				continue
 			}
-			s, err := report.ParseSummary(cs.State.Terminated.Message)
-			if err != nil {
-				continue
-			}
-			d.condensed = true
-			d.summary = append(d.summary, s.Series()...)
-			if s.Note != "" {
-				d.notes = append(d.notes, s.Note)
+			if s, err := report.ParseSummary(cs.State.Terminated.Message); err == nil {
+				all = append(all, s)
 			}
 		}
 	}
+	return all
 }

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,8 @@ const (
 	liveEvery = 2 * time.Second
 	// lookAgain is how often a trial looks at pods that do not start.
 	lookAgain = 5 * time.Second
+	// soon is the least wait: that the time has just come is seen a moment later.
+	soon = 10 * time.Millisecond
 	// kindRetry is how often a trial looks for a kind that is not installed.
 	kindRetry = 30 * time.Second
 )
@@ -31,10 +34,10 @@ const (
 	absent presence = iota
 	// present: the job exists, or its last state is known to be a final one.
 	present
-	// removed: the job was deleted before it had ended.
+	// removed: the job was deleted before it had ended, or while nobody looked.
+	// What was reported does not tell the two ends of a job apart: a collector
+	// that is stopped sends its last word too.
 	removed
-	// vanished: the trial ran, and its job went away while nobody looked.
-	vanished
 )
 
 // job is what plan knows of a trial's job.
@@ -52,8 +55,9 @@ type job struct {
 
 // data is what was measured.
 type data struct {
-	// series are the stored points of the trial's metrics.
-	series []collector.Series
+	// stored condenses the stored points of the trial's metrics, the objective
+	// first; empty when none of them was stored.
+	stored []collector.Observation
 	// names are all metrics that were reported; read only when the objective is
 	// not among them.
 	names []string
@@ -77,6 +81,9 @@ type seen struct {
 	succeededFor time.Duration
 	// live: a write for a running trial is due, and data was read for it.
 	live bool
+	// rest is how long the store is left alone after it was last read for the
+	// running trial; zero or less means no longer.
+	rest time.Duration
 }
 
 // decision is what is to be done about a trial: at most one of these, and then
@@ -102,8 +109,6 @@ func plan(s seen, now time.Time) decision {
 		return finish(t, s, now)
 	case s.job.presence == absent, s.job.presence == removed:
 		return decision{create: true}
-	case s.job.presence == vanished:
-		return lost(t, s, now)
 	case s.job.err != nil:
 		t.MarkFailed("Trial has failed: the state of its job cannot be read: "+s.job.err.Error(), metav1.NewTime(now))
 		return finish(t, s, now)
@@ -119,29 +124,22 @@ func plan(s seen, now time.Time) decision {
 	}
 }
 
-// lost decides about a trial whose job is gone without a trace. When everything
-// was reported the job is taken as done (a TTL removed it, say): training is
-// not repeated. Otherwise it is made again.
-func lost(t *v1beta1.Trial, s seen, now time.Time) decision {
-	if s.data.final && hasObjective(t, s.data.series) {
-		t.MarkSucceeded(messageSucceeded+". Its job is gone, but had reported everything", metav1.NewTime(now))
-		return finish(t, s, now)
-	}
-	return decision{create: true}
-}
-
 // condense decides about a trial whose job has succeeded.
 func condense(t *v1beta1.Trial, s seen, now time.Time) decision {
-	complete := s.data.final || s.data.condensed || collectorKind(t) == v1beta1.NoneCollector
-	if left := patience - s.succeededFor; !complete && left > 0 {
+	if left := patience - s.succeededFor; !allReported(t, s.data) && left > 0 {
 		return decision{after: left} // a report wakes the trial earlier
 	}
-	if hasObjective(t, best(s.data)) {
+	if hasObjective(t, best(t.Spec.Objective, s.data)) {
 		t.MarkSucceeded(succeededMessage(s), metav1.NewTime(now))
 	} else {
 		t.MarkMetricsUnavailable(unavailableMessage(t, s.data), metav1.NewTime(now))
 	}
 	return finish(t, s, now)
+}
+
+// allReported says whether nothing more will be reported for a job that has ended.
+func allReported(t *v1beta1.Trial, d data) bool {
+	return d.final || d.condensed || collectorKind(t) == v1beta1.NoneCollector
 }
 
 // finish completes the status of a trial that has just ended.
@@ -151,8 +149,8 @@ func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if t.Status.StartTime == nil {
 		t.Status.StartTime = &at
 	}
-	if series := best(s.data); len(series) > 0 {
-		t.Status.Observation = observation(t.Spec.Objective, series)
+	if observed := best(t.Spec.Objective, s.data); len(observed) > 0 {
+		t.Status.Observation = observation(observed)
 	}
 	return decision{status: &t.Status}
 }
@@ -165,19 +163,21 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 		return started(t, now)
 	}
 	if !s.live {
-		return decision{after: liveDue(t, now)}
+		return decision{after: max(liveDue(t, now), s.rest, soon)}
 	}
 	d := decision{}
 	message := messageRunning
 	if why := waiting(s); why != "" {
 		message, d.after = messageRunning+". "+why, lookAgain
+	} else if len(s.data.stored) == 0 && starting(s.pods) {
+		d.after = lookAgain // pods wake nobody: an image that cannot be had shows itself later
 	}
 	changed := false
 	if c := t.Condition(v1beta1.TrialRunning); c.Message != message {
 		c.Message, c.LastUpdateTime, changed = message, metav1.NewTime(now), true
 	}
-	if len(s.data.series) > 0 {
-		o := observation(t.Spec.Objective, s.data.series)
+	if len(s.data.stored) > 0 {
+		o := observation(s.data.stored)
 		changed = changed || !sameObservation(o, t.Status.Observation)
 		t.Status.Observation = o
 	}
@@ -185,6 +185,11 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 		d.status = &t.Status
 	}
 	return d
+}
+
+// starting says whether there are pods still to come up.
+func starting(pods []corev1.Pod) bool {
+	return len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodPending })
 }
 
 // started is the status of a trial whose job was just created.
@@ -215,7 +220,11 @@ func launched(trial *v1beta1.Trial, fatal, trouble string, now time.Time) decisi
 	}
 	t.MarkCreated(messageCreated, at)
 	message := "Trial waits: its job cannot be created for now: " + trouble
-	if c := t.Condition(v1beta1.TrialCreated); c.Message != message {
+	// Words may change with each try (a port, a count). Every write wakes the
+	// trial, which then tries again, so they are not written each time.
+	c := t.Condition(v1beta1.TrialCreated)
+	fresh := c.Message == messageCreated || now.Sub(c.LastUpdateTime.Time) >= kindRetry
+	if fresh && c.Message != message {
 		c.Message, c.LastUpdateTime = message, at
 		return decision{status: &t.Status, after: kindRetry}
 	}

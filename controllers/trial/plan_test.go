@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -70,6 +71,22 @@ func points(metric string, values ...float64) collector.Series {
 	return s
 }
 
+// stored condenses series as the store does for aTrial.
+func stored(series ...collector.Series) (observed []collector.Observation) {
+	for _, name := range metricNames(aTrial().Spec.Objective) {
+		observed = append(observed, collector.Observe(series, name))
+	}
+	return observed
+}
+
+func podsIn(phases ...corev1.PodPhase) []corev1.Pod {
+	var pods []corev1.Pod
+	for _, p := range phases {
+		pods = append(pods, corev1.Pod{Status: corev1.PodStatus{Phase: p}})
+	}
+	return pods
+}
+
 // outcome is what the table compares.
 type outcome struct {
 	Create, Remove bool
@@ -99,8 +116,8 @@ const (
 )
 
 func TestPlan(t *testing.T) {
-	all := data{final: true, series: []collector.Series{points("loss", 3, 1, 2)}}
-	some := data{series: []collector.Series{points("loss", 3, 1)}}
+	all := data{final: true, stored: stored(points("loss", 3, 1, 2))}
+	some := data{stored: stored(points("loss", 3, 1))}
 	tests := map[string]struct {
 		seen seen
 		want outcome
@@ -115,35 +132,33 @@ func TestPlan(t *testing.T) {
 		"a succeeded job waits for its last reports": {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some, succeededFor: 10 * time.Second}, outcome{After: 20 * time.Second}},
 		"after that what there is counts":            {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some, succeededFor: patience}, outcome{State: isSucceeded, Loss: "1/3/1"}},
 		"a summary stands in for lost reports": {
-			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{condensed: true, summary: []collector.Series{points("loss", 7)}, series: some.series}},
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{condensed: true, summary: []collector.Series{points("loss", 7)}, stored: some.stored}},
 			outcome{State: isSucceeded, Loss: "7/7/7"}},
 		"the store wins over a summary when it has everything": {
-			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, condensed: true, summary: []collector.Series{points("loss", 7)}, series: all.series}},
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, condensed: true, summary: []collector.Series{points("loss", 7)}, stored: all.stored}},
 			outcome{State: isSucceeded, Loss: "1/3/2"}},
 		"NaN is measured": {
-			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, series: []collector.Series{points("loss", math.NaN())}}},
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", math.NaN()))}},
 			outcome{State: isSucceeded, Loss: "NaN/NaN/NaN"}},
 		"no objective at all is unavailable": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, outcome{State: isUnknown}},
 		"another metric alone is unavailable": {
-			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, series: []collector.Series{points("accuracy", 1)}}},
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("accuracy", 1))}},
 			outcome{State: isUnknown, Loss: "unavailable/unavailable/unavailable"}},
-		"the collector None is not waited for":        {seen{trial: aTrial(collecting(v1beta1.NoneCollector)), job: jobIn(trainer.Succeeded)}, outcome{State: isUnknown}},
-		"a failed job fails and keeps its points":     {seen{trial: aTrial(), job: jobIn(trainer.Failed), data: some}, outcome{State: isFailed, Loss: "1/3/1"}},
-		"a failed job fails without points":           {seen{trial: aTrial(), job: jobIn(trainer.Failed)}, outcome{State: isFailed}},
-		"a state that cannot be read fails":           {seen{trial: aTrial(), job: job{presence: present, exists: true, err: errors.New("x")}}, outcome{State: isFailed}},
-		"a job on its way out is waited for":          {seen{trial: aTrial(), job: job{presence: present, exists: true, deleting: true, state: trainer.State{Phase: trainer.Running}}}, outcome{}},
-		"an ended job on its way out counts":          {seen{trial: aTrial(), job: job{presence: present, exists: true, deleting: true, state: trainer.State{Phase: trainer.Succeeded}}, data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
-		"an ended job that is gone counts":            {seen{trial: aTrial(), job: job{presence: present, state: trainer.State{Phase: trainer.Failed}}}, outcome{State: isFailed}},
-		"a job removed before its end is made again":  {seen{trial: aTrial(), job: job{presence: removed}, data: all}, outcome{Create: true}},
-		"a vanished job with everything counts":       {seen{trial: aTrial(), job: job{presence: vanished}, data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
-		"a vanished job with a part is made again":    {seen{trial: aTrial(), job: job{presence: vanished}, data: some}, outcome{Create: true}},
-		"a vanished job without objective is as well": {seen{trial: aTrial(), job: job{presence: vanished}, data: data{final: true}}, outcome{Create: true}},
-		"the job of an ended trial is removed":        {seen{trial: aTrial(complete), job: jobIn(trainer.Succeeded)}, outcome{Remove: true}},
-		"a retained job stays":                        {seen{trial: aTrial(complete, retain), job: jobIn(trainer.Succeeded)}, outcome{}},
-		"a killed job does not stay, retained or not": {seen{trial: aTrial(dead, retain), job: jobIn(trainer.Running)}, outcome{Remove: true}},
-		"a job that is being removed is left alone":   {seen{trial: aTrial(complete), job: job{presence: present, exists: true, deleting: true}}, outcome{}},
-		"an ended trial without a job is done":        {seen{trial: aTrial(complete)}, outcome{}},
+		"the collector None is not waited for":                   {seen{trial: aTrial(collecting(v1beta1.NoneCollector)), job: jobIn(trainer.Succeeded)}, outcome{State: isUnknown}},
+		"a failed job fails and keeps its points":                {seen{trial: aTrial(), job: jobIn(trainer.Failed), data: some}, outcome{State: isFailed, Loss: "1/3/1"}},
+		"a failed job fails without points":                      {seen{trial: aTrial(), job: jobIn(trainer.Failed)}, outcome{State: isFailed}},
+		"a state that cannot be read fails":                      {seen{trial: aTrial(), job: job{presence: present, exists: true, err: errors.New("x")}}, outcome{State: isFailed}},
+		"a job on its way out is waited for":                     {seen{trial: aTrial(), job: job{presence: present, exists: true, deleting: true, state: trainer.State{Phase: trainer.Running}}}, outcome{}},
+		"an ended job on its way out counts":                     {seen{trial: aTrial(), job: job{presence: present, exists: true, deleting: true, state: trainer.State{Phase: trainer.Succeeded}}, data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
+		"an ended job that is gone counts":                       {seen{trial: aTrial(), job: job{presence: present, state: trainer.State{Phase: trainer.Failed}}}, outcome{State: isFailed}},
+		"a job removed before its end is made again":             {seen{trial: aTrial(), job: job{presence: removed}, data: all}, outcome{Create: true}},
+		"a job that is gone is made again, whatever it reported": {seen{trial: aTrial(), job: job{presence: removed}, data: all}, outcome{Create: true}},
+		"the job of an ended trial is removed":                   {seen{trial: aTrial(complete), job: jobIn(trainer.Succeeded)}, outcome{Remove: true}},
+		"a retained job stays":                                   {seen{trial: aTrial(complete, retain), job: jobIn(trainer.Succeeded)}, outcome{}},
+		"a killed job does not stay, retained or not":            {seen{trial: aTrial(dead, retain), job: jobIn(trainer.Running)}, outcome{Remove: true}},
+		"a job that is being removed is left alone":              {seen{trial: aTrial(complete), job: job{presence: present, exists: true, deleting: true}}, outcome{}},
+		"an ended trial without a job is done":                   {seen{trial: aTrial(complete)}, outcome{}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -164,18 +179,23 @@ func TestPlan(t *testing.T) {
 
 func TestLiveView(t *testing.T) {
 	running := jobIn(trainer.Running)
-	series := []collector.Series{points("loss", 3, 2)}
-	shown := func(tr *v1beta1.Trial) { tr.Status.Observation = observation(tr.Spec.Objective, series) }
+	observed := stored(points("loss", 3, 2))
+	shown := func(tr *v1beta1.Trial) { tr.Status.Observation = observation(observed) }
 	tests := map[string]struct {
 		seen    seen
 		want    outcome
 		message string
 	}{
-		"new values are shown":               {seen{trial: aTrial(), job: running, live: true, data: data{series: series}}, outcome{State: isRunning, Loss: "2/3/2"}, messageRunning},
-		"the same values are not written":    {seen{trial: aTrial(shown), job: running, live: true, data: data{series: series}}, outcome{}, ""},
-		"no values are not written":          {seen{trial: aTrial(), job: running, live: true}, outcome{}, ""},
-		"it is not due before two seconds":   {seen{trial: aTrial(written(500 * time.Millisecond)), job: running, data: data{series: series}}, outcome{After: 1500 * time.Millisecond}, ""},
-		"a suspended job says that it waits": {seen{trial: aTrial(), job: jobIn(trainer.Pending), live: true}, outcome{State: isRunning, After: lookAgain}, "suspended"},
+		"new values are shown":                {seen{trial: aTrial(), job: running, live: true, data: data{stored: observed}}, outcome{State: isRunning, Loss: "2/3/2"}, messageRunning},
+		"the same values are not written":     {seen{trial: aTrial(shown), job: running, live: true, data: data{stored: observed}}, outcome{}, ""},
+		"no values are not written":           {seen{trial: aTrial(), job: running, live: true, pods: podsIn(corev1.PodRunning)}, outcome{}, ""},
+		"pods that are not there are awaited": {seen{trial: aTrial(), job: running, live: true}, outcome{After: lookAgain}, ""},
+		"a pod that starts is looked at again": {seen{trial: aTrial(), job: running, live: true, pods: podsIn(corev1.PodRunning, corev1.PodPending)},
+			outcome{After: lookAgain}, ""},
+		"a view that is just due is not forgotten":  {seen{trial: aTrial(written(liveEvery)), job: running}, outcome{After: soon}, ""},
+		"it is not due before two seconds":          {seen{trial: aTrial(written(500 * time.Millisecond)), job: running, data: data{stored: observed}}, outcome{After: 1500 * time.Millisecond}, ""},
+		"it is not due before the store has rested": {seen{trial: aTrial(written(500 * time.Millisecond)), job: running, rest: time.Minute}, outcome{After: time.Minute}, ""},
+		"a suspended job says that it waits":        {seen{trial: aTrial(), job: jobIn(trainer.Pending), live: true}, outcome{State: isRunning, After: lookAgain}, "suspended"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +222,7 @@ func TestMessages(t *testing.T) {
 		"a failed job's words are repeated": {
 			seen{trial: aTrial(), job: jobIn(trainer.Failed)}, []string{"Trial has failed", "Job reason: R", "Job message: M"}},
 		"a succeeded job's words are repeated": {
-			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, series: []collector.Series{points("loss", 1)}}},
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1))}},
 			[]string{"Trial has succeeded", "Job message: M"}},
 		"what was seen instead is listed": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, names: []string{"accuracy", "los"}}},
@@ -244,12 +264,13 @@ func TestLaunched(t *testing.T) {
 		fatal, trouble string
 		want           outcome
 	}{
-		"a job that was made runs":                  {aTrial(unseen), "", "", outcome{State: isRunning}},
-		"a job that was made again changes nothing": {aTrial(), "", "", outcome{}},
-		"a job that cannot be made fails":           {aTrial(unseen), "no", "", outcome{State: isFailed}},
-		"trouble is shown and tried again":          {aTrial(unseen), "", "no kind X", outcome{State: v1beta1.TrialCreated, After: kindRetry}},
-		"the same trouble is shown once":            {aTrial(waits), "", "no kind X", outcome{After: kindRetry}},
-		"trouble that is over is over":              {aTrial(waits), "", "", outcome{State: isRunning}},
+		"a job that was made runs":                            {aTrial(unseen), "", "", outcome{State: isRunning}},
+		"a job that was made again changes nothing":           {aTrial(), "", "", outcome{}},
+		"a job that cannot be made fails":                     {aTrial(unseen), "no", "", outcome{State: isFailed}},
+		"trouble is shown and tried again":                    {aTrial(unseen), "", "no kind X", outcome{State: v1beta1.TrialCreated, After: kindRetry}},
+		"trouble whose words change is not written each time": {aTrial(waits), "", "read tcp 10.0.0.1:4711: reset", outcome{After: kindRetry}},
+		"the same trouble is shown once":                      {aTrial(waits), "", "no kind X", outcome{After: kindRetry}},
+		"trouble that is over is over":                        {aTrial(waits), "", "", outcome{State: isRunning}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -268,10 +289,10 @@ func TestEvents(t *testing.T) {
 	}{
 		"a started trial has one event":   {seen{trial: aTrial(unseen)}, launched(aTrial(unseen), "", "", noon), []string{"JobCreated"}},
 		"trouble has one event":           {seen{trial: aTrial(unseen)}, launched(aTrial(unseen), "", "x", noon), []string{"ReconcileError"}},
-		"a trial that succeeds has one":   {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, series: []collector.Series{points("loss", 1)}}}, noon), []string{"JobSucceeded"}},
+		"a trial that succeeds has one":   {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1))}}, noon), []string{"JobSucceeded"}},
 		"a trial that fails has one":      {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Failed)}, noon), []string{"JobFailed"}},
 		"a trial without metrics has one": {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, noon), []string{"MetricsUnavailable"}},
-		"the live view has none":          {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Running), live: true, data: data{series: []collector.Series{points("loss", 1)}}}, noon), nil},
+		"the live view has none":          {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Running), live: true, data: data{stored: stored(points("loss", 1))}}, noon), nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,9 @@ func Run(t *testing.T, open Open, opts Options) {
 		"points are in order of step, then sequence":                 testPointOrder,
 		"series are in order of attempt start, then metric":          testSeriesOrder,
 		"only the named metrics are returned":                        testMetricFilter,
+		"observations are of the named metrics, in their order":      testObserveNames,
+		"observations are those of the points":                       testObserve,
+		"the names of metrics are known without their points":        testMetrics,
 		"sources of one attempt do not touch each other":             testSources,
 		"trials are isolated by UID, not by name":                    testIsolation,
 		"an append may be repeated":                                  testIdempotent,
@@ -381,8 +384,13 @@ func testCancelled(t *testing.T, s collector.Store) {
 	if err := s.Append(ctx, trialA, first, []collector.Point{point("m", 0, 0, 1)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("append: %v, want context.Canceled", err)
 	}
-	if _, err := s.Points(ctx, trialA.UID); !errors.Is(err, context.Canceled) {
-		t.Errorf("points: %v, want context.Canceled", err)
+	_, pointsErr := s.Points(ctx, trialA.UID)
+	_, observeErr := s.Observe(ctx, trialA.UID)
+	_, metricsErr := s.Metrics(ctx, trialA.UID)
+	for call, err := range map[string]error{"points": pointsErr, "observe": observeErr, "metrics": metricsErr} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want context.Canceled", call, err)
+		}
 	}
 	diff(t, "points", []collector.Series(nil), mustPoints(t, s, trialA.UID))
 }
@@ -433,6 +441,8 @@ func testClosed(t *testing.T, s collector.Store) {
 	_, trialsErr := s.Trials(t.Context())
 	_, pointsErr := s.Points(t.Context(), trialA.UID)
 	_, attemptsErr := s.Attempts(t.Context(), trialA.UID)
+	_, observeErr := s.Observe(t.Context(), trialA.UID)
+	_, metricsErr := s.Metrics(t.Context(), trialA.UID)
 	for call, err := range map[string]error{
 		"append":   s.Append(t.Context(), trialA, first, []collector.Point{point("m", 0, 1, 1)}),
 		"finish":   s.Finish(t.Context(), trialA, first, ""),
@@ -440,6 +450,8 @@ func testClosed(t *testing.T, s collector.Store) {
 		"trials":   trialsErr,
 		"points":   pointsErr,
 		"attempts": attemptsErr,
+		"observe":  observeErr,
+		"metrics":  metricsErr,
 	} {
 		if err == nil {
 			t.Errorf("%s after close: no error", call)

@@ -1,0 +1,224 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+// summarized is a pod whose collector left a summary of one value of loss.
+func summarized(t *testing.T, attempt string, final bool, loss float64) corev1.Pod {
+	t.Helper()
+	v := report.Value{Number: loss}
+	text, err := report.Summary{
+		Attempt: collector.Attempt{ID: attempt, Started: noon}, Final: final,
+		Metrics: []report.MetricSummary{{Name: "loss", Last: v, Min: v, Max: v, Step: 1, Count: 1}},
+	}.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
+		Name:  trainer.SidecarLogger,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(text)}},
+	}}}}
+}
+
+func TestSummariesStandInForWhatTheStoreLacks(t *testing.T) {
+	stored := func(id string, final bool) collector.AttemptState {
+		return collector.AttemptState{Attempt: collector.Attempt{ID: id, Started: noon}, Final: final}
+	}
+	tests := map[string]struct {
+		attempts []collector.AttemptState
+		pods     []corev1.Pod
+		final    bool
+		summary  []string
+	}{
+		"a final attempt needs no summary": {
+			[]collector.AttemptState{stored("a/0", true)}, []corev1.Pod{summarized(t, "a/0", true, 1)}, true, nil},
+		"an attempt that is not final has one": {
+			[]collector.AttemptState{stored("a/0", false)}, []corev1.Pod{summarized(t, "a/0", false, 1)}, false, []string{"a/0"}},
+		"an attempt that never reached the store has one, whatever an earlier one said": {
+			[]collector.AttemptState{stored("a/0", true)},
+			[]corev1.Pod{summarized(t, "a/0", true, 9), summarized(t, "b/0", false, 1)}, false, []string{"a/0", "b/0"}},
+		"an earlier attempt that was cut off changes nothing": {
+			[]collector.AttemptState{stored("a/0", false), stored("b/0", true)},
+			[]corev1.Pod{summarized(t, "a/0", false, 9), summarized(t, "b/0", true, 1)}, true, nil},
+		"without pods the store is what there is": {
+			[]collector.AttemptState{stored("a/0", true)}, nil, true, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var d data
+			d.read(tc.attempts, tc.pods, true)
+			var got []string
+			for _, s := range d.summary {
+				got = append(got, s.Attempt.ID)
+			}
+			if diff := cmp.Diff(tc.summary, got); diff != "" || d.final != tc.final || d.condensed != (len(tc.summary) > 0) {
+				t.Errorf("final %v, condensed %v, summaries (-want +got):\n%s", d.final, d.condensed, diff)
+			}
+		})
+	}
+}
+
+// curveless is a store whose curves nobody may load.
+type curveless struct {
+	collector.Store
+	observed int
+}
+
+func (c *curveless) Points(context.Context, string, ...string) ([]collector.Series, error) {
+	return nil, errors.New("a curve is loaded")
+}
+
+func (c *curveless) Observe(ctx context.Context, uid string, metrics ...string) ([]collector.Observation, error) {
+	c.observed++
+	return c.Store.Observe(ctx, uid, metrics...)
+}
+
+func TestMeasureReadsTheStoreOnlyAsFarAsItMust(t *testing.T) {
+	loss, other := points("loss", 3, 1, 2), points("los", 1)
+	stands := func(metrics ...string) []collector.Observation { // of loss and accuracy, in what is stored
+		var observed []collector.Observation
+		for _, m := range metrics {
+			observed = append(observed, collector.Observe([]collector.Series{loss, other}, m))
+		}
+		return observed
+	}
+	over := reading{over: true}
+	tests := map[string]struct {
+		trial    *v1beta1.Trial
+		series   []collector.Series
+		final    bool
+		pods     []corev1.Pod
+		reading  reading
+		stored   []collector.Observation
+		names    []string
+		observed int
+	}{
+		"a running trial's metrics are condensed": {
+			trial: aTrial(), series: []collector.Series{loss, other}, stored: stands("loss", "accuracy"), observed: 1},
+		"nothing of a running trial without reports": {trial: aTrial()},
+		"metrics that nobody asked for are nothing": {
+			trial: aTrial(), series: []collector.Series{other}, observed: 1},
+		"an ended trial's metrics are condensed": {
+			trial: aTrial(), series: []collector.Series{loss}, final: true, reading: over, stored: stands("loss", "accuracy"), observed: 1},
+		"what was seen instead is named": {
+			trial: aTrial(), series: []collector.Series{other}, final: true, reading: over, names: []string{"los"}, observed: 1},
+		"a summary that has the objective needs no names": {
+			trial: aTrial(), series: []collector.Series{other}, pods: []corev1.Pod{summarized(t, "pod/1", false, 1)},
+			reading: over, observed: 1},
+		"names come from summaries too": {
+			trial:  aTrial(func(tr *v1beta1.Trial) { tr.Spec.Objective.ObjectiveMetricName = "f1" }),
+			series: []collector.Series{other}, pods: []corev1.Pod{summarized(t, "pod/1", false, 1)},
+			reading: over, names: []string{"los", "loss"}, observed: 1},
+		"nothing while more is awaited": {
+			trial: aTrial(), series: []collector.Series{loss}, reading: reading{over: true, awaited: true}},
+		"everything once nothing more is awaited": {
+			trial: aTrial(), series: []collector.Series{loss}, final: true, reading: reading{over: true, awaited: true},
+			stored: stands("loss", "accuracy"), observed: 1},
+		"without an objective there is nothing to condense": {
+			trial:  aTrial(func(tr *v1beta1.Trial) { tr.Spec.Objective = nil }),
+			series: []collector.Series{other}, final: true, reading: over, names: []string{"los"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			plain, err := store.Open(t.Context(), "memory:")
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := collector.TrialID{Namespace: "ns", Name: tc.trial.Name, UID: string(tc.trial.UID)}
+			for i, s := range tc.series {
+				for k := range s.Points {
+					s.Points[k].Source = strconv.Itoa(i)
+				}
+				if err := plain.Append(t.Context(), id, s.Attempt, s.Points); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.final {
+				if err := plain.Finish(t.Context(), id, tc.series[0].Attempt, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := &curveless{Store: plain}
+			c := New(Options{Store: s})
+			d, err := c.measure(t.Context(), tc.trial, tc.pods, tc.reading)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.stored, d.stored, cmpopts.EquateNaNs()); diff != "" {
+				t.Errorf("stored (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.names, d.names, cmpopts.EquateEmpty()); diff != "" || s.observed != tc.observed {
+				t.Errorf("the store condensed %d times, want %d; names (-want +got):\n%s", s.observed, tc.observed, diff)
+			}
+		})
+	}
+}
+
+func TestTheStoreRestsBetweenReadsForARunningTrial(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0:                      2 * time.Second,
+		100 * time.Millisecond: 2 * time.Second,
+		3 * time.Second:        time.Minute,
+	} {
+		m := newMemory()
+		if rest := m.rest("uid", noon); rest > 0 {
+			t.Errorf("a trial that was not read rests for %s", rest)
+		}
+		m.wasRead("uid", took, noon)
+		if rest := m.rest("uid", noon.Add(time.Second)); rest != want-time.Second {
+			t.Errorf("a read of %s: after a second %s are left, want %s", took, rest, want-time.Second)
+		}
+		if rest := m.rest("uid", noon.Add(want)); rest > 0 {
+			t.Errorf("a read of %s: after %s there are %s left", took, want, rest)
+		}
+		m.forgetJob("uid")
+		if len(m.resting) != 0 {
+			t.Errorf("what is remembered of a trial that is over: %v", m.resting)
+		}
+	}
+}
+
+// An experiment that is deleted and created again has trials of the same names;
+// pods of the deleted ones may still be ending.
+func TestPodsOfADeletedTrialAreNotLookedAt(t *testing.T) {
+	tr := aTrial()
+	pod := func(name string, after time.Duration) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(tr.CreationTimestamp.Add(after))}}
+	}
+	var got []string
+	for _, p := range ofTrial(tr, []corev1.Pod{pod("old", -time.Second), pod("same second", 0), pod("new", time.Minute)}) {
+		got = append(got, p.Name)
+	}
+	if diff := cmp.Diff([]string{"same second", "new"}, got); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+}
+
+// The garbage collector deletes a trial before its job.
+func TestJobsOfDeletedTrialsAreForgotten(t *testing.T) {
+	m := newMemory()
+	m.jobGone("uid", &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "ns", "name": "exp-0000"}}})
+	m.jobGone("other", &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "ns", "name": "exp-0001"}}})
+	m.forgetJobs(types.NamespacedName{Namespace: "ns", Name: "exp-0000"})
+	if m.lastJob("uid") != nil || m.lastJob("other") == nil || len(m.gone) != 1 {
+		t.Errorf("what is remembered: %v", m.gone)
+	}
+}
