@@ -38,10 +38,13 @@ ASSETS := $(BIN)/envtest
 assets: $(BIN)/controlplane
 	@mkdir -p $(ASSETS) && ln -sf ../controlplane $(ASSETS)/etcd && ln -sf ../controlplane $(ASSETS)/kube-apiserver
 
-.PHONY: demo
-demo: build ## Tune a small language model on this machine: 24 trials, live, under 3 minutes.
+.PHONY: examples
+examples: ## Build the programs of the examples into bin/.
 	$(call say,building the program that is tuned: examples/charlm)
 	@$(GO_BUILD) -o $(BIN)/charlm ./examples/charlm
+
+.PHONY: demo
+demo: build examples ## Tune a small language model on this machine: 24 trials, live, under 3 minutes.
 	@PATH="$(BIN):$$PATH" $(BIN)/vernier run -f examples/charlm/experiment.yaml --replace
 
 .PHONY: test
@@ -71,7 +74,7 @@ bench: build ## Measure trials a second beside bare Jobs, in one run.
 	@PATH="$(BIN):$$PATH" $(BIN)/bench-throughput
 
 .PHONY: e2e
-e2e: build assets ## Kill every component in turn during an experiment, and try 20 broken experiments.
+e2e: build examples assets ## Kill every component in turn during an experiment, and try 20 broken experiments.
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e/...
 
 .PHONY: clean

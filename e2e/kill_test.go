@@ -132,9 +132,9 @@ func (i *instance) awaitEnd(t *testing.T, name string) {
 		if err := i.client.Get(ctx, types.NamespacedName{Namespace: "default", Name: name}, &e); err != nil {
 			return err
 		}
-		last := e.Status.Conditions[len(e.Status.Conditions)-1]
-		if last.Type != v1beta1.ExperimentSucceeded {
-			return fmt.Errorf("the experiment is %s: %s", last.Type, last.Message)
+		n := len(e.Status.Conditions)
+		if n == 0 || e.Status.Conditions[n-1].Type != v1beta1.ExperimentSucceeded {
+			return fmt.Errorf("the experiment has not succeeded: %+v", e.Status.Conditions)
 		}
 		return nil
 	})

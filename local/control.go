@@ -92,7 +92,7 @@ func awaitUp(ctx context.Context, h Home, supervisor *exec.Cmd, progress func(st
 		select {
 		case err := <-ended:
 			status, _ := ReadStatus(h)
-			return fmt.Errorf("the supervisor ended (%v): %s; the end of its log %s:\n%s", err, status.Message, h.log("supervisor"), tailOf(h.log("supervisor")))
+			return fmt.Errorf("the supervisor ended (%w): %s; the end of its log %s:\n%s", err, status.Message, h.log("supervisor"), tailOf(h.log("supervisor")))
 		case <-ctx.Done():
 			return fmt.Errorf("the instance in %s did not become ready: %w; see vernier status and %s", h, ctx.Err(), h.path("logs"))
 		case <-poll.C:

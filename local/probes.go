@@ -26,7 +26,7 @@ type prober struct {
 	client kubernetes.Interface
 }
 
-func newProber(h Home, p ports) (*prober, error) {
+func newProber(h Home) (*prober, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", h.Kubeconfig())
 	if err != nil {
 		return nil, err

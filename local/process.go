@@ -127,7 +127,7 @@ func (k *keeper) runOnce(ctx context.Context) error {
 	cmd := exec.Command(k.component.path, k.component.args...)
 	// etcd ends at once when a variable of its own differs from a flag.
 	ours := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ETCD_") })
-	cmd.Env = append(ours, k.component.env...)
+	cmd.Env = slices.Concat(ours, k.component.env)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = childAttributes()
 	if err := k.starter.start(cmd); err != nil {

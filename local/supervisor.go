@@ -92,7 +92,7 @@ func newSupervisor(o Options) (*supervisor, error) {
 	if err := o.Home.writeKubeconfigs(p); err != nil {
 		return nil, fmt.Errorf("write kubeconfigs: %w", err)
 	}
-	s.probe, err = newProber(o.Home, p)
+	s.probe, err = newProber(o.Home)
 	return s, err
 }
 

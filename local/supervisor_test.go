@@ -192,7 +192,7 @@ func TestKubeconfigsAreWrittenForEachComponent(t *testing.T) {
 			t.Errorf("%s does not name the API server:\n%s", file, data)
 		}
 	}
-	p, err := newProber(home, ports{APIServer: 20001})
+	p, err := newProber(home)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func FieldErrors(err error) []*FieldError {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the outermost layer is what is taken apart
+	joined, ok := err.(interface{ Unwrap() []error })
 	if ok {
 		var all []*FieldError
 		for _, e := range joined.Unwrap() {

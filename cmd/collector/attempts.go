@@ -182,7 +182,7 @@ const (
 // awaitReady returns true when run is ready, false when it is not to be expected
 // any more.
 func awaitReady(dir string) bool {
-	for end := time.Now().Add(readyWait); time.Now().Before(end); time.Sleep(readyPoll) {
+	for end := time.Now().Add(readyWait); time.Now().Before(end); time.Sleep(readyPoll) { //nolint:forbidigo // another process makes the file; there is nothing to wait on
 		if _, err := os.Stat(filepath.Join(dir, readyName)); err == nil {
 			return true
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -192,6 +193,11 @@ func TestExecInheritsStandardInput(t *testing.T) {
 }
 
 func TestExecPassesSignalsToTheWholeGroup(t *testing.T) {
+	// Where the tests run under nohup or in the background these are ignored, and
+	// every child would inherit that. A signal that is caught is not inherited.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, unix.SIGHUP, unix.SIGINT)
+	defer signal.Stop(caught)
 	tests := map[unix.Signal]bool{ // whether a background child of a shell hears it too
 		unix.SIGTERM: true, unix.SIGHUP: true, unix.SIGUSR1: true, unix.SIGUSR2: true,
 		unix.SIGINT: false, unix.SIGQUIT: false,

@@ -45,8 +45,9 @@ func main() {
 	spareMemory()
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, o); err != nil {
+	err = run(ctx, o)
+	stop()
+	if err != nil {
 		logger.Error("manager stopped", "error", err)
 		os.Exit(exitFailed)
 	}

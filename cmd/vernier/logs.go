@@ -108,7 +108,8 @@ func (r logReader) print(ctx context.Context, trial *v1beta1.Trial, finished boo
 		if err != nil {
 			return err
 		}
-		if pod != nil {
+		switch {
+		case pod != nil:
 			if err := r.checkContainer(pod); err != nil {
 				return err
 			}
@@ -118,9 +119,9 @@ func (r logReader) print(ctx context.Context, trial *v1beta1.Trial, finished boo
 			if !gone && !r.mayStart(err) {
 				return err
 			}
-		} else if finished {
+		case finished:
 			return r.archived(trial, out)
-		} else if !r.options.follow {
+		case !r.options.follow:
 			return notFoundErrorf("trial %s has no pod yet; use -f to wait for it", trial.Name)
 		}
 		select {

@@ -81,7 +81,7 @@ func (e *Events) Read(r io.ReaderAt, offset int64, tags []string, emit func(Scal
 	}()
 	for {
 		n, err := r.ReadAt(e.buf, offset)
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return offset, fmt.Errorf("reading at byte %d: %w", offset, err)
 		}
 		used, need, err := e.records(e.buf[:n], offset, tags, emit)

@@ -135,7 +135,7 @@ func (r *fileRun) open() bool {
 // end.
 func (r *fileRun) read() (n int, ok bool) {
 	n, err := r.cur.ReadAt(r.buf, r.cur.off)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, r.trouble(err)
 	}
 	if n == 0 {

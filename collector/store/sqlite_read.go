@@ -259,7 +259,7 @@ func each(ctx context.Context, tx *sql.Tx, query string, args []any, scan func(*
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer rows.Close() //nolint:errcheck // rows.Err is looked at
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err

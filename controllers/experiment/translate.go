@@ -236,7 +236,7 @@ func settingErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
 
 // flatten lists the errors that err joins.
 func flatten(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the outermost layer is what is taken apart
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}

@@ -197,13 +197,12 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // jobHandler wakes the trial that owns a job, and remembers a job that goes.
 func (c *Controller) jobHandler() handler.EventHandler {
-	wake := func(o client.Object, q queue) *metav1.OwnerReference {
+	wake := func(o client.Object, q queue) {
 		owner := metav1.GetControllerOf(o)
 		if owner == nil || owner.Kind != "Trial" || owner.APIVersion != v1beta1.GroupVersion.String() {
-			return nil
+			return
 		}
 		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}})
-		return owner
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(e.Object, q) },

@@ -47,7 +47,7 @@ func (w *eventWriter) Scalars(now time.Time, step int64, values ...scalar) error
 		value = binary.LittleEndian.AppendUint32(value, math.Float32bits(float32(v.value)))
 		summary = bytesField(summary, 1, value)
 	}
-	event := append(wallTime(now), 2<<3|0) // step, a varint
+	event := append(wallTime(now), 2<<3) // step, a varint
 	event = binary.AppendUvarint(event, uint64(step))
 	return w.record(bytesField(event, 5, summary))
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"syscall"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vernier-ml/vernier/local/shim"
 )
@@ -50,16 +50,16 @@ func (w *worker) start(ctx context.Context, a action) {
 	delete(w.failures, c.Name)
 	w.enter(c, r)
 	if now, ok := w.v.last(c.Name); ok && now.Reason == reasonStartError {
-		w.event(v1.EventTypeWarning, "Failed", fmt.Sprintf("container %s could not be started: %s", c.Name, now.Message))
+		w.event(corev1.EventTypeWarning, "Failed", fmt.Sprintf("container %s could not be started: %s", c.Name, now.Message))
 		return
 	}
 	if a.Run > 0 {
-		w.event(v1.EventTypeNormal, "Started", fmt.Sprintf("Container %s started again (restart %d)", c.Name, a.Run))
+		w.event(corev1.EventTypeNormal, "Started", fmt.Sprintf("Container %s started again (restart %d)", c.Name, a.Run))
 	}
 	w.runPostStart(ctx, c, r.Run)
 }
 
-func (w *worker) startFailed(c *v1.Container, reason string, err error) {
+func (w *worker) startFailed(c *corev1.Container, reason string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
@@ -67,12 +67,12 @@ func (w *worker) startFailed(c *v1.Container, reason string, err error) {
 	delay := min(retryFirst<<min(w.failures[c.Name]-1, 10), retryMax)
 	w.v.Waits[c.Name] = wait{Reason: reason, Message: err.Error(), Until: w.clock.Now().Add(delay)}
 	if w.failures[c.Name] == 1 {
-		w.event(v1.EventTypeWarning, "Failed", fmt.Sprintf("container %s: %s: %v", c.Name, reason, err))
+		w.event(corev1.EventTypeWarning, "Failed", fmt.Sprintf("container %s: %s: %v", c.Name, reason, err))
 	}
 }
 
 // containerSpec says to the shim what a run of a container is.
-func (w *worker) containerSpec(ctx context.Context, c *v1.Container, number int) (shim.ContainerSpec, error) {
+func (w *worker) containerSpec(ctx context.Context, c *corev1.Container, number int) (shim.ContainerSpec, error) {
 	pod := w.v.Pod
 	image := findImage(w.images, c.Image)
 	base := append(imageEnv(image, w.getenv), w.serviceEnv...)
@@ -80,7 +80,7 @@ func (w *worker) containerSpec(ctx context.Context, c *v1.Container, number int)
 	if hostname == "" {
 		hostname = pod.Name
 	}
-	base = append(base, v1.EnvVar{Name: "HOSTNAME", Value: hostname})
+	base = append(base, corev1.EnvVar{Name: "HOSTNAME", Value: hostname})
 	env, err := makeEnv(ctx, envRequest{
 		Pod: pod, Container: c, Facts: w.facts(), Base: base, Over: w.gpuBook.gpuEnv(w.gpus[c.Name]),
 	}, w.cluster)
@@ -115,7 +115,7 @@ func (w *worker) containerSpec(ctx context.Context, c *v1.Container, number int)
 
 // setUser takes user and groups from the security contexts; the container's
 // come before the pod's.
-func setUser(pod *v1.Pod, c *v1.Container, spec *shim.ContainerSpec) {
+func setUser(pod *corev1.Pod, c *corev1.Container, spec *shim.ContainerSpec) {
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		spec.UID, spec.GID = sc.RunAsUser, sc.RunAsGroup
 		spec.SupplementalGroups = slices.Clone(sc.SupplementalGroups)
@@ -135,8 +135,8 @@ func setUser(pod *v1.Pod, c *v1.Container, spec *shim.ContainerSpec) {
 
 // serviceVariables lets programs in pods find the API server. There are no
 // Service addresses on this node, so it is named by its own address.
-func serviceVariables(host string, port int) []v1.EnvVar {
-	return []v1.EnvVar{
+func serviceVariables(host string, port int) []corev1.EnvVar {
+	return []corev1.EnvVar{
 		{Name: "KUBERNETES_SERVICE_HOST", Value: host},
 		{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(port)},
 		{Name: "KUBERNETES_SERVICE_PORT_HTTPS", Value: strconv.Itoa(port)},
@@ -157,7 +157,7 @@ func (w *worker) signal(ctx context.Context, a action) {
 		done.Terminated = true
 		err = w.shim.Signal(ctx, a.Container, r.Number, syscall.SIGTERM)
 		if w.v.Pod.DeletionTimestamp != nil || !w.v.Condemned[a.Container].IsZero() {
-			w.event(v1.EventTypeNormal, "Killing", "Stopping container "+a.Container)
+			w.event(corev1.EventTypeNormal, "Killing", "Stopping container "+a.Container)
 		}
 	} else {
 		done.Killed = true
@@ -181,7 +181,7 @@ func (w *worker) merge(state shim.State) {
 }
 
 // enter enters one run. A new run of a container starts with a clean slate.
-func (w *worker) enter(c *v1.Container, s shim.Run) {
+func (w *worker) enter(c *corev1.Container, s shim.Run) {
 	before, had := w.v.last(c.Name)
 	r := asRun(s, c, w.layout.log(w.v.Pod.UID, c.Name, s.Run))
 	runs, changed := mergeRun(w.v.Runs[c.Name], r)
@@ -199,7 +199,7 @@ func (w *worker) enter(c *v1.Container, s shim.Run) {
 	if newest, _ := w.v.last(c.Name); newest.Number == s.Run && !newest.running() {
 		w.stopProbe(c.Name)
 		if delay := restartDelay(runs); delay > 0 && w.v.restarts(c, newest) && w.v.Pod.DeletionTimestamp == nil {
-			w.event(v1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off %s restarting failed container %s", delay, c.Name))
+			w.event(corev1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off %s restarting failed container %s", delay, c.Name))
 		}
 	}
 }
@@ -211,5 +211,5 @@ func (w *worker) condemn(container string, number int, reason, message string) {
 		return
 	}
 	w.v.Condemned[container] = w.clock.Now()
-	w.event(v1.EventTypeWarning, reason, message)
+	w.event(corev1.EventTypeWarning, reason, message)
 }

@@ -6,19 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
 )
 
 // admit decides whether the node can take a pod beside those that it already
 // has. It returns nil, or why not, in the kubelet's words: OutOfcpu,
 // OutOfmemory, OutOfpods and so on.
-func admit(pod *v1.Pod, others []*v1.Pod, allocatable v1.ResourceList) *verdict {
-	if pods := allocatable[v1.ResourcePods]; int64(len(others)) >= pods.Value() {
-		return outOf(v1.ResourcePods, 1, int64(len(others)), pods.Value())
+func admit(pod *corev1.Pod, others []*corev1.Pod, allocatable corev1.ResourceList) *verdict {
+	if pods := allocatable[corev1.ResourcePods]; int64(len(others)) >= pods.Value() {
+		return outOf(corev1.ResourcePods, 1, int64(len(others)), pods.Value())
 	}
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
-	used := v1.ResourceList{}
+	used := corev1.ResourceList{}
 	for _, other := range others {
 		for name, q := range resource.PodRequests(other, resource.PodResourcesOptions{}) {
 			sum := used[name]
@@ -36,7 +36,7 @@ func admit(pod *v1.Pod, others []*v1.Pod, allocatable v1.ResourceList) *verdict 
 		total := want.DeepCopy()
 		total.Add(taken)
 		if total.Cmp(have) > 0 {
-			if name == v1.ResourceCPU {
+			if name == corev1.ResourceCPU {
 				return outOf(name, want.MilliValue(), taken.MilliValue(), have.MilliValue())
 			}
 			return outOf(name, want.Value(), taken.Value(), have.Value())
@@ -45,7 +45,7 @@ func admit(pod *v1.Pod, others []*v1.Pod, allocatable v1.ResourceList) *verdict 
 	return nil
 }
 
-func outOf(name v1.ResourceName, requested, used, capacity int64) *verdict {
+func outOf(name corev1.ResourceName, requested, used, capacity int64) *verdict {
 	return &verdict{
 		Reason: "OutOf" + string(name),
 		Message: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
@@ -55,7 +55,7 @@ func outOf(name v1.ResourceName, requested, used, capacity int64) *verdict {
 
 // checkSpec finds what this kind of node can never run, so that a pod fails
 // with a clear message instead of waiting for ever.
-func checkSpec(pod *v1.Pod) *verdict {
+func checkSpec(pod *corev1.Pod) *verdict {
 	for _, c := range allContainers(&pod.Spec) {
 		if len(c.Command) == 0 {
 			return &verdict{Reason: "NoCommand", Message: fmt.Sprintf("container %q (image %q): %v", c.Name, c.Image, errNoCommand)}

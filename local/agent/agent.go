@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -225,7 +225,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 	}
 	return &node{
 		client: client, layout: l, clock: cfg.Clock, log: cfg.Log, gpuBook: book, archive: logs,
-		cluster: &cluster{client: client, cas: map[string]*v1.ConfigMap{}},
+		cluster: &cluster{client: client, cas: map[string]*corev1.ConfigMap{}},
 		pods:    newPodSet(), name: cfg.NodeName, capacity: capacity, images: cfg.Images,
 		getenv: os.Getenv, serviceEnv: services, shimBinary: cfg.ShimBinary, mounts: mounts,
 	}, nil
@@ -234,7 +234,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 func newRecorder(ctx context.Context, client kubernetes.Interface, nodeName string) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedv1.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "vernier-agent", Host: nodeName}), broadcaster.Shutdown
+	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "vernier-agent", Host: nodeName}), broadcaster.Shutdown
 }
 
 func splitAddress(addr net.Addr) (host string, port int32, err error) {
@@ -248,7 +248,7 @@ func splitAddress(addr net.Addr) (host string, port int32, err error) {
 
 // apiServerVariables are the variables by which programs in pods find the API
 // server that the agent itself uses.
-func apiServerVariables(server string) ([]v1.EnvVar, error) {
+func apiServerVariables(server string) ([]corev1.EnvVar, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" {
 		// A bare host:port is allowed too.

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -82,7 +82,7 @@ func (a *archive) dir(namespace, pod string) string { return filepath.Join(a.roo
 
 // Take moves the logs of a pod into the archive, and removes the oldest pods
 // above the limits. A pod without logs leaves nothing.
-func (a *archive) Take(logs string, pod *v1.Pod, now time.Time) error {
+func (a *archive) Take(logs string, pod *corev1.Pod, now time.Time) error {
 	if pod.Name == "" || pod.Namespace == "" {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -28,7 +28,7 @@ func BenchmarkShortPods(b *testing.B) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	ns, err := world.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
+	ns, err := world.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func BenchmarkShortPods(b *testing.B) {
 	create := func() {
 		r := rig{node: ns.Name, namespace: ns.Name}
 		pod := r.pod(fmt.Sprintf("short-%d", next), "exit 0")
-		pod.Spec.InitContainers = []v1.Container{shell("init", "exit 0"), sidecar("collector", "trap 'exit 0' TERM; while :; do sleep 0.01; done")}
+		pod.Spec.InitContainers = []corev1.Container{shell("init", "exit 0"), sidecar("collector", "trap 'exit 0' TERM; while :; do sleep 0.01; done")}
 		next++
 		bound[pod.Name] = time.Now()
 		if _, err := world.client.CoreV1().Pods(ns.Name).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
@@ -65,13 +65,13 @@ func BenchmarkShortPods(b *testing.B) {
 	for b.Loop() {
 		for ended := false; !ended; {
 			event := <-watch.ResultChan()
-			pod, ok := event.Object.(*v1.Pod)
+			pod, ok := event.Object.(*corev1.Pod)
 			if !ok || event.Type != "MODIFIED" {
 				continue
 			}
 			seen := time.Now()
 			writes++
-			if pod.Status.Phase != v1.PodSucceeded {
+			if pod.Status.Phase != corev1.PodSucceeded {
 				continue
 			}
 			state, err := shim.ReadState(layout{root}.shim(pod.UID))

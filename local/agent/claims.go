@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,8 +48,8 @@ type claims struct {
 func (c *claims) Run(ctx context.Context) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	defer queue.ShutDown()
-	lw := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "persistentvolumeclaims", v1.NamespaceAll, fields.Everything())
-	informer := cache.NewSharedIndexInformer(lw, &v1.PersistentVolumeClaim{}, 0, cache.Indexers{})
+	lw := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "persistentvolumeclaims", corev1.NamespaceAll, fields.Everything())
+	informer := cache.NewSharedIndexInformer(lw, &corev1.PersistentVolumeClaim{}, 0, cache.Indexers{})
 	enqueue := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 			queue.Add(key)
@@ -89,11 +89,11 @@ func (c *claims) Run(ctx context.Context) {
 // are gone are reclaimed.
 func (c *claims) sync(ctx context.Context, store cache.Store, key string) error {
 	if obj, exists, err := store.GetByKey(key); err == nil && exists {
-		return c.Provision(ctx, obj.(*v1.PersistentVolumeClaim))
+		return c.Provision(ctx, obj.(*corev1.PersistentVolumeClaim))
 	}
-	var all []*v1.PersistentVolumeClaim
+	var all []*corev1.PersistentVolumeClaim
 	for _, obj := range store.List() {
-		all = append(all, obj.(*v1.PersistentVolumeClaim))
+		all = append(all, obj.(*corev1.PersistentVolumeClaim))
 	}
 	return c.Reclaim(ctx, all)
 }
@@ -107,7 +107,7 @@ func (c *claims) ensureClass(ctx context.Context) error {
 	_, err := c.client.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{
 		ObjectMeta:        metav1.ObjectMeta{Name: c.class, Annotations: annotations},
 		Provisioner:       provisionerName,
-		ReclaimPolicy:     ptr.To(v1.PersistentVolumeReclaimDelete),
+		ReclaimPolicy:     ptr.To(corev1.PersistentVolumeReclaimDelete),
 		VolumeBindingMode: ptr.To(storagev1.VolumeBindingImmediate),
 	}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -118,14 +118,14 @@ func (c *claims) ensureClass(ctx context.Context) error {
 
 // ours reports whether a claim waits for us: it names our class, or none at
 // all. An empty class is a wish for a volume made by hand.
-func (c *claims) ours(claim *v1.PersistentVolumeClaim) bool {
+func (c *claims) ours(claim *corev1.PersistentVolumeClaim) bool {
 	return ptr.Deref(claim.Spec.StorageClassName, StorageClassName) == c.class
 }
 
 // Provision gives a claim a directory, a volume and the binding of both. Each
 // step is idempotent.
-func (c *claims) Provision(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
-	if !c.ours(claim) || claim.DeletionTimestamp != nil || claim.Status.Phase == v1.ClaimBound {
+func (c *claims) Provision(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	if !c.ours(claim) || claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimBound {
 		return nil
 	}
 	name := provisionedNameStart + string(claim.UID)
@@ -146,24 +146,24 @@ func (c *claims) Provision(ctx context.Context, claim *v1.PersistentVolumeClaim)
 	return c.bind(ctx, claim, name)
 }
 
-func volumeFor(claim *v1.PersistentVolumeClaim, name, dir string) *v1.PersistentVolume {
-	return &v1.PersistentVolume{
+func volumeFor(claim *corev1.PersistentVolumeClaim, name, dir string) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annProvisioned: provisionerName}},
-		Spec: v1.PersistentVolumeSpec{
+		Spec: corev1.PersistentVolumeSpec{
 			StorageClassName:              ptr.Deref(claim.Spec.StorageClassName, ""),
 			AccessModes:                   claim.Spec.AccessModes,
-			Capacity:                      v1.ResourceList{v1.ResourceStorage: claim.Spec.Resources.Requests[v1.ResourceStorage]},
-			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			VolumeMode:                    claim.Spec.VolumeMode,
-			ClaimRef: &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1",
+			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1",
 				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-			PersistentVolumeSource: v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{
-				Path: dir, Type: ptr.To(v1.HostPathDirectoryOrCreate)}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{
+				Path: dir, Type: ptr.To(corev1.HostPathDirectoryOrCreate)}},
 		},
 	}
 }
 
-func (c *claims) bind(ctx context.Context, claim *v1.PersistentVolumeClaim, volume string) error {
+func (c *claims) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume string) error {
 	pvs, pvcs := c.client.CoreV1().PersistentVolumes(), c.client.CoreV1().PersistentVolumeClaims(claim.Namespace)
 	spec := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"yes"}},"spec":{"volumeName":%q}}`, claim.UID, annBindCompleted, volume)
 	if _, err := pvcs.Patch(ctx, claim.Name, types.MergePatchType, []byte(spec), metav1.PatchOptions{}); err != nil {
@@ -176,9 +176,9 @@ func (c *claims) bind(ctx context.Context, claim *v1.PersistentVolumeClaim, volu
 	if err != nil {
 		return fmt.Errorf("binding claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	fresh.Status.Phase = v1.ClaimBound
+	fresh.Status.Phase = corev1.ClaimBound
 	fresh.Status.AccessModes = fresh.Spec.AccessModes
-	fresh.Status.Capacity = v1.ResourceList{v1.ResourceStorage: fresh.Spec.Resources.Requests[v1.ResourceStorage]}
+	fresh.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: fresh.Spec.Resources.Requests[corev1.ResourceStorage]}
 	if _, err := pvcs.UpdateStatus(ctx, fresh, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("binding claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
@@ -187,7 +187,7 @@ func (c *claims) bind(ctx context.Context, claim *v1.PersistentVolumeClaim, volu
 
 // Reclaim deletes the volumes that we made for claims that no longer exist,
 // with their directories.
-func (c *claims) Reclaim(ctx context.Context, claims []*v1.PersistentVolumeClaim) error {
+func (c *claims) Reclaim(ctx context.Context, claims []*corev1.PersistentVolumeClaim) error {
 	live := map[types.UID]bool{}
 	for _, claim := range claims {
 		live[claim.UID] = true
@@ -201,7 +201,7 @@ func (c *claims) Reclaim(ctx context.Context, claims []*v1.PersistentVolumeClaim
 		volume := &volumes.Items[i]
 		ref := volume.Spec.ClaimRef
 		if volume.Annotations[annProvisioned] != provisionerName || ref == nil || live[ref.UID] ||
-			volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete || !c.below(volume) {
+			volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || !c.below(volume) {
 			continue
 		}
 		// The watch may lag, and what is deleted here is somebody's data.
@@ -216,13 +216,13 @@ func (c *claims) Reclaim(ctx context.Context, claims []*v1.PersistentVolumeClaim
 
 // below reports whether a volume lies under our root. An API object can name
 // any path; nothing else is ever removed.
-func (c *claims) below(volume *v1.PersistentVolume) bool {
+func (c *claims) below(volume *corev1.PersistentVolume) bool {
 	base := filepath.Join(c.layout.root, "claims") + string(filepath.Separator)
 	return volume.Spec.HostPath != nil && strings.HasPrefix(filepath.Clean(volume.Spec.HostPath.Path), base)
 }
 
 // delete removes a volume for which below holds, with its data.
-func (c *claims) delete(ctx context.Context, volume *v1.PersistentVolume) error {
+func (c *claims) delete(ctx context.Context, volume *corev1.PersistentVolume) error {
 	if err := os.RemoveAll(volume.Spec.HostPath.Path); err != nil {
 		return err
 	}

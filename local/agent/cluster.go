@@ -7,7 +7,7 @@ import (
 	"time"
 
 	authv1 "k8s.io/api/authentication/v1"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -23,12 +23,12 @@ type cluster struct {
 	client kubernetes.Interface
 
 	mu  sync.Mutex
-	cas map[string]*v1.ConfigMap
+	cas map[string]*corev1.ConfigMap
 }
 
 var _ volumeSource = (*cluster)(nil)
 
-func (c *cluster) ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
+func (c *cluster) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	if name == rootCAConfigMap {
 		c.mu.Lock()
 		cm := c.cas[namespace]
@@ -49,14 +49,14 @@ func (c *cluster) ConfigMap(ctx context.Context, namespace, name string) (*v1.Co
 	return cm, nil
 }
 
-func (c *cluster) Secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
+func (c *cluster) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	return c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 // defaultTokenSeconds is the life of a token whose projection does not say.
 const defaultTokenSeconds = 3600
 
-func (c *cluster) Token(ctx context.Context, pod *v1.Pod, src *v1.ServiceAccountTokenProjection) (string, time.Time, error) {
+func (c *cluster) Token(ctx context.Context, pod *corev1.Pod, src *corev1.ServiceAccountTokenProjection) (string, time.Time, error) {
 	seconds := int64(defaultTokenSeconds)
 	if src.ExpirationSeconds != nil {
 		seconds = *src.ExpirationSeconds
@@ -90,7 +90,7 @@ func (c *cluster) ClaimDir(ctx context.Context, namespace, name string) (string,
 	if err != nil {
 		return "", err
 	}
-	if claim.Status.Phase != v1.ClaimBound || claim.Spec.VolumeName == "" {
+	if claim.Status.Phase != corev1.ClaimBound || claim.Spec.VolumeName == "" {
 		return "", configErrorf("PersistentVolumeClaim %s/%s is not bound yet", namespace, name)
 	}
 	volume, err := c.client.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})

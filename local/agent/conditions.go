@@ -6,25 +6,25 @@ import (
 	"strings"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // podConditions are the conditions that the node owns, in the kubelet's
 // order. A condition keeps its transition time while its status stays.
-func podConditions(v *view, s *v1.PodStatus, now time.Time) []v1.PodCondition {
+func podConditions(v *view, s *corev1.PodStatus, now time.Time) []corev1.PodCondition {
 	containersReady := containersReadyCondition(v, s)
 	ready := containersReady
-	ready.Type = v1.PodReady
-	if ready.Status == v1.ConditionTrue {
+	ready.Type = corev1.PodReady
+	if ready.Status == corev1.ConditionTrue {
 		ready = readyWithGates(v.Pod, ready)
 	}
-	conditions := []v1.PodCondition{
-		{Type: v1.PodReadyToStartContainers, Status: conditionOf(v.SandboxReady && !(isTerminal(s.Phase) && !v.anyRunning()))},
+	conditions := []corev1.PodCondition{
+		{Type: corev1.PodReadyToStartContainers, Status: conditionOf(v.SandboxReady && (!isTerminal(s.Phase) || v.anyRunning()))},
 		initializedCondition(v, s),
 		ready,
 		containersReady,
-		{Type: v1.PodScheduled, Status: v1.ConditionTrue},
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 	}
 	if lost := lostCondition(v, s); lost != nil {
 		conditions = append(conditions, *lost)
@@ -40,9 +40,9 @@ func podConditions(v *view, s *v1.PodStatus, now time.Time) []v1.PodCondition {
 	return conditions
 }
 
-func initializedCondition(v *view, s *v1.PodStatus) v1.PodCondition {
-	cond := v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue}
-	if s.Phase == v1.PodSucceeded {
+func initializedCondition(v *view, s *corev1.PodStatus) corev1.PodCondition {
+	cond := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
+	if s.Phase == corev1.PodSucceeded {
 		cond.Reason = "PodCompleted"
 		return cond
 	}
@@ -62,19 +62,19 @@ func initializedCondition(v *view, s *v1.PodStatus) v1.PodCondition {
 		}
 	}
 	if len(incomplete) > 0 {
-		cond.Status, cond.Reason = v1.ConditionFalse, "ContainersNotInitialized"
+		cond.Status, cond.Reason = corev1.ConditionFalse, "ContainersNotInitialized"
 		cond.Message = fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(incomplete, " "))
 	}
 	return cond
 }
 
-func containersReadyCondition(v *view, s *v1.PodStatus) v1.PodCondition {
-	cond := v1.PodCondition{Type: v1.ContainersReady, Status: v1.ConditionFalse}
+func containersReadyCondition(v *view, s *corev1.PodStatus) corev1.PodCondition {
+	cond := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}
 	switch s.Phase {
-	case v1.PodSucceeded:
+	case corev1.PodSucceeded:
 		cond.Reason = "PodCompleted"
 		return cond
-	case v1.PodFailed:
+	case corev1.PodFailed:
 		cond.Reason = "PodFailed"
 		return cond
 	}
@@ -94,19 +94,19 @@ func containersReadyCondition(v *view, s *v1.PodStatus) v1.PodCondition {
 		cond.Message = fmt.Sprintf("containers with unready status: [%s]", strings.Join(unready, " "))
 		return cond
 	}
-	cond.Status = v1.ConditionTrue
+	cond.Status = corev1.ConditionTrue
 	return cond
 }
 
-func readyWithGates(pod *v1.Pod, ready v1.PodCondition) v1.PodCondition {
+func readyWithGates(pod *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 	var missing []string
 	for _, gate := range pod.Spec.ReadinessGates {
-		if c := findCondition(pod.Status.Conditions, gate.ConditionType); c == nil || c.Status != v1.ConditionTrue {
+		if c := findCondition(pod.Status.Conditions, gate.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
 			missing = append(missing, string(gate.ConditionType))
 		}
 	}
 	if len(missing) > 0 {
-		ready.Status, ready.Reason = v1.ConditionFalse, "ReadinessGatesNotReady"
+		ready.Status, ready.Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
 		ready.Message = fmt.Sprintf("readiness gates that are not True: [%s]", strings.Join(missing, " "))
 	}
 	return ready
@@ -115,14 +115,14 @@ func readyWithGates(pod *v1.Pod, ready v1.PodCondition) v1.PodCondition {
 // lostCondition marks a pod that failed because the node lost its processes,
 // with the condition that a kubelet sets when it ends pods at shutdown. It
 // tells a job controller that this was no fault of the program.
-func lostCondition(v *view, s *v1.PodStatus) *v1.PodCondition {
-	if s.Phase != v1.PodFailed {
+func lostCondition(v *view, s *corev1.PodStatus) *corev1.PodCondition {
+	if s.Phase != corev1.PodFailed {
 		return nil
 	}
 	for i := range v.Pod.Spec.Containers {
 		if r, ok := v.last(v.Pod.Spec.Containers[i].Name); ok && r.Reason == reasonLost {
-			return &v1.PodCondition{
-				Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet,
+			return &corev1.PodCondition{
+				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet,
 				Message: "The processes of the pod were ended together with the node",
 			}
 		}
@@ -130,16 +130,16 @@ func lostCondition(v *view, s *v1.PodStatus) *v1.PodCondition {
 	return nil
 }
 
-func findCondition(conditions []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
-	if i := slices.IndexFunc(conditions, func(c v1.PodCondition) bool { return c.Type == t }); i >= 0 {
+func findCondition(conditions []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
+	if i := slices.IndexFunc(conditions, func(c corev1.PodCondition) bool { return c.Type == t }); i >= 0 {
 		return &conditions[i]
 	}
 	return nil
 }
 
-func conditionOf(b bool) v1.ConditionStatus {
+func conditionOf(b bool) corev1.ConditionStatus {
 	if b {
-		return v1.ConditionTrue
+		return corev1.ConditionTrue
 	}
-	return v1.ConditionFalse
+	return corev1.ConditionFalse
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -17,11 +17,11 @@ type facts struct {
 	HostIP   string
 	PodIP    string
 	// Allocatable stands in for limits that a container does not set.
-	Allocatable v1.ResourceList
+	Allocatable corev1.ResourceList
 }
 
 // fieldValue is the value of a downward API field path.
-func fieldValue(pod *v1.Pod, f facts, path string) (string, error) {
+func fieldValue(pod *corev1.Pod, f facts, path string) (string, error) {
 	if name, key, ok := subscript(path); ok {
 		switch name {
 		case "metadata.labels":
@@ -78,7 +78,7 @@ func quotedLines(m map[string]string) string {
 
 // resourceValue is a container's request or limit in units of the divisor,
 // rounded up. A limit that is not set is the node's allocatable amount.
-func resourceValue(pod *v1.Pod, c *v1.Container, f facts, ref *v1.ResourceFieldSelector) (string, error) {
+func resourceValue(pod *corev1.Pod, c *corev1.Container, f facts, ref *corev1.ResourceFieldSelector) (string, error) {
 	if ref.ContainerName != "" && ref.ContainerName != c.Name {
 		other := findContainer(&pod.Spec, ref.ContainerName)
 		if other == nil {
@@ -94,15 +94,15 @@ func resourceValue(pod *v1.Pod, c *v1.Container, f facts, ref *v1.ResourceFieldS
 	if kind == "requests" {
 		list = c.Resources.Requests
 	}
-	amount, set := list[v1.ResourceName(name)]
+	amount, set := list[corev1.ResourceName(name)]
 	if !set && kind == "limits" {
-		amount = f.Allocatable[v1.ResourceName(name)]
+		amount = f.Allocatable[corev1.ResourceName(name)]
 	}
 	divisor := ref.Divisor
 	if divisor.IsZero() {
 		divisor = resource.MustParse("1")
 	}
-	if name == string(v1.ResourceCPU) {
+	if name == string(corev1.ResourceCPU) {
 		return strconv.FormatInt(ceilDiv(amount.MilliValue(), divisor.MilliValue()), 10), nil
 	}
 	return strconv.FormatInt(ceilDiv(amount.Value(), divisor.Value()), 10), nil
@@ -110,7 +110,7 @@ func resourceValue(pod *v1.Pod, c *v1.Container, f facts, ref *v1.ResourceFieldS
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-func findContainer(spec *v1.PodSpec, name string) *v1.Container {
+func findContainer(spec *corev1.PodSpec, name string) *corev1.Container {
 	for _, c := range allContainers(spec) {
 		if c.Name == name {
 			return c

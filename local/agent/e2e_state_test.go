@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -27,10 +27,10 @@ func TestANewAgentFindsThePodsOfTheOldOne(t *testing.T) {
 	late := filepath.Join(t.TempDir(), "late")
 	r.create(r.pod("goes-on", "until test -e "+file+"; do sleep 0.02; done; echo through; exit 4"))
 	r.create(r.pod("ended-alone", "until test -e "+late+"; do sleep 0.02; done; echo alone; exit 6"))
-	running := r.awaitPhase("goes-on", v1.PodRunning)
-	alone := r.awaitPhase("ended-alone", v1.PodRunning)
+	running := r.awaitPhase("goes-on", corev1.PodRunning)
+	alone := r.awaitPhase("ended-alone", corev1.PodRunning)
 	r.create(r.pod("gone", "sleep 1000"))
-	gone := r.awaitPhase("gone", v1.PodRunning)
+	gone := r.awaitPhase("gone", corev1.PodRunning)
 	r.stop()
 
 	touch(t, late)
@@ -50,7 +50,7 @@ func TestANewAgentFindsThePodsOfTheOldOne(t *testing.T) {
 	orphan, _ := state.Latest("main")
 
 	r.start()
-	got := r.awaitPhase("ended-alone", v1.PodFailed)
+	got := r.awaitPhase("ended-alone", corev1.PodFailed)
 	if code := got.Status.ContainerStatuses[0].State.Terminated.ExitCode; code != 6 {
 		t.Errorf("exit code %d, want 6", code)
 	}
@@ -59,11 +59,11 @@ func TestANewAgentFindsThePodsOfTheOldOne(t *testing.T) {
 		t.Errorf("the running pod changed (-before +after):\n%s", diff)
 	}
 	touch(t, file)
-	got = r.awaitPhase("goes-on", v1.PodFailed)
+	got = r.awaitPhase("goes-on", corev1.PodFailed)
 	if s := got.Status.ContainerStatuses[0]; s.State.Terminated.ExitCode != 4 || s.RestartCount != 0 {
 		t.Errorf("status %+v, want exit code 4 and no restart", s)
 	}
-	if got := r.logs("goes-on", v1.PodLogOptions{}); got != "through\n" {
+	if got := r.logs("goes-on", corev1.PodLogOptions{}); got != "through\n" {
 		t.Errorf("log = %q", got)
 	}
 	eventually(t, "the process of the pod that is gone has ended", func() bool {
@@ -79,7 +79,7 @@ func TestAShimThatIsKilledFailsItsPodAsDisrupted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.create(r.pod("lost", "sleep 1000"))
-	pod := r.awaitPhase("lost", v1.PodRunning)
+	pod := r.awaitPhase("lost", corev1.PodRunning)
 	state, err := shim.ReadState(layout{r.config.Root}.shim(pod.UID))
 	if err != nil {
 		t.Fatal(err)
@@ -87,11 +87,11 @@ func TestAShimThatIsKilledFailsItsPodAsDisrupted(t *testing.T) {
 	if err := syscall.Kill(state.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	got := r.awaitPhase("lost", v1.PodFailed)
+	got := r.awaitPhase("lost", corev1.PodFailed)
 	if s := got.Status.ContainerStatuses[0].State.Terminated; s.ExitCode != 137 || s.Reason != reasonLost {
 		t.Errorf("state = %+v", s)
 	}
-	if c := findCondition(got.Status.Conditions, v1.DisruptionTarget); c == nil || c.Status != v1.ConditionTrue {
+	if c := findCondition(got.Status.Conditions, corev1.DisruptionTarget); c == nil || c.Status != corev1.ConditionTrue {
 		t.Errorf("conditions = %+v, want DisruptionTarget", got.Status.Conditions)
 	}
 }
@@ -100,10 +100,10 @@ func TestConfigurationReachesThePod(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	core := r.client.CoreV1()
-	if _, err := core.Secrets(r.namespace).Create(t.Context(), &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"token": "t0p"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.Secrets(r.namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"token": "t0p"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := core.ServiceAccounts(r.namespace).Create(t.Context(), &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.ServiceAccounts(r.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod := r.pod("reads", `echo $A $B $C $D; cat /vernier/cfg/rate; cat /vernier/all/secret /vernier/all/labels; echo; test -s /vernier/all/token && echo has token; `+
@@ -111,23 +111,23 @@ func TestConfigurationReachesThePod(t *testing.T) {
 	pod.Labels = map[string]string{"app": "x"}
 	pod.Spec.ServiceAccountName = "default"
 	c := &pod.Spec.Containers[0]
-	c.EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "c"}}}}
-	c.Env = []v1.EnvVar{
-		{Name: "A", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "s"}, Key: "token"}}},
+	c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}}}
+	c.Env = []corev1.EnvVar{
+		{Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "token"}}},
 		{Name: "B", Value: "$(A)-$(rate)"},
-		{Name: "C", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
-		{Name: "D", ValueFrom: &v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.cpu", Divisor: resource.MustParse("1m")}}},
+		{Name: "C", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+		{Name: "D", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu", Divisor: resource.MustParse("1m")}}},
 	}
-	pod.Spec.Volumes = []v1.Volume{
-		{Name: "cfg", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "c"}}}},
-		{Name: "scratch", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
-		{Name: "all", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
-			{Secret: &v1.SecretProjection{LocalObjectReference: v1.LocalObjectReference{Name: "s"}, Items: []v1.KeyToPath{{Key: "token", Path: "secret"}}}},
-			{DownwardAPI: &v1.DownwardAPIProjection{Items: []v1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.labels"}}}}},
-			{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token", Audience: "vernier", ExpirationSeconds: ptr.To[int64](600)}},
+	pod.Spec.Volumes = []corev1.Volume{
+		{Name: "cfg", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}}},
+		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "all", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Items: []corev1.KeyToPath{{Key: "token", Path: "secret"}}}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}}}},
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", Audience: "vernier", ExpirationSeconds: ptr.To[int64](600)}},
 		}}}},
 	}
-	c.VolumeMounts = []v1.VolumeMount{
+	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: "cfg", MountPath: "/vernier/cfg"}, {Name: "all", MountPath: "/vernier/all"},
 		{Name: "scratch", MountPath: "/vernier/scratch/sub", SubPath: "here"}, {Name: "scratch", MountPath: "/vernier/whole"},
 	}
@@ -135,14 +135,14 @@ func TestConfigurationReachesThePod(t *testing.T) {
 	// The ConfigMap comes late: the pod waits for it, and does not fail.
 	eventually(t, "an event says that the volume cannot be made", func() bool {
 		events, err := core.Events(r.namespace).List(t.Context(), metav1.ListOptions{})
-		return err == nil && slices.ContainsFunc(events.Items, func(e v1.Event) bool { return e.Reason == "FailedMount" })
+		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "FailedMount" })
 	})
-	if _, err := core.ConfigMaps(r.namespace).Create(t.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"rate": "0.1"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.ConfigMaps(r.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"rate": "0.1"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	r.awaitPhase("reads", v1.PodSucceeded)
+	r.awaitPhase("reads", corev1.PodSucceeded)
 	want := "t0p t0p-0.1 127.0.0.1 8000\n0.1t0papp=\"x\"\nhas token\nx\n"
-	if got := r.logs("reads", v1.PodLogOptions{}); !strings.HasPrefix(got, want) || !strings.Contains(got, "read-only") {
+	if got := r.logs("reads", corev1.PodLogOptions{}); !strings.HasPrefix(got, want) || !strings.Contains(got, "read-only") {
 		t.Errorf("log = %q, want %q and that the ConfigMap is read-only", got, want)
 	}
 }
@@ -151,20 +151,20 @@ func TestAMissingSecretIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	pod := r.pod("waits", "echo $KEY")
-	pod.Spec.Containers[0].Env = []v1.EnvVar{{Name: "KEY", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "late"}, Key: "k"}}}}
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "late"}, Key: "k"}}}}
 	r.create(pod)
-	got := r.await("waits", "the container waits", func(p *v1.Pod) bool {
+	got := r.await("waits", "the container waits", func(p *corev1.Pod) bool {
 		return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Waiting != nil &&
 			p.Status.ContainerStatuses[0].State.Waiting.Reason == "CreateContainerConfigError"
 	})
-	if got.Status.Phase != v1.PodPending {
+	if got.Status.Phase != corev1.PodPending {
 		t.Errorf("phase = %s, want Pending", got.Status.Phase)
 	}
-	if _, err := r.client.CoreV1().Secrets(r.namespace).Create(t.Context(), &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "late"}, StringData: map[string]string{"k": "v"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := r.client.CoreV1().Secrets(r.namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "late"}, StringData: map[string]string{"k": "v"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	r.awaitPhase("waits", v1.PodSucceeded)
-	if got := r.logs("waits", v1.PodLogOptions{}); got != "v\n" {
+	r.awaitPhase("waits", corev1.PodSucceeded)
+	if got := r.logs("waits", corev1.PodLogOptions{}); got != "v\n" {
 		t.Errorf("log = %q", got)
 	}
 }
@@ -173,16 +173,16 @@ func TestWhatTheNodeCannotRunFailsClearly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	tests := map[string]struct {
-		change     func(*v1.Pod)
+		change     func(*corev1.Pod)
 		wantReason string
 		wantText   string
 	}{
-		"more cpu than there is": {func(p *v1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("64")}
+		"more cpu than there is": {func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}
 		}, "OutOfcpu", "requested: 64000"},
-		"no command":                    {func(p *v1.Pod) { p.Spec.Containers[0].Command, p.Spec.Containers[0].Args = nil, []string{"x"} }, "NoCommand", "give a command"},
-		"a program that does not exist": {func(p *v1.Pod) { p.Spec.Containers[0].Command = []string{"no-such-program"} }, "", "no-such-program"},
-		"too long": {func(p *v1.Pod) {
+		"no command":                    {func(p *corev1.Pod) { p.Spec.Containers[0].Command, p.Spec.Containers[0].Args = nil, []string{"x"} }, "NoCommand", "give a command"},
+		"a program that does not exist": {func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"no-such-program"} }, "", "no-such-program"},
+		"too long": {func(p *corev1.Pod) {
 			p.Spec.Containers[0] = shell("main", "sleep 1000")
 			p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
 		}, "DeadlineExceeded", "active"},
@@ -193,7 +193,7 @@ func TestWhatTheNodeCannotRunFailsClearly(t *testing.T) {
 			pod := r.pod(lowerName(t)[20:], "true")
 			test.change(pod)
 			r.create(pod)
-			got := r.awaitPhase(pod.Name, v1.PodFailed)
+			got := r.awaitPhase(pod.Name, corev1.PodFailed)
 			text := got.Status.Message
 			if s := got.Status.ContainerStatuses[0].State.Terminated; s != nil {
 				text += s.Message
@@ -209,27 +209,27 @@ func TestAClaimIsADirectoryThatOutlivesPods(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	claims := r.client.CoreV1().PersistentVolumeClaims(r.namespace)
-	if _, err := claims.Create(t.Context(), &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{
-		AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}, StorageClassName: ptr.To(r.config.StorageClass),
-		Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}},
+	if _, err := claims.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: ptr.To(r.config.StorageClass),
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 	}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	with := func(name, script string) *v1.Pod {
+	with := func(name, script string) *corev1.Pod {
 		pod := r.pod(name, script)
-		pod.Spec.Volumes = []v1.Volume{{Name: "d", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
-		pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "d", MountPath: "/vernier/data"}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "d", MountPath: "/vernier/data"}}
 		return pod
 	}
 	r.create(with("writes", "echo kept > /vernier/data/f"))
-	r.awaitPhase("writes", v1.PodSucceeded)
+	r.awaitPhase("writes", corev1.PodSucceeded)
 	r.create(with("reads", "cat /vernier/data/f"))
-	r.awaitPhase("reads", v1.PodSucceeded)
-	if got := r.logs("reads", v1.PodLogOptions{}); got != "kept\n" {
+	r.awaitPhase("reads", corev1.PodSucceeded)
+	if got := r.logs("reads", corev1.PodLogOptions{}); got != "kept\n" {
 		t.Errorf("log = %q", got)
 	}
 	claim, err := claims.Get(t.Context(), "data", metav1.GetOptions{})
-	if err != nil || claim.Status.Phase != v1.ClaimBound {
+	if err != nil || claim.Status.Phase != corev1.ClaimBound {
 		t.Fatalf("claim: %+v, %v", claim.Status, err)
 	}
 	// The admission of the API server guards claims; no controller lifts that here.
@@ -258,14 +258,14 @@ func TestGPUsAreGivenOutByUUIDAndComeBack(t *testing.T) {
 		name := fmt.Sprintf("gpu-%d", i)
 		pod := r.pod(name, show)
 		if i < 2 {
-			pod.Spec.Containers[0].Resources.Limits = v1.ResourceList{resourceGPU: *resource.NewQuantity(int64(i+1), resource.DecimalSI)}
+			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{resourceGPU: *resource.NewQuantity(int64(i+1), resource.DecimalSI)}
 		}
 		r.create(pod)
-		r.awaitPhase(name, v1.PodSucceeded)
+		r.awaitPhase(name, corev1.PodSucceeded)
 		want[name] = []string{"[GPU-a] PCI_BUS_ID\n", "[GPU-a,GPU-b] PCI_BUS_ID\n", "[] PCI_BUS_ID\n"}[i]
 	}
 	for name, text := range want {
-		if got := r.logs(name, v1.PodLogOptions{}); got != text {
+		if got := r.logs(name, corev1.PodLogOptions{}); got != text {
 			t.Errorf("%s: log = %q, want %q", name, got, text)
 		}
 	}
@@ -281,7 +281,7 @@ func TestLogsOutliveTheirPod(t *testing.T) {
 	pod := r.pod("trial-0001-x", "echo loss=0.5")
 	pod.Labels = map[string]string{labelTrial: "trial-0001"}
 	r.create(pod)
-	r.awaitPhase(pod.Name, v1.PodSucceeded)
+	r.awaitPhase(pod.Name, corev1.PodSucceeded)
 	if err := r.client.CoreV1().Pods(r.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -309,19 +309,19 @@ func TestProbesDecideReadinessAndRestarts(t *testing.T) {
 	r := newRig(t, nil)
 	dir := t.TempDir()
 	pod := r.pod("probed", "echo up; trap 'exit 0' TERM; while :; do sleep 0.02; done")
-	pod.Spec.RestartPolicy = v1.RestartPolicyAlways
+	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	c := &pod.Spec.Containers[0]
-	exists := func(name string) *v1.Probe {
-		return &v1.Probe{PeriodSeconds: 1, FailureThreshold: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"test", "-e", filepath.Join(dir, name)}}}}
+	exists := func(name string) *corev1.Probe {
+		return &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-e", filepath.Join(dir, name)}}}}
 	}
 	c.ReadinessProbe, c.LivenessProbe = exists("ready"), exists("live")
 	touch(t, filepath.Join(dir, "live"))
 	r.create(pod)
-	ready := func(p *v1.Pod) bool {
-		cond := findCondition(p.Status.Conditions, v1.PodReady)
-		return cond != nil && cond.Status == v1.ConditionTrue
+	ready := func(p *corev1.Pod) bool {
+		cond := findCondition(p.Status.Conditions, corev1.PodReady)
+		return cond != nil && cond.Status == corev1.ConditionTrue
 	}
-	if got := r.awaitPhase("probed", v1.PodRunning); ready(got) {
+	if got := r.awaitPhase("probed", corev1.PodRunning); ready(got) {
 		t.Error("ready before its probe passed")
 	}
 	touch(t, filepath.Join(dir, "ready"))
@@ -329,5 +329,5 @@ func TestProbesDecideReadinessAndRestarts(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "live")); err != nil {
 		t.Fatal(err)
 	}
-	r.await("probed", "the container was restarted", func(p *v1.Pod) bool { return p.Status.ContainerStatuses[0].RestartCount == 1 })
+	r.await("probed", "the container was restarted", func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].RestartCount == 1 })
 }

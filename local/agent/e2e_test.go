@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +40,7 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	t.Helper()
 	client := needCluster(t)
 	name := lowerName(t)
-	ns, err := client.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}}, metav1.CreateOptions{})
+	ns, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,27 +98,27 @@ func (r *rig) stop() {
 }
 
 // pod returns a pod of the rig's node that runs a shell script.
-func (r *rig) pod(name, script string) *v1.Pod {
-	return &v1.Pod{
+func (r *rig) pod(name, script string) *corev1.Pod {
+	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace},
-		Spec: v1.PodSpec{
-			NodeName: r.node, RestartPolicy: v1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false),
-			Containers: []v1.Container{shell("main", script)},
+		Spec: corev1.PodSpec{
+			NodeName: r.node, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false),
+			Containers: []corev1.Container{shell("main", script)},
 		},
 	}
 }
 
-func shell(name, script string) v1.Container {
-	return v1.Container{Name: name, Image: "host", Command: []string{"/bin/sh", "-c", script}}
+func shell(name, script string) corev1.Container {
+	return corev1.Container{Name: name, Image: "host", Command: []string{"/bin/sh", "-c", script}}
 }
 
-func sidecar(name, script string) v1.Container {
+func sidecar(name, script string) corev1.Container {
 	c := shell(name, script)
-	c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
+	c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 	return c
 }
 
-func (r *rig) create(pod *v1.Pod) *v1.Pod {
+func (r *rig) create(pod *corev1.Pod) *corev1.Pod {
 	r.t.Helper()
 	created, err := r.client.CoreV1().Pods(r.namespace).Create(r.t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *rig) create(pod *v1.Pod) *v1.Pod {
 	return created
 }
 
-func (r *rig) get(name string) *v1.Pod {
+func (r *rig) get(name string) *corev1.Pod {
 	r.t.Helper()
 	pod, err := r.client.CoreV1().Pods(r.namespace).Get(r.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -136,9 +136,9 @@ func (r *rig) get(name string) *v1.Pod {
 	return pod
 }
 
-func (r *rig) await(name, what string, holds func(*v1.Pod) bool) *v1.Pod {
+func (r *rig) await(name, what string, holds func(*corev1.Pod) bool) *corev1.Pod {
 	r.t.Helper()
-	var pod *v1.Pod
+	var pod *corev1.Pod
 	eventually(r.t, what, func() bool {
 		pod = r.get(name)
 		return holds(pod)
@@ -146,18 +146,18 @@ func (r *rig) await(name, what string, holds func(*v1.Pod) bool) *v1.Pod {
 	return pod
 }
 
-func (r *rig) awaitPhase(name string, phase v1.PodPhase) *v1.Pod {
+func (r *rig) awaitPhase(name string, phase corev1.PodPhase) *corev1.Pod {
 	r.t.Helper()
-	var pod *v1.Pod
+	var pod *corev1.Pod
 	defer func() {
 		if r.t.Failed() && pod != nil {
 			r.t.Logf("status: %+v", pod.Status)
 		}
 	}()
-	return r.await(name, "pod "+name+" is "+string(phase), func(p *v1.Pod) bool { pod = p; return p.Status.Phase == phase })
+	return r.await(name, "pod "+name+" is "+string(phase), func(p *corev1.Pod) bool { pod = p; return p.Status.Phase == phase })
 }
 
-func (r *rig) logs(name string, opts v1.PodLogOptions) string {
+func (r *rig) logs(name string, opts corev1.PodLogOptions) string {
 	r.t.Helper()
 	if opts.Container == "" {
 		opts.Container = "main"
@@ -182,14 +182,14 @@ func TestPodsRunToTheirEnd(t *testing.T) {
 	r := newRig(t, nil)
 	tests := map[string]struct {
 		script     string
-		wantPhase  v1.PodPhase
+		wantPhase  corev1.PodPhase
 		wantCode   int32
 		wantReason string
 		wantLog    string
 	}{
-		"a program that succeeds":    {"echo hello", v1.PodSucceeded, 0, "Completed", "hello\n"},
-		"a program that fails":       {"echo oops >&2; exit 3", v1.PodFailed, 3, "Error", "oops\n"},
-		"a program killed by itself": {"kill -9 $$$$", v1.PodFailed, 137, "Error", ""},
+		"a program that succeeds":    {"echo hello", corev1.PodSucceeded, 0, "Completed", "hello\n"},
+		"a program that fails":       {"echo oops >&2; exit 3", corev1.PodFailed, 3, "Error", "oops\n"},
+		"a program killed by itself": {"kill -9 $$$$", corev1.PodFailed, 137, "Error", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestPodsRunToTheirEnd(t *testing.T) {
 			if diff := cmp.Diff([]any{test.wantCode, test.wantReason}, []any{got.ExitCode, got.Reason}); diff != "" {
 				t.Errorf("terminated (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.wantLog, r.logs(pod.Name, v1.PodLogOptions{})); diff != "" {
+			if diff := cmp.Diff(test.wantLog, r.logs(pod.Name, corev1.PodLogOptions{})); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}
 			if pod.Status.PodIP != "127.0.0.1" || pod.Status.HostIP != "127.0.0.1" || pod.Status.StartTime == nil {
@@ -218,13 +218,13 @@ func TestInitContainersAndSidecarsKeepTheirOrder(t *testing.T) {
 	r := newRig(t, nil)
 	file := filepath.Join(t.TempDir(), "order")
 	say := func(s string) string { return "echo " + s + " >> " + file + "; " }
-	side := func(name string) v1.Container {
+	side := func(name string) corev1.Container {
 		return sidecar(name, "trap '"+say(name+"-term")+"exit 0' TERM; "+say(name+"-up")+"while :; do sleep 0.02; done")
 	}
 	pod := r.pod("order", say("main")+"until grep -q side1-up "+file+" && grep -q side2-up "+file+"; do sleep 0.02; done; "+say("main-end"))
-	pod.Spec.InitContainers = []v1.Container{shell("init1", say("init1")), side("side1"), shell("init2", "until grep -q side1-up "+file+"; do sleep 0.02; done; "+say("init2")), side("side2")}
+	pod.Spec.InitContainers = []corev1.Container{shell("init1", say("init1")), side("side1"), shell("init2", "until grep -q side1-up "+file+"; do sleep 0.02; done; "+say("init2")), side("side2")}
 	r.create(pod)
-	got := r.awaitPhase("order", v1.PodSucceeded)
+	got := r.awaitPhase("order", corev1.PodSucceeded)
 	data := strings.Fields(readFile(t, file))
 	// A sidecar counts as started at once, so the main may begin beside it.
 	order := func(names ...string) {
@@ -253,10 +253,10 @@ func TestRestartsBackOff(t *testing.T) {
 	fake := testclock.NewFakeClock(time.Now())
 	r := newRig(t, func(c *Config) { c.Clock = fake })
 	pod := r.pod("crash", "exit 1")
-	pod.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	r.create(pod)
-	waiting := func(count int32) func(*v1.Pod) bool {
-		return func(p *v1.Pod) bool {
+	waiting := func(count int32) func(*corev1.Pod) bool {
+		return func(p *corev1.Pod) bool {
 			// Status writes wait for the clock too.
 			fake.Step(statusDelay)
 			if len(p.Status.ContainerStatuses) == 0 {
@@ -267,12 +267,12 @@ func TestRestartsBackOff(t *testing.T) {
 		}
 	}
 	got := r.await("crash", "the second exit backs off", waiting(1))
-	if got.Status.Phase != v1.PodRunning || got.Status.ContainerStatuses[0].LastTerminationState.Terminated == nil {
+	if got.Status.Phase != corev1.PodRunning || got.Status.ContainerStatuses[0].LastTerminationState.Terminated == nil {
 		t.Errorf("status while backing off: %+v", got.Status)
 	}
 	fake.Step(backoffFirst)
 	r.await("crash", "the third exit backs off", waiting(2))
-	if got := r.logs("crash", v1.PodLogOptions{Previous: true}); got != "" {
+	if got := r.logs("crash", corev1.PodLogOptions{Previous: true}); got != "" {
 		t.Errorf("previous log = %q", got)
 	}
 }
@@ -282,23 +282,23 @@ func TestDeletionKeepsTheGrace(t *testing.T) {
 	r := newRig(t, nil)
 	file := filepath.Join(t.TempDir(), "said")
 	pod := r.pod("polite", "trap 'echo bye >> "+file+"; exit 7' TERM; echo up; while :; do sleep 0.02; done")
-	pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/sh", "-c", "echo hook >> " + file}}}}
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "echo hook >> " + file}}}}
 	// A finalizer keeps the object, so that its last status can be seen.
 	pod.Finalizers = []string{"example.com/keep"}
 	r.create(pod)
-	r.awaitPhase("polite", v1.PodRunning)
-	eventually(t, "the trap is set", func() bool { return r.logs("polite", v1.PodLogOptions{}) == "up\n" })
+	r.awaitPhase("polite", corev1.PodRunning)
+	eventually(t, "the trap is set", func() bool { return r.logs("polite", corev1.PodLogOptions{}) == "up\n" })
 	if err := r.client.CoreV1().Pods(r.namespace).Delete(t.Context(), "polite", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	got := r.awaitPhase("polite", v1.PodFailed)
+	got := r.awaitPhase("polite", corev1.PodFailed)
 	if s := got.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 7 {
 		t.Errorf("state = %+v, want exit code 7", got.Status.ContainerStatuses[0].State)
 	}
 	if diff := cmp.Diff("hook\nbye\n", readFile(t, file)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	r.await("polite", "the grace is 0", func(p *v1.Pod) bool { return ptr.Deref(p.DeletionGracePeriodSeconds, 1) == 0 })
+	r.await("polite", "the grace is 0", func(p *corev1.Pod) bool { return ptr.Deref(p.DeletionGracePeriodSeconds, 1) == 0 })
 	patch := []byte(`{"metadata":{"finalizers":null}}`)
 	if _, err := r.client.CoreV1().Pods(r.namespace).Patch(t.Context(), "polite", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -312,7 +312,7 @@ func TestAStubbornProgramIsKilledAfterTheGrace(t *testing.T) {
 	pod := r.pod("stubborn", "trap '' TERM; echo up; while :; do sleep 0.05; done")
 	pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
 	r.create(pod)
-	r.awaitPhase("stubborn", v1.PodRunning)
+	r.awaitPhase("stubborn", corev1.PodRunning)
 	if err := r.client.CoreV1().Pods(r.namespace).Delete(t.Context(), "stubborn", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -324,10 +324,10 @@ func TestExecAndFollowThroughTheAPIServer(t *testing.T) {
 	r := newRig(t, nil)
 	file := filepath.Join(t.TempDir(), "go-on")
 	r.create(r.pod("talk", "echo one; until test -e "+file+"; do sleep 0.02; done; echo two"))
-	r.awaitPhase("talk", v1.PodRunning)
+	r.awaitPhase("talk", corev1.PodRunning)
 
 	url := r.client.CoreV1().RESTClient().Post().Resource("pods").Name("talk").Namespace(r.namespace).SubResource("exec").
-		VersionedParams(&v1.PodExecOptions{Container: "main", Stdin: true, Stdout: true, Stderr: true,
+		VersionedParams(&corev1.PodExecOptions{Container: "main", Stdin: true, Stdout: true, Stderr: true,
 			Command: []string{"/bin/sh", "-c", "read line; echo got $line; echo warn >&2; exit 5"}}, scheme.ParameterCodec).URL()
 	spdy, err := remotecommand.NewSPDYExecutor(world.rest, "POST", url)
 	if err != nil {
@@ -339,7 +339,7 @@ func TestExecAndFollowThroughTheAPIServer(t *testing.T) {
 	}
 	stream := make(chan string, 1)
 	go func() {
-		data, err := r.client.CoreV1().Pods(r.namespace).GetLogs("talk", &v1.PodLogOptions{Container: "main", Follow: true}).DoRaw(context.Background())
+		data, err := r.client.CoreV1().Pods(r.namespace).GetLogs("talk", &corev1.PodLogOptions{Container: "main", Follow: true}).DoRaw(context.Background())
 		stream <- string(data)
 		if err != nil {
 			t.Error(err)
@@ -363,8 +363,8 @@ func TestExecAndFollowThroughTheAPIServer(t *testing.T) {
 		t.Errorf("followed log = %q", got)
 	}
 	one := int64(1)
-	r.awaitPhase("talk", v1.PodSucceeded)
-	if got := r.logs("talk", v1.PodLogOptions{TailLines: &one}); got != "two\n" {
+	r.awaitPhase("talk", corev1.PodSucceeded)
+	if got := r.logs("talk", corev1.PodLogOptions{TailLines: &one}); got != "two\n" {
 		t.Errorf("tail = %q", got)
 	}
 }

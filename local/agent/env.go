@@ -8,15 +8,15 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // objects reads what pods refer to. A missing object is a NotFound error of
 // the API.
 type objects interface {
-	ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
-	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
+	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
 // configError says that a container cannot be made from what exists now. It
@@ -62,15 +62,15 @@ func (e *environment) list() []string {
 
 // envRequest is what a container's environment is made from.
 type envRequest struct {
-	Pod       *v1.Pod
-	Container *v1.Container
+	Pod       *corev1.Pod
+	Container *corev1.Container
 	// Facts are the pod's values that its spec does not hold.
 	Facts facts
 	// Base is what stands below the container's own variables: the host's or
 	// the image's, and those of services. Its values take part in expansion.
-	Base []v1.EnvVar
+	Base []corev1.EnvVar
 	// Over is what stands above them, such as the visible GPUs.
-	Over []v1.EnvVar
+	Over []corev1.EnvVar
 }
 
 // makeEnv resolves the environment of a container: base, then envFrom, then
@@ -96,7 +96,7 @@ func makeEnv(ctx context.Context, req envRequest, from objects) (*environment, e
 	return env, nil
 }
 
-func addEnvFrom(ctx context.Context, env *environment, namespace string, src *v1.EnvFromSource, from objects) error {
+func addEnvFrom(ctx context.Context, env *environment, namespace string, src *corev1.EnvFromSource, from objects) error {
 	data := map[string]string{}
 	switch {
 	case src.ConfigMapRef != nil:
@@ -122,7 +122,7 @@ func addEnvFrom(ctx context.Context, env *environment, namespace string, src *v1
 	return nil
 }
 
-func addEnv(ctx context.Context, env *environment, req envRequest, e *v1.EnvVar, from objects) error {
+func addEnv(ctx context.Context, env *environment, req envRequest, e *corev1.EnvVar, from objects) error {
 	if e.ValueFrom == nil {
 		env.set(e.Name, expand(e.Value, env.lookup))
 		return nil
@@ -138,7 +138,7 @@ func addEnv(ctx context.Context, env *environment, req envRequest, e *v1.EnvVar,
 }
 
 // envValue resolves a valueFrom; ok is false for an optional one that is absent.
-func envValue(ctx context.Context, req envRequest, src *v1.EnvVarSource, from objects) (value string, ok bool, err error) {
+func envValue(ctx context.Context, req envRequest, src *corev1.EnvVarSource, from objects) (value string, ok bool, err error) {
 	namespace := req.Pod.Namespace
 	switch {
 	case src.FieldRef != nil:
@@ -205,7 +205,7 @@ func validEnvName(name string) bool {
 var errNoCommand = errors.New("image entrypoints are not available here: give a command")
 
 // makeArgv is the command line of a container: command and args, expanded.
-func makeArgv(c *v1.Container, env *environment) ([]string, error) {
+func makeArgv(c *corev1.Container, env *environment) ([]string, error) {
 	if len(c.Command) == 0 {
 		return nil, fmt.Errorf("container %q (image %q): %w", c.Name, c.Image, errNoCommand)
 	}

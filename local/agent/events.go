@@ -1,7 +1,7 @@
 package agent
 
 import (
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // event tells of something that happened to the pod. A pod that starts and
@@ -14,8 +14,8 @@ func (w *worker) event(kind, reason, message string) {
 	w.recorder.Event(podReference(w.v.Pod), kind, reason, message)
 }
 
-func podReference(pod *v1.Pod) *v1.ObjectReference {
-	return &v1.ObjectReference{
+func podReference(pod *corev1.Pod) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
 		Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,
 		UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -78,21 +78,21 @@ func TestHostPathTypes(t *testing.T) {
 	touch(t, file)
 	tests := map[string]struct {
 		path string
-		kind v1.HostPathType
+		kind corev1.HostPathType
 		ok   bool
 	}{
-		"a directory":             {dir, v1.HostPathDirectory, true},
-		"a file as directory":     {file, v1.HostPathDirectory, false},
-		"a file":                  {file, v1.HostPathFile, true},
-		"a missing file":          {filepath.Join(dir, "no"), v1.HostPathFile, false},
-		"a directory to be made":  {filepath.Join(dir, "new/deep"), v1.HostPathDirectoryOrCreate, true},
-		"a file to be made":       {filepath.Join(dir, "newfile"), v1.HostPathFileOrCreate, true},
-		"a socket that is a file": {file, v1.HostPathSocket, false},
-		"no type, missing":        {filepath.Join(dir, "any"), v1.HostPathUnset, true},
+		"a directory":             {dir, corev1.HostPathDirectory, true},
+		"a file as directory":     {file, corev1.HostPathDirectory, false},
+		"a file":                  {file, corev1.HostPathFile, true},
+		"a missing file":          {filepath.Join(dir, "no"), corev1.HostPathFile, false},
+		"a directory to be made":  {filepath.Join(dir, "new/deep"), corev1.HostPathDirectoryOrCreate, true},
+		"a file to be made":       {filepath.Join(dir, "newfile"), corev1.HostPathFileOrCreate, true},
+		"a socket that is a file": {file, corev1.HostPathSocket, false},
+		"no type, missing":        {filepath.Join(dir, "any"), corev1.HostPathUnset, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := checkHostPath(&v1.HostPathVolumeSource{Path: test.path, Type: &test.kind})
+			err := checkHostPath(&corev1.HostPathVolumeSource{Path: test.path, Type: &test.kind})
 			if (err == nil) != test.ok {
 				t.Errorf("err = %v, want ok %t", err, test.ok)
 			}
@@ -100,17 +100,17 @@ func TestHostPathTypes(t *testing.T) {
 	}
 }
 
-func gpuPod(uid string, init, sides, mains []int) *v1.Pod {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
-	asks := func(name string, n int) v1.Container {
-		return v1.Container{Name: name, Resources: v1.ResourceRequirements{Limits: v1.ResourceList{resourceGPU: *resource.NewQuantity(int64(n), resource.DecimalSI)}}}
+func gpuPod(uid string, init, sides, mains []int) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
+	asks := func(name string, n int) corev1.Container {
+		return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{resourceGPU: *resource.NewQuantity(int64(n), resource.DecimalSI)}}}
 	}
 	for i, n := range init {
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, asks(fmt.Sprintf("init%d", i), n))
 	}
 	for i, n := range sides {
 		c := asks(fmt.Sprintf("side%d", i), n)
-		c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
+		c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
 	}
 	for i, n := range mains {
@@ -190,7 +190,7 @@ func TestTheArchiveKeepsTheNewestPods(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(logs, "main", "0.log"), []byte(line), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{labelJobName: "trial"}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{labelJobName: "trial"}}}
 		if err := a.Take(logs, pod, t0.Add(time.Duration(minute)*time.Minute)); err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +285,7 @@ func TestTerminationMessages(t *testing.T) {
 	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fallback := v1.TerminationMessageFallbackToLogsOnError
+	fallback := corev1.TerminationMessageFallbackToLogsOnError
 	exited := shim.Run{Phase: shim.Exited, ExitCode: 1, StartedAt: t0, FinishedAt: t0}
 	own := exited
 	own.TerminationMessage = "own words"
@@ -293,17 +293,17 @@ func TestTerminationMessages(t *testing.T) {
 	well.ExitCode = 0
 	tests := map[string]struct {
 		run    shim.Run
-		policy v1.TerminationMessagePolicy
+		policy corev1.TerminationMessagePolicy
 		want   string
 	}{
 		"the file's content":        {own, fallback, "own words"},
 		"the log's end on error":    {exited, fallback, "first\nhalf line\n"},
 		"no log after success":      {well, fallback, ""},
-		"no log without the policy": {exited, v1.TerminationMessageReadFile, ""},
+		"no log without the policy": {exited, corev1.TerminationMessageReadFile, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := asRun(test.run, &v1.Container{TerminationMessagePolicy: test.policy}, log).Message; got != test.want {
+			if got := asRun(test.run, &corev1.Container{TerminationMessagePolicy: test.policy}, log).Message; got != test.want {
 				t.Errorf("message = %q, want %q", got, test.want)
 			}
 		})
@@ -311,10 +311,10 @@ func TestTerminationMessages(t *testing.T) {
 }
 
 func TestRecordedRunsStandInForLostRecords(t *testing.T) {
-	got := recordedRuns([]v1.ContainerStatus{
-		{Name: "ran", RestartCount: 2, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(t0)}}},
-		{Name: "ended", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", StartedAt: metav1.NewTime(t0), FinishedAt: metav1.NewTime(t0)}}},
-		{Name: "waits", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}},
+	got := recordedRuns([]corev1.ContainerStatus{
+		{Name: "ran", RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(t0)}}},
+		{Name: "ended", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", StartedAt: metav1.NewTime(t0), FinishedAt: metav1.NewTime(t0)}}},
+		{Name: "waits", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}},
 	})
 	if len(got) != 2 || got["ran"].Reason != reasonLost || got["ran"].Number != 2 || got["ran"].running() || got["ended"].ExitCode != 3 {
 		t.Errorf("runs = %+v", got)
@@ -322,19 +322,19 @@ func TestRecordedRunsStandInForLostRecords(t *testing.T) {
 }
 
 func TestAdmission(t *testing.T) {
-	pod := func(cpu string) *v1.Pod {
-		return &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
+	pod := func(cpu string) *corev1.Pod {
+		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
 	}
-	node := v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("3")}
+	node := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("3")}
 	tests := map[string]struct {
-		pod    *v1.Pod
-		others []*v1.Pod
+		pod    *corev1.Pod
+		others []*corev1.Pod
 		want   string
 	}{
 		"it fits":                   {pod("4"), nil, ""},
-		"it fits beside another":    {pod("2"), []*v1.Pod{pod("2")}, ""},
-		"another has taken it":      {pod("3"), []*v1.Pod{pod("2")}, "OutOfcpu"},
-		"too many pods":             {pod("0"), []*v1.Pod{pod("0"), pod("0"), pod("0")}, "OutOfpods"},
+		"it fits beside another":    {pod("2"), []*corev1.Pod{pod("2")}, ""},
+		"another has taken it":      {pod("3"), []*corev1.Pod{pod("2")}, "OutOfcpu"},
+		"too many pods":             {pod("0"), []*corev1.Pod{pod("0"), pod("0"), pod("0")}, "OutOfpods"},
 		"a device that is not here": {gpuRequest(), nil, "OutOfnvidia.com/gpu"},
 	}
 	for name, test := range tests {
@@ -350,7 +350,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-func gpuRequest() *v1.Pod {
+func gpuRequest() *corev1.Pod {
 	pod := gpuPod("g", nil, nil, []int{1})
 	pod.Spec.Containers[0].Resources.Requests = pod.Spec.Containers[0].Resources.Limits
 	return pod
@@ -362,7 +362,7 @@ type countingTokens struct {
 	given int
 }
 
-func (c *countingTokens) Token(context.Context, *v1.Pod, *v1.ServiceAccountTokenProjection) (string, time.Time, error) {
+func (c *countingTokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (string, time.Time, error) {
 	c.given++
 	return fmt.Sprint(c.given), t0.Add(100 * time.Second), nil
 }
@@ -373,7 +373,7 @@ func TestATokenIsRenewedWhenMostOfItsLifeIsOver(t *testing.T) {
 	keeper := &tokenKeeper{volumeSource: source, clock: fake}
 	var got []string
 	for range 4 {
-		token, _, err := keeper.Token(t.Context(), &v1.Pod{}, &v1.ServiceAccountTokenProjection{})
+		token, _, err := keeper.Token(t.Context(), &corev1.Pod{}, &corev1.ServiceAccountTokenProjection{})
 		if err != nil {
 			t.Fatal(err)
 		}

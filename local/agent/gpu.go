@@ -14,12 +14,12 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // resourceGPU is the extended resource that whole GPUs are asked for by.
-const resourceGPU v1.ResourceName = "nvidia.com/gpu"
+const resourceGPU corev1.ResourceName = "nvidia.com/gpu"
 
 // findGPUs lists the UUIDs of the machine's GPUs in PCI order: from
 // nvidia-smi, or from the driver's files where that is not installed. No GPU
@@ -108,7 +108,7 @@ func openGPUBook(path string, all []string) (*gpuBook, error) {
 // Allocate gives each container of a pod the GPUs that its limits ask for. A
 // pod that already holds its GPUs keeps them. Init containers, which end
 // before the mains begin, share the mains' GPUs; sidecars get their own.
-func (b *gpuBook) Allocate(pod *v1.Pod) (map[string][]string, error) {
+func (b *gpuBook) Allocate(pod *corev1.Pod) (map[string][]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if held, ok := b.held[pod.UID]; ok {
@@ -116,7 +116,7 @@ func (b *gpuBook) Allocate(pod *v1.Pod) (map[string][]string, error) {
 	}
 	free := b.free()
 	given := map[string][]string{}
-	take := func(c *v1.Container) error {
+	take := func(c *corev1.Container) error {
 		n := gpuCount(c)
 		if n > len(free) {
 			return fmt.Errorf("container %q: %w: asked for %d, free %d of %d", c.Name, errNoGPU, n, len(free), len(b.all))
@@ -126,7 +126,7 @@ func (b *gpuBook) Allocate(pod *v1.Pod) (map[string][]string, error) {
 		}
 		return nil
 	}
-	var early []*v1.Container
+	var early []*corev1.Container
 	for _, c := range allContainers(&pod.Spec) {
 		if !isSidecar(c) && isInit(&pod.Spec, c) {
 			early = append(early, c)
@@ -152,7 +152,7 @@ func (b *gpuBook) Allocate(pod *v1.Pod) (map[string][]string, error) {
 
 // shareEarly serves init containers from the mains' GPUs and the free ones.
 // A sidecar's GPUs are not among them: it runs beside later init containers.
-func (b *gpuBook) shareEarly(spec *v1.PodSpec, early []*v1.Container, given map[string][]string, free []string) error {
+func (b *gpuBook) shareEarly(spec *corev1.PodSpec, early []*corev1.Container, given map[string][]string, free []string) error {
 	var pool []string
 	for i := range spec.Containers {
 		pool = append(pool, given[spec.Containers[i].Name]...)
@@ -212,7 +212,7 @@ func (b *gpuBook) free() []string {
 
 // gpuEnv makes exactly the given GPUs visible, by UUID because indices differ
 // between CUDA and the driver. On a machine without GPUs nothing is set.
-func (b *gpuBook) gpuEnv(uuids []string) []v1.EnvVar {
+func (b *gpuBook) gpuEnv(uuids []string) []corev1.EnvVar {
 	if len(b.all) == 0 {
 		return nil
 	}
@@ -221,18 +221,18 @@ func (b *gpuBook) gpuEnv(uuids []string) []v1.EnvVar {
 	if visible == "" {
 		nvidia = "void"
 	}
-	return []v1.EnvVar{
+	return []corev1.EnvVar{
 		{Name: "CUDA_DEVICE_ORDER", Value: "PCI_BUS_ID"},
 		{Name: "CUDA_VISIBLE_DEVICES", Value: visible},
 		{Name: "NVIDIA_VISIBLE_DEVICES", Value: nvidia},
 	}
 }
 
-func gpuCount(c *v1.Container) int {
+func gpuCount(c *corev1.Container) int {
 	q := c.Resources.Limits[resourceGPU]
 	return int(q.Value())
 }
 
-func isInit(spec *v1.PodSpec, c *v1.Container) bool {
-	return slices.ContainsFunc(spec.InitContainers, func(i v1.Container) bool { return i.Name == c.Name })
+func isInit(spec *corev1.PodSpec, c *corev1.Container) bool {
+	return slices.ContainsFunc(spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
 }

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/vernier-ml/vernier/local/shim"
@@ -36,7 +36,7 @@ func (w *worker) runPreStop(ctx context.Context, a action) {
 		err := runHook(hookCtx, client, c, r.Number, c.Lifecycle.PreStop, w.hostIP)
 		w.post(ctx, func() {
 			if err != nil {
-				w.event(v1.EventTypeWarning, "FailedPreStopHook", fmt.Sprintf("preStop hook of container %s: %v", a.Container, err))
+				w.event(corev1.EventTypeWarning, "FailedPreStopHook", fmt.Sprintf("preStop hook of container %s: %v", a.Container, err))
 			}
 			if newest, ok := w.v.last(a.Container); ok && newest.Number == r.Number {
 				done := w.v.Stops[a.Container]
@@ -48,7 +48,7 @@ func (w *worker) runPreStop(ctx context.Context, a action) {
 }
 
 // runPostStart runs a postStart hook; a container whose hook fails is stopped.
-func (w *worker) runPostStart(ctx context.Context, c *v1.Container, number int) {
+func (w *worker) runPostStart(ctx context.Context, c *corev1.Container, number int) {
 	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {
 		return
 	}
@@ -65,7 +65,7 @@ func (w *worker) runPostStart(ctx context.Context, c *v1.Container, number int) 
 }
 
 // runHook runs a lifecycle hook of a running container.
-func runHook(ctx context.Context, client *shim.Client, c *v1.Container, number int, h *v1.LifecycleHandler, host string) error {
+func runHook(ctx context.Context, client *shim.Client, c *corev1.Container, number int, h *corev1.LifecycleHandler, host string) error {
 	switch {
 	case h.Exec != nil:
 		return runInContainer(ctx, client, c.Name, number, h.Exec.Command)
@@ -136,7 +136,7 @@ func killGroup(cmd *exec.Cmd) {
 	}
 }
 
-func httpGet(ctx context.Context, c *v1.Container, h *v1.HTTPGetAction, host string) error {
+func httpGet(ctx context.Context, c *corev1.Container, h *corev1.HTTPGetAction, host string) error {
 	port, err := portNumber(c, h.Port)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func httpGet(ctx context.Context, c *v1.Container, h *v1.HTTPGetAction, host str
 	return nil
 }
 
-func tcpConnect(ctx context.Context, c *v1.Container, h *v1.TCPSocketAction, host string) error {
+func tcpConnect(ctx context.Context, c *corev1.Container, h *corev1.TCPSocketAction, host string) error {
 	port, err := portNumber(c, h.Port)
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func tcpConnect(ctx context.Context, c *v1.Container, h *v1.TCPSocketAction, hos
 }
 
 // portNumber resolves a port that may be named by the container.
-func portNumber(c *v1.Container, port intstr.IntOrString) (int, error) {
+func portNumber(c *corev1.Container, port intstr.IntOrString) (int, error) {
 	if port.Type == intstr.Int {
 		return port.IntValue(), nil
 	}

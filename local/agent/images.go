@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Image says what stands for the images whose names match a pattern. No image
@@ -25,7 +25,7 @@ type Image struct {
 	// Dir is the working directory of containers that name none. Default: "/".
 	Dir string
 	// Env holds further variables of the image.
-	Env []v1.EnvVar
+	Env []corev1.EnvVar
 }
 
 // checkImages validates the mapping.
@@ -71,8 +71,8 @@ var hostVariables = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // imageEnv is the environment that an image stands for.
-func imageEnv(m Image, host func(string) string) []v1.EnvVar {
-	var env []v1.EnvVar
+func imageEnv(m Image, host func(string) string) []corev1.EnvVar {
+	var env []corev1.EnvVar
 	search := append([]string{}, m.Path...)
 	if m.Venv != "" {
 		search = append([]string{filepath.Join(m.Venv, "bin")}, search...)
@@ -86,11 +86,11 @@ func imageEnv(m Image, host func(string) string) []v1.EnvVar {
 			value = strings.Join(append(search, value), string(os.PathListSeparator))
 		}
 		if value != "" {
-			env = append(env, v1.EnvVar{Name: name, Value: value})
+			env = append(env, corev1.EnvVar{Name: name, Value: value})
 		}
 	}
 	if m.Venv != "" {
-		env = append(env, v1.EnvVar{Name: "VIRTUAL_ENV", Value: m.Venv})
+		env = append(env, corev1.EnvVar{Name: "VIRTUAL_ENV", Value: m.Venv})
 	}
 	return append(env, m.Env...)
 }

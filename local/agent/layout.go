@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -41,6 +41,6 @@ func (l layout) termination(uid types.UID, container string) string {
 
 // claim is the directory of a persistent volume. The UID keeps a new claim of
 // an old name from seeing the old data.
-func (l layout) claim(c *v1.PersistentVolumeClaim) string {
+func (l layout) claim(c *corev1.PersistentVolumeClaim) string {
 	return filepath.Join(l.root, "claims", c.Namespace, c.Name+"-"+string(c.UID))
 }

@@ -3,7 +3,7 @@ package agent
 import (
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // run is one start of one container.
@@ -83,7 +83,7 @@ type verdict struct {
 // view is all that is known of a pod. The decisions are functions of a view
 // and the time.
 type view struct {
-	Pod *v1.Pod
+	Pod *corev1.Pod
 	// Runs of each container, oldest first.
 	Runs map[string][]run
 	// Waits holds the containers whose start failed before a process existed.
@@ -104,7 +104,7 @@ type view struct {
 	// SandboxReady is set once the pod's volumes and shim stand.
 	SandboxReady bool
 	// Conditions that were last decided; they keep their transition times.
-	Conditions []v1.PodCondition
+	Conditions []corev1.PodCondition
 	// Gone is set when the object no longer exists: everything is killed.
 	Gone bool
 }
@@ -146,7 +146,7 @@ func (v *view) mainStarted() bool {
 
 // started reports whether the newest run counts as started: it runs, and its
 // startup probe, if any, has passed.
-func (v *view) started(c *v1.Container) bool {
+func (v *view) started(c *corev1.Container) bool {
 	if !v.isRunning(c.Name) {
 		return false
 	}
@@ -154,7 +154,7 @@ func (v *view) started(c *v1.Container) bool {
 }
 
 // ready reports whether a main or a sidecar is ready.
-func (v *view) ready(c *v1.Container) bool {
+func (v *view) ready(c *corev1.Container) bool {
 	if !v.started(c) {
 		return false
 	}
@@ -162,12 +162,12 @@ func (v *view) ready(c *v1.Container) bool {
 }
 
 // isSidecar reports whether an init container is a native sidecar.
-func isSidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
 // gracePeriod is the pod's own grace, 30 s by default.
-func gracePeriod(pod *v1.Pod) time.Duration {
+func gracePeriod(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return time.Duration(*s) * time.Second
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	coordv1 "k8s.io/api/coordination/v1"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,27 +42,27 @@ type nodeKeeper struct {
 	name     string
 	hostIP   string
 	port     int32
-	capacity v1.ResourceList
+	capacity corev1.ResourceList
 	version  string
 }
 
 // capacityOf is what the node offers: what was given, else what was found.
-func capacityOf(cfg Config, gpus int) (v1.ResourceList, error) {
-	list := v1.ResourceList{
-		v1.ResourceCPU:  *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
-		v1.ResourcePods: *resource.NewQuantity(maxPods, resource.DecimalSI),
+func capacityOf(cfg Config, gpus int) (corev1.ResourceList, error) {
+	list := corev1.ResourceList{
+		corev1.ResourceCPU:  *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
+		corev1.ResourcePods: *resource.NewQuantity(maxPods, resource.DecimalSI),
 	}
 	if !cfg.CPU.IsZero() {
-		list[v1.ResourceCPU] = cfg.CPU
+		list[corev1.ResourceCPU] = cfg.CPU
 	}
 	if cfg.Memory.IsZero() {
 		bytes, err := totalMemory("/proc/meminfo")
 		if err != nil {
 			return nil, fmt.Errorf("finding the size of the memory (give Config.Memory instead): %w", err)
 		}
-		list[v1.ResourceMemory] = *resource.NewQuantity(bytes, resource.BinarySI)
+		list[corev1.ResourceMemory] = *resource.NewQuantity(bytes, resource.BinarySI)
 	} else {
-		list[v1.ResourceMemory] = cfg.Memory
+		list[corev1.ResourceMemory] = cfg.Memory
 	}
 	if gpus > 0 {
 		list[resourceGPU] = *resource.NewQuantity(int64(gpus), resource.DecimalSI)
@@ -88,8 +88,8 @@ func totalMemory(path string) (int64, error) {
 
 // Register makes the Node, or takes an existing one of that name over.
 func (k *nodeKeeper) Register(ctx context.Context) error {
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: map[string]string{
-		v1.LabelHostname: k.name, v1.LabelOSStable: runtime.GOOS, v1.LabelArchStable: runtime.GOARCH,
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: map[string]string{
+		corev1.LabelHostname: k.name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH,
 	}}}
 	_, err := k.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -108,9 +108,9 @@ func (k *nodeKeeper) removeTaint(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading node %s: %w", k.name, err)
 	}
-	kept := []v1.Taint{}
+	kept := []corev1.Taint{}
 	for _, t := range node.Spec.Taints {
-		if t.Key != v1.TaintNodeNotReady && t.Key != v1.TaintNodeUnreachable {
+		if t.Key != corev1.TaintNodeNotReady && t.Key != corev1.TaintNodeUnreachable {
 			kept = append(kept, t)
 		}
 	}
@@ -148,26 +148,26 @@ func (k *nodeKeeper) WriteStatus(ctx context.Context) error {
 	return nil
 }
 
-func (k *nodeKeeper) status() v1.NodeStatus {
+func (k *nodeKeeper) status() corev1.NodeStatus {
 	now := metav1.NewTime(k.clock.Now())
-	condition := func(t v1.NodeConditionType, s v1.ConditionStatus, reason, message string) v1.NodeCondition {
-		return v1.NodeCondition{Type: t, Status: s, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+	condition := func(t corev1.NodeConditionType, s corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: t, Status: s, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 	}
-	return v1.NodeStatus{
+	return corev1.NodeStatus{
 		Capacity:    k.capacity,
 		Allocatable: k.capacity,
-		Addresses: []v1.NodeAddress{
-			{Type: v1.NodeInternalIP, Address: k.hostIP},
-			{Type: v1.NodeHostName, Address: k.name},
+		Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: k.hostIP},
+			{Type: corev1.NodeHostName, Address: k.name},
 		},
-		DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: k.port}},
-		Conditions: []v1.NodeCondition{
-			condition(v1.NodeReady, v1.ConditionTrue, "AgentReady", "the node agent is running"),
-			condition(v1.NodeMemoryPressure, v1.ConditionFalse, "NotWatched", "memory pressure is not watched"),
-			condition(v1.NodeDiskPressure, v1.ConditionFalse, "NotWatched", "disk pressure is not watched"),
-			condition(v1.NodePIDPressure, v1.ConditionFalse, "NotWatched", "the number of processes is not watched"),
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: k.port}},
+		Conditions: []corev1.NodeCondition{
+			condition(corev1.NodeReady, corev1.ConditionTrue, "AgentReady", "the node agent is running"),
+			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "NotWatched", "memory pressure is not watched"),
+			condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "NotWatched", "disk pressure is not watched"),
+			condition(corev1.NodePIDPressure, corev1.ConditionFalse, "NotWatched", "the number of processes is not watched"),
 		},
-		NodeInfo: v1.NodeSystemInfo{
+		NodeInfo: corev1.NodeSystemInfo{
 			OperatingSystem:         runtime.GOOS,
 			Architecture:            runtime.GOARCH,
 			KubeletVersion:          k.version,

@@ -3,7 +3,7 @@ package agent
 import (
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // tally counts the containers of a pod the way that its phase is decided.
@@ -20,7 +20,7 @@ type tally struct {
 // the pod; a pod whose containers will be restarted is Running. A terminal
 // phase is reported only once nothing runs any more, sidecars included, and
 // is never taken back.
-func podPhase(v *view, s stop, stopping bool) v1.PodPhase {
+func podPhase(v *view, s stop, stopping bool) corev1.PodPhase {
 	if old := v.Pod.Status.Phase; isTerminal(old) {
 		return old
 	}
@@ -30,38 +30,38 @@ func podPhase(v *view, s stop, stopping bool) v1.PodPhase {
 	if settled {
 		switch {
 		case s.Verdict != nil:
-			phase = v1.PodFailed
+			phase = corev1.PodFailed
 		case !isTerminal(phase):
 			// Stopped before its mains had all ended by themselves.
-			phase = v1.PodFailed
+			phase = corev1.PodFailed
 		}
 		return phase
 	}
 	if isTerminal(phase) {
 		if v.mainStarted() {
-			return v1.PodRunning
+			return corev1.PodRunning
 		}
-		return v1.PodPending
+		return corev1.PodPending
 	}
 	return phase
 }
 
-func phaseOf(t tally, initialized, settled bool) v1.PodPhase {
+func phaseOf(t tally, initialized, settled bool) corev1.PodPhase {
 	switch {
 	case t.initFailed > 0:
-		return v1.PodFailed
+		return corev1.PodFailed
 	case t.initPending > 0, t.sidecarPending > 0 && !initialized, t.waiting > 0:
-		return v1.PodPending
+		return corev1.PodPending
 	case t.running > 0 && t.unknown == 0:
-		return v1.PodRunning
+		return corev1.PodRunning
 	case t.running > 0 || t.ended == 0 || t.unknown > 0:
-		return v1.PodPending
+		return corev1.PodPending
 	case t.ended != t.final && !settled:
-		return v1.PodRunning
+		return corev1.PodRunning
 	case t.ended == t.succeeded:
-		return v1.PodSucceeded
+		return corev1.PodSucceeded
 	default:
-		return v1.PodFailed
+		return corev1.PodFailed
 	}
 }
 
@@ -105,7 +105,7 @@ func count(v *view) tally {
 	return t
 }
 
-func countSidecar(v *view, c *v1.Container, t *tally) {
+func countSidecar(v *view, c *corev1.Container, t *tally) {
 	r, ok := v.last(c.Name)
 	switch {
 	case !ok:
@@ -119,29 +119,29 @@ func countSidecar(v *view, c *v1.Container, t *tally) {
 	// A sidecar that has ended says nothing about its pod.
 }
 
-func isTerminal(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
+func isTerminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
 
 // podStatus is the whole status that the node reports for a pod. Conditions
 // that others own are not in it.
-func podStatus(v *view, now time.Time) v1.PodStatus {
+func podStatus(v *view, now time.Time) corev1.PodStatus {
 	s, stopping := podStop(v, now)
-	out := v1.PodStatus{
+	out := corev1.PodStatus{
 		ObservedGeneration: v.Pod.Generation,
 		Phase:              podPhase(v, s, stopping),
 		QOSClass:           v.Pod.Status.QOSClass,
 		Reason:             v.Pod.Status.Reason,
 		Message:            v.Pod.Status.Message,
 	}
-	if s.Verdict != nil && out.Phase == v1.PodFailed && !isTerminal(v.Pod.Status.Phase) {
+	if s.Verdict != nil && out.Phase == corev1.PodFailed && !isTerminal(v.Pod.Status.Phase) {
 		out.Reason, out.Message = s.Verdict.Reason, s.Verdict.Message
 	}
 	if !v.StartTime.IsZero() {
 		out.StartTime = ptrTime(v.StartTime)
 	}
 	if v.HostIP != "" {
-		out.HostIP, out.HostIPs = v.HostIP, []v1.HostIP{{IP: v.HostIP}}
+		out.HostIP, out.HostIPs = v.HostIP, []corev1.HostIP{{IP: v.HostIP}}
 		if v.SandboxReady {
-			out.PodIP, out.PodIPs = v.HostIP, []v1.PodIP{{IP: v.HostIP}}
+			out.PodIP, out.PodIPs = v.HostIP, []corev1.PodIP{{IP: v.HostIP}}
 		}
 	}
 	spec := &v.Pod.Spec

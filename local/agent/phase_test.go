@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -24,17 +24,17 @@ func goes(number int, from float64) run { return run{Number: number, StartedAt: 
 
 // viewOf is the view of a pod with these init containers and mains; names that
 // begin with "side" are sidecars.
-func viewOf(policy v1.RestartPolicy, init, mains []string, runs map[string][]run) *view {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: v1.PodSpec{RestartPolicy: policy}}
+func viewOf(policy corev1.RestartPolicy, init, mains []string, runs map[string][]run) *view {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{RestartPolicy: policy}}
 	for _, name := range init {
-		c := v1.Container{Name: name}
+		c := corev1.Container{Name: name}
 		if name[:4] == "side" {
-			c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
+			c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 		}
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
 	}
 	for _, name := range mains {
-		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: name})
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name})
 	}
 	if runs == nil {
 		runs = map[string][]run{}
@@ -50,25 +50,25 @@ func TestPhaseFollowsTheKubeletsRules(t *testing.T) {
 	tests := map[string]struct {
 		view *view
 		now  float64
-		want v1.PodPhase
+		want corev1.PodPhase
 	}{
-		"nothing has started":                              {viewOf("Never", nil, one, nil), 1, v1.PodPending},
-		"the main runs":                                    {viewOf("Never", nil, one, history{"main": {goes(0, 0)}}), 1, v1.PodRunning},
-		"one of two mains has not started":                 {viewOf("Never", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}}), 1, v1.PodPending},
-		"one of two mains has failed, one runs":            {viewOf("Never", nil, []string{"a", "b"}, history{"a": {ends(0, 0, 1, 1)}, "b": {goes(0, 0)}}), 2, v1.PodRunning},
-		"all mains succeeded":                              {viewOf("Never", nil, []string{"a", "b"}, history{"a": {ends(0, 0, 1, 0)}, "b": {ends(0, 0, 2, 0)}}), 3, v1.PodSucceeded},
-		"one of two mains failed for good":                 {viewOf("Never", nil, []string{"a", "b"}, history{"a": {ends(0, 0, 1, 9)}, "b": {ends(0, 0, 2, 0)}}), 3, v1.PodFailed},
-		"success under OnFailure is an end":                {viewOf("OnFailure", nil, one, history{"main": {ends(0, 0, 1, 0)}}), 2, v1.PodSucceeded},
-		"failure under OnFailure is Running":               {viewOf("OnFailure", nil, one, history{"main": {ends(0, 0, 1, 1)}}), 2, v1.PodRunning},
-		"success under Always is Running":                  {viewOf("Always", nil, one, history{"main": {ends(0, 0, 1, 0)}}), 2, v1.PodRunning},
-		"an init container runs":                           {viewOf("Never", []string{"init"}, one, history{"init": {goes(0, 0)}}), 1, v1.PodPending},
-		"an init container failed, Never":                  {viewOf("Never", []string{"init"}, one, history{"init": {ends(0, 0, 1, 1)}}), 2, v1.PodFailed},
-		"an init container failed, OnFailure":              {viewOf("OnFailure", []string{"init"}, one, history{"init": {ends(0, 0, 1, 1)}}), 2, v1.PodPending},
-		"init failed but a sidecar still runs":             {viewOf("Never", []string{"side", "init"}, one, history{"side": {goes(0, 0)}, "init": {ends(0, 0, 1, 1)}}), 2, v1.PodPending},
-		"mains done but a sidecar still runs":              {viewOf("Never", []string{"side"}, one, history{"side": {goes(0, 0)}, "main": {ends(0, 0, 1, 0)}}), 2, v1.PodRunning},
-		"mains done, the sidecar failed: only mains count": {viewOf("Never", []string{"side"}, one, history{"side": {ends(0, 0, 2, 1)}, "main": {ends(0, 0, 1, 0)}}), 3, v1.PodSucceeded},
-		"a sidecar that crashed while the main runs":       {viewOf("Never", []string{"side"}, one, history{"side": {ends(0, 0, 1, 1)}, "main": {goes(0, 0)}}), 2, v1.PodRunning},
-		"only a sidecar has started":                       {viewOf("Never", []string{"side"}, one, history{"side": {goes(0, 0)}}), 1, v1.PodPending},
+		"nothing has started":                              {viewOf("Never", nil, one, nil), 1, corev1.PodPending},
+		"the main runs":                                    {viewOf("Never", nil, one, history{"main": {goes(0, 0)}}), 1, corev1.PodRunning},
+		"one of two mains has not started":                 {viewOf("Never", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}}), 1, corev1.PodPending},
+		"one of two mains has failed, one runs":            {viewOf("Never", nil, []string{"a", "b"}, history{"a": {ends(0, 0, 1, 1)}, "b": {goes(0, 0)}}), 2, corev1.PodRunning},
+		"all mains succeeded":                              {viewOf("Never", nil, []string{"a", "b"}, history{"a": {ends(0, 0, 1, 0)}, "b": {ends(0, 0, 2, 0)}}), 3, corev1.PodSucceeded},
+		"one of two mains failed for good":                 {viewOf("Never", nil, []string{"a", "b"}, history{"a": {ends(0, 0, 1, 9)}, "b": {ends(0, 0, 2, 0)}}), 3, corev1.PodFailed},
+		"success under OnFailure is an end":                {viewOf("OnFailure", nil, one, history{"main": {ends(0, 0, 1, 0)}}), 2, corev1.PodSucceeded},
+		"failure under OnFailure is Running":               {viewOf("OnFailure", nil, one, history{"main": {ends(0, 0, 1, 1)}}), 2, corev1.PodRunning},
+		"success under Always is Running":                  {viewOf("Always", nil, one, history{"main": {ends(0, 0, 1, 0)}}), 2, corev1.PodRunning},
+		"an init container runs":                           {viewOf("Never", []string{"init"}, one, history{"init": {goes(0, 0)}}), 1, corev1.PodPending},
+		"an init container failed, Never":                  {viewOf("Never", []string{"init"}, one, history{"init": {ends(0, 0, 1, 1)}}), 2, corev1.PodFailed},
+		"an init container failed, OnFailure":              {viewOf("OnFailure", []string{"init"}, one, history{"init": {ends(0, 0, 1, 1)}}), 2, corev1.PodPending},
+		"init failed but a sidecar still runs":             {viewOf("Never", []string{"side", "init"}, one, history{"side": {goes(0, 0)}, "init": {ends(0, 0, 1, 1)}}), 2, corev1.PodPending},
+		"mains done but a sidecar still runs":              {viewOf("Never", []string{"side"}, one, history{"side": {goes(0, 0)}, "main": {ends(0, 0, 1, 0)}}), 2, corev1.PodRunning},
+		"mains done, the sidecar failed: only mains count": {viewOf("Never", []string{"side"}, one, history{"side": {ends(0, 0, 2, 1)}, "main": {ends(0, 0, 1, 0)}}), 3, corev1.PodSucceeded},
+		"a sidecar that crashed while the main runs":       {viewOf("Never", []string{"side"}, one, history{"side": {ends(0, 0, 1, 1)}, "main": {goes(0, 0)}}), 2, corev1.PodRunning},
+		"only a sidecar has started":                       {viewOf("Never", []string{"side"}, one, history{"side": {goes(0, 0)}}), 1, corev1.PodPending},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -92,16 +92,16 @@ func TestAStoppedPodIsTerminalOnlyWhenNothingRuns(t *testing.T) {
 	tests := map[string]struct {
 		view       *view
 		now        float64
-		wantPhase  v1.PodPhase
+		wantPhase  corev1.PodPhase
 		wantReason string
 	}{
-		"deleted, still running":                     {deleted(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 1, v1.PodRunning, ""},
-		"deleted, ended with a failure":              {deleted(viewOf("Always", nil, []string{"m"}, history{"m": {ends(0, 0, 2, 143)}})), 3, v1.PodFailed, ""},
-		"deleted, ended well though Always":          {deleted(viewOf("Always", nil, []string{"m"}, history{"m": {ends(0, 0, 2, 0)}})), 3, v1.PodSucceeded, ""},
-		"deleted before anything started":            {deleted(viewOf("Never", nil, []string{"m"}, nil)), 3, v1.PodFailed, ""},
-		"past its deadline, still running":           {late(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 11, v1.PodRunning, ""},
-		"past its deadline, ended well all the same": {late(viewOf("Never", nil, []string{"m"}, history{"m": {ends(0, 0, 12, 0)}})), 13, v1.PodFailed, "DeadlineExceeded"},
-		"before its deadline":                        {late(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 9, v1.PodRunning, ""},
+		"deleted, still running":                     {deleted(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 1, corev1.PodRunning, ""},
+		"deleted, ended with a failure":              {deleted(viewOf("Always", nil, []string{"m"}, history{"m": {ends(0, 0, 2, 143)}})), 3, corev1.PodFailed, ""},
+		"deleted, ended well though Always":          {deleted(viewOf("Always", nil, []string{"m"}, history{"m": {ends(0, 0, 2, 0)}})), 3, corev1.PodSucceeded, ""},
+		"deleted before anything started":            {deleted(viewOf("Never", nil, []string{"m"}, nil)), 3, corev1.PodFailed, ""},
+		"past its deadline, still running":           {late(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 11, corev1.PodRunning, ""},
+		"past its deadline, ended well all the same": {late(viewOf("Never", nil, []string{"m"}, history{"m": {ends(0, 0, 12, 0)}})), 13, corev1.PodFailed, "DeadlineExceeded"},
+		"before its deadline":                        {late(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})), 9, corev1.PodRunning, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAStoppedPodIsTerminalOnlyWhenNothingRuns(t *testing.T) {
 
 func TestATerminalPhaseNeverReverts(t *testing.T) {
 	v := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
-	for _, phase := range []v1.PodPhase{v1.PodSucceeded, v1.PodFailed} {
+	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
 		v.Pod.Status.Phase = phase
 		if got := podStatus(v, at(1)).Phase; got != phase {
 			t.Errorf("phase = %s, want %s", got, phase)
@@ -127,9 +127,9 @@ func TestContainerStatuses(t *testing.T) {
 	waits := viewOf("Never", nil, []string{"m"}, nil)
 	waits.Waits["m"] = wait{Reason: "CreateContainerConfigError", Message: "no secret"}
 	probed := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
-	probed.Pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{}
+	probed.Pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
 	starting := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
-	starting.Pod.Spec.Containers[0].StartupProbe = &v1.Probe{}
+	starting.Pod.Spec.Containers[0].StartupProbe = &corev1.Probe{}
 	tests := map[string]struct {
 		view *view
 		now  float64
@@ -174,23 +174,23 @@ func TestContainerStatuses(t *testing.T) {
 func TestConditions(t *testing.T) {
 	tests := map[string]struct {
 		view *view
-		want map[v1.PodConditionType]string
+		want map[corev1.PodConditionType]string
 	}{
-		"succeeded": {viewOf("Never", []string{"init"}, []string{"m"}, history{"init": {ends(0, 0, 1, 0)}, "m": {ends(0, 1, 2, 0)}}), map[v1.PodConditionType]string{
-			v1.PodScheduled: "True", v1.PodInitialized: "True PodCompleted", v1.ContainersReady: "False PodCompleted", v1.PodReady: "False PodCompleted", v1.PodReadyToStartContainers: "False"}},
-		"failed": {viewOf("Never", nil, []string{"m"}, history{"m": {ends(0, 1, 2, 1)}}), map[v1.PodConditionType]string{
-			v1.PodScheduled: "True", v1.PodInitialized: "True", v1.ContainersReady: "False PodFailed", v1.PodReady: "False PodFailed", v1.PodReadyToStartContainers: "False"}},
-		"initializing": {viewOf("Never", []string{"init"}, []string{"m"}, history{"init": {goes(0, 0)}}), map[v1.PodConditionType]string{
-			v1.PodScheduled: "True", v1.PodInitialized: "False ContainersNotInitialized", v1.ContainersReady: "False ContainersNotReady", v1.PodReady: "False ContainersNotReady", v1.PodReadyToStartContainers: "True"}},
-		"ready": {viewOf("Never", []string{"side"}, []string{"m"}, history{"side": {goes(0, 0)}, "m": {goes(0, 0)}}), map[v1.PodConditionType]string{
-			v1.PodScheduled: "True", v1.PodInitialized: "True", v1.ContainersReady: "True", v1.PodReady: "True", v1.PodReadyToStartContainers: "True"}},
-		"lost": {viewOf("Never", nil, []string{"m"}, history{"m": {{StartedAt: at(0), FinishedAt: at(1), ExitCode: lostExitCode, Reason: reasonLost}}}), map[v1.PodConditionType]string{
-			v1.PodScheduled: "True", v1.PodInitialized: "True", v1.ContainersReady: "False PodFailed", v1.PodReady: "False PodFailed", v1.PodReadyToStartContainers: "False",
-			v1.DisruptionTarget: "True TerminationByKubelet"}},
+		"succeeded": {viewOf("Never", []string{"init"}, []string{"m"}, history{"init": {ends(0, 0, 1, 0)}, "m": {ends(0, 1, 2, 0)}}), map[corev1.PodConditionType]string{
+			corev1.PodScheduled: "True", corev1.PodInitialized: "True PodCompleted", corev1.ContainersReady: "False PodCompleted", corev1.PodReady: "False PodCompleted", corev1.PodReadyToStartContainers: "False"}},
+		"failed": {viewOf("Never", nil, []string{"m"}, history{"m": {ends(0, 1, 2, 1)}}), map[corev1.PodConditionType]string{
+			corev1.PodScheduled: "True", corev1.PodInitialized: "True", corev1.ContainersReady: "False PodFailed", corev1.PodReady: "False PodFailed", corev1.PodReadyToStartContainers: "False"}},
+		"initializing": {viewOf("Never", []string{"init"}, []string{"m"}, history{"init": {goes(0, 0)}}), map[corev1.PodConditionType]string{
+			corev1.PodScheduled: "True", corev1.PodInitialized: "False ContainersNotInitialized", corev1.ContainersReady: "False ContainersNotReady", corev1.PodReady: "False ContainersNotReady", corev1.PodReadyToStartContainers: "True"}},
+		"ready": {viewOf("Never", []string{"side"}, []string{"m"}, history{"side": {goes(0, 0)}, "m": {goes(0, 0)}}), map[corev1.PodConditionType]string{
+			corev1.PodScheduled: "True", corev1.PodInitialized: "True", corev1.ContainersReady: "True", corev1.PodReady: "True", corev1.PodReadyToStartContainers: "True"}},
+		"lost": {viewOf("Never", nil, []string{"m"}, history{"m": {{StartedAt: at(0), FinishedAt: at(1), ExitCode: lostExitCode, Reason: reasonLost}}}), map[corev1.PodConditionType]string{
+			corev1.PodScheduled: "True", corev1.PodInitialized: "True", corev1.ContainersReady: "False PodFailed", corev1.PodReady: "False PodFailed", corev1.PodReadyToStartContainers: "False",
+			corev1.DisruptionTarget: "True TerminationByKubelet"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := map[v1.PodConditionType]string{}
+			got := map[corev1.PodConditionType]string{}
 			for _, c := range podStatus(test.view, at(3)).Conditions {
 				got[c.Type] = string(c.Status)
 				if c.Reason != "" {
@@ -210,7 +210,7 @@ func TestAConditionKeepsItsTransitionTimeWhileItsStatusStays(t *testing.T) {
 	v.Runs["m"] = []run{ends(0, 0, 4, 0)}
 	for _, c := range podStatus(v, at(5)).Conditions {
 		want := at(1)
-		if c.Type == v1.PodReady || c.Type == v1.ContainersReady || c.Type == v1.PodReadyToStartContainers {
+		if c.Type == corev1.PodReady || c.Type == corev1.ContainersReady || c.Type == corev1.PodReadyToStartContainers {
 			want = at(5)
 		}
 		if !c.LastTransitionTime.Time.Equal(want) {

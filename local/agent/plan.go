@@ -3,7 +3,7 @@ package agent
 import (
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // sidecarMinGrace is the least time that a sidecar gets between SIGTERM and
@@ -205,7 +205,7 @@ func planRunning(v *view, now time.Time, d *decision) {
 }
 
 // planStart starts a container that does not run, as soon as it may.
-func planStart(v *view, c *v1.Container, now time.Time, d *decision) {
+func planStart(v *view, c *corev1.Container, now time.Time, d *decision) {
 	at, number := startTime(v, c.Name)
 	if now.Before(at) {
 		d.wakeAt(at)
@@ -238,7 +238,7 @@ func planCondemned(v *view, now time.Time, d *decision) {
 func planStop(v *view, s stop, now time.Time, d *decision) {
 	spec := &v.Pod.Spec
 	turn, busy := s.Since, false
-	first := func(c *v1.Container) {
+	first := func(c *corev1.Container) {
 		r, ok := v.last(c.Name)
 		if !ok {
 			return
@@ -292,7 +292,7 @@ func sidecarDeadline(v *view, s stop, turn time.Time) time.Time {
 
 // planEnd takes one running container one step towards its end: preStop hook,
 // SIGTERM, and SIGKILL at the deadline.
-func planEnd(v *view, c *v1.Container, deadline, now time.Time, d *decision) {
+func planEnd(v *view, c *corev1.Container, deadline, now time.Time, d *decision) {
 	done := v.Stops[c.Name]
 	if !now.Before(deadline) {
 		if !done.Killed {
@@ -310,11 +310,11 @@ func planEnd(v *view, c *v1.Container, deadline, now time.Time, d *decision) {
 	}
 }
 
-func hasPreStop(c *v1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
+func hasPreStop(c *corev1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
 
 // allContainers lists init containers and mains in start order.
-func allContainers(spec *v1.PodSpec) []*v1.Container {
-	all := make([]*v1.Container, 0, len(spec.InitContainers)+len(spec.Containers))
+func allContainers(spec *corev1.PodSpec) []*corev1.Container {
+	all := make([]*corev1.Container, 0, len(spec.InitContainers)+len(spec.Containers))
 	for i := range spec.InitContainers {
 		all = append(all, &spec.InitContainers[i])
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -65,7 +65,7 @@ func TestPlan(t *testing.T) {
 		"while an init container runs nothing starts":    {viewOf("Never", []string{"init1", "init2"}, one, history{"init1": {goes(0, 0)}}), 1, ""},
 		"the next init container follows":                {viewOf("Never", []string{"init1", "init2"}, one, history{"init1": {ends(0, 0, 1, 0)}}), 1, "start init2"},
 		"a sidecar counts as started at once":            {viewOf("Never", []string{"side1", "init2"}, one, history{"side1": {goes(0, 0)}}), 1, "start init2"},
-		"a sidecar with a startup probe is waited for":   {with(viewOf("Never", []string{"side1"}, one, history{"side1": {goes(0, 0)}}), func(v *view) { v.Pod.Spec.InitContainers[0].StartupProbe = &v1.Probe{} }), 1, ""},
+		"a sidecar with a startup probe is waited for":   {with(viewOf("Never", []string{"side1"}, one, history{"side1": {goes(0, 0)}}), func(v *view) { v.Pod.Spec.InitContainers[0].StartupProbe = &corev1.Probe{} }), 1, ""},
 		"mains follow the init containers":               {viewOf("Never", []string{"init"}, one, history{"init": {ends(0, 0, 1, 0)}}), 1, "start m"},
 		"a failed init container is repeated":            {viewOf("OnFailure", []string{"init"}, one, history{"init": {ends(0, 0, 1, 1)}}), 1, "start init/1"},
 		"and backs off the second time":                  {viewOf("OnFailure", []string{"init"}, one, history{"init": {ends(0, 0, 1, 1), ends(1, 1, 2, 1)}}), 3, "wake 12"},
@@ -121,7 +121,7 @@ func asSet(list []string) map[string]bool {
 
 func TestAPreStopHookComesBeforeSIGTERM(t *testing.T) {
 	v := deleteAt(viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}}), 5, 30)
-	v.Pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{}}}
+	v.Pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{}}}
 	steps := []struct {
 		done stopState
 		now  float64
@@ -165,9 +165,9 @@ func TestRestartDelayDoublesToItsCapAndStartsAnew(t *testing.T) {
 }
 
 func TestContainersMayHaveRestartRulesOfTheirOwn(t *testing.T) {
-	c := v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicyNever), RestartPolicyRules: []v1.ContainerRestartRule{{
-		Action: v1.ContainerRestartRuleActionRestart, ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}}}}}
-	spec := &v1.PodSpec{RestartPolicy: v1.RestartPolicyAlways}
+	c := corev1.Container{RestartPolicy: ptr.To(corev1.ContainerRestartPolicyNever), RestartPolicyRules: []corev1.ContainerRestartRule{{
+		Action: corev1.ContainerRestartRuleActionRestart, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}}}}}
+	spec := &corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}
 	for code, want := range map[int32]bool{0: false, 1: false, 42: true} {
 		if got := shouldRestart(spec, &c, code); got != want {
 			t.Errorf("exit code %d: %t, want %t", code, got, want)

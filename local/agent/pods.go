@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -31,10 +31,10 @@ type node struct {
 	pods       *podSet
 	name       string
 	hostIP     string
-	capacity   v1.ResourceList
+	capacity   corev1.ResourceList
 	images     []Image
 	getenv     func(string) string
-	serviceEnv []v1.EnvVar
+	serviceEnv []corev1.EnvVar
 	shimBinary string
 	mounts     shim.MountMode
 }
@@ -45,19 +45,19 @@ type podSet struct {
 
 	mu       sync.Mutex
 	workers  map[types.UID]*worker
-	latest   map[types.UID]*v1.Pod // the newest version of each object
-	admitted map[types.UID]*v1.Pod // pods that hold resources
+	latest   map[types.UID]*corev1.Pod // the newest version of each object
+	admitted map[types.UID]*corev1.Pod // pods that hold resources
 }
 
 func newPodSet() *podSet {
-	return &podSet{workers: map[types.UID]*worker{}, latest: map[types.UID]*v1.Pod{}, admitted: map[types.UID]*v1.Pod{}}
+	return &podSet{workers: map[types.UID]*worker{}, latest: map[types.UID]*corev1.Pod{}, admitted: map[types.UID]*corev1.Pod{}}
 }
 
 // admit books a pod's resources, or says why they are not there.
-func (s *podSet) admit(pod *v1.Pod, allocatable v1.ResourceList) *verdict {
+func (s *podSet) admit(pod *corev1.Pod, allocatable corev1.ResourceList) *verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var others []*v1.Pod
+	var others []*corev1.Pod
 	for uid, other := range s.admitted {
 		if uid != pod.UID {
 			others = append(others, other)
@@ -87,10 +87,10 @@ func (s *podSet) remove(uid types.UID) {
 
 // find returns the pod of that name; of several, which can only be for a
 // moment, one that is not being deleted.
-func (s *podSet) find(namespace, name string) (*v1.Pod, bool) {
+func (s *podSet) find(namespace, name string) (*corev1.Pod, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found *v1.Pod
+	var found *corev1.Pod
 	for _, pod := range s.latest {
 		if pod.Namespace == namespace && pod.Name == name && (found == nil || found.DeletionTimestamp != nil) {
 			found = pod
@@ -100,14 +100,14 @@ func (s *podSet) find(namespace, name string) (*v1.Pod, bool) {
 }
 
 // list returns all pods by namespace and name.
-func (s *podSet) list() []v1.Pod {
+func (s *podSet) list() []corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	pods := make([]v1.Pod, 0, len(s.latest))
+	pods := make([]corev1.Pod, 0, len(s.latest))
 	for _, pod := range s.latest {
 		pods = append(pods, *pod)
 	}
-	slices.SortFunc(pods, func(a, b v1.Pod) int {
+	slices.SortFunc(pods, func(a, b corev1.Pod) int {
 		return cmpStrings(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return pods
@@ -124,7 +124,7 @@ func cmpStrings(a, b string) int {
 }
 
 // observe brings a version of an object: it starts the pod's worker, or tells it.
-func (n *node) observe(ctx context.Context, pod *v1.Pod) {
+func (n *node) observe(ctx context.Context, pod *corev1.Pod) {
 	s := n.pods
 	s.mu.Lock()
 	w, known := s.workers[pod.UID]
@@ -165,23 +165,23 @@ func (n *node) lose(ctx context.Context, uid types.UID) {
 // follow watches the pods that are bound to the node, until ctx ends. When the
 // first list is in, it calls listed with the pods that exist.
 func (n *node) follow(ctx context.Context, listed func(map[types.UID]bool)) error {
-	lw := cache.NewListWatchFromClient(n.client.CoreV1().RESTClient(), "pods", v1.NamespaceAll,
+	lw := cache.NewListWatchFromClient(n.client.CoreV1().RESTClient(), "pods", corev1.NamespaceAll,
 		fields.OneTermEqualSelector("spec.nodeName", n.name))
-	informer := cache.NewSharedIndexInformer(lw, &v1.Pod{}, 0, cache.Indexers{})
+	informer := cache.NewSharedIndexInformer(lw, &corev1.Pod{}, 0, cache.Indexers{})
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { n.observe(ctx, obj.(*v1.Pod)) },
+		AddFunc: func(obj any) { n.observe(ctx, obj.(*corev1.Pod)) },
 		UpdateFunc: func(old, obj any) {
 			// A name may pass to a new pod between two looks.
-			if was, pod := old.(*v1.Pod), obj.(*v1.Pod); was.UID != pod.UID {
+			if was, pod := old.(*corev1.Pod), obj.(*corev1.Pod); was.UID != pod.UID {
 				n.lose(ctx, was.UID)
 			}
-			n.observe(ctx, obj.(*v1.Pod))
+			n.observe(ctx, obj.(*corev1.Pod))
 		},
 		DeleteFunc: func(obj any) {
 			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = gone.Obj
 			}
-			if pod, ok := obj.(*v1.Pod); ok {
+			if pod, ok := obj.(*corev1.Pod); ok {
 				n.lose(ctx, pod.UID)
 			}
 		},
@@ -195,7 +195,7 @@ func (n *node) follow(ctx context.Context, listed func(map[types.UID]bool)) erro
 		}
 		live := map[types.UID]bool{}
 		for _, obj := range informer.GetStore().List() {
-			live[obj.(*v1.Pod).UID] = true
+			live[obj.(*corev1.Pod).UID] = true
 		}
 		listed(live)
 	}()

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vernier-ml/vernier/local/shim"
 )
@@ -43,7 +43,7 @@ type streak struct {
 
 // add enters a result and returns the verdict, if the streak is long enough
 // for one.
-func (s *streak) add(ok bool, p *v1.Probe) (verdict, decided bool) {
+func (s *streak) add(ok bool, p *corev1.Probe) (verdict, decided bool) {
 	if s.ok != ok {
 		s.ok, s.count = ok, 0
 	}
@@ -80,7 +80,7 @@ func (w *worker) stopProbe(name string) {
 // prober runs the probes of one run of one container.
 type prober struct {
 	worker    *worker
-	container *v1.Container
+	container *corev1.Container
 	number    int
 	client    *shim.Client
 }
@@ -100,7 +100,7 @@ func (p *prober) run(ctx context.Context) {
 
 // loop repeats one probe. It returns true once a startup probe has passed, and
 // false when the container is ending.
-func (p *prober) loop(ctx context.Context, kind probeKind, probe *v1.Probe) bool {
+func (p *prober) loop(ctx context.Context, kind probeKind, probe *corev1.Probe) bool {
 	clock := p.worker.clock
 	delay := time.Duration(probe.InitialDelaySeconds) * time.Second
 	var s streak
@@ -119,7 +119,7 @@ func (p *prober) loop(ctx context.Context, kind probeKind, probe *v1.Probe) bool
 		}
 		if err != nil {
 			p.worker.post(ctx, func() {
-				p.worker.event(v1.EventTypeWarning, "Unhealthy", fmt.Sprintf("%s probe failed: %v", kind, err))
+				p.worker.event(corev1.EventTypeWarning, "Unhealthy", fmt.Sprintf("%s probe failed: %v", kind, err))
 			})
 		}
 		if ok, decided := s.add(err == nil, probe); decided {
@@ -153,7 +153,7 @@ func (p *prober) report(kind probeKind, ok bool) {
 }
 
 // once runs a probe once.
-func (p *prober) once(ctx context.Context, probe *v1.Probe) error {
+func (p *prober) once(ctx context.Context, probe *corev1.Probe) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
 	switch {

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -14,23 +14,23 @@ import (
 // in common: sources of files, and a default mode.
 type projection struct {
 	Mode    *int32
-	Sources []v1.VolumeProjection
+	Sources []corev1.VolumeProjection
 }
 
 // asProjection views a volume as a projection.
-func asProjection(vol *v1.Volume) (projection, error) {
+func asProjection(vol *corev1.Volume) (projection, error) {
 	switch {
 	case vol.ConfigMap != nil:
 		s := vol.ConfigMap
-		return projection{s.DefaultMode, []v1.VolumeProjection{{ConfigMap: &v1.ConfigMapProjection{
+		return projection{s.DefaultMode, []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{
 			LocalObjectReference: s.LocalObjectReference, Items: s.Items, Optional: s.Optional}}}}, nil
 	case vol.Secret != nil:
 		s := vol.Secret
-		return projection{s.DefaultMode, []v1.VolumeProjection{{Secret: &v1.SecretProjection{
-			LocalObjectReference: v1.LocalObjectReference{Name: s.SecretName}, Items: s.Items, Optional: s.Optional}}}}, nil
+		return projection{s.DefaultMode, []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: s.SecretName}, Items: s.Items, Optional: s.Optional}}}}, nil
 	case vol.DownwardAPI != nil:
 		s := vol.DownwardAPI
-		return projection{s.DefaultMode, []v1.VolumeProjection{{DownwardAPI: &v1.DownwardAPIProjection{Items: s.Items}}}}, nil
+		return projection{s.DefaultMode, []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: s.Items}}}}, nil
 	case vol.Projected != nil:
 		return projection{vol.Projected.DefaultMode, vol.Projected.Sources}, nil
 	}
@@ -40,7 +40,7 @@ func asProjection(vol *v1.Volume) (projection, error) {
 
 // collect gathers the files of a projection, and when its first token must be
 // renewed.
-func (m *volumeMaker) collect(ctx context.Context, pod *v1.Pod, p projection, f facts, now time.Time) (payload, time.Time, error) {
+func (m *volumeMaker) collect(ctx context.Context, pod *corev1.Pod, p projection, f facts, now time.Time) (payload, time.Time, error) {
 	files, renew := payload{}, time.Time{}
 	mode := fs.FileMode(ptr.Deref(p.Mode, 0o644)).Perm()
 	for i := range p.Sources {
@@ -76,7 +76,7 @@ func renewal(now, expiry time.Time) time.Time { return now.Add(expiry.Sub(now) *
 
 // tokenMode keeps a token from other users, except where the pod's containers
 // do not run as the agent's user.
-func tokenMode(pod *v1.Pod, mode fs.FileMode) fs.FileMode {
+func tokenMode(pod *corev1.Pod, mode fs.FileMode) fs.FileMode {
 	if sc := pod.Spec.SecurityContext; sc != nil && (sc.RunAsUser != nil || sc.FSGroup != nil) {
 		return mode
 	}
@@ -88,7 +88,7 @@ func tokenMode(pod *v1.Pod, mode fs.FileMode) fs.FileMode {
 	return mode &^ 0o077
 }
 
-func (m *volumeMaker) addConfigMap(ctx context.Context, namespace string, src *v1.ConfigMapProjection, mode fs.FileMode, files payload) error {
+func (m *volumeMaker) addConfigMap(ctx context.Context, namespace string, src *corev1.ConfigMapProjection, mode fs.FileMode, files payload) error {
 	cm, err := m.from.ConfigMap(ctx, namespace, src.Name)
 	if err != nil {
 		return missing(err, src.Optional)
@@ -104,7 +104,7 @@ func (m *volumeMaker) addConfigMap(ctx context.Context, namespace string, src *v
 	return addKeys(data, src.Items, mode, ptr.Deref(src.Optional, false), what, files)
 }
 
-func (m *volumeMaker) addSecret(ctx context.Context, namespace string, src *v1.SecretProjection, mode fs.FileMode, files payload) error {
+func (m *volumeMaker) addSecret(ctx context.Context, namespace string, src *corev1.SecretProjection, mode fs.FileMode, files payload) error {
 	secret, err := m.from.Secret(ctx, namespace, src.Name)
 	if err != nil {
 		return missing(err, src.Optional)
@@ -114,7 +114,7 @@ func (m *volumeMaker) addSecret(ctx context.Context, namespace string, src *v1.S
 }
 
 // addKeys adds all keys of an object, or the chosen ones at their paths.
-func addKeys(data map[string][]byte, items []v1.KeyToPath, mode fs.FileMode, optional bool, what string, files payload) error {
+func addKeys(data map[string][]byte, items []corev1.KeyToPath, mode fs.FileMode, optional bool, what string, files payload) error {
 	if len(items) == 0 {
 		for k, v := range data {
 			files[k] = payloadFile{v, mode}
@@ -134,7 +134,7 @@ func addKeys(data map[string][]byte, items []v1.KeyToPath, mode fs.FileMode, opt
 	return nil
 }
 
-func addDownward(pod *v1.Pod, src *v1.DownwardAPIProjection, f facts, mode fs.FileMode, files payload) error {
+func addDownward(pod *corev1.Pod, src *corev1.DownwardAPIProjection, f facts, mode fs.FileMode, files payload) error {
 	for _, item := range src.Items {
 		var value string
 		var err error

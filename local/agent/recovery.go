@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,11 +22,11 @@ type identity struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 }
 
-func (id identity) pod() *v1.Pod {
-	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID, Labels: id.Labels}}
+func (id identity) pod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID, Labels: id.Labels}}
 }
 
-func (n *node) writeIdentity(pod *v1.Pod) error {
+func (n *node) writeIdentity(pod *corev1.Pod) error {
 	if _, err := os.Stat(n.layout.podFile(pod.UID)); err == nil {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (n *node) release(uid types.UID) {
 }
 
 // forget removes all of a pod that is gone, but keeps its logs for a while.
-func (n *node) forget(pod *v1.Pod) {
+func (n *node) forget(pod *corev1.Pod) {
 	n.release(pod.UID)
 	if err := n.archive.Take(n.layout.logs(pod.UID), pod, n.clock.Now()); err != nil {
 		n.log.Error(err, "cannot keep the logs of a pod that is gone", "pod", pod.Namespace+"/"+pod.Name)

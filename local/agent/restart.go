@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Restart back-off as the kubelet has it: the first restart is immediate, the
@@ -43,35 +43,35 @@ func restartDelay(runs []run) time.Duration {
 
 // shouldRestart reports whether a container that ended with the exit code is
 // to be started again under the rules of the container and its pod.
-func shouldRestart(spec *v1.PodSpec, c *v1.Container, exitCode int32) bool {
+func shouldRestart(spec *corev1.PodSpec, c *corev1.Container, exitCode int32) bool {
 	if isSidecar(c) {
 		return true
 	}
 	for i := range c.RestartPolicyRules {
 		rule := &c.RestartPolicyRules[i]
 		if rule.ExitCodes != nil && ruleMatches(rule.ExitCodes, exitCode) {
-			return rule.Action == v1.ContainerRestartRuleActionRestart
+			return rule.Action == corev1.ContainerRestartRuleActionRestart
 		}
 	}
 	if c.RestartPolicy != nil {
-		return policyRestarts(v1.RestartPolicy(*c.RestartPolicy), exitCode)
+		return policyRestarts(corev1.RestartPolicy(*c.RestartPolicy), exitCode)
 	}
 	return policyRestarts(spec.RestartPolicy, exitCode)
 }
 
-func ruleMatches(rule *v1.ContainerRestartRuleOnExitCodes, exitCode int32) bool {
+func ruleMatches(rule *corev1.ContainerRestartRuleOnExitCodes, exitCode int32) bool {
 	in := slices.Contains(rule.Values, exitCode)
-	if rule.Operator == v1.ContainerRestartRuleOnExitCodesOpNotIn {
+	if rule.Operator == corev1.ContainerRestartRuleOnExitCodesOpNotIn {
 		return !in
 	}
 	return in
 }
 
-func policyRestarts(policy v1.RestartPolicy, exitCode int32) bool {
+func policyRestarts(policy corev1.RestartPolicy, exitCode int32) bool {
 	switch policy {
-	case v1.RestartPolicyNever:
+	case corev1.RestartPolicyNever:
 		return false
-	case v1.RestartPolicyOnFailure:
+	case corev1.RestartPolicyOnFailure:
 		return exitCode != 0
 	default:
 		return true
@@ -80,6 +80,6 @@ func policyRestarts(policy v1.RestartPolicy, exitCode int32) bool {
 
 // initShouldRestart is shouldRestart for a regular init container, which is
 // never run again after it has succeeded.
-func initShouldRestart(spec *v1.PodSpec, c *v1.Container, exitCode int32) bool {
+func initShouldRestart(spec *corev1.PodSpec, c *corev1.Container, exitCode int32) bool {
 	return exitCode != 0 && shouldRestart(spec, c, exitCode)
 }

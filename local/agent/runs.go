@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vernier-ml/vernier/local/shim"
 )
@@ -34,7 +34,7 @@ func mergeRun(runs []run, r run) ([]run, bool) {
 }
 
 // asRun translates a shim's record of a run.
-func asRun(s shim.Run, c *v1.Container, logPath string) run {
+func asRun(s shim.Run, c *corev1.Container, logPath string) run {
 	r := run{Number: s.Run, StartedAt: s.StartedAt}
 	if s.Phase != shim.Exited {
 		return r
@@ -51,7 +51,7 @@ func asRun(s shim.Run, c *v1.Container, logPath string) run {
 		r.Reason = s.Reason
 	}
 	r.Message = s.TerminationMessage
-	if r.Message == "" && r.ExitCode != 0 && c.TerminationMessagePolicy == v1.TerminationMessageFallbackToLogsOnError {
+	if r.Message == "" && r.ExitCode != 0 && c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError {
 		r.Message = logTail(logPath)
 	}
 	if r.Message == "" {
@@ -112,7 +112,7 @@ func criText(line string) (string, bool) {
 
 // recordedRuns are the runs that an object's status tells of. They stand in
 // where the node's own records were lost: what ran then has ended.
-func recordedRuns(statuses []v1.ContainerStatus) map[string]run {
+func recordedRuns(statuses []corev1.ContainerStatus) map[string]run {
 	runs := map[string]run{}
 	for i := range statuses {
 		s := &statuses[i]

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/vernier-ml/vernier/local/shim"
@@ -42,7 +42,7 @@ func (w *worker) admit(now time.Time) {
 func (w *worker) reject(why verdict) {
 	w.v.Rejected = &why
 	w.pods.settle(w.v.Pod.UID)
-	w.event(v1.EventTypeWarning, why.Reason, why.Message)
+	w.event(corev1.EventTypeWarning, why.Reason, why.Message)
 }
 
 // prepare brings up what containers need before the first can start: the
@@ -104,7 +104,7 @@ func (w *worker) facts() facts {
 
 // makeSandbox starts or finds the pod's shim and makes its volumes, side by
 // side, and posts the results.
-func (w *worker) makeSandbox(ctx context.Context, pod *v1.Pod, f facts) {
+func (w *worker) makeSandbox(ctx context.Context, pod *corev1.Pod, f facts) {
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	type made struct {
@@ -144,7 +144,7 @@ func (w *worker) makeSandbox(ctx context.Context, pod *v1.Pod, f facts) {
 	})
 }
 
-func (w *worker) spawn(ctx context.Context, pod *v1.Pod) (*shim.Client, shim.State, error) {
+func (w *worker) spawn(ctx context.Context, pod *corev1.Pod) (*shim.Client, shim.State, error) {
 	if err := w.writeIdentity(pod); err != nil {
 		return nil, shim.State{}, err
 	}
@@ -163,7 +163,7 @@ func (w *worker) sandboxFailed(reason string, err error) {
 		return
 	}
 	w.log.Error(err, "cannot prepare the pod; trying again", "reason", reason)
-	w.event(v1.EventTypeWarning, reason, err.Error())
+	w.event(corev1.EventTypeWarning, reason, err.Error())
 }
 
 // adopt completes what the shim knows of the past by what the object says.
@@ -190,10 +190,10 @@ func (w *worker) warnLimits(state shim.State) {
 	for _, limit := range state.Limits {
 		text += "; " + limit
 	}
-	w.event(v1.EventTypeWarning, "MountPathsRewritten", text)
+	w.event(corev1.EventTypeWarning, "MountPathsRewritten", text)
 }
 
-func mountsAnything(pod *v1.Pod) bool {
+func mountsAnything(pod *corev1.Pod) bool {
 	for _, c := range allContainers(&pod.Spec) {
 		for _, m := range c.VolumeMounts {
 			// Nobody means the token volume that is in every pod.
@@ -280,7 +280,7 @@ type heldToken struct {
 }
 
 // Token is not safe for concurrent use; a pod's volumes are made one at a time.
-func (k *tokenKeeper) Token(ctx context.Context, pod *v1.Pod, src *v1.ServiceAccountTokenProjection) (string, time.Time, error) {
+func (k *tokenKeeper) Token(ctx context.Context, pod *corev1.Pod, src *corev1.ServiceAccountTokenProjection) (string, time.Time, error) {
 	key := fmt.Sprintf("%s\x00%v", src.Audience, src.ExpirationSeconds)
 	if src.ExpirationSeconds != nil {
 		key = fmt.Sprintf("%s\x00%d", src.Audience, *src.ExpirationSeconds)

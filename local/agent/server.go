@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -90,7 +90,7 @@ func (s *kubeletServer) routes() http.Handler {
 }
 
 func (s *kubeletServer) servePods(w http.ResponseWriter, _ *http.Request) {
-	list := v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: s.pods.list()}
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: s.pods.list()}
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(&list); err != nil {
 		s.log.V(1).Info("writing the list of pods", "error", err.Error())
@@ -99,8 +99,8 @@ func (s *kubeletServer) servePods(w http.ResponseWriter, _ *http.Request) {
 
 // target is the container that a request names.
 type target struct {
-	pod       *v1.Pod
-	container *v1.Container
+	pod       *corev1.Pod
+	container *corev1.Container
 }
 
 // find resolves the container of a request, or answers with what is wrong.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -14,7 +14,7 @@ import (
 
 // statusPatch is the strategic merge patch that makes the status of the pod
 // with that UID what it is to be. Conditions of others are left alone.
-func statusPatch(uid types.UID, status *v1.PodStatus) ([]byte, error) {
+func statusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
 	data, err := json.Marshal(status)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func statusPatch(uid types.UID, status *v1.PodStatus) ([]byte, error) {
 }
 
 // writeStatus sends a status patch and returns the pod as it is then.
-func writeStatus(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, patch []byte) (*v1.Pod, error) {
+func writeStatus(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	updated, err := client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {
 		return nil, fmt.Errorf("writing the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -50,7 +50,7 @@ func writeStatus(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, 
 }
 
 // deletePod removes the object of a pod whose processes are gone.
-func deletePod(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) error {
+func deletePod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
 	now := int64(0)
 	return client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: &now,
@@ -59,7 +59,7 @@ func deletePod(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) er
 }
 
 // newer reports whether a is a later version of an object than b.
-func newer(a, b *v1.Pod) bool {
+func newer(a, b *corev1.Pod) bool {
 	x, errA := strconv.ParseUint(a.ResourceVersion, 10, 64)
 	y, errB := strconv.ParseUint(b.ResourceVersion, 10, 64)
 	return errA != nil || errB != nil || x > y

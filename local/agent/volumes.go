@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // volumeSource reads what volumes are made from.
@@ -19,7 +19,7 @@ type volumeSource interface {
 	// bound to a volume of this node.
 	ClaimDir(ctx context.Context, namespace, name string) (string, error)
 	// Token returns a token of the pod's service account and its expiry.
-	Token(ctx context.Context, pod *v1.Pod, src *v1.ServiceAccountTokenProjection) (string, time.Time, error)
+	Token(ctx context.Context, pod *corev1.Pod, src *corev1.ServiceAccountTokenProjection) (string, time.Time, error)
 }
 
 // volumeMaker makes a pod's volumes under the agent's root.
@@ -37,7 +37,7 @@ type volumeSet struct {
 
 // Make makes all volumes of a pod, or brings their content up to date. It may
 // be called again at any time.
-func (m *volumeMaker) Make(ctx context.Context, pod *v1.Pod, f facts, now time.Time) (volumeSet, error) {
+func (m *volumeMaker) Make(ctx context.Context, pod *corev1.Pod, f facts, now time.Time) (volumeSet, error) {
 	set := volumeSet{Dirs: map[string]string{}}
 	for i := range pod.Spec.Volumes {
 		vol := &pod.Spec.Volumes[i]
@@ -53,7 +53,7 @@ func (m *volumeMaker) Make(ctx context.Context, pod *v1.Pod, f facts, now time.T
 	return set, nil
 }
 
-func (m *volumeMaker) makeOne(ctx context.Context, pod *v1.Pod, vol *v1.Volume, f facts, now time.Time) (string, time.Time, error) {
+func (m *volumeMaker) makeOne(ctx context.Context, pod *corev1.Pod, vol *corev1.Volume, f facts, now time.Time) (string, time.Time, error) {
 	dir := m.layout.volume(pod.UID, vol.Name)
 	var never time.Time
 	switch {
@@ -88,17 +88,17 @@ func makeEmptyDir(dir string) error {
 }
 
 // checkHostPath makes or checks a path of the host as its type asks.
-func checkHostPath(src *v1.HostPathVolumeSource) error {
-	kind := v1.HostPathUnset
+func checkHostPath(src *corev1.HostPathVolumeSource) error {
+	kind := corev1.HostPathUnset
 	if src.Type != nil {
 		kind = *src.Type
 	}
 	switch kind {
-	case v1.HostPathDirectoryOrCreate:
+	case corev1.HostPathDirectoryOrCreate:
 		if err := os.MkdirAll(src.Path, 0o755); err != nil {
 			return err
 		}
-	case v1.HostPathFileOrCreate:
+	case corev1.HostPathFileOrCreate:
 		f, err := os.OpenFile(src.Path, os.O_CREATE|os.O_RDONLY, 0o644)
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func checkHostPath(src *v1.HostPathVolumeSource) error {
 		}
 	}
 	info, err := os.Stat(src.Path)
-	if kind == v1.HostPathUnset && errors.Is(err, fs.ErrNotExist) {
+	if kind == corev1.HostPathUnset && errors.Is(err, fs.ErrNotExist) {
 		// The kubelet's runtime makes a directory here.
 		return os.MkdirAll(src.Path, 0o755)
 	}
@@ -121,14 +121,14 @@ func checkHostPath(src *v1.HostPathVolumeSource) error {
 	return nil
 }
 
-var hostPathModes = map[v1.HostPathType]fs.FileMode{
-	v1.HostPathDirectoryOrCreate: fs.ModeDir,
-	v1.HostPathDirectory:         fs.ModeDir,
-	v1.HostPathFileOrCreate:      0,
-	v1.HostPathFile:              0,
-	v1.HostPathSocket:            fs.ModeSocket,
-	v1.HostPathCharDev:           fs.ModeDevice | fs.ModeCharDevice,
-	v1.HostPathBlockDev:          fs.ModeDevice,
+var hostPathModes = map[corev1.HostPathType]fs.FileMode{
+	corev1.HostPathDirectoryOrCreate: fs.ModeDir,
+	corev1.HostPathDirectory:         fs.ModeDir,
+	corev1.HostPathFileOrCreate:      0,
+	corev1.HostPathFile:              0,
+	corev1.HostPathSocket:            fs.ModeSocket,
+	corev1.HostPathCharDev:           fs.ModeDevice | fs.ModeCharDevice,
+	corev1.HostPathBlockDev:          fs.ModeDevice,
 }
 
 // mountPoint is one entry of a container's volumeMounts, resolved.
@@ -141,7 +141,7 @@ type mountPoint struct {
 
 // mountPoints resolves the mounts of a container. Paths below a volume are
 // made where they are missing.
-func mountPoints(pod *v1.Pod, c *v1.Container, volumes map[string]string, env *environment) ([]mountPoint, error) {
+func mountPoints(pod *corev1.Pod, c *corev1.Container, volumes map[string]string, env *environment) ([]mountPoint, error) {
 	var mounts []mountPoint
 	for _, m := range c.VolumeMounts {
 		dir, ok := volumes[m.Name]
@@ -179,7 +179,7 @@ func subPath(dir, sub string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // it was only read
 	if _, err := root.Stat(sub); errors.Is(err, fs.ErrNotExist) {
 		if err := root.MkdirAll(sub, 0o755); err != nil {
 			return "", fmt.Errorf("subPath %q: %w", sub, err)
@@ -192,7 +192,7 @@ func subPath(dir, sub string) (string, error) {
 
 // readOnlySource reports whether a volume can be read only, whatever the
 // mount says: content from the API, and claims that say so.
-func readOnlySource(spec *v1.PodSpec, name string) bool {
+func readOnlySource(spec *corev1.PodSpec, name string) bool {
 	for i := range spec.Volumes {
 		vol := &spec.Volumes[i]
 		if vol.Name == name {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vernier-ml/vernier/local/shim"
@@ -70,7 +70,7 @@ func (a *attempt) failed(now time.Time) {
 
 func (a *attempt) succeeded() { *a = attempt{} }
 
-func newWorker(n *node, pod *v1.Pod) *worker {
+func newWorker(n *node, pod *corev1.Pod) *worker {
 	w := &worker{
 		node:     n,
 		log:      n.log.WithValues("pod", pod.Namespace+"/"+pod.Name),
@@ -102,7 +102,7 @@ func (w *worker) post(ctx context.Context, f func()) {
 }
 
 // update brings a newer version of the object.
-func (w *worker) update(pod *v1.Pod) {
+func (w *worker) update(pod *corev1.Pod) {
 	if newer(pod, w.v.Pod) {
 		w.v.Pod = pod
 	}
@@ -237,7 +237,7 @@ func (w *worker) publish(ctx context.Context, now time.Time, settled bool, next 
 	}()
 }
 
-func (w *worker) wrote(updated *v1.Pod, patch []byte, err error) {
+func (w *worker) wrote(updated *corev1.Pod, patch []byte, err error) {
 	switch {
 	case err == nil:
 		w.write.succeeded()

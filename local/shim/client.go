@@ -147,7 +147,7 @@ func (c *Client) Watch(ctx context.Context, after uint64) iter.Seq2[State, error
 			return
 		}
 		defer conn.Close()
-		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 		defer stop()
 		if err := json.NewEncoder(conn).Encode(request{Version: Version, Op: opWatch, After: after}); err != nil {
 			yield(State{}, c.lost(ctx, err))
@@ -181,7 +181,7 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return nil, fmt.Errorf("%w in %s: %v", ErrNotRunning, c.dir, err)
+	return nil, fmt.Errorf("%w in %s: %w", ErrNotRunning, c.dir, err)
 }
 
 // lost turns the failure of a connection into what it means for the caller.
@@ -201,7 +201,7 @@ func (c *Client) call(ctx context.Context, q request) (response, error) {
 		return response{}, err
 	}
 	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	q.Version = Version
 	if err := json.NewEncoder(conn).Encode(q); err != nil {

@@ -141,7 +141,7 @@ func (c *container) copyOutput() {
 // output was lost.
 func (c *container) drain() string {
 	for _, f := range c.outputs {
-		f.SetReadDeadline(time.Now().Add(drainTimeout))
+		_ = f.SetReadDeadline(time.Now().Add(drainTimeout))
 	}
 	c.copying.Wait()
 	return c.closeStreams()

@@ -362,7 +362,7 @@ func makeReadOnly(path string) error {
 		{unix.ST_NOSUID, unix.MS_NOSUID}, {unix.ST_NODEV, unix.MS_NODEV}, {unix.ST_NOEXEC, unix.MS_NOEXEC},
 		{unix.ST_NOATIME, unix.MS_NOATIME}, {unix.ST_NODIRATIME, unix.MS_NODIRATIME}, {unix.ST_RELATIME, unix.MS_RELATIME},
 	} {
-		if int64(st.Flags)&f.has != 0 {
+		if st.Flags&f.has != 0 {
 			flags |= f.set
 		}
 	}

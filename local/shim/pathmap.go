@@ -32,7 +32,7 @@ func mapPaths(spec ContainerSpec) ContainerSpec {
 		name, value, _ := strings.Cut(e, "=")
 		env = append(env, name+"="+mapText(value, mounts))
 	}
-	spec.Env = append(env, EnvPathMap+"="+strings.Join(pairs, ":"))
+	spec.Env = slices.Concat(env, []string{EnvPathMap + "=" + strings.Join(pairs, ":")})
 	spec.Dir = mapText(spec.Dir, mounts)
 	return spec
 }

@@ -59,7 +59,7 @@ func Serve(ctx context.Context, o Options, logger *log.Logger, ready func() erro
 		return err
 	}
 	<-ctx.Done()
-	l.Close()
+	_ = l.Close()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	return s.shutdown(end)

@@ -73,13 +73,13 @@ func start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	go cmd.Wait() // reaps it if it dies before we do
+	go func() { _ = cmd.Wait() }() // reaps it if it dies before we do
 
-	stop := context.AfterFunc(ctx, func() { ready.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if _, err := bufio.NewReader(ready).ReadString('\n'); err != nil {
 		if ctx.Err() != nil {
-			cmd.Process.Kill()
+			_ = cmd.Process.Kill()
 			return ctx.Err()
 		}
 		text := make([]byte, 4096)

@@ -97,7 +97,7 @@ func childless() bool {
 	for err == unix.EINTR {
 		var info unix.Siginfo
 		e := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-		err, _ = e.(syscall.Errno)
+		err, _ = e.(syscall.Errno) //nolint:errorlint // a system call gives nothing else
 	}
 	return err == unix.ECHILD
 }

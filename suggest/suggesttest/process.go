@@ -27,7 +27,7 @@ func freshProcessAgrees(t *testing.T, r algorithm.Registration) {
 	}
 	if os.Getenv(childVariable) != "" {
 		for _, line := range want {
-			os.Stdout.WriteString(childPrefix + line + "\n")
+			_, _ = os.Stdout.WriteString(childPrefix + line + "\n")
 		}
 		return
 	}

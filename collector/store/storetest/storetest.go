@@ -470,7 +470,7 @@ func testReopen(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 	s = open(t, "kept")
-	defer s.Close()
+	defer s.Close() //nolint:errcheck // the end of a test
 	diff(t, "points", points, mustPoints(t, s, trialA.UID))
 	diff(t, "attempts", attempts, mustAttempts(t, s, trialA.UID))
 	mustAppend(t, s, trialA, first, point("m", 0, 0, 1), point("m", 2, 2, 2))

@@ -1,0 +1,171 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"sigs.k8s.io/yaml"
+)
+
+// TestMain is the test binary, and, called with "push", a training program that
+// pushes its metrics.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "push" {
+		if err := push(context.Background(), os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// push reports two steps of loss to the collector's socket.
+func push(ctx context.Context, x string) error {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", os.Getenv("VERNIER_PUSH_SOCKET"))
+	}}}
+	for step, loss := range []string{"7", x} {
+		body := fmt.Sprintf(`{"loss": %s, "step": %d}`, loss, step)
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://collector/report", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		answer, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("push: %s: %s", response.Status, answer)
+		}
+	}
+	return nil
+}
+
+const collectExperiment = `
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: %s, namespace: default}
+spec:
+  objective: {type: minimize, objectiveMetricName: loss}
+  algorithm: {algorithmName: sobol}
+  parallelTrialCount: 2
+  maxTrialCount: 4
+  maxFailedTrialCount: 1
+  parameters:
+    - {name: x, parameterType: double, feasibleSpace: {min: "0.1", max: "0.9", step: "0.1"}}
+  metricsCollectorSpec: %s
+  trialTemplate:
+    primaryContainerName: training
+    trialParameters: [{name: x, reference: x}]
+    trialSpec:
+      apiVersion: batch/v1
+      kind: Job
+      spec:
+        backoffLimit: 0
+        template:
+          spec:
+            restartPolicy: Never
+            containers:
+              - {name: training, image: host, command: %s}
+`
+
+// TestCollectors runs an experiment with each kind of collector. The programs
+// end at once, which is the hardest case: what they wrote last must be read.
+func TestCollectors(t *testing.T) {
+	i := up(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct{ collector, command string }{
+		"stdout": {`{collector: {kind: StdOut}}`, `[sh, -c, "echo loss=7; printf loss=${trialParameters.x}"]`},
+		"file-text": {
+			`{collector: {kind: File}, source: {fileSystemPath: {path: /nowhere/on/the/host/metrics.log, kind: File, format: TEXT}}}`,
+			`[sh, -c, "echo loss=7 > /nowhere/on/the/host/metrics.log; echo loss=${trialParameters.x} >> /nowhere/on/the/host/metrics.log"]`,
+		},
+		"file-json": {
+			`{collector: {kind: File}, source: {fileSystemPath: {path: /var/log/katib/metrics.json, kind: File, format: JSON}}}`,
+			`[sh, -c, 'echo "{\"loss\": ${trialParameters.x}, \"step\": 1}" > /var/log/katib/metrics.json']`,
+		},
+		"filter": {
+			`{collector: {kind: StdOut}, source: {filter: {metricsFormat: ["(\\w+): ([-+.0-9]+)"]}}}`,
+			`[sh, -c, "echo \"loss: ${trialParameters.x}\""]`,
+		},
+		"push": {`{collector: {kind: Push}}`, fmt.Sprintf(`[%s, push, "${trialParameters.x}"]`, self)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var experiment v1beta1.Experiment
+			if err := yaml.UnmarshalStrict(fmt.Appendf(nil, collectExperiment, name, test.collector, test.command), &experiment); err != nil {
+				t.Fatal(err)
+			}
+			if err := i.client.Create(t.Context(), &experiment); err != nil {
+				t.Fatal(err)
+			}
+			i.awaitEnd(t, name)
+			for _, trial := range i.trials(t, name) {
+				x := trial.Spec.ParameterAssignments[0].Value
+				if trial.Status.Observation == nil || len(trial.Status.Observation.Metrics) == 0 {
+					t.Errorf("trial %s has no observation", trial.Name)
+					continue
+				}
+				if m := trial.Status.Observation.Metrics[0]; m.Name != "loss" || m.Latest != x || m.Min != x {
+					t.Errorf("trial %s observed %+v, want the latest and least loss %s", trial.Name, m, x)
+				}
+			}
+		})
+	}
+}
+
+// TestExamples runs every shipped example, with a budget of two trials.
+func TestExamples(t *testing.T) {
+	i := up(t)
+	files, err := filepath.Glob("../examples/*/experiment.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var experiment v1beta1.Experiment
+			if err := yaml.UnmarshalStrict(data, &experiment); err != nil {
+				t.Fatal(err)
+			}
+			two := int32(2)
+			experiment.Spec.MaxTrialCount, experiment.Spec.ParallelTrialCount, experiment.Spec.MaxFailedTrialCount = &two, &two, nil
+			small, err := yaml.Marshal(experiment)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "experiment.yaml")
+			if err := os.WriteFile(path, small, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := i.vernier("run", "-f", path, "--progress", "none", "--timeout", "3m")
+			if err != nil {
+				t.Fatalf("vernier run: %v\n%s", err, out)
+			}
+			for _, want := range []string{"Best trial: " + experiment.Name, experiment.Spec.Objective.ObjectiveMetricName, "2/2 done"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("no %q in:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
