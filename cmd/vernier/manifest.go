@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -144,6 +145,9 @@ func applyOne(ctx context.Context, c client.Client, object *unstructured.Unstruc
 	deadline := time.Now().Add(patience)
 	for {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner, client.ForceOwnership)
+		if isSchemaError(err) {
+			return invalidErrorf("%w (numbers of a feasibleSpace are written in quotes)", err)
+		}
 		passing := apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 		if !passing || time.Now().After(deadline) {
 			return err
@@ -154,6 +158,12 @@ func applyOne(ctx context.Context, c client.Client, object *unstructured.Unstruc
 		case <-time.After(300 * time.Millisecond):
 		}
 	}
+}
+
+// isSchemaError recognizes that the object does not fit its schema. The API
+// server gives that no type of its own in a server-side apply.
+func isSchemaError(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "failed to create typed patch object")
 }
 
 // deleteAndWait deletes an experiment and waits until it and its trials are

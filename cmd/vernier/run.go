@@ -33,9 +33,10 @@ the files, show progress until the experiment ends, and print the best trial.
 
 On a terminal, progress is a live table; elsewhere it is one line a change.
 
-Ctrl-C once: no new trials; the running ones may finish. Twice: leave at once;
-an instance that this command started is stopped, its trials with it (SIGTERM,
-then SIGKILL after their grace). Both can be resumed: the state is kept.
+Ctrl-C once: no new trials; the running ones may finish. maxTrialCount is lowered
+to the trials that exist; with resumePolicy LongRunning, running the file again
+raises it and goes on. Twice: leave at once; the experiment goes on while the
+control plane runs (with --keep=false, what this command started is stopped).
 
 Exit codes: 0 the experiment succeeded; 1 error; 2 usage; 3 invalid experiment;
 7 server not reachable; 8 the experiment failed; 9 it ended without reaching its
@@ -210,10 +211,14 @@ func conclude(v experimentView, requireGoal bool, s streams) error {
 		}
 		fmt.Fprintf(s.out, "%s.\n", strings.TrimSuffix(countsLine(v), ", 0 running"))
 	} else {
-		fmt.Fprintf(s.out, "\nNo best trial: no trial reported %s.\n", v.metricName())
+		fmt.Fprintf(s.out, "\nNo best trial: no trial succeeded with a value of %s.\n", v.metricName())
 	}
 	if v.State == string(v1beta1.ExperimentFailed) {
 		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s failed: %s%s", v.Experiment.Name, v.Message, firstFailure(v))}
+	}
+	// For Katib the experiment has succeeded; whoever waits for a result has none.
+	if _, ok := v.best(); !ok && v.counts().Failed > 0 {
+		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s ended without a usable trial%s", v.Experiment.Name, firstFailure(v))}
 	}
 	if requireGoal && !v.goalReached() {
 		return &exitError{code: exitGoalNotReached, err: fmt.Errorf("experiment %s ended without reaching its goal: %s", v.Experiment.Name, v.Reason)}
