@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -172,33 +171,17 @@ func checkTrials(t *testing.T, trials []v1beta1.Trial) {
 	}
 }
 
-// unanswered is how many programs may have been started twice: the Job controller
-// gives its pods random names, so when the API server dies between storing a pod
-// and answering, it makes another one, and ends one of the two. That is
-// Kubernetes' own promise for Jobs. At most those in flight at the two kills of
-// the storage can be hit; the trial's result is that of its newest attempt.
-const unanswered = 2
-
 // checkStamps holds that the program of each trial was started exactly once.
 func checkStamps(t *testing.T, dir string, trials []v1beta1.Trial) {
 	t.Helper()
-	twice := 0
 	for _, trial := range trials {
 		stamps, err := filepath.Glob(filepath.Join(dir, trial.Name+".*"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch len(stamps) {
-		case 1:
-		case 2:
-			twice++
-			t.Logf("the program of trial %s was started twice", trial.Name)
-		default:
+		if len(stamps) != 1 {
 			t.Errorf("the program of trial %s was started %d times", trial.Name, len(stamps))
 		}
-	}
-	if twice > unanswered {
-		t.Errorf("%d programs were started twice, more than an unanswered request explains", twice)
 	}
 }
 
@@ -223,19 +206,12 @@ func checkPoints(t *testing.T, home string, trials []v1beta1.Trial) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(series) == 0 || len(series) > 2 {
-			t.Errorf("trial %s has %d attempts, want 1", trial.Name, len(series))
+		if len(series) != 1 {
+			t.Errorf("trial %s has %d series of loss, want 1", trial.Name, len(series))
 			continue
 		}
-		// Each attempt holds each point once; the one that counts holds all.
-		complete := slices.ContainsFunc(series, func(s collector.Series) bool { return cmp.Equal(want, steps(s)) })
-		if !complete {
-			t.Errorf("no attempt of trial %s has the steps %v", trial.Name, want)
-		}
-		for _, s := range series {
-			if got := steps(s); len(slices.Compact(slices.Clone(got))) != len(got) {
-				t.Errorf("an attempt of trial %s has doubled steps: %v", trial.Name, got)
-			}
+		if diff := cmp.Diff(want, steps(series[0])); diff != "" {
+			t.Errorf("steps of trial %s (-want +got):\n%s", trial.Name, diff)
 		}
 		for _, p := range series[0].Points {
 			if math.IsNaN(p.Value) {

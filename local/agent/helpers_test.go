@@ -20,3 +20,8 @@ func touch(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

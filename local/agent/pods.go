@@ -53,21 +53,29 @@ func newPodSet() *podSet {
 	return &podSet{workers: map[types.UID]*worker{}, latest: map[types.UID]*corev1.Pod{}, admitted: map[types.UID]*corev1.Pod{}}
 }
 
-// admit books a pod's resources, or says why they are not there.
-func (s *podSet) admit(pod *corev1.Pod, allocatable corev1.ResourceList) *verdict {
+// admit books a pod's resources, or says why they are not there, or that the pod
+// is one more than its Job may have (see surplus.go) and books nothing.
+func (s *podSet) admit(pod *corev1.Pod, allocatable corev1.ResourceList, parallelism int32) (why *verdict, surplus bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var others []*corev1.Pod
 	for uid, other := range s.admitted {
-		if uid != pod.UID {
-			others = append(others, other)
+		if uid == pod.UID {
+			continue
 		}
+		if newest := s.latest[uid]; newest != nil {
+			other = newest
+		}
+		others = append(others, other)
+	}
+	if isSurplus(pod, others, parallelism) {
+		return nil, true
 	}
 	if why := admit(pod, others, allocatable); why != nil {
-		return why
+		return why, false
 	}
 	s.admitted[pod.UID] = pod
-	return nil
+	return nil, false
 }
 
 // settle gives a pod's resources back.

@@ -23,20 +23,26 @@ const (
 	callTimeout = 15 * time.Second
 )
 
-// admit decides once whether the node takes the pod.
-func (w *worker) admit(now time.Time) {
+// admit decides once whether the node takes the pod. It reports whether the pod
+// is held back for now.
+func (w *worker) admit(ctx context.Context, now time.Time, next *decision) (held bool) {
 	if w.admitted || w.v.Pod.DeletionTimestamp != nil || w.v.Gone {
-		return
+		return false
+	}
+	reason := checkSpec(w.v.Pod)
+	if reason == nil {
+		reason, held = w.pods.admit(w.v.Pod, w.capacity, w.parallelism)
+	}
+	if held {
+		w.hold(ctx, now, next)
+		return true
 	}
 	w.admitted = true
 	w.v.StartTime = now
-	reason := checkSpec(w.v.Pod)
-	if reason == nil {
-		reason = w.pods.admit(w.v.Pod, w.capacity)
-	}
 	if reason != nil {
 		w.reject(*reason)
 	}
+	return false
 }
 
 func (w *worker) reject(why verdict) {

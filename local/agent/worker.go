@@ -34,12 +34,16 @@ type worker struct {
 	shim     *shim.Client
 	known    bool // what ran before is known
 	admitted bool
-	volumes  volumeSet
-	gpus     map[string][]string
-	tokens   *tokenKeeper
-	warned   bool
-	failures map[string]int // consecutive failures, by what failed
+	// How many pods the pod's Job may have active; 1 until it was asked.
+	parallelism      int32
+	parallelismKnown bool
+	volumes          volumeSet
+	gpus             map[string][]string
+	tokens           *tokenKeeper
+	warned           bool
+	failures         map[string]int // consecutive failures, by what failed
 
+	asking   attempt
 	sandbox  attempt
 	refresh  attempt
 	teardown attempt
@@ -72,13 +76,14 @@ func (a *attempt) succeeded() { *a = attempt{} }
 
 func newWorker(n *node, pod *corev1.Pod) *worker {
 	w := &worker{
-		node:     n,
-		log:      n.log.WithValues("pod", pod.Namespace+"/"+pod.Name),
-		inbox:    make(chan func(), 16),
-		done:     make(chan struct{}),
-		failures: map[string]int{},
-		probing:  map[string]context.CancelFunc{},
-		tokens:   &tokenKeeper{volumeSource: n.cluster, clock: n.clock},
+		node:        n,
+		log:         n.log.WithValues("pod", pod.Namespace+"/"+pod.Name),
+		inbox:       make(chan func(), 16),
+		done:        make(chan struct{}),
+		parallelism: 1,
+		failures:    map[string]int{},
+		probing:     map[string]context.CancelFunc{},
+		tokens:      &tokenKeeper{volumeSource: n.cluster, clock: n.clock},
 	}
 	w.v = view{
 		Pod: pod, HostIP: n.hostIP, Conditions: pod.Status.Conditions,
@@ -173,7 +178,9 @@ func (w *worker) step(ctx context.Context) pause {
 		// The end was written before; only what is left of the pod is to go.
 		next.Settled = true
 	} else {
-		w.admit(now)
+		if w.admit(ctx, now, &next) {
+			return pause{wake: next.Wake}
+		}
 		w.prepare(ctx, now, &next)
 		if w.known || w.v.Rejected != nil {
 			d := plan(&w.v, now)
