@@ -48,6 +48,7 @@ type Parameter struct {
 	numbers      []float64 // of a discrete, beside choices
 	count        int64     // how many values; 0 when continuous
 	scale        scale
+	when         *condition // nil: always active
 }
 
 // Name of the parameter.

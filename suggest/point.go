@@ -38,6 +38,10 @@ func (v Value) Float() float64 { return v.number }
 // is false when the parameter is continuous or does not allow the value.
 func (v Value) Index() (index int64, ok bool) { return v.index, v.in && v.index >= 0 }
 
+// IsSet says whether this is more than the zero Value, which stands for a
+// parameter that was not set or, in a conditional space, is not active.
+func (v Value) IsSet() bool { return v != (Value{}) }
+
 // InSpace says whether the parameter allows the value.
 func (v Value) InSpace() bool { return v.in }
 

@@ -3,15 +3,17 @@ package suggest
 import (
 	"encoding/binary"
 	"math"
-	"math/bits"
 )
 
 // Space is what is searched: parameters in the user's order. It is valid by
 // construction, never changes, and may be shared. The zero Space has no
 // parameters.
 type Space struct {
-	parameters []Parameter
-	byName     map[string]int
+	parameters  []Parameter
+	byName      map[string]int
+	conditional bool
+	order       []int                     // when conditional: each after the one that it depends on
+	constraints []func(p Point) (ok bool) // what WithConstraints added
 }
 
 // Len is how many parameters there are.
@@ -24,24 +26,6 @@ func (s Space) At(i int) Parameter { return s.parameters[i] }
 func (s Space) Index(name string) (i int, ok bool) {
 	i, ok = s.byName[name]
 	return i, ok
-}
-
-// Size is how many points there are; finite is false when a parameter is
-// continuous. A size of math.MaxUint64 means that many or more.
-func (s Space) Size() (n uint64, finite bool) {
-	n = 1
-	for i := range s.parameters {
-		count := s.parameters[i].count
-		if count == 0 {
-			return 0, false
-		}
-		high, low := bits.Mul64(n, uint64(count))
-		if high != 0 {
-			low = math.MaxUint64
-		}
-		n = low
-	}
-	return n, true
 }
 
 // Assignment is the value of one parameter in text.
@@ -62,13 +46,15 @@ func (s Space) Assignments(p Point) []Assignment {
 }
 
 // Parse finds the point that the assignments stand for; what Assignments has
-// written comes back identical. ok is false when a name is unknown or occurs
-// twice, a parameter is not set, or a value is not allowed. The point then
-// holds what could be understood, and algorithms may still learn from it.
+// written comes back identical. Values of parameters that are not active are
+// ignored. ok is false when a name is unknown or occurs twice, an active
+// parameter is not set, a value is not allowed or a constraint does not hold.
+// The point then holds what could be understood, and algorithms may still learn
+// from it.
 func (s Space) Parse(assignments []Assignment) (p Point, ok bool) {
 	p = make(Point, len(s.parameters))
 	seen := make([]bool, len(s.parameters))
-	ok = len(assignments) == len(s.parameters)
+	ok = true
 	for _, a := range assignments {
 		i, known := s.byName[a.Name]
 		if !known || seen[i] {
@@ -76,26 +62,38 @@ func (s Space) Parse(assignments []Assignment) (p Point, ok bool) {
 			continue
 		}
 		seen[i] = true
-		v, allowed := s.parameters[i].Parse(a.Value)
-		p[i] = v
-		ok = ok && allowed
+		p[i], _ = s.parameters[i].Parse(a.Value)
 	}
-	return p, ok
+	s.Settle(p)
+	return p, ok && s.Contains(p)
 }
 
-// Contains says whether p has a value that is allowed for each parameter. p
+// Contains says whether p has a value that is allowed for each active
+// parameter, none for the others, and all constraints on parameters hold. p
 // must come from this space.
 func (s Space) Contains(p Point) bool {
 	if len(p) != len(s.parameters) {
 		return false
 	}
 	for i := range p {
-		if !p[i].in {
+		if s.conditional && !s.active(i, p) {
+			if p[i].IsSet() {
+				return false
+			}
+		} else if !p[i].in {
+			return false
+		}
+	}
+	for _, holds := range s.constraints {
+		if !holds(p) {
 			return false
 		}
 	}
 	return true
 }
+
+// Constrained says whether there are constraints on the parameters.
+func (s Space) Constrained() bool { return len(s.constraints) > 0 }
 
 // Key is equal for equal points and different for different ones; ok is false
 // when the space does not contain p. It serves as a map's key and nothing else.
@@ -105,34 +103,43 @@ func (s Space) Key(p Point) (key string, ok bool) {
 	}
 	buf := make([]byte, 0, 4*len(p))
 	for _, v := range p {
-		if v.index >= 0 {
-			buf = binary.AppendUvarint(buf, uint64(v.index))
-		} else {
-			buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(v.number))
+		switch {
+		case !v.in:
+			buf = append(buf, 0)
+		case v.index >= 0:
+			buf = binary.AppendUvarint(buf, uint64(v.index)+1)
+		default:
+			buf = binary.LittleEndian.AppendUint64(append(buf, 1), math.Float64bits(v.number))
 		}
 	}
 	return string(buf), true
 }
 
 // Encode maps a point to the unit box, one coordinate for each parameter; see
-// Parameter.Encode. ok is false when the space does not contain p.
+// Parameter.Encode; 0.5 for one that is not active. ok is false when the space
+// does not contain p.
 func (s Space) Encode(p Point) (u []float64, ok bool) {
 	if !s.Contains(p) {
 		return nil, false
 	}
 	u = make([]float64, len(p))
 	for i, v := range p {
-		u[i] = s.parameters[i].Encode(v)
+		u[i] = 0.5
+		if v.in {
+			u[i] = s.parameters[i].Encode(v)
+		}
 	}
 	return u, true
 }
 
 // Decode maps coordinates in the unit box, one for each parameter, to a point
-// of the space; see Parameter.Decode.
+// of the space, where constraints may not hold; see Parameter.Decode. The
+// coordinates of parameters that are not active are ignored.
 func (s Space) Decode(u []float64) Point {
 	p := make(Point, len(s.parameters))
 	for i := range s.parameters {
 		p[i] = s.parameters[i].Decode(u[i])
 	}
+	s.Settle(p)
 	return p
 }

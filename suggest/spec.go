@@ -23,6 +23,18 @@ type ParameterSpec struct {
 	List []string
 	// Distribution of a double or int. Empty or "unknown": Uniform.
 	Distribution Distribution
+	// When says for which values of another parameter this one is active. Nil:
+	// always.
+	When *When
+}
+
+// When makes a parameter conditional: it is active, and has a value, only when
+// the other parameter is active and has one of the values.
+type When struct {
+	// Parameter that decides; it has finitely many values.
+	Parameter string
+	// In lists its values, at least one.
+	In []string
 }
 
 // ParameterError says what is wrong with one parameter and what to do.
@@ -31,7 +43,7 @@ type ParameterError struct {
 	Index int
 	// Name of the parameter; may be empty.
 	Name string
-	// Field at fault: name, kind, min, max, step, list or distribution.
+	// Field at fault: name, kind, min, max, step, list, distribution or when.
 	Field string
 	// Problem, and what to do about it.
 	Problem string
@@ -86,6 +98,9 @@ func NewSpace(specs []ParameterSpec) (Space, error) {
 		}
 		s.parameters = append(s.parameters, r.parameter())
 		problems = append(problems, r.problems...)
+	}
+	if len(problems) == 0 {
+		problems = s.link(specs)
 	}
 	if len(problems) > 0 {
 		return Space{}, problems

@@ -39,18 +39,56 @@ func (o Objective) Reached(value float64) bool {
 	return o.Loss(value) <= o.Loss(*o.Goal)
 }
 
+// Constraint is a condition on another metric of a trial.
+type Constraint struct {
+	// Name of the metric.
+	Name string
+	// Min and Max are what the metric must not be below and above. Nil: no
+	// bound. Without both, the metric must not be above 0.
+	Min, Max *float64
+}
+
+// Violation is how far value is outside of the bounds: at most 0 when the
+// constraint holds, and then how far inside. NaN is infinitely far outside.
+func (c Constraint) Violation(value float64) float64 {
+	if math.IsNaN(value) {
+		return math.Inf(1)
+	}
+	if c.Min == nil && c.Max == nil {
+		return value
+	}
+	far := math.Inf(-1)
+	if c.Min != nil {
+		far = math.Max(far, *c.Min-value)
+	}
+	if c.Max != nil {
+		far = math.Max(far, value-*c.Max)
+	}
+	return far
+}
+
 // Study is all that an algorithm knows: a value without handles.
 type Study struct {
 	// Space that is searched.
 	Space Space
 	// Objectives, the first of which is the main one.
 	Objectives []Objective
+	// Constraints on what the trials measure.
+	Constraints []Constraint
 	// Trials in any state, in any order, each with a number of its own.
 	Trials []Trial
 	// Seed of all randomness.
 	Seed uint64
 	// Budget is how many trials there will be in all; 0 when not known.
 	Budget int
+	// Parallel is how many trials run at once; 0 when not known.
+	Parallel int
+	// Initial points are tried first, in their order.
+	Initial []Point
+	// Warm are finished trials of other studies, whose points may lie in this
+	// Space and whose values are on a scale of their own. Trials of one study
+	// share the value of Meta["study"].
+	Warm []Trial
 }
 
 // NextNumber is the number of the first trial that is not yet in the study:
@@ -69,16 +107,22 @@ type Trial struct {
 	// never changes and is never used twice.
 	Number int
 	// Point that is tried, as Space.Parse gives it. A trial that a user made may
-	// lie outside of the space or be nil.
+	// lie outside of the space or be nil. It is never modified in place.
 	Point Point
 	// State of the trial.
 	State State
 	// Values are the condensed objectives, in the order of Study.Objectives.
 	// Empty until the trial has ended. NaN and infinities are kept.
 	Values []float64
+	// Constraints are what was measured for Study.Constraints, in their order;
+	// empty when it was not measured.
+	Constraints []float64
+	// Resource is that of the proposal. Zero: all of it.
+	Resource float64
 	// Curve of the main objective, in order of steps.
 	Curve []Sample
-	// Meta of the proposal that this trial came from. May be nil.
+	// Meta of the proposal that this trial came from. May be nil. It is never
+	// modified in place.
 	Meta Meta
 }
 

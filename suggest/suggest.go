@@ -60,6 +60,12 @@ type Proposal struct {
 	// Resource is how much of the resource (epochs, steps, seconds: the
 	// algorithm's settings say which) the trial should use. Zero: all of it.
 	Resource float64
+	// Why says in a sentence, for the user, why this point. May be empty.
+	Why string
+	// Fallback is a word for what the algorithm did in place of its normal
+	// work, because the study did not allow for that: the label of a metric.
+	// Empty when all went well.
+	Fallback string
 }
 
 // Stopper decides whether a running trial is worth going on with.

@@ -95,15 +95,18 @@ func (a *grid) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 	}
 	order := rng.NewPermutation(a.size, rng.NewKey(a.seeding.seed(s), "grid", "order"))
 	var out []suggest.Proposal
-	// Each step but those that give a proposal passes over a trial, so there
-	// are at most n+len(s.Trials) of them.
+	// Without conditions and constraints, each step but those that give a
+	// proposal passes over a trial: there are at most n+len(s.Trials) of them.
 	for i := uint64(0); i < a.size && len(out) < n; i++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		rank := order.At(i)
-		if _, ok := taken[rank]; !ok {
-			out = append(out, suggest.Proposal{Point: a.point(rank)})
+		if _, ok := taken[rank]; ok {
+			continue
+		}
+		if p := a.point(rank); a.canonical(rank, p) && a.space.Contains(p) {
+			out = append(out, suggest.Proposal{Point: p})
 		}
 	}
 	if len(out) == 0 {
@@ -123,6 +126,7 @@ func (a *grid) sample(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 			for i, count := range a.counts {
 				p[i] = a.value(i, stream.Uint64N(count))
 			}
+			a.space.Settle(p)
 			return p
 		}
 	}
@@ -136,7 +140,18 @@ func (a *grid) point(rank uint64) suggest.Point {
 		p[i] = a.value(i, rank%count)
 		rank /= count
 	}
+	a.space.Settle(p)
 	return p
+}
+
+// canonical says whether rank is the one that stands for p among those that
+// differ only in parameters that are not active.
+func (a *grid) canonical(rank uint64, p suggest.Point) bool {
+	if !a.space.Conditional() {
+		return true
+	}
+	own, ok := a.rank(p)
+	return ok && own == rank
 }
 
 // rank is the inverse of point; ok is false for a point that is not on the grid.
@@ -145,9 +160,11 @@ func (a *grid) rank(p suggest.Point) (rank uint64, ok bool) {
 		return 0, false
 	}
 	for i := len(p) - 1; i >= 0; i-- {
-		level, ok := a.level(i, p[i])
-		if !ok {
-			return 0, false
+		level := uint64(0)
+		if p[i].IsSet() {
+			if level, ok = a.level(i, p[i]); !ok {
+				return 0, false
+			}
 		}
 		rank = rank*a.counts[i] + level
 	}

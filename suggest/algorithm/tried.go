@@ -2,56 +2,79 @@ package algorithm
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
-// attempts is how many draws may hit points that were tried before the search
-// for an untried one becomes systematic.
-const attempts = 64
+const (
+	// attempts is how many draws may hit points that were tried before the
+	// search for an untried one becomes systematic.
+	attempts = 64
+	// attemptsConstrained is the same where draws may also hit points that
+	// constraints forbid.
+	attemptsConstrained = 4096
+	// enumerable is how many points a space may have for the systematic search
+	// to weigh each of them.
+	enumerable = 4096
+	// steps bounds the systematic search in larger spaces with constraints.
+	steps = 1 << 20
+)
 
-// enumerable is how many points a space may have for the systematic search to
-// weigh each of them.
-const enumerable = 4096
-
-// tried knows which points of a finite space were proposed before. In a space
-// that is not finite it knows nothing: there, no point comes twice.
+// tried knows which points of a space were proposed before, and which may not
+// be proposed.
 type tried struct {
 	space  suggest.Space
 	finite bool
 	size   uint64
-	keys   map[string]struct{}
+	// keys of the tried points; nil when they are not tracked, as independent
+	// draws from a space that is not finite do not meet.
+	keys map[string]struct{}
 }
 
 // newTried reads the trials of all states: what failed is not tried again.
 func newTried(space suggest.Space, trials []suggest.Trial) *tried {
 	size, finite := space.Size()
 	t := &tried{space: space, finite: finite, size: size}
-	if !finite {
-		return t
-	}
-	t.keys = make(map[string]struct{}, len(trials))
-	for i := range trials {
-		t.add(trials[i].Point)
+	if finite {
+		t.track(trials)
 	}
 	return t
 }
 
-// add notes a point and says whether it is a new one.
+// newTriedAlways is for algorithms that may propose the same point twice also
+// in a space that is not finite.
+func newTriedAlways(space suggest.Space, trials []suggest.Trial) *tried {
+	t := newTried(space, nil)
+	t.track(trials)
+	return t
+}
+
+func (t *tried) track(trials []suggest.Trial) {
+	t.keys = make(map[string]struct{}, len(trials))
+	for i := range trials {
+		t.add(trials[i].Point)
+	}
+}
+
+// add notes a point and says whether it is new and allowed.
 func (t *tried) add(p suggest.Point) bool {
-	if !t.finite {
-		return true
+	if t.keys == nil {
+		return t.space.Contains(p)
 	}
 	key, ok := t.space.Key(p)
-	if !ok {
-		return false
-	}
-	if _, known := t.keys[key]; known {
+	if !ok || t.has(key) {
 		return false
 	}
 	t.keys[key] = struct{}{}
 	return true
+}
+
+func (t *tried) has(key string) bool {
+	_, ok := t.keys[key]
+	return ok
 }
 
 func (t *tried) exhausted() bool { return t.finite && uint64(len(t.keys)) >= t.size }
@@ -67,99 +90,104 @@ func (t *tried) propose(ctx context.Context, s suggest.Study, n int, key rng.Key
 	if err := ctx.Err(); err != nil || n <= 0 {
 		return nil, err
 	}
-	if t.exhausted() {
-		return nil, suggest.ErrExhausted
-	}
 	var out []suggest.Proposal
-	for number := s.NextNumber(); len(out) < n && !t.exhausted(); number++ {
+	for number := s.NextNumber(); len(out) < n; number++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p := t.untried(points(number), key.Stream(uint64(number)))
+		p, err := t.untried(points(number), key.Stream(uint64(number)))
+		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
 		out = append(out, suggest.Proposal{Point: p})
 	}
 	return out, nil
 }
 
-// untried draws until a point is new, and notes it. There must be one left.
-func (t *tried) untried(draw func() suggest.Point, stream *rng.Stream) suggest.Point {
+// untried draws until a point is new and allowed, and notes it. The error is
+// suggest.ErrExhausted when there is none left.
+func (t *tried) untried(draw func() suggest.Point, stream *rng.Stream) (suggest.Point, error) {
+	if t.exhausted() {
+		return nil, suggest.ErrExhausted
+	}
+	most := attempts
+	if t.space.Constrained() {
+		most = attemptsConstrained
+	}
 	var p suggest.Point
-	for range attempts {
+	for range most {
 		if p = draw(); t.add(p) {
-			return p
+			return p, nil
 		}
 	}
-	if t.size <= enumerable {
-		p = t.weigh(stream.Float64())
-	} else {
-		p = t.walk(p)
+	switch {
+	case t.finite && t.size <= enumerable:
+		return t.weigh(stream.Float64())
+	case t.finite:
+		return t.walk(p)
 	}
-	t.add(p)
-	return p
+	return nil, fmt.Errorf("none of %d points drawn satisfies the constraints on the parameters; loosen them, or narrow the ranges to where they hold", most)
 }
 
-// weigh picks among all untried points, each with its prior probability; u is
-// uniform between 0 and 1.
-func (t *tried) weigh(u float64) suggest.Point {
+// weigh picks among all points that are left, each with its prior probability;
+// u is uniform between 0 and 1.
+func (t *tried) weigh(u float64) (suggest.Point, error) {
 	type candidate struct {
 		point  suggest.Point
 		weight float64
 	}
 	var left []candidate
 	sum := 0.0
-	for rank := range t.size {
-		p, weight := t.ranked(rank)
-		if key, _ := t.space.Key(p); !t.has(key) {
+	p := t.space.First()
+	for range t.size {
+		if key, ok := t.space.Key(p); ok && !t.has(key) {
+			weight := t.probability(p)
 			sum += weight
 			left = append(left, candidate{point: p, weight: weight})
 		}
+		p = t.space.Successor(p)
 	}
+	if len(left) == 0 {
+		return nil, suggest.ErrExhausted
+	}
+	chosen := left[len(left)-1].point
 	u *= sum
 	for _, c := range left {
 		if u -= c.weight; u < 0 {
-			return c.point
+			chosen = c.point
+			break
 		}
 	}
-	return left[len(left)-1].point
+	t.add(chosen)
+	return chosen, nil
 }
 
-func (t *tried) has(key string) bool {
-	_, ok := t.keys[key]
-	return ok
-}
-
-// ranked is the point with the given mixed-radix number and its prior
-// probability.
-func (t *tried) ranked(rank uint64) (suggest.Point, float64) {
-	p := make(suggest.Point, t.space.Len())
+// probability of a point under the prior.
+func (t *tried) probability(p suggest.Point) float64 {
 	weight := 1.0
-	for i := range p {
-		parameter := t.space.At(i)
-		count, _ := parameter.Count()
-		index := int64(rank % uint64(count))
-		rank /= uint64(count)
-		p[i] = parameter.At(index)
-		low, high := parameter.Cell(index)
-		weight *= high - low
+	for i, v := range p {
+		if index, ok := v.Index(); ok {
+			low, high := t.space.At(i).Cell(index)
+			weight *= high - low
+		}
 	}
-	return p, weight
+	return weight
 }
 
-// walk counts on from p, as an odometer does, to the first untried point: no
-// more steps than there are tried points.
-func (t *tried) walk(p suggest.Point) suggest.Point {
-	for {
-		for i := range p {
-			parameter := t.space.At(i)
-			count, _ := parameter.Count()
-			index, _ := p[i].Index()
-			p[i] = parameter.At((index + 1) % count)
-			if index+1 < count {
-				break
-			}
-		}
-		if key, _ := t.space.Key(p); !t.has(key) {
-			return p
+// walk goes on from p to the first point that is left. Without constraints that
+// takes no more steps than there are tried points.
+func (t *tried) walk(p suggest.Point) (suggest.Point, error) {
+	for range min(t.size, uint64(len(t.keys)+steps)) {
+		p = t.space.Successor(p)
+		if t.add(p) {
+			return p, nil
 		}
 	}
+	if t.size <= uint64(len(t.keys)+steps) {
+		return nil, suggest.ErrExhausted
+	}
+	return nil, fmt.Errorf("no point among %d satisfies the constraints on the parameters; loosen them, or narrow the ranges to where they hold", steps)
 }

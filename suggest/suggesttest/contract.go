@@ -32,9 +32,14 @@ func pointsLieInTheSpace(t *testing.T, r algorithm.Registration) {
 					t.Errorf("trial %d: %v is not in the space", trial.Number, trial.Point)
 				}
 				assignments := space.Assignments(trial.Point)
-				for i, as := range assignments {
-					if why := outside(specs[i], as.Value); why != "" || as.Name != specs[i].Name {
+				for _, as := range assignments {
+					if why := outside(specOf(specs, as.Name), as.Value); why != "" {
 						t.Errorf("trial %d: %v is not allowed: %s", trial.Number, as, why)
+					}
+				}
+				for _, spec := range specs {
+					if has := valueOf(assignments, spec.Name) != ""; has != active(specs, spec, assignments) {
+						t.Errorf("trial %d: %v: %s is set: %v", trial.Number, assignments, spec.Name, has)
 					}
 				}
 				if back, ok := space.Parse(assignments); !ok || !back.Equal(trial.Point) {
@@ -52,6 +57,29 @@ func specSpace(t *testing.T, specs []suggest.ParameterSpec) suggest.Space {
 		t.Fatal(err)
 	}
 	return space
+}
+
+func specOf(specs []suggest.ParameterSpec, name string) suggest.ParameterSpec {
+	return specs[slices.IndexFunc(specs, func(s suggest.ParameterSpec) bool { return s.Name == name })]
+}
+
+func valueOf(assignments []suggest.Assignment, name string) string {
+	for _, a := range assignments {
+		if a.Name == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// active says whether a parameter must have a value, without the help of
+// package suggest.
+func active(specs []suggest.ParameterSpec, spec suggest.ParameterSpec, assignments []suggest.Assignment) bool {
+	if spec.When == nil {
+		return true
+	}
+	return active(specs, specOf(specs, spec.When.Parameter), assignments) &&
+		slices.Contains(spec.When.In, valueOf(assignments, spec.When.Parameter))
 }
 
 // outside says why a value's text is not allowed by what the user wrote, without
@@ -88,7 +116,7 @@ func outside(spec suggest.ParameterSpec, text string) string {
 }
 
 func endsAreReachable(t *testing.T, r algorithm.Registration) {
-	for _, name := range []string{"one double", "one log double", "one int", "mixed", "small", "skewed steps"} {
+	for _, name := range []string{"one double", "one log double", "one int", "mixed", "small", "skewed steps", "small tree"} {
 		t.Run(name, func(t *testing.T) {
 			a, space := build(t, r, spaces()[name])
 			asked := 400
@@ -114,6 +142,9 @@ func reaches(t *testing.T, parameter suggest.Parameter, i int, trials []suggest.
 	seen := map[string]bool{}
 	least, most := 1.0, 0.0
 	for _, trial := range trials {
+		if !trial.Point[i].IsSet() {
+			continue
+		}
 		u := parameter.Encode(trial.Point[i])
 		least, most = min(least, u), max(most, u)
 		seen[trial.Point[i].String()] = true

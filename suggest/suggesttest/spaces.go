@@ -20,6 +20,8 @@ func spaces() map[string][]suggest.ParameterSpec {
 		"mixed":           mixed(),
 		"small":           small(),
 		"fifty":           nil,
+		"tree":            tree(),
+		"small tree":      smallTree(),
 		"all one value":   {{Name: "x", Kind: suggest.Int, Min: "3", Max: "3"}, {Name: "c", Kind: suggest.Discrete, List: []string{"1e-3"}}},
 		"skewed steps":    {{Name: "n", Kind: suggest.Int, Min: "1", Max: "40", Distribution: suggest.LogNormal}, {Name: "x", Kind: suggest.Double, Min: "0.01", Max: "0.2", Step: "0.01", Distribution: suggest.Normal}},
 		"huge and finite": {{Name: "n", Kind: suggest.Int, Min: "1", Max: "1000000000"}, {Name: "m", Kind: suggest.Int, Min: "1", Max: "1000000000"}, {Name: "k", Kind: suggest.Int, Min: "0", Max: "99"}},
@@ -54,6 +56,31 @@ func small() []suggest.ParameterSpec {
 		{Name: "n", Kind: suggest.Int, Min: "1", Max: "5", Distribution: suggest.LogUniform},
 		{Name: "c", Kind: suggest.Categorical, List: []string{"a", "b", "c"}},
 		{Name: "x", Kind: suggest.Double, Min: "0", Max: "0.3", Step: "0.1", Distribution: suggest.Normal},
+	}
+}
+
+// tree has parameters that are active only for some values of others, which
+// come after them or are conditional themselves.
+func tree() []suggest.ParameterSpec {
+	return []suggest.ParameterSpec{
+		{Name: "units2", Kind: suggest.Int, Min: "8", Max: "64", Distribution: suggest.LogUniform, When: &suggest.When{Parameter: "layers", In: []string{"2", "3"}}},
+		{Name: "model", Kind: suggest.Categorical, List: []string{"svm", "mlp", "forest"}},
+		{Name: "c", Kind: suggest.Double, Min: "1e-3", Max: "1e3", Distribution: suggest.LogUniform, When: &suggest.When{Parameter: "model", In: []string{"svm"}}},
+		{Name: "layers", Kind: suggest.Int, Min: "1", Max: "3", When: &suggest.When{Parameter: "model", In: []string{"mlp"}}},
+		{Name: "units1", Kind: suggest.Int, Min: "8", Max: "64", Distribution: suggest.LogUniform, When: &suggest.When{Parameter: "model", In: []string{"mlp"}}},
+		{Name: "seed", Kind: suggest.Double, Min: "0", Max: "1"},
+	}
+}
+
+// smallTree has 2 + 3*2 points with the first choice, 4 with the second and 1
+// with the third.
+func smallTree() []suggest.ParameterSpec {
+	return []suggest.ParameterSpec{
+		{Name: "a", Kind: suggest.Categorical, List: []string{"x", "y", "z"}},
+		{Name: "b", Kind: suggest.Int, Min: "1", Max: "3", When: &suggest.When{Parameter: "c", In: []string{"2"}}},
+		{Name: "c", Kind: suggest.Int, Min: "0", Max: "2", When: &suggest.When{Parameter: "a", In: []string{"x"}}},
+		{Name: "d", Kind: suggest.Categorical, List: []string{"u", "v"}, When: &suggest.When{Parameter: "b", In: []string{"1", "2", "3"}}},
+		{Name: "e", Kind: suggest.Discrete, List: []string{"0.5", "1", "2", "8"}, When: &suggest.When{Parameter: "a", In: []string{"y"}}},
 	}
 }
 
