@@ -32,7 +32,15 @@ type Setting struct {
 
 // All is each algorithm there is, sorted by name.
 func All() []Registration {
-	return []Registration{gridRegistration(), randomRegistration(), sobolRegistration()}
+	all := []Registration{
+		gridRegistration(),
+		randomRegistration(),
+		sobolRegistration(),
+	}
+	for i := range all {
+		all[i].New = initialFirst(all[i].New)
+	}
+	return all
 }
 
 // Get finds an algorithm by its name.

@@ -119,6 +119,10 @@ func endsAreReachable(t *testing.T, r algorithm.Registration) {
 	for _, name := range []string{"one double", "one log double", "one int", "mixed", "small", "skewed steps", "small tree"} {
 		t.Run(name, func(t *testing.T) {
 			a, space := build(t, r, spaces()[name])
+			if r.Adaptive {
+				findsEnds(t, a, space)
+				return
+			}
 			asked := 400
 			if size, finite := space.Size(); finite && size < 1000 {
 				asked = int(size) + 1 // to the end
@@ -132,6 +136,53 @@ func endsAreReachable(t *testing.T, r algorithm.Registration) {
 			}
 		})
 	}
+}
+
+// findsEnds holds that an algorithm that learns comes to the first and to the
+// last values of all parameters when these are best.
+func findsEnds(t *testing.T, a suggest.Algorithm, space suggest.Space) {
+	t.Helper()
+	for _, low := range []bool{true, false} {
+		best := slices.Repeat([]float64{1}, space.Len())
+		p := Player{Algorithm: a, Study: newStudy(space, 3), Parallel: 2}
+		p.Objective = func(_ int, point suggest.Point) float64 {
+			sum := 0.0
+			for i, v := range point {
+				if v.IsSet() {
+					far := fromEnd(space.At(i), v, low)
+					best[i] = min(best[i], far)
+					sum += far
+				}
+			}
+			return sum
+		}
+		if err := p.Play(t.Context(), 80); err != nil && !errors.Is(err, suggest.ErrExhausted) {
+			t.Fatal(err)
+		}
+		for i, far := range best {
+			count, _ := space.At(i).Count()
+			if far > 0.1 || count > 0 && count <= 8 && far > 0 {
+				t.Errorf("%s, low end %v: no trial is nearer than %v", space.At(i).Name(), low, far)
+			}
+		}
+	}
+}
+
+// fromEnd is how far a value is from the first or last one, the whole range
+// being 1.
+func fromEnd(p suggest.Parameter, v suggest.Value, low bool) float64 {
+	far := p.Encode(v)
+	if count, finite := p.Count(); finite {
+		index, _ := v.Index()
+		far = float64(index) / float64(max(1, count-1))
+		if !low && count == 1 {
+			return 0
+		}
+	}
+	if low {
+		return far
+	}
+	return 1 - far
 }
 
 // reaches holds that the trials cover the i-th parameter: what the prior

@@ -29,6 +29,7 @@ func Run(t *testing.T, r algorithm.Registration) {
 		{"goroutines get the same answer", goroutinesAgree},
 		{"trials of all sorts are tolerated", oddTrialsAreTolerated},
 		{"no point comes twice in a finite space", noDuplicates},
+		{"initial points come first", initialPointsComeFirst},
 		{"random_state takes the place of the seed", randomStateDecides},
 		{"settings that are wrong are named", wrongSettingsAreNamed},
 		{"the study is not modified", studyIsNotModified},

@@ -1,0 +1,171 @@
+package algorithm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+func treeSpace(t *testing.T) suggest.Space {
+	t.Helper()
+	space, err := suggest.NewSpace([]suggest.ParameterSpec{
+		{Name: "model", Kind: suggest.Categorical, List: []string{"svm", "mlp"}},
+		{Name: "layers", Kind: suggest.Int, Min: "1", Max: "4", When: &suggest.When{Parameter: "model", In: []string{"mlp"}}},
+		{Name: "lr", Kind: suggest.Double, Min: "0", Max: "10"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return space
+}
+
+func at(t *testing.T, space suggest.Space, pairs ...string) suggest.Point {
+	t.Helper()
+	var a []suggest.Assignment
+	for i := 0; i < len(pairs); i += 2 {
+		a = append(a, suggest.Assignment{Name: pairs[i], Value: pairs[i+1]})
+	}
+	p, ok := space.Parse(a)
+	if !ok {
+		t.Fatalf("%v is not in the space", pairs)
+	}
+	return p
+}
+
+func TestEncodingGoesAndComesBack(t *testing.T) {
+	space := treeSpace(t)
+	e := newEncoding(space)
+	for _, p := range []suggest.Point{
+		at(t, space, "model", "svm", "lr", "0"), at(t, space, "model", "svm", "lr", "10"),
+		at(t, space, "model", "mlp", "layers", "1", "lr", "2.5"), at(t, space, "model", "mlp", "layers", "4", "lr", "7"),
+	} {
+		if back := e.point(e.row(p)); !back.Equal(p) {
+			t.Errorf("%v comes back as %v", space.Assignments(p), space.Assignments(back))
+		}
+	}
+	x := e.row(at(t, space, "model", "svm", "lr", "5"))
+	if x[0] != 0 || !math.IsNaN(x[1]) || x[2] != 0.5 {
+		t.Errorf("row %v", x)
+	}
+	if got := fmt.Sprint(space.Assignments(e.point([]float64{1, math.NaN(), 0.25}))); got != "[{model mlp} {layers 3} {lr 2.5}]" {
+		t.Errorf("an unknown coordinate of an active parameter gives %v", got)
+	}
+}
+
+// study has a trial of each sort.
+func sortsOfTrials(t *testing.T, space suggest.Space) suggest.Study {
+	p := at(t, space, "model", "svm", "lr", "5")
+	trial := func(number int, state suggest.State, values ...float64) suggest.Trial {
+		return suggest.Trial{Number: number, Point: p, State: state, Values: values}
+	}
+	return suggest.Study{
+		Space:      space,
+		Objectives: []suggest.Objective{{Name: "accuracy", Direction: suggest.Maximize}},
+		Trials: []suggest.Trial{
+			trial(3, suggest.Succeeded, 0.5), trial(1, suggest.Pruned, 0.25), trial(0, suggest.Succeeded, math.NaN()),
+			trial(2, suggest.Failed), trial(4, suggest.Killed), trial(5, suggest.Running), trial(6, suggest.Pending),
+			trial(7, suggest.Unmeasured), {Number: 8, State: suggest.Succeeded, Values: []float64{1}},
+			trial(9, suggest.Succeeded, math.Inf(1)), trial(10, suggest.Succeeded),
+		},
+		Warm: []suggest.Trial{trial(0, suggest.Succeeded, 3), trial(0, suggest.Failed)},
+	}
+}
+
+func numbers(observations []*observation) []int {
+	out := []int{}
+	for _, o := range observations {
+		out = append(out, o.trial.Number)
+	}
+	return out
+}
+
+func TestHistorySortsTrials(t *testing.T) {
+	space := treeSpace(t)
+	h := newHistorian(space).read(sortsOfTrials(t, space))
+	got := map[string][]int{"measured": numbers(h.measured), "failed": numbers(h.failed), "running": numbers(h.running), "warm": numbers(h.warm)}
+	want := map[string][]int{"measured": {1, 3}, "failed": {0, 2, 7, 9, 10}, "running": {5, 6}, "warm": {0}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if h.measured[0].losses[0] != -0.25 || !h.measured[0].pruned || h.measured[1].pruned {
+		t.Errorf("pruned trial: %+v", h.measured[0])
+	}
+}
+
+// What was read before must never show: each change of a trial is seen.
+func TestHistorySeesEachChange(t *testing.T) {
+	space := treeSpace(t)
+	other := at(t, space, "model", "mlp", "layers", "2", "lr", "1")
+	limit := 1.0
+	changes := map[string]func(s *suggest.Study){
+		"a value":              func(s *suggest.Study) { s.Trials[0].Values[0] = 0.75 },
+		"a state":              func(s *suggest.Study) { s.Trials[5].State = suggest.Failed },
+		"a point":              func(s *suggest.Study) { s.Trials[0].Point = other },
+		"a number":             func(s *suggest.Study) { s.Trials[0].Number = 100 },
+		"a trial is gone":      func(s *suggest.Study) { s.Trials = s.Trials[1:] },
+		"a new trial":          func(s *suggest.Study) { s.Trials = append(s.Trials, suggest.Trial{Number: 11, Point: other}) },
+		"the order":            func(s *suggest.Study) { slices.Reverse(s.Trials) },
+		"the direction":        func(s *suggest.Study) { s.Objectives = []suggest.Objective{{Name: "accuracy"}} },
+		"another objective":    func(s *suggest.Study) { s.Objectives = append(s.Objectives, suggest.Objective{}) },
+		"a constraint":         func(s *suggest.Study) { s.Constraints = []suggest.Constraint{{Max: &limit}} },
+		"a constraint's value": func(s *suggest.Study) { s.Trials[0].Constraints = []float64{2} },
+		"the curve":            func(s *suggest.Study) { s.Trials[0].Curve = []suggest.Sample{{Step: 1, Value: 2}} },
+		"the meta":             func(s *suggest.Study) { s.Trials[0].Meta = suggest.Meta{"a": "b"} },
+		"the resource":         func(s *suggest.Study) { s.Trials[0].Resource = 3 },
+		"warm trials":          func(s *suggest.Study) { s.Warm = s.Warm[1:] },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			h := newHistorian(space)
+			s := sortsOfTrials(t, space)
+			h.read(s)
+			change(&s)
+			if got, want := show(h.read(s)), show(newHistorian(space).read(s)); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func show(h history) string {
+	out := ""
+	for _, list := range [][]*observation{h.measured, h.failed, h.running, h.warm} {
+		for _, o := range list {
+			out += fmt.Sprintln(o.trial.Number, o.x, o.losses, o.violations, o.violation, o.pruned, o.trial.Curve, o.trial.Meta, o.trial.Resource)
+		}
+		out += "--\n"
+	}
+	return out
+}
+
+func TestHistoryKeepsWhatDidNotChange(t *testing.T) {
+	space := treeSpace(t)
+	h := newHistorian(space)
+	s := sortsOfTrials(t, space)
+	first := h.read(s)
+	s.Trials = append(s.Trials, suggest.Trial{Number: 11, Point: s.Trials[0].Point})
+	second := h.read(s)
+	if first.measured[0] != second.measured[0] || len(second.running) != len(first.running)+1 {
+		t.Error("a known trial was read anew")
+	}
+}
+
+func TestConstraintsAreMeasured(t *testing.T) {
+	space := treeSpace(t)
+	limit := 10.0
+	s := sortsOfTrials(t, space)
+	s.Constraints = []suggest.Constraint{{Name: "latency", Max: &limit}, {Name: "memory"}}
+	s.Trials[0].Constraints = []float64{12, -3}
+	h := newHistorian(space).read(s)
+	if o := h.measured[1]; o.violation != 2 || !slices.Equal(o.violations, []float64{2, -3}) {
+		t.Errorf("violations %v, sum %v", o.violations, o.violation)
+	}
+	if o := h.measured[0]; !math.IsInf(o.violation, 1) {
+		t.Errorf("what was not measured is violated by %v", o.violation)
+	}
+}
