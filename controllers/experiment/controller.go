@@ -69,6 +69,8 @@ type Controller struct {
 	Options
 	tracker *fresh.Tracker
 
+	models models[searcher]
+
 	mu sync.Mutex
 	// wrote is when the status of an experiment was last written. Losing it
 	// costs one early write.
@@ -207,6 +209,9 @@ func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, want v1
 	c.mu.Lock()
 	c.wrote[key] = now
 	c.mu.Unlock()
+	if over(&want) {
+		c.models.drop(exp.UID)
+	}
 	for _, e := range transitions(exp, &before, &want) {
 		e.send(c.Recorder, exp)
 	}

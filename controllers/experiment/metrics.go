@@ -16,6 +16,7 @@ type Metrics struct {
 	completed   *prometheus.CounterVec
 	suggestions *prometheus.CounterVec
 	suggestTime *prometheus.HistogramVec
+	fallbacks   *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics with reg. The gauge of experiments is read
@@ -35,10 +36,14 @@ func NewMetrics(reg prometheus.Registerer, cache client.Reader) (*Metrics, error
 			Help:    "Time that algorithms took to propose.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 10),
 		}, []string{"algorithm", "phase"}),
+		fallbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vernier_suggestion_fallbacks_total",
+			Help: "Proposals for which an algorithm could not do its normal work, by what it did or why.",
+		}, []string{"algorithm", "fallback"}),
 	}
 	gauge := &experimentGauge{cache: cache, desc: prometheus.NewDesc(
 		"vernier_experiments", "Experiments that exist, by phase (the last condition).", []string{"namespace", "phase"}, nil)}
-	for _, c := range []prometheus.Collector{m.completed, m.suggestions, m.suggestTime, gauge} {
+	for _, c := range []prometheus.Collector{m.completed, m.suggestions, m.suggestTime, m.fallbacks, gauge} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -56,6 +61,11 @@ func (m *Metrics) suggested(algorithm string, n int, err error, took time.Durati
 	}
 	m.suggestions.WithLabelValues(algorithm, outcome).Inc()
 	m.suggestTime.WithLabelValues(algorithm, "total").Observe(took.Seconds())
+}
+
+// fellBack counts a proposal that was not made in the algorithm's normal way.
+func (m *Metrics) fellBack(algorithm, fallback string) {
+	m.fallbacks.WithLabelValues(algorithm, fallback).Inc()
 }
 
 // finished counts an experiment that ended with the write from before to after.

@@ -22,18 +22,14 @@ var errExhausted = suggest.ErrExhausted
 
 // propose asks the experiment's algorithm for at most n points.
 func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial, n int) ([]proposal, error) {
-	space, err := spaceOf(&exp.Spec)
+	m, err := c.models.get(exp, func() (searcher, error) { return newSearcher(&exp.Spec) })
 	if err != nil {
-		return nil, &fatalError{"spec.parameters: " + err.Error()}
-	}
-	alg, err := algorithmOf(&exp.Spec, space)
-	if err != nil {
-		return nil, &fatalError{"spec.algorithm: " + err.Error()}
+		return nil, &fatalError{err.Error()}
 	}
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
 	start := c.Now()
-	points, err := alg.Suggest(ctx, studyOf(exp, space, trials), n)
+	points, err := m.algorithm.Suggest(ctx, studyOf(exp, m.space, trials), n)
 	name := exp.Spec.Algorithm.AlgorithmName
 	c.Metrics.suggested(name, len(points), err, c.Now().Sub(start))
 	if err != nil {
@@ -42,11 +38,32 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 	out := make([]proposal, len(points))
 	for i, p := range points {
 		out[i].meta = p.Meta
-		for _, a := range space.Assignments(p.Point) {
+		if p.Fallback != "" {
+			c.Metrics.fellBack(name, p.Fallback)
+		}
+		for _, a := range m.space.Assignments(p.Point) {
 			out[i].assignments = append(out[i].assignments, v1beta1.ParameterAssignment{Name: a.Name, Value: a.Value})
 		}
 	}
 	return out, nil
+}
+
+// searcher is what searches for one experiment.
+type searcher struct {
+	space     suggest.Space
+	algorithm suggest.Algorithm
+}
+
+func newSearcher(spec *v1beta1.ExperimentSpec) (searcher, error) {
+	space, err := spaceOf(spec)
+	if err != nil {
+		return searcher{}, fmt.Errorf("spec.parameters: %w", err)
+	}
+	a, err := algorithmOf(spec, space)
+	if err != nil {
+		return searcher{}, fmt.Errorf("spec.algorithm: %w", err)
+	}
+	return searcher{space: space, algorithm: a}, nil
 }
 
 func spaceOf(spec *v1beta1.ExperimentSpec) (suggest.Space, error) {
@@ -91,6 +108,9 @@ func studyOf(exp *v1beta1.Experiment, space suggest.Space, trials []*v1beta1.Tri
 	}
 	if exp.Spec.MaxTrialCount != nil {
 		s.Budget = int(*exp.Spec.MaxTrialCount)
+	}
+	if exp.Spec.ParallelTrialCount != nil {
+		s.Parallel = int(*exp.Spec.ParallelTrialCount)
 	}
 	for _, t := range trials {
 		n, ok := t.Number()

@@ -1,0 +1,68 @@
+package experiment
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// keptModels bounds how many models are kept: one of a Gaussian process with
+// 800 trials has some 20 MB.
+const keptModels = 32
+
+// models keeps what experiments' algorithms have learned, so that the next
+// question does not start from nothing. Losing one costs time only. M is the
+// space and algorithm of one experiment.
+type models[M any] struct {
+	mu   sync.Mutex
+	kept []keptModel[M] // the one used last comes last
+}
+
+type keptModel[M any] struct {
+	uid        types.UID
+	parameters []v1beta1.ParameterSpec
+	algorithm  *v1beta1.AlgorithmSpec
+	model      M
+}
+
+// get gives the experiment's model, and builds it when there is none or when the
+// experiment asks for another one by now.
+func (m *models[M]) get(exp *v1beta1.Experiment, build func() (M, error)) (M, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := m.index(exp.UID); i >= 0 {
+		k := m.kept[i]
+		m.kept = slices.Delete(m.kept, i, i+1)
+		if equality.Semantic.DeepEqual(k.parameters, exp.Spec.Parameters) && equality.Semantic.DeepEqual(k.algorithm, exp.Spec.Algorithm) {
+			m.kept = append(m.kept, k)
+			return k.model, nil
+		}
+	}
+	model, err := build()
+	if err != nil {
+		return model, err
+	}
+	spec := exp.Spec.DeepCopy()
+	m.kept = append(m.kept, keptModel[M]{uid: exp.UID, parameters: spec.Parameters, algorithm: spec.Algorithm, model: model})
+	if len(m.kept) > keptModels {
+		m.kept = slices.Delete(m.kept, 0, 1)
+	}
+	return model, nil
+}
+
+// drop forgets the model of an experiment that needs it no more.
+func (m *models[M]) drop(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := m.index(uid); i >= 0 {
+		m.kept = slices.Delete(m.kept, i, i+1)
+	}
+}
+
+func (m *models[M]) index(uid types.UID) int {
+	return slices.IndexFunc(m.kept, func(k keptModel[M]) bool { return k.uid == uid })
+}

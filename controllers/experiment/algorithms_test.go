@@ -1,0 +1,61 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func TestModelsAreKeptWhileTheyFit(t *testing.T) {
+	built := 0
+	build := func() (int, error) { built++; return built, nil }
+	exp := func(uid, algorithm, most string) *v1beta1.Experiment {
+		e := &v1beta1.Experiment{}
+		e.UID = types.UID(uid)
+		e.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: algorithm}
+		e.Spec.Parameters = []v1beta1.ParameterSpec{{Name: "lr", FeasibleSpace: v1beta1.FeasibleSpace{Max: most}}}
+		return e
+	}
+	var m models[int]
+	for i, c := range []struct {
+		exp  *v1beta1.Experiment
+		want int
+	}{
+		{exp("a", "tpe", "1"), 1}, {exp("a", "tpe", "1"), 1}, {exp("b", "tpe", "1"), 2}, {exp("a", "tpe", "1"), 1},
+		{exp("a", "random", "1"), 3}, {exp("a", "random", "2"), 4}, {exp("b", "tpe", "1"), 2}, {exp("a", "random", "2"), 4},
+	} {
+		if got, err := m.get(c.exp, build); got != c.want || err != nil {
+			t.Errorf("step %d: model %d, %v, want %d", i, got, err, c.want)
+		}
+	}
+	m.drop("a")
+	m.drop("a")
+	if got, _ := m.get(exp("a", "random", "2"), build); got != 5 {
+		t.Errorf("after drop: model %d", got)
+	}
+	bad := errors.New("bad setting")
+	if _, err := m.get(exp("c", "tpe", "1"), func() (int, error) { return 0, bad }); !errors.Is(err, bad) {
+		t.Errorf("got %v, want %v", err, bad)
+	}
+}
+
+func TestModelsAreBounded(t *testing.T) {
+	var m models[string]
+	used := &v1beta1.Experiment{}
+	used.UID = "used all the time"
+	for i := range 3 * keptModels {
+		for _, exp := range []*v1beta1.Experiment{used, {}} {
+			if exp != used {
+				exp.UID = types.UID(fmt.Sprint(i))
+			}
+			_, _ = m.get(exp, func() (string, error) { return string(exp.UID), nil })
+		}
+	}
+	if len(m.kept) != keptModels || m.index(used.UID) < 0 {
+		t.Errorf("%d are kept, the one in use at %d", len(m.kept), m.index(used.UID))
+	}
+}
