@@ -40,7 +40,10 @@ type Algorithm interface {
 	//   - none and ErrExhausted: nothing is left, ever. When some points are
 	//     left but fewer than n, they come with nil, and the next call, which
 	//     sees them pending, tells ErrExhausted;
-	//   - none and another error: ctx was done or the study makes no sense.
+	//   - none and another error: ctx was cancelled or the study makes no sense.
+	//
+	// When the deadline of ctx passes, the answer is what there is by then, and
+	// at least one proposal.
 	//
 	// n <= 0 gives none and nil. Trials that the algorithm cannot use (points
 	// outside of the space, values that are NaN or infinite) are tolerated.

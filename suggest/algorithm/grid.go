@@ -81,8 +81,8 @@ func newGrid(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 
 // Suggest implements suggest.Algorithm.
 func (a *grid) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
-	if err := ctx.Err(); err != nil || n <= 0 {
-		return nil, err
+	if n <= 0 {
+		return nil, nil
 	}
 	if a.size > maxGrid {
 		return a.sample(ctx, s, n)
@@ -98,8 +98,10 @@ func (a *grid) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 	// Without conditions and constraints, each step but those that give a
 	// proposal passes over a trial: there are at most n+len(s.Trials) of them.
 	for i := uint64(0); i < a.size && len(out) < n; i++ {
-		if err := ctx.Err(); err != nil {
+		if done, err := interrupted(ctx, len(out)); err != nil {
 			return nil, err
+		} else if done {
+			break
 		}
 		rank := order.At(i)
 		if _, ok := taken[rank]; ok {

@@ -79,6 +79,16 @@ func (t *tried) has(key string) bool {
 
 func (t *tried) exhausted() bool { return t.finite && uint64(len(t.keys)) >= t.size }
 
+// interrupted says whether to end with what there is: the context was cancelled,
+// which is an error, or its deadline has passed and there is a proposal.
+func interrupted(ctx context.Context, proposals int) (done bool, err error) {
+	err = ctx.Err()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return proposals > 0, nil
+	}
+	return err != nil, err
+}
+
 // drawer gives for the trial with the given number a function that draws a
 // point, another one at each call. It is called more than once when points were
 // tried already.
@@ -87,13 +97,15 @@ type drawer func(number int) (draw func() suggest.Point)
 // propose fills n proposals with points that were not tried, as
 // suggest.Algorithm wants it. key names the randomness of the systematic search.
 func (t *tried) propose(ctx context.Context, s suggest.Study, n int, key rng.Key, points drawer) ([]suggest.Proposal, error) {
-	if err := ctx.Err(); err != nil || n <= 0 {
-		return nil, err
+	if n <= 0 {
+		return nil, nil
 	}
 	var out []suggest.Proposal
 	for number := s.NextNumber(); len(out) < n; number++ {
-		if err := ctx.Err(); err != nil {
+		if done, err := interrupted(ctx, len(out)); err != nil {
 			return nil, err
+		} else if done {
+			break
 		}
 		p, err := t.untried(points(number), key.Stream(uint64(number)))
 		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {

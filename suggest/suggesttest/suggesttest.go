@@ -30,6 +30,12 @@ func Run(t *testing.T, r algorithm.Registration) {
 		{"trials of all sorts are tolerated", oddTrialsAreTolerated},
 		{"no point comes twice in a finite space", noDuplicates},
 		{"initial points come first", initialPointsComeFirst},
+		{"restarts do not show", restartsDoNotShow},
+		{"the number of processors does not show", processorsDoNotShow},
+		{"maximize mirrors minimize", maximizeMirrorsMinimize},
+		{"batches have no duplicates", batchesHaveNoDuplicates},
+		{"deadlines are kept", deadlinesAreKept},
+		{"hard studies are survived", hardStudiesAreSurvived},
 		{"random_state takes the place of the seed", randomStateDecides},
 		{"settings that are wrong are named", wrongSettingsAreNamed},
 		{"the study is not modified", studyIsNotModified},
@@ -122,7 +128,7 @@ func pending(s suggest.Study, proposals []suggest.Proposal) []suggest.Trial {
 	next := s.NextNumber()
 	trials := make([]suggest.Trial, len(proposals))
 	for i, p := range proposals {
-		trials[i] = suggest.Trial{Number: next + i, Point: p.Point, Meta: p.Meta}
+		trials[i] = suggest.Trial{Number: next + i, Point: p.Point, Meta: p.Meta, Resource: p.Resource}
 	}
 	return trials
 }
