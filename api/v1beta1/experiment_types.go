@@ -54,6 +54,26 @@ type ExperimentSpec struct {
 	// experiment's UID.
 	// +optional
 	Seed *int64 `json:"seed,omitempty"`
+	// ParameterConstraints (Vernier) are conditions on the parameters that each
+	// proposed point satisfies, such as "batch * accumulate <= 512".
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=10000
+	ParameterConstraints []string `json:"parameterConstraints,omitempty"`
+	// InitialTrials (Vernier) are points that are tried first, in this order.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	InitialTrials []InitialTrial `json:"initialTrials,omitempty"`
+}
+
+// InitialTrial is a point that is tried before the algorithm proposes any.
+type InitialTrial struct {
+	// ParameterAssignments give each parameter that is active a value.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	ParameterAssignments []ParameterAssignment `json:"parameterAssignments"`
 }
 
 // ParameterType is the type of a parameter.
@@ -93,6 +113,22 @@ type ParameterSpec struct {
 	// FeasibleSpace are the values that the parameter may take.
 	// +optional
 	FeasibleSpace FeasibleSpace `json:"feasibleSpace,omitempty"`
+	// When (Vernier) says for which values of another parameter this one is
+	// active. Elsewhere it has no value, and its placeholder in the template
+	// becomes empty. Default: always active.
+	// +optional
+	When *ParameterCondition `json:"when,omitempty"`
+}
+
+// ParameterCondition holds when another parameter has one of some values.
+type ParameterCondition struct {
+	// Parameter that decides. It has finitely many values.
+	// +kubebuilder:validation:MinLength=1
+	Parameter string `json:"parameter"`
+	// In lists the values.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	In []string `json:"in"`
 }
 
 // FeasibleSpace are the values that a parameter may take. Numbers are strings,

@@ -74,8 +74,21 @@ func spaceOf(spec *v1beta1.ExperimentSpec) (suggest.Space, error) {
 			Min: p.FeasibleSpace.Min, Max: p.FeasibleSpace.Max, Step: p.FeasibleSpace.Step,
 			List: p.FeasibleSpace.List, Distribution: suggest.Distribution(p.FeasibleSpace.Distribution),
 		}
+		if p.When != nil {
+			params[i].When = &suggest.When{Parameter: p.When.Parameter, In: p.When.In}
+		}
 	}
 	return suggest.NewSpace(params)
+}
+
+// pointOf is the point that assignments stand for; ok is false when it is not in
+// the space.
+func pointOf(space suggest.Space, assignments []v1beta1.ParameterAssignment) (p suggest.Point, ok bool) {
+	assigned := make([]suggest.Assignment, len(assignments))
+	for i, a := range assignments {
+		assigned[i] = suggest.Assignment{Name: a.Name, Value: a.Value}
+	}
+	return space.Parse(assigned)
 }
 
 func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Algorithm, error) {
@@ -112,6 +125,11 @@ func studyOf(exp *v1beta1.Experiment, space suggest.Space, trials []*v1beta1.Tri
 	if exp.Spec.ParallelTrialCount != nil {
 		s.Parallel = int(*exp.Spec.ParallelTrialCount)
 	}
+	for _, i := range exp.Spec.InitialTrials {
+		if p, ok := pointOf(space, i.ParameterAssignments); ok {
+			s.Initial = append(s.Initial, p)
+		}
+	}
 	for _, t := range trials {
 		n, ok := t.Number()
 		if !ok {
@@ -123,12 +141,8 @@ func studyOf(exp *v1beta1.Experiment, space suggest.Space, trials []*v1beta1.Tri
 }
 
 func trialOf(obj *v1beta1.ObjectiveSpec, space suggest.Space, t *v1beta1.Trial, n int) suggest.Trial {
-	assigned := make([]suggest.Assignment, len(t.Spec.ParameterAssignments))
-	for i, a := range t.Spec.ParameterAssignments {
-		assigned[i] = suggest.Assignment{Name: a.Name, Value: a.Value}
-	}
 	out := suggest.Trial{Number: n, State: searchState(stateOf(t))}
-	out.Point, _ = space.Parse(assigned)
+	out.Point, _ = pointOf(space, t.Spec.ParameterAssignments)
 	if text := t.Annotations[v1beta1.AnnotationMeta]; text != "" {
 		// What cannot be read was not written by us: the algorithm does without.
 		_ = json.Unmarshal([]byte(text), &out.Meta)
@@ -206,10 +220,22 @@ func (Algorithms) Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
 	if err != nil {
 		return spaceErrors(err)
 	}
+	errs := initialErrors(spec, space)
 	if _, err := algorithmOf(spec, space); err != nil {
-		return settingErrors(spec, err)
+		errs = append(errs, settingErrors(spec, err)...)
 	}
-	return nil
+	return errs
+}
+
+func initialErrors(spec *v1beta1.ExperimentSpec, space suggest.Space) (errs field.ErrorList) {
+	for i, t := range spec.InitialTrials {
+		if _, ok := pointOf(space, t.ParameterAssignments); !ok {
+			at := field.NewPath("spec", "initialTrials").Index(i).Child("parameterAssignments")
+			errs = append(errs, field.Invalid(at, field.OmitValueType{},
+				"is not in the search space: give each active parameter one of its values, and no other names"))
+		}
+	}
+	return errs
 }
 
 func spaceErrors(err error) field.ErrorList {
@@ -224,6 +250,8 @@ func spaceErrors(err error) field.ErrorList {
 		switch p.Field {
 		case "name":
 			where = where.Child("name")
+		case "when":
+			where = where.Child("when")
 		case "kind":
 			where = where.Child("parameterType")
 		default:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -194,7 +195,7 @@ func (c *Controller) template(ctx context.Context, exp *v1beta1.Experiment) ([]b
 func newTrial(exp *v1beta1.Experiment, template []byte, n int, p proposal) (*v1beta1.Trial, error) {
 	name := v1beta1.TrialName(exp.Name, n)
 	tt := *exp.Spec.TrialTemplate
-	job, err := trainer.Render(template, placeholders(tt), assignments(p), trainer.Identity{Namespace: exp.Namespace, Name: name})
+	job, err := trainer.Render(template, placeholders(tt), assignments(exp, p), trainer.Identity{Namespace: exp.Namespace, Name: name})
 	if err != nil {
 		return nil, &fatalError{fmt.Sprintf("spec.trialTemplate cannot be rendered: %v", err)}
 	}
@@ -243,10 +244,18 @@ func placeholders(t v1beta1.TrialTemplate) []trainer.Placeholder {
 	return out
 }
 
-func assignments(p proposal) []trainer.Assignment {
+// assignments are what is put into the template: nothing for parameters that
+// are not active.
+func assignments(exp *v1beta1.Experiment, p proposal) []trainer.Assignment {
 	out := make([]trainer.Assignment, len(p.assignments))
 	for i, a := range p.assignments {
 		out[i] = trainer.Assignment{Name: a.Name, Value: a.Value}
+	}
+	for _, spec := range exp.Spec.Parameters {
+		given := slices.ContainsFunc(out, func(a trainer.Assignment) bool { return a.Name == spec.Name })
+		if spec.When != nil && !given {
+			out = append(out, trainer.Assignment{Name: spec.Name})
+		}
 	}
 	return out
 }

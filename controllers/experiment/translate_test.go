@@ -1,0 +1,125 @@
+package experiment
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+func choice(name string, list ...string) v1beta1.ParameterSpec {
+	return v1beta1.ParameterSpec{Name: name, ParameterType: v1beta1.ParameterTypeCategorical, FeasibleSpace: v1beta1.FeasibleSpace{List: list}}
+}
+
+func whole(name, min, max string, when *v1beta1.ParameterCondition) v1beta1.ParameterSpec {
+	return v1beta1.ParameterSpec{Name: name, ParameterType: v1beta1.ParameterTypeInt, FeasibleSpace: v1beta1.FeasibleSpace{Min: min, Max: max}, When: when}
+}
+
+func assigned(pairs ...string) []v1beta1.ParameterAssignment {
+	var out []v1beta1.ParameterAssignment
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, v1beta1.ParameterAssignment{Name: pairs[i], Value: pairs[i+1]})
+	}
+	return out
+}
+
+func conditional() *v1beta1.Experiment {
+	exp := &v1beta1.Experiment{}
+	exp.Name, exp.Namespace = "tree", "default"
+	exp.Spec = v1beta1.ExperimentSpec{
+		Parameters: []v1beta1.ParameterSpec{
+			choice("model", "svm", "mlp"),
+			whole("layers", "1", "3", &v1beta1.ParameterCondition{Parameter: "model", In: []string{"mlp"}}),
+		},
+		Objective:          &v1beta1.ObjectiveSpec{Type: v1beta1.ObjectiveTypeMaximize, ObjectiveMetricName: "accuracy"},
+		Algorithm:          &v1beta1.AlgorithmSpec{AlgorithmName: "random"},
+		ParallelTrialCount: ptr.To[int32](4),
+		MaxTrialCount:      ptr.To[int32](9),
+		InitialTrials: []v1beta1.InitialTrial{
+			{ParameterAssignments: assigned("model", "mlp", "layers", "2")},
+			{ParameterAssignments: assigned("model", "svm")},
+		},
+	}
+	return exp
+}
+
+func TestStudyHasWhatTheExperimentSays(t *testing.T) {
+	exp := conditional()
+	space, err := spaceOf(&exp.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := studyOf(exp, space, nil)
+	var initial []string
+	for _, p := range s.Initial {
+		initial = append(initial, fmt.Sprint(space.Assignments(p)))
+	}
+	if diff := cmp.Diff([]string{"[{model mlp} {layers 2}]", "[{model svm}]"}, initial); diff != "" {
+		t.Error(diff)
+	}
+	if s.Budget != 9 || s.Parallel != 4 || s.Objectives[0].Direction != suggest.Maximize {
+		t.Errorf("budget %d, parallel %d, objectives %v", s.Budget, s.Parallel, s.Objectives)
+	}
+}
+
+func TestInactiveParametersAreEmptyInTheTemplate(t *testing.T) {
+	exp := conditional()
+	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{TrialParameters: []v1beta1.TrialParameterSpec{
+		{Name: "model", Reference: "model"}, {Name: "layers", Reference: "layers"},
+	}}
+	exp.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{}
+	template := `{"apiVersion":"batch/v1","kind":"Job","spec":{"template":{"spec":{"containers":[{"name":"c",
+		"command":["train","--model=${trialParameters.model}","--layers=${trialParameters.layers}"]}]}}}}`
+	for want, p := range map[string]proposal{
+		`"--model=svm","--layers="`:  {assignments: assigned("model", "svm")},
+		`"--model=mlp","--layers=3"`: {assignments: assigned("model", "mlp", "layers", "3")},
+	} {
+		trial, err := newTrial(exp, []byte(template), 0, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(trial.Spec.RunSpec.Raw); !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s in it", got, want)
+		}
+	}
+}
+
+func TestCheckFindsFaultsOfTheAdditions(t *testing.T) {
+	cases := map[string]struct {
+		change func(*v1beta1.ExperimentSpec)
+		want   string
+	}{
+		"condition on nothing": {
+			func(s *v1beta1.ExperimentSpec) { s.Parameters[1].When.Parameter = "modell" },
+			"spec.parameters[1].when",
+		},
+		"initial trial out of range": {
+			func(s *v1beta1.ExperimentSpec) { s.InitialTrials[0].ParameterAssignments[1].Value = "7" },
+			"spec.initialTrials[0].parameterAssignments",
+		},
+		"initial trial without a value": {
+			func(s *v1beta1.ExperimentSpec) {
+				s.InitialTrials[0].ParameterAssignments = assigned("model", "mlp")
+			},
+			"spec.initialTrials[0].parameterAssignments",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			exp := conditional()
+			c.change(&exp.Spec)
+			errs := Algorithms{}.Check(&exp.Spec)
+			if len(errs) != 1 || errs[0].Field != c.want {
+				t.Errorf("got %v, want one error at %s", errs, c.want)
+			}
+		})
+	}
+	if errs := (Algorithms{}).Check(&conditional().Spec); len(errs) > 0 {
+		t.Errorf("a good experiment: %v", errs)
+	}
+}
