@@ -1,0 +1,188 @@
+package stop
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+// asha is asynchronous successive halving of the stopping type (Li et al., "A
+// system for massively parallel hyperparameter tuning", MLSys 2020; the rule at
+// a rung as in Tiao et al., "Asynchronous multi-fidelity...", 2020): at each of
+// the steps r_min, r_min*eta, r_min*eta^2, ... a trial goes on when its value
+// is within the best 1/eta of all the values that trials had there, its own
+// included.
+//
+// A trial is asked again at each report. From the second one after a rung on,
+// its best value since the rung is compared, so what got past a rung early is
+// stopped later only when it did not improve beyond those that came after.
+type asha struct {
+	rungs     rungs
+	minTrials int
+}
+
+func ashaRegistration() Registration {
+	return Registration{
+		Name:    "asha",
+		Summary: "Stops, at steps that grow geometrically, all but the best 1/eta of the trials that came so far. The strongest saving, with any number of parallel trials.",
+		New:     newASHA,
+		Settings: []Setting{
+			etaSetting(),
+			minTrialsSetting("2", "values at a rung, the trial's own included,"),
+			rMaxSetting("no end", "At and after it nothing is stopped."),
+			rMinSetting(),
+		},
+	}
+}
+
+func newASHA(settings suggest.Settings) (suggest.Stopper, error) {
+	r := settings.Read()
+	a := asha{rungs: readRungs(r), minTrials: int(r.Int(minTrials, 2, suggest.AtLeast(1)))}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Stop implements suggest.Stopper.
+func (a asha) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+	c := contest{rungs: a.rungs, minTrials: a.minTrials, name: "rung", takesPart: func(int) bool { return true }}
+	return c.judge(s, t)
+}
+
+// rungs are the steps first, first*eta, first*eta^2, ... below end.
+type rungs struct {
+	first, eta, end int64 // end 0: no end
+}
+
+const (
+	settingEta  = "eta"
+	settingRMin = "r_min"
+	settingRMax = "r_max"
+	// maxResource bounds steps, so that products stay exact.
+	maxResource = 1 << 53
+)
+
+func etaSetting() Setting {
+	return Setting{Name: settingEta, Default: "3", Help: "One in eta trials goes on at each rung, a whole number of at least 2."}
+}
+
+func rMinSetting() Setting {
+	return Setting{Name: settingRMin, Default: "1", Help: "The step of the first rung, a whole number of at least 1."}
+}
+
+func rMaxSetting(byDefault, more string) Setting {
+	return Setting{Name: settingRMax, Default: byDefault, Help: "The step at which a whole trial ends, a whole number of at least 1. " + more}
+}
+
+func readRungs(r *suggest.SettingsReader) rungs {
+	whole := suggest.Range{Min: 1, Max: maxResource}
+	return rungs{
+		first: r.Int(settingRMin, 1, whole),
+		eta:   r.Int(settingEta, 3, suggest.Range{Min: 2, Max: maxResource}),
+		end:   r.Int(settingRMax, 0, whole),
+	}
+}
+
+// reached is the highest rung up to the step.
+func (l rungs) reached(step int64) (rung int64, ok bool) {
+	if l.end > 0 {
+		step = min(step, l.end-1)
+	}
+	if step < l.first {
+		return 0, false
+	}
+	rung = l.first
+	for rung <= step/l.eta {
+		rung *= l.eta
+	}
+	return rung, true
+}
+
+// contest compares the trials that take part in it at each rung.
+type contest struct {
+	rungs     rungs
+	minTrials int
+	name      string                // of a rung, for the user
+	takesPart func(number int) bool // among the other trials
+}
+
+// judge says whether t stops at the highest rung that it has reached.
+func (c contest) judge(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+	o := objective(s)
+	own := readCourse(o, t.Curve)
+	if len(own) == 0 {
+		return false, ""
+	}
+	rung, ok := c.rungs.reached(own.last())
+	resources := resourcesByNumber(s)
+	if !ok || continues(t, resources) >= float64(rung) {
+		return false, ""
+	}
+	// Reports that skip a rung: the first one after it counts.
+	best := own.from(rung).best()
+	losses := []float64{best}
+	for other := range others(s, t) {
+		if !c.takesPart(other.Number) || continues(other, resources) >= float64(rung) {
+			continue
+		}
+		if loss, ok := lossAt(o, other, rung); ok {
+			losses = append(losses, loss)
+		}
+	}
+	if len(losses) < max(2, c.minTrials) {
+		return false, ""
+	}
+	slices.Sort(losses)
+	limit := quantile(losses, 1/float64(c.rungs.eta))
+	if best <= limit {
+		return false, ""
+	}
+	return true, fmt.Sprintf("its value %s at the %s of step %d is worse than %s, which the best 1/%d of %d trials reach there",
+		text(o, best), c.name, rung, text(o, limit), c.rungs.eta, len(losses))
+}
+
+// lossAt is the loss of the first report at or after the rung. A trial that
+// ended well before the rung, although it was free to go there, is as good
+// there as it was at its end.
+func lossAt(o suggest.Objective, t suggest.Trial, rung int64) (loss float64, ok bool) {
+	c := readCourse(o, t.Curve)
+	if len(c) == 0 {
+		return 0, false
+	}
+	if after := c.from(rung); len(after) > 0 {
+		return after[0].loss, true
+	}
+	free := t.Resource <= 0 || t.Resource >= float64(rung)
+	return c[len(c)-1].loss, t.State == suggest.Succeeded && free
+}
+
+// parentKey is where algorithms that promote trials write the number of the
+// trial whose point they promote to a larger resource.
+const parentKey = "parent"
+
+// continues is the resource up to which another trial tried the point of t
+// already and was chosen to go on; 0 when there is none. Up to there t is
+// neither judged nor counted, since that would count the point twice.
+func continues(t suggest.Trial, resources map[int]float64) float64 {
+	text, ok := t.Meta[parentKey]
+	if !ok {
+		return 0
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return resources[number]
+}
+
+// resourcesByNumber are the resources of the trials, for looking up parents.
+func resourcesByNumber(s suggest.Study) map[int]float64 {
+	out := make(map[int]float64, len(s.Trials))
+	for i := range s.Trials {
+		out[s.Trials[i].Number] = s.Trials[i].Resource
+	}
+	return out
+}

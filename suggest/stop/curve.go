@@ -1,0 +1,217 @@
+package stop
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/curve"
+)
+
+// extrapolation stops a trial that will hardly beat the best one: when the
+// probability that its value at the last step is better than the best value of
+// the trials that got there is below a threshold (Domhan, Springenberg and
+// Hutter, IJCAI 2015, section 3.2). The learning curve is extrapolated by package
+// curve, whose prior comes from the complete curves. How far off the same
+// extrapolation would have been for those, at the same step, says how much
+// wider than it claims its distribution is taken.
+type extrapolation struct {
+	threshold float64
+	minTrials int
+	start     int
+	end       int64 // 0: not known
+	interval  int64 // 0: a twentieth of the end
+}
+
+func curveRegistration() Registration {
+	return Registration{
+		Name:    "curve",
+		Summary: "Extrapolates the learning curve and stops a trial that will hardly beat the best one. For smooth curves and few trials; it needs some complete ones.",
+		New:     newExtrapolation,
+		Settings: []Setting{
+			{Name: "interval", Default: "a twentieth of r_max", Help: "A trial is looked at when it enters the next so many steps, a whole number of at least 1."},
+			minTrialsSetting("4", "trials that succeeded and got to the last step"),
+			rMaxSetting("the last step of the longest trial that succeeded", ""),
+			startStepSetting("4"),
+			{Name: "threshold", Default: "0.05", Help: "A trial stops when its probability to become the best is below it, above 0 and below 1."},
+		},
+	}
+}
+
+func newExtrapolation(settings suggest.Settings) (suggest.Stopper, error) {
+	r := settings.Read()
+	whole := suggest.Range{Min: 1, Max: maxResource}
+	e := extrapolation{
+		threshold: r.Float("threshold", 0.05, suggest.Between(0, 1)),
+		minTrials: int(r.Int(minTrials, 4, suggest.AtLeast(1))),
+		start:     int(r.Int(startStep, 4, suggest.AtLeast(1))),
+		end:       r.Int(settingRMax, 0, whole),
+		interval:  r.Int("interval", 0, whole),
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Stop implements suggest.Stopper.
+func (e extrapolation) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+	o := objective(s)
+	end := e.end
+	if end == 0 {
+		end = horizon(s)
+	}
+	own := readCourse(o, t.Curve)
+	if len(own) < e.start || own.last() >= end || !e.due(own, end) {
+		return false, ""
+	}
+	complete, incumbent, number := e.complete(s, t, end)
+	if len(complete) < e.minTrials || own.best() <= incumbent {
+		return false, ""
+	}
+	step := own.last()
+	if tail := own[len(own)-min(len(own), e.start):]; math.IsInf(tail.best(), 1) {
+		return true, fmt.Sprintf("it has reported no number since step %d", tail[0].step)
+	}
+	p, expected := chance(own, complete, incumbent, end)
+	if !(p < e.threshold) {
+		return false, ""
+	}
+	return true, fmt.Sprintf("at step %d of %d its probability to end better than trial %d, the best one with %s, is %.2g, below %.4g; it is expected to end at %s",
+		step, end, number, text(o, incumbent), p, e.threshold, text(o, expected))
+}
+
+// due says whether the last report is the first one in its interval.
+func (e extrapolation) due(c course, end int64) bool {
+	interval := e.interval
+	if interval == 0 {
+		interval = max(1, (end+19)/20)
+	}
+	return len(c) < 2 || c.last()/interval > c[len(c)-2].step/interval
+}
+
+// calibrating is how many complete curves the prior is made from, at most: the
+// newest.
+const calibrating = 12
+
+// complete are the newest of the other trials that succeeded and got to the
+// end, and the best of all their final losses.
+func (e extrapolation) complete(s suggest.Study, t suggest.Trial, end int64) (newest []course, incumbent float64, number int) {
+	type numbered struct {
+		number int
+		course course
+	}
+	o := objective(s)
+	var all []numbered
+	incumbent = math.Inf(1)
+	for other := range others(s, t) {
+		if other.State != suggest.Succeeded {
+			continue
+		}
+		c := readCourse(o, other.Curve)
+		if len(c) == 0 || c.last() < end {
+			continue
+		}
+		all = append(all, numbered{other.Number, c})
+		if final := c[len(c)-1].loss; final < incumbent || final == incumbent && other.Number < number {
+			incumbent, number = final, other.Number
+		}
+	}
+	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(b.number, a.number) })
+	for _, c := range all {
+		if !math.IsInf(c.course[len(c.course)-1].loss, 1) {
+			newest = append(newest, c.course)
+		}
+	}
+	return newest, incumbent, number
+}
+
+// chance is the probability that the trial's loss at the end is below the
+// incumbent's, and the loss that is expected there.
+func chance(own course, complete []course, incumbent float64, end int64) (p, expected float64) {
+	complete = complete[:min(len(complete), calibrating)]
+	// Losses as large as 1e300 are squared in what follows.
+	scale := math.Abs(incumbent)
+	for _, c := range append([]course{own}, complete...) {
+		for _, r := range c {
+			if !math.IsInf(r.loss, 0) {
+				scale = max(scale, math.Abs(r.loss))
+			}
+		}
+	}
+	if scale == 0 {
+		return 1, incumbent // all are equal
+	}
+	prior, ok := priorOf(complete, scale, end)
+	if !ok {
+		return 1, incumbent
+	}
+	stretch := calibrate(complete, &prior, scale, own.last())
+	post := curve.Extrapolate(own.scaled(scale), prior)
+	mean, _ := post.Moments()
+	return post.Below(incumbent/scale, stretch), mean * scale
+}
+
+// scaled is the course without what is not finite, in units of scale.
+func (c course) scaled(scale float64) curve.Curve {
+	var out curve.Curve
+	for _, r := range c {
+		if !math.IsInf(r.loss, 0) && r.step >= 0 {
+			out.Steps, out.Values = append(out.Steps, float64(r.step)), append(out.Values, r.loss/scale)
+		}
+	}
+	return out
+}
+
+// priorOf reads the complete curves; ok is false when all of them are flat and
+// equal.
+func priorOf(complete []course, scale float64, end int64) (p curve.Prior, ok bool) {
+	p.Horizon = float64(end)
+	n := float64(len(complete))
+	drops := 0.0
+	for _, c := range complete {
+		p.Mean += c[len(c)-1].loss / scale / n
+		if finite := c.scaled(scale); len(finite.Values) > 0 {
+			drop := finite.Values[0] - finite.Values[len(finite.Values)-1]
+			drops += drop * drop / n
+		}
+	}
+	for _, c := range complete {
+		d := c[len(c)-1].loss/scale - p.Mean
+		p.Deviation += d * d / n
+	}
+	// Twice what was seen: trials to come may differ more, and good ones more
+	// often run to the end than bad ones.
+	p.Deviation = 2 * math.Sqrt(p.Deviation)
+	p.Drop = 2 * math.Sqrt(drops)
+	widest := max(p.Deviation, p.Drop)
+	p.Deviation, p.Drop = max(p.Deviation, widest/20), max(p.Drop, widest/20)
+	return p, widest > 1e-12
+}
+
+// calibrate learns the weights of the shapes from the complete curves, and
+// returns how much wider than it claims the distribution of the value at the
+// end must be for the values that these curves had.
+func calibrate(complete []course, p *curve.Prior, scale float64, step int64) (stretch float64) {
+	weights := make([]float64, len(curve.Equal()))
+	for _, c := range complete {
+		for k, w := range curve.Extrapolate(c.scaled(scale), *p).Shapes() {
+			weights[k] += w / float64(len(complete))
+		}
+	}
+	for k, w := range curve.Equal() {
+		weights[k] = (weights[k] + w) / 2
+	}
+	p.Weights = weights
+	// As if some curves had been predicted with errors of the expected size.
+	const confidence, largest = 4.0, 5.0
+	sum := confidence
+	for _, c := range complete {
+		mean, deviation := curve.Extrapolate(c.upTo(step).scaled(scale), *p).Moments()
+		z := (c[len(c)-1].loss/scale - mean) / deviation
+		sum += min(z*z, largest*largest)
+	}
+	return math.Sqrt(max(1, sum/(confidence+float64(len(complete)))))
+}

@@ -1,0 +1,91 @@
+package stop
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+// patience stops a trial that did not improve for a while. With another rule
+// named, it only holds that one back: both must want to stop.
+type patience struct {
+	reports  int
+	minDelta float64
+	start    int
+	rule     suggest.Stopper // nil: none
+}
+
+// rules that patience can hold back, with their defaults.
+func patientRules() []Registration {
+	return []Registration{ashaRegistration(), curveRegistration(), hyperbandRegistration(), medianRegistration(), percentileRegistration(), wilcoxonRegistration()}
+}
+
+func patienceRegistration() Registration {
+	var names []string
+	for _, r := range patientRules() {
+		names = append(names, r.Name)
+	}
+	return Registration{
+		Name:    "patience",
+		Summary: "Stops a trial that has not improved for some reports. It can also hold back another rule until then.",
+		New:     newPatience,
+		Settings: []Setting{
+			{Name: "min_delta", Default: "0", Help: "What counts as an improvement must be larger than this, a number of at least 0."},
+			{Name: "patience", Default: "10", Help: "How many reports in a row may bring no improvement, a whole number of at least 1."},
+			{Name: "rule", Default: "none", Help: "Another rule, with its defaults, that must want to stop too: none, " + strings.Join(names, ", ") + "."},
+			startStepSetting("1"),
+		},
+	}
+}
+
+func newPatience(settings suggest.Settings) (suggest.Stopper, error) {
+	names := []string{"none"}
+	for _, r := range patientRules() {
+		names = append(names, r.Name)
+	}
+	r := settings.Read()
+	p := patience{
+		reports:  int(r.Int("patience", 10, suggest.AtLeast(1))),
+		minDelta: r.Float("min_delta", 0, suggest.AtLeast(0)),
+		start:    int(r.Int(startStep, 1, suggest.AtLeast(1))),
+	}
+	name := r.Choice("rule", "none", names...)
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	for _, other := range patientRules() {
+		if other.Name != name {
+			continue
+		}
+		rule, err := other.New(nil)
+		if err != nil {
+			return nil, fmt.Errorf("rule %s: %w", name, err)
+		}
+		p.rule = rule
+	}
+	return p, nil
+}
+
+// Stop implements suggest.Stopper.
+func (p patience) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+	o := objective(s)
+	own := readCourse(o, t.Curve)
+	if len(own) < p.start || len(own) <= p.reports {
+		return false, ""
+	}
+	before, recent := own[:len(own)-p.reports], own[len(own)-p.reports:]
+	best := before.best()
+	if improved := recent.best(); improved < best && best-improved > p.minDelta {
+		return false, ""
+	}
+	why = fmt.Sprintf("its best value, %s, has not improved by more than %.4g in the %d reports since step %d", text(o, best), p.minDelta, p.reports, before.last())
+	if p.rule == nil {
+		return true, why
+	}
+	stop, other := p.rule.Stop(s, t)
+	if !stop {
+		return false, ""
+	}
+	return true, why + "; and " + other
+}
