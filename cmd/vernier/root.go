@@ -66,6 +66,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newDescribeCommand(open),
 		newGetCommand(open),
 		newLogsCommand(open),
+		newOptimizeCommand(),
 		newRunCommand(open, stop),
 		newVersionCommand(),
 	)

@@ -1,0 +1,329 @@
+package lines
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// decode reads one JSON value. Numbers keep their literal text, as json.Number.
+// The tokens NaN, Infinity and -Infinity, which Python writes though JSON has
+// none of them, become strings.
+func decode(data []byte) (any, error) {
+	data = quoteTokens(data)
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("%w at %s", err, position(data, syntax.Offset))
+		}
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("there is nothing")
+		}
+		return nil, err
+	}
+	end := decoder.InputOffset()
+	if rest := bytes.TrimLeft(data[end:], " \t\r\n"); len(rest) > 0 {
+		return nil, fmt.Errorf("there is more after the value, at %s", position(data, int64(len(data)-len(rest))+1))
+	}
+	return v, nil
+}
+
+// position says in words where the byte with this number, counted from 1, is.
+func position(data []byte, offset int64) string {
+	before := data[:min(max(offset-1, 0), int64(len(data)))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := len(before) - bytes.LastIndexByte(before, '\n')
+	if line == 1 {
+		return "byte " + strconv.Itoa(column)
+	}
+	return fmt.Sprintf("line %d, byte %d", line, column)
+}
+
+// tokens that are no JSON and mean a number, the longest first.
+var tokens = []string{"-Infinity", "Infinity", "NaN"}
+
+// quoteTokens puts the tokens between quotes where they are not in a string.
+func quoteTokens(data []byte) []byte {
+	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
+		return data
+	}
+	out := make([]byte, 0, len(data)+64)
+	quoted := false
+	for i := 0; i < len(data); i++ {
+		c := data[i]
+		if c == '"' {
+			quoted = !quoted
+		}
+		if quoted && c == '\\' && i+1 < len(data) {
+			out = append(out, c, data[i+1])
+			i++
+			continue
+		}
+		token := ""
+		if !quoted {
+			token = tokenAt(data[i:])
+		}
+		if token == "" {
+			out = append(out, c)
+			continue
+		}
+		out = append(out, '"')
+		out = append(out, token...)
+		out = append(out, '"')
+		i += len(token) - 1
+	}
+	return out
+}
+
+func tokenAt(data []byte) string {
+	for _, t := range tokens {
+		if bytes.HasPrefix(data, []byte(t)) {
+			return t
+		}
+	}
+	return ""
+}
+
+// fields are the fields of an object, each of which is taken once. What is
+// still there at the end is unknown.
+type fields struct {
+	where string // path to the object, for errors
+	left  map[string]any
+	known []string
+	err   error // the first
+}
+
+func newFields(where string, v any) (*fields, error) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s is %s; it must be an object", where, describe(v))
+	}
+	return &fields{where: where, left: maps.Clone(m)}, nil
+}
+
+func (f *fields) fail(format string, args ...any) {
+	if f.err == nil {
+		f.err = fmt.Errorf(format, args...)
+	}
+}
+
+// path of a field, for errors.
+func (f *fields) path(name string) string {
+	if f.where == "" {
+		return name
+	}
+	return f.where + "." + name
+}
+
+// take gives a field. A null counts as absent.
+func (f *fields) take(name string) (v any, ok bool) {
+	f.known = append(f.known, name)
+	v = f.left[name]
+	delete(f.left, name)
+	return v, v != nil
+}
+
+// skip lets a field be there, whatever it is.
+func (f *fields) skip(names ...string) {
+	for _, name := range names {
+		f.take(name)
+	}
+}
+
+// end is the first error, or one about the fields that nobody took.
+func (f *fields) end() error {
+	if f.err != nil {
+		return f.err
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.left)) {
+		where := f.where
+		if where == "" {
+			where = "the object"
+		}
+		return fmt.Errorf("%s has %s, which is unknown; remove it or use one of %s", where, strconv.Quote(name), strings.Join(f.known, ", "))
+	}
+	return nil
+}
+
+// text reads a string, or a number as its literal text.
+func (f *fields) text(name string) string {
+	v, ok := f.take(name)
+	if !ok {
+		return ""
+	}
+	text, ok := textOf(v)
+	if !ok {
+		f.fail("%s is %s; it must be a string or a number", f.path(name), describe(v))
+	}
+	return text
+}
+
+// word reads a string.
+func (f *fields) word(name string) string {
+	v, ok := f.take(name)
+	if !ok {
+		return ""
+	}
+	text, ok := v.(string)
+	if !ok {
+		f.fail("%s is %s; it must be a string", f.path(name), describe(v))
+	}
+	return text
+}
+
+// list reads a list; nil when there is none.
+func (f *fields) list(name string) []any {
+	v, ok := f.take(name)
+	if !ok {
+		return nil
+	}
+	items, ok := v.([]any)
+	if !ok {
+		f.fail("%s is %s; it must be a list", f.path(name), describe(v))
+	}
+	return items
+}
+
+// texts reads a list of strings or numbers.
+func (f *fields) texts(name string) []string {
+	items := f.list(name)
+	out := make([]string, len(items))
+	for i, v := range items {
+		var ok bool
+		if out[i], ok = textOf(v); !ok {
+			f.fail("%s[%d] is %s; it must be a string or a number", f.path(name), i, describe(v))
+		}
+	}
+	return out
+}
+
+// whole reads a whole number from 0 to most; given is false when there is none.
+func (f *fields) whole(name string, most int64) (n int64, given bool) {
+	v, ok := f.take(name)
+	if !ok {
+		return 0, false
+	}
+	n, ok = wholeOf(v)
+	if !ok || n < 0 || n > most {
+		f.fail("%s is %s; it must be a whole number from 0 to %d", f.path(name), describe(v), most)
+		return 0, true
+	}
+	return n, true
+}
+
+// finite reads a number that is finite; given is false when there is none.
+func (f *fields) finite(name string) (x float64, given bool) {
+	v, ok := f.take(name)
+	if !ok {
+		return 0, false
+	}
+	x, ok = numberOf(v)
+	if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
+		f.fail("%s is %s; it must be a finite number", f.path(name), describe(v))
+		return 0, true
+	}
+	return x, true
+}
+
+// numbers reads a list of numbers, any of which may be NaN or infinite.
+func (f *fields) numbers(name string) (out []float64, given bool) {
+	v, ok := f.take(name)
+	if !ok {
+		return nil, false
+	}
+	items, ok := v.([]any)
+	if !ok {
+		f.fail("%s is %s; it must be a list of numbers", f.path(name), describe(v))
+		return nil, true
+	}
+	out = make([]float64, len(items))
+	for i, v := range items {
+		if out[i], ok = numberOf(v); !ok {
+			f.fail("%s[%d] is %s; it must be a number, null, \"NaN\", \"Infinity\" or \"-Infinity\"", f.path(name), i, describe(v))
+		}
+	}
+	return out, true
+}
+
+func textOf(v any) (text string, ok bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	}
+	return "", false
+}
+
+// numberOf reads a measured number. One too large for a double is infinite, as
+// in Python; null is NaN.
+func numberOf(v any) (x float64, ok bool) {
+	switch v := v.(type) {
+	case nil:
+		return math.NaN(), true
+	case json.Number:
+		x, _ = strconv.ParseFloat(v.String(), 64)
+		return x, true
+	case string:
+		switch v {
+		case "NaN":
+			return math.NaN(), true
+		case "Infinity":
+			return math.Inf(1), true
+		case "-Infinity":
+			return math.Inf(-1), true
+		}
+	}
+	return 0, false
+}
+
+// wholeOf reads a whole number that a double holds exactly; 3.0 is one, too.
+func wholeOf(v any) (n int64, ok bool) {
+	number, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	x, err := number.Float64()
+	if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+		return 0, false
+	}
+	return int64(x), true
+}
+
+// describe shows a value in an error, shortened.
+func describe(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "missing or null"
+	case bool:
+		return strconv.FormatBool(v)
+	case map[string]any:
+		return "an object"
+	case []any:
+		return fmt.Sprintf("a list of %d", len(v))
+	case string:
+		return strconv.Quote(shorten(v))
+	case json.Number:
+		return shorten(v.String())
+	}
+	return fmt.Sprint(v)
+}
+
+// shorten keeps long text out of errors.
+func shorten(text string) string {
+	const most = 60
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,199 @@
+// Package lines serves a study to a program in any language: JSON Lines in,
+// JSON Lines out, one answer for each request, in their order. It knows nothing
+// of Kubernetes. The protocol is described in docs/optimize.md.
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+// MaxLine is how many bytes a request may have, without its newline.
+const MaxLine = 8 << 20
+
+// MaxAsk is how many trials one request may ask for.
+const MaxAsk = 10_000
+
+// Config of a Session.
+type Config struct {
+	// Study as it begins: what ReadStudy gives, and a seed.
+	Study suggest.Study
+	// Algorithm that is asked.
+	Algorithm suggest.Algorithm
+	// Stopper is asked at each report. Nil: no trial is stopped.
+	Stopper suggest.Stopper
+	// Deadline of one ask, after which the algorithm answers with the best that
+	// it has. Zero: none.
+	Deadline time.Duration
+	// Diagnostics gets the stack of an algorithm that panics. Nil: nobody does.
+	Diagnostics io.Writer
+}
+
+// Session is one study and the conversation about it. It is not for use by
+// several goroutines at once.
+type Session struct {
+	config Config
+	study  suggest.Study
+	index  map[int]int // positions in study.Trials by number
+	next   int         // study.NextNumber()
+}
+
+// New starts a session.
+func New(c Config) *Session {
+	s := &Session{config: c, study: c.Study, index: make(map[int]int, len(c.Study.Trials)), next: c.Study.NextNumber()}
+	for i, t := range s.study.Trials {
+		s.index[t.Number] = i
+	}
+	return s
+}
+
+// Serve answers each line of in with one line on out, until the end of in,
+// which is no error. What is wrong with a request is said in its answer. The
+// error is one of reading or writing.
+func (s *Session) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	reader := bufio.NewReaderSize(in, 1<<16)
+	var line []byte
+	for {
+		var tooLong bool
+		var err error
+		line, tooLong, err = readLine(reader, line[:0])
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read a request: %w", err)
+		}
+		if err != nil && len(line) == 0 && !tooLong {
+			return nil
+		}
+		answer := appendError(nil, nil, fmt.Errorf("the line is longer than %d bytes; split it into several requests", MaxLine))
+		if !tooLong {
+			answer = s.Answer(ctx, line)
+		}
+		if _, err := out.Write(append(answer, '\n')); err != nil {
+			return fmt.Errorf("write an answer: %w", err)
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// readLine reads a line without its newline into buf. Of one that is too long
+// nothing is kept. io.EOF comes with what stands after the last newline.
+func readLine(r *bufio.Reader, buf []byte) (line []byte, tooLong bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		part, whole := bytes.CutSuffix(part, []byte("\n"))
+		if tooLong = tooLong || len(buf)+len(part) > MaxLine; tooLong {
+			buf = buf[:0]
+		} else {
+			buf = append(buf, part...)
+		}
+		if whole || !errors.Is(err, bufio.ErrBufferFull) {
+			return buf, tooLong, err
+		}
+	}
+}
+
+// Answer answers one request. Neither has a newline.
+func (s *Session) Answer(ctx context.Context, line []byte) []byte {
+	r, err := s.readRequest(line)
+	if err == nil {
+		var answer []byte
+		if answer, err = s.do(ctx, r); err == nil {
+			return answer
+		}
+	}
+	return appendError(nil, r.id, err)
+}
+
+func (s *Session) do(ctx context.Context, r request) ([]byte, error) {
+	switch {
+	case r.tell != nil:
+		assigned, err := s.tell(r.tell)
+		return appendTold(nil, r.id, assigned), err
+	case r.report != nil:
+		stop, why, err := s.report(*r.report)
+		return appendStop(nil, r.id, stop, why), err
+	}
+	proposals, exhausted, err := s.ask(ctx, r.ask)
+	return appendTrials(nil, r.id, s.study.Space, proposals, exhausted), err
+}
+
+// ask makes at most n trials of what the algorithm proposes.
+func (s *Session) ask(ctx context.Context, n int) (made []trial, exhausted bool, err error) {
+	if s.config.Deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.config.Deadline)
+		defer cancel()
+	}
+	var proposals []suggest.Proposal
+	err = s.guard("the algorithm", func() (err error) {
+		proposals, err = s.config.Algorithm.Suggest(ctx, s.study, n)
+		return err
+	})
+	if errors.Is(err, suggest.ErrExhausted) {
+		exhausted, err = true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	for _, p := range proposals {
+		made = append(made, trial{number: s.next, proposal: p})
+		s.put(suggest.Trial{Number: s.next, Point: p.Point, Resource: p.Resource, Meta: p.Meta})
+	}
+	return made, exhausted, nil
+}
+
+// put adds or replaces a trial.
+func (s *Session) put(t suggest.Trial) {
+	if i, ok := s.index[t.Number]; ok {
+		s.study.Trials[i] = t
+		return
+	}
+	s.index[t.Number] = len(s.study.Trials)
+	s.study.Trials = append(s.study.Trials, t)
+	s.next = max(s.next, t.Number+1)
+}
+
+// report notes a measurement of a running trial and asks whether to stop it.
+func (s *Session) report(r report) (stop bool, why string, err error) {
+	i, ok := s.index[r.number]
+	if !ok {
+		return false, "", fmt.Errorf("report.number is %d, and there is no such trial; ask for one first, or tell it with its params", r.number)
+	}
+	t := s.study.Trials[i]
+	if t.State.Finished() {
+		return false, "", fmt.Errorf("trial %d has ended (%s); report only what runs", r.number, t.State)
+	}
+	t.State = suggest.Running
+	t.Curve = withSample(t.Curve, r.sample)
+	s.study.Trials[i] = t
+	if s.config.Stopper == nil {
+		return false, "", nil
+	}
+	err = s.guard("the stopping rule", func() error {
+		stop, why = s.config.Stopper.Stop(s.study, t)
+		return nil
+	})
+	return stop, why, err
+}
+
+// guard turns a panic into an error: one bad request must not end the study.
+func (s *Session) guard(who string, do func() error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%s failed (%v): this is a mistake in vernier, please report it; the study goes on", who, cause)
+			if s.config.Diagnostics != nil {
+				fmt.Fprintf(s.config.Diagnostics, "%v\n%s", cause, debug.Stack())
+			}
+		}
+	}()
+	return do()
+}

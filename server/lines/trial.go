@@ -1,0 +1,241 @@
+package lines
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+// maxNumber bounds the numbers of trials.
+const maxNumber = 1_000_000_000
+
+// told is what a tell, or an entry of warm, says of a trial.
+type told struct {
+	where       string
+	number      int
+	numbered    bool
+	state       suggest.State
+	values      []float64
+	constraints []float64
+	measured    bool // constraints were given
+	curve       []suggest.Sample
+	curved      bool // a curve was given
+	params      map[string]any
+	meta        suggest.Meta
+	resource    float64
+	resourced   bool // a resource was given
+}
+
+var states = []suggest.State{
+	suggest.Succeeded, suggest.Failed, suggest.Pruned, suggest.Running, suggest.Killed, suggest.Unmeasured, suggest.Pending,
+}
+
+// readTold reads an entry, but for its end. objectives is how many values it
+// must have.
+func readTold(f *fields, objectives int) told {
+	t := told{where: f.where}
+	number, numbered := f.whole("number", maxNumber)
+	t.number, t.numbered = int(number), numbered
+	t.state = f.state()
+	t.values = f.values(t.state, objectives)
+	t.constraints, t.measured = f.numbers("constraints")
+	t.curve, t.curved = f.curve()
+	t.params = f.params()
+	t.meta = f.meta()
+	if t.resource, t.resourced = f.finite("resource"); t.resource < 0 {
+		f.fail("%s is %v; it must be at least 0", f.path("resource"), t.resource)
+	}
+	// What ask says for the user, so that its trials can be told as they came.
+	f.skip("why", "fallback")
+	return t
+}
+
+func (f *fields) state() suggest.State {
+	word := f.word("state")
+	words := make([]string, len(states))
+	for i, s := range states {
+		if words[i] = s.String(); words[i] == word {
+			return s
+		}
+	}
+	f.fail("%s is %s; it must be one of %s", f.path("state"), strconv.Quote(shorten(word)), strings.Join(words, ", "))
+	return suggest.Failed
+}
+
+// values reads values or value. Only a trial that succeeded or was pruned has
+// some; one that failed may say NaN.
+func (f *fields) values(state suggest.State, objectives int) []float64 {
+	values, given := f.numbers("values")
+	// A lone null is a number here: NaN.
+	if v, ok := f.left["value"]; ok {
+		if given {
+			f.fail("%s has value and values; leave one out", f.where)
+		}
+		x, ok := numberOf(v)
+		if !ok {
+			f.fail("%s is %s; it must be a number, null, \"NaN\", \"Infinity\" or \"-Infinity\"", f.path("value"), describe(v))
+		}
+		values, given = []float64{x}, true
+	}
+	f.skip("value")
+	switch {
+	case state != suggest.Succeeded && state != suggest.Pruned:
+		if i := slices.IndexFunc(values, isFinite); i >= 0 {
+			f.fail("%s has the value %v and the state %s, in which nothing is measured; leave values out or use succeeded or pruned", f.where, values[i], state)
+		}
+		return nil
+	case state == suggest.Pruned && len(values) == 0:
+		return nil
+	case !given:
+		f.fail("%s has no values; a trial that succeeded needs %s", f.where, plural(objectives, "value"))
+	case len(values) != objectives:
+		f.fail("%s has %s; it must have %d, one for each objective", f.where, plural(len(values), "value"), objectives)
+	}
+	return values
+}
+
+func (f *fields) curve() (curve []suggest.Sample, given bool) {
+	v, given := f.left["curve"]
+	items := f.list("curve")
+	for i, item := range items {
+		pair, ok := item.([]any)
+		if !ok || len(pair) != 2 {
+			f.fail("%s[%d] is %s; it must be a pair: [step, value]", f.path("curve"), i, describe(item))
+			return nil, true
+		}
+		step, okStep := wholeOf(pair[0])
+		value, okValue := numberOf(pair[1])
+		if !okStep || !okValue {
+			f.fail("%s[%d] is [%s, %s]; it must be a whole number and a number", f.path("curve"), i, describe(pair[0]), describe(pair[1]))
+			return nil, true
+		}
+		curve = withSample(curve, suggest.Sample{Step: step, Value: value})
+	}
+	return curve, given && v != nil
+}
+
+// withSample adds a sample to a curve in order of steps; a sample of the same
+// step is replaced. What others hold of the curve does not change.
+func withSample(curve []suggest.Sample, s suggest.Sample) []suggest.Sample {
+	if n := len(curve); n == 0 || curve[n-1].Step < s.Step {
+		return append(curve, s)
+	}
+	i, found := slices.BinarySearchFunc(curve, s.Step, func(have suggest.Sample, step int64) int {
+		switch {
+		case have.Step < step:
+			return -1
+		case have.Step > step:
+			return 1
+		}
+		return 0
+	})
+	curve = slices.Clone(curve)
+	if found {
+		curve[i] = s
+		return curve
+	}
+	return slices.Insert(curve, i, s)
+}
+
+func (f *fields) params() map[string]any {
+	v, ok := f.take("params")
+	if !ok {
+		return nil
+	}
+	params, ok := v.(map[string]any)
+	if !ok {
+		f.fail("%s is %s; it must be an object of names and values", f.path("params"), describe(v))
+	}
+	return params
+}
+
+func (f *fields) meta() suggest.Meta {
+	v, ok := f.take("meta")
+	if !ok {
+		return nil
+	}
+	entries, ok := v.(map[string]any)
+	if !ok {
+		f.fail("%s is %s; give back what ask answered", f.path("meta"), describe(v))
+		return nil
+	}
+	meta := make(suggest.Meta, len(entries))
+	for name, v := range entries {
+		text, ok := v.(string)
+		if !ok {
+			f.fail("%s holds something other than a string; give back what ask answered", f.path("meta"))
+		}
+		meta[name] = text
+	}
+	return meta
+}
+
+// point finds the point that params stand for. inside is false when it is not
+// in the space, and why says what is wrong.
+func point(space suggest.Space, where string, params map[string]any) (p suggest.Point, inside bool, why error) {
+	var assigned []suggest.Assignment
+	for i := range space.Len() {
+		name := space.At(i).Name()
+		v, ok := params[name]
+		if !ok {
+			continue
+		}
+		text, ok := textOf(v)
+		if !ok {
+			return nil, false, fmt.Errorf("%s.%s is %s; it must be a number or a string", where, name, describe(v))
+		}
+		assigned = append(assigned, suggest.Assignment{Name: name, Value: text})
+	}
+	if err := onlyParameters(space, where, params); err != nil {
+		return nil, false, err
+	}
+	p, ok := space.Parse(assigned)
+	if ok {
+		return p, true, nil
+	}
+	active := space.Active(p)
+	for i, v := range p {
+		name := space.At(i).Name()
+		switch {
+		case active[i] && !v.IsSet():
+			return p, false, fmt.Errorf("%s has no %s; give it a value", where, name)
+		case active[i] && !v.InSpace():
+			return p, false, fmt.Errorf("%s.%s is %s, which the space does not allow; it must be %s", where, name, shorten(v.String()), allowed(space.At(i)))
+		}
+	}
+	return p, false, fmt.Errorf("%s breaks a constraint of the space on its parameters; correct it or leave the trial out", where)
+}
+
+func onlyParameters(space suggest.Space, where string, params map[string]any) error {
+	for _, name := range sortedKeys(params) {
+		if _, ok := space.Index(name); !ok {
+			return fmt.Errorf("%s has %s, which is no parameter of the space; correct or remove it", where, strconv.Quote(shorten(name)))
+		}
+	}
+	return nil
+}
+
+// allowed says what values a parameter has, in words that follow "must be".
+func allowed(p suggest.Parameter) string {
+	if p.Kind() == suggest.Categorical || p.Kind() == suggest.Discrete {
+		return "one of " + shorten(strings.Join(p.Choices(), ", "))
+	}
+	words := fmt.Sprintf("from %v to %v", p.Min(), p.Max())
+	if p.Step() > 0 {
+		words += fmt.Sprintf(" in steps of %v", p.Step())
+	}
+	return words
+}
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
