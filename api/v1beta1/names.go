@@ -20,6 +20,10 @@ const (
 	// AnnotationStop, on trials, asks that the trial be stopped; its value says
 	// why. The trial becomes Killed.
 	AnnotationStop = "vernier.ml/stop"
+	// AnnotationStopEarly, on trials, asks that the trial be stopped as not worth
+	// going on with; its value says why. The trial becomes EarlyStopped, with
+	// the observation that it has by then.
+	AnnotationStopEarly = "vernier.ml/stop-early"
 )
 
 // TrialName is the name of the trial of an experiment with the given number. It

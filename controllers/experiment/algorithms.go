@@ -23,10 +23,17 @@ type models[M any] struct {
 }
 
 type keptModel[M any] struct {
-	uid        types.UID
-	parameters []v1beta1.ParameterSpec
-	algorithm  *v1beta1.AlgorithmSpec
-	model      M
+	uid   types.UID
+	spec  v1beta1.ExperimentSpec
+	model M
+}
+
+// modelled is the part of a spec that a model is made of.
+func modelled(spec *v1beta1.ExperimentSpec) v1beta1.ExperimentSpec {
+	return v1beta1.ExperimentSpec{
+		Parameters: spec.Parameters, ParameterConstraints: spec.ParameterConstraints,
+		Algorithm: spec.Algorithm, EarlyStopping: spec.EarlyStopping,
+	}
 }
 
 // get gives the experiment's model, and builds it when there is none or when the
@@ -37,7 +44,7 @@ func (m *models[M]) get(exp *v1beta1.Experiment, build func() (M, error)) (M, er
 	if i := m.index(exp.UID); i >= 0 {
 		k := m.kept[i]
 		m.kept = slices.Delete(m.kept, i, i+1)
-		if equality.Semantic.DeepEqual(k.parameters, exp.Spec.Parameters) && equality.Semantic.DeepEqual(k.algorithm, exp.Spec.Algorithm) {
+		if equality.Semantic.DeepEqual(k.spec, modelled(&exp.Spec)) {
 			m.kept = append(m.kept, k)
 			return k.model, nil
 		}
@@ -46,8 +53,7 @@ func (m *models[M]) get(exp *v1beta1.Experiment, build func() (M, error)) (M, er
 	if err != nil {
 		return model, err
 	}
-	spec := exp.Spec.DeepCopy()
-	m.kept = append(m.kept, keptModel[M]{uid: exp.UID, parameters: spec.Parameters, algorithm: spec.Algorithm, model: model})
+	m.kept = append(m.kept, keptModel[M]{uid: exp.UID, spec: modelled(exp.Spec.DeepCopy()), model: model})
 	if len(m.kept) > keptModels {
 		m.kept = slices.Delete(m.kept, 0, 1)
 	}

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/controllers/fresh"
 )
 
@@ -60,6 +61,8 @@ type Options struct {
 	// ValidateTemplate checks a template that stands in a ConfigMap, before the
 	// first trial.
 	ValidateTemplate func(*v1beta1.Experiment, []byte) field.ErrorList
+	// Curves reads what a trial has reported of a metric so far.
+	Curves func(ctx context.Context, trial types.UID, metric string) ([]collector.Series, error)
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -69,7 +72,7 @@ type Controller struct {
 	Options
 	tracker *fresh.Tracker
 
-	models models[searcher]
+	models models[*searcher]
 
 	mu sync.Mutex
 	// wrote is when the status of an experiment was last written. Losing it
@@ -144,9 +147,16 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err == nil {
 		err = c.stop(ctx, a)
 	}
+	again := time.Duration(0)
+	if err == nil && !over(&a.status) {
+		again, err = c.stopEarly(ctx, exp, trials)
+	}
 	result, writeErr := c.write(ctx, exp, a.status)
 	if writeErr != nil {
 		return reconcile.Result{}, writeErr
+	}
+	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+		result.RequeueAfter = again
 	}
 	return result, err
 }

@@ -17,6 +17,7 @@ type Metrics struct {
 	suggestions *prometheus.CounterVec
 	suggestTime *prometheus.HistogramVec
 	fallbacks   *prometheus.CounterVec
+	stopped     *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics with reg. The gauge of experiments is read
@@ -40,10 +41,14 @@ func NewMetrics(reg prometheus.Registerer, cache client.Reader) (*Metrics, error
 			Name: "vernier_suggestion_fallbacks_total",
 			Help: "Proposals for which an algorithm could not do its normal work, by what it did or why.",
 		}, []string{"algorithm", "fallback"}),
+		stopped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vernier_trials_stopped_early_total",
+			Help: "Trials that an early stopping rule gave up.",
+		}, []string{"rule"}),
 	}
 	gauge := &experimentGauge{cache: cache, desc: prometheus.NewDesc(
 		"vernier_experiments", "Experiments that exist, by phase (the last condition).", []string{"namespace", "phase"}, nil)}
-	for _, c := range []prometheus.Collector{m.completed, m.suggestions, m.suggestTime, m.fallbacks, gauge} {
+	for _, c := range []prometheus.Collector{m.completed, m.suggestions, m.suggestTime, m.fallbacks, m.stopped, gauge} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -67,6 +72,9 @@ func (m *Metrics) suggested(algorithm string, n int, err error, took time.Durati
 func (m *Metrics) fellBack(algorithm, fallback string) {
 	m.fallbacks.WithLabelValues(algorithm, fallback).Inc()
 }
+
+// stoppedEarly counts a trial that a rule gave up.
+func (m *Metrics) stoppedEarly(rule string) { m.stopped.WithLabelValues(rule).Inc() }
 
 // finished counts an experiment that ended with the write from before to after.
 func (m *Metrics) finished(exp *v1beta1.Experiment, before, after *v1beta1.ExperimentStatus) {

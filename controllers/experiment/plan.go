@@ -122,11 +122,15 @@ func resumable(exp *v1beta1.Experiment) bool {
 func stillRunning(trials []*v1beta1.Trial) []*v1beta1.Trial {
 	var out []*v1beta1.Trial
 	for _, t := range trials {
-		if !ended(stateOf(t)) && t.Annotations[v1beta1.AnnotationStop] == "" {
+		if !ended(stateOf(t)) && !askedToStop(t) {
 			out = append(out, t)
 		}
 	}
 	return out
+}
+
+func askedToStop(t *v1beta1.Trial) bool {
+	return t.Annotations[v1beta1.AnnotationStop] != "" || t.Annotations[v1beta1.AnnotationStopEarly] != ""
 }
 
 func nextNumber(trials []*v1beta1.Trial) int {

@@ -8,11 +8,13 @@ import (
 	"hash/fnv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
 // This file is the only one that knows both the API and the words of search.
@@ -22,7 +24,7 @@ var errExhausted = suggest.ErrExhausted
 
 // propose asks the experiment's algorithm for at most n points.
 func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial, n int) ([]proposal, error) {
-	m, err := c.models.get(exp, func() (searcher, error) { return newSearcher(&exp.Spec) })
+	m, err := c.searcher(exp)
 	if err != nil {
 		return nil, &fatalError{err.Error()}
 	}
@@ -52,18 +54,72 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 type searcher struct {
 	space     suggest.Space
 	algorithm suggest.Algorithm
+	stopper   suggest.Stopper // nil: no early stopping
+	// past holds the curves of trials that have ended.
+	past map[types.UID][]sample
 }
 
-func newSearcher(spec *v1beta1.ExperimentSpec) (searcher, error) {
+func newSearcher(spec *v1beta1.ExperimentSpec) (*searcher, error) {
 	space, err := spaceOf(spec)
 	if err != nil {
-		return searcher{}, fmt.Errorf("spec.parameters: %w", err)
+		return nil, fmt.Errorf("spec.parameters: %w", err)
 	}
-	a, err := algorithmOf(spec, space)
-	if err != nil {
-		return searcher{}, fmt.Errorf("spec.algorithm: %w", err)
+	m := &searcher{space: space, past: map[types.UID][]sample{}}
+	if m.algorithm, err = algorithmOf(spec, space); err != nil {
+		return nil, fmt.Errorf("spec.algorithm: %w", err)
 	}
-	return searcher{space: space, algorithm: a}, nil
+	if m.stopper, err = stopperOf(spec); err != nil {
+		return nil, fmt.Errorf("spec.earlyStopping: %w", err)
+	}
+	return m, nil
+}
+
+// searcher is the experiment's, which must be valid.
+func (c *Controller) searcher(exp *v1beta1.Experiment) (*searcher, error) {
+	return c.models.get(exp, func() (*searcher, error) { return newSearcher(&exp.Spec) })
+}
+
+// hopeless are the running trials that the early stopping rule stops, and why.
+func (m *searcher) hopeless(exp *v1beta1.Experiment, trials []*v1beta1.Trial, curves map[types.UID][]sample) []verdict {
+	s := studyOf(exp, m.space, trials)
+	byNumber := map[int]*v1beta1.Trial{}
+	for _, t := range trials {
+		if n, ok := t.Number(); ok {
+			byNumber[n] = t
+		}
+	}
+	for i := range s.Trials {
+		for _, p := range curves[byNumber[s.Trials[i].Number].UID] {
+			s.Trials[i].Curve = append(s.Trials[i].Curve, suggest.Sample{Step: p.step, Value: p.value})
+		}
+	}
+	var out []verdict
+	for _, t := range s.Trials {
+		trial := byNumber[t.Number]
+		if t.State != suggest.Running || askedToStop(trial) {
+			continue
+		}
+		if stop, why := m.stopper.Stop(s, t); stop {
+			out = append(out, verdict{trial: trial, why: exp.Spec.EarlyStopping.AlgorithmName + ": " + why})
+		}
+	}
+	return out
+}
+
+func stopperOf(spec *v1beta1.ExperimentSpec) (suggest.Stopper, error) {
+	e := spec.EarlyStopping
+	if e == nil {
+		return nil, nil
+	}
+	known, ok := stop.Get(e.AlgorithmName)
+	if !ok {
+		return nil, fmt.Errorf("there is no rule %q; use one of %s", e.AlgorithmName, strings.Join(stop.Names(), ", "))
+	}
+	var settings suggest.Settings
+	for _, s := range e.AlgorithmSettings {
+		settings = append(settings, suggest.Setting{Name: s.Name, Value: s.Value})
+	}
+	return known.New(settings)
 }
 
 func spaceOf(spec *v1beta1.ExperimentSpec) (suggest.Space, error) {
@@ -211,7 +267,7 @@ func (Algorithms) Names() []string {
 }
 
 // StopperNames of the early stopping rules, sorted.
-func (Algorithms) StopperNames() []string { return nil }
+func (Algorithms) StopperNames() []string { return stop.Names() }
 
 // Check constructs the algorithm that spec names and says what is wrong with
 // its settings or with the search space.
@@ -223,6 +279,29 @@ func (Algorithms) Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
 	errs := initialErrors(spec, space)
 	if _, err := algorithmOf(spec, space); err != nil {
 		errs = append(errs, settingErrors(spec, err)...)
+	}
+	return errs
+}
+
+// CheckStopper constructs the early stopping rule that spec names and says what
+// is wrong with its settings.
+func (Algorithms) CheckStopper(spec *v1beta1.ExperimentSpec) (errs field.ErrorList) {
+	_, err := stopperOf(spec)
+	if err == nil {
+		return nil
+	}
+	at := field.NewPath("spec", "earlyStopping", "algorithmSettings")
+	for _, e := range flatten(err) {
+		where := at
+		var setting *suggest.SettingError
+		if errors.As(e, &setting) {
+			for i, s := range spec.EarlyStopping.AlgorithmSettings {
+				if s.Name == setting.Name {
+					where = at.Index(i)
+				}
+			}
+		}
+		errs = append(errs, field.Invalid(where, field.OmitValueType{}, e.Error()))
 	}
 	return errs
 }

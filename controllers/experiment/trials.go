@@ -136,28 +136,28 @@ func (c *Controller) create(ctx context.Context, exp *v1beta1.Experiment, t *v1b
 
 // stop asks trials to stop. The trial controller does it.
 func (c *Controller) stop(ctx context.Context, a actions) error {
-	if len(a.stop) == 0 {
-		return nil
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for _, t := range a.stop {
+		group.Go(func() error { return c.ask(ctx, t, v1beta1.AnnotationStop, a.stopWhy) })
 	}
+	return group.Wait()
+}
+
+// ask asks the trial controller to stop a trial, by an annotation that says why.
+func (c *Controller) ask(ctx context.Context, t *v1beta1.Trial, annotation, why string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]string{v1beta1.AnnotationStop: a.stopWhy},
+		"annotations": map[string]string{annotation: why},
 	}})
 	if err != nil {
 		return fmt.Errorf("encode a patch: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
-	for _, t := range a.stop {
-		group.Go(func() error {
-			target := &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name}}
-			err := c.Client.Patch(ctx, target, client.RawPatch("application/merge-patch+json", patch))
-			if client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("ask trial %s to stop: %w", t.Name, err)
-			}
-			return nil
-		})
+	target := &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name}}
+	err = c.Client.Patch(ctx, target, client.RawPatch("application/merge-patch+json", patch))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("ask trial %s to stop: %w", t.Name, err)
 	}
-	return group.Wait()
+	return nil
 }
 
 // template is the text of the experiment's template.

@@ -33,7 +33,7 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (seen, error
 		c.memory.forgetJob(t.UID)
 		return s, nil
 	}
-	_, asked := t.Annotations[v1beta1.AnnotationStop]
+	asked := t.Annotations[v1beta1.AnnotationStop] != "" || t.Annotations[v1beta1.AnnotationStopEarly] != ""
 	over := s.job.presence == present && s.job.err == nil &&
 		(s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed)
 	s.rest = c.memory.rest(t.UID, c.Now())

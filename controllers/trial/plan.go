@@ -99,13 +99,17 @@ type decision struct {
 func plan(s seen, now time.Time) decision {
 	t := &v1beta1.Trial{ObjectMeta: s.trial.ObjectMeta, Spec: s.trial.Spec, Status: *s.trial.Status.DeepCopy()}
 	stop, asked := t.Annotations[v1beta1.AnnotationStop]
+	early, hopeless := t.Annotations[v1beta1.AnnotationStopEarly]
 	finished := s.job.presence == present && s.job.err == nil && (s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed)
 	switch {
 	case t.IsCompleted():
-		// A job that was killed must not run on, even when jobs are retained.
-		return decision{remove: s.job.exists && !s.job.deleting && (!t.Spec.RetainRun || t.IsKilled())}
+		// A job that was stopped must not run on, even when jobs are retained.
+		return decision{remove: s.job.exists && !s.job.deleting && (!t.Spec.RetainRun || t.IsKilled() || t.IsEarlyStopped())}
 	case asked && !finished:
 		t.MarkKilled("Trial was stopped: "+stop, metav1.NewTime(now))
+		return finish(t, s, now)
+	case hopeless && !finished:
+		t.MarkEarlyStopped("Trial was stopped early: "+early, metav1.NewTime(now))
 		return finish(t, s, now)
 	case s.job.presence == absent, s.job.presence == removed:
 		return decision{create: true}

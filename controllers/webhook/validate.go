@@ -157,7 +157,7 @@ func validateStopping(s *v1beta1.ExperimentSpec, algorithms Algorithms) field.Er
 	case !slices.Contains(algorithms.StopperNames(), e.AlgorithmName):
 		return field.ErrorList{unknown(path, e.AlgorithmName, "early stopping rule", algorithms.StopperNames())}
 	}
-	return nil
+	return algorithms.CheckStopper(s)
 }
 
 // validateAlgorithm checks that the search space and the algorithm can be

@@ -34,6 +34,9 @@ type Algorithms interface {
 	// spec names, and says what is wrong with parameters or settings.
 	// Construction is the validation: there is no second one.
 	Check(spec *v1beta1.ExperimentSpec) field.ErrorList
+	// CheckStopper builds the early stopping rule and says what is wrong with
+	// its settings.
+	CheckStopper(spec *v1beta1.ExperimentSpec) field.ErrorList
 }
 
 // Default fills in what an experiment leaves open.

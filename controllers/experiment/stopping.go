@@ -1,0 +1,100 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+)
+
+const (
+	// judgeEvery is how often the curves of running trials are looked at.
+	judgeEvery = 2 * time.Second
+	// curvePoints bounds a curve. Of a longer one, points at even distances and
+	// the last are looked at.
+	curvePoints = 512
+)
+
+// sample is a point on a curve.
+type sample struct {
+	step  int64
+	value float64
+}
+
+// verdict is that a trial is not worth going on with.
+type verdict struct {
+	trial *v1beta1.Trial
+	why   string
+}
+
+// stopEarly asks the trials to stop that the experiment's early stopping rule
+// gives up, and says when to look again; 0 when there is nothing to look at.
+func (c *Controller) stopEarly(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial) (time.Duration, error) {
+	if exp.Spec.EarlyStopping == nil || exp.Spec.Objective == nil || count(trials).active() == 0 {
+		return 0, nil
+	}
+	m, err := c.searcher(exp)
+	if err != nil {
+		return 0, nil //nolint:nilerr // grow says so
+	}
+	curves, err := c.curves(ctx, exp, m, trials)
+	if err != nil {
+		return 0, err
+	}
+	for _, v := range m.hopeless(exp, trials, curves) {
+		if err := c.ask(ctx, v.trial, v1beta1.AnnotationStopEarly, v.why); err != nil {
+			return 0, err
+		}
+		c.Metrics.stoppedEarly(exp.Spec.EarlyStopping.AlgorithmName)
+	}
+	return judgeEvery, nil
+}
+
+// curves reads the objective's curve of each trial that has started; of one that
+// has ended, once.
+func (c *Controller) curves(ctx context.Context, exp *v1beta1.Experiment, m *searcher, trials []*v1beta1.Trial) (map[types.UID][]sample, error) {
+	out := make(map[types.UID][]sample, len(trials))
+	for _, t := range trials {
+		state := stateOf(t)
+		if known, ok := m.past[t.UID]; ok || state == v1beta1.TrialCreated {
+			out[t.UID] = known
+			continue
+		}
+		series, err := c.Curves(ctx, t.UID, exp.Spec.Objective.ObjectiveMetricName)
+		if err != nil {
+			return nil, fmt.Errorf("read the curve of trial %s: %w", t.Name, err)
+		}
+		out[t.UID] = curve(series)
+		if ended(state) {
+			m.past[t.UID] = out[t.UID]
+		}
+	}
+	return out, nil
+}
+
+// curve is what the series tell, in their order. Points without a step are
+// counted from 1, anew for each attempt.
+func curve(series []collector.Series) []sample {
+	var all []sample
+	for _, s := range series {
+		for i, p := range s.Points {
+			step := p.Step
+			if step == collector.NoStep {
+				step = int64(i) + 1
+			}
+			all = append(all, sample{step: step, value: p.Value})
+		}
+	}
+	if len(all) <= curvePoints {
+		return all
+	}
+	thin := make([]sample, 0, curvePoints)
+	for i := range curvePoints {
+		thin = append(thin, all[(i+1)*len(all)/curvePoints-1])
+	}
+	return thin
+}
