@@ -1,0 +1,89 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// Eight trials with the losses 1 to 8 at each of 20 steps, two at a time.
+const stoppingExperiment = `
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: stopping, namespace: default}
+spec:
+  objective: {type: minimize, objectiveMetricName: loss}
+  algorithm: {algorithmName: grid}
+  seed: 1
+  earlyStopping:
+    algorithmName: medianstop
+    algorithmSettings: [{name: min_trials_required, value: "2"}, {name: start_step, value: "2"}]
+  parallelTrialCount: 2
+  maxTrialCount: 8
+  parameters:
+    - {name: x, parameterType: int, feasibleSpace: {min: "1", max: "8"}}
+  trialTemplate:
+    primaryContainerName: training
+    retain: true
+    trialParameters: [{name: x, reference: x}]
+    trialSpec:
+      apiVersion: batch/v1
+      kind: Job
+      spec:
+        backoffLimit: 0
+        template:
+          spec:
+            restartPolicy: Never
+            containers:
+              - name: training
+                image: host
+                command: [sh, -c, "i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo epoch=$i loss=${trialParameters.x}; sleep 0.3; done"]
+`
+
+// TestEarlyStopping runs trials with flat curves under the median rule.
+func TestEarlyStopping(t *testing.T) {
+	i := up(t)
+	var experiment v1beta1.Experiment
+	if err := yaml.UnmarshalStrict([]byte(stoppingExperiment), &experiment); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.client.Create(t.Context(), &experiment); err != nil {
+		t.Fatal(err)
+	}
+	i.awaitEnd(t, "stopping")
+	stopped, succeeded := 0, 0
+	for _, trial := range i.trials(t, "stopping") {
+		last := trial.Status.Conditions[len(trial.Status.Conditions)-1]
+		x := trial.Spec.ParameterAssignments[0].Value
+		t.Logf("%s, loss %s: %s: %s", trial.Name, x, last.Type, last.Message)
+		if trial.Status.Observation == nil || trial.Status.Observation.Metrics[0].Latest != x {
+			t.Errorf("%s observed %+v, want a loss of %s", trial.Name, trial.Status.Observation, x)
+		}
+		switch last.Type {
+		case v1beta1.TrialEarlyStopped:
+			stopped++
+			if !strings.Contains(last.Message, "medianstop") || x == "1" {
+				t.Errorf("%s with loss %s was stopped: %q", trial.Name, x, last.Message)
+			}
+			var job batchv1.Job
+			if err := i.client.Get(t.Context(), client.ObjectKeyFromObject(&trial), &job); !apierrors.IsNotFound(err) && job.DeletionTimestamp == nil {
+				t.Errorf("the job of %s is still there", trial.Name)
+			}
+		case v1beta1.TrialSucceeded:
+			succeeded++
+		default:
+			t.Errorf("%s is %s", trial.Name, last.Type)
+		}
+	}
+	if stopped == 0 || succeeded < 2 || stopped+succeeded != 8 {
+		t.Errorf("%d trials were stopped and %d succeeded", stopped, succeeded)
+	}
+}
