@@ -1,0 +1,262 @@
+package gp
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/dense"
+	"github.com/vernier-ml/vernier/suggest/numeric/lbfgs"
+)
+
+// Prior is the density of the logarithms of the hyperparameters: independent
+// normals. It follows Hvarfner, Hellsten and Nardi, "Vanilla Bayesian
+// optimization performs great in high dimensions" (ICML 2024), in that the
+// lengthscales grow with the square root of the number of dimensions.
+type Prior struct {
+	// mean and deviation, in the order of Theta.
+	mean, deviation []float64
+	// fixed elements stay at their mean.
+	fixed []bool
+}
+
+// NewPrior is the prior for a number of dimensions. Without a trend, its
+// variance is fixed at zero.
+func NewPrior(dims int, trend bool) Prior {
+	p := Prior{mean: make([]float64, dims+3), deviation: make([]float64, dims+3), fixed: make([]bool, dims+3)}
+	for d := range dims {
+		p.mean[d] = math.Log(0.5) + math.Log(float64(dims))/2
+		p.deviation[d] = 1
+	}
+	p.mean[dims], p.deviation[dims] = 0, 1
+	p.mean[dims+1], p.deviation[dims+1] = math.Log(1e-3), 2
+	p.mean[dims+2], p.deviation[dims+2] = math.Log(0.1), 2
+	if !trend {
+		p.mean[dims+2], p.fixed[dims+2] = logTrend[0], true
+	}
+	return p
+}
+
+// Theta is the mean of the prior.
+func (p Prior) Theta() Theta { return slices.Clone(p.mean) }
+
+// add adds the logarithm of the density at t, and its gradient.
+func (p Prior) add(t Theta, gradient []float64) float64 {
+	sum := 0.0
+	for i, x := range t {
+		if p.fixed[i] {
+			gradient[i] = 0
+			continue
+		}
+		z := (x - p.mean[i]) / p.deviation[i]
+		sum -= z * z / 2
+		gradient[i] -= z / p.deviation[i]
+	}
+	return sum
+}
+
+// Fit finds the hyperparameters that are most probable given the outcomes
+// (MAP), from the given starts.
+type Fit struct {
+	// Layout of the rows.
+	Layout *Layout
+	// Prior of the hyperparameters.
+	Prior Prior
+	// Rows and their Outcomes, which should have mean 0 and variance 1.
+	Rows     [][]float64
+	Outcomes []float64
+	// Weights multiply the variance of the noise by row; nil: 1.
+	Weights []float64
+	// Starts are where it begins, at least one.
+	Starts []Theta
+	// Iterations of each start at most; 0: 60.
+	Iterations int
+}
+
+// Best is the best of all starts, and the logarithm of its posterior density up
+// to a constant. When ctx ends it is the best so far. When nothing could be
+// evaluated it is the mean of the prior, with -Inf.
+func (f *Fit) Best(ctx context.Context) (Theta, float64) {
+	e := newEvidence(f)
+	low, high := bounds(len(f.Layout.dims))
+	for i, fixed := range f.Prior.fixed {
+		if fixed {
+			low[i], high[i] = f.Prior.mean[i], f.Prior.mean[i]
+		}
+	}
+	best, value := f.Prior.Theta(), math.Inf(-1)
+	for _, start := range f.Starts {
+		t, v := lbfgs.Minimize(func(x, gradient []float64) float64 {
+			if ctx.Err() != nil {
+				return math.NaN()
+			}
+			value := e.evaluate(x, gradient)
+			for i := range gradient {
+				gradient[i] = -gradient[i]
+			}
+			return -value
+		}, start, low, high, lbfgs.Options{Iterations: f.Iterations, Gradient: 1e-2, Progress: 1e-5, FirstStep: 0.5})
+		if -v > value {
+			best, value = t, -v
+		}
+	}
+	return best, value
+}
+
+// evidence computes the log posterior density of hyperparameters.
+type evidence struct {
+	fit      *Fit
+	n, step  int
+	features [][]float64 // by column, not scaled
+	model    Model
+	kernel   []float64 // without noise, row by row, step apart
+	slopes   []float64
+	products []float64 // t(t+2) of the trend
+	inverse  []float64
+	squares  []float64
+}
+
+func newEvidence(f *Fit) *evidence {
+	n := len(f.Rows)
+	e := &evidence{fit: f, n: n, step: dense.Padded(n)}
+	flat := NewModel(f.Layout, make(Theta, len(f.Prior.mean))) // all lengthscales are 1
+	flat.extend(0, f.Rows, f.Weights)
+	e.features = flat.columns
+	size := n * e.step
+	buf := make([]float64, 3*size)
+	e.kernel, e.slopes, e.inverse = buf[:size], buf[size:2*size], buf[2*size:]
+	e.squares = make([]float64, n)
+	last := len(f.Prior.fixed) - 1
+	if !f.Prior.fixed[last] && f.Layout.numeric > 0 {
+		e.products = make([]float64, size)
+		at := make([]float64, f.Layout.numeric)
+		for i := range n {
+			for p := range at {
+				at[p] = flat.plain[p][i]
+			}
+			row := flat.products(at, i+1, e.products[i*e.step:])
+			for j, t := range row {
+				row[j] = t * (t + 2)
+			}
+		}
+	}
+	e.model = *flat
+	e.model.columns = make([][]float64, len(e.features))
+	for c := range e.model.columns {
+		e.model.columns[c] = make([]float64, n)
+	}
+	return e
+}
+
+// evaluate gives the log density at t, and its gradient. It is NaN where the
+// covariance is not positive definite.
+func (e *evidence) evaluate(t Theta, gradient []float64) float64 {
+	m := &e.model
+	m.signal, m.trend = t.Signal(), t.trend()
+	if e.products == nil {
+		m.trend = 0
+	}
+	for d := range m.inverse {
+		m.inverse[d] = math.Exp(-t[d])
+	}
+	for f, c := range m.layout.columns {
+		scale := 1.0
+		if !c.choice {
+			scale = m.inverse[c.dim]
+		}
+		for i, x := range e.features[f] {
+			m.columns[f][i] = x * scale
+		}
+	}
+	noise := t.Noise()
+	m.factor.Truncate(0)
+	if !m.factor.Append(e.n, func(i int, row []float64) { e.fill(i, row, noise) }) {
+		return math.NaN()
+	}
+	m.SetOutcomes(e.fit.Outcomes)
+	m.factor.Inverse(e.inverse, e.step)
+	clear(gradient)
+	e.addGradient(t, gradient)
+	value := -m.factor.LogDeterminant() / 2
+	for i, y := range e.fit.Outcomes {
+		value -= y * m.alpha[i] / 2
+	}
+	return value + e.fit.Prior.add(t, gradient)
+}
+
+func (e *evidence) fill(i int, row []float64, noise float64) {
+	m := &e.model
+	query := make([]float64, len(m.columns))
+	for f := range query {
+		query[f] = m.columns[f][i]
+	}
+	m.layout.distances(query, m.columns, m.inverse, row)
+	slopes := e.slopes[i*e.step : i*e.step+i+1]
+	m.layout.profile(row, slopes)
+	kernel := e.kernel[i*e.step : i*e.step+i+1]
+	for j := range row {
+		row[j] *= m.signal
+		kernel[j] = row[j]
+	}
+	if m.trend > 0 {
+		for j, q := range e.products[i*e.step : i*e.step+i+1] {
+			row[j] += m.trend * q
+		}
+	}
+	row[i] += noise * m.weights[i]
+}
+
+// addGradient adds the gradient of the log likelihood: with
+// W = (alpha alphaᵀ - K⁻¹)/2 it is tr(W dK) (Rasmussen and Williams 2006,
+// equation 5.9).
+func (e *evidence) addGradient(t Theta, gradient []float64) {
+	m := &e.model
+	dims := t.dims()
+	bySignal, byNoise, byTrend := 0.0, 0.0, 0.0
+	pull := e.squares
+	for i := range e.n {
+		at := i * e.step
+		a := m.alpha[i]
+		inverse, kernel, slopes := e.inverse[at:at+i], e.kernel[at:at+i], e.slopes[at:at+i]
+		pull = pull[:i]
+		for j, k := range kernel {
+			w := a*m.alpha[j] - inverse[j] // both triangles
+			bySignal += w * k
+			pull[j] = w * m.signal * slopes[j]
+			if m.trend > 0 {
+				byTrend += w * e.products[at+j]
+			}
+		}
+		w := (a*a - e.inverse[at+i]) / 2
+		bySignal += w * e.kernel[at+i]
+		byNoise += w * m.weights[i]
+		if m.trend > 0 {
+			byTrend += w * e.products[at+i]
+		}
+		e.addLengthscales(i, pull, gradient)
+	}
+	gradient[dims] += bySignal
+	gradient[dims+1] += byNoise * (t.Noise() - MinNoise)
+	gradient[dims+2] += byTrend * m.trend
+}
+
+func (e *evidence) addLengthscales(i int, pull, gradient []float64) {
+	m := &e.model
+	for f, c := range m.layout.columns {
+		x, sum := m.columns[f][i], 0.0
+		if c.choice {
+			for j, y := range m.columns[f][:i] {
+				if x != y {
+					sum += pull[j]
+				}
+			}
+			sum *= m.inverse[c.dim] * m.inverse[c.dim]
+		} else {
+			for j, y := range m.columns[f][:i] {
+				d := x - y
+				sum += pull[j] * d * d
+			}
+		}
+		gradient[c.dim] += sum
+	}
+}

@@ -1,0 +1,115 @@
+// Package gp has Gaussian process regression over mixed spaces and the search
+// for the point that is most worth trying next under it. The outcomes are
+// losses: smaller is better.
+package gp
+
+import (
+	"math"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/box"
+)
+
+// apart is the distance, on the unit scale, between an inactive coordinate and
+// the middle of the active ones.
+const apart = math.Sqrt2 / 2
+
+// Layout says how the rows of a space become columns of features: one for each
+// dimension, and a second one for a numeric dimension that is not always
+// active. There an inactive coordinate (NaN) lies beside the middle of the
+// active ones: this keeps all distances Euclidean, and so the kernel positive
+// definite, which a constant distance would not. An inactive choice is a choice
+// of its own.
+type Layout struct {
+	dims    []box.Dim
+	columns []column
+	profile profile
+	numeric int // columns of values that the trend sees
+}
+
+type column struct {
+	dim       int
+	choice    bool
+	indicator bool
+}
+
+// NewLayout is for rows over the dimensions; optional says which of them may be
+// NaN, nil that none may.
+func NewLayout(dims []box.Dim, optional []bool) *Layout {
+	l := &Layout{dims: dims, profile: product}
+	for i, d := range dims {
+		choice := d.Kind == box.Choice
+		l.columns = append(l.columns, column{dim: i, choice: choice})
+		if choice {
+			continue
+		}
+		l.profile = matern52
+		l.numeric++
+		if optional != nil && optional[i] {
+			l.columns = append(l.columns, column{dim: i, indicator: true})
+		}
+	}
+	return l
+}
+
+// Dims are the dimensions.
+func (l *Layout) Dims() []box.Dim { return l.dims }
+
+// expand writes the features of a row.
+func (l *Layout) expand(row, features []float64) {
+	for f, c := range l.columns {
+		x := row[c.dim]
+		inactive := x != x
+		switch {
+		case c.choice && inactive:
+			x = -1
+		case c.indicator && inactive:
+			x = apart
+		case c.indicator:
+			x = 0
+		case inactive:
+			x = 0.5
+		}
+		features[f] = x
+	}
+}
+
+// scaled brings features to the scale on which distances are measured.
+func (l *Layout) scaled(features, inverse []float64) {
+	for f, c := range l.columns {
+		if !c.choice {
+			features[f] *= inverse[c.dim]
+		}
+	}
+}
+
+// distances writes the squared distances between a query and the first
+// len(out) rows of the scaled columns.
+func (l *Layout) distances(query []float64, columns [][]float64, inverse, out []float64) {
+	clear(out)
+	n := len(out)
+	f := 0
+	for ; f+1 < len(l.columns) && !l.columns[f].choice && !l.columns[f+1].choice; f += 2 {
+		x, y := query[f], query[f+1]
+		a, b := columns[f][:n], columns[f+1][:n]
+		for i := range out {
+			s, t := x-a[i], y-b[i]
+			out[i] += float64(s*s) + float64(t*t)
+		}
+	}
+	for ; f < len(l.columns); f++ {
+		x, a := query[f], columns[f][:n]
+		if !l.columns[f].choice {
+			for i := range out {
+				s := x - a[i]
+				out[i] += float64(s * s)
+			}
+			continue
+		}
+		far := float64(inverse[l.columns[f].dim] * inverse[l.columns[f].dim])
+		for i := range out {
+			if a[i] != x {
+				out[i] += far
+			}
+		}
+	}
+}
