@@ -33,6 +33,7 @@ type Setting struct {
 // All is each algorithm there is, sorted by name.
 func All() []Registration {
 	all := []Registration{
+		bayesianRegistration(),
 		gridRegistration(),
 		randomRegistration(),
 		sobolRegistration(),

@@ -1,0 +1,230 @@
+package algorithm
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/gp"
+	"github.com/vernier-ml/vernier/suggest/numeric/qmc"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+)
+
+const bayesianName = "bayesianoptimization"
+
+// bayesianOptimization models the losses by a Gaussian process and proposes
+// where an improvement is to be expected. It is a portfolio: the trials take
+// turns in how the losses are transformed before they are modelled and in what
+// counts as worth trying, as no single choice is good for all functions.
+//
+// The hyperparameters that it fits travel in Proposal.Meta and are where the
+// next fit begins.
+type bayesianOptimization struct {
+	space     suggest.Space
+	settings  bayesianSettings
+	historian *historian
+	layout    *gp.Layout
+
+	mu     sync.Mutex // guards the caches
+	fits   []fitted
+	models map[string]*cachedModel
+}
+
+type bayesianSettings struct {
+	seeding  seeding
+	initial  int // 0: by the number of parameters
+	function string
+	climb    bool
+}
+
+var _ suggest.Preparer = (*bayesianOptimization)(nil)
+
+func bayesianRegistration() Registration {
+	return Registration{
+		Name:     bayesianName,
+		Summary:  "Models the objective by a Gaussian process and tries where improvement is to be expected. The best choice for up to about a thousand trials of an expensive program.",
+		New:      newBayesian,
+		Adaptive: true,
+		Settings: []Setting{
+			{Name: "acq_func", Default: "gp_hedge", Help: "What makes a point worth trying: gp_hedge (trials take turns), EI (expected improvement), PI (probability of improvement) or LCB (confidence bound). EIps and PIps stand for EI and PI."},
+			{Name: "acq_optimizer", Default: "auto", Help: "How the best point is found: sampling (the best of many candidates), lbfgs (then along the gradient) or auto, which is lbfgs."},
+			{Name: "base_estimator", Default: "GP", Help: "Accepted as Katib has it: GP, RF, ET or GBRT. The model is a Gaussian process in each case."},
+			{Name: "n_initial_points", Default: "by the number of parameters, from 6 to 20", Help: "How many trials spread evenly over the space before the model is asked, a whole number of at least 0."},
+			randomStateSetting(),
+		},
+	}
+}
+
+func newBayesian(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	r := settings.Read()
+	a := &bayesianOptimization{space: space, historian: newHistorian(space), models: map[string]*cachedModel{}}
+	a.settings = bayesianSettings{
+		seeding:  readSeeding(r),
+		initial:  int(r.Int("n_initial_points", 0, suggest.Range{Min: 0, Max: 1 << 20})),
+		function: r.Choice("acq_func", "gp_hedge", "gp_hedge", "LCB", "EI", "PI", "EIps", "PIps"),
+		climb:    r.Choice("acq_optimizer", "auto", "auto", "sampling", "lbfgs") != "sampling",
+	}
+	r.Choice("base_estimator", "GP", "GP", "RF", "ET", "GBRT")
+	if a.settings.initial == 0 {
+		a.settings.initial = min(max(6, 2*space.Len()+2), 10)
+		if r.Has("n_initial_points") {
+			a.settings.initial = 1
+		}
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	optional := make([]bool, space.Len())
+	for i := range optional {
+		_, optional[i] = space.At(i).When()
+	}
+	a.layout = gp.NewLayout(a.historian.dims, optional)
+	return a, nil
+}
+
+// Suggest implements suggest.Algorithm.
+func (a *bayesianOptimization) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+	if n <= 0 || errors.Is(ctx.Err(), context.Canceled) {
+		return nil, ctx.Err()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.question(ctx, s)
+	var out []suggest.Proposal
+	for number := s.NextNumber(); len(out) < n; number++ {
+		p, err := q.propose(number)
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, ctx.Err()
+		}
+		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+		q.running = append(q.running, a.historian.row(p.Point))
+	}
+	return out, nil
+}
+
+// Prepare implements suggest.Preparer: it fits what the next question needs.
+func (a *bayesianOptimization) Prepare(ctx context.Context, s suggest.Study) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.question(ctx, s)
+	if number := s.NextNumber(); q.ready(number) {
+		q.acquisition(number)
+	}
+}
+
+// question is one call of Suggest.
+type question struct {
+	*bayesianOptimization
+	ctx     context.Context //nolint:containedctx // it lives for one call
+	study   suggest.Study
+	history history
+	seed    uint64
+	tried   *tried
+	running [][]float64 // pending and running trials, and what was proposed in this call
+	meta    suggest.Meta
+}
+
+func (a *bayesianOptimization) question(ctx context.Context, s suggest.Study) *question {
+	q := &question{bayesianOptimization: a, ctx: ctx, study: s, history: a.historian.read(s), seed: a.settings.seeding.seed(s)}
+	q.tried = newTriedAlways(a.space, s.Trials)
+	for _, o := range q.history.running {
+		q.running = append(q.running, o.x)
+	}
+	return q
+}
+
+func (q *question) stream(purpose string, number int) *rng.Stream {
+	return rng.New(q.seed, bayesianName, number, purpose)
+}
+
+// ready says whether there is enough to learn from.
+func (q *question) ready(number int) bool {
+	known := len(q.history.measured) + len(q.history.failed)
+	return len(q.history.measured) >= 3 && known+len(q.running) >= q.settings.initial && number > 0
+}
+
+// propose finds the point for the trial with the given number.
+func (q *question) propose(number int) (suggest.Proposal, error) {
+	if q.tried.exhausted() {
+		return suggest.Proposal{}, suggest.ErrExhausted
+	}
+	if !q.ready(number) {
+		p, err := q.spread(number)
+		return suggest.Proposal{Point: p, Why: "spread evenly over the space, before there is enough to learn from"}, err
+	}
+	if q.ctx.Err() != nil {
+		return q.fallback(number, "deadline")
+	}
+	q.meta = nil
+	target, problem := q.acquisition(number)
+	if problem != "" {
+		return q.fallback(number, problem)
+	}
+	point := q.choose(number, target)
+	if point == nil {
+		return q.fallback(number, "untried")
+	}
+	p := suggest.Proposal{Point: point, Meta: q.meta, Why: target.why}
+	if q.ctx.Err() != nil {
+		p.Fallback = "deadline"
+	}
+	return p, nil
+}
+
+func (q *question) fallback(number int, problem string) (suggest.Proposal, error) {
+	p, err := q.spread(number)
+	return suggest.Proposal{Point: p, Fallback: problem, Why: "spread evenly over the space, as the model could not be used (" + problem + ")"}, err
+}
+
+// spread is the point of a scrambled Sobol sequence with the trial's number, or
+// a random one where that was tried.
+func (q *question) spread(number int) (suggest.Point, error) {
+	u := make([]float64, q.space.Len())
+	first := len(u) > 0 && len(u) <= qmc.MaxDimensions
+	stream := q.stream("spread", number)
+	draw := func() suggest.Point {
+		if first {
+			first = false
+			if sobol, err := qmc.NewScrambledSobol(len(u), rng.NewKey(q.seed, bayesianName, "sobol")); err == nil {
+				sobol.At(uint32(number), u)
+				return q.space.Decode(u)
+			}
+		}
+		for i := range u {
+			u[i] = stream.Float64()
+		}
+		return q.space.Decode(u)
+	}
+	return q.tried.untried(draw, q.stream("untried", number))
+}
+
+// distinct puts equal rows together: their losses are averaged, and weigh as
+// much more as they are many.
+func distinct(rows [][]float64, losses []float64) (outRows [][]float64, outLosses, weights []float64) {
+	at := make(map[string]int, len(rows))
+	counts := make([]float64, 0, len(rows))
+	for i, row := range rows {
+		key := rowKey(row)
+		k, ok := at[key]
+		if !ok {
+			k = len(outRows)
+			at[key] = k
+			outRows, outLosses, counts = append(outRows, row), append(outLosses, 0), append(counts, 0)
+		}
+		counts[k]++
+		outLosses[k] += (losses[i] - outLosses[k]) / counts[k]
+	}
+	weights = slices.Clone(counts)
+	for i, c := range counts {
+		weights[i] = 1 / c
+	}
+	return outRows, outLosses, weights
+}

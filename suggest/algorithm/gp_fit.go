@@ -1,0 +1,190 @@
+package algorithm
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/gp"
+)
+
+// sample is what one model learns from.
+type sample struct {
+	// role names the model; its hyperparameters are kept under this name.
+	role     string
+	rows     [][]float64
+	outcomes []float64
+	weights  []float64 // of the noise
+	// results is how many results there are, which decides when to fit again.
+	results int
+	trend   bool
+}
+
+func rowKey(row []float64) string {
+	var b strings.Builder
+	var buf [8]byte
+	for _, x := range row {
+		// Rows that agree to nine digits are one.
+		binary.LittleEndian.PutUint64(buf[:], math.Float64bits(math.Round(x*1e9)+0))
+		b.Write(buf[:])
+	}
+	return b.String()
+}
+
+// fitted is a fit that was made: its question and its answer.
+type fitted struct {
+	fingerprint uint64
+	theta       gp.Theta
+}
+
+const keptFits = 16
+
+// theta gives the hyperparameters of a model. They are fitted when there are
+// enough new results since the last fit, which the newest trial that carries
+// one tells, and then go into the Meta of the proposal.
+func (q *question) theta(s sample, number int) gp.Theta {
+	dims := len(q.layout.Dims())
+	last, lastResults := q.newest(s.role, dims)
+	if last != nil && !refit(lastResults, s.results) {
+		return last
+	}
+	theta := q.fit(s, last, number)
+	if q.meta == nil {
+		q.meta = suggest.Meta{}
+	}
+	q.meta[metaKey(s.role)] = strconv.Itoa(s.results) + " " + theta.Text()
+	return theta
+}
+
+// refit says whether there were enough results since the last fit.
+func refit(last, now int) bool {
+	if now < 100 {
+		return now != last
+	}
+	return now < last || now-last >= (now+39)/40
+}
+
+func metaKey(role string) string { return "gp." + role }
+
+// newest finds the newest hyperparameters of a role.
+func (q *question) newest(role string, dims int) (theta gp.Theta, results int) {
+	key, best := metaKey(role), -1
+	for i := range q.study.Trials {
+		t := &q.study.Trials[i]
+		if t.Number <= best {
+			continue
+		}
+		text, ok := t.Meta[key]
+		if !ok {
+			continue
+		}
+		count, rest, _ := strings.Cut(text, " ")
+		n, err := strconv.Atoi(count)
+		parsed, ok := gp.ParseTheta(rest, dims)
+		if err == nil && ok {
+			theta, results, best = parsed, n, t.Number
+		}
+	}
+	return theta, results
+}
+
+func (q *question) fit(s sample, last gp.Theta, number int) gp.Theta {
+	fingerprint := s.fingerprint(last, number)
+	for _, f := range q.fits {
+		if f.fingerprint == fingerprint {
+			return f.theta
+		}
+	}
+	prior := gp.NewPrior(len(q.layout.Dims()), s.trend)
+	n := len(s.rows)
+	var starts []gp.Theta
+	if last != nil {
+		starts = append(starts, last)
+	}
+	if last == nil || n < 40 || n%10 == 0 {
+		starts = append(starts, prior.Theta())
+	}
+	if n < 40 || n%10 == 5 {
+		stream := q.stream("fit "+s.role, number)
+		start := prior.Theta()
+		for i := range start {
+			start[i] += stream.NormFloat64()
+		}
+		starts = append(starts, start)
+	}
+	f := gp.Fit{
+		Layout: q.layout, Prior: prior, Rows: s.rows, Outcomes: s.outcomes, Weights: s.weights,
+		Starts: starts, Iterations: fitIterations(n, len(q.layout.Dims())),
+	}
+	theta, _ := f.Best(q.ctx)
+	theta = theta.Rounded()
+	if q.ctx.Err() == nil {
+		q.fits = append(q.fits, fitted{fingerprint: fingerprint, theta: theta})
+		if len(q.fits) > keptFits {
+			q.fits = slices.Delete(q.fits, 0, 1)
+		}
+	}
+	return theta
+}
+
+// fitIterations keeps the work of a fit within about a second.
+func fitIterations(n, dims int) int {
+	work := float64(n) * float64(n) * float64(n+3*dims)
+	return int(math.Min(math.Max(1e10/work, 6), 60))
+}
+
+// fingerprint tells the questions of fits apart.
+func (s sample) fingerprint(last gp.Theta, number int) uint64 {
+	h := fnv.New64a()
+	var buf [8]byte
+	write := func(values []float64) {
+		binary.LittleEndian.PutUint64(buf[:], uint64(len(values)))
+		_, _ = h.Write(buf[:])
+		for _, v := range values {
+			binary.LittleEndian.PutUint64(buf[:], math.Float64bits(v))
+			_, _ = h.Write(buf[:])
+		}
+	}
+	_, _ = h.Write([]byte(s.role))
+	write([]float64{float64(number)})
+	write(last)
+	for _, row := range s.rows {
+		write(row)
+	}
+	write(s.outcomes)
+	write(s.weights)
+	return h.Sum64()
+}
+
+// cachedModel is a model and the rows that it was made of.
+type cachedModel struct {
+	rows    [][]float64
+	weights []float64
+	model   *gp.Model
+}
+
+// model gives the model of a sample with its pending rows. What the last one of
+// the role has in common with it is used again, which changes no bit.
+func (q *question) model(s sample, theta gp.Theta) (m *gp.Model, ok bool) {
+	c := q.models[s.role]
+	if c == nil || !slices.Equal(c.model.Theta(), theta) {
+		c = &cachedModel{model: gp.NewModel(q.layout, theta)}
+		q.models[s.role] = c
+	}
+	same := 0
+	for same < min(len(c.rows), len(s.rows)) && c.weights[same] == s.weights[same] && sameFloats(c.rows[same], s.rows[same]) {
+		same++
+	}
+	c.model.Truncate(same)
+	c.rows, c.weights = append(c.rows[:same], s.rows[same:]...), append(c.weights[:same], s.weights[same:]...)
+	if !c.model.Append(s.rows[same:], s.weights[same:]) {
+		delete(q.models, s.role)
+		return nil, false
+	}
+	c.model.SetOutcomes(s.outcomes)
+	return c.model, true
+}

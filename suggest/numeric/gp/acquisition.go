@@ -1,0 +1,171 @@
+package gp
+
+import (
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/normal"
+)
+
+// Utility is what a point is worth, from the posteriors of some models there:
+// larger is better. The derivatives are written to dMean and dVariance.
+type Utility interface {
+	Value(mean, variance, dMean, dVariance []float64) float64
+}
+
+// Acquisition is a utility over the posteriors of models.
+type Acquisition struct {
+	// Models, one for each mean that the utility wants.
+	Models []*Model
+	// Utility of their posteriors.
+	Utility Utility
+	// Offset is added to the mean of the first model, unless it is nil: a prior
+	// mean. It gives the values at rows, and their gradients when asked for.
+	Offset func(rows [][]float64, gradient bool) (values, gradients []float64)
+
+	predictions []Prediction
+}
+
+// Values of rows, and, when asked for, their gradients: one element for each
+// row and dimension.
+func (a *Acquisition) Values(rows [][]float64, gradient bool) (values, gradients []float64) {
+	a.predictions = slices.Grow(a.predictions[:0], len(a.Models))[:len(a.Models)]
+	for i, m := range a.Models {
+		m.Predict(rows, gradient, &a.predictions[i])
+	}
+	if a.Offset != nil {
+		a.shift(rows, gradient)
+	}
+	count := len(a.Models)
+	buf := make([]float64, 4*count)
+	mean, variance, dMean, dVariance := buf[:count], buf[count:2*count], buf[2*count:3*count], buf[3*count:]
+	values = make([]float64, len(rows))
+	dims := len(a.Models[0].layout.dims)
+	if gradient {
+		gradients = make([]float64, len(rows)*dims)
+	}
+	for i := range rows {
+		for k := range a.predictions {
+			mean[k], variance[k] = a.predictions[k].Mean[i], a.predictions[k].Variance[i]
+		}
+		clear(dMean)
+		clear(dVariance)
+		values[i] = a.Utility.Value(mean, variance, dMean, dVariance)
+		if !gradient {
+			continue
+		}
+		out := gradients[i*dims : (i+1)*dims]
+		for k := range a.predictions {
+			p := &a.predictions[k]
+			for d := range out {
+				out[d] += dMean[k]*p.MeanGradient[i*dims+d] + dVariance[k]*p.VarianceGradient[i*dims+d]
+			}
+		}
+	}
+	return values, gradients
+}
+
+func (a *Acquisition) shift(rows [][]float64, gradient bool) {
+	values, gradients := a.Offset(rows, gradient)
+	p := &a.predictions[0]
+	for i, v := range values {
+		p.Mean[i] += v
+	}
+	for i := range p.MeanGradient {
+		p.MeanGradient[i] += gradients[i]
+	}
+}
+
+// Improvement is the logarithm of the expected improvement over the Best value
+// (Ament et al., "Unexpected improvements to expected improvement", NeurIPS
+// 2023).
+type Improvement struct{ Best float64 }
+
+// Value implements Utility for one model.
+func (u Improvement) Value(mean, variance, dMean, dVariance []float64) float64 {
+	s := math.Sqrt(variance[0])
+	logH, below, density := normal.LogImprovement((u.Best - mean[0]) / s)
+	dMean[0] = -below / s
+	dVariance[0] = density / (2 * variance[0])
+	return logH + math.Log(s)
+}
+
+// ProbableImprovement is the logarithm of the probability of a value below
+// Best.
+type ProbableImprovement struct{ Best float64 }
+
+// Value implements Utility for one model.
+func (u ProbableImprovement) Value(mean, variance, dMean, dVariance []float64) float64 {
+	return logProbability(u.Best, 0, mean, variance, dMean, dVariance)
+}
+
+// LowerBound is the confidence bound: how low the value may be, Beta standard
+// deviations below the mean.
+type LowerBound struct{ Beta float64 }
+
+// Value implements Utility for one model.
+func (u LowerBound) Value(mean, variance, dMean, dVariance []float64) float64 {
+	s := math.Sqrt(variance[0])
+	dMean[0] = -1
+	dVariance[0] = u.Beta / (2 * s)
+	return u.Beta*s - mean[0]
+}
+
+// Exploration looks for the largest standard deviation among points that may
+// be good: it takes 10 off for each unit by which the lower bound is above
+// Threshold (pure exploration as in Song et al., arXiv 2408.11527, section
+// 3.5).
+type Exploration struct{ Threshold float64 }
+
+// Value implements Utility for one model.
+func (u Exploration) Value(mean, variance, dMean, dVariance []float64) float64 {
+	const penalty, width = 10, 0.5
+	s := math.Sqrt(variance[0])
+	dVariance[0] = 1 / (2 * s)
+	over := mean[0] - width*s - u.Threshold
+	if over <= 0 {
+		return s
+	}
+	dMean[0] = -penalty
+	dVariance[0] += penalty * width / (2 * s)
+	return s - penalty*over
+}
+
+// Bounded adds to the utility of the first model the logarithms of the
+// probabilities that the others are at most their limit: constrained expected
+// improvement (Gardner et al., "Bayesian optimization with inequality
+// constraints", ICML 2014), and the chance that a trial does not fail.
+type Bounded struct {
+	// Utility of the first model; nil: none, while nothing is known that holds
+	// the limits.
+	Utility Utility
+	// Limits of the models after the first.
+	Limits []float64
+	// Blur is a variance that is added to those of the models after the first.
+	Blur float64
+}
+
+// Value implements Utility.
+func (u Bounded) Value(mean, variance, dMean, dVariance []float64) float64 {
+	value := 0.0
+	if u.Utility != nil {
+		value = u.Utility.Value(mean[:1], variance[:1], dMean[:1], dVariance[:1])
+	}
+	for i, limit := range u.Limits {
+		k := i + 1
+		value += logProbability(limit, u.Blur, mean[k:], variance[k:], dMean[k:], dVariance[k:])
+	}
+	return value
+}
+
+// logProbability of the first mean being below a limit.
+func logProbability(limit, blur float64, mean, variance, dMean, dVariance []float64) float64 {
+	v := variance[0] + blur
+	s := math.Sqrt(v)
+	z := (limit - mean[0]) / s
+	logP := normal.LogBelow(z)
+	slope := math.Exp(normal.LogDensity(z) - logP)
+	dMean[0] = -slope / s
+	dVariance[0] = -slope * z / (2 * v)
+	return logP
+}

@@ -1,0 +1,432 @@
+package gp
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/box"
+	"github.com/vernier-ml/vernier/suggest/numeric/lbfgs"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+)
+
+// Search looks for the row with the largest acquisition value: among many
+// candidates first, then from the best ones along the gradient and through the
+// neighbours in the dimensions that have none.
+type Search struct {
+	// Dims of the rows.
+	Dims []box.Dim
+	// Lengthscales by dimension: the unit of distance.
+	Lengthscales []float64
+	// Values and gradients of rows, larger is better.
+	Values func(rows [][]float64, gradient bool) (values, gradients []float64)
+	// Uniform writes the i-th candidate that covers the box to a row.
+	Uniform func(i int, row []float64)
+	// Anchors are good rows, best first, that candidates are drawn around; the
+	// first one is a start.
+	Anchors [][]float64
+	// Settle, unless nil, brings a row to what is possible (say, which
+	// dimensions are active); ok is false when nothing near is.
+	Settle func(row []float64) (ok bool)
+	// Low and High bound the numeric dimensions; nil: 0 and 1.
+	Low, High []float64
+	// Candidates, half of them local; Starts from the best global ones; local
+	// ones are half as many. Iterations of each start at most.
+	Candidates, Starts, Iterations int
+	// Stream of randomness.
+	Stream *rng.Stream
+}
+
+// Found is a row and its value.
+type Found struct {
+	Row   []float64
+	Value float64
+}
+
+// Run gives what was found, best first; it ends early with ctx.
+func (s *Search) Run(ctx context.Context) []Found {
+	global, local := s.candidates(ctx)
+	starts := s.pick(nil, global, s.Starts, 0.05)
+	starts = s.pick(starts, local, (s.Starts+1)/2, 0.01)
+	if len(s.Anchors) > 0 {
+		if found := s.evaluate([][]float64{slices.Clone(s.Anchors[0])}); len(found) > 0 {
+			starts = append(starts, found[0])
+		}
+	}
+	if s.continuous() {
+		starts = s.climb(ctx, starts, s.Iterations)
+	}
+	if s.discrete() {
+		starts = s.refine(ctx, starts)
+	}
+	found := slices.Concat(starts, global, local)
+	sortFound(found)
+	return found
+}
+
+func sortFound(found []Found) {
+	slices.SortStableFunc(found, func(a, b Found) int { return cmp.Compare(b.Value, a.Value) })
+}
+
+func (s *Search) bounds(d int) (low, high float64) {
+	if s.Low == nil {
+		return 0, 1
+	}
+	return s.Low[d], s.High[d]
+}
+
+// candidates are global and local ones, each best first.
+func (s *Search) candidates(ctx context.Context) (global, local []Found) {
+	var rows [][]float64
+	count := s.Candidates / 2
+	if len(s.Anchors) == 0 {
+		count = s.Candidates
+	}
+	buf := make([]float64, s.Candidates*len(s.Dims))
+	next := func() []float64 {
+		row := buf[:len(s.Dims):len(s.Dims)]
+		buf = buf[len(s.Dims):]
+		return row
+	}
+	for i := range count {
+		row := next()
+		s.Uniform(i, row)
+		for d := range row {
+			if s.Low != nil && s.Dims[d].Kind != box.Choice {
+				row[d] = s.Low[d] + row[d]*(s.High[d]-s.Low[d])
+			}
+			s.snap(d, row)
+		}
+		rows = append(rows, row)
+	}
+	global = s.evaluateMany(ctx, rows)
+	rows = rows[:0]
+	for range s.Candidates - count {
+		row := next()
+		s.perturb(row)
+		rows = append(rows, row)
+	}
+	local = s.evaluateMany(ctx, rows)
+	sortFound(global)
+	sortFound(local)
+	return global, local
+}
+
+// evaluateMany stops early with ctx, but never before the first block.
+func (s *Search) evaluateMany(ctx context.Context, rows [][]float64) (found []Found) {
+	const size = 4 * block
+	for len(rows) > 0 {
+		n := min(size, len(rows))
+		found = append(found, s.evaluate(rows[:n])...)
+		rows = rows[n:]
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return found
+}
+
+// evaluate drops the rows that are impossible or whose value is NaN.
+func (s *Search) evaluate(rows [][]float64) []Found {
+	if s.Settle != nil {
+		kept := make([][]float64, 0, len(rows))
+		for _, row := range rows {
+			if s.Settle(row) {
+				kept = append(kept, row)
+			}
+		}
+		rows = kept
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	values, _ := s.Values(rows, false)
+	found := make([]Found, 0, len(rows))
+	for i, row := range rows {
+		if values[i] == values[i] {
+			found = append(found, Found{Row: row, Value: values[i]})
+		}
+	}
+	return found
+}
+
+// snap brings a coordinate to a value of its dimension.
+func (s *Search) snap(d int, row []float64) {
+	dim := &s.Dims[d]
+	switch {
+	case row[d] != row[d]:
+	case dim.Kind == box.Choice:
+		row[d] = math.Min(math.Max(math.Floor(row[d]), 0), float64(dim.Count-1))
+	case dim.Kind == box.Ordered:
+		row[d] = dim.Levels[dim.Nearest(row[d])]
+	default:
+		low, high := s.bounds(d)
+		row[d] = math.Min(math.Max(row[d], low), high)
+	}
+}
+
+// scales are the sizes of local steps, on the unit scale.
+var scales = [...]float64{0.3, 0.1, 0.03, 0.01, 0.003}
+
+// perturb writes a neighbour of one of the best anchors: some of its
+// coordinates moved by a random scale.
+func (s *Search) perturb(row []float64) {
+	anchors := min(5, len(s.Anchors))
+	copy(row, s.Anchors[s.Stream.Uint64N(uint64(anchors))])
+	scale := scales[s.Stream.Uint64N(uint64(len(scales)))]
+	share := math.Max(s.Stream.Float64(), 1/float64(len(row)))
+	must := int(s.Stream.Uint64N(uint64(len(row))))
+	for d := range row {
+		if s.Stream.Float64() > share && d != must || row[d] != row[d] {
+			continue
+		}
+		dim := &s.Dims[d]
+		switch dim.Kind {
+		case box.Choice:
+			row[d] = float64(s.Stream.Uint64N(uint64(dim.Count)))
+		case box.Ordered:
+			s.step(d, row, scale)
+		default:
+			row[d] += scale * s.Stream.NormFloat64()
+			s.snap(d, row)
+		}
+	}
+}
+
+// step moves an ordered coordinate by one level at least.
+func (s *Search) step(d int, row []float64, scale float64) {
+	dim := &s.Dims[d]
+	from := dim.Nearest(row[d])
+	move := scale * s.Stream.NormFloat64()
+	to := dim.Nearest(row[d] + move)
+	if to == from && move < 0 {
+		to--
+	} else if to == from {
+		to++
+	}
+	row[d] = dim.Levels[min(max(to, 0), len(dim.Levels)-1)]
+}
+
+// pick adds the best of found to starts that are not too near to another, in
+// squared lengthscales.
+func (s *Search) pick(starts, found []Found, count int, apart float64) []Found {
+	taken := 0
+	for _, f := range found {
+		if taken == count {
+			break
+		}
+		near := slices.ContainsFunc(starts, func(o Found) bool { return s.distance(f.Row, o.Row) < apart })
+		if !near {
+			starts = append(starts, Found{Row: slices.Clone(f.Row), Value: f.Value})
+			taken++
+		}
+	}
+	return starts
+}
+
+func (s *Search) distance(a, b []float64) float64 {
+	sum := 0.0
+	for d := range a {
+		diff := a[d] - b[d]
+		switch {
+		case a[d] != a[d] && b[d] != b[d]:
+			diff = 0
+		case diff != diff || s.Dims[d].Kind == box.Choice && diff != 0:
+			diff = 1
+		}
+		diff /= s.Lengthscales[d]
+		sum += diff * diff
+	}
+	return sum
+}
+
+func (s *Search) continuous() bool {
+	return slices.ContainsFunc(s.Dims, func(d box.Dim) bool { return d.Kind == box.Continuous })
+}
+
+func (s *Search) discrete() bool {
+	return slices.ContainsFunc(s.Dims, func(d box.Dim) bool { return d.Kind != box.Continuous })
+}
+
+// climb runs L-BFGS from all starts in step, over the continuous dimensions in
+// units of their lengthscales.
+func (s *Search) climb(ctx context.Context, starts []Found, iterations int) []Found {
+	unit := make([]float64, len(s.Dims))
+	for d, l := range s.Lengthscales {
+		unit[d] = math.Min(math.Max(l, 1e-3), 10)
+	}
+	runs := make([]*lbfgs.Run, len(starts))
+	for i, f := range starts {
+		runs[i] = s.start(f.Row, unit, iterations)
+	}
+	rows := make([][]float64, len(starts))
+	for i := range rows {
+		rows[i] = slices.Clone(starts[i].Row)
+	}
+	gradient := make([]float64, len(s.Dims))
+	for ctx.Err() == nil {
+		var active []int
+		var asked [][]float64
+		for i, r := range runs {
+			if r.Done() {
+				continue
+			}
+			s.fromUnits(r.Ask(), unit, starts[i].Row, rows[i])
+			active, asked = append(active, i), append(asked, rows[i])
+		}
+		if len(active) == 0 {
+			break
+		}
+		values, gradients := s.Values(asked, true)
+		for k, i := range active {
+			for d := range gradient {
+				gradient[d] = -gradients[k*len(s.Dims)+d] * unit[d]
+			}
+			runs[i].Tell(-values[k], gradient)
+		}
+	}
+	out := make([]Found, 0, len(starts))
+	for i, r := range runs {
+		x, value := r.Best()
+		f := starts[i]
+		if -value > f.Value {
+			row := slices.Clone(f.Row)
+			s.fromUnits(x, unit, f.Row, row)
+			if s.Settle == nil || s.Settle(row) {
+				f = Found{Row: row, Value: -value}
+			}
+		}
+		out = append(out, f)
+	}
+	sortFound(out)
+	return out
+}
+
+func (s *Search) start(row, unit []float64, iterations int) *lbfgs.Run {
+	n := len(row)
+	buf := make([]float64, 3*n)
+	x, low, high := buf[:n], buf[n:2*n], buf[2*n:]
+	for d := range row {
+		if s.Dims[d].Kind == box.Continuous && row[d] == row[d] {
+			x[d] = row[d] / unit[d]
+			l, h := s.bounds(d)
+			low[d], high[d] = l/unit[d], h/unit[d]
+		}
+	}
+	return lbfgs.Start(x, low, high, lbfgs.Options{Iterations: iterations, Gradient: 1e-4, Progress: 1e-6})
+}
+
+func (s *Search) fromUnits(x, unit, from, row []float64) {
+	for d := range row {
+		row[d] = from[d]
+		if s.Dims[d].Kind == box.Continuous && from[d] == from[d] {
+			low, high := s.bounds(d)
+			row[d] = math.Min(math.Max(x[d]*unit[d], low), high)
+		}
+	}
+}
+
+// refine tries other values in the dimensions that have no gradient, and climbs
+// again, until nothing gets better.
+func (s *Search) refine(ctx context.Context, starts []Found) []Found {
+	const rounds, kept = 6, 4
+	sortFound(starts)
+	best := starts[:min(kept, len(starts))]
+	for range rounds {
+		moved := false
+		for i := range best {
+			if ctx.Err() != nil {
+				return starts
+			}
+			if f := s.bestNeighbour(best[i]); f.Value > best[i].Value+1e-9 {
+				best[i] = f
+				moved = true
+			}
+		}
+		if !moved {
+			break
+		}
+		if s.continuous() {
+			copy(best, s.climb(ctx, best, max(5, s.Iterations/3)))
+		}
+	}
+	return starts
+}
+
+// bestNeighbour is the best of all rows that differ in one dimension, or of
+// the row with the best change in each dimension at once.
+func (s *Search) bestNeighbour(f Found) Found {
+	var rows [][]float64
+	var changed []int
+	for d := range s.Dims {
+		for _, x := range s.alternatives(d, f.Row[d]) {
+			row := slices.Clone(f.Row)
+			row[d] = x
+			if s.Settle != nil && !s.Settle(row) {
+				continue
+			}
+			rows, changed = append(rows, row), append(changed, d)
+		}
+	}
+	if len(rows) == 0 {
+		return f
+	}
+	values, _ := s.Values(rows, false)
+	best, all := f, slices.Clone(f.Row)
+	better, last := 0, -1
+	gain := 0.0
+	for i, v := range values {
+		if v > best.Value {
+			best = Found{Row: rows[i], Value: v}
+		}
+		if changed[i] != last {
+			last, gain = changed[i], f.Value
+		}
+		if v > gain {
+			gain = v
+			all[last] = rows[i][last]
+			better++
+		}
+	}
+	if better > 1 {
+		for _, joint := range s.evaluate([][]float64{all}) {
+			if joint.Value > best.Value {
+				best = joint
+			}
+		}
+	}
+	return best
+}
+
+// alternatives of a coordinate: each other choice or level, or, of many levels,
+// those at a distance of a power of two.
+func (s *Search) alternatives(d int, x float64) (out []float64) {
+	dim := &s.Dims[d]
+	switch {
+	case x != x || dim.Kind == box.Continuous:
+	case dim.Kind == box.Choice:
+		for c := range dim.Count {
+			if float64(c) != x {
+				out = append(out, float64(c))
+			}
+		}
+	case len(dim.Levels) <= 16:
+		at := dim.Nearest(x)
+		for i, level := range dim.Levels {
+			if i != at {
+				out = append(out, level)
+			}
+		}
+	default:
+		at := dim.Nearest(x)
+		for step := 1; step < len(dim.Levels); step *= 2 {
+			for _, to := range [2]int{at - step, at + step} {
+				if to >= 0 && to < len(dim.Levels) {
+					out = append(out, dim.Levels[to])
+				}
+			}
+		}
+	}
+	return out
+}
