@@ -19,6 +19,9 @@ type Registration struct {
 	// Exhaustive says whether it goes through a finite space once, so that
 	// suggest.ErrExhausted can come.
 	Exhaustive bool
+	// Repeats says that points come again on purpose: the trial goes on from the
+	// checkpoint of another one, or its own randomness matters more.
+	Repeats bool
 }
 
 // Setting documents a setting of an algorithm.

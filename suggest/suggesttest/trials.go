@@ -93,6 +93,9 @@ func oddStudies(t *testing.T, a suggest.Algorithm, space suggest.Space) map[stri
 // noDuplicates goes through finite spaces, at several parallelisms, with trials
 // that fail, to their end.
 func noDuplicates(t *testing.T, r algorithm.Registration) {
+	if r.Repeats {
+		t.Skip("it proposes points again on purpose")
+	}
 	for _, name := range []string{"one int", "one choice", "min equals max", "all one value", "small", "small tree"} {
 		for _, parallel := range []int{1, 3, 1000} {
 			t.Run(fmt.Sprintf("%s, %d at a time", name, parallel), func(t *testing.T) {
