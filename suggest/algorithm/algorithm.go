@@ -38,6 +38,7 @@ func All() []Registration {
 	all := []Registration{
 		bayesianRegistration(),
 		gridRegistration(),
+		pbtRegistration(),
 		randomRegistration(),
 		sobolRegistration(),
 	}
