@@ -141,30 +141,82 @@ func (f *fields) when() *suggest.When {
 
 // readConstraints reads the constraints, on parameters and on what is measured.
 func readConstraints(s *suggest.Study, items []any) error {
+	var onParameters []string
 	for i, item := range items {
-		f, err := newFields(fmt.Sprintf("constraints[%d]", i), item)
+		where := fmt.Sprintf("constraints[%d]", i)
+		if text, ok := item.(string); ok {
+			isOne, err := onlyNamesParameters(s.Space, where, text)
+			if err != nil {
+				return err
+			}
+			if isOne {
+				onParameters = append(onParameters, text)
+				continue
+			}
+		}
+		c, err := readConstraint(where, item)
 		if err != nil {
-			return err
-		}
-		c := suggest.Constraint{Name: f.word("name")}
-		if low, given := f.finite("min"); given {
-			c.Min = &low
-		}
-		if high, given := f.finite("max"); given {
-			c.Max = &high
-		}
-		if c.Name == "" {
-			f.fail("%s is missing; name what is measured", f.path("name"))
-		}
-		if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
-			f.fail("%s is above max; swap them", f.path("min"))
-		}
-		if err := f.end(); err != nil {
 			return err
 		}
 		s.Constraints = append(s.Constraints, c)
 	}
+	space, err := s.Space.WithConstraints(onParameters)
+	if err != nil {
+		return err
+	}
+	s.Space = space
 	return nil
+}
+
+// onlyNamesParameters says whether a constraint is one on parameters. It may
+// not name both parameters and what is measured.
+func onlyNamesParameters(space suggest.Space, where, text string) (bool, error) {
+	names, err := suggest.ConstraintNames(text)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", where, err)
+	}
+	var known, unknown string
+	for _, name := range names {
+		if _, ok := space.Index(name); ok {
+			known = name
+		} else {
+			unknown = name
+		}
+	}
+	if known != "" && unknown != "" {
+		return false, fmt.Errorf("%s: %q names the parameter %s and also %s, which is none; correct it, or write one constraint on parameters and one on what is measured",
+			where, shorten(text), known, unknown)
+	}
+	return unknown == "", nil
+}
+
+// readConstraint reads a constraint on what is measured.
+func readConstraint(where string, item any) (suggest.Constraint, error) {
+	if text, ok := item.(string); ok {
+		c, err := suggest.ParseConstraint(text)
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", where, err)
+		}
+		return c, nil
+	}
+	f, err := newFields(where, item)
+	if err != nil {
+		return suggest.Constraint{}, fmt.Errorf("%w, or a string such as \"a + b <= 10\"", err)
+	}
+	c := suggest.Constraint{Name: f.word("name")}
+	if low, given := f.finite("min"); given {
+		c.Min = &low
+	}
+	if high, given := f.finite("max"); given {
+		c.Max = &high
+	}
+	if c.Name == "" {
+		f.fail("%s is missing; name what is measured", f.path("name"))
+	}
+	if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
+		f.fail("%s is above max; swap them", f.path("min"))
+	}
+	return c, f.end()
 }
 
 func readInitial(space suggest.Space, items []any) ([]suggest.Point, error) {
