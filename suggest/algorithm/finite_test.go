@@ -117,6 +117,9 @@ func TestHugeFiniteSpaces(t *testing.T) {
 	}
 	for name, space := range spaces {
 		for _, r := range algorithm.All() {
+			if r.Repeats {
+				continue // points come again on purpose
+			}
 			t.Run(name+" "+r.Name, func(t *testing.T) {
 				proposals := suggestAll(t, r.Name, space, suggest.Study{Space: space}, 500)
 				seen := map[string]bool{}
@@ -146,6 +149,9 @@ func TestTheLastPointsAreFound(t *testing.T) {
 	}
 	for name, space := range spaces {
 		for _, r := range algorithm.All() {
+			if r.Repeats {
+				continue // points come again on purpose
+			}
 			t.Run(name+" "+r.Name, func(t *testing.T) {
 				size, _ := space.Size()
 				s := suggest.Study{Space: space, Seed: 2}
@@ -214,6 +220,9 @@ func TestSobolRefusesTooManyParameters(t *testing.T) {
 
 func TestASpaceWithoutParametersHasOnePoint(t *testing.T) {
 	for _, r := range algorithm.All() {
+		if r.Repeats {
+			continue // points come again on purpose
+		}
 		t.Run(r.Name, func(t *testing.T) {
 			space := newSpace(t)
 			if got := suggestAll(t, r.Name, space, suggest.Study{Space: space}, 5); len(got) != 1 {
@@ -233,6 +242,9 @@ func BenchmarkSuggest(b *testing.B) {
 	}
 	space := newSpace(b, specs...)
 	for _, r := range algorithm.All() {
+		if r.Repeats {
+			continue // points come again on purpose
+		}
 		for _, n := range []int{0, 1000, 10_000} {
 			b.Run(fmt.Sprintf("%s/trials=%d", r.Name, n), func(b *testing.B) {
 				s := suggest.Study{Space: space}

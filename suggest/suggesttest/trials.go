@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
@@ -32,22 +33,28 @@ func oddTrialsAreTolerated(t *testing.T, r algorithm.Registration) {
 }
 
 func oddStudies(t *testing.T, a suggest.Algorithm, space suggest.Space) map[string]suggest.Study {
+	once := history(t, a, space, 2, 30)
+	fresh := func() suggest.Study {
+		s := once
+		s.Trials = slices.Clone(once.Trials)
+		return s
+	}
 	valued := func(values ...float64) suggest.Study {
-		s := history(t, a, space, 2, 30)
+		s := fresh()
 		for i := range s.Trials {
 			s.Trials[i].State, s.Trials[i].Values = suggest.Succeeded, values
 		}
 		return s
 	}
 	stated := func(state suggest.State) suggest.Study {
-		s := history(t, a, space, 2, 30)
+		s := fresh()
 		for i := range s.Trials {
 			s.Trials[i].State, s.Trials[i].Values = state, nil
 		}
 		return s
 	}
 	pointed := func(p suggest.Point) suggest.Study {
-		s := history(t, a, space, 2, 30)
+		s := fresh()
 		for i := range s.Trials {
 			s.Trials[i].Point = p
 		}
@@ -74,7 +81,7 @@ func oddStudies(t *testing.T, a suggest.Algorithm, space suggest.Space) map[stri
 	for state := suggest.Pending; state <= suggest.Killed; state++ {
 		studies[fmt.Sprintf("all trials are %v", state)] = stated(state)
 	}
-	mixture := history(t, a, space, 2, 30)
+	mixture := fresh()
 	for i := range mixture.Trials {
 		if i%3 == 0 {
 			mixture.Trials[i].Values = []float64{[]float64{math.NaN(), math.Inf(1), math.Inf(-1)}[i/3%3]}
@@ -82,7 +89,7 @@ func oddStudies(t *testing.T, a suggest.Algorithm, space suggest.Space) map[stri
 		}
 	}
 	studies["some values are not finite"] = mixture
-	gaps := history(t, a, space, 2, 30)
+	gaps := fresh()
 	for i := range gaps.Trials {
 		gaps.Trials[i].Number *= 1_000_003
 	}
