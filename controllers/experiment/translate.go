@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -134,7 +135,11 @@ func spaceOf(spec *v1beta1.ExperimentSpec) (suggest.Space, error) {
 			params[i].When = &suggest.When{Parameter: p.When.Parameter, In: p.When.In}
 		}
 	}
-	return suggest.NewSpace(params)
+	space, err := suggest.NewSpace(params)
+	if err != nil {
+		return space, err
+	}
+	return space.WithConstraints(spec.ParameterConstraints)
 }
 
 // pointOf is the point that assignments stand for; ok is false when it is not in
@@ -274,7 +279,7 @@ func (Algorithms) StopperNames() []string { return stop.Names() }
 func (Algorithms) Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
 	space, err := spaceOf(spec)
 	if err != nil {
-		return spaceErrors(err)
+		return spaceErrors(spec, err)
 	}
 	errs := initialErrors(spec, space)
 	if _, err := algorithmOf(spec, space); err != nil {
@@ -317,13 +322,13 @@ func initialErrors(spec *v1beta1.ExperimentSpec, space suggest.Space) (errs fiel
 	return errs
 }
 
-func spaceErrors(err error) field.ErrorList {
+func spaceErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
 	at := field.NewPath("spec", "parameters")
 	var problems suggest.SpaceError
-	if !errors.As(err, &problems) {
-		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
-	}
 	var list field.ErrorList
+	if !errors.As(err, &problems) {
+		return constraintErrors(spec, err)
+	}
 	for _, p := range problems {
 		where := at.Index(p.Index)
 		switch p.Field {
@@ -337,6 +342,19 @@ func spaceErrors(err error) field.ErrorList {
 			where = where.Child("feasibleSpace", p.Field)
 		}
 		list = append(list, field.Invalid(where, field.OmitValueType{}, p.Problem))
+	}
+	return list
+}
+
+func constraintErrors(spec *v1beta1.ExperimentSpec, err error) (list field.ErrorList) {
+	at := field.NewPath("spec", "parameterConstraints")
+	for _, e := range flatten(err) {
+		where := at
+		var c *suggest.ConstraintError
+		if errors.As(e, &c) {
+			where = at.Index(slices.Index(spec.ParameterConstraints, c.Text))
+		}
+		list = append(list, field.Invalid(where, field.OmitValueType{}, e.Error()))
 	}
 	return list
 }

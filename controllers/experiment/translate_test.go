@@ -98,6 +98,14 @@ func TestCheckFindsFaultsOfTheAdditions(t *testing.T) {
 			func(s *v1beta1.ExperimentSpec) { s.Parameters[1].When.Parameter = "modell" },
 			"spec.parameters[1].when",
 		},
+		"constraint that cannot be read": {
+			func(s *v1beta1.ExperimentSpec) { s.ParameterConstraints = []string{"layers <= 3", "layers <= width"} },
+			"spec.parameterConstraints[1]",
+		},
+		"initial trial against a constraint": {
+			func(s *v1beta1.ExperimentSpec) { s.ParameterConstraints = []string{"layers != 2"} },
+			"spec.initialTrials[0].parameterAssignments",
+		},
 		"initial trial out of range": {
 			func(s *v1beta1.ExperimentSpec) { s.InitialTrials[0].ParameterAssignments[1].Value = "7" },
 			"spec.initialTrials[0].parameterAssignments",
