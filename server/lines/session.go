@@ -141,7 +141,10 @@ func (s *Session) ask(ctx context.Context, n int) (made []trial, exhausted bool,
 	if errors.Is(err, suggest.ErrExhausted) {
 		exhausted, err = true, nil
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, false, fmt.Errorf("the algorithm has no answer after %s; allow it more time, or use another algorithm", s.config.Deadline)
+	case err != nil:
 		return nil, false, err
 	}
 	for _, p := range proposals {

@@ -1,0 +1,368 @@
+package lines_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/server/lines"
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/algorithm"
+)
+
+const mixedSpace = `{"parameters":[
+	{"name":"lr","type":"double","min":0.001,"max":0.1,"distribution":"logUniform"},
+	{"name":"layers","type":"int","min":1,"max":"5"},
+	{"name":"batch","type":"discrete","list":[64,"1.6e1",0.50,"+8","007"]},
+	{"name":"model","type":"categorical","list":["svm","a \"tree\" <b>",3]},
+	{"name":"C","type":"double","min":0,"max":1,"step":0.1,"when":{"parameter":"model","in":["svm"]}}
+]}`
+
+func study(t testing.TB, space string) suggest.Study {
+	t.Helper()
+	s, err := lines.ReadStudy(strings.NewReader(space))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Seed = 1
+	return s
+}
+
+func build(t testing.TB, name string, space suggest.Space) suggest.Algorithm {
+	t.Helper()
+	r, ok := algorithm.Get(name)
+	if !ok {
+		t.Fatalf("no algorithm %q", name)
+	}
+	a, err := r.New(space, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// scripted proposes what it is told to and keeps what it was asked.
+type scripted struct {
+	answers []answer
+	asked   []suggest.Study
+}
+
+type answer struct {
+	proposals []suggest.Proposal
+	err       error
+	panics    any
+}
+
+func (a *scripted) Suggest(ctx context.Context, s suggest.Study, _ int) ([]suggest.Proposal, error) {
+	s.Trials = append([]suggest.Trial(nil), s.Trials...)
+	a.asked = append(a.asked, s)
+	next := a.answers[0]
+	a.answers = a.answers[1:]
+	if next.panics != nil {
+		panic(next.panics)
+	}
+	if errors.Is(next.err, context.DeadlineExceeded) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return next.proposals, next.err
+}
+
+// converse gives the answers to the lines of a request.
+func converse(t testing.TB, s *lines.Session, requests ...string) []string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := s.Serve(t.Context(), strings.NewReader(strings.Join(requests, "\n")+"\n"), &out); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+}
+
+// point of a space from name, value, name, value ...
+func point(t testing.TB, s suggest.Space, pairs ...string) suggest.Point {
+	t.Helper()
+	var assigned []suggest.Assignment
+	for i := 0; i < len(pairs); i += 2 {
+		assigned = append(assigned, suggest.Assignment{Name: pairs[i], Value: pairs[i+1]})
+	}
+	p, ok := s.Parse(assigned)
+	if !ok {
+		t.Fatalf("%v is not in the space", pairs)
+	}
+	return p
+}
+
+func TestAskWritesTheTrials(t *testing.T) {
+	st := study(t, mixedSpace)
+	tree := point(t, st.Space, "lr", "0.01", "layers", "3", "batch", "1.6e1", "model", `a "tree" <b>`)
+	svm := point(t, st.Space, "lr", "1e-3", "layers", "1", "batch", "8", "model", "svm", "C", "0.3")
+	three := point(t, st.Space, "lr", "0.1", "layers", "5", "batch", "7", "model", "3")
+	half := point(t, st.Space, "lr", "0.1", "layers", "5", "batch", "0.5", "model", "3")
+	a := &scripted{answers: []answer{
+		{proposals: []suggest.Proposal{{Point: tree}, {Point: svm}}},
+		{proposals: []suggest.Proposal{{
+			Point: three, Meta: suggest.Meta{"b": "2", "a": "\n"}, Resource: 2.5, Why: `"why" <now>`, Fallback: "deadline",
+		}}},
+		{proposals: []suggest.Proposal{{Point: half}}},
+		{},
+		{err: suggest.ErrExhausted},
+		{err: errors.New("the study makes no sense")},
+	}}
+	got := converse(t, lines.New(lines.Config{Study: st, Algorithm: a}),
+		`{"ask":2}`, `{"ask":1,"id":7}`, ` { "id" : "x\ny", "ask" : 1.0 } `+"\r", `{"ask":3}`, `{"ask":1}`, `{"ask":1,"id":1e2}`)
+	want := []string{
+		`{"trials":[{"number":0,"params":{"lr":0.01,"layers":3,"batch":1.6e1,"model":"a \"tree\" <b>"}},` +
+			`{"number":1,"params":{"lr":0.001,"layers":1,"batch":8,"model":"svm","C":0.3}}],"exhausted":false}`,
+		`{"trials":[{"number":2,"params":{"lr":0.1,"layers":5,"batch":7,"model":"3"},"resource":2.5,` +
+			`"meta":{"a":"\n","b":"2"},"why":"\"why\" <now>","fallback":"deadline"}],"exhausted":false,"id":7}`,
+		`{"trials":[{"number":3,"params":{"lr":0.1,"layers":5,"batch":0.50,"model":"3"}}],"exhausted":false,"id":"x\ny"}`,
+		`{"trials":[],"exhausted":false}`,
+		`{"trials":[],"exhausted":true}`,
+		`{"error":"the study makes no sense","id":1e2}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, line := range got {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}
+
+// seen is what an algorithm sees of the trials, in short.
+func seen(s suggest.Study) []string {
+	var out []string
+	for _, t := range s.Trials {
+		text := fmt.Sprintf("%d %s %v", t.Number, t.State, s.Space.Assignments(t.Point))
+		if t.Values != nil {
+			text += fmt.Sprintf(" values %v", t.Values)
+		}
+		if t.Constraints != nil {
+			text += fmt.Sprintf(" constraints %v", t.Constraints)
+		}
+		if t.Curve != nil {
+			text += fmt.Sprintf(" curve %v", t.Curve)
+		}
+		if t.Resource != 0 || t.Meta != nil {
+			text += fmt.Sprintf(" resource %v meta %v", t.Resource, t.Meta)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+const oneSpace = `{"parameters":[{"name":"x","type":"int","min":0,"max":99}]}`
+const twoSpace = `{"parameters":[{"name":"x","type":"int","min":0,"max":99}],
+	"objectives":[{"name":"loss"},{"name":"size","type":"maximize"}],"constraints":[{"name":"latency","max":100}]}`
+
+// TestTellReachesTheAlgorithm tells about trials 0 (x=0) and 1 (x=1), which were
+// asked for with a meta and a resource.
+func TestTellReachesTheAlgorithm(t *testing.T) {
+	const untouched = "1 pending [{x 1}] resource 3 meta map[k:v]"
+	cases := map[string]struct {
+		space   string
+		tell    []string
+		answers []string // nil: each is {"ok":true}
+		want    []string
+	}{
+		"succeeded":                     {oneSpace, []string{`{"tell":[{"number":0,"state":"succeeded","values":[0.3]}]}`}, nil, []string{"0 succeeded [{x 0}] values [0.3] resource 3 meta map[k:v]", untouched}},
+		"a single trial, a value":       {oneSpace, []string{`{"tell":{"number":0,"state":"succeeded","value":-1e-5}}`}, nil, []string{"0 succeeded [{x 0}] values [-1e-05] resource 3 meta map[k:v]", untouched}},
+		"NaN as a string":               {oneSpace, []string{`{"tell":[{"number":0,"state":"succeeded","values":["NaN"]}]}`}, nil, []string{"0 succeeded [{x 0}] values [NaN] resource 3 meta map[k:v]", untouched}},
+		"NaN as Python writes it":       {oneSpace, []string{`{"tell":[{"number":0,"state":"succeeded","values":[NaN]}]}`}, nil, []string{"0 succeeded [{x 0}] values [NaN] resource 3 meta map[k:v]", untouched}},
+		"null":                          {oneSpace, []string{`{"tell":[{"number":0,"state":"succeeded","values":[null]}]}`}, nil, []string{"0 succeeded [{x 0}] values [NaN] resource 3 meta map[k:v]", untouched}},
+		"a lone null":                   {oneSpace, []string{`{"tell":[{"number":0,"state":"succeeded","value":null}]}`}, nil, []string{"0 succeeded [{x 0}] values [NaN] resource 3 meta map[k:v]", untouched}},
+		"infinities":                    {twoSpace, []string{`{"tell":[{"number":0,"state":"succeeded","values":[-Infinity,Infinity]},{"number":1,"state":"succeeded","values":["Infinity","-Infinity"]}]}`}, nil, []string{"0 succeeded [{x 0}] values [-Inf +Inf] resource 3 meta map[k:v]", "1 succeeded [{x 1}] values [+Inf -Inf] resource 3 meta map[k:v]"}},
+		"too large for a double":        {oneSpace, []string{`{"tell":[{"number":0,"state":"succeeded","values":[-1e999]}]}`}, nil, []string{"0 succeeded [{x 0}] values [-Inf] resource 3 meta map[k:v]", untouched}},
+		"failed":                        {oneSpace, []string{`{"tell":[{"number":0,"state":"failed"}]}`}, nil, []string{"0 failed [{x 0}] resource 3 meta map[k:v]", untouched}},
+		"failed with NaN":               {oneSpace, []string{`{"tell":[{"number":0,"state":"failed","values":[NaN]}]}`}, nil, []string{"0 failed [{x 0}] resource 3 meta map[k:v]", untouched}},
+		"killed and unmeasured":         {oneSpace, []string{`{"tell":[{"number":0,"state":"killed"},{"number":1,"state":"unmeasured"}]}`}, nil, []string{"0 killed [{x 0}] resource 3 meta map[k:v]", "1 unmeasured [{x 1}] resource 3 meta map[k:v]"}},
+		"running":                       {oneSpace, []string{`{"tell":[{"number":0,"state":"running","values":null}]}`}, nil, []string{"0 running [{x 0}] resource 3 meta map[k:v]", untouched}},
+		"pruned with a value":           {oneSpace, []string{`{"tell":[{"number":0,"state":"pruned","values":[5]}]}`}, nil, []string{"0 pruned [{x 0}] values [5] resource 3 meta map[k:v]", untouched}},
+		"pruned with nothing":           {oneSpace, []string{`{"tell":[{"number":0,"state":"pruned"}]}`}, nil, []string{"0 pruned [{x 0}] resource 3 meta map[k:v]", untouched}},
+		"pruned with a curve":           {oneSpace, []string{`{"tell":[{"number":0,"state":"pruned","curve":[[2,0.5],[1,NaN],[2,0.25]]}]}`}, nil, []string{"0 pruned [{x 0}] values [0.25] curve [{1 NaN} {2 0.25}] resource 3 meta map[k:v]", untouched}},
+		"pruned of two objectives":      {twoSpace, []string{`{"tell":[{"number":0,"state":"pruned","curve":[[2,0.5]]}]}`}, nil, []string{"0 pruned [{x 0}] curve [{2 0.5}] resource 3 meta map[k:v]", untouched}},
+		"pruned after reports":          {oneSpace, []string{`{"report":{"number":0,"step":1,"value":9}}`, `{"report":{"number":0,"step":3,"value":7}}`, `{"report":{"number":0,"step":2,"value":8}}`, `{"tell":{"number":0,"state":"pruned"}}`}, []string{`{"stop":false}`, `{"stop":false}`, `{"stop":false}`, `{"ok":true}`}, []string{"0 pruned [{x 0}] values [7] curve [{1 9} {2 8} {3 7}] resource 3 meta map[k:v]", untouched}},
+		"running after a report":        {oneSpace, []string{`{"report":{"number":0,"step":-1,"value":null}}`, `{"report":{"number":0,"step":-1,"value":2}}`}, []string{`{"stop":false}`, `{"stop":false}`}, []string{"0 running [{x 0}] curve [{-1 2}] resource 3 meta map[k:v]", untouched}},
+		"a curve in place of reports":   {oneSpace, []string{`{"report":{"number":0,"step":1,"value":9}}`, `{"tell":{"number":0,"state":"succeeded","value":1,"curve":[]}}`}, []string{`{"stop":false}`, `{"ok":true}`}, []string{"0 succeeded [{x 0}] values [1] resource 3 meta map[k:v]", untouched}},
+		"constraints":                   {twoSpace, []string{`{"tell":[{"number":0,"state":"succeeded","values":[1,2],"constraints":[150]}]}`}, nil, []string{"0 succeeded [{x 0}] values [1 2] constraints [150] resource 3 meta map[k:v]", untouched}},
+		"a second tell replaces":        {twoSpace, []string{`{"tell":[{"number":0,"state":"succeeded","values":[1,2],"constraints":[150]}]}`, `{"tell":[{"number":0,"state":"failed"}]}`}, nil, []string{"0 failed [{x 0}] resource 3 meta map[k:v]", untouched}},
+		"twice in one tell":             {oneSpace, []string{`{"tell":[{"number":0,"state":"failed"},{"number":0,"state":"succeeded","value":1}]}`}, nil, []string{"0 succeeded [{x 0}] values [1] resource 3 meta map[k:v]", untouched}},
+		"nothing":                       {oneSpace, []string{`{"tell":[]}`}, nil, []string{"0 pending [{x 0}] resource 3 meta map[k:v]", untouched}},
+		"other params, meta, resource":  {oneSpace, []string{`{"tell":[{"number":0,"state":"running","params":{"x":9.0},"meta":{"m":"n"},"resource":0}]}`}, nil, []string{"0 running [{x 9}] resource 0 meta map[m:n]", untouched}},
+		"a trial as ask wrote it":       {oneSpace, []string{`{"tell":[{"number":0,"params":{"x":0},"resource":3,"meta":{"k":"v"},"why":"w","fallback":"f","state":"succeeded","values":[1]}]}`}, nil, []string{"0 succeeded [{x 0}] values [1] resource 3 meta map[k:v]", untouched}},
+		"a foreign trial":               {oneSpace, []string{`{"tell":[{"number":7,"params":{"x":"5"},"state":"succeeded","values":[1],"meta":{"m":"n"},"resource":9}]}`}, nil, []string{"0 pending [{x 0}] resource 3 meta map[k:v]", untouched, "7 succeeded [{x 5}] values [1] resource 9 meta map[m:n]"}},
+		"foreign trials without number": {oneSpace, []string{`{"tell":[{"params":{"x":5},"state":"failed"},{"params":{"x":6},"state":"failed"}]}`}, []string{`{"ok":true,"numbers":[2,3]}`}, []string{"0 pending [{x 0}] resource 3 meta map[k:v]", untouched, "2 failed [{x 5}]", "3 failed [{x 6}]"}},
+		"numbers after a gap":           {oneSpace, []string{`{"tell":[{"number":7,"params":{"x":4},"state":"failed"},{"params":{"x":5},"state":"failed"}]}`}, []string{`{"ok":true,"numbers":[8]}`}, []string{"0 pending [{x 0}] resource 3 meta map[k:v]", untouched, "7 failed [{x 4}]", "8 failed [{x 5}]"}},
+		"foreign, told again":           {oneSpace, []string{`{"tell":[{"number":2,"params":{"x":4},"state":"failed"},{"number":2,"state":"killed"}]}`}, nil, []string{"0 pending [{x 0}] resource 3 meta map[k:v]", untouched, "2 killed [{x 4}]"}},
+		"all or nothing":                {oneSpace, []string{`{"tell":[{"number":0,"state":"failed"},{"number":9,"state":"failed"}]}`}, []string{`{"error":"tell[1].number is 9, and there is no such trial; correct it, or add params to tell a trial that was not asked for here"}`}, []string{"0 pending [{x 0}] resource 3 meta map[k:v]", untouched}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			st := study(t, c.space)
+			proposal := func(x string) suggest.Proposal {
+				return suggest.Proposal{Point: point(t, st.Space, "x", x), Meta: suggest.Meta{"k": "v"}, Resource: 3}
+			}
+			a := &scripted{answers: []answer{{proposals: []suggest.Proposal{proposal("0"), proposal("1")}}, {}}}
+			got := converse(t, lines.New(lines.Config{Study: st, Algorithm: a}), append(append([]string{`{"ask":2}`}, c.tell...), `{"ask":1}`)...)
+			if c.answers == nil {
+				for range c.tell {
+					c.answers = append(c.answers, `{"ok":true}`)
+				}
+			}
+			if diff := cmp.Diff(c.answers, got[1:len(got)-1]); diff != "" {
+				t.Errorf("answers (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.want, seen(a.asked[1])); diff != "" {
+				t.Errorf("trials (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConstraintsNobodyNamed(t *testing.T) {
+	a := &scripted{answers: []answer{{}, {}}}
+	got := converse(t, lines.New(lines.Config{Study: study(t, oneSpace), Algorithm: a}),
+		`{"tell":[{"params":{"x":1},"state":"succeeded","value":1}]}`, `{"ask":1}`,
+		`{"tell":[{"params":{"x":2},"state":"succeeded","value":1,"constraints":[-1,Infinity]},{"params":{"x":3},"state":"succeeded","value":1,"constraints":[1]}]}`,
+		`{"tell":[{"params":{"x":2},"state":"succeeded","value":1,"constraints":[-1,Infinity]}]}`,
+		`{"tell":[{"params":{"x":2},"state":"succeeded","value":1,"constraints":[1]}]}`, `{"ask":1}`)
+	want := []string{
+		`{"ok":true,"numbers":[0]}`, `{"trials":[],"exhausted":false}`,
+		`{"error":"tell[1] has 1 constraint; it must have 2, in the order constraint 1, constraint 2"}`,
+		`{"ok":true,"numbers":[1]}`,
+		`{"error":"tell[0] has 1 constraint; it must have 2, in the order constraint 1, constraint 2"}`,
+		`{"trials":[],"exhausted":false}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	wantConstraints := []suggest.Constraint{{Name: "constraint 1"}, {Name: "constraint 2"}}
+	if diff := cmp.Diff([][]suggest.Constraint{nil, wantConstraints}, [][]suggest.Constraint{a.asked[0].Constraints, a.asked[1].Constraints}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// atStep stops trials from a step on.
+type atStep int64
+
+func (step atStep) Stop(s suggest.Study, t suggest.Trial) (bool, string) {
+	if step < 0 {
+		panic("on purpose")
+	}
+	last := t.Curve[len(t.Curve)-1]
+	return last.Step >= int64(step), fmt.Sprintf("trial %d of %d is %s at %v", t.Number, len(s.Trials), t.State, last.Value)
+}
+
+func TestReportAsksTheStopper(t *testing.T) {
+	got := converse(t, lines.New(lines.Config{Study: study(t, oneSpace), Algorithm: build(t, "random", study(t, oneSpace).Space), Stopper: atStep(2)}),
+		`{"ask":2}`, `{"report":{"number":1,"step":1,"value":0.5}}`, `{"report":{"number":1,"step":2.0,"value":NaN},"id":1}`,
+		`{"tell":{"number":1,"state":"pruned"}}`, `{"report":{"number":1,"step":3,"value":1}}`)
+	want := []string{
+		`{"stop":false}`, `{"stop":true,"why":"trial 1 of 2 is running at NaN","id":1}`, `{"ok":true}`,
+		`{"error":"trial 1 has ended (pruned); report only what runs"}`,
+	}
+	if diff := cmp.Diff(want, got[1:]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestMistakesOfAlgorithmsDoNotEndTheSession(t *testing.T) {
+	st := study(t, oneSpace)
+	p := point(t, st.Space, "x", "3")
+	a := &scripted{answers: []answer{{panics: "index out of range"}, {proposals: []suggest.Proposal{{Point: p}}}, {err: context.DeadlineExceeded}}}
+	var diagnostics bytes.Buffer
+	got := converse(t, lines.New(lines.Config{Study: st, Algorithm: a, Stopper: atStep(-1), Deadline: 1, Diagnostics: &diagnostics}),
+		`{"ask":1}`, `{"ask":1}`, `{"report":{"number":0,"step":2,"value":1}}`, `{"ask":1}`)
+	want := []string{
+		`{"error":"the algorithm failed (index out of range): this is a mistake in vernier, please report it; the study goes on"}`,
+		`{"trials":[{"number":0,"params":{"x":3}}],"exhausted":false}`,
+		`{"error":"the stopping rule failed (on purpose): this is a mistake in vernier, please report it; the study goes on"}`,
+		`{"error":"the algorithm has no answer after 1ns; allow it more time, or use another algorithm"}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !strings.Contains(diagnostics.String(), "scripted") {
+		t.Errorf("no stack in %q", diagnostics.String())
+	}
+}
+
+func TestServeReadsAnyLines(t *testing.T) {
+	long := `{"ask":1,"id":"` + strings.Repeat("x", 10_000_000) + `"}`
+	fits := `{"ask":0,"id":"` + strings.Repeat("x", lines.MaxLine-17) + `"}`
+	cases := map[string]struct {
+		in   string
+		want []string // beginnings
+	}{
+		"nothing":                    {"", []string{""}},
+		"no newline at the end":      {`{"ask":0}`, []string{`{"trials":[]`, ""}},
+		"a line of 10 MB":            {long + "\n" + `{"ask":0}` + "\n", []string{`{"error":"the line is longer than 8388608 bytes; split`, `{"trials":[]`, ""}},
+		"10 MB without a newline":    {long, []string{`{"error":"the line is longer`, ""}},
+		"a line as long as may be":   {fits + "\n", []string{`{"trials":[],"exhausted":false,"id":"xxx`, ""}},
+		"one byte longer":            {fits + " \n", []string{`{"error":"the line is longer`, ""}},
+		"an empty line":              {"\n\r\n", []string{`{"error":"the line is no JSON: there is nothing`, `{"error":"the line is no JSON: there is nothing`, ""}},
+		"bytes that are no text":     {"\x00\xff\n{\"ask\":0}\n", []string{`{"error":"the line is no JSON: invalid`, `{"trials":[]`, ""}},
+		"requests that came at once": {strings.Repeat("{\"ask\":0}\n", 3), []string{`{"trials":[]`, `{"trials":[]`, `{"trials":[]`, ""}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			st := study(t, oneSpace)
+			var out bytes.Buffer
+			if err := lines.New(lines.Config{Study: st, Algorithm: build(t, "random", st.Space)}).Serve(t.Context(), strings.NewReader(c.in), &out); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Split(out.String(), "\n")
+			if len(got) != len(c.want) {
+				t.Fatalf("%d answers, want %d", len(got)-1, len(c.want)-1)
+			}
+			for i := range got {
+				if !strings.HasPrefix(got[i], c.want[i]) {
+					t.Errorf("answer %d begins %.80q, want %q", i, got[i], c.want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestServeAnswersBeforeItReadsOn holds that each answer is written before the next request is read.
+func TestServeAnswersBeforeItReadsOn(t *testing.T) {
+	in, requests := io.Pipe()
+	answers, out := io.Pipe()
+	st := study(t, oneSpace)
+	done := make(chan error, 1)
+	go func() {
+		done <- lines.New(lines.Config{Study: st, Algorithm: build(t, "random", st.Space)}).Serve(t.Context(), in, out)
+	}()
+	decoder := json.NewDecoder(answers)
+	for i := range 3 {
+		if _, err := io.WriteString(requests, "{\"ask\":1}\n"); err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ Trials []struct{ Number int } }
+		if err := decoder.Decode(&got); err != nil || len(got.Trials) != 1 || got.Trials[0].Number != i {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	requests.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeSaysThatNobodyReads(t *testing.T) {
+	_, out := io.Pipe()
+	out.CloseWithError(errors.New("gone"))
+	st := study(t, oneSpace)
+	err := lines.New(lines.Config{Study: st, Algorithm: build(t, "random", st.Space)}).Serve(t.Context(), strings.NewReader("{\"ask\":1}\n"), out)
+	if err == nil || !strings.Contains(err.Error(), "write an answer") {
+		t.Errorf("got %v", err)
+	}
+}
