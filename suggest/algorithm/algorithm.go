@@ -22,6 +22,9 @@ type Registration struct {
 	// Repeats says that points come again on purpose: the trial goes on from the
 	// checkpoint of another one, or its own randomness matters more.
 	Repeats bool
+	// MultiFidelity says whether it gives most trials a part of the resource
+	// only, and proposes a point again with more of it.
+	MultiFidelity bool
 }
 
 // Setting documents a setting of an algorithm.
@@ -36,11 +39,14 @@ type Setting struct {
 // All is each algorithm there is, sorted by name.
 func All() []Registration {
 	all := []Registration{
+		ashaRegistration(),
 		bayesianRegistration(),
 		gridRegistration(),
+		hyperbandRegistration(),
 		pbtRegistration(),
 		randomRegistration(),
 		sobolRegistration(),
+		successiveHalvingRegistration(),
 	}
 	for i := range all {
 		all[i].New = initialFirst(all[i].New)

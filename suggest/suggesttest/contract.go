@@ -119,7 +119,7 @@ func endsAreReachable(t *testing.T, r algorithm.Registration) {
 	for _, name := range []string{"one double", "one log double", "one int", "mixed", "small", "skewed steps", "small tree"} {
 		t.Run(name, func(t *testing.T) {
 			a, space := build(t, r, spaces()[name])
-			if r.Adaptive {
+			if r.Adaptive && !r.MultiFidelity {
 				asked := 80
 				if r.Repeats {
 					if name == "mixed" {
@@ -131,7 +131,7 @@ func endsAreReachable(t *testing.T, r algorithm.Registration) {
 				return
 			}
 			asked := 400
-			if size, finite := space.Size(); finite && size < 1000 {
+			if size, finite := space.Size(); finite && size < 1000 && !r.MultiFidelity {
 				asked = int(size) + 1 // to the end
 			}
 			p := Player{Algorithm: a, Study: newStudy(space, 3), Parallel: 50, Objective: bowl(space)}

@@ -112,14 +112,19 @@ func noDuplicates(t *testing.T, r algorithm.Registration) {
 				// A trial of the user's own: its point is not proposed again.
 				first := suggest.Trial{Number: 0, Point: space.Decode(make([]float64, space.Len())), State: suggest.Killed}
 				p.Study.Trials = append(p.Study.Trials, first)
-				err := p.Play(t.Context(), int(size)+5)
-				seen := map[string]bool{}
+				trials := int(size) + 5
+				if r.MultiFidelity {
+					trials *= 8 // a point comes again with more of the resource
+				}
+				err := p.Play(t.Context(), trials)
+				seen, spent := map[string]bool{}, map[string]bool{}
 				for i, trial := range p.Study.Trials {
 					key, _ := space.Key(trial.Point)
-					if seen[key] && (r.Exhaustive || len(seen) < int(size)) {
+					again := fmt.Sprint(key, trial.Resource)
+					if spent[again] && (r.Exhaustive || len(seen) < int(size)) {
 						t.Errorf("trial %d: %v came before", i, space.Assignments(trial.Point))
 					}
-					seen[key] = true
+					seen[key], spent[again] = true, true
 				}
 				if len(seen) != int(size) {
 					t.Errorf("%d of %d points were proposed", len(seen), size)

@@ -1,0 +1,136 @@
+package algorithm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+// hyperband runs brackets of successive halving, one after another, that begin
+// with many points and little resource or with few and much (Li et al.,
+// "Hyperband: a novel bandit-based approach to hyperparameter optimization",
+// JMLR 18, 2018, algorithm 1); after the last kind of bracket it begins with the
+// first again. Within a bracket a rung waits for the whole rung below, except
+// for points that are among the promoted ones whatever the others bring; a
+// bracket that waits lets the next one begin. So it never waits, at any number
+// of parallel trials. A trial that failed, or that a rule stopped, is the worst
+// of its rung, and is not promoted.
+type hyperband struct {
+	*fidelity
+	// kinds of brackets, which take turns.
+	kinds []bracketKind
+}
+
+// bracketKind is how a bracket is laid out.
+type bracketKind struct {
+	halvings int   // rungs above the first
+	points   int64 // that it begins with
+}
+
+var _ suggest.Algorithm = (*hyperband)(nil)
+
+func hyperbandRegistration() Registration {
+	return Registration{
+		Name:     "hyperband",
+		Summary:  "Runs brackets of successive halving that hedge between many short trials and few long ones. For trials that can be short, when it is not known how much their beginning tells.",
+		New:      newHyperband,
+		Settings: fidelitySettings(),
+		Adaptive: true, Exhaustive: true, MultiFidelity: true,
+	}
+}
+
+func newHyperband(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	f, err := readFidelity(space, settings.Read())
+	if err != nil {
+		return nil, err
+	}
+	return &hyperband{fidelity: f, kinds: f.bracketKinds()}, nil
+}
+
+// bracketKinds are those of Hyperband: bracket s begins with
+// ceil((s_max+1) eta^s / (s+1)) points, s = s_max ... 0.
+func (f *fidelity) bracketKinds() []bracketKind {
+	var kinds []bracketKind
+	for s := f.depth; s >= 0; s-- {
+		points := int64(f.depth + 1)
+		for range s {
+			points *= f.eta
+		}
+		kinds = append(kinds, bracketKind{halvings: s, points: (points + int64(s)) / int64(s+1)})
+	}
+	return kinds
+}
+
+func (h *hyperband) kind(bracket int) bracketKind { return h.kinds[bracket%len(h.kinds)] }
+
+func (h *hyperband) halvings(bracket int) int { return h.kind(bracket).halvings }
+
+// Suggest implements suggest.Algorithm.
+func (h *hyperband) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+	b := readRungs(s)
+	return fill(ctx, n, b, func() (suggest.Proposal, error) {
+		number, e := h.choose(b)
+		if e != nil {
+			resource := h.resource(h.halvings(number), e.rung+1)
+			p := b.promote(e, h.spend(e.trial.Point, resource), resource)
+			p.Why = fmt.Sprintf("point of trial %d, one of the best of bracket %d with resource %g, goes on with %g", e.trial.Number, number, e.trial.Resource, resource)
+			return p, nil
+		}
+		resource := h.resource(h.halvings(number), 0)
+		point, err := h.draw(ctx, s, b, resource)
+		if errors.Is(err, suggest.ErrExhausted) {
+			return h.promoteLeftover(b, h.halvings)
+		}
+		if err != nil {
+			return suggest.Proposal{}, err
+		}
+		p := b.start(number, 0, point, resource)
+		p.Why = fmt.Sprintf("a new point for bracket %d, which begins with %d points and resource %g", number, h.kind(number).points, resource)
+		return p, nil
+	})
+}
+
+// choose says which bracket has work: the first one that does. e is the point to
+// promote there; nil: a new one.
+func (h *hyperband) choose(b *rungBook) (number int, e *rungEntry) {
+	next := 0
+	for _, bracket := range b.brackets {
+		next = bracket.number + 1
+		kind := h.kind(bracket.number)
+		if e := bracket.promotable(kind, h.eta); e != nil {
+			return bracket.number, e
+		}
+		if int64(len(bracket.rung(0).entries)) < kind.points {
+			return bracket.number, nil
+		}
+	}
+	return next, nil
+}
+
+// promotable is the point to promote next, from the highest rung that has one:
+// one that is among the best of its rung however those that are still to end
+// turn out.
+func (r *bracketBook) promotable(kind bracketKind, eta int64) (e *rungEntry) {
+	room := kind.points // in this rung
+	for k := range min(kind.halvings, len(r.rungs)) {
+		level := r.rungs[k]
+		ranked := level.ranked()
+		open := max(0, room-int64(level.finished()))
+		keep := room / eta
+		if room = keep; open == 0 {
+			room = min(keep, int64(len(ranked)))
+		}
+		for place, candidate := range ranked {
+			if int64(place)+open >= keep {
+				break
+			}
+			if !candidate.promoted {
+				e = candidate
+				break
+			}
+		}
+	}
+	return e
+}

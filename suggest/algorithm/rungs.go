@@ -1,0 +1,243 @@
+package algorithm
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+// The metadata of trials in multi-fidelity algorithms. Package stop knows the
+// parent as well.
+const (
+	metaBracket = "bracket" // number of the bracket, from 0
+	metaRung    = "rung"    // number of the rung in the bracket, from 0
+	metaParent  = "parent"  // number of the trial whose point goes on
+)
+
+// rungBook is the bookkeeping of multi-fidelity algorithms: which trial stands
+// at which rung of which bracket, and how it did there. It is read from the
+// trials' metadata, and what is started while a question is answered is added
+// to it, so that the rest of the batch counts it as running.
+//
+//	book := readRungs(study)
+//	best := book.bracket(0).rung(1).ranked()  // finished with a value, best first
+//	proposal := book.promote(best[0], 27)     // to the next rung, with resource 27
+//	proposal = book.start(1, 0, point, 3)     // a new point, in bracket 1
+//	levels := book.levels()                   // resources, each with its entries
+//
+// Killed trials do not count: their rung has room again, and the trial that
+// they continued may be promoted once more. Trials without metadata of this
+// kind, like a user's own, stand at no rung, but their points are known as base
+// points.
+type rungBook struct {
+	brackets []*bracketBook // by number
+	next     int            // number of the next trial
+	base     []baseTrial
+	byNumber map[int]*rungEntry
+}
+
+// bracketBook is one bracket.
+type bracketBook struct {
+	number int
+	rungs  []*rungLevel
+}
+
+// rungLevel is one rung of a bracket, or what several brackets have at one
+// resource.
+type rungLevel struct {
+	resource float64 // of its entries; 0 when there are none
+	entries  []*rungEntry
+}
+
+// rungEntry is a trial at a rung.
+type rungEntry struct {
+	bracket, rung int
+	trial         suggest.Trial
+	// rank: smaller is better. Infinite violation: ended without a usable value,
+	// which includes those that a rule stopped.
+	violation, loss float64
+	promoted        bool
+	base            int // position in rungBook.base of the trial that first tried the point
+}
+
+// baseTrial is a trial that brought a new point; what continues it shares its
+// place.
+type baseTrial struct {
+	trial   suggest.Trial
+	entries []*rungEntry
+}
+
+// readRungs reads the trials of a study.
+func readRungs(s suggest.Study) *rungBook {
+	b := &rungBook{byNumber: make(map[int]*rungEntry, len(s.Trials)), next: s.NextNumber()}
+	for _, t := range inOrder(s.Trials) {
+		b.add(s, t)
+	}
+	return b
+}
+
+func (b *rungBook) add(s suggest.Study, t suggest.Trial) {
+	bracket, okBracket := metaNumber(t.Meta, metaBracket)
+	rung, okRung := metaNumber(t.Meta, metaRung)
+	number, hasParent := metaNumber(t.Meta, metaParent)
+	parent := b.byNumber[number]
+	hasParent = hasParent && parent != nil
+	if !hasParent {
+		b.base = append(b.base, baseTrial{trial: t})
+	}
+	if !okBracket || !okRung || rung > maxRung || rung > 0 != hasParent || t.State == suggest.Killed || !s.Space.Contains(t.Point) {
+		return
+	}
+	e := &rungEntry{bracket: bracket, rung: rung, trial: t, base: len(b.base) - 1}
+	if hasParent {
+		e.base, parent.promoted = parent.base, true
+	}
+	e.judge(s)
+	b.insert(e)
+}
+
+// maxRung bounds what metadata may claim: no schedule halves more often.
+const maxRung = 64
+
+func (b *rungBook) insert(e *rungEntry) {
+	b.byNumber[e.trial.Number] = e
+	b.base[e.base].entries = append(b.base[e.base].entries, e)
+	r := b.bracket(e.bracket).rung(e.rung)
+	r.resource = e.trial.Resource
+	r.entries = append(r.entries, e)
+}
+
+func metaNumber(m suggest.Meta, key string) (n int, ok bool) {
+	text, ok := m[key]
+	if !ok {
+		return -1, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0
+}
+
+// judge reads how the trial did.
+func (e *rungEntry) judge(s suggest.Study) {
+	e.violation, e.loss = math.Inf(1), math.Inf(1)
+	if e.trial.State != suggest.Succeeded {
+		return
+	}
+	if losses := lossesOf(s.Objectives, e.trial.Values); losses != nil {
+		e.loss = losses[0]
+		_, e.violation = violationsOf(s.Constraints, e.trial.Constraints)
+		e.violation = math.Min(e.violation, math.MaxFloat64)
+	}
+}
+
+// finished says whether the trial has ended.
+func (e *rungEntry) finished() bool { return e.trial.State.Finished() }
+
+// usable says whether it ended with a value.
+func (e *rungEntry) usable() bool { return e.finished() && !math.IsInf(e.violation, 1) }
+
+// compare says which entry did better: feasible ones by their loss, others by
+// their violation; equal ones by their number.
+func (e *rungEntry) compare(o *rungEntry) int {
+	return cmp.Or(cmp.Compare(e.violation, o.violation), cmp.Compare(e.loss, o.loss), cmp.Compare(e.trial.Number, o.trial.Number))
+}
+
+// bracket finds or makes the bracket with the number.
+func (b *rungBook) bracket(number int) *bracketBook {
+	i, found := slices.BinarySearchFunc(b.brackets, number, func(r *bracketBook, n int) int { return cmp.Compare(r.number, n) })
+	if !found {
+		b.brackets = slices.Insert(b.brackets, i, &bracketBook{number: number})
+	}
+	return b.brackets[i]
+}
+
+// rung finds or makes the rung with the number.
+func (r *bracketBook) rung(number int) *rungLevel {
+	for len(r.rungs) <= number {
+		r.rungs = append(r.rungs, &rungLevel{})
+	}
+	return r.rungs[number]
+}
+
+// finished is how many entries have ended, with or without a value.
+func (r *rungLevel) finished() int {
+	n := 0
+	for _, e := range r.entries {
+		if e.finished() {
+			n++
+		}
+	}
+	return n
+}
+
+// ranked are the entries that ended with a value, the best first.
+func (r *rungLevel) ranked() []*rungEntry {
+	var out []*rungEntry
+	for _, e := range r.entries {
+		if e.usable() {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, (*rungEntry).compare)
+	return out
+}
+
+// start gives the proposal of a new point, and notes it as running.
+func (b *rungBook) start(bracket, rung int, p suggest.Point, resource float64) suggest.Proposal {
+	meta := suggest.Meta{metaBracket: strconv.Itoa(bracket), metaRung: strconv.Itoa(rung)}
+	b.base = append(b.base, baseTrial{trial: suggest.Trial{Point: p}})
+	return b.proposal(&rungEntry{bracket: bracket, rung: rung, base: len(b.base) - 1}, p, meta, resource)
+}
+
+// promote gives the proposal that takes a point to the next rung, and notes it
+// as running.
+func (b *rungBook) promote(e *rungEntry, p suggest.Point, resource float64) suggest.Proposal {
+	meta := suggest.Meta{
+		metaBracket: strconv.Itoa(e.bracket), metaRung: strconv.Itoa(e.rung + 1), metaParent: strconv.Itoa(e.trial.Number),
+	}
+	e.promoted = true
+	return b.proposal(&rungEntry{bracket: e.bracket, rung: e.rung + 1, base: e.base}, p, meta, resource)
+}
+
+func (b *rungBook) proposal(e *rungEntry, p suggest.Point, meta suggest.Meta, resource float64) suggest.Proposal {
+	e.trial = suggest.Trial{Number: b.next, Point: p, Meta: meta, Resource: resource}
+	e.violation, e.loss = math.Inf(1), math.Inf(1)
+	b.next++
+	b.insert(e)
+	return suggest.Proposal{Point: slices.Clone(p), Meta: meta, Resource: resource}
+}
+
+// levels are all entries by resource, the smallest first, whatever bracket they
+// are in: what a model of one fidelity learns from.
+func (b *rungBook) levels() []*rungLevel {
+	var out []*rungLevel
+	for _, bracket := range b.brackets {
+		for _, r := range bracket.rungs {
+			for _, e := range r.entries {
+				i, found := slices.BinarySearchFunc(out, e.trial.Resource, func(l *rungLevel, x float64) int { return cmp.Compare(l.resource, x) })
+				if !found {
+					out = slices.Insert(out, i, &rungLevel{resource: e.trial.Resource})
+				}
+				out[i].entries = append(out[i].entries, e)
+			}
+		}
+	}
+	for _, l := range out {
+		slices.SortFunc(l.entries, func(x, y *rungEntry) int { return cmp.Compare(x.trial.Number, y.trial.Number) })
+	}
+	return out
+}
+
+// waiting says whether a trial is running whose result may let something start.
+func (b *rungBook) waiting() bool {
+	for _, bracket := range b.brackets {
+		for _, r := range bracket.rungs {
+			if r.finished() < len(r.entries) {
+				return true
+			}
+		}
+	}
+	return false
+}
