@@ -43,6 +43,7 @@ func All() []Registration {
 		bayesianRegistration(),
 		gridRegistration(),
 		hyperbandRegistration(),
+		pb2Registration(),
 		pbtRegistration(),
 		randomRegistration(),
 		sobolRegistration(),

@@ -203,8 +203,8 @@ type standing struct {
 
 // rank compares an interval that has ended with all other members: with their
 // result of the same generation, or their latest one where that has not ended
-// yet. Among equals the lower member stands higher, but nobody takes over from
-// an equal.
+// yet. Among equals the lower member stands higher, so that some explore also
+// when all are equal.
 func (p *population) rank(v *interval, quantile float64) standing {
 	all := []*interval{v}
 	for member := range p.members {
@@ -217,7 +217,7 @@ func (p *population) rank(v *interval, quantile float64) standing {
 	st := standing{better: slices.Index(all, v), ranked: len(all)}
 	st.bottom = st.better >= len(all)-cut
 	for _, w := range all[:cut] {
-		if w.outcome == scored && w.generation == v.generation && w.compare(v) < 0 {
+		if w.outcome == scored && w.generation == v.generation {
 			st.donors = append(st.donors, w)
 		}
 	}
