@@ -1,0 +1,191 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+)
+
+// Evaluate is what a trial of a problem measures.
+type Evaluate func(ctx context.Context, number int, p suggest.Point) (problem.Outcome, error)
+
+// Evaluator is that of a problem of this process, under a seed.
+func Evaluator(p *problem.Problem, seed uint64) Evaluate {
+	noise := rng.NewKey(seed, "noise", p.Name)
+	return func(_ context.Context, number int, point suggest.Point) (problem.Outcome, error) {
+		return p.Observe(point, noise.Stream(uint64(number))), nil
+	}
+}
+
+// Run is one game to be played.
+type Run struct {
+	Problem  *problem.Problem
+	Regime   Regime
+	Seed     uint64
+	Budget   int
+	Evaluate Evaluate
+}
+
+// Step is a point of a path: from At (evaluations, or full trainings) on, what
+// the player would recommend has this loss.
+type Step struct {
+	At, Loss float64
+}
+
+// Path is how the recommendation improved.
+type Path []Step
+
+// After is the loss of the recommendation at that time; infinite before the
+// first.
+func (p Path) After(at float64) float64 {
+	loss := math.Inf(1)
+	for _, s := range p {
+		if s.At > at {
+			break
+		}
+		loss = s.Loss
+	}
+	return loss
+}
+
+func (g Run) game() Game {
+	return Game{
+		Space: g.Problem.Space(), Parameters: g.Problem.Parameters, Objectives: g.Problem.Objectives(),
+		Constraints: g.Problem.Constraints(), Seed: g.Seed, Budget: g.Budget, Parallel: g.Regime.Parallel,
+		Steps: g.Problem.Steps(),
+	}
+}
+
+// Play opens a game and plays it to its end.
+func Play(ctx context.Context, o Opener, g Run) (path Path, spent []Cost, err error) {
+	game := g.game()
+	player, err := o.Open(ctx, game)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &table{Run: g, space: game.Space, player: player, judge: newJudge(g.Problem)}
+	switch {
+	case g.Problem.Curve != nil:
+		err = t.curves(ctx)
+	case g.Regime.Batch:
+		err = t.batches(ctx)
+	default:
+		err = t.workers(ctx)
+	}
+	if errors.Is(err, suggest.ErrExhausted) {
+		err = nil
+	}
+	return t.judge.path, player.Spent(), errors.Join(err, player.Close())
+}
+
+// table is where a game is played.
+type table struct {
+	Run
+	space  suggest.Space
+	player Player
+	judge  *judge
+	asked  int
+}
+
+// ask for n points, but not for more than the budget has.
+func (t *table) ask(ctx context.Context, n int) ([]Candidate, error) {
+	n = min(n, t.Budget-t.asked)
+	if n <= 0 {
+		return nil, nil
+	}
+	got, err := t.player.Ask(ctx, n)
+	if len(got) > n {
+		return nil, fmt.Errorf("the player gave %d points and was asked for %d", len(got), n)
+	}
+	t.asked += len(got)
+	return got, err
+}
+
+// finish evaluates a candidate and tells the judge.
+func (t *table) finish(ctx context.Context, c Candidate) (Result, error) {
+	if !t.space.Contains(c.Point) {
+		return Result{}, fmt.Errorf("trial %d is not in the space: %v", c.Number, t.space.Assignments(c.Point))
+	}
+	o, err := t.Evaluate(ctx, c.Number, c.Point)
+	if err != nil {
+		return Result{}, err
+	}
+	t.judge.see(c.Point, o)
+	if o.Failed {
+		return Result{Number: c.Number, State: suggest.Failed}, nil
+	}
+	return Result{Number: c.Number, State: suggest.Succeeded, Values: o.Values, Constraints: o.Constraints}, nil
+}
+
+func (t *table) batches(ctx context.Context) error {
+	for t.asked < t.Budget {
+		got, err := t.ask(ctx, t.Regime.Parallel)
+		if err != nil {
+			return err
+		}
+		if len(got) == 0 {
+			return errShort
+		}
+		results := make([]Result, len(got))
+		for i, c := range got {
+			if results[i], err = t.finish(ctx, c); err != nil {
+				return err
+			}
+		}
+		if err := t.player.Tell(ctx, results); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// running is a candidate on a simulated worker.
+type running struct {
+	Candidate
+	until float64
+}
+
+// workers plays with workers that take the next point as soon as they are free.
+// How long the trial with a given number takes is the same for all players.
+func (t *table) workers(ctx context.Context) error {
+	durations := rng.NewKey(t.Seed, "duration", t.Problem.Name)
+	var now float64
+	var busy []running
+	for {
+		got, err := t.ask(ctx, t.Regime.Parallel-len(busy))
+		if err != nil && !(errors.Is(err, suggest.ErrExhausted) && len(busy) > 0) {
+			return err
+		}
+		for _, c := range got {
+			took := math.Exp(0.5 * durations.Stream(uint64(c.Number)).NormFloat64())
+			busy = append(busy, running{c, now + took})
+		}
+		if len(busy) == 0 {
+			if t.asked < t.Budget {
+				return errShort
+			}
+			return nil
+		}
+		first := 0
+		for i := range busy {
+			if busy[i].until < busy[first].until {
+				first = i
+			}
+		}
+		done := busy[first]
+		busy = append(busy[:first], busy[first+1:]...)
+		now = done.until
+		r, err := t.finish(ctx, done.Candidate)
+		if err != nil {
+			return err
+		}
+		if err := t.player.Tell(ctx, []Result{r}); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/vernier-ml/vernier/bench/suggest/play"
+)
+
+// play plays the games, some at a time.
+func (o *options) play(ctx context.Context, store *play.Store, jobs []job) error {
+	queue := make(chan job)
+	errs := make(chan error, o.jobs)
+	var done progress
+	if !o.quiet {
+		done.total = len(jobs)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wait sync.WaitGroup
+	for range o.jobs {
+		wait.Go(func() {
+			w := worker{limit: o.limit, store: store, progress: &done}
+			defer w.leave()
+			if err := w.work(ctx, queue); err != nil {
+				errs <- err
+				cancel()
+			}
+		})
+	}
+	for _, j := range jobs {
+		select {
+		case queue <- j:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(queue)
+	wait.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return context.Cause(ctx)
+	}
+}
+
+// worker plays one game after the other, and keeps the process of a peer for the
+// next game of the same peer.
+type worker struct {
+	limit    time.Duration
+	store    *play.Store
+	progress *progress
+
+	method string
+	opener play.Opener
+	broken error
+}
+
+func (w *worker) work(ctx context.Context, queue <-chan job) error {
+	runtime.LockOSThread() // the thread's CPU time is what a suggestion costs
+	defer runtime.UnlockOSThread()
+	for j := range queue {
+		r := w.game(ctx, j)
+		if ctx.Err() != nil {
+			return nil // what was interrupted is no result
+		}
+		if err := w.store.Add(r); err != nil {
+			return err
+		}
+		w.progress.add(j.key)
+	}
+	return nil
+}
+
+func (w *worker) game(ctx context.Context, j job) play.Record {
+	if w.method != j.method.name {
+		w.leave()
+		w.method = j.method.name
+		w.opener, w.broken = j.method.open()
+	}
+	if w.broken != nil {
+		return play.NewRecord(j.key, nil, nil, w.broken)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, w.limit, fmt.Errorf("it took longer than the limit of %s", w.limit))
+	defer cancel()
+	path, spent, err := play.Play(limited, w.opener, j.run)
+	return play.NewRecord(j.key, path, spent, err)
+}
+
+func (w *worker) leave() {
+	if w.opener != nil {
+		_ = w.opener.Close() // a program that ends badly has given its answers before
+	}
+	w.opener, w.method = nil, ""
+}
+
+// progress is a line on standard error, every few seconds.
+type progress struct {
+	mu          sync.Mutex
+	done, total int
+	shown       time.Time
+}
+
+func (p *progress) add(k play.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	if p.total > 0 && time.Since(p.shown) > 5*time.Second {
+		p.shown = time.Now()
+		fmt.Fprintf(os.Stderr, "%d of %d games: %s %s %s\n", p.done, p.total, k.Method, k.Regime, k.Problem)
+	}
+}

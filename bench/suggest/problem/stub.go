@@ -1,0 +1,5 @@
+package problem
+
+type Curve struct{}
+type Front struct{ Reference []float64 }
+type Task struct{}
