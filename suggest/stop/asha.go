@@ -113,19 +113,19 @@ type contest struct {
 func (c contest) judge(s suggest.Study, t suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
-	if len(own) == 0 {
+	if own.len() == 0 {
 		return false, ""
 	}
 	rung, ok := c.rungs.reached(own.last())
-	resources := resourcesByNumber(s)
-	if !ok || continues(t, resources) >= float64(rung) {
+	family := lineage{study: s}
+	if !ok || family.continues(t) >= float64(rung) {
 		return false, ""
 	}
 	// Reports that skip a rung: the first one after it counts.
 	best := own.from(rung).best()
 	losses := []float64{best}
 	for other := range others(s, t) {
-		if !c.takesPart(other.Number) || continues(other, resources) >= float64(rung) {
+		if !c.takesPart(other.Number) || family.continues(other) >= float64(rung) {
 			continue
 		}
 		if loss, ok := lossAt(o, other, rung); ok {
@@ -149,24 +149,30 @@ func (c contest) judge(s suggest.Study, t suggest.Trial) (stop bool, why string)
 // there as it was at its end.
 func lossAt(o suggest.Objective, t suggest.Trial, rung int64) (loss float64, ok bool) {
 	c := readCourse(o, t.Curve)
-	if len(c) == 0 {
+	if c.len() == 0 {
 		return 0, false
 	}
-	if after := c.from(rung); len(after) > 0 {
-		return after[0].loss, true
+	if after := c.from(rung); after.len() > 0 {
+		return after.loss(0), true
 	}
 	free := t.Resource <= 0 || t.Resource >= float64(rung)
-	return c[len(c)-1].loss, t.State == suggest.Succeeded && free
+	return c.final(), t.State == suggest.Succeeded && free
 }
 
 // parentKey is where algorithms that promote trials write the number of the
 // trial whose point they promote to a larger resource.
 const parentKey = "parent"
 
+// lineage knows which trials continue others.
+type lineage struct {
+	study     suggest.Study
+	resources map[int]float64 // by trial number; nil until somebody asks
+}
+
 // continues is the resource up to which another trial tried the point of t
 // already and was chosen to go on; 0 when there is none. Up to there t is
 // neither judged nor counted, since that would count the point twice.
-func continues(t suggest.Trial, resources map[int]float64) float64 {
+func (l *lineage) continues(t suggest.Trial) float64 {
 	text, ok := t.Meta[parentKey]
 	if !ok {
 		return 0
@@ -175,14 +181,11 @@ func continues(t suggest.Trial, resources map[int]float64) float64 {
 	if err != nil {
 		return 0
 	}
-	return resources[number]
-}
-
-// resourcesByNumber are the resources of the trials, for looking up parents.
-func resourcesByNumber(s suggest.Study) map[int]float64 {
-	out := make(map[int]float64, len(s.Trials))
-	for i := range s.Trials {
-		out[s.Trials[i].Number] = s.Trials[i].Resource
+	if l.resources == nil {
+		l.resources = make(map[int]float64, len(l.study.Trials))
+		for i := range l.study.Trials {
+			l.resources[l.study.Trials[i].Number] = l.study.Trials[i].Resource
+		}
 	}
-	return out
+	return l.resources[number]
 }

@@ -9,14 +9,12 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 )
 
-// report is one measurement of a trial.
-type report struct {
-	step int64
-	loss float64 // smaller is better; +Inf when it is NaN or infinite
+// course is what a trial reported: one report a step, steps ascending. It shares
+// the trial's curve where that is in order already.
+type course struct {
+	objective suggest.Objective
+	samples   []suggest.Sample
 }
-
-// course is what a trial reported: one report a step, steps ascending.
-type course []report
 
 // objective is the main one of the study.
 func objective(s suggest.Study) suggest.Objective {
@@ -29,21 +27,22 @@ func objective(s suggest.Study) suggest.Objective {
 // readCourse brings a curve in order. Of several reports for one step, as after
 // a retry, the last counts.
 func readCourse(o suggest.Objective, curve []suggest.Sample) course {
-	c := make(course, len(curve))
-	for i, sample := range curve {
-		c[i] = report{step: sample.Step, loss: loss(o, sample.Value)}
+	inOrder := true
+	for i := 1; i < len(curve) && inOrder; i++ {
+		inOrder = curve[i-1].Step < curve[i].Step
 	}
-	byStep := func(a, b report) int { return cmp.Compare(a.step, b.step) }
-	if !slices.IsSortedFunc(c, byStep) {
-		slices.SortStableFunc(c, byStep)
+	if inOrder {
+		return course{objective: o, samples: curve}
 	}
+	c := slices.Clone(curve)
+	slices.SortStableFunc(c, func(a, b suggest.Sample) int { return cmp.Compare(a.Step, b.Step) })
 	kept := c[:0]
-	for i, r := range c {
-		if i+1 == len(c) || c[i+1].step != r.step {
-			kept = append(kept, r)
+	for i, sample := range c {
+		if i+1 == len(c) || c[i+1].Step != sample.Step {
+			kept = append(kept, sample)
 		}
 	}
-	return kept
+	return course{objective: o, samples: kept}
 }
 
 // loss of a value: +Inf, the worst, when it is no finite number.
@@ -54,41 +53,64 @@ func loss(o suggest.Objective, value float64) float64 {
 	return o.Loss(value)
 }
 
-// last is the step of the last report; c must not be empty.
-func (c course) last() int64 { return c[len(c)-1].step }
+// len is how many reports there are.
+func (c course) len() int { return len(c.samples) }
+
+// step of the i-th report.
+func (c course) step(i int) int64 { return c.samples[i].Step }
+
+// loss of the i-th report: smaller is better.
+func (c course) loss(i int) float64 { return loss(c.objective, c.samples[i].Value) }
+
+// last is the step of the last report; there must be one.
+func (c course) last() int64 { return c.step(c.len() - 1) }
+
+// final is the loss of the last report; there must be one.
+func (c course) final() float64 { return c.loss(c.len() - 1) }
 
 // upTo is the part up to the step, that included.
 func (c course) upTo(step int64) course {
-	n, found := slices.BinarySearchFunc(c, step, func(r report, s int64) int { return cmp.Compare(r.step, s) })
+	n, found := slices.BinarySearchFunc(c.samples, step, compareStep)
 	if found {
 		n++
 	}
-	return c[:n]
+	c.samples = c.samples[:n]
+	return c
 }
 
 // from is the part from the step on, that included.
 func (c course) from(step int64) course {
-	n, _ := slices.BinarySearchFunc(c, step, func(r report, s int64) int { return cmp.Compare(r.step, s) })
-	return c[n:]
+	n, _ := slices.BinarySearchFunc(c.samples, step, compareStep)
+	c.samples = c.samples[n:]
+	return c
+}
+
+func compareStep(s suggest.Sample, step int64) int { return cmp.Compare(s.Step, step) }
+
+// split gives the first n reports and the others.
+func (c course) split(n int) (before, after course) {
+	before, after = c, c
+	before.samples, after.samples = c.samples[:n], c.samples[n:]
+	return before, after
 }
 
 // best is the smallest loss, +Inf when there is none.
 func (c course) best() float64 {
 	best := math.Inf(1)
-	for _, r := range c {
-		best = min(best, r.loss)
+	for i := range c.samples {
+		best = min(best, c.loss(i))
 	}
 	return best
 }
 
 // mean loss; +Inf when one of them is, or there is none.
 func (c course) mean() float64 {
-	if len(c) == 0 {
+	if c.len() == 0 {
 		return math.Inf(1)
 	}
 	mean := 0.0
-	for _, r := range c {
-		mean += r.loss / float64(len(c)) // no sum, which might overflow
+	for i := range c.samples {
+		mean += c.loss(i) / float64(c.len()) // no sum, which might overflow
 	}
 	return mean
 }

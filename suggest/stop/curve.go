@@ -64,7 +64,7 @@ func (e extrapolation) Stop(s suggest.Study, t suggest.Trial) (stop bool, why st
 		end = horizon(s)
 	}
 	own := readCourse(o, t.Curve)
-	if len(own) < e.start || own.last() >= end || !e.due(own, end) {
+	if own.len() < e.start || own.last() >= end || !e.due(own, end) {
 		return false, ""
 	}
 	complete, incumbent, number := e.complete(s, t, end)
@@ -72,8 +72,8 @@ func (e extrapolation) Stop(s suggest.Study, t suggest.Trial) (stop bool, why st
 		return false, ""
 	}
 	step := own.last()
-	if tail := own[len(own)-min(len(own), e.start):]; math.IsInf(tail.best(), 1) {
-		return true, fmt.Sprintf("it has reported no number since step %d", tail[0].step)
+	if _, tail := own.split(own.len() - e.start); math.IsInf(tail.best(), 1) {
+		return true, fmt.Sprintf("it has reported no number since step %d", tail.step(0))
 	}
 	p, expected := chance(own, complete, incumbent, end)
 	if !(p < e.threshold) {
@@ -89,7 +89,7 @@ func (e extrapolation) due(c course, end int64) bool {
 	if interval == 0 {
 		interval = max(1, (end+19)/20)
 	}
-	return len(c) < 2 || c.last()/interval > c[len(c)-2].step/interval
+	return c.len() < 2 || c.last()/interval > c.step(c.len()-2)/interval
 }
 
 // calibrating is how many complete curves the prior is made from, at most: the
@@ -111,17 +111,17 @@ func (e extrapolation) complete(s suggest.Study, t suggest.Trial, end int64) (ne
 			continue
 		}
 		c := readCourse(o, other.Curve)
-		if len(c) == 0 || c.last() < end {
+		if c.len() == 0 || c.last() < end {
 			continue
 		}
 		all = append(all, numbered{other.Number, c})
-		if final := c[len(c)-1].loss; final < incumbent || final == incumbent && other.Number < number {
+		if final := c.final(); final < incumbent || final == incumbent && other.Number < number {
 			incumbent, number = final, other.Number
 		}
 	}
 	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(b.number, a.number) })
 	for _, c := range all {
-		if !math.IsInf(c.course[len(c.course)-1].loss, 1) {
+		if !math.IsInf(c.course.final(), 1) {
 			newest = append(newest, c.course)
 		}
 	}
@@ -135,9 +135,9 @@ func chance(own course, complete []course, incumbent float64, end int64) (p, exp
 	// Losses as large as 1e300 are squared in what follows.
 	scale := math.Abs(incumbent)
 	for _, c := range append([]course{own}, complete...) {
-		for _, r := range c {
-			if !math.IsInf(r.loss, 0) {
-				scale = max(scale, math.Abs(r.loss))
+		for i := range c.samples {
+			if l := c.loss(i); !math.IsInf(l, 0) {
+				scale = max(scale, math.Abs(l))
 			}
 		}
 	}
@@ -157,9 +157,9 @@ func chance(own course, complete []course, incumbent float64, end int64) (p, exp
 // scaled is the course without what is not finite, in units of scale.
 func (c course) scaled(scale float64) curve.Curve {
 	var out curve.Curve
-	for _, r := range c {
-		if !math.IsInf(r.loss, 0) && r.step >= 0 {
-			out.Steps, out.Values = append(out.Steps, float64(r.step)), append(out.Values, r.loss/scale)
+	for i := range c.samples {
+		if l := c.loss(i); !math.IsInf(l, 0) && c.step(i) >= 0 {
+			out.Steps, out.Values = append(out.Steps, float64(c.step(i))), append(out.Values, l/scale)
 		}
 	}
 	return out
@@ -172,14 +172,14 @@ func priorOf(complete []course, scale float64, end int64) (p curve.Prior, ok boo
 	n := float64(len(complete))
 	drops := 0.0
 	for _, c := range complete {
-		p.Mean += c[len(c)-1].loss / scale / n
+		p.Mean += c.final() / scale / n
 		if finite := c.scaled(scale); len(finite.Values) > 0 {
 			drop := finite.Values[0] - finite.Values[len(finite.Values)-1]
 			drops += drop * drop / n
 		}
 	}
 	for _, c := range complete {
-		d := c[len(c)-1].loss/scale - p.Mean
+		d := c.final()/scale - p.Mean
 		p.Deviation += d * d / n
 	}
 	// Twice what was seen: trials to come may differ more, and good ones more
@@ -210,7 +210,7 @@ func calibrate(complete []course, p *curve.Prior, scale float64, step int64) (st
 	sum := confidence
 	for _, c := range complete {
 		mean, deviation := curve.Extrapolate(c.upTo(step).scaled(scale), *p).Moments()
-		z := (c[len(c)-1].loss/scale - mean) / deviation
+		z := (c.final()/scale - mean) / deviation
 		sum += min(z*z, largest*largest)
 	}
 	return math.Sqrt(max(1, sum/(confidence+float64(len(complete)))))

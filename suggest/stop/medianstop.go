@@ -41,7 +41,7 @@ func newMedianStop(settings suggest.Settings) (suggest.Stopper, error) {
 func (m medianStop) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
-	if len(own) == 0 || len(own) < m.start {
+	if own.len() == 0 || own.len() < m.start {
 		return false, ""
 	}
 	step := own.last()
@@ -50,7 +50,7 @@ func (m medianStop) Stop(s suggest.Study, t suggest.Trial) (stop bool, why strin
 		if other.State != suggest.Succeeded {
 			continue
 		}
-		if c := readCourse(o, other.Curve).upTo(step); len(c) > 0 {
+		if c := readCourse(o, other.Curve).upTo(step); c.len() > 0 {
 			means = append(means, c.mean())
 		}
 	}

@@ -71,10 +71,10 @@ func newPatience(settings suggest.Settings) (suggest.Stopper, error) {
 func (p patience) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
-	if len(own) < p.start || len(own) <= p.reports {
+	if own.len() < p.start || own.len() <= p.reports {
 		return false, ""
 	}
-	before, recent := own[:len(own)-p.reports], own[len(own)-p.reports:]
+	before, recent := own.split(own.len() - p.reports)
 	best := before.best()
 	if improved := recent.best(); improved < best && best-improved > p.minDelta {
 		return false, ""

@@ -46,7 +46,7 @@ func newPercentile(settings suggest.Settings) (suggest.Stopper, error) {
 func (p percentile) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
-	if len(own) == 0 || len(own) < p.start {
+	if own.len() == 0 || own.len() < p.start {
 		return false, ""
 	}
 	step := own.last()
@@ -55,8 +55,8 @@ func (p percentile) Stop(s suggest.Study, t suggest.Trial) (stop bool, why strin
 		if other.State != suggest.Succeeded {
 			continue
 		}
-		if c := readCourse(o, other.Curve).upTo(step); len(c) > 0 {
-			losses = append(losses, c[len(c)-1].loss)
+		if c := readCourse(o, other.Curve).upTo(step); c.len() > 0 {
+			losses = append(losses, c.final())
 		}
 	}
 	if len(losses) < p.minTrials {

@@ -48,10 +48,10 @@ func newThreshold(settings suggest.Settings) (suggest.Stopper, error) {
 func (r threshold) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
-	if len(own) == 0 || len(own) < r.start {
+	if own.len() == 0 || own.len() < r.start {
 		return false, ""
 	}
-	step, value := own.last(), o.Loss(own[len(own)-1].loss)
+	step, value := own.last(), o.Loss(own.final())
 	switch {
 	case math.IsInf(value, 0):
 		return true, fmt.Sprintf("its value at step %d is not a finite number", step)

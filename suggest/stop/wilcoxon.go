@@ -89,16 +89,16 @@ func bestCourse(s suggest.Study, t suggest.Trial) (best course, number int) {
 // positive where a is worse.
 func paired(a, b course) []float64 {
 	var out []float64
-	for i, j := 0, 0; i < len(a) && j < len(b); {
+	for i, j := 0, 0; i < a.len() && j < b.len(); {
 		switch {
-		case a[i].step < b[j].step:
+		case a.step(i) < b.step(j):
 			i++
-		case a[i].step > b[j].step:
+		case a.step(i) > b.step(j):
 			j++
 		default:
 			d := 0.0 // also where neither is a number
-			if a[i].loss != b[j].loss {
-				d = a[i].loss - b[j].loss
+			if a.loss(i) != b.loss(j) {
+				d = a.loss(i) - b.loss(j)
 			}
 			out = append(out, d)
 			i++
