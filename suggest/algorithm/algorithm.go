@@ -41,6 +41,7 @@ func All() []Registration {
 	all := []Registration{
 		ashaRegistration(),
 		bayesianRegistration(),
+		cmaesRegistration(),
 		gridRegistration(),
 		hyperbandRegistration(),
 		pb2Registration(),

@@ -87,7 +87,7 @@ func search(m *Model, f func([]float64) float64, seed uint64, generations int) [
 		samples := make([]sample, m.Population())
 		for i := range samples {
 			samples[i].row = make([]float64, len(m.options.Dims))
-			m.Sample(stream, samples[i].row)
+			m.Sample(stream, nil, samples[i].row)
 			samples[i].loss = f(samples[i].row)
 		}
 		slices.SortStableFunc(samples, func(a, b sample) int { return cmp.Compare(a.loss, b.loss) })
@@ -188,7 +188,7 @@ func TestMarginIsKept(t *testing.T) {
 	row := make([]float64, 2)
 	const n = 20_000
 	for range n {
-		m.Sample(stream, row)
+		m.Sample(stream, nil, row)
 		if dims[0].Nearest(row[0]) != 2 {
 			other[0]++
 		}
@@ -329,7 +329,7 @@ func BenchmarkUpdate(b *testing.B) {
 			}
 			for b.Loop() {
 				for i := range results {
-					m.Sample(stream, results[i].Row)
+					m.Sample(stream, nil, results[i].Row)
 				}
 				m.Update(results, 1)
 			}

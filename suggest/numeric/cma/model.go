@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest/numeric/box"
+	"github.com/vernier-ml/vernier/suggest/numeric/normal"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
@@ -44,8 +45,9 @@ type Start struct {
 
 // Candidate is a result.
 type Candidate struct {
-	// Row is the sample as Model.Sample gave it, before levels were rounded, or
-	// any point of the box; NaN where a dimension was not active.
+	// Row is the sample as Model.Sample gave it, before it was moved into the
+	// box and to a level, or any point of the box; NaN where a dimension was not
+	// active.
 	Row []float64
 	// Rank says how good it is: smaller is better, equal is equally good.
 	Rank int
@@ -72,23 +74,30 @@ type Model struct {
 func New(o Options) *Model {
 	m := &Model{options: o}
 	for i, dim := range o.Dims {
-		if dim.Kind == box.Choice {
+		switch {
+		case constant(dim):
+		case dim.Kind == box.Choice:
 			m.choices = append(m.choices, i)
-			continue
-		}
-		m.numbers = append(m.numbers, i)
-		if dim.Kind == box.Ordered {
-			m.ordered++
+		default:
+			m.numbers = append(m.numbers, i)
+			if dim.Kind == box.Ordered {
+				m.ordered++
+			}
 		}
 	}
 	if m.options.Population <= 0 {
-		m.options.Population = DefaultPopulation(len(o.Dims))
+		m.options.Population = DefaultPopulation(m.Free())
 	}
 	if !(o.Sigma > 0) {
 		m.options.Sigma = 1. / 6
 	}
 	m.begin(o.Start)
 	return m
+}
+
+// constant says whether a dimension has one value only.
+func constant(dim box.Dim) bool {
+	return dim.Kind == box.Choice && dim.Count < 2 || dim.Kind == box.Ordered && len(dim.Levels) < 2
 }
 
 func (m *Model) begin(start *Start) {
@@ -139,6 +148,7 @@ func (m *Model) Population() int { return m.options.Population }
 // Mean of the distribution: of a choice, the most probable one.
 func (m *Model) Mean() []float64 {
 	row := make([]float64, len(m.options.Dims))
+	m.fix(row)
 	for k, i := range m.numbers {
 		row[i] = m.gauss.mean[k]
 	}
@@ -146,6 +156,18 @@ func (m *Model) Mean() []float64 {
 		row[i] = float64(slices.Index(m.cats.q[k], slices.Max(m.cats.q[k])))
 	}
 	return row
+}
+
+// fix sets the dimensions that have one value.
+func (m *Model) fix(row []float64) {
+	for i, dim := range m.options.Dims {
+		if constant(dim) {
+			row[i] = 0
+			if len(dim.Levels) > 0 {
+				row[i] = dim.Levels[0]
+			}
+		}
+	}
 }
 
 // Deviation is the largest standard deviation of a number; 0 without numbers.
@@ -157,34 +179,59 @@ func (m *Model) Deviation() float64 {
 	return most
 }
 
-// Sample draws a point into row. Numbers without levels lie within [0, 1]: a
-// sample outside is drawn again, and after some attempts cut off. Numbers with
-// levels may lie between these and outside.
-func (m *Model) Sample(stream *rng.Stream, row []float64) {
+// Free is how many dimensions have something to learn.
+func (m *Model) Free() int { return len(m.numbers) + len(m.choices) }
+
+// Sample draws a point into row. It may lie outside of the box, in numbers,
+// and between levels: the point that is meant is the nearest one of the box. A
+// sample outside is drawn once more, so that not too many lie there, while an
+// optimum on the box's side is still met exactly.
+//
+// u, when it is not nil, has a number between 0 and 1 for each of the Free
+// dimensions and takes the place of the first random ones: a low-discrepancy
+// sequence makes the samples of a generation cover the distribution evenly
+// (Teytaud and Gelly, "DCMA: yet another derandomization in covariance-matrix-
+// adaptation", 2007).
+func (m *Model) Sample(stream *rng.Stream, u, row []float64) {
+	m.fix(row)
 	d := len(m.numbers)
-	z, y := make([]float64, d), make([]float64, d)
-	// As many attempts as cost little beside the eigenvectors.
-	most := min(10*d, max(2, 20_000/max(1, d*d)))
-	for attempt := 1; d > 0; attempt++ {
+	if d > 0 {
+		z, y := make([]float64, d), make([]float64, d)
 		for k := range z {
-			z[k] = stream.NormFloat64()
-		}
-		m.gauss.colour(z, y)
-		inside := true
-		for k, i := range m.numbers {
-			row[i] = m.gauss.mean[k] + m.gauss.sigma*m.gauss.margin[k]*y[k]
-			if m.options.Dims[i].Kind == box.Continuous && !(row[i] >= 0 && row[i] <= 1) {
-				inside = false
-				row[i] = math.Min(math.Max(row[i], 0), 1)
+			if u != nil {
+				z[k] = normal.Quantile(math.Min(math.Max(u[k], 0x1p-50), 1-0x1p-50))
+			} else {
+				z[k] = stream.NormFloat64()
 			}
 		}
-		if inside || attempt >= most {
-			break
+		if !m.place(z, y, row) {
+			for k := range z {
+				z[k] = stream.NormFloat64()
+			}
+			m.place(z, y, row)
 		}
 	}
 	for k, i := range m.choices {
-		row[i] = float64(m.cats.draw(k, stream.Float64()))
+		v := 0.0
+		if u != nil {
+			v = u[d+k]
+		} else {
+			v = stream.Float64()
+		}
+		row[i] = float64(m.cats.draw(k, v))
 	}
+}
+
+// place puts the sample of standard normals z into row and says whether it lies
+// in the box. Numbers with levels may lie anywhere.
+func (m *Model) place(z, y, row []float64) bool {
+	m.gauss.colour(z, y)
+	inside := true
+	for k, i := range m.numbers {
+		row[i] = m.gauss.mean[k] + m.gauss.sigma*m.gauss.margin[k]*y[k]
+		inside = inside && (m.options.Dims[i].Kind != box.Continuous || row[i] >= 0 && row[i] <= 1)
+	}
+	return inside
 }
 
 // Update learns from the results of a generation, best first, and changes the
@@ -294,7 +341,7 @@ func (m *Model) keepMargins(population int) {
 // patience is over how many generations the best loss must not change for the
 // search to be over.
 func (m *Model) patience() int {
-	return 10 + int(math.Ceil(30*float64(len(m.options.Dims))/float64(m.options.Population)))
+	return 10 + int(math.Ceil(30*float64(m.Free())/float64(m.options.Population)))
 }
 
 // Stop says why going on is of no use; empty when it is of use. scale is what

@@ -1,0 +1,194 @@
+package algorithm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/box"
+	"github.com/vernier-ml/vernier/suggest/numeric/cma"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+)
+
+// cmaes is the covariance matrix adaptation evolution strategy (Hansen, "The
+// CMA evolution strategy: a tutorial", arXiv 1604.00772), with margins for
+// numbers with steps, learned probabilities for categories, restarts, and a
+// warm start from trials that are no samples of its own.
+//
+// A generation ends when as many results wait as make a population: all of
+// them then move the distribution, late ones of earlier generations and those
+// of points from elsewhere too, these cut to the length that a sample may have.
+// More workers thus get more samples of the same generation, and no result is
+// lost. Each trial carries its generation and the numbers of the trials that
+// led to it, so that the distribution can be rebuilt from the study.
+type cmaes struct {
+	space   suggest.Space
+	seeding seeding
+	options cmaOptions
+
+	mu     sync.Mutex
+	ledger *ledger
+	replay *cmaReplay
+}
+
+// cmaOptions are the settings.
+type cmaOptions struct {
+	cma.Options
+	strategy cma.Strategy
+}
+
+var (
+	_ suggest.Algorithm = (*cmaes)(nil)
+	_ suggest.Preparer  = (*cmaes)(nil)
+)
+
+// cmaSeparableAbove is how many numeric parameters make the covariance too
+// expensive to learn within the usual budgets.
+const cmaSeparableAbove = 50
+
+// modelAttempts is how many samples may hit points that were tried, or that
+// constraints forbid, before the prior is drawn from.
+const modelAttempts = attempts / 2
+
+func cmaesRegistration() Registration {
+	return Registration{
+		Name:    "cmaes",
+		Summary: "Moves a normal distribution towards the better trials (CMA-ES). Strong on numbers from a few hundred trials on; the first objective counts.",
+		New:     newCmaes,
+		Settings: []Setting{
+			{Name: "population", Default: "4 + 3 log(parameters)", Help: "How many results make a generation, a whole number of at least 2. Larger is slower and more robust against noise and many local optima."},
+			randomStateSetting(),
+			{Name: "restart_strategy", Default: "bipop", Help: "What follows when the search has converged: ipop begins anew with twice the population, bipop besides tries small ones, none stays where it is."},
+			{Name: "separable", Default: "true above 50 numeric parameters", Help: "Learn variances only, and no dependencies between parameters: true or false."},
+			{Name: "sigma", Default: "1/6", Help: "Initial standard deviation as a part of each parameter's range, above 0 and at most 1."},
+		},
+		Adaptive:   true,
+		Exhaustive: true,
+	}
+}
+
+func newCmaes(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	r := settings.Read()
+	a := &cmaes{space: space, ledger: newLedger(space)}
+	numbers := 0
+	for _, dim := range a.ledger.dims {
+		if dim.Kind != box.Choice {
+			numbers++
+		}
+	}
+	a.seeding = readSeeding(r)
+	a.options = cmaOptions{
+		Options: cma.Options{
+			Dims:       a.ledger.dims,
+			Population: int(r.Int("population", 0, suggest.Range{Min: 2, Max: 10_000})),
+			Sigma:      r.Float("sigma", 1./6, suggest.Range{OpenMin: true, Max: 1}),
+			Separable:  r.Bool("separable", numbers > cmaSeparableAbove),
+		},
+		strategy: cma.Strategy(r.Choice("restart_strategy", string(cma.BIPOP), string(cma.None), string(cma.IPOP), string(cma.BIPOP))),
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Prepare implements suggest.Preparer.
+func (a *cmaes) Prepare(ctx context.Context, s suggest.Study) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.catchUp(ctx, s) // Suggest tells
+}
+
+// Suggest implements suggest.Algorithm.
+func (a *cmaes) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+	if err := ctx.Err(); err != nil || n <= 0 {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	err := a.catchUp(ctx, s)
+	late := errors.Is(err, context.DeadlineExceeded)
+	if err != nil && !late {
+		return nil, err
+	}
+	out := make([]suggest.Proposal, 0, n)
+	defer func() { a.ledger.remove(out) }()
+	tried, spare := a.ledger.tried(), rng.NewKey(a.ledger.seed, "cmaes", "untried")
+	for number := a.ledger.next(); len(out) < n; number++ {
+		d := a.drawer(number, late)
+		p, err := tried.untried(d.draw, spare.Stream(uint64(number)))
+		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d.proposal(p))
+	}
+	return out, nil
+}
+
+// catchUp brings the replay up to the study.
+func (a *cmaes) catchUp(ctx context.Context, s suggest.Study) error {
+	_, again := a.ledger.read(s, a.seeding.seed(s))
+	if again || a.replay == nil {
+		a.replay = newCmaReplay(a.ledger, a.options)
+	}
+	return a.replay.advance(ctx)
+}
+
+// cmaDrawer draws the point of one trial: from the model and, when it finds no
+// point that is new and allowed, from the prior.
+type cmaDrawer struct {
+	state *cmaState // nil: the prior only
+	meta  string
+	enc   *encoding
+	model *rng.Stream
+	prior *rng.Stream
+	u     []float64
+	row   []float64
+	draws int
+}
+
+func (a *cmaes) drawer(number int, late bool) *cmaDrawer {
+	d := &cmaDrawer{
+		enc:   a.ledger.encoding,
+		model: a.replay.samples.Stream(uint64(number)),
+		prior: a.replay.prior.Stream(uint64(number)),
+		u:     a.replay.evenly(number),
+		row:   make([]float64, a.space.Len()),
+	}
+	if !late {
+		d.state, d.meta = a.replay.present()
+	}
+	return d
+}
+
+func (d *cmaDrawer) draw() suggest.Point {
+	d.draws++
+	if d.state != nil && d.draws <= modelAttempts {
+		d.state.model.Sample(d.model, d.u, d.row)
+		d.u = nil
+		return d.enc.point(d.row)
+	}
+	for i := range d.row {
+		d.row[i] = d.prior.Float64()
+	}
+	return d.enc.space.Decode(d.row)
+}
+
+func (d *cmaDrawer) proposal(p suggest.Point) suggest.Proposal {
+	switch {
+	case d.state == nil:
+		return suggest.Proposal{Point: p, Why: "drawn from the parameters' distributions, as time was up", Fallback: "deadline"}
+	case d.draws > modelAttempts:
+		return suggest.Proposal{Point: p, Why: "drawn from the parameters' distributions, as the model found no point that is new and allowed", Fallback: "prior"}
+	}
+	return suggest.Proposal{
+		Point: p,
+		Meta:  suggest.Meta{cmaMeta: d.meta},
+		Why:   fmt.Sprintf("a sample of generation %d of CMA-ES with a largest standard deviation of %.2g of a range", d.state.generation, d.state.model.Deviation()),
+	}
+}
