@@ -2,6 +2,7 @@ package algorithm
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -34,9 +35,10 @@ type cmaReplay struct {
 	samples    rng.Key
 	prior      rng.Key
 	restart    rng.Key
-	free       int        // dimensions that samples have a say in
-	population int        // of the first run
-	sequence   *qmc.Sobol // of the first attempts; nil when there are too many dimensions
+	free       int               // dimensions that samples have a say in
+	population int               // of the first run
+	sequence   *qmc.Sobol        // of the first attempts; nil when there are too many dimensions
+	states     map[int]*cmaState // of the generations that have waiting entries
 	state      *cmaState
 	of         []int  // of each entry that was read, the generation; foreign when it has none
 	used       []bool // of each entry that was read
@@ -54,11 +56,12 @@ func newCmaReplay(l *ledger, o cmaOptions) *cmaReplay {
 		samples: rng.NewKey(l.seed, "cmaes", "sample"),
 		prior:   rng.NewKey(l.seed, "cmaes", "prior"),
 		restart: rng.NewKey(l.seed, "cmaes", "restart"),
+		states:  map[int]*cmaState{},
 	}
 	model := cma.New(o.Options)
 	r.free, r.population = model.Free(), model.Population()
 	if r.free > 0 && r.free <= qmc.MaxDimensions { // then there is no error
-		r.sequence, _ = qmc.NewScrambledSobol(r.free, rng.NewKey(l.seed, "cmaes", "sequence"))
+		r.sequence, _ = qmc.NewScrambledSobol(r.free, rng.NewKey(l.seed, "cmaes", "scramble"))
 	}
 	return r
 }
@@ -88,6 +91,7 @@ func (r *cmaReplay) advance(ctx context.Context) error {
 			r.state = r.step(parents)
 			r.metaText = r.text(generation, parents)
 			r.use(parents)
+			r.states[generation] = r.state
 		}
 		if !ok || r.state == nil || generation != r.state.generation {
 			generation = foreign
@@ -153,6 +157,14 @@ func (r *cmaReplay) use(entries []int) {
 	r.waiting = slices.DeleteFunc(r.waiting, func(i int) bool {
 		return r.used[i] || r.of[i] != foreign && r.of[i] < r.state.began
 	})
+	oldest := r.state.generation
+	for _, i := range r.waiting {
+		if r.of[i] != foreign {
+			oldest = r.of[i] // they are in order
+			break
+		}
+	}
+	maps.DeleteFunc(r.states, func(generation int, _ *cmaState) bool { return generation < oldest })
 }
 
 // step is the state of the next generation, made of the given entries.
@@ -260,22 +272,22 @@ func (r *cmaReplay) rank(entries []int) (candidates []cma.Candidate, best float6
 		if k > 0 && at(entries[k-1]).better(at(i)) == 0 {
 			c.Rank = candidates[k-1].Rank
 		}
-		if !c.Foreign {
-			c.Row = r.raw(at(i))
+		if r.of[i] != foreign {
+			c.Row = r.raw(at(i), r.states[r.of[i]])
 		}
 		candidates = append(candidates, c)
 	}
 	return candidates, best
 }
 
-// raw is the sample of the present generation that a point comes from, which
-// tells more than the point: between levels, and outside of the box.
-func (r *cmaReplay) raw(t *result) []float64 {
+// raw is the sample of a generation that a point comes from, which tells more
+// than the point: between levels, and outside of the box.
+func (r *cmaReplay) raw(t *result, of *cmaState) []float64 {
 	stream := r.samples.Stream(uint64(t.number))
 	row := make([]float64, len(t.x))
 	u := r.evenly(t.number)
 	for range modelAttempts {
-		r.state.model.Sample(stream, u, row)
+		of.model.Sample(stream, u, row)
 		u = nil
 		if !r.ledger.point(row).Equal(t.point) {
 			continue

@@ -103,7 +103,7 @@ func (a *cmaes) Prepare(ctx context.Context, s suggest.Study) {
 
 // Suggest implements suggest.Algorithm.
 func (a *cmaes) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
-	if err := ctx.Err(); err != nil || n <= 0 {
+	if err := ctx.Err(); errors.Is(err, context.Canceled) || n <= 0 {
 		return nil, err
 	}
 	a.mu.Lock()
