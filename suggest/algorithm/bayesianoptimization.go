@@ -147,8 +147,12 @@ func (q *question) stream(purpose string, number int) *rng.Stream {
 
 // ready says whether there is enough to learn from.
 func (q *question) ready(number int) bool {
+	initial := q.settings.initial
+	if len(q.history.warm) > 0 {
+		initial = 3
+	}
 	known := len(q.history.measured) + len(q.history.failed)
-	return len(q.history.measured) >= 3 && known+len(q.running) >= q.settings.initial && number > 0
+	return len(q.history.measured) >= 3 && known+len(q.running) >= initial && number > 0
 }
 
 // propose finds the point for the trial with the given number.
@@ -157,6 +161,9 @@ func (q *question) propose(number int) (suggest.Proposal, error) {
 		return suggest.Proposal{}, suggest.ErrExhausted
 	}
 	if !q.ready(number) {
+		if p, ok := q.known(number); ok {
+			return p, nil
+		}
 		p, err := q.spread(number)
 		return suggest.Proposal{Point: p, Why: "spread evenly over the space, before there is enough to learn from"}, err
 	}

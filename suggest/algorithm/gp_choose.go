@@ -21,6 +21,8 @@ func (q *question) choose(number int, t target) suggest.Point {
 		Values:       t.acquisition.Values,
 		Uniform:      q.cover(number),
 		Anchors:      t.anchors,
+		Low:          t.low,
+		High:         t.high,
 		Candidates:   candidates(t.results),
 		Starts:       6,
 		Iterations:   40,

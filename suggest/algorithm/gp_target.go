@@ -13,6 +13,7 @@ type target struct {
 	theta       gp.Theta
 	anchors     [][]float64 // good rows, best first
 	results     int
+	low, high   []float64 // of the search; nil: everything
 	why         string
 }
 
@@ -24,11 +25,12 @@ type arm struct {
 
 // arm of a trial: trials take turns.
 func (q *question) arm(number int) arm {
-	out := arm{transform: [2]gp.Transform{gp.HalfRank, gp.Linear}[number%2], function: q.settings.function}
+	transforms := [4]gp.Transform{gp.HalfRank, gp.Linear, gp.LogHalfRank, gp.Power}
+	out := arm{transform: transforms[number%4], function: q.settings.function}
 	switch out.function {
 	case "gp_hedge":
 		out.function = "EI"
-		if number%8 == 3 || number%8 == 6 {
+		if r := number % 16; r == 3 || r == 6 || r == 9 || r == 12 { // each transform once
 			out.function = "LCB"
 		}
 	case "EIps":
@@ -112,46 +114,45 @@ func (q *question) scalarized(number int) []float64 {
 // when that is not possible.
 func (q *question) acquisition(number int) (t target, problem string) {
 	rows, losses := q.losses(number)
+	kept := subset(rows, q.penalized(losses))
 	s := sample{results: len(rows)}
+	var keptRows [][]float64
 	var raw []float64
-	s.rows, raw, s.weights = distinct(rows, losses)
+	for _, i := range kept {
+		keptRows, raw = append(keptRows, rows[i]), append(raw, losses[i])
+	}
+	s.rows, raw, s.weights = distinct(keptRows, raw)
 	if slices.Min(raw) == slices.Max(raw) {
 		return t, "constant"
 	}
 	way := q.arm(number)
 	s.role, s.outcomes = string(way.transform), way.transform.Apply(raw)
+	s.trend = true
+	warm := q.experience(number)
+	if warm != nil {
+		warm.explain(&s)
+		s.role += " after warm"
+		t.acquisition.Offset = warm.offset
+	}
 	t.theta = q.theta(s, number)
 	m, ok := q.model(s, t.theta)
 	if !ok {
 		return t, "singular"
 	}
 	fitted := s.outcomes
-	if m.Theta().Noise() > 1e-2*m.Theta().Signal() {
+	if t.theta.Noise() > 1e-2*t.theta.Signal() {
 		fitted = m.Fitted(s.outcomes)
 	}
-	order := make([]int, len(fitted))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		switch {
-		case fitted[i] < fitted[j]:
-			return -1
-		case fitted[i] > fitted[j]:
-			return 1
-		}
-		return i - j
-	})
-	for _, i := range order[:min(10, len(order))] {
-		t.anchors = append(t.anchors, s.rows[i])
-	}
-	t.results = len(s.rows)
-	utility := q.utility(way, m, fitted[order[0]])
-	for _, row := range q.running {
-		m.AppendPending(row)
-	}
+	best := q.anchor(&t, s, fitted, warm)
+	t.low, t.high, _ = q.region(number, t.theta, t.anchors[0], losses)
 	t.acquisition.Models = []*gp.Model{m}
-	t.acquisition.Utility = utility
+	t.acquisition.Utility = q.utility(way, best)
+	q.bound(&t, number, kept)
+	for _, m := range t.acquisition.Models {
+		for _, row := range q.running {
+			m.AppendPending(row)
+		}
+	}
 	t.why = map[string]string{
 		"EI":  "the expected improvement is largest here",
 		"PI":  "an improvement is most probable here",
@@ -161,7 +162,72 @@ func (q *question) acquisition(number int) (t target, problem string) {
 	return t, ""
 }
 
-func (q *question) utility(way arm, m *gp.Model, best float64) gp.Utility {
+// penalized puts trials that do not hold the constraints behind all others.
+func (q *question) penalized(losses []float64) []float64 {
+	if len(q.study.Constraints) == 0 {
+		return losses
+	}
+	out := slices.Clone(losses)
+	for i, o := range q.history.measured {
+		if o.violation > 0 {
+			out[i] = math.MaxFloat64
+		}
+	}
+	return out
+}
+
+// anchor sets the rows that the search begins at, and gives the value to
+// improve upon: that of the best row which holds the constraints, +Inf when
+// there is none.
+func (q *question) anchor(t *target, s sample, fitted []float64, warm *experience) float64 {
+	values := slices.Clone(fitted)
+	if warm != nil {
+		offsets, _ := warm.offset(s.rows, false)
+		for i, o := range offsets {
+			values[i] += o
+		}
+	}
+	violated := make(map[string]float64)
+	for _, o := range q.history.measured {
+		if o.violation > 0 {
+			violated[rowKey(o.x)] = o.violation
+		}
+	}
+	best := math.Inf(1)
+	ranks := slices.Clone(values)
+	for i, row := range s.rows {
+		if len(violated) > 0 && violated[rowKey(row)] > 0 {
+			ranks[i] = math.MaxFloat64
+			continue
+		}
+		best = math.Min(best, values[i])
+	}
+	for _, i := range ascending(ranks)[:min(10, len(ranks))] {
+		t.anchors = append(t.anchors, s.rows[i])
+	}
+	t.results = len(s.rows)
+	return best
+}
+
+// bound adds the models of what must hold.
+func (q *question) bound(t *target, number int, kept []int) {
+	limits := q.limits(number, kept)
+	if len(limits) == 0 {
+		return
+	}
+	u := gp.Bounded{Utility: t.acquisition.Utility}
+	for _, l := range limits {
+		t.acquisition.Models = append(t.acquisition.Models, l.model)
+		u.Limits, u.Blurs = append(u.Limits, l.bound), append(u.Blurs, l.blur)
+	}
+	t.acquisition.Utility = u
+}
+
+// utility is nil when nothing is known that holds the constraints.
+func (q *question) utility(way arm, best float64) gp.Utility {
+	if math.IsInf(best, 1) {
+		return nil
+	}
 	switch way.function {
 	case "LCB":
 		return gp.LowerBound{Beta: 1.8}

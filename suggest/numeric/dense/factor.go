@@ -55,6 +55,9 @@ func (f *Factor) Reserve(n int) {
 // row i. When the matrix is not positive definite to working precision, ok is
 // false and the Factor is as it was before.
 func (f *Factor) Append(rows int, fill func(i int, row []float64)) (ok bool) {
+	if rows <= 0 {
+		return true
+	}
 	first, n := f.n, f.n+rows
 	f.Reserve(n)
 	for i := first; i < n; i++ {

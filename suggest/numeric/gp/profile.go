@@ -2,32 +2,30 @@ package gp
 
 import "math"
 
-// decay is exp(-x) for x >= 0, within 2 units in the last place; 0 where the
-// result would be denormal. It is faster than math.Exp and has the same bits on
-// each processor, as math.Exp, which uses fused instructions where there are,
-// has not.
+// The exponential function of this package: exp(-x) for x >= 0, within 4 units
+// in the last place, and at least exp(-708). With -x = k ln2/64 + r it is
+// 2^(k/64) exp(r), and |r| <= ln2/128, so that a short polynomial does. It is
+// written out where it is used, as a call costs as much. Unlike math.Exp, which
+// uses fused instructions where there are, it has the same bits on each
+// processor.
+const (
+	perStep = 64 / math.Ln2
+	high    = 0x1.62e42fefap-7 // ln2/64, the upper bits: k*high is exact
+	low     = math.Ln2/64 - high
+	round   = 3 << 51 // brings the whole part to the low bits
+	largest = 708
+)
+
+// decay is exp(-x).
 func decay(x float64) float64 {
-	if !(x < 708) {
-		if x != x {
-			return x
-		}
-		return 0
-	}
-	// -x = k ln2/64 + r with |r| <= ln2/128.
-	const (
-		perStep = 64 / math.Ln2
-		high    = 0x1.62e42fefap-7 // ln2/64, the upper bits: k*high is exact
-		low     = math.Ln2/64 - high
-		round   = 3 << 51
-	)
+	x = min(x, largest)
 	shifted := float64(-x*perStep) + round
 	k := int64(math.Float64bits(shifted)<<13) >> 13
 	whole := shifted - round
 	r := float64(-x-float64(whole*high)) - float64(whole*low)
 	r2 := float64(r * r)
 	p := 1 + r + float64(r2*(0.5+float64(r*(1.0/6))+float64(r2*(1.0/24+float64(r*(1.0/120))))))
-	scale := math.Float64frombits(uint64(k>>6+1023) << 52)
-	return p * roots[k&63] * scale
+	return p * roots[k&63] * math.Float64frombits(uint64(k>>6+1023)<<52)
 }
 
 // roots are the powers 2^(i/64).
@@ -45,24 +43,28 @@ func powers() (out [64]float64) {
 // may be nil.
 type profile func(r2, slopes []float64)
 
-var sqrt5 = math.Sqrt(5)
+const sqrt5 = 2.23606797749978969640917366873
 
 // matern52 is Matérn's kernel with smoothness 5/2 (Rasmussen and Williams,
 // "Gaussian processes for machine learning", 2006, equation 4.17).
 func matern52(r2, slopes []float64) {
-	if slopes == nil {
-		for i, v := range r2 {
-			r := float64(sqrt5 * math.Sqrt(v))
-			r2[i] = (1 + r + float64(r*r)*(1.0/3)) * decay(r)
-		}
-		return
+	keep := slopes != nil
+	if keep {
+		slopes = slopes[:len(r2)]
 	}
-	slopes = slopes[:len(r2)]
 	for i, v := range r2 {
-		r := float64(sqrt5 * math.Sqrt(v))
-		e := decay(r)
+		r := min(float64(sqrt5*math.Sqrt(v)), largest)
+		shifted := float64(-r*perStep) + round
+		k := int64(math.Float64bits(shifted)<<13) >> 13
+		whole := shifted - round
+		t := float64(-r-float64(whole*high)) - float64(whole*low)
+		t2 := float64(t * t)
+		p := 1 + t + float64(t2*(0.5+float64(t*(1.0/6))+float64(t2*(1.0/24+float64(t*(1.0/120))))))
+		e := p * roots[k&63] * math.Float64frombits(uint64(k>>6+1023)<<52)
 		r2[i] = (1 + r + float64(r*r)*(1.0/3)) * e
-		slopes[i] = (5.0 / 3) * (1 + r) * e
+		if keep {
+			slopes[i] = (5.0 / 3) * (1 + r) * e
+		}
 	}
 }
 

@@ -44,7 +44,8 @@ type Found struct {
 	Value float64
 }
 
-// Run gives what was found, best first; it ends early with ctx.
+// Run gives what was found: the ends of the climbs, best first, then the global
+// and the local candidates, each best first. It ends early with ctx.
 func (s *Search) Run(ctx context.Context) []Found {
 	global, local := s.candidates(ctx)
 	starts := s.pick(nil, global, s.Starts, 0.05)
@@ -60,13 +61,27 @@ func (s *Search) Run(ctx context.Context) []Found {
 	if s.discrete() {
 		starts = s.refine(ctx, starts)
 	}
-	found := slices.Concat(starts, global, local)
-	sortFound(found)
-	return found
+	sortFound(starts)
+	return slices.Concat(starts, global, local)
 }
 
+// sortFound puts the best first; equal ones keep their order.
 func sortFound(found []Found) {
-	slices.SortStableFunc(found, func(a, b Found) int { return cmp.Compare(b.Value, a.Value) })
+	order := make([]int32, len(found)) // not to move pointers while sorting
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(i, j int32) int {
+		if c := cmp.Compare(found[j].Value, found[i].Value); c != 0 {
+			return c
+		}
+		return cmp.Compare(i, j)
+	})
+	sorted := make([]Found, len(found))
+	for i, k := range order {
+		sorted[i] = found[k]
+	}
+	copy(found, sorted)
 }
 
 func (s *Search) bounds(d int) (low, high float64) {

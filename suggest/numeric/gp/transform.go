@@ -30,16 +30,17 @@ const (
 // Apply transforms losses, which must be finite.
 func (t Transform) Apply(losses []float64) []float64 {
 	y := standardize(losses)
+	if len(y) == 0 || slices.Min(y) == slices.Max(y) {
+		return y
+	}
 	switch t {
 	case HalfRank:
 		y = standardize(halfRank(y))
 	case LogHalfRank:
 		y = halfRank(y)
 		low, high := slices.Min(y), slices.Max(y)
-		if high > low {
-			for i, v := range y {
-				y[i] = math.Log1p((v-low)/(high-low)/2) / math.Log(1.5)
-			}
+		for i, v := range y {
+			y[i] = math.Log1p((v-low)/(high-low)/2) / math.Log(1.5)
 		}
 		y = standardize(y)
 	case Power:
