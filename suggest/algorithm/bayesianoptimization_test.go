@@ -164,6 +164,22 @@ func TestBayesianLearnsFromOtherStudies(t *testing.T) {
 	}
 }
 
+// Nothing holds the constraints, and next to nothing was measured of them.
+func TestBayesianWithoutMeasuredConstraints(t *testing.T) {
+	space := unitCube(t, 2)
+	for objectives := 1; objectives <= 2; objectives++ {
+		s := newStudyOf(space, 2, objectives)
+		s.Constraints = make([]suggest.Constraint, 2)
+		a := bayesian(t, space)
+		playedBy(t, a, &s, 25, func(x []float64) []float64 { return x[:objectives] })
+		s.Trials[20].Constraints = []float64{1, math.NaN()}
+		got, err := a.Suggest(t.Context(), s, 2)
+		if err != nil || len(got) != 2 || got[0].Fallback == "" {
+			t.Errorf("%d objectives: %v, %v", objectives, got, err)
+		}
+	}
+}
+
 func TestBayesianFindsTheFront(t *testing.T) {
 	space := unitCube(t, 3)
 	s := newStudyOf(space, 5, 2)
@@ -238,6 +254,8 @@ func TestBayesianRestartsWithManyTrials(t *testing.T) {
 		p := suggest.Proposal{Point: space.Decode([]float64{stream.Float64(), stream.Float64()})}
 		tell(&s, p, bowlAt(0.4)(coordinates(p.Point))...)
 	}
+	theta := gp.NewPrior(2, true).Theta().Text() // not to fit, which takes seconds
+	s.Trials[872].Meta = suggest.Meta{"gp.halfrank": "873 " + theta, "gp.linear": "873 " + theta, "gp.loghalfrank": "873 " + theta, "gp.power": "873 " + theta}
 	a := bayesian(t, space)
 	for range 3 {
 		got, err := a.Suggest(t.Context(), s, 1)

@@ -113,6 +113,24 @@ func (q *question) scalarized(number int) []float64 {
 // acquisition builds the models and says what to look for. problem is a word
 // when that is not possible.
 func (q *question) acquisition(number int) (t target, problem string) {
+	if q.exact() {
+		t, problem = q.frontTarget(number)
+	} else {
+		t, problem = q.lossTarget(number)
+	}
+	if problem == "" && t.acquisition.Utility == nil {
+		problem = "constraints" // nothing holds them, and there is too little to model them
+	}
+	for _, m := range t.acquisition.Models {
+		for _, row := range q.running {
+			m.AppendPending(row)
+		}
+	}
+	return t, problem
+}
+
+// lossTarget models one loss.
+func (q *question) lossTarget(number int) (t target, problem string) {
 	rows, losses := q.losses(number)
 	kept := subset(rows, q.penalized(losses))
 	s := sample{results: len(rows)}
@@ -148,11 +166,6 @@ func (q *question) acquisition(number int) (t target, problem string) {
 	t.acquisition.Models = []*gp.Model{m}
 	t.acquisition.Utility = q.utility(way, best)
 	q.bound(&t, number, kept)
-	for _, m := range t.acquisition.Models {
-		for _, row := range q.running {
-			m.AppendPending(row)
-		}
-	}
 	t.why = map[string]string{
 		"EI":  "the expected improvement is largest here",
 		"PI":  "an improvement is most probable here",
@@ -176,6 +189,20 @@ func (q *question) penalized(losses []float64) []float64 {
 	return out
 }
 
+// violated are the rows of trials that do not hold the constraints.
+func (q *question) violated() map[string]bool {
+	if len(q.study.Constraints) == 0 {
+		return nil
+	}
+	out := make(map[string]bool)
+	for _, o := range q.history.measured {
+		if o.violation > 0 {
+			out[rowKey(o.x)] = true
+		}
+	}
+	return out
+}
+
 // anchor sets the rows that the search begins at, and gives the value to
 // improve upon: that of the best row which holds the constraints, +Inf when
 // there is none.
@@ -187,16 +214,11 @@ func (q *question) anchor(t *target, s sample, fitted []float64, warm *experienc
 			values[i] += o
 		}
 	}
-	violated := make(map[string]float64)
-	for _, o := range q.history.measured {
-		if o.violation > 0 {
-			violated[rowKey(o.x)] = o.violation
-		}
-	}
+	violated := q.violated()
 	best := math.Inf(1)
 	ranks := slices.Clone(values)
 	for i, row := range s.rows {
-		if len(violated) > 0 && violated[rowKey(row)] > 0 {
+		if len(violated) > 0 && violated[rowKey(row)] {
 			ranks[i] = math.MaxFloat64
 			continue
 		}

@@ -21,8 +21,12 @@ type experience struct {
 	share, centre float64
 }
 
-// experience models the warm trials; nil when there are too few.
+// experience models the warm trials; nil when there are too few, or several
+// objectives.
 func (q *question) experience(number int) *experience {
+	if len(q.study.Objectives) != 1 {
+		return nil
+	}
 	rows, outcomes := q.warmRows()
 	if len(rows) < 3 {
 		return nil

@@ -131,28 +131,28 @@ func (u Exploration) Value(mean, variance, dMean, dVariance []float64) float64 {
 	return s - penalty*over
 }
 
-// Bounded adds to the utility of the first model the logarithms of the
+// Bounded adds to the utility of the first models the logarithms of the
 // probabilities that the others are at most their limit: constrained expected
 // improvement (Gardner et al., "Bayesian optimization with inequality
 // constraints", ICML 2014), and the chance that a trial does not fail.
 type Bounded struct {
-	// Utility of the first model; nil: none, while nothing is known that holds
+	// Utility of the first models; nil: none, while nothing is known that holds
 	// the limits.
 	Utility Utility
-	// Limits of the models after the first.
+	// Limits of the last models.
 	Limits []float64
-	// Blurs are variances that are added to those of the models after the first.
+	// Blurs are variances that are added to those of the last models.
 	Blurs []float64
 }
 
 // Value implements Utility.
 func (u Bounded) Value(mean, variance, dMean, dVariance []float64) float64 {
-	value := 0.0
+	value, first := 0.0, len(mean)-len(u.Limits)
 	if u.Utility != nil {
-		value = u.Utility.Value(mean[:1], variance[:1], dMean[:1], dVariance[:1])
+		value = u.Utility.Value(mean[:first], variance[:first], dMean[:first], dVariance[:first])
 	}
 	for i, limit := range u.Limits {
-		k := i + 1
+		k := first + i
 		value += logProbability(limit, u.Blurs[i], mean[k:], variance[k:], dMean[k:], dVariance[k:])
 	}
 	return value
