@@ -44,11 +44,13 @@ func All() []Registration {
 		cmaesRegistration(),
 		gridRegistration(),
 		hyperbandRegistration(),
+		multivariateTPERegistration(),
 		pb2Registration(),
 		pbtRegistration(),
 		randomRegistration(),
 		sobolRegistration(),
 		successiveHalvingRegistration(),
+		tpeRegistration(),
 	}
 	for i := range all {
 		all[i].New = initialFirst(all[i].New)

@@ -1,0 +1,149 @@
+package algorithm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/qmc"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+)
+
+// tpe is the tree-structured Parzen estimator (Bergstra et al., "Algorithms for
+// hyper-parameter optimization", NIPS 2011): it splits the trials into good and
+// bad ones, estimates a density of each, and proposes a point at which the
+// ratio of good to bad is high. By default the densities are mixtures of
+// products over all parameters (Falkner et al., "BOHB", ICML 2018; Watanabe,
+// arXiv 2304.11127). Trials that run count as bad, so that parallel workers
+// spread (the constant liar), and so do failed ones. Several objectives are
+// ranked by fronts and hypervolume (Ozaki et al., "Multiobjective
+// tree-structured Parzen estimator", 2022), constraints have densities of
+// their own (Watanabe and Hutter, "c-TPE", IJCAI 2023).
+type tpe struct {
+	config   tpeConfig
+	seeding  seeding
+	historic *historian
+
+	mu    sync.Mutex
+	model *tpeModel
+	sobol *qmc.Sobol // for scramble; nil before the first use
+	key   rng.Key    // of sobol
+}
+
+var _ suggest.Algorithm = (*tpe)(nil)
+
+func newTPE(space suggest.Space, settings suggest.Settings, multivariate string) (suggest.Algorithm, error) {
+	r := settings.Read()
+	a := &tpe{seeding: readSeeding(r), config: readTPE(r, multivariate), historic: newHistorian(space)}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	a.model = newTPEModel(a.historic.encoding, a.config)
+	return a, nil
+}
+
+// tpeKeys are the sources of randomness.
+type tpeKeys struct{ startup, prior, candidates, untried rng.Key }
+
+func newTPEKeys(seed uint64) tpeKeys {
+	return tpeKeys{
+		startup:    rng.NewKey(seed, "tpe", "startup"),
+		prior:      rng.NewKey(seed, "tpe", "prior"),
+		candidates: rng.NewKey(seed, "tpe", "candidates"),
+		untried:    rng.NewKey(seed, "tpe", "untried"),
+	}
+}
+
+// Suggest implements suggest.Algorithm.
+func (a *tpe) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+	if err := ctx.Err(); errors.Is(err, context.Canceled) || n <= 0 {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := a.historic.read(s)
+	known := newTried(a.historic.space, s.Trials)
+	keys := newTPEKeys(a.seeding.seed(s))
+	modelled := len(h.measured) >= max(1, a.config.startup) || len(h.warm) > 0
+	if modelled {
+		a.model.learn(h, len(s.Constraints))
+	}
+	var out []suggest.Proposal
+	for number := s.NextNumber(); len(out) < n; number++ {
+		err := ctx.Err()
+		if errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+		proposal := suggest.Proposal{Why: "one of the first points, which are spread evenly over the space"}
+		draw := a.spread(keys, number)
+		switch {
+		case modelled && err == nil:
+			draw = a.modelled(keys, number, draw)
+			proposal.Why = "good trials are more frequent around this point than bad ones"
+		case modelled:
+			proposal.Why, proposal.Fallback = "there was no time to ask the model; points are spread evenly", "deadline"
+		}
+		if proposal.Point, err = known.untried(draw, keys.untried.Stream(uint64(number))); err != nil {
+			if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
+				break
+			}
+			return nil, err
+		}
+		out = append(out, proposal)
+		if modelled {
+			a.model.pend(number, a.historic.row(proposal.Point))
+		}
+	}
+	return out, nil
+}
+
+// spread draws the number's point of a scrambled Sobol sequence, and from the
+// prior after that.
+func (a *tpe) spread(keys tpeKeys, number int) func() suggest.Point {
+	space := a.historic.space
+	u := make([]float64, space.Len())
+	var stream *rng.Stream
+	return func() suggest.Point {
+		if stream == nil {
+			stream = keys.prior.Stream(uint64(number))
+			if q := a.sequence(keys.startup, space.Len()); q != nil {
+				q.At(uint32(number), u)
+				return space.Decode(u)
+			}
+		}
+		for i := range u {
+			u[i] = stream.Float64()
+		}
+		return space.Decode(u)
+	}
+}
+
+// sequence is nil when there are no parameters, or too many.
+func (a *tpe) sequence(key rng.Key, dimensions int) *qmc.Sobol {
+	if dimensions < 1 || dimensions > qmc.MaxDimensions {
+		return nil
+	}
+	if a.sobol == nil || a.key != key {
+		q, err := qmc.NewScrambledSobol(dimensions, key)
+		if err != nil {
+			panic(fmt.Sprintf("tpe: %v", err)) // the number of dimensions was checked
+		}
+		a.sobol, a.key = q, key
+	}
+	return a.sobol
+}
+
+// modelled draws from the model, and from prior when what the model likes was
+// tried.
+func (a *tpe) modelled(keys tpeKeys, number int, prior func() suggest.Point) func() suggest.Point {
+	next := a.model.propose(keys.candidates.Stream(uint64(number)))
+	left := attempts / 2
+	return func() suggest.Point {
+		if left--; left >= 0 {
+			return a.historic.point(next())
+		}
+		return prior()
+	}
+}

@@ -1,0 +1,285 @@
+package algorithm
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/parzen"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+)
+
+// tpeModel has the densities of good and bad trials. What it has learnt is
+// updated by what changed since the last study; the result is that of learning
+// anew.
+type tpeModel struct {
+	*encoding
+	layout tpeLayout
+	config tpeConfig
+	// criteria for each group: the first is the objective, the others are the
+	// constraints.
+	criteria [][]*tpeCriterion
+	draft    tpeDraft
+}
+
+// tpeCriterion has the densities of good and of bad trials, over the columns of
+// a group.
+type tpeCriterion struct {
+	good, bad tpeSide
+	share     float64
+}
+
+// tpeSide is a density and the observations that it has.
+type tpeSide struct {
+	density *parzen.Mixture
+	items   []tpeItem
+	weights []float64
+}
+
+// tpeDraft holds candidates while they are compared.
+type tpeDraft struct {
+	rows      [][]float64
+	good, bad []float64 // log densities
+	scores    []float64
+	order     []int // best first
+}
+
+func newTPEModel(e *encoding, config tpeConfig) *tpeModel {
+	m := &tpeModel{encoding: e, layout: newTPELayout(e, config), config: config}
+	m.criteria = make([][]*tpeCriterion, len(m.layout.groups))
+	return m
+}
+
+func (m *tpeModel) newCriterion(columns []int) *tpeCriterion {
+	good, bad := m.config.kernel, m.config.kernel
+	bad.Empirical = true
+	return &tpeCriterion{
+		good: tpeSide{density: parzen.New(m.dims, columns, good)},
+		bad:  tpeSide{density: parzen.New(m.dims, columns, bad)},
+	}
+}
+
+// learn takes over a history.
+func (m *tpeModel) learn(h history, constraints int) {
+	var whole []tpeSplit
+	for g, columns := range m.layout.groups {
+		for len(m.criteria[g]) < 1+constraints {
+			m.criteria[g] = append(m.criteria[g], m.newCriterion(columns))
+		}
+		m.criteria[g] = m.criteria[g][:1+constraints]
+		splits := whole
+		if m.layout.conditional(columns) {
+			splits = m.splits(restricted(h, columns), constraints)
+		} else if whole == nil {
+			whole = m.splits(h, constraints)
+			splits = whole
+		}
+		for i, c := range m.criteria[g] {
+			c.share = splits[i].share
+			c.good.set(splits[i].good)
+			c.bad.set(splits[i].bad)
+		}
+	}
+}
+
+func (m *tpeModel) splits(h history, constraints int) []tpeSplit {
+	out := []tpeSplit{splitByValue(h, m.config.gamma)}
+	for i := range constraints {
+		out = append(out, splitByConstraint(h, i, m.config.gamma))
+	}
+	return out
+}
+
+// restricted has the observations that say anything on a group of columns.
+func restricted(h history, columns []int) history {
+	some := func(all []*observation) (out []*observation) {
+		for _, o := range all {
+			if belongs(columns, o.x) {
+				out = append(out, o)
+			}
+		}
+		return out
+	}
+	return history{measured: some(h.measured), failed: some(h.failed), running: some(h.running), warm: some(h.warm)}
+}
+
+// set makes the density that of the items, which are in order of identifier.
+func (s *tpeSide) set(want []tpeItem) {
+	gone, come := difference(s.items, want)
+	if len(gone)+len(come) > 8+len(want)/8 {
+		ids, rows := make([]int, len(want)), make([][]float64, len(want))
+		for i, item := range want {
+			ids[i], rows[i] = item.id, item.x
+		}
+		s.density.Fill(ids, rows)
+	} else {
+		for _, item := range gone {
+			s.density.Remove(item.id)
+		}
+		for _, item := range come {
+			s.density.Insert(item.id, item.x)
+		}
+	}
+	s.items = append(s.items[:0], want...)
+	s.weigh()
+}
+
+// difference of two lists in order of identifier. An item whose row changed is
+// in both results.
+func difference(have, want []tpeItem) (gone, come []tpeItem) {
+	i := 0
+	for _, w := range want {
+		for i < len(have) && have[i].id < w.id {
+			gone = append(gone, have[i])
+			i++
+		}
+		if i < len(have) && have[i].id == w.id {
+			if sameRow(have[i].x, w.x) {
+				i++
+				continue
+			}
+			gone = append(gone, have[i])
+			i++
+		}
+		come = append(come, w)
+	}
+	return append(gone, have[i:]...), come
+}
+
+func sameRow(a, b []float64) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || sameFloats(a, b))
+}
+
+// insert adds one item.
+func (s *tpeSide) insert(item tpeItem) {
+	at, known := slices.BinarySearchFunc(s.items, item, byID)
+	if known {
+		return
+	}
+	s.items = slices.Insert(s.items, at, item)
+	s.density.Insert(item.id, item.x)
+	s.weigh()
+}
+
+// weigh gives weight 1 to the newest items and less to older ones, linearly
+// down to 1/n (hyperopt's rule; the good side rarely has enough for it).
+func (s *tpeSide) weigh() {
+	n := len(s.items)
+	s.weights = slices.Grow(s.weights[:0], n)[:n]
+	old := n - tpeRecent
+	for i := range s.weights {
+		s.weights[i] = 1
+		if i < old {
+			s.weights[i] = 1/float64(n) + (1-1/float64(n))*float64(i)/float64(old)
+		}
+	}
+	s.density.Weigh(s.weights)
+}
+
+// pend counts a point that was just proposed among the bad ones.
+func (m *tpeModel) pend(number int, x []float64) {
+	for g, columns := range m.layout.groups {
+		if belongs(columns, x) {
+			m.criteria[g][0].bad.insert(tpeItem{id: number, x: x})
+		}
+	}
+}
+
+// propose gives a function that gives rows, the most promising one first.
+func (m *tpeModel) propose(stream *rng.Stream) (next func() []float64) {
+	if len(m.layout.groups) == 0 {
+		return func() []float64 { return nil }
+	}
+	if len(m.layout.groups) == 1 {
+		return m.ranked(stream)
+	}
+	count := m.config.candidates
+	return func() []float64 {
+		x := make([]float64, len(m.dims))
+		for i := range x {
+			x[i] = math.NaN()
+		}
+		for g, columns := range m.layout.groups {
+			m.compare(g, count, x, stream)
+			for _, c := range columns {
+				x[c] = m.draft.rows[m.draft.order[0]][c]
+			}
+		}
+		count = max(1, count/2) // the next one must differ
+		return x
+	}
+}
+
+// ranked goes through the candidates of the only group, and then through
+// further draws.
+func (m *tpeModel) ranked(stream *rng.Stream) func() []float64 {
+	at, count := 0, m.config.candidates
+	x := make([]float64, len(m.dims))
+	return func() []float64 {
+		if at%count == 0 {
+			m.compare(0, count, x, stream)
+		}
+		at++
+		return m.draft.rows[m.draft.order[(at-1)%count]]
+	}
+}
+
+// compare draws candidates for a group of columns, which go on from the row
+// base, and sorts them by their acquisition.
+func (m *tpeModel) compare(g, count int, base []float64, stream *rng.Stream) {
+	d := &m.draft
+	d.reserve(count, len(m.dims))
+	for i, row := range d.rows[:count] {
+		copy(row, base)
+		m.draw(g, m.criteria[g][i%len(m.criteria[g])].good.density, row, stream)
+		d.scores[i], d.order[i] = 0, i
+	}
+	for _, c := range m.criteria[g] {
+		c.good.density.LogDensities(d.rows[:count], d.good)
+		c.bad.density.LogDensities(d.rows[:count], d.bad)
+		for i := range count {
+			d.scores[i] += c.acquisition(d.good[i], d.bad[i])
+		}
+	}
+	slices.SortFunc(d.order[:count], func(i, j int) int {
+		if c := cmp.Compare(d.scores[j], d.scores[i]); c != 0 {
+			return c
+		}
+		return i - j
+	})
+}
+
+// draw fills the columns of a group from a component of a density.
+func (m *tpeModel) draw(g int, from *parzen.Mixture, row []float64, stream *rng.Stream) {
+	component := from.Pick(stream)
+	for _, c := range m.layout.groups[g] {
+		row[c] = math.NaN()
+		if m.layout.active(m.encoding, c, row) {
+			row[c] = from.Draw(component, c, stream)
+		}
+	}
+}
+
+// acquisition is the log of the relative density 1/(share + (1-share) bad/good)
+// of c-TPE (equation 8), which for one criterion sorts as good/bad does.
+func (c *tpeCriterion) acquisition(good, bad float64) float64 {
+	if math.IsInf(good, -1) {
+		return math.Inf(-1)
+	}
+	if len(c.bad.items) == 0 {
+		return 0
+	}
+	ratio := bad - good + math.Log1p(-c.share) // log((1-share) bad/good)
+	if ratio > 700 {
+		return -ratio
+	}
+	return -math.Log(c.share + math.Exp(ratio))
+}
+
+func (d *tpeDraft) reserve(count, dimensions int) {
+	for len(d.rows) < count {
+		d.rows = append(d.rows, make([]float64, dimensions))
+		d.good, d.bad = append(d.good, 0), append(d.bad, 0)
+		d.scores, d.order = append(d.scores, 0), append(d.order, 0)
+	}
+}

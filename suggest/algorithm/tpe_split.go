@@ -1,0 +1,286 @@
+package algorithm
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
+)
+
+// tpeItem is an observation under the number of its trial, or under a negative
+// number when it is from another study.
+type tpeItem struct {
+	id int
+	x  []float64
+}
+
+func byID(a, b tpeItem) int { return cmp.Compare(a.id, b.id) }
+
+// tpeSplit are two classes of trials, each in order of identifier.
+type tpeSplit struct {
+	good, bad []tpeItem
+	// share is that of the good ones among all that were measured.
+	share float64
+}
+
+// splitByValue separates the best trials from the others. What failed or runs
+// counts among the others. Trials of other studies compete by the share of
+// their own study that is better, since their values are on another scale.
+func splitByValue(h history, gamma float64) tpeSplit {
+	k := goodCount(h, gamma)
+	var good []int
+	if len(h.warm) == 0 {
+		for _, i := range leaders(h.measured, k) {
+			good = append(good, h.measured[i].trial.Number)
+		}
+	} else {
+		good = standardised(h, k)
+	}
+	slices.Sort(good)
+	var s tpeSplit
+	for _, item := range items(h) {
+		if _, ok := slices.BinarySearch(good, item.id); ok {
+			s.good = append(s.good, item)
+		} else {
+			s.bad = append(s.bad, item)
+		}
+	}
+	s.share = float64(len(s.good)) / float64(max(1, len(h.measured)+len(h.warm)))
+	return s
+}
+
+// goodCount is how many trials count as good.
+func goodCount(h history, gamma float64) int {
+	n := len(h.measured) + len(h.warm)
+	k := int(math.Ceil(gamma * float64(n)))
+	return min(k, n, tpeGoodMost(h.objectives()))
+}
+
+// objectives is how many there are; 0 when nothing is measured.
+func (h history) objectives() int {
+	for _, list := range [][]*observation{h.measured, h.warm} {
+		if len(list) > 0 {
+			return len(list[0].losses)
+		}
+	}
+	return 0
+}
+
+// tpeGoodMost bounds how many trials count as good: 25 for one objective
+// (hyperopt's and Optuna's bound), and more for several, whose fronts take more
+// kernels to cover.
+func tpeGoodMost(objectives int) int {
+	if objectives > 1 {
+		return 100
+	}
+	return 25
+}
+
+// items are all observations in order of identifier: those of other studies
+// are the oldest.
+func items(h history) []tpeItem {
+	out := make([]tpeItem, 0, len(h.warm)+len(h.measured)+len(h.failed)+len(h.running))
+	for i, o := range h.warm {
+		out = append(out, tpeItem{id: i - len(h.warm), x: o.x})
+	}
+	for _, list := range [][]*observation{h.measured, h.failed, h.running} {
+		for _, o := range list {
+			out = append(out, tpeItem{id: o.trial.Number, x: o.x})
+		}
+	}
+	if !slices.IsSortedFunc(out, byID) {
+		slices.SortStableFunc(out, byID)
+	}
+	// Numbers are unique by contract; of a study that breaks it the first counts.
+	return slices.CompactFunc(out, func(a, b tpeItem) bool { return a.id == b.id })
+}
+
+// standardised gives the identifiers of the k best observations of several
+// studies.
+func standardised(h history, k int) []int {
+	type place struct {
+		quantile float64
+		id       int
+	}
+	var best []place
+	for _, i := range leaders(h.measured, k) {
+		best = append(best, place{id: h.measured[i].trial.Number})
+	}
+	for i := range best {
+		best[i].quantile = (float64(i) + 0.5) / float64(len(h.measured))
+	}
+	for _, members := range bySource(h.warm) {
+		source := make([]*observation, len(members))
+		for i, at := range members {
+			source[i] = h.warm[at]
+		}
+		for i, at := range leaders(source, k) {
+			best = append(best, place{id: members[at] - len(h.warm), quantile: (float64(i) + 0.5) / float64(len(source))})
+		}
+	}
+	slices.SortStableFunc(best, func(a, b place) int { return cmp.Compare(a.quantile, b.quantile) })
+	ids := make([]int, min(k, len(best)))
+	for i := range ids {
+		ids[i] = best[i].id
+	}
+	return ids
+}
+
+// bySource gives the positions of the trials of each study, in the order in
+// which the studies come.
+func bySource(warm []*observation) (members [][]int) {
+	at := map[string]int{}
+	for i, o := range warm {
+		name := o.trial.Meta["study"]
+		if _, ok := at[name]; !ok {
+			at[name] = len(members)
+			members = append(members, nil)
+		}
+		members[at[name]] = append(members[at[name]], i)
+	}
+	return members
+}
+
+// leaders are the positions of the k best observations, best first.
+func leaders(all []*observation, k int) []int {
+	if len(all) > 0 && len(all[0].losses) > 1 {
+		return leadersByFront(all, k)
+	}
+	return leadersBy(all, k, better)
+}
+
+// leadersBy keeps the best k in order while it goes through the list.
+func leadersBy(all []*observation, k int, compare func(a, b *observation) int) []int {
+	best := make([]int, 0, k+1)
+	for i, o := range all {
+		if len(best) == k && (k == 0 || compare(all[best[k-1]], o) <= 0) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(best, o, func(j int, o *observation) int {
+			if compare(all[j], o) <= 0 {
+				return -1
+			}
+			return 1
+		})
+		best = slices.Insert(best, at, i)
+		best = best[:min(k, len(best))]
+	}
+	return best
+}
+
+// better compares observations of one objective: complete ones by loss, then
+// those cutShort early by how far they came and by loss, then those that break
+// constraints by how much.
+func better(a, b *observation) int {
+	if c := cmp.Compare(a.class(), b.class()); c != 0 {
+		return c
+	}
+	switch a.class() {
+	case violating:
+		return cmp.Compare(a.violation, b.violation)
+	case cutShort:
+		if c := cmp.Compare(b.lastStep(), a.lastStep()); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(a.losses[0], b.losses[0])
+}
+
+// The classes of observations, better ones first.
+const (
+	completed = iota
+	cutShort
+	violating
+)
+
+func (o *observation) class() int {
+	switch {
+	case o.violation > 0:
+		return violating
+	case o.pruned:
+		return cutShort
+	}
+	return completed
+}
+
+// lastStep is the step of the last measurement; -1 when there is none.
+func (o *observation) lastStep() int64 {
+	if n := len(o.trial.Curve); n > 0 {
+		return o.trial.Curve[n-1].Step
+	}
+	return -1
+}
+
+// leadersByFront ranks complete observations by their front; of the front that
+// does not fit as a whole, those which together have the largest hypervolume
+// (Ozaki et al. 2022). The others follow as for one objective.
+func leadersByFront(all []*observation, k int) []int {
+	var whole []int
+	var losses [][]float64
+	for i, o := range all {
+		if o.class() == completed {
+			whole = append(whole, i)
+			losses = append(losses, o.losses)
+		}
+	}
+	var best []int
+	for _, front := range pareto.Fronts(losses) {
+		if len(best)+len(front) > k {
+			points := make([][]float64, len(front))
+			for i, at := range front {
+				points[i] = losses[at]
+			}
+			picks := pareto.Select(points, pareto.Reference(points), k-len(best))
+			for i, at := range picks {
+				picks[i] = front[at]
+			}
+			front = picks
+		}
+		for _, at := range front {
+			best = append(best, whole[at])
+		}
+		if len(best) >= k {
+			return best
+		}
+	}
+	for _, i := range leadersBy(all, len(all), better) {
+		if all[i].class() != completed && len(best) < k {
+			best = append(best, i)
+		}
+	}
+	return best
+}
+
+// splitByConstraint separates the trials that keep a constraint from those that
+// do not. When none keeps it, the share gamma that is nearest counts as good.
+func splitByConstraint(h history, constraint int, gamma float64) tpeSplit {
+	var measured []*observation
+	keeps := 0
+	for _, o := range h.measured {
+		if constraint < len(o.violations) {
+			measured = append(measured, o)
+			if o.violations[constraint] <= 0 {
+				keeps++
+			}
+		}
+	}
+	limit := 0.0
+	if keeps == 0 && len(measured) > 0 {
+		nearest := leadersBy(measured, int(math.Ceil(gamma*float64(len(measured)))), func(a, b *observation) int {
+			return cmp.Compare(a.violations[constraint], b.violations[constraint])
+		})
+		limit = measured[nearest[len(nearest)-1]].violations[constraint]
+	}
+	var s tpeSplit
+	for _, o := range measured {
+		item := tpeItem{id: o.trial.Number, x: o.x}
+		if o.violations[constraint] <= limit {
+			s.good = append(s.good, item)
+		} else {
+			s.bad = append(s.bad, item)
+		}
+	}
+	s.share = float64(len(s.good)) / float64(max(1, len(measured)))
+	return s
+}
