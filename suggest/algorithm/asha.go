@@ -71,11 +71,8 @@ func (a *asha) promotable(b *rungBook, top int) *rungEntry {
 	bracket := b.bracket(0)
 	for k := min(top, len(bracket.rungs)) - 1; k >= 0; k-- {
 		r := bracket.rungs[k]
-		ranked := r.ranked()
-		for _, e := range ranked[:min(len(ranked), r.finished()/int(a.eta))] {
-			if !e.promoted {
-				return e
-			}
+		if e, place := r.candidate(); e != nil && place < r.finished()/int(a.eta) {
+			return e
 		}
 	}
 	return nil

@@ -179,6 +179,9 @@ const collisions = 256
 // draw gives a new point for a trial with the resource. The error is
 // suggest.ErrExhausted when there is none left.
 func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resource float64) (suggest.Point, error) {
+	if f.parameter < 0 && !f.learns {
+		return f.drawPlain(ctx, s, b)
+	}
 	view := f.view(s, b)
 	known := map[string]bool{}
 	if f.parameter >= 0 {
@@ -203,6 +206,21 @@ func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resou
 		view.Trials = append(view.Trials, suggest.Trial{Number: view.NextNumber(), Point: got[0].Point, State: suggest.Killed})
 	}
 	return nil, suggest.ErrExhausted
+}
+
+// drawPlain is draw for a sampler that only wants to know which points there
+// are.
+func (f *fidelity) drawPlain(ctx context.Context, s suggest.Study, b *rungBook) (suggest.Point, error) {
+	s.Initial, s.Budget = nil, 0
+	s.Trials = b.points()
+	got, err := f.sampler.Suggest(ctx, s, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(got) == 0 {
+		return nil, suggest.ErrExhausted
+	}
+	return got[0].Point, nil
 }
 
 // plainKey is equal for points that differ in nothing but the resource.
@@ -256,7 +274,7 @@ func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
 func (f *fidelity) informative(b *rungBook) float64 {
 	levels := b.levels()
 	for i := len(levels) - 1; i >= 0; i-- {
-		if i == 0 || len(levels[i].ranked()) >= f.space.Len()+2 {
+		if i == 0 || levels[i].usable() >= f.space.Len()+2 {
 			return levels[i].resource
 		}
 	}

@@ -116,20 +116,13 @@ func (r *bracketBook) promotable(kind bracketKind, eta int64) (e *rungEntry) {
 	room := kind.points // in this rung
 	for k := range min(kind.halvings, len(r.rungs)) {
 		level := r.rungs[k]
-		ranked := level.ranked()
 		open := max(0, room-int64(level.finished()))
 		keep := room / eta
 		if room = keep; open == 0 {
-			room = min(keep, int64(len(ranked)))
+			room = min(keep, int64(level.usable()))
 		}
-		for place, candidate := range ranked {
-			if int64(place)+open >= keep {
-				break
-			}
-			if !candidate.promoted {
-				e = candidate
-				break
-			}
+		if candidate, place := level.candidate(); candidate != nil && int64(place)+open < keep {
+			e = candidate
 		}
 	}
 	return e

@@ -36,7 +36,8 @@ type rungBook struct {
 	brackets []*bracketBook // by number
 	next     int            // number of the next trial
 	base     []baseTrial
-	byNumber map[int]*rungEntry
+	entries  []*rungEntry // all, by trial number
+	plain    []suggest.Trial
 }
 
 // bracketBook is one bracket.
@@ -55,7 +56,7 @@ type rungLevel struct {
 // rungEntry is a trial at a rung.
 type rungEntry struct {
 	bracket, rung int
-	trial         suggest.Trial
+	trial         *suggest.Trial
 	// rank: smaller is better. Infinite violation: ended without a usable value,
 	// which includes those that a rule stopped.
 	violation, loss float64
@@ -66,32 +67,38 @@ type rungEntry struct {
 // baseTrial is a trial that brought a new point; what continues it shares its
 // place.
 type baseTrial struct {
-	trial   suggest.Trial
+	trial   *suggest.Trial
 	entries []*rungEntry
 }
 
 // readRungs reads the trials of a study.
 func readRungs(s suggest.Study) *rungBook {
-	b := &rungBook{byNumber: make(map[int]*rungEntry, len(s.Trials)), next: s.NextNumber()}
-	for _, t := range inOrder(s.Trials) {
-		b.add(s, t)
+	trials := inOrder(s.Trials)
+	b := &rungBook{next: s.NextNumber(), base: make([]baseTrial, 0, len(trials)), entries: make([]*rungEntry, 0, len(trials))}
+	room := make([]rungEntry, len(trials))
+	for i := range trials {
+		b.add(s, &trials[i], &room[i])
 	}
 	return b
 }
 
-func (b *rungBook) add(s suggest.Study, t suggest.Trial) {
+// add reads a trial, into e if it stands at a rung.
+func (b *rungBook) add(s suggest.Study, t *suggest.Trial, e *rungEntry) {
 	bracket, okBracket := metaNumber(t.Meta, metaBracket)
 	rung, okRung := metaNumber(t.Meta, metaRung)
 	number, hasParent := metaNumber(t.Meta, metaParent)
-	parent := b.byNumber[number]
-	hasParent = hasParent && parent != nil
+	var parent *rungEntry
+	if hasParent {
+		parent = b.entry(number)
+		hasParent = parent != nil
+	}
 	if !hasParent {
 		b.base = append(b.base, baseTrial{trial: t})
 	}
 	if !okBracket || !okRung || rung > maxRung || rung > 0 != hasParent || t.State == suggest.Killed || !s.Space.Contains(t.Point) {
 		return
 	}
-	e := &rungEntry{bracket: bracket, rung: rung, trial: t, base: len(b.base) - 1}
+	*e = rungEntry{bracket: bracket, rung: rung, trial: t, base: len(b.base) - 1}
 	if hasParent {
 		e.base, parent.promoted = parent.base, true
 	}
@@ -103,11 +110,20 @@ func (b *rungBook) add(s suggest.Study, t suggest.Trial) {
 const maxRung = 64
 
 func (b *rungBook) insert(e *rungEntry) {
-	b.byNumber[e.trial.Number] = e
+	b.entries = append(b.entries, e)
 	b.base[e.base].entries = append(b.base[e.base].entries, e)
 	r := b.bracket(e.bracket).rung(e.rung)
 	r.resource = e.trial.Resource
 	r.entries = append(r.entries, e)
+}
+
+// entry of the trial with the number; nil when it stands at no rung.
+func (b *rungBook) entry(number int) *rungEntry {
+	i, found := slices.BinarySearchFunc(b.entries, number, func(e *rungEntry, n int) int { return cmp.Compare(e.trial.Number, n) })
+	if !found {
+		return nil
+	}
+	return b.entries[i]
 }
 
 func metaNumber(m suggest.Meta, key string) (n int, ok bool) {
@@ -125,11 +141,17 @@ func (e *rungEntry) judge(s suggest.Study) {
 	if e.trial.State != suggest.Succeeded {
 		return
 	}
-	if losses := lossesOf(s.Objectives, e.trial.Values); losses != nil {
-		e.loss = losses[0]
-		_, e.violation = violationsOf(s.Constraints, e.trial.Constraints)
-		e.violation = math.Min(e.violation, math.MaxFloat64)
+	if len(s.Objectives) == 0 || len(e.trial.Values) < len(s.Objectives) {
+		return
 	}
+	for i := range s.Objectives {
+		if v := e.trial.Values[i]; math.IsNaN(v) || math.IsInf(v, 0) {
+			return
+		}
+	}
+	e.loss = s.Objectives[0].Loss(e.trial.Values[0])
+	_, violation := violationsOf(s.Constraints, e.trial.Constraints)
+	e.violation = math.Min(violation, math.MaxFloat64)
 }
 
 // finished says whether the trial has ended.
@@ -184,10 +206,40 @@ func (r *rungLevel) ranked() []*rungEntry {
 	return out
 }
 
+// candidate is the best entry that was not promoted yet, and its place in the
+// ranking of all, from 0; nil when there is none.
+func (r *rungLevel) candidate() (best *rungEntry, place int) {
+	for _, e := range r.entries {
+		if e.usable() && !e.promoted && (best == nil || e.compare(best) < 0) {
+			best = e
+		}
+	}
+	if best == nil {
+		return nil, 0
+	}
+	for _, e := range r.entries {
+		if e.usable() && e.compare(best) < 0 {
+			place++
+		}
+	}
+	return best, place
+}
+
+// usable is how many entries ended with a value.
+func (r *rungLevel) usable() int {
+	n := 0
+	for _, e := range r.entries {
+		if e.usable() {
+			n++
+		}
+	}
+	return n
+}
+
 // start gives the proposal of a new point, and notes it as running.
 func (b *rungBook) start(bracket, rung int, p suggest.Point, resource float64) suggest.Proposal {
 	meta := suggest.Meta{metaBracket: strconv.Itoa(bracket), metaRung: strconv.Itoa(rung)}
-	b.base = append(b.base, baseTrial{trial: suggest.Trial{Point: p}})
+	b.base = append(b.base, baseTrial{trial: &suggest.Trial{Point: p}})
 	return b.proposal(&rungEntry{bracket: bracket, rung: rung, base: len(b.base) - 1}, p, meta, resource)
 }
 
@@ -202,11 +254,23 @@ func (b *rungBook) promote(e *rungEntry, p suggest.Point, resource float64) sugg
 }
 
 func (b *rungBook) proposal(e *rungEntry, p suggest.Point, meta suggest.Meta, resource float64) suggest.Proposal {
-	e.trial = suggest.Trial{Number: b.next, Point: p, Meta: meta, Resource: resource}
+	e.trial = &suggest.Trial{Number: b.next, Point: p, Meta: meta, Resource: resource}
 	e.violation, e.loss = math.Inf(1), math.Inf(1)
 	b.next++
 	b.insert(e)
 	return suggest.Proposal{Point: slices.Clone(p), Meta: meta, Resource: resource}
+}
+
+// points are the base points as trials that have not ended, numbered without
+// gaps: for samplers that do not learn.
+func (b *rungBook) points() []suggest.Trial {
+	if b.plain == nil {
+		b.plain = make([]suggest.Trial, 0, len(b.base)+1)
+	}
+	for i := len(b.plain); i < len(b.base); i++ {
+		b.plain = append(b.plain, suggest.Trial{Number: i, Point: b.base[i].trial.Point})
+	}
+	return b.plain
 }
 
 // levels are all entries by resource, the smallest first, whatever bracket they

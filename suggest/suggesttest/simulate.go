@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
@@ -95,8 +96,11 @@ type Simulation struct {
 	Workers int
 	// Seed of the study, of the noise and of the speeds.
 	Seed uint64
-	// Cost is how many steps may be spent; what runs then is killed.
+	// Cost is how many steps may be spent; what runs then is killed. 0 means no
+	// bound.
 	Cost int64
+	// Trials is how many there are at most; 0 means no bound.
+	Trials int
 	// Resume lets a trial that continues another (its metadata name a parent)
 	// begin where that one ended, as with a checkpoint. Otherwise it begins with
 	// the first step.
@@ -168,16 +172,16 @@ func (s Simulation) Run(ctx context.Context) (Outcome, error) {
 	r := &simulator{Simulation: s, best: math.Inf(1), noise: rng.NewKey(s.Seed, "simulation", "noise")}
 	r.out.Study = newStudy(space, s.Seed)
 	r.out.Study.Objectives[0].Direction = s.Direction
-	r.out.Study.Parallel = max(1, s.Workers)
+	r.out.Study.Parallel, r.out.Study.Budget = max(1, s.Workers), s.Trials
 	for worker := range max(1, s.Workers) {
 		r.idle = append(r.idle, worker)
 	}
-	for r.out.Cost < s.Cost {
+	for s.Cost == 0 || r.out.Cost < s.Cost {
 		if err := r.start(ctx); err != nil {
 			return r.out, err
 		}
 		if len(r.running) == 0 {
-			break // the space is exhausted
+			break // the space is exhausted, or all trials have ended
 		}
 		r.report()
 	}
@@ -189,15 +193,19 @@ func (s Simulation) Run(ctx context.Context) (Outcome, error) {
 
 // start gives the idle workers something to do.
 func (r *simulator) start(ctx context.Context) error {
-	if len(r.idle) == 0 {
+	want := len(r.idle)
+	if r.Trials > 0 {
+		want = min(want, r.Trials-len(r.out.Study.Trials))
+	}
+	if want <= 0 {
 		return nil
 	}
-	got, err := r.Algorithm.Suggest(ctx, r.out.Study, len(r.idle))
+	got, err := r.Algorithm.Suggest(ctx, r.out.Study, want)
 	if err != nil && !errors.Is(err, suggest.ErrExhausted) {
 		return err
 	}
-	if len(got) > len(r.idle) {
-		return fmt.Errorf("%d proposals when %d were asked for", len(got), len(r.idle))
+	if len(got) > want {
+		return fmt.Errorf("%d proposals when %d were asked for", len(got), want)
 	}
 	if len(got) == 0 && err == nil && len(r.running) == 0 {
 		return errors.New("no proposal while nothing is running")
@@ -223,12 +231,15 @@ func (r *simulator) start(ctx context.Context) error {
 
 // parentSteps is where the trial goes on: the last step of its parent.
 func (r *simulator) parentSteps(t suggest.Trial) int64 {
-	for _, parent := range r.out.Study.Trials {
-		if fmt.Sprint(parent.Number) == t.Meta["parent"] && len(parent.Curve) > 0 {
-			return parent.Curve[len(parent.Curve)-1].Step
-		}
+	number, err := strconv.Atoi(t.Meta["parent"])
+	if err != nil || number < 0 || number >= len(r.out.Study.Trials) {
+		return 0
 	}
-	return 0
+	curve := r.out.Study.Trials[number].Curve // numbers are positions here
+	if len(curve) == 0 {
+		return 0
+	}
+	return curve[len(curve)-1].Step
 }
 
 // report lets the next report happen, and what follows from it.

@@ -23,7 +23,7 @@ func simulation(t *testing.T, p suggesttest.CurveProblem, name, rule string, see
 	if !ok {
 		t.Fatalf("there is no algorithm %s", name)
 	}
-	s := suggesttest.Simulation{Problem: p, Workers: 8, Seed: seed, Cost: 50 * p.Steps}
+	s := suggesttest.Simulation{Problem: p, Workers: 4, Seed: seed, Resume: true}
 	if s.Algorithm, err = r.New(space, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -55,39 +55,114 @@ func median(values []float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// quality is the median over the seeds of the incumbents' values after that part
-// of the cost.
-func quality(outcomes []suggesttest.Outcome, part float64) float64 {
+// quality is the median, over the seeds, of the incumbents' values after the
+// cost of so many whole trainings.
+func quality(t *testing.T, p suggesttest.CurveProblem, name, rule string, trainings float64) float64 {
+	t.Helper()
 	var values []float64
-	for _, o := range outcomes {
-		values = append(values, o.At(int64(part*float64(o.Cost))))
+	for seed := range uint64(20) {
+		s := simulation(t, p, name, rule, seed)
+		s.Cost = int64(trainings * float64(p.Steps))
+		values = append(values, run(t, s).At(s.Cost))
 	}
 	return median(values)
 }
 
-func outcomes(t *testing.T, p suggesttest.CurveProblem, name, rule string, seeds int) []suggesttest.Outcome {
-	t.Helper()
-	var out []suggesttest.Outcome
-	for seed := range seeds {
-		out = append(out, run(t, simulation(t, p, name, rule, uint64(seed))))
-	}
-	return out
-}
-
-// With a quarter of random search's cost, ASHA of both types is as good as random
-// search is at its end, on each problem, in the median over the seeds.
-func TestSimulatedExplore(t *testing.T) {
+// With a quarter of the cost of random search, successive halving without
+// waiting is as good as random search is at its end, on each problem.
+func TestAQuarterOfTheCostSuffices(t *testing.T) {
+	const trainings = 50
 	for _, p := range suggesttest.CurveProblems() {
-		random := outcomes(t, p, "random", "", 25)
-		t.Logf("%s random: %.4f", p.Name, quality(random, 1))
-		for _, with := range []struct{ algorithm, rule string }{{"asha", ""}, {"random", "asha"}, {"hyperband", ""}, {"successive-halving", ""}, {"random", "medianstop"}, {"random", "hyperband"},{"asha","asha"}} {
-			o := outcomes(t, p, with.algorithm, with.rule, 25)
-			line := ""
-			for _, part := range []float64{0.1, 0.15, 0.2, 0.25, 0.5, 1} {
-				line += fmt.Sprintf(" %.2f: %.4f", part, quality(o, part))
+		random := quality(t, p, "random", "", trainings)
+		for _, with := range []struct{ algorithm, rule string }{{"asha", ""}, {"random", "asha"}} {
+			got := quality(t, p, with.algorithm, with.rule, trainings/4.0)
+			t.Logf("%s, %s %s: %.4f with a quarter of the cost, random %.4f", p.Name, with.algorithm, with.rule, got, random)
+			if !(got <= random) {
+				t.Errorf("%s, %s %s: %v with a quarter of the cost, random %v", p.Name, with.algorithm, with.rule, got, random)
 			}
-			t.Logf("%s %v:%s", p.Name, with, line)
 		}
 	}
-	_ = math.Inf
+}
+
+// With the same trials, the rules that compare with complete ones save cost over
+// all the problems, and lose little on any.
+func TestStoppingSavesCostAndLosesLittle(t *testing.T) {
+	for rule, spend := range map[string]float64{"medianstop": 0.8, "curve": 0.4} {
+		cost, whole := int64(0), int64(0)
+		for _, p := range suggesttest.CurveProblems() {
+			var lost []float64
+			for seed := range uint64(20) {
+				with, without := simulation(t, p, "random", rule, seed), simulation(t, p, "random", "", seed)
+				with.Trials, without.Trials = 30, 30
+				a, b := run(t, with), run(t, without)
+				cost, whole = cost+a.Cost, whole+b.Cost
+				lost = append(lost, a.At(a.Cost)-b.At(b.Cost))
+			}
+			if worst := slices.Max(lost); worst > 0.02 || median(lost) > 0.001 {
+				t.Errorf("%s, %s: lost %v", p.Name, rule, lost)
+			}
+		}
+		t.Logf("%s: %.0f %% of the cost", rule, 100*float64(cost)/float64(whole))
+		if float64(cost) > spend*float64(whole) {
+			t.Errorf("%s: %d of %d steps", rule, cost, whole)
+		}
+	}
+}
+
+// bits writes what an outcome has to the last bit.
+func bits(o suggesttest.Outcome) string {
+	return fmt.Sprint(o.Study.Trials, o.Path, o.Cost, o.Time)
+}
+
+// Played again, a simulation is the same to the last bit; and so it is when all
+// values are negated and maximized.
+func TestReplay(t *testing.T) {
+	p := suggesttest.CurveProblems()[2]
+	for _, with := range []struct{ algorithm, rule string }{{"asha", "asha"}, {"hyperband", ""}, {"random", "hyperband"}, {"sobol", "curve"}} {
+		s := simulation(t, p, with.algorithm, with.rule, 3)
+		s.Cost = 10 * p.Steps
+		want := run(t, s)
+		if got := run(t, s); bits(got) != bits(want) {
+			t.Errorf("%v: two outcomes", with)
+		}
+		s = simulation(t, p, with.algorithm, with.rule, 3)
+		s.Cost, s.Direction = 10*p.Steps, suggest.Maximize
+		if got := run(t, s); fmt.Sprint(got.Path) != fmt.Sprint(want.Path) {
+			t.Errorf("%v: maximize does not mirror minimize", with)
+		}
+	}
+}
+
+// The simulator itself: costs, resources and the clock.
+func TestSimulation(t *testing.T) {
+	p := suggesttest.CurveProblems()[0]
+	s := simulation(t, p, "hyperband", "", 1)
+	s.Cost, s.Workers = 5000, 3
+	out := run(t, s)
+	steps, killed := int64(0), 0
+	for _, trial := range out.Study.Trials {
+		steps += int64(len(trial.Curve))
+		if trial.State == suggest.Killed {
+			killed++
+			continue
+		}
+		first, last := trial.Curve[0].Step, trial.Curve[len(trial.Curve)-1].Step
+		if float64(last) != trial.Resource {
+			t.Errorf("trial %d ended at step %d of %g", trial.Number, last, trial.Resource)
+		}
+		if _, continues := trial.Meta["parent"]; continues != (first > 1) {
+			t.Errorf("trial %d begins at step %d", trial.Number, first)
+		}
+	}
+	if steps != out.Cost || out.Cost != 5000 || killed != 3 {
+		t.Errorf("%d steps cost %d, and %d trials were killed at the end", steps, out.Cost, killed)
+	}
+	if ideal := float64(out.Cost) / 3; math.Abs(out.Time/ideal-1) > 0.1 {
+		t.Errorf("3 workers needed %v for %d steps", out.Time, out.Cost)
+	}
+	for i := 1; i < len(out.Path); i++ {
+		if out.Path[i].Cost <= out.Path[i-1].Cost || out.Path[i].Time < out.Path[i-1].Time {
+			t.Errorf("the path goes back: %v", out.Path[i-1:i+1])
+		}
+	}
 }
