@@ -20,6 +20,7 @@ type fidelity struct {
 	// parameter receives the resource; -1: none.
 	parameter int
 
+	seeding seeding
 	sampler suggest.Algorithm
 	learns  bool // the sampler learns from results
 }
@@ -94,7 +95,7 @@ func (f *fidelity) readSampler(r *suggest.SettingsReader) error {
 	if r.Has(randomState) {
 		settings = suggest.Settings{{Name: randomState, Value: r.Text(randomState, "")}}
 	}
-	readSeeding(r)
+	f.seeding = readSeeding(r)
 	if err := r.Err(); err != nil {
 		return err
 	}

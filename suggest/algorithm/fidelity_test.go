@@ -16,7 +16,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
-var multiFidelity = []string{"asha", "hyperband", "successive-halving"}
+var multiFidelity = []string{"asha", "dehb", "hyperband", "pasha", "successive-halving"}
 
 // world plays an algorithm: running trials end in a random order.
 type world struct {
@@ -212,7 +212,7 @@ func TestMultiFidelityNeverWaits(t *testing.T) {
 					w.end = end
 					w.play(600, parallel)
 					want := 27.0
-					if parallel == 100 { // six trials a worker are soon over
+					if parallel == 100 || name == "pasha" { // six trials a worker are soon over; and the order never changes
 						want = 9
 					}
 					if largest := promotions(t, w.study.Trials); largest < want {
@@ -373,5 +373,116 @@ func TestFidelitySettings(t *testing.T) {
 				t.Errorf("%s, %s: got %v, want %s", name, a, err, c.want)
 			}
 		}
+	}
+}
+
+// stepwise ends trials with a value that depends on the rung: at rungs above
+// flips, the order of the points is reversed.
+func stepwise(flips float64) func(suggest.Trial) (suggest.State, float64) {
+	return func(t suggest.Trial) (suggest.State, float64) {
+		x := t.Point[0].Float()
+		if t.Resource > flips {
+			x = -x
+		}
+		return suggest.Succeeded, x
+	}
+}
+
+// PASHA opens a rung only when the order of the points changed at the highest
+// two: a consistent order needs no rung above the third.
+func TestPASHAOpensRungsWhenTheOrderChanges(t *testing.T) {
+	cases := map[string]struct {
+		flips, want float64
+	}{
+		"never":                         {1000, 9},
+		"between the second and third":  {3, 27}, // and never again
+		"between the third and fourth":  {9, 9},  // not seen
+		"between all that there may be": {0.5, 9},
+	}
+	for name, c := range cases {
+		w := newWorld(t, "pasha", unit())
+		w.end = stepwise(c.flips)
+		w.play(500, 4)
+		if got := promotions(t, w.study.Trials); got != c.want {
+			t.Errorf("%s: the largest resource is %g, want %g", name, got, c.want)
+		}
+	}
+}
+
+// Points whose curves cross and cross back are equal to PASHA, as far as they
+// are apart at the end.
+func TestPASHATakesNoiseForWhatItIs(t *testing.T) {
+	w := newWorld(t, "pasha", unit())
+	value := func(t suggest.Trial, step int64) float64 {
+		return math.Floor(4*t.Point[0].Float()) + 0.1*rng.New(3, "noise", 1000*t.Number+int(step), "step").Float64()
+	}
+	w.end = func(t suggest.Trial) (suggest.State, float64) { return suggest.Succeeded, value(t, int64(t.Resource)) }
+	for len(w.study.Trials) < 500 {
+		w.ask(4 - len(w.running))
+		w.finish()
+		for i := range w.study.Trials {
+			trial := &w.study.Trials[i]
+			for step := int64(1); step <= int64(trial.Resource) && len(trial.Curve) < int(trial.Resource); step++ {
+				trial.Curve = append(trial.Curve, suggest.Sample{Step: step, Value: value(*trial, step)})
+			}
+		}
+	}
+	if got := promotions(t, w.study.Trials); got != 9 {
+		t.Errorf("the largest resource is %g, want 9: all changes of order are noise", got)
+	}
+}
+
+// In its second round, DEHB evolves at each resource, and a trial of a larger
+// resource is no promotion.
+func TestDEHBEvolvesInTheSecondRound(t *testing.T) {
+	w := newWorld(t, "dehb", unit(), suggest.Setting{Name: "r_max", Value: "9"})
+	w.play(22+22, 1)
+	want := map[string]int{
+		"bracket 0: 1": 9, "bracket 0: 3": 3, "bracket 0: 9": 1, "bracket 1: 3": 5, "bracket 1: 9": 1, "bracket 2: 9": 3,
+		"bracket 3: 1": 9, "bracket 3: 3": 3, "bracket 3: 9": 1, "bracket 4: 3": 5, "bracket 4: 9": 1, "bracket 5: 9": 3,
+	}
+	if diff := cmp.Diff(want, table(w.study.Trials)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, trial := range w.study.Trials {
+		_, promoted := trial.Meta["parent"]
+		first := slices.Contains([]string{"0", "1", "2"}, trial.Meta["bracket"])
+		if rung := trial.Meta["rung"]; promoted != (first && rung != "0") {
+			t.Errorf("trial %d, %v, is a promotion: %v", trial.Number, trial.Meta, promoted)
+		}
+		if slot, err := strconv.Atoi(trial.Meta["slot"]); err != nil || slot < 0 || slot >= 9 {
+			t.Errorf("trial %d has the slot %q", trial.Number, trial.Meta["slot"])
+		}
+	}
+}
+
+// Evolution comes nearer to the best point than random search does.
+func TestDEHBConverges(t *testing.T) {
+	specs := []suggest.ParameterSpec{
+		{Name: "x", Kind: suggest.Double, Min: "0", Max: "1"}, {Name: "y", Kind: suggest.Double, Min: "0", Max: "1"},
+		{Name: "z", Kind: suggest.Double, Min: "0", Max: "1"}, {Name: "c", Kind: suggest.Categorical, List: []string{"a", "b", "c"}},
+	}
+	far := func(t suggest.Trial) (suggest.State, float64) {
+		sum := 0.0
+		for _, v := range t.Point[:3] {
+			sum += (v.Float() - 0.7) * (v.Float() - 0.7)
+		}
+		if t.Point[3].String() != "b" {
+			sum += 0.1
+		}
+		return suggest.Succeeded, sum
+	}
+	best := func(name string) float64 {
+		w := newWorld(t, name, specs, suggest.Setting{Name: "r_max", Value: "9"})
+		w.end = far
+		w.play(400, 4)
+		least := math.Inf(1)
+		for _, trial := range w.study.Trials {
+			least = min(least, trial.Values[0])
+		}
+		return least
+	}
+	if evolved, random := best("dehb"), best("hyperband"); !(evolved < random/3) {
+		t.Errorf("dehb comes to %v, hyperband to %v", evolved, random)
 	}
 }

@@ -95,7 +95,7 @@ func (b *rungBook) add(s suggest.Study, t *suggest.Trial, e *rungEntry) {
 	if !hasParent {
 		b.base = append(b.base, baseTrial{trial: t})
 	}
-	if !okBracket || !okRung || rung > maxRung || rung > 0 != hasParent || t.State == suggest.Killed || !s.Space.Contains(t.Point) {
+	if !okBracket || !okRung || rung > maxRung || t.State == suggest.Killed || !s.Space.Contains(t.Point) {
 		return
 	}
 	*e = rungEntry{bracket: bracket, rung: rung, trial: t, base: len(b.base) - 1}
