@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/vernier-ml/vernier/suggest"
 )
@@ -97,6 +98,11 @@ func appendNumber(b []byte, x float64) []byte {
 
 // appendText writes a JSON string, as readable as can be.
 func appendText(b []byte, text string) []byte {
+	if strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
+		b = append(b, '"')
+		b = append(b, text...)
+		return append(b, '"')
+	}
 	var buf bytes.Buffer
 	encoder := json.NewEncoder(&buf)
 	encoder.SetEscapeHTML(false)

@@ -366,3 +366,14 @@ func TestServeSaysThatNobodyReads(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// constant proposes one point for ever.
+type constant struct{ point suggest.Point }
+
+func (c constant) Suggest(_ context.Context, _ suggest.Study, n int) ([]suggest.Proposal, error) {
+	proposals := make([]suggest.Proposal, n)
+	for i := range proposals {
+		proposals[i].Point = c.point
+	}
+	return proposals, nil
+}
