@@ -14,6 +14,7 @@ import (
 	"github.com/vernier-ml/vernier/server/lines"
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
 const optimizeHelp = `Tune anything from a program in any language: requests on standard input,
@@ -147,7 +148,19 @@ func (o *optimizeOptions) newStopper() (suggest.Stopper, error) {
 		}
 		return nil, nil
 	}
-	return nil, usageErrorf("there is no stopping rule %q", o.stopper)
+	known, ok := stop.Get(o.stopper)
+	if !ok {
+		return nil, usageErrorf("there is no stopping rule %q: use one of %s", o.stopper, strings.Join(stop.Names(), ", "))
+	}
+	settings, err := readSettings("--stopper-setting", o.stopperSettings)
+	if err != nil {
+		return nil, err
+	}
+	rule, err := known.New(settings)
+	if err != nil {
+		return nil, usageErrorf("stopping rule %s: %w (see --describe %s)", o.stopper, err, o.stopper)
+	}
+	return rule, nil
 }
 
 func listMethods(out io.Writer) error {
@@ -155,20 +168,47 @@ func listMethods(out io.Writer) error {
 	for _, r := range algorithm.All() {
 		t.add(r.Name, r.Summary)
 	}
+	if err := t.write(out, false); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	t = &table{header: []string{"STOPPING RULE", "SUMMARY"}}
+	for _, r := range stop.All() {
+		t.add(r.Name, r.Summary)
+	}
 	return t.write(out, false)
 }
 
+// describeMethod prints what has this name: an algorithm, a stopping rule, or
+// one of each.
 func describeMethod(out io.Writer, name string) error {
-	r, ok := algorithm.Get(name)
-	if !ok {
+	a, isAlgorithm := algorithm.Get(name)
+	if isAlgorithm {
+		describeOne(out, "algorithm", a.Name, a.Summary, a.Settings)
+	}
+	r, isRule := stop.Get(name)
+	if isAlgorithm && isRule {
+		fmt.Fprintln(out)
+	}
+	if isRule {
+		settings := make([]algorithm.Setting, len(r.Settings))
+		for i, s := range r.Settings {
+			settings[i] = algorithm.Setting(s)
+		}
+		describeOne(out, "stopping rule", r.Name, r.Summary, settings)
+	}
+	if !isAlgorithm && !isRule {
 		return usageErrorf("there is no algorithm or stopping rule %q: see --list", name)
 	}
-	fmt.Fprintf(out, "%s: %s\n", r.Name, r.Summary)
-	if len(r.Settings) == 0 {
+	return nil
+}
+
+func describeOne(out io.Writer, kind, name, summary string, settings []algorithm.Setting) {
+	fmt.Fprintf(out, "%s (%s)\n%s\n", name, kind, summary)
+	if len(settings) == 0 {
 		fmt.Fprintln(out, "\nIt has no settings.")
 	}
-	for _, s := range r.Settings {
+	for _, s := range settings {
 		fmt.Fprintf(out, "\n  %s (default: %s)\n      %s\n", s.Name, s.Default, s.Help)
 	}
-	return nil
 }
