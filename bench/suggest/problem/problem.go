@@ -99,7 +99,7 @@ func (p *Problem) Objectives() int {
 
 // All is each problem, suite by suite.
 func All() []*Problem {
-	return slices.Concat(continuousProblems(), mixedProblems())
+	return slices.Concat(continuousProblems(), mixedProblems(), noisyProblems(), fidelityProblems(), frontProblems())
 }
 
 // Find is the problems of the suites whose names match one of the patterns: a
@@ -252,7 +252,17 @@ func sumOf(x []float64, f func(float64) float64) float64 {
 var unknown = math.NaN()
 
 // Constraints is how many there are.
-func (p *Problem) Constraints() int { return 0 }
+func (p *Problem) Constraints() int {
+	if p.Front == nil {
+		return 0
+	}
+	return p.Front.Constraints
+}
 
 // Steps of a full training; 0 when there are no curves.
-func (p *Problem) Steps() int { return 0 }
+func (p *Problem) Steps() int {
+	if p.Curve == nil {
+		return 0
+	}
+	return p.Curve.Steps
+}

@@ -37,7 +37,7 @@ func TestOptimaAreReached(t *testing.T) {
 
 func TestNothingIsBelowTheOptimum(t *testing.T) {
 	for _, p := range All() {
-		if p.Truth == nil || math.IsNaN(p.Optimum) {
+		if p.Truth == nil || p.Front != nil || math.IsNaN(p.Optimum) {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {

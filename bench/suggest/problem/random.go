@@ -8,14 +8,27 @@ import (
 )
 
 // RandomMedian is the median loss of single random points, of which there are
-// 1001: the zero of the normalised score. Failed ones count as the worst.
+// 1001: the zero of the normalised score. Failed ones count as the worst. For
+// several objectives it is 1, the loss of no front at all.
 func RandomMedian(p *Problem) float64 {
+	if p.Front != nil {
+		return 1
+	}
 	medians.Lock()
 	defer medians.Unlock()
-	if m, ok := medians.known[p.Name]; ok {
-		return m
+	m, ok := medians.known[p.Name]
+	if !ok {
+		list := randomLosses(p)
+		m = list[min(draws/2, len(list)-1)]
+		medians.known[p.Name] = m
 	}
-	const draws = 1001
+	return m
+}
+
+const draws = 1001
+
+// randomLosses are those of random points that do not fail, ascending.
+func randomLosses(p *Problem) []float64 {
 	space, key := p.Space(), rng.NewKey(0, "random median", p.Name)
 	list := make([]float64, 0, draws)
 	for i := range draws {
@@ -29,9 +42,7 @@ func RandomMedian(p *Problem) float64 {
 		}
 	}
 	slices.Sort(list)
-	m := list[min(draws/2, len(list)-1)]
-	medians.known[p.Name] = m
-	return m
+	return list
 }
 
 // medians remembers what is the same in each process.

@@ -1,5 +1,3 @@
 package problem
 
-type Curve struct{}
-type Front struct{ Reference []float64 }
 type Task struct{}
