@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vernier-ml/vernier/bench/suggest/peer"
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 )
 
@@ -24,8 +25,8 @@ func (o *options) play(ctx context.Context, store *play.Store, jobs []job) error
 	var wait sync.WaitGroup
 	for range o.jobs {
 		wait.Go(func() {
-			w := worker{limit: o.limit, store: store, progress: &done}
-			defer w.leave()
+			w := worker{limit: o.limit, store: store, progress: &done, python: o.learning, folder: o.folder}
+			defer w.close()
 			if err := w.work(ctx, queue); err != nil {
 				errs <- err
 				cancel()
@@ -57,9 +58,12 @@ type worker struct {
 	store    *play.Store
 	progress *progress
 
-	method string
-	opener play.Opener
-	broken error
+	method  string
+	opener  play.Opener
+	broken  error
+	python  func() (string, error) // interpreter with scikit-learn
+	folder  string
+	learner *play.Learner
 }
 
 func (w *worker) work(ctx context.Context, queue <-chan job) error {
@@ -87,10 +91,36 @@ func (w *worker) game(ctx context.Context, j job) play.Record {
 	if w.broken != nil {
 		return play.NewRecord(j.key, nil, nil, w.broken)
 	}
+	if j.run.Problem.Task != nil {
+		if err := w.learn(); err != nil {
+			return play.NewRecord(j.key, nil, nil, err)
+		}
+		j.run.Evaluate = w.learner.Evaluator(j.run.Problem, j.run.Problem.Space())
+	}
 	limited, cancel := context.WithTimeoutCause(ctx, w.limit, fmt.Errorf("it took longer than the limit of %s", w.limit))
 	defer cancel()
 	path, spent, err := play.Play(limited, w.opener, j.run)
 	return play.NewRecord(j.key, path, spent, err)
+}
+
+// learn makes ready to train models.
+func (w *worker) learn() error {
+	if w.learner != nil {
+		return nil
+	}
+	python, err := w.python()
+	if err != nil {
+		return err
+	}
+	w.learner = peer.Learner(python, w.folder)
+	return nil
+}
+
+func (w *worker) close() {
+	w.leave()
+	if w.learner != nil {
+		_ = w.learner.Close()
+	}
 }
 
 func (w *worker) leave() {

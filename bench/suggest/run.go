@@ -188,15 +188,21 @@ func (o *options) players() ([]method, error) {
 
 func (o *options) opener(p peer.Peer) func() (play.Opener, error) {
 	return func() (play.Opener, error) {
-		python := o.python
-		if python == "" {
-			var err error
-			if python, err = p.Install(o.venvs, o.folder); err != nil {
-				return nil, err
-			}
+		python, err := o.interpreter(p.Environment)
+		if err != nil {
+			return nil, err
 		}
 		return p.Open(python, o.folder), nil
 	}
+}
+
+func (o *options) learning() (string, error) { return o.interpreter(peer.Scikit) }
+
+func (o *options) interpreter(environment string) (string, error) {
+	if o.python != "" {
+		return o.python, nil
+	}
+	return peer.Install(o.venvs, environment)
 }
 
 // joinSettings puts a method's settings together again, which the commas of the

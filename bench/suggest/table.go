@@ -94,7 +94,7 @@ func regret(p *problem.Problem, r play.Record, at float64) float64 {
 // successes is the share of games that came close to the optimum: within a
 // hundredth of the distance from it to the median of random points.
 func successes(p *problem.Problem, group []play.Record) float64 {
-	if math.IsNaN(p.Optimum) {
+	if math.IsNaN(p.Optimum) { // and so there is nothing to be near to
 		return math.NaN()
 	}
 	near := 0.01 * (problem.RandomMedian(p) - p.Optimum)

@@ -19,6 +19,7 @@ func requirements(environment string) []string {
 		"optuna":   {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1", "torch==2.15.0"},
 		"hyperopt": {"hyperopt==0.3.0", "setuptools==80.9.0"},
 		"skopt":    {"scikit-optimize==0.10.2"},
+		Scikit:     {"scikit-learn==1.9.1"},
 	}[environment]
 }
 
@@ -35,15 +36,30 @@ func (p Peer) Suits(q *problem.Problem, _ play.Regime) bool {
 }
 
 // installing keeps two games from making the same environment at once.
-var installing sync.Mutex
+var (
+	installing sync.Mutex
+	broken     = map[string]error{}
+)
 
-// Install makes the peer's environment under the folder, unless it is there, and
-// returns its interpreter.
-func (p Peer) Install(folder, _ string) (python string, err error) {
+// Install makes an environment under the folder, unless it is there, and returns
+// its interpreter. What could not be installed is not tried again in this
+// process.
+func Install(folder, environment string) (python string, err error) {
 	installing.Lock()
 	defer installing.Unlock()
-	wanted := strings.Join(requirements(p.Environment), "\n") + "\n"
-	home, err := filepath.Abs(filepath.Join(folder, p.Environment))
+	if err, ok := broken[environment]; ok {
+		return "", err
+	}
+	if python, err = install(folder, environment); err != nil {
+		broken[environment] = err
+	}
+	return python, err
+}
+
+func install(folder, environment string) (python string, err error) {
+	list := requirements(environment)
+	wanted := strings.Join(list, "\n") + "\n"
+	home, err := filepath.Abs(filepath.Join(folder, environment))
 	if err != nil {
 		return "", err
 	}
@@ -52,11 +68,11 @@ func (p Peer) Install(folder, _ string) (python string, err error) {
 		return python, nil
 	}
 	if out, err := exec.Command("python3", "-m", "venv", "--clear", home).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("cannot make a Python environment for %s: %w: %s", p.Name, err, lastLine(out))
+		return "", fmt.Errorf("cannot make a Python environment for %s: %w: %s", environment, err, lastLine(out))
 	}
-	install := exec.Command(python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, requirements(p.Environment)...)...)
-	if out, err := install.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("cannot install %s: %w: %s", p.Version(), err, lastLine(out))
+	pip := exec.Command(python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, list...)...)
+	if out, err := pip.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot install %s: %w: %s", list[0], err, lastLine(out))
 	}
 	return python, os.WriteFile(stamp, []byte(wanted), 0o644)
 }

@@ -45,12 +45,27 @@ func Get(name string) (Peer, error) {
 	return Peer{}, fmt.Errorf("there is no peer %q; the command list shows what there is", name)
 }
 
+// Scikit is the environment of the trainings of the suite S6.
+const Scikit = "scikit-learn"
+
+// quiet is the environment of all programs in Python: one thread, as ours has,
+// because the machine runs one game for each core.
+func quiet() []string {
+	return []string{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1", "PYTHONWARNINGS=ignore"}
+}
+
+// Learner trains models.
+func Learner(python, folder string) *play.Learner {
+	return &play.Learner{Process: play.Process{
+		Command: []string{python, filepath.Join(folder, "learn.py")}, Algorithm: "the training", Env: quiet(),
+	}}
+}
+
 // Open starts games of the peer with a Python interpreter; folder has peer.py.
 func (p Peer) Open(python, folder string) *play.Process {
 	return &play.Process{
 		Command:   []string{python, filepath.Join(folder, "peer.py"), p.Name},
 		Algorithm: p.Name,
-		// One thread, as ours has: the machine runs one game for each core.
-		Env: []string{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1", "PYTHONWARNINGS=ignore"},
+		Env:       quiet(),
 	}
 }

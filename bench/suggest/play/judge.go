@@ -19,7 +19,11 @@ type judge struct {
 }
 
 func newJudge(p *problem.Problem) *judge {
-	return &judge{problem: p, best: math.Inf(1)}
+	j := &judge{problem: p, best: math.Inf(1)}
+	if p.Front != nil {
+		j.path = Path{{At: 0, Loss: 1}}
+	}
+	return j
 }
 
 // see takes note of an evaluation.

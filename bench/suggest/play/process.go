@@ -71,7 +71,7 @@ func (p *Process) start() error {
 
 // call sends a request and reads its answer. When ctx ends first, the program is
 // killed: it cannot be interrupted otherwise.
-func (p *Process) call(ctx context.Context, r request) (answer, error) {
+func (p *Process) call(ctx context.Context, r any) (answer, error) {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return answer{}, err

@@ -99,7 +99,7 @@ func (p *Problem) Objectives() int {
 
 // All is each problem, suite by suite.
 func All() []*Problem {
-	return slices.Concat(continuousProblems(), mixedProblems(), noisyProblems(), fidelityProblems(), frontProblems())
+	return slices.Concat(continuousProblems(), mixedProblems(), noisyProblems(), fidelityProblems(), frontProblems(), learningProblems())
 }
 
 // Find is the problems of the suites whose names match one of the patterns: a

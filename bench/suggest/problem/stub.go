@@ -1,3 +1,0 @@
-package problem
-
-type Task struct{}
