@@ -42,6 +42,7 @@ func All() []Registration {
 		ashaRegistration(),
 		bayesianRegistration(),
 		cmaesRegistration(),
+		dartsRegistration(),
 		dehbRegistration(),
 		gridRegistration(),
 		hyperbandRegistration(),

@@ -1,0 +1,93 @@
+package algorithm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/architecture"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+)
+
+// darts is for differentiable architecture search (Liu, Simonyan and Yang,
+// "DARTS", ICLR 2019), which one trial does by itself: each trial is given the
+// whole search space and the settings, which are checked here and passed on by
+// architecture.NewDARTS. Its space has one point, and that is proposed each
+// time, as trials differ by their own randomness. If there are other parameters
+// they are drawn at random, as often as possible without repetition.
+type darts struct {
+	space suggest.Space
+}
+
+var _ suggest.Algorithm = (*darts)(nil)
+
+func dartsRegistration() Registration {
+	return Registration{
+		Name:     "darts",
+		Summary:  "Differentiable architecture search, which the trial does itself: it is given the operations, the layers and the settings.",
+		New:      newDARTS,
+		Settings: dartsSettings(),
+		Repeats:  true,
+	}
+}
+
+func dartsSettings() []Setting {
+	var doc []Setting
+	for _, o := range architecture.DARTSOptions() {
+		what := "a number"
+		if o.Whole {
+			what = "a whole number"
+		}
+		help := fmt.Sprintf("%s, %s of at least %s", o.Help, what, strconv.FormatFloat(o.Min, 'f', -1, 64))
+		if o.None {
+			help += ", or None"
+		}
+		doc = append(doc, Setting{Name: o.Name, Default: o.Default, Help: help + "."})
+	}
+	slices.SortFunc(doc, func(a, b Setting) int { return strings.Compare(a.Name, b.Name) })
+	return doc
+}
+
+func newDARTS(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	if err := architecture.CheckDARTS(settings); err != nil {
+		return nil, err
+	}
+	return &darts{space: space}, nil
+}
+
+// Suggest implements suggest.Algorithm.
+func (a *darts) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+	known, anew := newTried(a.space, s.Trials), newTried(a.space, nil)
+	u := make([]float64, a.space.Len())
+	var out []suggest.Proposal
+	for number := s.NextNumber(); len(out) < n; number++ {
+		if done, err := interrupted(ctx, len(out)); err != nil || done {
+			return out, err
+		}
+		p, err := a.draw(known, u, s.Seed, number)
+		if errors.Is(err, suggest.ErrExhausted) {
+			clear(anew.keys)
+			p, err = a.draw(anew, u, s.Seed, number)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("darts: %w", err)
+		}
+		out = append(out, suggest.Proposal{Point: p, Why: "the trial searches by itself"})
+	}
+	return out, nil
+}
+
+// draw gives the point of the trial with the given number.
+func (a *darts) draw(known *tried, u []float64, seed uint64, number int) (suggest.Point, error) {
+	stream := rng.New(seed, "darts", number, "point")
+	return known.untried(func() suggest.Point {
+		for i := range u {
+			u[i] = stream.Float64()
+		}
+		return a.space.Decode(u)
+	}, rng.New(seed, "darts", number, "untried"))
+}
