@@ -56,6 +56,10 @@ func TestFences(t *testing.T) {
 			packages: []string{"./cmd/collector"},
 			deny:     kubernetes,
 		},
+		"a study served as lines reaches the words of search only": {
+			packages: []string{"./server/lines"},
+			allow:    []string{module + "/suggest", module + "/server/lines", "gonum.org/v1/gonum"},
+		},
 		"the shim reaches no Kubernetes": {
 			packages: []string{"./cmd/shim"},
 			deny:     kubernetes,
