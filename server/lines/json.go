@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -145,14 +144,15 @@ func (f *fields) end() error {
 	if f.err != nil {
 		return f.err
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.left)) {
-		where := f.where
-		if where == "" {
-			where = "the object"
-		}
-		return fmt.Errorf("%s has %s, which is unknown; remove it or use one of %s", where, strconv.Quote(name), strings.Join(f.known, ", "))
+	if len(f.left) == 0 {
+		return nil
 	}
-	return nil
+	where := f.where
+	if where == "" {
+		where = "the object"
+	}
+	return fmt.Errorf("%s has %s, which is unknown; remove it or use one of %s",
+		where, strconv.Quote(shorten(sortedKeys(f.left)[0])), strings.Join(f.known, ", "))
 }
 
 // text reads a string, or a number as its literal text.
@@ -207,18 +207,19 @@ func (f *fields) texts(name string) []string {
 	return out
 }
 
-// whole reads a whole number from 0 to most; given is false when there is none.
-func (f *fields) whole(name string, most int64) (n int64, given bool) {
+// whole reads a whole number from 0 to maxNumber; given is false when there is
+// none.
+func (f *fields) whole(name string) (n int, given bool) {
 	v, ok := f.take(name)
 	if !ok {
 		return 0, false
 	}
-	n, ok = wholeOf(v)
-	if !ok || n < 0 || n > most {
-		f.fail("%s is %s; it must be a whole number from 0 to %d", f.path(name), describe(v), most)
+	whole, ok := wholeOf(v)
+	if !ok || whole < 0 || whole > maxNumber {
+		f.fail("%s is %s; it must be a whole number from 0 to %d", f.path(name), describe(v), maxNumber)
 		return 0, true
 	}
-	return n, true
+	return int(whole), true
 }
 
 // finite reads a number that is finite; given is false when there is none.

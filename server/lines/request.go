@@ -101,7 +101,7 @@ func readReport(v any) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	number, numbered := f.whole("number", maxNumber)
+	number, numbered := f.whole("number")
 	step, _ := f.take("step")
 	value, measured := f.left["value"]
 	f.skip("value")
@@ -111,7 +111,7 @@ func readReport(v any) (*report, error) {
 	if !numbered {
 		return nil, fmt.Errorf("report.number is missing; say which trial it is")
 	}
-	r := &report{number: int(number)}
+	r := &report{number: number}
 	var ok bool
 	if r.sample.Step, ok = wholeOf(step); !ok {
 		return nil, fmt.Errorf("report.step is %s; it must be a whole number, such as the epoch", describe(step))

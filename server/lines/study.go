@@ -37,9 +37,8 @@ func ReadStudy(r io.Reader) (suggest.Study, error) {
 	parameters := f.list("parameters")
 	s.Objectives = f.objectives()
 	constraints := f.list("constraints")
-	budget, _ := f.whole("budget", maxNumber)
-	parallel, _ := f.whole("parallel", maxNumber)
-	s.Budget, s.Parallel = int(budget), int(parallel)
+	s.Budget, _ = f.whole("budget")
+	s.Parallel, _ = f.whole("parallel")
 	initial, warm := f.list("initial"), f.list("warm")
 	if err := f.end(); err != nil {
 		return suggest.Study{}, err

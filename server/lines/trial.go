@@ -10,7 +10,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 )
 
-// maxNumber bounds the numbers of trials.
+// maxNumber bounds the numbers of trials, and whatever counts trials.
 const maxNumber = 1_000_000_000
 
 // told is what a tell, or an entry of warm, says of a trial.
@@ -38,8 +38,7 @@ var states = []suggest.State{
 // must have.
 func readTold(f *fields, objectives int) told {
 	t := told{where: f.where}
-	number, numbered := f.whole("number", maxNumber)
-	t.number, t.numbered = int(number), numbered
+	t.number, t.numbered = f.whole("number")
 	t.state = f.state()
 	t.values = f.values(t.state, objectives)
 	t.constraints, t.measured = f.numbers("constraints")
