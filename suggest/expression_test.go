@@ -158,7 +158,7 @@ func TestConstraintsAddUp(t *testing.T) {
 	}
 }
 
-// TestConstraintsAgreeWithPython compares with what Python 3.12 makes of 120
+// TestConstraintsAgreeWithPython compares with what Python 3.11 makes of 120
 // random conditions at a=3, b=-2, c=0.5, d=0; "undefined" is an exception or a
 // complex number there.
 func TestConstraintsAgreeWithPython(t *testing.T) {
