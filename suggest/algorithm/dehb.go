@@ -81,7 +81,7 @@ func (d *dehb) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 		}
 	}
 	return fill(ctx, n, b, func() (suggest.Proposal, error) {
-		number, rung, e := d.place(b)
+		number, rung, e := d.place(b, s.Budget)
 		resource := d.resource(d.halvings(number), rung)
 		population := d.population(b, resource)
 		slot := population.entries % d.sizes[resource]
@@ -146,10 +146,8 @@ func (t *tried) unknown(p suggest.Point) bool {
 
 // place is the first bracket and rung with room. In the first round e is the
 // point to promote there; later ones evolve a rung once the one below has ended.
-func (d *dehb) place(b *rungBook) (number, rung int, e *rungEntry) {
-	next := 0
+func (d *dehb) place(b *rungBook, budget int) (number, rung int, e *rungEntry) {
 	for _, bracket := range b.brackets {
-		next = bracket.number + 1
 		kind := d.kind(bracket.number)
 		if bracket.number >= len(d.kinds) {
 			if rung, ok := bracket.open(kind, d.eta); ok {
@@ -164,7 +162,7 @@ func (d *dehb) place(b *rungBook) (number, rung int, e *rungEntry) {
 			return bracket.number, 0, nil
 		}
 	}
-	return next, 0, nil
+	return d.following(b, budget), 0, nil
 }
 
 // open is the lowest rung with room, if the rung below has ended.

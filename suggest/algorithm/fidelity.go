@@ -248,10 +248,10 @@ func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
 	view.Trials = make([]suggest.Trial, len(b.base))
 	for i, base := range b.base {
 		t := suggest.Trial{Number: i, Point: base.trial.Point, State: suggest.Killed, Values: base.trial.Values, Constraints: base.trial.Constraints}
-		if len(base.entries) == 0 && (base.trial.Resource == 0 || !f.learns) {
+		if base.last == nil && (base.trial.Resource == 0 || !f.learns) {
 			t.State = base.trial.State
 		}
-		for _, e := range base.entries {
+		for e := base.last; e != nil; e = e.sibling {
 			switch {
 			case !e.finished():
 				t.State, t.Values, t.Constraints = suggest.Running, nil, nil
@@ -259,7 +259,7 @@ func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
 				t.State = suggest.Failed
 			}
 		}
-		for _, e := range base.entries {
+		for e := base.last; e != nil; e = e.sibling {
 			if e.usable() && e.trial.Resource == level {
 				t.State, t.Values, t.Constraints = suggest.Succeeded, e.trial.Values, e.trial.Constraints
 			}

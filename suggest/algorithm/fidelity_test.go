@@ -125,6 +125,20 @@ func TestHyperbandTable(t *testing.T) {
 	}
 }
 
+// With 30 trials Hyperband's first two brackets, of 121 and 49, would not come to
+// their end; the third, of 21, does, and so does the last kind, of 5.
+func TestHyperbandKeepsToTheBudget(t *testing.T) {
+	for _, name := range []string{"hyperband", "dehb"} {
+		want := map[string]int{"bracket 2: 9": 15, "bracket 2: 27": 5, "bracket 2: 81": 1, "bracket 4: 81": 5, "bracket 9: 81": 4}
+		w := newWorld(t, name, unit())
+		w.study.Budget = 30
+		w.play(30, 1)
+		if diff := cmp.Diff(want, table(w.study.Trials)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestSuccessiveHalvingTable(t *testing.T) {
 	w := newWorld(t, "successive-halving", unit(), suggest.Setting{Name: "r_max", Value: "20"}, suggest.Setting{Name: "n_points", Value: "10"}, suggest.Setting{Name: "eta", Value: "2"})
 	w.play(18+17, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/vernier-ml/vernier/suggest"
 )
@@ -14,7 +15,8 @@ import (
 // JMLR 18, 2018, algorithm 1); after the last kind of bracket it begins with the
 // first again. Within a bracket a rung waits for the whole rung below, except
 // for points that are among the promoted ones whatever the others bring; a
-// bracket that waits lets the next one begin. So it never waits, at any number
+// bracket that waits lets the next one begin, if the budget of trials allows for
+// all of it. So it never waits, at any number
 // of parallel trials. A trial that failed, or that a rule stopped, is the worst
 // of its rung, and is not promoted.
 type hyperband struct {
@@ -71,7 +73,7 @@ func (h *hyperband) halvings(bracket int) int { return h.kind(bracket).halvings 
 func (h *hyperband) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	b := readRungs(s)
 	return fill(ctx, n, b, func() (suggest.Proposal, error) {
-		number, e := h.choose(b)
+		number, e := h.choose(b, s.Budget)
 		if e != nil {
 			resource := h.resource(h.halvings(number), e.rung+1)
 			p := b.promote(e, h.spend(e.trial.Point, resource), resource)
@@ -94,10 +96,8 @@ func (h *hyperband) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 
 // choose says which bracket has work: the first one that does. e is the point to
 // promote there; nil: a new one.
-func (h *hyperband) choose(b *rungBook) (number int, e *rungEntry) {
-	next := 0
+func (h *hyperband) choose(b *rungBook, budget int) (number int, e *rungEntry) {
 	for _, bracket := range b.brackets {
-		next = bracket.number + 1
 		kind := h.kind(bracket.number)
 		if e := bracket.promotable(kind, h.eta); e != nil {
 			return bracket.number, e
@@ -106,7 +106,49 @@ func (h *hyperband) choose(b *rungBook) (number int, e *rungEntry) {
 			return bracket.number, nil
 		}
 	}
-	return next, nil
+	return h.following(b, budget), nil
+}
+
+// following is the number of the next bracket to begin. When the number of
+// trials is limited, brackets that would not come to their end are passed over;
+// the one without halvings always does.
+func (h *hyperband) following(b *rungBook, budget int) int {
+	next, left := 0, int64(math.MaxInt64)
+	if budget > 0 {
+		left = int64(budget - b.count)
+	}
+	for _, bracket := range b.brackets {
+		next = bracket.number + 1
+		if budget > 0 {
+			left -= max(0, h.kind(bracket.number).trials(h.eta)-bracket.count())
+		}
+	}
+	for range h.kinds {
+		if kind := h.kind(next); kind.halvings == 0 || kind.trials(h.eta) <= left {
+			return next
+		}
+		next++
+	}
+	return next
+}
+
+// trials of the bracket in all its rungs.
+func (k bracketKind) trials(eta int64) int64 {
+	sum, points := int64(0), k.points
+	for range k.halvings + 1 {
+		sum += points
+		points /= eta
+	}
+	return sum
+}
+
+// count is how many trials the bracket has.
+func (r *bracketBook) count() int64 {
+	n := 0
+	for _, level := range r.rungs {
+		n += len(level.entries)
+	}
+	return int64(n)
 }
 
 // promotable is the point to promote next, from the highest rung that has one:

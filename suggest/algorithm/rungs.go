@@ -35,6 +35,7 @@ const (
 type rungBook struct {
 	brackets []*bracketBook // by number
 	next     int            // number of the next trial
+	count    int            // trials in all, of any state
 	base     []baseTrial
 	entries  []*rungEntry // all, by trial number
 	plain    []suggest.Trial
@@ -61,20 +62,21 @@ type rungEntry struct {
 	// which includes those that a rule stopped.
 	violation, loss float64
 	promoted        bool
-	base            int // position in rungBook.base of the trial that first tried the point
+	base            int        // position in rungBook.base of the trial that first tried the point
+	sibling         *rungEntry // another trial of the same point; nil: none more
 }
 
 // baseTrial is a trial that brought a new point; what continues it shares its
 // place.
 type baseTrial struct {
-	trial   *suggest.Trial
-	entries []*rungEntry
+	trial *suggest.Trial
+	last  *rungEntry // of its entries, which are linked as siblings
 }
 
 // readRungs reads the trials of a study.
 func readRungs(s suggest.Study) *rungBook {
 	trials := inOrder(s.Trials)
-	b := &rungBook{next: s.NextNumber(), base: make([]baseTrial, 0, len(trials)), entries: make([]*rungEntry, 0, len(trials))}
+	b := &rungBook{next: s.NextNumber(), count: len(trials), base: make([]baseTrial, 0, len(trials)), entries: make([]*rungEntry, 0, len(trials))}
 	room := make([]rungEntry, len(trials))
 	for i := range trials {
 		b.add(s, &trials[i], &room[i])
@@ -111,7 +113,7 @@ const maxRung = 64
 
 func (b *rungBook) insert(e *rungEntry) {
 	b.entries = append(b.entries, e)
-	b.base[e.base].entries = append(b.base[e.base].entries, e)
+	e.sibling, b.base[e.base].last = b.base[e.base].last, e
 	r := b.bracket(e.bracket).rung(e.rung)
 	r.resource = e.trial.Resource
 	r.entries = append(r.entries, e)
@@ -257,6 +259,7 @@ func (b *rungBook) proposal(e *rungEntry, p suggest.Point, meta suggest.Meta, re
 	e.trial = &suggest.Trial{Number: b.next, Point: p, Meta: meta, Resource: resource}
 	e.violation, e.loss = math.Inf(1), math.Inf(1)
 	b.next++
+	b.count++
 	b.insert(e)
 	return suggest.Proposal{Point: slices.Clone(p), Meta: meta, Resource: resource}
 }

@@ -113,8 +113,8 @@ type contest struct {
 func (c contest) judge(s suggest.Study, t suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
-	if own.len() == 0 {
-		return false, ""
+	if own.len() == 0 || t.Resource > 0 && float64(own.last()) >= t.Resource {
+		return false, "" // at its end it is not stopped any more
 	}
 	rung, ok := c.rungs.reached(own.last())
 	family := lineage{study: s}
