@@ -16,6 +16,9 @@ type Registration struct {
 	Settings []Setting
 	// Adaptive says whether the values of finished trials change its proposals.
 	Adaptive bool
+	// Evolves says that it learns from generations of trials, and so needs a few
+	// hundred trials where a model needs some dozens.
+	Evolves bool
 	// Exhaustive says whether it goes through a finite space once, so that
 	// suggest.ErrExhausted can come.
 	Exhaustive bool
@@ -47,6 +50,8 @@ func All() []Registration {
 		gridRegistration(),
 		hyperbandRegistration(),
 		multivariateTPERegistration(),
+		nsga2Registration(),
+		nsga3Registration(),
 		pashaRegistration(),
 		pb2Registration(),
 		pbtRegistration(),

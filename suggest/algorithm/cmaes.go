@@ -17,12 +17,8 @@ import (
 // numbers with steps, learned probabilities for categories, restarts, and a
 // warm start from trials that are no samples of its own.
 //
-// A generation ends when as many results wait as make a population: all of
-// them then move the distribution, late ones of earlier generations and those
-// of points from elsewhere too, these cut to the length that a sample may have.
-// More workers thus get more samples of the same generation, and no result is
-// lost. Each trial carries its generation and the numbers of the trials that
-// led to it, so that the distribution can be rebuilt from the study.
+// The distribution is rebuilt from what the trials carry: see generations. Late
+// results and those of points from elsewhere are injected.
 type cmaes struct {
 	space   suggest.Space
 	seeding seeding
@@ -30,7 +26,8 @@ type cmaes struct {
 
 	mu     sync.Mutex
 	ledger *ledger
-	replay *cmaReplay
+	rules  *cmaRules
+	replay *generations[cmaState]
 }
 
 // cmaOptions are the settings.
@@ -65,6 +62,7 @@ func cmaesRegistration() Registration {
 			{Name: "sigma", Default: "1/6", Help: "Initial standard deviation as a part of each parameter's range, above 0 and at most 1."},
 		},
 		Adaptive:   true,
+		Evolves:    true,
 		Exhaustive: true,
 	}
 }
@@ -134,7 +132,8 @@ func (a *cmaes) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.
 func (a *cmaes) catchUp(ctx context.Context, s suggest.Study) error {
 	_, again := a.ledger.read(s, a.seeding.seed(s))
 	if again || a.replay == nil {
-		a.replay = newCmaReplay(a.ledger, a.options)
+		a.rules = newCmaRules(a.ledger, a.options)
+		a.replay = newGenerations(a.ledger, a.rules)
 	}
 	return a.replay.advance(ctx)
 }
@@ -143,6 +142,7 @@ func (a *cmaes) catchUp(ctx context.Context, s suggest.Study) error {
 // point that is new and allowed, from the prior.
 type cmaDrawer struct {
 	state *cmaState // nil: the prior only
+	key   string    // of meta
 	meta  string
 	enc   *encoding
 	model *rng.Stream
@@ -154,14 +154,15 @@ type cmaDrawer struct {
 
 func (a *cmaes) drawer(number int, late bool) *cmaDrawer {
 	d := &cmaDrawer{
+		key:   a.rules.meta(),
 		enc:   a.ledger.encoding,
-		model: a.replay.samples.Stream(uint64(number)),
-		prior: a.replay.prior.Stream(uint64(number)),
-		u:     a.replay.evenly(number),
+		model: a.rules.samples.Stream(uint64(number)),
+		prior: a.rules.prior.Stream(uint64(number)),
+		u:     a.rules.evenly(number),
 		row:   make([]float64, a.space.Len()),
 	}
 	if !late {
-		d.state, d.meta = a.replay.present()
+		d.state, d.meta = a.replay.ahead.state, a.replay.ahead.meta
 	}
 	return d
 }
@@ -188,7 +189,7 @@ func (d *cmaDrawer) proposal(p suggest.Point) suggest.Proposal {
 	}
 	return suggest.Proposal{
 		Point: p,
-		Meta:  suggest.Meta{cmaMeta: d.meta},
+		Meta:  suggest.Meta{d.key: d.meta},
 		Why:   fmt.Sprintf("a sample of generation %d of CMA-ES with a largest standard deviation of %.2g of a range", d.state.generation, d.state.model.Deviation()),
 	}
 }

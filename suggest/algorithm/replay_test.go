@@ -17,7 +17,7 @@ import (
 
 // replaying are the algorithms that rebuild their state from what the trials
 // carry.
-func replaying() []string { return []string{"cmaes"} }
+func replaying() []string { return []string{"cmaes", "nsga2", "nsga3"} }
 
 // replayed is a space of each kind of parameter, with conditions.
 func replayed(t testing.TB) suggest.Space {

@@ -124,6 +124,9 @@ func endsAreReachable(t *testing.T, r algorithm.Registration) {
 				if r.MultiFidelity {
 					asked = 600 // of which many are promotions, and the new points may be random
 				}
+				if r.Evolves {
+					asked = 300
+				}
 				if r.Repeats {
 					if name == "mixed" {
 						t.Skip("it goes in small steps, and takes too many of them with many parameters")
