@@ -56,6 +56,7 @@ func All() []Registration {
 		pb2Registration(),
 		pbtRegistration(),
 		randomRegistration(),
+		evolutionRegistration(),
 		sobolRegistration(),
 		successiveHalvingRegistration(),
 		tpeRegistration(),

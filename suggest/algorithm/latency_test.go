@@ -15,7 +15,7 @@ import (
 // BenchmarkAsk measures one question at a time while a study of ten numbers
 // grows from 100, 1,000 and 10,000 trials, each answered before the next.
 func BenchmarkAsk(b *testing.B) {
-	for _, name := range []string{"cmaes", "nsga2"} {
+	for _, name := range []string{"cmaes", "nsga2", "nsga3", "regularized-evolution"} {
 		for _, trials := range []int{100, 1000, 10_000} {
 			b.Run(fmt.Sprintf("%s/%d", name, trials), func(b *testing.B) { benchmarkAsk(b, name, trials) })
 		}

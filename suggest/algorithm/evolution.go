@@ -1,0 +1,193 @@
+package algorithm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/box"
+	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
+	"github.com/vernier-ml/vernier/suggest/numeric/qmc"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+)
+
+// evolution is regularized evolution (Real, Aggarwal, Huang and Le,
+// "Regularized evolution for image classifier architecture search", 2019): a new
+// point is the best of a random sample of the population with one parameter
+// changed, and the population is the latest trials, so that each dies of age,
+// however good it was. A lucky measurement is thus not passed on for ever. With
+// several objectives the best of a sample is one that no other beats, and of
+// these the one with the most room.
+//
+// It needs no state: the population is in the study.
+type evolution struct {
+	space   suggest.Space
+	seeding seeding
+	options evolutionOptions
+
+	mu       sync.Mutex
+	ledger   *ledger
+	seed     uint64
+	sequence *qmc.Sobol // of the points to start with; nil when there are too many dimensions
+}
+
+type evolutionOptions struct {
+	population, sample, founders int
+	variation                    variation
+}
+
+var _ suggest.Algorithm = (*evolution)(nil)
+
+func evolutionRegistration() Registration {
+	return Registration{
+		Name:    "regularized-evolution",
+		Summary: "Changes one parameter of the best among some of the latest trials (regularized evolution). For architectures and other spaces of many choices, also noisy ones; for one or more objectives.",
+		New:     newEvolution,
+		Settings: []Setting{
+			{Name: "founders", Default: "20, or the population where that is less", Help: "How many trials with a result there are before any is changed, a whole number of at least 1 and at most the population."},
+			{Name: "population", Default: "50", Help: "How many of the latest trials may have children, a whole number of at least 2."},
+			randomStateSetting(),
+			{Name: "sample_size", Default: "10", Help: "How many trials of the population are compared to find a parent, a whole number of at least 1. More is greedier."},
+		},
+		Adaptive:   true,
+		Evolves:    true,
+		Exhaustive: true,
+	}
+}
+
+func newEvolution(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	r := settings.Read()
+	a := &evolution{space: space, ledger: newLedger(space), seeding: readSeeding(r)}
+	a.options.population = int(r.Int("population", 50, suggest.Range{Min: 2, Max: 10_000}))
+	a.options.sample = int(r.Int("sample_size", 10, suggest.Range{Min: 1, Max: 10_000}))
+	a.options.founders = int(r.Int("founders", int64(min(20, a.options.population)), suggest.Range{Min: 1, Max: float64(a.options.population)}))
+	a.options.variation = variation{dims: a.ledger.dims, near: 5}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Suggest implements suggest.Algorithm.
+func (a *evolution) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+	if err := ctx.Err(); errors.Is(err, context.Canceled) || n <= 0 {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seed := a.seeding.seed(s)
+	a.ledger.read(s, seed)
+	if d := a.space.Len(); d > 0 && d <= qmc.MaxDimensions && (a.sequence == nil || a.seed != seed) { // then there is no error
+		a.seed = seed
+		a.sequence, _ = qmc.NewScrambledSobol(d, rng.NewKey(seed, "regularized-evolution", "start"))
+	}
+	population := a.population()
+	children, spare := rng.NewKey(seed, "regularized-evolution", "child"), rng.NewKey(seed, "regularized-evolution", "untried")
+	out := make([]suggest.Proposal, 0, n)
+	defer func() { a.ledger.remove(out) }()
+	tried := a.ledger.tried()
+	for number := a.ledger.next(); len(out) < n; number++ {
+		m := &mutator{a: a, population: population, number: number, stream: children.Stream(uint64(number))}
+		p, err := tried.untried(m.draw, spare.Stream(uint64(number)))
+		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m.proposal(p))
+	}
+	return out, nil
+}
+
+// population is the latest trials that have ended, the oldest one last.
+func (a *evolution) population() []*result {
+	var out []*result
+	for i := len(a.ledger.entries) - 1; i >= 0 && len(out) < a.options.population; i-- {
+		if r := a.ledger.entries[i].result; r.ended() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// mutator draws the point of one trial.
+type mutator struct {
+	a          *evolution
+	population []*result
+	number     int
+	stream     *rng.Stream
+	draws      int
+}
+
+// founding says whether there are not enough results yet.
+func (m *mutator) founding() bool { return len(m.population) < m.a.options.founders }
+
+func (m *mutator) draw() suggest.Point {
+	m.draws++
+	if !m.founding() && m.draws <= modelAttempts {
+		return m.a.ledger.point(m.a.options.variation.one(m.parent().x, m.stream))
+	}
+	u := make([]float64, m.a.space.Len())
+	if m.draws == 1 && m.a.sequence != nil {
+		m.a.sequence.At(uint32(m.number), u)
+	} else {
+		for i := range u {
+			u[i] = m.stream.Float64()
+		}
+	}
+	return m.a.space.Decode(u)
+}
+
+// parent is the best of a sample.
+func (m *mutator) parent() *result {
+	sample := make([]*result, min(m.a.options.sample, len(m.population)))
+	for k := range sample {
+		sample[k] = m.population[m.stream.Uint64N(uint64(len(m.population)))]
+	}
+	if len(m.a.ledger.objectives) < 2 {
+		return slices.MinFunc(sample, (*result).better)
+	}
+	front := frontsOf(rankMembers(sample))[0]
+	if front[0].losses == nil {
+		return front[0].result
+	}
+	for i, d := range pareto.Crowding(lossesOfMembers(front)) {
+		front[i].crowd = d
+	}
+	return slices.MaxFunc(front, func(x, y survivor) int { return cmp.Compare(x.crowd, y.crowd) }).result
+}
+
+func (m *mutator) proposal(p suggest.Point) suggest.Proposal {
+	switch {
+	case m.founding():
+		return suggest.Proposal{Point: p, Why: "one of the points that the population starts with, spread evenly"}
+	case m.draws > modelAttempts:
+		return suggest.Proposal{Point: p, Why: "drawn from the parameters' distributions, as no change of a trial was new and allowed", Fallback: "prior"}
+	}
+	return suggest.Proposal{Point: p, Why: "one parameter of a good trial among the latest ones was changed"}
+}
+
+// one is a copy of a row with one active parameter changed. Parameters that are
+// not active get values at random, which count if the change makes them active.
+func (v *variation) one(parent []float64, stream *rng.Stream) []float64 {
+	row := slices.Clone(parent)
+	var free []int
+	for i, dim := range v.dims {
+		switch {
+		case math.IsNaN(row[i]):
+			row[i] = anywhere(dim, stream)
+		case dim.Kind == box.Continuous || dim.Count > 1 || len(dim.Levels) > 1:
+			free = append(free, i)
+		}
+	}
+	if len(free) > 0 {
+		i := free[stream.Uint64N(uint64(len(free)))]
+		row[i] = v.mutate(v.dims[i], row[i], stream)
+	}
+	return row
+}
