@@ -2,6 +2,7 @@ package algorithm
 
 import (
 	"math"
+	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/box"
@@ -38,16 +39,34 @@ func (q *question) choose(number int, t target) suggest.Point {
 		search.Settle = q.settle
 	}
 	for _, f := range search.Run(q.ctx) {
-		if p := q.historian.point(f.Row); q.tried.add(p) {
+		p := q.historian.point(f.Row)
+		if !q.near(q.historian.row(p)) && q.tried.add(p) {
 			return p
 		}
 	}
 	return nil
 }
 
-// candidates keeps the work for the candidates about constant.
+// nearby is the squared distance, on the unit scale, below which a point of a
+// continuous space would teach nothing new.
+const nearby = 1e-12
+
+// near says whether a row is next to one that was tried or is being tried.
+func (q *question) near(row []float64) bool {
+	if _, finite := q.space.Size(); finite {
+		return false
+	}
+	for _, o := range q.history.measured {
+		if apartness(o.x, row) < nearby {
+			return true
+		}
+	}
+	return slices.ContainsFunc(q.running, func(x []float64) bool { return apartness(x, row) < nearby })
+}
+
+// candidates are fewer the more one costs.
 func candidates(n int) int {
-	return int(math.Min(math.Max(1.5e8/float64(n*n), 200), 1000))
+	return min(max(50000/max(1, n), 400), 1000)
 }
 
 // settle brings a row to that of the nearest point.

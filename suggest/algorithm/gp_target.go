@@ -25,8 +25,7 @@ type arm struct {
 
 // arm of a trial: trials take turns.
 func (q *question) arm(number int) arm {
-	transforms := [4]gp.Transform{gp.HalfRank, gp.Linear, gp.LogHalfRank, gp.Power}
-	out := arm{transform: transforms[number%4], function: q.settings.function}
+	out := arm{transform: transforms[number%len(transforms)], function: q.settings.function}
 	switch out.function {
 	case "gp_hedge":
 		out.function = "EI"
@@ -133,23 +132,20 @@ func (q *question) acquisition(number int) (t target, problem string) {
 func (q *question) lossTarget(number int) (t target, problem string) {
 	rows, losses := q.losses(number)
 	kept := subset(rows, q.penalized(losses))
-	s := sample{results: len(rows)}
 	var keptRows [][]float64
 	var raw []float64
 	for _, i := range kept {
 		keptRows, raw = append(keptRows, rows[i]), append(raw, losses[i])
 	}
-	s.rows, raw, s.weights = distinct(keptRows, raw)
-	if slices.Min(raw) == slices.Max(raw) {
+	d := lossData{results: len(rows), warm: q.experience(number)}
+	d.rows, d.losses, d.weights = distinct(keptRows, raw)
+	if slices.Min(d.losses) == slices.Max(d.losses) {
 		return t, "constant"
 	}
 	way := q.arm(number)
-	s.role, s.outcomes = string(way.transform), way.transform.Apply(raw)
-	s.trend = true
-	warm := q.experience(number)
+	way.transform = q.transform(d, number)
+	s, warm := d.sample(way.transform), d.warm
 	if warm != nil {
-		warm.explain(&s)
-		s.role += " after warm"
 		t.acquisition.Offset = warm.offset
 	}
 	t.theta = q.theta(s, number)

@@ -36,7 +36,7 @@ func (f *Factor) Reserve(n int) {
 	if n <= f.capacity {
 		return
 	}
-	g := Factor{n: f.n, capacity: Padded(max(n, 2*f.capacity))}
+	g := Factor{n: f.n, capacity: Padded(max(n, f.capacity+f.capacity/4))}
 	size := g.capacity * g.capacity
 	g.lower, g.inverse, g.transposed = make([]float64, size), make([]float64, size), make([]float64, size)
 	g.panel = make([]float64, g.capacity*Lanes)
