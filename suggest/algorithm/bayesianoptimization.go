@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
@@ -27,7 +26,7 @@ type bayesianOptimization struct {
 	historian *historian
 	layout    *gp.Layout
 
-	mu     sync.Mutex // guards the caches
+	turn   chan struct{} // holds one while somebody uses the caches
 	fits   []fitted
 	models map[string]*cachedModel
 }
@@ -59,7 +58,7 @@ func bayesianRegistration() Registration {
 
 func newBayesian(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 	r := settings.Read()
-	a := &bayesianOptimization{space: space, historian: newHistorian(space), models: map[string]*cachedModel{}}
+	a := &bayesianOptimization{space: space, historian: newHistorian(space), turn: make(chan struct{}, 1), models: map[string]*cachedModel{}}
 	a.settings = bayesianSettings{
 		seeding:  readSeeding(r),
 		initial:  int(r.Int("n_initial_points", 0, suggest.Range{Min: 0, Max: 1 << 20})),
@@ -89,8 +88,7 @@ func (a *bayesianOptimization) Suggest(ctx context.Context, s suggest.Study, n i
 	if n <= 0 || errors.Is(ctx.Err(), context.Canceled) {
 		return nil, ctx.Err()
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.wait(ctx)()
 	q := a.question(ctx, s)
 	var out []suggest.Proposal
 	for number := s.NextNumber(); len(out) < n; number++ {
@@ -112,11 +110,24 @@ func (a *bayesianOptimization) Suggest(ctx context.Context, s suggest.Study, n i
 
 // Prepare implements suggest.Preparer: it fits what the next question needs.
 func (a *bayesianOptimization) Prepare(ctx context.Context, s suggest.Study) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.wait(ctx)()
+	if ctx.Err() != nil {
+		return
+	}
 	q := a.question(ctx, s)
 	if number := s.NextNumber(); q.ready(number) {
 		q.acquisition(number)
+	}
+}
+
+// wait waits for the caches, but no longer than ctx: the answer of a question
+// whose time is up does not use them. done gives them free.
+func (a *bayesianOptimization) wait(ctx context.Context) (done func()) {
+	select {
+	case a.turn <- struct{}{}:
+		return func() { <-a.turn }
+	case <-ctx.Done():
+		return func() {}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
@@ -227,6 +228,22 @@ func TestBayesianPrepareChangesNoAnswer(t *testing.T) {
 	if got, err = a.Suggest(t.Context(), s, 3); err != nil || !got[2].Point.Equal(want[2].Point) {
 		t.Errorf("after a cancelled Prepare: %v, %v, want %v", got, err, want)
 	}
+}
+
+// A question must not wait longer than it may, whoever uses the caches.
+func TestBayesianAnswersWhileAnotherFits(t *testing.T) {
+	space := unitCube(t, 3)
+	s := newStudyOf(space, 6, 1)
+	a := bayesian(t, space)
+	playedBy(t, a, &s, 25, bowlAt(0.4))
+	a.turn <- struct{}{}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	got, err := a.Suggest(ctx, s, 2)
+	if err != nil || len(got) != 2 || got[0].Fallback != "deadline" || !space.Contains(got[1].Point) {
+		t.Errorf("%v, %v", got, err)
+	}
+	a.Prepare(ctx, s)
 }
 
 func TestBayesianToleratesOddMeta(t *testing.T) {

@@ -1,17 +1,42 @@
 package algorithm
 
-import (
-	"math"
+import "github.com/vernier-ml/vernier/suggest/numeric/gp"
 
-	"github.com/vernier-ml/vernier/suggest/numeric/gp"
-	"github.com/vernier-ml/vernier/suggest/numeric/normal"
-)
+// transforms of the losses, in the order in which trials take turns. Choosing
+// them by how well their models predict was no better than turns.
+var transforms = [...]gp.Transform{gp.HalfRank, gp.Linear, gp.LogHalfRank, gp.Power}
+
+// arm is one way of the portfolio.
+type arm struct {
+	transform gp.Transform
+	function  string
+}
+
+// arm of a trial: trials take turns.
+func (q *question) arm(number int) arm {
+	out := arm{transform: transforms[number%len(transforms)], function: q.settings.function}
+	switch out.function {
+	case "gp_hedge":
+		out.function = "EI"
+		if r := number % 16; r == 3 || r == 6 || r == 9 || r == 12 { // each transform once
+			out.function = "LCB"
+		}
+	case "EIps":
+		out.function = "EI"
+	case "PIps":
+		out.function = "PI"
+	}
+	if q.settings.function == "gp_hedge" && len(q.running) >= 2 && number%4 == 1 {
+		out.function = "PE"
+	}
+	return out
+}
 
 // lossData is what the models of the losses learn from.
 type lossData struct {
 	rows    [][]float64
 	losses  []float64
-	weights []float64
+	weights []float64 // of the noise
 	results int
 	warm    *experience
 }
@@ -24,65 +49,4 @@ func (d lossData) sample(t gp.Transform) sample {
 		s.role += " after warm"
 	}
 	return s
-}
-
-var transforms = [...]gp.Transform{gp.HalfRank, gp.Linear, gp.LogHalfRank, gp.Power}
-
-// transform chooses the transform for a trial: at random, the more often the
-// better its model tells good trials from bad ones that it has not seen.
-func (q *question) transform(d lossData, number int) gp.Transform {
-	turn := transforms[number%len(transforms)]
-	if true {
-		return turn
-	}
-	var scores [len(transforms)]float64
-	best := math.Inf(-1)
-	for i, t := range transforms {
-		s := d.sample(t)
-		theta, _ := q.newest(s.role, len(q.layout.Dims()))
-		if theta == nil {
-			return turn
-		}
-		m, ok := q.model(s, theta)
-		if !ok {
-			return turn
-		}
-		scores[i] = ordering(d.losses, m, s.outcomes)
-		best = math.Max(best, scores[i])
-	}
-	sum := 0.0
-	for i := range scores {
-		scores[i] = math.Exp(10*(scores[i]-best)) + 0.1
-		sum += scores[i]
-	}
-	u := q.stream("transform", number).Float64() * sum
-	for i, w := range scores {
-		if u -= w; u < 0 {
-			return transforms[i]
-		}
-	}
-	return turn
-}
-
-// ordering is the mean logarithm of the probability that a model without two
-// trials of the better half has them in the right order. Unlike a likelihood it
-// can be compared between transforms.
-func ordering(losses []float64, m *gp.Model, outcomes []float64) float64 {
-	mean, variance := m.LeaveOneOut(outcomes)
-	order := ascending(losses)
-	order = order[:(len(order)+1)/2]
-	if len(order) > 60 {
-		order = order[:60]
-	}
-	sum, count := 0.0, 0
-	for a, i := range order {
-		for _, j := range order[a+1:] {
-			if losses[i] == losses[j] {
-				continue
-			}
-			sum += normal.LogBelow((mean[j] - mean[i]) / math.Sqrt(variance[i]+variance[j]))
-			count++
-		}
-	}
-	return sum / math.Max(1, float64(count))
 }

@@ -17,32 +17,6 @@ type target struct {
 	why         string
 }
 
-// arm is one way of a portfolio.
-type arm struct {
-	transform gp.Transform
-	function  string
-}
-
-// arm of a trial: trials take turns.
-func (q *question) arm(number int) arm {
-	out := arm{transform: transforms[number%len(transforms)], function: q.settings.function}
-	switch out.function {
-	case "gp_hedge":
-		out.function = "EI"
-		if r := number % 16; r == 3 || r == 6 || r == 9 || r == 12 { // each transform once
-			out.function = "LCB"
-		}
-	case "EIps":
-		out.function = "EI"
-	case "PIps":
-		out.function = "PI"
-	}
-	if q.settings.function == "gp_hedge" && len(q.running) >= 2 && number%4 == 1 {
-		out.function = "PE"
-	}
-	return out
-}
-
 // losses of the measured trials, scalar. Pruned ones count as no better than
 // the median of the others, as they were stopped for a reason.
 func (q *question) losses(number int) (rows [][]float64, losses []float64) {
@@ -143,7 +117,6 @@ func (q *question) lossTarget(number int) (t target, problem string) {
 		return t, "constant"
 	}
 	way := q.arm(number)
-	way.transform = q.transform(d, number)
 	s, warm := d.sample(way.transform), d.warm
 	if warm != nil {
 		t.acquisition.Offset = warm.offset

@@ -111,7 +111,7 @@ type evidence struct {
 	model    Model
 	kernel   []float64 // without noise, row by row, step apart
 	slopes   []float64
-	products []float64 // t(t+2) of the trend
+	products []float64 // the trend, without its weight
 	inverse  []float64
 	squares  []float64
 }
@@ -129,15 +129,9 @@ func newEvidence(f *Fit) *evidence {
 	last := len(f.Prior.fixed) - 1
 	if !f.Prior.fixed[last] && f.Layout.numeric > 0 {
 		e.products = make([]float64, size)
-		at := make([]float64, f.Layout.numeric)
+		scratch := make([]float64, n)
 		for i := range n {
-			for p := range at {
-				at[p] = flat.plain[p][i]
-			}
-			row := flat.products(at, i+1, e.products[i*e.step:])
-			for j, t := range row {
-				row[j] = t * (t + 2)
-			}
+			flat.addTrend(1, flat.basisOf(i), e.products[i*e.step:i*e.step+i+1], scratch)
 		}
 	}
 	e.model = *flat

@@ -10,11 +10,10 @@ import (
 // Model is a Gaussian process with fixed hyperparameters over some rows. Its
 // kernel is
 //
-//	k(x, y) = s² m(r) + a² ((1+t)² - 1)
+//	k(x, y) = s² m(r) + a² q(x, y)
 //
 // with Matérn's m over the distance r, in which each dimension has its own
-// lengthscale, and t the mean product of the coordinates, which lie between
-// -√3 and √3 here: a quadratic trend. Its mean is zero.
+// lengthscale, and the trend q; see degrees. Its mean is zero.
 //
 // Outcomes belong to the first rows; what was appended after SetOutcomes has
 // none and makes the variance smaller only (pending points).
@@ -26,7 +25,7 @@ type Model struct {
 	trend   float64
 	jitter  float64
 	columns [][]float64 // scaled features
-	plain   [][]float64 // the coordinates that the trend sees
+	basis   [][]float64 // the polynomials that the trend is made of
 	weights []float64   // of the noise, by row
 	factor  dense.Factor
 	alpha   []float64 // K⁻¹y, for the rows with outcomes
@@ -41,7 +40,7 @@ func NewModel(layout *Layout, theta Theta) *Model {
 		m.inverse[d] = math.Exp(-theta[d])
 	}
 	m.columns = make([][]float64, len(layout.columns))
-	m.plain = make([][]float64, layout.numeric)
+	m.basis = make([][]float64, degrees*layout.numeric)
 	if m.trend <= 2*math.Exp(logTrend[0]) || layout.numeric == 0 {
 		m.trend = 0
 	}
@@ -53,9 +52,6 @@ func (m *Model) Len() int { return m.factor.Len() }
 
 // Theta are the hyperparameters.
 func (m *Model) Theta() Theta { return m.theta }
-
-// coordinate of the trend for a value in [0, 1]: uniform values have variance 1.
-func coordinate(x float64) float64 { return math.Sqrt(3) * (2*x - 1) }
 
 // Append adds rows; weights multiply the variance of the noise of each (nil: 1).
 // Where the matrix is not positive definite, the diagonal is raised by jitter,
@@ -96,23 +92,20 @@ func (m *Model) cut(n int) {
 	for f := range m.columns {
 		m.columns[f] = m.columns[f][:n]
 	}
-	for f := range m.plain {
-		m.plain[f] = m.plain[f][:n]
+	for f := range m.basis {
+		m.basis[f] = m.basis[f][:n]
 	}
 	m.weights = m.weights[:n]
 }
 
 func (m *Model) extend(first int, rows [][]float64, weights []float64) {
 	m.cut(first)
-	features := make([]float64, len(m.layout.columns))
+	features, basis := make([]float64, len(m.layout.columns)), make([]float64, len(m.basis))
 	for i, row := range rows {
 		m.layout.expand(row, features)
-		p := 0
-		for f, c := range m.layout.columns {
-			if !c.choice && !c.indicator {
-				m.plain[p] = append(m.plain[p], coordinate(features[f]))
-				p++
-			}
+		m.layout.polynomialsOf(features, basis)
+		for f, x := range basis {
+			m.basis[f] = append(m.basis[f], x)
 		}
 		m.layout.scaled(features, m.inverse)
 		for f, x := range features {
@@ -138,28 +131,16 @@ func (m *Model) fill(i int, out []float64) {
 		out[j] *= m.signal
 	}
 	if m.trend > 0 {
-		at := make([]float64, len(m.plain))
-		for f := range at {
-			at[f] = m.plain[f][i]
-		}
-		products := m.products(at, len(out), nil)
-		for j, t := range products {
-			out[j] += m.trend * float64(t*(t+2))
-		}
+		m.addTrend(m.trend, m.basisOf(i), out, make([]float64, len(out)))
 	}
 	out[i] += m.theta.Noise()*m.weights[i] + m.jitter*m.signal
 }
 
-// products are the mean products of the coordinates with those of the first n
-// rows.
-func (m *Model) products(at []float64, n int, out []float64) []float64 {
-	out = slices.Grow(out[:0], n)[:n]
-	clear(out)
-	for f, x := range at {
-		x /= float64(len(at))
-		for i, y := range m.plain[f][:n] {
-			out[i] += float64(x * y)
-		}
+// basisOf is the polynomials of row i.
+func (m *Model) basisOf(i int) []float64 {
+	out := make([]float64, len(m.basis))
+	for f := range out {
+		out[f] = m.basis[f][i]
 	}
 	return out
 }

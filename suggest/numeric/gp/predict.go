@@ -35,27 +35,26 @@ func (p *Prediction) resize(rows, dims int, gradient bool) {
 // workspace is kept between predictions. It makes a Model unfit for use from
 // several goroutines at once.
 type workspace struct {
-	step                            int
-	kernel, slopes, white, solved   []float64 // block rows, step apart
-	products                        []float64
-	features, plain, queries, byRow []float64
+	step                          int
+	kernel, slopes, white, solved []float64 // block rows, step apart
+	queries, basis, byRow         []float64
 }
 
-func (w *workspace) resize(n, columns, plain int) {
+func (w *workspace) resize(n, columns, basis int) {
 	w.step = dense.Padded(n)
 	size := block * w.step
 	for _, s := range []*[]float64{&w.kernel, &w.slopes, &w.white, &w.solved} {
 		*s = slices.Grow((*s)[:0], size)[:size]
 	}
 	w.queries = slices.Grow(w.queries[:0], block*columns)[:block*columns]
-	w.plain = slices.Grow(w.plain[:0], block*plain)[:block*plain]
+	w.basis = slices.Grow(w.basis[:0], block*basis)[:block*basis]
 	w.byRow = slices.Grow(w.byRow[:0], 3*n)[:3*n]
 }
 
 // Predict the rows, into p. It uses memory of the model: one call at a time.
 func (m *Model) Predict(rows [][]float64, gradient bool, p *Prediction) {
 	p.resize(len(rows), len(m.layout.dims), gradient)
-	m.space.resize(m.Len(), len(m.layout.columns), m.layout.numeric)
+	m.space.resize(m.Len(), len(m.layout.columns), degrees*m.layout.numeric)
 	for first := 0; first < len(rows); first += block {
 		m.predictBlock(rows, first, min(len(rows), first+block), gradient, p)
 	}
@@ -80,7 +79,12 @@ func (m *Model) predictBlock(rows [][]float64, first, end int, gradient bool, p 
 		for _, v := range white {
 			explained += float64(v * v)
 		}
-		prior := m.signal + m.trendVariance(i-first)
+		prior := m.signal
+		if m.trend > 0 {
+			size := degrees * m.layout.numeric
+			_, own := m.own(w.basis[(i-first)*size : (i-first+1)*size])
+			prior += m.trend * own
+		}
 		p.Mean[i] = mean
 		p.Variance[i] = max(prior-explained, minVariance*m.signal)
 		if gradient {
@@ -94,13 +98,10 @@ func (m *Model) covariances(row []float64, b int, gradient bool) {
 	w, n := &m.space, m.Len()
 	query := w.queries[b*len(m.columns) : (b+1)*len(m.columns)]
 	m.layout.expand(row, query)
-	plain := w.plain[b*m.layout.numeric : (b+1)*m.layout.numeric]
-	p := 0
-	for f, c := range m.layout.columns {
-		if !c.choice && !c.indicator {
-			plain[p] = coordinate(query[f])
-			p++
-		}
+	size := degrees * m.layout.numeric
+	basis := w.basis[b*size : (b+1)*size]
+	if m.trend > 0 {
+		m.layout.polynomialsOf(query, basis)
 	}
 	m.layout.scaled(query, m.inverse)
 	out := w.kernel[b*w.step : b*w.step+n]
@@ -114,24 +115,8 @@ func (m *Model) covariances(row []float64, b int, gradient bool) {
 		out[j] *= m.signal
 	}
 	if m.trend > 0 {
-		w.products = m.products(plain, n, w.products)
-		for j, t := range w.products {
-			out[j] += m.trend * float64(t*(t+2))
-		}
+		m.addTrend(m.trend, basis, out, w.byRow)
 	}
-}
-
-// trendVariance is the prior variance of the trend at query b of the block.
-func (m *Model) trendVariance(b int) float64 {
-	if m.trend == 0 {
-		return 0
-	}
-	t := 0.0
-	for _, x := range m.space.plain[b*m.layout.numeric : (b+1)*m.layout.numeric] {
-		t += float64(x * x)
-	}
-	t /= float64(m.layout.numeric)
-	return m.trend * t * (t + 2)
 }
 
 // gradients of query b of the block, which is row i of the prediction.
@@ -171,43 +156,5 @@ func (m *Model) gradients(row []float64, i, b int, p *Prediction) {
 	}
 	if m.trend > 0 {
 		m.trendGradients(row, b, dMean, dVariance)
-	}
-}
-
-func (m *Model) trendGradients(row []float64, b int, dMean, dVariance []float64) {
-	w, n := &m.space, m.Len()
-	solved := w.solved[b*w.step : b*w.step+n]
-	plain := w.plain[b*m.layout.numeric : (b+1)*m.layout.numeric]
-	w.products = m.products(plain, n, w.products)
-	scale := 2 * m.trend * coordinate(1) * 2 / float64(m.layout.numeric)
-	byMean, bySolved := w.byRow[:n], w.byRow[n:2*n]
-	own := 0.0
-	for _, x := range plain {
-		own += float64(x * x)
-	}
-	own /= float64(m.layout.numeric)
-	for j, t := range w.products {
-		a := 0.0
-		if j < len(m.alpha) {
-			a = m.alpha[j]
-		}
-		slope := scale * (1 + t)
-		byMean[j], bySolved[j] = slope*a, slope*solved[j]
-	}
-	f := 0
-	for _, c := range m.layout.columns {
-		if c.choice || c.indicator {
-			continue
-		}
-		if row[c.dim] == row[c.dim] {
-			s, t := 0.0, 0.0
-			for j, y := range m.plain[f][:n] {
-				s += float64(byMean[j] * y)
-				t += float64(bySolved[j] * y)
-			}
-			dMean[c.dim] += s
-			dVariance[c.dim] += 2*scale*(1+own)*plain[f] - 2*t
-		}
-		f++
 	}
 }

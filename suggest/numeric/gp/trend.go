@@ -1,0 +1,150 @@
+package gp
+
+import "math"
+
+// The trend is a part of the kernel that makes the model a regression on
+// polynomials where the data ask for it: the main effect of each number up to
+// the fourth degree, and all products of two numbers. With the mean products
+//
+//	t = Σ P1(x)P1(y)/d and r = Σ w_p P_p(x)P_p(y)/d, p = 2, 3, 4
+//
+// over the d numeric dimensions and the orthonormal Legendre polynomials on
+// [0, 1], it is a² (t(t+2) + 2r).
+const degrees = 4
+
+// rootWeights are the square roots of the weights of the degrees.
+var rootWeights = [degrees]float64{1, 1, math.Sqrt(0.5), 0.5}
+
+// polynomials writes the weighted values at x of the degrees, step apart.
+func polynomials(x float64, out []float64, step int) {
+	z := 2*x - 1
+	z2 := z * z
+	out[0] = rootWeights[0] * math.Sqrt(3) * z
+	out[step] = rootWeights[1] * math.Sqrt(5) * (3*z2 - 1) / 2
+	out[2*step] = rootWeights[2] * math.Sqrt(7) * (5*z2 - 3) * z / 2
+	out[3*step] = rootWeights[3] * 3 * ((35*z2-30)*z2 + 3) / 8
+}
+
+// slopes gives the derivatives of the weighted values at x.
+func slopes(x float64) [degrees]float64 {
+	z := 2*x - 1
+	z2 := z * z
+	return [degrees]float64{
+		rootWeights[0] * math.Sqrt(3) * 2,
+		rootWeights[1] * math.Sqrt(5) * 6 * z,
+		rootWeights[2] * math.Sqrt(7) * (15*z2 - 3),
+		rootWeights[3] * 15 * (7*z2 - 3) * z,
+	}
+}
+
+// polynomialsOf writes the values for all numeric features, by degree first.
+func (l *Layout) polynomialsOf(features, out []float64) {
+	p := 0
+	for f, c := range l.columns {
+		if !c.choice && !c.indicator {
+			polynomials(features[f], out[p:], l.numeric)
+			p++
+		}
+	}
+}
+
+// addTrend adds weight times the trend between a query, given by its
+// polynomials, and the first len(out) rows. scratch has room for them.
+func (m *Model) addTrend(weight float64, query, out, scratch []float64) {
+	n, d := len(out), m.layout.numeric
+	products := scratch[:n]
+	m.products(query, 0, d, products)
+	for j, t := range products {
+		out[j] += weight * float64(t*(t+2))
+	}
+	m.products(query, d, degrees*d, products)
+	for j, r := range products {
+		out[j] += 2 * weight * r
+	}
+}
+
+// products are the mean products of the polynomials from first to end.
+func (m *Model) products(query []float64, first, end int, out []float64) {
+	clear(out)
+	n := len(out)
+	f := first
+	for ; f+2 <= end; f += 2 {
+		x, y := query[f]/float64(m.layout.numeric), query[f+1]/float64(m.layout.numeric)
+		a, b := m.basis[f][:n], m.basis[f+1][:n]
+		for i := range out {
+			out[i] += float64(x*a[i]) + float64(y*b[i])
+		}
+	}
+	for ; f < end; f++ {
+		x := query[f] / float64(m.layout.numeric)
+		for i, y := range m.basis[f][:n] {
+			out[i] += float64(x * y)
+		}
+	}
+}
+
+// own is the trend between a query and itself, without its weight.
+func (m *Model) own(query []float64) (t, whole float64) {
+	d := m.layout.numeric
+	r := 0.0
+	for f, x := range query {
+		if f < d {
+			t += float64(x * x)
+		} else {
+			r += float64(x * x)
+		}
+	}
+	t /= float64(d)
+	r /= float64(d)
+	return t, t*(t+2) + 2*r
+}
+
+// trendGradients adds the gradients of the trend for query b of the block.
+func (m *Model) trendGradients(row []float64, b int, dMean, dVariance []float64) {
+	w, n, d := &m.space, m.Len(), m.layout.numeric
+	solved := w.solved[b*w.step : b*w.step+n]
+	query := w.basis[b*degrees*d : (b+1)*degrees*d]
+	byMean, bySolved := w.byRow[:n], w.byRow[n:2*n]
+	products := w.byRow[2*n : 3*n]
+	m.products(query, 0, d, products)
+	for j, t := range products {
+		a := 0.0
+		if j < len(m.alpha) {
+			a = m.alpha[j]
+		}
+		byMean[j], bySolved[j] = (1+t)*a, (1+t)*solved[j]
+	}
+	ownLinear, _ := m.own(query)
+	scale := 2 * m.trend / float64(d)
+	f := 0
+	for _, c := range m.layout.columns {
+		if c.choice || c.indicator {
+			continue
+		}
+		if x := row[c.dim]; x == x {
+			for p, slope := range slopes(x) {
+				column := m.basis[p*d+f][:n]
+				s, t, own := 0.0, 0.0, query[p*d+f]
+				if p == 0 {
+					s, t = dot(byMean, column), dot(bySolved, column)
+					own *= 1 + ownLinear
+				} else {
+					s, t = dot(m.alpha, column), dot(solved, column)
+				}
+				dMean[c.dim] += scale * slope * s
+				dVariance[c.dim] += 2 * scale * slope * (own - t)
+			}
+		}
+		f++
+	}
+}
+
+// dot is over the elements of a.
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	b = b[:len(a)]
+	for i, x := range a {
+		sum += float64(x * b[i])
+	}
+	return sum
+}
