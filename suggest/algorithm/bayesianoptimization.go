@@ -25,6 +25,7 @@ type bayesianOptimization struct {
 	settings  bayesianSettings
 	historian *historian
 	layout    *gp.Layout
+	quartic   *gp.Layout // the same, with more of a trend
 
 	turn   chan struct{} // holds one while somebody uses the caches
 	fits   []fitted
@@ -80,6 +81,7 @@ func newBayesian(space suggest.Space, settings suggest.Settings) (suggest.Algori
 		_, optional[i] = space.At(i).When()
 	}
 	a.layout = gp.NewLayout(a.historian.dims, optional)
+	a.quartic = a.layout.Quartic()
 	return a, nil
 }
 

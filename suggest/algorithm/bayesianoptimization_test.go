@@ -231,6 +231,37 @@ func TestBayesianPrepareChangesNoAnswer(t *testing.T) {
 }
 
 // A question must not wait longer than it may, whoever uses the caches.
+// What a batch leaves in the caches must not show.
+func TestBayesianBatchesLeaveNoTrace(t *testing.T) {
+	space := unitCube(t, 3)
+	s := newStudyOf(space, 6, 1)
+	a := bayesian(t, space)
+	playedBy(t, a, &s, 25, bowlAt(0.4))
+	if _, err := a.Suggest(t.Context(), s, 9); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 { // all of these run
+		got, err := a.Suggest(t.Context(), s, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := bayesian(t, space).Suggest(t.Context(), s, 1)
+		if err != nil || !got[0].Point.Equal(want[0].Point) {
+			t.Errorf("with %d running: %v, want %v (%v)", i, got, want, err)
+		}
+		s.Trials = append(s.Trials, suggest.Trial{Number: s.NextNumber(), Point: got[0].Point, State: suggest.Running, Meta: got[0].Meta})
+	}
+	s.Trials[26].State, s.Trials[26].Values = suggest.Succeeded, []float64{0.1}
+	got, err := a.Suggest(t.Context(), s, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := bayesian(t, space).Suggest(t.Context(), s, 4)
+	if err != nil || !slices.EqualFunc(got, want, func(a, b suggest.Proposal) bool { return a.Point.Equal(b.Point) }) {
+		t.Errorf("out of order: %v, want %v (%v)", got, want, err)
+	}
+}
+
 func TestBayesianAnswersWhileAnotherFits(t *testing.T) {
 	space := unitCube(t, 3)
 	s := newStudyOf(space, 6, 1)

@@ -22,6 +22,14 @@ type sample struct {
 	// results is how many results there are, which decides when to fit again.
 	results int
 	trend   bool
+	quartic bool // with more of a trend
+}
+
+func (q *question) layoutOf(s sample) *gp.Layout {
+	if s.quartic {
+		return q.quartic
+	}
+	return q.layout
 }
 
 func rowKey(row []float64) string {
@@ -117,7 +125,7 @@ func (q *question) fit(s sample, last gp.Theta, number int) gp.Theta {
 		starts = append(starts, start)
 	}
 	f := gp.Fit{
-		Layout: q.layout, Prior: prior, Rows: s.rows, Outcomes: s.outcomes, Weights: s.weights,
+		Layout: q.layoutOf(s), Prior: prior, Rows: s.rows, Outcomes: s.outcomes, Weights: s.weights,
 		Starts: starts, Iterations: fitIterations(n, len(q.layout.Dims())),
 	}
 	theta, _ := f.Best(q.ctx)
@@ -158,33 +166,4 @@ func (s sample) fingerprint(last gp.Theta, number int) uint64 {
 	write(s.outcomes)
 	write(s.weights)
 	return h.Sum64()
-}
-
-// cachedModel is a model and the rows that it was made of.
-type cachedModel struct {
-	rows    [][]float64
-	weights []float64
-	model   *gp.Model
-}
-
-// model gives the model of a sample with its pending rows. What the last one of
-// the role has in common with it is used again, which changes no bit.
-func (q *question) model(s sample, theta gp.Theta) (m *gp.Model, ok bool) {
-	c := q.models[s.role]
-	if c == nil || !slices.Equal(c.model.Theta(), theta) {
-		c = &cachedModel{model: gp.NewModel(q.layout, theta)}
-		q.models[s.role] = c
-	}
-	same := 0
-	for same < min(len(c.rows), len(s.rows)) && c.weights[same] == s.weights[same] && sameFloats(c.rows[same], s.rows[same]) {
-		same++
-	}
-	c.model.Truncate(same)
-	c.rows, c.weights = append(c.rows[:same], s.rows[same:]...), append(c.weights[:same], s.weights[same:]...)
-	if !c.model.Append(s.rows[same:], s.weights[same:]) {
-		delete(q.models, s.role)
-		return nil, false
-	}
-	c.model.SetOutcomes(s.outcomes)
-	return c.model, true
 }

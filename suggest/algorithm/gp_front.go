@@ -39,7 +39,7 @@ func (q *question) frontTarget(number int) (t target, problem string) {
 		s.rows, raw, s.weights = distinct(rows, losses)
 		s.outcomes = way.transform.Apply(raw)
 		theta := q.theta(s, number)
-		m, ok := q.model(s, theta)
+		m, ok := q.model(s, theta, q.running)
 		if !ok {
 			return t, "singular"
 		}

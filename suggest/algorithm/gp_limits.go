@@ -60,7 +60,7 @@ func (q *question) failure(number int, kept []int) (limit, bool) {
 	if min(len(q.history.failed), len(kept)) >= fewFailures {
 		theta = q.theta(s, number)
 	}
-	m, ok := q.model(s, theta)
+	m, ok := q.model(s, theta, q.running)
 	return limit{model: m, bound: -mean, blur: 0.1}, ok
 }
 
@@ -81,7 +81,7 @@ func (q *question) constraint(number, c int, kept []int) (limit, bool) {
 	s := sample{role: "constraint" + strconv.Itoa(c), results: len(q.history.measured)}
 	s.rows, s.outcomes, s.weights = distinct(rows, values)
 	theta := q.theta(s, number)
-	m, ok := q.model(s, theta)
+	m, ok := q.model(s, theta, q.running)
 	return limit{model: m, bound: bound, blur: 1e-6}, ok
 }
 

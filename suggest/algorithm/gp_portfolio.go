@@ -43,7 +43,7 @@ type lossData struct {
 
 // sample is the data under a transform.
 func (d lossData) sample(t gp.Transform) sample {
-	s := sample{role: string(t), rows: d.rows, weights: d.weights, outcomes: t.Apply(d.losses), results: d.results, trend: true}
+	s := sample{role: string(t), rows: d.rows, weights: d.weights, outcomes: t.Apply(d.losses), results: d.results, trend: true, quartic: t == gp.Linear}
 	if d.warm != nil {
 		d.warm.explain(&s)
 		s.role += " after warm"

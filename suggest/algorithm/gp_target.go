@@ -94,11 +94,6 @@ func (q *question) acquisition(number int) (t target, problem string) {
 	if problem == "" && t.acquisition.Utility == nil {
 		problem = "constraints" // nothing holds them, and there is too little to model them
 	}
-	for _, m := range t.acquisition.Models {
-		for _, row := range q.running {
-			m.AppendPending(row)
-		}
-	}
 	return t, problem
 }
 
@@ -122,7 +117,7 @@ func (q *question) lossTarget(number int) (t target, problem string) {
 		t.acquisition.Offset = warm.offset
 	}
 	t.theta = q.theta(s, number)
-	m, ok := q.model(s, t.theta)
+	m, ok := q.model(s, t.theta, q.running)
 	if !ok {
 		return t, "singular"
 	}

@@ -38,7 +38,11 @@ func (q *question) experience(number int) *experience {
 	}
 	e := &experience{theta: q.theta(s, number)}
 	var ok bool
-	if e.model, ok = q.model(s, e.theta); !ok {
+	var pending [][]float64
+	if !q.ready(number) { // then it is all there is to go by
+		pending = slices.Concat(q.rows(q.history.measured), q.rows(q.history.failed), q.running)
+	}
+	if e.model, ok = q.model(s, e.theta, pending); !ok {
 		return nil
 	}
 	for _, i := range ascending(s.outcomes)[:min(10, len(s.outcomes))] {
@@ -63,11 +67,6 @@ func (q *question) known(number int) (p suggest.Proposal, ok bool) {
 		if p.Point = q.historian.point(e.best[0]); q.tried.add(p.Point) {
 			p.Why, p.Meta = "the best point of other studies", q.meta
 			return p, true
-		}
-	}
-	for _, rows := range [][][]float64{q.rows(q.history.measured), q.rows(q.history.failed), q.running} {
-		for _, row := range rows {
-			e.model.AppendPending(row)
 		}
 	}
 	t := target{theta: e.theta, anchors: e.best, results: e.model.Len()}

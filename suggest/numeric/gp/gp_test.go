@@ -57,7 +57,7 @@ func TestEvidenceGradient(t *testing.T) {
 	for name, trend := range map[string]bool{"without trend": false, "with trend": true} {
 		rows, y := mixedRows(30)
 		weights := slices.Repeat([]float64{1, 0.5, 3}, 10)
-		f := &Fit{Layout: NewLayout(dims, optional), Prior: NewPrior(len(dims), trend), Rows: rows, Outcomes: y, Weights: weights}
+		f := &Fit{Layout: NewLayout(dims, optional).Quartic(), Prior: NewPrior(len(dims), trend), Rows: rows, Outcomes: y, Weights: weights}
 		e := newEvidence(f)
 		theta := Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}
 		if !trend {
@@ -82,10 +82,13 @@ func TestEvidenceGradient(t *testing.T) {
 
 func TestPredictionGradient(t *testing.T) {
 	dims, optional := mixedDims()
-	layout := NewLayout(dims, optional)
+	quadratic := NewLayout(dims, optional)
 	rows, y := mixedRows(40)
-	for name, last := range map[string]float64{"without trend": logTrend[0], "with trend": -1} {
-		m := NewModel(layout, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, last})
+	for name, c := range map[string]struct {
+		layout *Layout
+		trend  float64
+	}{"without trend": {quadratic, logTrend[0]}, "quadratic": {quadratic, -1}, "quartic": {quadratic.Quartic(), -1}} {
+		m := NewModel(c.layout, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, c.trend})
 		if !m.Append(rows[:35], nil) {
 			t.Fatal("not positive definite")
 		}
@@ -129,7 +132,7 @@ func TestPredictionGradient(t *testing.T) {
 func TestPosteriorAgreesWithScipy(t *testing.T) {
 	rows := [][]float64{{.1, .2}, {.4, .9}, {.7, .3}, {.95, .6}, {.5, .5}}
 	y := []float64{.3, -1.2, .8, .1, -.4}
-	m := NewModel(NewLayout(continuous(2), nil), Theta{math.Log(.4), math.Log(.7), math.Log(1.3), math.Log(1e-3), math.Log(.2)})
+	m := NewModel(NewLayout(continuous(2), nil).Quartic(), Theta{math.Log(.4), math.Log(.7), math.Log(1.3), math.Log(1e-3), math.Log(.2)})
 	if !m.Append(rows, nil) {
 		t.Fatal("not positive definite")
 	}

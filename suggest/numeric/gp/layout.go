@@ -24,6 +24,7 @@ type Layout struct {
 	columns []column
 	profile profile
 	numeric int // columns of values that the trend sees
+	degrees int // of the polynomials in one number
 	plain   int // columns before the first choice
 }
 
@@ -36,7 +37,7 @@ type column struct {
 // NewLayout is for rows over the dimensions; optional says which of them may be
 // NaN, nil that none may.
 func NewLayout(dims []box.Dim, optional []bool) *Layout {
-	l := &Layout{dims: dims, profile: product}
+	l := &Layout{dims: dims, profile: product, degrees: 1}
 	for i, d := range dims {
 		choice := d.Kind == box.Choice
 		l.columns = append(l.columns, column{dim: i, choice: choice})

@@ -13,7 +13,7 @@ import (
 //	k(x, y) = s² m(r) + a² q(x, y)
 //
 // with Matérn's m over the distance r, in which each dimension has its own
-// lengthscale, and the trend q; see degrees. Its mean is zero.
+// lengthscale, and the trend q; see maxDegrees. Its mean is zero.
 //
 // Outcomes belong to the first rows; what was appended after SetOutcomes has
 // none and makes the variance smaller only (pending points).
@@ -40,7 +40,7 @@ func NewModel(layout *Layout, theta Theta) *Model {
 		m.inverse[d] = math.Exp(-theta[d])
 	}
 	m.columns = make([][]float64, len(layout.columns))
-	m.basis = make([][]float64, degrees*layout.numeric)
+	m.basis = make([][]float64, layout.degrees*layout.numeric)
 	if m.trend <= 2*math.Exp(logTrend[0]) || layout.numeric == 0 {
 		m.trend = 0
 	}

@@ -54,7 +54,7 @@ func (w *workspace) resize(n, columns, basis int) {
 // Predict the rows, into p. It uses memory of the model: one call at a time.
 func (m *Model) Predict(rows [][]float64, gradient bool, p *Prediction) {
 	p.resize(len(rows), len(m.layout.dims), gradient)
-	m.space.resize(m.Len(), len(m.layout.columns), degrees*m.layout.numeric)
+	m.space.resize(m.Len(), len(m.layout.columns), m.layout.degrees*m.layout.numeric)
 	for first := 0; first < len(rows); first += block {
 		m.predictBlock(rows, first, min(len(rows), first+block), gradient, p)
 	}
@@ -81,7 +81,7 @@ func (m *Model) predictBlock(rows [][]float64, first, end int, gradient bool, p 
 		}
 		prior := m.signal
 		if m.trend > 0 {
-			size := degrees * m.layout.numeric
+			size := m.layout.degrees * m.layout.numeric
 			_, own := m.own(w.basis[(i-first)*size : (i-first+1)*size])
 			prior += m.trend * own
 		}
@@ -98,7 +98,7 @@ func (m *Model) covariances(row []float64, b int, gradient bool) {
 	w, n := &m.space, m.Len()
 	query := w.queries[b*len(m.columns) : (b+1)*len(m.columns)]
 	m.layout.expand(row, query)
-	size := degrees * m.layout.numeric
+	size := m.layout.degrees * m.layout.numeric
 	basis := w.basis[b*size : (b+1)*size]
 	if m.trend > 0 {
 		m.layout.polynomialsOf(query, basis)

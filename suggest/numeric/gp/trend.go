@@ -3,33 +3,43 @@ package gp
 import "math"
 
 // The trend is a part of the kernel that makes the model a regression on
-// polynomials where the data ask for it: the main effect of each number up to
-// the fourth degree, and all products of two numbers. With the mean products
+// polynomials where the data ask for it. With the mean products
 //
 //	t = Σ P1(x)P1(y)/d and r = Σ w_p P_p(x)P_p(y)/d, p = 2, 3, 4
 //
 // over the d numeric dimensions and the orthonormal Legendre polynomials on
-// [0, 1], it is a² (t(t+2) + 2r).
-const degrees = 4
+// [0, 1], it is a² t(t+2), which spans the linear and quadratic functions, or
+// a² (t(t+2) + 2r), which also has the main effects of each number up to the
+// fourth degree.
+const maxDegrees = 4
+
+// Quartic is the layout with main effects up to the fourth degree.
+func (l *Layout) Quartic() *Layout {
+	q := *l
+	q.degrees = maxDegrees
+	return &q
+}
 
 // rootWeights are the square roots of the weights of the degrees.
-var rootWeights = [degrees]float64{1, 1, math.Sqrt(0.5), 0.5}
+var rootWeights = [maxDegrees]float64{1, 1, math.Sqrt(0.5), 0.5}
 
-// polynomials writes the weighted values at x of the degrees, step apart.
-func polynomials(x float64, out []float64, step int) {
+// polynomials gives the weighted values at x.
+func polynomials(x float64) [maxDegrees]float64 {
 	z := 2*x - 1
 	z2 := z * z
-	out[0] = rootWeights[0] * math.Sqrt(3) * z
-	out[step] = rootWeights[1] * math.Sqrt(5) * (3*z2 - 1) / 2
-	out[2*step] = rootWeights[2] * math.Sqrt(7) * (5*z2 - 3) * z / 2
-	out[3*step] = rootWeights[3] * 3 * ((35*z2-30)*z2 + 3) / 8
+	return [maxDegrees]float64{
+		rootWeights[0] * math.Sqrt(3) * z,
+		rootWeights[1] * math.Sqrt(5) * (3*z2 - 1) / 2,
+		rootWeights[2] * math.Sqrt(7) * (5*z2 - 3) * z / 2,
+		rootWeights[3] * 3 * ((35*z2-30)*z2 + 3) / 8,
+	}
 }
 
 // slopes gives the derivatives of the weighted values at x.
-func slopes(x float64) [degrees]float64 {
+func slopes(x float64) [maxDegrees]float64 {
 	z := 2*x - 1
 	z2 := z * z
-	return [degrees]float64{
+	return [maxDegrees]float64{
 		rootWeights[0] * math.Sqrt(3) * 2,
 		rootWeights[1] * math.Sqrt(5) * 6 * z,
 		rootWeights[2] * math.Sqrt(7) * (15*z2 - 3),
@@ -42,7 +52,10 @@ func (l *Layout) polynomialsOf(features, out []float64) {
 	p := 0
 	for f, c := range l.columns {
 		if !c.choice && !c.indicator {
-			polynomials(features[f], out[p:], l.numeric)
+			all := polynomials(features[f])
+			for k, v := range all[:l.degrees] {
+				out[k*l.numeric+p] = v
+			}
 			p++
 		}
 	}
@@ -57,7 +70,10 @@ func (m *Model) addTrend(weight float64, query, out, scratch []float64) {
 	for j, t := range products {
 		out[j] += weight * float64(t*(t+2))
 	}
-	m.products(query, d, degrees*d, products)
+	if m.layout.degrees == 1 {
+		return
+	}
+	m.products(query, d, m.layout.degrees*d, products)
 	for j, r := range products {
 		out[j] += 2 * weight * r
 	}
@@ -103,7 +119,7 @@ func (m *Model) own(query []float64) (t, whole float64) {
 func (m *Model) trendGradients(row []float64, b int, dMean, dVariance []float64) {
 	w, n, d := &m.space, m.Len(), m.layout.numeric
 	solved := w.solved[b*w.step : b*w.step+n]
-	query := w.basis[b*degrees*d : (b+1)*degrees*d]
+	query := w.basis[b*len(m.basis) : (b+1)*len(m.basis)]
 	byMean, bySolved := w.byRow[:n], w.byRow[n:2*n]
 	products := w.byRow[2*n : 3*n]
 	m.products(query, 0, d, products)
@@ -122,7 +138,8 @@ func (m *Model) trendGradients(row []float64, b int, dMean, dVariance []float64)
 			continue
 		}
 		if x := row[c.dim]; x == x {
-			for p, slope := range slopes(x) {
+			all := slopes(x)
+			for p, slope := range all[:m.layout.degrees] {
 				column := m.basis[p*d+f][:n]
 				s, t, own := 0.0, 0.0, query[p*d+f]
 				if p == 0 {
