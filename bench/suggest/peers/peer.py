@@ -3,7 +3,8 @@
     peer.py NAME
 
 Requests are {"open":{...}}, {"ask":n}, {"tell":[...]} and {"report":{...}}, as
-`vernier optimize` knows them; "open" carries what its flags say. Each answer
+`vernier optimize` knows them; "open" carries what its flags say, and "load"
+trials that the tuner has not proposed. Each answer
 has the seconds of CPU and wall time that it took. One process plays many games
 in turn, each with the state and the seed of its own.
 """
@@ -74,6 +75,9 @@ def play(player, request):
     if "report" in request:
         r = request["report"]
         return {"stop": bool(player.report(r["number"], r["step"], r["value"]))}
+    if "load" in request:
+        player.load(request["load"])
+        return {"ok": True}
     return {"error": f"unknown request {request}"}
 
 

@@ -86,6 +86,18 @@ class Player:
                 value = min(max(value, p["min"]), p["max"])
             params[p["name"]] = value
 
+    def load(self, past):
+        ids = self.trials.new_trial_ids(len(past))
+        docs = self.trials.new_trial_docs(
+            ids, [None] * len(past), [{"status": STATUS_OK, "loss": t["value"]} for t in past],
+            [{"tid": i, "cmd": ("domain_attachment", "FMinIter_Domain"), "workdir": None,
+              "idxs": {k: [i] for k in t["params"]}, "vals": {k: [v] for k, v in t["params"].items()}}
+             for i, t in zip(ids, past)])
+        for doc in docs:
+            doc["state"] = JOB_STATE_DONE
+        self.trials.insert_trial_docs(docs)
+        self.trials.refresh()
+
     def tell(self, results):
         by_id = {doc["tid"]: doc for doc in self.trials._dynamic_trials}
         for r in results:

@@ -83,6 +83,13 @@ class Player:
             return values[trial.suggest_int(name, 0, len(values) - 1)]
         return trial.suggest_categorical(name, p["list"])
 
+    def load(self, past):
+        d = optuna.distributions
+        kinds = {p["name"]: d.FloatDistribution(p["min"], p["max"]) for p in self.parameters}
+        self.study.add_trials([
+            optuna.trial.create_trial(params=t["params"], distributions=kinds, value=t["value"]) for t in past
+        ])
+
     def tell(self, results):
         for r in results:
             trial = self.trials.pop(r["number"])

@@ -48,6 +48,10 @@ class Player:
             params[p["name"]] = v
         return number, params
 
+    def load(self, past):
+        names = [p["name"] for p in self.parameters]
+        self.optimizer.tell([[t["params"][n] for n in names] for t in past], [t["value"] for t in past], fit=False)
+
     def tell(self, results):
         xs, ys = [], []
         for r in results:

@@ -121,6 +121,15 @@ func (p *ourPlayer) Tell(_ context.Context, results []Result) error {
 	return nil
 }
 
+// Load implements Loader.
+func (p *ourPlayer) Load(_ context.Context, points []suggest.Point, values []float64) error {
+	for i, point := range points {
+		p.byNumber[i] = len(p.study.Trials)
+		p.study.Trials = append(p.study.Trials, suggest.Trial{Number: i, Point: point, State: suggest.Succeeded, Values: values[i : i+1]})
+	}
+	return nil
+}
+
 // Report implements Player.
 func (p *ourPlayer) Report(_ context.Context, number int, sample suggest.Sample) (bool, error) {
 	i, ok := p.byNumber[number]

@@ -177,6 +177,16 @@ func (p *remote) Tell(ctx context.Context, results []Result) error {
 	return err
 }
 
+// Load implements Loader.
+func (p *remote) Load(ctx context.Context, points []suggest.Point, values []float64) error {
+	list := make([]wirePast, len(points))
+	for i := range points {
+		list[i] = wirePast{Params: WireParams(p.game.Space, points[i]), Value: values[i]}
+	}
+	_, err := p.process.call(ctx, request{Load: list})
+	return err
+}
+
 // Report implements Player.
 func (p *remote) Report(ctx context.Context, number int, s suggest.Sample) (bool, error) {
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {

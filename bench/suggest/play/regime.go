@@ -51,3 +51,7 @@ func Regimes() []Regime {
 		{Fronts, []string{problem.MultiObjective}, 1, false, exactly(100)},
 	}
 }
+
+// Latency is the name under which the time for a suggestion is recorded: the
+// budget of such a record is how many trials there were before.
+const Latency = "latency"

@@ -11,14 +11,16 @@ import (
 
 // The words of the protocol between this program and a player in another
 // process: one JSON object a line, a request and its answer in turn. It is that
-// of `vernier optimize`, and has the request "open", which takes the place of
-// the command line's flags, in addition.
+// of `vernier optimize`, and has two requests in addition: "open", which takes the
+// place of the command line's flags, and "load".
 
 type request struct {
 	Open   *opening     `json:"open,omitempty"`
 	Ask    int          `json:"ask,omitempty"`
 	Tell   []wireResult `json:"tell,omitempty"`
 	Report *wireReport  `json:"report,omitempty"`
+	// Load hands over trials that the player has not proposed.
+	Load []wirePast `json:"load,omitempty"`
 }
 
 type opening struct {
@@ -67,6 +69,11 @@ type wireResult struct {
 	Values      []float64   `json:"values,omitempty"`
 	Constraints []float64   `json:"constraints,omitempty"`
 	Curve       [][]float64 `json:"curve,omitempty"`
+}
+
+type wirePast struct {
+	Params map[string]any `json:"params"`
+	Value  float64        `json:"value"`
 }
 
 type wireReport struct {

@@ -1,0 +1,207 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/vernier-ml/vernier/bench/suggest/play"
+)
+
+// page is the text of a report.
+type page struct{ strings.Builder }
+
+func (p *page) line(format string, args ...any) {
+	fmt.Fprintf(&p.Builder, format+"\n", args...)
+}
+
+// table writes a table; the first line of cells is its head.
+func (p *page) table(head []string, rows [][]string) {
+	p.line("| %s |", strings.Join(head, " | "))
+	p.line("|%s", strings.Repeat("---|", len(head)))
+	for _, r := range rows {
+		p.line("| %s |", strings.Join(r, " | "))
+	}
+	p.line("")
+}
+
+// section of a group: the methods, what sets ours apart from each other one,
+// and where ours loses.
+func (b *book) section(p *page, g Group, reference string) {
+	rows := b.summarise(g)
+	if len(rows) == 0 {
+		return
+	}
+	tasks := b.tasks(g)
+	p.line("### %s\n", g.Title)
+	p.line("%s.\n", extent(b, tasks))
+	var cells [][]string
+	for _, r := range rows {
+		if r.errors == r.games {
+			cells = append(cells, []string{r.method, r.version, "", "", "", "", "", "", "not run: " + short(r.why)})
+			continue
+		}
+		cells = append(cells, r.cells(len(tasks)))
+	}
+	p.table([]string{"method", "version", "score", "over time", "rank", "log10 regret", "found", "CPU p50 / p95", "notes"}, cells)
+	p.line("![score against the share of the budget](benchmarks/%s.svg)\n", g.Name)
+	reference = b.referenceOf(rows, reference)
+	if reference != "" {
+		b.differences(p, tasks, rows, reference)
+	}
+}
+
+// extent says how much was played.
+func extent(b *book, tasks []task) string {
+	seeds := map[uint64]bool{}
+	games := 0
+	for _, t := range tasks {
+		for _, g := range b.games[t] {
+			seeds[g.Seed] = true
+			games++
+		}
+	}
+	return fmt.Sprintf("%d tasks, up to %d seeds, %d games", len(tasks), len(seeds), games)
+}
+
+func (r row) cells(tasks int) []string {
+	var notes []string
+	if r.tasks < tasks {
+		notes = append(notes, fmt.Sprintf("%d of %d tasks", r.tasks, tasks))
+	}
+	if r.errors > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d games ended early: %s", r.errors, r.games, short(r.why)))
+	}
+	name := r.method
+	if r.ours {
+		name = "**" + name + "**"
+	}
+	return []string{
+		name, r.version, fixed(r.score, 2), fixed(r.auc, 2), fixed(r.rank, 2), fixed(r.regret, 2),
+		fmt.Sprintf("%.0f %%", 100*r.success), fmt.Sprintf("%s / %s ms", millis(r.cpu), millis(r.tail)), strings.Join(notes, "; "),
+	}
+}
+
+func fixed(x float64, digits int) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf("%.*f", digits, x)
+}
+
+func millis(seconds float64) string {
+	if math.IsNaN(seconds) {
+		return "-"
+	}
+	return fmt.Sprintf("%.2g", 1e3*seconds)
+}
+
+func short(why string) string {
+	why = strings.NewReplacer("\n", " ", "|", "/", "\r", " ").Replace(why)
+	if len(why) > 160 {
+		why = why[:160] + "..."
+	}
+	return why
+}
+
+// referenceOf is the method to compare the others with: the one that was asked
+// for, or else the best of ours.
+func (b *book) referenceOf(rows []row, wanted string) string {
+	best := ""
+	for _, r := range rows {
+		if r.errors == r.games {
+			continue
+		}
+		if r.method == wanted {
+			return wanted
+		}
+		if best == "" && r.ours {
+			best = r.method
+		}
+	}
+	return best
+}
+
+func (b *book) differences(p *page, tasks []task, rows []row, reference string) {
+	var cells [][]string
+	var lost []string
+	for _, r := range rows {
+		if r.method == reference || r.errors == r.games {
+			continue
+		}
+		d := b.compare(tasks, reference, r.method)
+		if d.tasks == 0 {
+			continue
+		}
+		verdict := "no difference shown"
+		switch {
+		case d.score.Low > 0:
+			verdict = "ahead"
+		case d.score.High < 0:
+			verdict = "**behind**"
+		}
+		cells = append(cells, []string{
+			r.method, fmt.Sprint(d.tasks), fmt.Sprintf("%+.2f (%+.2f to %+.2f)", d.score.Mean, d.score.Low, d.score.High), verdict,
+			fmt.Sprintf("%d / %d / %d", d.wins, d.ties, d.lost),
+		})
+		if d.lost > 0 {
+			lost = append(lost, fmt.Sprintf("- against %s: %s", r.method, strings.Join(d.lostOn, ", ")))
+		}
+	}
+	if len(cells) == 0 {
+		return
+	}
+	p.line("`%s` against each of them: difference of the mean score with its 95 %% interval, and tasks won, drawn and lost.\n", reference)
+	p.table([]string{"against", "tasks", "difference", "", "won / drawn / lost"}, cells)
+	if len(lost) > 0 {
+		p.line("Where `%s` lost:\n\n%s\n", reference, strings.Join(lost, "\n"))
+	}
+}
+
+// latencies is the table of what a suggestion costs.
+func latencies(p *page, records []play.Record) {
+	byMethod := map[string]map[int]play.Record{}
+	var order []string
+	sizes := map[int]bool{}
+	for _, r := range records {
+		if r.Regime != play.Latency {
+			continue
+		}
+		if byMethod[r.Method] == nil {
+			byMethod[r.Method] = map[int]play.Record{}
+			order = append(order, r.Method)
+		}
+		byMethod[r.Method][r.Budget] = r
+		sizes[r.Budget] = true
+	}
+	if len(order) == 0 {
+		return
+	}
+	head := []string{"method"}
+	columns := sorted(sizes)
+	for _, n := range columns {
+		head = append(head, fmt.Sprintf("%d trials: p50 / p95 ms", n), "first")
+	}
+	var rows [][]string
+	for _, m := range order {
+		cells := []string{m}
+		for _, n := range columns {
+			cells = append(cells, latency(byMethod[m], n)...)
+		}
+		rows = append(rows, cells)
+	}
+	p.line("### Time for a suggestion\n")
+	p.line("CPU time in the process for one suggestion, what it takes to digest the result before included, after so many trials with 10 numbers; `first` is the first one after a start, when nothing is cached.\n")
+	p.table(head, rows)
+}
+
+func latency(of map[int]play.Record, n int) []string {
+	r, ok := of[n]
+	switch {
+	case !ok:
+		return []string{"", ""}
+	case r.Error != "":
+		return []string{short(r.Error), ""}
+	}
+	return []string{millis(r.CPU.Median) + " / " + millis(r.CPU.P95), millis(r.Path[0][1])}
+}

@@ -1,0 +1,218 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/stat"
+)
+
+// row is what a method did in a group.
+type row struct {
+	method, version string
+	tasks, games    int
+	score, auc      float64
+	regret          float64 // median of log10 over tasks of the median over seeds
+	success         float64
+	rank            float64 // NaN unless it played all tasks that the others played
+	cpu, tail       float64 // seconds for a suggestion: median over games of p50 and p95
+	errors          int
+	why             string // the last error
+	ours            bool
+}
+
+// difference of our method to another one.
+type difference struct {
+	against          string
+	tasks            int
+	score            stat.Interval
+	wins, ties, lost int
+	lostOn, wonOn    []string
+}
+
+// ours says whether a method is one of this project: the names of peers have the
+// version of a package.
+func ours(version string) bool { return !slices.Contains([]byte(version), '=') }
+
+// summarise a group: its methods, best score first.
+func (b *book) summarise(g Group) []row {
+	tasks := b.tasks(g)
+	byMethod := map[string]map[task][]game{}
+	for _, t := range tasks {
+		for _, one := range b.games[t] {
+			if byMethod[one.Method] == nil {
+				byMethod[one.Method] = map[task][]game{}
+			}
+			byMethod[one.Method][t] = append(byMethod[one.Method][t], one)
+		}
+	}
+	ranks := b.ranks(tasks)
+	var out []row
+	for method, games := range byMethod {
+		r := rowOf(method, games, tasks)
+		r.rank = math.NaN()
+		if mean, ok := ranks[method]; ok && r.tasks == len(tasks) {
+			r.rank = mean
+		}
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b row) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.method, b.method)) })
+	return out
+}
+
+func rowOf(method string, games map[task][]game, tasks []task) row {
+	r := row{method: method}
+	var scores, aucs, regrets, successes, cpu, tail []float64
+	for _, t := range tasks {
+		list := games[t]
+		if len(list) == 0 {
+			continue
+		}
+		r.tasks++
+		var score, auc, regret, success []float64
+		for _, g := range list {
+			r.version, r.ours = g.Version, ours(g.Version)
+			r.games++
+			if g.Error != "" {
+				r.errors, r.why = r.errors+1, g.Error
+			}
+			score, auc, regret = append(score, g.score), append(auc, g.auc), append(regret, g.regret)
+			success = append(success, 0)
+			if g.success {
+				success[len(success)-1] = 1
+			}
+			if g.CPU.Total > 0 {
+				cpu, tail = append(cpu, g.CPU.Median), append(tail, g.CPU.P95)
+			}
+		}
+		scores, aucs = append(scores, stat.Mean(score)), append(aucs, stat.Mean(auc))
+		regrets = append(regrets, logRegret(stat.Median(regret)))
+		successes = append(successes, stat.Mean(success))
+	}
+	r.score, r.auc, r.success = stat.Mean(scores), stat.Mean(aucs), stat.Mean(successes)
+	r.regret, r.cpu, r.tail = stat.Median(regrets), stat.Median(cpu), stat.Median(tail)
+	return r
+}
+
+// ranks is the mean rank of each method over tasks and seeds, among those who
+// played the seed of the task. Equal scores share ranks.
+func (b *book) ranks(tasks []task) map[string]float64 {
+	sums, counts := map[string]float64{}, map[string]float64{}
+	for _, t := range tasks {
+		bySeed := map[uint64][]game{}
+		for _, g := range b.games[t] {
+			bySeed[g.Seed] = append(bySeed[g.Seed], g)
+		}
+		for _, games := range bySeed {
+			regrets := make([]float64, len(games))
+			for i, g := range games {
+				regrets[i] = math.Max(g.regret, floor)
+			}
+			for i, r := range stat.Ranks(regrets) {
+				sums[games[i].Method] += r
+				counts[games[i].Method]++
+			}
+		}
+	}
+	for m := range sums {
+		sums[m] /= counts[m]
+	}
+	return sums
+}
+
+// compare the reference with another method over the tasks and seeds that both
+// played. A task is won or lost when the signed-rank test over its seeds says
+// so at 5 %, after Holm's correction for the number of tasks.
+func (b *book) compare(tasks []task, reference, other string) difference {
+	d := difference{against: other}
+	clusters := map[string][][]float64{}
+	var order []string
+	var p, sign []float64
+	var names []string
+	for _, t := range tasks {
+		scores, regrets := paired(b.games[t], reference, other)
+		if len(scores) == 0 {
+			continue
+		}
+		family := b.families[t.problem]
+		if clusters[family] == nil {
+			order = append(order, family)
+		}
+		clusters[family] = append(clusters[family], scores)
+		p = append(p, stat.Wilcoxon(regrets))
+		sign = append(sign, stat.Mean(regrets))
+		names = append(names, t.problem+" ("+t.regime+")")
+	}
+	if d.tasks = len(names); d.tasks == 0 {
+		return d
+	}
+	for i, q := range stat.Holm(p) {
+		switch {
+		case q > 0.05:
+			d.ties++
+		case sign[i] > 0:
+			d.wins, d.wonOn = d.wins+1, append(d.wonOn, names[i])
+		default:
+			d.lost, d.lostOn = d.lost+1, append(d.lostOn, names[i])
+		}
+	}
+	list := make([][][]float64, len(order))
+	for i, family := range order {
+		list[i] = clusters[family]
+	}
+	d.score = stat.ClusterBootstrap(list, 2000)
+	return d
+}
+
+// paired are the differences for each seed that both played: of scores, and of
+// how many orders of magnitude the other's regret is larger.
+func paired(games []game, reference, other string) (scores, regrets []float64) {
+	bySeed := map[uint64]game{}
+	var seeds []uint64
+	for _, g := range games {
+		if g.Method == reference {
+			bySeed[g.Seed] = g
+			seeds = append(seeds, g.Seed)
+		}
+	}
+	slices.Sort(seeds)
+	for _, seed := range seeds {
+		for _, g := range games {
+			if g.Method == other && g.Seed == seed {
+				scores = append(scores, bySeed[seed].score-g.score)
+				regrets = append(regrets, logRegret(g.regret)-logRegret(bySeed[seed].regret))
+			}
+		}
+	}
+	return scores, regrets
+}
+
+// anytime is the mean score over tasks and seeds after each hundredth of the
+// budget.
+func (b *book) anytime(tasks []task, method string) []float64 {
+	out := make([]float64, 101)
+	n := 0.0
+	for _, t := range tasks {
+		var list []play.Record
+		for _, g := range b.games[t] {
+			if g.Method == method {
+				list = append(list, g.Record)
+			}
+		}
+		if len(list) == 0 {
+			continue
+		}
+		n++
+		for i := range out {
+			for _, r := range list {
+				out[i] += b.scales[t].score(r.After(float64(r.Budget)*float64(i)/100)) / float64(len(list))
+			}
+		}
+	}
+	for i := range out {
+		out[i] /= n
+	}
+	return out
+}

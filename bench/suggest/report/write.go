@@ -1,0 +1,116 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/stat"
+)
+
+// The markers in the page between which the report is written.
+const (
+	begin = "<!-- suggest: begin -->"
+	end   = "<!-- suggest: end -->"
+)
+
+// Options of a report.
+type Options struct {
+	// Page to write into, between its markers.
+	Page string
+	// Folder for plots and the tables of single tasks.
+	Folder string
+	// Reference is our method that the others are compared with.
+	Reference string
+	// Preamble says what was run, and on what.
+	Preamble string
+}
+
+// Write the report.
+func Write(records []play.Record, o Options) error {
+	records = newest(records)
+	b := newBook(records)
+	var p page
+	if o.Preamble != "" {
+		p.line("%s\n", o.Preamble)
+	}
+	if err := os.MkdirAll(o.Folder, 0o755); err != nil {
+		return err
+	}
+	for _, g := range Groups() {
+		b.section(&p, g, o.Reference)
+		if err := b.plot(g, filepath.Join(o.Folder, g.Name+".svg")); err != nil {
+			return err
+		}
+	}
+	latencies(&p, records)
+	if err := b.csv(filepath.Join(o.Folder, "suggest.csv")); err != nil {
+		return err
+	}
+	return splice(o.Page, p.String())
+}
+
+// newest keeps of each method the records of the version that came last.
+func newest(records []play.Record) []play.Record {
+	version := map[string]string{}
+	for _, r := range records {
+		version[r.Method] = r.Version
+	}
+	return slices.DeleteFunc(slices.Clone(records), func(r play.Record) bool { return version[r.Method] != r.Version })
+}
+
+// splice puts text between the markers of a page.
+func splice(name, text string) error {
+	old, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	head, rest, ok := bytes.Cut(old, []byte(begin))
+	_, tail, ok2 := bytes.Cut(rest, []byte(end))
+	if !ok || !ok2 {
+		return fmt.Errorf("%s has no lines %q and %q to write between", name, begin, end)
+	}
+	return os.WriteFile(name, []byte(string(head)+begin+"\n\n"+text+end+string(tail)), 0o644)
+}
+
+// csv has a line for each task and method.
+func (b *book) csv(name string) (err error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	w := csv.NewWriter(file)
+	_ = w.Write([]string{"problem", "regime", "budget", "method", "version", "seeds", "median_regret", "mean_score", "mean_auc", "success", "cpu_p50_ms", "cpu_p95_ms", "errors"})
+	tasks := slices.SortedFunc(maps.Keys(b.games), task.compare)
+	for _, t := range tasks {
+		methods := map[string][]game{}
+		for _, g := range b.games[t] {
+			methods[g.Method] = append(methods[g.Method], g)
+		}
+		for _, m := range slices.Sorted(maps.Keys(methods)) {
+			r := rowOf(m, map[task][]game{t: methods[m]}, []task{t})
+			var regrets []float64
+			for _, g := range methods[m] {
+				regrets = append(regrets, g.regret)
+			}
+			_ = w.Write([]string{
+				t.problem, t.regime, strconv.Itoa(t.budget), m, r.version, strconv.Itoa(r.games), number(stat.Median(regrets)),
+				number(r.score), number(r.auc), number(r.success), number(1e3 * r.cpu), number(1e3 * r.tail), strconv.Itoa(r.errors),
+			})
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+func sorted(set map[int]bool) []int { return slices.Sorted(maps.Keys(set)) }
