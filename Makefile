@@ -73,6 +73,17 @@ bench: build ## Measure trials a second beside bare Jobs, in one run.
 	@$(GO_BUILD) -o $(BIN)/bench-throughput ./bench/throughput
 	@PATH="$(BIN):$$PATH" $(BIN)/bench-throughput
 
+.PHONY: bench-suggest-smoke
+bench-suggest-smoke: ## Play a small part of the benchmark of the algorithms beside other tuners: 10 minutes.
+	@$(GO_BUILD) -o $(BIN)/bench-suggest ./bench/suggest
+	@rm -f $(BIN)/bench-suggest-results/smoke.jsonl
+	@$(BIN)/bench-suggest smoke -version $(VERSION) -out $(BIN)/bench-suggest-results/smoke.jsonl
+
+.PHONY: bench-suggest
+bench-suggest: ## Play all of it, and write docs/benchmarks.md; it goes on where it was stopped.
+	@$(GO_BUILD) -o $(BIN)/bench-suggest ./bench/suggest
+	@$(BIN)/bench-suggest full -version $(VERSION) -out $(BIN)/bench-suggest-results/full.jsonl
+
 .PHONY: e2e
 e2e: build examples assets ## Kill every component in turn during an experiment, and try 20 broken experiments.
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e/...

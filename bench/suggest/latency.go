@@ -25,19 +25,24 @@ func latencyCommand(ctx context.Context, args []string) error {
 	if err := parse(set, args); err != nil {
 		return err
 	}
-	o.jobs = 1 // alone on a core
 	if len(sizes) == 0 {
 		sizes = words{"100", "1000", "10000"}
-	}
-	found, err := problem.Find([]string{problem.Continuous}, []string{"sphere-10"})
-	if err != nil {
-		return err
 	}
 	store, err := play.OpenStore(o.out)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
+	return o.latencies(ctx, store, sizes)
+}
+
+// latencies of all methods, as a table.
+func (o *options) latencies(ctx context.Context, store *play.Store, sizes []string) error {
+	o.jobs = 1 // alone on a core
+	found, err := problem.Find([]string{problem.Continuous}, []string{"sphere-10"})
+	if err != nil {
+		return err
+	}
 	methods, err := o.players()
 	if err != nil {
 		return err
@@ -45,6 +50,9 @@ func latencyCommand(ctx context.Context, args []string) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "method\ttrials\tCPU p50\tCPU p95\twall p95\tfirst\t")
 	for _, m := range methods {
+		if !m.suits(found[0], play.Regimes()[0]) {
+			continue
+		}
 		for _, size := range sizes {
 			r, err := o.latency(ctx, store, m, found[0], size)
 			if err != nil {
@@ -86,7 +94,7 @@ func (o *options) latency(ctx context.Context, store *play.Store, m method, p *p
 		return play.Record{}, context.Cause(ctx)
 	}
 	var path play.Path
-	if len(spent) > 0 {
+	if len(spent) > 1 {
 		path, spent = play.Path{{Loss: spent[0].CPU.Seconds()}}, spent[1:]
 	}
 	r := play.NewRecord(key, path, spent, err)

@@ -31,7 +31,7 @@ type options struct {
 func (o *options) flags(set *flag.FlagSet) {
 	set.Var(&o.suites, "suite", "suites: s1 to s6; all by default")
 	set.Var(&o.problems, "problem", "problems: names, families, or prefixes with a star; all of the suites by default")
-	set.Var(&o.methods, "method", "our algorithms; repeat the flag for one with settings: -method tpe:gamma=0.2,n_EI_candidates=48")
+	set.Var(&o.methods, "method", "our algorithms, with settings and a stopping rule if you like: tpe:gamma=0.2,prior_weight=2+asha; ours stands for all of note")
 	set.Var(&o.peers, "peers", "peers to play against")
 	set.Var(&o.regimes, "regime", "regimes; by default sequential, and for s4 and s5 their own")
 	set.StringVar(&o.seeds, "seeds", "5", "how many seeds, or a range such as 10-19")
@@ -58,11 +58,19 @@ func runCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	defer store.Close()
+	asked := map[play.Key]bool{}
+	err = o.playAll(ctx, store, asked)
+	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
+	printTable(os.Stdout, records)
+	return err
+}
+
+// playAll plays the games that the store lacks, and notes all in asked.
+func (o *options) playAll(ctx context.Context, store *play.Store, asked map[play.Key]bool) error {
 	jobs, err := o.plan()
 	if err != nil {
 		return err
 	}
-	asked := make(map[play.Key]bool, len(jobs))
 	var left []job
 	for _, j := range jobs {
 		asked[j.key] = true
@@ -70,10 +78,7 @@ func runCommand(ctx context.Context, args []string) error {
 			left = append(left, j)
 		}
 	}
-	err = o.play(ctx, store, left)
-	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
-	printTable(os.Stdout, records)
-	return err
+	return o.play(ctx, store, left)
 }
 
 // job is a game to be played.
@@ -156,22 +161,13 @@ func (o *options) regimesOf(p *problem.Problem) ([]play.Regime, error) {
 }
 
 func (o *options) players() ([]method, error) {
-	var out []method
 	version := o.version
 	if version == "" {
 		version = gitVersion()
 	}
-	for _, name := range joinSettings(o.methods) {
-		ours, err := play.NewOurs(name)
-		if err != nil {
-			return nil, err
-		}
-		ours.Alone = o.jobs == 1
-		out = append(out, method{
-			name: name, version: version,
-			open:  func() (play.Opener, error) { return ours, nil },
-			suits: func(*problem.Problem, play.Regime) bool { return true },
-		})
+	out, err := o.oursFrom(joinSettings(o.methods), version)
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range o.peers {
 		p, err := peer.Get(name)

@@ -5,35 +5,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
-
-	"github.com/vernier-ml/vernier/bench/suggest/play"
-	"github.com/vernier-ml/vernier/bench/suggest/problem"
 )
 
 // requirements are what pip installs into each environment.
 func requirements(environment string) []string {
 	return map[string][]string{
-		"optuna":   {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1", "torch==2.15.0"},
-		"hyperopt": {"hyperopt==0.3.0", "setuptools==80.9.0"},
-		"skopt":    {"scikit-optimize==0.10.2"},
-		Scikit:     {"scikit-learn==1.9.1"},
+		"optuna":     {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1"},
+		"optuna-gp":  {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1", "torch==2.15.0"},
+		"optuna-hub": {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1", "torch==2.15.0", "optunahub==0.5.0"},
+		"hyperopt":   {"hyperopt==0.3.0", "setuptools==80.9.0"},
+		"skopt":      {"scikit-optimize==0.10.2"},
+		Scikit:       {"scikit-learn==1.9.1"},
 	}[environment]
 }
 
 // Version of the peer: its package and version.
 func (p Peer) Version() string { return requirements(p.Environment)[0] }
-
-// Suits says whether the peer can play the problem under the regime.
-func (p Peer) Suits(q *problem.Problem, _ play.Regime) bool {
-	suites := p.Suites
-	if len(suites) == 0 {
-		suites = []string{problem.Continuous, problem.Mixed, problem.Noisy, problem.Learning}
-	}
-	return slices.Contains(suites, q.Suite)
-}
 
 // installing keeps two games from making the same environment at once.
 var (

@@ -5,8 +5,11 @@ package peer
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
+	"github.com/vernier-ml/vernier/suggest"
 )
 
 // Peer is a tuner in Python.
@@ -15,23 +18,32 @@ type Peer struct {
 	Name string
 	// Environment that it runs in.
 	Environment string
-	// Suites that it can play; empty: s1, s2, s3 and s6.
+	// Suites that it plays.
 	Suites []string
+	// NumbersOnly: it knows neither words nor conditions.
+	NumbersOnly bool
+	// Slow ones are not asked for 2,000 evaluations.
+	Slow bool
 }
 
 // All peers, by name.
 func All() []Peer {
+	numbers := []string{problem.Continuous, problem.Mixed, problem.Noisy, problem.Learning}
+	all := append(slices.Clone(numbers), problem.MultiObjective)
+	curves, fronts := []string{problem.Fidelity}, []string{problem.MultiObjective}
 	return []Peer{
-		{Name: "hyperopt-tpe", Environment: "hyperopt"},
-		{Name: "optuna-auto", Environment: "optuna"},
-		{Name: "optuna-cmaes", Environment: "optuna"},
-		{Name: "optuna-gp", Environment: "optuna"},
-		{Name: "optuna-gp-deterministic", Environment: "optuna"},
-		{Name: "optuna-nsga2", Environment: "optuna"},
-		{Name: "optuna-random", Environment: "optuna"},
-		{Name: "optuna-tpe", Environment: "optuna"},
-		{Name: "optuna-tpe-group", Environment: "optuna"},
-		{Name: "skopt-gp", Environment: "skopt"},
+		{Name: "hyperopt-tpe", Environment: "hyperopt", Suites: numbers},
+		{Name: "optuna-auto", Environment: "optuna-hub", Suites: all, Slow: true},
+		{Name: "optuna-cmaes", Environment: "optuna", Suites: numbers, NumbersOnly: true},
+		{Name: "optuna-gp", Environment: "optuna-gp", Suites: all, Slow: true},
+		{Name: "optuna-gp-deterministic", Environment: "optuna-gp", Suites: []string{problem.Continuous, problem.Mixed}, Slow: true},
+		{Name: "optuna-nsga2", Environment: "optuna", Suites: fronts},
+		{Name: "optuna-random+asha", Environment: "optuna", Suites: curves},
+		{Name: "optuna-tpe", Environment: "optuna", Suites: all},
+		{Name: "optuna-tpe+asha", Environment: "optuna", Suites: curves},
+		{Name: "optuna-tpe+hyperband", Environment: "optuna", Suites: curves},
+		{Name: "optuna-tpe-group", Environment: "optuna", Suites: numbers},
+		{Name: "skopt-gp", Environment: "skopt", Suites: numbers, Slow: true},
 	}
 }
 
@@ -43,6 +55,16 @@ func Get(name string) (Peer, error) {
 		}
 	}
 	return Peer{}, fmt.Errorf("there is no peer %q; the command list shows what there is", name)
+}
+
+// Suits says whether the peer can play the problem under the regime.
+func (p Peer) Suits(q *problem.Problem, r play.Regime) bool {
+	if p.Slow && r.Name == play.Large || !slices.Contains(p.Suites, q.Suite) {
+		return false
+	}
+	return !p.NumbersOnly || !slices.ContainsFunc(q.Parameters, func(s suggest.ParameterSpec) bool {
+		return s.Kind == suggest.Categorical || s.When != nil
+	})
 }
 
 // Scikit is the environment of the trainings of the suite S6.

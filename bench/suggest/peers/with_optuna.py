@@ -34,12 +34,12 @@ def sampler(game, variant):
     raise ValueError(f"no variant {variant}")
 
 
-def pruner(variant):
+def pruner(game, variant):
     rule = variant.partition("+")[2]
     return {
         "": optuna.pruners.NopPruner(),
         "asha": optuna.pruners.SuccessiveHalvingPruner(),
-        "hyperband": optuna.pruners.HyperbandPruner(),
+        "hyperband": optuna.pruners.HyperbandPruner(max_resource=game.steps or "auto"),
         "median": optuna.pruners.MedianPruner(),
     }[rule]
 
@@ -50,7 +50,7 @@ class Player:
         self.study = optuna.create_study(
             directions=["minimize"] * game.objectives,
             sampler=sampler(game, variant.partition("+")[0]),
-            pruner=pruner(variant),
+            pruner=pruner(game, variant),
         )
         self.trials = {}
         self.lists = {p["name"]: p["list"] for p in self.parameters if p["type"] == "discrete"}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
 // Ours opens games of one of our algorithms in this process.
@@ -25,15 +26,26 @@ type Ours struct {
 	Alone bool
 }
 
-// NewOurs understands a name, or a name with settings:
-// tpe:n_EI_candidates=48,gamma=0.2.
+// NewOurs understands a name, with settings and a stopping rule if you like:
+// tpe:n_EI_candidates=48,gamma=0.2+asha.
 func NewOurs(method string) (*Ours, error) {
+	o := &Ours{}
+	if i := strings.LastIndex(method, "+"); i >= 0 {
+		if r, ok := stop.Get(method[i+1:]); ok {
+			rule, err := r.New(nil)
+			if err != nil {
+				return nil, fmt.Errorf("stopping rule %s: %w", r.Name, err)
+			}
+			o.Stopper, method = rule, method[:i]
+		}
+	}
 	name, rest, _ := strings.Cut(method, ":")
 	r, ok := algorithm.Get(name)
 	if !ok {
-		return nil, fmt.Errorf("there is no algorithm %q; there are %s", name, strings.Join(algorithm.Names(), ", "))
+		return nil, fmt.Errorf("there is no algorithm %q; there are %s, and the stopping rules %s for behind a plus sign",
+			name, strings.Join(algorithm.Names(), ", "), strings.Join(stop.Names(), ", "))
 	}
-	o := &Ours{New: r.New}
+	o.New = r.New
 	if rest == "" {
 		return o, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -66,9 +67,13 @@ func newest(records []play.Record) []play.Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r play.Record) bool { return version[r.Method] != r.Version })
 }
 
-// splice puts text between the markers of a page.
+// splice puts text between the markers of a page, which is made when there is
+// none.
 func splice(name, text string) error {
 	old, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		old, err = []byte(begin+"\n"+end+"\n"), nil
+	}
 	if err != nil {
 		return err
 	}
