@@ -47,6 +47,7 @@ func All() []Registration {
 		cmaesRegistration(),
 		dartsRegistration(),
 		dehbRegistration(),
+		enasRegistration(),
 		gridRegistration(),
 		hyperbandRegistration(),
 		multivariateTPERegistration(),

@@ -35,6 +35,9 @@ func (a *Adam) Step(weights, gradient []float64) {
 	a.steps++
 	rate *= math.Sqrt(1-math.Pow(beta2, float64(a.steps))) / (1 - math.Pow(beta1, float64(a.steps)))
 	for i, g := range gradient {
+		if g == 0 && a.first[i] == 0 {
+			continue // a choice that was never made
+		}
 		g *= scale
 		a.first[i] += (1 - beta1) * (g - a.first[i])
 		a.second[i] += (1 - beta2) * (g*g - a.second[i])

@@ -37,6 +37,7 @@ type pass struct {
 	inputs  [][]float64 // of each step: batch rows of input and state
 	gates   [][]float64
 	cells   [][]float64 // one more than there are steps
+	tanhs   [][]float64 // of the cells after each step
 	squash  [][]float64 // logits after squash
 	chances [][]float64
 }
@@ -57,13 +58,15 @@ func (n *Network) forward(samples []Sample) *pass {
 			copy(gates[b*4*h:(b+1)*4*h], n.Weights[n.bias:n.bias+4*h])
 		}
 		blas64.Gemm(blas.NoTrans, blas.Trans, 1, general(batch, 2*h, in), general(4*h, 2*h, n.Weights[n.cell:]), 1, general(batch, 4*h, gates))
-		cell := make([]float64, batch*h)
+		cell, tanh := make([]float64, batch*h), make([]float64, batch*h)
 		for b := range samples {
 			g, last := gates[b*4*h:(b+1)*4*h], p.cells[t][b*h:]
 			gate(g, h)
 			for i := range h {
-				c := g[h+i]*last[i] + g[i]*g[3*h+i]
-				cell[b*h+i], state[b*h+i] = c, g[2*h+i]*math.Tanh(c)
+				at := b*h + i
+				cell[at] = g[h+i]*last[i] + g[i]*g[3*h+i]
+				tanh[at] = math.Tanh(cell[at])
+				state[at] = g[2*h+i] * tanh[at]
 			}
 		}
 		logits := make([]float64, batch*count)
@@ -74,6 +77,7 @@ func (n *Network) forward(samples []Sample) *pass {
 			softmax(chances[b*count : (b+1)*count])
 		}
 		p.inputs, p.gates, p.cells = append(p.inputs, in), append(p.gates, gates), append(p.cells, cell)
+		p.tanhs = append(p.tanhs, tanh)
 		p.squash, p.chances = append(p.squash, logits), append(p.chances, chances)
 	}
 	return p
@@ -95,7 +99,7 @@ func (n *Network) Gradient(loss Loss, samples []Sample, gradient []float64) floa
 			total += loss.step(t, s, p.chances[t][b*count:(b+1)*count], row)
 			n.unsquash(p.squash[t][b*count:(b+1)*count], row)
 			for i := range h {
-				state[b*h+i] = p.gates[t][b*4*h+2*h+i] * math.Tanh(p.cells[t+1][b*h+i])
+				state[b*h+i] = p.gates[t][b*4*h+2*h+i] * p.tanhs[t][b*h+i]
 			}
 		}
 		n.headBack(t, state, dLogits, dState, gradient)
@@ -138,7 +142,7 @@ func (p *pass) cellBack(t int, dState, dCell, dGates []float64) {
 		g, d := p.gates[t][b*4*h:(b+1)*4*h], dGates[b*4*h:(b+1)*4*h]
 		for i := range h {
 			in, forget, out, candidate := g[i], g[h+i], g[2*h+i], g[3*h+i]
-			tanh := math.Tanh(p.cells[t+1][b*h+i])
+			tanh := p.tanhs[t][b*h+i]
 			dc := dCell[b*h+i] + dState[b*h+i]*out*(1-tanh*tanh)
 			d[i] = dc * candidate * in * (1 - in)
 			d[h+i] = dc * p.cells[t][b*h+i] * forget * (1 - forget)
@@ -156,26 +160,25 @@ func (l Loss) step(t int, s Sample, chances, out []float64) float64 {
 		return 0
 	}
 	entropy := 0.0
-	for _, p := range chances {
-		entropy -= p * logOf(p)
-	}
-	total := -s.Advantage*logOf(chances[s.Choices[t]]) - l.Entropy*entropy
 	for k, p := range chances {
-		out[k] = s.Advantage*p + l.Entropy*p*(logOf(p)+entropy)
+		out[k] = logOf(p)
+		entropy -= p * out[k]
+	}
+	total := -s.Advantage*out[s.Choices[t]] - l.Entropy*entropy
+	divergence, weight, target := 0.0, 0.0, [2]float64{}
+	if l.Target != nil && l.Target[t] > 0 && len(chances) == 2 {
+		weight, target = l.Skip, [2]float64{logOf(1 - l.Target[t]), logOf(l.Target[t])}
+		divergence = -entropy - chances[0]*target[0] - chances[1]*target[1]
+	}
+	for k, p := range chances {
+		d := s.Advantage + l.Entropy*(out[k]+entropy)
+		if weight > 0 {
+			d += weight * (out[k] - target[k] - divergence)
+		}
+		out[k] = p * d
 	}
 	out[s.Choices[t]] -= s.Advantage
-	if l.Target == nil || l.Target[t] <= 0 || len(chances) != 2 {
-		return total
-	}
-	target := [2]float64{1 - l.Target[t], l.Target[t]}
-	divergence := 0.0
-	for k, p := range chances {
-		divergence += p * (logOf(p) - logOf(target[k]))
-	}
-	for k, p := range chances {
-		out[k] += l.Skip * p * (logOf(p) - logOf(target[k]) - divergence)
-	}
-	return total + l.Skip*divergence
+	return total + weight*divergence
 }
 
 // logOf is a logarithm that stays finite.

@@ -1,0 +1,174 @@
+package algorithm
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/lstm"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+)
+
+const (
+	// enasBlock bounds how many trials the network learns from: those of the
+	// current block of that many and of the one before. It begins anew with each
+	// block, so that rebuilding it takes a bounded time.
+	enasBlock = 256
+	// enasBatch is how many trials it learns from at once.
+	enasBatch = 8
+	// enasSnapshots is how many states are kept, enasEvery trials apart.
+	enasSnapshots, enasEvery = 8, 8
+)
+
+// controllers are the states of the network after some of the finished trials.
+type controllers struct {
+	mu    sync.Mutex
+	kept  []*controllerState // by number of trials learned from
+	train []learned          // what the newest has learned from
+	seed  uint64
+}
+
+// learned is a finished trial as the network sees it.
+type learned struct {
+	number          int
+	choices         []int
+	violation, loss float64 // +Inf for one that failed
+}
+
+func (l learned) equal(m learned) bool {
+	return l.number == m.number && l.violation == m.violation && l.loss == m.loss && slices.Equal(l.choices, m.choices)
+}
+
+// controllerState is the network after the first trials of a block.
+type controllerState struct {
+	trials   int
+	net      *lstm.Network
+	adam     *lstm.Adam
+	baseline float64 // expected reward
+}
+
+func (c *controllerState) clone() *controllerState {
+	return &controllerState{trials: c.trials, net: c.net.Clone(), adam: c.adam.Clone(), baseline: c.baseline}
+}
+
+// learn gives the network after all finished trials. complete is false when ctx
+// was done before; what was learned is kept for the next time.
+func (a *enas) learn(ctx context.Context, s suggest.Study) (net *lstm.Network, complete bool) {
+	seed := a.seeding.seed(s)
+	trials := a.finished(s)
+	start := max(0, (len(trials)/enasBlock-1)*enasBlock)
+	trials = trials[start:]
+	c := &a.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	same := 0
+	for seed == c.seed && same < min(len(trials), len(c.train)) && trials[same].equal(c.train[same]) {
+		same++
+	}
+	c.kept = slices.DeleteFunc(c.kept, func(k *controllerState) bool { return k.trials > same })
+	c.train, c.seed = trials, seed
+	if len(c.kept) == 0 {
+		c.kept = append(c.kept, a.newController(seed))
+	}
+	state := c.kept[len(c.kept)-1].clone()
+	for state.trials < len(trials) {
+		if ctx.Err() != nil {
+			break
+		}
+		a.update(state, trials[:state.trials+1], seed)
+		if state.trials%enasEvery == 0 || state.trials == len(trials) {
+			c.keep(state.clone())
+		}
+	}
+	return state.net, state.trials == len(trials)
+}
+
+// keep adds a state, and forgets the oldest but the first.
+func (c *controllers) keep(state *controllerState) {
+	if last := len(c.kept) - 1; last > 0 && c.kept[last].trials%enasEvery != 0 {
+		c.kept = c.kept[:last]
+	}
+	if c.kept = append(c.kept, state); len(c.kept) > enasSnapshots {
+		c.kept = slices.Delete(c.kept, 1, 2)
+	}
+}
+
+// finished are the trials to learn from, by number.
+func (a *enas) finished(s suggest.Study) []learned {
+	h := a.read(s)
+	var out []learned
+	for _, o := range h.measured {
+		out = append(out, learned{number: o.trial.Number, choices: a.choices(o.trial.Point), violation: o.violation, loss: o.losses[0]})
+	}
+	for _, o := range h.failed {
+		out = append(out, learned{number: o.trial.Number, choices: a.choices(o.trial.Point), violation: math.Inf(1), loss: math.Inf(1)})
+	}
+	slices.SortFunc(out, func(a, b learned) int { return cmp.Compare(a.number, b.number) })
+	return out
+}
+
+func (a *enas) newController(seed uint64) *controllerState {
+	stream := rng.New(seed, "enas", 0, "weights")
+	return &controllerState{
+		net: lstm.New(lstm.Config{
+			Counts: a.counts, Hidden: a.hidden, Temperature: a.temperature, TanhConst: a.tanhConst,
+		}, stream.Float64),
+		adam: &lstm.Adam{Rate: a.learningRate, Clip: 5},
+	}
+}
+
+// update learns from the last of the trials, and again from some of those
+// before.
+func (a *enas) update(c *controllerState, trials []learned, seed uint64) {
+	rewards := rewardsOf(trials)
+	last := len(trials) - 1
+	c.baseline += (1 - a.baselineDecay) * (rewards[last] - c.baseline)
+	stream := rng.New(seed, "enas", last, "replay")
+	loss := lstm.Loss{Entropy: a.entropyWeight, Skip: a.skipWeight, Target: a.skipTargets()}
+	gradient := make([]float64, len(c.net.Weights))
+	for range a.trainSteps {
+		batch := make([]lstm.Sample, 0, enasBatch)
+		for k := range min(enasBatch, len(trials)) {
+			i := last
+			if k > 0 {
+				i = int(stream.Uint64N(uint64(len(trials))))
+			}
+			batch = append(batch, lstm.Sample{Choices: trials[i].choices, Advantage: rewards[i] - c.baseline})
+		}
+		clear(gradient)
+		c.net.Gradient(loss, batch, gradient)
+		for i := range gradient {
+			gradient[i] /= float64(len(batch))
+		}
+		c.adam.Step(c.net.Weights, gradient)
+	}
+	c.trials++
+}
+
+// rewardsOf are the ranks of the trials, from -1 for the worst to 1 for the
+// best; equal trials have equal rewards, and a single one has 0.
+func rewardsOf(trials []learned) []float64 {
+	order := make([]int, len(trials))
+	for i := range order {
+		order[i] = i
+	}
+	compare := func(i, j int) int {
+		return cmp.Or(cmp.Compare(trials[i].violation, trials[j].violation), cmp.Compare(trials[i].loss, trials[j].loss))
+	}
+	slices.SortStableFunc(order, compare)
+	rewards := make([]float64, len(trials))
+	for from := 0; from < len(order); {
+		to := from + 1
+		for to < len(order) && compare(order[from], order[to]) == 0 {
+			to++
+		}
+		for _, i := range order[from:to] {
+			rewards[i] = 1 - float64(from+to)/float64(len(order))
+		}
+		from = to
+	}
+	return rewards
+}
