@@ -65,8 +65,10 @@ func (a *darts) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.
 	u := make([]float64, a.space.Len())
 	var out []suggest.Proposal
 	for number := s.NextNumber(); len(out) < n; number++ {
-		if done, err := interrupted(ctx, len(out)); err != nil || done {
-			return out, err
+		if done, err := interrupted(ctx, len(out)); err != nil {
+			return nil, err
+		} else if done {
+			break
 		}
 		p, err := a.draw(known, u, s.Seed, number)
 		if errors.Is(err, suggest.ErrExhausted) {

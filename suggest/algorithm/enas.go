@@ -192,8 +192,10 @@ func (a *enas) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 	known := newTriedAlways(a.space, s.Trials)
 	var out []suggest.Proposal
 	for number := s.NextNumber(); len(out) < n; number++ {
-		if done, err := interrupted(ctx, len(out)); err != nil || done {
-			return out, err
+		if done, err := interrupted(ctx, len(out)); err != nil {
+			return nil, err
+		} else if done {
+			break
 		}
 		stream := rng.New(seed, "enas", number, "sample")
 		chance := 0.0
