@@ -147,19 +147,29 @@ func TestImportance(t *testing.T) {
 				if !c.check(sharesOf(got)) {
 					t.Errorf("got %+v", got)
 				}
-				slices.Reverse(s.Trials)
-				again, err := evaluate(s)
-				if diff := cmp.Diff(got, again); diff != "" || err != nil {
-					t.Errorf("the order of the trials matters: %v\n%s", err, diff)
-				}
-				s.Objectives[0].Direction = suggest.Maximize
-				for i := range s.Trials {
-					s.Trials[i].Values = []float64{-s.Trials[i].Values[0]}
-				}
-				if mirrored, err := evaluate(s); err != nil || !cmp.Equal(got, mirrored) {
-					t.Errorf("maximizing the negative gives %+v, %v", mirrored, err)
-				}
 			})
+		}
+	}
+}
+
+func TestImportanceDependsOnTheLossesAlone(t *testing.T) {
+	space := newSpace(t, double("a", "0", "1"), suggest.ParameterSpec{Name: "c", Kind: suggest.Categorical, List: []string{"u", "v"}})
+	for evaluator, evaluate := range evaluators() {
+		s := play(space, 60, func(p suggest.Point) float64 { return p[0].Float() })
+		got, err := evaluate(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Reverse(s.Trials)
+		if again, err := evaluate(s); err != nil || !cmp.Equal(got, again) {
+			t.Errorf("%s: in another order %+v, %v, want %+v", evaluator, again, err, got)
+		}
+		s.Objectives[0].Direction = suggest.Maximize
+		for i := range s.Trials {
+			s.Trials[i].Values = []float64{-s.Trials[i].Values[0]}
+		}
+		if mirrored, err := evaluate(s); err != nil || !cmp.Equal(got, mirrored) {
+			t.Errorf("%s: maximizing the negative gives %+v, %v, want %+v", evaluator, mirrored, err, got)
 		}
 	}
 }

@@ -75,17 +75,15 @@ func FunctionalANOVA(ctx context.Context, s suggest.Study, objective int) (Impor
 		return Importance{}, err
 	}
 	all = thin(all, mostResults)
-	active := activity(s.Space)
-	dims := make([]forest.Dim, s.Space.Len())
-	for i := range dims {
-		dims[i] = forest.Dim{Dim: dimension(s.Space.At(i)), Active: active[i]}
+	data := forest.Data{Y: withinReach(lossesOf(all, objective))}
+	for i, active := range activity(s.Space) {
+		data.Dims = append(data.Dims, forest.Dim{Dim: dimension(s.Space.At(i)), Active: active})
 	}
-	x := make([][]float64, len(all))
-	for i, r := range all {
-		x[i] = row(s.Space, r.trial.Point)
+	for _, r := range all {
+		data.X = append(data.X, row(s.Space, r.trial.Point))
 	}
 	key := rng.NewKey(s.Seed, "analysis", "functional anova")
-	effects := forest.Fit(ctx, forest.Config{}, dims, x, withinReach(lossesOf(all, objective)), key).Effects(key.At(1))
+	effects := forest.Fit(ctx, forest.Config{}, data, key).Effects(key.At(1))
 	return shares(s.Space, effects.Main, effects.Interactions), nil
 }
 

@@ -23,6 +23,14 @@ type Dim struct {
 	Active float64
 }
 
+// Data is what a forest learns from.
+type Data struct {
+	Dims []Dim
+	// X has a row for each value of Y.
+	X [][]float64
+	Y []float64
+}
+
 // Config describes how to grow a forest.
 type Config struct {
 	// Trees is how many; default 64.
@@ -90,19 +98,19 @@ type grower struct {
 
 // Fit grows a forest. It ends early, with fewer trees but at least one, when ctx
 // is done.
-func Fit(ctx context.Context, config Config, dims []Dim, x [][]float64, y []float64, key rng.Key) *Forest {
-	f := &Forest{dims: dims}
+func Fit(ctx context.Context, config Config, data Data, key rng.Key) *Forest {
+	f := &Forest{dims: data.Dims}
 	config = config.withDefaults()
-	rows := make([][]float64, len(x))
-	for i, row := range x {
+	rows := make([][]float64, len(data.X))
+	for i, row := range data.X {
 		rows[i] = f.clean(row)
 	}
 	for k := range config.Trees {
 		if k > 0 && ctx.Err() != nil {
 			break
 		}
-		g := grower{Config: config, dims: dims, x: rows, y: y, stream: key.Stream(uint64(k))}
-		all := make([]int, len(x))
+		g := grower{Config: config, dims: data.Dims, x: rows, y: data.Y, stream: key.Stream(uint64(k))}
+		all := make([]int, len(rows))
 		for i := range all {
 			all[i] = i
 		}
