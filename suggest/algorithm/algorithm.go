@@ -43,11 +43,13 @@ type Setting struct {
 func All() []Registration {
 	all := []Registration{
 		ashaRegistration(),
+		autoRegistration(),
 		bayesianRegistration(),
 		cmaesRegistration(),
 		dartsRegistration(),
 		dehbRegistration(),
 		enasRegistration(),
+		evolutionRegistration(),
 		gridRegistration(),
 		hyperbandRegistration(),
 		multivariateTPERegistration(),
@@ -57,7 +59,6 @@ func All() []Registration {
 		pb2Registration(),
 		pbtRegistration(),
 		randomRegistration(),
-		evolutionRegistration(),
 		sobolRegistration(),
 		successiveHalvingRegistration(),
 		tpeRegistration(),

@@ -1,0 +1,199 @@
+package algorithm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+const (
+	// autoEnumerated bounds the spaces that are gone through without a model.
+	autoEnumerated = 16
+	// autoSmall is the largest budget that the Gaussian process has for itself.
+	autoSmall = 300
+	// autoLeast and autoMost bound how many results the Gaussian process leads
+	// for when the budget is larger or not known: a tenth of the budget. With
+	// more results, evolution strategies find what is left to find at a fraction
+	// of the time.
+	autoLeast, autoMost = 150, 250
+	// autoEvery is which part of the later trials the Gaussian process still
+	// gets: one in so many.
+	autoEvery = 16
+	// autoBatch bounds how many trials are picked for before any is asked for.
+	autoBatch = 256
+	// autoAfresh is an evolution strategy that knows its own trials only.
+	autoAfresh = "afresh"
+	// autoMeta is where a trial keeps that it is one of these.
+	autoMeta = "arm"
+)
+
+// automatic picks the algorithm for each trial from what is known of the study, and
+// says why. The pick is a function of the study alone, so that it is the same
+// after a restart.
+type automatic struct {
+	space suggest.Space
+	arms  map[string]suggest.Algorithm
+}
+
+var _ suggest.Preparer = (*automatic)(nil)
+
+func autoRegistration() Registration {
+	return Registration{
+		Name:     "auto",
+		Summary:  "Picks the algorithm for each trial from the search space, the objectives and the number of results, and says why. The best choice when in doubt.",
+		New:      newAuto,
+		Settings: []Setting{randomStateSetting()},
+		Adaptive: true,
+	}
+}
+
+func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	builders := map[string]suggest.New{
+		"grid": newGrid, "sobol": newSobol, bayesianName: newBayesian, "cmaes": newCmaes, autoAfresh: newCmaes,
+	}
+	a := &automatic{space: space, arms: make(map[string]suggest.Algorithm, len(builders))}
+	for _, name := range []string{bayesianName, "cmaes", autoAfresh, "sobol", "grid"} {
+		arm, err := builders[name](space, settings)
+		switch {
+		case err == nil:
+			a.arms[name] = arm
+		case name == bayesianName:
+			return nil, err
+		}
+		// The others refuse some spaces, which are then not theirs.
+	}
+	return a, nil
+}
+
+// pick is the choice of an algorithm.
+type pick struct {
+	arm, why string
+}
+
+// sign says in a proposal who made it.
+func (p pick) sign(proposal suggest.Proposal) suggest.Proposal {
+	if proposal.Why == "" {
+		proposal.Why = p.why
+	} else {
+		proposal.Why = p.why + ": " + proposal.Why
+	}
+	if p.arm == autoAfresh {
+		proposal.Meta = maps.Clone(proposal.Meta)
+		if proposal.Meta == nil {
+			proposal.Meta = suggest.Meta{}
+		}
+		proposal.Meta[autoMeta] = autoAfresh
+	}
+	return proposal
+}
+
+// Prepare implements suggest.Preparer.
+func (a *automatic) Prepare(ctx context.Context, s suggest.Study) {
+	p := a.pick(s, s.NextNumber(), results(s))
+	if arm, ok := a.arms[p.arm].(suggest.Preparer); ok {
+		arm.Prepare(ctx, s)
+	}
+}
+
+// Suggest implements suggest.Algorithm.
+func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+	var out []suggest.Proposal
+	finished := results(s)
+	next := s.NextNumber()
+	for len(out) < n {
+		p := a.pick(s, next+len(out), finished)
+		run := 1
+		for run < autoBatch && len(out)+run < n && a.pick(s, next+len(out)+run, finished) == p {
+			run++
+		}
+		asked := s
+		asked.Trials = a.known(p.arm, s.Trials)
+		got, err := a.arms[p.arm].Suggest(ctx, asked, run)
+		if err != nil {
+			if len(out) > 0 && ctx.Err() == nil {
+				break // what is there; the error comes again with the next question
+			}
+			return nil, err
+		}
+		for i := range got {
+			got[i] = p.sign(got[i])
+		}
+		s.Trials = append(s.Trials[:len(s.Trials):len(s.Trials)], asPending(next+len(out), got)...)
+		out = append(out, got...)
+		if len(got) < run {
+			break
+		}
+	}
+	return out, nil
+}
+
+// pick decides for one trial.
+func (a *automatic) pick(s suggest.Study, number, finished int) pick {
+	size, finite := a.space.Size()
+	most := uint64(max(autoEnumerated, 2*s.Parallel))
+	_, gridded := a.arms["grid"]
+	_, evolves := a.arms["cmaes"]
+	several := len(s.Objectives) > 1
+	switch {
+	case finite && gridded && size <= most && (s.Budget <= 0 || size <= uint64(s.Budget)):
+		return pick{"grid", fmt.Sprintf("all of the %d points, as there are so few", size)}
+	case len(s.Objectives) == 0:
+		return pick{"sobol", "points spread evenly, as there is no objective to learn from"}
+	case several:
+		return pick{bayesianName, fmt.Sprintf("Gaussian processes for %d objectives", len(s.Objectives))}
+	case finished < lead(s.Budget) || !evolves:
+		return pick{bayesianName, "a Gaussian process, as results are few"}
+	case number%autoEvery == 0:
+		return pick{bayesianName, fmt.Sprintf("a Gaussian process for one trial in %d", autoEvery)}
+	case number%2 == 0 && !finite:
+		return pick{autoAfresh, "an evolution strategy that begins afresh, in case all the others are in the wrong place"}
+	}
+	return pick{"cmaes", fmt.Sprintf("an evolution strategy that goes on from the best, as there are %d results or more", lead(s.Budget))}
+}
+
+// lead is how many results the Gaussian process leads for.
+func lead(budget int) int {
+	switch {
+	case budget <= 0:
+		return autoMost
+	case budget <= autoSmall:
+		return autoSmall
+	}
+	return max(autoLeast, min(budget/10, autoMost))
+}
+
+// known are the trials that an arm learns from.
+func (a *automatic) known(arm string, trials []suggest.Trial) []suggest.Trial {
+	if arm != autoAfresh {
+		return trials
+	}
+	var own []suggest.Trial
+	for _, t := range trials {
+		if t.Meta[autoMeta] == autoAfresh {
+			own = append(own, t)
+		}
+	}
+	return own
+}
+
+// results is how many trials have ended with values.
+func results(s suggest.Study) int {
+	n := 0
+	for i := range s.Trials {
+		if len(s.Trials[i].Values) > 0 && s.Trials[i].State.Finished() {
+			n++
+		}
+	}
+	return n
+}
+
+// asPending makes trials of proposals, numbered from first.
+func asPending(first int, proposals []suggest.Proposal) []suggest.Trial {
+	trials := make([]suggest.Trial, len(proposals))
+	for i, p := range proposals {
+		trials[i] = suggest.Trial{Number: first + i, Point: p.Point, Meta: p.Meta, Resource: p.Resource}
+	}
+	return trials
+}
