@@ -34,14 +34,17 @@ const maxResource = 1 << 53
 
 // samplers are who may draw new points.
 func samplers() []Registration {
-	return []Registration{randomRegistration(), sobolRegistration()}
+	return []Registration{randomRegistration(), sobolRegistration(), tpeRegistration(), multivariateTPERegistration(), bayesianRegistration()}
 }
 
 func fidelitySettings(more ...Setting) []Setting {
 	names := ""
 	for i, r := range samplers() {
-		if i > 0 {
+		switch {
+		case i == len(samplers())-1:
 			names += " or "
+		case i > 0:
+			names += ", "
 		}
 		names += r.Name
 	}
@@ -177,6 +180,10 @@ func nearestValue(p suggest.Parameter, x float64) suggest.Value {
 // in nothing but the resource.
 const collisions = 256
 
+// collisionsOfLearners is the same for samplers that take their time. They may
+// also draw known points, when all are known.
+const collisionsOfLearners = 16
+
 // draw gives a new point for a trial with the resource. The error is
 // suggest.ErrExhausted when there is none left.
 func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resource float64) (suggest.Point, error) {
@@ -185,14 +192,16 @@ func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resou
 	}
 	view := f.view(s, b)
 	known := map[string]bool{}
-	if f.parameter >= 0 {
-		for i := range view.Trials {
-			if f.space.Contains(view.Trials[i].Point) {
-				known[f.plainKey(view.Trials[i].Point)] = true
-			}
+	for i := range view.Trials {
+		if f.space.Contains(view.Trials[i].Point) {
+			known[f.plainKey(view.Trials[i].Point)] = true
 		}
 	}
-	for range collisions {
+	most := collisions
+	if f.learns {
+		most = collisionsOfLearners
+	}
+	for range most {
 		got, err := f.sampler.Suggest(ctx, view, 1)
 		if err != nil {
 			return nil, err
@@ -201,7 +210,7 @@ func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resou
 			return nil, suggest.ErrExhausted
 		}
 		p := f.spend(got[0].Point, resource)
-		if f.parameter < 0 || f.space.Contains(p) && !known[f.plainKey(p)] {
+		if f.space.Contains(p) && !known[f.plainKey(p)] {
 			return p, nil
 		}
 		view.Trials = append(view.Trials, suggest.Trial{Number: view.NextNumber(), Point: got[0].Point, State: suggest.Killed})
@@ -269,13 +278,14 @@ func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
 	return view
 }
 
-// informative is the highest resource with results for at least two more points
-// than there are parameters (Falkner, Klein and Hutter, "BOHB", ICML 2018); the
-// lowest one otherwise.
+// informative is the highest resource with enough results; the lowest one
+// otherwise. Enough is twice what BOHB takes (Falkner, Klein and Hutter, ICML
+// 2018), two more than there are parameters: with that, models learn from too
+// few, and forget what smaller resources told.
 func (f *fidelity) informative(b *rungBook) float64 {
 	levels := b.levels()
 	for i := len(levels) - 1; i >= 0; i-- {
-		if i == 0 || levels[i].usable() >= f.space.Len()+2 {
+		if i == 0 || levels[i].usable() >= 2*(f.space.Len()+2) {
 			return levels[i].resource
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+	"github.com/vernier-ml/vernier/suggest/suggesttest"
 )
 
 var multiFidelity = []string{"asha", "dehb", "hyperband", "pasha", "successive-halving"}
@@ -107,6 +108,19 @@ func table(trials []suggest.Trial) map[string]int {
 		out[fmt.Sprintf("bracket %s: %g", trial.Meta["bracket"], trial.Resource)]++
 	}
 	return out
+}
+
+// TestASamplerThatLearnsKeepsTheContract runs the suite with one.
+func TestASamplerThatLearnsKeepsTheContract(t *testing.T) {
+	r, _ := algorithm.Get("asha")
+	build := r.New
+	r.New = func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+		if slices.ContainsFunc(settings, func(s suggest.Setting) bool { return s.Name == "sampler" }) {
+			return build(space, settings)
+		}
+		return build(space, append(slices.Clone(settings), suggest.Setting{Name: "sampler", Value: "tpe"}))
+	}
+	suggesttest.Run(t, r)
 }
 
 // Li et al., Hyperband (JMLR 18, 2018), table 1: R = 81, eta = 3.

@@ -84,6 +84,31 @@ func TestAQuarterOfTheCostSuffices(t *testing.T) {
 	}
 }
 
+// A sampler that learns from the trials with part of the resource makes ASHA
+// better still.
+func TestASamplerThatLearnsHelps(t *testing.T) {
+	p := suggesttest.CurveProblems()[1]
+	at := map[string][]float64{}
+	for _, sampler := range []string{"random", "bayesianoptimization"} {
+		for seed := range uint64(6) {
+			s := simulation(t, p, "asha", "", seed)
+			r, _ := algorithm.Get("asha")
+			space, err := suggest.NewSpace(p.Parameters)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Algorithm, err = r.New(space, suggest.Settings{{Name: "sampler", Value: sampler}}); err != nil {
+				t.Fatal(err)
+			}
+			s.Cost = 10 * p.Steps
+			at[sampler] = append(at[sampler], run(t, s).At(s.Cost))
+		}
+	}
+	if model, random := median(at["bayesianoptimization"]), median(at["random"]); !(model < random) {
+		t.Errorf("with bayesianoptimization it comes to %v, with random to %v", model, random)
+	}
+}
+
 // With the same trials, the rules that compare with complete ones save cost over
 // all the problems, and lose little on any.
 func TestStoppingSavesCostAndLosesLittle(t *testing.T) {
