@@ -144,12 +144,13 @@ func chance(own course, complete []course, incumbent float64, end int64) (p, exp
 	if scale == 0 {
 		return 1, incumbent // all are equal
 	}
-	prior, ok := priorOf(complete, scale, end)
+	prior, ok := priorOf(complete, scale)
 	if !ok {
 		return 1, incumbent
 	}
-	stretch := calibrate(complete, &prior, scale, own.last())
-	post := curve.Extrapolate(own.scaled(scale), prior)
+	model := curve.NewModel(float64(end))
+	stretch := calibrate(model, complete, &prior, scale, own.last())
+	post := model.Extrapolate(own.scaled(scale), prior)
 	mean, _ := post.Moments()
 	return post.Below(incumbent/scale, stretch), mean * scale
 }
@@ -167,8 +168,7 @@ func (c course) scaled(scale float64) curve.Curve {
 
 // priorOf reads the complete curves; ok is false when all of them are flat and
 // equal.
-func priorOf(complete []course, scale float64, end int64) (p curve.Prior, ok bool) {
-	p.Horizon = float64(end)
+func priorOf(complete []course, scale float64) (p curve.Prior, ok bool) {
 	n := float64(len(complete))
 	drops := 0.0
 	for _, c := range complete {
@@ -194,10 +194,10 @@ func priorOf(complete []course, scale float64, end int64) (p curve.Prior, ok boo
 // calibrate learns the weights of the shapes from the complete curves, and
 // returns how much wider than it claims the distribution of the value at the
 // end must be for the values that these curves had.
-func calibrate(complete []course, p *curve.Prior, scale float64, step int64) (stretch float64) {
+func calibrate(m *curve.Model, complete []course, p *curve.Prior, scale float64, step int64) (stretch float64) {
 	weights := make([]float64, len(curve.Equal()))
 	for _, c := range complete {
-		for k, w := range curve.Extrapolate(c.scaled(scale), *p).Shapes() {
+		for k, w := range m.Extrapolate(c.scaled(scale), *p).Shapes() {
 			weights[k] += w / float64(len(complete))
 		}
 	}
@@ -209,7 +209,7 @@ func calibrate(complete []course, p *curve.Prior, scale float64, step int64) (st
 	const confidence, largest = 4.0, 5.0
 	sum := confidence
 	for _, c := range complete {
-		mean, deviation := curve.Extrapolate(c.upTo(step).scaled(scale), *p).Moments()
+		mean, deviation := m.Extrapolate(c.upTo(step).scaled(scale), *p).Moments()
 		z := (c.final()/scale - mean) / deviation
 		sum += min(z*z, largest*largest)
 	}

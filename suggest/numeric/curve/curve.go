@@ -23,10 +23,38 @@ type Curve struct {
 	Steps, Values []float64
 }
 
+// Model extrapolates to one horizon. It keeps the shapes' values at each step that
+// it has met, so one Model for many curves is faster than one for each. It is not
+// safe for use from several goroutines at once.
+type Model struct {
+	horizon float64
+	shapes  []shape
+	end     []float64             // of the shapes, at the horizon
+	at      map[float64][]float64 // of the shapes, by step
+}
+
+// NewModel is for the values at the horizon, a step above 0.
+func NewModel(horizon float64) *Model {
+	m := &Model{horizon: horizon, shapes: shapes(), at: map[float64][]float64{}}
+	m.end = m.values(horizon)
+	return m
+}
+
+// values of all shapes at a step.
+func (m *Model) values(step float64) []float64 {
+	if known, ok := m.at[step]; ok {
+		return known
+	}
+	out := make([]float64, len(m.shapes))
+	for k, s := range m.shapes {
+		out[k] = s.at(step, m.horizon)
+	}
+	m.at[step] = out
+	return out
+}
+
 // Prior is what is believed before a curve is seen.
 type Prior struct {
-	// Horizon is the step at which the value is wanted; above 0.
-	Horizon float64
 	// Mean and Deviation of the value at the horizon. Deviation is above 0.
 	Mean, Deviation float64
 	// Drop is the typical size of the difference between the first value and
@@ -55,14 +83,13 @@ const most = 40
 
 // Extrapolate gives the posterior of the value at the horizon, its own noise
 // included. Without points it is the prior.
-func Extrapolate(c Curve, p Prior) Posterior {
+func (m *Model) Extrapolate(c Curve, p Prior) Posterior {
 	c, group := c.grouped()
-	all := shapes()
 	weights := p.Weights
 	if weights == nil {
 		weights = Equal()
 	}
-	post := Posterior{parts: make([]part, 0, len(all)*len(noises)), shapes: make([]float64, len(all))}
+	post := Posterior{parts: make([]part, 0, len(m.shapes)*len(noises)), shapes: make([]float64, len(m.shapes))}
 	if len(c.Steps) == 0 {
 		post.parts = append(post.parts, part{weight: 1, mean: p.Mean, deviation: p.Deviation})
 		copy(post.shapes, weights)
@@ -71,8 +98,12 @@ func Extrapolate(c Curve, p Prior) Posterior {
 	logs := make([]float64, 0, cap(post.parts))
 	owner := make([]int, 0, cap(post.parts))
 	most := math.Inf(-1)
-	for k, s := range all {
-		sums := c.sums(s, p)
+	values := make([][]float64, len(c.Steps))
+	for i, step := range c.Steps {
+		values[i] = m.values(step)
+	}
+	for k := range m.shapes {
+		sums := c.sums(values, m.end, k, p)
 		for _, noise := range noises {
 			variance := noise * noise * p.Drop * p.Drop / group
 			log, mean, spread := sums.evidence(p, variance)
@@ -160,15 +191,16 @@ func (c Curve) grouped() (out Curve, size float64) {
 // sums are the sufficient statistics of the regression of z = y - Mean on h.
 type sums struct{ n, h, hh, z, zh, zz float64 }
 
-func (c Curve) sums(s shape, p Prior) sums {
-	end := s.at(p.Horizon, p.Horizon)
-	start := s.at(c.Steps[0], p.Horizon) - end
+// sums for the k-th shape, whose values at the steps and at the horizon are given.
+func (c Curve) sums(values [][]float64, ends []float64, k int, p Prior) sums {
+	end := ends[k]
+	start := values[0][k] - end
 	if math.Abs(start) < 1e-12 {
 		start = math.Copysign(1e-12, start)
 	}
 	var out sums
-	for i, step := range c.Steps {
-		h, z := (s.at(step, p.Horizon)-end)/start, c.Values[i]-p.Mean
+	for i := range c.Steps {
+		h, z := (values[i][k]-end)/start, c.Values[i]-p.Mean
 		out.n++
 		out.h += h
 		out.hh += h * h

@@ -21,7 +21,7 @@ func one() []float64 {
 // Deviation^2 + Drop^2 h(s) h(t), for each noise, weighted with its likelihood.
 func TestExtrapolateKnownAnswer(t *testing.T) {
 	c := curve.Curve{Steps: []float64{1, 2, 4, 5}, Values: []float64{1, 0.7, 0.55, 0.5}}
-	post := curve.Extrapolate(c, curve.Prior{Horizon: 16, Mean: 0.4, Deviation: 0.3, Drop: 0.6, Weights: one()})
+	post := curve.NewModel(16).Extrapolate(c, curve.Prior{Mean: 0.4, Deviation: 0.3, Drop: 0.6, Weights: one()})
 	mean, deviation := post.Moments()
 	for name, pair := range map[string][2]float64{
 		"mean":      {mean, 0.31322177291860864},
@@ -37,8 +37,8 @@ func TestExtrapolateKnownAnswer(t *testing.T) {
 
 func TestWeightsSumToOne(t *testing.T) {
 	c := curve.Curve{Steps: []float64{1, 2, 3, 9}, Values: []float64{5, 4, 3.5, 3}}
-	p := curve.Prior{Horizon: 100, Mean: 2, Deviation: 1, Drop: 3}
-	for name, weights := range map[string][]float64{"equal": curve.Equal(), "posterior": curve.Extrapolate(c, p).Shapes(), "without points": curve.Extrapolate(curve.Curve{}, p).Shapes()} {
+	m, p := curve.NewModel(100), curve.Prior{Mean: 2, Deviation: 1, Drop: 3}
+	for name, weights := range map[string][]float64{"equal": curve.Equal(), "posterior": m.Extrapolate(c, p).Shapes(), "without points": m.Extrapolate(curve.Curve{}, p).Shapes()} {
 		sum := 0.0
 		for _, w := range weights {
 			sum += w
@@ -50,7 +50,7 @@ func TestWeightsSumToOne(t *testing.T) {
 }
 
 func TestWithoutPointsThePriorRemains(t *testing.T) {
-	post := curve.Extrapolate(curve.Curve{}, curve.Prior{Horizon: 10, Mean: 2, Deviation: 3, Drop: 1})
+	post := curve.NewModel(10).Extrapolate(curve.Curve{}, curve.Prior{Mean: 2, Deviation: 3, Drop: 1})
 	if mean, deviation := post.Moments(); mean != 2 || deviation != 3 || post.Below(2, 1) != 0.5 {
 		t.Errorf("mean %v, deviation %v", mean, deviation)
 	}
@@ -64,7 +64,7 @@ func TestAnExactCurveIsContinued(t *testing.T) {
 		for step := 1; step <= until; step++ {
 			c.Steps, c.Values = append(c.Steps, float64(step)), append(c.Values, value(float64(step)))
 		}
-		post := curve.Extrapolate(c, curve.Prior{Horizon: 200, Mean: 0.5, Deviation: 0.5, Drop: 1})
+		post := curve.NewModel(200).Extrapolate(c, curve.Prior{Mean: 0.5, Deviation: 0.5, Drop: 1})
 		mean, deviation := post.Moments()
 		if math.Abs(mean-value(200)) > 2*deviation || until > 8 && math.Abs(mean-value(200)) > 0.02 {
 			t.Errorf("after %d steps: %v +- %v, want %v", until, mean, deviation, value(200))
@@ -81,7 +81,7 @@ func TestOddCurvesGiveNumbers(t *testing.T) {
 		"rising":             {Steps: []float64{1, 2, 3}, Values: []float64{1, 2, 4}},
 	}
 	for name, c := range cases {
-		post := curve.Extrapolate(c, curve.Prior{Horizon: 100, Mean: 0, Deviation: 1, Drop: 1})
+		post := curve.NewModel(100).Extrapolate(c, curve.Prior{Mean: 0, Deviation: 1, Drop: 1})
 		mean, deviation := post.Moments()
 		if p := post.Below(0.5, 1.5); math.IsNaN(mean) || !(deviation > 0) || !(p >= 0 && p <= 1) {
 			t.Errorf("%s: %v +- %v, %v", name, mean, deviation, p)
