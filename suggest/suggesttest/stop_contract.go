@@ -45,6 +45,9 @@ func stopper(t *testing.T, r stop.Registration) suggest.Stopper {
 	return rule
 }
 
+// curvesTrials is how many trials a study with curves has.
+const curvesTrials = 40
+
 // curvesEnd is the last step of the curves of the suite.
 const curvesEnd = 81
 
@@ -59,15 +62,15 @@ func fallingCurve(limit, noise float64, end int64, stream *rng.Stream) []suggest
 
 // curvesStudy has trials that ended in all ways, a few of them with reports that
 // are missing, repeated, out of order or not numbers; its last ten are running.
-func curvesStudy(seed uint64, n int) suggest.Study {
+func curvesStudy(seed uint64) suggest.Study {
 	s := suggest.Study{Seed: seed, Objectives: []suggest.Objective{{Name: "loss"}}}
 	key := rng.NewKey(seed, "suggesttest", "curves")
-	for number := range n {
+	for number := range curvesTrials {
 		stream := key.Stream(uint64(number))
 		t := suggest.Trial{Number: number, State: suggest.Succeeded}
 		limit, end := stream.Float64(), int64(curvesEnd)
 		switch kind := stream.Uint64N(8); {
-		case number >= n-10:
+		case number >= curvesTrials-10:
 			t.State, end = suggest.Running, 1+int64(stream.Uint64N(curvesEnd))
 		case kind == 0:
 			t.State, end = suggest.Pruned, 1+int64(stream.Uint64N(curvesEnd))
@@ -105,8 +108,8 @@ func disturbed(c []suggest.Sample, stream *rng.Stream) []suggest.Sample {
 func stopperIsPure(t *testing.T, r stop.Registration) {
 	rule := stopper(t, r)
 	for seed := range uint64(20) {
-		s := curvesStudy(seed, 40)
-		shuffled, before := curvesStudy(seed, 40), curvesStudy(seed, 40)
+		s := curvesStudy(seed)
+		shuffled, before := curvesStudy(seed), curvesStudy(seed)
 		slices.Reverse(shuffled.Trials)
 		for _, trial := range s.Trials[30:] {
 			stopped, why := rule.Stop(s, trial)
@@ -148,7 +151,7 @@ func mirror(s suggest.Study) suggest.Study {
 func stopperMirrors(t *testing.T, r stop.Registration) {
 	rule := stopper(t, r)
 	for seed := range uint64(30) {
-		s := curvesStudy(seed, 40)
+		s := curvesStudy(seed)
 		m := mirror(s)
 		for i := 30; i < 40; i++ {
 			stopped, why := rule.Stop(s, s.Trials[i])
@@ -163,7 +166,7 @@ func stopperToleratesOddStudies(t *testing.T, r stop.Registration) {
 	rule := stopper(t, r)
 	running := suggest.Trial{Number: 99, State: suggest.Running, Curve: fallingCurve(0.5, 0, 40, rng.New(1, "odd", 1, "curve"))}
 	changed := func(change func(*suggest.Trial)) suggest.Study {
-		s := curvesStudy(1, 40)
+		s := curvesStudy(1)
 		for i := range s.Trials {
 			change(&s.Trials[i])
 		}
@@ -178,10 +181,10 @@ func stopperToleratesOddStudies(t *testing.T, r stop.Registration) {
 	}
 	studies := map[string]suggest.Study{
 		"empty":                    {},
-		"no objective":             {Trials: curvesStudy(1, 40).Trials},
+		"no objective":             {Trials: curvesStudy(1).Trials},
 		"no curves":                changed(func(trial *suggest.Trial) { trial.Curve = nil }),
 		"no values":                changed(func(trial *suggest.Trial) { trial.Values = nil }),
-		"one trial":                {Trials: curvesStudy(1, 40).Trials[:1]},
+		"one trial":                {Trials: curvesStudy(1).Trials[:1]},
 		"all NaN":                  valued(math.NaN()),
 		"all infinite":             valued(math.Inf(1)),
 		"all infinitely good":      valued(math.Inf(-1)),
@@ -217,7 +220,7 @@ func flatten(c []suggest.Sample) {
 
 func stopperWantsEvidence(t *testing.T, r stop.Registration) {
 	rule := stopper(t, r)
-	full := curvesStudy(3, 40)
+	full := curvesStudy(3)
 	curve := fallingCurve(0.9, 0, curvesEnd, rng.New(1, "evidence", 1, "curve"))
 	cases := map[string]struct {
 		study suggest.Study
@@ -272,7 +275,7 @@ func stopperLetsTiesRun(t *testing.T, r stop.Registration) {
 
 func stopperLetsTheBestRun(t *testing.T, r stop.Registration) {
 	for seed := range uint64(10) {
-		s := curvesStudy(seed, 40)
+		s := curvesStudy(seed)
 		for number := 40; number < 50; number++ {
 			best := suggest.Trial{Number: number, State: suggest.Running, Curve: fallingCurve(-0.5, 0, curvesEnd, rng.New(seed, "best", number, "curve"))}
 			shiftValues(best.Curve, -0.2)
@@ -300,7 +303,7 @@ func stopperStopsTheHopeless(t *testing.T, r stop.Registration) {
 			}
 			trial.Curve = append(trial.Curve, suggest.Sample{Step: step, Value: value})
 		}
-		s := curvesStudy(4, 40)
+		s := curvesStudy(4)
 		_, why := followed(rule, s, trial)
 		if why == "" {
 			continue

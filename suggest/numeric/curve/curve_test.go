@@ -58,7 +58,7 @@ func TestWithoutPointsThePriorRemains(t *testing.T) {
 
 // A curve that follows one of the shapes is found out, also when it is long.
 func TestAnExactCurveIsContinued(t *testing.T) {
-	value := func(step float64) float64 { return 0.2 + 0.9/(1+math.Pow(10*step/200, 2)) }
+	value := func(step float64) float64 { return 0.2 + 0.9/(1+step*step/400) }
 	for _, until := range []int{8, 30, 150} {
 		var c curve.Curve
 		for step := 1; step <= until; step++ {
