@@ -30,6 +30,7 @@ type cmaRules struct {
 	free       int        // dimensions that samples have a say in
 	population int        // of the first run
 	sequence   *qmc.Sobol // of the first attempts; nil when there are too many dimensions
+	stepped    []bool     // of each dimension, whether it has more levels than models see
 }
 
 func newCmaRules(l *ledger, o cmaOptions) *cmaRules {
@@ -38,6 +39,10 @@ func newCmaRules(l *ledger, o cmaOptions) *cmaRules {
 		samples: rng.NewKey(l.seed, "cmaes", "sample"),
 		prior:   rng.NewKey(l.seed, "cmaes", "prior"),
 		restart: rng.NewKey(l.seed, "cmaes", "restart"),
+	}
+	for i, dim := range l.dims {
+		_, finite := l.space.At(i).Count()
+		r.stepped = append(r.stepped, finite && dim.Kind == box.Continuous)
 	}
 	model := cma.New(o.Options)
 	r.free, r.population = model.Free(), model.Population()
@@ -189,7 +194,7 @@ func (r *cmaRules) raw(t *result, of *cmaState) []float64 {
 	for range modelAttempts {
 		of.model.Sample(stream, u, row)
 		u = nil
-		if !r.ledger.point(row).Equal(t.point) {
+		if !r.meant(row, t) {
 			continue
 		}
 		for i, dim := range r.ledger.dims {
@@ -201,4 +206,28 @@ func (r *cmaRules) raw(t *result, of *cmaState) []float64 {
 		return row
 	}
 	return t.x
+}
+
+// meant says whether a sample is moved to the point of a trial.
+func (r *cmaRules) meant(row []float64, t *result) bool {
+	for i, dim := range r.ledger.dims {
+		switch x := t.x[i]; {
+		case math.IsNaN(x):
+		case dim.Kind == box.Choice:
+			if row[i] != x {
+				return false
+			}
+		case dim.Kind == box.Ordered:
+			if dim.Nearest(row[i]) != dim.Nearest(x) {
+				return false
+			}
+		case r.stepped[i]:
+			if !r.ledger.space.At(i).Decode(row[i]).Equal(t.point[i]) {
+				return false
+			}
+		case math.Abs(into(row[i])-x) > 1e-9: // more than writing it as text and reading it loses
+			return false
+		}
+	}
+	return true
 }

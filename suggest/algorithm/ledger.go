@@ -17,7 +17,8 @@ type ledger struct {
 	*encoding
 	objectives  []suggest.Objective
 	constraints []suggest.Constraint
-	entries     []entry // in order of trial number
+	entries     []entry    // in order of trial number
+	identities  []identity // of entries
 	warm        []suggest.Trial
 	seed        uint64
 	size        uint64
@@ -27,41 +28,38 @@ type ledger struct {
 
 // entry is what a ledger knows of a trial.
 type entry struct {
-	identity
-	plain bool // one value, no constraint, and a point
-	trial *suggest.Trial
-
+	number int
+	trial  *suggest.Trial
 	result *result
 }
 
-// identity is what tells a trial from another one, in most cases, without a look
-// at more memory than needed: there may be many thousands.
+// identity is what tells a trial from another one, in most cases, at the cost of
+// little memory: there may be many thousands.
 type identity struct {
 	number int
-	state  suggest.State
+	value  uint64         // bits of the value
 	point  *suggest.Value // where the point lies in memory
 	meta   unsafe.Pointer // the same
-	value  uint64         // bits of the first value
-	length [3]int32       // of values, constraints and point
+	state  int32
+	values int16 // 0 or 1
+	plain  bool  // the point has the space's length, and there is at most one value and no constraint
+}
+
+func (l *ledger) identify(t *suggest.Trial) identity {
+	i := identity{number: t.Number, state: int32(t.State), meta: address(t.Meta), values: int16(min(2, len(t.Values)))}
+	i.plain = len(t.Values) < 2 && len(t.Constraints) == 0 && len(t.Point) == len(l.dims) && len(t.Point) > 0
+	if i.plain {
+		i.point = &t.Point[0]
+	}
+	if i.values == 1 {
+		i.value = math.Float64bits(t.Values[0])
+	}
+	return i
 }
 
 // address is where a map lies in memory: what reflect.Value.UnsafePointer gives,
 // at a tenth of its cost.
 func address(m suggest.Meta) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&m)) }
-
-func identify(t *suggest.Trial) identity {
-	i := identity{
-		number: t.Number, state: t.State, meta: address(t.Meta),
-		length: [3]int32{int32(len(t.Values)), int32(len(t.Constraints)), int32(len(t.Point))},
-	}
-	if len(t.Values) > 0 {
-		i.value = math.Float64bits(t.Values[0])
-	}
-	if len(t.Point) > 0 {
-		i.point = &t.Point[0]
-	}
-	return i
-}
 
 // result is a trial as replays see it.
 type result struct {
@@ -122,35 +120,55 @@ func newLedger(space suggest.Space) *ledger {
 // something else changed, so that a replay has to begin anew.
 func (l *ledger) read(s suggest.Study, seed uint64) (changed []int, again bool) {
 	if seed != l.seed || !sameDirections(l.objectives, s.Objectives) || !sameBounds(l.constraints, s.Constraints) || !sameTrials(l.warm, s.Warm) {
-		l.entries, again = nil, true
+		l.entries, l.identities, again = nil, nil, true
 		l.seed, l.objectives, l.constraints = seed, slices.Clone(s.Objectives), slices.Clone(s.Constraints)
 		l.warm = cloneTrials(s.Warm)
 	}
-	trials := inOrder(s.Trials)
-	if len(trials) < len(l.entries) {
-		l.entries, again = l.entries[:len(trials)], true
+	trials, i := s.Trials, l.agree(s.Trials)
+	if i < max(len(l.entries), len(trials)) {
+		trials = inOrder(s.Trials)
+		if len(trials) > 0 && &trials[0] != &s.Trials[0] {
+			i = 0 // they had to be sorted
+		}
 	}
-	for i := range trials {
+	if len(trials) < len(l.entries) {
+		l.entries, l.identities, again = l.entries[:len(trials)], l.identities[:len(trials)], true
+	}
+	for ; i < len(trials); i++ {
 		t := &trials[i]
-		if i == len(l.entries) {
-			l.entries = append(l.entries, l.enter(t))
-			changed = append(changed, i)
+		switch {
+		case i == len(l.entries):
+			l.entries, l.identities = append(l.entries, entry{}), append(l.identities, identity{})
+		case l.entries[i].same(t):
+			l.identities[i] = l.identify(t)
 			continue
+		default:
+			old := l.entries[i].result
+			again = again || old.number != t.Number || !samePoint(old.point, t.Point) || !sameMeta(old.meta, t.Meta) || old.ended()
 		}
-		e := &l.entries[i]
-		if e.same(t) {
-			continue
-		}
-		if e.number != t.Number || !samePoint(e.result.point, t.Point) || !sameMeta(e.result.meta, t.Meta) || e.result.ended() {
-			again = true
-		}
-		*e = l.enter(t)
+		l.entries[i], l.identities[i] = l.enter(t), l.identify(t)
 		changed = append(changed, i)
 	}
 	if again {
 		l.forget()
 	}
 	return changed, again
+}
+
+// agree is how many of the first trials are, in this order, what was entered.
+func (l *ledger) agree(trials []suggest.Trial) int {
+	n, d := min(len(trials), len(l.identities)), len(l.dims)
+	for i := range n {
+		t, e := &trials[i], &l.identities[i]
+		if !e.plain || t.Number != e.number || int32(t.State) != e.state || len(t.Values) != int(e.values) || len(t.Point) != d ||
+			&t.Point[0] != e.point || e.values == 1 && math.Float64bits(t.Values[0]) != e.value || len(t.Constraints) != 0 || address(t.Meta) != e.meta {
+			if !l.entries[i].same(t) {
+				return i
+			}
+			*e = l.identify(t)
+		}
+	}
+	return n
 }
 
 // forget rebuilds what is not kept for each entry.
@@ -197,7 +215,7 @@ func (l *ledger) remove(proposals []suggest.Proposal) {
 func (l *ledger) enter(t *suggest.Trial) entry {
 	kept := *t
 	kept.Values, kept.Constraints = slices.Clone(t.Values), slices.Clone(t.Constraints)
-	e := entry{identity: identify(t), plain: len(t.Values) == 1 && len(t.Constraints) == 0 && len(t.Point) > 0, trial: &kept, result: l.result(&kept)}
+	e := entry{number: t.Number, trial: &kept, result: l.result(&kept)}
 	l.note(e.result)
 	return e
 }
@@ -205,19 +223,8 @@ func (l *ledger) enter(t *suggest.Trial) entry {
 // same says whether the trial is the one that was entered. Points and Meta are
 // never modified in place, so that the same memory has the same content.
 func (e *entry) same(t *suggest.Trial) bool {
-	if e.plain && t.Number == e.number && t.State == e.state && len(t.Values) == 1 && len(t.Point) > 0 && len(t.Constraints) == 0 &&
-		&t.Point[0] == e.point && math.Float64bits(t.Values[0]) == e.value && address(t.Meta) == e.meta {
-		return true
-	}
-	now := identify(t)
-	if now.number != e.number || now.state != e.state || !sameFloats(t.Values, e.trial.Values) || !sameFloats(t.Constraints, e.trial.Constraints) {
-		return false
-	}
-	if (now.point != e.point || now.length != e.length) && !e.trial.Point.Equal(t.Point) || now.meta != e.meta && !sameMeta(e.trial.Meta, t.Meta) {
-		return false
-	}
-	e.identity = now
-	return true
+	return t.Number == e.number && t.State == e.trial.State && sameFloats(t.Values, e.trial.Values) && sameFloats(t.Constraints, e.trial.Constraints) &&
+		samePoint(t.Point, e.trial.Point) && sameMeta(t.Meta, e.trial.Meta)
 }
 
 func (l *ledger) result(t *suggest.Trial) *result {
