@@ -130,8 +130,8 @@ func (a *cmaes) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.
 
 // catchUp brings the replay up to the study.
 func (a *cmaes) catchUp(ctx context.Context, s suggest.Study) error {
-	_, again := a.ledger.read(s, a.seeding.seed(s))
-	if again || a.replay == nil {
+	changed, again := a.ledger.read(s, a.seeding.seed(s))
+	if again || a.replay == nil || a.replay.outdated(changed) {
 		a.rules = newCmaRules(a.ledger, a.options)
 		a.replay = newGenerations(a.ledger, a.rules)
 	}

@@ -25,6 +25,7 @@ type generations[S any] struct {
 	of     []int       // of each entry that was read, its generation or foreign
 	used   []bool      // of each entry that was read
 	wait   []int       // entries that were read and not used, also those that have not ended
+	missed []int       // entries that a generation should have been made of, but had not ended
 	now    proposed[S] // how state came about
 	ahead  proposed[S] // what new trials are made of
 }
@@ -78,6 +79,13 @@ func (g *generations[S]) advance(ctx context.Context) error {
 	}
 	g.look()
 	return nil
+}
+
+// outdated says whether entries that have changed would have made a difference
+// to what was read: no service takes a result back and gives it again later, but
+// then the answers must not depend on when they were read.
+func (g *generations[S]) outdated(changed []int) bool {
+	return slices.ContainsFunc(g.missed, func(i int) bool { return slices.Contains(changed, i) })
 }
 
 // follows says whether a trial is the first of the next generation.
@@ -196,8 +204,12 @@ func (g *generations[S]) parseRange(parents []int, text string) []int {
 	entries := g.ledger.entries[:len(g.of)]
 	at, _ := slices.BinarySearchFunc(entries, low, func(e entry, number int) int { return e.number - number })
 	for ; at < len(entries) && entries[at].number <= high; at++ {
-		if entries[at].result.ended() && !g.used[at] {
+		switch {
+		case g.used[at]:
+		case entries[at].result.ended():
 			parents = append(parents, at)
+		default:
+			g.missed = append(g.missed, at)
 		}
 	}
 	return parents

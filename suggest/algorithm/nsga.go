@@ -103,8 +103,8 @@ func (a *genetic) Prepare(ctx context.Context, s suggest.Study) {
 }
 
 func (a *genetic) catchUp(ctx context.Context, s suggest.Study) error {
-	_, again := a.ledger.read(s, a.seeding.seed(s))
-	if again || a.replay == nil {
+	changed, again := a.ledger.read(s, a.seeding.seed(s))
+	if again || a.replay == nil || a.replay.outdated(changed) {
 		a.rules = newGeneticRules(a.name, a.ledger, a.options)
 		a.replay = newGenerations(a.ledger, a.rules)
 	}
