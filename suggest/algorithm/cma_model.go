@@ -33,6 +33,8 @@ type cmaRules struct {
 	stepped    []bool     // of each dimension, whether it has more levels than models see
 }
 
+var _ rules[cmaState] = (*cmaRules)(nil)
+
 func newCmaRules(l *ledger, o cmaOptions) *cmaRules {
 	r := &cmaRules{
 		ledger: l, options: o,
@@ -126,19 +128,7 @@ func (r *cmaRules) first(results []*result) *cmaState {
 
 // elite is the best tenth of each source, at least one of each.
 func (r *cmaRules) elite(own []*result) (rows [][]float64) {
-	sources := map[string][]*result{}
-	var names []string
-	for i := range r.ledger.warm {
-		t := &r.ledger.warm[i]
-		if sources[t.Meta["study"]] == nil {
-			names = append(names, t.Meta["study"])
-		}
-		sources[t.Meta["study"]] = append(sources[t.Meta["study"]], r.ledger.result(t))
-	}
-	groups := [][]*result{own}
-	for _, name := range names {
-		groups = append(groups, sources[name])
-	}
+	groups := append([][]*result{own}, r.ledger.sources()...)
 	for _, group := range groups {
 		group = slices.DeleteFunc(slices.Clone(group), func(a *result) bool { return a.losses == nil })
 		slices.SortStableFunc(group, (*result).better)

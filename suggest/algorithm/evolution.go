@@ -85,13 +85,13 @@ func (a *evolution) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		a.seed = seed
 		a.sequence, _ = qmc.NewScrambledSobol(d, rng.NewKey(seed, "regularized-evolution", "start"))
 	}
-	population := a.population()
+	population, elite := a.population(), a.ledger.elite(a.options.founders/2)
 	children, spare := rng.NewKey(seed, "regularized-evolution", "child"), rng.NewKey(seed, "regularized-evolution", "untried")
 	out := make([]suggest.Proposal, 0, n)
 	defer func() { a.ledger.remove(out) }()
 	tried := a.ledger.tried()
 	for number := a.ledger.next(); len(out) < n; number++ {
-		m := &mutator{a: a, population: population, number: number, stream: children.Stream(uint64(number))}
+		m := &mutator{a: a, population: population, elite: elite, number: number, stream: children.Stream(uint64(number))}
 		p, err := tried.untried(m.draw, spare.Stream(uint64(number)))
 		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
 			break
@@ -119,6 +119,7 @@ func (a *evolution) population() []*result {
 type mutator struct {
 	a          *evolution
 	population []*result
+	elite      []suggest.Point // of other studies, tried first
 	number     int
 	stream     *rng.Stream
 	draws      int
@@ -132,8 +133,11 @@ func (m *mutator) draw() suggest.Point {
 	if !m.founding() && m.draws <= modelAttempts {
 		return m.a.ledger.point(m.a.options.variation.one(m.parent().x, m.stream))
 	}
+	if m.founding() && m.draws <= len(m.elite) {
+		return slices.Clone(m.elite[m.draws-1])
+	}
 	u := make([]float64, m.a.space.Len())
-	if m.draws == 1 && m.a.sequence != nil {
+	if m.draws == len(m.elite)+1 && m.a.sequence != nil {
 		m.a.sequence.At(uint32(m.number), u)
 	} else {
 		for i := range u {
@@ -164,6 +168,8 @@ func (m *mutator) parent() *result {
 
 func (m *mutator) proposal(p suggest.Point) suggest.Proposal {
 	switch {
+	case m.founding() && m.draws <= len(m.elite):
+		return suggest.Proposal{Point: p, Why: "one of the best points of another study"}
 	case m.founding():
 		return suggest.Proposal{Point: p, Why: "one of the points that the population starts with, spread evenly"}
 	case m.draws > modelAttempts:

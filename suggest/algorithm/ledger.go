@@ -214,7 +214,7 @@ func (l *ledger) remove(proposals []suggest.Proposal) {
 
 func (l *ledger) enter(t *suggest.Trial) entry {
 	kept := *t
-	kept.Values, kept.Constraints = slices.Clone(t.Values), slices.Clone(t.Constraints)
+	kept.Values, kept.Constraints, kept.Curve = slices.Clone(t.Values), slices.Clone(t.Constraints), nil
 	e := entry{number: t.Number, trial: &kept, result: l.result(&kept)}
 	l.note(e.result)
 	return e
@@ -257,6 +257,50 @@ func (l *ledger) result(t *suggest.Trial) *result {
 		r.class = sound
 	}
 	return r
+}
+
+// sources are the measured trials of other studies, by study, in the order in
+// which these first occur. Values of different studies do not compare.
+func (l *ledger) sources() [][]*result {
+	var out [][]*result
+	at := map[string]int{}
+	for i := range l.warm {
+		r := l.result(&l.warm[i])
+		if r.losses == nil {
+			continue
+		}
+		name := l.warm[i].Meta["study"]
+		k, ok := at[name]
+		if !ok {
+			k = len(out)
+			at[name], out = k, append(out, nil)
+		}
+		out[k] = append(out[k], r)
+	}
+	return out
+}
+
+// elite is at most n points of other studies, and not more than can be drawn
+// one after another, the best of each first.
+func (l *ledger) elite(n int) []suggest.Point {
+	n = min(n, attempts/4)
+	var ranked [][]survivor
+	for _, source := range l.sources() {
+		ranked = append(ranked, rankMembers(source))
+	}
+	var out []suggest.Point
+	for k := 0; len(out) < n; k++ {
+		before := len(out)
+		for _, source := range ranked {
+			if k < len(source) && len(out) < n {
+				out = append(out, source[k].point)
+			}
+		}
+		if len(out) == before {
+			break
+		}
+	}
+	return out
 }
 
 func sameTrials(a, b []suggest.Trial) bool {

@@ -192,6 +192,9 @@ func (b *breeder) proposal(p suggest.Point) suggest.Proposal {
 		return out
 	case b.founding():
 		out.Why = "one of the points that the population starts with, spread evenly"
+		if b.draws <= len(b.rules.elite) {
+			out.Why = "one of the best points of another study"
+		}
 	case b.draws > modelAttempts:
 		out.Why, out.Fallback = "drawn from the parameters' distributions, as no child was new and allowed", "prior"
 	default:
@@ -208,9 +211,12 @@ type geneticRules struct {
 	options  geneticOptions
 	children rng.Key
 	survival rng.Key
-	founders int        // results before there are children
-	sequence *qmc.Sobol // of the points to start with; nil when there are too many dimensions
+	founders int             // results before there are children
+	elite    []suggest.Point // of other studies, tried first
+	sequence *qmc.Sobol      // of the points to start with; nil when there are too many dimensions
 }
+
+var _ rules[survivors] = (*geneticRules)(nil)
 
 func newGeneticRules(name string, l *ledger, o geneticOptions) *geneticRules {
 	if o.population == 0 {
@@ -225,6 +231,7 @@ func newGeneticRules(name string, l *ledger, o geneticOptions) *geneticRules {
 		survival: rng.NewKey(l.seed, name, "survival"),
 		founders: max(2, o.population/5),
 	}
+	r.elite = l.elite(r.founders)
 	if n := l.space.Len(); n > 0 && n <= qmc.MaxDimensions { // then there is no error
 		r.sequence, _ = qmc.NewScrambledSobol(n, rng.NewKey(l.seed, name, "start"))
 	}
@@ -233,8 +240,11 @@ func newGeneticRules(name string, l *ledger, o geneticOptions) *geneticRules {
 
 // founder is a point to start with.
 func (r *geneticRules) founder(number, draw int, stream *rng.Stream) suggest.Point {
+	if draw <= len(r.elite) {
+		return slices.Clone(r.elite[draw-1])
+	}
 	u := make([]float64, r.ledger.space.Len())
-	if r.sequence != nil && draw == 1 {
+	if r.sequence != nil && draw == len(r.elite)+1 {
 		r.sequence.At(uint32(number), u)
 	} else {
 		for i := range u {

@@ -147,3 +147,26 @@ func TestGeneticSettingsMatter(t *testing.T) {
 		}
 	}
 }
+
+// The best points of other studies are tried first, those of each in turn.
+func TestEvolutionariesStartWarm(t *testing.T) {
+	space := doubles(t, "a", "b")
+	point := func(a, b float64) suggest.Point { return space.Decode([]float64{a, b}) }
+	s := suggest.Study{Space: space, Objectives: objectives(1, "")}
+	for i, v := range []float64{3, 1, 2} {
+		s.Warm = append(s.Warm,
+			suggest.Trial{Number: i, Point: point(v/10, 0.5), State: suggest.Succeeded, Values: []float64{v}, Meta: suggest.Meta{"study": "one"}},
+			suggest.Trial{Number: i, Point: point(0.5, v/10), State: suggest.Succeeded, Values: []float64{-100 * v}, Meta: suggest.Meta{"study": "two"}})
+	}
+	for _, name := range []string{"nsga2", "nsga3", "regularized-evolution"} {
+		got, err := newAlgorithm(t, name, space).Suggest(t.Context(), s, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []suggest.Point{point(0.1, 0.5), point(0.5, 0.3), point(0.2, 0.5), point(0.5, 0.2)} {
+			if !got[i].Point.Equal(want) {
+				t.Errorf("%s: proposal %d is %v, want %v", name, i, got[i].Point, want)
+			}
+		}
+	}
+}

@@ -136,13 +136,3 @@ func (c *categories) keepMargin() {
 		}
 	}
 }
-
-// settled says whether each dimension has one choice that is all but certain.
-func (c *categories) settled() bool {
-	for i, q := range c.q {
-		if slices.Max(q) < 1-1.5*c.least[i]*float64(len(q)-1) {
-			return false
-		}
-	}
-	return true
-}
