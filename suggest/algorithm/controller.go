@@ -19,6 +19,8 @@ const (
 	enasBlock = 256
 	// enasBatch is how many trials it learns from at once.
 	enasBatch = 8
+	// enasElite is how many of the best trials it learns from again and again.
+	enasElite = 10
 	// enasSnapshots is how many states are kept, enasEvery trials apart.
 	enasSnapshots, enasEvery = 8, 8
 )
@@ -121,7 +123,9 @@ func (a *enas) newController(seed uint64) *controllerState {
 }
 
 // update learns from the last of the trials, and again from some of those
-// before.
+// before: every other one is among the best, as in the priority queue training
+// of Abolafia et al. ("Neural program synthesis with priority queue training",
+// 2018), without which the network forgets what it found.
 func (a *enas) update(c *controllerState, trials []learned, seed uint64) {
 	rewards := rewardsOf(trials)
 	last := len(trials) - 1
@@ -129,12 +133,15 @@ func (a *enas) update(c *controllerState, trials []learned, seed uint64) {
 	stream := rng.New(seed, "enas", last, "replay")
 	loss := lstm.Loss{Entropy: a.entropyWeight, Skip: a.skipWeight, Target: a.skipTargets()}
 	gradient := make([]float64, len(c.net.Weights))
+	best := bestOfRewards(rewards)
 	for range a.trainSteps {
 		batch := make([]lstm.Sample, 0, enasBatch)
 		for k := range min(enasBatch, len(trials)) {
 			i := last
-			if k > 0 {
+			if k > 0 && k%2 == 0 {
 				i = int(stream.Uint64N(uint64(len(trials))))
+			} else if k > 0 {
+				i = best[stream.Uint64N(uint64(len(best)))]
 			}
 			batch = append(batch, lstm.Sample{Choices: trials[i].choices, Advantage: rewards[i] - c.baseline})
 		}
@@ -171,4 +178,15 @@ func rewardsOf(trials []learned) []float64 {
 		from = to
 	}
 	return rewards
+}
+
+// bestOfRewards are the trials with the highest rewards: a tenth, and at least
+// enasElite if there are as many; among equals the newest.
+func bestOfRewards(rewards []float64) []int {
+	order := make([]int, len(rewards))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Or(cmp.Compare(rewards[j], rewards[i]), cmp.Compare(j, i)) })
+	return order[:min(len(order), max(enasElite, len(order)/10))]
 }

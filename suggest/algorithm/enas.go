@@ -19,9 +19,10 @@ import (
 // read from the trial's own point; weights are not shared between trials.
 //
 // The reward of a trial is its rank among the newest trials, so that it has the
-// same scale for every metric; a trial that failed ranks last. The network is
-// what it becomes by learning from the finished trials in the order of their
-// numbers, and is rebuilt from them where it is not known yet.
+// same scale for every metric; a trial that failed ranks last. The best trials
+// are learned from again and again. The network is what it becomes by learning
+// from the finished trials in the order of their numbers, and is rebuilt from
+// them where it is not known yet.
 //
 // A number with more than enasChoices values, or with a continuous range, is
 // chosen as one of enasChoices equal parts of its range, and at random within.

@@ -225,6 +225,21 @@ func TestRewardsAreRanks(t *testing.T) {
 	}
 }
 
+func TestTheBestRewardsAreATenth(t *testing.T) {
+	rewards := make([]float64, 200)
+	for i := range rewards {
+		rewards[i] = float64(i%50) / 50
+	}
+	got := bestOfRewards(rewards)
+	want := []int{199, 149, 99, 49, 198}
+	if diff := cmp.Diff(want, got[:5]); diff != "" || len(got) != 20 {
+		t.Errorf("%d are the best, and first\n%s", len(got), diff)
+	}
+	if got := bestOfRewards(rewards[:3]); len(got) != 3 {
+		t.Errorf("of 3 trials %d are the best, want 3", len(got))
+	}
+}
+
 func TestENASSettings(t *testing.T) {
 	space := architectures(t, 2, 2)
 	katib := suggest.Settings{

@@ -46,7 +46,7 @@ func pb2Registration() Registration {
 	return Registration{
 		Name: "pb2",
 		Summary: "Population-based training whose new parameters come from a model instead of chance. " +
-			"Better than pbt with populations of ten or fewer; the training must write and read checkpoints.",
+			"Comes to better schedules than pbt with the same number of trials; the training must write and read checkpoints.",
 		New:      newPB2,
 		Settings: populationSettingsDoc(),
 		Adaptive: true,
