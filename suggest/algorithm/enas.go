@@ -84,7 +84,7 @@ func enasSettingsDoc() []Setting {
 		{Name: "controller_skip_weight", Default: "0.01", Help: "Weight of the distance to controller_skip_target; above 0, or None."},
 		{Name: "controller_tanh_const", Default: "2.25", Help: "Bound of the logits, by a tanh; above 0, or None. It keeps each choice possible."},
 		{Name: "controller_temperature", Default: "5", Help: "Divides the logits: the higher, the more even the choices and the slower the learning; above 0, or None."},
-		{Name: "controller_train_steps", Default: "4", Help: "How often the network learns for each finished trial, a whole number from 1 to 1000."},
+		{Name: "controller_train_steps", Default: "2", Help: "How often the network learns for each finished trial, a whole number from 1 to 1000."},
 		randomStateSetting(),
 	}
 }
@@ -104,7 +104,7 @@ func newENAS(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 		learningRate:  r.Float("controller_learning_rate", 0.03, above(1)),
 		skipTarget:    r.Float("controller_skip_target", 0.4, above(1)),
 		skipWeight:    r.Float("controller_skip_weight", 0.01, above(1e6)),
-		trainSteps:    int(r.Int("controller_train_steps", 4, suggest.Range{Min: 1, Max: 1000})),
+		trainSteps:    int(r.Int("controller_train_steps", 2, suggest.Range{Min: 1, Max: 1000})),
 	}
 	r.Int("controller_log_every_steps", 10, suggest.Range{Min: 1, Max: 1e9})
 	if err := r.Err(); err != nil {
