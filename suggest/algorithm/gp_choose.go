@@ -24,7 +24,7 @@ func (q *question) choose(number int, t target) suggest.Point {
 		Anchors:      t.anchors,
 		Low:          t.low,
 		High:         t.high,
-		Candidates:   candidates(t.results),
+		Candidates:   candidates,
 		Starts:       6,
 		Iterations:   40,
 		Stream:       q.stream("search", number),
@@ -64,10 +64,8 @@ func (q *question) near(row []float64) bool {
 	return slices.ContainsFunc(q.running, func(x []float64) bool { return apartness(x, row) < nearby })
 }
 
-// candidates are fewer the more one costs.
-func candidates(n int) int {
-	return min(max(50000/max(1, n), 400), 1000)
-}
+// candidates of a search. Twice as many found nothing better.
+const candidates = 500
 
 // settle brings a row to that of the nearest point.
 func (q *question) settle(row []float64) bool {

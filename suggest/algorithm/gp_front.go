@@ -51,7 +51,6 @@ func (q *question) frontTarget(number int) (t target, problem string) {
 		fitted = append(fitted, values)
 		t.theta = shorter(t.theta, theta)
 	}
-	t.results = len(s.rows)
 	q.improveFront(&t, s.rows, fitted)
 	q.bound(&t, number, rangeOf(len(rows)))
 	t.why = "the front is expected to advance most here (Gaussian process, losses transformed: " + string(way.transform) + ")"

@@ -12,8 +12,7 @@ type target struct {
 	acquisition gp.Acquisition
 	theta       gp.Theta
 	anchors     [][]float64 // good rows, best first
-	results     int
-	low, high   []float64 // of the search; nil: everything
+	low, high   []float64   // of the search; nil: everything
 	why         string
 }
 
@@ -191,7 +190,6 @@ func (q *question) anchor(t *target, s sample, fitted []float64, warm *experienc
 	for _, i := range ascending(ranks)[:min(10, len(ranks))] {
 		t.anchors = append(t.anchors, s.rows[i])
 	}
-	t.results = len(s.rows)
 	return best
 }
 

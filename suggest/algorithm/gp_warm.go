@@ -69,7 +69,7 @@ func (q *question) known(number int) (p suggest.Proposal, ok bool) {
 			return p, true
 		}
 	}
-	t := target{theta: e.theta, anchors: e.best, results: e.model.Len()}
+	t := target{theta: e.theta, anchors: e.best}
 	t.acquisition = gp.Acquisition{Models: []*gp.Model{e.model}, Utility: gp.LowerBound{Beta: 1}}
 	if p.Point = q.choose(number, t); p.Point == nil {
 		return p, false

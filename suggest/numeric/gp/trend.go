@@ -20,30 +20,31 @@ func (l *Layout) Quartic() *Layout {
 	return &q
 }
 
-// rootWeights are the square roots of the weights of the degrees.
-var rootWeights = [maxDegrees]float64{1, 1, math.Sqrt(0.5), 0.5}
+// linear is the first polynomial.
+func linear(x float64) float64 { return math.Sqrt(3) * (2*x - 1) }
 
-// polynomials gives the weighted values at x.
+// polynomials gives the values at x, times the square roots of their weights,
+// which are 1, 1, 1/2 and 1/4.
 func polynomials(x float64) [maxDegrees]float64 {
 	z := 2*x - 1
 	z2 := z * z
 	return [maxDegrees]float64{
-		rootWeights[0] * math.Sqrt(3) * z,
-		rootWeights[1] * math.Sqrt(5) * (3*z2 - 1) / 2,
-		rootWeights[2] * math.Sqrt(7) * (5*z2 - 3) * z / 2,
-		rootWeights[3] * 3 * ((35*z2-30)*z2 + 3) / 8,
+		linear(x),
+		math.Sqrt(5) / 2 * (3*z2 - 1),
+		math.Sqrt(7) / math.Sqrt(8) * (5*z2 - 3) * z,
+		3.0 / 16 * ((35*z2-30)*z2 + 3),
 	}
 }
 
-// slopes gives the derivatives of the weighted values at x.
+// slopes gives the derivatives of polynomials.
 func slopes(x float64) [maxDegrees]float64 {
 	z := 2*x - 1
 	z2 := z * z
 	return [maxDegrees]float64{
-		rootWeights[0] * math.Sqrt(3) * 2,
-		rootWeights[1] * math.Sqrt(5) * 6 * z,
-		rootWeights[2] * math.Sqrt(7) * (15*z2 - 3),
-		rootWeights[3] * 15 * (7*z2 - 3) * z,
+		2 * math.Sqrt(3),
+		6 * math.Sqrt(5) * z,
+		math.Sqrt(7) / math.Sqrt2 * (15*z2 - 3),
+		15.0 / 2 * (7*z2 - 3) * z,
 	}
 }
 
@@ -52,9 +53,12 @@ func (l *Layout) polynomialsOf(features, out []float64) {
 	p := 0
 	for f, c := range l.columns {
 		if !c.choice && !c.indicator {
-			all := polynomials(features[f])
-			for k, v := range all[:l.degrees] {
-				out[k*l.numeric+p] = v
+			if l.degrees == 1 {
+				out[p] = linear(features[f])
+			} else {
+				for k, v := range polynomials(features[f]) {
+					out[k*l.numeric+p] = v
+				}
 			}
 			p++
 		}
