@@ -412,4 +412,14 @@ func TestArmsTakeTurns(t *testing.T) {
 			t.Errorf("%v", count)
 		}
 	}
+	clear(count)
+	q.running = make([][]float64, manyRunning)
+	for number := range 160 {
+		count[q.arm(number)]++
+	}
+	for _, transform := range transforms {
+		if count[arm{transform, "EI"}] != 20 || count[arm{transform, "LCB"}] != 10 || count[arm{transform, "PE"}] != 10 {
+			t.Errorf("with many running: %v", count)
+		}
+	}
 }

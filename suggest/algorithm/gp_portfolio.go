@@ -6,6 +6,9 @@ import "github.com/vernier-ml/vernier/suggest/numeric/gp"
 // them by how well their models predict was no better than turns.
 var transforms = [...]gp.Transform{gp.HalfRank, gp.Linear, gp.LogHalfRank, gp.Power}
 
+// manyRunning is from how many pending trials on each fourth one explores.
+const manyRunning = 4
+
 // arm is one way of the portfolio.
 type arm struct {
 	transform gp.Transform
@@ -26,7 +29,7 @@ func (q *question) arm(number int) arm {
 	case "PIps":
 		out.function = "PI"
 	}
-	if q.settings.function == "gp_hedge" && len(q.running) >= 2 && number%4 == 1 {
+	if q.settings.function == "gp_hedge" && len(q.running) >= manyRunning && number/4%4 == number%4 { // each transform once in 16, too
 		out.function = "PE"
 	}
 	return out
