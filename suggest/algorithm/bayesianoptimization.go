@@ -143,6 +143,7 @@ type question struct {
 	tried   *tried
 	running [][]float64 // pending and running trials, and what was proposed in this call
 	meta    suggest.Meta
+	thetas  map[string]gp.Theta // fitted in this call, by role
 }
 
 func (a *bayesianOptimization) question(ctx context.Context, s suggest.Study) *question {

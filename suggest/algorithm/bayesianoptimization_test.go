@@ -237,8 +237,18 @@ func TestBayesianBatchesLeaveNoTrace(t *testing.T) {
 	s := newStudyOf(space, 6, 1)
 	a := bayesian(t, space)
 	playedBy(t, a, &s, 25, bowlAt(0.4))
-	if _, err := a.Suggest(t.Context(), s, 9); err != nil {
+	a.fits = nil
+	batch, err := a.Suggest(t.Context(), s, 9)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if len(a.fits) != len(transforms) {
+		t.Errorf("%d fits for one batch", len(a.fits))
+	}
+	for i, p := range batch {
+		if (len(p.Meta) > 0) != (i < len(transforms)) {
+			t.Errorf("proposal %d has %v", i, p.Meta)
+		}
 	}
 	for i := range 5 { // all of these run
 		got, err := a.Suggest(t.Context(), s, 1)

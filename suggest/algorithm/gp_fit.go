@@ -51,16 +51,23 @@ type fitted struct {
 
 const keptFits = 16
 
-// theta gives the hyperparameters of a model. They are fitted when there are
-// enough new results since the last fit, which the newest trial that carries
-// one tells, and then go into the Meta of the proposal.
+// theta gives the hyperparameters of a model. They are fitted, once in a call,
+// when there are enough new results since the last fit, which the newest trial
+// that carries one tells, and then go into the Meta of the proposal.
 func (q *question) theta(s sample, number int) gp.Theta {
+	if theta, ok := q.thetas[s.role]; ok {
+		return theta
+	}
 	dims := len(q.layout.Dims())
 	last, lastResults := q.newest(s.role, dims)
 	if last != nil && !refit(lastResults, s.results) {
 		return last
 	}
 	theta := q.fit(s, last, number)
+	if q.thetas == nil {
+		q.thetas = map[string]gp.Theta{}
+	}
+	q.thetas[s.role] = theta
 	if q.meta == nil {
 		q.meta = suggest.Meta{}
 	}
