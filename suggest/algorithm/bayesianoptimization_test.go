@@ -422,6 +422,11 @@ func TestArmsTakeTurns(t *testing.T) {
 			t.Errorf("%v", count)
 		}
 	}
+	q.history.measured = make([]*observation, manyResults)
+	if got := q.arm(2); got.transform != gp.HalfRank {
+		t.Errorf("with many results: %v", got)
+	}
+	q.history.measured = nil
 	clear(count)
 	q.running = make([][]float64, manyRunning)
 	for number := range 160 {

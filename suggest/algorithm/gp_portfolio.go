@@ -15,9 +15,19 @@ type arm struct {
 	function  string
 }
 
+// manyResults is from how many results on the first two transforms take turns
+// only: there, models take tens of megabytes, and fits up to a second, each.
+const manyResults = 400
+
 // arm of a trial: trials take turns.
 func (q *question) arm(number int) arm {
 	out := arm{transform: transforms[number%len(transforms)], function: q.settings.function}
+	if len(q.history.measured) >= manyResults {
+		out.transform = transforms[number%2]
+		for _, t := range transforms[2:] {
+			delete(q.models, string(t))
+		}
+	}
 	switch out.function {
 	case "gp_hedge":
 		out.function = "EI"
