@@ -136,7 +136,7 @@ func (a *bayesianOptimization) wait(ctx context.Context) (done func()) {
 // question is one call of Suggest.
 type question struct {
 	*bayesianOptimization
-	ctx     context.Context //nolint:containedctx // it lives for one call
+	ctx     context.Context // of the call
 	study   suggest.Study
 	history history
 	seed    uint64

@@ -18,9 +18,9 @@ const (
 	regionBetter  = 3 // improvements in a row that double it
 )
 
-// region is the box around the centre for the trial with the given number; ok
-// is false when the whole space should be searched.
-func (q *question) region(number int, theta gp.Theta, centre []float64, losses []float64) (low, high []float64, ok bool) {
+// region is the box around the centre for the trial with the given number; nil
+// when the whole space should be searched.
+func (q *question) region(number int, theta gp.Theta, centre []float64, losses []float64) (low, high []float64) {
 	dims := q.layout.Dims()
 	numeric, logs := 0, 0.0
 	for d := range dims {
@@ -30,7 +30,7 @@ func (q *question) region(number int, theta gp.Theta, centre []float64, losses [
 		}
 	}
 	if numeric <= regionDims || number/2%2 == 1 {
-		return nil, nil, false
+		return nil, nil
 	}
 	side := regionSide(losses, numeric)
 	low, high = make([]float64, len(dims)), make([]float64, len(dims))
@@ -41,7 +41,7 @@ func (q *question) region(number int, theta gp.Theta, centre []float64, losses [
 			low[d], high[d] = math.Max(0, x-half), math.Min(1, x+half)
 		}
 	}
-	return low, high, true
+	return low, high
 }
 
 // regionSide follows the losses in order of the trials: longer after a run of

@@ -125,7 +125,7 @@ func (q *question) lossTarget(number int) (t target, problem string) {
 		fitted = m.Fitted(s.outcomes)
 	}
 	best := q.anchor(&t, s, fitted, warm)
-	t.low, t.high, _ = q.region(number, t.theta, t.anchors[0], losses)
+	t.low, t.high = q.region(number, t.theta, t.anchors[0], losses)
 	t.acquisition.Models = []*gp.Model{m}
 	t.acquisition.Utility = q.utility(way, best)
 	q.bound(&t, number, kept)

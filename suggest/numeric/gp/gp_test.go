@@ -34,7 +34,7 @@ func mixedRows(n int) ([][]float64, []float64) {
 	return rows, y
 }
 
-func close(t *testing.T, what string, got, want, tolerance float64) {
+func near(t *testing.T, what string, got, want, tolerance float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= tolerance*math.Max(1, math.Abs(want))) {
 		t.Errorf("%s = %.12g, want %.12g", what, got, want)
@@ -54,28 +54,40 @@ func TestDecay(t *testing.T) {
 
 func TestEvidenceGradient(t *testing.T) {
 	dims, optional := mixedDims()
-	for name, trend := range map[string]bool{"without trend": false, "with trend": true} {
-		rows, y := mixedRows(30)
+	rows, y := mixedRows(30)
+	choices := make([][]float64, len(rows))
+	for i, row := range rows {
+		choices[i] = []float64{row[1], row[4]}
+	}
+	two := []box.Dim{{Kind: box.Choice, Count: 4}, {Kind: box.Choice, Count: 3}}
+	cases := map[string]struct {
+		layout *Layout
+		rows   [][]float64
+		trend  bool
+		theta  Theta
+	}{
+		"without trend": {NewLayout(dims, optional), rows, false, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, logTrend[0]}},
+		"quadratic":     {NewLayout(dims, optional), rows, true, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}},
+		"quartic":       {NewLayout(dims, optional).Quartic(), rows, true, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}},
+		"choices alone": {NewLayout(two, []bool{false, true}), choices, true, Theta{0.2, -0.3, 0.3, -2, -2}},
+	}
+	for name, c := range cases {
 		weights := slices.Repeat([]float64{1, 0.5, 3}, 10)
-		f := &Fit{Layout: NewLayout(dims, optional).Quartic(), Prior: NewPrior(len(dims), trend), Rows: rows, Outcomes: y, Weights: weights}
+		f := &Fit{Layout: c.layout, Prior: NewPrior(len(c.layout.Dims()), c.trend), Rows: c.rows, Outcomes: y, Weights: weights}
 		e := newEvidence(f)
-		theta := Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}
-		if !trend {
-			theta[7] = logTrend[0]
-		}
-		gradient, scratch := make([]float64, len(theta)), make([]float64, len(theta))
-		e.evaluate(theta, gradient)
-		for i := range theta {
+		gradient, scratch := make([]float64, len(c.theta)), make([]float64, len(c.theta))
+		e.evaluate(c.theta, gradient)
+		for i := range c.theta {
 			if f.Prior.fixed[i] {
 				continue
 			}
 			const h = 1e-5
-			moved := slices.Clone(theta)
+			moved := slices.Clone(c.theta)
 			moved[i] += h
 			up := e.evaluate(moved, scratch)
 			moved[i] -= 2 * h
 			down := e.evaluate(moved, scratch)
-			close(t, name+": gradient "+string(rune('0'+i)), gradient[i], (up-down)/(2*h), 1e-6)
+			near(t, name+": gradient "+string(rune('0'+i)), gradient[i], (up-down)/(2*h), 1e-6)
 		}
 	}
 }
@@ -109,8 +121,8 @@ func TestPredictionGradient(t *testing.T) {
 				m.Predict([][]float64{moved}, false, &up)
 				moved[d] -= 2 * h
 				m.Predict([][]float64{moved}, false, &down)
-				close(t, name+": mean", p.MeanGradient[i*5+d], (up.Mean[0]-down.Mean[0])/(2*h), 1e-6)
-				close(t, name+": variance", p.VarianceGradient[i*5+d], (up.Variance[0]-down.Variance[0])/(2*h), 1e-6)
+				near(t, name+": mean", p.MeanGradient[i*5+d], (up.Mean[0]-down.Mean[0])/(2*h), 1e-6)
+				near(t, name+": variance", p.VarianceGradient[i*5+d], (up.Variance[0]-down.Variance[0])/(2*h), 1e-6)
 			}
 		}
 	}
@@ -140,8 +152,8 @@ func TestPosteriorAgreesWithScipy(t *testing.T) {
 	var p Prediction
 	m.Predict([][]float64{{.3, .3}, {.8, .8}}, false, &p)
 	for i, want := range [][2]float64{{-0.14845159035022662, 0.44914894863172483}, {-0.06575802874832934, 1.0302026410604952}} {
-		close(t, "mean", p.Mean[i], want[0], 1e-10)
-		close(t, "variance", p.Variance[i], want[1], 1e-10)
+		near(t, "mean", p.Mean[i], want[0], 1e-10)
+		near(t, "variance", p.Variance[i], want[1], 1e-10)
 	}
 }
 
@@ -159,13 +171,13 @@ func TestLeaveOneOutIsLeavingOneOut(t *testing.T) {
 		m.Append(slices.Delete(slices.Clone(rows), i, i+1), nil)
 		m.SetOutcomes(slices.Delete(slices.Clone(y), i, i+1))
 		m.Predict(rows[i:i+1], false, &p)
-		close(t, "mean", mean[i], p.Mean[0], 1e-9)
-		close(t, "variance", variance[i], p.Variance[0]+theta.Noise(), 1e-9)
+		near(t, "mean", mean[i], p.Mean[0], 1e-9)
+		near(t, "variance", variance[i], p.Variance[0]+theta.Noise(), 1e-9)
 	}
 	fitted := all.Fitted(y)
 	all.Predict(rows, false, &p)
 	for i := range rows {
-		close(t, "fitted", fitted[i], p.Mean[i], 1e-9)
+		near(t, "fitted", fitted[i], p.Mean[i], 1e-9)
 	}
 }
 
@@ -210,7 +222,7 @@ func TestThetaText(t *testing.T) {
 			t.Errorf("%v reads back as %v, %v", rounded, got, ok)
 		}
 		for i := range theta {
-			close(t, "rounded", rounded[i], theta[i], 0.01)
+			near(t, "rounded", rounded[i], theta[i], 0.01)
 		}
 		if again := rounded.Rounded(); !slices.Equal(again, rounded) {
 			t.Errorf("rounded twice: %v and %v", rounded, again)
@@ -238,4 +250,28 @@ func TestFitFindsTheRelevantDimension(t *testing.T) {
 	if math.IsInf(value, 0) || theta[1] > theta[0]-1 || theta[1] > theta[2]-1 || theta.Noise() > 1e-2 {
 		t.Errorf("theta = %v, log density %v", theta, value)
 	}
+}
+
+func FuzzParseTheta(f *testing.F) {
+	f.Add("", 0)
+	f.Add("AAAAAA", 0)
+	f.Add(NewPrior(4, true).Theta().Text(), 4)
+	f.Add("__________", 2)
+	f.Add("AAAAAA\nA", 1)
+	f.Fuzz(func(t *testing.T, text string, dims int) {
+		dims = min(max(dims, 0), 1000)
+		theta, ok := ParseTheta(text, dims)
+		if !ok {
+			return
+		}
+		low, high := bounds(dims)
+		for i, v := range theta {
+			if !(v >= low[i] && v <= high[i]) {
+				t.Errorf("%q: element %d is %v", text, i, v)
+			}
+		}
+		if again, ok := ParseTheta(theta.Text(), dims); !ok || len(again) != dims+3 {
+			t.Errorf("%q reads as %v, which does not read back", text, theta)
+		}
+	})
 }

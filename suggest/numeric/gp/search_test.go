@@ -55,7 +55,7 @@ func TestAcquisitionGradients(t *testing.T) {
 				up[d] += h
 				down[d] -= h
 				values, _ := a.Values([][]float64{up, down}, false)
-				close(t, name, gradients[i*5+d], (values[0]-values[1])/(2*h), 1e-4)
+				near(t, name, gradients[i*5+d], (values[0]-values[1])/(2*h), 1e-4)
 			}
 		}
 	}
@@ -113,9 +113,9 @@ func TestSearchFindsTheTop(t *testing.T) {
 	}
 	best := searched(t, dims, f, nil)[0]
 	for d, want := range []float64{0.3, 1, 5, 0.71, 0.4} {
-		close(t, "top", best.Row[d], want, 1e-3)
+		near(t, "top", best.Row[d], want, 1e-3)
 	}
-	close(t, "value", best.Value, f(best.Row), 1e-12)
+	near(t, "value", best.Value, f(best.Row), 1e-12)
 }
 
 func TestSearchKeepsToWhatIsPossible(t *testing.T) {
@@ -137,7 +137,7 @@ func TestSearchKeepsToWhatIsPossible(t *testing.T) {
 			t.Fatalf("%v is out of bounds", f.Row)
 		}
 	}
-	close(t, "corner", found[0].Value, 1, 1e-9)
+	near(t, "corner", found[0].Value, 1, 1e-9)
 }
 
 func TestSearchEndsWithItsContext(t *testing.T) {
