@@ -98,7 +98,7 @@ func ParseTheta(text string, dims int) (t Theta, ok bool) {
 		text += "A"
 	}
 	buf, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || 2*len(buf) < 3*(dims+3) {
+	if err != nil || len(buf) != len(text)/4*3 { // line breaks are skipped
 		return nil, false
 	}
 	for i := 0; i+2 < len(buf); i += 3 {
