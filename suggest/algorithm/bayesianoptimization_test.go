@@ -124,6 +124,43 @@ func TestBayesianAvoidsWhatFails(t *testing.T) {
 	}
 }
 
+// Each branch of the tree has numbers of its own; the better one is the one
+// with the narrower bottom.
+func TestBayesianSearchesTrees(t *testing.T) {
+	when := func(branch string) *suggest.When { return &suggest.When{Parameter: "branch", In: []string{branch}} }
+	space, err := suggest.NewSpace([]suggest.ParameterSpec{
+		{Name: "branch", Kind: suggest.Categorical, List: []string{"a", "b"}},
+		{Name: "a1", Kind: suggest.Double, Min: "0", Max: "1", When: when("a")},
+		{Name: "a2", Kind: suggest.Double, Min: "0", Max: "1", When: when("a")},
+		{Name: "b1", Kind: suggest.Double, Min: "1e-4", Max: "1", Distribution: suggest.LogUniform, When: when("b")},
+		{Name: "b2", Kind: suggest.Int, Min: "1", Max: "40", When: when("b")},
+		{Name: "common", Kind: suggest.Double, Min: "0", Max: "1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStudyOf(space, 3, 1)
+	a := bayesian(t, space)
+	for range 60 {
+		got, err := a.Suggest(t.Context(), s, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := coordinates(got[0].Point)
+		loss := (x[5] - 0.3) * (x[5] - 0.3)
+		if got[0].Point[0].String() == "a" {
+			loss += 0.2 + (x[1]-0.5)*(x[1]-0.5) + (x[2]-0.9)*(x[2]-0.9)
+		} else {
+			r := math.Log10(x[3]) + 2.5
+			loss += r*r + (x[4]-31)*(x[4]-31)/200
+		}
+		tell(&s, got[0], loss)
+	}
+	if best := lowest(s); best > 0.01 { // the branch that is easy to begin with has 0.2
+		t.Errorf("the best is %v", best)
+	}
+}
+
 func TestBayesianHoldsConstraints(t *testing.T) {
 	space := unitCube(t, 2)
 	s := newStudyOf(space, 2, 1)
