@@ -2,7 +2,9 @@ package algorithm
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
@@ -38,11 +40,14 @@ func benchmarkSuggest(b *testing.B, n int) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	var took []float64 // milliseconds
 	for range b.N {
 		b.StopTimer()
 		a.(suggest.Preparer).Prepare(b.Context(), study)
 		b.StartTimer()
+		before := time.Now()
 		got, err := a.Suggest(b.Context(), study, 1)
+		took = append(took, float64(time.Since(before).Microseconds())/1000)
 		b.StopTimer()
 		if err != nil || got[0].Fallback != "" {
 			b.Fatal(got, err)
@@ -56,6 +61,9 @@ func benchmarkSuggest(b *testing.B, n int) {
 		}
 		b.StartTimer()
 	}
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)/2], "p50-ms")
+	b.ReportMetric(took[len(took)*95/100], "p95-ms")
 }
 
 func benchmarkLoss(p suggest.Point) float64 {
