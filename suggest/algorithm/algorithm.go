@@ -45,6 +45,7 @@ func All() []Registration {
 		ashaRegistration(),
 		autoRegistration(),
 		bayesianRegistration(),
+		bohbRegistration(),
 		cmaesRegistration(),
 		dartsRegistration(),
 		dehbRegistration(),

@@ -36,21 +36,28 @@ var _ suggest.Algorithm = (*tpe)(nil)
 
 func newTPE(space suggest.Space, settings suggest.Settings, multivariate string) (suggest.Algorithm, error) {
 	r := settings.Read()
-	a := &tpe{seeding: readSeeding(r), config: readTPE(r, multivariate), historic: newHistorian(space)}
+	seeding, config := readSeeding(r), readTPE(r, multivariate)
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	a.model = newTPEModel(a.historic.encoding, a.config)
-	return a, nil
+	return newTPEWith(space, config, seeding), nil
+}
+
+// newTPEWith is for algorithms that are built on this one.
+func newTPEWith(space suggest.Space, config tpeConfig, seeding seeding) *tpe {
+	a := &tpe{seeding: seeding, config: config, historic: newHistorian(space)}
+	a.model = newTPEModel(a.historic.encoding, config)
+	return a
 }
 
 // tpeKeys are the sources of randomness.
-type tpeKeys struct{ startup, prior, candidates, untried rng.Key }
+type tpeKeys struct{ startup, prior, random, candidates, untried rng.Key }
 
 func newTPEKeys(seed uint64) tpeKeys {
 	return tpeKeys{
 		startup:    rng.NewKey(seed, "tpe", "startup"),
 		prior:      rng.NewKey(seed, "tpe", "prior"),
+		random:     rng.NewKey(seed, "tpe", "random"),
 		candidates: rng.NewKey(seed, "tpe", "candidates"),
 		untried:    rng.NewKey(seed, "tpe", "untried"),
 	}
@@ -79,6 +86,8 @@ func (a *tpe) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 		proposal := suggest.Proposal{Why: "one of the first points, which are spread evenly over the space"}
 		draw := a.spread(keys, number)
 		switch {
+		case modelled && keys.random.Stream(uint64(number)).Float64() < a.config.random:
+			proposal.Why = "one of the points that are drawn whatever the model says"
 		case modelled && err == nil:
 			draw = a.modelled(keys, number, draw)
 			proposal.Why = "good trials are more frequent around this point than bad ones"
@@ -138,7 +147,7 @@ func (a *tpe) sequence(key rng.Key, dimensions int) *qmc.Sobol {
 // modelled draws from the model, and from prior when what the model likes was
 // tried.
 func (a *tpe) modelled(keys tpeKeys, number int, prior func() suggest.Point) func() suggest.Point {
-	next := a.model.propose(keys.candidates.Stream(uint64(number)))
+	next := a.model.propose(number, keys.candidates.Stream(uint64(number)))
 	left := attempts / 2
 	return func() suggest.Point {
 		if left--; left >= 0 {

@@ -14,6 +14,9 @@ type tpeLayout struct {
 	// groups of columns. Within a group, and from group to group, a parameter
 	// comes after the one that it depends on.
 	groups [][]int
+	// stepped has for each group its Ordered columns on which no other depends,
+	// at most maxStepped.
+	stepped [][]int
 	// parents has for each column what it depends on.
 	parents []tpeParent
 }
@@ -46,7 +49,23 @@ func newTPELayout(e *encoding, c tpeConfig) tpeLayout {
 	default:
 		l.groups = [][]int{order}
 	}
+	for _, columns := range l.groups {
+		l.stepped = append(l.stepped, l.orderedLeaves(e, columns))
+	}
 	return l
+}
+
+// maxStepped bounds what the comparison of neighbours costs.
+const maxStepped = 32
+
+func (l *tpeLayout) orderedLeaves(e *encoding, columns []int) (out []int) {
+	for _, c := range columns {
+		isParent := func(p tpeParent) bool { return p.column == c }
+		if e.dims[c].Kind == box.Ordered && len(out) < maxStepped && !slices.ContainsFunc(l.parents, isParent) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // mostlyChoices says whether half of the dimensions or more have no order.

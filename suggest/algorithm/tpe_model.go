@@ -20,13 +20,15 @@ type tpeModel struct {
 	// constraints.
 	criteria [][]*tpeCriterion
 	draft    tpeDraft
+	// explores says that the wide density is to be asked.
+	explores bool
 }
 
 // tpeCriterion has the densities of good and of bad trials, over the columns of
 // a group.
 type tpeCriterion struct {
-	good, bad tpeSide
-	share     float64
+	good, bad, wide tpeSide // wide is bad with wider kernels, of the objective alone
+	share           float64
 }
 
 // tpeSide is a density and the observations that it has.
@@ -53,9 +55,12 @@ func newTPEModel(e *encoding, config tpeConfig) *tpeModel {
 func (m *tpeModel) newCriterion(columns []int) *tpeCriterion {
 	good, bad := m.config.kernel, m.config.kernel
 	bad.Empirical = true
+	wide := bad
+	wide.Narrowest = m.config.wide
 	return &tpeCriterion{
 		good: tpeSide{density: parzen.New(m.dims, columns, good)},
 		bad:  tpeSide{density: parzen.New(m.dims, columns, bad)},
+		wide: tpeSide{density: parzen.New(m.dims, columns, wide)},
 	}
 }
 
@@ -78,6 +83,9 @@ func (m *tpeModel) learn(h history, constraints int) {
 			c.share = splits[i].share
 			c.good.set(splits[i].good)
 			c.bad.set(splits[i].bad)
+			if i == 0 {
+				c.wide.set(splits[i].bad)
+			}
 		}
 	}
 }
@@ -161,16 +169,20 @@ func (s *tpeSide) insert(item tpeItem) {
 	s.weigh()
 }
 
-// weigh gives weight 1 to the newest items and less to older ones, linearly
-// down to 1/n (hyperopt's rule; the good side rarely has enough for it).
+// weigh gives items the weight that they have, and of the others 1 to the
+// newest and less to older ones, linearly down to 1/n (hyperopt's rule).
 func (s *tpeSide) weigh() {
 	n := len(s.items)
 	s.weights = slices.Grow(s.weights[:0], n)[:n]
 	old := n - tpeRecent
 	for i := range s.weights {
-		s.weights[i] = 1
-		if i < old {
+		switch {
+		case s.items[i].weight > 0:
+			s.weights[i] = s.items[i].weight
+		case i < old:
 			s.weights[i] = 1/float64(n) + (1-1/float64(n))*float64(i)/float64(old)
+		default:
+			s.weights[i] = 1
 		}
 	}
 	s.density.Weigh(s.weights)
@@ -180,13 +192,17 @@ func (s *tpeSide) weigh() {
 func (m *tpeModel) pend(number int, x []float64) {
 	for g, columns := range m.layout.groups {
 		if belongs(columns, x) {
-			m.criteria[g][0].bad.insert(tpeItem{id: number, x: x})
+			c := m.criteria[g][0]
+			c.bad.insert(tpeItem{id: number, x: x})
+			c.wide.insert(tpeItem{id: number, x: x})
 		}
 	}
 }
 
-// propose gives a function that gives rows, the most promising one first.
-func (m *tpeModel) propose(stream *rng.Stream) (next func() []float64) {
+// propose gives a function that gives rows for the trial with the number, the
+// most promising one first.
+func (m *tpeModel) propose(number int, stream *rng.Stream) (next func() []float64) {
+	m.explores = m.config.period > 0 && number%m.config.period == 0
 	if len(m.layout.groups) == 0 {
 		return func() []float64 { return nil }
 	}
@@ -213,40 +229,74 @@ func (m *tpeModel) propose(stream *rng.Stream) (next func() []float64) {
 // ranked goes through the candidates of the only group, and then through
 // further draws.
 func (m *tpeModel) ranked(stream *rng.Stream) func() []float64 {
-	at, count := 0, m.config.candidates
+	var left []int
 	x := make([]float64, len(m.dims))
 	return func() []float64 {
-		if at%count == 0 {
-			m.compare(0, count, x, stream)
+		if len(left) == 0 {
+			m.compare(0, m.config.candidates, x, stream)
+			left = m.draft.order
 		}
-		at++
-		return m.draft.rows[m.draft.order[(at-1)%count]]
+		best := left[0]
+		left = left[1:]
+		return m.draft.rows[best]
 	}
 }
 
 // compare draws candidates for a group of columns, which go on from the row
-// base, and sorts them by their acquisition.
+// base, and sorts them and the neighbours of the best one by acquisition.
 func (m *tpeModel) compare(g, count int, base []float64, stream *rng.Stream) {
 	d := &m.draft
 	d.reserve(count, len(m.dims))
-	for i, row := range d.rows[:count] {
+	for i, row := range d.rows {
 		copy(row, base)
 		m.draw(g, m.criteria[g][i%len(m.criteria[g])].good.density, row, stream)
-		d.scores[i], d.order[i] = 0, i
 	}
-	for _, c := range m.criteria[g] {
-		c.good.density.LogDensities(d.rows[:count], d.good)
-		c.bad.density.LogDensities(d.rows[:count], d.bad)
-		for i := range count {
-			d.scores[i] += c.acquisition(d.good[i], d.bad[i])
+	m.score(g, 0)
+	d.sort()
+	if m.neighbours(g, d.rows[d.order[0]]) {
+		m.score(g, count)
+		d.sort()
+	}
+}
+
+// neighbours adds to the candidates the rows that differ from the given one by
+// one level: a candidate that is drawn hits the best of many levels rarely.
+func (m *tpeModel) neighbours(g int, row []float64) (any bool) {
+	for _, c := range m.layout.stepped[g] {
+		if math.IsNaN(row[c]) {
+			continue
+		}
+		levels := m.dims[c].Levels
+		at := m.dims[c].Nearest(row[c])
+		for _, next := range []int{at - 1, at + 1} {
+			if next >= 0 && next < len(levels) {
+				m.draft.reserve(len(m.draft.rows)+1, len(row))
+				added := m.draft.rows[len(m.draft.rows)-1]
+				copy(added, row)
+				added[c] = levels[next]
+				any = true
+			}
 		}
 	}
-	slices.SortFunc(d.order[:count], func(i, j int) int {
-		if c := cmp.Compare(d.scores[j], d.scores[i]); c != 0 {
-			return c
+	return any
+}
+
+// score fills in the acquisition of the candidates from the given one on.
+func (m *tpeModel) score(g, from int) {
+	d := &m.draft
+	rows, good, bad := d.rows[from:], d.good[from:], d.bad[from:]
+	clear(d.scores[from:])
+	for k, c := range m.criteria[g] {
+		c.good.density.LogDensities(rows, good)
+		if k == 0 && m.explores {
+			c.wide.density.LogDensities(rows, bad)
+		} else {
+			c.bad.density.LogDensities(rows, bad)
 		}
-		return i - j
-	})
+		for i := range rows {
+			d.scores[from+i] += c.acquisition(good[i], bad[i])
+		}
+	}
 }
 
 // draw fills the columns of a group from a component of a density.
@@ -276,10 +326,35 @@ func (c *tpeCriterion) acquisition(good, bad float64) float64 {
 	return -math.Log(c.share + math.Exp(ratio))
 }
 
+// reserve makes the draft as long as count, and keeps what it has.
 func (d *tpeDraft) reserve(count, dimensions int) {
-	for len(d.rows) < count {
-		d.rows = append(d.rows, make([]float64, dimensions))
-		d.good, d.bad = append(d.good, 0), append(d.bad, 0)
-		d.scores, d.order = append(d.scores, 0), append(d.order, 0)
+	all := d.rows[:cap(d.rows)]
+	for len(all) < count {
+		all = append(all, make([]float64, dimensions))
+		all = all[:cap(all)]
 	}
+	for i := range count {
+		if all[i] == nil {
+			all[i] = make([]float64, dimensions)
+		}
+	}
+	d.rows = all[:count]
+	d.good, d.bad = sized(d.good, count), sized(d.bad, count)
+	d.scores = sized(d.scores, count)
+}
+
+func sized(s []float64, n int) []float64 { return slices.Grow(s, max(0, n-len(s)))[:n] }
+
+// sort puts the candidates in order, best first.
+func (d *tpeDraft) sort() {
+	d.order = d.order[:0]
+	for i := range d.rows {
+		d.order = append(d.order, i)
+	}
+	slices.SortFunc(d.order, func(i, j int) int {
+		if c := cmp.Compare(d.scores[j], d.scores[i]); c != 0 {
+			return c
+		}
+		return i - j
+	})
 }

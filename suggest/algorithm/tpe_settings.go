@@ -14,20 +14,36 @@ type tpeConfig struct {
 	candidates int
 	// gamma is the share of trials that counts as good.
 	gamma float64
+	// random is the share of points that is drawn from the prior whatever the
+	// model says.
+	random float64
 	// multivariate and group are auto, true or false.
 	multivariate, group string
 	// kernel is how the densities are made.
 	kernel parzen.Config
+	// wide bounds from below the bandwidths of the second density of bad trials,
+	// and period says how often that one is asked: for each period-th trial.
+	// Narrow kernels keep away from nothing but the bad trials themselves, which
+	// finds the bottom of a valley fast; wide ones keep away from regions, which
+	// finds another valley.
+	wide   float64
+	period int
+}
+
+// defaultTPE is what newTPE has without settings.
+func defaultTPE(multivariate string) tpeConfig {
+	return tpeConfig{
+		startup: 10, candidates: 64, gamma: 0.15,
+		multivariate: multivariate, group: no,
+		kernel: parzen.Config{PriorWeight: 1, Clip: 100},
+		wide:   0.3, period: 3,
+	}
 }
 
 const (
 	// tpeRecent is how many of the newest bad trials have full weight.
 	tpeRecent = 25
-	// tpeClip: no bandwidth is below 1/100 of the range (Bergstra et al. 2013).
-	tpeClip = 100
-)
 
-const (
 	auto = "auto"
 	yes  = "true"
 	no   = "false"
@@ -61,11 +77,11 @@ func multivariateTPERegistration() Registration {
 func tpeSettings(multivariate string) []Setting {
 	return []Setting{
 		{Name: "consider_endpoints", Default: "false", Help: "Whether the ends of a range widen the kernels of the outermost trials: true or false."},
-		{Name: "gamma", Default: "0.1", Help: "Share of the trials that count as good, above 0 and below 1; at most 25 trials when there is one objective."},
+		{Name: "gamma", Default: "0.15", Help: "Share of the trials that count as good, above 0 and below 1; at most 25 trials when there is one objective."},
 		{Name: "group", Default: "false", Help: "Whether parameters are modelled in groups, each of those that are active under the same condition, and not all together: true or false."},
 		{Name: "multivariate", Default: multivariate, Help: "Whether parameters are modelled together (true) or each on its own (false)."},
-		{Name: "n_EI_candidates", Default: "24", Help: "How many points are drawn from the good density, of which the best one is proposed: from 1 to 10000."},
-		{Name: "n_ei_candidates", Default: "24", Help: "Another spelling of n_EI_candidates."},
+		{Name: "n_EI_candidates", Default: "64", Help: "How many points are drawn from the good density, of which the best one is proposed: from 1 to 10000."},
+		{Name: "n_ei_candidates", Default: "n_EI_candidates", Help: "Another spelling of n_EI_candidates."},
 		{Name: "n_startup_trials", Default: "10", Help: "How many trials must be measured before the model is used, at least 0; until then points are spread evenly."},
 		{Name: "prior_weight", Default: "1", Help: "Weight of the prior where that of a trial is 1, from 0 to 1000000."},
 		randomStateSetting(),
@@ -75,19 +91,15 @@ func tpeSettings(multivariate string) []Setting {
 // readTPE reads the settings, where multivariate is what that setting is by
 // default.
 func readTPE(r *suggest.SettingsReader, multivariate string) tpeConfig {
+	c := defaultTPE(multivariate)
 	counts := suggest.Range{Min: 1, Max: 10000}
-	candidates := r.Int("n_EI_candidates", 24, counts)
-	c := tpeConfig{
-		startup:      int(r.Int("n_startup_trials", 10, suggest.AtLeast(0))),
-		candidates:   int(r.Int("n_ei_candidates", candidates, counts)),
-		gamma:        r.Float("gamma", 0.1, suggest.Between(0, 1)),
-		multivariate: r.Choice("multivariate", multivariate, yes, no),
-		group:        r.Choice("group", auto, yes, no),
-		kernel: parzen.Config{
-			PriorWeight: r.Float("prior_weight", 1, suggest.Range{Min: 0, Max: 1e6}),
-			Endpoints:   r.Bool("consider_endpoints", false),
-			Clip:        tpeClip,
-		},
-	}
+	candidates := r.Int("n_EI_candidates", int64(c.candidates), counts)
+	c.candidates = int(r.Int("n_ei_candidates", candidates, counts))
+	c.startup = int(r.Int("n_startup_trials", int64(c.startup), suggest.AtLeast(0)))
+	c.gamma = r.Float("gamma", c.gamma, suggest.Between(0, 1))
+	c.multivariate = r.Choice("multivariate", multivariate, yes, no)
+	c.group = r.Choice("group", c.group, yes, no)
+	c.kernel.PriorWeight = r.Float("prior_weight", c.kernel.PriorWeight, suggest.Range{Min: 0, Max: 1e6})
+	c.kernel.Endpoints = r.Bool("consider_endpoints", c.kernel.Endpoints)
 	return c
 }

@@ -13,6 +13,8 @@ import (
 type tpeItem struct {
 	id int
 	x  []float64
+	// weight of the observation; 0 where it depends on how old it is.
+	weight float64
 }
 
 func byID(a, b tpeItem) int { return cmp.Compare(a.id, b.id) }
@@ -37,10 +39,11 @@ func splitByValue(h history, gamma float64) tpeSplit {
 	} else {
 		good = standardised(h, k)
 	}
-	slices.Sort(good)
 	var s tpeSplit
+	weights := rankWeights(good, h.objectives())
 	for _, item := range items(h) {
-		if _, ok := slices.BinarySearch(good, item.id); ok {
+		if at, ok := slices.BinarySearchFunc(weights, item, byID); ok {
+			item.weight = weights[at].weight
 			s.good = append(s.good, item)
 		} else {
 			s.bad = append(s.bad, item)
@@ -48,6 +51,22 @@ func splitByValue(h history, gamma float64) tpeSplit {
 	}
 	s.share = float64(len(s.good)) / float64(max(1, len(h.measured)+len(h.warm)))
 	return s
+}
+
+// rankWeights gives items, in order of identifier, with the weights of the good
+// trials, which come best first: those of the recombination of CMA-ES (Hansen,
+// arXiv 1604.00772, section 3.2), which fall with the logarithm of the rank.
+// With several objectives no good trial is better than another, and each has 1.
+func rankWeights(good []int, objectives int) []tpeItem {
+	out := make([]tpeItem, len(good))
+	for i, id := range good {
+		out[i] = tpeItem{id: id, weight: 1}
+		if objectives == 1 {
+			out[i].weight = math.Log(float64(len(good)+1) / float64(i+1))
+		}
+	}
+	slices.SortFunc(out, byID)
+	return out
 }
 
 // goodCount is how many trials count as good.
@@ -274,7 +293,7 @@ func splitByConstraint(h history, constraint int, gamma float64) tpeSplit {
 	}
 	var s tpeSplit
 	for _, o := range measured {
-		item := tpeItem{id: o.trial.Number, x: o.x}
+		item := tpeItem{id: o.trial.Number, x: o.x, weight: 1}
 		if o.violations[constraint] <= limit {
 			s.good = append(s.good, item)
 		} else {

@@ -24,6 +24,10 @@ type Config struct {
 	// they are at least 1/min(Clip, 2+number of observations). This is the magic
 	// clip of Bergstra et al. (2013), who have 100. At most 0: no such bound.
 	Clip float64
+	// Narrowest is a lower bound on bandwidths, in the same unit; at least
+	// 1/1000 is always used, so that observations in one place do not make a
+	// kernel of infinite height.
+	Narrowest float64
 	// Empirical says whether the prior gives each choice of a Choice dimension
 	// its frequency among the observations (and one more) in place of an equal
 	// share. That suits the density of bad trials: far from all of them it then
@@ -31,8 +35,7 @@ type Config struct {
 	Empirical bool
 }
 
-// narrowest is the smallest bandwidth there is, so that observations in one
-// place do not make a kernel of infinite height.
+// narrowest is the smallest bandwidth there is.
 const narrowest = 1e-3
 
 // Mixture is a density over rows. It changes by Insert and Remove; what it is
@@ -166,10 +169,11 @@ func (m *Mixture) Row(i int) []float64 { return m.rows[i] }
 
 // clip is the smallest bandwidth for the present number of observations.
 func (m *Mixture) clip() float64 {
-	if m.config.Clip <= 0 {
-		return narrowest
+	least := math.Max(m.config.Narrowest, narrowest)
+	if m.config.Clip > 0 {
+		least = math.Max(least, 1/math.Min(m.config.Clip, float64(len(m.ids))+2))
 	}
-	return 1 / math.Min(m.config.Clip, float64(len(m.ids))+2)
+	return math.Min(least, 1)
 }
 
 // Insert adds an observation with an identifier that no other has; NaN in its
