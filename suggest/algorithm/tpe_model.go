@@ -84,7 +84,7 @@ func (m *tpeModel) learn(h history, constraints int) {
 			c.good.set(splits[i].good)
 			c.bad.set(splits[i].bad)
 			if i == 0 {
-				c.wide.set(splits[i].bad)
+				c.wide.set(newest(splits[i].bad))
 			}
 		}
 	}
@@ -97,6 +97,10 @@ func (m *tpeModel) splits(h history, constraints int) []tpeSplit {
 	}
 	return out
 }
+
+// newest are the items that the wide density has: enough for its kernels,
+// whose number would make it slow, as hardly any of them is negligible.
+func newest(bad []tpeItem) []tpeItem { return bad[max(0, len(bad)-tpeWideMost):] }
 
 // restricted has the observations that say anything on a group of columns.
 func restricted(h history, columns []int) history {
@@ -194,7 +198,7 @@ func (m *tpeModel) pend(number int, x []float64) {
 		if belongs(columns, x) {
 			c := m.criteria[g][0]
 			c.bad.insert(tpeItem{id: number, x: x})
-			c.wide.insert(tpeItem{id: number, x: x})
+			c.wide.set(newest(c.bad.items))
 		}
 	}
 }

@@ -43,6 +43,9 @@ func defaultTPE(multivariate string) tpeConfig {
 const (
 	// tpeRecent is how many of the newest bad trials have full weight.
 	tpeRecent = 25
+	// tpeWideMost is how many bad trials the wide density has at most, the
+	// newest ones.
+	tpeWideMost = 300
 
 	auto = "auto"
 	yes  = "true"

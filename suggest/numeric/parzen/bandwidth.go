@@ -92,10 +92,14 @@ func (m *Mixture) shape(a, i, slot int) {
 	x := &m.axes[a]
 	value, bandwidth := x.entries[i].value, m.bandwidth(x, i)
 	if a < len(m.real) {
-		k := slot*len(m.real) + a
-		inverse := 1 / (bandwidth * math.Sqrt2)
+		k, inverse := slot*len(m.real)+a, 1/(bandwidth*math.Sqrt2)
+		if m.kernels[2*k] == value && m.kernels[2*k+1] == inverse {
+			return
+		}
 		m.kernels[2*k], m.kernels[2*k+1] = value, inverse
-		m.norms[k] = math.Log(bandwidth*within(value, inverse)) + logSqrt2Pi
+		low, high := math.Erf(-value*inverse), math.Erf((1-value)*inverse)
+		m.ends[2*k], m.ends[2*k+1] = low, high
+		m.norms[k] = math.Log(bandwidth*(high-low)/2) + logSqrt2Pi
 		return
 	}
 	j := a - len(m.real)

@@ -3,8 +3,8 @@ package parzen
 import "math"
 
 // negligible is how far below the largest term the logarithm of another may lie
-// before it is left out of the sum.
-const negligible = 45
+// before it is left out of the sum: a relative error of 2e-9.
+const negligible = 20
 
 // scratch is memory that is used again.
 type scratch struct {

@@ -52,6 +52,7 @@ type Mixture struct {
 	ids     []int
 	rows    [][]float64
 	kernels []float64 // per real dimension: mean and 1/(bandwidth*sqrt(2))
+	ends    []float64 // per real dimension: erf of the kernel's 0 and 1
 	norms   []float64 // per real dimension: log of what the kernel is divided by
 	heights []float64 // minus the sum of the norms
 	cells   []*cell   // per Ordered dimension; nil where it is not active
@@ -144,7 +145,7 @@ func newOrdered(at int, d box.Dim) ordered {
 // Clear removes all observations.
 func (m *Mixture) Clear() {
 	m.ids, m.rows, m.kernels = m.ids[:0], m.rows[:0], m.kernels[:0]
-	m.norms, m.heights, m.cells = m.norms[:0], m.heights[:0], m.cells[:0]
+	m.ends, m.norms, m.heights, m.cells = m.ends[:0], m.norms[:0], m.heights[:0], m.cells[:0]
 	m.weights, m.prior = m.weights[:0], 1
 	for a := range m.axes {
 		m.axes[a].entries = m.axes[a].entries[:0]
@@ -186,6 +187,7 @@ func (m *Mixture) Insert(id int, row []float64) {
 	m.rows = slices.Insert(m.rows, at, row)
 	m.heights = slices.Insert(m.heights, at, 0)
 	m.kernels = grow(m.kernels, at, 2*len(m.real))
+	m.ends = grow(m.ends, at, 2*len(m.real))
 	m.norms = grow(m.norms, at, len(m.real))
 	m.cells = grow(m.cells, at, len(m.levels))
 	m.clean(at)
@@ -244,6 +246,7 @@ func (m *Mixture) Remove(id int) {
 	m.rows = slices.Delete(m.rows, at, at+1)
 	m.heights = slices.Delete(m.heights, at, at+1)
 	m.kernels = slices.Delete(m.kernels, 2*at*len(m.real), 2*(at+1)*len(m.real))
+	m.ends = slices.Delete(m.ends, 2*at*len(m.real), 2*(at+1)*len(m.real))
 	m.norms = slices.Delete(m.norms, at*len(m.real), (at+1)*len(m.real))
 	m.cells = slices.Delete(m.cells, at*len(m.levels), (at+1)*len(m.levels))
 	m.settle(touched)
@@ -258,6 +261,7 @@ func (m *Mixture) Fill(ids []int, rows [][]float64) {
 	n := len(ids)
 	m.heights = slices.Grow(m.heights, n)[:n]
 	m.kernels = slices.Grow(m.kernels, 2*n*len(m.real))[:2*n*len(m.real)]
+	m.ends = slices.Grow(m.ends, 2*n*len(m.real))[:2*n*len(m.real)]
 	m.norms = slices.Grow(m.norms, n*len(m.real))[:n*len(m.real)]
 	m.cells = slices.Grow(m.cells, n*len(m.levels))[:n*len(m.levels)]
 	for at := range n {

@@ -138,3 +138,75 @@ func bits(m *parzen.Mixture, rows [][]float64) []uint64 {
 	}
 	return out
 }
+
+// The wanted values are from SciPy 1.17: sums of truncnorm.pdf and of
+// differences of truncnorm.cdf, with the bandwidths 0.3 (real), 0.35 (levels)
+// and the masses 2/3 and 1/6 (choices).
+func TestKnownAnswers(t *testing.T) {
+	m := parzen.New(dims, columns, parzen.Config{PriorWeight: 1, Clip: 100})
+	m.Fill([]int{4, 5}, [][]float64{{0.2, 0.2, 0}, {0.5, 0.55, 1}})
+	m.Weigh([]float64{1, 2})
+	none := math.NaN()
+	for name, c := range map[string]struct {
+		row  []float64
+		want float64
+	}{
+		"real":     {[]float64{0.35, none, none}, 1.3008402231101193},
+		"levels":   {[]float64{none, 0.3, none}, 0.2076224016931763},
+		"choices":  {[]float64{none, none, 0}, 1.0 / 3},
+		"together": {[]float64{0.35, 0.3, 0}, 0.10486006845258583},
+	} {
+		if got := math.Exp(m.LogDensity(c.row)); math.Abs(got-c.want) > 1e-8*c.want {
+			t.Errorf("%s: %.15g, want %.15g", name, got, c.want)
+		}
+	}
+}
+
+// Samples must follow the density: Pearson's chi-square test at the level 0.001
+// over the levels, the choices and ten parts of the real dimension.
+func TestSamplesFollowTheDensity(t *testing.T) {
+	const draws = 20000
+	for name, config := range configs {
+		t.Run(name, func(t *testing.T) {
+			config.Empirical = false // for what is never drawn from
+			m := mixture(12, config)
+			counts := [3][10]float64{}
+			s := rng.NewKey(5, "draws").Stream(0)
+			for range draws {
+				k := m.Pick(s)
+				counts[0][int(10*m.Draw(k, 0, s))]++
+				counts[1][dims[1].Nearest(m.Draw(k, 1, s))]++
+				counts[2][int(m.Draw(k, 2, s))]++
+			}
+			for d, want := range expected(m) {
+				chi := 0.0
+				for i, p := range want {
+					chi += (counts[d][i] - draws*p) * (counts[d][i] - draws*p) / (draws * p)
+				}
+				if chi > 27.88 { // the 0.999 quantile with 9 degrees of freedom; the others have fewer
+					t.Errorf("dimension %d: chi-square %v: counts %v, probabilities %v", d, chi, counts[d], want)
+				}
+			}
+		})
+	}
+}
+
+// expected are the marginal probabilities.
+func expected(m *parzen.Mixture) [3][]float64 {
+	const fine = 400
+	var out [3][]float64
+	for part := range 10 {
+		var rows [][]float64
+		for i := range fine {
+			rows = append(rows, []float64{(float64(part) + (float64(i)+0.5)/fine) / 10, math.NaN(), math.NaN()})
+		}
+		out[0] = append(out[0], sum(m, rows)/fine/10)
+	}
+	for _, l := range dims[1].Levels {
+		out[1] = append(out[1], math.Exp(m.LogDensity([]float64{math.NaN(), l, math.NaN()})))
+	}
+	for c := range 3 {
+		out[2] = append(out[2], math.Exp(m.LogDensity([]float64{math.NaN(), math.NaN(), float64(c)})))
+	}
+	return out
+}

@@ -46,7 +46,7 @@ func (m *Mixture) Draw(component, dim int, stream *rng.Stream) float64 {
 	for j, at := range m.real {
 		if at == dim && known {
 			k := 2 * (component*len(m.real) + j)
-			return quantile(m.kernels[k], m.kernels[k+1], u)
+			return inside(m.kernels[k], m.kernels[k+1], m.ends[k], m.ends[k+1], u)
 		}
 	}
 	return u
@@ -99,8 +99,11 @@ func (o *ordered) draw(u float64, kernel *cell) float64 {
 // 1/(bandwidth*sqrt(2)). The mean lies in the unit interval, so neither tail
 // matters.
 func quantile(mean, inverse, u float64) float64 {
-	low := math.Erf(-mean * inverse)
-	high := math.Erf((1 - mean) * inverse)
+	return inside(mean, inverse, math.Erf(-mean*inverse), math.Erf((1-mean)*inverse), u)
+}
+
+// inside is quantile where the error function at 0 and at 1 is known.
+func inside(mean, inverse, low, high, u float64) float64 {
 	x := mean + math.Erfinv(low+u*(high-low))/inverse
 	return math.Min(math.Max(x, 0), 1)
 }
