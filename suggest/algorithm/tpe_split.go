@@ -40,7 +40,7 @@ func splitByValue(h history, gamma float64) tpeSplit {
 		good = standardised(h, k)
 	}
 	var s tpeSplit
-	weights := rankWeights(good, h.objectives())
+	weights := rankWeights(good)
 	for _, item := range items(h) {
 		if at, ok := slices.BinarySearchFunc(weights, item, byID); ok {
 			item.weight = weights[at].weight
@@ -56,14 +56,10 @@ func splitByValue(h history, gamma float64) tpeSplit {
 // rankWeights gives items, in order of identifier, with the weights of the good
 // trials, which come best first: those of the recombination of CMA-ES (Hansen,
 // arXiv 1604.00772, section 3.2), which fall with the logarithm of the rank.
-// With several objectives no good trial is better than another, and each has 1.
-func rankWeights(good []int, objectives int) []tpeItem {
+func rankWeights(good []int) []tpeItem {
 	out := make([]tpeItem, len(good))
 	for i, id := range good {
-		out[i] = tpeItem{id: id, weight: 1}
-		if objectives == 1 {
-			out[i].weight = math.Log(float64(len(good)+1) / float64(i+1))
-		}
+		out[i] = tpeItem{id: id, weight: math.Log(float64(len(good)+1) / float64(i+1))}
 	}
 	slices.SortFunc(out, byID)
 	return out
