@@ -12,6 +12,9 @@ import (
 // requirements are what pip installs into each environment.
 func requirements(environment string) []string {
 	return map[string][]string{
+		"bayesopt":   {"bayesian-optimization==3.4.0"},
+		"cmaes":      {"cmaes==0.13.1", "scipy==1.17.1"},
+		"nevergrad":  {"nevergrad==1.0.12"},
 		"optuna":     {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1"},
 		"optuna-gp":  {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1", "torch==2.15.0"},
 		"optuna-hub": {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1", "torch==2.15.0", "optunahub==0.5.0"},

@@ -32,7 +32,11 @@ func All() []Peer {
 	all := append(slices.Clone(numbers), problem.MultiObjective)
 	curves, fronts := []string{problem.Fidelity}, []string{problem.MultiObjective}
 	return []Peer{
+		{Name: "bayesopt-default", Environment: "bayesopt", Suites: numbers, Slow: true},
+		{Name: "cmaes-bipop", Environment: "cmaes", Suites: numbers, NumbersOnly: true},
+		{Name: "cmaes-margin", Environment: "cmaes", Suites: numbers, NumbersOnly: true},
 		{Name: "hyperopt-tpe", Environment: "hyperopt", Suites: numbers},
+		{Name: "nevergrad-ngopt", Environment: "nevergrad", Suites: numbers},
 		{Name: "optuna-auto", Environment: "optuna-hub", Suites: all, Slow: true},
 		{Name: "optuna-cmaes", Environment: "optuna", Suites: numbers, NumbersOnly: true},
 		{Name: "optuna-gp", Environment: "optuna-gp", Suites: all, Slow: true},

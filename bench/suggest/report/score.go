@@ -52,9 +52,9 @@ func (t task) compare(u task) int {
 // game is a record with what it is worth.
 type game struct {
 	play.Record
-	// score is 100 where the optimum was found, 0 at the median of single random
-	// points and -100 at twice that distance or more (the normalised score of
-	// bayesmark), and auc its mean over the budget.
+	// score is 100 where the optimum was found and 0 at the median of single
+	// random points or above (the normalised score of bayesmark), and auc its
+	// mean over the budget.
 	score, auc float64
 	regret     float64 // distance to the optimum, or to the best of all
 	success    bool
