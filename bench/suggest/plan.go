@@ -131,7 +131,7 @@ func planned(ctx context.Context, args []string, name string, plan []part, r rep
 // up the smoke.
 func (o *options) latencyLimit(name string) time.Duration {
 	if name == "smoke" {
-		return 20 * time.Second
+		return time.Minute
 	}
 	return 20 * time.Minute
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/stat"
 )
 
 // page is the text of a report.
@@ -45,10 +46,7 @@ func (b *book) section(p *page, g Group, reference string) {
 	}
 	p.table([]string{"method", "version", "score", "over time", "rank", "log10 regret", "found", "CPU p50 / p95", "notes"}, cells)
 	p.line("![score against the share of the budget](benchmarks/%s.svg)\n", g.Name)
-	reference = b.referenceOf(rows, reference)
-	if reference != "" {
-		b.differences(p, tasks, rows, reference)
-	}
+	b.differences(p, tasks, rows, reference)
 }
 
 // extent says how much was played.
@@ -106,7 +104,7 @@ func short(why string) string {
 
 // referenceOf is the method to compare the others with: the one that was asked
 // for, or else the best of ours.
-func (b *book) referenceOf(rows []row, wanted string) string {
+func referenceOf(rows []row, wanted string) string {
 	best := ""
 	for _, r := range rows {
 		if r.errors == r.games {
@@ -122,7 +120,12 @@ func (b *book) referenceOf(rows []row, wanted string) string {
 	return best
 }
 
-func (b *book) differences(p *page, tasks []task, rows []row, reference string) {
+// differences between one of ours, the wanted one if it played, and all others.
+func (b *book) differences(p *page, tasks []task, rows []row, wanted string) {
+	reference := referenceOf(rows, wanted)
+	if reference == "" {
+		return
+	}
 	var cells [][]string
 	var lost []string
 	for _, r := range rows {
@@ -133,15 +136,8 @@ func (b *book) differences(p *page, tasks []task, rows []row, reference string) 
 		if d.tasks == 0 {
 			continue
 		}
-		verdict := "no difference shown"
-		switch {
-		case d.score.Low > 0:
-			verdict = "ahead"
-		case d.score.High < 0:
-			verdict = "**behind**"
-		}
 		cells = append(cells, []string{
-			r.method, fmt.Sprint(d.tasks), fmt.Sprintf("%+.2f (%+.2f to %+.2f)", d.score.Mean, d.score.Low, d.score.High), verdict,
+			r.method, fmt.Sprint(d.tasks), between(d.score), d.verdict(), between(d.regret),
 			fmt.Sprintf("%d / %d / %d", d.wins, d.ties, d.lost),
 		})
 		if d.lost > 0 {
@@ -151,11 +147,19 @@ func (b *book) differences(p *page, tasks []task, rows []row, reference string) 
 	if len(cells) == 0 {
 		return
 	}
-	p.line("`%s` against each of them: difference of the mean score with its 95 %% interval, and tasks won, drawn and lost.\n", reference)
-	p.table([]string{"against", "tasks", "difference", "", "won / drawn / lost"}, cells)
+	chosen := ""
+	if reference != wanted {
+		chosen = " (the best of ours here, chosen afterwards, which flatters it)"
+	}
+	p.line("`%s`%s against each of them: difference of the mean score, and by how many orders of magnitude the other's regret is larger, with 95 %% intervals; tasks won, drawn and lost.\n", reference, chosen)
+	p.table([]string{"against", "tasks", "score", "", "orders of magnitude", "won / drawn / lost"}, cells)
 	if len(lost) > 0 {
 		p.line("Where `%s` lost:\n\n%s\n", reference, strings.Join(lost, "\n"))
 	}
+}
+
+func between(i stat.Interval) string {
+	return fmt.Sprintf("%+.2f (%+.2f to %+.2f)", i.Mean, i.Low, i.High)
 }
 
 // latencies is the table of what a suggestion costs.

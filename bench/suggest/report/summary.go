@@ -27,7 +27,8 @@ type row struct {
 type difference struct {
 	against          string
 	tasks            int
-	score            stat.Interval
+	score, regret    stat.Interval // regret: orders of magnitude by which the other's is larger
+	families         int
 	wins, ties, lost int
 	lostOn, wonOn    []string
 }
@@ -127,7 +128,7 @@ func (b *book) ranks(tasks []task) map[string]float64 {
 // so at 5 %, after Holm's correction for the number of tasks.
 func (b *book) compare(tasks []task, reference, other string) difference {
 	d := difference{against: other}
-	clusters := map[string][][]float64{}
+	clusters, decades := map[string][][]float64{}, map[string][][]float64{}
 	var order []string
 	var p, sign []float64
 	var names []string
@@ -141,6 +142,7 @@ func (b *book) compare(tasks []task, reference, other string) difference {
 			order = append(order, family)
 		}
 		clusters[family] = append(clusters[family], scores)
+		decades[family] = append(decades[family], regrets)
 		p = append(p, stat.Wilcoxon(regrets))
 		sign = append(sign, stat.Mean(regrets))
 		names = append(names, t.problem+" ("+t.regime+")")
@@ -158,11 +160,16 @@ func (b *book) compare(tasks []task, reference, other string) difference {
 			d.lost, d.lostOn = d.lost+1, append(d.lostOn, names[i])
 		}
 	}
-	list := make([][][]float64, len(order))
-	for i, family := range order {
-		list[i] = clusters[family]
+	d.families = len(order)
+	inOrder := func(of map[string][][]float64) [][][]float64 {
+		list := make([][][]float64, len(order))
+		for i, family := range order {
+			list[i] = of[family]
+		}
+		return list
 	}
-	d.score = stat.ClusterBootstrap(list, 2000)
+	d.score = stat.ClusterBootstrap(inOrder(clusters), 2000)
+	d.regret = stat.ClusterBootstrap(inOrder(decades), 2000)
 	return d
 }
 
@@ -215,4 +222,20 @@ func (b *book) anytime(tasks []task, method string) []float64 {
 		out[i] /= n
 	}
 	return out
+}
+
+// enough families for an interval to mean anything.
+const enough = 3
+
+// verdict says what the interval of the scores shows.
+func (d difference) verdict() string {
+	switch {
+	case d.families < enough:
+		return "too few families to tell"
+	case d.score.Low > 0:
+		return "ahead"
+	case d.score.High < 0:
+		return "**behind**"
+	}
+	return "no difference shown"
 }
