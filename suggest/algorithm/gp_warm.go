@@ -12,6 +12,9 @@ import (
 // warmModelled is how many trials of other studies the model sees at most.
 const warmModelled = 300
 
+// warmStudies is how many of them it sees: the last by name.
+const warmStudies = 50
+
 // experience is what other studies tell: a model of their standardised losses.
 type experience struct {
 	model *gp.Model
@@ -99,6 +102,7 @@ func (q *question) warmRows() (rows [][]float64, outcomes []float64) {
 		byStudy[name] = append(byStudy[name], o)
 	}
 	slices.Sort(studies)
+	studies = studies[max(0, len(studies)-warmStudies):]
 	for _, name := range studies {
 		observations := byStudy[name]
 		losses := make([]float64, len(observations))
