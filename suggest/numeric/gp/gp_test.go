@@ -210,6 +210,25 @@ func TestAppendedModelEqualsOneFromScratch(t *testing.T) {
 	}
 }
 
+func TestAppendRaisesTheDiagonalWhereItMust(t *testing.T) {
+	layout := NewLayout(continuous(1), nil)
+	m := NewModel(layout, NewPrior(1, false).Theta())
+	same := [][]float64{{0.3}, {0.3}, {0.3}}
+	if !m.Append(same, []float64{0, 0, 0}) || m.jitter == 0 || m.Len() != 3 {
+		t.Fatalf("rows without noise: jitter %v, %d rows", m.jitter, m.Len())
+	}
+	m.SetOutcomes([]float64{1, 1, 1})
+	var p Prediction
+	m.Predict([][]float64{{0.3}, {0.9}}, true, &p)
+	near(t, "mean", p.Mean[0], 1, 1e-3)
+	if !(p.Variance[0] > 0) || !(p.Variance[1] > p.Variance[0]) {
+		t.Errorf("variances %v", p.Variance)
+	}
+	if m.Append([][]float64{{0.9}}, []float64{-1e9}) || m.Len() != 0 || len(m.weights) != 0 || m.jitter != 0 {
+		t.Errorf("no positive definite matrix: accepted, or %d rows and a jitter of %v are left", m.Len(), m.jitter)
+	}
+}
+
 func TestThetaText(t *testing.T) {
 	for _, dims := range []int{0, 1, 2, 3, 10} {
 		theta := NewPrior(dims, true).Theta()

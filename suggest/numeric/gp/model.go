@@ -56,10 +56,9 @@ func (m *Model) Theta() Theta { return m.theta }
 // Append adds rows; weights multiply the variance of the noise of each (nil: 1).
 // Where the matrix is not positive definite, the diagonal is raised by jitter,
 // up to a thousandth of the signal. ok is false when that was not enough, and
-// the model is as before.
+// the model is empty then.
 func (m *Model) Append(rows [][]float64, weights []float64) (ok bool) {
-	first := m.Len()
-	m.extend(first, rows, weights)
+	m.extend(m.Len(), rows, weights)
 	for m.jitter <= 1e-3 {
 		if m.factor.Append(len(m.weights)-m.factor.Len(), m.fill) {
 			return true
@@ -67,7 +66,8 @@ func (m *Model) Append(rows [][]float64, weights []float64) (ok bool) {
 		m.factor.Truncate(0)
 		m.jitter = math.Max(1e-8, 10*m.jitter)
 	}
-	m.cut(first)
+	m.cut(0)
+	m.jitter = 0
 	return false
 }
 
