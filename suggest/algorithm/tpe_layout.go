@@ -58,10 +58,14 @@ func newTPELayout(e *encoding, c tpeConfig) tpeLayout {
 // maxStepped bounds what the comparison of neighbours costs.
 const maxStepped = 32
 
+// branches says whether other columns depend on this one.
+func (l *tpeLayout) branches(column int) bool {
+	return slices.ContainsFunc(l.parents, func(p tpeParent) bool { return p.column == column })
+}
+
 func (l *tpeLayout) orderedLeaves(e *encoding, columns []int) (out []int) {
 	for _, c := range columns {
-		isParent := func(p tpeParent) bool { return p.column == c }
-		if e.dims[c].Kind == box.Ordered && len(out) < maxStepped && !slices.ContainsFunc(l.parents, isParent) {
+		if e.dims[c].Kind == box.Ordered && len(out) < maxStepped && !l.branches(c) {
 			out = append(out, c)
 		}
 	}

@@ -22,6 +22,8 @@ type tpeModel struct {
 	draft    tpeDraft
 	// explores says that the wide density is to be asked.
 	explores bool
+	// fixed has for each column the value that all candidates have; NaN: none.
+	fixed []float64
 }
 
 // tpeCriterion has the densities of good and of bad trials, over the columns of
@@ -68,10 +70,6 @@ func (m *tpeModel) newCriterion(columns []int) *tpeCriterion {
 func (m *tpeModel) learn(h history, constraints int) {
 	var whole []tpeSplit
 	for g, columns := range m.layout.groups {
-		for len(m.criteria[g]) < 1+constraints {
-			m.criteria[g] = append(m.criteria[g], m.newCriterion(columns))
-		}
-		m.criteria[g] = m.criteria[g][:1+constraints]
 		splits := whole
 		if m.layout.conditional(columns) {
 			splits = m.splits(restricted(h, columns), constraints)
@@ -79,6 +77,10 @@ func (m *tpeModel) learn(h history, constraints int) {
 			whole = m.splits(h, constraints)
 			splits = whole
 		}
+		for len(m.criteria[g]) < len(splits) {
+			m.criteria[g] = append(m.criteria[g], m.newCriterion(columns))
+		}
+		m.criteria[g] = m.criteria[g][:len(splits)]
 		for i, c := range m.criteria[g] {
 			c.share = splits[i].share
 			c.good.set(splits[i].good)
@@ -90,8 +92,14 @@ func (m *tpeModel) learn(h history, constraints int) {
 	}
 }
 
+// splits has one split for the objective, and one for each constraint as long as
+// good trials violate any: after that the first split says it all, and the
+// others would count the constraints twice.
 func (m *tpeModel) splits(h history, constraints int) []tpeSplit {
 	out := []tpeSplit{splitByValue(h, m.config.gamma)}
+	if feasible(h) >= goodCount(h, m.config.gamma) {
+		return out
+	}
 	for i := range constraints {
 		out = append(out, splitByConstraint(h, i, m.config.gamma))
 	}
@@ -207,6 +215,7 @@ func (m *tpeModel) pend(number int, x []float64) {
 // most promising one first.
 func (m *tpeModel) propose(number int, stream *rng.Stream) (next func() []float64) {
 	m.explores = m.config.period > 0 && number%m.config.period == 0
+	m.visit(number, stream)
 	if len(m.layout.groups) == 0 {
 		return func() []float64 { return nil }
 	}
@@ -227,6 +236,26 @@ func (m *tpeModel) propose(number int, stream *rng.Stream) (next func() []float6
 		}
 		count = max(1, count/2) // the next one must differ
 		return x
+	}
+}
+
+// visit fixes, for each tpeVisit-th trial, the columns that others depend on to
+// values drawn from the prior: else a branch whose first trials were poor may
+// never be tried again, whatever its best point is worth.
+func (m *tpeModel) visit(number int, stream *rng.Stream) {
+	m.fixed = m.fixed[:0]
+	for range m.dims {
+		m.fixed = append(m.fixed, math.NaN())
+	}
+	if number%tpeVisit != tpeVisit-1 {
+		return
+	}
+	for g, columns := range m.layout.groups {
+		for _, c := range columns {
+			if m.layout.branches(c) && m.layout.active(m.encoding, c, m.fixed) {
+				m.fixed[c] = m.criteria[g][0].good.density.Draw(-1, c, stream)
+			}
+		}
 	}
 }
 
@@ -251,9 +280,9 @@ func (m *tpeModel) ranked(stream *rng.Stream) func() []float64 {
 func (m *tpeModel) compare(g, count int, base []float64, stream *rng.Stream) {
 	d := &m.draft
 	d.reserve(count, len(m.dims))
-	for i, row := range d.rows {
+	for _, row := range d.rows {
 		copy(row, base)
-		m.draw(g, m.criteria[g][i%len(m.criteria[g])].good.density, row, stream)
+		m.draw(g, m.criteria[g][0].good.density, row, stream)
 	}
 	m.score(g, 0)
 	d.sort()
@@ -308,7 +337,10 @@ func (m *tpeModel) draw(g int, from *parzen.Mixture, row []float64, stream *rng.
 	component := from.Pick(stream)
 	for _, c := range m.layout.groups[g] {
 		row[c] = math.NaN()
-		if m.layout.active(m.encoding, c, row) {
+		if !m.layout.active(m.encoding, c, row) {
+			continue
+		}
+		if row[c] = m.fixed[c]; math.IsNaN(row[c]) {
 			row[c] = from.Draw(component, c, stream)
 		}
 	}

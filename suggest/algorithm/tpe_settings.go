@@ -43,6 +43,9 @@ func defaultTPE(multivariate string) tpeConfig {
 const (
 	// tpeRecent is how many of the newest bad trials have full weight.
 	tpeRecent = 25
+	// tpeVisit: in a space with conditions, each fourth trial takes the branch
+	// that the prior draws.
+	tpeVisit = 4
 	// tpeWideMost is how many bad trials the wide density has at most, the
 	// newest ones.
 	tpeWideMost = 300

@@ -92,6 +92,18 @@ func tpeGoodMost(objectives int) int {
 	return 25
 }
 
+// feasible is how many trials keep all constraints.
+func feasible(h history) (n int) {
+	for _, list := range [][]*observation{h.measured, h.warm} {
+		for _, o := range list {
+			if o.class() != violating {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // items are all observations in order of identifier: those of other studies
 // are the oldest.
 func items(h history) []tpeItem {
