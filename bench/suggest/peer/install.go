@@ -12,6 +12,7 @@ import (
 // requirements are what pip installs into each environment.
 func requirements(environment string) []string {
 	return map[string][]string{
+		"ax":         {"ax-platform==1.3.1"},
 		"bayesopt":   {"bayesian-optimization==3.4.0"},
 		"cmaes":      {"cmaes==0.13.1", "scipy==1.17.1"},
 		"nevergrad":  {"nevergrad==1.0.12"},
@@ -20,6 +21,7 @@ func requirements(environment string) []string {
 		"optuna-hub": {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1", "torch==2.15.0", "optunahub==0.5.0"},
 		"hyperopt":   {"hyperopt==0.3.0", "setuptools==80.9.0"},
 		"skopt":      {"scikit-optimize==0.10.2"},
+		"smac":       {"smac==2.4.1"},
 		Scikit:       {"scikit-learn==1.9.1"},
 	}[environment]
 }

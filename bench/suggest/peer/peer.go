@@ -32,6 +32,7 @@ func All() []Peer {
 	all := append(slices.Clone(numbers), problem.MultiObjective)
 	curves, fronts := []string{problem.Fidelity}, []string{problem.MultiObjective}
 	return []Peer{
+		{Name: "ax-default", Environment: "ax", Suites: numbers, Slow: true},
 		{Name: "bayesopt-default", Environment: "bayesopt", Suites: numbers, Slow: true},
 		{Name: "cmaes-bipop", Environment: "cmaes", Suites: numbers, NumbersOnly: true},
 		{Name: "cmaes-margin", Environment: "cmaes", Suites: numbers, NumbersOnly: true},
@@ -48,6 +49,8 @@ func All() []Peer {
 		{Name: "optuna-tpe+hyperband", Environment: "optuna", Suites: curves},
 		{Name: "optuna-tpe-group", Environment: "optuna", Suites: numbers},
 		{Name: "skopt-gp", Environment: "skopt", Suites: numbers, Slow: true},
+		{Name: "smac-forest", Environment: "smac", Suites: numbers, Slow: true},
+		{Name: "smac-gp", Environment: "smac", Suites: numbers, Slow: true, NumbersOnly: true},
 	}
 }
 

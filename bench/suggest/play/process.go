@@ -214,11 +214,8 @@ func (t *tail) Write(b []byte) (int, error) {
 	return t.buf.Write(b)
 }
 
-// String is its last lines.
+// String is its last line, where Python says what went wrong.
 func (t *tail) String() string {
 	b := bytes.TrimSpace(t.buf.Bytes())
-	if len(b) > 1000 {
-		b = b[len(b)-1000:]
-	}
-	return string(b)
+	return string(b[bytes.LastIndexByte(b, '\n')+1:])
 }
