@@ -32,7 +32,7 @@ func latencyCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }() // each result was written when it came
 	return o.latencies(ctx, store, sizes)
 }
 
@@ -88,7 +88,7 @@ func (o *options) latency(ctx context.Context, store *play.Store, m method, p *p
 		r := play.NewRecord(key, nil, nil, err)
 		return r, store.Add(r)
 	}
-	defer opener.Close()
+	defer func() { _ = opener.Close() }()
 	spent, err := play.MeasureLatency(limited, opener, play.Run{Problem: p, Regime: play.Regimes()[0]}, n, asks+1)
 	if ctx.Err() != nil {
 		return play.Record{}, context.Cause(ctx)

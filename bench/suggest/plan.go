@@ -93,7 +93,7 @@ func planned(ctx context.Context, args []string, name string, plan []part, r rep
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }() // each result was written when it came
 	started := time.Now()
 	wanted := o.peers
 	for i, p := range plan {

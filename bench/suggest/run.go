@@ -57,12 +57,11 @@ func runCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }() // each result was written when it came
 	asked := map[play.Key]bool{}
 	err = o.playAll(ctx, store, asked)
 	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
-	printTable(os.Stdout, records)
-	return err
+	return errors.Join(err, printTable(os.Stdout, records))
 }
 
 // playAll plays the games that the store lacks, and notes all in asked.

@@ -16,7 +16,7 @@ import (
 // printTable shows for each game, over its seeds: the median distance to the
 // optimum after a quarter, a half and all of the budget, how often the optimum
 // was found, and what a suggestion cost.
-func printTable(out io.Writer, records []play.Record) {
+func printTable(out io.Writer, records []play.Record) error {
 	byName := map[string]*problem.Problem{}
 	for _, p := range problem.All() {
 		byName[p.Name] = p
@@ -44,7 +44,7 @@ func printTable(out io.Writer, records []play.Record) {
 			fmt.Fprintf(out, "%s, %s on %s: %d failed: %.300s\n", first.Method, first.Regime, first.Problem, failed, why)
 		}
 	}
-	w.Flush()
+	return w.Flush()
 }
 
 func seconds(s float64) string { return fmt.Sprintf("%.3gms", 1e3*s) }

@@ -29,7 +29,7 @@ func (t *table) curves(ctx context.Context) error {
 	var busy []*training
 	for cost < limit {
 		started, err := t.startTrainings(ctx, t.Regime.Parallel-len(busy), now)
-		if err != nil && !(errors.Is(err, suggest.ErrExhausted) && len(busy) > 0) {
+		if err != nil && (len(busy) == 0 || !errors.Is(err, suggest.ErrExhausted)) {
 			return err
 		}
 		if busy = append(busy, started...); len(busy) == 0 {

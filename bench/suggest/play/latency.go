@@ -23,7 +23,7 @@ func MeasureLatency(ctx context.Context, o Opener, g Run, trials, asks int) ([]C
 	if err != nil {
 		return nil, err
 	}
-	defer player.Close()
+	defer func() { _ = player.Close() }()
 	loader, ok := player.(Loader)
 	if !ok {
 		return nil, errors.New("it cannot take over trials")

@@ -188,7 +188,7 @@ func ReadRecords(names []string) ([]Record, error) {
 			return nil, err
 		}
 		out = append(out, s.Records()...)
-		s.Close()
+		_ = s.Close()
 	}
 	return out, nil
 }

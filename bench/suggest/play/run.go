@@ -158,7 +158,7 @@ func (t *table) workers(ctx context.Context) error {
 	var busy []running
 	for {
 		got, err := t.ask(ctx, t.Regime.Parallel-len(busy))
-		if err != nil && !(errors.Is(err, suggest.ErrExhausted) && len(busy) > 0) {
+		if err != nil && (len(busy) == 0 || !errors.Is(err, suggest.ErrExhausted)) {
 			return err
 		}
 		for _, c := range got {

@@ -19,7 +19,7 @@ func bbobWeierstrass(b *bbob, _ *rng.Stream) func([]float64) float64 {
 		z := oscillate(times(b.r, b.from(x)))
 		z = times(b.r, b.lambda(0.01, times(b.q, z)))
 		mean := sumOf(z, wave) / float64(b.n)
-		return 10 * math.Pow(mean-lowest, 3)
+		return 10 * (mean - lowest) * square(mean-lowest)
 	}
 }
 

@@ -61,7 +61,7 @@ func tree() *Problem {
 	return &Problem{
 		Name: "tree-12", Family: "tree", Parameters: parameters, Optimum: 0.05,
 		At:    assignments(parameters, "mlp", "", "", "", "0.003", "2", "128", "32"),
-		Truth: single(func(p suggest.Point) float64 { return treeLoss(p) }),
+		Truth: single(treeLoss),
 	}
 }
 

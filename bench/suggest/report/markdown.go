@@ -75,16 +75,16 @@ func (r row) cells(tasks int) []string {
 		name = "**" + name + "**"
 	}
 	return []string{
-		name, r.version, fixed(r.score, 2), fixed(r.auc, 2), fixed(r.rank, 2), fixed(r.regret, 2),
+		name, r.version, fixed(r.score), fixed(r.auc), fixed(r.rank), fixed(r.regret),
 		fmt.Sprintf("%.0f %%", 100*r.success), fmt.Sprintf("%s / %s ms", millis(r.cpu), millis(r.tail)), strings.Join(notes, "; "),
 	}
 }
 
-func fixed(x float64, digits int) string {
+func fixed(x float64) string {
 	if math.IsNaN(x) {
 		return "-"
 	}
-	return fmt.Sprintf("%.*f", digits, x)
+	return fmt.Sprintf("%.2f", x)
 }
 
 func millis(seconds float64) string {
