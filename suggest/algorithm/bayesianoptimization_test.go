@@ -459,6 +459,13 @@ func TestArmsTakeTurns(t *testing.T) {
 			t.Errorf("%v", count)
 		}
 	}
+	q.study.Budget = 100
+	for number, want := range map[int]bool{0: false, 93: false, 94: true, 99: true, 100: false} {
+		if got := q.arm(number).function == "mean"; got != want {
+			t.Errorf("trial %d of 100: %v", number, q.arm(number))
+		}
+	}
+	q.study.Budget = 0
 	q.history.measured = make([]*observation, manyResults)
 	if got := q.arm(2); got.transform != gp.HalfRank {
 		t.Errorf("with many results: %v", got)

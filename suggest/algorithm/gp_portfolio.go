@@ -42,7 +42,21 @@ func (q *question) arm(number int) arm {
 	if q.settings.function == "gp_hedge" && len(q.running) >= manyRunning && number/4%4 == number%4 { // each transform once in 16, too
 		out.function = "PE"
 	}
+	if q.settings.function == "gp_hedge" && len(q.running) < manyRunning && q.last(number) {
+		out.function = "mean"
+	}
 	return out
+}
+
+// lastShare is the share of the budget that is spent, at its end, where the
+// model's mean is lowest: what is learned then is of no use any more.
+const lastShare = 0.06
+
+// last says whether a trial is one of the last. The very first trials are not,
+// however small the budget.
+func (q *question) last(number int) bool {
+	budget := float64(q.study.Budget)
+	return number >= 20 && float64(number) >= (1-lastShare)*budget && float64(number) < budget
 }
 
 // lossData is what the models of the losses learn from.

@@ -130,10 +130,11 @@ func (q *question) lossTarget(number int) (t target, problem string) {
 	t.acquisition.Utility = q.utility(way, best)
 	q.bound(&t, number, kept)
 	t.why = map[string]string{
-		"EI":  "the expected improvement is largest here",
-		"PI":  "an improvement is most probable here",
-		"LCB": "the value may be lowest here",
-		"PE":  "least is known here among what may be good",
+		"EI":   "the expected improvement is largest here",
+		"PI":   "an improvement is most probable here",
+		"LCB":  "the value may be lowest here",
+		"PE":   "least is known here among what may be good",
+		"mean": "the value is expected to be lowest here, and this is one of the last trials",
 	}[way.function] + " (Gaussian process, losses transformed: " + string(way.transform) + ")"
 	return t, ""
 }
@@ -213,6 +214,8 @@ func (q *question) utility(way arm, best float64) gp.Utility {
 		return nil
 	}
 	switch way.function {
+	case "mean":
+		return gp.LowerBound{}
 	case "LCB":
 		return gp.LowerBound{Beta: 1.8}
 	case "PI":
