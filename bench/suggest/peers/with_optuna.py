@@ -29,8 +29,8 @@ def sampler(game, variant):
     if variant == "nsga2":
         return s.NSGAIISampler(seed=seed, **kwargs)
     if variant == "auto":
-        from auto_sampler import AutoSampler
-        return AutoSampler(seed=seed, **kwargs)
+        import optunahub  # fetches the sampler from the hub's repository
+        return optunahub.load_module("samplers/auto_sampler").AutoSampler(seed=seed, **kwargs)
     raise ValueError(f"no variant {variant}")
 
 
