@@ -11,8 +11,8 @@ import (
 )
 
 // keptModels bounds how many models are kept: one of a Gaussian process with
-// 800 trials has some 20 MB.
-const keptModels = 32
+// 800 trials has some 40 MB.
+const keptModels = 8
 
 // models keeps what experiments' algorithms have learned, so that the next
 // question does not start from nothing. Losing one costs time only. M is the

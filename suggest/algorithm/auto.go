@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 
 	"github.com/vernier-ml/vernier/suggest"
 )
@@ -18,6 +19,9 @@ const (
 	// more results, evolution strategies find what is left to find at a fraction
 	// of the time.
 	autoLeast, autoMost = 150, 250
+	// autoFronts is how many results Gaussian processes lead for with several
+	// objectives.
+	autoFronts = 400
 	// autoEvery is which part of the later trials the Gaussian process still
 	// gets: one in so many.
 	autoEvery = 16
@@ -35,6 +39,7 @@ const (
 type automatic struct {
 	space suggest.Space
 	arms  map[string]suggest.Algorithm
+	words bool // at least half of the parameters are categorical
 }
 
 var _ suggest.Preparer = (*automatic)(nil)
@@ -50,20 +55,32 @@ func autoRegistration() Registration {
 }
 
 func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	builders := map[string]suggest.New{
-		"grid": newGrid, "sobol": newSobol, bayesianName: newBayesian, "cmaes": newCmaes, autoAfresh: newCmaes,
+	a := &automatic{space: space, arms: map[string]suggest.Algorithm{}}
+	builders := []struct {
+		name  string
+		build suggest.New
+	}{
+		{bayesianName, newBayesian}, {"cmaes", newCmaes}, {autoAfresh, newCmaes},
+		{"tpe", tpeRegistration().New}, {"nsga2", nsga2Registration().New}, {"nsga3", nsga3Registration().New},
+		{"random", newRandom},
 	}
-	a := &automatic{space: space, arms: make(map[string]suggest.Algorithm, len(builders))}
-	for _, name := range []string{bayesianName, "cmaes", autoAfresh, "sobol", "grid"} {
-		arm, err := builders[name](space, settings)
-		switch {
-		case err == nil:
-			a.arms[name] = arm
-		case name == bayesianName:
+	for _, b := range builders {
+		arm, err := b.build(space, settings)
+		if err != nil {
 			return nil, err
 		}
-		// The others refuse some spaces, which are then not theirs.
+		a.arms[b.name] = arm
 	}
+	if arm, err := newGrid(space, settings); err == nil { // the only one that refuses spaces
+		a.arms["grid"] = arm
+	}
+	choices := 0
+	for i := range space.Len() {
+		if space.At(i).Kind() == suggest.Categorical {
+			choices++
+		}
+	}
+	a.words = choices > 0 && 2*choices >= space.Len()
 	return a, nil
 }
 
@@ -91,7 +108,7 @@ func (p pick) sign(proposal suggest.Proposal) suggest.Proposal {
 
 // Prepare implements suggest.Preparer.
 func (a *automatic) Prepare(ctx context.Context, s suggest.Study) {
-	p := a.pick(s, s.NextNumber(), results(s))
+	p := a.pick(s, s.NextNumber(), situationOf(s))
 	if arm, ok := a.arms[p.arm].(suggest.Preparer); ok {
 		arm.Prepare(ctx, s)
 	}
@@ -100,12 +117,12 @@ func (a *automatic) Prepare(ctx context.Context, s suggest.Study) {
 // Suggest implements suggest.Algorithm.
 func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	var out []suggest.Proposal
-	finished := results(s)
+	now := situationOf(s)
 	next := s.NextNumber()
 	for len(out) < n {
-		p := a.pick(s, next+len(out), finished)
+		p := a.pick(s, next+len(out), now)
 		run := 1
-		for run < autoBatch && len(out)+run < n && a.pick(s, next+len(out)+run, finished) == p {
+		for run < autoBatch && len(out)+run < n && a.pick(s, next+len(out)+run, now) == p {
 			run++
 		}
 		asked := s
@@ -130,25 +147,30 @@ func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 }
 
 // pick decides for one trial.
-func (a *automatic) pick(s suggest.Study, number, finished int) pick {
+func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 	size, finite := a.space.Size()
 	most := uint64(max(autoEnumerated, 2*s.Parallel))
 	_, gridded := a.arms["grid"]
-	_, evolves := a.arms["cmaes"]
 	several := len(s.Objectives) > 1
 	switch {
 	case finite && gridded && size <= most && (s.Budget <= 0 || size <= uint64(s.Budget)):
 		return pick{"grid", fmt.Sprintf("all of the %d points, as there are so few", size)}
 	case len(s.Objectives) == 0:
-		return pick{"sobol", "points spread evenly, as there is no objective to learn from"}
+		return pick{"random", "drawn from the parameters' distributions, as there is no objective to learn from"}
+	case several && now.finished < autoFronts:
+		return pick{bayesianName, fmt.Sprintf("Gaussian processes for %d objectives, as results are few", len(s.Objectives))}
+	case several && len(s.Objectives) > 3:
+		return pick{"nsga3", fmt.Sprintf("a genetic algorithm for many objectives, as there are %d results or more", autoFronts)}
 	case several:
-		return pick{bayesianName, fmt.Sprintf("Gaussian processes for %d objectives", len(s.Objectives))}
-	case finished < lead(s.Budget) || !evolves:
+		return pick{"nsga2", fmt.Sprintf("a genetic algorithm for %d objectives, as there are %d results or more", len(s.Objectives), autoFronts)}
+	case now.finished < lead(s.Budget):
 		return pick{bayesianName, "a Gaussian process, as results are few"}
 	case number%autoEvery == 0:
 		return pick{bayesianName, fmt.Sprintf("a Gaussian process for one trial in %d", autoEvery)}
-	case number%2 == 0 && !finite:
-		return pick{autoAfresh, "an evolution strategy that begins afresh, in case all the others are in the wrong place"}
+	case a.words:
+		return pick{"tpe", fmt.Sprintf("Parzen estimators, as most parameters are choices and there are %d results or more", lead(s.Budget))}
+	case !finite && (number%3 == 0) != now.afresh:
+		return pick{autoAfresh, "an evolution strategy that began afresh, in case all the others are in the wrong place"}
 	}
 	return pick{"cmaes", fmt.Sprintf("an evolution strategy that goes on from the best, as there are %d results or more", lead(s.Budget))}
 }
@@ -164,29 +186,49 @@ func lead(budget int) int {
 	return max(autoLeast, min(budget/10, autoMost))
 }
 
-// known are the trials that an arm learns from.
+// known are the trials that an arm learns from: a strategy that began afresh and
+// the one that goes on from the best do not hear of each other's samples, which
+// would lead them away from what they adapt to.
 func (a *automatic) known(arm string, trials []suggest.Trial) []suggest.Trial {
-	if arm != autoAfresh {
+	if arm != autoAfresh && arm != "cmaes" {
 		return trials
 	}
 	var own []suggest.Trial
 	for _, t := range trials {
-		if t.Meta[autoMeta] == autoAfresh {
+		if (t.Meta[autoMeta] == autoAfresh) == (arm == autoAfresh) {
 			own = append(own, t)
 		}
 	}
 	return own
 }
 
-// results is how many trials have ended with values.
-func results(s suggest.Study) int {
-	n := 0
+// situation is what the trials have come to.
+type situation struct {
+	// finished is how many trials have ended with values.
+	finished int
+	// afresh says that the best trial comes from the strategy that began afresh.
+	// It then gets two of three trials, otherwise one.
+	afresh bool
+}
+
+func situationOf(s suggest.Study) (now situation) {
+	best, number := math.Inf(1), -1
 	for i := range s.Trials {
-		if len(s.Trials[i].Values) > 0 && s.Trials[i].State.Finished() {
-			n++
+		t := &s.Trials[i]
+		if len(t.Values) == 0 || !t.State.Finished() {
+			continue
+		}
+		now.finished++
+		if len(s.Objectives) == 0 {
+			continue
+		}
+		_, violation := violationsOf(s.Constraints, t.Constraints)
+		loss := s.Objectives[0].Loss(t.Values[0])
+		if violation == 0 && (loss < best || loss == best && t.Number < number) {
+			best, number, now.afresh = loss, t.Number, t.Meta[autoMeta] == autoAfresh
 		}
 	}
-	return n
+	return now
 }
 
 // asPending makes trials of proposals, numbered from first.
