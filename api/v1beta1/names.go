@@ -17,6 +17,9 @@ const (
 	// AnnotationMeta, on trials, holds what the algorithm wants back (JSON, an
 	// object of strings).
 	AnnotationMeta = "vernier.ml/meta"
+	// AnnotationResource, on trials, is how much of the resource the algorithm
+	// gave the trial.
+	AnnotationResource = "vernier.ml/resource"
 	// AnnotationStop, on trials, asks that the trial be stopped; its value says
 	// why. The trial becomes Killed.
 	AnnotationStop = "vernier.ml/stop"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -40,7 +41,7 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 	}
 	out := make([]proposal, len(points))
 	for i, p := range points {
-		out[i].meta = p.Meta
+		out[i].meta, out[i].resource = p.Meta, p.Resource
 		if p.Fallback != "" {
 			c.Metrics.fellBack(name, p.Fallback)
 		}
@@ -160,7 +161,15 @@ func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Alg
 	if !ok {
 		return nil, fmt.Errorf("there is no algorithm %q; use one of %s", spec.Algorithm.AlgorithmName, strings.Join(Algorithms{}.Names(), ", "))
 	}
-	return known.New(space, settingsOf(spec))
+	settings := settingsOf(spec)
+	named := slices.ContainsFunc(settings, func(s suggest.Setting) bool { return s.Name == "resource_name" })
+	switch {
+	case known.Name == "pbt" || known.Name == "pb2":
+		return nil, fmt.Errorf("%s copies checkpoints between trials, which experiments cannot do yet; use it through vernier optimize, or another algorithm", known.Name)
+	case known.MultiFidelity && !named:
+		return nil, fmt.Errorf("%s needs the setting resource_name: the parameter, such as the number of epochs, that says how long a trial trains", known.Name)
+	}
+	return known.New(space, settings)
 }
 
 func settingsOf(spec *v1beta1.ExperimentSpec) suggest.Settings {
@@ -207,6 +216,9 @@ func trialOf(obj *v1beta1.ObjectiveSpec, space suggest.Space, t *v1beta1.Trial, 
 	if text := t.Annotations[v1beta1.AnnotationMeta]; text != "" {
 		// What cannot be read was not written by us: the algorithm does without.
 		_ = json.Unmarshal([]byte(text), &out.Meta)
+	}
+	if text := t.Annotations[v1beta1.AnnotationResource]; text != "" {
+		out.Resource, _ = strconv.ParseFloat(text, 64) // the same
 	}
 	if obj == nil || out.State != suggest.Succeeded && out.State != suggest.Pruned {
 		return out
@@ -377,17 +389,4 @@ func settingErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
 		list = append(list, field.Invalid(where, value, setting.Error()))
 	}
 	return list
-}
-
-// flatten lists the errors that err joins.
-func flatten(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var out []error
-	for _, e := range joined.Unwrap() {
-		out = append(out, flatten(e)...)
-	}
-	return out
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -98,6 +100,14 @@ func TestCheckFindsFaultsOfTheAdditions(t *testing.T) {
 			func(s *v1beta1.ExperimentSpec) { s.Parameters[1].When.Parameter = "modell" },
 			"spec.parameters[1].when",
 		},
+		"short trials without a parameter for it": {
+			func(s *v1beta1.ExperimentSpec) { s.Algorithm.AlgorithmName = "hyperband" },
+			"spec.algorithm",
+		},
+		"checkpoints": {
+			func(s *v1beta1.ExperimentSpec) { s.Algorithm.AlgorithmName = "pbt" },
+			"spec.algorithm",
+		},
 		"constraint that cannot be read": {
 			func(s *v1beta1.ExperimentSpec) { s.ParameterConstraints = []string{"layers <= 3", "layers <= width"} },
 			"spec.parameterConstraints[1]",
@@ -130,4 +140,49 @@ func TestCheckFindsFaultsOfTheAdditions(t *testing.T) {
 	if errs := (Algorithms{}).Check(&conditional().Spec); len(errs) > 0 {
 		t.Errorf("a good experiment: %v", errs)
 	}
+}
+
+// Hyperband's resource is a parameter, and what it gave a trial comes back.
+func TestResourceGoesWithTheTrial(t *testing.T) {
+	exp := conditional()
+	exp.Spec.InitialTrials = nil
+	exp.Spec.Parameters = append(exp.Spec.Parameters, whole("epochs", "1", "9", nil))
+	exp.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: "hyperband", AlgorithmSettings: []v1beta1.AlgorithmSetting{
+		{Name: "resource_name", Value: "epochs"}, {Name: "eta", Value: "3"}, {Name: "r_l", Value: "9"},
+	}}
+	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{}
+	exp.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{}
+	if errs := (Algorithms{}).Check(&exp.Spec); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	c := New(Options{Now: func() time.Time { return noon }, Metrics: newMetrics(t)})
+	proposals, err := c.propose(t.Context(), exp, nil, 2)
+	if err != nil || len(proposals) != 2 {
+		t.Fatalf("%d proposals, %v", len(proposals), err)
+	}
+	m, err := c.searcher(exp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, p := range proposals {
+		trial, err := newTrial(exp, []byte(`{"apiVersion":"batch/v1","kind":"Job"}`), n, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.resource < 1 || trialOf(exp.Spec.Objective, m.space, trial, n).Resource != p.resource {
+			t.Errorf("trial %d: resource %v, annotations %v", n, p.resource, trial.Annotations)
+		}
+		if epochs := trial.Spec.ParameterAssignments[len(trial.Spec.ParameterAssignments)-1]; epochs.Value != fmt.Sprint(p.resource) {
+			t.Errorf("trial %d trains for %v", n, epochs)
+		}
+	}
+}
+
+func newMetrics(t *testing.T) *Metrics {
+	t.Helper()
+	m, err := NewMetrics(prometheus.NewRegistry(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

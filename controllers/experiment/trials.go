@@ -34,6 +34,7 @@ const (
 type proposal struct {
 	assignments []v1beta1.ParameterAssignment
 	meta        map[string]string
+	resource    float64 // 0: all of it
 }
 
 // fatalError cannot be helped by trying again.
@@ -230,7 +231,10 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p proposal) (*v1b
 		if err != nil {
 			return nil, fmt.Errorf("encode the meta of trial %s: %w", name, err)
 		}
-		t.Annotations = map[string]string{v1beta1.AnnotationMeta: string(meta)}
+		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationMeta, string(meta))
+	}
+	if p.resource > 0 {
+		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationResource, strconv.FormatFloat(p.resource, 'g', -1, 64))
 	}
 	// The API server's answer is read into the trial, not into the experiment.
 	return t.DeepCopy(), nil
