@@ -91,16 +91,17 @@ func TestFences(t *testing.T) {
 	}
 }
 
-// TestOnlyTranslateKnowsBothWorlds holds that translate.go is the one file of
-// the experiment controller that imports both the API's words and those of
-// search.
+// TestOnlyTranslateKnowsBothWorlds holds that the files translate*.go of the
+// experiment controller alone import both the API's words and those of search.
 func TestOnlyTranslateKnowsBothWorlds(t *testing.T) {
 	out, err := exec.Command("grep", "-l", `"`+module+`/suggest`, "-r", "controllers", "--include=*.go").Output()
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 		t.Fatal(err)
 	}
-	want := []string{"controllers/experiment/translate.go", "controllers/webhook/algorithm.go"}
+	want := []string{
+		"controllers/experiment/translate.go", "controllers/experiment/translate_check.go", "controllers/experiment/translate_space.go",
+	}
 	for file := range strings.FieldsSeq(string(out)) {
 		if !slices.Contains(want, file) && !strings.HasSuffix(file, "_test.go") {
 			t.Errorf("%s imports suggest; only %v may", file, want)

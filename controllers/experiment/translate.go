@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/suggest"
@@ -19,7 +18,8 @@ import (
 	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
-// This file is the only one that knows both the API and the words of search.
+// This file, translate_space.go and translate_check.go are the only ones that
+// know both the API and the words of search.
 
 // errExhausted says that nothing is left to try, ever.
 var errExhausted = suggest.ErrExhausted
@@ -33,7 +33,7 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
 	start := c.Now()
-	points, err := m.algorithm.Suggest(ctx, studyOf(exp, m.space, trials), n)
+	points, err := m.algorithm.Suggest(ctx, m.study(exp, trials), n)
 	name := exp.Spec.Algorithm.AlgorithmName
 	c.Metrics.suggested(name, len(points), err, c.Now().Sub(start))
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 		if p.Fallback != "" {
 			c.Metrics.fellBack(name, p.Fallback)
 		}
-		for _, a := range m.space.Assignments(p.Point) {
+		for _, a := range m.words.Assignments(p.Point) {
 			out[i].assignments = append(out[i].assignments, v1beta1.ParameterAssignment{Name: a.Name, Value: a.Value})
 		}
 	}
@@ -55,6 +55,7 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 // searcher is what searches for one experiment.
 type searcher struct {
 	space     suggest.Space
+	words     wording
 	algorithm suggest.Algorithm
 	stopper   suggest.Stopper // nil: no early stopping
 	// past holds the curves of trials that have ended.
@@ -62,11 +63,11 @@ type searcher struct {
 }
 
 func newSearcher(spec *v1beta1.ExperimentSpec) (*searcher, error) {
-	space, err := spaceOf(spec)
+	space, words, err := spaceOf(spec)
 	if err != nil {
 		return nil, fmt.Errorf("spec.parameters: %w", err)
 	}
-	m := &searcher{space: space, past: map[types.UID][]sample{}}
+	m := &searcher{space: space, words: words, past: map[types.UID][]sample{}}
 	if m.algorithm, err = algorithmOf(spec, space); err != nil {
 		return nil, fmt.Errorf("spec.algorithm: %w", err)
 	}
@@ -83,7 +84,7 @@ func (c *Controller) searcher(exp *v1beta1.Experiment) (*searcher, error) {
 
 // hopeless are the running trials that the early stopping rule stops, and why.
 func (m *searcher) hopeless(exp *v1beta1.Experiment, trials []*v1beta1.Trial, curves map[types.UID][]sample) []verdict {
-	s := studyOf(exp, m.space, trials)
+	s := m.study(exp, trials)
 	byNumber := map[int]*v1beta1.Trial{}
 	for _, t := range trials {
 		if n, ok := t.Number(); ok {
@@ -124,35 +125,6 @@ func stopperOf(spec *v1beta1.ExperimentSpec) (suggest.Stopper, error) {
 	return known.New(settings)
 }
 
-func spaceOf(spec *v1beta1.ExperimentSpec) (suggest.Space, error) {
-	params := make([]suggest.ParameterSpec, len(spec.Parameters))
-	for i, p := range spec.Parameters {
-		params[i] = suggest.ParameterSpec{
-			Name: p.Name, Kind: suggest.Kind(p.ParameterType),
-			Min: p.FeasibleSpace.Min, Max: p.FeasibleSpace.Max, Step: p.FeasibleSpace.Step,
-			List: p.FeasibleSpace.List, Distribution: suggest.Distribution(p.FeasibleSpace.Distribution),
-		}
-		if p.When != nil {
-			params[i].When = &suggest.When{Parameter: p.When.Parameter, In: p.When.In}
-		}
-	}
-	space, err := suggest.NewSpace(params)
-	if err != nil {
-		return space, err
-	}
-	return space.WithConstraints(spec.ParameterConstraints)
-}
-
-// pointOf is the point that assignments stand for; ok is false when it is not in
-// the space.
-func pointOf(space suggest.Space, assignments []v1beta1.ParameterAssignment) (p suggest.Point, ok bool) {
-	assigned := make([]suggest.Assignment, len(assignments))
-	for i, a := range assignments {
-		assigned[i] = suggest.Assignment{Name: a.Name, Value: a.Value}
-	}
-	return space.Parse(assigned)
-}
-
 func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Algorithm, error) {
 	if spec.Algorithm == nil || spec.Algorithm.AlgorithmName == "" {
 		return nil, errors.New("no algorithm is named")
@@ -180,9 +152,9 @@ func settingsOf(spec *v1beta1.ExperimentSpec) suggest.Settings {
 	return settings
 }
 
-// studyOf is what is known of an experiment.
-func studyOf(exp *v1beta1.Experiment, space suggest.Space, trials []*v1beta1.Trial) suggest.Study {
-	s := suggest.Study{Space: space, Seed: seedOf(exp), Trials: make([]suggest.Trial, 0, len(trials))}
+// study is what is known of an experiment.
+func (m *searcher) study(exp *v1beta1.Experiment, trials []*v1beta1.Trial) suggest.Study {
+	s := suggest.Study{Space: m.space, Seed: seedOf(exp), Trials: make([]suggest.Trial, 0, len(trials))}
 	obj := exp.Spec.Objective
 	if obj != nil {
 		s.Objectives = []suggest.Objective{{
@@ -196,7 +168,7 @@ func studyOf(exp *v1beta1.Experiment, space suggest.Space, trials []*v1beta1.Tri
 		s.Parallel = int(*exp.Spec.ParallelTrialCount)
 	}
 	for _, i := range exp.Spec.InitialTrials {
-		if p, ok := pointOf(space, i.ParameterAssignments); ok {
+		if p, ok := pointOf(m.words, i.ParameterAssignments); ok {
 			s.Initial = append(s.Initial, p)
 		}
 	}
@@ -205,14 +177,14 @@ func studyOf(exp *v1beta1.Experiment, space suggest.Space, trials []*v1beta1.Tri
 		if !ok {
 			continue // made by hand, and not ours to learn from
 		}
-		s.Trials = append(s.Trials, trialOf(obj, space, t, n))
+		s.Trials = append(s.Trials, trialOf(obj, m.words, t, n))
 	}
 	return s
 }
 
-func trialOf(obj *v1beta1.ObjectiveSpec, space suggest.Space, t *v1beta1.Trial, n int) suggest.Trial {
+func trialOf(obj *v1beta1.ObjectiveSpec, words wording, t *v1beta1.Trial, n int) suggest.Trial {
 	out := suggest.Trial{Number: n, State: searchState(stateOf(t))}
-	out.Point, _ = pointOf(space, t.Spec.ParameterAssignments)
+	out.Point, _ = pointOf(words, t.Spec.ParameterAssignments)
 	if text := t.Annotations[v1beta1.AnnotationMeta]; text != "" {
 		// What cannot be read was not written by us: the algorithm does without.
 		_ = json.Unmarshal([]byte(text), &out.Meta)
@@ -269,124 +241,4 @@ func knownAlgorithm(name string) string {
 		return name
 	}
 	return "unknown"
-}
-
-// Algorithms tells the admission webhook what experiments may name.
-type Algorithms struct{}
-
-// Names of the search algorithms, sorted.
-func (Algorithms) Names() []string {
-	var names []string
-	for _, r := range algorithm.All() {
-		names = append(names, r.Name)
-	}
-	return names
-}
-
-// StopperNames of the early stopping rules, sorted.
-func (Algorithms) StopperNames() []string { return stop.Names() }
-
-// Check constructs the algorithm that spec names and says what is wrong with
-// its settings or with the search space.
-func (Algorithms) Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
-	space, err := spaceOf(spec)
-	if err != nil {
-		return spaceErrors(spec, err)
-	}
-	errs := initialErrors(spec, space)
-	if _, err := algorithmOf(spec, space); err != nil {
-		errs = append(errs, settingErrors(spec, err)...)
-	}
-	return errs
-}
-
-// CheckStopper constructs the early stopping rule that spec names and says what
-// is wrong with its settings.
-func (Algorithms) CheckStopper(spec *v1beta1.ExperimentSpec) (errs field.ErrorList) {
-	_, err := stopperOf(spec)
-	if err == nil {
-		return nil
-	}
-	at := field.NewPath("spec", "earlyStopping", "algorithmSettings")
-	for _, e := range flatten(err) {
-		where := at
-		var setting *suggest.SettingError
-		if errors.As(e, &setting) {
-			for i, s := range spec.EarlyStopping.AlgorithmSettings {
-				if s.Name == setting.Name {
-					where = at.Index(i)
-				}
-			}
-		}
-		errs = append(errs, field.Invalid(where, field.OmitValueType{}, e.Error()))
-	}
-	return errs
-}
-
-func initialErrors(spec *v1beta1.ExperimentSpec, space suggest.Space) (errs field.ErrorList) {
-	for i, t := range spec.InitialTrials {
-		if _, ok := pointOf(space, t.ParameterAssignments); !ok {
-			at := field.NewPath("spec", "initialTrials").Index(i).Child("parameterAssignments")
-			errs = append(errs, field.Invalid(at, field.OmitValueType{},
-				"is not in the search space: give each active parameter one of its values, and no other names"))
-		}
-	}
-	return errs
-}
-
-func spaceErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
-	at := field.NewPath("spec", "parameters")
-	var problems suggest.SpaceError
-	var list field.ErrorList
-	if !errors.As(err, &problems) {
-		return constraintErrors(spec, err)
-	}
-	for _, p := range problems {
-		where := at.Index(p.Index)
-		switch p.Field {
-		case "name":
-			where = where.Child("name")
-		case "when":
-			where = where.Child("when")
-		case "kind":
-			where = where.Child("parameterType")
-		default:
-			where = where.Child("feasibleSpace", p.Field)
-		}
-		list = append(list, field.Invalid(where, field.OmitValueType{}, p.Problem))
-	}
-	return list
-}
-
-func constraintErrors(spec *v1beta1.ExperimentSpec, err error) (list field.ErrorList) {
-	at := field.NewPath("spec", "parameterConstraints")
-	for _, e := range flatten(err) {
-		where := at
-		var c *suggest.ConstraintError
-		if errors.As(e, &c) {
-			where = at.Index(slices.Index(spec.ParameterConstraints, c.Text))
-		}
-		list = append(list, field.Invalid(where, field.OmitValueType{}, e.Error()))
-	}
-	return list
-}
-
-func settingErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
-	at := field.NewPath("spec", "algorithm", "algorithmSettings")
-	var list field.ErrorList
-	for _, e := range flatten(err) {
-		var setting *suggest.SettingError
-		if !errors.As(e, &setting) {
-			list = append(list, field.Invalid(field.NewPath("spec", "algorithm"), spec.Algorithm.AlgorithmName, e.Error()))
-			continue
-		}
-		where, value := at, ""
-		for i, s := range spec.Algorithm.AlgorithmSettings {
-			if s.Name == setting.Name {
-				where, value = at.Index(i), s.Value
-			}
-		}
-		list = append(list, field.Invalid(where, value, setting.Error()))
-	}
-	return list
 }

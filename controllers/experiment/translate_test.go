@@ -52,14 +52,14 @@ func conditional() *v1beta1.Experiment {
 
 func TestStudyHasWhatTheExperimentSays(t *testing.T) {
 	exp := conditional()
-	space, err := spaceOf(&exp.Spec)
+	m, err := newSearcher(&exp.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := studyOf(exp, space, nil)
+	s := m.study(exp, nil)
 	var initial []string
 	for _, p := range s.Initial {
-		initial = append(initial, fmt.Sprint(space.Assignments(p)))
+		initial = append(initial, fmt.Sprint(m.space.Assignments(p)))
 	}
 	if diff := cmp.Diff([]string{"[{model mlp} {layers 2}]", "[{model svm}]"}, initial); diff != "" {
 		t.Error(diff)
@@ -169,7 +169,7 @@ func TestResourceGoesWithTheTrial(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.resource < 1 || trialOf(exp.Spec.Objective, m.space, trial, n).Resource != p.resource {
+		if p.resource < 1 || trialOf(exp.Spec.Objective, m.words, trial, n).Resource != p.resource {
 			t.Errorf("trial %d: resource %v, annotations %v", n, p.resource, trial.Annotations)
 		}
 		if epochs := trial.Spec.ParameterAssignments[len(trial.Spec.ParameterAssignments)-1]; epochs.Value != fmt.Sprint(p.resource) {
@@ -185,4 +185,86 @@ func newMetrics(t *testing.T) *Metrics {
 		t.Fatal(err)
 	}
 	return m
+}
+
+func nas(algorithm string) *v1beta1.Experiment {
+	exp := conditional()
+	exp.Spec.Parameters, exp.Spec.InitialTrials = nil, nil
+	exp.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: algorithm}
+	filter := choice("filter_size", "3", "5")
+	stride := whole("stride", "1", "2", nil)
+	stride.FeasibleSpace.Step = "1"
+	exp.Spec.NasConfig = &v1beta1.NasConfig{
+		GraphConfig: v1beta1.GraphConfig{NumLayers: ptr.To[int32](4), InputSizes: []int32{32, 32, 3}, OutputSizes: []int32{10}},
+		Operations: []v1beta1.Operation{
+			{OperationType: "convolution", Parameters: []v1beta1.ParameterSpec{filter, stride}},
+			{OperationType: "reduction", Parameters: []v1beta1.ParameterSpec{choice("reduction_type", "max_pooling", "avg_pooling")}},
+		},
+	}
+	return exp
+}
+
+// The trials of an architecture search are given what Katib's programs read, and
+// their points are found again.
+func TestArchitecturesAreWrittenAsInKatib(t *testing.T) {
+	for algorithm, want := range map[string][]string{
+		"enas":                  {"architecture", "nn_config"},
+		"regularized-evolution": {"architecture", "nn_config"},
+		"random":                {"architecture", "nn_config"},
+		"darts":                 {"algorithm-settings", "search-space", "num-layers"},
+	} {
+		t.Run(algorithm, func(t *testing.T) {
+			exp := nas(algorithm)
+			if algorithm == "darts" {
+				for i := range exp.Spec.NasConfig.Operations {
+					exp.Spec.NasConfig.Operations[i].Parameters = []v1beta1.ParameterSpec{choice("filter_size", "3", "5")}
+				}
+			}
+			if errs := (Algorithms{}).Check(&exp.Spec); len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			c := New(Options{Now: func() time.Time { return noon }, Metrics: newMetrics(t)})
+			proposals, err := c.propose(t.Context(), exp, nil, 1)
+			if err != nil || len(proposals) != 1 {
+				t.Fatalf("%d proposals, %v", len(proposals), err)
+			}
+			var names []string
+			trial := aTrial(0, created)
+			for _, a := range proposals[0].assignments {
+				names = append(names, a.Name)
+			}
+			if diff := cmp.Diff(want, names); diff != "" {
+				t.Error(diff)
+			}
+			trial.Spec.ParameterAssignments = proposals[0].assignments
+			m, err := c.searcher(exp)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := m.study(exp, []*v1beta1.Trial{trial}); !m.space.Contains(s.Trials[0].Point) {
+				t.Errorf("the point of %v is not found again", proposals[0].assignments)
+			}
+		})
+	}
+}
+
+func TestFaultsOfArchitecturesAreFound(t *testing.T) {
+	cases := map[string]struct {
+		algorithm string
+		change    func(*v1beta1.ExperimentSpec)
+		want      string
+	}{
+		"no layers":     {"enas", func(s *v1beta1.ExperimentSpec) { s.NasConfig.GraphConfig.NumLayers = nil }, "spec.nasConfig"},
+		"no operations": {"enas", func(s *v1beta1.ExperimentSpec) { s.NasConfig.Operations = nil }, "spec.nasConfig"},
+		"a wrong setting": {"darts", func(s *v1beta1.ExperimentSpec) {
+			s.Algorithm.AlgorithmSettings = []v1beta1.AlgorithmSetting{{Name: "num_epochs", Value: "many"}}
+		}, "spec.algorithm.algorithmSettings"},
+	}
+	for name, c := range cases {
+		exp := nas(c.algorithm)
+		c.change(&exp.Spec)
+		if errs := (Algorithms{}).Check(&exp.Spec); len(errs) == 0 || errs[0].Field != c.want {
+			t.Errorf("%s: got %v, want an error at %s", name, errs, c.want)
+		}
+	}
 }

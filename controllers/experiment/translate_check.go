@@ -1,0 +1,141 @@
+package experiment
+
+import (
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/architecture"
+	"github.com/vernier-ml/vernier/suggest/stop"
+)
+
+// Algorithms tells the admission webhook what experiments may name.
+type Algorithms struct{}
+
+// Names of the search algorithms, sorted.
+func (Algorithms) Names() []string {
+	var names []string
+	for _, r := range algorithm.All() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// StopperNames of the early stopping rules, sorted.
+func (Algorithms) StopperNames() []string { return stop.Names() }
+
+// Check constructs the algorithm that spec names and says what is wrong with
+// its settings or with the search space.
+func (Algorithms) Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
+	space, words, err := spaceOf(spec)
+	if err != nil {
+		return spaceErrors(spec, err)
+	}
+	errs := initialErrors(spec, words)
+	if _, err := algorithmOf(spec, space); err != nil {
+		errs = append(errs, settingErrors(spec, err)...)
+	}
+	return errs
+}
+
+// CheckStopper constructs the early stopping rule that spec names and says what
+// is wrong with its settings.
+func (Algorithms) CheckStopper(spec *v1beta1.ExperimentSpec) (errs field.ErrorList) {
+	_, err := stopperOf(spec)
+	if err == nil {
+		return nil
+	}
+	at := field.NewPath("spec", "earlyStopping", "algorithmSettings")
+	for _, e := range flatten(err) {
+		where := at
+		var setting *suggest.SettingError
+		if errors.As(e, &setting) {
+			for i, s := range spec.EarlyStopping.AlgorithmSettings {
+				if s.Name == setting.Name {
+					where = at.Index(i)
+				}
+			}
+		}
+		errs = append(errs, field.Invalid(where, field.OmitValueType{}, e.Error()))
+	}
+	return errs
+}
+
+func initialErrors(spec *v1beta1.ExperimentSpec, words wording) (errs field.ErrorList) {
+	for i, t := range spec.InitialTrials {
+		if _, ok := pointOf(words, t.ParameterAssignments); !ok {
+			at := field.NewPath("spec", "initialTrials").Index(i).Child("parameterAssignments")
+			errs = append(errs, field.Invalid(at, field.OmitValueType{},
+				"is not in the search space: give each active parameter one of its values, and no other names"))
+		}
+	}
+	return errs
+}
+
+func spaceErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
+	at := field.NewPath("spec", "parameters")
+	var problems suggest.SpaceError
+	var list field.ErrorList
+	if !errors.As(err, &problems) {
+		return otherErrors(spec, err)
+	}
+	for _, p := range problems {
+		where := at.Index(p.Index)
+		switch p.Field {
+		case "name":
+			where = where.Child("name")
+		case "when":
+			where = where.Child("when")
+		case "kind":
+			where = where.Child("parameterType")
+		default:
+			where = where.Child("feasibleSpace", p.Field)
+		}
+		list = append(list, field.Invalid(where, field.OmitValueType{}, p.Problem))
+	}
+	return list
+}
+
+// otherErrors are faults of constraints and of architectures.
+func otherErrors(spec *v1beta1.ExperimentSpec, err error) (list field.ErrorList) {
+	at := field.NewPath("spec", "parameterConstraints")
+	for _, e := range flatten(err) {
+		where := at
+		var constraint *suggest.ConstraintError
+		var config *architecture.ConfigError
+		switch {
+		case errors.As(e, &constraint):
+			where = at.Index(slices.Index(spec.ParameterConstraints, constraint.Text))
+		case errors.As(e, &config):
+			where = field.NewPath("spec", "nasConfig")
+		case spec.NasConfig != nil:
+			where = field.NewPath("spec", "algorithm", "algorithmSettings")
+		}
+		list = append(list, field.Invalid(where, field.OmitValueType{}, e.Error()))
+	}
+	return list
+}
+
+func settingErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
+	at := field.NewPath("spec", "algorithm", "algorithmSettings")
+	var list field.ErrorList
+	for _, e := range flatten(err) {
+		var setting *suggest.SettingError
+		if !errors.As(e, &setting) {
+			list = append(list, field.Invalid(field.NewPath("spec", "algorithm"), spec.Algorithm.AlgorithmName, e.Error()))
+			continue
+		}
+		where, value := at, ""
+		for i, s := range spec.Algorithm.AlgorithmSettings {
+			if s.Name == setting.Name {
+				where, value = at.Index(i), s.Value
+			}
+		}
+		list = append(list, field.Invalid(where, value, setting.Error()))
+	}
+	return list
+}
