@@ -13,9 +13,8 @@ const (
 	DefaultParallelTrialCount = 3
 	DefaultResumePolicy       = NeverResume
 	// DefaultAlgorithmName is searched with when the experiment names no
-	// algorithm. (Katib requires a name. A later version chooses by the search
-	// space.)
-	DefaultAlgorithmName        = "random"
+	// algorithm: it chooses by the search space. (Katib requires a name.)
+	DefaultAlgorithmName        = "auto"
 	DefaultFilePath             = "/var/log/katib/metrics.log"
 	DefaultTensorFlowEventPath  = "/var/log/katib/tfevent/"
 	DefaultPrometheusMetricPath = "/metrics"
@@ -25,7 +24,7 @@ const (
 // SetDefaults fills in what the experiment leaves open. It changes nothing that
 // is set, and a second call changes nothing.
 //
-// The defaults are Katib's, and these of Vernier: algorithmName random; every
+// The defaults are Katib's, and these of Vernier: algorithmName auto; every
 // kind of job that DefaultsForKind knows; parallelTrialCount is never defaulted
 // above maxTrialCount.
 func SetDefaults(e *Experiment) {

@@ -24,13 +24,13 @@ func TestSetDefaults(t *testing.T) {
 		"an empty spec": {"{}", `
 parallelTrialCount: 3
 resumePolicy: Never
-algorithm: {algorithmName: random}
+algorithm: {algorithmName: auto}
 metricsCollectorSpec: {collector: {kind: StdOut}}`},
 		"parallelTrialCount is not above maxTrialCount": {"{maxTrialCount: 2}", `
 maxTrialCount: 2
 parallelTrialCount: 2
 resumePolicy: Never
-algorithm: {algorithmName: random}
+algorithm: {algorithmName: auto}
 metricsCollectorSpec: {collector: {kind: StdOut}}`},
 		"what is set stays": {`
 parallelTrialCount: 7
@@ -46,12 +46,12 @@ parameters: [{name: a, parameterType: double, feasibleSpace: {min: "1", max: "2"
 		"every parameter gets a distribution": {`
 parallelTrialCount: 1
 resumePolicy: Never
-algorithm: {algorithmName: random}
+algorithm: {algorithmName: auto}
 metricsCollectorSpec: {collector: {kind: Push}}
 parameters: [{name: a, parameterType: categorical, feasibleSpace: {list: [x]}}]`, `
 parallelTrialCount: 1
 resumePolicy: Never
-algorithm: {algorithmName: random}
+algorithm: {algorithmName: auto}
 metricsCollectorSpec: {collector: {kind: Push}}
 parameters: [{name: a, parameterType: categorical, feasibleSpace: {list: [x], distribution: uniform}}]`},
 		"an architecture search gets no algorithm": {"{nasConfig: {}, parallelTrialCount: 1, resumePolicy: Never, metricsCollectorSpec: {collector: {kind: Push}}}",

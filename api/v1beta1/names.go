@@ -17,6 +17,8 @@ const (
 	// AnnotationMeta, on trials, holds what the algorithm wants back (JSON, an
 	// object of strings).
 	AnnotationMeta = "vernier.ml/meta"
+	// AnnotationWhy, on trials, says in a sentence why their point was proposed.
+	AnnotationWhy = "vernier.ml/why"
 	// AnnotationResource, on trials, is how much of the resource the algorithm
 	// gave the trial.
 	AnnotationResource = "vernier.ml/resource"

@@ -41,7 +41,7 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 	}
 	out := make([]proposal, len(points))
 	for i, p := range points {
-		out[i].meta, out[i].resource = p.Meta, p.Resource
+		out[i].meta, out[i].resource, out[i].why = p.Meta, p.Resource, p.Why
 		if p.Fallback != "" {
 			c.Metrics.fellBack(name, p.Fallback)
 		}

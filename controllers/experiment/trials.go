@@ -35,6 +35,7 @@ type proposal struct {
 	assignments []v1beta1.ParameterAssignment
 	meta        map[string]string
 	resource    float64 // 0: all of it
+	why         string
 }
 
 // fatalError cannot be helped by trying again.
@@ -232,6 +233,9 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p proposal) (*v1b
 			return nil, fmt.Errorf("encode the meta of trial %s: %w", name, err)
 		}
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationMeta, string(meta))
+	}
+	if p.why != "" {
+		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationWhy, p.why)
 	}
 	if p.resource > 0 {
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationResource, strconv.FormatFloat(p.resource, 'g', -1, 64))

@@ -44,6 +44,7 @@ type Session struct {
 	study  suggest.Study
 	index  map[int]int // positions in study.Trials by number
 	next   int         // study.NextNumber()
+	asked  bool        // since the last preparation
 }
 
 // New starts a session.
@@ -117,6 +118,9 @@ func (s *Session) do(ctx context.Context, r request) ([]byte, error) {
 	switch {
 	case r.tell != nil:
 		assigned, err := s.tell(r.tell)
+		if err == nil {
+			s.prepare(ctx)
+		}
 		return appendTold(nil, r.id, assigned), err
 	case r.report != nil:
 		stop, why, err := s.report(*r.report)
@@ -126,13 +130,33 @@ func (s *Session) do(ctx context.Context, r request) ([]byte, error) {
 	return appendTrials(nil, r.id, s.study.Space, proposals, exhausted), err
 }
 
+// prepare lets the algorithm learn from results while nobody waits for trials.
+// A program that tells much before it asks again pays for it once.
+func (s *Session) prepare(ctx context.Context) {
+	p, ok := s.config.Algorithm.(suggest.Preparer)
+	if !ok || !s.asked {
+		return
+	}
+	s.asked = false
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	// What goes wrong goes wrong again, and is said, when trials are asked for.
+	_ = s.guard("the algorithm", func() error { p.Prepare(ctx, s.study); return nil })
+}
+
+// limit puts the deadline of a request on ctx.
+func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.config.Deadline > 0 {
+		return context.WithTimeout(ctx, s.config.Deadline)
+	}
+	return context.WithCancel(ctx)
+}
+
 // ask makes at most n trials of what the algorithm proposes.
 func (s *Session) ask(ctx context.Context, n int) (made []trial, exhausted bool, err error) {
-	if s.config.Deadline > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.config.Deadline)
-		defer cancel()
-	}
+	s.asked = true
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
 	var proposals []suggest.Proposal
 	err = s.guard("the algorithm", func() (err error) {
 		proposals, err = s.config.Algorithm.Suggest(ctx, s.study, n)

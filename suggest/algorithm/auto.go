@@ -55,6 +55,11 @@ func autoRegistration() Registration {
 }
 
 func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	r := settings.Read()
+	readSeeding(r)
+	if err := r.Err(); err != nil { // the arms would name settings of their own
+		return nil, err
+	}
 	a := &automatic{space: space, arms: map[string]suggest.Algorithm{}}
 	builders := []struct {
 		name  string

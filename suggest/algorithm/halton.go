@@ -10,8 +10,9 @@ import (
 )
 
 // halton takes the point of a scrambled Halton sequence that has the trial's
-// number. In a finite space it goes on along the sequence past points that were
-// tried, so no point comes twice, and suggest.ErrExhausted comes once all were.
+// number. When that is not allowed, or was tried in a finite space, it takes a point
+// of a later part of the sequence that no other trial begins with. So no point
+// comes twice, and suggest.ErrExhausted comes once all were tried.
 type halton struct {
 	space   suggest.Space
 	seeding seeding
@@ -55,7 +56,7 @@ func (a *halton) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest
 		index := uint64(number)
 		return func() suggest.Point {
 			sequence.At(index, u)
-			index++
+			index += sequenceStride
 			return a.space.Decode(u)
 		}
 	}

@@ -199,7 +199,16 @@ func (l *ledger) next() int {
 // tried are the points so far. What is added to it must be removed from known
 // before the ledger is read again.
 func (l *ledger) tried() *tried {
-	return &tried{space: l.space, finite: l.finite, size: l.size, keys: l.known}
+	return &tried{space: l.space, finite: l.finite, size: l.size, keys: l.known, allowed: l.trials}
+}
+
+// trials are the entries' trials, in order of number.
+func (l *ledger) trials() []suggest.Trial {
+	out := make([]suggest.Trial, len(l.entries))
+	for i := range l.entries {
+		out[i] = *l.entries[i].trial
+	}
+	return out
 }
 
 // remove takes the proposals' points out of known: they are trials only when

@@ -9,9 +9,14 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
+// sequenceStride is how far on in a sequence the next draw of a trial is: beyond
+// the numbers of all trials.
+const sequenceStride = 1 << 20
+
 // sobol takes the point of a scrambled Sobol sequence that has the trial's
-// number. In a finite space it goes on along the sequence past points that were
-// tried, so no point comes twice, and suggest.ErrExhausted comes once all were.
+// number. When that is not allowed, or was tried in a finite space, it takes a point
+// of a later part of the sequence that no other trial begins with. So no point
+// comes twice, and suggest.ErrExhausted comes once all were tried.
 // It covers the space best when the number of trials is a power of two.
 type sobol struct {
 	space   suggest.Space
@@ -56,7 +61,7 @@ func (a *sobol) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.
 		index := uint32(number)
 		return func() suggest.Point {
 			sequence.At(index, u)
-			index++
+			index += sequenceStride
 			return a.space.Decode(u)
 		}
 	}

@@ -15,7 +15,10 @@ const (
 	attempts = 64
 	// attemptsConstrained is the same where draws may also hit points that
 	// constraints forbid.
-	attemptsConstrained = 4096
+	attemptsConstrained = 256
+	// attemptsBlind is how many draws are made when there is no allowed point
+	// to begin from.
+	attemptsBlind = 1 << 17
 	// enumerable is how many points a space may have for the systematic search
 	// to weigh each of them.
 	enumerable = 4096
@@ -32,12 +35,17 @@ type tried struct {
 	// keys of the tried points; nil when they are not tracked, as independent
 	// draws from a space that is not finite do not meet.
 	keys map[string]struct{}
+	// allowed gives the trials whose points may be allowed, by number: where to
+	// begin when constraints leave little of the space. added are the points of
+	// this question.
+	allowed func() []suggest.Trial
+	added   []suggest.Point
 }
 
 // newTried reads the trials of all states: what failed is not tried again.
 func newTried(space suggest.Space, trials []suggest.Trial) *tried {
 	size, finite := space.Size()
-	t := &tried{space: space, finite: finite, size: size}
+	t := &tried{space: space, finite: finite, size: size, allowed: func() []suggest.Trial { return inOrder(trials) }}
 	if finite {
 		t.track(trials)
 	}
@@ -49,6 +57,7 @@ func newTried(space suggest.Space, trials []suggest.Trial) *tried {
 func newTriedAlways(space suggest.Space, trials []suggest.Trial) *tried {
 	t := newTried(space, nil)
 	t.track(trials)
+	t.allowed = func() []suggest.Trial { return inOrder(trials) }
 	return t
 }
 
@@ -57,18 +66,25 @@ func (t *tried) track(trials []suggest.Trial) {
 	for i := range trials {
 		t.add(trials[i].Point)
 	}
+	t.added = nil
 }
 
 // add notes a point and says whether it is new and allowed.
 func (t *tried) add(p suggest.Point) bool {
 	if t.keys == nil {
-		return t.space.Contains(p)
+		if !t.space.Contains(p) {
+			return false
+		}
+	} else {
+		key, ok := t.space.Key(p)
+		if !ok || t.has(key) {
+			return false
+		}
+		t.keys[key] = struct{}{}
 	}
-	key, ok := t.space.Key(p)
-	if !ok || t.has(key) {
-		return false
+	if t.space.Constrained() {
+		t.added = append(t.added, p)
 	}
-	t.keys[key] = struct{}{}
 	return true
 }
 
@@ -108,8 +124,8 @@ func (t *tried) propose(ctx context.Context, s suggest.Study, n int, key rng.Key
 			break
 		}
 		p, err := t.untried(points(number), key.Stream(uint64(number)))
-		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
-			break
+		if err != nil && len(out) > 0 {
+			break // the error comes again with the next question
 		}
 		if err != nil {
 			return nil, err
@@ -141,7 +157,53 @@ func (t *tried) untried(draw func() suggest.Point, stream *rng.Stream) (suggest.
 	case t.finite:
 		return t.walk(p)
 	}
-	return nil, fmt.Errorf("none of %d points drawn satisfies the constraints on the parameters; loosen them, or narrow the ranges to where they hold", most)
+	if p, ok := t.near(stream); ok {
+		return p, nil
+	}
+	u := make([]float64, t.space.Len())
+	for range attemptsBlind {
+		scatter(u, stream)
+		if p := t.space.Decode(u); t.add(p) {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("none of %d points drawn satisfies the constraints on the parameters; loosen them, narrow the ranges to where they hold, or give an initial point that satisfies them", attemptsBlind)
+}
+
+// near looks for a new point on the way from an allowed one to a random one: as
+// slice sampling does, it shrinks the way until it comes to an allowed point
+// (Neal, "Slice sampling", Annals of Statistics 31, 2003).
+func (t *tried) near(stream *rng.Stream) (suggest.Point, bool) {
+	var begin []suggest.Point
+	for _, trial := range t.allowed() {
+		if t.space.Contains(trial.Point) {
+			begin = append(begin, trial.Point)
+		}
+	}
+	if begin = append(begin, t.added...); len(begin) == 0 {
+		return nil, false
+	}
+	u := make([]float64, t.space.Len())
+	for range 64 {
+		from, _ := t.space.Encode(begin[stream.Uint64N(uint64(len(begin)))])
+		scatter(u, stream)
+		for range 48 {
+			if p := t.space.Decode(u); t.add(p) {
+				return p, true
+			}
+			part := stream.Float64()
+			for i := range u {
+				u[i] = from[i] + part*(u[i]-from[i])
+			}
+		}
+	}
+	return nil, false
+}
+
+func scatter(u []float64, stream *rng.Stream) {
+	for i := range u {
+		u[i] = stream.Float64()
+	}
 }
 
 // weigh picks among all points that are left, each with its prior probability;

@@ -30,6 +30,7 @@ func Run(t *testing.T, r algorithm.Registration) {
 		{"trials of all sorts are tolerated", oddTrialsAreTolerated},
 		{"no point comes twice in a finite space", noDuplicates},
 		{"initial points come first", initialPointsComeFirst},
+		{"constraints on parameters hold", constraintsHold},
 		{"restarts do not show", restartsDoNotShow},
 		{"the number of processors does not show", processorsDoNotShow},
 		{"maximize mirrors minimize", maximizeMirrorsMinimize},
