@@ -27,6 +27,11 @@ type bayesianOptimization struct {
 	layout    *gp.Layout
 	quartic   *gp.Layout // the same, with more of a trend
 
+	// levels at which the model looks at curves; nil: by the study.
+	levels levels
+	// spend gives a point with all of the resource; nil: it is not in the point.
+	spend func(suggest.Point) suggest.Point
+
 	turn   chan struct{} // holds one while somebody uses the caches
 	fits   []fitted
 	models map[string]*cachedModel
@@ -58,6 +63,14 @@ func bayesianRegistration() Registration {
 }
 
 func newBayesian(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	a, err := newBayesianOf(space, settings)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func newBayesianOf(space suggest.Space, settings suggest.Settings) (*bayesianOptimization, error) {
 	r := settings.Read()
 	a := &bayesianOptimization{space: space, historian: newHistorian(space), turn: make(chan struct{}, 1), models: map[string]*cachedModel{}}
 	a.settings = bayesianSettings{
@@ -105,7 +118,7 @@ func (a *bayesianOptimization) Suggest(ctx context.Context, s suggest.Study, n i
 			return nil, err
 		}
 		out = append(out, p)
-		q.running = append(q.running, a.historian.row(p.Point))
+		q.running = append(q.running, q.row(p.Point))
 	}
 	return out, nil
 }
@@ -144,10 +157,23 @@ type question struct {
 	running [][]float64 // pending and running trials, and what was proposed in this call
 	meta    suggest.Meta
 	thetas  map[string]gp.Theta // fitted in this call, by role
+	results int                 // trials that were measured
+
+	// Of the model: those of the algorithm, or over points and resources.
+	layout, quartic *gp.Layout
+	levels          levels
 }
 
 func (a *bayesianOptimization) question(ctx context.Context, s suggest.Study) *question {
 	q := &question{bayesianOptimization: a, ctx: ctx, study: s, history: a.historian.read(s), seed: a.settings.seeding.seed(s)}
+	q.layout, q.quartic, q.results = a.layout, a.quartic, len(q.history.measured)
+	l := a.levels
+	if l == nil {
+		l = levelsOf(s)
+	}
+	if l.joint() && len(s.Objectives) == 1 {
+		q.unfold(l)
+	}
 	q.tried = newTriedAlways(a.space, s.Trials)
 	for _, o := range q.history.running {
 		q.running = append(q.running, o.x)
@@ -165,8 +191,8 @@ func (q *question) ready(number int) bool {
 	if len(q.history.warm) > 0 {
 		initial = 3
 	}
-	known := len(q.history.measured) + len(q.history.failed)
-	return len(q.history.measured) >= 3 && known+len(q.running) >= initial && number > 0
+	known := q.results + len(q.history.failed)
+	return q.results >= 3 && known+len(q.running) >= initial && number > 0
 }
 
 // propose finds the point for the trial with the given number.
@@ -216,13 +242,13 @@ func (q *question) spread(number int) (suggest.Point, error) {
 			first = false
 			if sobol, err := qmc.NewScrambledSobol(len(u), rng.NewKey(q.seed, bayesianName, "sobol")); err == nil {
 				sobol.At(uint32(number), u)
-				return q.space.Decode(u)
+				return q.whole(q.space.Decode(u))
 			}
 		}
 		for i := range u {
 			u[i] = stream.Float64()
 		}
-		return q.space.Decode(u)
+		return q.whole(q.space.Decode(u))
 	}
 	return q.tried.untried(draw, q.stream("untried", number))
 }

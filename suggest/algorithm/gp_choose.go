@@ -22,8 +22,6 @@ func (q *question) choose(number int, t target) suggest.Point {
 		Values:       t.acquisition.Values,
 		Uniform:      q.cover(number),
 		Anchors:      t.anchors,
-		Low:          t.low,
-		High:         t.high,
 		Candidates:   candidates,
 		Starts:       6,
 		Iterations:   40,
@@ -35,12 +33,13 @@ func (q *question) choose(number int, t target) suggest.Point {
 	if !q.settings.climb {
 		search.Iterations = 1
 	}
-	if q.space.Constrained() || q.space.Conditional() {
+	search.Low, search.High = q.hold(t.low, t.high)
+	if q.space.Constrained() || q.space.Conditional() || q.spend != nil {
 		search.Settle = q.settle
 	}
 	for _, f := range search.Run(q.ctx) {
-		p := q.historian.point(f.Row)
-		if !q.near(q.historian.row(p)) && q.tried.add(p) {
+		p := q.point(f.Row)
+		if !q.near(q.row(p)) && q.tried.add(p) {
 			return p
 		}
 	}
@@ -57,7 +56,7 @@ func (q *question) near(row []float64) bool {
 		return false
 	}
 	for _, o := range q.history.measured {
-		if apartness(o.x, row) < nearby {
+		if apartness(o.x[:q.space.Len()], row) < nearby {
 			return true
 		}
 	}
@@ -69,11 +68,11 @@ const candidates = 500
 
 // settle brings a row to that of the nearest point.
 func (q *question) settle(row []float64) bool {
-	p := q.historian.point(row)
+	p := q.point(row)
 	if !q.space.Contains(p) {
 		return false
 	}
-	copy(row, q.historian.row(p))
+	copy(row, q.row(p))
 	return true
 }
 
@@ -117,9 +116,9 @@ func (q *question) chooseOfAll(t target) suggest.Point {
 	var points []suggest.Point
 	p := q.space.First()
 	for range size {
-		if key, ok := q.space.Key(p); ok && !q.tried.has(key) {
+		if key, ok := q.space.Key(p); ok && !q.tried.has(key) && (q.spend == nil || q.spend(p).Equal(p)) {
 			points = append(points, append(suggest.Point(nil), p...))
-			rows = append(rows, q.historian.row(p))
+			rows = append(rows, q.row(p))
 		}
 		p = q.space.Successor(p)
 	}

@@ -60,7 +60,7 @@ func (q *question) theta(s sample, number int) gp.Theta {
 	}
 	dims := len(q.layout.Dims())
 	last, lastResults := q.newest(s.role, dims)
-	if last != nil && !refit(lastResults, s.results) {
+	if last != nil && !q.refit(lastResults, s.results) {
 		return last
 	}
 	theta := q.fit(s, last, number)
@@ -73,6 +73,15 @@ func (q *question) theta(s sample, number int) gp.Theta {
 	}
 	q.meta[metaKey(s.role)] = strconv.Itoa(s.results) + " " + theta.Text()
 	return theta
+}
+
+// refit says whether there were enough results since the last fit. The rows of
+// curves come several at a time, and tell less each.
+func (q *question) refit(last, now int) bool {
+	if q.levels.joint() {
+		return now < last || now-last > now/16
+	}
+	return refit(last, now)
 }
 
 // refit says whether there were enough results since the last fit.

@@ -14,10 +14,21 @@ const (
 	subsetEvery = 25
 )
 
+// subset bounds the rows that the model sees.
+func (q *question) subset(rows [][]float64, losses []float64) []int {
+	if q.levels.joint() {
+		return subsetOf(rows, losses, rowsOfCurves)
+	}
+	return subset(rows, losses)
+}
+
 // subset picks the rows that the model sees: all of them up to modelled, else
 // the best three eighths, the nearest to the best one three eighths, and the
 // rest evenly among the others. It gives their positions in ascending order.
-func subset(rows [][]float64, losses []float64) []int {
+func subset(rows [][]float64, losses []float64) []int { return subsetOf(rows, losses, modelled) }
+
+// subsetOf is the same for another number of rows.
+func subsetOf(rows [][]float64, losses []float64, modelled int) []int {
 	n := len(rows)
 	first := n
 	if n > modelled {

@@ -20,6 +20,9 @@ type target struct {
 // the median of the others, as they were stopped for a reason.
 func (q *question) losses(number int) (rows [][]float64, losses []float64) {
 	losses = q.scalarized(number)
+	if q.levels.joint() {
+		return q.rows(q.history.measured), q.aligned(losses)
+	}
 	var complete []float64
 	for i, o := range q.history.measured {
 		rows = append(rows, o.x)
@@ -99,7 +102,7 @@ func (q *question) acquisition(number int) (t target, problem string) {
 // lossTarget models one loss.
 func (q *question) lossTarget(number int) (t target, problem string) {
 	rows, losses := q.losses(number)
-	kept := subset(rows, q.penalized(losses))
+	kept := q.subset(rows, q.penalized(losses))
 	var keptRows [][]float64
 	var raw []float64
 	for _, i := range kept {
@@ -124,7 +127,14 @@ func (q *question) lossTarget(number int) (t target, problem string) {
 	if t.theta.Noise() > 1e-2*t.theta.Signal() {
 		fitted = m.Fitted(s.outcomes)
 	}
-	best := q.anchor(&t, s, fitted, warm)
+	candidates := s.rows
+	if q.levels.joint() {
+		var p gp.Prediction
+		candidates = q.wholes(s.rows)
+		m.Predict(candidates, false, &p)
+		fitted = p.Mean
+	}
+	best := q.anchor(&t, candidates, fitted, warm)
 	t.low, t.high = q.region(number, t.theta, t.anchors[0], losses)
 	t.acquisition.Models = []*gp.Model{m}
 	t.acquisition.Utility = q.utility(way, best)
@@ -162,6 +172,9 @@ func (q *question) violated() map[string]bool {
 	for _, o := range q.history.measured {
 		if o.violation > 0 {
 			out[rowKey(o.x)] = true
+			if q.levels.joint() {
+				out[rowKey(q.wholes([][]float64{o.x})[0])] = true
+			}
 		}
 	}
 	return out
@@ -170,10 +183,10 @@ func (q *question) violated() map[string]bool {
 // anchor sets the rows that the search begins at, and gives the value to
 // improve upon: that of the best row which holds the constraints, +Inf when
 // there is none.
-func (q *question) anchor(t *target, s sample, fitted []float64, warm *experience) float64 {
+func (q *question) anchor(t *target, rows [][]float64, fitted []float64, warm *experience) float64 {
 	values := slices.Clone(fitted)
 	if warm != nil {
-		offsets, _ := warm.offset(s.rows, false)
+		offsets, _ := warm.offset(rows, false)
 		for i, o := range offsets {
 			values[i] += o
 		}
@@ -181,7 +194,7 @@ func (q *question) anchor(t *target, s sample, fitted []float64, warm *experienc
 	violated := q.violated()
 	best := math.Inf(1)
 	ranks := slices.Clone(values)
-	for i, row := range s.rows {
+	for i, row := range rows {
 		if len(violated) > 0 && violated[rowKey(row)] {
 			ranks[i] = math.MaxFloat64
 			continue
@@ -189,7 +202,7 @@ func (q *question) anchor(t *target, s sample, fitted []float64, warm *experienc
 		best = math.Min(best, values[i])
 	}
 	for _, i := range ascending(ranks)[:min(10, len(ranks))] {
-		t.anchors = append(t.anchors, s.rows[i])
+		t.anchors = append(t.anchors, rows[i])
 	}
 	return best
 }

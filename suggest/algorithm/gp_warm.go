@@ -67,7 +67,7 @@ func (q *question) known(number int) (p suggest.Proposal, ok bool) {
 		return p, false
 	}
 	if len(q.study.Trials) == 0 && len(q.running) == 0 {
-		if p.Point = q.historian.point(e.best[0]); q.tried.add(p.Point) {
+		if p.Point = q.point(e.best[0]); q.tried.add(p.Point) {
 			p.Why, p.Meta = "the best point of other studies", q.meta
 			return p, true
 		}

@@ -1,0 +1,97 @@
+package algorithm
+
+import (
+	"math"
+	"slices"
+)
+
+// alignWeight is how many pairs the slope 1 counts as.
+const alignWeight = 3
+
+// aligned brings the losses of all levels to the scale of the highest one, so
+// that they can be modelled together: from each level to the next by the line
+// that fits best what the same trials came to at both. The order within a level
+// does not change. losses are finite, one for each measured observation.
+func (q *question) aligned(losses []float64) []float64 {
+	size := 0.0
+	for _, y := range losses {
+		size = math.Max(size, math.Abs(y))
+	}
+	if size == 0 {
+		return losses
+	}
+	at := make([]int, len(losses))
+	byLevel := make([]map[int]float64, len(q.levels)) // by trial number
+	for k := range byLevel {
+		byLevel[k] = map[int]float64{}
+	}
+	out := make([]float64, len(losses))
+	for i, o := range q.history.measured {
+		out[i] = losses[i] / size
+		at[i] = q.levelOf(o.x)
+		byLevel[at[i]][o.trial.Number] = out[i]
+	}
+	for k := range len(q.levels) - 1 {
+		var below, above []float64
+		for _, o := range q.history.measured { // in order, not by the map
+			x, ok := byLevel[k][o.trial.Number]
+			y, both := byLevel[k+1][o.trial.Number]
+			if ok && both {
+				below, above = append(below, x), append(above, y)
+				delete(byLevel[k], o.trial.Number)
+			}
+		}
+		shift, slope := line(below, above)
+		for i := range out {
+			if at[i] <= k {
+				out[i] = shift + slope*out[i]
+			}
+		}
+		// The next line begins where this one ends.
+	}
+	return out
+}
+
+// levelOf is the level of an observation's row.
+func (q *question) levelOf(x []float64) int {
+	k := 0
+	for k+1 < len(q.levels) && q.levels.coordinate(float64(q.levels[k+1])) <= x[len(x)-1]+1e-9 {
+		k++
+	}
+	return k
+}
+
+// line through pairs: y = shift + slope*x, with a slope that is positive and
+// near to 1 when there are few. The better half of them counts.
+func line(x, y []float64) (shift, slope float64) {
+	if len(x) == 0 {
+		return 0, 1
+	}
+	order := ascending(x)
+	if len(order) > 16 {
+		order = order[:max(16, len(order)/2)]
+	}
+	n := float64(len(order))
+	ys := make([]float64, len(order))
+	for i, k := range order {
+		ys[i] = y[k]
+	}
+	slices.Sort(ys)
+	limit := ys[len(ys)/2] + 10*(ys[len(ys)/2]-ys[0])
+	mx, my := 0.0, 0.0
+	for _, k := range order {
+		mx += x[k] / n
+		my += math.Min(y[k], limit) / n
+	}
+	sxx, sxy := 0.0, 0.0
+	for _, k := range order {
+		sxx += (x[k] - mx) * (x[k] - mx)
+		sxy += (x[k] - mx) * (math.Min(y[k], limit) - my)
+	}
+	prior := alignWeight * sxx / n
+	slope = 1
+	if sxx > 0 {
+		slope = math.Min(math.Max((sxy+prior)/(sxx+prior), 0.1), 10)
+	}
+	return my - slope*mx, slope
+}

@@ -1,0 +1,222 @@
+package algorithm
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/box"
+	"github.com/vernier-ml/vernier/suggest/numeric/gp"
+)
+
+const (
+	// levelFactor is between the steps of a curve that the model sees.
+	levelFactor = 3
+	// levelsSeen is how many steps of a curve it sees at most.
+	levelsSeen = 6
+	// rowsOfCurves is how many of these rows the model sees at most.
+	rowsOfCurves = 400
+)
+
+// levels are the resources at which a model looks at curves, ascending: the
+// last is that of a whole trial. Fewer than two: it does not.
+type levels []int64
+
+// joint says whether the model is one over points and resources.
+func (l levels) joint() bool { return len(l) > 1 }
+
+// coordinate of a resource on the unit scale, on which a factor is a distance.
+func (l levels) coordinate(resource float64) float64 {
+	first, last := float64(l[0]), float64(l[len(l)-1])
+	return math.Min(math.Max(math.Log(resource/first)/math.Log(last/first), 0), 1)
+}
+
+// reached is the highest level up to a step; -1: none.
+func (l levels) reached(step int64) int {
+	k := -1
+	for k+1 < len(l) && l[k+1] <= step {
+		k++
+	}
+	return k
+}
+
+// levelsOf are those of a study in which a rule stops trials: the model then
+// learns from what each curve says on the way, so that trials that were stopped
+// are compared with others at the same step. A whole trial is as long as the
+// longest one that was not stopped.
+func levelsOf(s suggest.Study) levels {
+	if len(s.Objectives) != 1 {
+		return nil
+	}
+	var whole, any int64
+	stopped := false
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		if len(t.Curve) == 0 {
+			continue
+		}
+		last := t.Curve[len(t.Curve)-1].Step
+		any = max(any, last)
+		switch t.State {
+		case suggest.Succeeded:
+			whole = max(whole, last)
+		case suggest.Pruned:
+			stopped = true
+		}
+	}
+	if !stopped {
+		return nil
+	}
+	if whole == 0 {
+		whole = any
+	}
+	var out levels
+	for step := whole; step >= 1 && len(out) < levelsSeen; step /= levelFactor {
+		out = append(out, step)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// unfold makes the question one about points and resources. The history has an
+// observation for each level that a curve has reached, the rows have the
+// resource as their last element, and what is asked for has all of it.
+func (q *question) unfold(l levels) {
+	q.levels = l
+	dims := append(slices.Clone(q.historian.dims), box.Dim{Kind: box.Continuous})
+	optional := make([]bool, len(dims))
+	for i := range q.space.Len() {
+		_, optional[i] = q.space.At(i).When()
+	}
+	q.layout = gp.NewLayout(dims, optional)
+	q.quartic = q.layout.Quartic()
+	whole := func(from []*observation) []*observation {
+		out := make([]*observation, len(from))
+		for i, o := range from {
+			out[i] = o.at(1, o.losses)
+		}
+		return out
+	}
+	h := q.history
+	q.history = history{failed: whole(h.failed), running: whole(h.running), warm: whole(h.warm)}
+	for _, o := range h.measured {
+		q.history.measured = append(q.history.measured, q.onCurve(o)...)
+	}
+	for _, o := range h.running {
+		q.history.measured = append(q.history.measured, q.onCurve(o)...)
+	}
+}
+
+// at is the observation with a resource, on the unit scale, and losses of its
+// own.
+func (o *observation) at(coordinate float64, losses []float64) *observation {
+	out := *o
+	out.x = append(slices.Clone(o.x), coordinate)
+	out.losses, out.pruned = losses, false
+	return &out
+}
+
+// onCurve are the observations of a trial at the levels that its curve has
+// reached, and at its end.
+func (q *question) onCurve(o *observation) []*observation {
+	l, objective := q.levels, q.study.Objectives[0]
+	end := float64(l[len(l)-1])
+	ended := o.trial.State == suggest.Succeeded
+	if r := o.trial.Resource; ended && r > 0 {
+		end = math.Min(end, r)
+	}
+	var out []*observation
+	look := func(sample suggest.Sample) {
+		out = append(out, o.at(l.coordinate(float64(sample.Step)), []float64{objective.Loss(sample.Value)}))
+	}
+	seen, latest := -1, suggest.Sample{Step: -1} // the level, and the last report that is a number
+	var looked int64
+	for _, sample := range inSteps(o.trial.Curve) {
+		if !finite(sample.Value) || ended && float64(sample.Step) >= end {
+			continue
+		}
+		latest = sample
+		if reached := l.reached(sample.Step); reached > seen {
+			seen, looked = reached, sample.Step
+			look(sample)
+		}
+	}
+	if o.trial.State == suggest.Pruned && 2*latest.Step > 3*looked && latest.Step > 0 {
+		look(latest)
+	}
+	switch {
+	case ended:
+		out = append(out, o.at(l.coordinate(end), o.losses))
+	case len(out) == 0 && o.losses != nil: // stopped, without a curve
+		out = append(out, o.at(0, o.losses))
+	}
+	return out
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// inSteps gives a curve in order of steps.
+func inSteps(curve []suggest.Sample) []suggest.Sample {
+	byStep := func(a, b suggest.Sample) int { return cmp.Compare(a.Step, b.Step) }
+	if slices.IsSortedFunc(curve, byStep) {
+		return curve
+	}
+	curve = slices.Clone(curve)
+	slices.SortStableFunc(curve, byStep)
+	return curve
+}
+
+// row is that of a whole trial.
+func (q *question) row(p suggest.Point) []float64 {
+	x := q.historian.row(p)
+	if q.levels.joint() {
+		x = append(x, 1)
+	}
+	return x
+}
+
+// point nearest to a row, of a whole trial.
+func (q *question) point(row []float64) suggest.Point {
+	return q.whole(q.historian.point(row[:q.space.Len()]))
+}
+
+// whole gives the point of a whole trial: a parameter that receives the
+// resource has all of it.
+func (q *question) whole(p suggest.Point) suggest.Point {
+	if q.spend == nil {
+		return p
+	}
+	return q.spend(p)
+}
+
+// hold keeps the search at the whole resource.
+func (q *question) hold(low, high []float64) (l, h []float64) {
+	if !q.levels.joint() {
+		return low, high
+	}
+	n := len(q.layout.Dims())
+	if low == nil {
+		low, high = make([]float64, n), make([]float64, n)
+		for d := range high {
+			high[d] = 1
+		}
+	}
+	low[n-1], high[n-1] = 1, 1
+	return low, high
+}
+
+// wholes are the rows of the points with all of the resource, each once.
+func (q *question) wholes(rows [][]float64) [][]float64 {
+	seen := make(map[string]bool, len(rows))
+	var out [][]float64
+	for _, row := range rows {
+		row = slices.Clone(row)
+		row[len(row)-1] = 1
+		if key := rowKey(row); !seen[key] {
+			seen[key] = true
+			out = append(out, row)
+		}
+	}
+	return out
+}
