@@ -53,6 +53,7 @@ func All() []Registration {
 		gridRegistration(),
 		haltonRegistration(),
 		hyperbandRegistration(),
+		mobsterRegistration(),
 		multivariateTPERegistration(),
 		nsga2Registration(),
 		nsga3Registration(),

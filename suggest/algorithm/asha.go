@@ -53,15 +53,20 @@ func (a *asha) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 			return p, nil
 		}
 		resource := a.resource(a.depth, 0)
-		point, err := a.draw(ctx, s, b, resource)
+		drawn, err := a.draw(ctx, s, b, resource)
 		if errors.Is(err, suggest.ErrExhausted) {
 			return a.promoteLeftover(b, func(int) int { return a.depth })
 		}
 		if err != nil {
 			return suggest.Proposal{}, err
 		}
-		p := b.start(0, 0, point, resource)
+		p := b.start(0, 0, drawn.Point, resource)
 		p.Why = fmt.Sprintf("a new point, with the smallest resource, %g", resource)
+		if a.joint {
+			p.Why += ": " + drawn.Why
+			p.Fallback = drawn.Fallback
+			b.remember(p, drawn.Meta)
+		}
 		return p, nil
 	})
 }

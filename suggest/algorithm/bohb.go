@@ -11,16 +11,11 @@ import (
 // parameters; a third of the points is drawn at random whatever the model says,
 // so that it keeps the guarantees of Hyperband.
 func bohbRegistration() Registration {
-	var settings []Setting
-	for _, s := range fidelitySettings(
+	settings := withoutSampler(fidelitySettings(
 		Setting{Name: "num_samples", Default: "64", Help: "How many points are drawn from the density of good trials, of which the best one is proposed: from 1 to 10000."},
 		Setting{Name: "random_fraction", Default: "1/3", Help: "The share of new points that is drawn at random, from 0 to 1."},
 		Setting{Name: "top_n_percent", Default: "15", Help: "How many percent of the trials count as good, above 0 and below 100."},
-	) {
-		if s.Name != "sampler" {
-			settings = append(settings, s)
-		}
-	}
+	))
 	return Registration{
 		Name:     "bohb",
 		Summary:  "Hyperband whose new points come from a model of the trials with the largest resource. For trials that can be short, when there are enough of them to learn from.",

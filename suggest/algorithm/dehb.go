@@ -129,11 +129,11 @@ func (d *dehb) next(ctx context.Context, s suggest.Study, b *rungBook, known *tr
 			return p, nil
 		}
 	}
-	point, err := d.draw(ctx, s, b, t.resource)
+	drawn, err := d.draw(ctx, s, b, t.resource)
 	if err != nil {
 		return suggest.Proposal{}, err
 	}
-	p := b.start(t.bracket, t.rung, point, t.resource)
+	p := b.start(t.bracket, t.rung, drawn.Point, t.resource)
 	p.Why = fmt.Sprintf("a new point for bracket %d, with resource %g", t.bracket, t.resource)
 	return p, nil
 }

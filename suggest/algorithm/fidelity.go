@@ -23,6 +23,7 @@ type fidelity struct {
 	seeding seeding
 	sampler suggest.Algorithm
 	learns  bool // the sampler learns from results
+	joint   bool // and from those of all resources at once; see curves
 }
 
 // defaultMax is the largest resource when nobody says what it is: with eta = 3,
@@ -184,13 +185,13 @@ const collisions = 256
 // also draw known points, when all are known.
 const collisionsOfLearners = 16
 
-// draw gives a new point for a trial with the resource. The error is
+// draw gives a proposal of a new point for a trial with the resource. The error is
 // suggest.ErrExhausted when there is none left.
-func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resource float64) (suggest.Point, error) {
+func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resource float64) (suggest.Proposal, error) {
 	if f.parameter < 0 && !f.learns {
 		return f.drawPlain(ctx, s, b)
 	}
-	view := f.view(s, b)
+	view := f.viewed(s, b)
 	known := map[string]bool{}
 	for i := range view.Trials {
 		if f.space.Contains(view.Trials[i].Point) {
@@ -204,33 +205,34 @@ func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resou
 	for range most {
 		got, err := f.sampler.Suggest(ctx, view, 1)
 		if err != nil {
-			return nil, err
+			return suggest.Proposal{}, err
 		}
 		if len(got) == 0 {
-			return nil, suggest.ErrExhausted
+			return suggest.Proposal{}, suggest.ErrExhausted
 		}
 		p := f.spend(got[0].Point, resource)
 		if f.space.Contains(p) && !known[f.plainKey(p)] {
-			return p, nil
+			got[0].Point = p
+			return got[0], nil
 		}
 		view.Trials = append(view.Trials, suggest.Trial{Number: view.NextNumber(), Point: got[0].Point, State: suggest.Killed})
 	}
-	return nil, suggest.ErrExhausted
+	return suggest.Proposal{}, suggest.ErrExhausted
 }
 
 // drawPlain is draw for a sampler that only wants to know which points there
 // are.
-func (f *fidelity) drawPlain(ctx context.Context, s suggest.Study, b *rungBook) (suggest.Point, error) {
+func (f *fidelity) drawPlain(ctx context.Context, s suggest.Study, b *rungBook) (suggest.Proposal, error) {
 	s.Initial, s.Budget = nil, 0
 	s.Trials = b.points()
 	got, err := f.sampler.Suggest(ctx, s, 1)
 	if err != nil {
-		return nil, err
+		return suggest.Proposal{}, err
 	}
 	if len(got) == 0 {
-		return nil, suggest.ErrExhausted
+		return suggest.Proposal{}, suggest.ErrExhausted
 	}
-	return got[0].Point, nil
+	return got[0], nil
 }
 
 // plainKey is equal for points that differ in nothing but the resource.
@@ -244,7 +246,15 @@ func (f *fidelity) plainKey(p suggest.Point) string {
 	return out
 }
 
-// view is the study as the sampler sees it: the trials that brought new points,
+// viewed is the study as the sampler sees it.
+func (f *fidelity) viewed(s suggest.Study, b *rungBook) suggest.Study {
+	if f.joint {
+		return f.curves(s, b)
+	}
+	return f.view(s, b)
+}
+
+// view is the study as a sampler of one resource sees it: the trials that brought new points,
 // numbered without gaps. One that learns sees the results of the highest
 // resource that has enough of them, and no others, which are not comparable.
 func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {

@@ -17,7 +17,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/suggesttest"
 )
 
-var multiFidelity = []string{"asha", "dehb", "hyperband", "pasha", "successive-halving"}
+var multiFidelity = []string{"asha", "dehb", "hyperband", "mobster", "pasha", "successive-halving"}
 
 // world plays an algorithm: running trials end in a random order.
 type world struct {

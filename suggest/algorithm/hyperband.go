@@ -81,14 +81,14 @@ func (h *hyperband) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 			return p, nil
 		}
 		resource := h.resource(h.halvings(number), 0)
-		point, err := h.draw(ctx, s, b, resource)
+		drawn, err := h.draw(ctx, s, b, resource)
 		if errors.Is(err, suggest.ErrExhausted) {
 			return h.promoteLeftover(b, h.halvings)
 		}
 		if err != nil {
 			return suggest.Proposal{}, err
 		}
-		p := b.start(number, 0, point, resource)
+		p := b.start(number, 0, drawn.Point, resource)
 		p.Why = fmt.Sprintf("a new point for bracket %d, which begins with %d points and resource %g", number, h.kind(number).points, resource)
 		return p, nil
 	})

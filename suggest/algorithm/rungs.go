@@ -2,6 +2,7 @@ package algorithm
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -243,6 +244,13 @@ func (b *rungBook) start(bracket, rung int, p suggest.Point, resource float64) s
 	meta := suggest.Meta{metaBracket: strconv.Itoa(bracket), metaRung: strconv.Itoa(rung)}
 	b.base = append(b.base, baseTrial{trial: &suggest.Trial{Point: p}})
 	return b.proposal(&rungEntry{bracket: bracket, rung: rung, base: len(b.base) - 1}, p, meta, resource)
+}
+
+// remember puts what the sampler wants back into the proposal that was started
+// last.
+func (b *rungBook) remember(p suggest.Proposal, meta suggest.Meta) {
+	maps.Copy(p.Meta, meta)
+	b.base[len(b.base)-1].trial.Meta = p.Meta
 }
 
 // promote gives the proposal that takes a point to the next rung, and notes it
