@@ -29,6 +29,7 @@ func roster() []entry {
 		{"hyperband", []string{problem.Fidelity}},
 		{"pasha", []string{problem.Fidelity}},
 		{"bohb", []string{problem.Fidelity}},
+		{"mobster", []string{problem.Fidelity}},
 		{"dehb", []string{problem.Fidelity}},
 		{"multivariate-tpe+asha", []string{problem.Fidelity}},
 		{"bayesianoptimization+asha", []string{problem.Fidelity}},

@@ -5,8 +5,12 @@ import (
 	"slices"
 )
 
-// alignWeight is how many pairs the slope 1 counts as.
+// alignWeight is as how many pairs the slope 1 counts.
 const alignWeight = 3
+
+// outlying is how many times as far above the median of the losses as their
+// least is below it a loss may be: what is further counts as that far.
+const outlying = 30
 
 // aligned brings the losses of all levels to the scale of the highest one, so
 // that they can be modelled together: from each level to the next by the line
@@ -20,25 +24,20 @@ func (q *question) aligned(losses []float64) []float64 {
 	if size == 0 {
 		return losses
 	}
-	at := make([]int, len(losses))
+	out, at := make([]float64, len(losses)), make([]int, len(losses))
 	byLevel := make([]map[int]float64, len(q.levels)) // by trial number
 	for k := range byLevel {
 		byLevel[k] = map[int]float64{}
 	}
-	out := make([]float64, len(losses))
 	for i, o := range q.history.measured {
-		out[i] = losses[i] / size
-		at[i] = q.levelOf(o.x)
+		out[i], at[i] = losses[i]/size, q.levelOf(o.x)
 		byLevel[at[i]][o.trial.Number] = out[i]
 	}
 	for k := range len(q.levels) - 1 {
 		var below, above []float64
-		for _, o := range q.history.measured { // in order, not by the map
-			x, ok := byLevel[k][o.trial.Number]
-			y, both := byLevel[k+1][o.trial.Number]
-			if ok && both {
-				below, above = append(below, x), append(above, y)
-				delete(byLevel[k], o.trial.Number)
+		for i, o := range q.history.measured {
+			if y, both := byLevel[k+1][o.trial.Number]; both && at[i] == k {
+				below, above = append(below, byLevel[k][o.trial.Number]), append(above, y)
 			}
 		}
 		shift, slope := line(below, above)
@@ -47,7 +46,6 @@ func (q *question) aligned(losses []float64) []float64 {
 				out[i] = shift + slope*out[i]
 			}
 		}
-		// The next line begins where this one ends.
 	}
 	return out
 }
@@ -61,8 +59,10 @@ func (q *question) levelOf(x []float64) int {
 	return k
 }
 
-// line through pairs: y = shift + slope*x, with a slope that is positive and
-// near to 1 when there are few. The better half of them counts.
+// line through pairs: y = shift + slope*x, with a slope that is positive, and
+// near to 1 when there are few. Of many, those with the smaller half of x count:
+// lines are wanted where points are good. They are chosen by x alone, as chosen
+// by y they would be better than what x tells.
 func line(x, y []float64) (shift, slope float64) {
 	if len(x) == 0 {
 		return 0, 1
@@ -77,7 +77,7 @@ func line(x, y []float64) (shift, slope float64) {
 		ys[i] = y[k]
 	}
 	slices.Sort(ys)
-	limit := ys[len(ys)/2] + 10*(ys[len(ys)/2]-ys[0])
+	limit := ys[len(ys)/2] + outlying*(ys[len(ys)/2]-ys[0])
 	mx, my := 0.0, 0.0
 	for _, k := range order {
 		mx += x[k] / n

@@ -1,10 +1,13 @@
 package suggesttest_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
@@ -57,10 +60,10 @@ func median(values []float64) float64 {
 
 // quality is the median, over the seeds, of the incumbents' values after the
 // cost of so many whole trainings.
-func quality(t *testing.T, p suggesttest.CurveProblem, name, rule string, trainings float64) float64 {
+func quality(t *testing.T, p suggesttest.CurveProblem, name, rule string, trainings float64, seeds int) float64 {
 	t.Helper()
 	var values []float64
-	for seed := range uint64(20) {
+	for seed := range uint64(seeds) {
 		s := simulation(t, p, name, rule, seed)
 		s.Cost = int64(trainings * float64(p.Steps))
 		values = append(values, run(t, s).At(s.Cost))
@@ -69,13 +72,16 @@ func quality(t *testing.T, p suggesttest.CurveProblem, name, rule string, traini
 }
 
 // With a quarter of the cost of random search, successive halving without
-// waiting is as good as random search is at its end, on each problem.
+// waiting, with a model too, is as good as random search is at its end, on each problem.
 func TestAQuarterOfTheCostSuffices(t *testing.T) {
 	const trainings = 50
 	for _, p := range suggesttest.CurveProblems() {
-		random := quality(t, p, "random", "", trainings)
-		for _, with := range []struct{ algorithm, rule string }{{"asha", ""}, {"random", "asha"}} {
-			got := quality(t, p, with.algorithm, with.rule, trainings/4.0)
+		random := quality(t, p, "random", "", trainings, 20)
+		for _, with := range []struct {
+			algorithm, rule string
+			seeds           int // few for models, which take their time
+		}{{"asha", "", 20}, {"random", "asha", 20}, {"mobster", "", 3}, {"bayesianoptimization", "asha", 3}} {
+			got := quality(t, p, with.algorithm, with.rule, trainings/4.0, with.seeds)
 			t.Logf("%s, %s %s: %.4f with a quarter of the cost, random %.4f", p.Name, with.algorithm, with.rule, got, random)
 			if !(got <= random) {
 				t.Errorf("%s, %s %s: %v with a quarter of the cost, random %v", p.Name, with.algorithm, with.rule, got, random)
@@ -190,4 +196,49 @@ func TestSimulation(t *testing.T) {
 			t.Errorf("the path goes back: %v", out.Path[i-1:i+1])
 		}
 	}
+}
+
+// Promotions, rungs and the fits of the model come back from the trials alone:
+// a new process at each question shows nothing.
+func TestRestartsDoNotShowInTrainings(t *testing.T) {
+	p := suggesttest.CurveProblems()[2]
+	for _, with := range []struct{ algorithm, rule string }{{"mobster", ""}, {"mobster", "asha"}, {"bayesianoptimization", "asha"}} {
+		var want suggesttest.Outcome
+		for i, restarts := range []bool{false, true} {
+			s := simulation(t, p, with.algorithm, with.rule, 3)
+			s.Cost = 3 * p.Steps
+			if restarts {
+				r, _ := algorithm.Get(with.algorithm)
+				s.Algorithm = restarting(r.New)
+			}
+			got := run(t, s)
+			if i == 0 {
+				want = got
+				continue
+			}
+			if diff := cmp.Diff(points(want.Study), points(got.Study)); diff != "" {
+				t.Errorf("%s %s (-one process +many):\n%s", with.algorithm, with.rule, diff)
+			}
+		}
+	}
+}
+
+// restarting builds the algorithm for each question.
+type restarting suggest.New
+
+// Suggest implements suggest.Algorithm.
+func (r restarting) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+	a, err := r(s.Space, nil)
+	if err != nil {
+		return nil, err
+	}
+	return a.Suggest(ctx, s, n)
+}
+
+func points(s suggest.Study) []string {
+	var out []string
+	for _, t := range s.Trials {
+		out = append(out, fmt.Sprint(s.Space.Assignments(t.Point), t.Resource, t.Meta))
+	}
+	return out
 }
