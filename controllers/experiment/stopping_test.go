@@ -22,7 +22,7 @@ func series(step int64, values ...float64) collector.Series {
 		if step != collector.NoStep {
 			at = step + int64(i)
 		}
-		s.Points = append(s.Points, collector.Point{Value: v, Step: int64(at)})
+		s.Points = append(s.Points, collector.Point{Value: v, Step: at})
 	}
 	return s
 }

@@ -91,7 +91,7 @@ func enasSettingsDoc() []Setting {
 
 func newENAS(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 	given := settings
-	settings = slices.DeleteFunc(slices.Clone(settings), func(s suggest.Setting) bool { return isNone(s) })
+	settings = slices.DeleteFunc(slices.Clone(settings), isNone)
 	r := settings.Read()
 	above := func(max float64) suggest.Range { return suggest.Range{Min: 0, OpenMin: true, Max: max} }
 	a := &enas{historian: newHistorian(space), seeding: readSeeding(r)}

@@ -122,7 +122,7 @@ func TestEffectsOfATreeByHand(t *testing.T) {
 		t.Errorf("the variance is %v, want %v", got, variance)
 	}
 	leaves := leavesOf(dims, f.trees[0])
-	for d, want := range []float64{1.5625, 0.25*math.Pow(0.5-1.25, 2) + 0.75*math.Pow(1.5-1.25, 2)} {
+	for d, want := range []float64{1.5625, 0.25*0.75*0.75 + 0.75*0.25*0.25} {
 		var m marginal
 		m.add(dims[d], d, leaves, 1)
 		if got := m.variance(dims[d], 1.25); math.Abs(got-want) > 1e-12 {

@@ -23,8 +23,6 @@ var (
 
 func (t Theta) dims() int { return len(t) - 3 }
 
-func (t Theta) lengthscale(d int) float64 { return math.Exp(t[d]) }
-
 // Signal is the variance of the signal.
 func (t Theta) Signal() float64 { return math.Exp(t[len(t)-3]) }
 
