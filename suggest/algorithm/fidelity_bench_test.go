@@ -21,6 +21,9 @@ func BenchmarkMultiFidelity(b *testing.B) {
 	}
 	for _, name := range multiFidelity {
 		for _, trials := range []int{100, 1000, 10000} {
+			if name == "mobster" && trials > 1000 {
+				continue // it takes minutes to come there
+			}
 			r, _ := algorithm.Get(name)
 			a, err := r.New(space, nil)
 			if err != nil {
