@@ -71,7 +71,7 @@ func TestOptimizeSaysWhatIsWrong(t *testing.T) {
 		"a file that is not there":      {space, []string{"--space", "SPACE.not", "--algorithm", "random"}, exitNotFound, "correct --space"},
 		"a space that is wrong":         {`{"parameters":[]}`, []string{"--space", "SPACE", "--algorithm", "random"}, exitInvalid, "space.json: parameters"},
 		"a space for another algorithm": {space, []string{"--space", "SPACE", "--algorithm", "grid"}, exitInvalid, "the algorithm grid cannot search it"},
-		"an unknown algorithm":          {space, []string{"--space", "SPACE", "--algorithm", "guess"}, exitUsage, "random, sobol"},
+		"an unknown algorithm":          {space, []string{"--space", "SPACE", "--algorithm", "guess"}, exitUsage, "use one of asha, auto"},
 		"a setting without a value":     {space, []string{"--space", "SPACE", "--algorithm", "random", "--setting", "a"}, exitUsage, "name=value"},
 		"an unknown setting":            {space, []string{"--space", "SPACE", "--algorithm", "random", "--setting", "a=b"}, exitUsage, "--describe random"},
 		"a seed below zero":             {space, []string{"--space", "SPACE", "--algorithm", "random", "--seed", "-1"}, exitUsage, "--seed"},

@@ -156,7 +156,7 @@ func TestAdmission(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := got.Spec
-		if s.Algorithm.AlgorithmName != "random" || *s.ParallelTrialCount != 3 || s.ResumePolicy != "Never" ||
+		if s.Algorithm.AlgorithmName != "auto" || *s.ParallelTrialCount != 3 || s.ResumePolicy != "Never" ||
 			s.TrialTemplate.SuccessCondition == "" || s.MetricsCollectorSpec.Collector.Kind != "StdOut" {
 			t.Errorf("defaults are missing: %+v", s)
 		}

@@ -218,7 +218,7 @@ func TestDeadlineStillAnswers(t *testing.T) {
 			space := replayed(t)
 			w := &workers{algorithm: newAlgorithm(t, name, space), parallel: 4, values: twoValues}
 			w.study = suggest.Study{Space: space, Objectives: objectives(1, "")}
-			w.play(t, 40)
+			w.play(t, 300) // more than are caught up with in any case
 			passed, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 			defer cancel()
 			got, err := newAlgorithm(t, name, space).Suggest(passed, w.study, 2)
