@@ -14,9 +14,11 @@ import (
 const (
 	// judgeEvery is how often the curves of running trials are looked at.
 	judgeEvery = 2 * time.Second
+	// judgeShare bounds that to one part in so many of the time.
+	judgeShare = 20
 	// curvePoints bounds a curve. Of a longer one, points at even distances and
 	// the last are looked at.
-	curvePoints = 512
+	curvePoints = 256
 )
 
 // sample is a point on a curve.
@@ -41,7 +43,14 @@ func (c *Controller) stopEarly(ctx context.Context, exp *v1beta1.Experiment, tri
 	if err != nil {
 		return 0, nil //nolint:nilerr // grow says so
 	}
-	curves, err := c.curves(ctx, exp, m, trials)
+	began := c.Now()
+	if left := max(judgeEvery, m.cost*judgeShare) - began.Sub(m.judged); left > 0 {
+		return left, nil
+	}
+	if err := c.remember(ctx, exp, m, trials); err != nil {
+		return 0, err
+	}
+	curves, err := c.live(ctx, exp, trials)
 	if err != nil {
 		return 0, err
 	}
@@ -51,29 +60,48 @@ func (c *Controller) stopEarly(ctx context.Context, exp *v1beta1.Experiment, tri
 		}
 		c.Metrics.stoppedEarly(exp.Spec.EarlyStopping.AlgorithmName)
 	}
-	return judgeEvery, nil
+	m.judged = c.Now()
+	m.cost = m.judged.Sub(began)
+	return max(judgeEvery, m.cost*judgeShare), nil
 }
 
-// curves reads the objective's curve of each trial that has started; of one that
-// has ended, once.
-func (c *Controller) curves(ctx context.Context, exp *v1beta1.Experiment, m *searcher, trials []*v1beta1.Trial) (map[types.UID][]sample, error) {
-	out := make(map[types.UID][]sample, len(trials))
+// remember reads the curves of trials that have ended, each once.
+func (c *Controller) remember(ctx context.Context, exp *v1beta1.Experiment, m *searcher, trials []*v1beta1.Trial) error {
 	for _, t := range trials {
-		state := stateOf(t)
-		if known, ok := m.past[t.UID]; ok || state == v1beta1.TrialCreated {
-			out[t.UID] = known
+		if !ended(stateOf(t)) || m.knows(t.UID) {
 			continue
 		}
-		series, err := c.Curves(ctx, t.UID, exp.Spec.Objective.ObjectiveMetricName)
+		read, err := c.read(ctx, exp, t)
 		if err != nil {
-			return nil, fmt.Errorf("read the curve of trial %s: %w", t.Name, err)
+			return err
 		}
-		out[t.UID] = curve(series)
-		if ended(state) {
-			m.past[t.UID] = out[t.UID]
+		m.keep(t.UID, read)
+	}
+	return nil
+}
+
+// live reads the curves of trials that run.
+func (c *Controller) live(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial) (map[types.UID][]sample, error) {
+	out := map[types.UID][]sample{}
+	for _, t := range trials {
+		if stateOf(t) != v1beta1.TrialRunning {
+			continue
 		}
+		read, err := c.read(ctx, exp, t)
+		if err != nil {
+			return nil, err
+		}
+		out[t.UID] = read
 	}
 	return out, nil
+}
+
+func (c *Controller) read(ctx context.Context, exp *v1beta1.Experiment, t *v1beta1.Trial) ([]sample, error) {
+	series, err := c.Curves(ctx, t.UID, exp.Spec.Objective.ObjectiveMetricName)
+	if err != nil {
+		return nil, fmt.Errorf("read the curve of trial %s: %w", t.Name, err)
+	}
+	return curve(series), nil
 }
 
 // curve is what the series tell, in their order. Points without a step are

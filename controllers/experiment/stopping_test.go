@@ -95,7 +95,10 @@ func TestRuleGivesUpWhatIsBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge := func() []string {
-		curves, err := c.curves(t.Context(), exp, m, trials)
+		if err := c.remember(t.Context(), exp, m, trials); err != nil {
+			t.Fatal(err)
+		}
+		curves, err := c.live(t.Context(), exp, trials)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +131,7 @@ func TestCurvesThatCannotBeReadAreAnError(t *testing.T) {
 	}
 	broken := errors.New("disk full")
 	c.Curves = func(context.Context, types.UID, string) ([]collector.Series, error) { return nil, broken }
-	if _, err := c.curves(t.Context(), exp, m, trials); !errors.Is(err, broken) || !strings.Contains(err.Error(), trials[0].Name) {
+	if err := c.remember(t.Context(), exp, m, trials); !errors.Is(err, broken) || !strings.Contains(err.Error(), trials[0].Name) {
 		t.Errorf("got %v", err)
 	}
 	if len(m.past) > 0 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,6 +30,11 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 	m, err := c.searcher(exp)
 	if err != nil {
 		return nil, &fatalError{err.Error()}
+	}
+	if m.stopper != nil && exp.Spec.Objective != nil { // what stopped trials had reached is worth knowing
+		if err := c.remember(ctx, exp, m, trials); err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
@@ -59,7 +65,11 @@ type searcher struct {
 	algorithm suggest.Algorithm
 	stopper   suggest.Stopper // nil: no early stopping
 	// past holds the curves of trials that have ended.
-	past map[types.UID][]sample
+	past map[types.UID][]suggest.Sample
+	// judged is when running trials were last looked at, and cost how long that
+	// took.
+	judged time.Time
+	cost   time.Duration
 }
 
 func newSearcher(spec *v1beta1.ExperimentSpec) (*searcher, error) {
@@ -67,7 +77,7 @@ func newSearcher(spec *v1beta1.ExperimentSpec) (*searcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec.parameters: %w", err)
 	}
-	m := &searcher{space: space, words: words, past: map[types.UID][]sample{}}
+	m := &searcher{space: space, words: words, past: map[types.UID][]suggest.Sample{}}
 	if m.algorithm, err = algorithmOf(spec, space); err != nil {
 		return nil, fmt.Errorf("spec.algorithm: %w", err)
 	}
@@ -92,8 +102,8 @@ func (m *searcher) hopeless(exp *v1beta1.Experiment, trials []*v1beta1.Trial, cu
 		}
 	}
 	for i := range s.Trials {
-		for _, p := range curves[byNumber[s.Trials[i].Number].UID] {
-			s.Trials[i].Curve = append(s.Trials[i].Curve, suggest.Sample{Step: p.step, Value: p.value})
+		if live, ok := curves[byNumber[s.Trials[i].Number].UID]; ok {
+			s.Trials[i].Curve = samples(live)
 		}
 	}
 	var out []verdict
@@ -105,6 +115,23 @@ func (m *searcher) hopeless(exp *v1beta1.Experiment, trials []*v1beta1.Trial, cu
 		if stop, why := m.stopper.Stop(s, t); stop {
 			out = append(out, verdict{trial: trial, why: exp.Spec.EarlyStopping.AlgorithmName + ": " + why})
 		}
+	}
+	return out
+}
+
+// knows says whether the curve of a trial that has ended is kept.
+func (m *searcher) knows(trial types.UID) bool {
+	_, ok := m.past[trial]
+	return ok
+}
+
+// keep keeps the curve of a trial that has ended.
+func (m *searcher) keep(trial types.UID, curve []sample) { m.past[trial] = samples(curve) }
+
+func samples(curve []sample) []suggest.Sample {
+	out := make([]suggest.Sample, len(curve))
+	for i, p := range curve {
+		out[i] = suggest.Sample{Step: p.step, Value: p.value}
 	}
 	return out
 }
@@ -177,7 +204,9 @@ func (m *searcher) study(exp *v1beta1.Experiment, trials []*v1beta1.Trial) sugge
 		if !ok {
 			continue // made by hand, and not ours to learn from
 		}
-		s.Trials = append(s.Trials, trialOf(obj, m.words, t, n))
+		one := trialOf(obj, m.words, t, n)
+		one.Curve = m.past[t.UID]
+		s.Trials = append(s.Trials, one)
 	}
 	return s
 }

@@ -98,17 +98,16 @@ type decision struct {
 // plan decides. It does not change s.
 func plan(s seen, now time.Time) decision {
 	t := &v1beta1.Trial{ObjectMeta: s.trial.ObjectMeta, Spec: s.trial.Spec, Status: *s.trial.Status.DeepCopy()}
-	stop, asked := t.Annotations[v1beta1.AnnotationStop]
-	early, hopeless := t.Annotations[v1beta1.AnnotationStopEarly]
+	stop, early := t.Annotations[v1beta1.AnnotationStop], t.Annotations[v1beta1.AnnotationStopEarly]
 	finished := s.job.presence == present && s.job.err == nil && (s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed)
 	switch {
 	case t.IsCompleted():
 		// A job that was stopped must not run on, even when jobs are retained.
 		return decision{remove: s.job.exists && !s.job.deleting && (!t.Spec.RetainRun || t.IsKilled() || t.IsEarlyStopped())}
-	case asked && !finished:
+	case stop != "" && !finished:
 		t.MarkKilled("Trial was stopped: "+stop, metav1.NewTime(now))
 		return finish(t, s, now)
-	case hopeless && !finished:
+	case early != "" && !finished:
 		t.MarkEarlyStopped("Trial was stopped early: "+early, metav1.NewTime(now))
 		return finish(t, s, now)
 	case s.job.presence == absent, s.job.presence == removed:

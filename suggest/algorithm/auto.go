@@ -115,6 +115,7 @@ func (p pick) sign(proposal suggest.Proposal) suggest.Proposal {
 func (a *automatic) Prepare(ctx context.Context, s suggest.Study) {
 	p := a.pick(s, s.NextNumber(), situationOf(s))
 	if arm, ok := a.arms[p.arm].(suggest.Preparer); ok {
+		s.Trials = a.known(p.arm, s.Trials)
 		arm.Prepare(ctx, s)
 	}
 }
@@ -134,7 +135,7 @@ func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		asked.Trials = a.known(p.arm, s.Trials)
 		got, err := a.arms[p.arm].Suggest(ctx, asked, run)
 		if err != nil {
-			if len(out) > 0 && ctx.Err() == nil {
+			if len(out) > 0 && !cancelled(ctx) {
 				break // what is there; the error comes again with the next question
 			}
 			return nil, err

@@ -66,8 +66,11 @@ func (a *enas) learn(ctx context.Context, s suggest.Study) (net *lstm.Network, c
 	c := &a.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if seed != c.seed { // the weights at the beginning depend on it
+		c.kept, c.train = nil, nil
+	}
 	same := 0
-	for seed == c.seed && same < min(len(trials), len(c.train)) && trials[same].equal(c.train[same]) {
+	for same < min(len(trials), len(c.train)) && trials[same].equal(c.train[same]) {
 		same++
 	}
 	c.kept = slices.DeleteFunc(c.kept, func(k *controllerState) bool { return k.trials > same })

@@ -117,7 +117,7 @@ func (q *question) newest(role string, dims int) (theta gp.Theta, results int) {
 }
 
 func (q *question) fit(s sample, last gp.Theta, number int) gp.Theta {
-	fingerprint := s.fingerprint(last, number)
+	fingerprint := s.fingerprint(q.seed, last, number)
 	for _, f := range q.fits {
 		if f.fingerprint == fingerprint {
 			return f.theta
@@ -162,7 +162,7 @@ func fitIterations(n, dims int) int {
 }
 
 // fingerprint tells the questions of fits apart.
-func (s sample) fingerprint(last gp.Theta, number int) uint64 {
+func (s sample) fingerprint(seed uint64, last gp.Theta, number int) uint64 {
 	h := fnv.New64a()
 	var buf [8]byte
 	write := func(values []float64) {
@@ -174,7 +174,7 @@ func (s sample) fingerprint(last gp.Theta, number int) uint64 {
 		}
 	}
 	_, _ = h.Write([]byte(s.role))
-	write([]float64{float64(number)})
+	write([]float64{float64(number), float64(seed >> 32), float64(uint32(seed))})
 	write(last)
 	for _, row := range s.rows {
 		write(row)

@@ -84,7 +84,9 @@ func (a *grid) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 	if n <= 0 {
 		return nil, nil
 	}
-	if a.size > maxGrid {
+	_, finite := a.space.Size()
+	sparse := a.space.Conditional() || a.space.Constrained()
+	if a.size > maxGrid || finite && sparse {
 		return a.sample(ctx, s, n)
 	}
 	taken := make(map[uint64]struct{}, len(s.Trials))
@@ -97,7 +99,11 @@ func (a *grid) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 	var out []suggest.Proposal
 	// Without conditions and constraints, each step but those that give a
 	// proposal passes over a trial: there are at most n+len(s.Trials) of them.
-	for i := uint64(0); i < a.size && len(out) < n; i++ {
+	most := a.size
+	if sparse {
+		most = min(most, steps)
+	}
+	for i := uint64(0); i < most && len(out) < n; i++ {
 		if done, err := interrupted(ctx, len(out)); err != nil {
 			return nil, err
 		} else if done {
@@ -111,13 +117,17 @@ func (a *grid) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 			out = append(out, suggest.Proposal{Point: p})
 		}
 	}
-	if len(out) == 0 {
+	switch {
+	case len(out) == 0 && most < a.size:
+		return nil, fmt.Errorf("grid: %d combinations were passed over; give the doubles steps, or use another algorithm", most)
+	case len(out) == 0:
 		return nil, suggest.ErrExhausted
 	}
 	return out, nil
 }
 
-// sample draws combinations of a grid that is too large to ever be finished.
+// sample draws combinations: of a grid that is too large to ever be finished, or
+// of one in which many combinations are the same or not allowed.
 func (a *grid) sample(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	seed := a.seeding.seed(s)
 	points := rng.NewKey(seed, "grid", "sample")

@@ -33,7 +33,7 @@ func (a *initial) Prepare(ctx context.Context, s suggest.Study) {
 
 // Suggest implements suggest.Algorithm.
 func (a *initial) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
-	if len(s.Initial) == 0 || n <= 0 || ctx.Err() != nil {
+	if len(s.Initial) == 0 || n <= 0 || cancelled(ctx) {
 		return a.Algorithm.Suggest(ctx, s, n)
 	}
 	var first []suggest.Proposal
@@ -56,7 +56,7 @@ func (a *initial) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugges
 		later.Trials = append(later.Trials, suggest.Trial{Number: next + i, Point: p.Point})
 	}
 	rest, err := a.Algorithm.Suggest(ctx, later, n-len(first))
-	if ctx.Err() != nil {
+	if cancelled(ctx) {
 		return nil, err
 	}
 	// An error comes again with the next question, which has no initial points.

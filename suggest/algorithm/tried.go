@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
@@ -33,7 +34,7 @@ type tried struct {
 	finite bool
 	size   uint64
 	// keys of the tried points; nil when they are not tracked, as independent
-	// draws from a space that is not finite do not meet.
+	// draws from a space that is neither finite nor constrained do not meet.
 	keys map[string]struct{}
 	// allowed gives the trials whose points may be allowed, by number: where to
 	// begin when constraints leave little of the space. added are the points of
@@ -46,7 +47,7 @@ type tried struct {
 func newTried(space suggest.Space, trials []suggest.Trial) *tried {
 	size, finite := space.Size()
 	t := &tried{space: space, finite: finite, size: size, allowed: func() []suggest.Trial { return inOrder(trials) }}
-	if finite {
+	if finite || space.Constrained() { // next to allowed points, others may be the same in all digits
 		t.track(trials)
 	}
 	return t
@@ -104,6 +105,10 @@ func interrupted(ctx context.Context, proposals int) (done bool, err error) {
 	}
 	return err != nil, err
 }
+
+// cancelled says whether nobody waits for the answer any more. A deadline that
+// has passed is no such thing.
+func cancelled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // drawer gives for the trial with the given number a function that draws a
 // point, another one at each call. It is called more than once when points were
@@ -187,7 +192,7 @@ func (t *tried) near(stream *rng.Stream) (suggest.Point, bool) {
 	for range 64 {
 		from, _ := t.space.Encode(begin[stream.Uint64N(uint64(len(begin)))])
 		scatter(u, stream)
-		for range 48 {
+		for apart(u, from) {
 			if p := t.space.Decode(u); t.add(p) {
 				return p, true
 			}
@@ -198,6 +203,16 @@ func (t *tried) near(stream *rng.Stream) (suggest.Point, bool) {
 		}
 	}
 	return nil, false
+}
+
+// apart says whether there is a difference that is worth a trial.
+func apart(u, v []float64) bool {
+	for i := range u {
+		if math.Abs(u[i]-v[i]) > 1e-6 {
+			return true
+		}
+	}
+	return false
 }
 
 func scatter(u []float64, stream *rng.Stream) {
