@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -237,7 +238,7 @@ func (i *instance) checkFails(t *testing.T, change change, wantTrial v1beta1.Tri
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("the experiment is still there: %v", err)
+		return errors.Join(errors.New("the experiment is still there"), err)
 	})
 }
 

@@ -196,7 +196,7 @@ func checkPoints(t *testing.T, home string, trials []v1beta1.Trial) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	var want []int64
 	for step := range int64(killPoints) {
 		want = append(want, step)

@@ -65,7 +65,7 @@ func TestPortsAreKeptUnlessSomebodyHasThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer func() { _ = taken.Close() }()
 	resumed, err := choosePorts(first)
 	if err != nil {
 		t.Fatal(err)

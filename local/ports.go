@@ -43,7 +43,7 @@ func choosePorts(before ports) (ports, error) {
 	var held []net.Listener
 	defer func() {
 		for _, l := range held {
-			l.Close()
+			_ = l.Close()
 		}
 	}()
 	for _, p := range chosen.all() {

@@ -49,7 +49,7 @@ func TestOnlyAPortThatIsTakenIsChosenAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer squatter.Close()
+	defer func() { _ = squatter.Close() }()
 	second, err := home.ensurePorts()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestInstancesThatRunSideBySideShareNoPort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 		taken[*port] = true
 	}
 	second, err := testHome(t).ensurePorts()

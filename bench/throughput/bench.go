@@ -108,7 +108,7 @@ func measure(ctx context.Context, w workload, r round) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	defer os.RemoveAll(stamps)
+	defer func() { _ = os.RemoveAll(stamps) }()
 	self, err := os.Executable()
 	if err != nil {
 		return result{}, err
@@ -212,7 +212,7 @@ func (i *instance) stop() {
 		fmt.Fprintf(os.Stderr, "%v: %v\n%s", down, err, out)
 	}
 	if i.temporary {
-		os.RemoveAll(i.home)
+		_ = os.RemoveAll(i.home)
 	}
 }
 

@@ -77,7 +77,7 @@ func newAttempt(dir string, s start) (attempt string, lock *os.File, err error) 
 	}
 	defer func() {
 		if err != nil {
-			os.RemoveAll(temp)
+			_ = os.RemoveAll(temp)
 		}
 	}()
 	if lock, err = lockAttempt(temp, s); err != nil {

@@ -54,7 +54,7 @@ func program(t testing.TB) string {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	os.RemoveAll(buildDir)
+	_ = os.RemoveAll(buildDir)
 	os.Exit(code)
 }
 
@@ -83,12 +83,12 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	b := &bench{t: t, dir: dir, log: filepath.Join(dir, "termination-log"), woken: make(chan collector.TrialID, 1000)}
 	if b.store, err = store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "points.db")); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.store.Close() })
+	t.Cleanup(func() { _ = b.store.Close() })
 	key := bytes.Repeat([]byte("k"), report.MinKeySize)
 	if b.token, err = report.Sign(key, report.Claims{Trial: trial, Expires: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func (b *bench) start(args ...string) *sidecar {
 	if err := s.cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { s.cmd.Process.Kill(); s.cmd.Wait() })
+	b.t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
 	return s
 }
 
@@ -164,9 +164,9 @@ func (s *sidecar) term() time.Duration {
 }
 
 func (s *sidecar) kill(b *bench) {
-	s.cmd.Process.Kill()
-	s.cmd.Wait()
-	os.Remove(filepath.Join(b.dir, readyName))
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	_ = os.Remove(filepath.Join(b.dir, readyName))
 }
 
 func (b *bench) exec(argv ...string) *exec.Cmd {
@@ -195,12 +195,14 @@ func (b *bench) attempts() []collector.AttemptState {
 // until polls until ok.
 func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline, tick := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
 	for !ok() {
-		if time.Now().After(deadline) {
+		select {
+		case <-deadline:
 			b.t.Fatalf("after 20 s: not %s", what)
+		case <-tick.C:
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
@@ -431,7 +433,7 @@ func TestWithoutAServiceTheSummaryHasTheResult(t *testing.T) {
 	if err := b.exec("sh", "-c", "for v in 3 0.50 nan 2; do echo loss=$v; done").Run(); err != nil {
 		t.Fatal(err)
 	}
-	s.cmd.Process.Signal(unix.SIGTERM)
+	_ = s.cmd.Process.Signal(unix.SIGTERM)
 	if err := s.cmd.Wait(); err == nil || s.cmd.ProcessState.ExitCode() != exitFailed {
 		t.Errorf("the sidecar ended with %v", err)
 	}

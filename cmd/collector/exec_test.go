@@ -220,7 +220,7 @@ func TestExecPassesSignalsToTheWholeGroup(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { cmd.Process.Kill() })
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
 			readUntil(t, out, func(said string) bool { return strings.Count(said, "up\n") == ups })
 			if err := cmd.Process.Signal(s); err != nil {
 				t.Fatal(err)

@@ -34,7 +34,7 @@ func install(src, dst string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp)
+	defer func() { _ = os.RemoveAll(temp) }()
 	half := filepath.Join(temp, "collector")
 	if err := link(src, half); err != nil {
 		if err := copyFile(src, half); err != nil {

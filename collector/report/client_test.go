@@ -103,7 +103,7 @@ func newService(t *testing.T, front func(http.ResponseWriter, *http.Request, htt
 		if err := <-ended; err != nil {
 			t.Errorf("serve: %v", err)
 		}
-		s.store.Close()
+		_ = s.store.Close()
 	})
 	return s
 }
@@ -316,8 +316,10 @@ func TestAnAbandonedServiceLeavesTheSummaryWhole(t *testing.T) {
 			t.Errorf("%+v, %v", summary, err)
 		}
 	}()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for s.calls.Load() < 3 {
-		time.Sleep(time.Millisecond)
+		<-tick.C
 	}
 	select {
 	case <-ended:

@@ -100,7 +100,7 @@ func TestAFullSpoolSaysWhatItDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	var in listed
 	for i := range 10 {
 		in = append(in, collector.Point{Metric: "m", Value: float64(i)})

@@ -448,7 +448,7 @@ func second[T any](_ T, err error) error { return err }
 
 func ExampleFile() {
 	dir, _ := os.MkdirTemp("", "")
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "metrics.log")
 	_ = os.WriteFile(path, []byte("epoch=1 loss=0.50\n"), 0o644)
 	drain := make(chan struct{})

@@ -46,9 +46,11 @@ func TestForkAgainstWriters(t *testing.T) {
 				w := &writer{t: t, path: path, seen: rec.seen, patience: 4 * time.Second}
 				write(w)
 				// It has no notion of a drain: give it time, then stop at the end.
+				tick := time.NewTicker(10 * time.Millisecond)
 				for deadline := time.Now().Add(3 * time.Second); rec.seen() < w.next && time.Now().Before(deadline); {
-					time.Sleep(10 * time.Millisecond)
+					<-tick.C
 				}
+				tick.Stop()
 				if _, err := os.Stat(path); err == nil {
 					go func() { _ = tl.StopAtEOF() }()
 				}

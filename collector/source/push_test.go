@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -222,7 +223,7 @@ func TestPushEndsWithItsContext(t *testing.T) {
 	for _, err := range src.Points(ctx) {
 		last = err
 	}
-	if last != context.Canceled {
+	if !errors.Is(last, context.Canceled) {
 		t.Errorf("the last error is %v", last)
 	}
 }

@@ -67,10 +67,14 @@ func (w *writer) lines(n int) {
 // caughtUp waits until the reader has every value.
 func (w *writer) caughtUp() {
 	w.t.Helper()
-	for deadline := time.Now().Add(cmp.Or(w.patience, patience)); w.seen() < w.next; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	deadline, tick := time.After(cmp.Or(w.patience, patience)), time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for w.seen() < w.next {
+		select {
+		case <-deadline:
 			w.t.Errorf("the reader has %d of %d values", w.seen(), w.next)
 			return
+		case <-tick.C:
 		}
 	}
 }
@@ -96,7 +100,7 @@ var writers = map[string]func(w *writer){
 			w.caughtUp()
 			line := w.line()
 			w.write(line[:len(line)-1])
-			time.Sleep(3 * time.Millisecond)
+			<-time.After(3 * time.Millisecond) // a slow program
 			w.write(line[len(line)-1:] + "\n")
 		}
 	},
@@ -117,9 +121,9 @@ var writers = map[string]func(w *writer){
 		w.write("\n")
 	},
 	"a file that is created late": func(w *writer) {
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond) // a slow program
 		w.open()
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 		w.lines(10)
 	},
 	"lines of a megabyte": func(w *writer) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,7 +132,7 @@ func TestTwoProcessesMayOpenTheSameNewFile(t *testing.T) {
 				t.Errorf("open: %v", err)
 				return
 			}
-			defer s.Close()
+			defer func() { _ = s.Close() }()
 			if err := s.Append(t.Context(), testTrial, testAttempt, testPoints(i*100, i*100+100)); err != nil {
 				t.Errorf("append: %v", err)
 			}
@@ -203,10 +204,13 @@ func lastAcked(t *testing.T, out interface{ Read([]byte) (int, error) }, cmd *ex
 		whole := said.String()
 		whole = whole[:strings.LastIndexByte(whole, '\n')+1]
 		for line := range strings.Lines(whole) {
-			if number, ok := strings.CutPrefix(strings.TrimSpace(line), "acked "); ok {
-				if acked, err = strconv.ParseInt(number, 10, 64); err != nil {
-					t.Fatal(err)
-				}
+			number, ok := strings.CutPrefix(strings.TrimSpace(line), "acked ")
+			if !ok {
+				continue
+			}
+			var bad error
+			if acked, bad = strconv.ParseInt(number, 10, 64); bad != nil {
+				t.Fatal(bad)
 			}
 		}
 		if acked >= n && !killed {
@@ -215,8 +219,11 @@ func lastAcked(t *testing.T, out interface{ Read([]byte) (int, error) }, cmd *ex
 				t.Fatal(err)
 			}
 		}
-		if k == 0 {
+		if errors.Is(err, io.EOF) {
 			break
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := cmd.Wait(); err == nil || !killed {

@@ -69,7 +69,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, err := store.Open(t.Context(), tc.url)
 			if err == nil {
-				s.Close()
+				_ = s.Close()
 				t.Fatal("no error")
 			}
 			if !strings.Contains(err.Error(), tc.want) {

@@ -41,7 +41,7 @@ func runTests(m *testing.M) int {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	world.dir = dir
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		world.missing = "KUBEBUILDER_ASSETS is not set: run `make test`, which builds the control plane and sets it"

@@ -298,7 +298,7 @@ func TestOtherVersionsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := json.NewEncoder(conn).Encode(request{Version: Version + 1, Op: opWatch}); err != nil {
 		t.Fatal(err)
 	}

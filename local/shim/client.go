@@ -146,7 +146,7 @@ func (c *Client) Watch(ctx context.Context, after uint64) iter.Seq2[State, error
 			yield(State{}, err)
 			return
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 		defer stop()
 		if err := json.NewEncoder(conn).Encode(request{Version: Version, Op: opWatch, After: after}); err != nil {
@@ -200,7 +200,7 @@ func (c *Client) call(ctx context.Context, q request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	q.Version = Version

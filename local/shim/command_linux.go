@@ -90,7 +90,7 @@ func probe(ctx context.Context, binary string, mode MountMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	message := filepath.Join(dir, "message")
 	if err := touch(message); err != nil {
 		return err

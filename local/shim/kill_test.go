@@ -26,7 +26,7 @@ func TestKillShimSparesAnotherProcessOfItsNumber(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer victim.Wait() //nolint:errcheck // it ends by a signal
-			defer victim.Process.Kill()
+			defer func() { _ = victim.Process.Kill() }()
 			state := State{Version: Version, PID: victim.Process.Pid, StartTicks: startTicks(victim.Process.Pid), BootID: bootID()}
 			test.change(&state)
 			dir := t.TempDir()

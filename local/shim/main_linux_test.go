@@ -45,7 +45,7 @@ func testMain(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		testBinary = filepath.Join(dir, "shim")
 		build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", testBinary, "../../cmd/shim")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -67,7 +67,7 @@ func runHelper(helper string) int {
 			held[i] = 1
 		}
 		fmt.Println("full")
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		runtime.KeepAlive(held)
 	case "spawn": // starts a shim and a container in a directory, and hangs
 		c, err := Spawn(context.Background(), Options{Binary: os.Args[1], Dir: os.Args[2], PodUID: "survivor", Mounts: MountsNone})
@@ -81,7 +81,7 @@ func runHelper(helper string) int {
 			fmt.Println(err)
 			return 1
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 	case "orphan": // leaves a process behind, in a session of its own
 		cmd := exec.Command("sleep", "3600")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -206,9 +206,13 @@ func (p *pod) output(name string, run int) string {
 // await polls until the condition holds.
 func await(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	deadline, tick := time.After(20*time.Second), time.NewTicker(2*time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-deadline:
 			t.Fatalf("timed out: %s", what)
+		case <-tick.C:
 		}
 	}
 }

@@ -290,7 +290,7 @@ func TestCommandSeesTheContainersMounts(t *testing.T) {
 			if diff := cmp.Diff(dir+"\nfile\nready\ngreen\n", out.String()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			os.Remove(filepath.Join(volume, "ready"))
+			_ = os.Remove(filepath.Join(volume, "ready"))
 
 			cmd, err = p.Command(t.Context(), "main", 0, []string{"no-such-program"})
 			if err == nil {

@@ -51,7 +51,7 @@ func Serve(ctx context.Context, o Options, logger *log.Logger, ready func() erro
 	if err != nil {
 		return err
 	}
-	defer os.Remove(filepath.Join(o.Dir, socketName))
+	defer func() { _ = os.Remove(filepath.Join(o.Dir, socketName)) }()
 	s.idle = newIdle(o.IdleExit, func() bool { return s.running(nil) == 0 }, stop)
 	v := &server{supervisor: s, stop: stop}
 	go v.accept(ctx, l)
@@ -148,7 +148,7 @@ func (v *server) accept(ctx context.Context, l net.Listener) {
 		v.supervisor.idle.client(1)
 		go func() {
 			defer v.supervisor.idle.client(-1)
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 			v.converse(ctx, conn)
 		}()
 	}

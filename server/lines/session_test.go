@@ -351,7 +351,7 @@ func TestServeAnswersBeforeItReadsOn(t *testing.T) {
 			t.Fatalf("%+v, %v", got, err)
 		}
 	}
-	requests.Close()
+	_ = requests.Close()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

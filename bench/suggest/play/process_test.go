@@ -97,7 +97,7 @@ func newRun(t *testing.T, regimeName string, budget int) Run {
 
 func TestPeersPlayManyGamesInOneProcess(t *testing.T) {
 	p := fake("plays")
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	for _, name := range []string{Sequential, BatchOf8, Async32} {
 		path, spent, err := Play(t.Context(), p, newRun(t, name, 20))
 		if err != nil {
@@ -131,7 +131,7 @@ func TestPeersThatBreakAreSaidSo(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			p := fake(how)
-			defer p.Close()
+			defer func() { _ = p.Close() }()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			run := newRun(t, Sequential, 20)

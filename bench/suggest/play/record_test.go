@@ -22,7 +22,9 @@ func TestStoreGoesOnAfterAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Close()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 	// The program is killed in the middle of its second line.
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -41,7 +43,9 @@ func TestStoreGoesOnAfterAKill(t *testing.T) {
 	if err := s.Add(second); err != nil {
 		t.Fatal(err)
 	}
-	s.Close()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 	got, err := ReadRecords([]string{name})
 	if err != nil {
 		t.Fatal(err)
