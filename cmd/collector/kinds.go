@@ -49,6 +49,7 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{name: "File", needsPath: true, prepare: prepareFile},
+		{name: "PrometheusMetric", prepare: prepareScrape},
 		{name: "Push", prepare: preparePush},
 		{name: "StdOut", wraps: true, prepare: prepareStdOut},
 		{name: "TensorFlowEvent", needsPath: true, prepare: prepareEvents},

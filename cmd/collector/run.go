@@ -26,6 +26,9 @@ const defaultGrace = 25 * time.Second
 type runConfig struct {
 	kind, dir, path, format string
 	metrics, filters        words
+	url                     string
+	headers                 words
+	sharedNetwork           bool
 	grace                   time.Duration
 	terminationLog          string
 	podUID                  string
@@ -56,10 +59,13 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	}
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&cfg.kind, report.FlagKind, "", "StdOut, File, TensorFlowEvent or Push")
+	flags.StringVar(&cfg.kind, report.FlagKind, "", "StdOut, File, TensorFlowEvent, PrometheusMetric or Push")
 	flags.StringVar(&cfg.dir, report.FlagDir, report.DefaultDir, "directory shared with the measured container")
 	flags.StringVar(&cfg.path, report.FlagPath, "", "file (File), directory (TensorFlowEvent) or socket (Push)")
 	flags.StringVar(&cfg.format, report.FlagFormat, "TEXT", "TEXT or JSON (StdOut, File)")
+	flags.StringVar(&cfg.url, report.FlagURL, "", "endpoint (PrometheusMetric)")
+	flags.Var(&cfg.headers, report.FlagHeader, "header for the endpoint, \"Name: value\"; may be repeated")
+	flags.BoolVar(&cfg.sharedNetwork, report.FlagSharedNetwork, false, "other trials listen on this network too: make sure that the endpoint is this trial's")
 	flags.Var(&cfg.filters, report.FlagFilter, "regular expression that finds name and value in a line; may be repeated")
 	flags.Var(&cfg.metrics, report.FlagMetric, "metric to collect, the objective first; may be repeated")
 	flags.DurationVar(&cfg.grace, report.FlagGrace, defaultGrace, "time from SIGTERM to exit")

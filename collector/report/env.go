@@ -39,7 +39,7 @@ const (
 
 // Flags of "collector run". FlagDir is a flag of "collector exec" too.
 const (
-	// FlagKind is StdOut, File, TensorFlowEvent or Push.
+	// FlagKind is StdOut, File, TensorFlowEvent, PrometheusMetric or Push.
 	FlagKind = "kind"
 	// FlagDir is the shared emptyDir. Default DefaultDir.
 	FlagDir = "dir"
@@ -48,6 +48,15 @@ const (
 	FlagPath = "path"
 	// FlagFormat is TEXT or JSON (StdOut and File). Default TEXT.
 	FlagFormat = "format"
+	// FlagURL is the endpoint (PrometheusMetric).
+	FlagURL = "url"
+	// FlagHeader is a header sent to the endpoint, "Name: value"; may be given
+	// many times.
+	FlagHeader = "header"
+	// FlagSharedNetwork says that other trials' programs listen on the same
+	// network, as on the host of the embedded mode: an endpoint on loopback is
+	// read only while the program behind it has EnvPodUID as the sidecar has it.
+	FlagSharedNetwork = "shared-network"
 	// FlagFilter is a regular expression of Katib's metricsFormat; may be given
 	// many times. Default: Katib's own.
 	FlagFilter = "filter"

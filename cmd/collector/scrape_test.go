@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// gauge is a trainer's endpoint with one metric.
+type gauge struct {
+	*httptest.Server
+	mu     sync.Mutex
+	value  int
+	served int // times that value was served
+}
+
+func newGauge(t *testing.T) *gauge {
+	t.Helper()
+	g := &gauge{}
+	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if req.Header.Get("X-Token") != "a b" {
+			t.Errorf("headers %v", req.Header)
+		}
+		g.served++
+		fmt.Fprintf(w, "# TYPE loss gauge\nloss{split=\"test\"} %d\nloss{split=\"train\"} -1\nepoch %d\n", g.value, g.value)
+	}))
+	t.Cleanup(g.Close)
+	return g
+}
+
+func (g *gauge) set(v int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.value, g.served = v, 0
+}
+
+func (g *gauge) times() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.served
+}
+
+// TestScrapeEndToEndAcrossKills kills the sidecar while it scrapes. Each value
+// stands long enough to be scraped after the kill; each must be stored once.
+func TestScrapeEndToEndAcrossKills(t *testing.T) {
+	b, g := newBench(t), newGauge(t)
+	args := []string{"--kind=PrometheusMetric", "--url=" + g.URL + "/metrics", "--header=X-Token: a b", `--metric=loss{split="test"}`}
+	s := b.run(args...)
+	var expected []float64
+	for v := range 12 {
+		expected = append(expected, float64(v))
+		g.set(v)
+		b.until("served", func() bool { return g.times() > 0 })
+		if v%2 == 1 { // killed while what was served is on its way, or just after
+			s.kill(b)
+			g.set(v)
+			s = b.run(args...)
+		}
+		// Whoever asks again has kept what it was told before.
+		b.until("served again", func() bool { return g.times() > 1 })
+	}
+	g.set(12)
+	t.Logf("SIGTERM to exit: %v", s.term()) // reads a last time
+	series := b.points()
+	if len(series) != 1 {
+		t.Fatalf("series %+v, sidecar: %s", series, s.said.String())
+	}
+	want(t, "losses", append(expected, 12), values(series[0].Points))
+	for i, p := range series[0].Points {
+		if p.Step != int64(i) || p.Metric != `loss{split="test"}` {
+			t.Errorf("point %+v, want step %d", p, i)
+		}
+	}
+	if states := b.attempts(); len(states) != 1 || !states[0].Final || states[0].Note != "" {
+		t.Errorf("attempts %+v", states)
+	}
+}
+
+func TestScrapeSaysWhatWasNotThere(t *testing.T) {
+	b, g := newBench(t), newGauge(t)
+	s := b.run("--kind=PrometheusMetric", "--url="+g.URL, "--header=X-Token: a b", "--metric=los")
+	b.until("served", func() bool { return g.times() > 0 })
+	s.term()
+	states := b.attempts()
+	if len(states) != 1 || !states[0].Final || !strings.Contains(states[0].Note, "never showed the metric los; it shows loss") {
+		t.Errorf("attempts %+v", states)
+	}
+}
+
+func TestScrapeRefusesHeaders(t *testing.T) {
+	b := newBench(t)
+	s := b.run("--kind=PrometheusMetric", "--url=http://127.0.0.1:1/", "--header=X-Token", "--metric=loss")
+	if err := s.cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err == nil || !strings.Contains(s.said.String(), `--header is "X-Token"; write it as`) {
+		t.Errorf("ended with %v, said %s", err, s.said.String())
+	}
+}

@@ -1,0 +1,486 @@
+package source
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+// answer is what an endpoint says to one scrape.
+type answer struct {
+	status int // 0 means 200
+	kind   string
+	body   string
+	then   func(w http.ResponseWriter) // instead of all this
+}
+
+func text(body string) answer { return answer{body: body} }
+
+// endpoint answers the scrapes in turn, and closes drain with the last answer,
+// which it then repeats.
+type endpoint struct {
+	*httptest.Server
+	drain chan struct{}
+
+	mu       sync.Mutex
+	requests []*http.Request
+}
+
+func serve(t *testing.T, start func(http.Handler) *httptest.Server, answers ...answer) *endpoint {
+	t.Helper()
+	e := &endpoint{drain: make(chan struct{})}
+	e.Server = start(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		a := answers[min(len(e.requests), len(answers)-1)]
+		e.requests = append(e.requests, req)
+		if len(e.requests) == len(answers) {
+			close(e.drain)
+		}
+		if a.then != nil {
+			a.then(w)
+			return
+		}
+		w.Header().Set("Content-Type", a.kind)
+		if a.status != 0 {
+			w.WriteHeader(a.status)
+		}
+		if _, err := io.WriteString(w, a.body); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(e.Close)
+	return e
+}
+
+// scraped runs a scrape to its end.
+func scraped(t *testing.T, cfg ScrapeConfig) (points []string, errs []string) {
+	t.Helper()
+	src, err := NewScrape(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := int64(0)
+	for p, err := range src.Points(t.Context()) {
+		if err != nil {
+			errs = append(errs, err.Error())
+			continue
+		}
+		if p.Seq != seq || p.Source != "prometheus:"+cfg.URL || p.Time.IsZero() {
+			t.Errorf("point %+v, want Seq %d, the source's name and a time", p, seq)
+		}
+		seq++
+		points = append(points, fmt.Sprintf("%s=%v at %d", p.Metric, p.Value, p.Step))
+	}
+	return points, errs
+}
+
+func TestScrape(t *testing.T) {
+	tests := map[string]struct {
+		metrics []string
+		answers []answer
+		want    []string
+	}{
+		"each new value once": {
+			answers: []answer{text("loss 3\n"), text("loss 3\n"), text("loss 2\n"), text("loss 2\n"), text("loss 3\n")},
+			want:    []string{"loss=3 at -1", "loss=2 at -1", "loss=3 at -1"},
+		},
+		"a value that stays the same in a new step": {
+			answers: []answer{text("loss 3\nstep 1\n"), text("loss 3\nstep 2\n"), text("loss 3\nstep 2\n")},
+			want:    []string{"loss=3 at 1", "loss=3 at 2"},
+		},
+		"a value that was measured again, as its timestamp says": {
+			answers: []answer{text("loss 3 1000\n"), text("loss 3 2000\n"), text("loss 3 2000\n")},
+			want:    []string{"loss=3 at -1", "loss=3 at -1"},
+		},
+		"nan and the infinities": {
+			answers: []answer{text("loss NaN\n"), text("loss NaN\n"), text("loss +Inf\n"), text("loss -Inf\n")},
+			want:    []string{"loss=NaN at -1", "loss=+Inf at -1", "loss=-Inf at -1"},
+		},
+		"labels": {
+			metrics: []string{`loss{split="test"}`, `loss{split=~"tr.*"}`},
+			answers: []answer{text("loss{split=\"train\"} 1\nloss{split=\"test\"} 2\n")},
+			want:    []string{`loss{split="test"}=2 at -1`, `loss{split=~"tr.*"}=1 at -1`},
+		},
+		"histograms by their lines": {
+			metrics: []string{"t_sum", "t_count", `t_bucket{le="1"}`},
+			answers: []answer{text("# TYPE t histogram\nt_bucket{le=\"1\"} 3\nt_bucket{le=\"+Inf\"} 4\nt_sum 2.5\nt_count 4\n")},
+			want:    []string{"t_sum=2.5 at -1", "t_count=4 at -1", `t_bucket{le="1"}=3 at -1`},
+		},
+		"the finest step": {
+			answers: []answer{text("epoch 1\nglobal_step 100\nstep 5\nloss 1\n")},
+			want:    []string{"loss=1 at 100"},
+		},
+		"a step with the metric's own beginning": {
+			metrics: []string{"train_loss"},
+			answers: []answer{text("train_loss 1\ntrain_epoch 4\n")},
+			want:    []string{"train_loss=1 at 4"},
+		},
+		"a step that is counted": {
+			metrics: []string{"app_train_loss"},
+			answers: []answer{text("app_train_loss 1\napp_steps 9\napp_step_total 7\n")},
+			want:    []string{"app_train_loss=1 at 7"},
+		},
+		"what Lightning calls loss_step is no step": {
+			metrics: []string{"train_loss"},
+			answers: []answer{text("train_loss 1\ntrain_loss_step 3\n")},
+			want:    []string{"train_loss=1 at -1"},
+		},
+		"a step that is a wanted metric is not a step": {
+			metrics: []string{"loss", "epoch"},
+			answers: []answer{text("loss 1\nepoch 3\nstep 9\n")},
+			want:    []string{"loss=1 at 9", "epoch=3 at 9"},
+		},
+		"the step of the same labels": {
+			metrics: []string{`loss{rank="1"}`},
+			answers: []answer{text("loss{rank=\"1\"} 5\nstep{rank=\"0\"} 2\nstep{rank=\"1\"} 3\n")},
+			want:    []string{`loss{rank="1"}=5 at 3`},
+		},
+		"a step that is no whole number": {
+			answers: []answer{text("loss 1\nglobal_step 1.5\nepoch 2\n")},
+			want:    []string{"loss=1 at 2"},
+		},
+		"a metric that comes late": {
+			metrics: []string{"loss", "acc"},
+			answers: []answer{text("loss 1\n"), text("loss 1\nacc 0.5\n")},
+			want:    []string{"loss=1 at -1", "acc=0.5 at -1"},
+		},
+		"lines that end as on Windows": {answers: []answer{text("loss 1\r\n")}, want: []string{"loss=1 at -1"}},
+		"OpenMetrics": {
+			answers: []answer{{kind: "application/openmetrics-text; version=1.0.0", body: "loss 1 12.5 # {a=\"b\"} 1\n# EOF\n"}},
+			want:    []string{"loss=1 at -1"},
+		},
+		"an endpoint that hangs up, and comes back": {
+			answers: []answer{text("loss 3\n"), {then: hangUp}, text("loss 2\n")},
+			want:    []string{"loss=3 at -1", "loss=2 at -1"},
+		},
+		"a compressed page": {answers: []answer{{then: compressed("loss 7\n")}}, want: []string{"loss=7 at -1"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := serve(t, httptest.NewServer, test.answers...)
+			if test.metrics == nil {
+				test.metrics = []string{"loss"}
+			}
+			points, errs := scraped(t, ScrapeConfig{URL: e.URL + "/metrics", Metrics: test.metrics, Drain: e.drain, Clock: quick})
+			if diff := cmp.Diff(test.want, points); diff != "" {
+				t.Errorf("points (-want +got):\n%s", diff)
+			}
+			if len(errs) > 0 {
+				t.Errorf("errors %q", errs)
+			}
+		})
+	}
+}
+
+func hangUp(w http.ResponseWriter) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	conn.Close()
+}
+
+func compressed(body string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		_, err := io.WriteString(z, body)
+		if err = errors.Join(err, z.Close()); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func TestScrapeSaysWhatIsWrong(t *testing.T) {
+	bomb := strings.Repeat("x 1\n", maxPage/4)
+	tests := map[string]struct {
+		metrics []string
+		answer  answer
+		want    []string // points
+		errs    []string // parts of the errors
+	}{
+		"a page that is not there": {answer: answer{status: 404, body: "no"}, errs: []string{"answered 404 Not Found", "never showed the metric loss"}},
+		"a redirect":               {answer: answer{status: 302}, errs: []string{"answered 302 Found; it must answer 200 itself, redirects are not followed", "never showed"}},
+		"a page of HTML":           {answer: text("<html>\nloss 1\n"), want: []string{"loss=1 at -1"}, errs: []string{`"<html>": the line is not of the Prometheus text format`}},
+		"a line that breaks off":   {answer: text("loss 1\nacc 0.1"), metrics: []string{"loss", "acc"}, want: []string{"loss=1 at -1"}, errs: []string{"breaks off within a line", "never showed the metric acc"}},
+		"a mistyped name":          {metrics: []string{"val_los"}, answer: text("val_loss 1\nup 1\n"), errs: []string{"never showed the metric val_los; it shows val_loss"}},
+		"other labels":             {metrics: []string{`loss{a="b"}`}, answer: text("loss{a=\"c\"} 1\n"), errs: []string{`never showed the metric loss{a="b"}; it has that name, with other labels`}},
+		"a name like none":         {metrics: []string{"acc"}, answer: text("loss 1\n"), errs: []string{"never showed the metric acc; it shows none that is like it"}},
+		"several series":           {answer: text("loss{a=\"y\"} 1\nloss{a=\"x\"} 2\n"), want: []string{"loss=2 at -1"}, errs: []string{`the metric loss is several series; loss{a="x"} is read: name the metric by its labels, as loss{a="y"}`}},
+		"a series without labels":  {answer: text("loss{a=\"x\"} 2\nloss 3\n"), want: []string{"loss=3 at -1"}, errs: []string{`loss is read: name the metric by its labels, as loss{a="x"}`}},
+		"a line without end":       {answer: text("a{b=\"" + strings.Repeat("x", maxPageLine) + "\"} 1\nloss 1\n"), want: []string{"loss=1 at -1"}, errs: []string{"the line is longer than 65536 bytes"}},
+		"a page without end":       {answer: answer{then: compressed("loss 1\n" + bomb + "loss 2\n")}, want: []string{"loss=1 at -1"}, errs: []string{"the page is larger than 16777216 bytes"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := serve(t, httptest.NewServer, test.answer)
+			if test.metrics == nil {
+				test.metrics = []string{"loss"}
+			}
+			points, errs := scraped(t, ScrapeConfig{URL: e.URL, Metrics: test.metrics, Drain: e.drain, Clock: quick})
+			if diff := cmp.Diff(test.want, points); diff != "" {
+				t.Errorf("points (-want +got):\n%s", diff)
+			}
+			if len(errs) != len(test.errs) {
+				t.Fatalf("errors %q, want %q", errs, test.errs)
+			}
+			for i, want := range test.errs {
+				if !strings.Contains(errs[i], want) {
+					t.Errorf("error %q, want one with %q", errs[i], want)
+				}
+			}
+		})
+	}
+}
+
+// TestScrapeWaitsForItsEndpoint begins before there is an endpoint.
+func TestScrapeWaitsForItsEndpoint(t *testing.T) {
+	l := listen(t, "tcp", "127.0.0.1:0")
+	address := l.Addr().String()
+	l.Close()
+	tries, drain := 0, make(chan struct{})
+	clock := Clock{Now: time.Now, After: func(time.Duration) <-chan time.Time {
+		tries++
+		if tries == 3 {
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintln(w, "loss 1")
+			}))
+			server.Listener.Close()
+			server.Listener = listen(t, "tcp", address)
+			server.Start()
+			t.Cleanup(server.Close)
+		}
+		if tries == 5 {
+			close(drain)
+		}
+		return quick.After(0)
+	}}
+	points, errs := scraped(t, ScrapeConfig{URL: "http://" + address, Metrics: []string{"loss"}, Drain: drain, Clock: clock})
+	if diff := cmp.Diff([]string{"loss=1 at -1"}, points); diff != "" || len(errs) > 0 {
+		t.Errorf("points (-want +got):\n%s\nerrors %q", diff, errs)
+	}
+}
+
+func TestScrapeOfNobodySaysSo(t *testing.T) {
+	l := listen(t, "tcp", "127.0.0.1:0")
+	address := l.Addr().String()
+	l.Close()
+	drain := make(chan struct{})
+	close(drain)
+	_, errs := scraped(t, ScrapeConfig{URL: "http://" + address, Metrics: []string{"loss"}, Drain: drain, Clock: quick})
+	if len(errs) != 1 || !strings.Contains(errs[0], "never answered") || !strings.Contains(errs[0], "connection refused") {
+		t.Errorf("errors %q, want one that says that nobody answered", errs)
+	}
+}
+
+// TestScrapeReadsOnceMoreAtTheEnd holds that a value that is set just before the
+// end is read where the endpoint still answers.
+func TestScrapeReadsOnceMoreAtTheEnd(t *testing.T) {
+	var value atomic.Int64
+	value.Store(3)
+	drain := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "loss", value.Load()) }))
+	defer server.Close()
+	clock := Clock{Now: time.Now, After: func(time.Duration) <-chan time.Time {
+		value.Store(2)
+		close(drain)
+		return nil
+	}}
+	points, errs := scraped(t, ScrapeConfig{URL: server.URL, Metrics: []string{"loss"}, Drain: drain, Clock: clock})
+	if diff := cmp.Diff([]string{"loss=3 at -1", "loss=2 at -1"}, points); diff != "" || len(errs) > 0 {
+		t.Errorf("points (-want +got):\n%s\nerrors %q", diff, errs)
+	}
+}
+
+// TestScrapeAfterAnother holds that a collector that starts again neither
+// doubles a value nor changes the series that it reads.
+func TestScrapeAfterAnother(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	first := serve(t, httptest.NewServer, text("loss{a=\"m\"} 1\n"))
+	points, errs := scraped(t, ScrapeConfig{URL: first.URL, Metrics: []string{"loss"}, State: state, Drain: first.drain, Clock: quick})
+	if diff := cmp.Diff([]string{"loss=1 at -1"}, points); diff != "" || len(errs) > 0 {
+		t.Fatalf("points (-want +got):\n%s\nerrors %q", diff, errs)
+	}
+	last := map[string]collector.Point{"loss": {Metric: "loss", Value: 1, Step: -1, Time: time.Unix(1, 0)}}
+	second := serve(t, httptest.NewServer, text("loss{a=\"a\"} 7\nloss{a=\"m\"} 1\n"), text("loss{a=\"a\"} 7\nloss{a=\"m\"} 2\n"))
+	points, errs = scraped(t, ScrapeConfig{URL: second.URL, Metrics: []string{"loss"}, State: state, Last: last, Drain: second.drain, Clock: quick})
+	if diff := cmp.Diff([]string{"loss=2 at -1"}, points); diff != "" {
+		t.Errorf("points (-want +got):\n%s", diff)
+	}
+	if len(errs) != 1 || !strings.Contains(errs[0], `loss{a="m"} is read`) {
+		t.Errorf("errors %q, want that of several series", errs)
+	}
+}
+
+func TestScrapeSendsHeaders(t *testing.T) {
+	e := serve(t, httptest.NewTLSServer, text("loss 1\n"))
+	header := http.Header{"authorization": {"Bearer x"}, "Host": {"trainer.local"}}
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+	points, errs := scraped(t, ScrapeConfig{URL: e.URL, Header: header, Metrics: []string{"loss"}, Drain: e.drain, Clock: quick})
+	if len(points) != 1 || len(errs) > 0 {
+		t.Fatalf("points %q, errors %q", points, errs)
+	}
+	got := e.requests[0]
+	if got.Header.Get("Authorization") != "Bearer x" || got.Host != "trainer.local" || !strings.HasPrefix(got.Header.Get("Accept"), "text/plain") {
+		t.Errorf("request for %s with %v", got.Host, got.Header)
+	}
+}
+
+func TestScrapeTakesASmallPartOfTheTime(t *testing.T) {
+	tests := map[string]struct{ interval, took, want time.Duration }{
+		"quick pages":      {250 * time.Millisecond, time.Millisecond, 250 * time.Millisecond},
+		"slow pages":       {250 * time.Millisecond, 100 * time.Millisecond, 4900 * time.Millisecond},
+		"very slow pages":  {250 * time.Millisecond, 5 * time.Second, 10 * time.Second},
+		"a longer wish":    {time.Minute, time.Second, time.Minute},
+		"a clock set back": {time.Second, -time.Hour, time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &scrapeRun{cfg: ScrapeConfig{Interval: test.interval}}
+			if got := r.pause(test.took); got != test.want {
+				t.Errorf("pause %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestScrapeEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		cancel()
+		<-req.Context().Done() // never answers
+	}))
+	defer server.Close()
+	src, err := NewScrape(ScrapeConfig{URL: server.URL, Metrics: []string{"loss"}, Clock: quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last error
+	for _, err := range src.Points(ctx) {
+		last = err
+	}
+	if !errors.Is(last, context.Canceled) {
+		t.Errorf("ended with %v, want the context's error", last)
+	}
+}
+
+func TestScrapeRefuses(t *testing.T) {
+	tests := map[string]ScrapeConfig{
+		"no address":         {Metrics: []string{"loss"}},
+		"another scheme":     {URL: "ftp://x/", Metrics: []string{"loss"}},
+		"no metrics":         {URL: "http://x/"},
+		"a broken selector":  {URL: "http://x/", Metrics: []string{"loss{"}},
+		"a broken address":   {URL: "http://[", Metrics: []string{"loss"}},
+		"an address of none": {URL: "http:///metrics", Metrics: []string{"loss"}},
+	}
+	for name, cfg := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := NewScrape(cfg); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+// TestOwnListener asks for the environment of the process that listens: this
+// one, and another that the test makes up.
+func TestOwnListener(t *testing.T) {
+	l := listen(t, "tcp", "127.0.0.1:0")
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	own, err := os.ReadFile("/proc/self/environ")
+	if err != nil || len(own) == 0 {
+		t.Skipf("no environment in /proc: %v", err)
+	}
+	variable, _, _ := bytes.Cut(own, []byte{0})
+	if err := OwnListener("/proc", port, string(variable))(); err != nil {
+		t.Errorf("the process that listens has %q, but: %v", variable, err)
+	}
+	err = OwnListener("/proc", port, "VERNIER_POD_UID=another")()
+	if err == nil || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) || !strings.Contains(err.Error(), "port: auto") {
+		t.Errorf("error %v, want one that names this process and what to do", err)
+	}
+	l.Close()
+	if err := OwnListener("/proc", port, string(variable))(); !errors.Is(err, ErrNobodyListens) {
+		t.Errorf("error %v, want that nobody listens", err)
+	}
+	if err := OwnListener(t.TempDir(), port, "A=b")(); err != nil {
+		t.Errorf("without /proc: %v", err)
+	}
+}
+
+func TestScrapeDoesNotReadAnotherTrialsProgram(t *testing.T) {
+	e := serve(t, httptest.NewServer, text("loss 1\n"))
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain := make(chan struct{})
+	close(drain)
+	points, errs := scraped(t, ScrapeConfig{
+		URL: e.URL, Metrics: []string{"loss"}, Drain: drain, Clock: quick, Mine: OwnListener("/proc", port, "VERNIER_POD_UID=another"),
+	})
+	if len(points) != 0 || len(errs) == 0 || !strings.Contains(errs[0], "not this trial's") {
+		t.Errorf("points %q, errors %q", points, errs)
+	}
+}
+
+// FuzzScrapePage holds that no page makes the reader fail, and that what it
+// finds is what the page says.
+func FuzzScrapePage(f *testing.F) {
+	f.Add([]byte("loss 1\nstep 3\nloss{a=\"b\"} 2\n# EOF\n"), true)
+	f.Add([]byte("loss NaN 12\r\n\r\nloss_step 3\nepoch{a=\"b\"} 2"), false)
+	f.Add([]byte("{\"loss\"} 1\nloss{\xff} 1\n"), false)
+	f.Fuzz(func(t *testing.T, body []byte, openMetrics bool) {
+		s, err := NewScrape(ScrapeConfig{URL: "http://x/", Metrics: []string{"loss", `loss{a="b"}`}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPage(s.selectors)
+		for range 2 {
+			p.begin(openMetrics)
+			_ = p.readAll(bytes.NewReader(body)) // the errors are the page's own
+			p.choose()
+			for _, m := range s.cfg.Metrics {
+				r, _ := p.read(m)
+				if r == nil {
+					continue
+				}
+				if !bytes.Contains(body, []byte("loss")) {
+					t.Fatalf("%q holds no loss, but %+v was found", body, r)
+				}
+				if step := p.step(m, r); step < collector.NoStep || float64(step) > math.Exp2(53) {
+					t.Fatalf("step %d", step)
+				}
+			}
+		}
+		if len(p.errs) > maxPageErrors || len(p.hints) > maxSeen {
+			t.Fatalf("%d errors, %d names", len(p.errs), len(p.hints))
+		}
+	})
+}
