@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
@@ -28,8 +29,6 @@ const (
 	// so that the collectors of a node do not come back all at once.
 	minRetry = 100 * time.Millisecond
 	maxRetry = 10 * time.Second
-	// Points between the sources and the sender.
-	readAhead = 256
 )
 
 // ErrNotDelivered means that the service did not acknowledge everything in the
@@ -55,22 +54,25 @@ type Config struct {
 	// Abandon is closed when the service is not waited for any longer. Points
 	// are still read, for the summary.
 	Abandon <-chan struct{}
+	// Rate caps the points of each metric, in points a second since the attempt
+	// began; a metric may be a hundred seconds' worth ahead of that. The curve of
+	// one that is further ahead is thinned: each stretch keeps its first, least,
+	// greatest and last point, so that the trial's result stays the same. 0 means
+	// no cap.
+	Rate int64
 	// Log gets what goes wrong. Default: nothing is logged.
 	Log *slog.Logger
 }
 
 // Client reads the points of one attempt and reports them. The origins are the
-// queue: while the service is away nothing is read on, and after a restart
-// everything is read again and what was acknowledged is passed over. So a client
-// holds no more than one batch.
+// queue: while the service is away no more is read than one batch, and after a
+// restart everything is read again and what was acknowledged is passed over. So
+// a client holds no more than two batches.
 type Client struct {
-	cfg   Config
-	tally *tally
-	notes notes
-	acked map[string]int64 // from Hello
-	seen  map[string]int64 // largest Seq read plus one
-	batch []collector.Point
-	retry retry
+	cfg    Config
+	intake *intake
+	retry  retry
+	flying time.Time // age of the batch that is being sent; guarded by intake.mu
 	// failed is why points were given up. Nil when none were.
 	failed error
 }
@@ -80,7 +82,7 @@ func NewClient(cfg Config) *Client {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Client{cfg: cfg, tally: newTally(cfg.Metrics), seen: map[string]int64{}, retry: retry{drain: cfg.Drain}}
+	return &Client{cfg: cfg, intake: newIntake(cfg), retry: retry{drain: cfg.Drain}}
 }
 
 // Run reports until every source has ended and the service has acknowledged all
@@ -94,8 +96,9 @@ func (c *Client) Run(ctx context.Context) (Summary, error) {
 	sending, stop := until(ctx, c.cfg.Abandon)
 	defer stop()
 
-	c.acked = c.hello(sending)
-	sources, err := c.cfg.Sources(c.acked)
+	acked := c.hello(sending)
+	c.intake.acknowledged(acked)
+	sources, err := c.cfg.Sources(acked)
 	if err != nil {
 		return c.summary(false), fmt.Errorf("make the sources: %w", err)
 	}
@@ -117,7 +120,9 @@ func until(ctx context.Context, stop <-chan struct{}) (context.Context, context.
 }
 
 func (c *Client) summary(final bool) Summary {
-	return Summary{Attempt: c.cfg.Attempt, Final: final, Metrics: c.tally.list(), Note: c.notes.String()}
+	c.intake.mu.Lock()
+	defer c.intake.mu.Unlock()
+	return Summary{Attempt: c.cfg.Attempt, Final: final, Metrics: c.intake.tally.list(), Note: c.intake.notes.String()}
 }
 
 // hello asks until there is an answer. It returns nil when there is none.
@@ -134,59 +139,49 @@ func (c *Client) hello(ctx context.Context) map[string]int64 {
 	return acked
 }
 
-// item is what a source yields.
-type item struct {
-	point collector.Point
-	err   error
-}
-
 // forward sends what the sources yield until all of them have ended.
 func (c *Client) forward(ctx, sending context.Context, sources []collector.Source) error {
-	items := make(chan item, readAhead)
+	// Whoever waits for room looks at ctx when it ends.
+	defer context.AfterFunc(ctx, func() {
+		c.intake.mu.Lock()
+		defer c.intake.mu.Unlock()
+		c.intake.room.Broadcast()
+	})()
 	var pumps sync.WaitGroup
 	for _, s := range sources {
-		pumps.Go(func() { c.pump(ctx, s, items) })
+		pumps.Go(func() { c.pump(ctx, s) })
 	}
+	ended := make(chan struct{})
 	go func() {
 		pumps.Wait()
-		close(items)
+		close(ended)
 	}()
-	due := time.NewTimer(time.Hour)
-	due.Stop()
-	var last time.Time // of the last call
-	flush := func(final bool) {
-		due.Stop()
-		c.flush(sending, final)
-		last = time.Now()
-	}
 	for {
 		select {
-		case it, open := <-items:
-			if !open {
-				flush(true)
-				return c.outcome(ctx)
+		case <-c.intake.wake:
+			if c.intake.ready() {
+				c.flush(sending, false)
 			}
-			if c.take(it) && len(c.batch) == 1 {
-				due.Reset(max(minLinger, maxLinger-time.Since(last)))
-			}
-			if len(c.batch) >= MaxBatch {
-				flush(false)
-			}
-		case <-due.C:
-			flush(false)
+		case <-ended:
+			c.flush(sending, true)
+			return c.outcome(ctx)
 		}
 	}
 }
 
 // pump reads one source. A source that ends before it was told to drain is
 // read again from its beginning after a while; what was seen is passed over.
-func (c *Client) pump(ctx context.Context, s collector.Source, items chan<- item) {
+func (c *Client) pump(ctx context.Context, s collector.Source) {
 	again := retry{drain: c.cfg.Drain}
 	for {
 		for p, err := range s.Points(ctx) {
-			select {
-			case items <- item{p, err}:
-			case <-ctx.Done():
+			if err != nil {
+				if c.intake.trouble(err) {
+					c.cfg.Log.Warn("a source could not be read", "attempt", c.cfg.Attempt.ID, "error", err)
+				}
+				continue
+			}
+			if !c.intake.take(ctx, p) {
 				return
 			}
 		}
@@ -196,63 +191,52 @@ func (c *Client) pump(ctx context.Context, s collector.Source, items chan<- item
 	}
 }
 
-// take counts what a source yielded and reports whether it must be sent.
-func (c *Client) take(it item) bool {
-	if it.err != nil {
-		if c.notes.add(it.err.Error()) {
-			c.cfg.Log.Warn("a source could not be read", "attempt", c.cfg.Attempt.ID, "error", it.err)
-		}
-		return false
-	}
-	p := fit(it.point)
-	if p.Seq < c.seen[p.Source] {
-		return false
-	}
-	c.seen[p.Source] = p.Seq + 1
-	c.tally.add(p)
-	if p.Seq < c.acked[p.Source] {
-		return false
-	}
-	c.batch = append(c.batch, p)
-	return true
-}
-
-// flush sends the batch and, if asked, the end. The batch is empty afterwards:
-// delivered, refused, or given up, as the notes say.
+// flush sends the batch and, if asked, the end. The batch is then delivered,
+// refused, or given up, as the notes say.
 func (c *Client) flush(ctx context.Context, final bool) {
-	if len(c.batch) == 0 && !final {
+	c.fly(c.intake.oldest())
+	defer c.fly(time.Time{})
+	batch := c.intake.collect()
+	if len(batch) == 0 && !final {
 		return
 	}
-	err := c.report(ctx, final)
-	if refused(err) && len(c.batch) > 0 {
+	err := c.report(ctx, batch, final)
+	if refused(err) && len(batch) > 0 {
 		// Sent again it would be refused again, and hold up all that follows.
-		c.notes.refuse(len(c.batch), err)
-		c.cfg.Log.Error("the report service refused points", "points", len(c.batch), "error", err)
-		c.batch = c.batch[:0]
-		err = nil
+		c.intake.lose(len(batch), err)
+		c.cfg.Log.Error("the report service refused points", "points", len(batch), "error", err)
+		batch, err = nil, nil
 		if final {
-			err = c.report(ctx, true)
+			err = c.report(ctx, nil, true)
 		}
 	}
 	if err != nil {
-		c.notes.undelivered += len(c.batch)
+		c.intake.lose(len(batch), nil)
 		c.failed = err
 	}
-	c.batch = c.batch[:0]
 }
 
-func (c *Client) report(ctx context.Context, final bool) error {
+func (c *Client) fly(since time.Time) {
+	c.intake.mu.Lock()
+	defer c.intake.mu.Unlock()
+	c.flying = since
+}
+
+func (c *Client) report(ctx context.Context, batch []collector.Point, final bool) error {
 	request := &vernierv1.ReportRequest{
 		Attempt: EncodeAttempt(c.cfg.Attempt),
-		Points:  EncodePoints(c.batch),
+		Points:  EncodePoints(batch),
 		// After a loss the attempt is never final: the summary stands in.
 		Final: final && c.failed == nil,
 	}
 	if request.Final {
-		request.Note = c.notes.String()
+		request.Note = c.intake.note()
 	}
 	return c.call(ctx, func(ctx context.Context) error {
-		_, err := c.cfg.Service.Report(ctx, request)
+		answer, err := c.cfg.Service.Report(ctx, request)
+		if err == nil {
+			c.intake.answered(len(batch), proto.Size(request), answer.GetAcked())
+		}
 		return err
 	})
 }
@@ -269,6 +253,7 @@ func (c *Client) call(ctx context.Context, do func(context.Context) error) error
 			c.retry.pause = 0
 			return nil
 		}
+		c.intake.retried()
 		if refused(err) || hopeless(err) && isClosed(c.cfg.Drain) {
 			return err
 		}
@@ -299,7 +284,7 @@ func (c *Client) outcome(ctx context.Context) error {
 		return err
 	}
 	if c.failed != nil {
-		return fmt.Errorf("%w: %d points: %w", ErrNotDelivered, c.notes.undelivered, c.failed)
+		return fmt.Errorf("%w: %d points: %w", ErrNotDelivered, c.Stats().Undelivered, c.failed)
 	}
 	return nil
 }

@@ -69,6 +69,13 @@ const (
 	// FlagTerminationLog is the container's terminationMessagePath. Default: the
 	// value of EnvTerminationLog, else DefaultTerminationLog.
 	FlagTerminationLog = "termination-log"
+	// FlagRate caps the points a second of each metric; see Config.Rate. Default
+	// DefaultRate, 0 means no cap.
+	FlagRate = "rate"
+	// FlagMetrics is where the collector serves its own metrics: a path is a unix
+	// socket, "host:port" a TCP port, "off" is nowhere. Default: the socket
+	// "metrics.sock" in the shared directory.
+	FlagMetrics = "metrics"
 	// FlagCap bounds the bytes that "collector exec" keeps on disk for the
 	// sidecar.
 	FlagCap = "cap"

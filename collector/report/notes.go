@@ -2,9 +2,8 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/vernier-ml/vernier/collector"
 )
 
 const (
@@ -27,6 +26,17 @@ type notes struct {
 	refusedN    int
 	refusal     string
 	undelivered int
+	// What the cap on the rate left out.
+	rate        int64
+	capped      int64
+	cappedNames []string
+}
+
+// cap notes that the rate of a metric was too high.
+func (n *notes) cap(metric string) {
+	if len(n.cappedNames) <= maxMessages {
+		n.cappedNames = append(n.cappedNames, clip(metric, maxMessage))
+	}
 }
 
 // add reports whether the message is among those that are kept.
@@ -59,6 +69,14 @@ func (n *notes) String() string {
 	if n.more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more of the kind", n.more))
 	}
+	if n.capped > 0 {
+		names := slices.Clone(n.cappedNames)
+		if len(names) > maxMessages {
+			names[maxMessages] = "and others"
+		}
+		parts = append(parts, fmt.Sprintf("%d points were left out of the curve of %s: more than %d a second; the least, the greatest and the last value are kept",
+			n.capped, strings.Join(names, ", "), n.rate))
+	}
 	if n.refusedN > 0 {
 		parts = append(parts, fmt.Sprintf("%d points were refused: %s", n.refusedN, n.refusal))
 	}
@@ -66,14 +84,6 @@ func (n *notes) String() string {
 		parts = append(parts, fmt.Sprintf("%d points were not delivered", n.undelivered))
 	}
 	return strings.Join(parts, "; ")
-}
-
-// fit makes a point's texts such that they can travel.
-func fit(p collector.Point) collector.Point {
-	p.Text = clip(p.Text, MaxText)
-	p.Metric = clip(p.Metric, MaxName)
-	p.Source = clip(p.Source, MaxName)
-	return p
 }
 
 // clip returns s as valid UTF-8 of at most limit bytes.

@@ -114,8 +114,8 @@ type spooled struct {
 }
 
 func (s *Spool) put(p collector.Point) error {
-	p = fit(p)
-	record, err := json.Marshal(spooled{p.Metric, strconv.FormatFloat(p.Value, 'g', -1, 64), p.Text, p.Step, unixNano(p.Time)})
+	record, err := json.Marshal(spooled{clip(p.Metric, MaxName), strconv.FormatFloat(p.Value, 'g', -1, 64),
+		clip(p.Text, MaxText), p.Step, unixNano(p.Time)})
 	if err != nil {
 		return err
 	}

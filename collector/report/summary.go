@@ -71,29 +71,32 @@ func (m *MetricSummary) add(p collector.Point) {
 	if p.Step >= m.Step || p.Step == collector.NoStep {
 		m.Last, m.Step = v, max(p.Step, m.Step)
 	}
-	if m.Count == 0 || ahead(v.Number, m.Min.Number, v.Number < m.Min.Number) {
+	if m.Count == 0 || ahead(v, m.Min, v.Number < m.Min.Number) {
 		m.Min = v
 	}
-	if m.Count == 0 || ahead(v.Number, m.Max.Number, v.Number > m.Max.Number) {
+	if m.Count == 0 || ahead(v, m.Max, v.Number > m.Max.Number) {
 		m.Max = v
 	}
 	m.Count++
 }
 
 // ahead reports whether a replaces b as an extreme: a finite value beats an
-// infinite one, which beats NaN; within a class the order counts.
-func ahead(a, b float64, inOrder bool) bool {
+// infinite one, which beats NaN, which beats what is no number; within a class
+// the order counts.
+func ahead(a, b Value, inOrder bool) bool {
 	if class(a) != class(b) {
 		return class(a) < class(b)
 	}
 	return inOrder
 }
 
-func class(v float64) int {
+func class(v Value) int {
 	switch {
-	case math.IsNaN(v):
+	case math.IsNaN(v.Number) && v.Text != "" && !strings.EqualFold(strings.TrimLeft(v.Text, "+-"), "nan"):
+		return 3
+	case math.IsNaN(v.Number):
 		return 2
-	case math.IsInf(v, 0):
+	case math.IsInf(v.Number, 0):
 		return 1
 	}
 	return 0

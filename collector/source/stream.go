@@ -152,13 +152,26 @@ func (r *streamRun) enter(begin int64) (entered, ok bool) {
 	if begin > r.place {
 		r.lines.reset()
 		if begin > r.cfg.From {
-			ok = r.lines.yield(collector.Point{}, fmt.Errorf(
-				"stdout: %d bytes of output from byte %d on were dropped before they were read: the space for it was used up", begin-r.place, r.place))
+			ok = r.lines.yield(collector.Point{}, &GapError{At: r.place, Bytes: begin - r.place})
 		}
 	}
 	r.file, r.begin, r.place, r.found = f, begin, max(begin, r.place), true
 	return true, ok
 }
+
+// GapError says that output was dropped before it was read.
+type GapError struct {
+	// At is where it was in the output, and Bytes how much it was.
+	At, Bytes int64
+}
+
+// Error implements error.
+func (e *GapError) Error() string {
+	return fmt.Sprintf("stdout: %d bytes of output from byte %d on were dropped before they were read: the space for it was used up", e.Bytes, e.At)
+}
+
+// Dropped is the number of bytes.
+func (e *GapError) Dropped() int64 { return e.Bytes }
 
 // trouble yields an error unless it was the last one too.
 func (r *streamRun) trouble(err error) bool {

@@ -1,0 +1,134 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+// curve makes n points of one series, with all that programs do to steps and
+// values.
+func curve(random *rand.Rand, n int) []collector.Point {
+	var points []collector.Point
+	stated, seq, step := random.IntN(4), int64(0), int64(random.IntN(20))
+	for range n {
+		seq += 1 + random.Int64N(50)
+		p := collector.Point{Metric: "loss", Source: "stdout", Seq: seq, Value: math.Round(random.NormFloat64() * 20), Step: collector.NoStep}
+		if stated == 1 || stated > 1 && random.IntN(3) == 0 {
+			p.Step = step
+		}
+		switch random.IntN(12) {
+		case 0:
+			step -= random.Int64N(5) // a program that goes back
+		default:
+			step += random.Int64N(3)
+		}
+		step = max(step, 0)
+		switch random.IntN(15) {
+		case 0:
+			p.Value = math.NaN()
+		case 1:
+			p.Value = math.Inf(1)
+		case 2:
+			p.Value, p.Text = math.NaN(), "none"
+		case 3:
+			p.Text = fmt.Sprintf("%.3f", p.Value)
+		}
+		points = append(points, p)
+	}
+	return points
+}
+
+// cut condenses points in windows of random sizes, as one life of a collector
+// after the other would.
+func cut(random *rand.Rand, points []collector.Point) (kept []collector.Point) {
+	w := &window{}
+	for len(points) > 0 {
+		w.reset()
+		n := 1 + random.IntN(len(points))
+		exact := random.IntN(n + 1)
+		for i, p := range points[:n] {
+			if i == exact {
+				w.condensed(random.IntN(exact + 1))
+			}
+			w.add(p)
+		}
+		kept = w.appendTo(kept)
+		points = points[n:]
+	}
+	return kept
+}
+
+func TestAThinnedCurveGivesTheSameResult(t *testing.T) {
+	for seed := range uint64(3000) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		points := curve(random, 1+random.IntN(300))
+		kept := cut(random, points)
+		attempt := collector.Attempt{ID: "pod/0"}
+		observe := func(points []collector.Point) collector.Observation {
+			return collector.Observe([]collector.Series{{Attempt: attempt, Metric: "loss", Points: points}}, "loss")
+		}
+		if d := cmp.Diff(observe(points), observe(kept), cmpopts.EquateNaNs(), cmpopts.IgnoreFields(collector.Observation{}, "Points")); d != "" {
+			t.Fatalf("seed %d: %d of %d points kept (-all +kept):\n%s", seed, len(kept), len(points), d)
+		}
+		isSubset(t, points, kept)
+	}
+}
+
+// isSubset checks that kept is some of points, in order, each once.
+func isSubset(t *testing.T, points, kept []collector.Point) {
+	t.Helper()
+	i := 0
+	for _, p := range kept {
+		for i < len(points) && points[i].Seq != p.Seq {
+			i++
+		}
+		if i == len(points) {
+			t.Fatalf("the point at %d was never given, or was given before another that was kept before it", p.Seq)
+		}
+		if d := cmp.Diff(points[i], p, cmpopts.EquateNaNs()); d != "" {
+			t.Fatalf("a point was changed:\n%s", d)
+		}
+		i++
+	}
+}
+
+func TestAWindowIsBounded(t *testing.T) {
+	for _, budget := range []int{0, 1, 7, 100, 1000} {
+		w := &window{}
+		w.condensed(budget)
+		for i := range int64(100_000) {
+			p := collector.Point{Seq: i, Value: math.Sin(float64(i) / 5000), Step: i}
+			if i%3 == 0 {
+				p.Step = collector.NoStep // each with another anchor
+			}
+			w.add(p)
+		}
+		if n := len(w.appendTo(nil)); n > max(2*budget, 2*maxKept) || n < min(budget/2, 3) {
+			t.Errorf("with a budget of %d, %d points were kept", budget, n)
+		}
+	}
+}
+
+// Points that come evenly are kept evenly.
+func TestAThinnedCurveKeepsItsForm(t *testing.T) {
+	w := &window{}
+	w.condensed(400)
+	const n = 10_000
+	for i := range int64(n) {
+		w.add(collector.Point{Seq: i, Step: i, Value: float64(i)})
+	}
+	kept, widest, before := w.appendTo(nil), int64(0), int64(0)
+	for _, p := range kept {
+		widest, before = max(widest, p.Seq-before), p.Seq
+	}
+	if widest > n/50 {
+		t.Errorf("%d of %d points are kept, with a gap of %d", len(kept), n, widest)
+	}
+}
