@@ -2,25 +2,43 @@ package server
 
 import (
 	"context"
+	"path"
 	"strings"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 )
 
 type reportMetrics struct {
-	ingested *prometheus.CounterVec
-	rejected *prometheus.CounterVec
-	lag      prometheus.Histogram
+	ingested    *prometheus.CounterVec
+	duplicates  *prometheus.CounterVec
+	rejected    *prometheus.CounterVec
+	lag         prometheus.Histogram
+	calls       *prometheus.CounterVec
+	seconds     *prometheus.HistogramVec
+	inFlight    prometheus.Gauge
+	batchPoints prometheus.Histogram
+	batchBytes  prometheus.Histogram
+	streams     prometheus.GaugeFunc
+	ledger      *ledger
 }
 
-func newReportMetrics(registerer prometheus.Registerer) (*reportMetrics, error) {
+func newReportMetrics(registerer prometheus.Registerer, now func() time.Time) (*reportMetrics, error) {
+	ledger := newLedger(now)
 	m := &reportMetrics{
+		ledger: ledger,
 		ingested: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vernier_measurements_ingested_total",
 			Help: "Points stored, by kind of source (stdout, file, tfevent, push, other). A point sent twice counts twice.",
+		}, []string{"source"}),
+		duplicates: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vernier_measurements_duplicate_total",
+			Help: "Of these, points that this process knew to be stored already, by kind of source.",
 		}, []string{"source"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vernier_measurements_rejected_total",
@@ -31,8 +49,53 @@ func newReportMetrics(registerer prometheus.Registerer) (*reportMetrics, error) 
 			Help:    "Seconds from the time of a call's newest point to its storage.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 15, 60, 300, 1800},
 		}),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vernier_report_calls_total",
+			Help: "Calls of the report service, by method (Hello, Report) and code (ok, or that of the error).",
+		}, []string{"method", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "vernier_report_call_duration_seconds",
+			Help:    "Seconds that a call of the report service took, from its decoded request to its answer.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+		}, []string{"method"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "vernier_report_calls_in_flight",
+			Help: "Calls of the report service that are being answered.",
+		}),
+		batchPoints: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "vernier_report_batch_points",
+			Help:    "Points of a stored batch.",
+			Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 8192},
+		}),
+		batchBytes: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "vernier_report_batch_bytes",
+			Help:    "Bytes of a stored batch, as it was encoded.",
+			Buckets: prometheus.ExponentialBuckets(64, 4, 9),
+		}),
+		streams: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "vernier_report_streams",
+			Help: "Attempts that reported within the last minute and are not final.",
+		}, ledger.live),
 	}
-	return m, register(registerer, m.ingested, m.rejected, m.lag)
+	return m, register(registerer, m.ingested, m.duplicates, m.rejected, m.lag, m.calls, m.seconds, m.inFlight,
+		m.batchPoints, m.batchBytes, m.streams)
+}
+
+// observe is an interceptor that times calls and counts their codes.
+func (m *reportMetrics) observe(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+		begin := time.Now()
+		m.inFlight.Inc()
+		defer m.inFlight.Dec()
+		answer, err := next(ctx, r)
+		method, code := path.Base(r.Spec().Procedure), "ok"
+		if err != nil {
+			code = connect.CodeOf(err).String()
+		}
+		m.calls.WithLabelValues(method, code).Inc()
+		m.seconds.WithLabelValues(method).Observe(time.Since(begin).Seconds())
+		return answer, err
+	}
 }
 
 func register(registerer prometheus.Registerer, all ...prometheus.Collector) error {
@@ -47,8 +110,9 @@ func register(registerer prometheus.Registerer, all ...prometheus.Collector) err
 	return nil
 }
 
-func (m *reportMetrics) ingest(points []collector.Point, now time.Time) {
-	kinds := map[string]int{}
+// ingest counts a call that was stored.
+func (m *reportMetrics) ingest(trial collector.TrialID, attempt string, points []collector.Point, r *vernierv1.ReportRequest) {
+	kinds, again := map[string]int{}, map[string]int{}
 	var newest time.Time
 	for _, p := range points {
 		kinds[kindOf(p.Source)]++
@@ -56,11 +120,19 @@ func (m *reportMetrics) ingest(points []collector.Point, now time.Time) {
 			newest = p.Time
 		}
 	}
+	for source, n := range m.ledger.stored(stream{trial.UID, attempt}, points, r.GetFinal()) {
+		again[kindOf(source)] += n
+	}
 	for kind, n := range kinds {
 		m.ingested.WithLabelValues(kind).Add(float64(n))
 	}
+	for kind, n := range again {
+		m.duplicates.WithLabelValues(kind).Add(float64(n))
+	}
+	m.batchPoints.Observe(float64(len(points)))
+	m.batchBytes.Observe(float64(proto.Size(r)))
 	if !newest.IsZero() {
-		m.lag.Observe(max(0, now.Sub(newest).Seconds()))
+		m.lag.Observe(max(0, m.ledger.now().Sub(newest).Seconds()))
 	}
 }
 

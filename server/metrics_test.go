@@ -1,12 +1,19 @@
 package server_test
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
+	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/collector/store/storetest"
 	"github.com/vernier-ml/vernier/server"
@@ -72,4 +79,71 @@ func operations(t *testing.T, from prometheus.Gatherer) (ops []string) {
 		}
 	}
 	return ops
+}
+
+func TestTheReportServiceTellsHowItIsDoing(t *testing.T) {
+	f := newFixture(t, false)
+	client := f.dial(t, token(t, trial, time.Now().Add(time.Hour)), "")
+	request := &vernierv1.ReportRequest{Attempt: attempt, Points: report.EncodePoints([]collector.Point{
+		{Metric: "loss", Source: "stdout", Seq: 1, Time: time.Now()}, {Metric: "loss", Source: "stdout", Seq: 2, Time: time.Now()}})}
+	for range 2 { // the second time all is known
+		if _, err := client.Report(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.Hello(t.Context(), &vernierv1.HelloRequest{}); err == nil {
+		t.Error("a Hello without an attempt is answered")
+	}
+	got := map[string]float64{}
+	families, err := f.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			name := family.GetName()
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			got[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	for name, want := range map[string]float64{
+		"vernier_measurements_ingested_total stdout":        4,
+		"vernier_measurements_duplicate_total stdout":       2,
+		"vernier_measurements_rejected_total invalid":       1,
+		"vernier_report_calls_total ok Report":              2,
+		"vernier_report_calls_total invalid_argument Hello": 1,
+		"vernier_report_call_duration_seconds Report":       2,
+		"vernier_report_batch_points":                       2,
+		"vernier_report_batch_bytes":                        2,
+		"vernier_report_streams":                            1,
+		"vernier_report_calls_in_flight":                    0,
+		"vernier_ingest_lag_seconds":                        2,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
+	wantDocumented(t, families)
+}
+
+// wantDocumented holds docs/delivery.md to the metrics.
+func wantDocumented(t *testing.T, families []*dto.MetricFamily) {
+	t.Helper()
+	doc, err := os.ReadFile("../docs/delivery.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served, named []string
+	for _, family := range families {
+		served = append(served, family.GetName())
+	}
+	for _, m := range regexp.MustCompile("`(vernier_(?:measurements|ingest|report|store)_\\w+)`").FindAllSubmatch(doc, -1) {
+		named = append(named, string(m[1]))
+	}
+	slices.Sort(named)
+	if d := cmp.Diff(served, slices.Compact(named)); d != "" {
+		t.Errorf("metrics (-served +docs/delivery.md):\n%s", d)
+	}
 }

@@ -54,12 +54,12 @@ func NewReportHandler(cfg ReportConfig) (path string, handler http.Handler, err 
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	metrics, err := newReportMetrics(cfg.Metrics)
+	metrics, err := newReportMetrics(cfg.Metrics, cfg.Now)
 	if err != nil {
 		return "", nil, fmt.Errorf("register the metrics of the report service: %w", err)
 	}
 	path, handler = vernierv1.NewReportServiceHandler(&reportService{cfg, metrics},
-		connect.WithReadMaxBytes(maxBody))
+		connect.WithReadMaxBytes(maxBody), connect.WithInterceptors(connect.UnaryInterceptorFunc(metrics.observe)))
 	return path, handler, nil
 }
 
@@ -86,6 +86,7 @@ func (s *reportService) Hello(ctx context.Context, r *vernierv1.HelloRequest) (*
 	}
 	for _, state := range states {
 		if state.Attempt.ID == attempt.ID {
+			s.metrics.ledger.hello(stream{trial.UID, attempt.ID}, state.Acked)
 			return &vernierv1.HelloResponse{Acked: state.Acked, Final: state.Final}, nil
 		}
 	}
@@ -105,7 +106,7 @@ func (s *reportService) Report(ctx context.Context, r *vernierv1.ReportRequest) 
 	if err := s.write(ctx, trial, attempt, points, r); err != nil {
 		return nil, s.reject(unavailable(ctx, err), count(r))
 	}
-	s.metrics.ingest(points, s.cfg.Now())
+	s.metrics.ingest(trial, attempt.ID, points, r)
 	s.cfg.OnPoints(trial)
 	answer := &vernierv1.ReportResponse{Acked: make(map[string]int64, len(r.GetPoints()))}
 	for _, p := range points {
