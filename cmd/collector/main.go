@@ -21,6 +21,7 @@ const usage = `usage:
                                                run a program and keep its output for "collector run"
   collector run --kind KIND [flags]            report the metrics of a trial
   collector await [--dir D]                    wait until "collector run" can be stopped without loss
+  collector metrics [--dir D]                  print how "collector run" is doing, for Prometheus
   collector version                            say which build this is
 
 "collector run -h" and "collector exec -h" list the flags.
@@ -44,6 +45,7 @@ func commands() map[string]command {
 		"await":   awaitCommand,
 		"exec":    execCommand,
 		"install": installCommand,
+		"metrics": metricsCommand,
 		"run":     runCommand,
 		"version": versionCommand,
 	}

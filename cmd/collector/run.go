@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -32,6 +33,8 @@ type runConfig struct {
 	grace                   time.Duration
 	terminationLog          string
 	podUID                  string
+	rate                    int64
+	metricsAt               string
 	service                 report.DialConfig
 }
 
@@ -70,8 +73,13 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.Var(&cfg.metrics, report.FlagMetric, "metric to collect, the objective first; may be repeated")
 	flags.DurationVar(&cfg.grace, report.FlagGrace, defaultGrace, "time from SIGTERM to exit")
 	flags.StringVar(&cfg.terminationLog, report.FlagTerminationLog, log, "file for the summary")
+	flags.Int64Var(&cfg.rate, report.FlagRate, report.DefaultRate, "points a second of a metric that are kept in the long run; 0 keeps all")
+	flags.StringVar(&cfg.metricsAt, report.FlagMetrics, "", "unix socket or host:port that serves this program's own metrics, or off (default: metrics.sock in --dir)")
 	if err := flags.Parse(args); err != nil {
 		return cfg, errSaid
+	}
+	if cfg.metricsAt == "" {
+		cfg.metricsAt = filepath.Join(cfg.dir, metricsSocket)
 	}
 	switch {
 	case flags.NArg() > 0:
@@ -80,6 +88,8 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 		return cfg, fmt.Errorf("name at least the objective: --%s=NAME", report.FlagMetric)
 	case cfg.podUID == "":
 		return cfg, fmt.Errorf("%s is not set; take it from metadata.uid", report.EnvPodUID)
+	case cfg.rate < 0:
+		return cfg, fmt.Errorf("--%s must not be negative", report.FlagRate)
 	case cfg.grace <= 0:
 		return cfg, fmt.Errorf("--%s must be positive", report.FlagGrace)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -36,6 +37,10 @@ type runner struct {
 	newest  int // number of the attempt that the summary on disk is of
 	errs    []error
 	pending sync.WaitGroup
+	// attempts are those that are reported, the newest last, and ended sums up
+	// those before them.
+	attempts []*reporting
+	ended    report.Stats
 }
 
 func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
@@ -61,6 +66,7 @@ func (r *runner) run(ctx context.Context) error {
 		// Before it is ready: whoever waits for that may push at once.
 		r.begin(ctx, 0, collector.Attempt{ID: r.cfg.podUID + "/0", Started: time.Now()}, r.drain)
 	}
+	defer r.serveMetrics(ctx)()
 	if err := sayReady(r.cfg.dir); err != nil {
 		return err
 	}
@@ -140,10 +146,13 @@ func (r *runner) begin(ctx context.Context, n int, attempt collector.Attempt, dr
 		Service: r.service,
 		Drain:   drain,
 		Abandon: r.abandon,
+		Rate:    r.cfg.rate,
 		Log:     r.log,
 	})
+	one := r.started(client)
 	r.pending.Go(func() {
 		summary, err := client.Run(ctx)
+		r.stopped(one)
 		if err != nil {
 			r.fail(fmt.Errorf("attempt %s: %w", attempt.ID, err))
 		}
@@ -152,6 +161,45 @@ func (r *runner) begin(ctx context.Context, n int, attempt collector.Attempt, dr
 			r.log.Error("the summary was not written", "error", err)
 		}
 	})
+}
+
+// reporting is an attempt that is, or was, reported.
+type reporting struct {
+	client *report.Client
+	over   bool
+}
+
+// started takes in a new attempt. Of those that are over, only sums are kept.
+func (r *runner) started(c *report.Client) *reporting {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attempts = slices.DeleteFunc(r.attempts, func(a *reporting) bool {
+		if a.over {
+			r.ended = r.ended.Add(a.client.Stats())
+			r.ended.Sources = nil
+		}
+		return a.over
+	})
+	one := &reporting{client: c}
+	r.attempts = append(r.attempts, one)
+	return one
+}
+
+func (r *runner) stopped(one *reporting) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one.over = true
+}
+
+// stats sums up all attempts. What is of one moment is that of the newest.
+func (r *runner) stats() report.Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum := r.ended
+	for _, a := range r.attempts {
+		sum = sum.Add(a.client.Stats())
+	}
+	return sum
 }
 
 // keep writes the summary unless one of a newer attempt was written.
