@@ -14,3 +14,9 @@ func multiply4(k int, a *float64, rowStep, columnStep int, b, c *float64, step i
 //
 //go:noescape
 func multiply1(k int, a *float64, columnStep int, b, c *float64)
+
+// terms8 is Kernels.Terms for so many panels; the step between columns is in
+// bytes.
+//
+//go:noescape
+func terms8(panels int, k *float64, step, dims int, x, out *float64) float64

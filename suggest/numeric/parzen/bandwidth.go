@@ -84,7 +84,7 @@ func (m *Mixture) raise(slot int) {
 	for _, norm := range m.norms[slot*len(m.real) : (slot+1)*len(m.real)] {
 		sum += norm
 	}
-	m.heights[slot] = -sum
+	m.kernels.Heights()[slot] = -sum
 }
 
 // shape makes the kernel of the i-th observation along an axis.
@@ -93,10 +93,11 @@ func (m *Mixture) shape(a, i, slot int) {
 	value, bandwidth := x.entries[i].value, m.bandwidth(x, i)
 	if a < len(m.real) {
 		k, inverse := slot*len(m.real)+a, 1/(bandwidth*math.Sqrt2)
-		if m.kernels[2*k] == value && m.kernels[2*k+1] == inverse {
+		mean, scale := &m.kernels.Means(a)[slot], &m.kernels.Inverses(a)[slot]
+		if *mean == value && *scale == inverse {
 			return
 		}
-		m.kernels[2*k], m.kernels[2*k+1] = value, inverse
+		*mean, *scale = value, inverse
 		low, high := math.Erf(-value*inverse), math.Erf((1-value)*inverse)
 		m.ends[2*k], m.ends[2*k+1] = low, high
 		m.norms[k] = math.Log(bandwidth*(high-low)/2) + logSqrt2Pi

@@ -1,6 +1,10 @@
 package parzen
 
-import "math"
+import (
+	"math"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/dense"
+)
 
 // negligible is how far below the largest term the logarithm of another may lie
 // before it is left out of the sum: a relative error of 2e-9.
@@ -13,6 +17,12 @@ type scratch struct {
 	index   []int     // levels and choices of the rows
 	top     []float64 // largest term so far
 	sum     []float64 // sum of the terms divided by exp(top)
+
+	// Of a block of kernels at one row:
+	terms   [block]float64 // logarithms
+	picked  []float64      // those that count
+	slots   []int          // of those
+	weights [block]float64 // of those
 }
 
 // LogDensities writes the logarithm of the density at each row of x into out.
@@ -118,68 +128,129 @@ func (m *Mixture) priorOf(c *choice, i int) float64 {
 // priorNorm is the log of what the prior of a real dimension is divided by.
 var priorNorm = math.Log(within(0.5, 1/math.Sqrt2)) + logSqrt2Pi
 
+// block is how many kernels are computed at once: few enough for the cache.
+const block = 32 * dense.Lanes
+
 // accumulate adds each kernel at each of the n rows, all of whose dimensions
-// are active. Terms that are too small to count are not finished.
+// are active. Terms that are too small to count are left out.
 func (m *Mixture) accumulate(n int) {
 	s, d := &m.scratch, len(m.real)
 	discrete := len(m.levels) + len(m.choices)
-	for slot, height := range m.heights {
-		kernel := m.kernels[2*slot*d : 2*(slot+1)*d]
+	for from := 0; from < len(m.ids); from += block {
+		count := min(block, len(m.ids)-from)
+		terms := s.terms[:(count+dense.Lanes-1)/dense.Lanes*dense.Lanes]
 		for c := range n {
-			limit := height - s.top[c] + negligible
-			x := s.real[c*d : (c+1)*d]
-			q := 0.0
-			for j, v := range x {
-				t := (v - kernel[2*j]) * kernel[2*j+1]
-				q += t * t
-				if q > limit {
-					break
-				}
-			}
-			if q > limit {
+			if most := m.kernels.Terms(from, s.real[c*d:(c+1)*d], terms); most <= s.top[c]-negligible {
 				continue
 			}
-			term := height - q
+			s.pick(from, count, s.top[c]-negligible)
 			if discrete > 0 {
-				term += m.discrete(slot, s.index[c*discrete:(c+1)*discrete])
+				index := s.index[c*discrete : (c+1)*discrete]
+				for i, slot := range s.slots {
+					s.picked[i] += m.discrete(slot, index)
+				}
 			}
-			s.add(c, term, m.weights[slot])
+			m.add(c)
 		}
 	}
+}
+
+// pick notes the terms of a block that are above a limit, and their slots.
+func (s *scratch) pick(from, count int, limit float64) {
+	picked, slots, k := s.picked[:block], s.slots[:block], 0
+	for i, term := range s.terms[:count] {
+		picked[k], slots[k] = term, from+i
+		if term > limit {
+			k++
+		}
+	}
+	s.picked, s.slots = picked[:k], slots[:k]
 }
 
 // accumulateSome is accumulate for rows with dimensions that are not active.
 func (m *Mixture) accumulateSome(n int) {
 	s, d := &m.scratch, len(m.real)
 	discrete := len(m.levels) + len(m.choices)
-	for slot := range m.heights {
+	for from := 0; from < len(m.ids); from += block {
+		count := min(block, len(m.ids)-from)
 		for c := range n {
-			term := 0.0
+			s.picked, s.slots = s.picked[:count], s.slots[:count]
+			for i := range count {
+				s.picked[i], s.slots[i] = 0, from+i
+			}
 			for j, v := range s.real[c*d : (c+1)*d] {
 				if math.IsNaN(v) {
 					continue
 				}
-				k := slot*d + j
-				t := (v - m.kernels[2*k]) * m.kernels[2*k+1]
-				term -= t*t + m.norms[k]
+				means, inverses := m.kernels.Means(j)[from:], m.kernels.Inverses(j)[from:]
+				for i := range count {
+					t := float64((v - means[i]) * inverses[i])
+					s.picked[i] -= float64(t*t) + m.norms[(from+i)*d+j]
+				}
 			}
-			term += m.discrete(slot, s.index[c*discrete:(c+1)*discrete])
-			s.add(c, term, m.weights[slot])
+			index := s.index[c*discrete : (c+1)*discrete]
+			for i, slot := range s.slots {
+				s.picked[i] += m.discrete(slot, index)
+			}
+			m.add(c)
 		}
 	}
 }
 
-// add adds weight*exp(term) to the c-th sum.
-func (s *scratch) add(c int, term, weight float64) {
-	if weight == 0 {
-		return
+// add adds weight*exp(term) of the picked terms to the c-th sum.
+func (m *Mixture) add(c int) {
+	s := &m.scratch
+	top, k := s.top[c], 0
+	for i, term := range s.picked {
+		weight := m.weights[s.slots[i]]
+		if weight == 0 || term <= top-negligible {
+			continue
+		}
+		top = math.Max(top, term)
+		s.picked[k], s.weights[k] = term, weight
+		k++
 	}
-	if term > s.top[c] {
-		s.sum[c] = s.sum[c]*math.Exp(s.top[c]-term) + weight
-		s.top[c] = term
-		return
+	if top > s.top[c] {
+		s.sum[c] *= math.Exp(s.top[c] - top)
+		s.top[c] = top
 	}
-	s.sum[c] += weight * math.Exp(term-s.top[c])
+	s.sum[c] += sumExp(s.picked[:k], s.weights[:k], top)
+}
+
+// sumExp is the sum of weight*exp(term-top) over the terms that count. It is
+// here, and not a call of math.Exp for each term, because half of the time of
+// a density goes into it: the exponent is split into a power of 2 and a rest of
+// at most log(2)/2, whose Taylor series has a relative error below 1e-11. The
+// conversions keep the compiler from fusing a product with its sum.
+func sumExp(terms, weights []float64, top float64) (sum float64) {
+	const (
+		round = 3 << 51 // what is added to it and taken away again loses its fraction
+		high  = 6.93147180369123816490e-01
+		low   = 1.90821492927058770002e-10
+	)
+	weights = weights[:len(terms)]
+	for i, term := range terms {
+		x := term - top
+		if x < -negligible {
+			continue
+		}
+		shifted := float64(x*math.Log2E) + round
+		n := shifted - round
+		r := x - float64(n*high) - float64(n*low)
+		p := float64(r*(1./3628800)) + 1./362880
+		p = float64(p*r) + 1./40320
+		p = float64(p*r) + 1./5040
+		p = float64(p*r) + 1./720
+		p = float64(p*r) + 1./120
+		p = float64(p*r) + 1./24
+		p = float64(p*r) + 1./6
+		p = float64(p*r) + 0.5
+		p = float64(p*r) + 1
+		p = float64(p*r) + 1
+		power := math.Float64frombits((math.Float64bits(shifted) + 1023) << 52)
+		sum += float64(weights[i] * float64(p*power))
+	}
+	return sum
 }
 
 // discrete is the log mass of the levels and choices under a kernel.

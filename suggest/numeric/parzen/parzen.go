@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest/numeric/box"
+	"github.com/vernier-ml/vernier/suggest/numeric/dense"
 )
 
 // Config says how wide kernels are and how much the prior counts.
@@ -51,10 +52,11 @@ type Mixture struct {
 	// For each observation, in the order of the identifiers.
 	ids     []int
 	rows    [][]float64
-	kernels []float64 // per real dimension: mean and 1/(bandwidth*sqrt(2))
+	// Of the real dimensions: mean, 1/(bandwidth*sqrt(2)), and as the height
+	// minus the sum of the norms.
+	kernels *dense.Kernels
 	ends    []float64 // per real dimension: erf of the kernel's 0 and 1
 	norms   []float64 // per real dimension: log of what the kernel is divided by
-	heights []float64 // minus the sum of the norms
 	cells   []*cell   // per Ordered dimension; nil where it is not active
 	weights []float64 // sum to 1 with prior
 
@@ -128,6 +130,8 @@ func New(dims []box.Dim, columns []int, config Config) *Mixture {
 	for _, o := range m.levels {
 		m.axes = append(m.axes, axis{at: o.at})
 	}
+	m.kernels = dense.NewKernels(len(m.real))
+	m.scratch.picked, m.scratch.slots = make([]float64, block), make([]int, block)
 	m.Clear()
 	return m
 }
@@ -144,8 +148,9 @@ func newOrdered(at int, d box.Dim) ordered {
 
 // Clear removes all observations.
 func (m *Mixture) Clear() {
-	m.ids, m.rows, m.kernels = m.ids[:0], m.rows[:0], m.kernels[:0]
-	m.ends, m.norms, m.heights, m.cells = m.ends[:0], m.norms[:0], m.heights[:0], m.cells[:0]
+	m.ids, m.rows = m.ids[:0], m.rows[:0]
+	m.kernels.Clear()
+	m.ends, m.norms, m.cells = m.ends[:0], m.norms[:0], m.cells[:0]
 	m.weights, m.prior = m.weights[:0], 1
 	for a := range m.axes {
 		m.axes[a].entries = m.axes[a].entries[:0]
@@ -185,8 +190,7 @@ func (m *Mixture) Insert(id int, row []float64) {
 	at, _ := slices.BinarySearch(m.ids, id)
 	m.ids = slices.Insert(m.ids, at, id)
 	m.rows = slices.Insert(m.rows, at, row)
-	m.heights = slices.Insert(m.heights, at, 0)
-	m.kernels = grow(m.kernels, at, 2*len(m.real))
+	m.kernels.Insert(at)
 	m.ends = grow(m.ends, at, 2*len(m.real))
 	m.norms = grow(m.norms, at, len(m.real))
 	m.cells = grow(m.cells, at, len(m.levels))
@@ -210,8 +214,7 @@ func grow[T any](s []T, at, width int) []T {
 // clean makes the kernel at a place uniform in each dimension.
 func (m *Mixture) clean(at int) {
 	for j := range m.real {
-		m.kernels[2*(at*len(m.real)+j)] = 0.5
-		m.kernels[2*(at*len(m.real)+j)+1] = 0
+		m.kernels.Means(j)[at], m.kernels.Inverses(j)[at] = 0.5, 0
 		m.norms[at*len(m.real)+j] = 0
 	}
 	for j := range m.levels {
@@ -244,8 +247,7 @@ func (m *Mixture) Remove(id int) {
 	m.count(m.rows[at], -1)
 	m.ids = slices.Delete(m.ids, at, at+1)
 	m.rows = slices.Delete(m.rows, at, at+1)
-	m.heights = slices.Delete(m.heights, at, at+1)
-	m.kernels = slices.Delete(m.kernels, 2*at*len(m.real), 2*(at+1)*len(m.real))
+	m.kernels.Delete(at)
 	m.ends = slices.Delete(m.ends, 2*at*len(m.real), 2*(at+1)*len(m.real))
 	m.norms = slices.Delete(m.norms, at*len(m.real), (at+1)*len(m.real))
 	m.cells = slices.Delete(m.cells, at*len(m.levels), (at+1)*len(m.levels))
@@ -259,8 +261,7 @@ func (m *Mixture) Fill(ids []int, rows [][]float64) {
 	m.ids = append(m.ids, ids...)
 	m.rows = append(m.rows, rows...)
 	n := len(ids)
-	m.heights = slices.Grow(m.heights, n)[:n]
-	m.kernels = slices.Grow(m.kernels, 2*n*len(m.real))[:2*n*len(m.real)]
+	m.kernels.Resize(n)
 	m.ends = slices.Grow(m.ends, 2*n*len(m.real))[:2*n*len(m.real)]
 	m.norms = slices.Grow(m.norms, n*len(m.real))[:n*len(m.real)]
 	m.cells = slices.Grow(m.cells, n*len(m.levels))[:n*len(m.levels)]

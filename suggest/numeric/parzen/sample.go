@@ -46,7 +46,7 @@ func (m *Mixture) Draw(component, dim int, stream *rng.Stream) float64 {
 	for j, at := range m.real {
 		if at == dim && known {
 			k := 2 * (component*len(m.real) + j)
-			return inside(m.kernels[k], m.kernels[k+1], m.ends[k], m.ends[k+1], u)
+			return inside(m.kernels.Means(j)[component], m.kernels.Inverses(j)[component], m.ends[k], m.ends[k+1], u)
 		}
 	}
 	return u
