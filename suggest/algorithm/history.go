@@ -12,7 +12,6 @@ import (
 
 // observation is a trial as models see it. It is never modified.
 type observation struct {
-	trial suggest.Trial
 	// x is the trial's point as a row; see encoding.row.
 	x []float64
 	// losses are the trial's values, negated for objectives to maximise, so
@@ -26,6 +25,29 @@ type observation struct {
 	violation float64
 	// pruned says that the losses are those of a trial that was stopped early.
 	pruned bool
+	trial  suggest.Trial
+}
+
+// part of a history that an observation belongs to.
+type part uint8
+
+const (
+	unused part = iota
+	isMeasured
+	isFailed
+	isRunning
+)
+
+func (o *observation) part() part {
+	switch {
+	case o.x == nil || o.trial.State == suggest.Killed:
+		return unused
+	case !o.trial.State.Finished():
+		return isRunning
+	case o.losses != nil:
+		return isMeasured
+	}
+	return isFailed
 }
 
 // history is what models learn from. Each list is in order of trial number and
@@ -40,6 +62,8 @@ type history struct {
 	running []*observation
 	// warm are the measured trials of other studies, in the study's order.
 	warm []*observation
+	// next is the number of the next trial.
+	next int
 }
 
 // historian reads studies. It keeps what it has read of the last one, so that
@@ -51,7 +75,14 @@ type historian struct {
 	objectives  []suggest.Objective
 	constraints []suggest.Constraint
 	known       []*observation // of the last study, in order of trial number
+	sights      []sight        // of known
 	warm        []*observation // of the last study, in its order
+}
+
+// sight is what tells most trials from others without a look at the observation.
+type sight struct {
+	identity
+	part part
 }
 
 func newHistorian(space suggest.Space) *historian { return &historian{encoding: newEncoding(space)} }
@@ -61,21 +92,24 @@ func (h *historian) read(s suggest.Study) history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !sameDirections(h.objectives, s.Objectives) || !sameBounds(h.constraints, s.Constraints) {
-		h.known, h.warm = nil, nil
+		h.known, h.sights, h.warm = nil, nil, nil
 	}
 	h.objectives, h.constraints = slices.Clone(s.Objectives), slices.Clone(s.Constraints)
-	h.known = h.observe(h.known, inOrder(s.Trials))
+	h.update(s.Trials)
 	h.warm = h.observe(h.warm, s.Warm)
 	out := history{measured: make([]*observation, 0, len(h.known))}
-	for _, o := range h.known {
-		switch {
-		case o.x == nil || o.trial.State == suggest.Killed:
-		case !o.trial.State.Finished():
-			out.running = append(out.running, o)
-		case o.losses != nil:
-			out.measured = append(out.measured, o)
-		default:
-			out.failed = append(out.failed, o)
+	if n := len(h.sights); n > 0 {
+		out.next = max(0, h.sights[n-1].number+1)
+	}
+	for i := range h.sights {
+		switch h.sights[i].part {
+		case isMeasured:
+			out.measured = append(out.measured, h.known[i])
+		case isFailed:
+			out.failed = append(out.failed, h.known[i])
+		case isRunning:
+			out.running = append(out.running, h.known[i])
+		case unused:
 		}
 	}
 	for _, o := range h.warm {
@@ -84,6 +118,36 @@ func (h *historian) read(s suggest.Study) history {
 		}
 	}
 	return out
+}
+
+// update brings known up to the trials. Those that come first and are the same
+// cost a look each.
+func (h *historian) update(trials []suggest.Trial) {
+	i := h.agree(trials)
+	rest := trials[i:]
+	if sorted := inOrder(rest); len(rest) > 0 && (&sorted[0] != &rest[0] || i > 0 && rest[0].Number <= h.sights[i-1].number) {
+		i, rest = 0, inOrder(trials)
+	}
+	h.known = append(h.known[:i], h.observe(h.known[i:], rest)...)
+	h.sights = h.sights[:i]
+	for k := range rest {
+		h.sights = append(h.sights, sight{identity: h.identify(&rest[k]), part: h.known[i+k].part()})
+	}
+}
+
+// agree is how many of the first trials are, in this order, those that are known.
+func (h *historian) agree(trials []suggest.Trial) int {
+	n := min(len(trials), len(h.known))
+	for i := range n {
+		t := &trials[i]
+		if s := &h.sights[i].identity; !s.shows(t) || len(t.Curve) != 0 || t.Resource != 0 {
+			if !sameTrial(&h.known[i].trial, t) {
+				return i
+			}
+			*s = h.identify(t)
+		}
+	}
+	return n
 }
 
 // inOrder gives the trials by number.

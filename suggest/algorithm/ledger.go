@@ -42,12 +42,13 @@ type identity struct {
 	meta   unsafe.Pointer // the same
 	state  int32
 	values int16 // 0 or 1
+	dims   int32 // of the point
 	plain  bool  // the point has the space's length, and there is at most one value and no constraint
 }
 
-func (l *ledger) identify(t *suggest.Trial) identity {
-	i := identity{number: t.Number, state: int32(t.State), meta: address(t.Meta), values: int16(min(2, len(t.Values)))}
-	i.plain = len(t.Values) < 2 && len(t.Constraints) == 0 && len(t.Point) == len(l.dims) && len(t.Point) > 0
+func (e *encoding) identify(t *suggest.Trial) identity {
+	i := identity{number: t.Number, state: int32(t.State), meta: address(t.Meta), values: int16(min(2, len(t.Values))), dims: int32(len(t.Point))}
+	i.plain = len(t.Values) < 2 && len(t.Constraints) == 0 && len(t.Point) == len(e.dims) && len(t.Point) > 0
 	if i.plain {
 		i.point = &t.Point[0]
 	}
@@ -55,6 +56,13 @@ func (l *ledger) identify(t *suggest.Trial) identity {
 		i.value = math.Float64bits(t.Values[0])
 	}
 	return i
+}
+
+// shows says whether a trial is the one that was identified, as far as identities
+// go.
+func (i *identity) shows(t *suggest.Trial) bool {
+	return i.plain && t.Number == i.number && int32(t.State) == i.state && len(t.Values) == int(i.values) && len(t.Point) == int(i.dims) &&
+		&t.Point[0] == i.point && (i.values == 0 || math.Float64bits(t.Values[0]) == i.value) && len(t.Constraints) == 0 && address(t.Meta) == i.meta
 }
 
 // address is where a map lies in memory: what reflect.Value.UnsafePointer gives,
@@ -157,11 +165,10 @@ func (l *ledger) read(s suggest.Study, seed uint64) (changed []int, again bool) 
 
 // agree is how many of the first trials are, in this order, what was entered.
 func (l *ledger) agree(trials []suggest.Trial) int {
-	n, d := min(len(trials), len(l.identities)), len(l.dims)
+	n := min(len(trials), len(l.identities))
 	for i := range n {
 		t, e := &trials[i], &l.identities[i]
-		if !e.plain || t.Number != e.number || int32(t.State) != e.state || len(t.Values) != int(e.values) || len(t.Point) != d ||
-			&t.Point[0] != e.point || e.values == 1 && math.Float64bits(t.Values[0]) != e.value || len(t.Constraints) != 0 || address(t.Meta) != e.meta {
+		if !e.shows(t) {
 			if !l.entries[i].same(t) {
 				return i
 			}

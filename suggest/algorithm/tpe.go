@@ -78,7 +78,7 @@ func (a *tpe) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 		a.model.learn(h, len(s.Constraints))
 	}
 	var out []suggest.Proposal
-	for number := s.NextNumber(); len(out) < n; number++ {
+	for number := h.next; len(out) < n; number++ {
 		err := ctx.Err()
 		if errors.Is(err, context.Canceled) {
 			return nil, err
@@ -101,7 +101,7 @@ func (a *tpe) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 			return nil, err
 		}
 		out = append(out, proposal)
-		if modelled {
+		if modelled && len(out) < n { // else the next question reads it from the study
 			a.model.pend(number, a.historic.row(proposal.Point))
 		}
 	}

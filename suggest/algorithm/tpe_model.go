@@ -22,6 +22,8 @@ type tpeModel struct {
 	draft    tpeDraft
 	// explores says that the wide density is to be asked.
 	explores bool
+	// spare are the buffers of the splits of all trials and of a group's.
+	spare [2][]tpeItem
 	// fixed has for each column the value that all candidates have; NaN: none.
 	fixed []float64
 }
@@ -72,9 +74,9 @@ func (m *tpeModel) learn(h history, constraints int) {
 	for g, columns := range m.layout.groups {
 		splits := whole
 		if m.layout.conditional(columns) {
-			splits = m.splits(restricted(h, columns), constraints)
+			splits = m.splits(restricted(h, columns), constraints, &m.spare[1])
 		} else if whole == nil {
-			whole = m.splits(h, constraints)
+			whole = m.splits(h, constraints, &m.spare[0])
 			splits = whole
 		}
 		for len(m.criteria[g]) < len(splits) {
@@ -94,9 +96,11 @@ func (m *tpeModel) learn(h history, constraints int) {
 
 // splits has one split for the objective, and one for each constraint as long as
 // good trials violate any: after that the first split says it all, and the
-// others would count the constraints twice.
-func (m *tpeModel) splits(h history, constraints int) []tpeSplit {
-	out := []tpeSplit{splitByValue(h, m.config.gamma)}
+// others would count the constraints twice. The first one's bad trials lie in
+// the buffer until the next call.
+func (m *tpeModel) splits(h history, constraints int, buffer *[]tpeItem) []tpeSplit {
+	out := []tpeSplit{splitByValue(h, m.config.gamma, *buffer)}
+	*buffer = out[0].bad
 	if feasible(h) >= goodCount(h, m.config.gamma) {
 		return out
 	}

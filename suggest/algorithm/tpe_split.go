@@ -2,6 +2,7 @@ package algorithm
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -28,8 +29,9 @@ type tpeSplit struct {
 
 // splitByValue separates the best trials from the others. What failed or runs
 // counts among the others. Trials of other studies compete by the share of
-// their own study that is better, since their values are on another scale.
-func splitByValue(h history, gamma float64) tpeSplit {
+// their own study that is better, since their values are on another scale. The
+// bad ones are written over buffer.
+func splitByValue(h history, gamma float64, buffer []tpeItem) tpeSplit {
 	k := goodCount(h, gamma)
 	var good []int
 	if len(h.warm) == 0 {
@@ -39,10 +41,14 @@ func splitByValue(h history, gamma float64) tpeSplit {
 	} else {
 		good = standardised(h, k)
 	}
-	var s tpeSplit
 	weights := rankWeights(good)
-	for _, item := range items(h) {
-		if at, ok := slices.BinarySearchFunc(weights, item, byID); ok {
+	s := tpeSplit{good: make([]tpeItem, 0, len(weights)), bad: buffer[:0]}
+	at := 0
+	for item := range items(h) {
+		for at < len(weights) && weights[at].id < item.id {
+			at++
+		}
+		if at < len(weights) && weights[at].id == item.id {
 			item.weight = weights[at].weight
 			s.good = append(s.good, item)
 		} else {
@@ -105,22 +111,35 @@ func feasible(h history) (n int) {
 }
 
 // items are all observations in order of identifier: those of other studies
-// are the oldest.
-func items(h history) []tpeItem {
-	out := make([]tpeItem, 0, len(h.warm)+len(h.measured)+len(h.failed)+len(h.running))
-	for i, o := range h.warm {
-		out = append(out, tpeItem{id: i - len(h.warm), x: o.x})
-	}
-	for _, list := range [][]*observation{h.measured, h.failed, h.running} {
-		for _, o := range list {
-			out = append(out, tpeItem{id: o.trial.Number, x: o.x})
+// are the oldest. Numbers are unique by contract; of a study that breaks it the
+// first counts.
+func items(h history) iter.Seq[tpeItem] {
+	return func(yield func(tpeItem) bool) {
+		for i, o := range h.warm {
+			if !yield(tpeItem{id: i - len(h.warm), x: o.x}) {
+				return
+			}
+		}
+		lists, last := [...][]*observation{h.measured, h.failed, h.running}, math.MinInt
+		for {
+			first := -1
+			for k, list := range lists {
+				if len(list) > 0 && (first < 0 || list[0].trial.Number < lists[first][0].trial.Number) {
+					first = k
+				}
+			}
+			if first < 0 {
+				return
+			}
+			o := lists[first][0]
+			lists[first] = lists[first][1:]
+			if id := o.trial.Number; id != last {
+				if last = id; !yield(tpeItem{id: id, x: o.x}) {
+					return
+				}
+			}
 		}
 	}
-	if !slices.IsSortedFunc(out, byID) {
-		slices.SortStableFunc(out, byID)
-	}
-	// Numbers are unique by contract; of a study that breaks it the first counts.
-	return slices.CompactFunc(out, func(a, b tpeItem) bool { return a.id == b.id })
 }
 
 // standardised gives the identifiers of the k best observations of several

@@ -50,8 +50,8 @@ type Mixture struct {
 	axes    []axis    // real, then levels: the observations in order along each
 
 	// For each observation, in the order of the identifiers.
-	ids     []int
-	rows    [][]float64
+	ids  []int
+	rows [][]float64
 	// Of the real dimensions: mean, 1/(bandwidth*sqrt(2)), and as the height
 	// minus the sum of the norms.
 	kernels *dense.Kernels
