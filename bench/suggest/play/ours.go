@@ -88,6 +88,7 @@ type ourPlayer struct {
 	algorithm suggest.Algorithm
 	stopper   suggest.Stopper
 	study     suggest.Study
+	shown     [2][]suggest.Trial // copies of the trials, in turns
 	byNumber  map[int]int
 	clock     func() time.Duration
 	spent     []Cost
@@ -96,7 +97,10 @@ type ourPlayer struct {
 // Ask implements Player.
 func (p *ourPlayer) Ask(ctx context.Context, n int) ([]Candidate, error) {
 	s := p.study
-	s.Trials = slices.Clone(s.Trials) // an algorithm may not rely on where trials lie
+	// An algorithm may not rely on where trials lie. They are copied into memory
+	// that is there already, as its collection would be charged to the algorithm.
+	p.shown[0], p.shown[1] = p.shown[1], append(p.shown[0][:0], s.Trials...)
+	s.Trials = slices.Clip(p.shown[1])
 	number := s.NextNumber()
 	cpu, wall := p.clock(), time.Now()
 	proposals, err := p.algorithm.Suggest(ctx, s, n)

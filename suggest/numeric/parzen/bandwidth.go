@@ -136,7 +136,7 @@ func (m *Mixture) bandwidth(x *axis, i int) float64 {
 			right = 0
 		}
 	}
-	return math.Min(math.Max(math.Max(left, right), m.minimum), 1)
+	return min(max(left, right, m.minimum), 1)
 }
 
 // weighChoices sets the masses of the categorical kernels: the observation's

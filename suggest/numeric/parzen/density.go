@@ -206,7 +206,9 @@ func (m *Mixture) add(c int) {
 		if weight == 0 || term <= top-negligible {
 			continue
 		}
-		top = math.Max(top, term)
+		if term > top {
+			top = term
+		}
 		s.picked[k], s.weights[k] = term, weight
 		k++
 	}

@@ -105,5 +105,5 @@ func quantile(mean, inverse, u float64) float64 {
 // inside is quantile where the error function at 0 and at 1 is known.
 func inside(mean, inverse, low, high, u float64) float64 {
 	x := mean + math.Erfinv(low+u*(high-low))/inverse
-	return math.Min(math.Max(x, 0), 1)
+	return min(max(x, 0), 1)
 }
