@@ -46,7 +46,7 @@ func newASHA(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 func (a *asha) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	b := readRungs(s)
 	top := a.top(b)
-	return fill(ctx, n, b, func() (suggest.Proposal, error) {
+	return b.fill(ctx, n, func() (suggest.Proposal, error) {
 		if e := a.promotable(b, top); e != nil {
 			p := b.promote(e, a.spend(e.trial.Point, a.resource(a.depth, e.rung+1)), a.resource(a.depth, e.rung+1))
 			p.Why = fmt.Sprintf("point of trial %d, among the best 1/%d with resource %g, goes on with %g", e.trial.Number, a.eta, e.trial.Resource, p.Resource)
@@ -99,30 +99,12 @@ func (f *fidelity) promoteLeftover(b *rungBook, halvings func(bracket int) int) 
 // fill asks for up to n proposals, one after another, as suggest.Algorithm wants
 // it. When nothing is left, suggest.ErrExhausted comes unless a result that is
 // still to come may let something start.
-func fill(ctx context.Context, n int, b *rungBook, next func() (suggest.Proposal, error)) ([]suggest.Proposal, error) {
-	var out []suggest.Proposal
-	for len(out) < n {
-		if done, err := interrupted(ctx, len(out)); err != nil {
-			return nil, err
-		} else if done {
-			break
-		}
-		p, err := next()
-		if errors.Is(err, suggest.ErrExhausted) {
-			if len(out) == 0 && !b.waiting() {
-				return nil, suggest.ErrExhausted
-			}
-			break
-		}
-		if err != nil && ctx.Err() == nil && len(out) > 0 {
-			break // the error comes again with the next question
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, p)
+func (b *rungBook) fill(ctx context.Context, n int, next func() (suggest.Proposal, error)) ([]suggest.Proposal, error) {
+	out, err := fill(ctx, b.next, n, func(int) (suggest.Proposal, error) { return next() })
+	if errors.Is(err, suggest.ErrExhausted) && b.waiting() {
+		return nil, nil
 	}
-	return out, nil
+	return out, err
 }
 
 func sortedSettings(all []Setting) []Setting {

@@ -105,22 +105,13 @@ func (a *bayesianOptimization) Suggest(ctx context.Context, s suggest.Study, n i
 	}
 	defer a.wait(ctx)()
 	q := a.question(ctx, s)
-	var out []suggest.Proposal
-	for number := s.NextNumber(); len(out) < n; number++ {
+	return fill(ctx, s.NextNumber(), n, func(number int) (suggest.Proposal, error) {
 		p, err := q.propose(number)
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return nil, ctx.Err()
+		if err == nil {
+			q.running = append(q.running, q.row(p.Point))
 		}
-		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, p)
-		q.running = append(q.running, q.row(p.Point))
-	}
-	return out, nil
+		return p, err
+	})
 }
 
 // Prepare implements suggest.Preparer: it fits what the next question needs.
@@ -250,7 +241,7 @@ func (q *question) spread(number int) (suggest.Point, error) {
 		}
 		return q.whole(q.space.Decode(u))
 	}
-	return q.tried.untried(draw, q.stream("untried", number))
+	return q.tried.untried(q.ctx, draw, q.stream("untried", number))
 }
 
 // distinct puts equal rows together: their losses are averaged, and weigh as

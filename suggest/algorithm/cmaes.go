@@ -111,21 +111,10 @@ func (a *cmaes) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.
 	if err != nil && !late {
 		return nil, err
 	}
-	out := make([]suggest.Proposal, 0, n)
-	defer func() { a.ledger.remove(out) }()
-	tried, spare := a.ledger.tried(), rng.NewKey(a.ledger.seed, "cmaes", "untried")
-	for number := a.ledger.next(); len(out) < n; number++ {
+	return a.ledger.fill(ctx, n, rng.NewKey(a.ledger.seed, "cmaes", "untried"), func(number int) turn {
 		d := a.drawer(number, late)
-		p, err := tried.untried(d.draw, spare.Stream(uint64(number)))
-		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, d.proposal(p))
-	}
-	return out, nil
+		return turn{draw: d.draw, proposal: d.proposal}
+	})
 }
 
 // catchUp brings the replay up to the study.

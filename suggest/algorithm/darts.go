@@ -63,30 +63,23 @@ func newDARTS(space suggest.Space, settings suggest.Settings) (suggest.Algorithm
 func (a *darts) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	known, anew := newTried(a.space, s.Trials), newTried(a.space, nil)
 	u := make([]float64, a.space.Len())
-	var out []suggest.Proposal
-	for number := s.NextNumber(); len(out) < n; number++ {
-		if done, err := interrupted(ctx, len(out)); err != nil {
-			return nil, err
-		} else if done {
-			break
-		}
-		p, err := a.draw(known, u, s.Seed, number)
+	return fill(ctx, s.NextNumber(), n, func(number int) (suggest.Proposal, error) {
+		p, err := a.draw(ctx, known, u, s.Seed, number)
 		if errors.Is(err, suggest.ErrExhausted) {
 			clear(anew.keys)
-			p, err = a.draw(anew, u, s.Seed, number)
+			p, err = a.draw(ctx, anew, u, s.Seed, number)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("darts: %w", err)
+			return suggest.Proposal{}, fmt.Errorf("darts: %w", err)
 		}
-		out = append(out, suggest.Proposal{Point: p, Why: "the trial searches by itself"})
-	}
-	return out, nil
+		return suggest.Proposal{Point: p, Why: "the trial searches by itself"}, nil
+	})
 }
 
 // draw gives the point of the trial with the given number.
-func (a *darts) draw(known *tried, u []float64, seed uint64, number int) (suggest.Point, error) {
+func (a *darts) draw(ctx context.Context, known *tried, u []float64, seed uint64, number int) (suggest.Point, error) {
 	stream := rng.New(seed, "darts", number, "point")
-	return known.untried(func() suggest.Point {
+	return known.untried(ctx, func() suggest.Point {
 		for i := range u {
 			u[i] = stream.Float64()
 		}

@@ -80,7 +80,7 @@ func (d *dehb) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 			known.add(d.spend(s.Trials[i].Point, float64(d.min)))
 		}
 	}
-	return fill(ctx, n, b, func() (suggest.Proposal, error) {
+	return b.fill(ctx, n, func() (suggest.Proposal, error) {
 		number, rung, e := d.place(b, s.Budget)
 		resource := d.resource(d.halvings(number), rung)
 		population := d.population(b, resource)

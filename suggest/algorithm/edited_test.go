@@ -42,7 +42,7 @@ func edit(s *suggest.Study, stream *rng.Stream) {
 }
 
 func TestCachesNeverChangeAnAnswer(t *testing.T) {
-	for _, name := range replaying() {
+	for _, name := range append(replaying(), "tpe") {
 		for _, count := range []int{1, 2} {
 			space := replayed(t)
 			w := &workers{algorithm: newAlgorithm(t, name, space), parallel: 4, values: twoValues}

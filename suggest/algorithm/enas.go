@@ -191,33 +191,18 @@ func (a *enas) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 	}
 	seed := a.seeding.seed(s)
 	known := newTriedAlways(a.space, s.Trials)
-	var out []suggest.Proposal
-	for number := s.NextNumber(); len(out) < n; number++ {
-		if done, err := interrupted(ctx, len(out)); err != nil {
-			return nil, err
-		} else if done {
-			break
-		}
-		stream := rng.New(seed, "enas", number, "sample")
-		chance := 0.0
+	return known.fill(ctx, s.NextNumber(), n, rng.NewKey(seed, "enas", "untried"), func(number int) turn {
+		stream, chance := rng.New(seed, "enas", number, "sample"), 0.0
 		draw := func() suggest.Point {
 			var p suggest.Point
 			p, chance = a.sample(net, stream)
 			return p
 		}
-		p, err := known.untried(draw, stream)
-		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, suggest.Proposal{
-			Point: p, Fallback: fallback,
-			Why: fmt.Sprintf("the controller draws these choices once in %.3g times", math.Exp(-chance)),
-		})
-	}
-	return out, nil
+		return turn{draw: draw, proposal: func(p suggest.Point) suggest.Proposal {
+			why := fmt.Sprintf("the controller draws these choices once in %.3g times", math.Exp(-chance))
+			return suggest.Proposal{Point: p, Fallback: fallback, Why: why}
+		}}
+	})
 }
 
 // sample draws a point, and gives the logarithm of its choices' probability.

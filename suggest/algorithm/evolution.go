@@ -86,22 +86,11 @@ func (a *evolution) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		a.sequence, _ = qmc.NewScrambledSobol(d, rng.NewKey(seed, "regularized-evolution", "start"))
 	}
 	population, elite := a.population(), a.ledger.elite(a.options.founders/2)
-	children, spare := rng.NewKey(seed, "regularized-evolution", "child"), rng.NewKey(seed, "regularized-evolution", "untried")
-	out := make([]suggest.Proposal, 0, n)
-	defer func() { a.ledger.remove(out) }()
-	tried := a.ledger.tried()
-	for number := a.ledger.next(); len(out) < n; number++ {
+	children := rng.NewKey(seed, "regularized-evolution", "child")
+	return a.ledger.fill(ctx, n, rng.NewKey(seed, "regularized-evolution", "untried"), func(number int) turn {
 		m := &mutator{a: a, population: population, elite: elite, number: number, stream: children.Stream(uint64(number))}
-		p, err := tried.untried(m.draw, spare.Stream(uint64(number)))
-		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, m.proposal(p))
-	}
-	return out, nil
+		return turn{draw: m.draw, proposal: m.proposal}
+	})
 }
 
 // population is the latest trials that have ended, the oldest one last.

@@ -131,18 +131,18 @@ func (a *grid) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 func (a *grid) sample(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	seed := a.seeding.seed(s)
 	points := rng.NewKey(seed, "grid", "sample")
-	draw := func(number int) func() suggest.Point {
+	turns := func(number int) turn {
 		stream := points.Stream(uint64(number))
-		return func() suggest.Point {
+		return turn{draw: func() suggest.Point {
 			p := make(suggest.Point, len(a.counts))
 			for i, count := range a.counts {
 				p[i] = a.value(i, stream.Uint64N(count))
 			}
 			a.space.Settle(p)
 			return p
-		}
+		}}
 	}
-	return newTried(a.space, s.Trials).propose(ctx, s, n, rng.NewKey(seed, "grid", "untried"), draw)
+	return newTried(a.space, s.Trials).fill(ctx, s.NextNumber(), n, rng.NewKey(seed, "grid", "untried"), turns)
 }
 
 // point is the combination with the given mixed-radix number.

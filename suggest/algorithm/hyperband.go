@@ -72,7 +72,7 @@ func (h *hyperband) halvings(bracket int) int { return h.kind(bracket).halvings 
 // Suggest implements suggest.Algorithm.
 func (h *hyperband) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	b := readRungs(s)
-	return fill(ctx, n, b, func() (suggest.Proposal, error) {
+	return b.fill(ctx, n, func() (suggest.Proposal, error) {
 		number, e := h.choose(b, s.Budget)
 		if e != nil {
 			resource := h.resource(h.halvings(number), e.rung+1)

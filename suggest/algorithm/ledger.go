@@ -2,11 +2,13 @@ package algorithm
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"unsafe"
 
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
 // ledger reads studies for algorithms that replay what happened, trial by
@@ -203,10 +205,12 @@ func (l *ledger) next() int {
 	return max(0, l.entries[len(l.entries)-1].number+1)
 }
 
-// tried are the points so far. What is added to it must be removed from known
-// before the ledger is read again.
-func (l *ledger) tried() *tried {
-	return &tried{space: l.space, finite: l.finite, size: l.size, keys: l.known, allowed: l.trials}
+// fill makes proposals with points that were not tried. They are trials only
+// when the study says so, and are not known after it, however it ends.
+func (l *ledger) fill(ctx context.Context, n int, key rng.Key, turns func(number int) turn) ([]suggest.Proposal, error) {
+	t := &tried{space: l.space, finite: l.finite, size: l.size, keys: l.known, allowed: l.trials}
+	defer t.undo()
+	return t.fill(ctx, l.next(), n, key, turns)
 }
 
 // trials are the entries' trials, in order of number.
@@ -216,16 +220,6 @@ func (l *ledger) trials() []suggest.Trial {
 		out[i] = *l.entries[i].trial
 	}
 	return out
-}
-
-// remove takes the proposals' points out of known: they are trials only when
-// the study says so.
-func (l *ledger) remove(proposals []suggest.Proposal) {
-	for _, p := range proposals {
-		if key, ok := l.space.Key(p.Point); ok {
-			delete(l.known, key)
-		}
-	}
 }
 
 func (l *ledger) enter(t *suggest.Trial) entry {

@@ -123,21 +123,10 @@ func (a *genetic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugges
 	if err != nil && !late {
 		return nil, err
 	}
-	out := make([]suggest.Proposal, 0, n)
-	defer func() { a.ledger.remove(out) }()
-	tried, spare := a.ledger.tried(), rng.NewKey(a.ledger.seed, a.name, "untried")
-	for number := a.ledger.next(); len(out) < n; number++ {
+	return a.ledger.fill(ctx, n, rng.NewKey(a.ledger.seed, a.name, "untried"), func(number int) turn {
 		b := a.breeder(number, late)
-		p, err := tried.untried(b.draw, spare.Stream(uint64(number)))
-		if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, b.proposal(p))
-	}
-	return out, nil
+		return turn{draw: b.draw, proposal: b.proposal}
+	})
 }
 
 // breeder draws the point of one trial.

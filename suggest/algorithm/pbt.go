@@ -142,33 +142,29 @@ func exploreAllowed(space suggest.Space, p suggest.Point, resample float64, stre
 // Suggest implements suggest.Algorithm.
 func (a *pbt) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	s.Space = a.space
-	next := s.NextNumber()
 	p := newPopulation(a.size, s)
-	var out []suggest.Proposal
-	for i := 0; i < n; i++ {
-		if err := ctx.Err(); errors.Is(err, context.Canceled) {
-			return nil, err
+	out, err := fill(ctx, s.NextNumber(), n, func(number int) (suggest.Proposal, error) {
+		v, why, fallback, err := a.next(exploration{ctx: ctx, study: s, population: p, seed: a.seeding.seed(s), number: number})
+		if err != nil {
+			return suggest.Proposal{}, err
 		}
-		v, why, fallback, err := a.next(exploration{ctx: ctx, study: s, population: p, seed: a.seeding.seed(s), number: next + i})
-		switch {
-		case err != nil && len(out) > 0 && !errors.Is(err, context.Canceled):
-			return out, nil // the error comes again with the next question
-		case err != nil:
-			return nil, err
-		case v == nil:
-			return out, nil
-		}
-		out = append(out, suggest.Proposal{
-			Point: append(suggest.Point(nil), v.point...), Meta: v.meta(), Resource: a.interval, Why: why, Fallback: fallback,
-		})
 		p.insert(v)
+		return suggest.Proposal{
+			Point: append(suggest.Point(nil), v.point...), Meta: v.meta(), Resource: a.interval, Why: why, Fallback: fallback,
+		}, nil
+	})
+	if errors.Is(err, errWait) {
+		return nil, nil
 	}
-	return out, nil
+	return out, err
 }
 
+// errWait says that all members wait for results.
+var errWait = errors.New("all members wait for results")
+
 // next is the interval to train next: of the member that is furthest behind
-// among those that may go on. It is nil when all must wait for results, and the
-// error is suggest.ErrExhausted when all have ended.
+// among those that may go on. The error is errWait when all must wait for
+// results, and suggest.ErrExhausted when all have ended.
 func (a *pbt) next(x exploration) (v *interval, why, fallback string, err error) {
 	best, bestMember, ended := memberFront{}, -1, 0
 	for member := range x.population.members {
@@ -192,7 +188,7 @@ func (a *pbt) next(x exploration) (v *interval, why, fallback string, err error)
 	case ended == a.size:
 		return nil, "", "", suggest.ErrExhausted
 	case bestMember < 0:
-		return nil, "", "", nil
+		return nil, "", "", errWait
 	}
 	v = &interval{number: x.number, member: bestMember, generation: best.generation, parent: noParent}
 	switch {
@@ -234,9 +230,9 @@ func (a *pbt) begin(v *interval, x exploration) (why string, err error) {
 		}
 	}
 	if v.point == nil {
-		v.point, err = known.untried(draw, stream)
+		v.point, err = known.untried(x.ctx, draw, stream)
 		if errors.Is(err, suggest.ErrExhausted) {
-			v.point, err = newTriedAlways(a.space, nil).untried(draw, stream) // more members than points
+			v.point, err = newTriedAlways(a.space, nil).untried(x.ctx, draw, stream) // more members than points
 		}
 	}
 	return fmt.Sprintf("starts member %d", v.member), err

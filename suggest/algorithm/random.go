@@ -42,14 +42,14 @@ func (a *random) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest
 	seed := a.seeding.seed(s)
 	points := rng.NewKey(seed, "random", "point")
 	u := make([]float64, a.space.Len())
-	draw := func(number int) func() suggest.Point {
+	turns := func(number int) turn {
 		stream := points.Stream(uint64(number))
-		return func() suggest.Point {
+		return turn{draw: func() suggest.Point {
 			for i := range u {
 				u[i] = stream.Float64()
 			}
 			return a.space.Decode(u)
-		}
+		}}
 	}
-	return newTried(a.space, s.Trials).propose(ctx, s, n, rng.NewKey(seed, "random", "untried"), draw)
+	return newTried(a.space, s.Trials).fill(ctx, s.NextNumber(), n, rng.NewKey(seed, "random", "untried"), turns)
 }

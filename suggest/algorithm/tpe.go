@@ -77,35 +77,27 @@ func (a *tpe) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 	if modelled {
 		a.model.learn(h, len(s.Constraints))
 	}
-	var out []suggest.Proposal
-	for number := h.next; len(out) < n; number++ {
-		err := ctx.Err()
-		if errors.Is(err, context.Canceled) {
-			return nil, err
+	var last suggest.Point // proposed in this answer
+	return known.fill(ctx, h.next, n, keys.untried, func(number int) turn {
+		if modelled && last != nil {
+			a.model.pend(number-1, a.historic.row(last))
 		}
 		proposal := suggest.Proposal{Why: "one of the first points, which are spread evenly over the space"}
 		draw := a.spread(keys, number)
 		switch {
 		case modelled && keys.random.Stream(uint64(number)).Float64() < a.config.random:
 			proposal.Why = "one of the points that are drawn whatever the model says"
-		case modelled && err == nil:
+		case modelled && ctx.Err() == nil:
 			draw = a.modelled(keys, number, draw)
 			proposal.Why = "good trials are more frequent around this point than bad ones"
 		case modelled:
 			proposal.Why, proposal.Fallback = "there was no time to ask the model; points are spread evenly", "deadline"
 		}
-		if proposal.Point, err = known.untried(draw, keys.untried.Stream(uint64(number))); err != nil {
-			if errors.Is(err, suggest.ErrExhausted) && len(out) > 0 {
-				break
-			}
-			return nil, err
-		}
-		out = append(out, proposal)
-		if modelled && len(out) < n { // else the next question reads it from the study
-			a.model.pend(number, a.historic.row(proposal.Point))
-		}
-	}
-	return out, nil
+		return turn{draw: draw, proposal: func(p suggest.Point) suggest.Proposal {
+			proposal.Point, last = p, p
+			return proposal
+		}}
+	})
 }
 
 // spread draws the number's point of a scrambled Sobol sequence, and from the

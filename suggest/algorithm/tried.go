@@ -23,6 +23,9 @@ const (
 	// enumerable is how many points a space may have for the systematic search
 	// to weigh each of them.
 	enumerable = 4096
+	// stepsLate is how many steps a search takes although its time is up, as an
+	// answer is worth some milliseconds.
+	stepsLate = 1 << 14
 	// steps bounds the systematic search in larger spaces with constraints.
 	steps = 1 << 20
 )
@@ -41,6 +44,8 @@ type tried struct {
 	// this question.
 	allowed func() []suggest.Trial
 	added   []suggest.Point
+	// fresh are the keys that this question added.
+	fresh []string
 }
 
 // newTried reads the trials of all states: what failed is not tried again.
@@ -65,9 +70,18 @@ func newTriedAlways(space suggest.Space, trials []suggest.Trial) *tried {
 func (t *tried) track(trials []suggest.Trial) {
 	t.keys = make(map[string]struct{}, len(trials))
 	for i := range trials {
-		t.add(trials[i].Point)
+		if key, ok := t.space.Key(trials[i].Point); ok {
+			t.keys[key] = struct{}{}
+		}
 	}
-	t.added = nil
+}
+
+// undo takes away what this question added.
+func (t *tried) undo() {
+	for _, key := range t.fresh {
+		delete(t.keys, key)
+	}
+	t.fresh, t.added = nil, nil
 }
 
 // add notes a point and says whether it is new and allowed.
@@ -82,6 +96,7 @@ func (t *tried) add(p suggest.Point) bool {
 			return false
 		}
 		t.keys[key] = struct{}{}
+		t.fresh = append(t.fresh, key)
 	}
 	if t.space.Constrained() {
 		t.added = append(t.added, p)
@@ -96,53 +111,10 @@ func (t *tried) has(key string) bool {
 
 func (t *tried) exhausted() bool { return t.finite && uint64(len(t.keys)) >= t.size }
 
-// interrupted says whether to end with what there is: the context was cancelled,
-// which is an error, or its deadline has passed and there is a proposal.
-func interrupted(ctx context.Context, proposals int) (done bool, err error) {
-	err = ctx.Err()
-	if errors.Is(err, context.DeadlineExceeded) {
-		return proposals > 0, nil
-	}
-	return err != nil, err
-}
-
-// cancelled says whether nobody waits for the answer any more. A deadline that
-// has passed is no such thing.
-func cancelled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
-
-// drawer gives for the trial with the given number a function that draws a
-// point, another one at each call. It is called more than once when points were
-// tried already.
-type drawer func(number int) (draw func() suggest.Point)
-
-// propose fills n proposals with points that were not tried, as
-// suggest.Algorithm wants it. key names the randomness of the systematic search.
-func (t *tried) propose(ctx context.Context, s suggest.Study, n int, key rng.Key, points drawer) ([]suggest.Proposal, error) {
-	if n <= 0 {
-		return nil, nil
-	}
-	var out []suggest.Proposal
-	for number := s.NextNumber(); len(out) < n; number++ {
-		if done, err := interrupted(ctx, len(out)); err != nil {
-			return nil, err
-		} else if done {
-			break
-		}
-		p, err := t.untried(points(number), key.Stream(uint64(number)))
-		if err != nil && len(out) > 0 {
-			break // the error comes again with the next question
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, suggest.Proposal{Point: p})
-	}
-	return out, nil
-}
-
 // untried draws until a point is new and allowed, and notes it. The error is
-// suggest.ErrExhausted when there is none left.
-func (t *tried) untried(draw func() suggest.Point, stream *rng.Stream) (suggest.Point, error) {
+// suggest.ErrExhausted when there is none left, and that of ctx when it ended
+// before there was a point; a deadline is a little late then.
+func (t *tried) untried(ctx context.Context, draw func() suggest.Point, stream *rng.Stream) (suggest.Point, error) {
 	if t.exhausted() {
 		return nil, suggest.ErrExhausted
 	}
@@ -160,19 +132,35 @@ func (t *tried) untried(draw func() suggest.Point, stream *rng.Stream) (suggest.
 	case t.finite && t.size <= enumerable:
 		return t.weigh(stream.Float64())
 	case t.finite:
-		return t.walk(p)
+		return t.walk(ctx, p)
 	}
 	if p, ok := t.near(stream); ok {
 		return p, nil
 	}
 	u := make([]float64, t.space.Len())
-	for range attemptsBlind {
+	for i := range attemptsBlind {
+		if err := t.enough(ctx, i); err != nil {
+			return nil, err
+		}
 		scatter(u, stream)
 		if p := t.space.Decode(u); t.add(p) {
 			return p, nil
 		}
 	}
 	return nil, fmt.Errorf("none of %d points drawn satisfies the constraints on the parameters; loosen them, narrow the ranges to where they hold, or give an initial point that satisfies them", attemptsBlind)
+}
+
+// enough is the error of ctx, looked at now and then, when a search that has
+// made so many steps is to end: at once when it was cancelled, and when its
+// deadline has passed after as many steps as most searches take.
+func (t *tried) enough(ctx context.Context, steps int) error {
+	if steps%256 != 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil && (steps >= stepsLate || errors.Is(err, context.Canceled)) {
+		return fmt.Errorf("no point that is new and allowed was found in %d steps: %w", steps, err)
+	}
+	return nil
 }
 
 // near looks for a new point on the way from an allowed one to a random one: as
@@ -268,8 +256,11 @@ func (t *tried) probability(p suggest.Point) float64 {
 
 // walk goes on from p to the first point that is left. Without constraints that
 // takes no more steps than there are tried points.
-func (t *tried) walk(p suggest.Point) (suggest.Point, error) {
-	for range min(t.size, uint64(len(t.keys)+steps)) {
+func (t *tried) walk(ctx context.Context, p suggest.Point) (suggest.Point, error) {
+	for i := range min(t.size, uint64(len(t.keys)+steps)) {
+		if err := t.enough(ctx, int(i)); err != nil {
+			return nil, err
+		}
 		p = t.space.Successor(p)
 		if t.add(p) {
 			return p, nil

@@ -24,6 +24,20 @@ func lateInitialPointsAreKept(t *testing.T, r algorithm.Registration) {
 	}
 }
 
+// hugeBatchesEnd asks for more points than there is memory for, with a deadline
+// that has passed.
+func hugeBatchesEnd(t *testing.T, r algorithm.Registration) {
+	a, space := build(t, r, mixed())
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	for _, already := range []int{0, 30} {
+		got, err := a.Suggest(ctx, history(t, a, space, 9, already), 1<<50)
+		if err != nil || len(got) == 0 || len(got) > 100 {
+			t.Errorf("after %d trials: %d proposals, %v", already, len(got), err)
+		}
+	}
+}
+
 // sparseSpacesAreSearched asks in a space of 90 points whose parameters have
 // 10^10 combinations, with a deadline that has passed and without.
 func sparseSpacesAreSearched(t *testing.T, r algorithm.Registration) {

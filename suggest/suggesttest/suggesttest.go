@@ -39,6 +39,7 @@ func Run(t *testing.T, r algorithm.Registration) {
 		{"maximize mirrors minimize", maximizeMirrorsMinimize},
 		{"batches have no duplicates", batchesHaveNoDuplicates},
 		{"deadlines are kept", deadlinesAreKept},
+		{"a huge batch ends with the deadline", hugeBatchesEnd},
 		{"hard studies are survived", hardStudiesAreSurvived},
 		{"random_state takes the place of the seed", randomStateDecides},
 		{"settings that are wrong are named", wrongSettingsAreNamed},
