@@ -24,9 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
@@ -73,6 +75,8 @@ type Controller struct {
 	tracker *fresh.Tracker
 
 	models models[*searcher]
+	// woken are experiments whose algorithms are ready for a question.
+	woken chan event.GenericEvent
 
 	mu sync.Mutex
 	// wrote is when the status of an experiment was last written. Losing it
@@ -82,7 +86,7 @@ type Controller struct {
 
 // New returns a controller.
 func New(o Options) *Controller {
-	return &Controller{Options: o, tracker: fresh.NewTracker(), wrote: map[types.NamespacedName]time.Time{}}
+	return &Controller{Options: o, tracker: fresh.NewTracker(), woken: make(chan event.GenericEvent), wrote: map[types.NamespacedName]time.Time{}}
 }
 
 // Register adds the controller and its index to mgr.
@@ -100,6 +104,7 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 		Named("experiment").
 		For(&v1beta1.Experiment{}).
 		Owns(&v1beta1.Trial{}, builder.WithPredicates(stateChanged())).
+		WatchesRawSource(source.Channel(c.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute),

@@ -22,6 +22,10 @@ import (
 // This file, translate_space.go and translate_check.go are the only ones that
 // know both the API and the words of search.
 
+// errPreparing says that the algorithm still learns from the last results; there
+// will be another reconcile when it has.
+var errPreparing = errors.New("the algorithm learns from the last results")
+
 // errExhausted says that nothing is left to try, ever.
 var errExhausted = suggest.ErrExhausted
 
@@ -36,10 +40,17 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 			return nil, err
 		}
 	}
+	study := m.study(exp, trials)
+	if p, ok := m.algorithm.(suggest.Preparer); ok {
+		learn := func(ctx context.Context) { p.Prepare(ctx, study) }
+		if !m.preparing.ready(ctx, c.Now(), knowledgeOf(trials), learn, func(ctx context.Context) { c.wake(ctx, exp) }) {
+			return nil, errPreparing
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
 	start := c.Now()
-	points, err := m.algorithm.Suggest(ctx, m.study(exp, trials), n)
+	points, err := m.algorithm.Suggest(ctx, study, n)
 	name := exp.Spec.Algorithm.AlgorithmName
 	c.Metrics.suggested(name, len(points), err, c.Now().Sub(start))
 	if err != nil {
@@ -64,6 +75,7 @@ type searcher struct {
 	words     wording
 	algorithm suggest.Algorithm
 	stopper   suggest.Stopper // nil: no early stopping
+	preparing preparing
 	// past holds the curves of trials that have ended.
 	past map[types.UID][]suggest.Sample
 	// judged is when running trials were last looked at, and cost how long that

@@ -59,8 +59,11 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, trials [
 		}
 	}
 	proposals, err := c.propose(ctx, exp, trials, a.add)
-	if errors.Is(err, errExhausted) {
+	switch {
+	case errors.Is(err, errExhausted):
 		return findings{exhausted: true}, nil
+	case errors.Is(err, errPreparing):
+		return findings{}, nil
 	}
 	if err != nil {
 		return found(err), retry(err)
