@@ -72,6 +72,7 @@ const (
 	dtInt16  = 5
 	dtInt8   = 6
 	dtInt64  = 9
+	dtBool   = 10
 	dtBF16   = 14
 	dtUint16 = 17
 	dtHalf   = 19
@@ -79,92 +80,159 @@ const (
 	dtUint64 = 23
 )
 
-// valueField is the field of TensorProto that holds the values of a type when
-// they are not in tensor_content.
-var valueField = map[uint64]uint64{
-	dtFloat: 5, dtDouble: 6, dtInt32: 7, dtUint8: 7, dtInt16: 7, dtInt8: 7, dtUint16: 7,
-	dtInt64: 10, dtHalf: 13, dtBF16: 13, dtUint32: 16, dtUint64: 17,
+// valueField returns the field of TensorProto that holds the values of a type
+// when they are not in tensor_content; 0 for a type that is no number.
+func valueField(dtype uint64) uint64 {
+	switch dtype {
+	case dtFloat:
+		return 5
+	case dtDouble:
+		return 6
+	case dtInt32, dtUint8, dtInt16, dtInt8, dtUint16:
+		return 7
+	case dtInt64:
+		return 10
+	case dtBool:
+		return 11
+	case dtHalf, dtBF16:
+		return 13
+	case dtUint32:
+		return 16
+	case dtUint64:
+		return 17
+	}
+	return 0
 }
 
-// scalarTensor reads a TensorProto of rank 0: 1 dtype, 2 shape, 4
-// tensor_content, and the fields of valueField. ok is false for any other.
+// The fields of TensorProto that are read, with their wire types.
+const (
+	tensorType    = 1<<3 | wireVarint
+	tensorShape   = 2<<3 | wireBytes
+	tensorContent = 4<<3 | wireBytes
+	tensorFloat   = 5<<3 | wireFixed32
+)
+
+// scalarTensor reads a TensorProto of rank 0, whose value is in tensor_content
+// or in the field of its type. ok is false for any other.
 func scalarTensor(b []byte) (v float64, ok bool, err error) {
 	var dtype uint64
 	var content []byte
 	var inline field
-	for len(b) > 0 {
-		f, rest, err := nextField(b)
-		if err != nil {
-			return 0, false, err
-		}
+	for i := 0; i < len(b); {
 		switch {
-		case f.number == 1 && f.wire == wireVarint:
-			dtype = f.value
-		case f.number == 2 && f.wire == wireBytes && len(f.bytes) > 0:
-			return 0, false, nil // it has dimensions, or an unknown rank
-		case f.number == 4 && f.wire == wireBytes:
-			content = f.bytes
-		case f.number >= 5:
-			inline = f
+		case b[i] == tensorType && i+1 < len(b) && b[i+1] < 0x80:
+			dtype = uint64(b[i+1])
+			i += 2
+		case b[i] == tensorShape && i+1 < len(b) && b[i+1] == 0:
+			i += 2
+		case b[i] == tensorContent && i+1 < len(b) && b[i+1] <= 8 && i+2+int(b[i+1]) <= len(b):
+			content = b[i+2 : i+2+int(b[i+1])]
+			i += 2 + len(content)
+		case b[i] == tensorFloat && i+5 <= len(b):
+			inline = field{number: 5, wire: wireFixed32, value: uint64(binary.LittleEndian.Uint32(b[i+1:]))}
+			i += 5
+		default:
+			f, rest, err := nextField(b[i:])
+			if err != nil {
+				return 0, false, err
+			}
+			switch {
+			case f.number == 1 && f.wire == wireVarint:
+				dtype = f.value
+			case f.number == 2 && f.wire == wireBytes && len(f.bytes) > 0:
+				return 0, false, nil // it has dimensions, or an unknown rank
+			case f.number == 4 && f.wire == wireBytes:
+				content = f.bytes
+			case f.number >= 5:
+				inline = f
+			}
+			i = len(b) - len(rest)
 		}
-		b = rest
 	}
 	if len(content) > 0 {
 		v, ok = contentValue(dtype, content)
 		return v, ok, nil
 	}
-	want, known := valueField[dtype]
-	switch {
-	case !known:
+	switch want := valueField(dtype); {
+	case want == 0 || inline.number != 0 && inline.number != want:
 		return 0, false, nil
 	case inline.number == 0:
 		return 0, true, nil // protobuf leaves out what is zero
-	case inline.number != want:
-		return 0, false, nil
 	}
 	v, ok = inlineValue(dtype, inline)
 	return v, ok, nil
 }
 
 // contentValue reads a number as it lies in memory, little endian.
-func contentValue(dtype uint64, b []byte) (float64, bool) {
+func contentValue(dtype uint64, b []byte) (v float64, ok bool) {
 	le := binary.LittleEndian
-	switch {
-	case dtype == dtFloat && len(b) == 4:
-		return decimal(math.Float32frombits(le.Uint32(b))), true
-	case dtype == dtDouble && len(b) == 8:
-		return math.Float64frombits(le.Uint64(b)), true
-	case dtype == dtInt32 && len(b) == 4:
-		return float64(int32(le.Uint32(b))), true
-	case dtype == dtUint32 && len(b) == 4:
-		return float64(le.Uint32(b)), true
-	case dtype == dtInt64 && len(b) == 8:
-		return float64(int64(le.Uint64(b))), true
-	case dtype == dtUint64 && len(b) == 8:
-		return float64(le.Uint64(b)), true
-	case dtype == dtInt16 && len(b) == 2:
-		return float64(int16(le.Uint16(b))), true
-	case dtype == dtUint16 && len(b) == 2:
-		return float64(le.Uint16(b)), true
-	case dtype == dtHalf && len(b) == 2:
-		return half(le.Uint16(b)), true
-	case dtype == dtBF16 && len(b) == 2:
-		return bfloat(le.Uint16(b)), true
-	case dtype == dtInt8 && len(b) == 1:
-		return float64(int8(b[0])), true
-	case dtype == dtUint8 && len(b) == 1:
-		return float64(b[0]), true
+	switch len(b) {
+	case 1:
+		return byteValue(dtype, b[0])
+	case 2:
+		return shortValue(dtype, le.Uint16(b))
+	case 4:
+		switch dtype {
+		case dtFloat:
+			return decimal(math.Float32frombits(le.Uint32(b))), true
+		case dtInt32:
+			return float64(int32(le.Uint32(b))), true
+		case dtUint32:
+			return float64(le.Uint32(b)), true
+		}
+	case 8:
+		switch dtype {
+		case dtDouble:
+			return math.Float64frombits(le.Uint64(b)), true
+		case dtInt64:
+			return float64(int64(le.Uint64(b))), true
+		case dtUint64:
+			return float64(le.Uint64(b)), true
+		}
 	}
 	return 0, false
 }
 
+func byteValue(dtype uint64, b byte) (v float64, ok bool) {
+	switch dtype {
+	case dtInt8:
+		return float64(int8(b)), true
+	case dtUint8:
+		return float64(b), true
+	case dtBool:
+		return truth(uint64(b)), true
+	}
+	return 0, false
+}
+
+func shortValue(dtype uint64, bits uint16) (v float64, ok bool) {
+	switch dtype {
+	case dtInt16:
+		return float64(int16(bits)), true
+	case dtUint16:
+		return float64(bits), true
+	case dtHalf:
+		return half(bits), true
+	case dtBF16:
+		return bfloat(bits), true
+	}
+	return 0, false
+}
+
+// truth reads a bool: true is 1.
+func truth(bits uint64) float64 {
+	if bits != 0 {
+		return 1
+	}
+	return 0
+}
+
 // inlineValue reads a number from a repeated field of one element, packed or
 // not.
-func inlineValue(dtype uint64, f field) (float64, bool) {
+func inlineValue(dtype uint64, f field) (v float64, ok bool) {
 	bits := f.value
 	if f.wire == wireBytes {
-		switch dtype {
-		case dtFloat, dtDouble:
+		if dtype == dtFloat || dtype == dtDouble {
 			return contentValue(dtype, f.bytes)
 		}
 		n := 0
@@ -181,11 +249,12 @@ func inlineValue(dtype uint64, f field) (float64, bool) {
 		return half(uint16(bits)), true
 	case dtBF16:
 		return bfloat(uint16(bits)), true
+	case dtBool:
+		return truth(bits), true
 	case dtUint32, dtUint64:
 		return float64(bits), true
-	default:
-		return float64(int64(bits)), true
 	}
+	return float64(int64(bits)), true
 }
 
 // half reads an IEEE 754 binary16.

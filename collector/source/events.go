@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -23,27 +20,35 @@ type EventDirConfig struct {
 	Dir string
 	// Metrics are the wanted metrics.
 	Metrics []string
+	// State is a file in which the source remembers where it found the metrics,
+	// so that it finds them there again when it is started anew. Empty: nowhere.
+	State string
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
 	Clock Clock
 }
 
-// EventDir reads the TensorBoard event files below a directory: every file
-// whose base name contains "tfevents". All of them stay active.
+// EventDir reads the TensorBoard event files below a directory: every regular
+// file whose base name contains "tfevents". All of them stay active. Links to
+// directories are not followed; a file with several names is read once.
 //
 // A run is a directory with event files, named by its path below Dir. A metric
-// is found as
-//   - "<run>/<tag>", where the run may also be the end of the directory's path:
-//     the metric train/loss is the tag loss in any directory that ends in
-//     "/train", as in Katib;
-//   - the tag itself, in Dir, or in a run below it.
+// is found as, the best first:
+//   - the tag in a run, "<run>/<tag>";
+//   - the tag in Dir itself;
+//   - as in Katib, the tag in a directory whose path ends so: the metric
+//     train/loss is the tag loss in any directory that ends in "/train";
+//   - the tag in any other run.
 //
-// A metric belongs to the run where it is found first; Dir is looked at first,
-// then the runs in the order in which they began. When another run has it too,
-// that is reported once and the other run is left out: name such a metric
-// "<run>/<tag>". A tag never matches a part of a name, unlike Katib, where
-// "loss" is also found in "loss/regularization".
+// A metric belongs to the place where it is found first; of places that are
+// found at once, to the best, then to the one that began first. Other places are
+// reported once and left out, with one exception: a run whose name differs only
+// in its digits (version_0, version_1) and that began after the last value of
+// the one before takes over from it, as when a program starts again.
+//
+// A metric that was found in none of these places when the program has ended is
+// looked for as Katib does, by tags that only begin with the name. See prefix.
 //
 // Seq is the offset of the value in its file.
 type EventDir struct{ cfg EventDirConfig }
@@ -65,72 +70,118 @@ func NewEventDir(cfg EventDirConfig) (*EventDir, error) {
 	return &EventDir{cfg: cfg}, nil
 }
 
-// Points implements collector.Source.
+// Points implements collector.Source. It makes no difference between sessions.
 func (d *EventDir) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
-		r := &eventRun{
-			cfg: d.cfg, yield: yield, events: parse.NewEvents(),
-			files: map[string]*eventFile{}, owners: map[string]place{}, said: map[string]bool{},
+		for p, err := range d.Sessions(ctx) {
+			if !yield(p.Point, err) {
+				return
+			}
 		}
-		follow(ctx, following{d.cfg.Clock, d.cfg.Drain, r, yield})
 	}
 }
 
-// walkEvery is how often the tree is searched for new files, at most.
-const walkEvery = time.Second
-
-// eventFile is one file that is being read.
-type eventFile struct {
-	path   string // below the directory
-	run    string
-	began  time.Time // by its first record; zero until that is there
-	off    int64
-	broken bool
-	tags   []string            // what to read in it
-	names  map[string][]string // tag -> metrics
+// Sessions is Points with the session of each point.
+func (d *EventDir) Sessions(ctx context.Context) iter.Seq2[SessionPoint, error] {
+	return func(yield func(SessionPoint, error) bool) {
+		r := &eventRun{
+			cfg: d.cfg, yield: yield, events: parse.NewEvents(),
+			tree: newEventTree(d.cfg.Dir), names: newEventNames(d.cfg.Dir, d.cfg.Metrics),
+			sessions: newEventSessions(len(d.cfg.Metrics)),
+			said:     map[string]bool{}, ids: map[fileID]*eventFile{},
+		}
+		r.names.curious = r.stranger
+		if err := r.loadState(); err != nil && !r.trouble(err) {
+			return
+		}
+		follow(ctx, following{d.cfg.Clock, d.cfg.Drain, r, func(p collector.Point, err error) bool {
+			return yield(SessionPoint{Point: p}, err)
+		}})
+	}
 }
-
-// place is where a metric is found.
-type place struct{ run, tag string }
-
-func (p place) String() string { return strings.TrimPrefix(p.run+"/"+p.tag, "/") }
 
 // eventRun is one run of an EventDir's Points.
 type eventRun struct {
 	cfg    EventDirConfig
-	yield  func(collector.Point, error) bool
+	yield  func(SessionPoint, error) bool
 	events *parse.Events
 
-	files  map[string]*eventFile // by path
-	order  []*eventFile
-	walked time.Time
-	owners map[string]place // by metric
-	said   map[string]bool  // troubles, which are said once
+	tree     *eventTree
+	names    *eventNames
+	sessions *eventSessions
+	said     map[string]bool // troubles, which are said once
+
+	files  []*eventFile // all, in the order in which they were found
+	ids    map[fileID]*eventFile
+	looked time.Time
+	next   int        // of the files, to look at
+	now    *eventFile // that is being read
 }
+
+// pollTime is how long a poll may go on while there is more to read.
+const pollTime = time.Second
 
 // poll implements poller.
 func (r *eventRun) poll(ctx context.Context) (sawData, ok bool) {
 	now := r.cfg.Clock.Now()
-	if r.walked.IsZero() || now.Sub(r.walked) >= walkEvery || closed(r.cfg.Drain) || len(r.order) == 0 {
-		r.walked = now
-		if !r.walk(ctx) {
-			return false, false
+	all := closed(r.cfg.Drain)
+	if !r.tree.walk(now, all, r.found) {
+		return false, false
+	}
+	due, ok := r.look(now, all)
+	for ok && len(due) > 0 && ctx.Err() == nil {
+		if due, ok = r.introduce(due); !ok {
+			break
+		}
+		var progress bool
+		due, progress, ok = r.readEach(ctx, due)
+		sawData = sawData || progress
+		if !all && r.cfg.Clock.Now().Sub(now) > pollTime {
+			break
 		}
 	}
-	for _, f := range r.order {
+	return sawData, ok
+}
+
+// readEach gives each file its turn, in the order in which they began, and
+// returns those that have more. A file of which nothing was reported yet waits
+// for those that began before it, so that a program that started again is seen
+// as what it is.
+func (r *eventRun) readEach(ctx context.Context, due []*eventFile) (more []*eventFile, sawData, ok bool) {
+	slices.SortStableFunc(due, func(a, b *eventFile) int {
+		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.path, b.path))
+	})
+	for _, f := range due {
 		if ctx.Err() != nil {
 			break
 		}
-		if f.broken || f.began.IsZero() {
+		if f.session == noSession && len(more) > 0 {
+			more = append(more, f)
 			continue
 		}
-		data, ok := r.read(ctx, f)
+		before := f.off
+		again, ok := r.read(ctx, f)
+		sawData = sawData || f.off > before
 		if !ok {
-			return sawData, false
+			return nil, sawData, false
 		}
-		sawData = sawData || data
+		if again {
+			more = append(more, f)
+		}
 	}
-	return sawData, true
+	return more, sawData, true
+}
+
+// found is told of new files.
+func (r *eventRun) found(path string, trouble error) bool {
+	if trouble != nil {
+		return r.trouble(fmt.Errorf("tfevent: %w", trouble))
+	}
+	if len(r.files) == maxEventFiles {
+		return r.trouble(fmt.Errorf("tfevent: there are more than %d event files below %s; the others are not read", maxEventFiles, r.cfg.Dir))
+	}
+	r.files = append(r.files, newEventFile(path, r.names.run(path)))
+	return true
 }
 
 // finish implements poller.
@@ -138,180 +189,51 @@ func (r *eventRun) finish() bool {
 	if len(r.files) == 0 {
 		return r.trouble(fmt.Errorf("tfevent: no event file was written below %s", r.cfg.Dir))
 	}
-	return true
-}
-
-// walk finds new files.
-func (r *eventRun) walk(ctx context.Context) bool {
-	ok, found := true, false
-	err := filepath.WalkDir(r.cfg.Dir, func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case ctx.Err() != nil || !ok:
-			return fs.SkipAll
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			ok = r.trouble(fmt.Errorf("tfevent: %w", err))
-			return nil
-		case e.IsDir() || !strings.Contains(e.Name(), "tfevents") || strings.HasSuffix(e.Name(), ".profile-empty"):
-			return nil
-		}
-		f, known := r.files[path]
-		if !known {
-			f = r.newFile(path)
-			r.files[path] = f
-		}
-		if f.began.IsZero() {
-			f.began = firstTime(path)
-			found = found || !f.began.IsZero()
-		}
-		return nil
-	})
-	if err != nil {
-		ok = ok && r.trouble(fmt.Errorf("tfevent: %w", err))
-	}
-	if found {
-		r.sort()
-	}
-	return ok
-}
-
-// sort puts the files in the order in which runs may claim a metric: the root
-// first, then the runs by their beginning; within a run by name.
-func (r *eventRun) sort() {
-	began := map[string]time.Time{}
-	r.order = r.order[:0]
 	for _, f := range r.files {
-		if f.began.IsZero() {
-			continue
-		}
-		r.order = append(r.order, f)
-		if first, ok := began[f.run]; !ok || f.began.Before(first) {
-			began[f.run] = f.began
+		if err := f.left(); err != nil && !r.trouble(fmt.Errorf("tfevent:%s: %w", f.path, err)) {
+			return false
 		}
 	}
-	slices.SortFunc(r.order, func(a, b *eventFile) int {
-		if a.run != b.run && (a.run == "" || b.run == "") {
-			return cmp.Compare(a.run, b.run)
-		}
-		return cmp.Or(began[a.run].Compare(began[b.run]), cmp.Compare(a.run, b.run), cmp.Compare(a.path, b.path))
-	})
-}
-
-// newFile works out which tags of a file are which metrics.
-func (r *eventRun) newFile(path string) *eventFile {
-	rel, err := filepath.Rel(r.cfg.Dir, path)
-	if err != nil {
-		rel = path // cannot be: the walk began at Dir
-	}
-	f := &eventFile{path: filepath.ToSlash(rel), names: map[string][]string{}}
-	if i := strings.LastIndexByte(f.path, '/'); i >= 0 {
-		f.run = f.path[:i]
-	}
-	dir := filepath.ToSlash(filepath.Dir(path))
-	for _, metric := range r.cfg.Metrics {
-		f.names[metric] = append(f.names[metric], metric)
-		for i := range len(metric) {
-			if metric[i] == '/' && i > 0 && i+1 < len(metric) && strings.HasSuffix(dir, "/"+metric[:i]) {
-				tag := metric[i+1:]
-				f.names[tag] = append(f.names[tag], metric)
-			}
-		}
-	}
-	for tag := range f.names {
-		f.tags = append(f.tags, tag)
-	}
-	slices.Sort(f.tags)
-	return f
-}
-
-// firstTime returns when an event file began, or the zero time while that is
-// not written.
-func firstTime(path string) time.Time {
-	f, err := openRegular(path)
-	if err != nil {
-		return time.Time{} // looked at again in the next walk
-	}
-	defer f.Close()
-	at, ok := parse.FirstTime(f)
-	if ok && at.IsZero() {
-		at = time.Unix(0, 0)
-	}
-	return at
-}
-
-// read yields the new points of one file. The file is open only meanwhile, so
-// that any number of files can be followed.
-func (r *eventRun) read(ctx context.Context, f *eventFile) (sawData, ok bool) {
-	path := filepath.Join(r.cfg.Dir, filepath.FromSlash(f.path))
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, true // removed; what was in it is read
-	}
-	if err != nil {
-		return false, r.trouble(fmt.Errorf("tfevent:%s: %w", f.path, err))
-	}
-	if info.Size() <= f.off {
-		return false, true
-	}
-	file, err := openRegular(path)
-	if err != nil {
-		return false, r.trouble(fmt.Errorf("tfevent:%s: %w", f.path, err))
-	}
-	defer file.Close()
-	ok = true
-	for {
-		before := f.off
-		var err error
-		f.off, err = r.events.Read(file, f.off, f.tags, func(s parse.Scalar) bool {
-			ok = r.scalar(f, s)
-			return ok && ctx.Err() == nil
-		})
-		sawData = sawData || f.off > before
-		if err == nil || !ok || ctx.Err() != nil {
-			return sawData, ok
-		}
-		f.broken = errors.Is(err, parse.ErrBroken)
-		if ok = r.trouble(fmt.Errorf("tfevent:%s: %w", f.path, err)); !ok || !errors.Is(err, parse.ErrRecord) {
-			return sawData, ok
-		}
-	}
+	return r.prefix()
 }
 
 // scalar yields the points of one value.
 func (r *eventRun) scalar(f *eventFile, s parse.Scalar) bool {
-	here := place{f.run, s.Tag}
-	for i, metric := range f.names[s.Tag] {
-		owner, owned := r.owners[metric]
-		if !owned {
-			owner = here
-			r.owners[metric] = here
+	if s.Tag == parse.SessionStart {
+		r.sessionStart(f, s)
+		return true
+	}
+	if f.changes != r.names.changes {
+		f.mine, f.changes = make([][]int, len(f.run.table.tags)), r.names.changes
+	}
+	if f.mine[s.Tag] == nil {
+		if !r.claim(f, s) {
+			return false
 		}
-		if owner != here {
-			// Dir itself comes before its runs; that needs no word.
-			if (owner.run != "" || here.run == "") && !r.ambiguous(metric, owner, here) {
-				return false
-			}
-			continue
-		}
-		p := collector.Point{
-			Metric: metric, Value: s.Value, Step: s.Step, Time: s.Time,
-			// Two metrics may be the same tag; their values lie some bytes apart.
-			Source: "tfevent:" + f.path, Seq: s.Offset + int64(i),
-		}
-		if p.Time.IsZero() {
-			p.Time = r.cfg.Clock.Now()
-		}
-		if !r.yield(p, nil) {
+	}
+	for i, metric := range f.mine[s.Tag] {
+		if !r.point(f, metric, s, "", int64(i)) {
 			return false
 		}
 	}
 	return true
 }
 
-// ambiguous reports that a metric is in two places.
-func (r *eventRun) ambiguous(metric string, used, other place) bool {
-	return r.trouble(fmt.Errorf("tfevent: the metric %s is found as %q and as %q; the first is used: name the metric by its run and tag", metric, used, other))
+// point yields a value of f as a point of a metric. Two metrics may be the same
+// tag: shift keeps their places apart.
+func (r *eventRun) point(f *eventFile, metric int, s parse.Scalar, suffix string, shift int64) bool {
+	session := r.session(f, metric, s)
+	p := SessionPoint{Session: session, Began: r.sessions.began[session], Point: collector.Point{
+		Metric: r.cfg.Metrics[metric], Value: s.Value, Step: s.Step, Time: s.Time,
+		Source: f.source, Seq: s.Offset + shift,
+	}}
+	if suffix != "" {
+		p.Source += suffix
+	}
+	if p.Time.IsZero() {
+		p.Time = r.cfg.Clock.Now()
+	}
+	return r.yield(p, nil)
 }
 
 // trouble yields an error that was not yielded before.
@@ -320,8 +242,14 @@ func (r *eventRun) trouble(err error) bool {
 		return true
 	}
 	r.said[err.Error()] = true
-	return r.yield(collector.Point{}, err)
+	return r.yield(SessionPoint{}, err)
 }
 
-// maxTroubles bounds the errors that one source yields.
-const maxTroubles = 1000
+const (
+	// maxTroubles bounds the errors that one source yields.
+	maxTroubles = 1000
+	// maxEventFiles bounds the files that are followed, and maxEventDirs the
+	// directories that are searched.
+	maxEventFiles = 30_000
+	maxEventDirs  = 30_000
+)

@@ -87,9 +87,48 @@ func TestEventDirNames(t *testing.T) {
 			files:   map[string][]byte{"events.out.tfevents.1.h": eventFileOf(1, "loss=1", "acc=2", "loss=3")},
 			want:    []string{"loss=1 in events.out.tfevents.1.h", "loss=3 in events.out.tfevents.1.h"},
 		},
-		"a part of a tag is not it": {
+		"a part of a tag is not it when there is the tag": {
 			metrics: []string{"loss"},
-			files:   map[string][]byte{"tfevents": eventFileOf(1, "loss_1=1", "loss/reg=2", "xloss=3")},
+			files:   map[string][]byte{"tfevents": eventFileOf(1, "loss_1=1", "loss/reg=2", "xloss=3", "loss=4")},
+			want:    []string{"loss=4 in tfevents"},
+		},
+		"a tag that begins with the name, and nothing better": {
+			metrics: []string{"accuracy", "loss"},
+			files:   map[string][]byte{"tfevents": eventFileOf(1, "accuracy_1=1", "loss=2")},
+			want:    []string{"accuracy=1 in tfevents#accuracy", "loss=2 in tfevents"},
+			wantErr: `no tag is named accuracy; "accuracy_1" is taken for it: name the metric exactly`,
+		},
+		"several tags that begin with the name: a number at the end is nearest": {
+			metrics: []string{"loss"},
+			files:   map[string][]byte{"tfevents": eventFileOf(1, "loss/reg=2", "loss_x=3", "loss_12=1", "xloss=3")},
+			want:    []string{"loss=1 in tfevents#loss"},
+			wantErr: `"loss_12" is taken for it, not for "loss_x", "./loss/reg"`,
+		},
+		"a tag that begins with the name, in a directory that ends as Katib wants": {
+			metrics: []string{"train/accuracy"},
+			files: map[string][]byte{
+				"logs/train/tfevents": eventFileOf(2, "accuracy_1=1", "accuracy_1=2"),
+				"logs/test/tfevents":  eventFileOf(1, "accuracy_1=3"),
+			},
+			want:    []string{"train/accuracy=1 in logs/train/tfevents#train/accuracy", "train/accuracy=2 in logs/train/tfevents#train/accuracy"},
+			wantErr: `"logs/train/accuracy_1" is taken for it: name`,
+		},
+		"a tag that begins with the name, in two runs": {
+			metrics: []string{"accuracy"},
+			files:   map[string][]byte{"b/tfevents": eventFileOf(1, "accuracy_1=1"), "a/tfevents": eventFileOf(2, "accuracy_1=2")},
+			want:    []string{"accuracy=1 in b/tfevents#accuracy"},
+			wantErr: `"b/accuracy_1" is taken for it, not for "a/accuracy_1"`,
+		},
+		"no such tag": {
+			metrics: []string{"f1"},
+			files:   map[string][]byte{"tfevents": eventFileOf(1, "loss=1", "val_loss=2")},
+			wantErr: `the metric f1 was not found; there is "loss", "val_loss"`,
+		},
+		"the run and the tag come before the tag": {
+			metrics: []string{"train/loss"},
+			files:   map[string][]byte{"tfevents": eventFileOf(1, "train/loss=1"), "train/tfevents": eventFileOf(2, "loss=2")},
+			want:    []string{"train/loss=2 in train/tfevents"},
+			wantErr: `found as "train/loss" and as "./train/loss"`,
 		},
 		"a tag with a slash": {
 			metrics: []string{"train/loss"},

@@ -184,7 +184,7 @@ func TestEventsAndOutputAreReadByTheCollector(t *testing.T) {
 	}
 	defer f.Close()
 	var written []string
-	_, err = parse.NewEvents().Read(f, 0, []string{"val_loss"}, func(s parse.Scalar) bool {
+	_, err = parse.NewEvents().Read(f, 0, parse.NewWanted([]string{"val_loss"}, nil), func(s parse.Scalar) bool {
 		written = append(written, fmt.Sprintf("%d %.4f", s.Step, s.Value))
 		if s.Time.Unix() != 1700000000 {
 			t.Errorf("time %v", s.Time)

@@ -1,0 +1,158 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// walkEvery is how often the tree is searched for new files, at most. Each
+	// directory adds walkEach, so that a large tree costs no more time than a
+	// small one.
+	walkEvery = time.Second
+	walkEach  = time.Millisecond
+	// A directory is read again when its time has changed, when it changed so
+	// lately that a further change may bear the same time, and once in a while
+	// for file systems that do not keep that time.
+	dirSettled = 2 * time.Second
+	dirTrusted = time.Minute
+)
+
+// eventTree finds the event files below a directory.
+type eventTree struct {
+	root  string
+	due   time.Time
+	dirs  map[string]*eventTreeDir // by path below root, with slashes; "" is root
+	known map[string]bool          // paths of files
+	full  bool                     // there are too many directories
+}
+
+// eventTreeDir is one directory of the tree.
+type eventTreeDir struct {
+	modified time.Time
+	read     time.Time
+	below    []string // names of directories in it
+}
+
+func newEventTree(root string) *eventTree {
+	return &eventTree{root: root, dirs: map[string]*eventTreeDir{}, known: map[string]bool{}}
+}
+
+// walk tells found of the files that are new, by their paths below the root, and
+// of what is in the way, until found returns false. It does nothing when it is
+// too early, unless all is true.
+func (t *eventTree) walk(now time.Time, all bool, found func(path string, trouble error) bool) (ok bool) {
+	if !all && now.Before(t.due) {
+		return true
+	}
+	ok = t.visit("", now, all, found)
+	pause := max(walkEvery, time.Duration(len(t.dirs))*walkEach)
+	if len(t.known) == 0 {
+		pause = 0
+	}
+	t.due = now.Add(pause)
+	return ok
+}
+
+func (t *eventTree) visit(dir string, now time.Time, all bool, found func(string, error) bool) (ok bool) {
+	path := filepath.Join(t.root, filepath.FromSlash(dir))
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() && dir != "" {
+		delete(t.dirs, dir)
+		return true
+	}
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", path)
+	}
+	if err != nil {
+		return found("", err)
+	}
+	d := t.dirs[dir]
+	if d == nil {
+		if len(t.dirs) == maxEventDirs {
+			if !t.full {
+				t.full = true
+				return found("", fmt.Errorf("there are more than %d directories below %s; the others are not searched", maxEventDirs, t.root))
+			}
+			return true
+		}
+		d = &eventTreeDir{}
+		t.dirs[dir] = d
+	}
+	if all || d.read.IsZero() || !info.ModTime().Equal(d.modified) ||
+		d.read.Sub(d.modified).Abs() < dirSettled || now.Sub(d.read) >= dirTrusted {
+		d.modified, d.read = info.ModTime(), now
+		if !t.readDir(dir, path, d, found) {
+			return false
+		}
+	}
+	for _, name := range d.below {
+		if !t.visit(under(dir, name), now, all, found) {
+			return false
+		}
+	}
+	return true
+}
+
+func under(dir, name string) string {
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
+}
+
+// readDir looks for files and directories in one directory, in pieces.
+func (t *eventTree) readDir(dir, path string, d *eventTreeDir, found func(string, error) bool) (ok bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return found("", err)
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	d.below = d.below[:0]
+	for {
+		entries, err := f.ReadDir(256)
+		for _, e := range entries {
+			if e.IsDir() {
+				d.below = append(d.below, e.Name())
+				continue
+			}
+			if !t.entry(under(dir, e.Name()), e, found) {
+				return false
+			}
+		}
+		if err == io.EOF {
+			slices.Sort(d.below)
+			return true
+		}
+		if err != nil {
+			return found("", err)
+		}
+	}
+}
+
+// entry looks at one entry that is no directory.
+func (t *eventTree) entry(path string, e fs.DirEntry, found func(string, error) bool) (ok bool) {
+	if !strings.Contains(e.Name(), "tfevents") || strings.HasSuffix(e.Name(), ".profile-empty") || t.known[path] {
+		return true
+	}
+	mode := e.Type()
+	if mode&fs.ModeSymlink != 0 {
+		info, err := os.Stat(filepath.Join(t.root, filepath.FromSlash(path)))
+		if err != nil || info.IsDir() {
+			return true // it points to nothing yet, or to a directory
+		}
+		mode = info.Mode().Type()
+	}
+	t.known[path] = true
+	if !mode.IsRegular() {
+		return found("", fmt.Errorf("%s is not a regular file and is not read", path))
+	}
+	return found(path, nil)
+}
