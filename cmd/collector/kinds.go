@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
@@ -29,6 +30,8 @@ type job struct {
 	cfg   runConfig
 	dir   string // of the attempt
 	drain <-chan struct{}
+	// next reports a further attempt, which the kind has seen begin.
+	next func(n int, started time.Time, s collector.Source)
 }
 
 // opener makes the sources of a job once it is known what was acknowledged.
@@ -104,12 +107,6 @@ func prepareFile(_ context.Context, j job) (opener, error) {
 	return func(map[string]int64) ([]collector.Source, error) {
 		return one(source.NewFile(source.FileConfig{
 			Path: j.cfg.path, Parser: parser, State: filepath.Join(j.cfg.dir, fileState), Drain: j.drain}))
-	}, nil
-}
-
-func prepareEvents(_ context.Context, j job) (opener, error) {
-	return func(map[string]int64) ([]collector.Source, error) {
-		return one(source.NewEventDir(source.EventDirConfig{Dir: j.cfg.path, Metrics: j.cfg.metrics, Drain: j.drain}))
 	}, nil
 }
 

@@ -133,12 +133,17 @@ func (r *runner) awaitEnd(dir string, o *over) {
 
 // begin reports one attempt in the background.
 func (r *runner) begin(ctx context.Context, n int, attempt collector.Attempt, drain <-chan struct{}) {
-	job := job{cfg: r.cfg, dir: attemptDir(r.cfg.dir, n), drain: drain}
+	job := job{cfg: r.cfg, dir: attemptDir(r.cfg.dir, n), drain: drain, next: r.follow(ctx, attempt, drain)}
 	open, err := r.kind.prepare(ctx, job)
 	if err != nil {
 		r.fail(fmt.Errorf("attempt %s: %w", attempt.ID, err))
 		return
 	}
+	r.report(ctx, n, attempt, drain, open)
+}
+
+// report reports what the sources of an attempt yield, in the background.
+func (r *runner) report(ctx context.Context, n int, attempt collector.Attempt, drain <-chan struct{}, open opener) {
 	client := report.NewClient(report.Config{
 		Attempt: attempt,
 		Metrics: r.cfg.metrics,
