@@ -2,64 +2,179 @@ package parse
 
 import (
 	"bytes"
-	"math"
 	"strconv"
+	"strings"
 )
 
 // maxText bounds the text that is kept of one value, in bytes.
 const maxText = 1024
 
-// scanNumber reads the number that b begins with and returns its length, 0 if
-// there is none. The grammar is that of Katib's filter,
-// [+-]?\d*(\.\d+)?([Ee][+-]?\d+)? with at least one digit, and besides nan, inf
-// and infinity in any case.
-func scanNumber(b []byte) (v float64, n int) {
+// pow10 holds the powers of ten that a float64 holds exactly.
+var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// number is what scanNumber read.
+type number struct {
+	value float64
+	// n is the length, 0 if there was no number.
+	n int
+	// short: what was written is certainly the shortest form of value. False
+	// means unknown.
+	short bool
+}
+
+// scanNumber reads the number that b begins with. The grammar is that of
+// Katib's filter, [+-]?\d*(\.\d+)?([Ee][+-]?\d+)? with at least one digit, and
+// besides nan, inf and infinity in any case.
+//
+// A decimal of at most 19 digits whose digits fit into 53 bits and whose power
+// of ten is exact needs one operation, which rounds once (Clinger 1990, "How to
+// read floating point numbers accurately"). All others go through strconv.
+func scanNumber(b []byte) number {
 	i := sign(b)
-	if w := scanWord(b[i:]); w > 0 {
-		v, _ = strconv.ParseFloat(string(b[i:i+w]), 64)
-		if b[0] == '-' {
-			v = -v
-		}
-		return v, i + w
+	if i == len(b) {
+		return number{}
 	}
-	whole := digits(b[i:])
-	i += whole
+	if b[i] != '.' && !isDigit(b[i]) {
+		return scanSpecial(b, i)
+	}
+	var m uint64
+	first := i
+	for ; i < len(b) && isDigit(b[i]); i++ {
+		m = m*10 + uint64(b[i]-'0')
+	}
+	whole := i - first
+	fraction := 0
 	if i+1 < len(b) && b[i] == '.' && isDigit(b[i+1]) {
-		i += 1 + digits(b[i+1:])
+		point := i
+		for i++; i < len(b) && isDigit(b[i]); i++ {
+			m = m*10 + uint64(b[i]-'0')
+		}
+		fraction = i - point - 1
 	} else if whole == 0 {
-		return 0, 0
+		return number{}
 	}
-	i += exponent(b[i:])
-	v, _ = strconv.ParseFloat(string(b[:i]), 64) // its only possible error is a range, with v infinite
-	return v, i
+	mantissa := i
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i += exponent(b[i:])
+	}
+	out := number{n: i}
+	if i != mantissa || whole+fraction > 19 || m > 1<<53 || fraction >= len(pow10) {
+		out.value, _ = strconv.ParseFloat(string(b[:i]), 64) // its only possible error is a range, with an infinite value
+		return out
+	}
+	out.value = float64(m) / pow10[fraction]
+	out.short = plain(b[first:i], whole, fraction)
+	if first == 1 {
+		if b[0] == '-' {
+			out.value = -out.value
+		} else {
+			out.short = false
+		}
+	}
+	return out
+}
+
+// plain says quickly that a decimal without sign and exponent is its own
+// shortest form: at most 15 digits, no needless zero, and no size that 'g'
+// writes with an exponent. False means unknown.
+func plain(b []byte, whole, fraction int) bool {
+	if whole == 0 || whole > 6 || whole+fraction > 15 || b[0] == '0' && whole > 1 {
+		return false
+	}
+	if fraction == 0 {
+		return true
+	}
+	if b[len(b)-1] == '0' {
+		return false
+	}
+	return b[0] != '0' || fraction <= 4 || string(b[2:6]) != "0000"
+}
+
+// scanSpecial reads nan, inf or infinity after a sign of i bytes.
+func scanSpecial(b []byte, i int) number {
+	w := scanWord(b[i:])
+	if w == 0 {
+		return number{}
+	}
+	v, _ := strconv.ParseFloat(string(b[i:i+w]), 64) // it knows these words
+	if b[0] == '-' {
+		v = -v
+	}
+	return number{value: v, n: i + w}
 }
 
 // scanGrouped is scanNumber for text written for people, where a comma may
-// follow the first digits: groups of three digits parted by commas ("1,234.5")
-// are one number. Other digits after a comma ("0,31") make it ambiguous; n is
-// then the length of what is.
-func scanGrouped(b []byte) (v float64, n int, ok bool) {
+// follow the first digits: groups of three digits parted by commas are one
+// number when there are several or a decimal point follows ("1,234,567",
+// "1,234.5"). Other digits after a comma make it ambiguous ("0,31", "1,234",
+// which may be a decimal comma); ok is then false and n the length of what is.
+func scanGrouped(b []byte) (v number, ok bool) {
+	v = scanNumber(b)
+	if v.n == len(b) || b[v.n] != ',' || v.n+1 == len(b) || !isDigit(b[v.n+1]) || !allDigits(b[sign(b):v.n]) {
+		return v, true
+	}
+	n, groups, ok := scanGroups(b)
+	if n < len(b) && b[n] == '.' && n+1 < len(b) && isDigit(b[n+1]) {
+		n += 1 + digits(b[n+1:])
+		groups++
+	}
+	if !ok || groups < 2 {
+		return number{n: n}, false
+	}
+	n += exponent(b[n:])
+	return withoutCommas(b[:n]), true
+}
+
+// scanGroups reads digits with groups after commas: n is their length, groups
+// the number of commas. ok is false unless each group has three digits and the
+// first one to three, without a zero at the front.
+func scanGroups(b []byte) (n, groups int, ok bool) {
 	first := sign(b)
-	i := first + digits(b[first:])
-	if i == first || i+1 >= len(b) || b[i] != ',' || !isDigit(b[i+1]) {
-		v, n = scanNumber(b)
-		return v, n, true
-	}
-	ok = i-first <= 3 && b[first] != '0'
-	for i+1 < len(b) && b[i] == ',' && isDigit(b[i+1]) {
-		d := digits(b[i+1:])
+	n = first + digits(b[first:])
+	ok = n > first && n-first <= 3 && b[first] != '0'
+	for n+1 < len(b) && b[n] == ',' && isDigit(b[n+1]) {
+		d := digits(b[n+1:])
 		ok = ok && d == 3
-		i += 1 + d
+		n += 1 + d
+		groups++
 	}
-	if !ok {
-		return 0, i, false
+	return n, groups, ok
+}
+
+func withoutCommas(b []byte) number {
+	v, _ := strconv.ParseFloat(string(bytes.ReplaceAll(b, []byte(","), nil)), 64)
+	return number{value: v, n: len(b)}
+}
+
+// wholeNumber reads text whose extent is known (what a filter captured, a
+// string, a cell), so that a comma or a percent sign can only be a part of the
+// number: "1,234" is 1234 and "97.5%" is 97.5. ok is false when text is no
+// number.
+func wholeNumber(text []byte) (v number, ok bool) {
+	bare := bytes.TrimSuffix(text, []byte("%"))
+	v = scanNumber(bare)
+	if v.n == 0 {
+		return v, false
 	}
-	if i+1 < len(b) && b[i] == '.' && isDigit(b[i+1]) {
-		i += 1 + digits(b[i+1:])
+	if v.n < len(bare) && bare[v.n] == ',' {
+		n, groups, grouped := scanGroups(bare)
+		if !grouped || groups == 0 {
+			return v, false
+		}
+		if n+1 < len(bare) && bare[n] == '.' && isDigit(bare[n+1]) {
+			n += 1 + digits(bare[n+1:])
+		}
+		n += exponent(bare[n:])
+		v = withoutCommas(bare[:n])
 	}
-	i += exponent(b[i:])
-	v, _ = strconv.ParseFloat(string(bytes.ReplaceAll(b[:i], []byte(","), nil)), 64)
-	return v, i, true
+	if v.n < len(bare) {
+		return v, false
+	}
+	if len(bare) < len(text) {
+		v.n, v.short = len(text), false
+	}
+	return v, true
 }
 
 // sign returns the length of a sign.
@@ -70,6 +185,7 @@ func sign(b []byte) int {
 	return 0
 }
 
+// exponent returns the length of an exponent with digits.
 func exponent(b []byte) int {
 	if len(b) < 2 || b[0]|0x20 != 'e' {
 		return 0
@@ -122,12 +238,19 @@ func digits(b []byte) int {
 	return i
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func allDigits(b []byte) bool { return len(b) > 0 && digits(b) == len(b) }
+
+func isDigit(c byte) bool { return c-'0' <= 9 }
 
 // isWord is \w of Go's regular expressions.
-func isWord(c byte) bool {
-	return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'
-}
+func isWord(c byte) bool { return wordByte[c] }
+
+var wordByte = func() (table [256]bool) {
+	for c := range table {
+		table[c] = isDigit(byte(c)) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'
+	}
+	return table
+}()
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' && c != '\v' }
 
@@ -138,44 +261,43 @@ func trimLeft(b []byte) []byte {
 	return b
 }
 
-// textOf returns what to keep of the text of a number: nothing if it is the
+// textBlock is how much room for texts is made at a time, in bytes.
+const textBlock = 1024
+
+// texts makes the texts of values. Most are a few bytes ("0.50"), so they share
+// blocks of memory: one allocation serves a hundred.
+type texts struct{ block strings.Builder }
+
+// of returns what to keep of the text of a number: nothing if it is the
 // shortest form.
-func textOf(raw []byte, v float64) string {
-	if plain(raw) {
+func (t *texts) of(raw []byte, v number) string {
+	if v.short || shortest(raw, v.value) {
 		return ""
 	}
-	var buf [32]byte
-	if bytes.Equal(strconv.AppendFloat(buf[:0], v, 'g', -1, 64), raw) {
+	return t.keep(raw)
+}
+
+// keep returns a copy of text, cut to maxText.
+func (t *texts) keep(text []byte) string {
+	text = text[:min(len(text), maxText)]
+	if t.block.Cap()-t.block.Len() < len(text) {
+		t.block = strings.Builder{}
+		t.block.Grow(max(textBlock, len(text)))
+	}
+	at := t.block.Len()
+	t.block.Write(text)
+	return t.block.String()[at:]
+}
+
+// textOf returns what to keep of the text of a number, as texts.of does.
+func textOf(raw []byte, v float64) string {
+	if shortest(raw, v) {
 		return ""
 	}
 	return string(raw[:min(len(raw), maxText)])
 }
 
-// plain says quickly that a decimal is its own shortest form: at most 15
-// digits, no needless zero or sign, and no size that 'g' writes with an
-// exponent. False means unknown.
-func plain(b []byte) bool {
-	if len(b) > 0 && b[0] == '-' {
-		b = b[1:]
-	}
-	whole := digits(b)
-	if whole == 0 || whole > 6 || len(b) > 16 || b[0] == '0' && whole > 1 {
-		return false
-	}
-	if whole == len(b) {
-		return true
-	}
-	frac := b[whole+1:]
-	if b[whole] != '.' || digits(frac) != len(frac) || len(frac) == 0 || frac[len(frac)-1] == '0' {
-		return false
-	}
-	return b[0] != '0' || frac[0] != '0'
-}
-
-// integral returns v as a step. Steps are whole numbers from 0 to 2^53.
-func integral(v float64) (int64, bool) {
-	if v < 0 || v > 1<<53 || v != math.Trunc(v) {
-		return NoStep, false
-	}
-	return int64(v), true
+func shortest(raw []byte, v float64) bool {
+	var buf [32]byte
+	return bytes.Equal(strconv.AppendFloat(buf[:0], v, 'g', -1, 64), raw)
 }

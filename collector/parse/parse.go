@@ -1,9 +1,14 @@
-// Package parse turns what a program wrote into samples: lines of text, lines of
-// JSON, and the records of TensorBoard event files. It holds no state between
-// lines and reads no files. It imports the standard library only.
+// Package parse turns what a program wrote into samples: lines of text, of JSON
+// and of logfmt, tables of comma-separated values, and the records of
+// TensorBoard event files. It reads no files. It imports the standard library
+// only.
 package parse
 
-import "time"
+import (
+	"errors"
+	"slices"
+	"time"
+)
 
 // NoStep is the Step of a sample whose line states none.
 const NoStep int64 = -1
@@ -34,4 +39,92 @@ type Line interface {
 	// that also gives an error are returned with it. The returned samples do
 	// not refer to line.
 	Parse(dst []Sample, line []byte) ([]Sample, error)
+}
+
+// Resetter is implemented by lines that remember something of the lines before
+// (an epoch, the columns of a table).
+type Resetter interface {
+	// Reset forgets it. Whoever begins a text at its beginning calls it.
+	Reset()
+}
+
+// wanted returns the metrics without repeats.
+func wanted(metrics []string) ([]string, error) {
+	if len(metrics) == 0 {
+		return nil, errors.New("no metric is named")
+	}
+	if slices.Contains(metrics, "") {
+		return nil, errors.New("a metric has an empty name")
+	}
+	names := slices.Sorted(slices.Values(metrics))
+	return slices.Compact(names), nil
+}
+
+// metricName is a wanted name, with the place of its sample in the record that
+// is being read.
+type metricName struct {
+	name   string
+	record uint64
+	at     int
+}
+
+// wantedNames returns the metrics without repeats.
+func wantedNames(metrics []string) ([]*metricName, error) {
+	names, err := wanted(metrics)
+	var out []*metricName
+	for _, n := range names {
+		out = append(out, &metricName{name: n})
+	}
+	return out, err
+}
+
+// picks collects the samples of one record after the other. A record has one
+// value of a metric at most: the last.
+type picks struct {
+	texts   texts
+	record  uint64
+	out     []Sample
+	start   int
+	dropped bool
+}
+
+// begin starts the next record, whose samples go behind dst.
+func (p *picks) begin(dst []Sample) {
+	p.record++
+	p.out, p.start, p.dropped = dst, len(dst), false
+}
+
+// number takes a number.
+func (p *picks) number(m *metricName, raw []byte, v number, offset int) {
+	p.add(m, Sample{Metric: m.name, Value: v.value, Text: p.texts.of(raw, v), Offset: offset})
+}
+
+// text takes a text whose extent is the value.
+func (p *picks) text(m *metricName, text []byte, offset int) {
+	s := wholeSample(&p.texts, text)
+	s.Metric, s.Offset = m.name, offset
+	p.add(m, s)
+}
+
+func (p *picks) add(m *metricName, s Sample) {
+	if m.record == p.record {
+		p.out[m.at].Metric = ""
+		p.dropped = true
+	}
+	m.record, m.at = p.record, len(p.out)
+	p.out = append(p.out, s)
+}
+
+// end gives the samples of the record their step and time.
+func (p *picks) end(step int64, at time.Time) []Sample {
+	out := p.out
+	p.out = nil
+	if p.dropped {
+		kept := slices.DeleteFunc(out[p.start:], func(s Sample) bool { return s.Metric == "" })
+		out = out[:p.start+len(kept)]
+	}
+	for i := p.start; i < len(out); i++ {
+		out[i].Step, out[i].Time = step, at
+	}
+	return out
 }

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // Text reads lines such as `epoch=3 loss=0.25 accuracy = 9.1e-1`.
@@ -21,23 +19,42 @@ import (
 // with these differences, all deliberate: nan, inf and infinity are values; a
 // slash belongs to a name, so that `val/loss=0.3` is a value of the metric
 // val/loss and none of loss; any metric name is found, also one with characters
-// that the grammar does not have; `1,234.5` is 1234.5; `loss=0,31` is an error
-// instead of 0; a name without a number after it is passed over.
+// that the grammar does not have; `1,234.5` and `1,234,567` are numbers;
+// `loss=0,31` and `loss=1,234`, whose comma may be a decimal one, are errors
+// instead of 0 and 1; a name without a number after it is passed over.
 //
 // With filters, each is a Go regular expression whose first group is the name
-// and whose second is the value, as in Katib. A value that is not a number is
-// kept as text.
+// and whose second is the value, as in Katib. What the second captured is the
+// value as a whole: `1,234` is 1234 and `97.5%` is 97.5. A value that is not a
+// number is kept as text.
 //
-// The step of a line is what it states as global_step, step, iteration or
-// epoch (the first of these that it has), as `step=3` or `"step": 3`. The time
-// is the first word, if that is an RFC 3339 time.
+// The step of a line is what it states as global_step, step, iteration (or
+// iter) or epoch, the first of these that it has, in any case of letters, as a
+// word before the number: `step=3`, `"step": 3`, `Epoch 3/10`, `step 1,000`.
+// A line that says nothing but an epoch, as Keras prints above its progress
+// bars, is the step of the lines after it that state none, until a line with a
+// metric states a finer step than an epoch.
+//
+// The time is the first word, if that is an RFC 3339 time, or a number of
+// seconds, milliseconds, microseconds or nanoseconds since 1970 with the 10, 13,
+// 16 or 19 digits that such a number has at present.
+//
+// Escape sequences of terminals, such as colours, are passed over.
 type Text struct {
-	names   []string // longest first
-	last    [256]bool
-	filters []*regexp.Regexp
+	names   []string      // longest first
+	byLast  [256][]string // the names that end with a byte, longest first
+	filters []filter
+	texts   texts
+	escapes escapes
+
+	epoch int64 // what the last heading said, or NoStep
+	finer bool  // steps have been finer than epochs
 }
 
-var _ Line = (*Text)(nil)
+var (
+	_ Line     = (*Text)(nil)
+	_ Resetter = (*Text)(nil)
+)
 
 // NewText returns a parser of the named metrics. Its error says which filter
 // cannot be used and why.
@@ -47,177 +64,215 @@ func NewText(metrics, filters []string) (*Text, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	t := &Text{names: names}
+	t := &Text{names: names, epoch: NoStep}
 	for _, n := range names {
-		t.last[n[len(n)-1]] = true
+		last := n[len(n)-1]
+		t.byLast[last] = append(t.byLast[last], n)
 	}
 	for _, f := range filters {
-		re, err := regexp.Compile(f)
+		compiled, err := newFilter(f)
 		if err != nil {
-			return nil, fmt.Errorf("metrics filter %q: %w", f, err)
+			return nil, err
 		}
-		if re.NumSubexp() < 2 {
-			return nil, fmt.Errorf("metrics filter %q has %d groups: the first must hold the metric's name and the second its value", f, re.NumSubexp())
-		}
-		t.filters = append(t.filters, re)
+		t.filters = append(t.filters, compiled)
 	}
 	return t, nil
 }
 
-// wanted returns the metrics without repeats.
-func wanted(metrics []string) ([]string, error) {
-	if len(metrics) == 0 {
-		return nil, errors.New("no metric is named")
-	}
-	if slices.Contains(metrics, "") {
-		return nil, errors.New("a metric has an empty name")
-	}
-	names := slices.Sorted(slices.Values(metrics))
-	return slices.Compact(names), nil
-}
+// Reset implements Resetter.
+func (t *Text) Reset() { t.epoch, t.finer = NoStep, false }
 
 // Parse implements Line.
 func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
+	sign := -1
+	if t.filters == nil {
+		if sign = bytes.IndexByte(line, '='); sign < 0 {
+			t.passed(line)
+			return dst, nil
+		}
+	}
+	coloured := bytes.IndexByte(line, escape) >= 0
+	if coloured {
+		line = t.escapes.strip(line)
+		sign = bytes.IndexByte(line, '=')
+	}
 	start := len(dst)
-	steps := newStepFinder()
 	var err error
-	if t.filters != nil {
+	if t.filters == nil {
+		dst, err = t.assignments(dst, line, sign)
+	} else {
 		dst = t.filtered(dst, line)
 	}
-	for i := 0; i < len(line); {
-		k := bytes.IndexByte(line[i:], '=')
-		if k < 0 {
-			break
-		}
-		eq := i + k
-		i = eq + 1
-		steps.at(line, eq)
-		if t.filters == nil {
-			var bad error
-			if dst, bad = t.assignment(dst, line, eq); err == nil {
-				err = bad
-			}
-		}
-	}
 	if len(dst) == start {
+		t.passed(line)
 		return dst, err
 	}
-	for i := 0; i < len(line); {
-		k := bytes.IndexByte(line[i:], ':')
-		if k < 0 {
-			break
-		}
-		steps.at(line, i+k)
-		i += k + 1
+	steps := newStepFinder()
+	steps.inText(line)
+	t.finer = t.finer || steps.rank < epochRank
+	if steps.rank == noRank && !t.finer {
+		steps.step = t.epoch
 	}
 	at := leadingTime(line)
 	for i := start; i < len(dst); i++ {
-		dst[i].Step, dst[i].Time = steps.step, at
+		s := &dst[i]
+		s.Step, s.Time = steps.step, at
+		if coloured {
+			s.Offset = t.escapes.original(s.Offset)
+		}
 	}
 	return dst, err
 }
 
-// assignment appends the sample around the '=' at line[eq], if there is one.
-func (t *Text) assignment(dst []Sample, line []byte, eq int) ([]Sample, error) {
-	end := eq
-	for end > 0 && isSpace(line[end-1]) {
-		end--
+// passed takes note of a line without samples.
+func (t *Text) passed(line []byte) {
+	if len(line) > maxHeading {
+		return
 	}
-	if end == 0 || !t.last[line[end-1]] {
-		return dst, nil
+	if epoch, ok := heading(line); ok {
+		t.epoch = epoch
 	}
-	name, ok := t.nameBefore(line[:end])
-	if !ok {
-		return dst, nil
+}
+
+// maxHeading bounds a line that announces an epoch, in bytes.
+const maxHeading = 128
+
+// assignments finds name=value, where eq is the place of the first '=', or
+// below 0.
+func (t *Text) assignments(dst []Sample, line []byte, eq int) ([]Sample, error) {
+	var err error
+	for eq >= 0 {
+		end, next := eq, eq+1
+		for end > 0 && isSpace(line[end-1]) {
+			end--
+		}
+		if name := t.nameBefore(line[:end]); name != "" {
+			rest := trimLeft(line[next:])
+			v, ok := scanGrouped(rest)
+			switch {
+			case !ok && err == nil:
+				err = fmt.Errorf("the value %q of %s is ambiguous: write it with a decimal point and without commas, or capture it with a filter", rest[:min(v.n, 40)], name)
+			case ok && v.n > 0:
+				dst = append(dst, Sample{})
+				s := &dst[len(dst)-1]
+				s.Metric, s.Value, s.Offset = name, v.value, end-len(name)
+				if !v.short {
+					s.Text = t.texts.of(rest[:v.n], v)
+				}
+				next = len(line) - len(rest) + v.n
+			}
+		}
+		if eq = bytes.IndexByte(line[next:], '='); eq >= 0 {
+			eq += next
+		}
 	}
-	rest := trimLeft(line[eq+1:])
-	v, n, ok := scanGrouped(rest)
-	if n == 0 {
-		return dst, nil
-	}
-	if !ok {
-		return dst, fmt.Errorf("the value %q of %s is ambiguous: write a decimal point", rest[:min(n, 40)], name)
-	}
-	return append(dst, Sample{Metric: name, Value: v, Text: textOf(rest[:n], v), Offset: end - len(name)}), nil
+	return dst, err
 }
 
 // nameBefore returns the longest wanted name that b ends with and that is not
-// the end of a longer name.
-func (t *Text) nameBefore(b []byte) (string, bool) {
-	for _, n := range t.names {
+// the end of a longer name, or "".
+func (t *Text) nameBefore(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	for _, n := range t.byLast[b[len(b)-1]] {
 		at := len(b) - len(n)
 		if at >= 0 && string(b[at:]) == n && (at == 0 || !isName(b[at-1])) {
-			return n, true
+			return n
 		}
 	}
-	return "", false
+	return ""
 }
 
 func isName(c byte) bool { return isWord(c) || c == '|' || c == '-' || c == '/' }
 
-// filtered applies the user's filters.
-func (t *Text) filtered(dst []Sample, line []byte) []Sample {
-	if !slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(line, []byte(n)) }) {
-		return dst
-	}
-	start := len(dst)
-	for _, re := range t.filters {
-		for _, m := range re.FindAllSubmatchIndex(line, -1) {
-			if m[2] < 0 || m[4] < 0 {
-				continue
-			}
-			name, value := bytes.TrimSpace(line[m[2]:m[3]]), bytes.TrimSpace(line[m[4]:m[5]])
-			k := slices.IndexFunc(t.names, func(n string) bool { return n == string(name) })
-			if k < 0 || len(value) == 0 {
-				continue
-			}
-			dst = append(dst, valueSample(t.names[k], value, m[2]))
-		}
-	}
-	return distinct(dst, start)
-}
-
-// valueSample reads a whole text as a value.
-func valueSample(metric string, text []byte, offset int) Sample {
-	s := Sample{Metric: metric, Step: NoStep, Offset: offset}
-	v, n, ok := scanGrouped(text)
-	if ok && n == len(text) {
-		s.Value, s.Text = v, textOf(text, v)
-		return s
+// wholeSample reads a whole text as a value.
+func wholeSample(t *texts, text []byte) Sample {
+	if v, ok := wholeNumber(text); ok {
+		return Sample{Value: v.value, Text: t.of(text, v), Step: NoStep}
 	}
 	v, err := strconv.ParseFloat(string(text), 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		v = math.NaN()
 	}
-	s.Value, s.Text = v, string(text[:min(len(text), maxText)])
-	return s
+	return Sample{Value: v, Text: t.keep(text), Step: NoStep}
 }
 
-// distinct orders dst[start:] by offset, drops what two filters found alike,
-// and moves those that share an offset apart.
-func distinct(dst []Sample, start int) []Sample {
-	found := dst[start:]
-	slices.SortStableFunc(found, func(a, b Sample) int { return cmp.Compare(a.Offset, b.Offset) })
-	found = slices.CompactFunc(found, func(a, b Sample) bool {
-		return a.Offset == b.Offset && a.Metric == b.Metric && a.Text == b.Text && (a.Value == b.Value || a.Text != "")
-	})
-	for i := 1; i < len(found); i++ {
-		found[i].Offset = max(found[i].Offset, found[i-1].Offset+1)
-	}
-	return dst[:start+len(found)]
+// escape begins a sequence that a terminal obeys.
+const escape = 0x1b
+
+// escapes removes the sequences that terminals obey from a line, and knows
+// where what is left was.
+type escapes struct {
+	line []byte
+	cuts []cut
 }
 
-// leadingTime reads the first word as an RFC 3339 time.
-func leadingTime(line []byte) time.Time {
-	if len(line) < 20 || line[4] != '-' || line[10] != 'T' {
-		return time.Time{}
+// cut says that what is at and after a place of the stripped line was n bytes
+// further on.
+type cut struct{ at, n int }
+
+// strip returns line without escape sequences. The result is valid until the
+// next call. A sequence is ESC, one byte from @ to _, and after ESC [ all up to
+// a byte from @ to ~; after ESC ] all up to BEL or ESC \ (ECMA-48).
+func (e *escapes) strip(line []byte) []byte {
+	e.line, e.cuts = e.line[:0], e.cuts[:0]
+	removed := 0
+	for {
+		k := bytes.IndexByte(line, escape)
+		if k < 0 {
+			e.line = append(e.line, line...)
+			return e.line
+		}
+		e.line = append(e.line, line[:k]...)
+		n := escapeLength(line[k:])
+		removed += n
+		e.cuts = append(e.cuts, cut{len(e.line), removed})
+		line = line[k+n:]
 	}
-	if end := bytes.IndexByte(line, ' '); end >= 0 {
-		line = line[:end]
+}
+
+// original returns the place in the line of a place in the stripped line.
+func (e *escapes) original(at int) int {
+	k, found := slices.BinarySearchFunc(e.cuts, at, func(c cut, at int) int { return cmp.Compare(c.at, at) })
+	// Of cuts at one place, the last counts.
+	for found && k+1 < len(e.cuts) && e.cuts[k+1].at == at {
+		k++
 	}
-	var at time.Time
-	if at.UnmarshalText(line) != nil {
-		return time.Time{}
+	if !found {
+		k--
 	}
-	return at
+	if k < 0 {
+		return at
+	}
+	return at + e.cuts[k].n
+}
+
+func escapeLength(b []byte) int {
+	if len(b) < 2 || b[1] < '@' || b[1] > '_' {
+		return 1
+	}
+	switch b[1] {
+	case '[':
+		for i := 2; i < len(b); i++ {
+			if b[i] >= '@' && b[i] <= '~' {
+				return i + 1
+			}
+			if b[i] < ' ' {
+				return i
+			}
+		}
+	case ']':
+		for i := 2; i < len(b); i++ {
+			switch {
+			case b[i] == '\a':
+				return i + 1
+			case b[i] == escape && i+1 < len(b) && b[i+1] == '\\':
+				return i + 2
+			}
+		}
+	default:
+		return 2
+	}
+	return 2 // unfinished: what follows is text
 }

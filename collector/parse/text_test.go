@@ -40,6 +40,7 @@ func newText(t testing.TB, metrics, filters []string) *Text {
 
 func TestText(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
+	const colons = `([\w|-]+)\s*:\s*([\d.,]+%?)`
 	loss := func(v float64, text string, offset int) []got { return []got{{"loss", v, text, offset}} }
 	tests := map[string]struct {
 		metrics []string // default: loss
@@ -48,51 +49,76 @@ func TestText(t *testing.T) {
 		want    []got
 		wantErr string
 	}{
-		"one value":                         {line: "loss=0.5", want: loss(0.5, "", 0)},
-		"spaces around the sign":            {line: "loss \t=  0.5", want: loss(0.5, "", 0)},
-		"text before and after":             {line: "epoch 3: loss=0.5, next", want: loss(0.5, "", 9)},
-		"several metrics in a line":         {metrics: []string{"loss", "acc"}, line: "acc=1 loss=2 acc=3", want: []got{{"acc", 1, "", 0}, {"loss", 2, "", 6}, {"acc", 3, "", 13}}},
-		"a value as it was written":         {line: "loss=0.50", want: loss(0.5, "0.50", 0)},
-		"a plus sign":                       {line: "loss=+1", want: loss(1, "+1", 0)},
-		"a negative value":                  {line: "loss=-1.25", want: loss(-1.25, "", 0)},
-		"no digit before the point":         {line: "loss=.5", want: loss(0.5, ".5", 0)},
-		"a point without digits is no part": {line: "loss=3.", want: loss(3, "", 0)},
-		"an exponent":                       {line: "loss=-7.53e+05", want: loss(-753000, "-7.53e+05", 0)},
-		"the shortest form of a big number": {line: "loss=1e+06", want: loss(1e6, "", 0)},
-		"an exponent without digits":        {line: "loss=2em", want: loss(2, "", 0)},
-		"a unit after the value":            {line: "loss=95%", want: loss(95, "", 0)},
-		"a value too large for a float":     {line: "loss=1e999", want: loss(inf, "1e999", 0)},
-		"not a number":                      {line: "loss=nan", want: loss(nan, "nan", 0)},
-		"infinity":                          {line: "loss=Inf loss=-inf loss=Infinity", want: []got{{"loss", inf, "Inf", 0}, {"loss", -inf, "-inf", 9}, {"loss", inf, "Infinity", 19}}},
-		"a word that begins like infinity":  {line: "loss=information loss=nano", want: nil},
-		"a word instead of a value":         {line: "loss=mse", want: nil},
-		"nothing after the sign":            {line: "loss=", want: nil},
-		"a colon is no sign":                {line: "loss: 0.5", want: nil},
-		"a name that ends alike":            {line: "val_loss=1 xloss=2 a-loss=3 a|loss=4", want: nil},
-		"a name that begins alike":          {line: "loss2=1 lossy=2", want: nil},
-		"a path that ends alike":            {line: "val/loss=0.3", want: nil},
-		"a wanted path":                     {metrics: []string{"val/loss", "loss"}, line: "val/loss=0.3 loss=2", want: []got{{"val/loss", 0.3, "", 0}, {"loss", 2, "", 13}}},
-		"a longer path is another":          {metrics: []string{"val/loss"}, line: "x/val/loss=0.3", want: nil},
-		"a name with other characters":      {metrics: []string{"acc@5", "f1.macro"}, line: "acc@5=1 f1.macro=2", want: []got{{"acc@5", 1, "", 0}, {"f1.macro", 2, "", 8}}},
-		"the longest wanted name counts":    {metrics: []string{"loss", "val.loss"}, line: "val.loss=1", want: []got{{"val.loss", 1, "", 0}}},
-		"a name after punctuation":          {line: "[INFO]loss=1 (loss=2) é loss=3 éloss=4", want: []got{{"loss", 1, "", 6}, {"loss", 2, "", 14}, {"loss", 3, "", 25}, {"loss", 4, "", 34}}},
-		"names are case sensitive":          {line: "Loss=1", want: nil},
-		"groups of thousands":               {line: "loss=1,234.5", want: loss(1234.5, "1,234.5", 0)},
-		"a list after the value":            {metrics: []string{"loss", "acc"}, line: "loss=1,acc=2", want: []got{{"loss", 1, "", 0}, {"acc", 2, "", 7}}},
-		"a decimal comma":                   {line: "loss=0,31", wantErr: "ambiguous"},
-		"a decimal comma beside good ones":  {metrics: []string{"loss", "acc"}, line: "loss=3,1 acc=2", want: []got{{"acc", 2, "", 9}}, wantErr: "ambiguous"},
-		"two signs":                         {line: "loss==1", want: nil},
-		"a sign first":                      {line: "=1", want: nil},
-		"an empty line":                     {line: "", want: nil},
-		"a filter for colons":               {filters: []string{`(\w+): ([-+.\deE]+)`}, line: "x: 1 loss: 0.25", want: loss(0.25, "", 5)},
-		"a filter in place of the default":  {filters: []string{`(\w+): (\S+)`}, line: "loss=1", want: nil},
-		"a filter whose value is no number": {filters: []string{`(\w+): (\S+)`}, line: "loss: 12%", want: loss(nan, "12%", 0)},
-		"a filter with spaces in its value": {filters: []string{`(\w+):(\s*\S+)`}, line: "loss:  2", want: loss(2, "", 0)},
-		"a filter with groups in the value": {filters: []string{`([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`}, line: "loss=0.5 val_loss=2", want: loss(0.5, "", 0)},
-		"two filters that find the same":    {filters: []string{`(\w+)=(\d+)`, `(\w+)=(\d+);`}, line: "loss=1;", want: loss(1, "", 0)},
-		"two filters, in order of place":    {filters: []string{`(loss)=(\d+)`, `(loss)-(\d+)`}, line: "loss-1 loss=2 loss-3", want: []got{{"loss", 1, "", 0}, {"loss", 2, "", 7}, {"loss", 3, "", 14}}},
-		"two values of one name part ways":  {filters: []string{`(loss)=(\d+)`, `(loss)=\d+,(\d+)`}, line: "loss=1,2", want: []got{{"loss", 1, "", 0}, {"loss", 2, "", 1}}},
-		"a group that takes no part":        {filters: []string{`(loss)=1|(\w+)=2`}, line: "loss=1", want: nil},
+		"one value":                                         {line: "loss=0.5", want: loss(0.5, "", 0)},
+		"spaces around the sign":                            {line: "loss \t=  0.5", want: loss(0.5, "", 0)},
+		"text before and after":                             {line: "epoch 3: loss=0.5, next", want: loss(0.5, "", 9)},
+		"several metrics in a line":                         {metrics: []string{"loss", "acc"}, line: "acc=1 loss=2 acc=3", want: []got{{"acc", 1, "", 0}, {"loss", 2, "", 6}, {"acc", 3, "", 13}}},
+		"a value as it was written":                         {line: "loss=0.50", want: loss(0.5, "0.50", 0)},
+		"a plus sign":                                       {line: "loss=+1", want: loss(1, "+1", 0)},
+		"a negative value":                                  {line: "loss=-1.25", want: loss(-1.25, "", 0)},
+		"no digit before the point":                         {line: "loss=.5", want: loss(0.5, ".5", 0)},
+		"a point without digits is no part":                 {line: "loss=3.", want: loss(3, "", 0)},
+		"an exponent":                                       {line: "loss=-7.53e+05", want: loss(-753000, "-7.53e+05", 0)},
+		"the shortest form of a big number":                 {line: "loss=1e+06", want: loss(1e6, "", 0)},
+		"an exponent without digits":                        {line: "loss=2em", want: loss(2, "", 0)},
+		"a unit after the value":                            {line: "loss=95%", want: loss(95, "", 0)},
+		"a value too large for a float":                     {line: "loss=1e999", want: loss(inf, "1e999", 0)},
+		"not a number":                                      {line: "loss=nan", want: loss(nan, "nan", 0)},
+		"infinity":                                          {line: "loss=Inf loss=-inf loss=Infinity", want: []got{{"loss", inf, "Inf", 0}, {"loss", -inf, "-inf", 9}, {"loss", inf, "Infinity", 19}}},
+		"a word that begins like infinity":                  {line: "loss=information loss=nano", want: nil},
+		"a word instead of a value":                         {line: "loss=mse", want: nil},
+		"nothing after the sign":                            {line: "loss=", want: nil},
+		"a colon is no sign":                                {line: "loss: 0.5", want: nil},
+		"a name that ends alike":                            {line: "val_loss=1 xloss=2 a-loss=3 a|loss=4", want: nil},
+		"a name that begins alike":                          {line: "loss2=1 lossy=2", want: nil},
+		"a path that ends alike":                            {line: "val/loss=0.3", want: nil},
+		"a wanted path":                                     {metrics: []string{"val/loss", "loss"}, line: "val/loss=0.3 loss=2", want: []got{{"val/loss", 0.3, "", 0}, {"loss", 2, "", 13}}},
+		"a longer path is another":                          {metrics: []string{"val/loss"}, line: "x/val/loss=0.3", want: nil},
+		"a name with other characters":                      {metrics: []string{"acc@5", "f1.macro"}, line: "acc@5=1 f1.macro=2", want: []got{{"acc@5", 1, "", 0}, {"f1.macro", 2, "", 8}}},
+		"the longest wanted name counts":                    {metrics: []string{"loss", "val.loss"}, line: "val.loss=1", want: []got{{"val.loss", 1, "", 0}}},
+		"a name after punctuation":                          {line: "[INFO]loss=1 (loss=2) é loss=3 éloss=4", want: []got{{"loss", 1, "", 6}, {"loss", 2, "", 14}, {"loss", 3, "", 25}, {"loss", 4, "", 34}}},
+		"names are case sensitive":                          {line: "Loss=1", want: nil},
+		"groups of thousands":                               {line: "loss=1,234.5", want: loss(1234.5, "1,234.5", 0)},
+		"several groups of thousands":                       {line: "loss=1,234,567", want: loss(1234567, "1,234,567", 0)},
+		"one group may be a decimal comma":                  {line: "loss=1,234", wantErr: "ambiguous"},
+		"a trailing zero and a big number":                  {line: "loss=12345678.50 loss=0.00001", want: []got{{"loss", 12345678.5, "12345678.50", 0}, {"loss", 0.00001, "0.00001", 17}}},
+		"a list after the value":                            {metrics: []string{"loss", "acc"}, line: "loss=1,acc=2", want: []got{{"loss", 1, "", 0}, {"acc", 2, "", 7}}},
+		"a decimal comma":                                   {line: "loss=0,31", wantErr: "ambiguous"},
+		"a decimal comma beside good ones":                  {metrics: []string{"loss", "acc"}, line: "loss=3,1 acc=2", want: []got{{"acc", 2, "", 9}}, wantErr: "ambiguous"},
+		"two signs":                                         {line: "loss==1", want: nil},
+		"a sign first":                                      {line: "=1", want: nil},
+		"an empty line":                                     {line: "", want: nil},
+		"a filter for colons":                               {filters: []string{`(\w+): ([-+.\deE]+)`}, line: "x: 1 loss: 0.25", want: loss(0.25, "", 5)},
+		"a filter in place of the default":                  {filters: []string{`(\w+): (\S+)`}, line: "loss=1", want: nil},
+		"a filter whose value is no number":                 {filters: []string{`(\w+): (\S+)`}, line: "loss: 12s", want: loss(nan, "12s", 0)},
+		"a filter that asks for a percentage":               {filters: []string{colons}, line: "loss: 97.5%", want: loss(97.5, "97.5%", 0)},
+		"a percentage whose sign the filter leaves":         {filters: []string{`(\w+): ([\d.]+)`}, line: "loss: 97.5%", want: loss(97.5, "", 0)},
+		"a filter that asks for groups of thousands":        {filters: []string{colons}, line: "loss : 1,234.5", want: loss(1234.5, "1,234.5", 0)},
+		"groups of thousands without a point":               {filters: []string{colons}, line: "loss:12,345", want: loss(12345, "12,345", 0)},
+		"groups of thousands and a percent sign":            {filters: []string{colons}, line: "loss:1,234.5%", want: loss(1234.5, "1,234.5%", 0)},
+		"a filter that does not capture the groups":         {filters: []string{`(\w+):\s*(\d+)`}, line: "loss: 1,234.5", want: loss(1, "", 0)},
+		"a decimal comma that a filter captures stays text": {filters: []string{colons}, line: "loss: 0,31", want: loss(nan, "0,31", 0)},
+		"a group that is too long stays text":               {filters: []string{colons}, line: "loss: 1,2345", want: loss(nan, "1,2345", 0)},
+		"a comma at the end stays text":                     {filters: []string{colons}, line: "loss: 1,", want: loss(nan, "1,", 0)},
+		"a filter sees names with dots and pipes":           {metrics: []string{"a|b-c"}, filters: []string{colons}, line: "a|b-c: 1", want: []got{{"a|b-c", 1, "", 0}}},
+		"the filter of Katib's PyTorch example":             {metrics: []string{"loss", "accuracy"}, filters: []string{`{metricName: ([\w|-]+), metricValue: ((-?\d+)(\.\d+)?)}`}, line: "2021-12-02T05:47:27Z INFO     {metricName: accuracy, metricValue: 0.9876};{metricName: loss, metricValue: 0.5315}", want: []got{{"accuracy", 0.9876, "", 43}, {"loss", 0.5315, "", 87}}},
+		"the filter of Katib's tune()":                      {filters: []string{`'([\w|-]+)'\s*:\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`}, line: "{'loss': 0.4321, 'learning_rate': 5e-05, 'epoch': 1.0}", want: loss(0.4321, "", 2)},
+		"colours around the name":                           {line: "\x1b[1;32mloss\x1b[0m=\x1b[31m0.25\x1b[0m", want: loss(0.25, "", 7)},
+		"a colour within the value":                         {line: "loss=0\x1b[31m.25", want: loss(0.25, "", 0)},
+		"a line that is cleared":                            {line: "\x1b[2K\x1b[1Gloss=0.25 \x1b[Kloss=3", want: []got{{"loss", 0.25, "", 8}, {"loss", 3, "", 21}}},
+		"a title of the terminal":                           {line: "\x1b]0;loss=1\aloss=2 \x1b]0;loss=3\x1b\\loss=4", want: []got{{"loss", 2, "", 11}, {"loss", 4, "", 30}}},
+		"a sequence without an end":                         {line: "loss=2\x1b", want: loss(2, "", 0)},
+		"bytes that are no UTF-8":                           {line: "\xff\xfeloss=0.5\xc3", want: loss(0.5, "", 2)},
+		"zeros":                                             {line: "\x00\x00loss=0.5\x00", want: loss(0.5, "", 2)},
+		"backspaces of an old progress bar":                 {line: "\b\b\b 10/10 loss=0.5\b\b", want: loss(0.5, "", 10)},
+		"a progress bar of tqdm":                            {metrics: []string{"loss", "acc"}, line: " 45%|\u2588\u2588\u258c  | 45/100 [00:10<00:12,  4.50it/s, acc=0.9, loss=0.123]", want: []got{{"acc", 0.9, "", 50}, {"loss", 0.123, "", 59}}},
+		"a progress bar of Keras":                           {metrics: []string{"loss", "val_loss"}, filters: []string{`(\w+): ([\d.eE+-]+)`}, line: "1875/1875 [=====] - 2s 1ms/step - loss: 0.2912 - val_loss: 1.4e-01", want: []got{{"loss", 0.2912, "", 34}, {"val_loss", 0.14, "1.4e-01", 49}}},
+		"a filter with spaces in its value":                 {filters: []string{`(\w+):(\s*\S+)`}, line: "loss:  2", want: loss(2, "", 0)},
+		"a filter with groups in the value":                 {filters: []string{`([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`}, line: "loss=0.5 val_loss=2", want: loss(0.5, "", 0)},
+		"two filters that find the same":                    {filters: []string{`(\w+)=(\d+)`, `(\w+)=(\d+);`}, line: "loss=1;", want: loss(1, "", 0)},
+		"two filters, in order of place":                    {filters: []string{`(loss)=(\d+)`, `(loss)-(\d+)`}, line: "loss-1 loss=2 loss-3", want: []got{{"loss", 1, "", 0}, {"loss", 2, "", 7}, {"loss", 3, "", 14}}},
+		"two values of one name part ways":                  {filters: []string{`(loss)=(\d+)`, `(loss)=\d+,(\d+)`}, line: "loss=1,2", want: []got{{"loss", 1, "", 0}, {"loss", 2, "", 1}}},
+		"a group that takes no part":                        {filters: []string{`(loss)=1|(\w+)=2`}, line: "loss=1", want: nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -117,24 +143,61 @@ func TestTextStepAndTime(t *testing.T) {
 		step int64
 		time time.Time
 	}{
-		"neither":                         {"loss=1", NoStep, time.Time{}},
-		"a step":                          {"step=7 loss=1", 7, time.Time{}},
-		"a step after the value":          {"loss=1 step = 7", 7, time.Time{}},
-		"an epoch":                        {"Epoch=3 loss=1", 3, time.Time{}},
-		"a step is finer than an epoch":   {"epoch=3 step=70 loss=1", 70, time.Time{}},
-		"the first of two counts":         {"step=1 loss=1 step=2", 1, time.Time{}},
-		"a global step is the finest":     {"step=5 global_step=70 loss=1", 70, time.Time{}},
-		"a step in JSON":                  {`{"step": 12} loss=1`, 12, time.Time{}},
-		"a step with a colon":             {"iteration: 9 loss=1", 9, time.Time{}},
-		"a step of a total":               {"step=9/10 loss=1", 9, time.Time{}},
-		"a whole number with a point":     {"epoch=2.0 loss=1", 2, time.Time{}},
-		"a fraction is no step":           {"epoch=2.5 loss=1", NoStep, time.Time{}},
-		"a negative number is no step":    {"step=-1 loss=1", NoStep, time.Time{}},
-		"a name that ends alike":          {"last_step=3 loss=1", NoStep, time.Time{}},
-		"a time":                          {"2026-03-04T05:06:07.123456789Z loss=1", NoStep, at},
-		"a time with a zone":              {"2026-03-04T06:06:07.123456789+01:00 loss=1", NoStep, at},
-		"a time that is not at the front": {"x 2026-03-04T05:06:07Z loss=1", NoStep, time.Time{}},
-		"almost a time":                   {"2026-03-04T25:06:07.123456789Z loss=1", NoStep, time.Time{}},
+		"neither":                          {"loss=1", NoStep, time.Time{}},
+		"a step":                           {"step=7 loss=1", 7, time.Time{}},
+		"a step after the value":           {"loss=1 step = 7", 7, time.Time{}},
+		"an epoch":                         {"Epoch=3 loss=1", 3, time.Time{}},
+		"a step is finer than an epoch":    {"epoch=3 step=70 loss=1", 70, time.Time{}},
+		"the first of two counts":          {"step=1 loss=1 step=2", 1, time.Time{}},
+		"a global step is the finest":      {"step=5 global_step=70 loss=1", 70, time.Time{}},
+		"a step in JSON":                   {`{"step": 12} loss=1`, 12, time.Time{}},
+		"a step with a colon":              {"iteration: 9 loss=1", 9, time.Time{}},
+		"a step of a total":                {"step=9/10 loss=1", 9, time.Time{}},
+		"a whole number with a point":      {"epoch=2.0 loss=1", 2, time.Time{}},
+		"a fraction is no step":            {"epoch=2.5 loss=1", NoStep, time.Time{}},
+		"a negative number is no step":     {"step=-1 loss=1", NoStep, time.Time{}},
+		"a name that ends alike":           {"last_step=3 loss=1", NoStep, time.Time{}},
+		"a time":                           {"2026-03-04T05:06:07.123456789Z loss=1", NoStep, at},
+		"a time with a zone":               {"2026-03-04T06:06:07.123456789+01:00 loss=1", NoStep, at},
+		"a time that is not at the front":  {"x 2026-03-04T05:06:07Z loss=1", NoStep, time.Time{}},
+		"a step with groups":               {"step 1,000 loss=1", 1000, time.Time{}},
+		"a step with groups and a sign":    {"step=12,345 loss=1", 12345, time.Time{}},
+		"a step before a comma":            {"step=12,loss=1", 12, time.Time{}},
+		"a step in a list of numbers":      {"step=12, 345 loss=1", 12, time.Time{}},
+		"a step in thousands":              {"step 12k loss=1", 12000, time.Time{}},
+		"a step in broken thousands":       {"step: 1.5k loss=1", 1500, time.Time{}},
+		"a step in millions":               {"step=2M, loss=1", 2000000, time.Time{}},
+		"a step as e+":                     {"step=1e+06 loss=1", 1000000, time.Time{}},
+		"a duration is no step":            {"step: 37ms loss=1", NoStep, time.Time{}},
+		"a percentage is no step":          {"epoch 50% loss=1", NoStep, time.Time{}},
+		"a rate is no step":                {"2s 1ms/step loss=1", NoStep, time.Time{}},
+		"Epoch 3/10":                       {"Epoch 3/10 loss=1", 3, time.Time{}},
+		"Epoch [3/10]":                     {"Epoch [3/10], Step [100/500], loss=1", 100, time.Time{}},
+		"an epoch and a batch":             {"Epoch: [3][ 100/5005] loss=1", 3, time.Time{}},
+		"a train epoch":                    {"Train Epoch: 3 [25600/60000 (43%)]\tloss=1", 3, time.Time{}},
+		"capitals":                         {"EPOCH 3 STEP 40 loss=1", 40, time.Time{}},
+		"iter":                             {"iter #300: loss=1", 300, time.Time{}},
+		"global_step in a path":            {"trainer/global_step=12 epoch=1 loss=1", 12, time.Time{}},
+		"a name that has step in it":       {"steps=3 stepwise 4 max_step=9 loss=1", NoStep, time.Time{}},
+		"words between name and number":    {"step was 3 loss=1", NoStep, time.Time{}},
+		"a number far from its name":       {"step          3 loss=1", NoStep, time.Time{}},
+		"a number at the end":              {"loss=1 step", NoStep, time.Time{}},
+		"a step that is too large":         {"step=99999999999999999999 loss=1", NoStep, time.Time{}},
+		"a dict of the HF trainer":         {"{'loss': 1, 'epoch': 2.0} loss=1", 2, time.Time{}},
+		"a broken epoch of the HF trainer": {"{'loss': 1, 'epoch': 2.13} loss=1", NoStep, time.Time{}},
+		"a coloured step":                  {"\x1b[1mstep\x1b[0m=7 loss=1", 7, time.Time{}},
+		"a time in brackets":               {"[2026-03-04T05:06:07.123456789Z] loss=1", NoStep, at},
+		"a time with a space":              {"2026-03-04 05:06:07.123456789+00:00 loss=1", NoStep, at},
+		"a time with more digits":          {"2026-03-04T05:06:07.1234567891234Z loss=1", NoStep, at},
+		"seconds since 1970":               {"1772600767.123456789 loss=1", NoStep, at},
+		"milliseconds since 1970":          {"1772600767123.456789 loss=1", NoStep, at},
+		"whole milliseconds since 1970":    {"1772600767123 loss=1", NoStep, time.UnixMilli(1772600767123)},
+		"microseconds since 1970":          {"1772600767123456.789 loss=1", NoStep, at},
+		"nanoseconds since 1970":           {"1772600767123456789 loss=1", NoStep, at},
+		"a number that is no time":         {"1000 loss=1", NoStep, time.Time{}},
+		"a number with a letter":           {"1772600767x loss=1", NoStep, time.Time{}},
+		"a date without a zone":            {"2026-03-04 05:06:07,123 INFO loss=1", NoStep, time.Time{}},
+		"almost a time":                    {"2026-03-04T25:06:07.123456789Z loss=1", NoStep, time.Time{}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -144,6 +207,48 @@ func TestTextStepAndTime(t *testing.T) {
 			}
 			if s := samples[0]; s.Step != tc.step || !s.Time.Equal(tc.time) {
 				t.Errorf("got step %d and time %v, want %d and %v", s.Step, s.Time, tc.step, tc.time)
+			}
+		})
+	}
+}
+
+// A line that says only an epoch is the step of the lines after it.
+func TestTextRemembersAnEpoch(t *testing.T) {
+	tests := map[string]struct {
+		lines string
+		want  []int64
+	}{
+		"Keras":                                {"Epoch 1/2\n100/100 - loss=1\nEpoch 2/2\n50/100 - loss=1\n100/100 - loss=1", []int64{1, 2, 2}},
+		"Katib's own example":                  {"epoch 1:\nloss=0.3\nloss=0.4\nepoch 2:\nloss=0.1", []int64{1, 1, 2}},
+		"the quickstart of PyTorch":            {"Epoch 1\n-------\nloss=2.3", []int64{1}},
+		"a frame":                              {"===== Epoch [3/10] =====\nloss=1", []int64{3}},
+		"with a sign":                          {"epoch=4\nloss=1", []int64{4}},
+		"a line's own epoch counts":            {"Epoch 1/2\nepoch=7 loss=1\nloss=1", []int64{7, 1}},
+		"steps that are finer end it":          {"Epoch 1/2\nstep=500 loss=1\nloss=1\nEpoch 2/2\nloss=1", []int64{500, NoStep, NoStep}},
+		"a line that says more is none":        {"Epoch 1 begins\nloss=1", []int64{NoStep}},
+		"an epoch that took some time is none": {"Epoch 1: 37s\nloss=1", []int64{NoStep}},
+		"a word that begins alike":             {"epochs 3\nloss=1", []int64{NoStep}},
+		"nothing before":                       {"loss=1\nEpoch 1/2", []int64{NoStep}},
+		"colours":                              {"\x1b[1mEpoch 5/9\x1b[0m =\nloss=1", []int64{5}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newText(t, []string{"loss"}, nil)
+			for range 2 { // the second time after a reset
+				var steps []int64
+				for line := range strings.SplitSeq(tc.lines, "\n") {
+					samples, err := p.Parse(nil, []byte(line))
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, s := range samples {
+						steps = append(steps, s.Step)
+					}
+				}
+				if diff := cmp.Diff(tc.want, steps); diff != "" {
+					t.Errorf("steps (-want +got):\n%s", diff)
+				}
+				p.Reset()
 			}
 		})
 	}
@@ -220,9 +325,35 @@ func TestTextOfKeepsOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
+// A filter is tried only where its literal is; the literal must be in every
+// match.
+func TestFilterLiterals(t *testing.T) {
+	tests := map[string]string{
+		`(\w+)=(\d+)`: "=",
+		`{metricName: ([\w|-]+), metricValue: ((-?\d+)(\.\d+)?)}`: ", metricValue: ",
+		`(a)|(b)`:         "",
+		`(?i)(loss): (.)`: "",
+		`(abc)*(d)`:       "d",
+		`(abc)+(d)`:       "abc",
+		`(abc){2}(d)`:     "abc",
+		`(abc){0,2}(d)`:   "d",
+		`(abc)?(d+)`:      "d",
+		`(\x{fffd})(.)`:   "",
+	}
+	for expression, want := range tests {
+		f, err := newFilter(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(f.literal); got != want {
+			t.Errorf("the literal of %s is %q, want %q", expression, got, want)
+		}
+	}
+}
+
 func TestTextDoesNotAllocate(t *testing.T) {
 	p := newText(t, []string{"loss", "acc"}, nil)
-	line := []byte("2026-03-04T05:06:07.123456789Z epoch=3 step=1200 loss=0.123456 lr=0.001 acc=0.98")
+	line := []byte("2026-03-04T05:06:07.123456789Z epoch=3 step=1200 loss=0.123450 lr=0.001 acc=0.12345678901234567")
 	dst := make([]Sample, 0, 8)
 	if n := testing.AllocsPerRun(100, func() {
 		out, err := p.Parse(dst, line)

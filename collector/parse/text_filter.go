@@ -1,0 +1,104 @@
+package parse
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"unicode/utf8"
+)
+
+// filter is a user's regular expression.
+type filter struct {
+	*regexp.Regexp
+	// literal is in every match; empty when none is known.
+	literal []byte
+}
+
+func newFilter(expression string) (filter, error) {
+	re, err := regexp.Compile(expression)
+	if err != nil {
+		return filter{}, fmt.Errorf("metrics filter %q: %w", expression, err)
+	}
+	if re.NumSubexp() < 2 {
+		return filter{}, fmt.Errorf("metrics filter %q has %d groups: the first must hold the metric's name and the second its value", expression, re.NumSubexp())
+	}
+	tree, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return filter{}, fmt.Errorf("metrics filter %q: %w", expression, err)
+	}
+	return filter{re, []byte(longestLiteral(tree.Simplify()))}, nil
+}
+
+// longestLiteral returns the longest text that every match of an expression
+// holds, as far as its parts that stand in a row tell.
+func longestLiteral(re *syntax.Regexp) string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		// The replacement character also matches bytes that are no UTF-8.
+		if re.Flags&syntax.FoldCase == 0 && !slices.Contains(re.Rune, utf8.RuneError) {
+			return string(re.Rune)
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return longestLiteral(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return longestLiteral(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		longest := ""
+		for _, sub := range re.Sub {
+			if l := longestLiteral(sub); len(l) > len(longest) {
+				longest = l
+			}
+		}
+		return longest
+	}
+	return ""
+}
+
+// filtered applies the user's filters.
+func (t *Text) filtered(dst []Sample, line []byte) []Sample {
+	if !slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(line, []byte(n)) }) {
+		return dst
+	}
+	start := len(dst)
+	for _, f := range t.filters {
+		if !bytes.Contains(line, f.literal) {
+			continue
+		}
+		for _, m := range f.FindAllSubmatchIndex(line, -1) {
+			if m[2] < 0 || m[4] < 0 {
+				continue
+			}
+			name, value := bytes.TrimSpace(line[m[2]:m[3]]), bytes.TrimSpace(line[m[4]:m[5]])
+			k := slices.IndexFunc(t.names, func(n string) bool { return n == string(name) })
+			if k < 0 || len(value) == 0 {
+				continue
+			}
+			s := wholeSample(&t.texts, value)
+			s.Metric, s.Offset = t.names[k], m[2]
+			dst = append(dst, s)
+		}
+	}
+	return distinct(dst, start)
+}
+
+// distinct orders dst[start:] by offset, drops what two filters found alike,
+// and moves those that share an offset apart.
+func distinct(dst []Sample, start int) []Sample {
+	found := dst[start:]
+	if len(found) < 2 {
+		return dst
+	}
+	slices.SortStableFunc(found, func(a, b Sample) int { return cmp.Compare(a.Offset, b.Offset) })
+	found = slices.CompactFunc(found, func(a, b Sample) bool {
+		return a.Offset == b.Offset && a.Metric == b.Metric && a.Text == b.Text && (a.Value == b.Value || a.Text != "")
+	})
+	for i := 1; i < len(found); i++ {
+		found[i].Offset = max(found[i].Offset, found[i-1].Offset+1)
+	}
+	return dst[:start+len(found)]
+}
