@@ -380,7 +380,7 @@ func FuzzText(f *testing.F) {
 }
 
 // checkSamples checks what holds for the samples of any line.
-func checkSamples(t *testing.T, line string, samples []Sample) {
+func checkSamples(t testing.TB, line string, samples []Sample) {
 	t.Helper()
 	last := -1
 	for _, s := range samples {
