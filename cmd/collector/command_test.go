@@ -73,7 +73,7 @@ func TestCommandLineIsRefused(t *testing.T) {
 		"install nowhere":     {args: []string{"install"}, wantSaid: "collector install DST"},
 		"exec nothing":        {args: []string{"exec", "--"}, wantSaid: "no command"},
 		"run without kind":    {args: []string{"run", "--metric=m"}, wantSaid: "--kind"},
-		"run an unknown kind": {args: []string{"run", "--kind=Stdout", "--metric=m"}, wantSaid: "File, Push, StdOut, TensorFlowEvent"},
+		"run an unknown kind": {args: []string{"run", "--kind=Stdout", "--metric=m"}, wantSaid: "File, PrometheusMetric, Push, StdOut, TensorFlowEvent"},
 		"run without metric":  {args: []string{"run", "--kind=StdOut"}, wantSaid: "--metric=NAME"},
 		"run an empty metric": {args: []string{"run", "--kind=StdOut", "--metric="}, wantSaid: "empty"},
 		"run with arguments":  {args: []string{"run", "--kind=StdOut", "--metric=m", "x"}, wantSaid: `"x"`},

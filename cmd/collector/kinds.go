@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,14 +13,8 @@ import (
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
-// Files of the sidecar in the shared directory.
-const (
-	fileState  = "file.state" // what the File kind remembers
-	pushSpool  = "push.spool" // points that were pushed
-	pushSocket = "push.sock"
-	// The kernel's limit for the path of a unix socket, less its end.
-	maxSocketPath = 107
-)
+// fileState is a file of the sidecar in the shared directory.
+const fileState = "file.state" // what the File kind remembers
 
 // job is one attempt whose points are to be found.
 type job struct {
@@ -108,50 +99,6 @@ func prepareFile(_ context.Context, j job) (opener, error) {
 		return one(source.NewFile(source.FileConfig{
 			Path: j.cfg.path, Parser: parser, State: filepath.Join(j.cfg.dir, fileState), Drain: j.drain}))
 	}, nil
-}
-
-// preparePush listens at once, so that the program never finds nobody there, and
-// keeps what is pushed on disk until the service can be asked.
-func preparePush(ctx context.Context, j job) (opener, error) {
-	path := j.cfg.path
-	if path == "" {
-		path = filepath.Join(j.cfg.dir, pushSocket)
-	}
-	listener, err := listenUnix(path)
-	if err != nil {
-		return nil, err
-	}
-	push, err := source.NewPush(source.PushConfig{Listeners: []net.Listener{listener}, Metrics: j.cfg.metrics, Drain: j.drain})
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	spool, err := report.OpenSpool(filepath.Join(j.cfg.dir, pushSpool), "push", 0)
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	go spool.Fill(ctx, push) //nolint:errcheck // Points yields its error
-	return func(map[string]int64) ([]collector.Source, error) {
-		return []collector.Source{spool}, nil
-	}, nil
-}
-
-func listenUnix(path string) (net.Listener, error) {
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("the socket path %s has %d bytes; the system allows %d", path, len(path), maxSocketPath)
-	}
-	// The socket of a collector that was killed is still there.
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	// The program may run as another user of the same pod.
-	if err := os.Chmod(path, 0o666); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }
 
 func one[S collector.Source](s S, err error) ([]collector.Source, error) {

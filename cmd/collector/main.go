@@ -19,6 +19,8 @@ const usage = `usage:
   collector install DST                        copy this program to DST
   collector exec [--dir D] [--cap BYTES] -- COMMAND [ARGUMENT...]
                                                run a program and keep its output for "collector run"
+  collector env [--dir D] -- COMMAND [ARGUMENT...]
+                                               run a program that knows where to push its metrics
   collector run --kind KIND [flags]            report the metrics of a trial
   collector await [--dir D]                    wait until "collector run" can be stopped without loss
   collector metrics [--dir D]                  print how "collector run" is doing, for Prometheus
@@ -43,6 +45,7 @@ type command func(ctx context.Context, args []string, stdout, stderr io.Writer) 
 func commands() map[string]command {
 	return map[string]command{
 		"await":   awaitCommand,
+		"env":     envCommand,
 		"exec":    execCommand,
 		"install": installCommand,
 		"metrics": metricsCommand,

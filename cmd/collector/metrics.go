@@ -67,7 +67,7 @@ func (r *runner) writeMetrics(to io.Writer) error {
 	for _, m := range metrics() {
 		single(w, m.name, m.kind, m.help, m.value(s))
 	}
-	single(w, "vernier_collector_spool_bytes", "gauge", "Bytes of output and pushed points kept in the shared directory.", float64(spoolBytes(r.cfg.dir)))
+	single(w, "vernier_collector_spool_bytes", "gauge", "Bytes of output, pushed and scraped points kept in the shared directory.", float64(spoolBytes(r.cfg.dir)))
 	var use unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &use); err == nil {
 		cpu := time.Duration(use.Utime.Nano() + use.Stime.Nano())
@@ -110,7 +110,8 @@ func spoolBytes(dir string) (sum int64) {
 			sum += info.Size()
 		}
 	}
-	size(filepath.Join(dir, pushSpool))
+	size(filepath.Join(dir, pushJournal))
+	size(filepath.Join(dir, scrapeSpool))
 	streams, err := filepath.Glob(filepath.Join(dir, attemptsDir, "*", streamName, "*"))
 	if err != nil {
 		return sum // the pattern is well-formed unless dir holds one itself
@@ -146,7 +147,7 @@ func (r *runner) serveMetrics(ctx context.Context) (stop func()) {
 	switch {
 	case err != nil:
 	case strings.Contains(at, "/"):
-		l, err = listenUnix(at)
+		l, err = listenUnix(ctx, at)
 	default:
 		l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", at)
 	}

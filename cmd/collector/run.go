@@ -35,6 +35,10 @@ type runConfig struct {
 	podUID                  string
 	rate                    int64
 	metricsAt               string
+	trial                   string
+	pushToken               string
+	pushAddress             string
+	katibAddress            string
 	service                 report.DialConfig
 }
 
@@ -53,8 +57,9 @@ func (w *words) Set(s string) error {
 
 func parseRun(args []string, env func(string) string, stderr io.Writer) (runConfig, error) {
 	cfg := runConfig{
-		podUID:  env(report.EnvPodUID),
-		service: report.DialConfig{URL: env(report.EnvURL), Token: env(report.EnvToken), CA: env(report.EnvCA)},
+		podUID:    env(report.EnvPodUID),
+		pushToken: env(report.EnvPushToken),
+		service:   report.DialConfig{URL: env(report.EnvURL), Token: env(report.EnvToken), CA: env(report.EnvCA)},
 	}
 	log := env(report.EnvTerminationLog)
 	if log == "" {
@@ -75,6 +80,9 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.StringVar(&cfg.terminationLog, report.FlagTerminationLog, log, "file for the summary")
 	flags.Int64Var(&cfg.rate, report.FlagRate, report.DefaultRate, "points a second of a metric that are kept in the long run; 0 keeps all")
 	flags.StringVar(&cfg.metricsAt, report.FlagMetrics, "", "unix socket or host:port that serves this program's own metrics, or off (default: metrics.sock in --dir)")
+	flags.StringVar(&cfg.trial, report.FlagTrial, "", "name of the trial (Push)")
+	flags.StringVar(&cfg.pushAddress, report.FlagPushAddress, "", "loopback address that takes metrics beside the socket (Push)")
+	flags.StringVar(&cfg.katibAddress, report.FlagKatibAddress, "", "loopback address of Katib's report_metrics (Push)")
 	if err := flags.Parse(args); err != nil {
 		return cfg, errSaid
 	}
@@ -82,6 +90,10 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 		cfg.metricsAt = filepath.Join(cfg.dir, metricsSocket)
 	}
 	switch {
+	case cfg.pushAddress != "" && cfg.pushToken == "":
+		return cfg, fmt.Errorf("%s is not set; --%s needs it", report.EnvPushToken, report.FlagPushAddress)
+	case cfg.katibAddress != "" && cfg.trial == "":
+		return cfg, fmt.Errorf("--%s needs the trial's name: --%s=NAME", report.FlagKatibAddress, report.FlagTrial)
 	case flags.NArg() > 0:
 		return cfg, fmt.Errorf("argument %q is not understood; everything is a flag", flags.Arg(0))
 	case len(cfg.metrics) == 0:

@@ -26,15 +26,15 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// answer is what an endpoint says to one scrape.
-type answer struct {
+// scrapeAnswer is what an endpoint says to one scrape.
+type scrapeAnswer struct {
 	status int // 0 means 200
 	kind   string
 	body   string
 	then   func(w http.ResponseWriter) // instead of all this
 }
 
-func text(body string) answer { return answer{body: body} }
+func text(body string) scrapeAnswer { return scrapeAnswer{body: body} }
 
 // endpoint answers the scrapes in turn, and closes drain with the last answer,
 // which it then repeats.
@@ -46,7 +46,7 @@ type endpoint struct {
 	requests []*http.Request
 }
 
-func serve(t *testing.T, start func(http.Handler) *httptest.Server, answers ...answer) *endpoint {
+func serve(t *testing.T, start func(http.Handler) *httptest.Server, answers ...scrapeAnswer) *endpoint {
 	t.Helper()
 	e := &endpoint{drain: make(chan struct{})}
 	e.Server = start(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -98,83 +98,83 @@ func scraped(t *testing.T, cfg ScrapeConfig) (points []string, errs []string) {
 func TestScrape(t *testing.T) {
 	tests := map[string]struct {
 		metrics []string
-		answers []answer
+		answers []scrapeAnswer
 		want    []string
 	}{
 		"each new value once": {
-			answers: []answer{text("loss 3\n"), text("loss 3\n"), text("loss 2\n"), text("loss 2\n"), text("loss 3\n")},
+			answers: []scrapeAnswer{text("loss 3\n"), text("loss 3\n"), text("loss 2\n"), text("loss 2\n"), text("loss 3\n")},
 			want:    []string{"loss=3 at -1", "loss=2 at -1", "loss=3 at -1"},
 		},
 		"a value that stays the same in a new step": {
-			answers: []answer{text("loss 3\nstep 1\n"), text("loss 3\nstep 2\n"), text("loss 3\nstep 2\n")},
+			answers: []scrapeAnswer{text("loss 3\nstep 1\n"), text("loss 3\nstep 2\n"), text("loss 3\nstep 2\n")},
 			want:    []string{"loss=3 at 1", "loss=3 at 2"},
 		},
 		"a value that was measured again, as its timestamp says": {
-			answers: []answer{text("loss 3 1000\n"), text("loss 3 2000\n"), text("loss 3 2000\n")},
+			answers: []scrapeAnswer{text("loss 3 1000\n"), text("loss 3 2000\n"), text("loss 3 2000\n")},
 			want:    []string{"loss=3 at -1", "loss=3 at -1"},
 		},
 		"nan and the infinities": {
-			answers: []answer{text("loss NaN\n"), text("loss NaN\n"), text("loss +Inf\n"), text("loss -Inf\n")},
+			answers: []scrapeAnswer{text("loss NaN\n"), text("loss NaN\n"), text("loss +Inf\n"), text("loss -Inf\n")},
 			want:    []string{"loss=NaN at -1", "loss=+Inf at -1", "loss=-Inf at -1"},
 		},
 		"labels": {
 			metrics: []string{`loss{split="test"}`, `loss{split=~"tr.*"}`},
-			answers: []answer{text("loss{split=\"train\"} 1\nloss{split=\"test\"} 2\n")},
+			answers: []scrapeAnswer{text("loss{split=\"train\"} 1\nloss{split=\"test\"} 2\n")},
 			want:    []string{`loss{split="test"}=2 at -1`, `loss{split=~"tr.*"}=1 at -1`},
 		},
 		"histograms by their lines": {
 			metrics: []string{"t_sum", "t_count", `t_bucket{le="1"}`},
-			answers: []answer{text("# TYPE t histogram\nt_bucket{le=\"1\"} 3\nt_bucket{le=\"+Inf\"} 4\nt_sum 2.5\nt_count 4\n")},
+			answers: []scrapeAnswer{text("# TYPE t histogram\nt_bucket{le=\"1\"} 3\nt_bucket{le=\"+Inf\"} 4\nt_sum 2.5\nt_count 4\n")},
 			want:    []string{"t_sum=2.5 at -1", "t_count=4 at -1", `t_bucket{le="1"}=3 at -1`},
 		},
 		"the finest step": {
-			answers: []answer{text("epoch 1\nglobal_step 100\nstep 5\nloss 1\n")},
+			answers: []scrapeAnswer{text("epoch 1\nglobal_step 100\nstep 5\nloss 1\n")},
 			want:    []string{"loss=1 at 100"},
 		},
 		"a step with the metric's own beginning": {
 			metrics: []string{"train_loss"},
-			answers: []answer{text("train_loss 1\ntrain_epoch 4\n")},
+			answers: []scrapeAnswer{text("train_loss 1\ntrain_epoch 4\n")},
 			want:    []string{"train_loss=1 at 4"},
 		},
 		"a step that is counted": {
 			metrics: []string{"app_train_loss"},
-			answers: []answer{text("app_train_loss 1\napp_steps 9\napp_step_total 7\n")},
+			answers: []scrapeAnswer{text("app_train_loss 1\napp_steps 9\napp_step_total 7\n")},
 			want:    []string{"app_train_loss=1 at 7"},
 		},
 		"what Lightning calls loss_step is no step": {
 			metrics: []string{"train_loss"},
-			answers: []answer{text("train_loss 1\ntrain_loss_step 3\n")},
+			answers: []scrapeAnswer{text("train_loss 1\ntrain_loss_step 3\n")},
 			want:    []string{"train_loss=1 at -1"},
 		},
 		"a step that is a wanted metric is not a step": {
 			metrics: []string{"loss", "epoch"},
-			answers: []answer{text("loss 1\nepoch 3\nstep 9\n")},
+			answers: []scrapeAnswer{text("loss 1\nepoch 3\nstep 9\n")},
 			want:    []string{"loss=1 at 9", "epoch=3 at 9"},
 		},
 		"the step of the same labels": {
 			metrics: []string{`loss{rank="1"}`},
-			answers: []answer{text("loss{rank=\"1\"} 5\nstep{rank=\"0\"} 2\nstep{rank=\"1\"} 3\n")},
+			answers: []scrapeAnswer{text("loss{rank=\"1\"} 5\nstep{rank=\"0\"} 2\nstep{rank=\"1\"} 3\n")},
 			want:    []string{`loss{rank="1"}=5 at 3`},
 		},
 		"a step that is no whole number": {
-			answers: []answer{text("loss 1\nglobal_step 1.5\nepoch 2\n")},
+			answers: []scrapeAnswer{text("loss 1\nglobal_step 1.5\nepoch 2\n")},
 			want:    []string{"loss=1 at 2"},
 		},
 		"a metric that comes late": {
 			metrics: []string{"loss", "acc"},
-			answers: []answer{text("loss 1\n"), text("loss 1\nacc 0.5\n")},
+			answers: []scrapeAnswer{text("loss 1\n"), text("loss 1\nacc 0.5\n")},
 			want:    []string{"loss=1 at -1", "acc=0.5 at -1"},
 		},
-		"lines that end as on Windows": {answers: []answer{text("loss 1\r\n")}, want: []string{"loss=1 at -1"}},
+		"lines that end as on Windows": {answers: []scrapeAnswer{text("loss 1\r\n")}, want: []string{"loss=1 at -1"}},
 		"OpenMetrics": {
-			answers: []answer{{kind: "application/openmetrics-text; version=1.0.0", body: "loss 1 12.5 # {a=\"b\"} 1\n# EOF\n"}},
+			answers: []scrapeAnswer{{kind: "application/openmetrics-text; version=1.0.0", body: "loss 1 12.5 # {a=\"b\"} 1\n# EOF\n"}},
 			want:    []string{"loss=1 at -1"},
 		},
 		"an endpoint that hangs up, and comes back": {
-			answers: []answer{text("loss 3\n"), {then: hangUp}, text("loss 2\n")},
+			answers: []scrapeAnswer{text("loss 3\n"), {then: hangUp}, text("loss 2\n")},
 			want:    []string{"loss=3 at -1", "loss=2 at -1"},
 		},
-		"a compressed page": {answers: []answer{{then: compressed("loss 7\n")}}, want: []string{"loss=7 at -1"}},
+		"a compressed page": {answers: []scrapeAnswer{{then: compressed("loss 7\n")}}, want: []string{"loss=7 at -1"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -216,12 +216,12 @@ func TestScrapeSaysWhatIsWrong(t *testing.T) {
 	bomb := strings.Repeat("x 1\n", maxPage/4)
 	tests := map[string]struct {
 		metrics []string
-		answer  answer
+		answer  scrapeAnswer
 		want    []string // points
 		errs    []string // parts of the errors
 	}{
-		"a page that is not there": {answer: answer{status: 404, body: "no"}, errs: []string{"answered 404 Not Found", "never showed the metric loss"}},
-		"a redirect":               {answer: answer{status: 302}, errs: []string{"answered 302 Found; it must answer 200 itself, redirects are not followed", "never showed"}},
+		"a page that is not there": {answer: scrapeAnswer{status: 404, body: "no"}, errs: []string{"answered 404 Not Found", "never showed the metric loss"}},
+		"a redirect":               {answer: scrapeAnswer{status: 302}, errs: []string{"answered 302 Found; it must answer 200 itself, redirects are not followed", "never showed"}},
 		"a page of HTML":           {answer: text("<html>\nloss 1\n"), want: []string{"loss=1 at -1"}, errs: []string{`"<html>": the line is not of the Prometheus text format`}},
 		"a line that breaks off":   {answer: text("loss 1\nacc 0.1"), metrics: []string{"loss", "acc"}, want: []string{"loss=1 at -1"}, errs: []string{"breaks off within a line", "never showed the metric acc"}},
 		"a mistyped name":          {metrics: []string{"val_los"}, answer: text("val_loss 1\nup 1\n"), errs: []string{"never showed the metric val_los; it shows val_loss"}},
@@ -230,7 +230,7 @@ func TestScrapeSaysWhatIsWrong(t *testing.T) {
 		"several series":           {answer: text("loss{a=\"y\"} 1\nloss{a=\"x\"} 2\n"), want: []string{"loss=2 at -1"}, errs: []string{`the metric loss is several series; loss{a="x"} is read: name the metric by its labels, as loss{a="y"}`}},
 		"a series without labels":  {answer: text("loss{a=\"x\"} 2\nloss 3\n"), want: []string{"loss=3 at -1"}, errs: []string{`loss is read: name the metric by its labels, as loss{a="x"}`}},
 		"a line without end":       {answer: text("a{b=\"" + strings.Repeat("x", maxPageLine) + "\"} 1\nloss 1\n"), want: []string{"loss=1 at -1"}, errs: []string{"the line is longer than 65536 bytes"}},
-		"a page without end":       {answer: answer{then: compressed("loss 1\n" + bomb + "loss 2\n")}, want: []string{"loss=1 at -1"}, errs: []string{"the page is larger than 16777216 bytes"}},
+		"a page without end":       {answer: scrapeAnswer{then: compressed("loss 1\n" + bomb + "loss 2\n")}, want: []string{"loss=1 at -1"}, errs: []string{"the page is larger than 16777216 bytes"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,214 +1,301 @@
 package source
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 )
 
+// Limits of the servers of a Push.
 const (
-	// maxReport bounds the body of one report, in bytes.
-	maxReport = 1 << 20
-	// pushPatience bounds how long a drain waits for a report that is being
-	// sent.
-	pushPatience = 2 * time.Second
+	// maxBody bounds the body of one request, in bytes. MLflow's own limit for
+	// a batch is the same.
+	maxBody = 1 << 20
+	// maxBodies bounds the bodies that are held at the same time, in bytes.
+	maxBodies = 8 << 20
+	// maxConnections bounds the connections of one listener.
+	maxConnections = 256
+	// A client that sends slower than this is cut off.
+	headerPatience  = 10 * time.Second
+	requestPatience = 30 * time.Second
+	idlePatience    = 5 * time.Minute
+	// roomPatience bounds how long a request waits for room for its body.
+	roomPatience = 10 * time.Second
 )
 
-// PushConfig describes a Push.
+// Requests may still lie in the kernel when the program has ended. The journal
+// closes after a quiet time, and after maxQuiets of them in any case.
+const (
+	quietTime = 50 * time.Millisecond
+	maxQuiets = 40
+)
+
+// PushConfig describes a Push. Its listeners are closed by Serve.
 type PushConfig struct {
-	// Listeners are where reports are taken: a unix socket, a loopback TCP
-	// port, or both. Points closes them, so it can be called once.
-	Listeners []net.Listener
-	// Metrics are the wanted metrics; empty means all numbers in a report.
+	// Trusted take requests of whoever can reach them: a unix socket.
+	Trusted []net.Listener
+	// Guarded take requests whose path begins with Token: loopback TCP ports,
+	// which on some machines other trials reach too.
+	Guarded []net.Listener
+	// Token is the first segment of the path of a guarded request. Needed with
+	// Guarded.
+	Token string
+	// Katib take Katib's report_metrics: plain gRPC, for the trial named Trial.
+	Katib []net.Listener
+	// Trial is the name that report_metrics must give. Needed with Katib.
+	Trial string
+	// Journal is the path of the file that keeps what was pushed.
+	Journal string
+	// JournalLimit bounds the journal, in bytes. Default: DefaultJournalLimit.
+	JournalLimit int64
+	// Artifacts is the directory in which programs find that MLflow's artifacts
+	// belong. Default: the directory of temporary files.
+	Artifacts string
+	// Trouble says why a listener is missing, if one is: Points yields it.
+	Trouble error
+	// Seed makes the IDs of MLflow's runs differ from those of other trials.
+	Seed string
+	// Metrics are the wanted metrics; empty means all.
 	Metrics []string
-	// Drain is closed when the program has ended and all is written.
+	// Drain is closed when the program has ended.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
 	Clock Clock
 }
 
-// Push takes reports over HTTP. POST /report with a JSON object, or a list of
-// them, is answered with 200 once the consumer has taken all its points, 400
-// when it is not such JSON (then nothing of it was taken), 413 when it is larger
-// than 1 MiB and 503 when nobody takes points any more. An object is read as
-// parse.JSON says. From Python, with nothing but its standard library:
+// Push takes what programs report over HTTP: its own report (POST /report), the
+// status of Kubeflow's Trainer, MLflow's tracking and Katib's report_metrics.
 //
-//	import json, os, urllib.request
-//	urllib.request.urlopen(os.environ["REPORT_URL"], json.dumps({"loss": 0.1, "step": 3}).encode())
-//
-// A report is not kept anywhere, so it cannot be read again. Seq is a counter
-// that begins at the time of the start, in microseconds, so that a collector
-// that starts again goes on above the numbers of the one before.
-type Push struct{ cfg PushConfig }
+// A request is answered with success once its points are in the journal, where
+// neither a kill of the collector nor an absent service can lose them. Seq is the
+// place in the journal. docs/collectors-push.md says which requests that are sent
+// twice count once.
+type Push struct {
+	cfg     PushConfig
+	wanted  map[string]bool // nil means all
+	journal *journal
+	state   *pushState // guarded by the journal's lock
+	room    *semaphore.Weighted
+	parsers sync.Pool
+
+	active atomic.Int64 // requests that are being answered
+	served atomic.Int64 // requests so far
+
+	mu     sync.Mutex
+	failed error // of the servers
+}
 
 var _ collector.Source = (*Push)(nil)
 
-// NewPush returns a source named "push".
+// pushState is what the journal tells, kept at hand.
+type pushState struct {
+	keys    *window           // of requests with a key
+	points  *window           // of MLflow's points
+	trainer map[string]string // newest value of each metric in Trainer's status
+	mlflow  *mlflowState
+}
+
+// NewPush returns a source named "push" and reads the journal that an earlier
+// collector left. Serve must be called to take requests.
 func NewPush(cfg PushConfig) (*Push, error) {
-	if len(cfg.Listeners) == 0 {
+	switch {
+	case len(cfg.Trusted)+len(cfg.Guarded)+len(cfg.Katib) == 0:
 		return nil, errors.New("a push source needs a listener")
+	case len(cfg.Guarded) > 0 && cfg.Token == "":
+		return nil, errors.New("a push source with guarded listeners needs a token")
+	case len(cfg.Katib) > 0 && cfg.Trial == "":
+		return nil, errors.New("a push source with a listener for Katib's report_metrics needs the name of the trial")
 	}
+	cfg.Clock = cfg.Clock.orReal()
+	p := &Push{cfg: cfg, failed: cfg.Trouble, room: semaphore.NewWeighted(maxBodies)}
 	if len(cfg.Metrics) > 0 {
 		if _, err := parse.NewJSON(cfg.Metrics); err != nil {
 			return nil, err
 		}
+		p.wanted = map[string]bool{}
+		for _, m := range cfg.Metrics {
+			p.wanted[m] = true
+		}
 	}
-	cfg.Clock = cfg.Clock.orReal()
-	return &Push{cfg: cfg}, nil
+	p.state = &pushState{keys: newWindow(), points: newWindow(), trainer: map[string]string{}, mlflow: newMLflowState(cfg)}
+	journal, err := openJournal(cfg.Journal, cfg.JournalLimit, p.state.apply)
+	if err != nil {
+		return nil, err
+	}
+	p.journal = journal
+	return p, nil
 }
 
-// report is one request's points on their way to the consumer.
-type report struct {
-	samples []parse.Sample
-	taken   chan<- struct{}
+// apply takes note of an entry, new or read from the journal.
+func (s *pushState) apply(e entry) {
+	if e.Key != (digest{}) {
+		s.keys.add(e.Key)
+	}
+	for _, p := range e.Points {
+		if e.Run != "" {
+			s.points.add(identity(e.Run, p))
+		}
+		if e.Trainer {
+			s.trainer[p.Metric] = p.Value + p.Text
+		}
+	}
+	s.mlflow.apply(e)
 }
 
-// Points implements collector.Source.
+// Points implements collector.Source. It ends after the drain, once all that
+// was taken is read.
 func (p *Push) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
-		handler := &pushHandler{metrics: p.cfg.Metrics, reports: make(chan report), gone: make(chan struct{})}
-		mux := http.NewServeMux()
-		mux.Handle("POST /report", handler)
-		server := &http.Server{Handler: mux, ReadTimeout: 30 * time.Second}
-		served := make(chan error, len(p.cfg.Listeners))
-		for _, l := range p.cfg.Listeners {
-			go func() { served <- server.Serve(l) }()
+		enough := false
+		p.journal.points(ctx, func(point collector.Point, err error) bool {
+			enough = !yield(point, err)
+			return !enough
+		})
+		if err := p.failure(); err != nil && !enough && ctx.Err() == nil {
+			yield(collector.Point{}, err)
 		}
-		r := &pushRun{cfg: p.cfg, yield: yield, seq: p.cfg.Clock.Now().UnixMicro()}
-		r.serve(ctx, server, handler, served)
-		close(handler.gone)
-		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushPatience)
-		defer cancel()
-		_ = server.Shutdown(patience) // for the answers that are on their way
-		_ = server.Close()
 	}
 }
 
-// pushRun is one run of a Push's Points.
-type pushRun struct {
-	cfg   PushConfig
-	yield func(collector.Point, error) bool
-	seq   int64
+// Serve takes requests until ctx ends. After the drain it refuses them. An error
+// of a listener is yielded by Points.
+func (p *Push) Serve(ctx context.Context) {
+	trusted := p.routes()
+	var servers []*http.Server
+	var running sync.WaitGroup
+	start := func(listeners []net.Listener, h http.Handler, what string) {
+		for _, l := range listeners {
+			s := newPushServer(p.counted(h))
+			servers = append(servers, s)
+			running.Go(func() {
+				if err := s.Serve(limited(l, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+					p.fail(fmt.Errorf("%s %s: %w", what, l.Addr(), err))
+				}
+			})
+		}
+	}
+	start(p.cfg.Trusted, trusted, "push socket")
+	start(p.cfg.Guarded, p.guard(trusted), "push address")
+	start(p.cfg.Katib, p.katibRoutes(), "address for report_metrics")
+	select {
+	case <-p.cfg.Drain:
+		p.settle(ctx)
+		<-ctx.Done()
+	case <-ctx.Done():
+	}
+	p.journal.close()
+	for _, s := range servers {
+		_ = s.Close() // it is of no use to know
+	}
+	running.Wait()
 }
 
-// serve yields reports until the server is drained or ctx ends.
-func (r *pushRun) serve(ctx context.Context, server *http.Server, h *pushHandler, served <-chan error) {
-	var drained chan struct{}
-	drain := r.cfg.Drain
-	for {
+// settle closes the journal once nothing is asked any more.
+func (p *Push) settle(ctx context.Context) {
+	for range maxQuiets {
+		before := p.served.Load()
 		select {
-		case rep := <-h.reports:
-			if !r.take(rep) {
-				return
-			}
-		case err := <-served:
-			if !errors.Is(err, http.ErrServerClosed) && !r.yield(collector.Point{}, fmt.Errorf("push: %w", err)) {
-				return
-			}
-		case <-drain:
-			drain, drained = nil, make(chan struct{})
-			go func() {
-				defer close(drained)
-				patience, cancel := context.WithTimeout(ctx, pushPatience)
-				defer cancel()
-				_ = server.Shutdown(patience) // what is not sent by then fails at its sender
-			}()
-		case <-drained:
-			return
+		case <-p.cfg.Clock.After(quietTime):
 		case <-ctx.Done():
-			r.yield(collector.Point{}, ctx.Err())
-			return
+		}
+		if ctx.Err() != nil || p.active.Load() == 0 && p.served.Load() == before {
+			break
 		}
 	}
+	p.journal.close()
 }
 
-// take yields the points of one report and answers it.
-func (r *pushRun) take(rep report) bool {
-	for _, s := range rep.samples {
-		p := collector.Point{
-			Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time,
-			Source: "push", Seq: r.seq,
-		}
-		if p.Time.IsZero() {
-			p.Time = r.cfg.Clock.Now()
-		}
-		r.seq++
-		if !r.yield(p, nil) {
-			return false
-		}
+func newPushServer(h http.Handler) *http.Server {
+	s := &http.Server{
+		Handler: h, Protocols: new(http.Protocols), MaxHeaderBytes: 16 << 10,
+		ReadHeaderTimeout: headerPatience, ReadTimeout: requestPatience,
+		WriteTimeout: 2 * requestPatience, IdleTimeout: idlePatience,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxConnections},
 	}
-	close(rep.taken)
-	return true
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetUnencryptedHTTP2(true) // as gRPC speaks it
+	return s
 }
 
-// pushHandler turns requests into reports.
-type pushHandler struct {
-	metrics []string
-	reports chan report
-	gone    chan struct{} // closed when nobody takes reports any more
-	parsers sync.Pool
+// counted counts the requests that are answered.
+func (p *Push) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.active.Add(1)
+		defer p.active.Add(-1)
+		p.served.Add(1)
+		h.ServeHTTP(w, r)
+	})
 }
 
-// ServeHTTP implements http.Handler.
-func (h *pushHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxReport))
-	if err != nil {
-		status := http.StatusBadRequest
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		http.Error(w, err.Error(), status)
-		return
-	}
-	samples, err := h.parse(body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	taken := make(chan struct{})
+func (p *Push) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = errors.Join(p.failed, err)
+}
+
+func (p *Push) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// wants says whether the points of a metric are kept.
+func (p *Push) wants(metric string) bool {
+	return metric != "" && (p.wanted == nil || p.wanted[metric])
+}
+
+// limited is a listener with a bounded number of connections: further ones wait
+// in the kernel.
+func limited(l net.Listener, n int) net.Listener {
+	return &limitedListener{Listener: l, slots: make(chan struct{}, n), done: make(chan struct{})}
+}
+
+type limitedListener struct {
+	net.Listener
+	slots chan struct{}
+	done  chan struct{}
+	once  sync.Once
+}
+
+// Accept implements net.Listener.
+func (l *limitedListener) Accept() (net.Conn, error) {
 	select {
-	case h.reports <- report{samples, taken}:
-	case <-h.gone:
-		http.Error(w, "the collector has ended", http.StatusServiceUnavailable)
-		return
-	case <-req.Context().Done():
-		return
+	case l.slots <- struct{}{}:
+	case <-l.done:
+		return nil, net.ErrClosed
 	}
-	select {
-	case <-taken:
-	case <-h.gone:
-		select {
-		case <-taken:
-		default:
-			http.Error(w, "the collector has ended", http.StatusServiceUnavailable)
-		}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
 	}
+	return &limitedConn{Conn: c, free: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
-func (h *pushHandler) parse(body []byte) ([]parse.Sample, error) {
-	parser, ok := h.parsers.Get().(*parse.JSON)
-	if !ok {
-		parser = parse.NewAnyJSON()
-		if len(h.metrics) > 0 {
-			var err error
-			if parser, err = parse.NewJSON(h.metrics); err != nil {
-				return nil, err
-			}
-		}
-	}
-	defer h.parsers.Put(parser)
-	if len(bytes.TrimSpace(body)) == 0 {
-		return nil, errors.New("the report is empty: send a JSON object")
-	}
-	return parser.ParseAll(nil, body)
+// Close implements net.Listener.
+func (l *limitedListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return l.Listener.Close()
+}
+
+type limitedConn struct {
+	net.Conn
+	free func()
+}
+
+// Close implements net.Conn.
+func (c *limitedConn) Close() error {
+	defer c.free()
+	return c.Conn.Close()
 }
