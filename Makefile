@@ -88,6 +88,18 @@ bench-suggest: ## Play all of it, and write docs/benchmarks.md; it goes on where
 e2e: build examples assets ## Kill every component in turn during an experiment, and try 20 broken experiments.
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e/...
 
+# The packages that write event files take 7 GB, most of it what PyTorch brings
+# along for GPUs. WRITERS chooses some of them, PIP_FLAGS is for pip.
+WRITERS ?= tensorboard tensorboardX torch tensorflow keras lightning transformers
+WRITERS_VENV := $(BIN)/writers
+WRITERS_ALL := $(subst transformers,transformers accelerate,$(subst keras,,$(subst tensorflow,tensorflow-cpu,$(WRITERS))))
+.PHONY: e2e-writers
+e2e-writers: ## Read files that TensorBoard, PyTorch, Keras, Lightning and Transformers write (Python; 7 GB of packages).
+	$(call say,installing $(WRITERS) into $(WRITERS_VENV))
+	@python3 -m venv $(WRITERS_VENV) && $(WRITERS_VENV)/bin/pip install -q --no-cache-dir $(PIP_FLAGS) tensorboard setuptools $(WRITERS_ALL)
+	@VERNIER_WRITERS_PYTHON=$(WRITERS_VENV)/bin/python VERNIER_WRITERS="$(WRITERS)" \
+		go test -buildvcs=false -tags=writers -count=1 -timeout 30m -v -run 'Real|TensorBoardShows' ./collector/source
+
 .PHONY: clean
 clean: ## Remove what was built.
 	rm -rf $(BIN)

@@ -84,6 +84,9 @@ type Collector struct {
 	Filters []string
 	// Metrics to collect, the objective first.
 	Metrics []string
+	// Parameters of the trial, which the collector writes beside event files for
+	// TensorBoard (TensorFlowEvent). None: nothing is written.
+	Parameters []Assignment
 	// Experiment and Trial are the names that go into the labels.
 	Experiment, Trial string
 	// Labels of the trial, given to the job and its pods too.

@@ -21,6 +21,8 @@ func TestTheContractWithTheCollectorIsOne(t *testing.T) {
 		"FlagFormat":            {flagFormat, report.FlagFormat},
 		"FlagFilter":            {flagFilter, report.FlagFilter},
 		"FlagMetric":            {flagMetric, report.FlagMetric},
+		"FlagTrial":             {flagTrial, report.FlagTrial},
+		"FlagParameter":         {flagParameter, report.FlagParameter},
 		"FlagGrace":             {flagGrace, report.FlagGrace},
 		"DefaultDir":            {defaultDir, report.DefaultDir},
 		"DefaultBinary":         {defaultBinary, report.DefaultBinary},

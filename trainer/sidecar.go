@@ -148,7 +148,7 @@ func (p pod) shareSource(main map[string]any, where []string) ([]any, error) {
 			return nil, fault(under(where, "volumeMounts", fmt.Sprint(i), "subPathExpr"), "the metrics collector cannot share a mount whose path depends on the container's environment: use subPath, or write the metrics elsewhere")
 		}
 		held = held || beneath(dir, place) || path.Clean(place) == path.Clean(p.c.Path)
-		shared = append(shared, mirror(m))
+		shared = append(shared, p.mirror(m))
 	}
 	if !held {
 		upsert(main, "volumeMounts", mount(SourceVolume, dir))
@@ -162,13 +162,16 @@ func mount(volume, at string) map[string]any {
 	return map[string]any{"name": volume, "mountPath": at}
 }
 
-// mirror is a mount as the sidecar has it: the same place, read only.
-func mirror(m map[string]any) map[string]any {
+// mirror is a mount as the sidecar has it: the same place, read only unless the
+// sidecar writes there too.
+func (p pod) mirror(m map[string]any) map[string]any {
 	out := mount(fmt.Sprint(m["name"]), fmt.Sprint(m["mountPath"]))
 	if sub, ok := m["subPath"]; ok {
 		out["subPath"] = sub
 	}
-	out["readOnly"] = true
+	if readOnly, _ := m["readOnly"].(bool); readOnly || !p.showsParameters() {
+		out["readOnly"] = true
+	}
 	return out
 }
 
@@ -223,6 +226,7 @@ func (p pod) arguments() []string {
 	for _, m := range p.c.Metrics {
 		args = append(args, flag(flagMetric, m))
 	}
+	args = append(args, p.parameters()...)
 	return append(args, flag(flagGrace, p.grace().String()))
 }
 

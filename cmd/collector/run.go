@@ -27,6 +27,8 @@ const defaultGrace = 25 * time.Second
 type runConfig struct {
 	kind, dir, path, format string
 	metrics, filters        words
+	trial                   string
+	parameters              words
 	url                     string
 	headers                 words
 	sharedNetwork           bool
@@ -74,6 +76,8 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.StringVar(&cfg.url, report.FlagURL, "", "endpoint (PrometheusMetric)")
 	flags.Var(&cfg.headers, report.FlagHeader, "header for the endpoint, \"Name: value\"; may be repeated")
 	flags.BoolVar(&cfg.sharedNetwork, report.FlagSharedNetwork, false, "other trials listen on this network too: make sure that the endpoint is this trial's")
+	flags.StringVar(&cfg.trial, report.FlagTrial, "", "name of the trial, for TensorBoard (TensorFlowEvent)")
+	flags.Var(&cfg.parameters, report.FlagParameter, "\"NAME=VALUE\" of a parameter, for TensorBoard (TensorFlowEvent); may be repeated")
 	flags.Var(&cfg.filters, report.FlagFilter, "regular expression that finds name and value in a line; may be repeated")
 	flags.Var(&cfg.metrics, report.FlagMetric, "metric to collect, the objective first; may be repeated")
 	flags.DurationVar(&cfg.grace, report.FlagGrace, defaultGrace, "time from SIGTERM to exit")
@@ -126,7 +130,11 @@ func runCommand(ctx context.Context, args []string, _, stderr io.Writer) int {
 		return fail(stderr, exitUsage, "run", err)
 	}
 	go r.obey(signals, cancel)
-	if err := r.run(ctx); err != nil {
+	h := newHparams(cfg, time.Now())
+	r.mind(h.start())
+	err = r.run(ctx)
+	r.mind(h.end(time.Now()))
+	if err != nil {
 		return fail(stderr, exitFailed, "run", err)
 	}
 	return 0

@@ -63,6 +63,11 @@ const (
 	// FlagMetric names a metric to collect; given once for each, the objective
 	// first.
 	FlagMetric = "metric"
+	// FlagTrial is the name of the trial and FlagParameter a parameter of it,
+	// "NAME=VALUE", given once for each. They are written beside the event files
+	// for TensorBoard (TensorFlowEvent).
+	FlagTrial     = "trial"
+	FlagParameter = "parameter"
 	// FlagGrace bounds the time from SIGTERM to exit. Default DefaultGrace. Set
 	// it some seconds below the pod's terminationGracePeriodSeconds.
 	FlagGrace = "grace"

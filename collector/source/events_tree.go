@@ -25,6 +25,11 @@ const (
 	dirTrusted = time.Minute
 )
 
+// HparamsFile begins the names of the event files that the collector itself
+// writes for TensorBoard. They hold no measurement. TensorBoard reads the files
+// of a directory in the order of their names, so these come first.
+const HparamsFile = "events.out.tfevents.0000000000.vernier"
+
 // eventTree finds the event files below a directory.
 type eventTree struct {
 	root  string
@@ -139,7 +144,7 @@ func (t *eventTree) readDir(dir, path string, d *eventTreeDir, found func(string
 
 // entry looks at one entry that is no directory.
 func (t *eventTree) entry(path string, e fs.DirEntry, found func(string, error) bool) (ok bool) {
-	if !strings.Contains(e.Name(), "tfevents") || strings.HasSuffix(e.Name(), ".profile-empty") || t.known[path] {
+	if !strings.Contains(e.Name(), "tfevents") || strings.HasPrefix(e.Name(), HparamsFile) || strings.HasSuffix(e.Name(), ".profile-empty") || t.known[path] {
 		return true
 	}
 	mode := e.Type()
