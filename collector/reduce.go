@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -210,10 +209,7 @@ func (a stepped) compare(b stepped) int {
 }
 
 func measure(p Point) Measure {
-	if p.Text != "" {
-		return Measure{p.Value, p.Text}
-	}
-	return Measure{p.Value, strconv.FormatFloat(p.Value, 'g', -1, 64)}
+	return Measure{p.Value, p.Written()}
 }
 
 // isNumber tells a NaN that was reported from a text that is no number.

@@ -13,8 +13,14 @@ import (
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
-// fileState is a file of the sidecar in the shared directory.
-const fileState = "file.state" // what the File kind remembers
+// Files of the sidecar in the shared directory.
+const (
+	fileState = "file.state" // what the File kind remembers
+	csvState  = "csv.state"  // and what it remembers of tables
+)
+
+// formatCSV is the format of a table, which is no format of lines.
+const formatCSV = "CSV"
 
 // job is one attempt whose points are to be found.
 type job struct {
@@ -65,6 +71,10 @@ func (k kind) check(cfg runConfig) error {
 	if k.needsPath && cfg.path == "" {
 		return fmt.Errorf("--%s is needed for --%s=%s", report.FlagPath, report.FlagKind, k.name)
 	}
+	if k.name == "File" && cfg.format == formatCSV {
+		_, err := parse.NewCSV(cfg.metrics)
+		return err
+	}
 	_, err := newParser(cfg)
 	return err
 }
@@ -75,8 +85,10 @@ func newParser(cfg runConfig) (parse.Line, error) {
 		return parse.NewText(cfg.metrics, cfg.filters)
 	case "JSON":
 		return parse.NewJSON(cfg.metrics)
+	case "LOGFMT":
+		return parse.NewLogfmt(cfg.metrics)
 	}
-	return nil, fmt.Errorf("--%s is %q; it must be TEXT or JSON", report.FlagFormat, cfg.format)
+	return nil, fmt.Errorf("--%s is %q; it must be TEXT, JSON, LOGFMT, or CSV with --%s=File", report.FlagFormat, cfg.format, report.FlagKind)
 }
 
 func prepareStdOut(_ context.Context, j job) (opener, error) {
@@ -91,6 +103,12 @@ func prepareStdOut(_ context.Context, j job) (opener, error) {
 }
 
 func prepareFile(_ context.Context, j job) (opener, error) {
+	if j.cfg.format == formatCSV {
+		return func(map[string]int64) ([]collector.Source, error) {
+			return one(source.NewCSV(source.CSVConfig{
+				Path: j.cfg.path, Metrics: j.cfg.metrics, State: filepath.Join(j.cfg.dir, csvState), Drain: j.drain}))
+		}, nil
+	}
 	parser, err := newParser(j.cfg)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,6 @@ type runConfig struct {
 	podUID                  string
 	rate                    int64
 	metricsAt               string
-	trial                   string
 	pushToken               string
 	pushAddress             string
 	katibAddress            string
@@ -72,11 +71,11 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.StringVar(&cfg.kind, report.FlagKind, "", "StdOut, File, TensorFlowEvent, PrometheusMetric or Push")
 	flags.StringVar(&cfg.dir, report.FlagDir, report.DefaultDir, "directory shared with the measured container")
 	flags.StringVar(&cfg.path, report.FlagPath, "", "file (File), directory (TensorFlowEvent) or socket (Push)")
-	flags.StringVar(&cfg.format, report.FlagFormat, "TEXT", "TEXT or JSON (StdOut, File)")
+	flags.StringVar(&cfg.format, report.FlagFormat, "TEXT", "TEXT, JSON or LOGFMT (StdOut, File), or CSV (File)")
 	flags.StringVar(&cfg.url, report.FlagURL, "", "endpoint (PrometheusMetric)")
 	flags.Var(&cfg.headers, report.FlagHeader, "header for the endpoint, \"Name: value\"; may be repeated")
 	flags.BoolVar(&cfg.sharedNetwork, report.FlagSharedNetwork, false, "other trials listen on this network too: make sure that the endpoint is this trial's")
-	flags.StringVar(&cfg.trial, report.FlagTrial, "", "name of the trial, for TensorBoard (TensorFlowEvent)")
+	flags.StringVar(&cfg.trial, report.FlagTrial, "", "name of the trial (Push, and for TensorBoard)")
 	flags.Var(&cfg.parameters, report.FlagParameter, "\"NAME=VALUE\" of a parameter, for TensorBoard (TensorFlowEvent); may be repeated")
 	flags.Var(&cfg.filters, report.FlagFilter, "regular expression that finds name and value in a line; may be repeated")
 	flags.Var(&cfg.metrics, report.FlagMetric, "metric to collect, the objective first; may be repeated")
@@ -84,7 +83,6 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.StringVar(&cfg.terminationLog, report.FlagTerminationLog, log, "file for the summary")
 	flags.Int64Var(&cfg.rate, report.FlagRate, report.DefaultRate, "points a second of a metric that are kept in the long run; 0 keeps all")
 	flags.StringVar(&cfg.metricsAt, report.FlagMetrics, "", "unix socket or host:port that serves this program's own metrics, or off (default: metrics.sock in --dir)")
-	flags.StringVar(&cfg.trial, report.FlagTrial, "", "name of the trial (Push)")
 	flags.StringVar(&cfg.pushAddress, report.FlagPushAddress, "", "loopback address that takes metrics beside the socket (Push)")
 	flags.StringVar(&cfg.katibAddress, report.FlagKatibAddress, "", "loopback address of Katib's report_metrics (Push)")
 	if err := flags.Parse(args); err != nil {

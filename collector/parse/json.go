@@ -168,7 +168,7 @@ func (j *JSON) value(path []byte, depth int) error {
 
 // text takes a value that is a string.
 func (j *JSON) text(path []byte, depth, at int, text []byte) {
-	v := scanNumber(text)
+	v := scanDecimal(text)
 	isNumber := v.n > 0 && v.n == len(text)
 	if depth == 0 {
 		if isNumber {

@@ -125,7 +125,7 @@ func (s *jsonScan) literal() (raw []byte, v number, err error) {
 			}
 		}
 	}
-	v = scanNumber(rest)
+	v = scanDecimal(rest)
 	if v.n == 0 || v.n < len(rest) && (isWord(rest[v.n]) || rest[v.n] == '.') {
 		return nil, number{}, s.fail("no value")
 	}

@@ -13,7 +13,7 @@ const maxText = 1024
 var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// number is what scanNumber read.
+// number is what scanDecimal read.
 type number struct {
 	value float64
 	// n is the length, 0 if there was no number.
@@ -23,14 +23,21 @@ type number struct {
 	short bool
 }
 
-// scanNumber reads the number that b begins with. The grammar is that of
+// scanNumber reads the number that b begins with, as scanDecimal does, and
+// returns its length, 0 if there is none.
+func scanNumber(b []byte) (v float64, n int) {
+	d := scanDecimal(b)
+	return d.value, d.n
+}
+
+// scanDecimal reads the number that b begins with. The grammar is that of
 // Katib's filter, [+-]?\d*(\.\d+)?([Ee][+-]?\d+)? with at least one digit, and
 // besides nan, inf and infinity in any case.
 //
 // A decimal of at most 19 digits whose digits fit into 53 bits and whose power
 // of ten is exact needs one operation, which rounds once (Clinger 1990, "How to
 // read floating point numbers accurately"). All others go through strconv.
-func scanNumber(b []byte) number {
+func scanDecimal(b []byte) number {
 	i := sign(b)
 	if i == len(b) {
 		return number{}
@@ -104,13 +111,13 @@ func scanSpecial(b []byte, i int) number {
 	return number{value: v, n: i + w}
 }
 
-// scanGrouped is scanNumber for text written for people, where a comma may
+// scanGrouped is scanDecimal for text written for people, where a comma may
 // follow the first digits: groups of three digits parted by commas are one
 // number when there are several or a decimal point follows ("1,234,567",
 // "1,234.5"). Other digits after a comma make it ambiguous ("0,31", "1,234",
 // which may be a decimal comma); ok is then false and n the length of what is.
 func scanGrouped(b []byte) (v number, ok bool) {
-	v = scanNumber(b)
+	v = scanDecimal(b)
 	if v.n == len(b) || b[v.n] != ',' || v.n+1 == len(b) || !isDigit(b[v.n+1]) || !allDigits(b[sign(b):v.n]) {
 		return v, true
 	}
@@ -153,7 +160,7 @@ func withoutCommas(b []byte) number {
 // number.
 func wholeNumber(text []byte) (v number, ok bool) {
 	bare := bytes.TrimSuffix(text, []byte("%"))
-	v = scanNumber(bare)
+	v = scanDecimal(bare)
 	if v.n == 0 {
 		return v, false
 	}

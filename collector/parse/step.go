@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 )
 
+// stepNames are the names of a step, the best first.
+var stepNames = [...]string{"global_step", "step", "iteration", "iter", "epoch"}
+
 // The ranks of a step's names, the best first: where a line states several, the
 // finest counts.
 const (
@@ -135,13 +138,13 @@ func scanStep(b []byte) (step int64, n int) {
 	if n < 16 && (n == len(b) || b[n] == ' ' || b[n] == '/') { // what most lines have
 		return step, n
 	}
-	v := scanNumber(b)
-	if v.n < len(b) && b[v.n] == ',' && allDigits(b[:v.n]) {
-		if n, groups, ok := scanGroups(b); ok && groups > 0 {
-			v = withoutCommas(b[:n])
+	value, n := scanNumber(b)
+	if n < len(b) && b[n] == ',' && allDigits(b[:n]) {
+		if end, groups, ok := scanGroups(b); ok && groups > 0 {
+			v := withoutCommas(b[:end])
+			value, n = v.value, v.n
 		}
 	}
-	value, n := v.value, v.n
 	if n < len(b) && (b[n] == 'k' || b[n] == 'K' || b[n] == 'M') {
 		scale := 1e3
 		if b[n] == 'M' {

@@ -325,6 +325,22 @@ func TestTextOfKeepsOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
+func TestStepNamesAreInOrderOfRank(t *testing.T) {
+	last := -1
+	for _, name := range stepNames {
+		rank := rankOf([]byte(strings.ToUpper(name)))
+		if rank < last || rank == noRank {
+			t.Errorf("%s has rank %d after %d", name, rank, last)
+		}
+		last = rank
+	}
+	for _, name := range []string{"", "ste", "xstep", "global-step", "global_stepx", "epochs", "iterations", "last_iteration"} {
+		if rank := rankOf([]byte(name)); rank != noRank {
+			t.Errorf("%q has rank %d", name, rank)
+		}
+	}
+}
+
 // A filter is tried only where its literal is; the literal must be in every
 // match.
 func TestFilterLiterals(t *testing.T) {

@@ -65,7 +65,7 @@ const (
 	FlagMetric = "metric"
 	// FlagTrial is the name of the trial and FlagParameter a parameter of it,
 	// "NAME=VALUE", given once for each. They are written beside the event files
-	// for TensorBoard (TensorFlowEvent).
+	// for TensorBoard (TensorFlowEvent). Push has the trial's name too.
 	FlagTrial     = "trial"
 	FlagParameter = "parameter"
 	// FlagGrace bounds the time from SIGTERM to exit. Default DefaultGrace. Set

@@ -27,8 +27,6 @@ const (
 	// or "shared:port" for a loopback address that no other trial has. The file
 	// FileHosts in the shared directory then maps Katib's names to it.
 	FlagKatibAddress = "katib-address"
-	// FlagTrial is the trial's name.
-	FlagTrial = "trial"
 )
 
 // Files of a trial of the kind Push in the shared directory.

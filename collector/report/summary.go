@@ -52,10 +52,7 @@ type Value struct {
 }
 
 func (v Value) String() string {
-	if v.Text != "" {
-		return v.Text
-	}
-	return strconv.FormatFloat(v.Number, 'g', -1, 64)
+	return collector.Point{Value: v.Number, Text: v.Text}.Written()
 }
 
 // add counts a point. Points come in order of reading. A point without a step

@@ -57,7 +57,9 @@ type writtenScalar struct {
 
 func (w writtenScalar) metric() string { return strings.TrimPrefix(w.Run+"/"+w.Tag, "./") }
 
-func (w writtenScalar) source() string { return "tfevent:" + strings.TrimPrefix(w.Run+"/"+w.File, "./") }
+func (w writtenScalar) source() string {
+	return "tfevent:" + strings.TrimPrefix(w.Run+"/"+w.File, "./")
+}
 
 // number is the value as Python writes it.
 func (w writtenScalar) number(t *testing.T) float64 {
