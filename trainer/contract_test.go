@@ -1,7 +1,10 @@
 package trainer
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/collector/report"
 )
@@ -15,13 +18,25 @@ func TestTheContractWithTheCollectorIsOne(t *testing.T) {
 		"EnvCA":                 {envCA, report.EnvCA},
 		"EnvPodUID":             {envPodUID, report.EnvPodUID},
 		"EnvPushSocket":         {envPushSocket, report.EnvPushSocket},
+		"EnvPushURL":            {envPushURL, report.EnvPushURL},
+		"EnvPushToken":          {envPushToken, report.EnvPushToken},
+		"EnvMLflow":             {envMLflow, report.EnvMLflow},
+		"EnvTrainerURL":         {envTrainerURL, report.EnvTrainerURL},
+		"EnvTrainerToken":       {envTrainerToken, report.EnvTrainerToken},
+		"FlagPushAddress":       {flagPushAddress, report.FlagPushAddress},
+		"FlagKatibAddress":      {flagKatibAddress, report.FlagKatibAddress},
+		"FlagTrial":             {flagTrial, report.FlagTrial},
+		"FileHosts":             {fileHosts, report.FileHosts},
+		"FilePushToken":         {filePushToken, report.FilePushToken},
+		"PushAddress":           {pushAddress, report.PushAddress},
+		"KatibAddress":          {katibAddress, report.KatibAddress},
+		"KatibHosts":            {strings.Join(katibHosts(), " "), strings.Join(report.KatibHosts(), " ")},
 		"FlagKind":              {flagKind, report.FlagKind},
 		"FlagDir":               {flagDir, report.FlagDir},
 		"FlagPath":              {flagPath, report.FlagPath},
 		"FlagFormat":            {flagFormat, report.FlagFormat},
 		"FlagFilter":            {flagFilter, report.FlagFilter},
 		"FlagMetric":            {flagMetric, report.FlagMetric},
-		"FlagTrial":             {flagTrial, report.FlagTrial},
 		"FlagParameter":         {flagParameter, report.FlagParameter},
 		"FlagGrace":             {flagGrace, report.FlagGrace},
 		"DefaultDir":            {defaultDir, report.DefaultDir},
@@ -31,5 +46,13 @@ func TestTheContractWithTheCollectorIsOne(t *testing.T) {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: the injector says %q, the collector %q", name, pair[0], pair[1])
 		}
+	}
+	want := report.PushEnv("127.0.0.1:1", "token", "trial", "/dir")
+	got := map[string]string{}
+	for _, e := range pushEnv("127.0.0.1:1", "token", "trial", "/dir") {
+		got[e.Name] = e.Value
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the environment (-collector +injector)\n%s", diff)
 	}
 }

@@ -249,17 +249,6 @@ func TestInjectSharesWhatTheProgramWrites(t *testing.T) {
 	}
 }
 
-func TestInjectPushTellsTheSocket(t *testing.T) {
-	got := injected(t, job(t, "containers: [{name: main, image: i}]"), collector(trainer.Push))
-	env := got.Spec.Containers[0].Env
-	if last := env[len(env)-1]; last.Name != "VERNIER_PUSH_SOCKET" || last.Value != "/var/run/vernier/push.sock" {
-		t.Errorf("last variable %v, want the socket", last)
-	}
-	if n := got.Spec.InitContainers[0].Name; n != trainer.Sidecar {
-		t.Errorf("the sidecar is named %s, want %s", n, trainer.Sidecar)
-	}
-}
-
 func TestInjectKeepsTheUsersGracePeriod(t *testing.T) {
 	for text, want := range map[string]string{"7": "--grace=2s", "100": "--grace=1m35s", "0": "--grace=2s"} {
 		c := collector(trainer.Push)

@@ -54,10 +54,9 @@ func (p pod) inject() error {
 		}
 		mounts = append(mounts, shared...)
 	case Push:
-		if err := p.mountMetrics(main, where); err != nil {
+		if err := p.addPush(main, where); err != nil {
 			return err
 		}
-		upsert(main, "env", map[string]any{"name": envPushSocket, "value": pushSocket})
 	default:
 		return fmt.Errorf("there is no injection for a collector of kind %q: use StdOut, File, TensorFlowEvent or Push", p.c.Kind)
 	}
@@ -97,6 +96,11 @@ func (p pod) wrap(main map[string]any, where []string) error {
 	if command[0] != binary {
 		main["command"] = append([]any{binary, "exec", "--" + flagDir + "=" + defaultDir, "--"}, command...)
 	}
+	return p.install(main)
+}
+
+// install brings the collector into the pod unless it is on every node.
+func (p pod) install(main map[string]any) error {
 	if p.c.Binary != "" {
 		return nil
 	}
@@ -185,6 +189,9 @@ func (p pod) sidecar(main map[string]any) (map[string]any, error) {
 	if p.c.CA != "" {
 		env = append(env, corev1.EnvVar{Name: envCA, Value: literal(p.c.CA)})
 	}
+	if p.c.Kind == Push {
+		env = append(env, corev1.EnvVar{Name: envPushToken, Value: p.c.pushToken()})
+	}
 	env = append(env, corev1.EnvVar{Name: envPodUID, ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"},
 	}})
@@ -227,6 +234,9 @@ func (p pod) arguments() []string {
 		args = append(args, flag(flagMetric, m))
 	}
 	args = append(args, p.parameters()...)
+	if p.c.Kind == Push {
+		args = append(args, p.pushArguments()...)
+	}
 	return append(args, flag(flagGrace, p.grace().String()))
 }
 

@@ -1,0 +1,139 @@
+package trainer
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The words of the kind Push, which the collector command shares (package
+// collector/report).
+const (
+	envPushURL      = "VERNIER_PUSH_URL"
+	envPushToken    = "VERNIER_PUSH_TOKEN"
+	envMLflow       = "MLFLOW_TRACKING_URI"
+	envTrainerURL   = "KUBEFLOW_TRAINER_SERVER_URL"
+	envTrainerToken = "KUBEFLOW_TRAINER_SERVER_TOKEN"
+
+	flagPushAddress  = "push-address"
+	flagKatibAddress = "katib-address"
+
+	pushAddress  = "127.0.0.1:6790"
+	katibAddress = "127.0.0.1:6789"
+	// Where pods share a network the sidecar finds addresses of its own.
+	anyPushAddress    = "127.0.0.1:0"
+	sharedKatib       = "shared:6789"
+	fileHosts         = "hosts"
+	filePushToken     = "push.token"
+	pushTokenPurpose  = "vernier push"
+	etcHosts          = "/etc/hosts"
+	loopbackAddress   = "127.0.0.1"
+	trainerStatusPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/"
+)
+
+func katibHosts() []string {
+	return []string{
+		"katib-db-manager.kubeflow", "katib-db-manager.kubeflow.svc",
+		"katib-db-manager.kubeflow.svc.cluster.local", "katib-db-manager",
+	}
+}
+
+// sharesNetwork says whether other pods reach the same loopback addresses: where
+// pods run as processes of the machine, and where they use the host's network.
+func (p pod) sharesNetwork() bool {
+	host, _ := p.spec["hostNetwork"].(bool)
+	return host || p.c.Binary != ""
+}
+
+// pushToken keeps out programs of other trials. It is a function of the trial's
+// token, and does not tell it.
+func (c Collector) pushToken() string {
+	sum := sha256.Sum256([]byte(pushTokenPurpose + "\x00" + c.Token))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// addPush tells the primary container where to push.
+func (p pod) addPush(main map[string]any, where []string) error {
+	if err := p.mountMetrics(main, where); err != nil {
+		return err
+	}
+	upsert(main, "env", map[string]any{"name": envPushSocket, "value": pushSocket})
+	if p.sharesNetwork() {
+		return p.shareNetwork(main)
+	}
+	for _, e := range pushEnv(pushAddress, p.c.pushToken(), p.c.Trial, defaultDir) {
+		addEnv(main, e.Name, e.Value)
+	}
+	p.aliasKatib()
+	return nil
+}
+
+// pushEnv is the environment with which programs find the sidecar at address.
+func pushEnv(address, token, trial, dir string) []corev1.EnvVar {
+	base := "http://" + address + "/" + token
+	return []corev1.EnvVar{
+		{Name: envPushURL, Value: base + "/report"},
+		{Name: envMLflow, Value: base},
+		{Name: envTrainerURL, Value: base + trainerStatusPath + trial + "/status"},
+		{Name: envTrainerToken, Value: dir + "/" + filePushToken},
+	}
+}
+
+// addEnv sets a variable unless the template does.
+func addEnv(main map[string]any, name, value string) {
+	list, _ := main["env"].([]any)
+	if named(list, name) == nil {
+		upsert(main, "env", map[string]any{"name": name, "value": literal(value)})
+	}
+}
+
+// aliasKatib makes the names of Katib's DBManager mean the sidecar.
+func (p pod) aliasKatib() {
+	list, _ := p.spec["hostAliases"].([]any)
+	for _, v := range list {
+		names, _ := at(v, "hostnames").([]any)
+		if slices.Contains(names, any(katibHosts()[0])) {
+			return // the template's own, or ours
+		}
+	}
+	var names []any
+	for _, n := range katibHosts() {
+		names = append(names, n)
+	}
+	p.spec["hostAliases"] = append(slices.Clip(list), map[string]any{"ip": loopbackAddress, "hostnames": names})
+}
+
+// shareNetwork lets "collector env" tell the program the addresses that the
+// sidecar found, and a file of the sidecar stand in for /etc/hosts. A container
+// without a command cannot be wrapped: it has the socket and report_metrics.
+func (p pod) shareNetwork(main map[string]any) error {
+	mounts, _ := main["volumeMounts"].([]any)
+	if !slices.ContainsFunc(mounts, func(v any) bool { return at(v, "mountPath") == etcHosts }) {
+		hosts := mount(MetricsVolume, etcHosts)
+		hosts["subPath"], hosts["readOnly"] = fileHosts, true
+		main["volumeMounts"] = append(slices.Clip(mounts), hosts)
+	}
+	command, _ := main["command"].([]any)
+	if len(command) == 0 {
+		return nil
+	}
+	binary := cmp.Or(p.c.Binary, defaultBinary)
+	if command[0] != binary {
+		main["command"] = append([]any{binary, "env", flag(flagDir, defaultDir), "--"}, command...)
+	}
+	return p.install(main)
+}
+
+// pushArguments are the sidecar's.
+func (p pod) pushArguments() []string {
+	push, katib := pushAddress, katibAddress
+	if p.sharesNetwork() {
+		push, katib = anyPushAddress, sharedKatib
+	}
+	return []string{
+		flag(flagTrial, p.c.Trial), flag(flagPushAddress, push), flag(flagKatibAddress, katib),
+	}
+}

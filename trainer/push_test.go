@@ -1,0 +1,150 @@
+package trainer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+// told is what a program that pushes finds, and what the sidecar is told.
+type told struct {
+	Command []string
+	Env     map[string]string
+	Hosts   bool // /etc/hosts is the sidecar's
+	Aliases []corev1.HostAlias
+	Init    []string
+	Args    []string // of the sidecar, without those that all kinds have
+}
+
+func toldBy(spec corev1.PodSpec, token string) told {
+	main, sidecar := spec.Containers[0], spec.InitContainers[len(spec.InitContainers)-1]
+	out := told{Command: main.Command, Env: map[string]string{}, Aliases: spec.HostAliases}
+	for _, e := range main.Env {
+		if e.ValueFrom == nil {
+			out.Env[e.Name] = strings.ReplaceAll(e.Value, token, "TOKEN")
+		}
+	}
+	for _, m := range main.VolumeMounts {
+		out.Hosts = out.Hosts || m.MountPath == "/etc/hosts" && m.SubPath == "hosts" && m.ReadOnly && m.Name == trainer.MetricsVolume
+	}
+	for _, c := range spec.InitContainers {
+		out.Init = append(out.Init, c.Name)
+	}
+	for _, a := range sidecar.Args {
+		if strings.HasPrefix(a, "--trial") || strings.Contains(a, "address") {
+			out.Args = append(out.Args, a)
+		}
+	}
+	return out
+}
+
+func pushTokenOf(t *testing.T, spec corev1.PodSpec) string {
+	t.Helper()
+	for _, e := range spec.InitContainers[len(spec.InitContainers)-1].Env {
+		if e.Name == "VERNIER_PUSH_TOKEN" {
+			return e.Value
+		}
+	}
+	t.Fatal("the sidecar has no token")
+	return ""
+}
+
+func TestInjectPushTellsWhereToPush(t *testing.T) {
+	hosts := []string{"katib-db-manager.kubeflow", "katib-db-manager.kubeflow.svc", "katib-db-manager.kubeflow.svc.cluster.local", "katib-db-manager"}
+	socket := map[string]string{"VERNIER_PUSH_SOCKET": "/var/run/vernier/push.sock"}
+	status := "http://127.0.0.1:6790/TOKEN/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/TRIAL/status"
+	all := map[string]string{
+		"VERNIER_PUSH_SOCKET": "/var/run/vernier/push.sock", "VERNIER_PUSH_URL": "http://127.0.0.1:6790/TOKEN/report",
+		"MLFLOW_TRACKING_URI": "http://127.0.0.1:6790/TOKEN", "KUBEFLOW_TRAINER_SERVER_URL": status,
+		"KUBEFLOW_TRAINER_SERVER_TOKEN": "/var/run/vernier/push.token",
+	}
+	own := []string{"--push-address=127.0.0.1:6790", "--katib-address=127.0.0.1:6789"}
+	shared := []string{"--push-address=127.0.0.1:0", "--katib-address=shared:6789"}
+	tests := map[string]struct {
+		spec   string
+		binary string
+		want   told
+	}{
+		"a pod with a network of its own": {
+			spec: "containers: [{name: main, image: i}]",
+			want: told{Env: all, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Init: []string{trainer.Sidecar}, Args: own},
+		},
+		"what the template sets stays": {
+			spec: "hostAliases: [{ip: 10.0.0.1, hostnames: [katib-db-manager.kubeflow]}]\ncontainers: [{name: main, image: i, env: [{name: MLFLOW_TRACKING_URI, value: 'http://mlflow'}]}]",
+			want: told{
+				Env: map[string]string{
+					"VERNIER_PUSH_SOCKET": all["VERNIER_PUSH_SOCKET"], "VERNIER_PUSH_URL": all["VERNIER_PUSH_URL"], "MLFLOW_TRACKING_URI": "http://mlflow",
+					"KUBEFLOW_TRAINER_SERVER_URL": status, "KUBEFLOW_TRAINER_SERVER_TOKEN": all["KUBEFLOW_TRAINER_SERVER_TOKEN"],
+				},
+				Aliases: []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: hosts[:1]}}, Init: []string{trainer.Sidecar}, Args: own,
+			},
+		},
+		"processes of one machine": {
+			spec: "containers: [{name: main, image: i, command: [python, train.py]}]", binary: "/opt/collector",
+			want: told{
+				Command: []string{"/opt/collector", "env", "--dir=/var/run/vernier", "--", "python", "train.py"},
+				Env:     socket, Hosts: true, Init: []string{trainer.Sidecar}, Args: shared,
+			},
+		},
+		"a pod on the host's network": {
+			spec: "hostNetwork: true\ncontainers: [{name: main, image: i, command: [python, train.py]}]",
+			want: told{
+				Command: []string{"/var/run/vernier/bin/collector", "env", "--dir=/var/run/vernier", "--", "python", "train.py"},
+				Env:     socket, Hosts: true, Init: []string{trainer.InstallContainer, trainer.Sidecar}, Args: shared,
+			},
+		},
+		"a pod on the host's network that runs its image's entrypoint": {
+			spec: "hostNetwork: true\ncontainers: [{name: main, image: i}]",
+			want: told{Env: socket, Hosts: true, Init: []string{trainer.Sidecar}, Args: shared},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := collector(trainer.Push)
+			c.Binary = tc.binary
+			obj := job(t, tc.spec)
+			got := injected(t, obj, c)
+			once := obj.DeepCopy()
+			injected(t, obj, c)
+			if diff := cmp.Diff(once.Object, obj.Object); diff != "" {
+				t.Errorf("the second injection changes the job\n%s", diff)
+			}
+			for k, v := range tc.want.Env {
+				tc.want.Env[k] = strings.ReplaceAll(v, "TRIAL", c.Trial)
+			}
+			tc.want.Args = append([]string{"--trial=" + c.Trial}, tc.want.Args...)
+			if diff := cmp.Diff(tc.want, toldBy(got.Spec, pushTokenOf(t, got.Spec))); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// The token that the program sees is not the one that reports to the service,
+// and no two trials share it.
+func TestInjectPushTokensTellNothing(t *testing.T) {
+	tokens := sets.New[string]()
+	for _, secret := range []string{"a", "b"} {
+		c := collector(trainer.Push)
+		c.Token = secret
+		spec := injected(t, job(t, "containers: [{name: main, image: i}]"), c).Spec
+		token := pushTokenOf(t, spec)
+		tokens.Insert(token)
+		if len(token) < 20 {
+			t.Errorf("the token %q can be guessed", token)
+		}
+		for _, e := range spec.Containers[0].Env {
+			if e.Value == secret || e.Name == "VERNIER_REPORT_TOKEN" {
+				t.Errorf("the program is told the trial's token: %v", e)
+			}
+		}
+	}
+	if tokens.Len() != 2 {
+		t.Errorf("tokens: %v", tokens)
+	}
+}
