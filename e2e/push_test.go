@@ -1,0 +1,189 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// pushPrograms are training programs in Python as a user would write them: none
+// knows of Vernier but by its environment. x is their hyperparameter.
+func pushPrograms() map[string]struct{ needs, code string } {
+	return map[string]struct{ needs, code string }{
+		"http": {code: `
+import json, os, urllib.request
+urllib.request.urlopen(os.environ["VERNIER_PUSH_URL"], json.dumps({"loss": 7, "step": 0}).encode())
+urllib.request.urlopen(os.environ["VERNIER_PUSH_URL"], json.dumps({"loss": x, "step": 1}).encode())
+`},
+		"socket": {code: `
+import http.client, json, os, socket
+c = http.client.HTTPConnection("collector"); c.sock = socket.socket(socket.AF_UNIX); c.sock.connect(os.environ["VERNIER_PUSH_SOCKET"])
+c.request("POST", "/report", json.dumps([{"loss": 7, "step": 0}, {"loss": x, "step": 1}])); assert c.getresponse().status == 200
+`},
+		// Eight processes of one pod push at the same time; each loss must count.
+		"processes": {code: `
+import json, multiprocessing, os, urllib.request
+def push(n):
+    for i in range(50):
+        urllib.request.urlopen(os.environ["VERNIER_PUSH_URL"], json.dumps({"loss": x + (50 * n + i + 1) % 400, "step": i}).encode())
+with multiprocessing.Pool(8) as pool:
+    pool.map(push, range(8))
+urllib.request.urlopen(os.environ["VERNIER_PUSH_URL"], json.dumps({"loss": x, "step": 50}).encode())
+`},
+		// What Kubeflow's documentation gives for a program without its SDK.
+		"trainer": {code: `
+import json, os, urllib.request
+def status(loss, step):
+    body = {"trainerStatus": {"progressPercentage": 50 * step, "metrics": [{"name": "loss", "value": str(loss)}, {"name": "current_step", "value": str(step)}],
+                              "lastUpdatedTime": "2026-01-01T00:00:0%d+00:00" % step}}
+    token = open(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read().strip()
+    request = urllib.request.Request(os.environ["KUBEFLOW_TRAINER_SERVER_URL"], data=json.dumps(body).encode(), method="POST",
+                                     headers={"Authorization": "Bearer " + token, "Content-Type": "application/json"})
+    assert urllib.request.urlopen(request, timeout=5).status == 200
+status(7, 0)
+status(x, 1)
+`},
+		"mlflow": {needs: "mlflow-skinny", code: `
+import math, mlflow, os, tempfile
+mlflow.set_experiment("tuning")
+with mlflow.start_run(run_name="trial") as run:
+    mlflow.log_param("x", x)
+    mlflow.log_params({"optimizer": "adam", "layers": 3})
+    mlflow.set_tag("stage", "test")
+    mlflow.log_metric("loss", 7, step=0)
+    mlflow.log_metric("loss", math.nan, step=1)
+    mlflow.log_metrics({"loss": x, "accuracy": 0.5, "other": math.inf}, step=2)
+    with mlflow.start_run(nested=True):
+        mlflow.log_metric("accuracy", 0.25)
+    mlflow.log_text("hello", "notes/hello.txt")
+    assert mlflow.artifacts.load_text(run.info.artifact_uri + "/notes/hello.txt") == "hello"
+    with open(os.path.join(tempfile.mkdtemp(), "w.bin"), "w") as f: f.write("weights")
+    mlflow.log_artifact(f.name)
+client = mlflow.MlflowClient()
+done = client.get_run(run.info.run_id)
+assert done.info.status == "FINISHED" and done.data.params["optimizer"] == "adam" and done.data.tags["stage"] == "test", done
+assert done.data.metrics["loss"] == x and done.data.metrics["other"] == math.inf, done.data.metrics
+history = client.get_metric_history(run.info.run_id, "loss")
+assert [m.step for m in history] == [0, 1, 2] and math.isnan(history[1].value), history
+children = mlflow.search_runs(filter_string="tags.mlflow.parentRunId = '%s'" % run.info.run_id, output_format="list")
+assert len(children) == 1 and children[0].data.metrics == {"accuracy": 0.25}, children
+assert {a.path for a in client.list_artifacts(run.info.run_id)} == {"notes", "w.bin"}
+`},
+		// A plain example of Katib: its SDK, its default address.
+		"katib": {needs: "kubeflow-katib", code: `
+import kubeflow.katib as katib
+katib.report_metrics({"loss": 7, "accuracy": 0.5})
+katib.report_metrics({"loss": x})
+`},
+	}
+}
+
+// pythonWith is a Python of its own with a package from PyPI.
+func pythonWith(t *testing.T, needs string) string {
+	t.Helper()
+	if needs == "" {
+		python, err := exec.LookPath("python3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return python
+	}
+	dir := filepath.Join(t.TempDir(), "venv")
+	for _, argv := range [][]string{
+		{"python3", "-m", "venv", dir},
+		{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", needs},
+	} {
+		if out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", argv, err, out)
+		}
+	}
+	return filepath.Join(dir, "bin", "python")
+}
+
+const pushExperiment = `
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: push-%s, namespace: default}
+spec:
+  objective: {type: minimize, objectiveMetricName: loss, additionalMetricNames: [accuracy]}
+  algorithm: {algorithmName: sobol}
+  parallelTrialCount: 2
+  maxTrialCount: 4
+  maxFailedTrialCount: 0
+  parameters:
+    - {name: x, parameterType: double, feasibleSpace: {min: "0.1", max: "0.9", step: "0.1"}}
+  metricsCollectorSpec: {collector: {kind: Push}}
+  trialTemplate:
+    primaryContainerName: training
+    trialParameters: [{name: x, reference: x}]
+    trialSpec:
+      apiVersion: batch/v1
+      kind: Job
+      spec:
+        backoffLimit: 0
+        template:
+          spec:
+            restartPolicy: Never
+            containers:
+              - {name: training, image: host, command: [%s, %s, "${trialParameters.x}"]}
+`
+
+// TestPushPrograms runs programs that push by each protocol under "vernier run",
+// two at a time, so that they share the machine's loopback.
+func TestPushPrograms(t *testing.T) {
+	i := up(t)
+	pythons := map[string]func() string{}
+	for _, program := range pushPrograms() {
+		if pythons[program.needs] == nil {
+			pythons[program.needs] = sync.OnceValue(func() string { return pythonWith(t, program.needs) })
+		}
+	}
+	for name, program := range pushPrograms() {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
+			write(t, script, "import sys\nx = float(sys.argv[1])\n"+program.code)
+			write(t, manifest, fmt.Sprintf(pushExperiment, name, pythons[program.needs](), script))
+			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
+				logs, _ := i.vernier("logs", "push-"+name)
+				t.Fatalf("vernier run: %v\n%s\n%s", err, out, logs)
+			}
+			for _, trial := range i.trials(t, "push-"+name) {
+				want := trial.Spec.ParameterAssignments[0].Value
+				m := lossOf(trial)
+				if m.Latest != want || m.Min != want {
+					t.Errorf("trial %s observed %+v, want the latest and least loss %s", trial.Name, m, want)
+				}
+				if name != "processes" && m.Max != "7" {
+					t.Errorf("trial %s observed %+v, want the greatest loss 7", trial.Name, m)
+				}
+			}
+		})
+	}
+}
+
+func lossOf(trial v1beta1.Trial) v1beta1.Metric {
+	if trial.Status.Observation != nil {
+		for _, m := range trial.Status.Observation.Metrics {
+			if m.Name == "loss" {
+				return m
+			}
+		}
+	}
+	return v1beta1.Metric{}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
