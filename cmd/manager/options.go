@@ -21,6 +21,7 @@ type options struct {
 	reportAddress   string
 	reportURL       string
 	reportKeyFile   string
+	katibAddress    string
 	store           string
 	webhookAddress  string
 	webhookCertDir  string
@@ -52,6 +53,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.reportAddress, "report-bind-address", ":9443", "`address` of the report service")
 	f.StringVar(&o.reportURL, "report-url", "", "`URL` of the report service as pods reach it: http means no TLS; empty: the Service "+serviceName)
 	f.StringVar(&o.reportKeyFile, "report-key-file", "", "`file` with the key that signs report tokens, made if absent; empty: a Secret")
+	f.StringVar(&o.katibAddress, "katib-bind-address", ":6789", "`address` of Katib's DBManager, without TLS; 0 for none; always none with --embedded, where pods have no addresses of their own")
 	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points")
 	f.StringVar(&o.webhookAddress, "webhook-bind-address", ":8443", "`address` of the admission webhook; 0 for none")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "", "`directory` with tls.crt and tls.key of the webhook; empty: from a Secret")
@@ -92,6 +94,9 @@ func (o *options) complete() error {
 	}
 	if o.embedded && o.reportKeyFile == "" {
 		return fmt.Errorf("--embedded needs --report-key-file: there is no Secret to keep the key in")
+	}
+	if o.katibAddress == "0" || o.embedded {
+		o.katibAddress = ""
 	}
 	if o.webhookAddress == "" || o.webhookAddress == "0" {
 		o.webhookAddress = ""

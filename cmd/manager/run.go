@@ -88,6 +88,9 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := addKatib(ctx, mgr, o, measured, trials.Wake); err != nil {
+		return err
+	}
 	if err := addWebhook(ctx, mgr, o, id, direct); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func newEntryPoint(s parse.Sample, now time.Time) entryPoint {
 	if y := at.Year(); y < 1678 || y > 2261 { // what nanoseconds cannot say
 		at = now
 	}
-	return entryPoint{Metric: s.Metric, Value: formatFloat(s.Value), Text: s.Text, Step: s.Step, Time: at.UnixNano()}
+	return entryPoint{Metric: s.Metric, Value: collector.FormatValue(s.Value), Text: s.Text, Step: s.Step, Time: at.UnixNano()}
 }
 
 func (p entryPoint) point(seq int64) collector.Point {
@@ -76,8 +76,6 @@ func (p entryPoint) point(seq int64) collector.Point {
 		Time: time.Unix(0, p.Time).UTC(), Source: "push", Seq: seq,
 	}
 }
-
-func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // journal keeps what was pushed in a file. The Seq of a point is the offset of
 // its line plus its place in it: no line has fewer bytes than points.

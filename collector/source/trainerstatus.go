@@ -3,12 +3,11 @@ package source
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 )
 
@@ -99,21 +98,9 @@ func (p *Push) trainerSamples(r trainerRequest) ([]parse.Sample, error) {
 // sampleOf reads a value that was sent as text.
 func sampleOf(metric, text string) parse.Sample {
 	s := parse.Sample{Metric: metric, Step: parse.NoStep}
-	trimmed := strings.TrimSpace(text)
-	v, err := strconv.ParseFloat(trimmed, 64)
-	if err != nil && !math.IsInf(v, 0) {
-		s.Value, s.Text = math.NaN(), clipText(text)
-		return s
-	}
-	s.Value = v
-	if trimmed != formatFloat(v) && !math.IsNaN(v) && !math.IsInf(v, 0) {
-		s.Text = clipText(trimmed)
-	}
+	s.Value, s.Text = collector.ParseValue(text, maxValueText)
 	return s
 }
-
-// clipText is text of a length that is kept of a value.
-func clipText(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxValueText)], "?") }
 
 // maxValueText bounds the text that is kept of one value, in bytes.
 const maxValueText = 256

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"io"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func TestAddressesOfAPod(t *testing.T) {
+	tests := map[string]struct {
+		pod  corev1.Pod
+		want []string
+	}{
+		"one":               {corev1.Pod{Status: corev1.PodStatus{PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}}}, []string{"10.0.0.1"}},
+		"of two families":   {corev1.Pod{Status: corev1.PodStatus{PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00:0::1"}}}}, []string{"10.0.0.1", "fd00::1"}},
+		"none yet":          {corev1.Pod{}, nil},
+		"that has ended":    {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded, PodIP: "10.0.0.1"}}, nil},
+		"that has failed":   {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed, PodIP: "10.0.0.1"}}, nil},
+		"of the whole host": {corev1.Pod{Spec: corev1.PodSpec{HostNetwork: true}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}, nil},
+	}
+	for name, tc := range tests {
+		if diff := cmp.Diff(tc.want, addressesOf(&tc.pod)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestKatibPods(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)) }
+	newTrial := func(namespace string) *v1beta1.Trial {
+		return &v1beta1.Trial{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "exp-0000", UID: "uid-" + "of-trial", CreationTimestamp: at(1)},
+			Spec:       v1beta1.TrialSpec{Objective: &v1beta1.ObjectiveSpec{ObjectiveMetricName: "loss", AdditionalMetricNames: []string{"acc"}}},
+		}
+	}
+	newPod := func(namespace, name, ip string, minute int) *corev1.Pod {
+		started := at(minute + 1)
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid-of-pod", CreationTimestamp: at(minute), Labels: map[string]string{v1beta1.LabelTrial: "exp-0000"}},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, StartTime: &started},
+		}
+	}
+	pods := katibPods{fake.NewClientBuilder().WithScheme(scheme).
+		WithIndex(&corev1.Pod{}, addressIndex, addressesOf).
+		WithIndex(&v1beta1.Trial{}, trialIndex, func(o client.Object) []string { return []string{o.GetName()} }).
+		WithObjects(newTrial("a"), newTrial("b"), newPod("a", "now", "10.0.0.1", 2), newPod("a", "of-an-older-trial", "10.0.0.2", 0), newPod("c", "of-no-trial", "10.0.0.3", 2)).Build()}
+
+	got, err := pods.reporters(t.Context(), netip.MustParseAddr("10.0.0.1"))
+	if err != nil || len(got) != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if r := got[0]; r.Trial.Namespace != "a" || r.Trial.Name != "exp-0000" || r.Pod != "uid-of-pod" || !r.Started.Equal(at(3).Time) || !cmp.Equal(r.Metrics, []string{"loss", "acc"}) {
+		t.Errorf("reporter %+v", r)
+	}
+	for _, address := range []string{"10.0.0.2", "10.0.0.3", "10.0.0.4"} {
+		if got, err := pods.reporters(t.Context(), netip.MustParseAddr(address)); err != nil || len(got) > 0 {
+			t.Errorf("%s: %+v, %v", address, got, err)
+		}
+	}
+	if trials, err := pods.trials(t.Context(), "exp-0000"); err != nil || len(trials) != 2 {
+		t.Errorf("trials %+v, %v", trials, err)
+	}
+	if trials, err := pods.trials(t.Context(), "exp-0001"); err != nil || len(trials) != 0 {
+		t.Errorf("trials %+v, %v", trials, err)
+	}
+}
+
+func TestKatibIsOffWhereItCannotTellPodsApart(t *testing.T) {
+	for want, args := range map[string][]string{
+		":6789": nil,
+		"":      {"--katib-bind-address=0"},
+		":1":    {"--katib-bind-address=:1"},
+	} {
+		if o, err := parseFlags(args, io.Discard); err != nil || o.katibAddress != want {
+			t.Errorf("%q: address %q, %v; want %q", args, o.katibAddress, err, want)
+		}
+	}
+	o, err := parseFlags([]string{"--embedded", "--report-key-file=x", "--katib-bind-address=:1"}, io.Discard)
+	if err != nil || o.katibAddress != "" {
+		t.Errorf("embedded: address %q, %v", o.katibAddress, err)
+	}
+}

@@ -1,0 +1,349 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/report"
+)
+
+const (
+	// katibSource is the Source of the points that come this way.
+	katibSource = "push"
+	// maxKatibPoints bounds the points of one answer.
+	maxKatibPoints = 100_000
+	// A pod may report before the API server has heard of its address: it is
+	// looked for this often, this many times.
+	katibPause = 250 * time.Millisecond
+	katibTries = 40
+	// maxKatibWaiting bounds the calls that wait for that.
+	maxKatibWaiting = 64
+)
+
+// KatibReporter is a pod of a trial.
+type KatibReporter struct {
+	Trial collector.TrialID
+	// Metrics are the names that the trial's experiment wants.
+	Metrics []string
+	// Pod is the pod's UID.
+	Pod string
+	// Started is when it started.
+	Started time.Time
+}
+
+// KatibConfig describes Katib's DBManager.
+type KatibConfig struct {
+	// Store keeps the points.
+	Store collector.Store
+	// Reporters returns the pods of trials that have an address now and are not
+	// on the host's network.
+	Reporters func(context.Context, netip.Addr) ([]KatibReporter, error)
+	// Trials returns the trials with a name, of all namespaces.
+	Trials func(ctx context.Context, name string) ([]collector.TrialID, error)
+	// OnPoints is told, after the write, that a trial has new points. It must not
+	// block. Default: nobody is told.
+	OnPoints func(collector.TrialID)
+	// Metrics is where the Prometheus metrics are registered. Default: nowhere.
+	Metrics prometheus.Registerer
+	// Now is the time. Default: time.Now.
+	Now func() time.Time
+	// After is sent the time once, after a duration. Default: time.After.
+	After func(time.Duration) <-chan time.Time
+}
+
+// NewKatibHandler returns Katib's DBManager and the path under which it must be
+// mounted. It has no credentials, as Katib's has none, so:
+//
+//   - A report, or the deletion of what was reported, is accepted only from a pod
+//     whose address belongs to the trial that the call names.
+//   - Everybody who reaches it can read. A pod of a trial reads in its own
+//     namespace; others by a name that only one trial has.
+func NewKatibHandler(cfg KatibConfig) (path string, handler http.Handler, err error) {
+	if cfg.Store == nil || cfg.Reporters == nil || cfg.Trials == nil {
+		return "", nil, errors.New("the DBManager needs a store, pods and trials")
+	}
+	if cfg.OnPoints == nil {
+		cfg.OnPoints = func(collector.TrialID) {}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.After == nil {
+		cfg.After = time.After
+	}
+	s := &katibService{cfg: cfg, waiting: make(chan struct{}, maxKatibWaiting), calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "vernier_katib_calls_total",
+		Help: "Calls of Katib's DBManager, by call (report, get, delete) and result (ok, or the gRPC code).",
+	}, []string{"call", "result"})}
+	if err := register(cfg.Metrics, s.calls); err != nil {
+		return "", nil, fmt.Errorf("register the metrics of the DBManager: %w", err)
+	}
+	path, handler = katibv1beta1.NewDBManagerHandler(s, connect.WithReadMaxBytes(maxBody))
+	return path, handler, nil
+}
+
+type katibService struct {
+	cfg     KatibConfig
+	calls   *prometheus.CounterVec
+	waiting chan struct{}
+
+	mu   sync.Mutex
+	last int64 // Seq of the newest point
+}
+
+var _ katibv1beta1.DBManagerHandler = (*katibService)(nil)
+
+// ReportObservationLog implements katibv1beta1.DBManagerHandler. A report has no
+// identity: one that is sent twice counts twice.
+func (s *katibService) ReportObservationLog(ctx context.Context, r *katibv1beta1.ReportObservationLogRequest) (*katibv1beta1.ReportObservationLogReply, error) {
+	return &katibv1beta1.ReportObservationLogReply{}, s.count("report", s.report(ctx, r))
+}
+
+func (s *katibService) report(ctx context.Context, r *katibv1beta1.ReportObservationLogRequest) error {
+	logs := r.GetObservationLog().GetMetricLogs()
+	if len(logs) > maxCallPoints {
+		return invalid(fmt.Errorf("%d points in one report; send at most %d", len(logs), maxCallPoints))
+	}
+	pod, err := s.caller(ctx, r.GetTrialName())
+	if err != nil {
+		return err
+	}
+	points := s.points(pod, logs)
+	if len(points) == 0 {
+		return nil
+	}
+	attempt, err := s.attempt(ctx, pod)
+	if err == nil {
+		err = s.cfg.Store.Append(ctx, pod.Trial, attempt, points)
+	}
+	if err != nil {
+		return unavailable(ctx, err)
+	}
+	s.cfg.OnPoints(pod.Trial)
+	return nil
+}
+
+// points are the wanted ones. Their Seq grows over restarts, as the time does.
+func (s *katibService) points(pod KatibReporter, logs []*katibv1beta1.MetricLog) []collector.Point {
+	now := s.cfg.Now()
+	var points []collector.Point
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range logs {
+		name := l.GetMetric().GetName()
+		if !slices.Contains(pod.Metrics, name) {
+			continue
+		}
+		p := collector.Point{Metric: name, Step: collector.NoStep, Time: now, Source: katibSource}
+		p.Value, p.Text = collector.ParseValue(l.GetMetric().GetValue(), report.MaxText)
+		if at, err := time.Parse(time.RFC3339Nano, l.GetTimeStamp()); err == nil {
+			p.Time = at.UTC()
+		}
+		s.last = max(s.last+1, now.UnixMicro())
+		p.Seq = s.last
+		points = append(points, p)
+	}
+	return points
+}
+
+// attempt is what the pod's collector reports too, if it has one.
+func (s *katibService) attempt(ctx context.Context, pod KatibReporter) (collector.Attempt, error) {
+	states, err := s.cfg.Store.Attempts(ctx, pod.Trial.UID)
+	if err != nil {
+		return collector.Attempt{}, err
+	}
+	for _, state := range slices.Backward(states) {
+		if strings.HasPrefix(state.Attempt.ID, pod.Pod+"/") {
+			return state.Attempt, nil
+		}
+	}
+	return collector.Attempt{ID: pod.Pod + "/0", Started: pod.Started}, nil
+}
+
+// GetObservationLog implements katibv1beta1.DBManagerHandler.
+func (s *katibService) GetObservationLog(ctx context.Context, r *katibv1beta1.GetObservationLogRequest) (*katibv1beta1.GetObservationLogReply, error) {
+	log, err := s.get(ctx, r)
+	return &katibv1beta1.GetObservationLogReply{ObservationLog: log}, s.count("get", err)
+}
+
+func (s *katibService) get(ctx context.Context, r *katibv1beta1.GetObservationLogRequest) (*katibv1beta1.ObservationLog, error) {
+	from, err := katibTime("start_time", r.GetStartTime())
+	if err != nil {
+		return nil, err
+	}
+	to, err := katibTime("end_time", r.GetEndTime())
+	if err != nil {
+		return nil, err
+	}
+	trial, err := s.named(ctx, r.GetTrialName())
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	if r.GetMetricName() != "" {
+		names = append(names, r.GetMetricName())
+	}
+	series, err := s.cfg.Store.Points(ctx, trial.UID, names...)
+	if err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	var points []collector.Point
+	for _, curve := range series {
+		for _, p := range curve.Points {
+			if (from.IsZero() || !p.Time.Before(from)) && (to.IsZero() || !p.Time.After(to)) {
+				points = append(points, p)
+			}
+		}
+	}
+	if len(points) > maxKatibPoints {
+		return nil, connect.NewError(connect.CodeResourceExhausted,
+			fmt.Errorf("trial %q has %d such points; at most %d are sent: give metric_name, start_time and end_time", trial.Name, len(points), maxKatibPoints))
+	}
+	slices.SortStableFunc(points, func(a, b collector.Point) int { return a.Time.Compare(b.Time) })
+	log := &katibv1beta1.ObservationLog{}
+	for _, p := range points {
+		log.MetricLogs = append(log.MetricLogs, &katibv1beta1.MetricLog{
+			TimeStamp: p.Time.UTC().Format(time.RFC3339Nano),
+			Metric:    &katibv1beta1.Metric{Name: p.Metric, Value: cmp.Or(p.Text, collector.FormatValue(p.Value))},
+		})
+	}
+	return log, nil
+}
+
+func katibTime(field, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return at, invalid(fmt.Errorf("%s %.40q is no time: write it as 2006-01-02T15:04:05Z", field, text))
+	}
+	return at, nil
+}
+
+// named is the trial that a reader means.
+func (s *katibService) named(ctx context.Context, name string) (collector.TrialID, error) {
+	pods, err := s.pods(ctx)
+	if err != nil {
+		return collector.TrialID{}, err
+	}
+	trials, err := s.cfg.Trials(ctx, name)
+	if err != nil {
+		return collector.TrialID{}, unavailable(ctx, err)
+	}
+	if len(pods) > 0 {
+		trials = slices.DeleteFunc(trials, func(t collector.TrialID) bool { return t.Namespace != pods[0].Trial.Namespace })
+	}
+	switch len(trials) {
+	case 0:
+		return collector.TrialID{}, connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no trial %q", name))
+	case 1:
+		return trials[0], nil
+	}
+	return collector.TrialID{}, connect.NewError(connect.CodeFailedPrecondition,
+		fmt.Errorf("%d trials in different namespaces are named %q, and this call cannot say which: read the Trial's status", len(trials), name))
+}
+
+// DeleteObservationLog implements katibv1beta1.DBManagerHandler.
+func (s *katibService) DeleteObservationLog(ctx context.Context, r *katibv1beta1.DeleteObservationLogRequest) (*katibv1beta1.DeleteObservationLogReply, error) {
+	pod, err := s.caller(ctx, r.GetTrialName())
+	if err == nil {
+		if err = s.cfg.Store.Delete(ctx, pod.Trial.UID); err != nil {
+			err = unavailable(ctx, err)
+		}
+	}
+	return &katibv1beta1.DeleteObservationLogReply{}, s.count("delete", err)
+}
+
+// caller is the pod that calls, if it is one of the trial's. One that is not
+// known yet is waited for.
+func (s *katibService) caller(ctx context.Context, trial string) (KatibReporter, error) {
+	pods, err := s.pods(ctx)
+	if err != nil {
+		return KatibReporter{}, err
+	}
+	if len(pods) == 0 {
+		if pods, err = s.await(ctx); err != nil {
+			return KatibReporter{}, err
+		}
+	}
+	address := callerAddress(ctx)
+	switch {
+	case len(pods) == 0:
+		return KatibReporter{}, denied("no pod of a trial has the address %s: metrics are taken from the pods of the trial itself, and not from those on the host's network (use the collector Push there)", address)
+	case len(pods) > 1:
+		return KatibReporter{}, denied("%d pods of trials have the address %s, so it does not tell which one calls", len(pods), address)
+	case pods[0].Trial.Name != trial:
+		return KatibReporter{}, denied("the pod with the address %s belongs to trial %q; it may not speak for %q", address, pods[0].Trial.Name, trial)
+	}
+	return pods[0], nil
+}
+
+// await looks for the calling pod until it is known or patience ends.
+func (s *katibService) await(ctx context.Context) ([]KatibReporter, error) {
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return nil, nil
+	}
+	for range katibTries {
+		select {
+		case <-s.cfg.After(katibPause):
+		case <-ctx.Done():
+			return nil, connect.NewError(connect.CodeCanceled, ctx.Err())
+		}
+		if pods, err := s.pods(ctx); err != nil || len(pods) > 0 {
+			return pods, err
+		}
+	}
+	return nil, nil
+}
+
+// pods are those with the caller's address.
+func (s *katibService) pods(ctx context.Context) ([]KatibReporter, error) {
+	address := callerAddress(ctx)
+	if !address.IsValid() {
+		return nil, nil
+	}
+	pods, err := s.cfg.Reporters(ctx, address)
+	if err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	return pods, nil
+}
+
+func callerAddress(ctx context.Context) netip.Addr {
+	info, _ := connect.CallInfoForHandlerContext(ctx)
+	peer, err := netip.ParseAddrPort(info.Peer().Addr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return peer.Addr().Unmap().WithZone("")
+}
+
+func denied(format string, args ...any) error {
+	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf(format, args...))
+}
+
+func (s *katibService) count(call string, err error) error {
+	result := "ok"
+	if err != nil {
+		result = connect.CodeOf(err).String()
+	}
+	s.calls.WithLabelValues(call, result).Inc()
+	return err
+}
