@@ -141,7 +141,7 @@ func (b *bench) start(args ...string) *sidecar {
 	b.t.Helper()
 	s := &sidecar{t: b.t, cmd: exec.CommandContext(b.t.Context(), program(b.t), append([]string{"run", "--dir=" + b.dir,
 		"--termination-log=" + b.log}, args...)...)}
-	s.cmd.Env = []string{report.EnvURL + "=" + b.url, report.EnvToken + "=" + b.token, report.EnvPodUID + "=" + podUID}
+	s.cmd.Env = []string{report.EnvURL + "=" + b.url, report.EnvToken + "=" + b.token, report.EnvPodUID + "=" + podUID, report.EnvPushToken + "=push-token"}
 	s.cmd.Stderr = &s.said
 	if err := s.cmd.Start(); err != nil {
 		b.t.Fatal(err)

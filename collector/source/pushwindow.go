@@ -1,9 +1,9 @@
 package source
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"hash/fnv"
 	"strconv"
 )
 
@@ -14,11 +14,12 @@ var digestEncoding = base64.RawURLEncoding
 
 // digestOf hashes words; their borders count.
 func digestOf(words ...string) (d digest) {
-	h := fnv.New128a()
+	var text []byte
 	for _, w := range words {
-		fmt.Fprintf(h, "%d:%s", len(w), w)
+		text = append(append(strconv.AppendInt(text, int64(len(w)), 10), ':'), w...)
 	}
-	h.Sum(d[:0])
+	sum := sha256.Sum256(text)
+	copy(d[:], sum[:])
 	return d
 }
 
