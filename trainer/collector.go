@@ -1,6 +1,11 @@
 package trainer
 
 import (
+	"cmp"
+	"hash/fnv"
+	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,11 +13,16 @@ import (
 
 // Kinds of collector that Inject knows, as in Katib's metricsCollectorSpec.
 const (
-	StdOut          = "StdOut"
-	File            = "File"
-	TensorFlowEvent = "TensorFlowEvent"
-	Push            = "Push"
+	StdOut           = "StdOut"
+	File             = "File"
+	TensorFlowEvent  = "TensorFlowEvent"
+	PrometheusMetric = "PrometheusMetric"
+	Push             = "Push"
 )
+
+// FormatWandb is the format of the files that Weights & Biases writes offline.
+// Programs are told to write such files by their environment.
+const FormatWandb = "WANDB"
 
 // Labels of a trial's job and pods, as Katib's.
 const (
@@ -36,6 +46,8 @@ const (
 	SourceVolume = "vernier-source"
 	// EnvTrialName tells a program the name of its trial.
 	EnvTrialName = "KATIB_TRIAL_NAME"
+	// EnvMetricsPort tells a program the port that is scraped (PrometheusMetric).
+	EnvMetricsPort = "VERNIER_METRICS_PORT"
 )
 
 // The contract with the collector command, whose words stand in package
@@ -48,13 +60,16 @@ const (
 	envPodUID     = "VERNIER_POD_UID"
 	envPushSocket = "VERNIER_PUSH_SOCKET"
 
-	flagKind   = "kind"
-	flagDir    = "dir"
-	flagPath   = "path"
-	flagFormat = "format"
-	flagFilter = "filter"
-	flagMetric = "metric"
-	flagGrace  = "grace"
+	flagKind          = "kind"
+	flagDir           = "dir"
+	flagPath          = "path"
+	flagURL           = "url"
+	flagHeader        = "header"
+	flagSharedNetwork = "shared-network"
+	flagFormat        = "format"
+	flagFilter        = "filter"
+	flagMetric        = "metric"
+	flagGrace         = "grace"
 
 	defaultDir    = "/var/run/vernier"
 	defaultBinary = defaultDir + "/bin/collector"
@@ -73,12 +88,16 @@ type Collector struct {
 	Binary string
 	// ImagePullPolicy of the sidecar. Default: Kubernetes' own.
 	ImagePullPolicy corev1.PullPolicy
-	// Kind is StdOut, File, TensorFlowEvent or Push.
+	// Kind is StdOut, File, TensorFlowEvent, PrometheusMetric or Push.
 	Kind string
-	// Path is the file (File) or directory (TensorFlowEvent); absolute.
+	// Path is the file or directory (File, TensorFlowEvent); absolute.
 	Path string
-	// Format is TEXT or JSON (StdOut and File). Empty means TEXT.
+	// Directory says that the Path of a File collector is a directory.
+	Directory bool
+	// Format of what is read (StdOut and File), as in the API. Empty means TEXT.
 	Format string
+	// Endpoint is what is scraped (PrometheusMetric).
+	Endpoint Endpoint
 	// Filters are regular expressions of Katib's metricsFormat. None means
 	// Katib's default.
 	Filters []string
@@ -107,6 +126,50 @@ type Collector struct {
 	// Grace is the pod's termination grace period where the template sets none,
 	// so that the last points can be sent. Zero leaves the template as it is.
 	Grace time.Duration
+}
+
+// Endpoint is where a trainer shows its metrics.
+type Endpoint struct {
+	// Scheme is http or https, in any case. Empty means http.
+	Scheme string
+	// Host is where the endpoint is. Empty means localhost.
+	Host string
+	// Port is its TCP port; 0 means one of the trial's own, which follows from
+	// its name and is another for each of 12,000 trials of an experiment.
+	Port int
+	// Path begins with a slash.
+	Path string
+	// Headers are sent with each request, as "Name: value".
+	Headers []string
+}
+
+// Ports that trials get as their own. They lie below those that Linux gives to
+// outgoing connections.
+const (
+	firstOwnPort = 20000
+	ownPorts     = 12000
+)
+
+// port is the endpoint's port.
+func (c Collector) port() int {
+	if c.Endpoint.Port != 0 {
+		return c.Endpoint.Port
+	}
+	// Trials of one experiment are numbered, and so are their ports.
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(c.Experiment)) // never fails
+	number, err := strconv.ParseUint(c.Trial[strings.LastIndexByte(c.Trial, '-')+1:], 10, 31)
+	if err != nil {
+		_, _ = h.Write([]byte(c.Trial))
+	}
+	return firstOwnPort + int((uint64(h.Sum32())+number)%ownPorts)
+}
+
+// url is the endpoint's address.
+func (c Collector) url() string {
+	e := c.Endpoint
+	host := net.JoinHostPort(cmp.Or(e.Host, "localhost"), strconv.Itoa(c.port()))
+	return strings.ToLower(cmp.Or(e.Scheme, "http")) + "://" + host + e.Path
 }
 
 // sidecar is the name of the container that collects.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,12 +54,18 @@ func (p pod) inject() error {
 			return err
 		}
 		mounts = append(mounts, shared...)
+		p.offline(main)
+	case PrometheusMetric:
+		upsert(main, "env", map[string]any{"name": EnvMetricsPort, "value": strconv.Itoa(p.c.port())})
+		if p.c.Binary != "" { // the sidecar tells this program from other trials' by it
+			upsert(main, "env", map[string]any{"name": envPodUID, "valueFrom": fieldRef("metadata.uid")})
+		}
 	case Push:
 		if err := p.addPush(main, where); err != nil {
 			return err
 		}
 	default:
-		return fmt.Errorf("there is no injection for a collector of kind %q: use StdOut, File, TensorFlowEvent or Push", p.c.Kind)
+		return fmt.Errorf("there is no injection for a collector of kind %q: use StdOut, File, TensorFlowEvent, PrometheusMetric or Push", p.c.Kind)
 	}
 
 	// A program that fails says why in its last lines: the trial's condition
@@ -133,7 +140,7 @@ func (p pod) mountMetrics(main map[string]any, where []string) error {
 // primary container that hold the place, or an empty directory for both.
 func (p pod) shareSource(main map[string]any, where []string) ([]any, error) {
 	dir := path.Clean(p.c.Path)
-	if p.c.Kind == File {
+	if p.c.Kind == File && !p.c.Directory {
 		dir = path.Dir(dir)
 	}
 	if !path.IsAbs(p.c.Path) || dir == "/" || beneath(dir, defaultDir) {
@@ -160,6 +167,20 @@ func (p pod) shareSource(main map[string]any, where []string) ([]any, error) {
 		shared = append([]any{mount(SourceVolume, dir)}, shared...)
 	}
 	return shared, nil
+}
+
+// offline lets W&B write its files to the place that is read, instead of talking
+// to its servers. What the template says itself counts.
+func (p pod) offline(main map[string]any) {
+	if p.c.Format != FormatWandb {
+		return
+	}
+	for _, e := range [][2]string{{"WANDB_MODE", "offline"}, {"WANDB_DIR", path.Clean(p.c.Path)}} {
+		list, _ := main["env"].([]any)
+		if named(list, e[0]) == nil {
+			upsert(main, "env", map[string]any{"name": e[0], "value": literal(e[1])})
+		}
+	}
 }
 
 func mount(volume, at string) map[string]any {
@@ -221,8 +242,19 @@ func startupProbe() map[string]any {
 
 func (p pod) arguments() []string {
 	args := []string{flag(flagKind, p.c.Kind), flag(flagDir, defaultDir)}
-	if p.c.Kind == File || p.c.Kind == TensorFlowEvent {
+	switch {
+	case p.c.Kind == File && p.c.Directory:
+		args = append(args, flag(flagPath, path.Clean(p.c.Path)+"/"))
+	case p.c.Kind == File || p.c.Kind == TensorFlowEvent:
 		args = append(args, flag(flagPath, p.c.Path))
+	case p.c.Kind == PrometheusMetric:
+		args = append(args, flag(flagURL, p.c.url()))
+		for _, h := range p.c.Endpoint.Headers {
+			args = append(args, flag(flagHeader, h))
+		}
+		if p.c.Binary != "" {
+			args = append(args, "--"+flagSharedNetwork)
+		}
 	}
 	if p.c.Format != "" && (p.c.Kind == StdOut || p.c.Kind == File) {
 		args = append(args, flag(flagFormat, p.c.Format))

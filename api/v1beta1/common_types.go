@@ -189,7 +189,9 @@ type MetricsCollectorSpec struct {
 
 // SourceSpec says where metrics are.
 type SourceSpec struct {
-	// HTTPGet is the endpoint of a PrometheusMetric collector.
+	// HTTPGet is the endpoint of a PrometheusMetric collector. The host is
+	// localhost unless it is set. The port may be auto: then each trial gets one
+	// of its own, which its program finds in VERNIER_METRICS_PORT.
 	// +optional
 	HTTPGet *corev1.HTTPGetAction `json:"httpGet,omitempty"`
 	// FileSystemPath is the file or directory that metrics are written to.
@@ -219,14 +221,22 @@ const (
 	DirectoryKind FileSystemKind = "Directory"
 )
 
-// FileFormat is the format of a metrics file.
-// +kubebuilder:validation:Enum=TEXT;JSON
+// FileFormat is the format of metrics in files. Katib has TEXT and JSON.
+// +kubebuilder:validation:Enum=TEXT;JSON;LOGFMT;CSV;WANDB
 type FileFormat string
 
-// The formats of a metrics file.
+// The formats of metrics in files.
 const (
+	// TextFormat is lines with name=value, or what the filters find in them.
 	TextFormat FileFormat = "TEXT"
+	// JSONFormat is a JSON object a line.
 	JSONFormat FileFormat = "JSON"
+	// LogfmtFormat is lines of key=value pairs, where values may be quoted.
+	LogfmtFormat FileFormat = "LOGFMT"
+	// CSVFormat is a table whose first line names the metrics.
+	CSVFormat FileFormat = "CSV"
+	// WandbFormat is the files that Weights & Biases writes offline.
+	WandbFormat FileFormat = "WANDB"
 )
 
 // FileSystemPath is a file or directory that metrics are written to.
@@ -234,10 +244,13 @@ type FileSystemPath struct {
 	// Path is absolute.
 	// +optional
 	Path string `json:"path,omitempty"`
-	// Kind is File or Directory.
+	// Kind is File or Directory. A Directory is for event files (collector
+	// TensorFlowEvent), and for the formats CSV and WANDB.
 	// +optional
 	Kind FileSystemKind `json:"kind,omitempty"`
-	// Format is TEXT or JSON; for Kind File.
+	// Format of the collectors File and StdOut. Default: TEXT. A File collector
+	// of Kind File reads TEXT, JSON, LOGFMT and CSV, one of Kind Directory CSV
+	// and WANDB, and StdOut TEXT, JSON and LOGFMT.
 	// +optional
 	Format FileFormat `json:"format,omitempty"`
 }

@@ -17,6 +17,7 @@ const (
 	DefaultAlgorithmName        = "auto"
 	DefaultFilePath             = "/var/log/katib/metrics.log"
 	DefaultTensorFlowEventPath  = "/var/log/katib/tfevent/"
+	DefaultDirectoryPath        = "/var/log/katib/metrics/"
 	DefaultPrometheusMetricPath = "/metrics"
 	DefaultPrometheusMetricPort = 8080
 )
@@ -116,14 +117,27 @@ func setCollectorDefaults(s *ExperimentSpec) {
 	}
 	switch m.Collector.Kind {
 	case FileCollector:
-		setPathDefaults(m, FileKind, DefaultFilePath)
-		if p := m.Source.FileSystemPath; p.Format == "" {
-			p.Format = TextFormat
-		}
+		setFileDefaults(m)
 	case TensorFlowEventCollector:
 		setPathDefaults(m, DirectoryKind, DefaultTensorFlowEventPath)
 	case PrometheusMetricCollector:
 		setHTTPDefaults(m)
+	}
+}
+
+// setFileDefaults are those of a File collector. A directory of unknown files has
+// no default format.
+func setFileDefaults(m *MetricsCollectorSpec) {
+	kind, path := FileKind, DefaultFilePath
+	if m.Source != nil && m.Source.FileSystemPath != nil {
+		p := m.Source.FileSystemPath
+		if p.Kind == DirectoryKind || p.Kind == "" && p.Format == WandbFormat {
+			kind, path = DirectoryKind, DefaultDirectoryPath
+		}
+	}
+	setPathDefaults(m, kind, path)
+	if p := m.Source.FileSystemPath; p.Format == "" && p.Kind != DirectoryKind {
+		p.Format = TextFormat
 	}
 }
 

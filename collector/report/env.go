@@ -43,8 +43,8 @@ const (
 	FlagKind = "kind"
 	// FlagDir is the shared emptyDir. Default DefaultDir.
 	FlagDir = "dir"
-	// FlagPath is the file (File), the directory (TensorFlowEvent) or the
-	// socket (Push). StdOut takes none.
+	// FlagPath is the file (File), the directory (TensorFlowEvent, and File where
+	// it ends with a slash) or the socket (Push). The other kinds take none.
 	FlagPath = "path"
 	// FlagFormat is TEXT or JSON (StdOut and File). Default TEXT.
 	FlagFormat = "format"

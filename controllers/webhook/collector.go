@@ -2,19 +2,30 @@ package webhook
 
 import (
 	"fmt"
+	"net"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector/parse"
 )
 
 // groups is what Katib requires of a metricsFormat: two groups, for the name
 // and the value of a metric.
 const groups = 2
+
+// formats are what the collectors read, by kind of collector and of path.
+var (
+	streamFormats    = []v1beta1.FileFormat{v1beta1.TextFormat, v1beta1.JSONFormat, v1beta1.LogfmtFormat}
+	fileFormats      = append(slices.Clone(streamFormats), v1beta1.CSVFormat)
+	directoryFormats = []v1beta1.FileFormat{v1beta1.CSVFormat, v1beta1.WandbFormat}
+)
 
 // validateCollector checks where metrics come from.
 func validateCollector(m *v1beta1.MetricsCollectorSpec, at *field.Path) field.ErrorList {
@@ -28,61 +39,83 @@ func validateCollector(m *v1beta1.MetricsCollectorSpec, at *field.Path) field.Er
 	from := at.Child("source")
 	var errs field.ErrorList
 	switch m.Collector.Kind {
-	case v1beta1.StdOutCollector, v1beta1.PushCollector, "":
-	case v1beta1.FileCollector:
-		errs = validatePath(source.FileSystemPath, v1beta1.FileKind, from.Child("fileSystemPath"))
-		if p := source.FileSystemPath; p != nil && p.Format == v1beta1.JSONFormat && source.Filter != nil && len(source.Filter.MetricsFormat) > 0 {
-			errs = append(errs, field.Forbidden(from.Child("filter"), "JSON lines are read as they are: remove the filter, or use format TEXT"))
+	case v1beta1.PushCollector, "":
+	case v1beta1.StdOutCollector:
+		if p := source.FileSystemPath; p != nil && p.Format != "" {
+			errs = validateFormat(source, streamFormats, from)
 		}
+	case v1beta1.FileCollector:
+		errs = validateFile(source, from)
 	case v1beta1.TensorFlowEventCollector:
-		errs = validatePath(source.FileSystemPath, v1beta1.DirectoryKind, from.Child("fileSystemPath"))
+		errs = validatePath(source.FileSystemPath, from.Child("fileSystemPath"), v1beta1.DirectoryKind)
 		if p := source.FileSystemPath; p != nil && p.Format != "" {
 			errs = append(errs, field.Forbidden(from.Child("fileSystemPath", "format"), "event files have one format: remove it"))
 		}
 	case v1beta1.PrometheusMetricCollector:
-		errs = append(validateHTTP(source, from.Child("httpGet")), notYet(at, m.Collector.Kind))
+		errs = validateHTTP(source, from.Child("httpGet"))
 	case v1beta1.CustomCollector:
-		errs = append(validateCustom(m, source, at), notYet(at, m.Collector.Kind))
+		errs = append(validateCustom(m, source, at), field.Invalid(at.Child("collector", "kind"), m.Collector.Kind,
+			"a container of your own is not run as a collector: use Push and let your program send its metrics, or File and let it write them"))
 	default:
 		errs = field.ErrorList{notYet(at, m.Collector.Kind)}
 	}
 	return append(errs, validateFilter(source.Filter, from.Child("filter", "metricsFormat"))...)
 }
 
+// validateFile checks the source of a File collector.
+func validateFile(s v1beta1.SourceSpec, from *field.Path) field.ErrorList {
+	errs := validatePath(s.FileSystemPath, from.Child("fileSystemPath"), v1beta1.FileKind, v1beta1.DirectoryKind)
+	if s.FileSystemPath == nil {
+		return errs
+	}
+	formats := fileFormats
+	if s.FileSystemPath.Kind == v1beta1.DirectoryKind {
+		formats = directoryFormats
+	}
+	return append(errs, validateFormat(s, formats, from)...)
+}
+
+// validateFormat checks the format of what is read, and that only text is
+// filtered.
+func validateFormat(s v1beta1.SourceSpec, formats []v1beta1.FileFormat, from *field.Path) field.ErrorList {
+	format := s.FileSystemPath.Format
+	if !slices.Contains(formats, format) {
+		return field.ErrorList{field.NotSupported(from.Child("fileSystemPath", "format"), format, formats)}
+	}
+	if format != v1beta1.TextFormat && s.Filter != nil && len(s.Filter.MetricsFormat) > 0 {
+		return field.ErrorList{field.Forbidden(from.Child("filter"), string(format)+" is read as it is: remove the filter, or use format TEXT")}
+	}
+	return nil
+}
+
 // notYet rejects a kind of collector that nothing would run.
 func notYet(at *field.Path, kind v1beta1.CollectorKind) *field.Error {
 	return field.NotSupported(at.Child("collector", "kind"), kind, []v1beta1.CollectorKind{
-		v1beta1.StdOutCollector, v1beta1.FileCollector, v1beta1.TensorFlowEventCollector, v1beta1.PushCollector,
+		v1beta1.StdOutCollector, v1beta1.FileCollector, v1beta1.TensorFlowEventCollector, v1beta1.PrometheusMetricCollector, v1beta1.PushCollector,
 	})
 }
 
-func validatePath(p *v1beta1.FileSystemPath, kind v1beta1.FileSystemKind, at *field.Path) field.ErrorList {
+func validatePath(p *v1beta1.FileSystemPath, at *field.Path, kinds ...v1beta1.FileSystemKind) field.ErrorList {
 	if p == nil {
 		return field.ErrorList{field.Required(at, "say where the metrics are written")}
 	}
 	var errs field.ErrorList
-	if p.Kind != kind {
-		errs = append(errs, field.NotSupported(at.Child("kind"), p.Kind, []v1beta1.FileSystemKind{kind}))
+	if !slices.Contains(kinds, p.Kind) {
+		errs = append(errs, field.NotSupported(at.Child("kind"), p.Kind, kinds))
 	}
 	dir := path.Clean(p.Path)
-	if kind == v1beta1.FileKind {
+	if p.Kind == v1beta1.FileKind {
 		dir = path.Dir(dir)
 	}
 	switch {
 	case !path.IsAbs(p.Path):
 		errs = append(errs, field.Invalid(at.Child("path"), p.Path, "must be absolute: begin it with /"))
-	case kind == v1beta1.FileKind && strings.HasSuffix(p.Path, "/"):
+	case p.Kind == v1beta1.FileKind && strings.HasSuffix(p.Path, "/"):
 		errs = append(errs, field.Invalid(at.Child("path"), p.Path, "must name a file, not a directory"))
 	case dir == "/":
 		errs = append(errs, field.Invalid(at.Child("path"), p.Path, "must lie in a directory of its own, which is shared with the collector; / cannot be"))
 	case dir == "/var/run/vernier" || strings.HasPrefix(dir, "/var/run/vernier/"):
 		errs = append(errs, field.Invalid(at.Child("path"), p.Path, "lies in the collector's own directory: choose another"))
-	}
-	if kind != v1beta1.FileKind {
-		return errs
-	}
-	if p.Format != v1beta1.TextFormat && p.Format != v1beta1.JSONFormat {
-		errs = append(errs, field.NotSupported(at.Child("format"), p.Format, []v1beta1.FileFormat{v1beta1.TextFormat, v1beta1.JSONFormat}))
 	}
 	return errs
 }
@@ -92,11 +125,45 @@ func validateHTTP(s v1beta1.SourceSpec, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(at, "say where the metrics are served")}
 	}
 	var errs field.ErrorList
-	if p := s.HTTPGet.Port; p.Type != intstr.Int || p.IntVal < 1 || p.IntVal > 65535 {
-		errs = append(errs, field.Invalid(at.Child("port"), p.String(), "must be a number from 1 to 65535"))
+	if p := s.HTTPGet.Port; p != intstr.FromString(autoPort) && (p.Type != intstr.Int || p.IntVal < 1 || p.IntVal > 65535) {
+		errs = append(errs, field.Invalid(at.Child("port"), p.String(), "must be a number from 1 to 65535, or auto for one of each trial's own"))
+	}
+	if scheme := strings.ToUpper(string(s.HTTPGet.Scheme)); scheme != "" && scheme != string(corev1.URISchemeHTTP) && scheme != string(corev1.URISchemeHTTPS) {
+		errs = append(errs, field.NotSupported(at.Child("scheme"), s.HTTPGet.Scheme, []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}))
+	}
+	if strings.ContainsAny(s.HTTPGet.Host, "/:@ ") && net.ParseIP(s.HTTPGet.Host) == nil {
+		errs = append(errs, field.Invalid(at.Child("host"), s.HTTPGet.Host, "must be a name or an address, without scheme or port"))
+	}
+	for i, h := range s.HTTPGet.HTTPHeaders {
+		if h.Name == "" || strings.ContainsAny(h.Name+h.Value, "\r\n") || strings.Contains(h.Name, ":") {
+			errs = append(errs, field.Invalid(at.Child("httpHeaders").Index(i), h.Name, "is not a header"))
+		}
 	}
 	if !strings.HasPrefix(s.HTTPGet.Path, "/") {
 		errs = append(errs, field.Invalid(at.Child("path"), s.HTTPGet.Path, "must begin with /"))
+	}
+	return errs
+}
+
+// autoPort is the port of httpGet that stands for one of each trial's own.
+const autoPort = "auto"
+
+// validateSelectors checks that the metrics of a PrometheusMetric collector can
+// be found by their names.
+func validateSelectors(s *v1beta1.ExperimentSpec, at *field.Path) field.ErrorList {
+	m, o := s.MetricsCollectorSpec, s.Objective
+	if m == nil || m.Collector == nil || m.Collector.Kind != v1beta1.PrometheusMetricCollector || o == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	check := func(name string, at *field.Path) {
+		if _, err := parse.NewSelector(name); name != "" && err != nil {
+			errs = append(errs, field.Invalid(at, name, err.Error()))
+		}
+	}
+	check(o.ObjectiveMetricName, at.Child("objectiveMetricName"))
+	for i, name := range o.AdditionalMetricNames {
+		check(name, at.Child("additionalMetricNames").Index(i))
 	}
 	return errs
 }

@@ -259,7 +259,7 @@ func rehearsal(exp *v1beta1.Experiment) trainer.Collector {
 	}
 	c.Kind = string(m.Collector.Kind)
 	if m.Source != nil && m.Source.FileSystemPath != nil {
-		c.Path = m.Source.FileSystemPath.Path
+		c.Path, c.Directory = m.Source.FileSystemPath.Path, m.Source.FileSystemPath.Kind == v1beta1.DirectoryKind
 	}
 	return c
 }

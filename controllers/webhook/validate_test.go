@@ -58,10 +58,7 @@ func TestExamples(t *testing.T) {
 			`spec.algorithm: Invalid value: "pbt": pbt copies checkpoints between trials, which experiments cannot do yet; use it through vernier optimize, or another algorithm`,
 		},
 		"custom-metrics-collector": {
-			`spec.metricsCollectorSpec.collector.kind: Unsupported value: "Custom": supported values: "StdOut", "File", "TensorFlowEvent", "Push"`,
-		},
-		"prometheus": {
-			`spec.metricsCollectorSpec.collector.kind: Unsupported value: "PrometheusMetric": supported values: "StdOut", "File", "TensorFlowEvent", "Push"`,
+			`spec.metricsCollectorSpec.collector.kind: Invalid value: "Custom": a container of your own is not run as a collector: use Push and let your program send its metrics, or File and let it write them`,
 		},
 	}
 	noTemplate := func(kind string) []string {
@@ -237,14 +234,24 @@ func TestFaultsOfTheCollector(t *testing.T) {
 		"a file in the root":         {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a.log}}}"), []string{"must lie in a directory of its own"}},
 		"a file that is a directory": {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a/b/}}}"), []string{"must name a file"}},
 		"our own directory":          {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /var/run/vernier/x}}}"), []string{"lies in the collector's own directory"}},
-		"kind Directory for a file":  {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a/b, kind: Directory}}}"), []string{"fileSystemPath.kind: Unsupported value"}},
+		"a directory of text":        {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a/b, kind: Directory, format: TEXT}}}"), []string{`fileSystemPath.format: Unsupported value: "TEXT": supported values: "CSV", "WANDB"`}},
+		"a directory of no format":   {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a/b, kind: Directory}}}"), []string{`fileSystemPath.format: Unsupported value: ""`}},
+		"a file of W&B":              {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a/b, kind: File, format: WANDB}}}"), []string{`fileSystemPath.format: Unsupported value: "WANDB": supported values: "TEXT", "JSON", "LOGFMT", "CSV"`}},
+		"the root as a directory":    {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /, kind: Directory, format: WANDB}}}"), []string{"must lie in a directory of its own"}},
+		"a table on standard output": {collector("{source: {fileSystemPath: {format: CSV}}}"), []string{`fileSystemPath.format: Unsupported value: "CSV": supported values: "TEXT", "JSON", "LOGFMT"`}},
+		"a filter for logfmt":        {collector("{source: {filter: {metricsFormat: ['(a)(b)']}, fileSystemPath: {format: LOGFMT}}}"), []string{"source.filter: Forbidden: LOGFMT is read as it is"}},
 		"kind File for events":       {collector("{collector: {kind: TensorFlowEvent}, source: {fileSystemPath: {path: /a/b, kind: File}}}"), []string{"fileSystemPath.kind: Unsupported value"}},
 		"a format for events":        {collector("{collector: {kind: TensorFlowEvent}, source: {fileSystemPath: {path: /a/b, format: TEXT}}}"), []string{"fileSystemPath.format: Forbidden"}},
 		"an unknown format":          {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a/b, format: XML}}}"), []string{"fileSystemPath.format: Unsupported value"}},
 		"a filter for JSON":          {collector("{collector: {kind: File}, source: {filter: {metricsFormat: ['(a)(b)']}, fileSystemPath: {path: /a/b, format: JSON}}}"), []string{"source.filter: Forbidden"}},
 		"a broken filter":            {collector("{source: {filter: {metricsFormat: ['(a)(b)', '(a']}}}"), []string{"source.filter.metricsFormat[1]: Invalid value: \"(a\": is not a Go regular expression"}},
 		"a filter with one group":    {collector("{source: {filter: {metricsFormat: ['loss=(.*)']}}}"), []string{"source.filter.metricsFormat[0]: Invalid value: \"loss=(.*)\": needs two groups"}},
-		"a bad endpoint":             {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: http, path: metrics}}}"), []string{"httpGet.port", "httpGet.path", "collector.kind: Unsupported value"}},
-		"no custom collector":        {collector("{collector: {kind: Custom}, source: {fileSystemPath: {path: a}}}"), []string{"customCollector: Required value", "fileSystemPath.path", "fileSystemPath.kind", "collector.kind: Unsupported value"}},
+		"a bad endpoint":             {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: http, path: metrics}}}"), []string{"httpGet.port: Invalid value: \"http\": must be a number from 1 to 65535, or auto", "httpGet.path"}},
+		"an endpoint's details":      {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 99999, path: /, scheme: FTP, host: 'http://a', httpHeaders: [{name: 'a:b', value: c}]}}}"), []string{"httpGet.port", "httpGet.scheme: Unsupported value", "httpGet.host", "httpGet.httpHeaders[0]"}},
+		"a broken selector": {func(e *v1beta1.Experiment) {
+			collector("{collector: {kind: PrometheusMetric}}")(e)
+			e.Spec.Objective.AdditionalMetricNames = []string{`acc{split="test"`}
+		}, []string{"spec.objective.additionalMetricNames[0]: Invalid value"}},
+		"no custom collector": {collector("{collector: {kind: Custom}, source: {fileSystemPath: {path: a}}}"), []string{"customCollector: Required value", "fileSystemPath.path", "fileSystemPath.kind", "collector.kind: Invalid value"}},
 	})
 }

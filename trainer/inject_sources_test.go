@@ -1,0 +1,124 @@
+package trainer_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+// variables are the environment of a container by name; those taken from a field
+// stand as "@" and its path.
+func variables(c corev1.Container) map[string]string {
+	env := map[string]string{}
+	for _, e := range c.Env {
+		env[e.Name] = e.Value
+		if e.ValueFrom != nil && e.ValueFrom.FieldRef != nil {
+			env[e.Name] = "@" + e.ValueFrom.FieldRef.FieldPath
+		}
+	}
+	return env
+}
+
+func TestInjectPrometheusMetric(t *testing.T) {
+	trial := "@metadata.labels['katib.kubeflow.org/trial']"
+	tests := map[string]struct {
+		edit     func(*trainer.Collector)
+		wantArgs []string
+		wantEnv  map[string]string
+	}{
+		"a port of its own": {
+			edit:     func(c *trainer.Collector) { c.Endpoint = trainer.Endpoint{Path: "/metrics"} },
+			wantArgs: []string{"--url=http://localhost:20201/metrics"},
+			wantEnv:  map[string]string{"KATIB_TRIAL_NAME": trial, "VERNIER_METRICS_PORT": "20201"},
+		},
+		"everything that Katib has": {
+			edit: func(c *trainer.Collector) {
+				c.Endpoint = trainer.Endpoint{Scheme: "HTTPS", Host: "::1", Port: 9090, Path: "/m?a=$(b)", Headers: []string{"X-A: $b", "X-C: d"}}
+			},
+			wantArgs: []string{"--url=https://[::1]:9090/m?a=$$(b)", "--header=X-A: $$b", "--header=X-C: d"},
+			wantEnv:  map[string]string{"KATIB_TRIAL_NAME": trial, "VERNIER_METRICS_PORT": "9090"},
+		},
+		"a machine whose network trials share": {
+			edit: func(c *trainer.Collector) {
+				c.Endpoint, c.Binary = trainer.Endpoint{Port: 8080, Path: "/metrics"}, "/opt/collector"
+			},
+			wantArgs: []string{"--url=http://localhost:8080/metrics", "--shared-network"},
+			wantEnv:  map[string]string{"KATIB_TRIAL_NAME": trial, "VERNIER_METRICS_PORT": "8080", "VERNIER_POD_UID": "@metadata.uid"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := collector(trainer.PrometheusMetric)
+			tc.edit(&c)
+			obj := job(t, "containers: [{name: main, image: i}]")
+			injected(t, obj, c)
+			got := injected(t, obj, c)
+			sidecar := got.Spec.InitContainers[0]
+			want := slices.Concat([]string{"--kind=PrometheusMetric", "--dir=/var/run/vernier"}, tc.wantArgs,
+				[]string{"--metric=loss", "--metric=acc=$$(x)", "--grace=25s"})
+			if diff := cmp.Diff(want, sidecar.Args); diff != "" {
+				t.Errorf("arguments (-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantEnv, variables(got.Spec.Containers[0])); diff != "" {
+				t.Errorf("variables of the program (-want +got)\n%s", diff)
+			}
+			if sidecar.Name != trainer.Sidecar || sidecar.StartupProbe == nil || got.Spec.Containers[0].Command != nil {
+				t.Errorf("sidecar %s with the probe %v beside the command %q", sidecar.Name, sidecar.StartupProbe, got.Spec.Containers[0].Command)
+			}
+		})
+	}
+}
+
+// TestTrialsGetPortsOfTheirOwn holds that ports differ between the trials of an
+// experiment, and stay below those that Linux gives to outgoing connections.
+func TestTrialsGetPortsOfTheirOwn(t *testing.T) {
+	ports := map[string]bool{}
+	for n := range 100 {
+		c := collector(trainer.PrometheusMetric)
+		c.Trial = fmt.Sprintf("exp-%04d", n*97)
+		port := variables(injected(t, job(t, "containers: [{name: main, image: i}]"), c).Spec.Containers[0])["VERNIER_METRICS_PORT"]
+		if len(port) != 5 || port < "20000" || port > "31999" {
+			t.Errorf("trial %s got the port %s", c.Trial, port)
+		}
+		ports[port] = true
+	}
+	if len(ports) < 100 {
+		t.Errorf("100 trials share %d ports", len(ports))
+	}
+}
+
+func TestInjectWandbWritesItsFilesOffline(t *testing.T) {
+	tests := map[string]struct {
+		env  string
+		want map[string]string
+	}{
+		"a program that says nothing": {"[]", map[string]string{"WANDB_MODE": "offline", "WANDB_DIR": "/data/runs"}},
+		"a program that chooses":      {"[{name: WANDB_DIR, value: /data/runs/mine}]", map[string]string{"WANDB_MODE": "offline", "WANDB_DIR": "/data/runs/mine"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := collector(trainer.File)
+			c.Path, c.Directory, c.Format = "/data/runs", true, trainer.FormatWandb
+			obj := job(t, "containers: [{name: main, image: i, env: "+tc.env+"}]")
+			injected(t, obj, c)
+			got := injected(t, obj, c)
+			env := variables(got.Spec.Containers[0])
+			delete(env, trainer.EnvTrialName)
+			if diff := cmp.Diff(tc.want, env); diff != "" {
+				t.Errorf("variables of the program (-want +got)\n%s", diff)
+			}
+			args := got.Spec.InitContainers[0].Args
+			if !slices.Contains(args, "--path=/data/runs/") || !slices.Contains(args, "--format=WANDB") {
+				t.Errorf("arguments %q, want the directory with a slash and the format", args)
+			}
+			if mounts := got.Spec.InitContainers[0].VolumeMounts; len(mounts) != 2 || mounts[1].MountPath != "/data/runs" {
+				t.Errorf("the sidecar's mounts are %v, want the directory itself", mounts)
+			}
+		})
+	}
+}
