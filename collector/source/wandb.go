@@ -1,0 +1,279 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+)
+
+// WandbDirConfig describes a WandbDir.
+type WandbDirConfig struct {
+	// Dir is the directory to watch, at any depth. It need not exist yet.
+	Dir string
+	// Metrics are the wanted metrics, by the keys given to run.log; those of
+	// nested dictionaries are joined by dots.
+	Metrics []string
+	// Drain is closed when the program has ended and all is written.
+	Drain <-chan struct{}
+	// Clock is the time; the zero value is the machine's.
+	Clock Clock
+}
+
+// WandbDir reads the files that Weights & Biases writes in offline mode: every
+// file below a directory whose name ends with ".wandb". Links are not followed,
+// since W&B's latest-run is one.
+//
+// All runs are read, in the order of their names, which begin with their time:
+// a program that was started again goes on in a run of its own. When two runs
+// have a metric, that is reported once.
+//
+// Seq is the offset of the value in its file. W&B writes to its file every
+// 15 seconds and at the end.
+type WandbDir struct{ cfg WandbDirConfig }
+
+var _ collector.Source = (*WandbDir)(nil)
+
+// maxWandbFiles bounds the files that are followed.
+const maxWandbFiles = 10_000
+
+// NewWandbDir returns a source whose points are named "wandb:" and the file's
+// path below the directory.
+func NewWandbDir(cfg WandbDirConfig) (*WandbDir, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("a W&B source needs a directory")
+	}
+	if _, err := parse.NewWandb(cfg.Metrics); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("W&B directory %s: %w", cfg.Dir, err)
+	}
+	cfg.Dir, cfg.Clock = dir, cfg.Clock.orReal()
+	return &WandbDir{cfg: cfg}, nil
+}
+
+// Points implements collector.Source.
+func (d *WandbDir) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
+	return func(yield func(collector.Point, error) bool) {
+		reader, err := parse.NewWandb(d.cfg.Metrics)
+		if err != nil {
+			yield(collector.Point{}, err)
+			return
+		}
+		r := &wandbRun{
+			cfg: d.cfg, yield: yield, reader: reader, names: parse.NewAnyWandb(),
+			files: map[string]*wandbFile{}, runs: map[string]string{}, said: map[string]bool{},
+		}
+		follow(ctx, following{d.cfg.Clock, d.cfg.Drain, r, yield})
+	}
+}
+
+// wandbFile is one file that is being read.
+type wandbFile struct {
+	path   string // below the directory
+	off    int64
+	broken bool
+}
+
+// wandbRun is one run of a WandbDir's Points.
+type wandbRun struct {
+	cfg    WandbDirConfig
+	yield  func(collector.Point, error) bool
+	reader *parse.Wandb
+	names  *parse.Wandb // for hints
+
+	files  map[string]*wandbFile // by path below the directory
+	order  []*wandbFile
+	walked time.Time
+	runs   map[string]string // metric -> the run that has it
+	said   map[string]bool   // troubles, which are said once
+}
+
+// poll implements poller.
+func (r *wandbRun) poll(ctx context.Context) (sawData, ok bool) {
+	now, last := r.cfg.Clock.Now(), closed(r.cfg.Drain)
+	if r.walked.IsZero() || now.Sub(r.walked) >= walkEvery || last || len(r.order) == 0 {
+		r.walked = now
+		if !r.walk(ctx) {
+			return false, false
+		}
+	}
+	for _, f := range r.order {
+		if ctx.Err() != nil {
+			break
+		}
+		data, ok := r.read(ctx, f, last)
+		if !ok {
+			return sawData, false
+		}
+		sawData = sawData || data
+	}
+	return sawData, true
+}
+
+// walk finds new files.
+func (r *wandbRun) walk(ctx context.Context) bool {
+	ok, before := true, len(r.order)
+	err := filepath.WalkDir(r.cfg.Dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil || !ok:
+			return fs.SkipAll
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			ok = r.trouble(err)
+			return nil
+		case !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".wandb"):
+			return nil
+		}
+		rel, err := filepath.Rel(r.cfg.Dir, path)
+		if err != nil {
+			return err
+		}
+		if rel = filepath.ToSlash(rel); r.files[rel] != nil {
+			return nil
+		}
+		if len(r.files) == maxWandbFiles {
+			ok = r.trouble(fmt.Errorf("there are more than %d files below %s; the rest is not read", maxWandbFiles, r.cfg.Dir))
+			return fs.SkipAll
+		}
+		r.files[rel] = &wandbFile{path: rel}
+		r.order = append(r.order, r.files[rel])
+		return nil
+	})
+	if err != nil {
+		ok = ok && r.trouble(err)
+	}
+	if len(r.order) > before {
+		slices.SortFunc(r.order, func(a, b *wandbFile) int { return cmp.Compare(a.path, b.path) })
+	}
+	return ok
+}
+
+// read yields the new points of one file. The file is open only meanwhile, so
+// that any number of files can be followed.
+func (r *wandbRun) read(ctx context.Context, f *wandbFile, last bool) (sawData, ok bool) {
+	path := filepath.Join(r.cfg.Dir, filepath.FromSlash(f.path))
+	info, err := os.Lstat(path)
+	switch {
+	case f.broken || errors.Is(err, fs.ErrNotExist):
+		return false, true // removed; what was in it is read
+	case err != nil:
+		return false, r.trouble(err)
+	case info.Size() < f.off:
+		f.broken = true
+		return false, r.trouble(fmt.Errorf("%s has shrunk from %d to %d bytes; it is not read further", f.path, f.off, info.Size()))
+	case info.Size() == f.off:
+		return false, true
+	}
+	file, err := openRegular(path)
+	if err != nil {
+		return false, r.trouble(err)
+	}
+	defer file.Close()
+	ok = true
+	for {
+		before := f.off
+		f.off, err = r.reader.Read(file, f.off, last, func(s parse.Sample) bool {
+			ok = r.sample(f, s)
+			return ok && ctx.Err() == nil
+		})
+		sawData = sawData || f.off > before
+		if err == nil || !ok || ctx.Err() != nil {
+			return sawData, ok
+		}
+		f.broken = errors.Is(err, parse.ErrNotWandb)
+		if ok = r.trouble(fmt.Errorf("%s: %w", f.path, err)); !ok || !errors.Is(err, parse.ErrWandbRecord) {
+			return sawData, ok
+		}
+	}
+}
+
+// sample yields one point.
+func (r *wandbRun) sample(f *wandbFile, s parse.Sample) bool {
+	if first, seen := r.runs[s.Metric]; !seen {
+		r.runs[s.Metric] = f.path
+	} else if first != f.path && !r.trouble(fmt.Errorf("the metric %s is in several runs, %s and %s; all are read", s.Metric, first, f.path)) {
+		return false
+	}
+	p := collector.Point{
+		Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time,
+		Source: "wandb:" + f.path, Seq: int64(s.Offset),
+	}
+	if p.Time.IsZero() {
+		p.Time = r.cfg.Clock.Now()
+	}
+	return r.yield(p, nil)
+}
+
+// finish implements poller: it says what was never found.
+func (r *wandbRun) finish() bool {
+	if len(r.files) == 0 {
+		return r.trouble(fmt.Errorf("no file *.wandb was written below %s; set WANDB_MODE=offline and WANDB_DIR to that directory", r.cfg.Dir))
+	}
+	var seen []string
+	for _, m := range r.cfg.Metrics {
+		if r.runs[m] != "" {
+			continue
+		}
+		if seen == nil {
+			seen = r.seen()
+		}
+		hint := "none was that is like it"
+		if near := parse.Nearest(m, seen, maxHints); len(near) > 0 {
+			hint = strings.Join(near, ", ") + " was"
+		}
+		if !r.trouble(fmt.Errorf("the metric %s was never logged; %s", m, hint)) {
+			return false
+		}
+	}
+	return true
+}
+
+// seen returns names that the newest run has; never nil.
+func (r *wandbRun) seen() []string {
+	names := map[string]bool{}
+	file, err := openRegular(filepath.Join(r.cfg.Dir, filepath.FromSlash(r.order[len(r.order)-1].path)))
+	if err != nil {
+		return []string{}
+	}
+	defer file.Close()
+	for offset := int64(0); ; {
+		next, err := r.names.Read(file, offset, true, func(s parse.Sample) bool {
+			names[s.Metric] = true
+			return len(names) < maxSeen
+		})
+		if !errors.Is(err, parse.ErrWandbRecord) || len(names) >= maxSeen || next <= offset {
+			break
+		}
+		offset = next
+	}
+	out := make([]string, 0, len(names))
+	for n := range names {
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// trouble yields an error that was not yielded before.
+func (r *wandbRun) trouble(err error) bool {
+	text := err.Error()
+	if r.said[text] || len(r.said) >= maxTroubles {
+		return true
+	}
+	r.said[text] = true
+	return r.yield(collector.Point{}, fmt.Errorf("wandb: %w", err))
+}
