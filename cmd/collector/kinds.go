@@ -13,14 +13,8 @@ import (
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
-// Files of the sidecar in the shared directory.
-const (
-	fileState = "file.state" // what the File kind remembers
-	csvState  = "csv.state"  // and what it remembers of tables
-)
-
-// formatCSV is the format of a table, which is no format of lines.
-const formatCSV = "CSV"
+// fileState is a file of the sidecar in the shared directory.
+const fileState = "file.state" // what the File kind remembers
 
 // job is one attempt whose points are to be found.
 type job struct {
@@ -71,28 +65,23 @@ func (k kind) check(cfg runConfig) error {
 	if k.needsPath && cfg.path == "" {
 		return fmt.Errorf("--%s is needed for --%s=%s", report.FlagPath, report.FlagKind, k.name)
 	}
-	if k.name == "File" && cfg.format == formatCSV {
-		_, err := parse.NewCSV(cfg.metrics)
-		return err
+	var err error
+	switch k.name {
+	case "StdOut":
+		if _, err = parse.NewLine(cfg.format, cfg.metrics, cfg.filters); err != nil {
+			err = fmt.Errorf("%w, and %s with --%s=File", err, source.FormatCSV, report.FlagKind)
+		}
+	case "File":
+		_, err = source.NewWritten(written(job{cfg: cfg}))
 	}
-	_, err := newParser(cfg)
-	return err
-}
-
-func newParser(cfg runConfig) (parse.Line, error) {
-	switch cfg.format {
-	case "TEXT":
-		return parse.NewText(cfg.metrics, cfg.filters)
-	case "JSON":
-		return parse.NewJSON(cfg.metrics)
-	case "LOGFMT":
-		return parse.NewLogfmt(cfg.metrics)
+	if err != nil {
+		return fmt.Errorf("--%s=%s: %w", report.FlagFormat, cfg.format, err)
 	}
-	return nil, fmt.Errorf("--%s is %q; it must be TEXT, JSON, LOGFMT, or CSV with --%s=File", report.FlagFormat, cfg.format, report.FlagKind)
+	return nil
 }
 
 func prepareStdOut(_ context.Context, j job) (opener, error) {
-	parser, err := newParser(j.cfg)
+	parser, err := parse.NewLine(j.cfg.format, j.cfg.metrics, j.cfg.filters)
 	if err != nil {
 		return nil, err
 	}
@@ -103,20 +92,17 @@ func prepareStdOut(_ context.Context, j job) (opener, error) {
 }
 
 func prepareFile(_ context.Context, j job) (opener, error) {
-	if j.cfg.format == formatCSV {
-		return func(map[string]int64) ([]collector.Source, error) {
-			return one(source.NewCSV(source.CSVConfig{
-				Path: j.cfg.path, Metrics: j.cfg.metrics, State: filepath.Join(j.cfg.dir, csvState), Drain: j.drain}))
-		}, nil
-	}
-	parser, err := newParser(j.cfg)
-	if err != nil {
-		return nil, err
-	}
 	return func(map[string]int64) ([]collector.Source, error) {
-		return one(source.NewFile(source.FileConfig{
-			Path: j.cfg.path, Parser: parser, State: filepath.Join(j.cfg.dir, fileState), Drain: j.drain}))
+		return one(source.NewWritten(written(j)))
 	}, nil
+}
+
+// written is what the File kind reads.
+func written(j job) source.Written {
+	return source.Written{
+		Path: j.cfg.path, Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters,
+		State: filepath.Join(j.cfg.dir, fileState), Drain: j.drain,
+	}
 }
 
 func one[S collector.Source](s S, err error) ([]collector.Source, error) {

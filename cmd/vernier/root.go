@@ -63,6 +63,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 	}
 	root.AddCommand(
 		newBestCommand(open),
+		newCollectCommand(),
 		newDescribeCommand(open),
 		newGetCommand(open),
 		newLogsCommand(open),

@@ -3,6 +3,7 @@ package parse
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strings"
 	"time"
 )
@@ -141,7 +142,12 @@ func (w *Wandb) sample(name string, value []byte, offset int) {
 		if json.Unmarshal(value, &text) != nil || strings.TrimSpace(text) == "" || w.any {
 			return
 		}
-		w.out = append(w.out, valueSample(known, []byte(strings.TrimSpace(text)), offset))
+		raw := []byte(strings.TrimSpace(text))
+		s := Sample{Metric: known, Value: math.NaN(), Text: string(raw[:min(len(raw), maxText)]), Offset: offset}
+		if v, ok := wholeNumber(raw); ok {
+			s.Value, s.Text = v.value, textOf(raw, v.value)
+		}
+		w.out = append(w.out, s)
 		return
 	}
 	if v, n := scanNumber(value); n > 0 && n == len(value) {

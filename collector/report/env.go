@@ -46,7 +46,8 @@ const (
 	// FlagPath is the file (File), the directory (TensorFlowEvent, and File where
 	// it ends with a slash) or the socket (Push). The other kinds take none.
 	FlagPath = "path"
-	// FlagFormat is TEXT or JSON (StdOut and File). Default TEXT.
+	// FlagFormat is TEXT, JSON or LOGFMT (StdOut and File), CSV (File) or WANDB (a
+	// directory of File). Default TEXT.
 	FlagFormat = "format"
 	// FlagURL is the endpoint (PrometheusMetric).
 	FlagURL = "url"

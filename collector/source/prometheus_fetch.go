@@ -18,7 +18,7 @@ import (
 // Limits of one scrape. Prometheus' own is 10 s and no size.
 const (
 	// maxPage bounds a page, in bytes after decompression.
-	maxPage = 16 << 20
+	maxPage = 4 << 20
 	// maxPageLine bounds one line of it.
 	maxPageLine = 64 << 10
 	// scrapeTimeout bounds one scrape, lastTimeout the one after the program's
@@ -108,6 +108,7 @@ func gone(err error) error {
 // readAll reads the lines of a page. What came before an error counts.
 func (p *page) readAll(body io.Reader) error {
 	limited := &io.LimitedReader{R: body, N: maxPage}
+	defer func() { p.size = maxPage - limited.N }()
 	lines := bufio.NewReaderSize(limited, maxPageLine)
 	for {
 		line, err := lines.ReadSlice('\n')

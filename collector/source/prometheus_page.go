@@ -44,6 +44,7 @@ type page struct {
 	paces map[string][]reading // by name of a step
 	hints map[string]bool      // names that were seen
 	errs  []error
+	size  int64 // of the page, in bytes
 }
 
 func newPage(selectors []parse.Selector) *page {

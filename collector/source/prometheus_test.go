@@ -202,18 +202,20 @@ func hangUp(w http.ResponseWriter) {
 }
 
 func compressed(body string) func(http.ResponseWriter) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := io.WriteString(z, body)
+	if err = errors.Join(err, z.Close()); err != nil {
+		panic(err)
+	}
 	return func(w http.ResponseWriter) {
 		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
-		_, err := io.WriteString(z, body)
-		if err = errors.Join(err, z.Close()); err != nil {
-			panic(err)
-		}
+		_, _ = w.Write(b.Bytes()) // the client may have had enough
 	}
 }
 
 func TestScrapeSaysWhatIsWrong(t *testing.T) {
-	bomb := strings.Repeat("x 1\n", maxPage/4)
+	bomb := strings.Repeat("#"+strings.Repeat(" ", 1022)+"\n", maxPage/1024)
 	tests := map[string]struct {
 		metrics []string
 		answer  scrapeAnswer
@@ -230,7 +232,7 @@ func TestScrapeSaysWhatIsWrong(t *testing.T) {
 		"several series":           {answer: text("loss{a=\"y\"} 1\nloss{a=\"x\"} 2\n"), want: []string{"loss=2 at -1"}, errs: []string{`the metric loss is several series; loss{a="x"} is read: name the metric by its labels, as loss{a="y"}`}},
 		"a series without labels":  {answer: text("loss{a=\"x\"} 2\nloss 3\n"), want: []string{"loss=3 at -1"}, errs: []string{`loss is read: name the metric by its labels, as loss{a="x"}`}},
 		"a line without end":       {answer: text("a{b=\"" + strings.Repeat("x", maxPageLine) + "\"} 1\nloss 1\n"), want: []string{"loss=1 at -1"}, errs: []string{"the line is longer than 65536 bytes"}},
-		"a page without end":       {answer: scrapeAnswer{then: compressed("loss 1\n" + bomb + "loss 2\n")}, want: []string{"loss=1 at -1"}, errs: []string{"the page is larger than 16777216 bytes"}},
+		"a page without end":       {answer: scrapeAnswer{then: compressed("loss 1\n" + bomb + "loss 2\n")}, want: []string{"loss=1 at -1"}, errs: []string{"the page is larger than 4194304 bytes"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -168,6 +168,7 @@ func TestWandbDirSaysWhatIsWrong(t *testing.T) {
 
 func TestWandbDirEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	dir := t.TempDir()
 	appendFile(t, filepath.Join(dir, "run-a.wandb"), append([]byte(wandbHeader), wandbLog(0, "loss", 3)...))
 	src, err := NewWandbDir(WandbDirConfig{Dir: dir, Metrics: []string{"loss"}, Clock: quick})

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vernier-ml/vernier/collector/probe"
+)
+
+const collectHelp = `Show what the collector would read, before an experiment is run. It uses the
+collector's own readers.
+
+  vernier collect --probe train.log --metric loss --metric val_loss
+  vernier collect --probe train.log --metric loss --filter '(\w+): ([-+.0-9]+)'
+  vernier collect --probe runs/                     event files, W&B files or tables
+  vernier collect --probe http://localhost:8080/metrics --metric val_loss
+  vernier collect --probe --metric loss -- python3 train.py --lr 0.1
+
+Without --metric, all that have a number are shown. With it, the exit code is 4
+when one of them is not found. A program's own output goes to standard error.`
+
+type collectOptions struct {
+	probe   bool
+	metrics []string
+	filters []string
+	format  string
+	output  string
+}
+
+func newCollectCommand() *cobra.Command {
+	var o collectOptions
+	cmd := &cobra.Command{
+		Use:   "collect --probe FILE|DIR|URL | collect --probe -- COMMAND [ARGUMENT...]",
+		Short: "Show what the collector would read in a file, a directory, or a program's output",
+		Long:  collectHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s := streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+			return o.run(cmd.Context(), s, args, cmd.ArgsLenAtDash())
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.probe, "probe", false, "read once, show what was found, and leave")
+	flags.StringArrayVarP(&o.metrics, "metric", "m", nil, "metric to look for; may be repeated (default: all)")
+	flags.StringArrayVar(&o.filters, "filter", nil, "regular expression with two groups, name and value, as in metricsFormat; may be repeated")
+	flags.StringVar(&o.format, "format", "", "TEXT, JSON, LOGFMT, CSV or WANDB (default: by the file's name and beginning)")
+	flags.StringVarP(&o.output, "output", "o", "table", "table, json or yaml")
+	return cmd
+}
+
+func (o *collectOptions) run(ctx context.Context, s streams, args []string, dash int) error {
+	switch {
+	case !o.probe:
+		return usageErrorf("say what to do: vernier collect --probe FILE, DIR, URL or -- COMMAND")
+	case len(args) == 0:
+		return usageErrorf("name what to read: a file, a directory, an address, or a command after --")
+	case dash > 0, dash < 0 && len(args) > 1:
+		return usageErrorf("name one file, directory or address, or a command after --")
+	}
+	target, clean, err := o.target(s, args, dash == 0)
+	if err != nil {
+		return err
+	}
+	report, err := probe.Run(ctx, target, o.metrics)
+	if err := errors.Join(err, clean()); err != nil {
+		if errors.Is(err, probe.ErrNothing) {
+			return notFoundErrorf("%w", err)
+		}
+		return err
+	}
+	if o.output == "table" {
+		err = writeReport(s.out, report)
+	} else {
+		err = writeValue(s.out, o.output, report)
+	}
+	if err == nil && len(report.Missing) > 0 {
+		err = notFoundErrorf("%s", missingMessage(report.Missing))
+	}
+	return err
+}
+
+// target finds out what is meant. clean removes what was made for it.
+func (o *collectOptions) target(s streams, args []string, isCommand bool) (t probe.Target, clean func() error, err error) {
+	if !isCommand {
+		t, err = probe.Open(probe.Config{Path: args[0], Format: o.format, Filters: o.filters})
+		return t, func() error { return nil }, err
+	}
+	dir, err := os.MkdirTemp("", "vernier-probe-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	t = &probe.Command{Argv: args, Format: o.format, Filters: o.filters, Dir: dir, Stdout: s.err, Stderr: s.err}
+	return t, func() error { return os.RemoveAll(dir) }, nil
+}

@@ -1,0 +1,258 @@
+// Package probe tries what the collector would read: it runs the collector's own
+// sources over a file, a directory, an endpoint or the output of a program, and
+// says what they found, what they could not read, and which names they saw that
+// nobody asked for.
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+)
+
+// Kinds of what is probed, as the API names its collectors.
+const (
+	StdOut           = "StdOut"
+	File             = "File"
+	TensorFlowEvent  = "TensorFlowEvent"
+	PrometheusMetric = "PrometheusMetric"
+)
+
+// Limits of what is kept for the report.
+const (
+	// MaxTroubles bounds the troubles that are kept; the others are counted.
+	MaxTroubles = 20
+	// maxNames bounds the names that are kept, and the metrics read when none
+	// was asked for.
+	maxNames = 1000
+	// maxNear bounds the names offered for one that was not found.
+	maxNear = 3
+)
+
+// Number is a float64 that is written as JSON also when it is not finite: as
+// "NaN", "+Inf" or "-Inf".
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); math.IsNaN(v) || math.IsInf(v, 0) {
+		return strconv.AppendQuote(nil, n.String()), nil
+	}
+	return strconv.AppendFloat(nil, float64(n), 'g', -1, 64), nil
+}
+
+// String is the shortest form of the number.
+func (n Number) String() string { return strconv.FormatFloat(float64(n), 'g', -1, 64) }
+
+// Metric is what was found of one metric.
+type Metric struct {
+	Name string `json:"name"`
+	// Count is the number of points, NaNs that of those that are not a number.
+	Count int `json:"count"`
+	NaNs  int `json:"nans"`
+	// First and Last are in the order of reading. Min and Max are nil when no
+	// point is a number.
+	First Number  `json:"first"`
+	Last  Number  `json:"last"`
+	Min   *Number `json:"min"`
+	Max   *Number `json:"max"`
+	// FirstStep and LastStep are the least and greatest step, nil when no point
+	// has one. Stepless counts the points without.
+	FirstStep *int64 `json:"firstStep"`
+	LastStep  *int64 `json:"lastStep"`
+	Stepless  int    `json:"stepless"`
+	// Begin and End are the earliest and latest time that the source states, nil
+	// when it states none.
+	Begin *time.Time `json:"begin"`
+	End   *time.Time `json:"end"`
+	// Sources are where it was found, at most three.
+	Sources []string `json:"sources"`
+}
+
+// Missing is a metric that was asked for and not found.
+type Missing struct {
+	Name string `json:"name"`
+	// Near are names that were seen and may be meant.
+	Near []string `json:"near"`
+	// Hint says what else may be the reason; empty when nothing is known.
+	Hint string `json:"hint,omitempty"`
+}
+
+// Trouble is something that could not be read.
+type Trouble struct {
+	// Line is the number of the line, from 1; 0 when it is not known.
+	Line int    `json:"line,omitempty"`
+	Text string `json:"text"`
+}
+
+// Report is what a probe found.
+type Report struct {
+	// Kind, Path and Format are what was read, as the API names it. Path is a
+	// file, a directory, an address, or the command line.
+	Kind   string `json:"kind"`
+	Path   string `json:"path"`
+	Format string `json:"format,omitempty"`
+	// Metrics are in the order in which they were asked for, or seen.
+	Metrics []Metric  `json:"metrics"`
+	Missing []Missing `json:"missing"`
+	// Seen are names with numbers that were not asked for, in order of
+	// appearance; at most 1000.
+	Seen []string `json:"seen"`
+	// Troubles are the first 20; MoreTroubles counts the others.
+	Troubles     []Trouble `json:"troubles"`
+	MoreTroubles int       `json:"moreTroubles,omitempty"`
+	// Bytes were read in Seconds, without the search for names.
+	Bytes   int64   `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+	// ExitCode is that of the program, nil when none was run.
+	ExitCode *int `json:"exitCode,omitempty"`
+}
+
+// Target is what is probed. A Target's methods are called in the order in which
+// they stand here.
+type Target interface {
+	// Names returns the names with numbers that there are, in order of
+	// appearance, whether or not anybody wants them, and hints for those that
+	// would be found in another way than it is configured.
+	Names(ctx context.Context) (names []string, hints map[string]string, err error)
+	// Source makes the collector's own source of the metrics. Its clock must
+	// tell the zero time, so that points without a time have none.
+	Source(metrics []string) (collector.Source, error)
+	// Trouble turns an error of the source into what the user is told.
+	Trouble(err error) Trouble
+	// Describe fills in what was read.
+	Describe(r *Report)
+}
+
+// Run reads a target. With no metrics, all that have a name in it are read.
+func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
+	names, hints, err := t.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names = names[:min(len(names), maxNames)]
+	r := &Report{Metrics: []Metric{}, Missing: []Missing{}, Seen: []string{}, Troubles: []Trouble{}}
+	asked := metrics
+	if len(asked) == 0 {
+		asked = names
+	}
+	if len(asked) > 0 {
+		if err := r.read(ctx, t, asked); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range names {
+		if !slices.Contains(asked, n) {
+			r.Seen = append(r.Seen, n)
+		}
+	}
+	if len(metrics) > 0 {
+		r.missing(asked, names, hints)
+	}
+	t.Describe(r)
+	return r, nil
+}
+
+// read runs the source to its end.
+func (r *Report) read(ctx context.Context, t Target, asked []string) error {
+	source, err := t.Source(asked)
+	if err != nil {
+		return err
+	}
+	found := map[string]*Metric{}
+	began := time.Now()
+	for p, err := range source.Points(ctx) {
+		if ctx.Err() != nil {
+			return fmt.Errorf("stopped: %w", ctx.Err())
+		}
+		if err != nil {
+			r.trouble(t, err)
+			continue
+		}
+		m := found[p.Metric]
+		if m == nil {
+			m = &Metric{Name: p.Metric, First: Number(p.Value)}
+			found[p.Metric] = m
+		}
+		m.add(p)
+	}
+	r.Seconds = time.Since(began).Seconds()
+	for _, name := range asked {
+		if m := found[name]; m != nil {
+			r.Metrics = append(r.Metrics, *m)
+			delete(found, name) // asked for twice
+		}
+	}
+	return nil
+}
+
+func (r *Report) trouble(t Target, err error) {
+	if len(r.Troubles) == MaxTroubles {
+		r.MoreTroubles++
+		return
+	}
+	r.Troubles = append(r.Troubles, t.Trouble(err))
+}
+
+// missing lists what was asked for and not found.
+func (r *Report) missing(asked, names []string, hints map[string]string) {
+	for i, name := range asked {
+		found := slices.ContainsFunc(r.Metrics, func(m Metric) bool { return m.Name == name })
+		if found || slices.Contains(asked[:i], name) {
+			continue
+		}
+		near := parse.Nearest(name, slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name }), maxNear)
+		if near == nil {
+			near = []string{}
+		}
+		r.Missing = append(r.Missing, Missing{Name: name, Near: near, Hint: hints[name]})
+	}
+}
+
+// add counts one point.
+func (m *Metric) add(p collector.Point) {
+	m.Count++
+	m.Last = Number(p.Value)
+	if math.IsNaN(p.Value) {
+		m.NaNs++
+	} else {
+		v := Number(p.Value)
+		if m.Min == nil || v < *m.Min {
+			m.Min = &v
+		}
+		if m.Max == nil || v > *m.Max {
+			m.Max = &v
+		}
+	}
+	if p.Step == collector.NoStep {
+		m.Stepless++
+	} else {
+		if m.FirstStep == nil || p.Step < *m.FirstStep {
+			m.FirstStep = &p.Step
+		}
+		if m.LastStep == nil || p.Step > *m.LastStep {
+			m.LastStep = &p.Step
+		}
+	}
+	if !p.Time.IsZero() {
+		if m.Begin == nil || p.Time.Before(*m.Begin) {
+			m.Begin = &p.Time
+		}
+		if m.End == nil || p.Time.After(*m.End) {
+			m.End = &p.Time
+		}
+	}
+	if len(m.Sources) < 3 && !slices.Contains(m.Sources, p.Source) {
+		m.Sources = append(m.Sources, p.Source)
+	}
+}
+
+// ErrNothing says that there is nothing to probe at a path.
+var ErrNothing = errors.New("there is nothing to read")

@@ -1,0 +1,280 @@
+package probe
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
+)
+
+// timeless is a clock that tells the zero time: a point that has another got it
+// from its source.
+var timeless = source.Clock{Now: func() time.Time { return time.Time{} }}
+
+// ended is a drain of what is written already.
+func ended() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// plain is a trouble without the name of the source in front.
+func plain(err error, prefix string) Trouble {
+	return Trouble{Text: strings.TrimPrefix(err.Error(), prefix+": ")}
+}
+
+// written is a file of lines, or a directory of W&B's.
+type written struct {
+	cfg  Config
+	ends *lineEnds
+}
+
+func newWritten(cfg Config) (*written, error) {
+	// Made once, so that what does not go together is said first.
+	_, err := source.NewWritten(source.Written{Path: cfg.Path, Format: cfg.Format, Filters: cfg.Filters, Metrics: []string{"metric"}})
+	if err != nil {
+		return nil, err
+	}
+	return &written{cfg: cfg, ends: &lineEnds{path: cfg.Path}}, nil
+}
+
+func (w *written) Source(metrics []string) (collector.Source, error) {
+	return source.NewWritten(source.Written{
+		Path: w.cfg.Path, Format: w.cfg.Format, Metrics: metrics, Filters: w.cfg.Filters, Drain: ended(), Clock: timeless,
+	})
+}
+
+func (w *written) Names(context.Context) (names []string, hints map[string]string, err error) {
+	switch w.cfg.Format {
+	case source.FormatWandb:
+		names, err = wandbNames(w.cfg.Path)
+		return names, nil, err
+	case source.FormatCSV:
+		names, err = tableNames(w.cfg.Path)
+		return names, nil, err
+	}
+	f, err := os.Open(w.cfg.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	search, err := newNameSearch(w.cfg.Format, w.cfg.Filters)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := io.Copy(search, io.LimitReader(f, maxSearched)); err != nil {
+		return nil, nil, err
+	}
+	search.end()
+	return search.names, search.hints, nil
+}
+
+func (w *written) Trouble(err error) Trouble {
+	t := plain(plainError(err, "wandb"), "file:"+w.cfg.Path)
+	if t.Line = w.ends.line(t.Text); t.Line > 0 {
+		t.Text = bytePlace.ReplaceAllString(t.Text, "")
+	}
+	return t
+}
+
+func plainError(err error, prefix string) error { return errors.New(plain(err, prefix).Text) }
+
+func (w *written) Describe(r *Report) {
+	r.Kind, r.Path, r.Format, r.Bytes = File, w.cfg.Path, w.cfg.Format, sizeOf(w.cfg.Path, func(name string) bool {
+		return !strings.HasSuffix(w.cfg.Path, "/") || strings.HasSuffix(name, "."+strings.ToLower(w.cfg.Format))
+	})
+}
+
+// sizeOf is the size of a file, or of the files of some names below a directory.
+func sizeOf(path string, counts func(name string) bool) (sum int64) {
+	// What cannot be looked at has been said by the source.
+	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || !counts(e.Name()) {
+			return nil
+		}
+		if info, err := e.Info(); err == nil {
+			sum += info.Size()
+		}
+		return nil
+	})
+	return sum
+}
+
+// lineEnds finds the numbers of lines by their places in a file.
+type lineEnds struct {
+	path  string
+	at    int64 // what is before this was counted
+	count int
+}
+
+var bytePlace = regexp.MustCompile(`^the line at byte (\d+)(?:: )?`)
+
+// line is the number of the line that a message is about, or 0.
+func (l *lineEnds) line(message string) int {
+	m := bytePlace.FindStringSubmatch(message)
+	if m == nil {
+		return 0
+	}
+	place, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	f, err := os.Open(l.path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	if place < l.at {
+		l.at, l.count = 0, 0
+	}
+	between := io.NewSectionReader(f, l.at, place-l.at)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := between.Read(buf)
+		l.count += bytes.Count(buf[:n], []byte("\n"))
+		if err != nil {
+			break
+		}
+	}
+	l.at = place
+	return l.count + 1
+}
+
+// wandbNames are the names in all W&B files below a directory.
+func wandbNames(dir string) (names []string, err error) {
+	known := map[string]bool{}
+	reader := parse.NewAnyWandb()
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".wandb") {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		for offset := int64(0); len(names) < maxNames; {
+			next, err := reader.Read(f, offset, true, func(s parse.Sample) bool {
+				if !known[s.Metric] {
+					known[s.Metric] = true
+					names = append(names, s.Metric)
+				}
+				return len(names) < maxNames
+			})
+			if !errors.Is(err, parse.ErrWandbRecord) || next <= offset {
+				break // what is wrong with the file is said by the source
+			}
+			offset = next
+		}
+		return nil
+	})
+	return names, err
+}
+
+// tableNames are the columns of all tables at a path.
+func tableNames(path string) (names []string, err error) {
+	err = filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || file != path && !strings.HasSuffix(file, ".csv") {
+			return err
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		reader := csv.NewReader(io.LimitReader(f, maxSearchedLine))
+		reader.LazyQuotes = true
+		header, err := reader.Read()
+		if err != nil {
+			return nil //nolint:nilerr // what is wrong with the table is said by the source
+		}
+		for _, name := range header {
+			if name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")); name != "" && !slices.Contains(names, name) && !parse.IsStep(name) && len(names) < maxNames {
+				names = append(names, name)
+			}
+		}
+		return nil
+	})
+	return names, err
+}
+
+// eventDir is a directory of TensorBoard's event files.
+type eventDir struct{ dir string }
+
+func (d *eventDir) Source(metrics []string) (collector.Source, error) {
+	return source.NewEventDir(source.EventDirConfig{Dir: d.dir, Metrics: metrics, Drain: ended(), Clock: timeless})
+}
+
+// Names are the tags with scalars, in their runs, as a metric would name them.
+func (d *eventDir) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
+	known := map[string]bool{}
+	events := parse.NewEvents()
+	err = filepath.WalkDir(d.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || !strings.Contains(e.Name(), "tfevents") {
+			return err
+		}
+		run, err := filepath.Rel(d.dir, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		wanted := parse.NewWanted(nil, func(tag []byte) {
+			if name := filepath.ToSlash(filepath.Join(run, string(tag))); !known[name] && len(names) < maxNames {
+				known[name] = true
+				names = append(names, name)
+			}
+		})
+		// What is wrong with the file is said by the source.
+		_, _ = events.Read(f, 0, wanted, func(parse.Scalar) bool { return true })
+		return ctx.Err()
+	})
+	return names, nil, err
+}
+
+func (d *eventDir) Trouble(err error) Trouble { return plain(err, "tfevent") }
+
+func (d *eventDir) Describe(r *Report) {
+	r.Kind, r.Path = TensorFlowEvent, d.dir
+	r.Bytes = sizeOf(d.dir, func(name string) bool { return strings.Contains(name, "tfevents") })
+}
+
+// endpoint is what a Prometheus client library serves.
+type endpoint struct {
+	url   string
+	bytes int64
+}
+
+func (e *endpoint) Source(metrics []string) (collector.Source, error) {
+	return source.NewScrape(source.ScrapeConfig{URL: e.url, Metrics: metrics, Drain: ended(), Clock: timeless})
+}
+
+func (e *endpoint) Trouble(err error) Trouble { return plain(err, "prometheus") }
+
+func (e *endpoint) Describe(r *Report) { r.Kind, r.Path, r.Bytes = PrometheusMetric, e.url, e.bytes }
+
+func (e *endpoint) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
+	names, e.bytes, err = source.ScrapeNames(ctx, e.url)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrNothing, err)
+	}
+	slices.Sort(names)
+	return names, nil, nil
+}

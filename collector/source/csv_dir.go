@@ -1,0 +1,224 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+)
+
+// TablesConfig describes a Tables.
+type TablesConfig struct {
+	// Dir is the directory to watch, at any depth. It need not exist yet.
+	Dir string
+	// Metrics are the names of the wanted columns.
+	Metrics []string
+	// State is how the names of the files begin in which the tables are
+	// remembered; see CSVConfig.State.
+	State string
+	// Drain is closed when the program has ended and all is written.
+	Drain <-chan struct{}
+	// Clock is the time; the zero value is the machine's.
+	Clock Clock
+}
+
+// Tables reads the tables below a directory, every regular file whose name ends
+// with ".csv", each as CSV does: those of Lightning lie in
+// <name>/version_0/metrics.csv, where the number is another for each start of a
+// program. Links are not followed. When two tables have a metric, that is
+// reported once; both are read.
+type Tables struct{ cfg TablesConfig }
+
+var _ collector.Source = (*Tables)(nil)
+
+// maxTableFiles bounds the tables that are followed: each takes a buffer and a
+// goroutine.
+const maxTableFiles = 100
+
+// NewTables returns a source whose points are named as those of CSV.
+func NewTables(cfg TablesConfig) (*Tables, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("a source of tables needs a directory")
+	}
+	if _, err := parse.NewCSV(cfg.Metrics); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("directory of tables %s: %w", cfg.Dir, err)
+	}
+	cfg.Dir, cfg.Clock = dir, cfg.Clock.orReal()
+	return &Tables{cfg: cfg}, nil
+}
+
+// tablePoint is what one table yields.
+type tablePoint struct {
+	path  string
+	point collector.Point
+	err   error
+}
+
+// Points implements collector.Source.
+func (t *Tables) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
+	return func(yield func(collector.Point, error) bool) {
+		inner, cancel := context.WithCancel(ctx)
+		r := &tablesRun{cfg: t.cfg, yield: yield, points: make(chan tablePoint), known: map[string]bool{}, owners: map[string]string{}, said: map[string]bool{}}
+		defer r.readers.Wait()
+		defer cancel()
+		r.run(inner)
+		if ctx.Err() != nil && !r.done {
+			yield(collector.Point{}, ctx.Err())
+		}
+	}
+}
+
+// tablesRun is one run of a Tables' Points.
+type tablesRun struct {
+	cfg     TablesConfig
+	yield   func(collector.Point, error) bool
+	points  chan tablePoint
+	readers sync.WaitGroup
+	done    bool // the consumer has had enough
+
+	known  map[string]bool
+	owners map[string]string // metric -> the table that has it
+	said   map[string]bool
+}
+
+// run looks for tables and passes on what they yield, until the source is
+// drained and all have ended, or ctx ends.
+func (r *tablesRun) run(ctx context.Context) {
+	for {
+		last := closed(r.cfg.Drain)
+		if !r.walk(ctx) {
+			return
+		}
+		if last {
+			break
+		}
+		if !r.pass(ctx, r.cfg.Drain, r.cfg.Clock.After(walkEvery)) {
+			return
+		}
+	}
+	if len(r.known) == 0 {
+		r.trouble(fmt.Errorf("csv: no file *.csv was written below %s", r.cfg.Dir))
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		r.readers.Wait()
+		close(ended)
+	}()
+	r.pass(ctx, ended, nil)
+}
+
+// pass yields points until stop closes or it is time to look for new tables.
+func (r *tablesRun) pass(ctx context.Context, stop <-chan struct{}, due <-chan time.Time) bool {
+	for {
+		select {
+		case p := <-r.points:
+			if !r.take(p) {
+				return false
+			}
+		case <-stop:
+			return true
+		case <-due:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (r *tablesRun) take(p tablePoint) bool {
+	if p.err != nil {
+		return r.trouble(p.err)
+	}
+	first, owned := r.owners[p.point.Metric]
+	if !owned {
+		r.owners[p.point.Metric] = p.path
+	} else if first != p.path && !r.trouble(fmt.Errorf("csv: the metric %s is in several tables, %s and %s; all are read", p.point.Metric, first, p.path)) {
+		return false
+	}
+	r.done = !r.yield(p.point, nil)
+	return !r.done
+}
+
+// walk begins to read new tables.
+func (r *tablesRun) walk(ctx context.Context) bool {
+	ok := true
+	err := filepath.WalkDir(r.cfg.Dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil || !ok:
+			return fs.SkipAll
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			ok = r.trouble(fmt.Errorf("csv: %w", err))
+			return nil
+		case !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".csv") || r.known[path]:
+			return nil
+		case len(r.known) == maxTableFiles:
+			ok = r.trouble(fmt.Errorf("csv: there are more than %d tables below %s; the rest is not read", maxTableFiles, r.cfg.Dir))
+			return fs.SkipAll
+		}
+		r.known[path] = true
+		ok = r.follow(ctx, path)
+		return nil
+	})
+	if err != nil {
+		ok = ok && r.trouble(fmt.Errorf("csv: %w", err))
+	}
+	return ok
+}
+
+// follow reads one table beside the others.
+func (r *tablesRun) follow(ctx context.Context, path string) bool {
+	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Drain: r.cfg.Drain, Clock: r.cfg.Clock}
+	if r.cfg.State != "" {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(path)) // never fails
+		cfg.State = fmt.Sprintf("%s.%016x", r.cfg.State, h.Sum64())
+	}
+	table, err := NewCSV(cfg)
+	if err != nil {
+		return r.trouble(err)
+	}
+	rel, err := filepath.Rel(r.cfg.Dir, path)
+	if err != nil {
+		rel = path // cannot be: the walk began at Dir
+	}
+	r.readers.Go(func() {
+		for p, err := range table.Points(ctx) {
+			if ctx.Err() != nil {
+				return
+			}
+			select {
+			case r.points <- tablePoint{rel, p, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return true
+}
+
+// trouble yields an error that was not yielded before.
+func (r *tablesRun) trouble(err error) bool {
+	text := err.Error()
+	if r.said[text] || len(r.said) >= maxTroubles {
+		return true
+	}
+	r.said[text] = true
+	r.done = !r.yield(collector.Point{}, err)
+	return !r.done
+}
