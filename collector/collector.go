@@ -41,7 +41,10 @@ type Point struct {
 type TrialID struct {
 	Namespace string
 	Name      string
-	UID       string
+	// Experiment is the name of the trial's experiment, in the same namespace.
+	// Empty: not known.
+	Experiment string
+	UID        string
 }
 
 // Attempt is one start of the measured container of a trial.
@@ -80,34 +83,4 @@ type AttemptState struct {
 	// Note is what the collector said at the end: lines it could not read,
 	// points it had to drop. Empty when all is well.
 	Note string
-}
-
-// Store keeps points. Implementations are chosen by URL scheme and pass the
-// contract suite in storetest. All methods may be called concurrently. Returned
-// values are copies.
-type Store interface {
-	// Append stores points; those already stored (same trial UID, attempt ID,
-	// Source and Seq) are passed over, so that a batch may be sent again. It
-	// is atomic: on error nothing of the batch was stored.
-	Append(ctx context.Context, trial TrialID, attempt Attempt, points []Point) error
-	// Finish marks an attempt final. Calling it again is not an error.
-	Finish(ctx context.Context, trial TrialID, attempt Attempt, note string) error
-	// Attempts returns the attempts of a trial, oldest first.
-	Attempts(ctx context.Context, trialUID string) ([]AttemptState, error)
-	// Points returns the series of the named metrics (all when none is named),
-	// ordered by attempt start, then metric.
-	Points(ctx context.Context, trialUID string, metrics ...string) ([]Series, error)
-	// Observe condenses the named metrics (all when none is named, in order of
-	// name), one observation for each name, in their order. The result is that of
-	// the function Observe over Points, in memory that does not grow with the
-	// number of points where the store is not itself in memory.
-	Observe(ctx context.Context, trialUID string, metrics ...string) ([]Observation, error)
-	// Metrics returns the names of the metrics that a trial reported, in order.
-	// It is cheap: no point is read.
-	Metrics(ctx context.Context, trialUID string) ([]string, error)
-	// Trials returns every trial that has rows, in order of UID.
-	Trials(ctx context.Context) ([]TrialID, error)
-	// Delete removes all rows of a trial. An unknown trial is not an error.
-	Delete(ctx context.Context, trialUID string) error
-	Close() error
 }

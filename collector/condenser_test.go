@@ -17,10 +17,21 @@ var bits = gocmp.Comparer(func(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 })
 
+// stepped is a point with the step that it belongs to.
+type stepped struct {
+	Point
+	step int64
+}
+
+func (a stepped) compare(b stepped) int {
+	return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.Seq, b.Seq),
+		a.Time.Compare(b.Time), cmp.Compare(a.Source, b.Source))
+}
+
 // observeWhole is what Observe promises, written for a whole curve in memory: it
 // shares no code with Condenser but the order of points.
 func observeWhole(series []Series, metric string) Observation {
-	o := Observation{Metric: metric, Min: missing(), Max: missing(), Latest: missing()}
+	o := Observation{Metric: metric, Min: missing(), Max: missing(), Latest: missing(), Chosen: missing()}
 	attempts := map[string][]stepped{}
 	var newest []Attempt
 	for _, s := range series {

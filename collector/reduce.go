@@ -3,23 +3,12 @@ package collector
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 )
 
 // Unavailable is what Katib's API shows in place of a value that was never
 // reported.
 const Unavailable = "unavailable"
-
-// Strategy says which of a metric's values stands for the trial.
-type Strategy string
-
-// The strategies of Katib's metricStrategies.
-const (
-	StrategyMin    Strategy = "min"
-	StrategyMax    Strategy = "max"
-	StrategyLatest Strategy = "latest"
-)
 
 // Measure is one value of an observation.
 type Measure struct {
@@ -39,12 +28,15 @@ type Observation struct {
 	Metric           string
 	Min, Max, Latest Measure
 	// Points is the number of points that were condensed. Zero means that the
-	// metric was never seen, and that all three measures are unavailable.
+	// metric was never seen, and that all measures are unavailable.
 	Points int
+	// Chosen is the measure by the strategy that was asked for; unavailable when
+	// none was.
+	Chosen Measure
 }
 
 // By returns the measure that a strategy names; ok is false when the measure
-// is unavailable or the strategy is unknown.
+// is unavailable, or the strategy is neither min, max nor latest.
 func (o Observation) By(s Strategy) (m Measure, ok bool) {
 	switch s {
 	case StrategyMin:
@@ -57,12 +49,6 @@ func (o Observation) By(s Strategy) (m Measure, ok bool) {
 		m = missing()
 	}
 	return m, m.Text != Unavailable
-}
-
-// Reduce returns the measure of one metric by one strategy. It is Observe and
-// By in one.
-func Reduce(series []Series, metric string, s Strategy) (m Measure, ok bool) {
-	return Observe(series, metric).By(s)
 }
 
 // Observe condenses the points of one metric.
@@ -78,24 +64,7 @@ func Reduce(series []Series, metric string, s Strategy) (m Measure, ok bool) {
 // Seq, of the newest attempt, whatever its value; a point without a step
 // belongs to the step stated last before it in its source.
 func Observe(series []Series, metric string) Observation {
-	newest := slices.DeleteFunc(slices.Clone(series), func(s Series) bool {
-		return s.Metric != metric || len(s.Points) == 0
-	})
-	slices.SortStableFunc(newest, func(a, b Series) int {
-		return cmp.Or(b.Attempt.Started.Compare(a.Attempt.Started), cmp.Compare(b.Attempt.ID, a.Attempt.ID))
-	})
-	c := NewCondenser(metric)
-	for _, s := range newest {
-		points := slices.Clone(s.Points)
-		slices.SortFunc(points, func(a, b Point) int {
-			return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Seq, b.Seq))
-		})
-		c.read = false // a series does not hand its last step to the next one
-		for _, p := range points {
-			c.Add(s.Attempt, p)
-		}
-	}
-	return c.Observation()
+	return Reduce(series, Ask{Metric: metric})[0]
 }
 
 // Condenser condenses the points of one metric of one trial one after the other,
@@ -107,22 +76,20 @@ type Condenser struct {
 	// greatest by the first number, which numbers tells of.
 	points          int
 	numbers         bool
-	least, greatest Point
-	latest          stepped
+	least, greatest placed
+	latest          placed
+	tail            *tail // nil unless the mean of the last points is wanted
 
-	// attempt is the one that is being read, begun with the first point of all.
-	// newest: it is the one that has the latest point.
+	// attempt is the one that is being read, begun with the first point of all; age
+	// counts those before it. newest: it is the one that has the latest point.
 	attempt string
+	age     int
 	begun   bool
 	newest  bool
 	// limit is the least step that counted in newer attempts, and lowest that in
 	// this one and newer ones. math.MaxInt64: everything counts.
 	limit, lowest int64
-	// source is the one that is being read, and step the last one stated in it.
-	// read is false before its first point.
-	source string
-	step   int64
-	read   bool
+	steps         carrier
 }
 
 // NewCondenser returns a condenser that has seen no point of metric.
@@ -136,44 +103,64 @@ func NewCondenser(metric string) *Condenser {
 // order the result is undefined.
 func (c *Condenser) Add(attempt Attempt, p Point) {
 	if !c.begun || attempt.ID != c.attempt {
+		if c.begun {
+			c.age++
+		}
 		c.attempt, c.begun, c.newest = attempt.ID, true, c.points == 0
-		c.limit, c.read = c.lowest, false
+		c.limit, c.steps = c.lowest, carrier{}
 	}
-	step := p.Step
-	if step == NoStep && c.read && p.Source == c.source {
-		step = c.step
-	}
-	c.source, c.step, c.read = p.Source, step, true
+	step := c.steps.of(p)
 	if c.limit != math.MaxInt64 && (step >= c.limit || step == NoStep) {
 		return // a newer attempt has been there
 	}
 	c.lowest = min(c.lowest, step)
-	if at := (stepped{p, step}); c.newest && (c.points == 0 || at.compare(c.latest) > 0) {
+	at := placed{p, step, c.age, c.attempt}
+	if c.newest && (c.points == 0 || at.compare(&c.latest) > 0) {
 		c.latest = at
+	}
+	if c.tail != nil {
+		c.tail.add(&at)
 	}
 	c.points++
 	if !isNumber(p) {
 		return
 	}
 	if !c.numbers || better(p.Value, c.least.Value, func(a, b float64) bool { return a < b }) {
-		c.least = p
+		c.least = at
 	}
 	if !c.numbers || better(p.Value, c.greatest.Value, func(a, b float64) bool { return a > b }) {
-		c.greatest = p
+		c.greatest = at
 	}
 	c.numbers = true
 }
 
 // Observation condenses the points so far. More may follow.
 func (c *Condenser) Observation() Observation {
-	o := Observation{Metric: c.metric, Min: missing(), Max: missing(), Latest: missing(), Points: c.points}
+	o := Observation{Metric: c.metric, Min: missing(), Max: missing(), Latest: missing(), Chosen: missing(), Points: c.points}
 	if c.points > 0 {
 		o.Latest = measure(c.latest.Point)
 	}
 	if c.numbers {
-		o.Min, o.Max = measure(c.least), measure(c.greatest)
+		o.Min, o.Max = measure(c.least.Point), measure(c.greatest.Point)
 	}
 	return o
+}
+
+// carrier gives points without a step that of the last one before them in their
+// source. Points come in order of Source, then Seq.
+type carrier struct {
+	source string
+	step   int64
+	read   bool // false before the first point
+}
+
+func (c *carrier) of(p Point) int64 {
+	step := p.Step
+	if step == NoStep && c.read && p.Source == c.source {
+		step = c.step
+	}
+	c.source, c.step, c.read = p.Source, step, true
+	return step
 }
 
 // better compares by kind first: any finite value beats any infinity, and any
@@ -197,14 +184,18 @@ func kind(v float64) int {
 	}
 }
 
-// stepped is a point with the step that it belongs to.
-type stepped struct {
+// placed is a point with the step that it belongs to and its attempt: how many
+// newer ones there are, and its ID.
+type placed struct {
 	Point
-	step int64
+	step    int64
+	age     int
+	attempt string
 }
 
-func (a stepped) compare(b stepped) int {
-	return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.Seq, b.Seq),
+// compare orders by attempt, then as Latest does.
+func (a *placed) compare(b *placed) int {
+	return cmp.Or(cmp.Compare(b.age, a.age), cmp.Compare(a.step, b.step), cmp.Compare(a.Seq, b.Seq),
 		a.Time.Compare(b.Time), cmp.Compare(a.Source, b.Source))
 }
 

@@ -162,27 +162,106 @@ func TestObserveLeavesItsInputAlone(t *testing.T) {
 }
 
 func TestReduceByStrategy(t *testing.T) {
-	series := []Series{curve(0, 0, 3, 1, 2)}
+	nan, inf := math.NaN(), math.Inf(1)
+	series := []Series{texts(curve(0, 0, 3, 1, 2), "3.0", "1.0", "2.0")}
+	twice := []Series{curve(0, 0, 9, 8, 0.1), curve(1, 2, 5, 4)}
 	tests := map[string]struct {
 		series []Series
 		by     Strategy
 		want   Measure
-		ok     bool
 	}{
-		"min":                            {series, StrategyMin, Measure{1, "1"}, true},
-		"max":                            {series, StrategyMax, Measure{3, "3"}, true},
-		"latest":                         {series, StrategyLatest, Measure{2, "2"}, true},
-		"an unknown strategy":            {series, "median", Measure{math.NaN(), Unavailable}, false},
-		"nothing to reduce":              {nil, StrategyMin, Measure{math.NaN(), Unavailable}, false},
-		"NaN is a value, not an absence": {[]Series{curve(0, 0, math.NaN())}, StrategyMin, Measure{math.NaN(), "NaN"}, true},
+		"min":                                    {series, StrategyMin, Measure{1, "1.0"}},
+		"max":                                    {series, StrategyMax, Measure{3, "3.0"}},
+		"latest":                                 {series, StrategyLatest, Measure{2, "2.0"}},
+		"none":                                   {series, "", missing()},
+		"an unknown strategy":                    {series, "median", missing()},
+		"nothing to reduce":                      {nil, StrategyMin, missing()},
+		"NaN is a value, not an absence":         {[]Series{curve(0, 0, nan)}, StrategyMin, Measure{nan, "NaN"}},
+		"the mean of the last two":               {series, MeanLast(2), Measure{1.5, "1.5"}},
+		"the mean of one is a number":            {series, MeanLast(1), Measure{2, "2"}},
+		"the mean of fewer than there should be": {series, MeanLast(1000), Measure{2, "2"}},
+		"the mean of nothing":                    {nil, MeanLast(5), missing()},
+		"a mean goes back before a checkpoint":   {twice, MeanLast(3), Measure{17.0 / 3, "5.666666666666667"}},
+		"a mean leaves out what is not finite":   {[]Series{curve(0, 0, 7, 1, nan, inf, 3)}, MeanLast(4), Measure{2, "2"}},
+		"a mean of what is not finite is latest": {[]Series{curve(0, 0, 7, 1, nan, inf)}, MeanLast(2), Measure{inf, "+Inf"}},
+		"a text takes a place in a mean": {[]Series{texts(curve(0, 0, 4, 2, nan), "", "", "bad")},
+			MeanLast(2), Measure{2, "2"}},
+		"a mean does not overflow": {[]Series{curve(0, 0, math.MaxFloat64, math.MaxFloat64)},
+			MeanLast(2), Measure{math.MaxFloat64, "1.7976931348623157e+308"}},
+		"a mean of steps out of order": {[]Series{{Attempt: attempt(0), Metric: "loss", Points: []Point{
+			{Value: 9, Step: 7, Seq: 10}, {Value: 5, Step: 2, Seq: 20}, {Value: 6, Step: 7, Seq: 30},
+		}}}, MeanLast(2), Measure{7.5, "7.5"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, ok := Reduce(tc.series, "loss", tc.by)
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateNaNs()); diff != "" || ok != tc.ok {
-				t.Errorf("ok %v, want %v; measure (-want +got):\n%s", ok, tc.ok, diff)
+			got := Reduce(tc.series, Ask{Metric: "loss", Strategy: tc.by})[0].Chosen
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateNaNs()); diff != "" {
+				t.Errorf("measure (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func named(metric string, s Series) Series {
+	s.Metric = metric
+	return s
+}
+
+func TestBestAtStep(t *testing.T) {
+	nan := math.NaN()
+	best := curve(0, 0, 3, 1, 2)
+	sparse := named("accuracy", Series{Attempt: attempt(0), Points: []Point{
+		{Value: 0.5, Step: 0, Seq: 5}, {Value: 0.7, Step: 2, Seq: 45}, {Value: 0.6, Step: 2, Seq: 50},
+	}})
+	tests := map[string]struct {
+		series   []Series
+		maximize bool
+		want     Measure
+	}{
+		"the value at the step":                   {[]Series{best, named("accuracy", curve(0, 0, 0.5, 0.6, 0.7))}, false, Measure{0.6, "0.6"}},
+		"at the greatest objective":               {[]Series{best, named("accuracy", curve(0, 0, 0.5, 0.6, 0.7))}, true, Measure{0.5, "0.5"}},
+		"the one before, where the step has none": {[]Series{best, sparse}, false, Measure{0.5, "0.5"}},
+		"the last one of several at the step":     {[]Series{curve(0, 0, 3, 2, 1), sparse}, false, Measure{0.6, "0.6"}},
+		"unavailable, where none is before":       {[]Series{best, named("accuracy", curve(0, 2, 0.7))}, false, missing()},
+		"unavailable without an objective":        {[]Series{named("accuracy", curve(0, 0, 0.7))}, false, missing()},
+		"unavailable without a finite objective":  {[]Series{curve(0, 0, nan, math.Inf(-1)), named("accuracy", curve(0, 0, 0.7, 0.8))}, false, missing()},
+		"unavailable without steps":               {[]Series{stepless(0, 3, 1), named("accuracy", stepless(0, 0.7, 0.8))}, false, missing()},
+		"unavailable where only another attempt has it": {[]Series{curve(0, 0, 3, 2), curve(1, 2, 1),
+			named("accuracy", curve(0, 0, 0.7, 0.8))}, false, missing()},
+		"of the attempt that was best": {[]Series{curve(0, 0, 3, 1), curve(1, 2, 2),
+			named("accuracy", curve(0, 0, 0.7, 0.8)), named("accuracy", curve(1, 2, 0.9))}, false, Measure{0.8, "0.8"}},
+		"of equal ones the newest attempt": {[]Series{curve(0, 0, 3, 1), curve(1, 2, 1),
+			named("accuracy", curve(0, 0, 0.7, 0.8)), named("accuracy", curve(1, 2, 0.9))}, false, Measure{0.9, "0.9"}},
+		"a NaN at the step is what it is": {[]Series{best, named("accuracy", curve(0, 0, 0.5, nan))}, false, Measure{nan, "NaN"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Reduce(tc.series, Ask{Metric: "accuracy", Strategy: StrategyBestAtStep, Objective: "loss", Maximize: tc.maximize})[0]
+			if diff := cmp.Diff(tc.want, got.Chosen, cmpopts.EquateNaNs()); diff != "" {
+				t.Errorf("measure (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("the objective itself is its best", func(t *testing.T) {
+		got := Reduce([]Series{stepless(0, 3, 1, 2)}, Ask{Metric: "loss", Strategy: StrategyBestAtStep, Objective: "loss"})[0]
+		if diff := cmp.Diff(Measure{1, "1"}, got.Chosen); diff != "" {
+			t.Errorf("measure (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestStrategies(t *testing.T) {
+	for s, ok := range map[Strategy]bool{
+		"min": true, "max": true, "latest": true, "best-at-step": true, "mean-last-1": true, "mean-last-1000": true,
+		"": false, "median": false, "Min": false, "mean-last-": false, "mean-last-0": false, "mean-last-1001": false,
+		"mean-last-05": false, "mean-last-+5": false, "mean-last--5": false, "mean-last-99999999999999999999": false,
+	} {
+		if err := s.Validate(); (err == nil) != ok {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+	if k := MeanLast(7).MeanLast(); k != 7 {
+		t.Errorf("K of mean-last-7 is %d", k)
 	}
 }
 

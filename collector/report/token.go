@@ -38,7 +38,9 @@ type wireClaims struct {
 	Namespace string `json:"ns"`
 	Name      string `json:"n"`
 	UID       string `json:"u"`
-	Expires   int64  `json:"e"`
+	// Experiment came later; tokens without it stay good.
+	Experiment string `json:"x,omitempty"`
+	Expires    int64  `json:"e"`
 }
 
 var tokenEncoding = base64.RawURLEncoding.Strict()
@@ -52,7 +54,7 @@ func Sign(key []byte, c Claims) (string, error) {
 	if c.Trial.UID == "" {
 		return "", fmt.Errorf("sign a report token: trial %s/%s has no UID", c.Trial.Namespace, c.Trial.Name)
 	}
-	body, err := json.Marshal(wireClaims{c.Trial.Namespace, c.Trial.Name, c.Trial.UID, c.Expires.Unix()})
+	body, err := json.Marshal(wireClaims{c.Trial.Namespace, c.Trial.Name, c.Trial.UID, c.Trial.Experiment, c.Expires.Unix()})
 	if err != nil {
 		return "", fmt.Errorf("sign a report token: %w", err)
 	}
@@ -102,7 +104,7 @@ func decodeClaims(body string, now time.Time) (Claims, error) {
 		return Claims{}, fmt.Errorf("%w: the body names no trial", ErrTokenMalformed)
 	}
 	c := Claims{
-		Trial:   collector.TrialID{Namespace: w.Namespace, Name: w.Name, UID: w.UID},
+		Trial:   collector.TrialID{Namespace: w.Namespace, Name: w.Name, Experiment: w.Experiment, UID: w.UID},
 		Expires: time.Unix(w.Expires, 0).UTC(),
 	}
 	if !now.Before(c.Expires) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ var (
 	keyA = bytes.Repeat([]byte("a"), MinKeySize)
 	keyB = bytes.Repeat([]byte("b"), MinKeySize)
 	now  = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
-	some = Claims{Trial: collector.TrialID{Namespace: "ns", Name: "random-0001", UID: "uid-1"}, Expires: now.Add(time.Hour)}
+	some = Claims{Trial: collector.TrialID{Namespace: "ns", Name: "random-0001", Experiment: "random", UID: "uid-1"}, Expires: now.Add(time.Hour)}
 )
 
 func sign(t testing.TB, key []byte, c Claims) string {
@@ -42,6 +43,21 @@ func TestAVerifiedTokenSaysWhatWasSigned(t *testing.T) {
 	}
 	if url.QueryEscape(token) != token {
 		t.Errorf("%s needs quoting", token)
+	}
+}
+
+// A manager that was replaced meets the tokens of trials that still run.
+func TestATokenOfAnOlderReleaseNamesNoExperiment(t *testing.T) {
+	body := tokenVersion + "." + tokenEncoding.EncodeToString([]byte(`{"ns":"ns","n":"random-0001","u":"uid-1","e":`+
+		strconv.FormatInt(some.Expires.Unix(), 10)+`}`))
+	got, err := Verify([][]byte{keyA}, body+"."+tokenEncoding.EncodeToString(mac(keyA, body)), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := some
+	want.Trial.Experiment = ""
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("claims (-want +got):\n%s", d)
 	}
 }
 

@@ -3,10 +3,12 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/vernier-ml/vernier/collector"
 )
@@ -21,6 +23,7 @@ type memory struct {
 
 type memoryTrial struct {
 	id       collector.TrialID
+	touched  time.Time
 	attempts map[string]*memoryAttempt // by ID
 }
 
@@ -62,7 +65,7 @@ func (m *memory) Append(ctx context.Context, trial collector.TrialID, attempt co
 }
 
 func (m *memory) Finish(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, note string) error {
-	if err := check(trial, attempt, nil); err != nil {
+	if err := errors.Join(check(trial, attempt, nil), checkNote(note)); err != nil {
 		return err
 	}
 	return m.write(ctx, func() {
@@ -103,6 +106,44 @@ func (m *memory) Points(ctx context.Context, trialUID string, metrics ...string)
 	return all, err
 }
 
+func (m *memory) Scan(ctx context.Context, trialUID string, metrics []string, yield func(collector.Attempt, collector.Point) error) error {
+	var attempts []collector.Attempt
+	var points [][]collector.Point
+	err := m.read(ctx, func() {
+		for _, a := range slices.Backward(m.sorted(trialUID)) {
+			var of []collector.Point
+			for _, p := range a.points {
+				if len(metrics) == 0 || slices.Contains(metrics, p.Metric) {
+					of = append(of, p)
+				}
+			}
+			slices.SortFunc(of, func(a, b collector.Point) int {
+				return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Seq, b.Seq))
+			})
+			attempts, points = append(attempts, a.state.Attempt), append(points, of)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, a := range attempts {
+		for _, p := range points[i] {
+			if err := yield(a, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *memory) Reduce(ctx context.Context, trialUID string, asks ...collector.Ask) ([]collector.Observation, error) {
+	series, err := m.Points(ctx, trialUID)
+	if err != nil {
+		return nil, err
+	}
+	return collector.Reduce(series, asks...), nil
+}
+
 func (m *memory) Observe(ctx context.Context, trialUID string, metrics ...string) ([]collector.Observation, error) {
 	series, err := m.Points(ctx, trialUID, metrics...)
 	if err != nil {
@@ -111,9 +152,38 @@ func (m *memory) Observe(ctx context.Context, trialUID string, metrics ...string
 	if len(metrics) == 0 {
 		metrics = namesOf(series)
 	}
-	var all []collector.Observation
-	for _, name := range metrics {
-		all = append(all, collector.Observe(series, name))
+	return collector.Reduce(series, asksFor(metrics)...), nil
+}
+
+func (m *memory) Sampled(ctx context.Context, trialUID string, buckets int, metrics ...string) ([]collector.SampledSeries, error) {
+	if err := collector.CheckBuckets(buckets); err != nil {
+		return nil, err
+	}
+	series, err := m.Points(ctx, trialUID, metrics...)
+	return collector.Sample(series, buckets), err
+}
+
+func (m *memory) SampledExperiment(ctx context.Context, namespace, experiment string, buckets int, metrics ...string) ([]collector.SampledTrial, error) {
+	if err := collector.CheckBuckets(buckets); err != nil {
+		return nil, err
+	}
+	ids, err := m.Trials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(ids, func(a, b collector.TrialID) int { return cmp.Compare(a.Name, b.Name) })
+	var all []collector.SampledTrial
+	for _, id := range ids {
+		if id.Namespace != namespace || id.Experiment != experiment {
+			continue
+		}
+		series, err := m.Sampled(ctx, id.UID, buckets, metrics...)
+		if err != nil {
+			return nil, err
+		}
+		if len(series) > 0 {
+			all = append(all, collector.SampledTrial{Trial: id, Series: series})
+		}
 	}
 	return all, nil
 }
@@ -133,13 +203,39 @@ func namesOf(series []collector.Series) []string {
 }
 
 func (m *memory) Trials(ctx context.Context) ([]collector.TrialID, error) {
+	infos, err := m.Inventory(ctx)
 	var ids []collector.TrialID
+	for _, t := range infos {
+		ids = append(ids, t.TrialID)
+	}
+	return ids, err
+}
+
+func (m *memory) Inventory(ctx context.Context) ([]collector.TrialInfo, error) {
+	var infos []collector.TrialInfo
 	err := m.read(ctx, func() {
 		for _, uid := range slices.Sorted(maps.Keys(m.trials)) {
-			ids = append(ids, m.trials[uid].id)
+			infos = append(infos, collector.TrialInfo{TrialID: m.trials[uid].id, Touched: m.trials[uid].touched})
 		}
 	})
-	return ids, err
+	return infos, err
+}
+
+func (m *memory) Stat(ctx context.Context) (collector.Stat, error) {
+	stat := collector.Stat{Engine: "memory"}
+	err := m.read(ctx, func() {
+		experiments := map[[2]string]bool{}
+		for _, t := range m.trials {
+			if t.id.Experiment != "" {
+				experiments[[2]string{t.id.Namespace, t.id.Experiment}] = true
+			}
+			for _, a := range t.attempts {
+				stat.Points += int64(len(a.points))
+			}
+		}
+		stat.Trials, stat.Experiments = int64(len(m.trials)), int64(len(experiments))
+	})
+	return stat, err
 }
 
 func (m *memory) Close() error {
@@ -173,12 +269,16 @@ func (m *memory) do(ctx context.Context, act func()) error {
 }
 
 // attempt returns the attempt, made if it is new. The first identity and start
-// time seen are kept.
+// time seen are kept; an experiment that was not known is added.
 func (m *memory) attempt(trial collector.TrialID, attempt collector.Attempt) *memoryAttempt {
 	t := m.trials[trial.UID]
 	if t == nil {
 		t = &memoryTrial{id: trial, attempts: map[string]*memoryAttempt{}}
 		m.trials[trial.UID] = t
+	}
+	t.touched = time.Now().UTC()
+	if t.id.Experiment == "" {
+		t.id.Experiment = trial.Experiment
 	}
 	a := t.attempts[attempt.ID]
 	if a == nil {

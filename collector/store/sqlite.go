@@ -9,16 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite", in pure Go
+	sqlitedriver "modernc.org/sqlite" // the driver "sqlite", in pure Go
 
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// sqlite keeps points in one file, in write-ahead mode: one connection writes,
-// a few read, and neither waits for the other.
+// SQLite keeps points in one file, in write-ahead mode: readers and the writer do
+// not wait for each other.
 //
 // A write that was acknowledged survives the death of the process at any line.
 // It survives the loss of power only from the last checkpoint on (synchronous =
@@ -27,21 +26,29 @@ import (
 // termination message remains.
 //
 // Space of deleted trials is used again; the file does not shrink.
-type sqlite struct {
-	writer *writer
-	reads  *sql.DB
-
-	mu     sync.RWMutex // held for writing by Close only
-	closed bool
+func sqliteDialect() *dialect {
+	return &dialect{
+		name:      "sqlite",
+		begin:     "BEGIN IMMEDIATE",
+		read:      sql.TxOptions{ReadOnly: true},
+		known:     "ON CONFLICT DO NOTHING",
+		ack:       "ON CONFLICT (attempt, name) DO UPDATE SET acked = max(acked, excluded.acked)",
+		text:      func(s string) any { return s },
+		columns:   "source, seq, metric, step, time, value, text",
+		encode:    plain, // there is no NaN
+		special:   "NULL",
+		pointRows: []int{128, 16, 1},                                                   // of at most 32,766 parameters; more rows are no faster
+		exclusive: []string{createVersions, "DELETE FROM migration WHERE version < 0"}, // which takes the lock of the file
+		changed:   sqliteChanged,
+		kind:      sqliteKind,
+		version:   "SELECT 'SQLite ' || sqlite_version()",
+		size:      "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
+	}
 }
-
-var _ collector.Store = (*sqlite)(nil)
 
 const (
 	// How long a statement waits for another process that holds the file.
-	sqliteBusy = 5 * time.Second
-	// Readers at the same time. Each may cache sqliteReadCacheKiB.
-	sqliteReaders       = 4
+	sqliteBusy          = 5 * time.Second
 	sqliteReadCacheKiB  = 1024
 	sqliteWriteCacheKiB = 4096
 )
@@ -59,18 +66,30 @@ func openSQLite(ctx context.Context, rest string) (collector.Store, error) {
 	if err := createPrivate(path); err != nil {
 		return nil, err
 	}
-	w, err := openWriter(ctx, path)
+	write, err := sql.Open("sqlite", dsn(path, sqliteWriteCacheKiB, "journal_mode(WAL)", "journal_size_limit(16777216)"))
 	if err != nil {
 		return nil, err
 	}
-	reads, err := sql.Open("sqlite", dsn(path, sqliteReadCacheKiB, "query_only(1)"))
+	write.SetMaxOpenConns(1)
+	read, err := sql.Open("sqlite", dsn(path, sqliteReadCacheKiB, "query_only(1)"))
 	if err != nil {
-		return nil, errors.Join(err, w.close())
+		return nil, errors.Join(err, write.Close())
 	}
-	reads.SetMaxOpenConns(sqliteReaders)
-	reads.SetMaxIdleConns(2)
-	reads.SetConnMaxIdleTime(time.Minute)
-	return &sqlite{writer: w, reads: reads}, nil
+	read.SetMaxOpenConns(sqlReaders)
+	read.SetMaxIdleConns(2)
+	read.SetConnMaxIdleTime(time.Minute)
+	var mode string
+	if err := write.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+		if err == nil {
+			err = fmt.Errorf("the journal mode is %q, not \"wal\": put the file on a local disk", mode)
+		}
+		return nil, errors.Join(err, read.Close(), write.Close())
+	}
+	s, err := openSQL(ctx, sqliteDialect(), pools{write: write, read: read})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // createPrivate makes the file readable by its owner only; SQLite gives its
@@ -94,60 +113,22 @@ func dsn(path string, cacheKiB int, pragmas ...string) string {
 	return u.String()
 }
 
-func (s *sqlite) Append(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, points []collector.Point) error {
-	if err := check(trial, attempt, points); err != nil {
-		return err
+// sqliteChanged: SQLite holds no foreign keys here, because those of point would
+// cost a search for each row.
+func sqliteChanged(ctx context.Context, c *sqlConn) (bool, error) {
+	var version int64
+	if err := c.conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version); err != nil {
+		return false, err
 	}
-	return s.write(ctx, func(ctx context.Context, c *sqliteConn) error {
-		return c.append(ctx, trial, attempt, points)
-	})
+	changed := version != c.version
+	c.version = version
+	return changed, nil
 }
 
-func (s *sqlite) Finish(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, note string) error {
-	if err := check(trial, attempt, nil); err != nil {
-		return err
+func sqliteKind(err error) errorKind {
+	var e *sqlitedriver.Error
+	if !errors.As(err, &e) {
+		return lost
 	}
-	return s.write(ctx, func(ctx context.Context, c *sqliteConn) error {
-		return c.finish(ctx, trial, attempt, note)
-	})
-}
-
-func (s *sqlite) Delete(ctx context.Context, trialUID string) error {
-	return s.write(ctx, func(ctx context.Context, c *sqliteConn) error {
-		return c.delete(ctx, trialUID)
-	})
-}
-
-func (s *sqlite) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	return errors.Join(s.reads.Close(), s.writer.close())
-}
-
-func (s *sqlite) write(ctx context.Context, act action) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return ErrClosed
-	}
-	return s.writer.do(ctx, act)
-}
-
-// read runs act in a transaction that sees one state of the store.
-func (s *sqlite) read(ctx context.Context, act func(tx *sql.Tx) error) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return ErrClosed
-	}
-	tx, err := s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // a transaction that wrote nothing
-	return act(tx)
+	return refused
 }

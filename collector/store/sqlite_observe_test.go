@@ -16,7 +16,7 @@ import (
 )
 
 // appendLong stores n points of loss and n of accuracy, by turns.
-func appendLong(tb testing.TB, s *sqlite, n int64) {
+func appendLong(tb testing.TB, s *sqlStore, n int64) {
 	tb.Helper()
 	const batch = 4096
 	for from := int64(0); from < n; from += batch {
@@ -35,12 +35,12 @@ func appendLong(tb testing.TB, s *sqlite, n int64) {
 func TestPointsAreReadInTheOrderOfTheKey(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "points.db"))
 	for name, query := range map[string]string{
-		"all metrics":  pointQuery(map[int64]string{1: "a"}, false),
-		"some metrics": pointQuery(map[int64]string{1: "a", 7: "b"}, true),
+		"all metrics":  s.dialect.pointQuery(map[int64]string{1: "a"}, false),
+		"some metrics": s.dialect.pointQuery(map[int64]string{1: "a", 7: "b"}, true),
 	} {
 		var plan []string
-		err := s.read(t.Context(), func(tx *sql.Tx) error {
-			return each(t.Context(), tx, "EXPLAIN QUERY PLAN "+query, []any{1}, func(rows *sql.Rows) error {
+		err := s.read(t.Context(), func(v view) error {
+			return v.each(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1}, func(rows *sql.Rows) error {
 				var id, parent, unused int64
 				var detail string
 				err := rows.Scan(&id, &parent, &unused, &detail)
@@ -58,7 +58,7 @@ func TestPointsAreReadInTheOrderOfTheKey(t *testing.T) {
 }
 
 func TestOnlyNamedMetricsAreReadFromTheFile(t *testing.T) {
-	query := pointQuery(map[int64]string{12: "b", 3: "a"}, true)
+	query := sqliteDialect().pointQuery(map[int64]string{12: "b", 3: "a"}, true)
 	if !strings.Contains(query, "metric IN (3, 12)") {
 		t.Errorf("query %q", query)
 	}
@@ -87,17 +87,12 @@ func TestReadingPointsHoldsNone(t *testing.T) {
 		return m.HeapAlloc
 	}
 	seen := 0
-	err := s.read(t.Context(), func(tx *sql.Tx) error {
-		attempts, err := readAttempts(t.Context(), tx, testTrial.UID)
-		if err != nil {
-			return err
+	before = live()
+	err := s.Scan(t.Context(), testTrial.UID, nil, func(collector.Attempt, collector.Point) error {
+		if seen++; seen == n {
+			during = live()
 		}
-		before = live()
-		return readPoints(t.Context(), tx, pointQuery(nil, false), attempts[0].sources[0], func(int64, collector.Point) {
-			if seen++; seen == n {
-				during = live()
-			}
-		})
+		return nil
 	})
 	if err != nil || seen != n {
 		t.Fatalf("%d points, %v", seen, err)

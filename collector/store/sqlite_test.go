@@ -25,14 +25,14 @@ var (
 	testAttempt = collector.Attempt{ID: "pod/0", Started: time.Unix(1, 0).UTC()}
 )
 
-func openTest(tb testing.TB, path string) *sqlite {
+func openTest(tb testing.TB, path string) *sqlStore {
 	tb.Helper()
 	s, err := openSQLite(tb.Context(), path)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { s.Close() }) //nolint:errcheck // the end of the test
-	return s.(*sqlite)
+	return s.(*sqlStore)
 }
 
 func testPoints(from, to int64) []collector.Point {
@@ -44,34 +44,47 @@ func testPoints(from, to int64) []collector.Point {
 	return points
 }
 
-func TestARequestThatFailsIsUndoneAloneInItsGroup(t *testing.T) {
-	s := openTest(t, filepath.Join(t.TempDir(), "points.db"))
-	boom := errors.New("boom")
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	add := func(seq int64, then error) action {
-		return func(ctx context.Context, c *sqliteConn) error {
-			return errors.Join(c.append(ctx, testTrial, testAttempt, testPoints(seq, seq+1)), then)
-		}
-	}
-	// The group is handed to commit directly, so that it is one transaction.
-	group := []request{
-		{ctx: t.Context(), act: add(0, nil)},
-		{ctx: t.Context(), act: add(1, boom)},
-		{ctx: cancelled, act: add(2, nil)},
-		{ctx: t.Context(), act: add(3, nil)},
-	}
-	errs := s.writer.commit(t.Context(), group)
-	if errs[0] != nil || !errors.Is(errs[1], boom) || !errors.Is(errs[2], context.Canceled) || errs[3] != nil {
-		t.Errorf("errors %v", errs)
-	}
-	series, err := s.Points(t.Context(), testTrial.UID)
+// The engine refuses points of sequence 666.
+func refuseSequence666(t *testing.T, s *sqlStore) {
+	t.Helper()
+	err := s.do(request{ctx: t.Context(), act: func(ctx context.Context, c *sqlConn) error {
+		return c.exec(ctx, `CREATE TRIGGER refuse BEFORE INSERT ON point WHEN NEW.seq = 666
+			BEGIN SELECT RAISE(ABORT, 'boom'); END`)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := append(testPoints(0, 1), testPoints(3, 4)...)
-	if d := cmp.Diff(want, series[0].Points); d != "" {
-		t.Errorf("points (-want +got):\n%s", d)
+}
+
+func TestARequestThatFailsIsUndoneAloneInItsGroup(t *testing.T) {
+	s := openTest(t, filepath.Join(t.TempDir(), "points.db"))
+	refuseSequence666(t, s)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	add := func(ctx context.Context, uid string, seqs ...int64) request {
+		r := request{ctx: ctx, report: report{trial: collector.TrialID{UID: uid}, attempt: testAttempt}}
+		for _, seq := range seqs {
+			r.report.points = append(r.report.points, collector.Point{Metric: "loss", Source: "stdout", Seq: seq, Value: 1})
+		}
+		return r
+	}
+	// The group is handed to commit directly, so that it is one transaction.
+	errs := s.writer.commit(t.Context(), []request{
+		add(t.Context(), "a", 0, 1), add(t.Context(), "b", 2, 666), add(cancelled, "c", 3), add(t.Context(), "a", 4),
+	})
+	if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "boom") || !errors.Is(errs[2], context.Canceled) || errs[3] != nil {
+		t.Errorf("errors %v", errs)
+	}
+	trials, err := s.Trials(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]collector.TrialID{{UID: "a"}}, trials); d != "" {
+		t.Errorf("trials (-want +got):\n%s", d)
+	}
+	series, err := s.Points(t.Context(), "a")
+	if err != nil || len(series) != 1 || len(series[0].Points) != 3 {
+		t.Errorf("series %v, %v", series, err)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -35,40 +34,43 @@ func Drivers() []Driver {
 	}
 }
 
-// Open opens the store at url, for instance "sqlite:/var/lib/vernier/points.db".
-// An unknown scheme is an error that lists the known ones.
-func Open(ctx context.Context, url string) (collector.Store, error) {
-	scheme, rest, found := strings.Cut(url, ":")
-	var forms []string
-	for _, d := range Drivers() {
-		if found && d.Scheme == scheme {
-			s, err := d.Open(ctx, rest)
-			if err != nil {
-				return nil, fmt.Errorf("open store %s: %w", url, err)
-			}
-			return s, nil
-		}
-		forms = append(forms, d.Form)
-	}
-	// The URL of a store may hold a password: an unknown one is not repeated.
-	return nil, fmt.Errorf("open store: the URL begins with none of the known forms; write one of: %s",
-		strings.Join(forms, ", "))
-}
+// Limits of what a store keeps, in bytes. They are those of the engine that keeps
+// least.
+const (
+	maxID   = 512 // UID, namespace, name and experiment of a trial, ID of an attempt
+	maxName = 2048
+	maxText = 16384 // of a point, or a note
+)
 
 // check refuses what no store can keep, before anything is written.
 func check(trial collector.TrialID, attempt collector.Attempt, points []collector.Point) error {
 	if trial.UID == "" {
 		return fmt.Errorf("trial %s/%s has no UID", trial.Namespace, trial.Name)
 	}
+	if max(len(trial.UID), len(trial.Namespace), len(trial.Name), len(trial.Experiment), len(attempt.ID)) > maxID {
+		return fmt.Errorf("trial %.100s: the UID, a name or the attempt's ID has more than %d bytes", trial.UID, maxID)
+	}
 	if attempt.ID == "" {
 		return fmt.Errorf("trial %s: an attempt without ID", trial.UID)
 	}
-	for i, p := range points {
+	for i := range points {
+		p := &points[i]
 		if p.Metric == "" || p.Source == "" || p.Seq < 0 || p.Seq == math.MaxInt64 {
-			return fmt.Errorf("trial %s: point %d: metric %q, source %q, sequence %d: "+
+			return fmt.Errorf("trial %s: point %d: metric %.100q, source %.100q, sequence %d: "+
 				"metric and source must not be empty, the sequence must lie in [0, 2^63-2]",
 				trial.UID, i, p.Metric, p.Source, p.Seq)
 		}
+		if len(p.Metric) > maxName || len(p.Source) > maxName || len(p.Text) > maxText {
+			return fmt.Errorf("trial %s: point %d of metric %.100q: the metric has %d bytes, the source %d, the text %d: "+
+				"at most %d, %d and %d are kept", trial.UID, i, p.Metric, len(p.Metric), len(p.Source), len(p.Text), maxName, maxName, maxText)
+		}
+	}
+	return nil
+}
+
+func checkNote(note string) error {
+	if len(note) > maxText {
+		return fmt.Errorf("the note has %d bytes: at most %d are kept", len(note), maxText)
 	}
 	return nil
 }

@@ -229,5 +229,5 @@ func (c *Controller) jobHandler() handler.EventHandler {
 }
 
 func idOf(t *v1beta1.Trial) collector.TrialID {
-	return collector.TrialID{Namespace: t.Namespace, Name: t.Name, UID: string(t.UID)}
+	return collector.TrialID{Namespace: t.Namespace, Name: t.Name, Experiment: t.Labels[v1beta1.LabelExperiment], UID: string(t.UID)}
 }

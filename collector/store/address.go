@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+// Open opens the store at address, for instance
+// "sqlite:/var/lib/vernier/points.db". An unknown scheme is an error that lists the
+// known ones. "env:NAME" and "file:PATH" stand for an address that is in an
+// environment variable or in the first line of a file, where a password is not seen
+// in lists of processes. No error shows a password.
+func Open(ctx context.Context, address string) (collector.Store, error) {
+	address, err := resolve(address)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	scheme, rest, found := strings.Cut(address, ":")
+	var forms []string
+	for _, d := range Drivers() {
+		if found && d.Scheme == scheme {
+			s, err := d.Open(ctx, rest)
+			if err != nil {
+				return nil, fmt.Errorf("open store %s: %w", Redact(address), err)
+			}
+			return s, nil
+		}
+		forms = append(forms, d.Form)
+	}
+	return nil, fmt.Errorf("open store: the URL begins with none of the known forms; write one of: %s, env:NAME, file:PATH",
+		strings.Join(forms, ", "))
+}
+
+// resolve follows env: and file:, once.
+func resolve(address string) (string, error) {
+	scheme, rest, _ := strings.Cut(address, ":")
+	switch scheme {
+	case "env":
+		value := os.Getenv(rest)
+		if value == "" {
+			return "", fmt.Errorf("the environment variable %q, which should hold the URL of the store, is empty", rest)
+		}
+		return value, nil
+	case "file":
+		text, err := os.ReadFile(strings.TrimPrefix(rest, "//"))
+		if err != nil {
+			return "", fmt.Errorf("read the URL of the store: %w", err)
+		}
+		line, _, _ := strings.Cut(string(text), "\n")
+		if line = strings.TrimSpace(line); line == "" {
+			return "", fmt.Errorf("the first line of %s, which should hold the URL of the store, is empty", rest)
+		}
+		return line, nil
+	}
+	return address, nil
+}
+
+// CheckArgument refuses an address with a password: arguments of a command are seen
+// in lists of processes.
+func CheckArgument(address string) error {
+	if Redact(address) == address {
+		return nil
+	}
+	return fmt.Errorf("%s: a password on the command line is seen by everybody on the machine: "+
+		"put the URL into an environment variable, say VERNIER_STORE, and write env:VERNIER_STORE, or into a file and write file:PATH", Redact(address))
+}
+
+// Redact returns an address without its password, for messages. Of an address that
+// cannot be read it leaves the scheme.
+func Redact(address string) string {
+	scheme, rest, found := strings.Cut(address, ":")
+	if !found || !strings.HasPrefix(rest, "//") || scheme == "sqlite" || scheme == "file" {
+		if strings.Contains(address, "@") && scheme != "sqlite" && scheme != "file" && scheme != "env" {
+			return scheme + ":..."
+		}
+		return address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return scheme + "://..."
+	}
+	query := u.Query()
+	_, hasPassword := u.User.Password()
+	if !hasPassword && !query.Has("password") {
+		return address
+	}
+	if hasPassword {
+		u.User = url.UserPassword(u.User.Username(), "xxxxx")
+	}
+	if query.Has("password") {
+		query.Set("password", "xxxxx")
+		u.RawQuery = query.Encode()
+	}
+	return u.String()
+}
+
+// parseURL reads the URL of an engine with a server. Its error does not repeat the
+// URL.
+func parseURL(scheme, rest string) (u *url.URL, password string, err error) {
+	u, err = url.Parse(scheme + ":" + rest)
+	if err != nil || !strings.HasPrefix(rest, "//") {
+		return nil, "", fmt.Errorf("the URL cannot be read: write %s://USER:PASSWORD@HOST:PORT/DATABASE, "+
+			"and characters other than letters, digits and -._~ in the password as %%XX", scheme)
+	}
+	password, _ = u.User.Password()
+	return u, password, nil
+}
+
+// hide removes a password from an error. An error that does not show it stays what
+// it is.
+func hide(err error, secret string) error {
+	if err == nil || secret == "" {
+		return err
+	}
+	text := err.Error()
+	hidden := strings.NewReplacer(secret, "xxxxx", url.QueryEscape(secret), "xxxxx", url.PathEscape(secret), "xxxxx").Replace(text)
+	if hidden == text {
+		return err
+	}
+	return errors.New(hidden)
+}

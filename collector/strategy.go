@@ -1,0 +1,64 @@
+package collector
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Strategy says which of a metric's values stands for the trial: min, max,
+// latest, best-at-step, or mean-last-K with K from 1 to MaxMeanLast.
+type Strategy string
+
+// The strategies without a number; the first three are Katib's.
+const (
+	StrategyMin        Strategy = "min"
+	StrategyMax        Strategy = "max"
+	StrategyLatest     Strategy = "latest"
+	StrategyBestAtStep Strategy = "best-at-step"
+)
+
+// MaxMeanLast bounds the K of mean-last-K, and so what a reduction holds.
+const MaxMeanLast = 1000
+
+const meanLast = "mean-last-"
+
+// MeanLast returns the strategy mean-last-k.
+func MeanLast(k int) Strategy { return Strategy(meanLast + strconv.Itoa(k)) }
+
+// MeanLast returns K of mean-last-K, and zero for any other strategy.
+func (s Strategy) MeanLast() int {
+	number, ok := strings.CutPrefix(string(s), meanLast)
+	if !ok {
+		return 0
+	}
+	k, err := strconv.Atoi(number)
+	if err != nil || k < 1 || k > MaxMeanLast || strconv.Itoa(k) != number {
+		return 0
+	}
+	return k
+}
+
+// Validate returns an error that lists the strategies when s is none of them.
+func (s Strategy) Validate() error {
+	switch s {
+	case StrategyMin, StrategyMax, StrategyLatest, StrategyBestAtStep:
+		return nil
+	}
+	if s.MeanLast() > 0 {
+		return nil
+	}
+	return fmt.Errorf("the strategy %q is not known: use min, max, latest, best-at-step or mean-last-K with K from 1 to %d, for instance mean-last-5",
+		string(s), MaxMeanLast)
+}
+
+// Ask is a metric and how to condense it.
+type Ask struct {
+	Metric string
+	// Strategy says what Observation.Chosen is. Empty: nothing is chosen.
+	Strategy Strategy
+	// Objective is the metric that says which step is best, and Maximize its
+	// direction. For StrategyBestAtStep only.
+	Objective string
+	Maximize  bool
+}
