@@ -23,9 +23,10 @@ type dialect struct {
 	session []string
 	// read is how transactions that read see one state of the store.
 	read sql.TxOptions
-	// known ends an insert that passes over rows that are there, and ack one that
-	// moves the acknowledged sequence of a source forward.
-	known, ack string
+	// known ends an insert of names that passes over those that are there,
+	// knownPoint one of points, and ack one that moves the acknowledged sequences of
+	// sources forward.
+	known, knownPoint, ack string
 	// lockRows ends a select whose rows nobody else may change meanwhile.
 	lockRows string
 	// text makes a parameter of a name or text.

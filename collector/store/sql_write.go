@@ -121,7 +121,7 @@ func (c *sqlConn) points(ctx context.Context, rows []row) error {
 			args = append(args, c.textColumn(r.Text))
 		}
 		columns = len(args) / size
-		if err := c.prepared(ctx, "INSERT INTO point ("+c.dialect.columns+") VALUES "+tuples(size, columns)+" "+c.dialect.known, args...); err != nil {
+		if err := c.prepared(ctx, "INSERT INTO point ("+c.dialect.columns+") VALUES "+tuples(size, columns)+" "+c.dialect.knownPoint, args...); err != nil {
 			return err
 		}
 		rows = rows[size:]

@@ -28,21 +28,22 @@ import (
 // Space of deleted trials is used again; the file does not shrink.
 func sqliteDialect() *dialect {
 	return &dialect{
-		name:      "sqlite",
-		begin:     "BEGIN IMMEDIATE",
-		read:      sql.TxOptions{ReadOnly: true},
-		known:     "ON CONFLICT DO NOTHING",
-		ack:       "ON CONFLICT (attempt, name) DO UPDATE SET acked = max(acked, excluded.acked)",
-		text:      func(s string) any { return s },
-		columns:   "source, seq, metric, step, time, value, text",
-		encode:    plain, // there is no NaN
-		special:   "NULL",
-		pointRows: []int{128, 16, 1},                                                   // of at most 32,766 parameters; more rows are no faster
-		exclusive: []string{createVersions, "DELETE FROM migration WHERE version < 0"}, // which takes the lock of the file
-		changed:   sqliteChanged,
-		kind:      sqliteKind,
-		version:   "SELECT 'SQLite ' || sqlite_version()",
-		size:      "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
+		name:       "sqlite",
+		begin:      "BEGIN IMMEDIATE",
+		read:       sql.TxOptions{ReadOnly: true},
+		known:      "ON CONFLICT DO NOTHING",
+		knownPoint: "ON CONFLICT DO NOTHING",
+		ack:        "ON CONFLICT (attempt, name) DO UPDATE SET acked = max(acked, excluded.acked)",
+		text:       func(s string) any { return s },
+		columns:    "source, seq, metric, step, time, value, text",
+		encode:     plain, // there is no NaN
+		special:    "NULL",
+		pointRows:  []int{128, 16, 1},                                                   // of at most 32,766 parameters; more rows are no faster
+		exclusive:  []string{createVersions, "DELETE FROM migration WHERE version < 0"}, // which takes the lock of the file
+		changed:    sqliteChanged,
+		kind:       sqliteKind,
+		version:    "SELECT 'SQLite ' || sqlite_version()",
+		size:       "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
 	}
 }
 

@@ -30,6 +30,8 @@ type Driver struct {
 func Drivers() []Driver {
 	return []Driver{
 		{Scheme: "memory", Form: "memory:", Open: openMemory},
+		{Scheme: "mysql", Form: "mysql://USER:PASSWORD@HOST:PORT/DATABASE", Open: openMySQL},
+		{Scheme: "postgres", Form: "postgres://USER:PASSWORD@HOST:PORT/DATABASE", Open: openPostgres},
 		{Scheme: "sqlite", Form: "sqlite:PATH", Open: openSQLite},
 	}
 }

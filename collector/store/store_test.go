@@ -11,8 +11,12 @@ import (
 	"github.com/vernier-ml/vernier/collector/store/storetest"
 )
 
-// places says how to make a URL for each driver; a driver that is missing here
-// fails the test below.
+// served are the drivers that need a server. Their contract runs with those of all
+// others in e2e/stores_test.go, which starts servers.
+var served = []string{"mysql", "postgres"}
+
+// places says how to make a URL for each other driver; a driver that is missing
+// here fails the test below.
 var places = map[string]struct {
 	url  func(dir, name string) string
 	opts storetest.Options
@@ -24,6 +28,9 @@ var places = map[string]struct {
 
 func TestEveryDriverKeepsTheContract(t *testing.T) {
 	for _, d := range store.Drivers() {
+		if slices.Contains(served, d.Scheme) {
+			continue
+		}
 		t.Run(d.Scheme, func(t *testing.T) {
 			place, ok := places[d.Scheme]
 			if !ok {
@@ -58,7 +65,7 @@ func TestDriversAreSortedAndDistinct(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	tests := map[string]struct{ url, want string }{
-		"an unknown scheme":         {"mysql://root:secret@host/db", "sqlite:PATH"},
+		"an unknown scheme":         {"oracle://root:secret@host/db", "sqlite:PATH"},
 		"a bare path":               {"/var/lib/points.db", "sqlite:PATH"},
 		"sqlite without a file":     {"sqlite:", "no file is named"},
 		"sqlite in a missing place": {"sqlite:" + dir + "/no/such/points.db", "no such file"},
