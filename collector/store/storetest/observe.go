@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -42,48 +40,6 @@ func testObserveNames(t *testing.T, s collector.Store) {
 	diff(t, "an unknown trial", []any{"a", 0}, counts("nobody", "a"))
 	diff(t, "all of an unknown trial", []any(nil), counts("nobody"))
 	diff(t, "never seen", []collector.Observation{collector.Observe(nil, "c")}, mustObserve(t, s, trialA.UID, "c"))
-}
-
-// testObserve compares with what the points give, for trials that were resumed,
-// begun anew, without steps and with values that are not numbers.
-func testObserve(t *testing.T, s collector.Store) {
-	metrics := []string{"loss", "accuracy", "f1"}
-	for seed := range uint64(25) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		trial := collector.TrialID{Namespace: "ns", Name: "t", UID: string(rune('A' + seed))}
-		for _, attempt := range []collector.Attempt{second, first, {ID: "pod/0a", Started: first.Started}, {ID: "no start time"}} {
-			var batch []collector.Point
-			checkpoint, stepless := int64(r.IntN(5)), r.IntN(3)
-			for i := range int64(r.IntN(40)) {
-				p := point(metrics[r.IntN(3)], checkpoint+i/3, i, float64(r.IntN(5)))
-				p.Source = []string{"stdout", "file:/log", "push"}[r.IntN(3)]
-				switch r.IntN(10) {
-				case 0:
-					p.Value = math.NaN()
-				case 1:
-					p.Value, p.Text = math.NaN(), "diverged"
-				case 2:
-					p.Value = math.Inf(r.IntN(2)*2 - 1)
-				case 3:
-					p.Text = "1.00"
-				}
-				if r.IntN(4) < stepless {
-					p.Step = collector.NoStep
-				}
-				batch = append(batch, p)
-			}
-			r.Shuffle(len(batch), func(i, k int) { batch[i], batch[k] = batch[k], batch[i] })
-			mustAppend(t, s, trial, attempt, batch...)
-		}
-		series := mustPoints(t, s, trial.UID)
-		for _, asked := range [][]string{metrics, metrics[:1], {"f1", "unknown"}} {
-			var want []collector.Observation
-			for _, metric := range asked {
-				want = append(want, collector.Observe(series, metric))
-			}
-			diff(t, "observations", want, mustObserve(t, s, trial.UID, asked...))
-		}
-	}
 }
 
 func testMetrics(t *testing.T, s collector.Store) {

@@ -1,0 +1,77 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+func testPointOrder(t *testing.T, s collector.Store) {
+	mustAppend(t, s, trialA, first, point("m", 2, 30, 1), point("m", 1, 40, 2))
+	mustAppend(t, s, trialA, first, point("m", 1, 10, 3), point("m", collector.NoStep, 50, 4), point("m", 2, 20, 5))
+	var got []int64
+	for _, p := range mustPoints(t, s, trialA.UID)[0].Points {
+		got = append(got, p.Seq)
+	}
+	diff(t, "sequences", []int64{50, 10, 40, 20, 30}, got)
+}
+
+func testSeriesOrder(t *testing.T, s collector.Store) {
+	early := collector.Attempt{ID: "zz", Started: base.Add(-time.Hour)}
+	twin := collector.Attempt{ID: "pod/0a", Started: first.Started}
+	for _, a := range []collector.Attempt{second, twin, first, early} {
+		mustAppend(t, s, trialA, a, point("b", 0, 0, 1), point("a", 0, 1, 1))
+	}
+	var got, attempts []string
+	for _, series := range mustPoints(t, s, trialA.UID) {
+		got = append(got, series.Attempt.ID+" "+series.Metric)
+	}
+	for _, a := range mustAttempts(t, s, trialA.UID) {
+		attempts = append(attempts, a.Attempt.ID)
+	}
+	diff(t, "series", []string{"zz a", "zz b", "pod/0 a", "pod/0 b", "pod/0a a", "pod/0a b", "pod/1 a", "pod/1 b"}, got)
+	diff(t, "attempts", []string{"zz", "pod/0", "pod/0a", "pod/1"}, attempts)
+}
+
+func testMetricFilter(t *testing.T, s collector.Store) {
+	mustAppend(t, s, trialA, first, point("a", 0, 0, 1), point("b", 0, 1, 2), point("c", 0, 2, 3))
+	names := func(metrics ...string) (got []string) {
+		for _, series := range mustPoints(t, s, trialA.UID, metrics...) {
+			got = append(got, series.Metric)
+		}
+		return got
+	}
+	diff(t, "two", []string{"a", "c"}, names("c", "a", "a"))
+	diff(t, "unknown", []string(nil), names("d"))
+	diff(t, "all", []string{"a", "b", "c"}, names())
+}
+
+func testSources(t *testing.T, s collector.Store) {
+	out, file := point("m", 1, 7, 1), point("m", 2, 7, 2)
+	file.Source = "file:/log"
+	mustAppend(t, s, trialA, first, out, file)
+	diff(t, "points", []collector.Point{out, file}, mustPoints(t, s, trialA.UID)[0].Points)
+	diff(t, "acked", map[string]int64{"stdout": 8, "file:/log": 8}, mustAttempts(t, s, trialA.UID)[0].Acked)
+}
+
+func testIsolation(t *testing.T, s collector.Store) {
+	again := collector.TrialID{Namespace: trialA.Namespace, Name: trialA.Name, UID: "uid-again"}
+	mustAppend(t, s, trialA, first, point("m", 0, 0, 1))
+	mustAppend(t, s, again, first, point("m", 0, 0, 2))
+	mustAppend(t, s, trialB, first, point("m", 0, 0, 3))
+	for uid, want := range map[string]float64{trialA.UID: 1, again.UID: 2, trialB.UID: 3} {
+		diff(t, uid, []collector.Series{{Attempt: first, Metric: "m", Points: []collector.Point{point("m", 0, 0, want)}}},
+			mustPoints(t, s, uid))
+	}
+}
+
+func testTrials(t *testing.T, s collector.Store) {
+	mustAppend(t, s, trialB, first)
+	mustAppend(t, s, trialA, first, point("m", 0, 0, 1))
+	ids, err := s.Trials(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff(t, "trials", []collector.TrialID{trialA, trialB}, ids)
+}

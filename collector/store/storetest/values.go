@@ -1,0 +1,73 @@
+package storetest
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+func testExact(t *testing.T, s collector.Store) {
+	values := []float64{0, math.Copysign(0, -1), 1, -1.5, 0.1, math.Pi, math.MaxFloat64, math.SmallestNonzeroFloat64,
+		1 << 60, math.NaN(), math.Inf(1), math.Inf(-1)}
+	var want []collector.Point
+	for i, v := range values {
+		want = append(want, point("m", int64(i), int64(i), v))
+	}
+	extra := []collector.Point{
+		{Metric: "m", Source: "stdout", Step: 100, Seq: 100, Value: 0.5, Text: "0.50", Time: base},
+		{Metric: "m", Source: "stdout", Step: 101, Seq: 101, Value: math.NaN(), Text: "dön\x00e", Time: base},
+		{Metric: "m", Source: "stdout", Step: 102, Seq: 102, Value: 1}, // no time
+		{Metric: "m", Source: "stdout", Step: math.MaxInt64, Seq: math.MaxInt64 - 1, Value: 1, Time: base},
+	}
+	want = append(want, extra...)
+	mustAppend(t, s, trialA, first, want...)
+	diff(t, "series", []collector.Series{{Attempt: first, Metric: "m", Points: want}}, mustPoints(t, s, trialA.UID))
+
+	other := collector.Attempt{ID: "no start time"}
+	far := point("m", 0, 0, 1)
+	far.Time = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	mustAppend(t, s, trialB, other, far)
+	far.Time = time.Time{}
+	diff(t, "a time that does not fit becomes the zero time",
+		[]collector.Series{{Attempt: other, Metric: "m", Points: []collector.Point{far}}}, mustPoints(t, s, trialB.UID))
+}
+
+func testOddNames(t *testing.T, s collector.Store) {
+	for i, name := range []string{"'; DROP TABLE point; --", "train/loss", "损失", "a\nb", "%", "M", "m"} {
+		trial := collector.TrialID{Namespace: name, Name: name, UID: name}
+		attempt := collector.Attempt{ID: name, Started: base}
+		p := point(name, 0, 0, float64(i))
+		p.Source = name
+		mustAppend(t, s, trial, attempt, p)
+		diff(t, name, []collector.Series{{Attempt: attempt, Metric: name, Points: []collector.Point{p}}},
+			mustPoints(t, s, name, name))
+	}
+}
+
+func testCopies(t *testing.T, s collector.Store) {
+	sent := []collector.Point{point("m", 0, 0, 1)}
+	mustAppend(t, s, trialA, first, sent...)
+	want := mustPoints(t, s, trialA.UID)
+	sent[0].Value = 99
+	got := mustPoints(t, s, trialA.UID)
+	got[0].Points[0].Value, got[0].Metric = 99, "other"
+	mustAttempts(t, s, trialA.UID)[0].Acked["stdout"] = 99
+	diff(t, "points", want, mustPoints(t, s, trialA.UID))
+	diff(t, "acked", map[string]int64{"stdout": 1}, mustAttempts(t, s, trialA.UID)[0].Acked)
+}
+
+func testLarge(t *testing.T, s collector.Store) {
+	var want []collector.Point
+	for i := range int64(20_001) {
+		want = append(want, point("m", i, i, float64(i)/3))
+	}
+	mustAppend(t, s, trialA, first, want...)
+	got := mustPoints(t, s, trialA.UID)
+	if len(got) != 1 || !cmp.Equal(want, got[0].Points, same) {
+		t.Errorf("the points differ from those sent")
+	}
+}
