@@ -88,6 +88,17 @@ func TestARequestThatFailsIsUndoneAloneInItsGroup(t *testing.T) {
 	}
 }
 
+// openPlain opens a file without migrating it.
+func openPlain(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() }) //nolint:errcheck // the end of the test
+	return db
+}
+
 func TestTheFileIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, filepath.Join(dir, "points.db"))

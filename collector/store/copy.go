@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+// CopyProgress is how far a copy has come.
+type CopyProgress struct {
+	// Trials that were looked at, of Total. Equal were there already.
+	Trials, Total, Equal int
+	// Points of the trials that were looked at, and Copied those that were written.
+	Points, Copied int64
+}
+
+// copyBatch is the points of one Append of a copy.
+const copyBatch = 8192
+
+// errOther means that a copy is not what was copied.
+var errOther = errors.New("the copy differs from what was copied")
+
+// Copy copies every trial of one store to another, and compares both afterwards:
+// attempts, and number and checksum of the points. Trials that are equal already
+// are passed over, so that a copy that was broken off goes on. What the target has
+// of other trials stays; a trial that has other points there is an error. Trials
+// that report meanwhile may be found to differ: stop whoever writes. progress is
+// called after every trial.
+func Copy(ctx context.Context, from, to collector.Store, progress func(CopyProgress)) error {
+	ids, err := from.Trials(ctx)
+	if err != nil {
+		return fmt.Errorf("copy: %w", err)
+	}
+	p := CopyProgress{Total: len(ids)}
+	for _, id := range ids {
+		if err := copyTrial(ctx, from, to, id, &p); err != nil {
+			return fmt.Errorf("copy trial %s/%s (%s): %w", id.Namespace, id.Name, id.UID, err)
+		}
+		p.Trials++
+		progress(p)
+	}
+	return nil
+}
+
+func copyTrial(ctx context.Context, from, to collector.Store, id collector.TrialID, p *CopyProgress) error {
+	want, err := sum(ctx, from, id.UID)
+	if err != nil {
+		return err
+	}
+	p.Points += want.points
+	got, err := sum(ctx, to, id.UID)
+	if err != nil {
+		return err
+	}
+	if got == want {
+		p.Equal++
+		return nil
+	}
+	if err := copyPoints(ctx, from, to, id); err != nil {
+		return err
+	}
+	if err := copyAttempts(ctx, from, to, id); err != nil {
+		return err
+	}
+	if got, err = sum(ctx, to, id.UID); err != nil {
+		return err
+	}
+	if got != want {
+		return fmt.Errorf("%w: %d points of %d, checksum %.8x of %.8x: delete the trial there, or see that nobody reports for it", errOther,
+			got.points, want.points, got.hash, want.hash)
+	}
+	p.Copied += want.points
+	return nil
+}
+
+func copyPoints(ctx context.Context, from, to collector.Store, id collector.TrialID) error {
+	var batch []collector.Point
+	var of collector.Attempt
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		err := to.Append(ctx, id, of, batch)
+		batch = batch[:0]
+		return err
+	}
+	err := from.Scan(ctx, id.UID, nil, func(a collector.Attempt, p collector.Point) error {
+		if a.ID != of.ID || len(batch) == copyBatch {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		of = a
+		batch = append(batch, p)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// copyAttempts copies attempts without points too, and which are final.
+func copyAttempts(ctx context.Context, from, to collector.Store, id collector.TrialID) error {
+	states, err := from.Attempts(ctx, id.UID)
+	if err != nil {
+		return err
+	}
+	if len(states) == 0 {
+		return nil
+	}
+	for _, a := range states {
+		if a.Final {
+			err = to.Finish(ctx, id, a.Attempt, a.Note)
+		} else {
+			err = to.Append(ctx, id, a.Attempt, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checksum is what a store has of a trial.
+type checksum struct {
+	points int64
+	hash   [sha256.Size]byte
+}
+
+// sum reads a trial whole. Equal trials have equal sums in every store.
+func sum(ctx context.Context, s collector.Store, uid string) (checksum, error) {
+	w := summer{h: sha256.New()}
+	states, err := s.Attempts(ctx, uid)
+	if err != nil {
+		return checksum{}, err
+	}
+	for _, a := range states {
+		w.text(a.Attempt.ID, a.Note)
+		nanos, known := storable(a.Attempt.Started)
+		w.number(nanos, flag(known), flag(a.Final), int64(len(a.Acked)))
+		for _, source := range slices.Sorted(maps.Keys(a.Acked)) {
+			w.text(source)
+			w.number(a.Acked[source])
+		}
+	}
+	c := checksum{}
+	err = s.Scan(ctx, uid, nil, func(a collector.Attempt, p collector.Point) error {
+		c.points++
+		nanos, known := storable(p.Time)
+		bits := math.Float64bits(p.Value)
+		if math.IsNaN(p.Value) {
+			bits = math.Float64bits(math.NaN())
+		}
+		w.text(a.ID, p.Source, p.Metric, p.Text)
+		w.number(p.Seq, p.Step, nanos, flag(known), int64(bits))
+		return nil
+	})
+	w.h.Sum(c.hash[:0])
+	return c, err
+}
+
+// summer hashes values so that where one ends does not matter.
+type summer struct {
+	h   hash.Hash
+	buf []byte
+}
+
+func (s *summer) text(texts ...string) {
+	for _, t := range texts {
+		s.buf = append(binary.AppendVarint(s.buf[:0], int64(len(t))), t...)
+		s.h.Write(s.buf)
+	}
+}
+
+func (s *summer) number(numbers ...int64) {
+	s.buf = s.buf[:0]
+	for _, n := range numbers {
+		s.buf = binary.AppendVarint(s.buf, n)
+	}
+	s.h.Write(s.buf)
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
