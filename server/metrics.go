@@ -196,6 +196,11 @@ func (m *measuredStore) Observe(ctx context.Context, trialUID string, metrics ..
 	return m.Store.Observe(ctx, trialUID, metrics...)
 }
 
+func (m *measuredStore) Reduce(ctx context.Context, trialUID string, asks ...collector.Ask) ([]collector.Observation, error) {
+	defer m.time("reduce")()
+	return m.Store.Reduce(ctx, trialUID, asks...)
+}
+
 func (m *measuredStore) Metrics(ctx context.Context, trialUID string) ([]string, error) {
 	defer m.time("metrics")()
 	return m.Store.Metrics(ctx, trialUID)

@@ -50,6 +50,7 @@ func TestEveryOperationOfAMeasuredStoreIsCounted(t *testing.T) {
 		"attempts": func() error { _, err := s.Attempts(ctx, trial.UID); return err },
 		"points":   func() error { _, err := s.Points(ctx, trial.UID); return err },
 		"observe":  func() error { _, err := s.Observe(ctx, trial.UID); return err },
+		"reduce":   func() error { _, err := s.Reduce(ctx, trial.UID); return err },
 		"metrics":  func() error { _, err := s.Metrics(ctx, trial.UID); return err },
 		"trials":   func() error { _, err := s.Trials(ctx); return err },
 		"delete":   func() error { return s.Delete(ctx, trial.UID) },
@@ -58,7 +59,7 @@ func TestEveryOperationOfAMeasuredStoreIsCounted(t *testing.T) {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
-	want := []string{"append", "attempts", "delete", "finish", "metrics", "observe", "points", "trials"}
+	want := []string{"append", "attempts", "delete", "finish", "metrics", "observe", "points", "reduce", "trials"}
 	if diff := cmp.Diff(want, operations(t, registry)); diff != "" {
 		t.Errorf("operations (-want +got):\n%s", diff)
 	}

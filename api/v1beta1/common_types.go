@@ -107,15 +107,17 @@ type ObjectiveSpec struct {
 	MetricStrategies []MetricStrategy `json:"metricStrategies,omitempty"`
 }
 
-// MetricStrategyType says which of the reported values stands for a metric.
-// +kubebuilder:validation:Enum=min;max;latest
+// MetricStrategyType says which of the reported values stands for a metric: min,
+// max, latest, best-at-step, or mean-last-K with K from 1 to 1000.
+// +kubebuilder:validation:Pattern=`^(min|max|latest|best-at-step|mean-last-([1-9][0-9]{0,2}|1000))$`
 type MetricStrategyType string
 
-// The strategies of a metric.
+// The strategies of a metric, but for mean-last-K. The first three are Katib's.
 const (
-	ExtractByMin    MetricStrategyType = "min"
-	ExtractByMax    MetricStrategyType = "max"
-	ExtractByLatest MetricStrategyType = "latest"
+	ExtractByMin        MetricStrategyType = "min"
+	ExtractByMax        MetricStrategyType = "max"
+	ExtractByLatest     MetricStrategyType = "latest"
+	ExtractByBestAtStep MetricStrategyType = "best-at-step"
 )
 
 // MetricStrategy is the strategy of one metric.
@@ -123,7 +125,8 @@ type MetricStrategy struct {
 	// Name of the metric.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Value is the strategy: min, max or latest.
+	// Value is the strategy: min, max, latest, mean-last-K (the mean of the last
+	// K values) or best-at-step (the value where the objective was best).
 	// +optional
 	Value MetricStrategyType `json:"value,omitempty"`
 }
@@ -142,6 +145,10 @@ type Metric struct {
 	// Latest is the last reported value, as reported.
 	// +optional
 	Latest string `json:"latest,omitempty"`
+	// Value is the value by the metric's strategy, where that is none of the three
+	// above.
+	// +optional
+	Value string `json:"value,omitempty"`
 }
 
 // Observation is the condensed result of a trial.

@@ -16,6 +16,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/experiment"
 	"github.com/vernier-ml/vernier/controllers/suggestion"
 	"github.com/vernier-ml/vernier/controllers/trial"
@@ -29,6 +30,7 @@ const tokenValidity = 60 * 24 * time.Hour
 // wiring is what the controllers share.
 type wiring struct {
 	store     collector.Store
+	retention store.Retention
 	registry  prometheus.Registerer
 	reporting trial.Reporting
 	now       func() time.Time
@@ -66,7 +68,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 	trials := trial.New(trial.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Mapper: mgr.GetRESTMapper(),
 		Recorder: mgr.GetEventRecorder("trial-controller"), Metrics: trialMetrics,
-		Store: w.store, Reporting: w.reporting, Now: w.now,
+		Store: w.store, Retention: w.retention, Reporting: w.reporting, Now: w.now,
 	})
 	if err := trials.Register(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the trial controller: %w", err)

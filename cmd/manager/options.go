@@ -11,6 +11,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/vernier-ml/vernier/collector/store"
 )
 
 // options are the command line.
@@ -23,6 +25,7 @@ type options struct {
 	reportKeyFile   string
 	katibAddress    string
 	store           string
+	retention       store.Retention
 	webhookAddress  string
 	webhookCertDir  string
 	collectorImage  string
@@ -54,7 +57,9 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.reportURL, "report-url", "", "`URL` of the report service as pods reach it: http means no TLS; empty: the Service "+serviceName)
 	f.StringVar(&o.reportKeyFile, "report-key-file", "", "`file` with the key that signs report tokens, made if absent; empty: a Secret")
 	f.StringVar(&o.katibAddress, "katib-bind-address", ":6789", "`address` of Katib's DBManager, without TLS; 0 for none; always none with --embedded, where pods have no addresses of their own")
-	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points")
+	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points: sqlite:PATH, postgres://..., mysql://...; with a password: env:NAME or file:PATH, where the URL is")
+	f.DurationVar(&o.retention.MaxAge, "store-max-age", 0, "delete the curves of experiments that have not reported for this `duration`, at least 2h; 0: never")
+	f.IntVar(&o.retention.MaxExperiments, "store-max-experiments", 0, "keep the curves of this `number` of experiments, those that reported last; 0: of all")
 	f.StringVar(&o.webhookAddress, "webhook-bind-address", ":8443", "`address` of the admission webhook; 0 for none")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "", "`directory` with tls.crt and tls.key of the webhook; empty: from a Secret")
 	f.StringVar(&o.collectorImage, "collector-image", "ghcr.io/vernier-ml/collector:"+version, "`image` of the collector")
@@ -75,6 +80,13 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 
 // complete fills in what follows from other options and the surroundings.
 func (o *options) complete() error {
+	if err := store.CheckArgument(o.store); err != nil {
+		return fmt.Errorf("--store %w", err)
+	}
+	if o.retention.MaxExperiments < 0 || o.retention.MaxAge < 0 || o.retention.MaxAge > 0 && o.retention.MaxAge < store.MinAge {
+		return fmt.Errorf("--store-max-age %s, --store-max-experiments %d: give a duration of at least %s and a number above 0, or 0 for no limit",
+			o.retention.MaxAge, o.retention.MaxExperiments, store.MinAge)
+	}
 	if o.namespace == "" {
 		if text, err := os.ReadFile(namespaceFile); err == nil {
 			o.namespace = strings.TrimSpace(string(text))

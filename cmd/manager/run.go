@@ -78,7 +78,7 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	trials, err := addControllers(ctx, mgr, wiring{
-		store: measured, registry: metrics.Registry,
+		store: measured, retention: o.retention, registry: metrics.Registry,
 		reporting: reporting(o, id), now: time.Now,
 	})
 	if err != nil {

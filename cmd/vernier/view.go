@@ -124,6 +124,11 @@ func byStrategy(objective *v1beta1.ObjectiveSpec, m v1beta1.Metric) string {
 		value = m.Min
 	case v1beta1.ExtractByMax:
 		value = m.Max
+	case v1beta1.ExtractByLatest:
+	default:
+		if m.Value != "" {
+			return m.Value
+		}
 	}
 	if value == "" || value == "unavailable" {
 		value = m.Latest

@@ -60,6 +60,15 @@ func strategy(s v1beta1.MetricStrategyType) func(*v1beta1.Experiment) {
 	}
 }
 
+// valued is a trial with a value by strategy, beside the three that all have.
+func valued(n int, value, others string) *v1beta1.Trial {
+	t := measured(n, others, others, others)
+	for i := range t.Status.Observation.Metrics {
+		t.Status.Observation.Metrics[i].Value = value
+	}
+	return t
+}
+
 func endedBy(reason string) func(*v1beta1.Experiment) {
 	return func(e *v1beta1.Experiment) {
 		e.MarkCreated("", metav1.NewTime(noon))
@@ -394,6 +403,9 @@ func TestBest(t *testing.T) {
 		"maximizing looks at the maximum":                  {anExperiment(maximize), []*v1beta1.Trial{measured(0, "1", "9", "1"), measured(1, "2", "2", "2")}, "exp-0000"},
 		"the strategy latest looks at the end":             {anExperiment(strategy(v1beta1.ExtractByLatest)), []*v1beta1.Trial{measured(0, "1", "9", "9"), measured(1, "2", "2", "2")}, "exp-0001"},
 		"the strategy max with minimize is odd but obeyed": {anExperiment(strategy(v1beta1.ExtractByMax)), []*v1beta1.Trial{measured(0, "1", "9", "9"), measured(1, "2", "2", "2")}, "exp-0001"},
+		"a mean is where the trial's value is":             {anExperiment(strategy("mean-last-5")), []*v1beta1.Trial{valued(0, "3", "1"), valued(1, "2", "9")}, "exp-0001"},
+		"the value at the best step, too":                  {anExperiment(strategy(v1beta1.ExtractByBestAtStep)), []*v1beta1.Trial{valued(0, "3", "1"), valued(1, "2", "9")}, "exp-0001"},
+		"a mean that is not there falls back to latest":    {anExperiment(strategy("mean-last-5")), []*v1beta1.Trial{valued(0, "", "1"), valued(1, "2", "9")}, "exp-0000"},
 		"an unavailable minimum falls back to latest":      {anExperiment(), []*v1beta1.Trial{measured(0, "unavailable", "unavailable", "1"), loss1(1, "2")}, "exp-0000"},
 		"all unavailable is not best":                      {anExperiment(), []*v1beta1.Trial{measured(0, "unavailable", "unavailable", "unavailable")}, ""},
 		"of equals the first is best":                      {anExperiment(), []*v1beta1.Trial{loss1(0, "1"), loss1(1, "1.0")}, "exp-0000"},

@@ -116,6 +116,9 @@ func objectiveValue(obj *v1beta1.ObjectiveSpec, o *v1beta1.Observation) (value f
 			text = m.Min
 		case v1beta1.ExtractByMax:
 			text = m.Max
+		case v1beta1.ExtractByLatest:
+		default:
+			text = m.Value
 		}
 		if text == unavailable || text == "" {
 			text = m.Latest

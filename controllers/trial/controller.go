@@ -36,6 +36,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/fresh"
 )
 
@@ -83,6 +84,9 @@ type Options struct {
 	Metrics *Metrics
 	// Store holds the points.
 	Store collector.Store
+	// Retention says which curves are kept. Those of trials that run and of the
+	// best trials of experiments are kept in any case; its Keep is not used.
+	Retention store.Retention
 	// Reporting goes into the jobs.
 	Reporting Reporting
 	// Now is the clock.

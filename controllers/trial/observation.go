@@ -20,10 +20,46 @@ func best(o *v1beta1.ObjectiveSpec, d data) []collector.Observation {
 		return nil
 	}
 	var left []collector.Observation
-	for _, name := range metricNames(o) {
-		left = append(left, collector.Observe(d.summary, name))
+	for _, ask := range asksOf(o) {
+		left = append(left, fromSummary(d.summary, ask))
 	}
 	return left
+}
+
+// fromSummary condenses what a collector left behind, in which there is no curve:
+// the latest value stands for a mean of the last ones, and what a metric was where
+// the objective was best is not known.
+func fromSummary(summary []collector.Series, ask collector.Ask) collector.Observation {
+	o := collector.Observe(summary, ask.Metric)
+	switch {
+	case ask.Strategy.MeanLast() > 0:
+		o.Chosen = o.Latest
+	case ask.Strategy == collector.StrategyBestAtStep && ask.Metric == ask.Objective:
+		best := o.Min
+		if ask.Maximize {
+			best = o.Max
+		}
+		if best.Finite() {
+			o.Chosen = best
+		}
+	}
+	return o
+}
+
+// asksOf are the metrics of an objective, the objective first, with the strategies
+// that need more than the least, the greatest and the latest value.
+func asksOf(o *v1beta1.ObjectiveSpec) []collector.Ask {
+	var asks []collector.Ask
+	for _, name := range metricNames(o) {
+		ask := collector.Ask{Metric: name, Objective: o.ObjectiveMetricName, Maximize: o.Type == v1beta1.ObjectiveTypeMaximize}
+		for _, s := range o.MetricStrategies {
+			if strategy := collector.Strategy(s.Value); s.Name == name && (strategy.MeanLast() > 0 || strategy == collector.StrategyBestAtStep) {
+				ask.Strategy = strategy
+			}
+		}
+		asks = append(asks, ask)
+	}
+	return asks
 }
 
 // metricNames are the metrics of an objective, the objective first.
@@ -43,12 +79,18 @@ func hasObjective(t *v1beta1.Trial, observed []collector.Observation) bool {
 
 // observation is what the status shows. Metrics that were never reported have the
 // value "unavailable", as in Katib.
-func observation(observed []collector.Observation) *v1beta1.Observation {
+func observation(o *v1beta1.ObjectiveSpec, observed []collector.Observation) *v1beta1.Observation {
+	chosen := map[string]bool{}
+	for _, ask := range asksOf(o) {
+		chosen[ask.Metric] = ask.Strategy != ""
+	}
 	out := &v1beta1.Observation{}
 	for _, m := range observed {
-		out.Metrics = append(out.Metrics, v1beta1.Metric{
-			Name: m.Metric, Min: m.Min.Text, Max: m.Max.Text, Latest: m.Latest.Text,
-		})
+		metric := v1beta1.Metric{Name: m.Metric, Min: m.Min.Text, Max: m.Max.Text, Latest: m.Latest.Text}
+		if chosen[m.Metric] {
+			metric.Value = m.Chosen.Text
+		}
+		out.Metrics = append(out.Metrics, metric)
 	}
 	return out
 }

@@ -174,8 +174,8 @@ func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev
 	if r.awaited && !allReported(t, d) {
 		return d, nil
 	}
-	if metrics := metricNames(t.Spec.Objective); len(attempts) > 0 && len(metrics) > 0 {
-		observed, err := c.Store.Observe(ctx, string(t.UID), metrics...)
+	if asks := asksOf(t.Spec.Objective); len(attempts) > 0 && len(asks) > 0 {
+		observed, err := c.Store.Reduce(ctx, string(t.UID), asks...)
 		if err != nil {
 			return d, fmt.Errorf("read the points of trial %s/%s: %w", t.Namespace, t.Name, err)
 		}

@@ -86,9 +86,9 @@ func (c *curveless) Points(context.Context, string, ...string) ([]collector.Seri
 	return nil, errors.New("a curve is loaded")
 }
 
-func (c *curveless) Observe(ctx context.Context, uid string, metrics ...string) ([]collector.Observation, error) {
+func (c *curveless) Reduce(ctx context.Context, uid string, asks ...collector.Ask) ([]collector.Observation, error) {
 	c.observed++
-	return c.Store.Observe(ctx, uid, metrics...)
+	return c.Store.Reduce(ctx, uid, asks...)
 }
 
 func TestMeasureReadsTheStoreOnlyAsFarAsItMust(t *testing.T) {

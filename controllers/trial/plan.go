@@ -153,7 +153,7 @@ func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
 		t.Status.StartTime = &at
 	}
 	if observed := best(t.Spec.Objective, s.data); len(observed) > 0 {
-		t.Status.Observation = observation(observed)
+		t.Status.Observation = observation(t.Spec.Objective, observed)
 	}
 	return decision{status: &t.Status}
 }
@@ -180,7 +180,7 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 		c.Message, c.LastUpdateTime, changed = message, metav1.NewTime(now), true
 	}
 	if len(s.data.stored) > 0 {
-		o := observation(s.data.stored)
+		o := observation(t.Spec.Objective, s.data.stored)
 		changed = changed || !sameObservation(o, t.Status.Observation)
 		t.Status.Observation = o
 	}

@@ -192,7 +192,7 @@ func TestPlan(t *testing.T) {
 func TestLiveView(t *testing.T) {
 	running := jobIn(trainer.Running)
 	observed := stored(points("loss", 3, 2))
-	shown := func(tr *v1beta1.Trial) { tr.Status.Observation = observation(observed) }
+	shown := func(tr *v1beta1.Trial) { tr.Status.Observation = observation(aTrial().Spec.Objective, observed) }
 	tests := map[string]struct {
 		seen    seen
 		want    outcome

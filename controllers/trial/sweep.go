@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/store"
 )
 
 // sweepEvery is how often points of trials that no longer exist are looked for.
@@ -47,7 +50,7 @@ func (c *Controller) sweep(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
-		if err := c.sweepOnce(ctx); err != nil && ctx.Err() == nil {
+		if err := errors.Join(c.sweepOnce(ctx), c.prune(ctx)); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "sweep of the store failed, will try again", "after", sweepEvery)
 		}
 		select {
@@ -81,4 +84,51 @@ func (c *Controller) sweepOnce(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// prune deletes the curves that the retention does not keep.
+func (c *Controller) prune(ctx context.Context) error {
+	r := c.Retention
+	if r.Zero() {
+		return nil
+	}
+	for more := true; more; {
+		var trials v1beta1.TrialList
+		if err := c.Client.List(ctx, &trials, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list the trials: %w", err)
+		}
+		var experiments v1beta1.ExperimentList
+		if err := c.Client.List(ctx, &experiments, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list the experiments: %w", err)
+		}
+		r.Keep = kept(trials.Items, experiments.Items)
+		done, err := store.Prune(ctx, c.Store, r, c.Now())
+		if n := len(done.Trials); n > 0 {
+			log.FromContext(ctx).Info("Curves were deleted, as the retention says", "trials", n)
+		}
+		if err != nil {
+			return err
+		}
+		more = done.More
+	}
+	return nil
+}
+
+// kept are the trials whose curves stay whatever the retention says: those that
+// have not ended, and the best of each experiment.
+func kept(trials []v1beta1.Trial, experiments []v1beta1.Experiment) func(collector.TrialID) bool {
+	type name struct{ namespace, trial string }
+	best := map[name]bool{}
+	for i := range experiments {
+		e := &experiments[i]
+		best[name{e.Namespace, e.Status.CurrentOptimalTrial.BestTrialName}] = true
+	}
+	stay := map[string]bool{}
+	for i := range trials {
+		t := &trials[i]
+		if !t.IsCompleted() || best[name{t.Namespace, t.Name}] {
+			stay[string(t.UID)] = true
+		}
+	}
+	return func(id collector.TrialID) bool { return stay[id.UID] }
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // MaxNameLength is the longest name of an experiment, as in Katib: names of
@@ -126,11 +127,8 @@ func validateStrategies(o *v1beta1.ObjectiveSpec, known []string, path *field.Pa
 			errs = append(errs, field.Invalid(at.Child("name"), s.Name, "is not a metric of the experiment: use the objective or one of additionalMetricNames"))
 		}
 		seen[s.Name] = true
-		switch s.Value {
-		case v1beta1.ExtractByMin, v1beta1.ExtractByMax, v1beta1.ExtractByLatest:
-		default:
-			errs = append(errs, field.NotSupported(at.Child("value"), s.Value,
-				[]v1beta1.MetricStrategyType{v1beta1.ExtractByMin, v1beta1.ExtractByMax, v1beta1.ExtractByLatest}))
+		if err := collector.Strategy(s.Value).Validate(); err != nil {
+			errs = append(errs, field.Invalid(at.Child("value"), s.Value, err.Error()))
 		}
 	}
 	return errs
