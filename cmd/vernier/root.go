@@ -69,6 +69,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newLogsCommand(open),
 		newOptimizeCommand(),
 		newRunCommand(open, stop),
+		newStoreCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -37,6 +37,20 @@ func Open(ctx context.Context, address string) (collector.Store, error) {
 		strings.Join(forms, ", "))
 }
 
+// OpenExisting is Open, and an error where that would make a new file.
+func OpenExisting(ctx context.Context, address string) (collector.Store, error) {
+	resolved, err := resolve(address)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if path, ok := strings.CutPrefix(resolved, "sqlite:"); ok {
+		if _, err := os.Stat(strings.TrimPrefix(path, "//")); err != nil {
+			return nil, fmt.Errorf("open store %s: %w", address, err)
+		}
+	}
+	return Open(ctx, resolved)
+}
+
 // resolve follows env: and file:, once.
 func resolve(address string) (string, error) {
 	scheme, rest, _ := strings.Cut(address, ":")

@@ -74,6 +74,26 @@ func TestAnAddressMayBeElsewhere(t *testing.T) {
 	}
 }
 
+func TestOpenExistingMakesNoFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "points.db")
+	if _, err := OpenExisting(t.Context(), "sqlite:"+path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
+	if err := openTest(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenExisting(t.Context(), "sqlite://"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Nobody listens there, or the URL is wrong: what fails must not tell the password.
 func TestErrorsOfOpeningShowNoPassword(t *testing.T) {
 	const secret = "s3cret:/@?#% pass"
