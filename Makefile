@@ -73,6 +73,10 @@ bench: build ## Measure trials a second beside bare Jobs, in one run.
 	@$(GO_BUILD) -o $(BIN)/bench-throughput ./bench/throughput
 	@PATH="$(BIN):$$PATH" $(BIN)/bench-throughput
 
+.PHONY: bench-store
+bench-store: ## Measure the stores of points, with servers of its own: speed, and bytes for each point.
+	@go test -buildvcs=false -tags=e2e -run '^$$' -bench Store -benchtime 100x -timeout 30m ./e2e
+
 .PHONY: bench-suggest-smoke
 bench-suggest-smoke: ## Play a small part of the benchmark of the algorithms beside other tuners: 10 minutes.
 	@$(GO_BUILD) -o $(BIN)/bench-suggest ./bench/suggest

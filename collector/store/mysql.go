@@ -37,7 +37,7 @@ func mysqlDialect() *dialect {
 		exclusive: []string{"DO GET_LOCK(CONCAT('vernier.', MD5(DATABASE())), 3600)", createVersions},
 		release:   "DO RELEASE_LOCK(CONCAT('vernier.', MD5(DATABASE())))",
 		kind:      mysqlKind,
-		version:   "SELECT version()",
+		version:   "SELECT CONCAT(IF(version() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), version())",
 		before:    []string{"ANALYZE TABLE trial, metric, attempt, source, point"},
 		size: `SELECT CAST(coalesce(sum(data_length + index_length), 0) AS SIGNED) FROM information_schema.tables
 			WHERE table_schema = DATABASE() AND table_name IN ('trial', 'metric', 'attempt', 'source', 'point')`,

@@ -21,12 +21,17 @@ func (s *Server) Create(ctx context.Context, database string) error {
 
 // Admin runs a statement as the server's owner.
 func (s *Server) Admin(ctx context.Context, statement string) error {
-	return s.run(ctx, s.engine.admin(s, statement)...)
+	return s.AdminIn(ctx, s.engine.system, statement)
+}
+
+// AdminIn runs a statement in a database as the server's owner.
+func (s *Server) AdminIn(ctx context.Context, database, statement string) error {
+	return s.run(ctx, s.engine.admin(s, database, statement)...)
 }
 
 func postgres() engine {
 	return engine{
-		scheme: "postgres", pack: "postgresql",
+		scheme: "postgres", system: "postgres", pack: "postgresql",
 		programs: []string{"initdb", "postgres", "psql"},
 		initialize: func(s *Server) []string {
 			return []string{"initdb", "--pgdata", filepath.Join(s.dir, "data"), "--username", owner,
@@ -37,8 +42,8 @@ func postgres() engine {
 			return []string{"postgres", "-D", filepath.Join(s.dir, "data"), "-k", s.dir, "-p", s.portText(),
 				"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"}
 		},
-		admin: func(s *Server, statement string) []string {
-			return []string{"psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-h", s.dir, "-p", s.portText(), "-U", owner, "-d", "postgres", "-c", statement}
+		admin: func(s *Server, database, statement string) []string {
+			return []string{"psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-h", s.dir, "-p", s.portText(), "-U", owner, "-d", database, "-c", statement}
 		},
 		setup: "SELECT 1",
 	}
@@ -46,7 +51,7 @@ func postgres() engine {
 
 func mariadb() engine {
 	return engine{
-		scheme: "mysql", pack: "mariadb-server",
+		scheme: "mysql", system: "mysql", pack: "mariadb-server",
 		programs: []string{"mariadb-install-db", "mariadbd", "mariadb"},
 		initialize: func(s *Server) []string {
 			return []string{"mariadb-install-db", "--no-defaults", "--datadir=" + filepath.Join(s.dir, "data"),
@@ -56,8 +61,8 @@ func mariadb() engine {
 			return []string{"mariadbd", "--no-defaults", "--datadir=" + filepath.Join(s.dir, "data"), "--socket=" + filepath.Join(s.dir, "sock"),
 				"--port=" + s.portText(), "--bind-address=127.0.0.1", "--pid-file=" + filepath.Join(s.dir, "pid")}
 		},
-		admin: func(s *Server, statement string) []string {
-			return []string{"mariadb", "--no-defaults", "--socket=" + filepath.Join(s.dir, "sock"), "--user=root", "-e", statement}
+		admin: func(s *Server, database, statement string) []string {
+			return []string{"mariadb", "--no-defaults", "--socket=" + filepath.Join(s.dir, "sock"), "--user=root", "-e", statement, database}
 		},
 		setup: "CREATE USER " + owner + "@'127.0.0.1' IDENTIFIED BY " + quoteSQL(Password) +
 			"; GRANT ALL ON *.* TO " + owner + "@'127.0.0.1'",

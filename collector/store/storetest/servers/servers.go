@@ -41,8 +41,10 @@ type engine struct {
 	pack     string
 	// initialize makes the data directory; serve runs the server in the foreground.
 	initialize, serve func(s *Server) []string
-	// admin runs a statement as the server's owner, by the socket.
-	admin func(s *Server, statement string) []string
+	// admin runs a statement as the server's owner, in a database, by the socket.
+	admin func(s *Server, database, statement string) []string
+	// system is a database that is always there.
+	system string
 	// setup is a statement for the first start.
 	setup string
 }
