@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/store"
+)
+
+// loadConfig describes the load.
+type loadConfig struct {
+	store                    string
+	trials, metrics, seconds int
+	maxLag                   time.Duration
+}
+
+func loadCommand(ctx context.Context, args []string, out io.Writer) error {
+	var cfg loadConfig
+	flags := flag.NewFlagSet("load", flag.ContinueOnError)
+	flags.StringVar(&cfg.store, "store", "", "URL of an empty store (default: SQLite in a temporary directory)")
+	flags.IntVar(&cfg.trials, "trials", 1000, "trials at once, each with a connection of its own")
+	flags.IntVar(&cfg.metrics, "metrics", 10, "metrics that each reports every second")
+	flags.IntVar(&cfg.seconds, "seconds", 60, "how long")
+	flags.DurationVar(&cfg.maxLag, "max-lag", 2*time.Second, "fail when a point takes longer")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if cfg.trials < 1 || cfg.metrics < 1 || cfg.seconds < 1 {
+		return errors.New("trials, metrics and seconds must be positive")
+	}
+	if cfg.store == "" {
+		dir, err := os.MkdirTemp("", "bench-load-*")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		cfg.store = "sqlite:" + dir + "/points.db"
+	}
+	return cfg.run(ctx, out)
+}
+
+func (cfg loadConfig) run(ctx context.Context, out io.Writer) error {
+	key := make([]byte, report.MinKeySize)
+	rand.Read(key) //nolint:errcheck // it never fails
+	service, err := startService(ctx, cfg.store, key)
+	if err != nil {
+		return err
+	}
+	lags, err := cfg.report(ctx, service.url, key)
+	use, stopped := service.stop()
+	if err := errors.Join(err, stopped); err != nil {
+		return err
+	}
+	stored, err := cfg.verify(ctx)
+	if err != nil {
+		return err
+	}
+	want := cfg.trials * cfg.metrics * cfg.seconds
+	fmt.Fprintf(out, "store: %s\n", scheme(cfg.store))
+	fmt.Fprintf(out, "trials: %d, %d points a second for %d s\n", cfg.trials, cfg.trials*cfg.metrics, cfg.seconds)
+	fmt.Fprintf(out, "points: %d sent, %d stored, %d lost, %d doubled, %d wrong\n", want, stored.points, stored.lost, stored.doubled, stored.wrong)
+	fmt.Fprintf(out, "lag from the making of a point to its acknowledgement: p50 %v, p99 %v, max %v\n",
+		lags.quantile(.5), lags.quantile(.99), lags.quantile(1))
+	fmt.Fprintf(out, "report service: %.1f s of CPU (%.0f %% of a core), %d MiB resident at most\n",
+		use.cpu.Seconds(), 100*use.cpu.Seconds()/use.wall.Seconds(), use.maxRSS>>20)
+	if path, ok := strings.CutPrefix(cfg.store, "sqlite:"); ok {
+		if info, err := os.Stat(path); err == nil {
+			fmt.Fprintf(out, "size: %.1f bytes a point\n", float64(info.Size())/float64(max(stored.points, 1)))
+		}
+	}
+	if n := stored.lost + stored.doubled + stored.wrong; n > 0 {
+		return fmt.Errorf("%d points are not as they were reported", n)
+	}
+	if worst := lags.quantile(1); worst > cfg.maxLag {
+		return fmt.Errorf("a point took %v; %v are allowed", worst, cfg.maxLag)
+	}
+	return nil
+}
+
+func scheme(url string) string {
+	s, _, _ := strings.Cut(url, ":")
+	return s
+}
+
+// service is a running serveCommand.
+type service struct {
+	cmd   *exec.Cmd
+	url   string
+	begin time.Time
+}
+
+type consumption struct {
+	cpu, wall time.Duration
+	maxRSS    int64
+}
+
+func startService(ctx context.Context, store string, key []byte) (*service, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "serve", "-store", store, "-key", hex.EncodeToString(key))
+	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	address, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("the report service did not start: %w", errors.Join(err, cmd.Wait()))
+	}
+	return &service{cmd, "http://" + strings.TrimSpace(address), time.Now()}, nil
+}
+
+func (s *service) stop() (consumption, error) {
+	u := consumption{wall: time.Since(s.begin)}
+	if err := s.cmd.Process.Signal(unix.SIGTERM); err != nil {
+		return u, err
+	}
+	if err := s.cmd.Wait(); err != nil {
+		return u, fmt.Errorf("the report service: %w", err)
+	}
+	u.cpu = s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime()
+	if r, ok := s.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		u.maxRSS = r.Maxrss << 10
+	}
+	return u, nil
+}
+
+// program stands in for a trial's program: every second it makes one point of
+// each metric. The time of a point is when it was due, so that a slow generator
+// counts as lag too.
+type program struct {
+	cfg   loadConfig
+	trial int
+	start time.Time
+	drain chan struct{}
+}
+
+func (p *program) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
+	return func(yield func(collector.Point, error) bool) {
+		defer close(p.drain)
+		for step := range p.cfg.seconds {
+			due := p.start.Add(time.Duration(step) * time.Second)
+			timer := time.NewTimer(time.Until(due))
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			}
+			for m := range p.cfg.metrics {
+				if !yield(p.point(step, m, due), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (p *program) point(step, metric int, due time.Time) collector.Point {
+	return collector.Point{Metric: fmt.Sprintf("metric-%02d", metric), Value: valueOf(p.trial, step, metric),
+		Step: int64(step), Time: due, Source: "stdout", Seq: int64(step*p.cfg.metrics + metric)}
+}
+
+// valueOf tells each point from all others.
+func valueOf(trial, step, metric int) float64 {
+	return float64(trial) + float64(step)/1e4 + float64(metric)/1e8
+}
+
+func trialOf(n int) collector.TrialID {
+	name := fmt.Sprintf("load-%04d", n)
+	return collector.TrialID{Namespace: "bench", Name: name, UID: name + "-uid"}
+}
+
+// report runs all trials, spread over the first second.
+func (cfg loadConfig) report(ctx context.Context, url string, key []byte) (*lags, error) {
+	all := &lags{}
+	errs := make([]error, cfg.trials)
+	begin := time.Now().Add(2 * time.Second) // for the connections
+	var group sync.WaitGroup
+	for n := range cfg.trials {
+		token, err := report.Sign(key, report.Claims{Trial: trialOf(n), Expires: time.Now().Add(time.Hour)})
+		if err != nil {
+			return nil, err
+		}
+		client, err := report.Dial(report.DialConfig{URL: url, Token: token})
+		if err != nil {
+			return nil, err
+		}
+		p := &program{cfg, n, begin.Add(time.Duration(n) * time.Second / time.Duration(cfg.trials)), make(chan struct{})}
+		group.Go(func() {
+			_, errs[n] = report.NewClient(report.Config{
+				Attempt: collector.Attempt{ID: "pod/0", Started: begin},
+				Metrics: []string{"metric-00"},
+				Sources: func(map[string]int64) ([]collector.Source, error) { return []collector.Source{p}, nil },
+				Service: &timed{client, all}, Drain: p.drain, Rate: report.DefaultRate,
+			}).Run(ctx)
+		})
+	}
+	group.Wait()
+	return all, errors.Join(errs...)
+}
+
+// timed notes how old points are when their call is answered.
+type timed struct {
+	vernierv1.ReportServiceClient
+	lags *lags
+}
+
+func (t *timed) Report(ctx context.Context, r *vernierv1.ReportRequest) (*vernierv1.ReportResponse, error) {
+	answer, err := t.ReportServiceClient.Report(ctx, r)
+	if err == nil {
+		now := time.Now()
+		points, err := report.DecodePoints(r.GetPoints())
+		if err != nil {
+			return nil, err
+		}
+		t.lags.add(now, points)
+	}
+	return answer, err
+}
+
+// outcome is what the store has, compared with what was reported.
+type outcome struct{ points, lost, doubled, wrong int }
+
+func (cfg loadConfig) verify(ctx context.Context) (o outcome, err error) {
+	points, err := store.Open(ctx, cfg.store)
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, points.Close()) }()
+	for n := range cfg.trials {
+		series, err := points.Points(ctx, trialOf(n).UID)
+		if err != nil {
+			return o, err
+		}
+		if err := cfg.compare(&o, n, series); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+func (cfg loadConfig) compare(o *outcome, trial int, series []collector.Series) error {
+	seen := map[[2]int]int{}
+	for _, s := range series {
+		var metric int
+		if _, err := fmt.Sscanf(s.Metric, "metric-%d", &metric); err != nil {
+			return fmt.Errorf("metric %q: %w", s.Metric, err)
+		}
+		for _, p := range s.Points {
+			o.points++
+			seen[[2]int{int(p.Step), metric}]++
+			if p.Value != valueOf(trial, int(p.Step), metric) {
+				o.wrong++
+			}
+		}
+	}
+	for step := range cfg.seconds {
+		for metric := range cfg.metrics {
+			switch n := seen[[2]int{step, metric}]; {
+			case n == 0:
+				o.lost++
+			case n > 1:
+				o.doubled += n - 1
+			}
+		}
+	}
+	return nil
+}
