@@ -33,6 +33,8 @@ type command func(ctx context.Context, args []string, out io.Writer) error
 func commands() map[string]command {
 	return map[string]command{
 		"load":  loadCommand,
+		"peers": peersCommand,
+		"read":  readCommand,
 		"serve": serveCommand, // the service that load measures
 	}
 }

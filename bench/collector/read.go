@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
+)
+
+// readConfig is what read and peers share.
+type readConfig struct {
+	dir    string
+	size   int64
+	rounds int
+}
+
+func (cfg *readConfig) flags(name string) *flag.FlagSet {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.StringVar(&cfg.dir, "dir", os.TempDir(), "where the data is written; as much free space as -mb is needed")
+	flags.Func("mb", "megabytes of data of each kind (default 200)", func(s string) error {
+		var mb int64
+		_, err := fmt.Sscan(s, &mb)
+		cfg.size = mb * 1_000_000
+		return err
+	})
+	flags.IntVar(&cfg.rounds, "rounds", 5, "rounds; the table has the median and the range")
+	cfg.size = 200_000_000
+	return flags
+}
+
+func readCommand(ctx context.Context, args []string, out io.Writer) error {
+	var cfg readConfig
+	if err := cfg.flags("read").Parse(args); err != nil {
+		return err
+	}
+	rows, err := cfg.read(ctx)
+	if err != nil {
+		return err
+	}
+	return rows.markdown(out)
+}
+
+// reading is one pass over the data. Seconds are of CPU time, all threads
+// together, so that what else the machine does counts little.
+type reading struct {
+	seconds float64
+	points  int
+	mallocs uint64
+}
+
+// ownCPU is the CPU time that this process has used.
+func ownCPU() time.Duration {
+	var use unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &use); err != nil {
+		panic(err) // it cannot fail with these arguments
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
+// measure runs pass on one processor, after a collection of garbage.
+func measure(pass func() (points int, err error)) (reading, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	begin := ownCPU()
+	points, err := pass()
+	r := reading{seconds: (ownCPU() - begin).Seconds(), points: points}
+	runtime.ReadMemStats(&after)
+	r.mallocs = after.Mallocs - before.Mallocs
+	return r, err
+}
+
+// read measures each workload through its parser and through its source.
+func (cfg readConfig) read(ctx context.Context) (rows table, err error) {
+	rows = table{header: []string{"data", "read by", "MB/s of a core", "million points/s", "allocations a record"}}
+	for _, w := range workloads() {
+		d, err := w.create(cfg.dir, cfg.size)
+		if err != nil {
+			return rows, err
+		}
+		for _, way := range []struct {
+			name string
+			pass func(context.Context, data) (int, error)
+		}{{"parser", parserPass}, {"source", sourcePass}} {
+			var rates, points, mallocs sample
+			for range cfg.rounds + 1 { // the first fills the page cache
+				r, err := measure(func() (int, error) { return way.pass(ctx, d) })
+				if err == nil && r.points != d.points {
+					err = fmt.Errorf("%s by the %s: %d points of %d", w.name, way.name, r.points, d.points)
+				}
+				if err != nil {
+					return rows, err
+				}
+				rates = append(rates, float64(d.bytes)/1e6/r.seconds)
+				points = append(points, float64(r.points)/1e6/r.seconds)
+				mallocs = append(mallocs, float64(r.mallocs)/float64(d.records))
+			}
+			rows.add(w.name, way.name, rates[1:].spread(0), points[1:].spread(1), fmt.Sprintf("%.3f", mallocs[1:].median()))
+		}
+		if err := os.RemoveAll(d.dir); err != nil {
+			return rows, err
+		}
+	}
+	return rows, nil
+}
+
+// parserPass reads the file in pieces and hands them to the parser.
+func parserPass(_ context.Context, d data) (points int, err error) {
+	f, err := os.Open(d.path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	if d.format == "events" {
+		return eventsPass(f)
+	}
+	parser, err := lineParser(d.format)
+	if err != nil {
+		return 0, err
+	}
+	buf, kept := make([]byte, 64<<10), 0
+	var samples []parse.Sample
+	for {
+		n, err := f.Read(buf[kept:])
+		b := buf[:kept+n]
+		for {
+			end := bytes.IndexByte(b, '\n')
+			if end < 0 {
+				break
+			}
+			if samples, err = parser.Parse(samples[:0], b[:end]); err != nil {
+				return points, err
+			}
+			points += len(samples)
+			b = b[end+1:]
+		}
+		kept = copy(buf, b)
+		if err == io.EOF {
+			return points, nil
+		}
+		if err != nil {
+			return points, err
+		}
+	}
+}
+
+func eventsPass(f *os.File) (points int, err error) {
+	events, wanted := parse.NewEvents(), parse.NewWanted(tags, nil)
+	for at := int64(0); ; {
+		next, err := events.Read(f, at, wanted, func(parse.Scalar) bool { points++; return true })
+		if err != nil || next == at {
+			return points, err
+		}
+		at = next
+	}
+}
+
+func lineParser(format string) (parse.Line, error) {
+	if format == "json" {
+		return parse.NewJSON(tags)
+	}
+	return parse.NewText(tags, nil)
+}
+
+// sourcePass reads the file as the sidecar does.
+func sourcePass(ctx context.Context, d data) (points int, err error) {
+	drain := make(chan struct{})
+	close(drain)
+	var s collector.Source
+	if d.format == "events" {
+		s, err = source.NewEventDir(source.EventDirConfig{Dir: d.dir, Metrics: tags, Drain: drain})
+	} else {
+		var parser parse.Line
+		if parser, err = lineParser(d.format); err == nil {
+			s, err = source.NewFile(source.FileConfig{Path: d.path, Parser: parser, Drain: drain})
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, err := range s.Points(ctx) {
+		if err != nil {
+			return points, err
+		}
+		points++
+	}
+	return points, nil
+}
