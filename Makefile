@@ -88,6 +88,16 @@ bench-suggest: ## Play all of it, and write docs/benchmarks.md; it goes on where
 	@$(GO_BUILD) -o $(BIN)/bench-suggest ./bench/suggest
 	@$(BIN)/bench-suggest full -version $(VERSION) -out $(BIN)/bench-suggest-results/full.jsonl
 
+.PHONY: bench-collector
+bench-collector: build ## Measure the collector beside TensorBoard's readers, and the report service with 1,000 trials; writes docs/benchmarks-collector.md.
+	@$(GO_BUILD) -o $(BIN)/bench-collector ./bench/collector
+	@$(BIN)/bench-collector all -collector $(BIN)/collector -venv $(BIN)/venv-tensorboard
+
+# The seed is printed; TORTURE_SEED repeats the kills, though not their moments.
+.PHONY: torture
+torture: ## Kill the collector, the report service and the store, 100 times each, under 24 kinds of writers: 15 minutes.
+	TORTURE_KILLS=$${TORTURE_KILLS:-100} go test -buildvcs=false -count=1 -timeout 60m -parallel 6 -v ./collector/torture
+
 .PHONY: e2e
 e2e: build examples assets ## Kill every component in turn during an experiment, and try 20 broken experiments.
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e/...

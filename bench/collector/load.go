@@ -57,40 +57,77 @@ func loadCommand(ctx context.Context, args []string, out io.Writer) error {
 	return cfg.run(ctx, out)
 }
 
+// result is what a load showed.
+type result struct {
+	cfg    loadConfig
+	stored outcome
+	lags   *lags
+	use    consumption
+	size   float64 // bytes a point; 0 when unknown
+}
+
+// run loads the store and fails when a point is lost, doubled, wrong or late.
+// What was seen is printed all the same.
 func (cfg loadConfig) run(ctx context.Context, out io.Writer) error {
+	r, err := cfg.measure(ctx)
+	if err != nil {
+		return err
+	}
+	rows := table{header: loadHeader}
+	rows.add(r.row()...)
+	if err := rows.markdown(out); err != nil {
+		return err
+	}
+	return r.check()
+}
+
+func (cfg loadConfig) measure(ctx context.Context) (r result, err error) {
+	r.cfg = cfg
 	key := make([]byte, report.MinKeySize)
-	rand.Read(key) //nolint:errcheck // it never fails
+	rand.Read(key)
 	service, err := startService(ctx, cfg.store, key)
 	if err != nil {
-		return err
+		return r, err
 	}
-	lags, err := cfg.report(ctx, service.url, key)
+	r.lags, err = cfg.report(ctx, service.url, key)
 	use, stopped := service.stop()
 	if err := errors.Join(err, stopped); err != nil {
-		return err
+		return r, err
 	}
-	stored, err := cfg.verify(ctx)
-	if err != nil {
-		return err
+	r.use = use
+	if r.stored, err = cfg.verify(ctx); err != nil {
+		return r, err
 	}
-	want := cfg.trials * cfg.metrics * cfg.seconds
-	fmt.Fprintf(out, "store: %s\n", scheme(cfg.store))
-	fmt.Fprintf(out, "trials: %d, %d points a second for %d s\n", cfg.trials, cfg.trials*cfg.metrics, cfg.seconds)
-	fmt.Fprintf(out, "points: %d sent, %d stored, %d lost, %d doubled, %d wrong\n", want, stored.points, stored.lost, stored.doubled, stored.wrong)
-	fmt.Fprintf(out, "lag from the making of a point to its acknowledgement: p50 %v, p99 %v, max %v\n",
-		lags.quantile(.5), lags.quantile(.99), lags.quantile(1))
-	fmt.Fprintf(out, "report service: %.1f s of CPU (%.0f %% of a core), %d MiB resident at most\n",
-		use.cpu.Seconds(), 100*use.cpu.Seconds()/use.wall.Seconds(), use.maxRSS>>20)
 	if path, ok := strings.CutPrefix(cfg.store, "sqlite:"); ok {
-		if info, err := os.Stat(path); err == nil {
-			fmt.Fprintf(out, "size: %.1f bytes a point\n", float64(info.Size())/float64(max(stored.points, 1)))
+		info, err := os.Stat(path)
+		if err != nil {
+			return r, err
 		}
+		r.size = float64(info.Size()) / float64(max(r.stored.points, 1))
 	}
-	if n := stored.lost + stored.doubled + stored.wrong; n > 0 {
+	return r, nil
+}
+
+var loadHeader = []string{"store", "trials", "points a second", "points stored", "lost", "doubled or wrong",
+	"lag p50", "p99", "largest", "CPU of the service", "its memory", "bytes a point"}
+
+func (r result) row() []string {
+	size := "-"
+	if r.size > 0 {
+		size = fmt.Sprintf("%.1f", r.size)
+	}
+	return []string{scheme(r.cfg.store), fmt.Sprint(r.cfg.trials), fmt.Sprint(r.cfg.trials * r.cfg.metrics), fmt.Sprint(r.stored.points),
+		fmt.Sprint(r.stored.lost), fmt.Sprint(r.stored.doubled + r.stored.wrong),
+		r.lags.quantile(.5).String(), r.lags.quantile(.99).String(), r.lags.quantile(1).String(),
+		fmt.Sprintf("%.0f %% of a core", 100*r.use.cpu.Seconds()/r.use.wall.Seconds()), fmt.Sprintf("%d MiB", r.use.maxRSS>>20), size}
+}
+
+func (r result) check() error {
+	if n := r.stored.lost + r.stored.doubled + r.stored.wrong; n > 0 {
 		return fmt.Errorf("%d points are not as they were reported", n)
 	}
-	if worst := lags.quantile(1); worst > cfg.maxLag {
-		return fmt.Errorf("a point took %v; %v are allowed", worst, cfg.maxLag)
+	if worst := r.lags.quantile(1); worst > r.cfg.maxLag {
+		return fmt.Errorf("a point took %v; %v are allowed", worst, r.cfg.maxLag)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 
 const usage = `usage: go run ./bench/collector COMMAND [flags]
 
-  all       read, sidecar and peers; writes docs/benchmarks-collector.md
+  all       all of these; writes docs/benchmarks-collector.md
   load      1,000 trials that report 10 metrics a second into a store
   peers     TensorBoard's data server and Python loader beside our reader
   read      each parser, by itself and in its source
@@ -32,10 +32,12 @@ type command func(ctx context.Context, args []string, out io.Writer) error
 
 func commands() map[string]command {
 	return map[string]command{
-		"load":  loadCommand,
-		"peers": peersCommand,
-		"read":  readCommand,
-		"serve": serveCommand, // the service that load measures
+		"all":     allCommand,
+		"load":    loadCommand,
+		"peers":   peersCommand,
+		"read":    readCommand,
+		"sidecar": sidecarCommand,
+		"serve":   serveCommand, // the service that load measures
 	}
 }
 
@@ -53,7 +55,7 @@ func main() {
 
 func dispatch(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("name a command\n" + usage)
+		return fmt.Errorf("name a command\n%s", usage)
 	}
 	run, known := commands()[args[0]]
 	if !known {

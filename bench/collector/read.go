@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -146,7 +147,7 @@ func parserPass(_ context.Context, d data) (points int, err error) {
 			b = b[end+1:]
 		}
 		kept = copy(buf, b)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return points, nil
 		}
 		if err != nil {

@@ -118,9 +118,9 @@ func runCommand(ctx context.Context, args []string, _, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, exitUsage, "run", err)
 	}
-	// One runs beside every trial: memory counts more than the little time that
-	// the garbage collector takes.
-	debug.SetGCPercent(50)
+	// One runs beside every trial: memory counts more than the time that the
+	// garbage collector takes, which is little but on large inputs.
+	debug.SetGCPercent(20)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, err := newRunner(cfg, slog.New(slog.NewTextHandler(stderr, nil)))

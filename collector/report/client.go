@@ -200,6 +200,10 @@ func (c *Client) flush(ctx context.Context, final bool) {
 	if len(batch) == 0 && !final {
 		return
 	}
+	if err := ctx.Err(); err != nil && c.failed != nil {
+		c.intake.lose(len(batch), nil) // as those before it
+		return
+	}
 	err := c.report(ctx, batch, final)
 	if refused(err) && len(batch) > 0 {
 		// Sent again it would be refused again, and hold up all that follows.

@@ -19,6 +19,9 @@ func EncodePoints(points []collector.Point) []*vernierv1.SourcePoints {
 		e := columns[p.Source]
 		if e == nil {
 			e = &encoder{message: &vernierv1.SourcePoints{Source: p.Source}, metrics: map[string]uint32{}, seq: -1}
+			if len(columns) == 0 {
+				e.grow(len(points)) // mostly there is one source
+			}
 			columns[p.Source] = e
 		}
 		e.add(p)
@@ -35,6 +38,12 @@ type encoder struct {
 	metrics map[string]uint32
 	seq     int64
 	time    int64
+}
+
+func (e *encoder) grow(n int) {
+	m := e.message
+	m.Metric, m.Value, m.Step = make([]uint32, 0, n), make([]float64, 0, n), make([]int64, 0, n)
+	m.Seq, m.Time = make([]uint64, 0, n), make([]int64, 0, n)
 }
 
 func (e *encoder) add(p collector.Point) {

@@ -261,7 +261,7 @@ func (s *scene) count(v victim) {
 
 // startSidecar starts the sidecar; s.mu is held.
 func (s *scene) startSidecar() error {
-	cmd := exec.Command(s.program, append([]string{"run", "--dir=" + s.dir, "--rate=0", "--metric=loss",
+	cmd := exec.Command(s.program, append([]string{"run", "--dir=" + s.dir, "--rate=0", "--grace=5m", "--metric=loss",
 		"--termination-log=" + filepath.Join(s.dir, "termination-log")}, s.args...)...)
 	cmd.Env = []string{report.EnvURL + "=http://" + s.address, report.EnvToken + "=" + s.token, report.EnvPodUID + "=pod"}
 	cmd.Stderr = &s.said

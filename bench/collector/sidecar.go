@@ -1,0 +1,309 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/collector/report"
+)
+
+// sidecarConfig describes the measurement of the sidecar.
+type sidecarConfig struct {
+	binary, dir string
+	bytes       int64
+	idle        time.Duration
+	rate        int64
+}
+
+// pieceBytes is the size of the pieces in which a large input is written: each
+// is removed when it was read, so that the disk is not filled.
+const pieceBytes = 256_000_000
+
+func sidecarCommand(ctx context.Context, args []string, out io.Writer) error {
+	var cfg sidecarConfig
+	flags := flag.NewFlagSet("sidecar", flag.ContinueOnError)
+	cfg.register(flags)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	rows, err := cfg.measure(ctx)
+	if err != nil {
+		return err
+	}
+	return rows.markdown(out)
+}
+
+func (cfg *sidecarConfig) register(flags *flag.FlagSet) {
+	flags.StringVar(&cfg.binary, "collector", "bin/collector", "the collector")
+	flags.StringVar(&cfg.dir, "work", os.TempDir(), "where the input is written; 600 MB free are needed")
+	flags.Func("gb", "gigabytes of input of each kind (default 1; 10 is the figure that is claimed)", func(s string) error {
+		gb, err := strconv.ParseFloat(s, 64)
+		cfg.bytes = int64(gb * 1e9)
+		return err
+	})
+	flags.DurationVar(&cfg.idle, "idle", 20*time.Second, "how long the idle sidecar is watched")
+	flags.Int64Var(&cfg.rate, "rate", report.DefaultRate, "the sidecar's --rate")
+	cfg.bytes = 1e9
+}
+
+// measure lets a real sidecar read a large input and then nothing.
+func (cfg sidecarConfig) measure(ctx context.Context) (rows table, err error) {
+	rows = table{header: []string{"input", "size", "points", "CPU time", "largest resident memory", "CPU when idle"}}
+	for _, w := range workloads() {
+		row, err := cfg.one(ctx, w)
+		if err != nil {
+			return rows, fmt.Errorf("%s: %w", w.name, err)
+		}
+		rows.add(row...)
+	}
+	return rows, nil
+}
+
+func (cfg sidecarConfig) one(ctx context.Context, w workload) (row []string, err error) {
+	dir, err := os.MkdirTemp(cfg.dir, "sc-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	key := make([]byte, report.MinKeySize)
+	rand.Read(key)
+	service, err := startService(ctx, "sqlite:"+filepath.Join(dir, "points.db"), key)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		_, stopped := service.stop()
+		err = errors.Join(err, stopped)
+	}()
+	s, err := cfg.start(ctx, w, dir, service.url, key)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	points, size, err := cfg.feed(ctx, w, s)
+	if err != nil {
+		return nil, err
+	}
+	busy, err := s.cpu()
+	if err != nil {
+		return nil, err
+	}
+	idle, err := s.idle(ctx, cfg.idle)
+	if err != nil {
+		return nil, err
+	}
+	peak, err := s.peak()
+	if err != nil {
+		return nil, err
+	}
+	return []string{w.name, fmt.Sprintf("%.1f GB", float64(size)/1e9), strconv.Itoa(points), fmt.Sprintf("%.1f s", busy.Seconds()),
+		fmt.Sprintf("%.1f MiB", float64(peak)/(1<<20)), fmt.Sprintf("%.2f %%", 100*idle)}, nil
+}
+
+// sidecar is a running "collector run".
+type sidecar struct {
+	cmd        *exec.Cmd
+	dir, input string
+	said       bytes.Buffer
+	client     *http.Client
+}
+
+func (cfg sidecarConfig) start(ctx context.Context, w workload, dir, url string, key []byte) (*sidecar, error) {
+	token, err := report.Sign(key, report.Claims{Trial: trialOf(0), Expires: time.Now().Add(24 * time.Hour)})
+	if err != nil {
+		return nil, err
+	}
+	s := &sidecar{dir: dir, input: filepath.Join(dir, "metrics.log")}
+	args := []string{"run", "--dir=" + dir, "--termination-log=" + filepath.Join(dir, "end"), "--rate=" + strconv.FormatInt(cfg.rate, 10)}
+	switch w.format {
+	case "events":
+		s.input = filepath.Join(dir, "events")
+		args = append(args, "--kind=TensorFlowEvent", "--path="+s.input)
+	case "json":
+		args = append(args, "--kind=File", "--format=JSON", "--path="+s.input)
+	default:
+		args = append(args, "--kind=File", "--path="+s.input)
+	}
+	for _, tag := range tags {
+		args = append(args, "--metric="+tag)
+	}
+	s.cmd = exec.CommandContext(ctx, cfg.binary, args...)
+	s.cmd.Env = []string{report.EnvURL + "=" + url, report.EnvToken + "=" + token, report.EnvPodUID + "=pod"}
+	s.cmd.Stderr = &s.said
+	s.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "metrics.sock"))
+	}}}
+	return s, s.cmd.Start()
+}
+
+// feed writes the input piece by piece, each once the one before was read.
+func (cfg sidecarConfig) feed(ctx context.Context, w workload, s *sidecar) (points int, size int64, err error) {
+	n, piece := 0, 0
+	for size < cfg.bytes {
+		path, before := s.place(w, piece)
+		if before != "" {
+			if err := os.Rename(s.input, before); err != nil {
+				return points, size, err
+			}
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return points, size, err
+		}
+		f, err := os.Create(path)
+		if err != nil {
+			return points, size, err
+		}
+		next, more, written, err := w.write(f, n, min(pieceBytes, cfg.bytes-size))
+		if err := errors.Join(err, f.Close()); err != nil {
+			return points, size, err
+		}
+		n, points, size, piece = next, points+more, size+written, piece+1
+		if err := s.awaitPoints(ctx, points); err != nil {
+			return points, size, err
+		}
+		if before != "" {
+			err = os.Remove(before)
+		} else if w.format == "events" && piece > 1 {
+			err = os.Remove(filepath.Join(s.input, eventFile(piece-2)))
+		}
+		if err != nil {
+			return points, size, err
+		}
+	}
+	return points, size, nil
+}
+
+func eventFile(piece int) string {
+	return fmt.Sprintf("events.out.tfevents.%010d.host", 1_790_000_000+piece)
+}
+
+// place is where a piece goes. A log that is there is renamed to before.
+func (s *sidecar) place(w workload, piece int) (path, before string) {
+	if w.format == "events" {
+		return filepath.Join(s.input, eventFile(piece)), ""
+	}
+	if piece > 0 {
+		before = s.input + "." + strconv.Itoa(piece)
+	}
+	return s.input, before
+}
+
+// awaitPoints waits until the sidecar has read so many points and all of them
+// are acknowledged, or left out by the cap.
+func (s *sidecar) awaitPoints(ctx context.Context, points int) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for begin := time.Now(); ; {
+		m, err := s.metrics(ctx)
+		done := m["vernier_collector_points_sent_total"] + m["vernier_collector_points_capped_total"]
+		switch {
+		case err == nil && int(done) == points:
+			return nil
+		case err == nil && int(done) > points:
+			return fmt.Errorf("%v points were sent or left out, and %d written", done, points)
+		case time.Since(begin) > 20*time.Minute:
+			return fmt.Errorf("after 20 minutes %v points of %d: %w\n%s", done, points, errors.Join(err, ctx.Err()), s.said.String())
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// metrics are the sidecar's own, those without labels.
+func (s *sidecar) metrics(ctx context.Context) (map[string]float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://collector/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return nil, err // not up yet
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	values := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			values[name] = v
+		}
+	}
+	return values, err
+}
+
+// cpu is what the sidecar has used, from the kernel.
+func (s *sidecar) cpu() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	// The fields behind the name, which may hold anything.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	var ticks int64
+	for _, f := range fields[11:13] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / 100, nil // USER_HZ is 100 on all of Linux's ports in use
+}
+
+// idle is the part of a core that the sidecar takes while nothing happens.
+func (s *sidecar) idle(ctx context.Context, d time.Duration) (float64, error) {
+	before, err := s.cpu()
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	after, err := s.cpu()
+	return (after - before).Seconds() / d.Seconds(), err
+}
+
+// peak is the largest resident size so far, in bytes.
+func (s *sidecar) peak() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, errors.New("the kernel does not tell the largest resident size")
+}
+
+func (s *sidecar) stop() error {
+	if err := s.cmd.Process.Signal(unix.SIGTERM); err != nil {
+		return err
+	}
+	if err := s.cmd.Wait(); err != nil {
+		return fmt.Errorf("the sidecar: %w\n%s", err, s.said.String())
+	}
+	return nil
+}
