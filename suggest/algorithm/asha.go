@@ -22,7 +22,7 @@ type asha struct {
 	top func(b *rungBook) int
 }
 
-var _ suggest.Algorithm = (*asha)(nil)
+var _ suggest.Preparer = (*asha)(nil)
 
 func ashaRegistration() Registration {
 	return Registration{
@@ -40,6 +40,13 @@ func newASHA(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 		return nil, err
 	}
 	return &asha{fidelity: f, top: func(*rungBook) int { return f.depth }}, nil
+}
+
+// Prepare implements suggest.Preparer.
+func (a *asha) Prepare(ctx context.Context, s suggest.Study) {
+	if b := readRungs(s); a.promotable(b, a.top(b)) == nil {
+		a.prepare(ctx, s, b)
+	}
 }
 
 // Suggest implements suggest.Algorithm.

@@ -220,6 +220,14 @@ func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resou
 	return suggest.Proposal{}, suggest.ErrExhausted
 }
 
+// prepare lets a sampler that takes its time learn what draw will ask of it
+// first.
+func (f *fidelity) prepare(ctx context.Context, s suggest.Study, b *rungBook) {
+	if p, ok := f.sampler.(suggest.Preparer); ok {
+		p.Prepare(ctx, f.viewed(s, b))
+	}
+}
+
 // drawPlain is draw for a sampler that only wants to know which points there
 // are.
 func (f *fidelity) drawPlain(ctx context.Context, s suggest.Study, b *rungBook) (suggest.Proposal, error) {

@@ -31,7 +31,7 @@ type bracketKind struct {
 	points   int64 // that it begins with
 }
 
-var _ suggest.Algorithm = (*hyperband)(nil)
+var _ suggest.Preparer = (*hyperband)(nil)
 
 func hyperbandRegistration() Registration {
 	return Registration{
@@ -68,6 +68,14 @@ func (f *fidelity) bracketKinds() []bracketKind {
 func (h *hyperband) kind(bracket int) bracketKind { return h.kinds[bracket%len(h.kinds)] }
 
 func (h *hyperband) halvings(bracket int) int { return h.kind(bracket).halvings }
+
+// Prepare implements suggest.Preparer.
+func (h *hyperband) Prepare(ctx context.Context, s suggest.Study) {
+	b := readRungs(s)
+	if _, e := h.choose(b, s.Budget); e == nil {
+		h.prepare(ctx, s, b)
+	}
+}
 
 // Suggest implements suggest.Algorithm.
 func (h *hyperband) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
