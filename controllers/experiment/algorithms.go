@@ -32,7 +32,7 @@ type keptModel[M any] struct {
 func modelled(spec *v1beta1.ExperimentSpec) v1beta1.ExperimentSpec {
 	return v1beta1.ExperimentSpec{
 		Parameters: spec.Parameters, ParameterConstraints: spec.ParameterConstraints,
-		Algorithm: spec.Algorithm, EarlyStopping: spec.EarlyStopping,
+		Algorithm: spec.Algorithm, EarlyStopping: spec.EarlyStopping, NasConfig: spec.NasConfig,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -36,6 +37,13 @@ func TestModelsAreKeptWhileTheyFit(t *testing.T) {
 	m.drop("a")
 	if got, _ := m.get(exp("a", "random", "2"), build); got != 5 {
 		t.Errorf("after drop: model %d", got)
+	}
+	searched := exp("n", "random", "1")
+	searched.Spec.NasConfig = &v1beta1.NasConfig{GraphConfig: v1beta1.GraphConfig{NumLayers: ptr.To(int32(3))}}
+	first, _ := m.get(searched, build)
+	searched.Spec.NasConfig = &v1beta1.NasConfig{GraphConfig: v1beta1.GraphConfig{NumLayers: ptr.To(int32(4))}}
+	if second, _ := m.get(searched, build); second == first {
+		t.Error("the model of another architecture is kept")
 	}
 	bad := errors.New("bad setting")
 	if _, err := m.get(exp("c", "tpe", "1"), func() (int, error) { return 0, bad }); !errors.Is(err, bad) {

@@ -151,7 +151,9 @@ func (c *Controller) stop(ctx context.Context, a actions) error {
 
 // ask asks the trial controller to stop a trial, by an annotation that says why.
 func (c *Controller) ask(ctx context.Context, t *v1beta1.Trial, annotation, why string) error {
+	// The UID is a condition: a trial of the same name that was made since must not stop.
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         t.UID,
 		"annotations": map[string]string{annotation: why},
 	}})
 	if err != nil {
@@ -159,7 +161,7 @@ func (c *Controller) ask(ctx context.Context, t *v1beta1.Trial, annotation, why 
 	}
 	target := &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name}}
 	err = c.Client.Patch(ctx, target, client.RawPatch("application/merge-patch+json", patch))
-	if client.IgnoreNotFound(err) != nil {
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("ask trial %s to stop: %w", t.Name, err)
 	}
 	return nil

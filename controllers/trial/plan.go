@@ -102,8 +102,10 @@ func plan(s seen, now time.Time) decision {
 	finished := s.job.presence == present && s.job.err == nil && (s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed)
 	switch {
 	case t.IsCompleted():
-		// A job that was stopped must not run on, even when jobs are retained.
-		return decision{remove: s.job.exists && !s.job.deleting && (!t.Spec.RetainRun || t.IsKilled() || t.IsEarlyStopped())}
+		// A job that was stopped, or of which nobody knows whether it has ended,
+		// must not run on, even when jobs are retained.
+		keep := t.Spec.RetainRun && !t.IsKilled() && !t.IsEarlyStopped() && s.job.err == nil
+		return decision{remove: s.job.exists && !s.job.deleting && !keep}
 	case stop != "" && !finished:
 		t.MarkKilled("Trial was stopped: "+stop, metav1.NewTime(now))
 		return finish(t, s, now)

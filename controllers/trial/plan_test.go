@@ -53,6 +53,8 @@ func givenUp(t *v1beta1.Trial) {
 
 func alsoStopped(t *v1beta1.Trial) { t.Annotations[v1beta1.AnnotationStop] = "goal reached" }
 
+func lost(t *v1beta1.Trial) { t.MarkFailed("", metav1.NewTime(noon)) }
+
 func abandoned(t *v1beta1.Trial) { t.MarkEarlyStopped("", metav1.NewTime(noon)) }
 
 func collecting(kind v1beta1.CollectorKind) func(*v1beta1.Trial) {
@@ -168,6 +170,7 @@ func TestPlan(t *testing.T) {
 		"a job that is gone is made again, whatever it reported": {seen{trial: aTrial(), job: job{presence: removed}, data: all}, outcome{Create: true}},
 		"the job of an ended trial is removed":                   {seen{trial: aTrial(complete), job: jobIn(trainer.Succeeded)}, outcome{Remove: true}},
 		"a retained job stays":                                   {seen{trial: aTrial(complete, retain), job: jobIn(trainer.Succeeded)}, outcome{}},
+		"a job that cannot be read does not stay, retained":      {seen{trial: aTrial(lost, retain), job: job{presence: present, exists: true, err: errors.New("no condition")}}, outcome{Remove: true}},
 		"a killed job does not stay, retained or not":            {seen{trial: aTrial(dead, retain), job: jobIn(trainer.Running)}, outcome{Remove: true}},
 		"a job that is being removed is left alone":              {seen{trial: aTrial(complete), job: job{presence: present, exists: true, deleting: true}}, outcome{}},
 		"an ended trial without a job is done":                   {seen{trial: aTrial(complete)}, outcome{}},

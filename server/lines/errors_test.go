@@ -136,10 +136,11 @@ func TestSpaceFilesThatAreWrong(t *testing.T) {
 		"an initial point outside":     {`{"parameters":[` + x + `],"initial":[{"x":0.5},{"x":3}]}`, "initial[1].x is 3"},
 		"an initial point of words":    {`{"parameters":[` + x + `],"initial":["x"]}`, "initial[0] is"},
 		"an initial point, incomplete": {`{"parameters":[` + x + `],"initial":[{}]}`, "initial[0] has no x"},
-		"a warm trial that runs":       {`{"parameters":[` + x + `],"warm":[{"params":{"x":1},"state":"running"}]}`, "only trials that have ended"},
-		"a warm trial, misspelled":     {`{"parameters":[` + x + `],"warm":[{"params":{"y":1},"state":"failed"}]}`, `warm[0].params has "y"`},
-		"a warm trial without values":  {`{"parameters":[` + x + `],"warm":[{"params":{"x":1},"state":"succeeded"}]}`, "needs 1 value"},
-		"warm constraints":             {`{"parameters":[` + x + `],"constraints":["l<1"],"warm":[{"params":{"x":1},"state":"succeeded","value":1,"constraints":[]}]}`, "warm[0] has 0 constraints; it must have 1, in the order l"},
+		"a warm trial that runs":       {`{"parameters":[` + x + `],"warm":[{"study":"s","params":{"x":1},"state":"running"}]}`, "only trials that have ended"},
+		"a warm trial, misspelled":     {`{"parameters":[` + x + `],"warm":[{"study":"s","params":{"y":1},"state":"failed"}]}`, `warm[0].params has "y"`},
+		"a warm trial without values":  {`{"parameters":[` + x + `],"warm":[{"study":"s","params":{"x":1},"state":"succeeded"}]}`, "needs 1 value"},
+		"a warm trial of no study":     {`{"parameters":[` + x + `],"warm":[{"params":{"x":1},"state":"failed"}]}`, "warm[0].study is missing; name the study"},
+		"warm constraints":             {`{"parameters":[` + x + `],"constraints":["l<1"],"warm":[{"study":"s","params":{"x":1},"state":"succeeded","value":1,"constraints":[]}]}`, "warm[0] has 0 constraints; it must have 1, in the order l"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestSpaceFile(t *testing.T) {
 		"budget":100,"parallel":8,
 		"initial":[{"x":0.25,"y":0.5,"c":2,"z":3},{"x":0,"y":1,"c":"a","z":3}],
 		"warm":[{"study":"old","params":{"x":7,"y":0.5,"c":"b","z":1},"state":"succeeded","values":[1,NaN],"constraints":[1,2,3],"meta":{"k":"v"},"number":5},
-			{"params":{"x":1,"y":0,"c":"a"},"state":"failed"}]}`)
+			{"study":"older","params":{"x":1,"y":0,"c":"a"},"state":"failed"}]}`)
 	bound := func(x float64) *float64 { return &x }
 	want := suggest.Study{
 		Objectives:  []suggest.Objective{{Name: "loss", Direction: suggest.Minimize, Goal: bound(0.5)}, {Name: "size", Direction: suggest.Maximize}},
@@ -175,7 +176,7 @@ func TestSpaceFile(t *testing.T) {
 	warm := seen(suggest.Study{Space: got.Space, Trials: got.Warm})
 	wantWarm := []string{
 		"5 succeeded [{x 7} {y 0.5} {c b}] values [1 NaN] constraints [1 2 3] resource 0 meta map[k:v study:old]",
-		"1 failed [{x 1} {y 0} {c a}] resource 0 meta map[study:]",
+		"1 failed [{x 1} {y 0} {c a}] resource 0 meta map[study:older]",
 	}
 	if diff := cmp.Diff(wantWarm, warm); diff != "" {
 		t.Errorf("warm (-want +got):\n%s", diff)

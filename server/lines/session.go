@@ -175,7 +175,24 @@ func (s *Session) ask(ctx context.Context, n int) (made []trial, exhausted bool,
 		made = append(made, trial{number: s.next, proposal: p})
 		s.put(suggest.Trial{Number: s.next, Point: p.Point, Resource: p.Resource, Meta: p.Meta})
 	}
-	return made, exhausted, nil
+	return made, exhausted || s.exhausted(ctx, len(made), n), nil
+}
+
+// exhausted says whether the trials just made are the last. It asks once more
+// where that may be: when there were fewer than asked, or as many as the space
+// has points.
+func (s *Session) exhausted(ctx context.Context, made, asked int) (last bool) {
+	size, finite := s.study.Space.Size()
+	if made == 0 || ctx.Err() != nil || made == asked && (!finite || uint64(len(s.study.Trials)) < size) {
+		return false
+	}
+	// What else goes wrong goes wrong again, and is said, when trials are asked for.
+	_ = s.guard("the algorithm", func() error {
+		_, err := s.config.Algorithm.Suggest(ctx, s.study, 1)
+		last = errors.Is(err, suggest.ErrExhausted)
+		return err
+	})
+	return last
 }
 
 // put adds or replaces a trial.

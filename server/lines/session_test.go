@@ -137,6 +137,41 @@ func TestAskWritesTheTrials(t *testing.T) {
 	}
 }
 
+// That the search is over comes with the last trials, not one question later.
+func TestTheLastTrialsAreSaidToBe(t *testing.T) {
+	const four = `{"parameters":[{"name":"x","type":"int","min":1,"max":4}]}`
+	exhausted := func(asks ...string) (out []bool) {
+		r, _ := algorithm.Get("random")
+		st := study(t, four)
+		a, err := r.New(st.Space, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trials := 0
+		for _, line := range converse(t, lines.New(lines.Config{Study: st, Algorithm: a}), asks...) {
+			var answer struct {
+				Trials    []any
+				Exhausted bool
+			}
+			if err := json.Unmarshal([]byte(line), &answer); err != nil {
+				t.Fatal(err)
+			}
+			trials, out = trials+len(answer.Trials), append(out, answer.Exhausted)
+		}
+		if trials != 4 {
+			t.Errorf("%d trials of 4 points", trials)
+		}
+		return out
+	}
+	one := `{"ask":1}`
+	if diff := cmp.Diff([]bool{false, false, false, true, true}, exhausted(one, one, one, one, one)); diff != "" {
+		t.Errorf("one by one: %s", diff)
+	}
+	if diff := cmp.Diff([]bool{false, true}, exhausted(`{"ask":3}`, `{"ask":3}`)); diff != "" {
+		t.Errorf("fewer than asked: %s", diff)
+	}
+}
+
 // seen is what an algorithm sees of the trials, in short.
 func seen(s suggest.Study) []string {
 	var out []string

@@ -245,6 +245,9 @@ func readWarm(s *suggest.Study, items []any) error {
 		}
 		t := readTold(f, len(s.Objectives))
 		study := f.word("study")
+		if study == "" {
+			f.fail("%s is missing; name the study that the trial is of, as values of different studies are not compared", f.path("study"))
+		}
 		if !t.state.Finished() {
 			f.fail("%s is %s; only trials that have ended are a warm start", f.path("state"), t.state)
 		}

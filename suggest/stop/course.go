@@ -2,6 +2,7 @@ package stop
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -101,6 +102,29 @@ func (c course) best() float64 {
 		best = min(best, c.loss(i))
 	}
 	return best
+}
+
+// diverging is how many reports without a number, one after another, say that
+// there will be no other any more. One alone may be an accident of a batch.
+const diverging = 4
+
+// diverged is the step since which a course has had no number: diverging
+// reports or more, the last of them among these. No rule that compares the best
+// value so far sees that.
+func (c course) diverged() (since int64, ok bool) {
+	n := 0
+	for n < c.len() && math.IsInf(c.loss(c.len()-1-n), 1) {
+		n++
+	}
+	if n < diverging {
+		return 0, false
+	}
+	return c.step(c.len() - n), true
+}
+
+// whyDiverged is what to say of it.
+func whyDiverged(since int64) string {
+	return fmt.Sprintf("it has reported no number since step %d", since)
 }
 
 // mean loss; +Inf when one of them is, or there is none.

@@ -2,9 +2,12 @@ package stop
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/curve"
@@ -23,7 +26,20 @@ type extrapolation struct {
 	start     int
 	end       int64 // 0: not known
 	interval  int64 // 0: a twentieth of the end
+
+	mu     sync.Mutex
+	judged map[int]judgement // of trials by number, the last one
 }
+
+// judgement is a probability that was computed, and what from. It saves the
+// time of computing it again with each report.
+type judgement struct {
+	of          uint64
+	p, expected float64
+}
+
+// maxJudged bounds how many judgements are kept.
+const maxJudged = 4096
 
 func curveRegistration() Registration {
 	return Registration{
@@ -31,7 +47,7 @@ func curveRegistration() Registration {
 		Summary: "Extrapolates the learning curve and stops a trial that will hardly beat the best one. For smooth curves and few trials; it needs some complete ones.",
 		New:     newExtrapolation,
 		Settings: []Setting{
-			{Name: "interval", Default: "a twentieth of r_max", Help: "A trial is looked at when it enters the next so many steps, a whole number of at least 1."},
+			{Name: "interval", Default: "a twentieth of r_max", Help: "A trial is judged by its reports up to the first one in each next so many steps, a whole number of at least 1."},
 			minTrialsSetting("4", "trials that succeeded and got to the last step"),
 			rMaxSetting("the last step of the longest trial that succeeded", ""),
 			startStepSetting("4"),
@@ -43,7 +59,8 @@ func curveRegistration() Registration {
 func newExtrapolation(settings suggest.Settings) (suggest.Stopper, error) {
 	r := settings.Read()
 	whole := suggest.Range{Min: 1, Max: maxResource}
-	e := extrapolation{
+	e := &extrapolation{
+		judged:    map[int]judgement{},
 		threshold: r.Float("threshold", 0.05, suggest.Between(0, 1)),
 		minTrials: int(r.Int(minTrials, 4, suggest.AtLeast(1))),
 		start:     int(r.Int(startStep, 4, suggest.AtLeast(1))),
@@ -57,25 +74,26 @@ func newExtrapolation(settings suggest.Settings) (suggest.Stopper, error) {
 }
 
 // Stop implements suggest.Stopper.
-func (e extrapolation) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+func (e *extrapolation) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	end := e.end
 	if end == 0 {
 		end = horizon(s)
 	}
 	own := readCourse(o, t.Curve)
-	if own.len() < e.start || own.last() >= end || !e.due(own, end) {
+	if own.len() < e.start || own.last() >= end {
 		return false, ""
 	}
 	complete, incumbent, number := e.complete(s, t, end)
 	if len(complete) < e.minTrials || own.best() <= incumbent {
 		return false, ""
 	}
-	step := own.last()
 	if _, tail := own.split(own.len() - e.start); math.IsInf(tail.best(), 1) {
 		return true, fmt.Sprintf("it has reported no number since step %d", tail.step(0))
 	}
-	p, expected := chance(own, complete, incumbent, end)
+	own = e.entered(own, end)
+	step := own.last()
+	p, expected := e.chance(t.Number, own, complete, incumbent, end)
 	if !(p < e.threshold) {
 		return false, ""
 	}
@@ -83,13 +101,20 @@ func (e extrapolation) Stop(s suggest.Study, t suggest.Trial) (stop bool, why st
 		step, end, number, text(o, incumbent), p, e.threshold, text(o, expected))
 }
 
-// due says whether the last report is the first one in its interval.
-func (e extrapolation) due(c course, end int64) bool {
+// entered is the course up to the first report of its present interval, or up to
+// the first report at which it may be stopped. So it does not matter whether
+// somebody looks at each report or now and then.
+func (e *extrapolation) entered(c course, end int64) course {
 	interval := e.interval
 	if interval == 0 {
 		interval = max(1, (end+19)/20)
 	}
-	return c.len() < 2 || c.last()/interval > c.step(c.len()-2)/interval
+	n := c.len()
+	for n > e.start && c.step(n-2)/interval == c.last()/interval {
+		n--
+	}
+	before, _ := c.split(n)
+	return before
 }
 
 // calibrating is how many complete curves the prior is made from, at most: the
@@ -98,7 +123,7 @@ const calibrating = 12
 
 // complete are the newest of the other trials that succeeded and got to the
 // end, and the best of all their final losses.
-func (e extrapolation) complete(s suggest.Study, t suggest.Trial, end int64) (newest []course, incumbent float64, number int) {
+func (e *extrapolation) complete(s suggest.Study, t suggest.Trial, end int64) (newest []course, incumbent float64, number int) {
 	type numbered struct {
 		number int
 		course course
@@ -128,10 +153,43 @@ func (e extrapolation) complete(s suggest.Study, t suggest.Trial, end int64) (ne
 	return newest, incumbent, number
 }
 
+// chance is that of the trial with the number, computed once.
+func (e *extrapolation) chance(number int, own course, complete []course, incumbent float64, end int64) (p, expected float64) {
+	complete = complete[:min(len(complete), calibrating)]
+	of := fingerprint(own, complete, incumbent, end)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if j, ok := e.judged[number]; ok && j.of == of {
+		return j.p, j.expected
+	}
+	if len(e.judged) >= maxJudged {
+		clear(e.judged)
+	}
+	p, expected = chance(own, complete, incumbent, end)
+	e.judged[number] = judgement{of: of, p: p, expected: expected}
+	return p, expected
+}
+
+// fingerprint tells the questions to chance apart.
+func fingerprint(own course, complete []course, incumbent float64, end int64) uint64 {
+	h, buffer := fnv.New64a(), make([]byte, 0, 16)
+	write := func(x, y uint64) {
+		buffer = binary.LittleEndian.AppendUint64(buffer[:0], x)
+		_, _ = h.Write(binary.LittleEndian.AppendUint64(buffer, y)) // never fails
+	}
+	write(math.Float64bits(incumbent), uint64(end))
+	for _, c := range append([]course{own}, complete...) {
+		write(uint64(c.len()), 0)
+		for i := range c.samples {
+			write(uint64(c.step(i)), math.Float64bits(c.loss(i)))
+		}
+	}
+	return h.Sum64()
+}
+
 // chance is the probability that the trial's loss at the end is below the
 // incumbent's, and the loss that is expected there.
 func chance(own course, complete []course, incumbent float64, end int64) (p, expected float64) {
-	complete = complete[:min(len(complete), calibrating)]
 	// Losses as large as 1e300 are squared in what follows.
 	scale := math.Abs(incumbent)
 	for _, c := range append([]course{own}, complete...) {

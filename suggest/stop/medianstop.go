@@ -44,6 +44,9 @@ func (m medianStop) Stop(s suggest.Study, t suggest.Trial) (stop bool, why strin
 	if own.len() == 0 || own.len() < m.start {
 		return false, ""
 	}
+	if since, ok := own.diverged(); ok {
+		return true, whyDiverged(since)
+	}
 	step := own.last()
 	var means []float64
 	for other := range others(s, t) {

@@ -49,6 +49,9 @@ func (p percentile) Stop(s suggest.Study, t suggest.Trial) (stop bool, why strin
 	if own.len() == 0 || own.len() < p.start {
 		return false, ""
 	}
+	if since, ok := own.diverged(); ok {
+		return true, whyDiverged(since)
+	}
 	step := own.last()
 	var losses []float64
 	for other := range others(s, t) {

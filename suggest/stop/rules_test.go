@@ -83,6 +83,20 @@ func TestRules(t *testing.T) {
 			rule: "medianstop", others: withState(suggest.Pruned, succeeded(four[0].Curve, four[1].Curve, four[2].Curve)),
 			trial: suggest.Trial{Number: 9, Curve: values(9, 9, 9, 9)},
 		},
+		"turned into no number after a good beginning": {
+			rule: "medianstop", others: four, trial: suggest.Trial{Number: 9, Curve: values(0.5, 0.4, nan, math.Inf(1), nan, nan)},
+			want: "it has reported no number since step 3",
+		},
+		"no number for a while": {
+			rule: "medianstop", others: four, trial: suggest.Trial{Number: 9, Curve: values(0.5, 0.4, nan, nan, nan, nan, 0.3)},
+		},
+		"no number for a few reports": {
+			rule: "medianstop", others: four, trial: suggest.Trial{Number: 9, Curve: values(0.5, 0.4, nan, nan, nan)},
+		},
+		"percentile of a trial that turned into no number": {
+			rule: "percentile", others: four, trial: suggest.Trial{Number: 9, Curve: values(0.5, 0.4, nan, nan, nan, nan)},
+			want: "it has reported no number since step 3",
+		},
 		"one average that is no number": {
 			rule: "medianstop", others: append(succeeded(values(nan)), suggest.Trial{Number: 7, State: suggest.Succeeded, Curve: values(1, 1, 1, 1)}, suggest.Trial{Number: 8, State: suggest.Succeeded, Curve: values(2, 2, 2, 2)}),
 			trial: suggest.Trial{Number: 9, Curve: values(2, 2, 2, 2)},
