@@ -37,11 +37,12 @@ type controllers struct {
 type learned struct {
 	number          int
 	choices         []int
+	class           int     // of observations; a failed trial is behind all
 	violation, loss float64 // +Inf for one that failed
 }
 
 func (l learned) equal(m learned) bool {
-	return l.number == m.number && l.violation == m.violation && l.loss == m.loss && slices.Equal(l.choices, m.choices)
+	return l.number == m.number && l.class == m.class && l.violation == m.violation && l.loss == m.loss && slices.Equal(l.choices, m.choices)
 }
 
 // controllerState is the network after the first trials of a block.
@@ -106,10 +107,11 @@ func (a *enas) finished(s suggest.Study) []learned {
 	h := a.read(s)
 	var out []learned
 	for _, o := range h.measured {
-		out = append(out, learned{number: o.trial.Number, choices: a.choices(o.trial.Point), violation: o.violation, loss: o.losses[0]})
+		l := learned{number: o.trial.Number, choices: a.choices(o.trial.Point), class: o.class(), violation: o.violation, loss: o.losses[0]}
+		out = append(out, l)
 	}
 	for _, o := range h.failed {
-		out = append(out, learned{number: o.trial.Number, choices: a.choices(o.trial.Point), violation: math.Inf(1), loss: math.Inf(1)})
+		out = append(out, learned{number: o.trial.Number, choices: a.choices(o.trial.Point), class: math.MaxInt, violation: math.Inf(1), loss: math.Inf(1)})
 	}
 	slices.SortFunc(out, func(a, b learned) int { return cmp.Compare(a.number, b.number) })
 	return out
@@ -158,7 +160,8 @@ func (a *enas) update(c *controllerState, trials []learned, seed uint64) {
 	c.trials++
 }
 
-// rewardsOf are the ranks of the trials, from -1 for the worst to 1 for the
+// rewardsOf are the ranks of the trials, those that were stopped early behind
+// those that came to their end, as their values are of less training: from -1 for the worst to 1 for the
 // best; equal trials have equal rewards, and a single one has 0.
 func rewardsOf(trials []learned) []float64 {
 	order := make([]int, len(trials))
@@ -166,7 +169,8 @@ func rewardsOf(trials []learned) []float64 {
 		order[i] = i
 	}
 	compare := func(i, j int) int {
-		return cmp.Or(cmp.Compare(trials[i].violation, trials[j].violation), cmp.Compare(trials[i].loss, trials[j].loss))
+		a, b := &trials[i], &trials[j]
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.violation, b.violation), cmp.Compare(a.loss, b.loss))
 	}
 	slices.SortStableFunc(order, compare)
 	rewards := make([]float64, len(trials))

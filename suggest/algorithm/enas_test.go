@@ -216,7 +216,7 @@ func TestENASStaysBoundedInLongStudies(t *testing.T) {
 
 func TestRewardsAreRanks(t *testing.T) {
 	inf := math.Inf(1)
-	got := rewardsOf([]learned{{loss: 3}, {loss: -1}, {loss: inf, violation: inf}, {loss: -9, violation: 1}, {loss: 3}})
+	got := rewardsOf([]learned{{loss: 3}, {loss: -1}, {class: math.MaxInt, loss: inf, violation: inf}, {class: violating, loss: -9, violation: 1}, {loss: 3}})
 	if diff := cmp.Diff([]float64{0.2, 0.8, -0.8, -0.4, 0.2}, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Error(diff)
 	}
@@ -263,5 +263,27 @@ func TestENASSettings(t *testing.T) {
 		if _, err := newENAS(space, suggest.Settings{s}); !errors.As(err, &wrong) || wrong.Name != s.Name {
 			t.Errorf("%v: got %v", s, err)
 		}
+	}
+}
+
+// The value of a trial that was stopped early is one of less training, and does
+// not compare with those of whole trials.
+func TestENASRanksStoppedTrialsBehind(t *testing.T) {
+	space := architectures(t, 2, 2)
+	a, err := newENAS(space, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := suggest.Study{Space: space, Objectives: []suggest.Objective{{Name: "loss"}}}
+	for i, state := range []suggest.State{suggest.Succeeded, suggest.Pruned, suggest.Failed, suggest.Pruned, suggest.Succeeded} {
+		trial := suggest.Trial{Number: i, State: state, Point: space.First()}
+		if state != suggest.Failed {
+			trial.Values = []float64{[]float64{5, 1, 0, 2, 7}[i]}
+		}
+		s.Trials = append(s.Trials, trial)
+	}
+	got := rewardsOf(a.(*enas).finished(s))
+	if want := []float64{0.8, 0, -0.8, -0.4, 0.4}; !cmp.Equal(want, got, cmpopts.EquateApprox(0, 1e-12)) {
+		t.Errorf("rewards %v, want %v", got, want)
 	}
 }

@@ -55,7 +55,7 @@ func fidelitySettings(more ...Setting) []Setting {
 		{Name: "r_max", Default: "the largest value of the parameter resource_name, or 81", Help: "The resource of a whole trial (epochs, steps, ...), a whole number of at least 1."},
 		{Name: "r_min", Default: "the smallest value of the parameter resource_name, or 1", Help: "The smallest resource that a trial gets, a whole number of at least 1."},
 		randomStateSetting(),
-		{Name: "resource_name", Default: "none", Help: "The parameter, a number, that is set to the trial's resource. Without it the resource is in the trial's metadata alone."},
+		{Name: "resource_name", Default: "none", Help: "The parameter, a number, that is set to the resource that a trial gets. An experiment needs it. Without it the programs of vernier optimize read the resource from the field of that name in each answer."},
 		{Name: "sampler", Default: "random", Help: "What draws new points: " + names + "."},
 	}
 	return sortedSettings(append(all, more...))

@@ -104,7 +104,12 @@ func (q *question) unfold(l levels) {
 		q.history.measured = append(q.history.measured, q.onCurve(o)...)
 	}
 	for _, o := range h.running {
-		q.history.measured = append(q.history.measured, q.onCurve(o)...)
+		for _, on := range q.onCurve(o) {
+			if len(q.study.Constraints) > 0 {
+				on.violation = math.Inf(1) // not known yet: nothing to improve upon
+			}
+			q.history.measured = append(q.history.measured, on)
+		}
 	}
 }
 

@@ -110,3 +110,34 @@ func TestAlignmentFollowsLines(t *testing.T) {
 		}
 	}
 }
+
+// Nobody knows yet whether a trial that runs will hold the constraints, so that
+// its value is nothing to improve upon; it is learned from all the same.
+func TestRunningTrialsAreNoIncumbentsUnderConstraints(t *testing.T) {
+	trials := []suggest.Trial{
+		{State: suggest.Succeeded, Values: []float64{0.5}, Constraints: []float64{-1}, Curve: falling(27, 1, 54)},
+		{State: suggest.Pruned, Values: []float64{5}, Constraints: []float64{-1}, Curve: falling(3, 1, 15)},
+		{State: suggest.Running, Curve: falling(9, 1, 0.9)},
+	}
+	for _, constrained := range []bool{false, true} {
+		q := curveQuestion(t, trials)
+		if constrained {
+			s := q.study
+			s.Constraints = []suggest.Constraint{{Name: "size"}}
+			q = q.bayesianOptimization.question(t.Context(), s)
+		}
+		rows := 0
+		for _, o := range q.history.measured {
+			if o.trial.Number != 2 {
+				continue
+			}
+			rows++
+			if got := q.violated()[rowKey(o.x)]; got != constrained {
+				t.Errorf("with constraints %v: a row of a running trial is left out: %v", constrained, got)
+			}
+		}
+		if rows == 0 {
+			t.Error("running trials are not learned from")
+		}
+	}
+}
