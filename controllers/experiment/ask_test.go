@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	fieldpath "k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -19,20 +20,25 @@ import (
 )
 
 // A trial that was made anew under the same name must not be stopped in place of
-// the one that was looked at: an API server refuses, as a conflict, a patch with
-// another UID than the object's.
+// the one that was looked at: an API server refuses a patch with another UID
+// than the object's, as one of a field that is immutable.
 func TestOnlyTheTrialThatWasLookedAtIsAskedToStop(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	trials := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "trials"}
+	refused := func(field string) error {
+		path := schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "Trial"}
+		return apierrors.NewInvalid(path, "demo-0001", fieldpath.ErrorList{fieldpath.Invalid(fieldpath.NewPath("metadata", field), "seen", "field is immutable")})
+	}
 	for name, c := range map[string]struct {
 		answer error
 		fails  bool
 	}{
 		"it is asked":             {nil, false},
-		"another one has come":    {apierrors.NewConflict(trials, "demo-0001", errors.New("the UID in the precondition differs")), false},
+		"another one has come":    {refused("uid"), false},
+		"the reason is refused":   {refused("annotations"), true},
 		"it is gone":              {apierrors.NewNotFound(trials, "demo-0001"), false},
 		"the API server is ill":   {apierrors.NewInternalError(errors.New("disk full")), true},
 		"the manager may not ask": {apierrors.NewForbidden(trials, "demo-0001", errors.New("no role")), true},

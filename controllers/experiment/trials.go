@@ -161,10 +161,20 @@ func (c *Controller) ask(ctx context.Context, t *v1beta1.Trial, annotation, why 
 	}
 	target := &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name}}
 	err = c.Client.Patch(ctx, target, client.RawPatch("application/merge-patch+json", patch))
-	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+	if client.IgnoreNotFound(err) != nil && !isAnother(err) {
 		return fmt.Errorf("ask trial %s to stop: %w", t.Name, err)
 	}
 	return nil
+}
+
+// isAnother says whether a patch was refused because the object has another UID
+// than the patch.
+func isAnother(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // template is the text of the experiment's template.
