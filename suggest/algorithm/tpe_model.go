@@ -19,6 +19,15 @@ type tpeModel struct {
 	// criteria for each group: the first is the objective, the others are the
 	// constraints.
 	criteria [][]*tpeCriterion
+	// What criteria were made of, and the points proposed since.
+	history     history
+	constraints int
+	pended      []tpeItem
+	// branches have the same of the trials of one branch, and used is what the
+	// present trial asks: criteria or one of these.
+	leaves   tpeBranches
+	branches map[string][][]*tpeCriterion
+	used     [][]*tpeCriterion
 	draft    tpeDraft
 	// explores says that the wide density is to be asked.
 	explores bool
@@ -53,6 +62,7 @@ type tpeDraft struct {
 func newTPEModel(e *encoding, config tpeConfig) *tpeModel {
 	m := &tpeModel{encoding: e, layout: newTPELayout(e, config), config: config}
 	m.criteria = make([][]*tpeCriterion, len(m.layout.groups))
+	m.leaves, m.branches = newTPEBranches(e, &m.layout), map[string][][]*tpeCriterion{}
 	return m
 }
 
@@ -70,6 +80,12 @@ func (m *tpeModel) newCriterion(columns []int) *tpeCriterion {
 
 // learn takes over a history.
 func (m *tpeModel) learn(h history, constraints int) {
+	m.history, m.constraints, m.pended = h, constraints, m.pended[:0]
+	m.learnInto(m.criteria, h, constraints)
+}
+
+// learnInto makes criteria those of a history.
+func (m *tpeModel) learnInto(criteria [][]*tpeCriterion, h history, constraints int) {
 	var whole []tpeSplit
 	for g, columns := range m.layout.groups {
 		splits := whole
@@ -79,11 +95,11 @@ func (m *tpeModel) learn(h history, constraints int) {
 			whole = m.splits(h, constraints, &m.spare[0])
 			splits = whole
 		}
-		for len(m.criteria[g]) < len(splits) {
-			m.criteria[g] = append(m.criteria[g], m.newCriterion(columns))
+		for len(criteria[g]) < len(splits) {
+			criteria[g] = append(criteria[g], m.newCriterion(columns))
 		}
-		m.criteria[g] = m.criteria[g][:len(splits)]
-		for i, c := range m.criteria[g] {
+		criteria[g] = criteria[g][:len(splits)]
+		for i, c := range criteria[g] {
 			c.share = splits[i].share
 			c.good.set(splits[i].good)
 			c.bad.set(splits[i].bad)
@@ -116,9 +132,14 @@ func newest(bad []tpeItem) []tpeItem { return bad[max(0, len(bad)-tpeWideMost):]
 
 // restricted has the observations that say anything on a group of columns.
 func restricted(h history, columns []int) history {
+	return h.where(func(x []float64) bool { return belongs(columns, x) })
+}
+
+// where has the observations whose rows are wanted.
+func (h history) where(wanted func(x []float64) bool) history {
 	some := func(all []*observation) (out []*observation) {
 		for _, o := range all {
-			if belongs(columns, o.x) {
+			if wanted(o.x) {
 				out = append(out, o)
 			}
 		}
@@ -206,10 +227,16 @@ func (s *tpeSide) weigh() {
 
 // pend counts a point that was just proposed among the bad ones.
 func (m *tpeModel) pend(number int, x []float64) {
+	item := tpeItem{id: number, x: x}
+	m.pended = append(m.pended, item)
+	m.pendInto(m.criteria, item)
+}
+
+func (m *tpeModel) pendInto(criteria [][]*tpeCriterion, item tpeItem) {
 	for g, columns := range m.layout.groups {
-		if belongs(columns, x) {
-			c := m.criteria[g][0]
-			c.bad.insert(tpeItem{id: number, x: x})
+		if belongs(columns, item.x) {
+			c := criteria[g][0]
+			c.bad.insert(item)
 			c.wide.set(newest(c.bad.items))
 		}
 	}
@@ -219,6 +246,7 @@ func (m *tpeModel) pend(number int, x []float64) {
 // most promising one first.
 func (m *tpeModel) propose(number int, stream *rng.Stream) (next func() []float64) {
 	m.explores = m.config.period > 0 && number%m.config.period == 0
+	m.used = m.criteria
 	m.visit(number, stream)
 	if len(m.layout.groups) == 0 {
 		return func() []float64 { return nil }
@@ -240,26 +268,6 @@ func (m *tpeModel) propose(number int, stream *rng.Stream) (next func() []float6
 		}
 		count = max(1, count/2) // the next one must differ
 		return x
-	}
-}
-
-// visit fixes, for each tpeVisit-th trial, the columns that others depend on to
-// values drawn from the prior: else a branch whose first trials were poor may
-// never be tried again, whatever its best point is worth.
-func (m *tpeModel) visit(number int, stream *rng.Stream) {
-	m.fixed = m.fixed[:0]
-	for range m.dims {
-		m.fixed = append(m.fixed, math.NaN())
-	}
-	if number%tpeVisit != tpeVisit-1 {
-		return
-	}
-	for g, columns := range m.layout.groups {
-		for _, c := range columns {
-			if m.layout.branches(c) && m.layout.active(m.encoding, c, m.fixed) {
-				m.fixed[c] = m.criteria[g][0].good.density.Draw(-1, c, stream)
-			}
-		}
 	}
 }
 
@@ -286,7 +294,7 @@ func (m *tpeModel) compare(g, count int, base []float64, stream *rng.Stream) {
 	d.reserve(count, len(m.dims))
 	for _, row := range d.rows {
 		copy(row, base)
-		m.draw(g, m.criteria[g][0].good.density, row, stream)
+		m.draw(g, m.used[g][0].good.density, row, stream)
 	}
 	m.score(g, 0)
 	d.sort()
@@ -323,7 +331,7 @@ func (m *tpeModel) score(g, from int) {
 	d := &m.draft
 	rows, good, bad := d.rows[from:], d.good[from:], d.bad[from:]
 	clear(d.scores[from:])
-	for k, c := range m.criteria[g] {
+	for k, c := range m.used[g] {
 		c.good.density.LogDensities(rows, good)
 		if k == 0 && m.explores {
 			c.wide.density.LogDensities(rows, bad)

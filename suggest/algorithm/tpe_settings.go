@@ -43,9 +43,18 @@ func defaultTPE(multivariate string) tpeConfig {
 const (
 	// tpeRecent is how many of the newest bad trials have full weight.
 	tpeRecent = 25
-	// tpeVisit: in a space with conditions, each fourth trial takes the branch
-	// that the prior draws.
-	tpeVisit = 4
+	// tpeVisit: in a space with conditions, each third trial visits a branch
+	// whatever the others came to.
+	tpeVisit = 3
+	// tpePrior: of each so many visited branches one is drawn from the prior.
+	tpePrior = 4
+	// tpeBranchFirst is how many trials each branch has before half of them are
+	// left out.
+	tpeBranchFirst = 4
+	// tpeBranchLeast is how many results a branch must have to be judged by them.
+	tpeBranchLeast = 4
+	// tpeBranchesMost bounds how many branches are kept.
+	tpeBranchesMost = 64
 	// tpeWideMost is how many bad trials the wide density has at most, the
 	// newest ones.
 	tpeWideMost = 300
