@@ -121,6 +121,7 @@ func (a *bayesianOptimization) Prepare(ctx context.Context, s suggest.Study) {
 		return
 	}
 	q := a.question(ctx, s)
+	q.prepares = true
 	if number := s.NextNumber(); q.ready(number) {
 		q.acquisition(number)
 	}
@@ -149,6 +150,8 @@ type question struct {
 	meta    suggest.Meta
 	thetas  map[string]gp.Theta // fitted in this call, by role
 	results int                 // trials that were measured
+	// prepares says that nobody waits for the answer.
+	prepares bool
 
 	// Of the model: those of the algorithm, or over points and resources.
 	layout, quartic *gp.Layout

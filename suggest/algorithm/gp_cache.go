@@ -1,6 +1,7 @@
 package algorithm
 
 import (
+	"context"
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
@@ -27,7 +28,7 @@ func (q *question) model(s sample, theta gp.Theta, pending [][]float64) (m *gp.M
 		c = &cachedModel{model: gp.NewModel(q.layoutOf(s), theta)}
 		q.models[s.role] = c
 	}
-	if !c.observe(s) {
+	if !c.observe(q.ctx, s) {
 		delete(q.models, s.role)
 		return nil, false
 	}
@@ -35,8 +36,8 @@ func (q *question) model(s sample, theta gp.Theta, pending [][]float64) (m *gp.M
 	return c.model, true
 }
 
-// observe brings the rows with outcomes up to date.
-func (c *cachedModel) observe(s sample) (ok bool) {
+// observe brings the rows with outcomes up to date, unless ctx ends before.
+func (c *cachedModel) observe(ctx context.Context, s sample) (ok bool) {
 	same := 0
 	for same < min(len(c.rows), len(s.rows)) && c.weights[same] == s.weights[same] && sameFloats(c.rows[same], s.rows[same]) {
 		same++
@@ -48,7 +49,7 @@ func (c *cachedModel) observe(s sample) (ok bool) {
 	c.pending, c.lengths = nil, nil
 	c.rows, c.weights = append(c.rows[:same], s.rows[same:]...), append(c.weights[:same], s.weights[same:]...)
 	c.outcomes = slices.Clone(s.outcomes)
-	if !c.model.Append(s.rows[same:], s.weights[same:]) {
+	if !c.model.AppendUntil(ctx, s.rows[same:], s.weights[same:]) {
 		return false
 	}
 	c.model.SetOutcomes(s.outcomes)

@@ -1,12 +1,14 @@
 package algorithm
 
 import (
+	"context"
 	"encoding/binary"
 	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
@@ -144,15 +146,28 @@ func (q *question) fit(s sample, last gp.Theta, number int) gp.Theta {
 		Layout: q.layoutOf(s), Prior: prior, Rows: s.rows, Outcomes: s.outcomes, Weights: s.weights,
 		Starts: starts, Iterations: fitIterations(n, len(q.layout.Dims())),
 	}
-	theta, _ := f.Best(q.ctx)
+	ctx, done := q.half()
+	defer done()
+	theta, _ := f.Best(ctx)
 	theta = theta.Rounded()
-	if q.ctx.Err() == nil {
+	if ctx.Err() == nil {
 		q.fits = append(q.fits, fitted{fingerprint: fingerprint, theta: theta})
 		if len(q.fits) > keptFits {
 			q.fits = slices.Delete(q.fits, 0, 1)
 		}
 	}
 	return theta
+}
+
+// half is a context with half of the time that is left, as the model is made and
+// searched after the fit. Without a deadline, or when nobody waits for an answer,
+// it has all of the time.
+func (q *question) half() (context.Context, context.CancelFunc) {
+	deadline, ok := q.ctx.Deadline()
+	if !ok || q.prepares {
+		return q.ctx, func() {}
+	}
+	return context.WithTimeout(q.ctx, time.Until(deadline)/2)
 }
 
 // fitIterations keeps the work of a fit within about a second.

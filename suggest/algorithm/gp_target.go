@@ -93,6 +93,9 @@ func (q *question) acquisition(number int) (t target, problem string) {
 	} else {
 		t, problem = q.lossTarget(number)
 	}
+	if problem == "singular" && q.ctx.Err() != nil {
+		problem = "deadline"
+	}
 	if problem == "" && t.acquisition.Utility == nil {
 		problem = "constraints" // nothing holds them, and there is too little to model them
 	}

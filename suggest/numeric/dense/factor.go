@@ -18,7 +18,12 @@ type Factor struct {
 	// columns: element (i, j) is at (j/Lanes*capacity + i)*Lanes + j%Lanes.
 	inverse, transposed []float64
 	panel               []float64
+	// Ended is asked now and then, in steps of about n² products, whether to give
+	// up. Nil: never.
+	Ended func() bool
 }
+
+func (f *Factor) ended() bool { return f.Ended != nil && f.Ended() }
 
 // Padded is the smallest multiple of Lanes that is not below n.
 func Padded(n int) int { return (n + Lanes - 1) / Lanes * Lanes }
@@ -36,7 +41,7 @@ func (f *Factor) Reserve(n int) {
 	if n <= f.capacity {
 		return
 	}
-	g := Factor{n: f.n, capacity: Padded(max(n, f.capacity+f.capacity/4))}
+	g := Factor{Ended: f.Ended, n: f.n, capacity: Padded(max(n, f.capacity+f.capacity/4))}
 	size := g.capacity * g.capacity
 	g.lower, g.inverse, g.transposed = make([]float64, size), make([]float64, size), make([]float64, size)
 	g.panel = make([]float64, g.capacity*Lanes)
@@ -52,8 +57,8 @@ func (f *Factor) Reserve(n int) {
 }
 
 // Append adds rows to the matrix; fill writes the elements (i, 0) to (i, i) of
-// row i. When the matrix is not positive definite to working precision, ok is
-// false and the Factor is as it was before.
+// row i. When the matrix is not positive definite to working precision, or
+// Ended says so, ok is false and the Factor is as it was before.
 func (f *Factor) Append(rows int, fill func(i int, row []float64)) (ok bool) {
 	if rows <= 0 {
 		return true
@@ -62,17 +67,23 @@ func (f *Factor) Append(rows int, fill func(i int, row []float64)) (ok bool) {
 	f.Reserve(n)
 	for i := first; i < n; i++ {
 		row := f.lower[i*f.capacity : i*f.capacity+i+1]
+		if i%Lanes == 0 && f.ended() {
+			return false
+		}
 		fill(i, row)
 		for j := range row {
 			row[j] = -row[j]
 		}
 	}
 	for column := 0; column < n; column += Lanes {
-		if !f.eliminate(max(first, column), n, column) {
+		if f.ended() || !f.eliminate(max(first, column), n, column) {
 			return false
 		}
 	}
 	for i := first; i < n; {
+		if f.ended() {
+			return false
+		}
 		end := min(n, (i/Lanes+1)*Lanes)
 		f.invert(i, end)
 		i = end
@@ -185,12 +196,13 @@ func (f *Factor) LogDeterminant() float64 {
 }
 
 // Inverse writes K⁻¹ to out, whose rows are step apart, at least
-// Padded(Len()). Only the elements on and below the diagonal are of use.
+// Padded(Len()). Only the elements on and below the diagonal are of use, and
+// none when Ended says so meanwhile.
 func (f *Factor) Inverse(out []float64, step int) {
 	for i := range f.n {
 		clear(out[i*step : i*step+Padded(f.n)])
 	}
-	for column := 0; column < f.n; column += Lanes {
+	for column := 0; column < f.n && !f.ended(); column += Lanes {
 		panel := f.inverse[column*f.capacity:]
 		for row := column; row < f.n; row += Lanes {
 			rows := min(Lanes, f.n-row)

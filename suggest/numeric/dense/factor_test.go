@@ -161,3 +161,46 @@ func BenchmarkWhiten(b *testing.B) {
 		f.Whiten(64, x, out, n)
 	}
 }
+
+// A Factor that is told to give up is as it was before, and rows appended later
+// have the bits that they have anyway.
+func TestAppendCanBeGivenUp(t *testing.T) {
+	stream := rng.New(1, "dense", 0, "give up")
+	const n = 70
+	x := random(stream, n*n)
+	fill := func(i int, row []float64) {
+		for j := range row {
+			row[j] = 0
+			for k := range n {
+				row[j] += x[i*n+k] * x[j*n+k]
+			}
+		}
+		row[i] += 1
+	}
+	var want Factor
+	if !want.Append(n, fill) {
+		t.Fatal("it is not positive definite")
+	}
+	given := 0
+	for after := range 60 {
+		var got Factor
+		got.Append(20, fill)
+		before := got.LogDeterminant()
+		asked := 0
+		got.Ended = func() bool { asked++; return asked > after }
+		if got.Append(n-20, fill) {
+			break
+		}
+		given++
+		if got.Len() != 20 || got.LogDeterminant() != before {
+			t.Fatalf("given up after %d questions it has %d rows", after, got.Len())
+		}
+		got.Ended = nil
+		if !got.Append(n-20, fill) || math.Float64bits(got.LogDeterminant()) != math.Float64bits(want.LogDeterminant()) {
+			t.Fatalf("given up after %d questions, the next time differs", after)
+		}
+	}
+	if given < 10 {
+		t.Errorf("it was given up at %d places only", given)
+	}
+}

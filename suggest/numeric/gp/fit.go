@@ -77,7 +77,7 @@ type Fit struct {
 // to a constant. When ctx ends it is the best so far. When nothing could be
 // evaluated it is the mean of the prior, with -Inf.
 func (f *Fit) Best(ctx context.Context) (Theta, float64) {
-	e := newEvidence(f)
+	e := newEvidence(ctx, f)
 	low, high := bounds(len(f.Layout.dims))
 	for i, fixed := range f.Prior.fixed {
 		if fixed {
@@ -91,6 +91,9 @@ func (f *Fit) Best(ctx context.Context) (Theta, float64) {
 				return math.NaN()
 			}
 			value := e.evaluate(x, gradient)
+			if ctx.Err() != nil {
+				return math.NaN() // it may have ended in the middle
+			}
 			for i := range gradient {
 				gradient[i] = -gradient[i]
 			}
@@ -116,7 +119,9 @@ type evidence struct {
 	squares  []float64
 }
 
-func newEvidence(f *Fit) *evidence {
+// newEvidence ends early with ctx; so does what is evaluated, which is then of no
+// use.
+func newEvidence(ctx context.Context, f *Fit) *evidence {
 	n := len(f.Rows)
 	e := &evidence{fit: f, n: n, step: dense.Padded(n)}
 	flat := NewModel(f.Layout, make(Theta, len(f.Prior.mean))) // all lengthscales are 1
@@ -130,11 +135,12 @@ func newEvidence(f *Fit) *evidence {
 	if !f.Prior.fixed[last] && f.Layout.numeric > 0 {
 		e.products = make([]float64, size)
 		scratch := make([]float64, n)
-		for i := range n {
+		for i := 0; i < n && ctx.Err() == nil; i++ {
 			flat.addTrend(1, flat.basisOf(i), e.products[i*e.step:i*e.step+i+1], scratch)
 		}
 	}
 	e.model = *flat
+	e.model.factor.Ended = func() bool { return ctx.Err() != nil }
 	e.model.columns = make([][]float64, len(e.features))
 	for c := range e.model.columns {
 		e.model.columns[c] = make([]float64, n)
@@ -170,6 +176,9 @@ func (e *evidence) evaluate(t Theta, gradient []float64) float64 {
 	m.SetOutcomes(e.fit.Outcomes)
 	m.factor.Inverse(e.inverse, e.step)
 	clear(gradient)
+	if m.factor.Ended() {
+		return math.NaN()
+	}
 	e.addGradient(t, gradient)
 	value := -m.factor.LogDeterminant() / 2
 	for i, y := range e.fit.Outcomes {

@@ -74,7 +74,7 @@ func TestEvidenceGradient(t *testing.T) {
 	for name, c := range cases {
 		weights := slices.Repeat([]float64{1, 0.5, 3}, 10)
 		f := &Fit{Layout: c.layout, Prior: NewPrior(len(c.layout.Dims()), c.trend), Rows: c.rows, Outcomes: y, Weights: weights}
-		e := newEvidence(f)
+		e := newEvidence(t.Context(), f)
 		gradient, scratch := make([]float64, len(c.theta)), make([]float64, len(c.theta))
 		e.evaluate(c.theta, gradient)
 		for i := range c.theta {

@@ -1,6 +1,7 @@
 package gp
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -69,6 +70,13 @@ func (m *Model) Append(rows [][]float64, weights []float64) (ok bool) {
 	m.cut(0)
 	m.jitter = 0
 	return false
+}
+
+// AppendUntil is Append, which is given up, and the model empty, when ctx ends.
+func (m *Model) AppendUntil(ctx context.Context, rows [][]float64, weights []float64) (ok bool) {
+	m.factor.Ended = func() bool { return ctx.Err() != nil }
+	defer func() { m.factor.Ended = nil }()
+	return m.Append(rows, weights)
 }
 
 // AppendPending adds one row without outcome; ok is false, and nothing changed,
