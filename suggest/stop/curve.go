@@ -91,7 +91,9 @@ func (e *extrapolation) Stop(s suggest.Study, t suggest.Trial) (stop bool, why s
 	if _, tail := own.split(own.len() - e.start); math.IsInf(tail.best(), 1) {
 		return true, fmt.Sprintf("it has reported no number since step %d", tail.step(0))
 	}
-	own = e.entered(own, end)
+	if own = e.entered(own, end); own.len() < e.start {
+		return false, ""
+	}
 	step := own.last()
 	p, expected := e.chance(t.Number, own, complete, incumbent, end)
 	if !(p < e.threshold) {
@@ -101,16 +103,15 @@ func (e *extrapolation) Stop(s suggest.Study, t suggest.Trial) (stop bool, why s
 		step, end, number, text(o, incumbent), p, e.threshold, text(o, expected))
 }
 
-// entered is the course up to the first report of its present interval, or up to
-// the first report at which it may be stopped. So it does not matter whether
-// somebody looks at each report or now and then.
+// entered is the course up to the first report of its present interval. So it
+// does not matter whether somebody looks at each report or now and then.
 func (e *extrapolation) entered(c course, end int64) course {
 	interval := e.interval
 	if interval == 0 {
 		interval = max(1, (end+19)/20)
 	}
 	n := c.len()
-	for n > e.start && c.step(n-2)/interval == c.last()/interval {
+	for n > 1 && c.step(n-2)/interval == c.last()/interval {
 		n--
 	}
 	before, _ := c.split(n)
