@@ -27,6 +27,7 @@ func commands() []command {
 		{"run", "play games and print a table; with -out, append the results to a file and skip what is there", runCommand},
 		{"smoke", "play a small part of everything, and write a report under bin", smokeCommand},
 		{"full", "play everything with all peers, and write the report into the documentation; it goes on where it was stopped", fullCommand},
+		{"paired", "play the part of the protocol that 30 seeds of the cheap peers finish in hours, seed by seed; it goes on where it was stopped", pairedCommand},
 		{"latency", "measure the CPU time for a suggestion after 100, 1,000 and 10,000 trials", latencyCommand},
 		{"report", "write scores, tables and plots of results into the documentation", reportCommand},
 		{"list", "show problems, regimes, methods and peers", listCommand},

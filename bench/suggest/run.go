@@ -194,10 +194,10 @@ func (o *options) opener(p peer.Peer) func() (play.Opener, error) {
 func (o *options) learning() (string, error) { return o.interpreter(peer.Scikit) }
 
 func (o *options) interpreter(environment string) (string, error) {
-	if o.python != "" {
+	if o.python != "" && environment != peer.Goptuna {
 		return o.python, nil
 	}
-	return peer.Install(o.venvs, environment)
+	return peer.Install(o.venvs, o.folder, environment)
 }
 
 // joinSettings puts a method's settings together again, which the commas of the

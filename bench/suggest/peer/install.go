@@ -12,9 +12,11 @@ import (
 // requirements are what pip installs into each environment.
 func requirements(environment string) []string {
 	return map[string][]string{
-		"ax":         {"ax-platform==1.3.1"},
-		"bayesopt":   {"bayesian-optimization==3.4.0"},
-		"cmaes":      {"cmaes==0.13.1", "scipy==1.17.1"},
+		"ax":       {"ax-platform==1.3.1"},
+		"bayesopt": {"bayesian-optimization==3.4.0"},
+		"cmaes":    {"cmaes==0.13.1", "scipy==1.17.1"},
+		// Without a version pip tries every one of each until numpy's suits all.
+		"hebo":       {"HEBO==0.3.6", "numpy==1.24.4", "scipy==1.10.1", "pandas==2.0.3", "scikit-learn==1.3.2", "GPy==1.13.2", "catboost==1.2.5", "disjoint-set==0.8.0", "torch==2.2.2"},
 		"nevergrad":  {"nevergrad==1.0.12"},
 		"optuna":     {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1"},
 		"optuna-gp":  {"optuna==5.0.0", "cmaes==0.13.1", "scipy==1.17.1", "torch==2.15.0"},
@@ -22,7 +24,13 @@ func requirements(environment string) []string {
 		"hyperopt":   {"hyperopt==0.3.0", "setuptools==80.9.0"},
 		"skopt":      {"scikit-optimize==0.10.2"},
 		"smac":       {"smac==2.4.1"},
-		Scikit:       {"scikit-learn==1.9.1"},
+		// Its extra "jax" asks for what no longer works together: these do.
+		"vizier": {
+			"google-vizier==0.1.24", "jax==0.4.35", "jaxlib==0.4.35", "numpy==1.26.4", "scipy==1.14.1", "flax==0.10.2", "optax==0.2.4",
+			"chex==0.1.87", "equinox==0.11.7", "jaxopt==0.8.3", "jaxtyping==0.2.36", "typeguard==2.13.3", "tensorflow-probability==0.25.0",
+		},
+		Goptuna: {"github.com/c-bata/goptuna==0.9.0"},
+		Scikit:  {"scikit-learn==1.9.1"},
 	}[environment]
 }
 
@@ -36,18 +44,37 @@ var (
 )
 
 // Install makes an environment under the folder, unless it is there, and returns
-// its interpreter. What could not be installed is not tried again in this
-// process.
-func Install(folder, environment string) (python string, err error) {
+// its interpreter, or the program of the peer in Go, whose source is under
+// sources. What could not be installed is not tried again in this process.
+func Install(folder, sources, environment string) (program string, err error) {
 	installing.Lock()
 	defer installing.Unlock()
 	if err, ok := broken[environment]; ok {
 		return "", err
 	}
-	if python, err = install(folder, environment); err != nil {
+	if environment == Goptuna {
+		program, err = build(folder, filepath.Join(sources, Goptuna))
+	} else {
+		program, err = install(folder, environment)
+	}
+	if err != nil {
 		broken[environment] = err
 	}
-	return python, err
+	return program, err
+}
+
+// build compiles the module under source.
+func build(folder, source string) (program string, err error) {
+	program, err = filepath.Abs(filepath.Join(folder, Goptuna, Goptuna))
+	if err != nil {
+		return "", err
+	}
+	compile := exec.Command("go", "build", "-buildvcs=false", "-o", program, ".")
+	compile.Dir = source
+	if out, err := compile.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build goptuna: %w: %s", err, lastLine(out))
+	}
+	return program, nil
 }
 
 func install(folder, environment string) (python string, err error) {

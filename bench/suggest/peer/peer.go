@@ -12,7 +12,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 )
 
-// Peer is a tuner in Python.
+// Peer is a tuner in Python, or in Go where its environment is Goptuna.
 type Peer struct {
 	// Name by which peer.py knows it.
 	Name string
@@ -36,6 +36,9 @@ func All() []Peer {
 		{Name: "bayesopt-default", Environment: "bayesopt", Suites: numbers, Slow: true},
 		{Name: "cmaes-bipop", Environment: "cmaes", Suites: numbers, NumbersOnly: true},
 		{Name: "cmaes-margin", Environment: "cmaes", Suites: numbers, NumbersOnly: true},
+		{Name: "goptuna-cmaes", Environment: Goptuna, Suites: numbers, NumbersOnly: true},
+		{Name: "goptuna-tpe", Environment: Goptuna, Suites: numbers},
+		{Name: "hebo-default", Environment: "hebo", Suites: numbers, Slow: true},
 		{Name: "hyperopt-tpe", Environment: "hyperopt", Suites: numbers},
 		{Name: "nevergrad-ngopt", Environment: "nevergrad", Suites: numbers},
 		{Name: "optuna-auto", Environment: "optuna-hub", Suites: all, Slow: true},
@@ -51,6 +54,7 @@ func All() []Peer {
 		{Name: "skopt-gp", Environment: "skopt", Suites: numbers, Slow: true},
 		{Name: "smac-forest", Environment: "smac", Suites: numbers, Slow: true},
 		{Name: "smac-gp", Environment: "smac", Suites: numbers, Slow: true, NumbersOnly: true},
+		{Name: "vizier-default", Environment: "vizier", Suites: numbers, Slow: true},
 	}
 }
 
@@ -74,6 +78,9 @@ func (p Peer) Suits(q *problem.Problem, r play.Regime) bool {
 	})
 }
 
+// Goptuna is the environment of the one peer in Go.
+const Goptuna = "goptuna"
+
 // Scikit is the environment of the trainings of the suite S6.
 const Scikit = "scikit-learn"
 
@@ -90,10 +97,15 @@ func Learner(python, folder string) *play.Learner {
 	}}
 }
 
-// Open starts games of the peer with a Python interpreter; folder has peer.py.
-func (p Peer) Open(python, folder string) *play.Process {
+// Open starts games of the peer with what Install has returned; folder has
+// peer.py.
+func (p Peer) Open(program, folder string) *play.Process {
+	command := []string{program, filepath.Join(folder, "peer.py"), p.Name}
+	if p.Environment == Goptuna {
+		command = []string{program, p.Name}
+	}
 	return &play.Process{
-		Command:   []string{python, filepath.Join(folder, "peer.py"), p.Name},
+		Command:   command,
 		Algorithm: p.Name,
 		Env:       quiet(),
 	}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
+)
+
+// chapter is one of the six regimes in the paired run: a part of the whole
+// protocol that 30 seeds of cheap peers can finish in some hours of two cores.
+// Its tasks were chosen before it was played, for their cost and so that no two
+// of a regime are of one family.
+type chapter struct {
+	name    string
+	methods words
+	parts   []part
+}
+
+// pairedPlan is played with the budgets of the protocol, so that the full run
+// goes on from its results.
+func pairedPlan() []chapter {
+	numbers := words{"auto", "tpe", "cmaes", "random"}
+	rivals := words{"optuna-cmaes", "optuna-tpe"}
+	const seeds = "30"
+	continuous := part{
+		words{problem.Continuous},
+		words{"branin-2", "hartmann-6", "ackley-10", "levy-8", "rosenbrock-5", "rastrigin-5", "bbob-f10-10", "bbob-f15-10", "bbob-f16-3", "bbob-f21-3"},
+		words{play.Sequential}, rivals, seeds, 0,
+	}
+	mixed := part{
+		words{problem.Mixed},
+		words{"mixed-8", "network-7", "whole-rastrigin-8", "switches-23", "pairs-6", "tree-12", "quantised-hartmann-6", "crashing-hartmann-6"},
+		words{play.Sequential}, rivals, seeds, 0,
+	}
+	parallel := []part{
+		{words{problem.Continuous, problem.Mixed}, words{"hartmann-6", "ackley-10", "mixed-8", "pairs-6"}, words{play.BatchOf8}, rivals, seeds, 0},
+		{words{problem.Continuous}, words{"levy-8"}, words{play.Async32}, rivals, seeds, 0},
+		{words{problem.Mixed}, words{"whole-rastrigin-8"}, words{play.Async64}, rivals, seeds, 0},
+	}
+	return []chapter{
+		{"continuous", numbers, []part{continuous}},
+		{"mixed", numbers, []part{mixed}},
+		{"parallel", numbers, parallel},
+		{"fronts", words{"auto", "nsga2", "multivariate-tpe", "random"}, []part{{
+			words{problem.MultiObjective}, words{"zdt1-12", "zdt3-12", "dtlz2-7", "wfg4-6", "c2-dtlz2-6", "osy-6"},
+			words{play.Fronts}, words{"optuna-nsga2", "optuna-tpe"}, seeds, 0,
+		}}},
+		{"fidelity", words{"mobster", "auto+asha", "asha", "random"}, []part{{
+			words{problem.Fidelity}, words{"curve-crossing-6", "curve-network-7", "curve-diverging-8"},
+			words{play.Fidelity8}, words{"optuna-tpe+asha"}, seeds, 0,
+		}}},
+		{"large", numbers, []part{{
+			words{problem.Continuous}, words{"ackley-10", "rosenbrock-10", "rastrigin-5"},
+			words{play.Large}, words{"optuna-cmaes"}, seeds, 0,
+		}}},
+		// It costs more than all the others in these chapters together.
+		{"hyperopt", nil, with(append([]part{continuous, mixed}, parallel...), "10", "hyperopt-tpe")},
+	}
+}
+
+// with are the parts, for other peers and another number of seeds.
+func with(parts []part, seeds string, peers ...string) []part {
+	out := slices.Clone(parts)
+	for i := range out {
+		out[i].peers, out[i].seeds = peers, seeds
+	}
+	return out
+}
+
+// pairedCommand plays the chapters seed by seed, so that all tasks have equally
+// many seeds whenever it is stopped.
+func pairedCommand(ctx context.Context, args []string) error {
+	var o options
+	var wanted words
+	set := flag.NewFlagSet("paired", flag.ContinueOnError)
+	o.flags(set)
+	o.seeds = ""
+	set.Var(&wanted, "chapter", "chapters: continuous, mixed, parallel, fidelity, fronts, large; all by default")
+	if err := parse(set, args); err != nil {
+		return err
+	}
+	if o.out == "" {
+		return errors.New("name the file for the results: -out results.jsonl")
+	}
+	jobs, err := o.chapters(pairedPlan(), wanted)
+	if err != nil {
+		return err
+	}
+	store, err := play.OpenStore(o.out)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // each result was written when it came
+	left := slices.DeleteFunc(jobs, func(j job) bool { return store.Has(j.key) })
+	fmt.Fprintf(os.Stderr, "%d games are left\n", len(left))
+	return o.play(ctx, store, left)
+}
+
+// chapters are the games of those that are wanted: seed by seed, and within a
+// seed method by method, so that a peer's process is started once a seed.
+func (o *options) chapters(all []chapter, wanted words) ([]job, error) {
+	for _, name := range wanted {
+		if !slices.ContainsFunc(all, func(c chapter) bool { return c.name == name }) {
+			return nil, fmt.Errorf("there is no chapter %q", name)
+		}
+	}
+	var out []job
+	for _, c := range all {
+		if len(wanted) > 0 && !slices.Contains(wanted, c.name) {
+			continue
+		}
+		for _, p := range c.parts {
+			q := *o
+			q.suites, q.problems, q.regimes, q.budget = p.suites, p.problems, p.regimes, p.budget
+			if len(q.methods) == 0 && len(q.peers) == 0 {
+				q.methods, q.peers = c.methods, p.peers
+			}
+			if q.seeds == "" {
+				q.seeds = p.seeds
+			}
+			jobs, err := q.plan()
+			if err != nil {
+				return nil, fmt.Errorf("chapter %s: %w", c.name, err)
+			}
+			out = append(out, jobs...)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b job) int {
+		return cmp.Or(cmp.Compare(a.key.Seed, b.key.Seed), cmp.Compare(a.key.Method, b.key.Method))
+	})
+	return out, nil
+}
