@@ -54,7 +54,7 @@ func pairedPlan() []chapter {
 		}}},
 		{"fidelity", words{"mobster", "auto+asha", "asha", "random"}, []part{{
 			words{problem.Fidelity}, words{"curve-crossing-6", "curve-network-7", "curve-diverging-8"},
-			words{play.Fidelity8}, words{"optuna-tpe+asha"}, seeds, 0,
+			words{play.Fidelity8}, words{"dehb-default", "optuna-tpe+asha", "synetune-asha"}, seeds, 0,
 		}}},
 		{"large", numbers, []part{{
 			words{problem.Continuous}, words{"ackley-10", "rosenbrock-10", "rastrigin-5"},
@@ -62,6 +62,16 @@ func pairedPlan() []chapter {
 		}}},
 		// It costs more than all the others in these chapters together.
 		{"hyperopt", nil, with(append([]part{continuous, mixed}, parallel...), "10", "hyperopt-tpe")},
+		// Those that need seconds for a suggestion: fewer evaluations, and eight
+		// at a time where a batch costs no more than a point.
+		{"gp", words{"auto", "bayesianoptimization", "random"}, []part{{
+			words{problem.Continuous, problem.Mixed}, words{"hartmann-6", "styblinski-8", "network-7", "pests-8"},
+			words{play.Sequential}, words{"optuna-gp", "optuna-tpe"}, "10", 60,
+		}}},
+		{"gp-batch", words{"auto", "bayesianoptimization", "random"}, []part{{
+			words{problem.Continuous, problem.Mixed}, words{"hartmann-6", "styblinski-8", "network-7"},
+			words{play.BatchOf8}, words{"ax-default", "hebo-default"}, "10", 40,
+		}}},
 	}
 }
 

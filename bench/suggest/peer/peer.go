@@ -36,6 +36,7 @@ func All() []Peer {
 		{Name: "bayesopt-default", Environment: "bayesopt", Suites: numbers, Slow: true},
 		{Name: "cmaes-bipop", Environment: "cmaes", Suites: numbers, NumbersOnly: true},
 		{Name: "cmaes-margin", Environment: "cmaes", Suites: numbers, NumbersOnly: true},
+		{Name: "dehb-default", Environment: "dehb", Suites: curves},
 		{Name: "goptuna-cmaes", Environment: Goptuna, Suites: numbers, NumbersOnly: true},
 		{Name: "goptuna-tpe", Environment: Goptuna, Suites: numbers},
 		{Name: "hebo-default", Environment: "hebo", Suites: numbers, Slow: true},
@@ -54,6 +55,9 @@ func All() []Peer {
 		{Name: "skopt-gp", Environment: "skopt", Suites: numbers, Slow: true},
 		{Name: "smac-forest", Environment: "smac", Suites: numbers, Slow: true},
 		{Name: "smac-gp", Environment: "smac", Suites: numbers, Slow: true, NumbersOnly: true},
+		{Name: "synetune-asha", Environment: "synetune", Suites: curves},
+		{Name: "synetune-hypertune", Environment: "synetune", Suites: curves},
+		{Name: "synetune-mobster", Environment: "synetune", Suites: curves},
 		{Name: "vizier-default", Environment: "vizier", Suites: numbers, Slow: true},
 	}
 }

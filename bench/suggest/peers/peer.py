@@ -68,7 +68,7 @@ def main():
 def play(player, request):
     if "ask" in request:
         trials = player.ask(request["ask"])
-        return {"trials": [{"number": n, "params": p} for n, p in trials], "exhausted": not trials}
+        return {"trials": [trial(*t) for t in trials], "exhausted": not trials}
     if "tell" in request:
         player.tell(request["tell"])
         return {"ok": True}
@@ -79,6 +79,11 @@ def play(player, request):
         player.load(request["load"])
         return {"ok": True}
     return {"error": f"unknown request {request}"}
+
+
+def trial(number, params, resource=0):
+    """A trial of an answer; resource is how many steps to train, 0 for all."""
+    return {"number": number, "params": params, "resource": resource}
 
 
 def plain(value):

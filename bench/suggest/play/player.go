@@ -31,7 +31,7 @@ type Player interface {
 type Candidate struct {
 	Number int
 	Point  suggest.Point
-	// Resource that it should be trained for, as a share of the whole; 0: all.
+	// Resource that it should be trained for, in steps; 0: all.
 	Resource float64
 }
 
