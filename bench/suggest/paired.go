@@ -66,11 +66,36 @@ func pairedPlan() []chapter {
 		// at a time where a batch costs no more than a point.
 		{"gp", words{"auto", "bayesianoptimization", "random"}, []part{{
 			words{problem.Continuous, problem.Mixed}, words{"hartmann-6", "styblinski-8", "network-7", "pests-8"},
-			words{play.Sequential}, words{"optuna-gp", "optuna-tpe"}, "10", 60,
+			words{play.Short}, words{"optuna-gp", "optuna-tpe"}, "10", 0,
 		}}},
 		{"gp-batch", words{"auto", "bayesianoptimization", "random"}, []part{{
 			words{problem.Continuous, problem.Mixed}, words{"hartmann-6", "styblinski-8", "network-7"},
-			words{play.BatchOf8}, words{"ax-default", "hebo-default"}, "10", 40,
+			words{play.ShortBatch}, words{"ax-default", "hebo-default"}, "10", 0,
+		}}},
+		{"goptuna", nil, with(append([]part{continuous, mixed}, parallel...), seeds, "goptuna-cmaes", "goptuna-tpe")},
+		{"others", words{"sobol", "halton", "regularized-evolution"}, with([]part{continuous, mixed}, seeds)},
+		{"others-fidelity", words{"hyperband", "successive-halving", "pasha", "bohb", "dehb"}, []part{{
+			words{problem.Fidelity}, words{"curve-crossing-6", "curve-network-7", "curve-diverging-8"},
+			words{play.Fidelity8}, nil, seeds, 0,
+		}}},
+		{"others-fronts", words{"nsga3"}, []part{{
+			words{problem.MultiObjective}, words{"zdt1-12", "zdt3-12", "dtlz2-7", "wfg4-6", "c2-dtlz2-6", "osy-6"},
+			words{play.Fronts}, nil, seeds, 0,
+		}}},
+		{"architectures", words{"enas", "regularized-evolution", "tpe", "random"}, []part{{
+			words{problem.Mixed}, words{"picks-5", "clauses-20", "pests-8"}, words{play.Sequential}, nil, seeds, 0,
+		}}},
+		// What is left, so that no family goes without a comparison with random.
+		{"families", numbers, []part{
+			{words{problem.Continuous}, words{"griewank-6", "michalewicz-10", "styblinski-8", "sphere-10", "bbob-f1-3", "bbob-f2-3", "bbob-f6-3", "bbob-f8-3", "bbob-f12-3", "bbob-f17-3", "bbob-f20-3", "bbob-f22-3"}, words{play.Sequential}, nil, "10", 0},
+			{words{problem.Mixed}, words{"ordinal-5", "stepped-rosenbrock-4", "picks-5", "clauses-20", "pests-8", "branin-25", "quantised-ackley-5", "crashing-branin-2"}, words{play.Sequential}, nil, "10", 0},
+			{words{problem.Noisy}, words{"noisy20-hartmann-6", "noisy20-styblinski-8", "noisy20-ackley-10", "uneven-levy-8", "noisy20-rosenbrock-5", "noisy20-branin-2"}, words{play.Sequential}, nil, "10", 0},
+		}},
+		{"families-fidelity", words{"mobster", "random"}, []part{{
+			words{problem.Fidelity}, words{"curve-branin-2", "curve-hartmann-6"}, words{play.Fidelity8}, nil, "10", 0,
+		}}},
+		{"families-fronts", words{"auto", "nsga2", "multivariate-tpe", "random"}, []part{{
+			words{problem.MultiObjective}, words{"zdt2-12", "zdt6-10", "dtlz7-6", "bnh-2"}, words{play.Fronts}, nil, "10", 0,
 		}}},
 	}
 }

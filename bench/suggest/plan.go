@@ -65,7 +65,7 @@ func smokeCommand(ctx context.Context, args []string) error {
 }
 
 func fullCommand(ctx context.Context, args []string) error {
-	return planned(ctx, args, "full", fullPlan(), report.Options{Page: filepath.Join("docs", "benchmarks.md"), Folder: filepath.Join("docs", "benchmarks")})
+	return planned(ctx, args, "full", fullPlan(), report.Options{Page: filepath.Join("docs", "benchmarks.md"), Folder: filepath.Join("docs", "benchmarks"), Pages: filepath.Join("docs", "algorithms")})
 }
 
 // planned plays all parts of a plan, measures latencies, and writes the report.

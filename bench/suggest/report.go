@@ -22,6 +22,7 @@ func reportCommand(_ context.Context, args []string) error {
 	set.StringVar(&o.Page, "page", filepath.Join("docs", "benchmarks.md"), "page to write into")
 	set.StringVar(&o.Folder, "folder", filepath.Join("docs", "benchmarks"), "folder for plots and the table of all tasks")
 	set.StringVar(&o.Reference, "reference", "auto", "our method that the others are compared with; where it did not play, the best of ours")
+	set.StringVar(&o.Pages, "pages", filepath.Join("docs", "algorithms"), "folder with a page for each algorithm, to write into; empty: none")
 	if err := parse(set, args); err != nil {
 		return err
 	}

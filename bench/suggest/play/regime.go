@@ -32,6 +32,8 @@ const (
 	Fidelity8  = "fidelity8"
 	Fidelity32 = "fidelity32"
 	Fronts     = "fronts"
+	Short      = "short"
+	ShortBatch = "short-batch8"
 )
 
 // Regimes are all of them, in order.
@@ -49,6 +51,9 @@ func Regimes() []Regime {
 		{Fidelity8, []string{problem.Fidelity}, 8, false, exactly(50)},
 		{Fidelity32, []string{problem.Fidelity}, 32, false, exactly(50)},
 		{Fronts, []string{problem.MultiObjective}, 1, false, exactly(100)},
+		// For peers that need seconds for a suggestion.
+		{Short, one, 1, false, exactly(60)},
+		{ShortBatch, one, 8, true, exactly(40)},
 	}
 }
 

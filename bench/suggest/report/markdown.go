@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/vernier-ml/vernier/bench/suggest/play"
 	"github.com/vernier-ml/vernier/bench/suggest/stat"
 )
 
@@ -29,6 +28,9 @@ func (p *page) table(head []string, rows [][]string) {
 // section of a group: the methods, what sets ours apart from each other one,
 // and where ours loses.
 func (b *book) section(p *page, g Group, reference string) {
+	if g.instead != "" {
+		reference = g.instead
+	}
 	rows := b.summarise(g)
 	if len(rows) == 0 {
 		return
@@ -39,27 +41,39 @@ func (b *book) section(p *page, g Group, reference string) {
 	var cells [][]string
 	for _, r := range rows {
 		if r.errors == r.games {
-			cells = append(cells, []string{r.method, r.version, "", "", "", "", "", "", "not run: " + short(r.why)})
+			cells = append(cells, []string{r.method, r.version, "", "", "", "", "", "", "", "not run: " + short(r.why)})
 			continue
 		}
 		cells = append(cells, r.cells(len(tasks)))
 	}
-	p.table([]string{"method", "version", "score", "over time", "rank", "log10 regret", "found", "CPU p50 / p95", "notes"}, cells)
+	p.table([]string{"method", "version", "seeds", "score", "over time", "rank", "log10 regret", "found", "CPU p50 / p95", "notes"}, cells)
 	p.line("![score against the share of the budget](benchmarks/%s.svg)\n", g.Name)
+	if text, ok := b.rankText(tasks); ok {
+		p.line("%s\n\n![mean ranks and the critical difference](benchmarks/%s-ranks.svg)\n", text, g.Name)
+	}
 	b.differences(p, tasks, rows, reference)
 }
 
 // extent says how much was played.
 func extent(b *book, tasks []task) string {
-	seeds := map[uint64]bool{}
 	games := 0
+	var names []string
 	for _, t := range tasks {
-		for _, g := range b.games[t] {
-			seeds[g.Seed] = true
-			games++
-		}
+		games += len(b.games[t])
+		names = append(names, t.String())
 	}
-	return fmt.Sprintf("%d tasks, up to %d seeds, %d games", len(tasks), len(seeds), games)
+	return fmt.Sprintf("%d tasks, %d games: %s", len(tasks), games, strings.Join(names, ", "))
+}
+
+// String is the problem, the regime and the budget.
+func (t task) String() string { return fmt.Sprintf("%s (%s, %d)", t.problem, t.regime, t.budget) }
+
+// span is how many seeds a method played: the fewest and the most of a task.
+func span(fewest, most int) string {
+	if fewest == most {
+		return fmt.Sprint(most)
+	}
+	return fmt.Sprintf("%d-%d", fewest, most)
 }
 
 func (r row) cells(tasks int) []string {
@@ -75,7 +89,7 @@ func (r row) cells(tasks int) []string {
 		name = "**" + name + "**"
 	}
 	return []string{
-		name, r.version, fixed(r.score), fixed(r.auc), fixed(r.rank), fixed(r.regret),
+		name, r.version, span(r.fewest, r.most), fixed(r.score), fixed(r.auc), fixed(r.rank), fixed(r.regret),
 		fmt.Sprintf("%.0f %%", 100*r.success), fmt.Sprintf("%s / %s ms", millis(r.cpu), millis(r.tail)), strings.Join(notes, "; "),
 	}
 }
@@ -137,8 +151,7 @@ func (b *book) differences(p *page, tasks []task, rows []row, wanted string) {
 			continue
 		}
 		cells = append(cells, []string{
-			r.method, fmt.Sprint(d.tasks), between(d.score), d.verdict(), between(d.regret),
-			fmt.Sprintf("%d / %d / %d", d.wins, d.ties, d.lost),
+			r.method, fmt.Sprint(d.tasks), fmt.Sprint(d.seeds), between(d.score), d.verdict(), between(d.regret), d.record(),
 		})
 		if d.lost > 0 {
 			lost = append(lost, fmt.Sprintf("- against %s: %s", r.method, strings.Join(d.lostOn, ", ")))
@@ -152,60 +165,14 @@ func (b *book) differences(p *page, tasks []task, rows []row, wanted string) {
 		chosen = " (the best of ours here, chosen afterwards, which flatters it)"
 	}
 	p.line("`%s`%s against each of them: difference of the mean score, and by how many orders of magnitude the other's regret is larger, with 95 %% intervals; tasks won, drawn and lost.\n", reference, chosen)
-	p.table([]string{"against", "tasks", "score", "", "orders of magnitude", "won / drawn / lost"}, cells)
+	p.table([]string{"against", "tasks", "seeds", "score", "", "orders of magnitude", "won / drawn / lost"}, cells)
 	if len(lost) > 0 {
 		p.line("Where `%s` lost:\n\n%s\n", reference, strings.Join(lost, "\n"))
 	}
 }
 
+func (d difference) record() string { return fmt.Sprintf("%d / %d / %d", d.wins, d.ties, d.lost) }
+
 func between(i stat.Interval) string {
 	return fmt.Sprintf("%+.2f (%+.2f to %+.2f)", i.Mean, i.Low, i.High)
-}
-
-// latencies is the table of what a suggestion costs.
-func latencies(p *page, records []play.Record) {
-	byMethod := map[string]map[int]play.Record{}
-	var order []string
-	sizes := map[int]bool{}
-	for _, r := range records {
-		if r.Regime != play.Latency {
-			continue
-		}
-		if byMethod[r.Method] == nil {
-			byMethod[r.Method] = map[int]play.Record{}
-			order = append(order, r.Method)
-		}
-		byMethod[r.Method][r.Budget] = r
-		sizes[r.Budget] = true
-	}
-	if len(order) == 0 {
-		return
-	}
-	head := []string{"method"}
-	columns := sorted(sizes)
-	for _, n := range columns {
-		head = append(head, fmt.Sprintf("%d trials: p50 / p95 ms", n), "first")
-	}
-	var rows [][]string
-	for _, m := range order {
-		cells := []string{m}
-		for _, n := range columns {
-			cells = append(cells, latency(byMethod[m], n)...)
-		}
-		rows = append(rows, cells)
-	}
-	p.line("### Time for a suggestion\n")
-	p.line("CPU time in the process for one suggestion, what it takes to digest the result before included, after so many trials with 10 numbers; `first` is the first one after a start, when nothing is cached.\n")
-	p.table(head, rows)
-}
-
-func latency(of map[int]play.Record, n int) []string {
-	r, ok := of[n]
-	switch {
-	case !ok:
-		return []string{"", ""}
-	case r.Error != "":
-		return []string{short(r.Error), ""}
-	}
-	return []string{millis(r.CPU.Median) + " / " + millis(r.CPU.P95), millis(r.Path[0][1])}
 }

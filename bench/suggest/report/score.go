@@ -19,19 +19,23 @@ type Group struct {
 	Title   string
 	suites  []string
 	regimes []string
+	// instead of the method that is compared with all others elsewhere.
+	instead string
 }
 
-// Groups are the six regimes that count, and two more.
+// Groups are the six regimes that count, and some more.
 func Groups() []Group {
 	return []Group{
-		{"continuous", "Sequential, continuous", []string{problem.Continuous}, []string{play.Sequential}},
-		{"mixed", "Sequential, mixed and conditional", []string{problem.Mixed}, []string{play.Sequential}},
-		{"parallel", "Parallel: 8 to 64 at once", []string{problem.Continuous, problem.Mixed, problem.Learning}, []string{play.BatchOf8, play.Async8, play.Async32, play.Async64}},
-		{"large", "2,000 evaluations", []string{problem.Continuous}, []string{play.Large}},
-		{"fidelity", "Multi-fidelity, for the cost of 50 full trainings", []string{problem.Fidelity}, []string{play.Fidelity1, play.Fidelity8, play.Fidelity32}},
-		{"fronts", "Several objectives", []string{problem.MultiObjective}, []string{play.Fronts}},
-		{"noise", "Noise", []string{problem.Noisy}, []string{play.Sequential}},
-		{"learning", "Training real models", []string{problem.Learning}, []string{play.Sequential}},
+		{"continuous", "Sequential, continuous", []string{problem.Continuous}, []string{play.Sequential}, ""},
+		{"mixed", "Sequential, mixed and conditional", []string{problem.Mixed}, []string{play.Sequential}, ""},
+		{"parallel", "Parallel: 8 to 64 at once", []string{problem.Continuous, problem.Mixed, problem.Learning}, []string{play.BatchOf8, play.Async8, play.Async32, play.Async64}, ""},
+		{"large", "2,000 evaluations", []string{problem.Continuous}, []string{play.Large}, ""},
+		{"fidelity", "Multi-fidelity, for the cost of 50 full trainings", []string{problem.Fidelity}, []string{play.Fidelity1, play.Fidelity8, play.Fidelity32}, "mobster"},
+		{"fronts", "Several objectives", []string{problem.MultiObjective}, []string{play.Fronts}, ""},
+		{"gp", "Beside Gaussian processes: 60 evaluations", []string{problem.Continuous, problem.Mixed}, []string{play.Short}, ""},
+		{"gp-batch", "Beside Gaussian processes: 40 evaluations, 8 at a time", []string{problem.Continuous, problem.Mixed}, []string{play.ShortBatch}, ""},
+		{"noise", "Noise", []string{problem.Noisy}, []string{play.Sequential}, ""},
+		{"learning", "Training real models", []string{problem.Learning}, []string{play.Sequential}, ""},
 	}
 }
 
@@ -152,8 +156,20 @@ func (s scale) judge(r play.Record) game {
 
 func logRegret(x float64) float64 { return math.Log10(math.Max(x, floor)) }
 
-// tasks of a group, in order.
+// tasks of a group that are compared, in order: those that a peer has played.
+// Without any they are all of the group.
 func (b *book) tasks(g Group) []task {
+	all := b.allTasks(g)
+	compared := slices.DeleteFunc(slices.Clone(all), func(t task) bool {
+		return !slices.ContainsFunc(b.games[t], func(one game) bool { return !ours(one.Version) && one.Error == "" })
+	})
+	if len(compared) == 0 {
+		return all
+	}
+	return compared
+}
+
+func (b *book) allTasks(g Group) []task {
 	var out []task
 	for t, games := range b.games {
 		if g.has(games[0].Key) {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 type row struct {
 	method, version string
 	tasks, games    int
+	fewest, most    int // seeds of a task
 	score, auc      float64
 	regret          float64 // median of log10 over tasks of the median over seeds
 	success         float64
@@ -26,7 +28,7 @@ type row struct {
 // difference of our method to another one.
 type difference struct {
 	against          string
-	tasks            int
+	tasks, seeds     int           // seeds: fewest of a task
 	score, regret    stat.Interval // regret: orders of magnitude by which the other's is larger
 	families         int
 	wins, ties, lost int
@@ -49,12 +51,12 @@ func (b *book) summarise(g Group) []row {
 			byMethod[one.Method][t] = append(byMethod[one.Method][t], one)
 		}
 	}
-	ranks := b.ranks(tasks)
+	ranks, _ := b.ranks(tasks)
 	var out []row
 	for method, games := range byMethod {
 		r := rowOf(method, games, tasks)
 		r.rank = math.NaN()
-		if mean, ok := ranks[method]; ok && r.tasks == len(tasks) {
+		if mean, ok := ranks[method]; ok {
 			r.rank = mean
 		}
 		out = append(out, r)
@@ -72,6 +74,10 @@ func rowOf(method string, games map[task][]game, tasks []task) row {
 			continue
 		}
 		r.tasks++
+		if r.tasks == 1 || len(list) < r.fewest {
+			r.fewest = len(list)
+		}
+		r.most = max(r.most, len(list))
 		var score, auc, regret, success []float64
 		for _, g := range list {
 			r.version, r.ours = g.Version, ours(g.Version)
@@ -97,30 +103,68 @@ func rowOf(method string, games map[task][]game, tasks []task) row {
 	return r
 }
 
-// ranks is the mean rank of each method over tasks and seeds, among those who
-// played the seed of the task. Equal scores share ranks.
-func (b *book) ranks(tasks []task) map[string]float64 {
-	sums, counts := map[string]float64{}, map[string]float64{}
+// ranks is the mean rank of each method that played all tasks, over the tasks
+// and over the seeds that all of these played; equal scores share ranks. The
+// second result is how many tasks there are with such seeds.
+func (b *book) ranks(tasks []task) (map[string]float64, int) {
+	methods := b.everywhere(tasks)
+	sums, counted := map[string]float64{}, 0
 	for _, t := range tasks {
-		bySeed := map[uint64][]game{}
-		for _, g := range b.games[t] {
-			bySeed[g.Seed] = append(bySeed[g.Seed], g)
-		}
-		for _, games := range bySeed {
+		means, seeds := map[string]float64{}, 0.0
+		for _, games := range bySeed(b.games[t], methods) {
+			if len(games) < len(methods) {
+				continue
+			}
 			regrets := make([]float64, len(games))
 			for i, g := range games {
 				regrets[i] = math.Max(g.regret, floor)
 			}
 			for i, r := range stat.Ranks(regrets) {
-				sums[games[i].Method] += r
-				counts[games[i].Method]++
+				means[games[i].Method] += r
 			}
+			seeds++
+		}
+		if seeds == 0 {
+			continue
+		}
+		counted++
+		for m, sum := range means {
+			sums[m] += sum / seeds
 		}
 	}
 	for m := range sums {
-		sums[m] /= counts[m]
+		sums[m] /= float64(counted)
 	}
-	return sums
+	return sums, counted
+}
+
+// everywhere are the methods that played all tasks, not always in vain.
+func (b *book) everywhere(tasks []task) map[string]bool {
+	played := map[string]map[task]bool{}
+	for _, t := range tasks {
+		for _, g := range b.games[t] {
+			if played[g.Method] == nil {
+				played[g.Method] = map[task]bool{}
+			}
+			played[g.Method][t] = played[g.Method][t] || len(g.Path) > 0
+		}
+	}
+	out := map[string]bool{}
+	for m, on := range played {
+		out[m] = len(on) == len(tasks) && !slices.Contains(slices.Collect(maps.Values(on)), false)
+	}
+	maps.DeleteFunc(out, func(_ string, all bool) bool { return !all })
+	return out
+}
+
+func bySeed(games []game, methods map[string]bool) map[uint64][]game {
+	out := map[uint64][]game{}
+	for _, g := range games {
+		if methods[g.Method] {
+			out[g.Seed] = append(out[g.Seed], g)
+		}
+	}
+	return out
 }
 
 // compare the reference with another method over the tasks and seeds that both
@@ -136,6 +180,9 @@ func (b *book) compare(tasks []task, reference, other string) difference {
 		scores, regrets := paired(b.games[t], reference, other)
 		if len(scores) == 0 {
 			continue
+		}
+		if d.seeds == 0 || len(scores) < d.seeds {
+			d.seeds = len(scores)
 		}
 		family := b.families[t.problem]
 		if clusters[family] == nil {

@@ -32,6 +32,9 @@ type Options struct {
 	Reference string
 	// Preamble says what was run, and on what.
 	Preamble string
+	// Pages is the folder with a page for each algorithm, to write into between
+	// the same markers; empty: none.
+	Pages string
 }
 
 // Write the report.
@@ -45,13 +48,24 @@ func Write(records []play.Record, o Options) error {
 	if err := os.MkdirAll(o.Folder, 0o755); err != nil {
 		return err
 	}
+	b.extents(&p)
 	for _, g := range Groups() {
 		b.section(&p, g, o.Reference)
 		if err := b.plot(g, filepath.Join(o.Folder, g.Name+".svg")); err != nil {
 			return err
 		}
+		if err := b.rankPlot(g, filepath.Join(o.Folder, g.Name+"-ranks.svg")); err != nil {
+			return err
+		}
 	}
+	b.equivalents(&p)
+	b.againstRandom(&p)
 	latencies(&p, records)
+	if o.Pages != "" {
+		if err := b.pages(o.Pages, filepath.Join(o.Folder, "algorithms.csv"), o.Preamble); err != nil {
+			return err
+		}
+	}
 	if err := b.csv(filepath.Join(o.Folder, "suggest.csv")); err != nil {
 		return err
 	}

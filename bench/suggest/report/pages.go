@@ -1,0 +1,144 @@
+package report
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/vernier-ml/vernier/bench/suggest/stat"
+	"github.com/vernier-ml/vernier/suggest/algorithm"
+)
+
+// unplayed says why an algorithm has no games.
+func unplayed(name string) string {
+	switch name {
+	case "pbt", "pb2":
+		return "It is not part of this benchmark, whose trainings cannot go on from a checkpoint with other values."
+	case "grid":
+		return "It is not part of this benchmark, whose spaces are not finite or too large for it."
+	case "darts":
+		return "It is not part of this benchmark: the trial does the search."
+	}
+	return "It did not play in this run."
+}
+
+// line is a row of an algorithm's page.
+type line struct {
+	regime, method, tasks, seeds, score, against, its, difference, verdict string
+}
+
+func (l line) cells() []string {
+	return []string{l.regime, l.method, l.tasks, l.seeds, l.score, l.against, l.its, l.difference, l.verdict}
+}
+
+// pages writes into the page of each algorithm what it did, and all these rows
+// into a table, by which a test knows whether the pages are as they were written.
+func (b *book) pages(folder, table, preamble string) error {
+	lines, err := os.Create(table)
+	if err != nil {
+		return err
+	}
+	w := csv.NewWriter(lines)
+	var errs []error
+	for _, r := range algorithm.All() {
+		rows := b.rowsOf(r.Name)
+		for _, row := range rows {
+			errs = append(errs, w.Write(append([]string{r.Name}, row.cells()...)))
+		}
+		errs = append(errs, splice(filepath.Join(folder, r.Name+".md"), pageText(r.Name, rows, preamble)))
+	}
+	w.Flush()
+	return errors.Join(append(errs, w.Error(), lines.Close())...)
+}
+
+// rowsOf is what an algorithm did in each regime, against random search and
+// against what peers have in its place.
+func (b *book) rowsOf(name string) []line {
+	var rows []line
+	for _, g := range Groups() {
+		for _, method := range []string{name, name + "+asha"} {
+			rows = append(rows, b.rowsIn(g, method)...)
+		}
+	}
+	return rows
+}
+
+func pageText(name string, rows []line, preamble string) string {
+	var p page
+	if len(rows) == 0 {
+		p.line("%s\n", unplayed(name))
+		return p.String()
+	}
+	p.line("%s How it is played, and where it lost: [benchmarks](../benchmarks.md).\n", preamble)
+	var cells [][]string
+	for _, r := range rows {
+		cells = append(cells, r.cells())
+	}
+	p.table([]string{"regime", "method", "tasks", "seeds", "score", "against", "its score", "difference (95 %)", ""}, cells)
+	return p.String()
+}
+
+func (b *book) rowsIn(g Group, method string) []line {
+	tasks := b.playedBy(b.tasks(g), method)
+	if len(tasks) == 0 {
+		tasks = b.playedBy(b.allTasks(g), method)
+	}
+	if len(tasks) == 0 {
+		return nil
+	}
+	var out []line
+	for _, other := range append([]string{"random"}, rivals(method)...) {
+		d := b.compare(tasks, method, other)
+		if d.tasks == 0 || other == method {
+			continue
+		}
+		mine, its := b.scores(tasks, method, other)
+		out = append(out, line{
+			regime: g.Title, method: "`" + method + "`", tasks: fmt.Sprint(d.tasks), seeds: fmt.Sprint(d.seeds), score: fixed(mine),
+			against: other, its: fixed(its), difference: between(d.score), verdict: d.verdict(),
+		})
+	}
+	if len(out) == 0 {
+		score, _ := b.scores(tasks, method, method)
+		out = append(out, line{regime: g.Title, method: "`" + method + "`", tasks: fmt.Sprint(len(tasks)), score: fixed(score)})
+	}
+	return out
+}
+
+func (b *book) playedBy(tasks []task, method string) []task {
+	var out []task
+	for _, t := range tasks {
+		for _, g := range b.games[t] {
+			if g.Method == method && len(g.Path) > 0 {
+				out = append(out, t)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// scores of two methods, over the tasks and seeds that both played.
+func (b *book) scores(tasks []task, first, second string) (float64, float64) {
+	var mine, its []float64
+	for _, t := range tasks {
+		other := map[uint64]float64{}
+		for _, g := range b.games[t] {
+			if g.Method == second {
+				other[g.Seed] = g.score
+			}
+		}
+		var one, two []float64
+		for _, g := range b.games[t] {
+			if score, ok := other[g.Seed]; ok && g.Method == first {
+				one, two = append(one, g.score), append(two, score)
+			}
+		}
+		if len(one) > 0 {
+			mine, its = append(mine, stat.Mean(one)), append(its, stat.Mean(two))
+		}
+	}
+	return stat.Mean(mine), stat.Mean(its)
+}
