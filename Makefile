@@ -106,7 +106,7 @@ e2e: build examples assets ## Kill every component in turn during an experiment,
 # along for GPUs. WRITERS chooses some of them, PIP_FLAGS is for pip.
 WRITERS ?= tensorboard tensorboardX torch tensorflow keras lightning transformers
 WRITERS_VENV := $(BIN)/writers
-WRITERS_ALL := $(subst transformers,transformers accelerate,$(subst keras,,$(subst tensorflow,tensorflow-cpu,$(WRITERS))))
+WRITERS_ALL := $(subst transformers,transformers accelerate,$(subst keras,tensorflow-cpu,$(subst tensorflow,tensorflow-cpu,$(WRITERS))))
 .PHONY: e2e-writers
 e2e-writers: ## Read files that TensorBoard, PyTorch, Keras, Lightning and Transformers write (Python; 7 GB of packages).
 	$(call say,installing $(WRITERS) into $(WRITERS_VENV))

@@ -114,7 +114,8 @@ type eventRun struct {
 	files  []*eventFile // all, in the order in which they were found
 	ids    map[fileID]*eventFile
 	looked time.Time
-	next   int        // of the files, to look at
+	next   int        // of the files, the last one looked at in turn
+	hot    []*eventFile
 	now    *eventFile // that is being read
 }
 

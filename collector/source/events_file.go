@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -19,7 +20,7 @@ const (
 	// long as they are no more than that, and one of the others for each
 	// lookEach that has passed: an idle tree costs the same, however large.
 	fewFiles = 64
-	lookEach = time.Millisecond
+	lookEach = 2 * time.Millisecond
 	lately   = time.Minute
 	// peekSize is how much of a new file is searched for tags before any of its
 	// values are reported.
@@ -44,6 +45,7 @@ type eventFile struct {
 	id     fileID
 	began  time.Time // by its first record; zero until that is there
 	grew   time.Time // when it was last seen to grow
+	hot    bool      // that was lately
 	off    int64     // what is before this was read
 	size   int64     // what it had when nothing more could be read
 	done   bool      // it is not read any more
@@ -83,32 +85,40 @@ func (r *eventRun) look(now time.Time, all bool) (due []*eventFile, ok bool) {
 		turns = n
 	}
 	r.looked = now
-	hot := 0
-	for _, f := range r.files {
-		if now.Sub(f.grew) < lately {
-			hot++
-		}
-	}
-	first := r.next
-	for i, f := range r.files {
+	r.hot = slices.DeleteFunc(r.hot, func(f *eventFile) bool {
+		f.hot = !f.done && now.Sub(f.grew) < lately
+		return !f.hot
+	})
+	see := func(f *eventFile) (ok bool) {
 		if f.done {
-			continue
-		}
-		turn := (i-first+n)%n < turns || hot <= fewFiles && now.Sub(f.grew) < lately
-		if !turn {
-			continue
+			return true
 		}
 		news, ok := r.lookAt(f)
-		if !ok {
-			return nil, false
-		}
 		if news {
 			f.grew = now
 			due = append(due, f)
 		}
+		return ok
 	}
-	if n > 0 {
-		r.next = (first + turns) % n
+	hotToo := turns < n && len(r.hot) <= fewFiles
+	if hotToo {
+		for _, f := range r.hot {
+			if !see(f) {
+				return nil, false
+			}
+		}
+	}
+	for range turns {
+		r.next = (r.next + 1) % n
+		if f := r.files[r.next]; !(f.hot && hotToo) && !see(f) {
+			return nil, false
+		}
+	}
+	for _, f := range due {
+		if !f.hot {
+			f.hot = true
+			r.hot = append(r.hot, f)
+		}
 	}
 	return due, true
 }

@@ -32,6 +32,10 @@ func tfEvent(wall float64, step int64, tag string, v float64) []byte {
 		data = binary.AppendUvarint(append(data, 2<<3), uint64(step))
 		data = field(data, 5, field(nil, 1, value))
 	}
+	return framedEvent(data)
+}
+
+func framedEvent(data []byte) []byte {
 	crc := func(b []byte) uint32 {
 		c := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
 		return (c>>15 | c<<17) + 0xa282ead8

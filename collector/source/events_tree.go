@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,12 +18,12 @@ const (
 	// directory adds walkEach, so that a large tree costs no more time than a
 	// small one.
 	walkEvery = time.Second
-	walkEach  = time.Millisecond
+	walkEach  = 2 * time.Millisecond
 	// A directory is read again when its time has changed, when it changed so
 	// lately that a further change may bear the same time, and once in a while
 	// for file systems that do not keep that time.
 	dirSettled = 2 * time.Second
-	dirTrusted = time.Minute
+	dirTrusted = 5 * time.Minute
 )
 
 // HparamsFile begins the names of the event files that the collector itself
@@ -121,6 +122,7 @@ func (t *eventTree) readDir(dir, path string, d *eventTreeDir, found func(string
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	d.below = d.below[:0]
+	var files []fs.DirEntry
 	for {
 		entries, err := f.ReadDir(256)
 		for _, e := range entries {
@@ -128,25 +130,36 @@ func (t *eventTree) readDir(dir, path string, d *eventTreeDir, found func(string
 				d.below = append(d.below, e.Name())
 				continue
 			}
-			if !t.entry(under(dir, e.Name()), e, found) {
-				return false
+			if isEventFile(e.Name()) && !t.known[under(dir, e.Name())] {
+				files = append(files, e)
 			}
 		}
 		if err == io.EOF {
-			slices.Sort(d.below)
-			return true
+			break
 		}
 		if err != nil {
 			return found("", err)
 		}
 	}
+	slices.Sort(d.below)
+	// Of the names of one file the first is used: not that of a link.
+	slices.SortFunc(files, func(a, b fs.DirEntry) int {
+		return cmp.Or(cmp.Compare(a.Type(), b.Type()), cmp.Compare(a.Name(), b.Name()))
+	})
+	for _, e := range files {
+		if !t.entry(under(dir, e.Name()), e, found) {
+			return false
+		}
+	}
+	return true
 }
 
-// entry looks at one entry that is no directory.
+func isEventFile(name string) bool {
+	return strings.Contains(name, "tfevents") && !strings.HasPrefix(name, HparamsFile) && !strings.HasSuffix(name, ".profile-empty")
+}
+
+// entry looks at one entry with the name of an event file.
 func (t *eventTree) entry(path string, e fs.DirEntry, found func(string, error) bool) (ok bool) {
-	if !strings.Contains(e.Name(), "tfevents") || strings.HasPrefix(e.Name(), HparamsFile) || strings.HasSuffix(e.Name(), ".profile-empty") || t.known[path] {
-		return true
-	}
 	mode := e.Type()
 	if mode&fs.ModeSymlink != 0 {
 		info, err := os.Stat(filepath.Join(t.root, filepath.FromSlash(path)))
