@@ -114,7 +114,7 @@ type eventRun struct {
 	files  []*eventFile // all, in the order in which they were found
 	ids    map[fileID]*eventFile
 	looked time.Time
-	next   int        // of the files, the last one looked at in turn
+	next   int // of the files, the last one looked at in turn
 	hot    []*eventFile
 	now    *eventFile // that is being read
 }
