@@ -73,37 +73,38 @@ func NewEventDir(cfg EventDirConfig) (*EventDir, error) {
 // Points implements collector.Source. It makes no difference between sessions.
 func (d *EventDir) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
-		for p, err := range d.Sessions(ctx) {
-			if !yield(p.Point, err) {
-				return
-			}
-		}
+		d.read(ctx, func(p *SessionPoint, err error) bool { return yield(p.Point, err) })
 	}
 }
 
 // Sessions is Points with the session of each point.
 func (d *EventDir) Sessions(ctx context.Context) iter.Seq2[SessionPoint, error] {
 	return func(yield func(SessionPoint, error) bool) {
-		r := &eventRun{
-			cfg: d.cfg, yield: yield, events: parse.NewEvents(),
-			tree: newEventTree(d.cfg.Dir), names: newEventNames(d.cfg.Dir, d.cfg.Metrics),
-			sessions: newEventSessions(len(d.cfg.Metrics)),
-			said:     map[string]bool{}, ids: map[fileID]*eventFile{},
-		}
-		r.names.curious = r.stranger
-		if err := r.loadState(); err != nil && !r.trouble(err) {
-			return
-		}
-		follow(ctx, following{d.cfg.Clock, d.cfg.Drain, r, func(p collector.Point, err error) bool {
-			return yield(SessionPoint{Point: p}, err)
-		}})
+		d.read(ctx, func(p *SessionPoint, err error) bool { return yield(*p, err) })
 	}
+}
+
+func (d *EventDir) read(ctx context.Context, yield func(*SessionPoint, error) bool) {
+	r := &eventRun{
+		cfg: d.cfg, yield: yield, events: parse.NewEvents(),
+		tree: newEventTree(d.cfg.Dir), names: newEventNames(d.cfg.Dir, d.cfg.Metrics),
+		sessions: newEventSessions(len(d.cfg.Metrics)),
+		said:     map[string]bool{}, ids: map[fileID]*eventFile{}, next: -1,
+	}
+	r.names.curious = r.stranger
+	if err := r.loadState(); err != nil && !r.trouble(err) {
+		return
+	}
+	follow(ctx, following{d.cfg.Clock, d.cfg.Drain, r, func(p collector.Point, err error) bool {
+		return yield(&SessionPoint{Point: p}, err)
+	}})
 }
 
 // eventRun is one run of an EventDir's Points.
 type eventRun struct {
 	cfg    EventDirConfig
-	yield  func(SessionPoint, error) bool
+	yield  func(*SessionPoint, error) bool
+	out    SessionPoint // that is yielded; it is the consumer's only meanwhile
 	events *parse.Events
 
 	tree     *eventTree
@@ -199,7 +200,7 @@ func (r *eventRun) finish() bool {
 }
 
 // scalar yields the points of one value.
-func (r *eventRun) scalar(f *eventFile, s parse.Scalar) bool {
+func (r *eventRun) scalar(f *eventFile, s *parse.Scalar) bool {
 	if s.Tag == parse.SessionStart {
 		r.sessionStart(f, s)
 		return true
@@ -222,12 +223,12 @@ func (r *eventRun) scalar(f *eventFile, s parse.Scalar) bool {
 
 // point yields a value of f as a point of a metric. Two metrics may be the same
 // tag: shift keeps their places apart.
-func (r *eventRun) point(f *eventFile, metric int, s parse.Scalar, suffix string, shift int64) bool {
+func (r *eventRun) point(f *eventFile, metric int, s *parse.Scalar, suffix string, shift int64) bool {
 	session := r.session(f, metric, s)
-	p := SessionPoint{Session: session, Began: r.sessions.began[session], Point: collector.Point{
-		Metric: r.cfg.Metrics[metric], Value: s.Value, Step: s.Step, Time: s.Time,
-		Source: f.source, Seq: s.Offset + shift,
-	}}
+	p := &r.out
+	p.Session, p.Began = session, r.sessions.began[session]
+	p.Metric, p.Value, p.Step, p.Time = r.cfg.Metrics[metric], s.Value, s.Step, s.Time
+	p.Source, p.Seq = f.source, s.Offset+shift
 	if suffix != "" {
 		p.Source += suffix
 	}
@@ -243,7 +244,7 @@ func (r *eventRun) trouble(err error) bool {
 		return true
 	}
 	r.said[err.Error()] = true
-	return r.yield(SessionPoint{}, err)
+	return r.yield(&SessionPoint{}, err)
 }
 
 const (

@@ -272,7 +272,7 @@ func (r *eventRun) read(ctx context.Context, f *eventFile) (more, ok bool) {
 	ok = true
 	r.now = f
 	f.off, err = r.events.Read(file, f.off, r.names.wanted(f.run), func(s parse.Scalar) bool {
-		ok = r.scalar(f, s)
+		ok = r.scalar(f, &s)
 		return ok && ctx.Err() == nil
 	})
 	if !ok || ctx.Err() != nil {

@@ -218,7 +218,7 @@ func (n *eventNames) rank(metric int, p place) rank {
 }
 
 // claim decides which metrics a tag of a file is, when its first value is read.
-func (r *eventRun) claim(f *eventFile, s parse.Scalar) bool {
+func (r *eventRun) claim(f *eventFile, s *parse.Scalar) bool {
 	here := place{f.run.name, f.run.table.tags[s.Tag]}
 	mine := []int{}
 	changed := false

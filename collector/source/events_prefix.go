@@ -139,7 +139,7 @@ func (r *eventRun) readTag(f *eventFile, metric int, wanted *parse.Wanted) bool 
 	ok := true
 	for at := int64(0); ok && at < f.off; {
 		next, err := r.events.Read(io.NewSectionReader(file, 0, f.off), at, wanted, func(s parse.Scalar) bool {
-			ok = s.Tag < 0 || r.point(f, metric, s, "#"+r.cfg.Metrics[metric], 0)
+			ok = s.Tag < 0 || r.point(f, metric, &s, "#"+r.cfg.Metrics[metric], 0)
 			return ok
 		})
 		if next == at {

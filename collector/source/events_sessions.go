@@ -62,12 +62,19 @@ func (s *eventSessions) at(began time.Time) int {
 }
 
 // session returns the session of a value, and begins one if the value shows it.
-func (r *eventRun) session(f *eventFile, metric int, s parse.Scalar) int {
+func (r *eventRun) session(f *eventFile, metric int, s *parse.Scalar) int {
 	t := &r.sessions.tracks[metric]
+	if t.file == f && t.session == f.session { // as nearly always
+		t.step = max(t.step, s.Step)
+		if s.Time.After(t.time) {
+			t.time = s.Time
+		}
+		return f.session
+	}
 	if f.session == noSession {
 		f.session = r.sessions.at(f.began)
 	}
-	if t.file != f && t.seen && t.session == f.session && s.Step <= t.step && f.began.After(t.time) {
+	if t.seen && t.session == f.session && s.Step <= t.step && f.began.After(t.time) {
 		r.restart(f, f.began, t.time)
 	}
 	switch {
@@ -83,7 +90,7 @@ func (r *eventRun) session(f *eventFile, metric int, s parse.Scalar) int {
 }
 
 // sessionStart deals with a file's word that the program began again at a step.
-func (r *eventRun) sessionStart(f *eventFile, s parse.Scalar) {
+func (r *eventRun) sessionStart(f *eventFile, s *parse.Scalar) {
 	if f.session == noSession {
 		f.session = r.sessions.at(f.began)
 	}
