@@ -24,6 +24,10 @@ type field struct {
 	bytes  []byte
 }
 
+// key is the field's number and wire type as they are written, but for their
+// length.
+func (f field) key() uint64 { return f.number<<3 | uint64(f.wire) }
+
 // nextField reads the field that b begins with.
 func nextField(b []byte) (f field, rest []byte, err error) {
 	key, n := binary.Uvarint(b)

@@ -58,13 +58,15 @@ func event(b []byte, offset int64, w *Wanted, emit func(Scalar) bool) error {
 				return err
 			}
 			i = len(b) - len(rest)
-			switch {
-			case key == eventStep:
+			switch f.key() {
+			case eventTime:
+				s.Time = wallTime(f.value)
+			case eventStep:
 				s.Step = int64(f.value)
-			case key == eventSummary:
+			case eventSummary:
 				at, summary = i-len(f.bytes), f.bytes
 				summaries++
-			case key == eventSession:
+			case eventSession:
 				if began, err = sessionStarts(f.bytes); err != nil {
 					return err
 				}
@@ -92,7 +94,7 @@ func everySummary(b []byte, offset int64, s Scalar, w *Wanted, emit func(Scalar)
 		if err != nil {
 			return err
 		}
-		if b[0] == eventSummary {
+		if f.key() == eventSummary {
 			if err := values(f.bytes, end-int64(len(rest))-int64(len(f.bytes)), s, w, emit); err != nil {
 				return err
 			}
@@ -116,7 +118,7 @@ func values(b []byte, offset int64, s Scalar, w *Wanted, emit func(Scalar) bool)
 				return err
 			}
 			i = len(b) - len(rest)
-			if key != summaryOne {
+			if f.key() != summaryOne {
 				continue
 			}
 			one = f.bytes
@@ -140,7 +142,7 @@ func value(b []byte, w *Wanted, s *Scalar) (ok bool, err error) {
 	tagged, simple := false, false
 	var bits uint32
 	for i := 0; i < len(b); {
-		key := b[i]
+		key := uint64(b[i])
 		var part []byte
 		switch {
 		case key == valueSimple && i+5 <= len(b):
@@ -155,7 +157,9 @@ func value(b []byte, w *Wanted, s *Scalar) (ok bool, err error) {
 			if err != nil {
 				return false, err
 			}
-			part = f.bytes
+			if key, part = f.key(), f.bytes; key == valueSimple {
+				bits, simple, tensor = uint32(f.value), true, nil
+			}
 			i = len(b) - len(rest)
 		}
 		switch key {
@@ -195,7 +199,7 @@ func sessionStarts(b []byte) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if b[0] == sessionStatus {
+		if f.key() == sessionStatus {
 			began = f.value == sessionBegan
 		}
 		b = rest
