@@ -39,8 +39,9 @@ func FuzzRecords(f *testing.F) {
 	f.Add(file, uint16(100))
 	f.Add(make([]byte, 100), uint16(50))
 	f.Add(absurd(), uint16(3))
+	e := NewEvents()
 	f.Fuzz(func(t *testing.T, data []byte, cut uint16) {
-		want, errs := readEvents(data, "t", "u")
+		want, errs := readWith(e, data, "t", "u")
 		last := int64(-1)
 		for _, s := range want {
 			if s.Offset <= last || s.Offset > int64(len(data)) {
@@ -54,7 +55,7 @@ func FuzzRecords(f *testing.F) {
 			}
 		}
 		var got []Scalar
-		e, w := NewEvents(), NewWanted([]string{"t", "u"}, nil)
+		w := NewWanted([]string{"t", "u"}, nil)
 		offset := int64(0)
 		for _, n := range []int{min(int(cut), len(data)), len(data)} {
 			offset, _ = e.Read(readAtMost{data, n}, offset, w, func(s Scalar) bool { // errors are those of above
@@ -74,13 +75,14 @@ func FuzzEvent(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add(s)
 	}
+	r, buf := NewEvents(), make([]byte, eventWindow)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w := NewWanted([]string{"t", "u"}, nil)
 		var want, got []Scalar
 		wantErr := event(data, 12, w, func(s Scalar) bool { want = append(want, s); return true })
 		file := framed(data)
 		e := largeEvent{w: w, emit: func(s Scalar) bool { got = append(got, s); return true }}
-		e.pages = pages{r: bytes.NewReader(file), buf: make([]byte, eventWindow)}
+		e.pages = pages{r: bytes.NewReader(file), buf: buf}
 		gotErr := e.event(extent{recordHeader, int64(len(file)) - recordFooter})
 		if (wantErr == nil) != (gotErr == nil) {
 			t.Fatalf("errors %v and %v", wantErr, gotErr)
@@ -92,7 +94,7 @@ func FuzzEvent(f *testing.F) {
 		for range 3 {
 			file2 = append(file2, file...)
 		}
-		if scalars, errs := readEvents(file2, "t", "u"); wantErr == nil && (len(scalars) != 3*len(want) || errs != nil) {
+		if scalars, errs := readWith(r, file2, "t", "u"); wantErr == nil && (len(scalars) != 3*len(want) || errs != nil) {
 			t.Fatalf("%d scalars in three records, %d in one, errors %v", len(scalars), len(want), errs)
 		}
 	})

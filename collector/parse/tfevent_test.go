@@ -73,7 +73,10 @@ func tensorValue(tag string, parts ...[]byte) []byte {
 // readEvents reads a file to its end, going on after records that are passed
 // over.
 func readEvents(b []byte, tags ...string) (out []Scalar, errs []error) {
-	e := NewEvents()
+	return readWith(NewEvents(), b, tags...)
+}
+
+func readWith(e *Events, b []byte, tags ...string) (out []Scalar, errs []error) {
 	for offset := int64(0); ; {
 		var err error
 		before := offset
