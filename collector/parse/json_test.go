@@ -195,7 +195,3 @@ func FuzzJSON(f *testing.F) {
 		checkSamples(t, line, samples)
 	})
 }
-
-func BenchmarkJSON(b *testing.B) {
-	benchmarkLine(b, newJSON(b, "loss", "acc"), `{"epoch": 3, "step": 1200, "loss": 0.123456, "acc": 0.98, "lr": 0.001}`)
-}

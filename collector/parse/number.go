@@ -36,7 +36,8 @@ func scanNumber(b []byte) (v float64, n int) {
 //
 // A decimal of at most 19 digits whose digits fit into 53 bits and whose power
 // of ten is exact needs one operation, which rounds once (Clinger 1990, "How to
-// read floating point numbers accurately"). All others go through strconv.
+// read floating point numbers accurately"). Longer ones of at most 19 digits
+// need a division of integers, and all others go through strconv.
 func scanDecimal(b []byte) number {
 	i := sign(b)
 	if i == len(b) {
@@ -66,12 +67,17 @@ func scanDecimal(b []byte) number {
 		i += exponent(b[i:])
 	}
 	out := number{n: i}
-	if i != mantissa || whole+fraction > 19 || m > 1<<53 || fraction >= len(pow10) {
+	if i != mantissa || whole+fraction > 19 {
 		out.value, _ = strconv.ParseFloat(string(b[:i]), 64) // its only possible error is a range, with an infinite value
 		return out
 	}
-	out.value = float64(m) / pow10[fraction]
-	out.short = plain(b[first:i], whole, fraction)
+	if m <= 1<<52 {
+		// There are fewer numbers of as many digits than float64s.
+		out.value, out.short = float64(m)/pow10[fraction], true
+	} else {
+		out.value, out.short = quotient(m, fraction)
+	}
+	out.short = out.short && plain(b[first:i], whole, fraction)
 	if first == 1 {
 		if b[0] == '-' {
 			out.value = -out.value
@@ -82,11 +88,11 @@ func scanDecimal(b []byte) number {
 	return out
 }
 
-// plain says quickly that a decimal without sign and exponent is its own
-// shortest form: at most 15 digits, no needless zero, and no size that 'g'
-// writes with an exponent. False means unknown.
+// plain reports whether a decimal without sign and exponent is written as 'g'
+// writes it when all its digits are needed: without needless zeros, and of a
+// size that has no exponent. False means unknown.
 func plain(b []byte, whole, fraction int) bool {
-	if whole == 0 || whole > 6 || whole+fraction > 15 || b[0] == '0' && whole > 1 {
+	if whole == 0 || whole > 6 || b[0] == '0' && whole > 1 {
 		return false
 	}
 	if fraction == 0 {

@@ -86,7 +86,7 @@ func (t *Text) Reset() { t.epoch, t.finer = NoStep, false }
 func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
 	sign := -1
 	if t.filters == nil {
-		if sign = bytes.IndexByte(line, '='); sign < 0 {
+		if sign = t.candidate(line); sign < 0 {
 			t.passed(line)
 			return dst, nil
 		}
@@ -124,10 +124,38 @@ func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
 	return dst, err
 }
 
+// maxSequence bounds an escape sequence between a name and its sign, in bytes.
+const maxSequence = 32
+
+// candidate returns the place of the first '=' that a metric may stand before,
+// or -1. Most lines of most programs have none, and need no closer look.
+func (t *Text) candidate(line []byte) int {
+	for i := 0; ; {
+		k := bytes.IndexByte(line[i:], '=')
+		if k < 0 {
+			return -1
+		}
+		i += k + 1
+		end := i - 1
+		for end > 0 && isSpace(line[end-1]) {
+			end--
+		}
+		if end == 0 {
+			continue
+		}
+		if t.byLast[line[end-1]] != nil || bytes.IndexByte(line[max(0, end-maxSequence):end], escape) >= 0 {
+			return i - 1
+		}
+	}
+}
+
 // passed takes note of a line without samples.
 func (t *Text) passed(line []byte) {
 	if len(line) > maxHeading {
 		return
+	}
+	if bytes.IndexByte(line, escape) >= 0 {
+		line = t.escapes.strip(line)
 	}
 	if epoch, ok := heading(line); ok {
 		t.epoch = epoch

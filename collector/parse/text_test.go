@@ -412,27 +412,3 @@ func checkSamples(t testing.TB, line string, samples []Sample) {
 		}
 	}
 }
-
-func BenchmarkTextDense(b *testing.B) {
-	benchmarkLine(b, newText(b, []string{"loss", "acc"}, nil), "epoch=3 step=1200 loss=0.123456 acc=0.98")
-}
-
-func BenchmarkTextSparse(b *testing.B) {
-	benchmarkLine(b, newText(b, []string{"loss"}, nil), strings.Repeat("downloading the data set, please wait. ", 5)+"size=17 MB")
-}
-
-func BenchmarkTextFilter(b *testing.B) {
-	benchmarkLine(b, newText(b, []string{"loss"}, []string{`(\w+): ([-+.\deE]+)`}), "epoch 3, step 1200: loss: 0.123456")
-}
-
-func benchmarkLine(b *testing.B, p Line, line string) {
-	b.SetBytes(int64(len(line) + 1))
-	b.ReportAllocs()
-	dst := make([]Sample, 0, 8)
-	text := []byte(line)
-	for b.Loop() {
-		if _, err := p.Parse(dst, text); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

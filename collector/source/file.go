@@ -60,6 +60,7 @@ func (f *File) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
 		r := &fileRun{cfg: f.cfg, buf: make([]byte, readSize)}
 		r.lines = lines{parser: f.cfg.Parser, source: "file:" + f.cfg.Path, now: f.cfg.Clock.Now, yield: yield}
+		r.lines.begin()
 		defer r.close()
 		if !r.resume() {
 			return

@@ -25,31 +25,54 @@ type lines struct {
 	now    func() time.Time
 	yield  func(collector.Point, error) bool
 
-	partial []byte // the line that has no end yet; partial[0] is at start
+	at      time.Time // of the bytes that were fed last
+	partial []byte    // the line that has no end yet; partial[0] is at start
 	start   int64
 	cutting bool // the rest of a line that is too long is being dropped
 	samples []parse.Sample
 }
 
+// begin is called before the first bytes.
+func (l *lines) begin() {
+	if p, ok := l.parser.(parse.Resetter); ok {
+		p.Reset()
+	}
+}
+
 // feed takes the bytes at a place, counted from base. Calls without a reset
 // between them are of bytes that follow each other. It returns false when the consumer has had enough.
 func (l *lines) feed(at int64, b []byte) bool {
-	for len(b) > 0 {
-		end := bytes.IndexByte(b, '\n')
-		if cr := bytes.IndexByte(b[:max(end, 0)], '\r'); cr >= 0 {
+	l.at = l.now()
+	// Where the next carriage return is, so that it is looked for once and not
+	// in each line.
+	cr := nextReturn(b, 0)
+	for i := 0; i < len(b); {
+		end := bytes.IndexByte(b[i:], '\n') + i
+		if end < i {
+			end = len(b)
+		}
+		if cr < end {
 			end = cr
-		} else if end < 0 {
-			end = bytes.IndexByte(b, '\r')
+			cr = nextReturn(b, cr+1)
 		}
-		if end < 0 {
-			return l.keep(at, b)
+		if end == len(b) {
+			return l.keep(at+int64(i), b[i:])
 		}
-		if !l.complete(at, b[:end]) {
+		if !l.complete(at+int64(i), b[i:end]) {
 			return false
 		}
-		b, at = b[end+1:], at+int64(end)+1
+		i = end + 1
 	}
 	return true
+}
+
+// nextReturn returns the place of the first carriage return from a place on, or
+// a place past the end.
+func nextReturn(b []byte, from int) int {
+	if k := bytes.IndexByte(b[from:], '\r'); k >= 0 {
+		return from + k
+	}
+	return len(b) + 1
 }
 
 // complete takes the last bytes of a line.
@@ -117,17 +140,21 @@ func (l *lines) reset() {
 func (l *lines) line(at int64, b []byte) bool {
 	// A file that was truncated under a writer that does not append begins
 	// with a hole.
-	text := bytes.TrimLeft(b, "\x00")
+	text := b
+	for len(text) > 0 && text[0] == 0 {
+		text = text[1:]
+	}
 	at += int64(len(b) - len(text))
 	var err error
 	l.samples, err = l.parser.Parse(l.samples[:0], text)
-	for _, s := range l.samples {
+	for i := range l.samples {
+		s := &l.samples[i]
 		p := collector.Point{
 			Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time,
 			Source: l.source, Seq: l.base + at + int64(s.Offset),
 		}
 		if p.Time.IsZero() {
-			p.Time = l.now()
+			p.Time = l.at
 		}
 		if !l.yield(p, nil) {
 			return false

@@ -51,6 +51,7 @@ func (s *Stream) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
 		r := &streamRun{cfg: s.cfg, buf: make([]byte, readSize)}
 		r.lines = lines{parser: s.cfg.Parser, source: "stdout", now: s.cfg.Clock.Now, yield: yield}
+		r.lines.begin()
 		defer r.release()
 		follow(ctx, following{s.cfg.Clock, s.cfg.Drain, r, yield})
 	}
