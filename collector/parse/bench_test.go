@@ -80,28 +80,29 @@ func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // ends a line too, and is looked for once and not in each line.
 func (c corpus) read(t testing.TB, p Line, dst []Sample) int {
 	n := 0
-	next := func(b []byte, from int) int {
-		if k := bytes.IndexByte(b[from:], '\r'); k >= 0 {
+	b := c.bytes
+	next := func(c byte, from int) int {
+		if k := bytes.IndexByte(b[from:], c); k >= 0 {
 			return from + k
 		}
-		return len(b) + 1
+		return len(b)
 	}
-	b := c.bytes
-	cr := next(b, 0)
+	lf, cr := next('\n', 0), next('\r', 0)
 	for i := 0; i < len(b); {
-		end := i + bytes.IndexByte(b[i:], '\n')
-		if end < i {
-			end = len(b)
-		}
-		if cr < end {
-			end = cr
-			cr = next(b, cr+1)
-		}
+		end := min(lf, cr)
 		out, err := p.Parse(dst, b[i:end])
 		if err != nil {
 			t.Fatal(err)
 		}
 		n += len(out)
+		if end == len(b) {
+			break
+		}
+		if end == lf {
+			lf = next('\n', end+1)
+		} else {
+			cr = next('\r', end+1)
+		}
 		i = end + 1
 	}
 	return n

@@ -2,10 +2,14 @@ package parse
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -179,19 +183,113 @@ func TestJSONDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func FuzzJSON(f *testing.F) {
-	for _, s := range []string{`{"loss": 1, "val": {"loss": "2"}}`, `[{"loss": NaN}, {"timestamp": 1.5}]`, `{"a\n": [1, {"b": null}]}`, `{"loss": 1,}`} {
-		f.Add(s)
+// slowJSON finds what the parser must find in an object, by the tokens of the
+// standard library: the last text of each wanted path.
+func slowJSON(t *testing.T, line string, names ...string) map[string]any {
+	t.Helper()
+	found := map[string]any{}
+	d := json.NewDecoder(strings.NewReader(line))
+	d.UseNumber()
+	var walk func(path string, wanted bool)
+	walk = func(path string, wanted bool) {
+		token, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch token := token.(type) {
+		case json.Delim:
+			for d.More() {
+				if token == '[' {
+					walk("", false)
+					continue
+				}
+				key, err := d.Token()
+				if err != nil {
+					t.Fatal(err)
+				}
+				next := key.(string)
+				if path != "" {
+					next = path + "." + next
+				}
+				walk(next, wanted)
+			}
+			if _, err := d.Token(); err != nil {
+				t.Fatal(err)
+			}
+		case json.Number, string:
+			if wanted && slices.Contains(names, path) && token != "" {
+				found[path] = token
+			}
+		}
 	}
-	p, all := newJSON(f, "loss", "val.loss"), NewAnyJSON()
-	f.Fuzz(func(t *testing.T, line string) {
-		samples, err := p.Parse(nil, []byte(line))
-		checkSamples(t, line, samples)
-		var object map[string]any
-		if json.Unmarshal([]byte(line), &object) == nil && err != nil && object != nil && !strings.Contains(err.Error(), "too deeply") {
+	walk("", true)
+	return found
+}
+
+func checkJSON(t *testing.T, p *JSON, line string) {
+	t.Helper()
+	samples, err := p.Parse(nil, []byte(line))
+	checkSamples(t, line, samples)
+	if !json.Valid([]byte(line)) || !utf8.ValidString(line) || !strings.HasPrefix(strings.TrimLeft(line, " \t\r\n"), "{") {
+		return
+	}
+	if err != nil {
+		if !strings.Contains(err.Error(), "too deeply") {
 			t.Fatalf("%q is JSON, but: %v", line, err)
 		}
-		samples, _ = all.ParseAll(nil, []byte(line))
+		return
+	}
+	want := slowJSON(t, line, "loss", "a.b")
+	if len(samples) != len(want) {
+		t.Fatalf("%q: samples %+v, want %v", line, samples, want)
+	}
+	for _, s := range samples {
+		slow := wholeSample(&texts{}, []byte(fmt.Sprint(want[s.Metric])))
+		if s.Text != slow.Text || s.Value != slow.Value && !(math.IsNaN(s.Value) && math.IsNaN(slow.Value)) {
+			t.Fatalf("%q: %+v, want %+v", line, s, slow)
+		}
+	}
+}
+
+func TestJSONAgreesWithTheStandardLibrary(t *testing.T) {
+	p := newJSON(t, "loss", "a.b")
+	pieces := []string{`"loss": `, `"a": `, `"b": `, `"a.b": `, "{", "}", "{", "}", ",", ",", "1.5", `"2"`, `"x\\n"`, "[", "]", "null", "true", "1e-3", "-0", " "}
+	randomLines(30000, pieces, func(line string) {
+		checkJSON(t, p, line)
+		checkJSON(t, p, "{"+line+"}")
+	})
+	// Random text is seldom JSON, so some that is.
+	random := rand.New(rand.NewPCG(31, 32))
+	var value func(depth int) string
+	value = func(depth int) string {
+		switch n := random.IntN(8); {
+		case n < 2 && depth < 5:
+			var members []string
+			for range random.IntN(5) {
+				members = append(members, []string{`"loss"`, `"a"`, `"b"`, `"a.b"`, `"\u0061"`, `""`}[random.IntN(6)]+":"+value(depth+1))
+			}
+			return "{" + strings.Join(members, ", ") + "}"
+		case n == 2 && depth < 5:
+			return "[" + value(depth+1) + " , " + value(depth+1) + "]"
+		}
+		return []string{"1", "-2.50", `"3"`, `"1,234"`, `"bad"`, `""`, "null", "false", "12345678901234567890", `"\"\u00e9"`}[random.IntN(10)]
+	}
+	for range 30000 {
+		checkJSON(t, p, `{"loss": `+value(0)+`, "a": `+value(0)+`, "b": `+value(0)+"}")
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, s := range []string{`{"loss": 1, "a": {"b": "2"}}`, `[{"loss": NaN}, {"timestamp": 1.5}]`, `{"a\n": [1, {"b": null}], "a.b": 3}`, `{"loss": 1,}`} {
+		f.Add(s)
+	}
+	p, all := newJSON(f, "loss", "a.b"), NewAnyJSON()
+	f.Fuzz(func(t *testing.T, line string) {
+		checkJSON(t, p, line)
+		samples, err := all.ParseAll(nil, []byte(line))
+		if err != nil && len(samples) > 0 {
+			t.Fatalf("%q: samples beside %v", line, err)
+		}
 		checkSamples(t, line, samples)
 	})
 }

@@ -381,16 +381,109 @@ func TestTextDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// The grammar in pieces, for slowText.
+var (
+	slowNumber  = regexp.MustCompile(`^[+-]?(\d+(\.\d+)?|\.\d+)([Ee][+-]?\d+)?`)
+	slowWord    = regexp.MustCompile(`^([+-]?(?i:infinity|nan|inf))(\W|$)`)
+	slowCommas  = regexp.MustCompile(`^[+-]?\d+(,\d+)+(\.\d+)?`)
+	slowGrouped = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(,\d{3}((,\d{3})+(\.\d+)?|\.\d+))$`)
+	slowPower   = regexp.MustCompile(`^[Ee][+-]?\d+`)
+	slowName    = regexp.MustCompile(`[\w|/-]$`)
+)
+
+// slowText finds what the default grammar must find, in a line without escape
+// sequences.
+func slowText(line string, names ...string) (found []got) {
+	for eq := range len(line) {
+		if line[eq] != '=' {
+			continue
+		}
+		before := strings.TrimRight(line[:eq], " \t\n\f\r")
+		name := ""
+		for _, n := range names {
+			if rest, ok := strings.CutSuffix(before, n); ok && len(n) > len(name) && !slowName.MatchString(rest) {
+				name = n
+			}
+		}
+		after := strings.TrimLeft(line[eq+1:], " \t\n\f\r")
+		value := slowNumber.FindString(after)
+		if m := slowWord.FindStringSubmatch(after); m != nil {
+			value = m[1]
+		}
+		if commas := slowCommas.FindString(after); commas != "" {
+			if value = ""; slowGrouped.MatchString(commas) {
+				value = commas + slowPower.FindString(after[len(commas):])
+			}
+		}
+		if name == "" || value == "" {
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.ReplaceAll(value, ",", ""), 64)
+		if err != nil && !math.IsInf(v, 0) { // a NaN with a sign
+			v = math.NaN()
+		}
+		found = append(found, got{name, v, textOf([]byte(value), v), len(before) - len(name)})
+	}
+	return found
+}
+
+func checkText(t *testing.T, p *Text, line string) {
+	t.Helper()
+	p.Reset()
+	samples, _ := p.Parse(nil, []byte(line)) // the slow way knows no errors
+	checkSamples(t, line, samples)
+	if strings.Contains(line, "\x1b") {
+		return
+	}
+	if diff := cmp.Diff(slowText(line, "loss", "val/loss", "a b"), brief(samples), cmpopts.EquateNaNs()); diff != "" {
+		t.Fatalf("%q: samples (-slow +fast):\n%s", line, diff)
+	}
+}
+
+func TestTextAgreesWithItsGrammar(t *testing.T) {
+	p := newText(t, []string{"loss", "val/loss", "a b"}, nil)
+	pieces := []string{"loss", "loss", "val/", "a b", "=", "=", " = ", "0.5", "12", ",", ",345", ".25", "e-3", "nan", "-inf", "+", "-", " ", "\r", "x", "é", "|", "%"}
+	randomLines(30000, pieces, func(line string) { checkText(t, p, line) })
+}
+
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"loss=0.5", "step=3 loss=1,234.5 val/loss = -inf", "2026-03-04T05:06:07Z loss=1e-3", `{"step": 3} loss=nan`} {
+	for _, s := range []string{"loss=0.5", "step=3 loss=1,234.5 val/loss = -inf", "2026-03-04T05:06:07Z loss=1e-3", `{"step": 3} loss=nan`, "\x1b[1mloss\x1b[0m=1"} {
 		f.Add(s)
 	}
-	def := newText(f, []string{"loss", "val/loss"}, nil)
-	user := newText(f, []string{"loss", "val/loss"}, []string{`([\w/]+)\s*[:=]\s*(\S*)`, `(\w+)=(.)`})
+	def := newText(f, []string{"loss", "val/loss", "a b"}, nil)
+	f.Fuzz(func(t *testing.T, line string) { checkText(t, def, line) })
+}
+
+// With a filter, what is found is what the expression alone finds.
+func FuzzFilter(f *testing.F) {
+	for _, s := range []string{"loss: 0.5", "val/loss = 97.5% loss:1,234", "loss=x loss=y"} {
+		f.Add(s)
+	}
+	filters := []string{`([\w/]+)\s*[:=]\s*(\S*)`, `(loss)=(.)`}
+	user := newText(f, []string{"loss", "val/loss"}, filters)
 	f.Fuzz(func(t *testing.T, line string) {
-		for _, p := range []*Text{def, user} {
-			samples, _ := p.Parse(nil, []byte(line))
-			checkSamples(t, line, samples)
+		samples, _ := user.Parse(nil, []byte(line)) // filters give no errors
+		checkSamples(t, line, samples)
+		if strings.Contains(line, "\x1b") {
+			return
+		}
+		found := map[string]bool{}
+		for _, filter := range filters {
+			for _, m := range regexp.MustCompile(filter).FindAllStringSubmatch(line, -1) {
+				if value := strings.TrimSpace(m[2]); (m[1] == "loss" || m[1] == "val/loss") && value != "" {
+					s := wholeSample(&texts{}, []byte(value))
+					found[m[1]+s.Text+strconv.FormatFloat(s.Value, 'g', -1, 64)] = true
+				}
+			}
+		}
+		for _, s := range samples {
+			key := s.Metric + s.Text + strconv.FormatFloat(s.Value, 'g', -1, 64)
+			if !found[key] {
+				t.Fatalf("%q: %s is not what the filters find: %v", line, key, found)
+			}
+		}
+		if len(found) > 0 && len(samples) == 0 {
+			t.Fatalf("%q: nothing is found, the filters find %v", line, found)
 		}
 	})
 }

@@ -43,20 +43,18 @@ func (l *lines) begin() {
 // between them are of bytes that follow each other. It returns false when the consumer has had enough.
 func (l *lines) feed(at int64, b []byte) bool {
 	l.at = l.now()
-	// Where the next carriage return is, so that it is looked for once and not
-	// in each line.
-	cr := nextReturn(b, 0)
+	// Where the next line feed and carriage return are: each is looked for once,
+	// and not in each line.
+	lf, cr := next(b, '\n', 0), next(b, '\r', 0)
 	for i := 0; i < len(b); {
-		end := bytes.IndexByte(b[i:], '\n') + i
-		if end < i {
-			end = len(b)
-		}
-		if cr < end {
-			end = cr
-			cr = nextReturn(b, cr+1)
-		}
+		end := min(lf, cr)
 		if end == len(b) {
 			return l.keep(at+int64(i), b[i:])
+		}
+		if end == lf {
+			lf = next(b, '\n', end+1)
+		} else {
+			cr = next(b, '\r', end+1)
 		}
 		if !l.complete(at+int64(i), b[i:end]) {
 			return false
@@ -66,13 +64,12 @@ func (l *lines) feed(at int64, b []byte) bool {
 	return true
 }
 
-// nextReturn returns the place of the first carriage return from a place on, or
-// a place past the end.
-func nextReturn(b []byte, from int) int {
-	if k := bytes.IndexByte(b[from:], '\r'); k >= 0 {
+// next returns the place of the first c from a place on, or len(b).
+func next(b []byte, c byte, from int) int {
+	if k := bytes.IndexByte(b[from:], c); k >= 0 {
 		return from + k
 	}
-	return len(b) + 1
+	return len(b)
 }
 
 // complete takes the last bytes of a line.
