@@ -11,7 +11,7 @@ func TestParseValue(t *testing.T) {
 	for written, want := range map[string]string{
 		"0.5":       "0.5 ",
 		"0.50":      "0.5 0.50",
-		" 1e-05\n":  "1e-05 ",
+		"\t1e-05\n": "1e-05 ",
 		"1E-05":     "1e-05 1E-05",
 		"nan":       "NaN ",
 		"-inf":      "-Inf ",

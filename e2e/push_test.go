@@ -7,26 +7,30 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
+// pushProgram is a program and the package of PyPI that it needs, if any.
+type pushProgram struct{ needs, code string }
+
+// trials is how many are tried: importing Katib's SDK takes seconds of CPU time.
+func (p pushProgram) trials() int {
+	if p.needs == "" {
+		return 4
+	}
+	return 2
+}
+
 // pushPrograms are training programs in Python as a user would write them: none
 // knows of Vernier but by its environment. x is their hyperparameter.
-func pushPrograms() map[string]struct{ needs, code string } {
-	return map[string]struct{ needs, code string }{
-		"http": {code: `
-import json, os, urllib.request
-urllib.request.urlopen(os.environ["VERNIER_PUSH_URL"], json.dumps({"loss": 7, "step": 0}).encode())
-urllib.request.urlopen(os.environ["VERNIER_PUSH_URL"], json.dumps({"loss": x, "step": 1}).encode())
-`},
-		"socket": {code: `
-import http.client, json, os, socket
-c = http.client.HTTPConnection("collector"); c.sock = socket.socket(socket.AF_UNIX); c.sock.connect(os.environ["VERNIER_PUSH_SOCKET"])
-c.request("POST", "/report", json.dumps([{"loss": 7, "step": 0}, {"loss": x, "step": 1}])); assert c.getresponse().status == 200
-`},
+func pushPrograms(t *testing.T) map[string]pushProgram {
+	return map[string]pushProgram{
+		"http":   {code: documented(t, 0)},
+		"socket": {code: documented(t, 1)},
 		// Eight processes of one pod push at the same time; each loss must count.
 		"processes": {code: `
 import json, multiprocessing, os, urllib.request
@@ -85,6 +89,26 @@ katib.report_metrics({"loss": x})
 	}
 }
 
+// documented is the n-th piece of Python in the page on pushing, with a first
+// loss of 7 and a second of x.
+func documented(t *testing.T, n int) string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/collectors-push.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces := strings.Split(string(page), "```python\n")
+	if len(pieces) < n+2 {
+		t.Fatalf("the page has %d pieces of Python", len(pieces)-1)
+	}
+	code, _, _ := strings.Cut(pieces[n+1], "```")
+	if !strings.Contains(code, `"loss": 0.1, "step": 3`) {
+		t.Fatalf("the page reports something else: %s", code)
+	}
+	first := strings.ReplaceAll(code, `"loss": 0.1, "step": 3`, `"loss": 7, "step": 0`)
+	return first + strings.ReplaceAll(code, `"loss": 0.1, "step": 3`, `"loss": x, "step": 1`)
+}
+
 // pythonWith is a Python of its own with a package from PyPI.
 func pythonWith(t *testing.T, needs string) string {
 	t.Helper()
@@ -115,7 +139,7 @@ spec:
   objective: {type: minimize, objectiveMetricName: loss, additionalMetricNames: [accuracy]}
   algorithm: {algorithmName: sobol}
   parallelTrialCount: 2
-  maxTrialCount: 4
+  maxTrialCount: %d
   maxFailedTrialCount: 0
   parameters:
     - {name: x, parameterType: double, feasibleSpace: {min: "0.1", max: "0.9", step: "0.1"}}
@@ -139,19 +163,20 @@ spec:
 // two at a time, so that they share the machine's loopback.
 func TestPushPrograms(t *testing.T) {
 	i := up(t)
+	programs := pushPrograms(t)
 	pythons := map[string]func() string{}
-	for _, program := range pushPrograms() {
+	for _, program := range programs {
 		if pythons[program.needs] == nil {
 			pythons[program.needs] = sync.OnceValue(func() string { return pythonWith(t, program.needs) })
 		}
 	}
-	for name, program := range pushPrograms() {
+	for name, program := range programs {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
 			write(t, script, "import sys\nx = float(sys.argv[1])\n"+program.code)
-			write(t, manifest, fmt.Sprintf(pushExperiment, name, pythons[program.needs](), script))
-			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
+			write(t, manifest, fmt.Sprintf(pushExperiment, name, program.trials(), pythons[program.needs](), script))
+			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "10m"); err != nil {
 				logs, _ := i.vernier("logs", "push-"+name)
 				t.Fatalf("vernier run: %v\n%s\n%s", err, out, logs)
 			}
@@ -186,4 +211,3 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
-

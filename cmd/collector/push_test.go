@@ -234,7 +234,7 @@ func TestPushGoesOnWithoutAPortThatIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer shut(t, l)
 	b := newBench(t)
 	s := b.run("--kind=Push", "--metric=loss", "--trial=x", "--push-address="+l.Addr().String(), "--katib-address="+l.Addr().String())
 	b.push(0.5)
@@ -260,5 +260,12 @@ func TestPushFlagsThatDoNotFit(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), said) {
 			t.Errorf("%v: %v, want %q", args, err, said)
 		}
+	}
+}
+
+func shut(t *testing.T, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }

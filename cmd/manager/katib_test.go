@@ -1,16 +1,23 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/netip"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -91,5 +98,48 @@ func TestKatibIsOffWhereItCannotTellPodsApart(t *testing.T) {
 	o, err := parseFlags([]string{"--embedded", "--report-key-file=x", "--katib-bind-address=:1"}, io.Discard)
 	if err != nil || o.katibAddress != "" {
 		t.Errorf("embedded: address %q, %v", o.katibAddress, err)
+	}
+}
+
+// Katib's name leads to a Service with Katib's port, and that to the manager.
+func TestKatibsNameLeadsToTheManager(t *testing.T) {
+	objects := map[string]map[string]any{}
+	for _, folder := range []string{"default", "katib"} {
+		rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join("..", "..", "config", folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rendered.Resources() {
+			m, err := r.Map()
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects[r.GetKind()+" "+r.GetNamespace()+"/"+r.GetName()] = m
+		}
+	}
+	alias := objects["Service kubeflow/katib-db-manager"]
+	if name, _, _ := unstructured.NestedString(alias, "spec", "externalName"); name != "vernier-manager.vernier-system.svc.cluster.local" {
+		t.Errorf("katib-db-manager is %q", name)
+	}
+	var service corev1.Service
+	var deployment appsv1.Deployment
+	convert := runtime.DefaultUnstructuredConverter.FromUnstructured
+	if err := errors.Join(convert(objects["Service vernier-system/vernier-manager"], &service), convert(objects["Deployment vernier-system/vernier-manager"], &deployment)); err != nil {
+		t.Fatal(err)
+	}
+	ports := map[string]int32{}
+	for _, p := range deployment.Spec.Template.Spec.Containers[0].Ports {
+		ports[p.Name] = p.ContainerPort
+	}
+	for _, p := range service.Spec.Ports {
+		if ports[p.TargetPort.StrVal] == 0 {
+			t.Errorf("the port %s of the Service leads nowhere", p.Name)
+		}
+		if p.Name == "katib" && (p.Port != 6789 || ports["katib"] != 6789) {
+			t.Errorf("katib's port is %d, the container's %d", p.Port, ports["katib"])
+		}
+	}
+	if ports["katib"] == 0 {
+		t.Error("the manager has no port katib")
 	}
 }

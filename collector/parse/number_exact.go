@@ -5,20 +5,20 @@ import (
 	"math/bits"
 )
 
-// tens are the powers of ten that 64 bits hold.
-var tens = [...]uint64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
+// wholeTens are the powers of ten that 64 bits hold.
+var wholeTens = [...]uint64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
 	1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
 // quotient returns the float64 nearest to m / 10^f, where m is not 0 and f is
-// less than len(tens). short says that m, without zeros at its end, has the
+// less than len(wholeTens). short says that m, without zeros at its end, has the
 // digits that identify the float64 and no more; false means unknown.
 //
 // Both are shifted until their highest bit is set, so that one division of 128
 // by 64 bits gives 63 or 64 bits of the quotient, and its remainder tells
 // whether more follow. Rounding these to 53 bits rounds once.
 func quotient(m uint64, f int) (v float64, short bool) {
-	shiftM, shiftD := bits.LeadingZeros64(m), bits.LeadingZeros64(tens[f])
-	d := tens[f] << shiftD
+	shiftM, shiftD := bits.LeadingZeros64(m), bits.LeadingZeros64(wholeTens[f])
+	d := wholeTens[f] << shiftD
 	q, r := bits.Div64(m<<shiftM>>1, m<<shiftM<<63, d)
 	sticky := q
 	if r != 0 {

@@ -19,6 +19,13 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
+func shut(t testing.TB, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func listen(t testing.TB, network, address string) net.Listener {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -333,7 +340,7 @@ func TestPushRefusesWhatComesTooLate(t *testing.T) {
 	}
 	p.stop()
 	if conn, err := net.Dial("tcp", strings.TrimPrefix(p.open, "http://")); err == nil {
-		conn.Close()
+		shut(t, conn)
 		t.Error("the listener is still open")
 	}
 }
@@ -345,7 +352,7 @@ func TestPushWaitsForWhatIsOnItsWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer shut(t, conn)
 	body := `{"loss": 7}`
 	fmt.Fprintf(conn, "POST /%s/report HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", pushToken, len(body), body[:3])
 	for p.push.active.Load() == 0 {
@@ -422,7 +429,7 @@ func TestPushBoundsItsConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		defer shut(t, c)
 	}
 	first := <-accepted
 	<-accepted
@@ -474,7 +481,7 @@ func TestPushTellsWhyAListenerIsMissing(t *testing.T) {
 
 func TestPushIsRefusedWithoutWhatItNeeds(t *testing.T) {
 	l := listen(t, "tcp", "127.0.0.1:0")
-	defer l.Close()
+	defer shut(t, l)
 	journal := filepath.Join(t.TempDir(), "j")
 	for name, cfg := range map[string]PushConfig{
 		"no listener":            {Journal: journal},
