@@ -103,6 +103,7 @@ type pushState struct {
 	keys    *window           // of requests with a key
 	points  *window           // of MLflow's points
 	trainer map[string]string // newest value of each metric in Trainer's status
+	step    int64             // newest step there
 	mlflow  *mlflowState
 }
 
@@ -128,7 +129,7 @@ func NewPush(cfg PushConfig) (*Push, error) {
 			p.wanted[m] = true
 		}
 	}
-	p.state = &pushState{keys: newWindow(), points: newWindow(), trainer: map[string]string{}, mlflow: newMLflowState(cfg)}
+	p.state = &pushState{keys: newWindow(), points: newWindow(), trainer: map[string]string{}, step: parse.NoStep, mlflow: newMLflowState(cfg)}
 	journal, err := openJournal(cfg.Journal, cfg.JournalLimit, p.state.apply)
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (s *pushState) apply(e entry) {
 			s.points.add(identity(e.Run, p))
 		}
 		if e.Trainer {
-			s.trainer[p.Metric] = p.Value + p.Text
+			s.trainer[p.Metric], s.step = p.Value+p.Text, max(s.step, p.Step)
 		}
 	}
 	s.mlflow.apply(e)

@@ -33,7 +33,7 @@ type trainerRequest struct {
 // serveTrainer takes the status of a TrainJob. It holds the newest value of every
 // metric, measured long ago or just now, so that only a value that differs from
 // the last one sent makes a point. Its step is the metric current_step, which HF
-// Transformers sends along.
+// Transformers sends along; its last status has none, and gets the step before.
 func (p *Push) serveTrainer(w http.ResponseWriter, r *http.Request) {
 	body, release, err := p.body(w, r, maxTrainerBody)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *Push) serveTrainer(w http.ResponseWriter, r *http.Request) {
 		trainerFault(w, http.StatusUnprocessableEntity, fmt.Sprintf("the body is no status: %v", err))
 		return
 	}
-	samples, err := p.trainerSamples(request)
+	samples, step, err := p.trainerSamples(request)
 	if err != nil {
 		trainerFault(w, http.StatusUnprocessableEntity, err.Error())
 		return
@@ -54,7 +54,9 @@ func (p *Push) serveTrainer(w http.ResponseWriter, r *http.Request) {
 	points := p.entryPoints(samples)
 	err = p.journal.append(func() (entry, bool) {
 		e := entry{Trainer: true}
+		p.state.step = max(p.state.step, step)
 		for _, point := range points {
+			point.Step = p.state.step
 			if last, ok := p.state.trainer[point.Metric]; !ok || last != point.Value+point.Text {
 				e.Points = append(e.Points, point)
 			}
@@ -68,17 +70,17 @@ func (p *Push) serveTrainer(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, json.RawMessage(body))
 }
 
-func (p *Push) trainerSamples(r trainerRequest) ([]parse.Sample, error) {
+// trainerSamples returns the wanted metrics and the step, if there is one.
+func (p *Push) trainerSamples(r trainerRequest) (samples []parse.Sample, step int64, err error) {
 	if r.Status == nil {
-		return nil, nil
+		return nil, parse.NoStep, nil
 	}
 	if len(r.Status.Metrics) > maxTrainerMetrics {
-		return nil, fmt.Errorf("%d metrics in one status; send at most %d", len(r.Status.Metrics), maxTrainerMetrics)
+		return nil, 0, fmt.Errorf("%d metrics in one status; send at most %d", len(r.Status.Metrics), maxTrainerMetrics)
 	}
 	// What cannot be read is left out: the time of arrival stands in.
 	at, _ := time.Parse(time.RFC3339Nano, r.Status.Updated)
-	step := parse.NoStep
-	var samples []parse.Sample
+	step = parse.NoStep
 	for _, m := range r.Status.Metrics {
 		if m.Name == "current_step" {
 			if n, err := strconv.ParseInt(m.Value, 10, 64); err == nil && n >= 0 {
@@ -90,9 +92,9 @@ func (p *Push) trainerSamples(r trainerRequest) ([]parse.Sample, error) {
 		}
 	}
 	for i := range samples {
-		samples[i].Step, samples[i].Time = step, at
+		samples[i].Time = at
 	}
-	return samples, nil
+	return samples, step, nil
 }
 
 // sampleOf reads a value that was sent as text.

@@ -32,6 +32,14 @@ func TestTrainerStatus(t *testing.T) {
 			},
 			status: 200, want: []string{"loss=0.5 at -1", "eval_loss=0.7 at -1", "loss=0.4 at -1", "loss=0.5 at -1"},
 		},
+		"the last status of HF Transformers has no step": {
+			bodies: []string{
+				`{"trainerStatus": {"metrics": [{"name": "loss", "value": "0.5"}, {"name": "current_step", "value": "5"}]}}`,
+				`{"trainerStatus": {"metrics": [{"name": "loss", "value": "0.5"}, {"name": "current_step", "value": "10"}]}}`,
+				`{"trainerStatus": {"metrics": [{"name": "loss", "value": "0.4"}]}}`,
+			},
+			status: 200, want: []string{"loss=0.5 at 5", "loss=0.4 at 10"},
+		},
 		"progress alone":        {bodies: []string{`{"trainerStatus": {"progressPercentage": 50}}`}, status: 200},
 		"no status":             {bodies: []string{`{}`}, status: 200},
 		"a value with no sense": {bodies: []string{`{"trainerStatus": {"metrics": [{"name": "loss", "value": "tensor(1)"}]}}`}, status: 200, want: []string{"loss=NaN at -1 written tensor(1)"}},
