@@ -64,8 +64,12 @@ func (p pod) addPush(main map[string]any, where []string) error {
 	if p.sharesNetwork() {
 		return p.shareNetwork(main)
 	}
+	theirs, _ := main["env"].([]any)
 	for _, e := range pushEnv(pushAddress, p.c.pushToken(), p.c.Trial, defaultDir) {
-		addEnv(main, e.Name, e.Value)
+		// The file with the token goes with the address: to no other server.
+		if e.Name != envTrainerToken || named(theirs, envTrainerURL) == nil {
+			addEnv(main, e.Name, e.Value)
+		}
 	}
 	p.aliasKatib()
 	return nil

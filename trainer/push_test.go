@@ -84,6 +84,16 @@ func TestInjectPushTellsWhereToPush(t *testing.T) {
 				Aliases: []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: hosts[:1]}}, Init: []string{trainer.Sidecar}, Args: own,
 			},
 		},
+		"a token goes to no other server": {
+			spec: "hostAliases: [{ip: 10.0.0.1, hostnames: [katib-db-manager.kubeflow]}]\ncontainers: [{name: main, image: i, env: [{name: KUBEFLOW_TRAINER_SERVER_URL, value: 'http://trainer'}]}]",
+			want: told{
+				Env: map[string]string{
+					"VERNIER_PUSH_SOCKET": all["VERNIER_PUSH_SOCKET"], "VERNIER_PUSH_URL": all["VERNIER_PUSH_URL"],
+					"MLFLOW_TRACKING_URI": all["MLFLOW_TRACKING_URI"], "KUBEFLOW_TRAINER_SERVER_URL": "http://trainer",
+				},
+				Aliases: []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: hosts[:1]}}, Init: []string{trainer.Sidecar}, Args: own,
+			},
+		},
 		"processes of one machine": {
 			spec: "containers: [{name: main, image: i, command: [python, train.py]}]", binary: "/opt/collector",
 			want: told{

@@ -233,6 +233,8 @@ func mergeEnv(environ []string, add map[string]string) []string {
 		name, _, _ := strings.Cut(e, "=")
 		set[name] = true
 	}
+	// Its token goes to no other server.
+	set[report.EnvTrainerToken] = set[report.EnvTrainerToken] || set[report.EnvTrainerURL]
 	for name, value := range add {
 		if !set[name] {
 			environ = append(environ, name+"="+value)

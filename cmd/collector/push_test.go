@@ -165,6 +165,25 @@ func TestCollectorEnvHandsOverTheAddresses(t *testing.T) {
 	s.term()
 }
 
+func TestMergeEnvSetsWhatIsNotSet(t *testing.T) {
+	add := report.PushEnv("127.0.0.1:1", "token", "trial", "/dir")
+	for name, tc := range map[string]struct{ have, want []string }{
+		"nothing is set":               {nil, []string{report.EnvTrainerToken, report.EnvTrainerURL, report.EnvMLflow, report.EnvPushURL}},
+		"an address of another server": {[]string{report.EnvTrainerURL + "=http://x"}, []string{report.EnvMLflow, report.EnvPushURL}},
+		"an empty variable is set":     {[]string{report.EnvMLflow + "="}, []string{report.EnvTrainerToken, report.EnvTrainerURL, report.EnvPushURL}},
+	} {
+		var added []string
+		for _, e := range mergeEnv(tc.have, add)[len(tc.have):] {
+			key, _, _ := strings.Cut(e, "=")
+			added = append(added, key)
+		}
+		slices.Sort(added)
+		if diff := cmp.Diff(tc.want, added); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestCollectorEnvFaults(t *testing.T) {
 	b := newBench(t)
 	s := b.run(pushArgs()...)

@@ -582,3 +582,21 @@ func do(h http.Handler, method, path string, body []byte) *answered {
 	h.ServeHTTP(a, r)
 	return a
 }
+
+// BenchmarkPushReport is one client that reports one point a request.
+func BenchmarkPushReport(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "s")
+	push, err := NewPush(PushConfig{Trusted: []net.Listener{listen(b, "unix", path)}, Journal: path + ".journal"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	go push.Serve(b.Context())
+	p := &pushed{t: b, client: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}}
+	for b.Loop() {
+		if status, text := p.send("POST", "http://collector/report", `{"loss": 0.125, "step": 1}`); status != 200 {
+			b.Fatal(status, text)
+		}
+	}
+}
