@@ -22,8 +22,14 @@ const (
 	// maxBody bounds the body of one request, in bytes. MLflow's own limit for
 	// a batch is the same.
 	maxBody = 1 << 20
-	// maxBodies bounds the bodies that are held at the same time, in bytes.
-	maxBodies = 8 << 20
+	// maxBodies bounds the large bodies that are held at the same time, in
+	// bytes. Those of at most smallBody do not count, so that slow senders of
+	// large ones do not hold up the others.
+	maxBodies = 4 << 20
+	smallBody = 64 << 10
+	// maxWork bounds those that are decoded at the same time, in bytes: decoded
+	// they take ten times as much.
+	maxWork = 1 << 20
 	// maxConnections bounds the connections of one listener.
 	maxConnections = 256
 	// A client that sends slower than this is cut off.
@@ -85,8 +91,9 @@ type Push struct {
 	cfg     PushConfig
 	wanted  map[string]bool // nil means all
 	journal *journal
-	state   *pushState // guarded by the journal's lock
-	room    *semaphore.Weighted
+	state   *pushState          // guarded by the journal's lock
+	room    *semaphore.Weighted // for bodies
+	work    *semaphore.Weighted // for decoding them
 	parsers sync.Pool
 
 	active atomic.Int64 // requests that are being answered
@@ -119,7 +126,7 @@ func NewPush(cfg PushConfig) (*Push, error) {
 		return nil, errors.New("a push source with a listener for Katib's report_metrics needs the name of the trial")
 	}
 	cfg.Clock = cfg.Clock.orReal()
-	p := &Push{cfg: cfg, failed: cfg.Trouble, room: semaphore.NewWeighted(maxBodies)}
+	p := &Push{cfg: cfg, failed: cfg.Trouble, room: semaphore.NewWeighted(maxBodies), work: semaphore.NewWeighted(maxWork)}
 	if len(cfg.Metrics) > 0 {
 		if _, err := parse.NewJSON(cfg.Metrics); err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -342,6 +343,47 @@ func TestPushRefusesWhatComesTooLate(t *testing.T) {
 	if conn, err := net.Dial("tcp", strings.TrimPrefix(p.open, "http://")); err == nil {
 		shut(t, conn)
 		t.Error("the listener is still open")
+	}
+}
+
+// Slow senders of large bodies take all the room there is for those; a small
+// report passes them.
+func TestPushTakesSmallReportsBesideSlowLargeOnes(t *testing.T) {
+	p := startPush(t, "")
+	const slow = maxBodies/maxBody + 2
+	for range slow {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.open, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shut(t, conn)
+		fmt.Fprintf(conn, "POST /%s/report HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n[", pushToken, maxBody)
+	}
+	for p.push.active.Load() < slow {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the requests were not seen")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if status, text := p.report(`{"loss": 1}`); status != 200 {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+func TestPushSaysWhyNot(t *testing.T) {
+	for want, err := range map[int]error{
+		http.StatusGone:                  fmt.Errorf("x: %w", errJournalClosed),
+		http.StatusInsufficientStorage:   &os.PathError{Op: "write", Err: syscall.ENOSPC},
+		http.StatusServiceUnavailable:    errNoRoom,
+		http.StatusRequestEntityTooLarge: &http.MaxBytesError{Limit: 1},
+		http.StatusRequestTimeout:        &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded},
+		http.StatusBadRequest:            io.ErrUnexpectedEOF,
+		http.StatusInternalServerError:   io.ErrClosedPipe,
+	} {
+		if got := statusOf(err); got != want {
+			t.Errorf("%v: status %d, want %d", err, got, want)
+		}
 	}
 }
 

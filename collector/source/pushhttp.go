@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 
@@ -125,21 +126,39 @@ var errNoRoom = errors.New("too much is sent at the same time: try again")
 // body reads the body of a request. release must be called when it is not used
 // any longer.
 func (p *Push) body(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, release func(), err error) {
+	vacate, err := p.enter(r, limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err == nil {
+		err = p.work.Acquire(r.Context(), int64(len(body)))
+	}
+	if err != nil {
+		vacate()
+		return nil, nil, err
+	}
+	return body, func() {
+		p.work.Release(int64(len(body)))
+		vacate()
+	}, nil
+}
+
+// enter waits for room for the body of a request.
+func (p *Push) enter(r *http.Request, limit int64) (vacate func(), err error) {
 	need := limit
 	if 0 <= r.ContentLength && r.ContentLength < limit {
 		need = r.ContentLength
 	}
+	if need <= smallBody {
+		return func() {}, nil // not even behind those that wait
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), roomPatience)
 	defer cancel()
 	if err := p.room.Acquire(ctx, need); err != nil {
-		return nil, nil, errNoRoom
+		return nil, errNoRoom
 	}
-	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if err != nil {
-		p.room.Release(need)
-		return nil, nil, err
-	}
-	return body, func() { p.room.Release(need) }, nil
+	return func() { p.room.Release(need) }, nil
 }
 
 // statusOf is the status for a request that was not taken.
@@ -153,6 +172,8 @@ func statusOf(err error) int {
 		return http.StatusServiceUnavailable
 	case errors.As(err, new(*http.MaxBytesError)):
 		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.Canceled):
 		return http.StatusBadRequest // the client went away
 	}
