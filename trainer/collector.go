@@ -69,6 +69,7 @@ const (
 	flagFormat        = "format"
 	flagFilter        = "filter"
 	flagMetric        = "metric"
+	flagRate          = "rate"
 	flagGrace         = "grace"
 
 	defaultDir    = "/var/run/vernier"
@@ -103,6 +104,9 @@ type Collector struct {
 	Filters []string
 	// Metrics to collect, the objective first.
 	Metrics []string
+	// Rate caps the points a second of each metric that are kept in the long run.
+	// 0 means the collector's default, less than 0 no cap.
+	Rate int64
 	// Parameters of the trial, which the collector writes beside event files for
 	// TensorBoard (TensorFlowEvent). None: nothing is written.
 	Parameters []Assignment

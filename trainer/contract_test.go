@@ -41,6 +41,7 @@ func TestTheContractWithTheCollectorIsOne(t *testing.T) {
 		"FlagFilter":            {flagFilter, report.FlagFilter},
 		"FlagMetric":            {flagMetric, report.FlagMetric},
 		"FlagParameter":         {flagParameter, report.FlagParameter},
+		"FlagRate":              {flagRate, report.FlagRate},
 		"FlagGrace":             {flagGrace, report.FlagGrace},
 		"DefaultDir":            {defaultDir, report.DefaultDir},
 		"DefaultBinary":         {defaultBinary, report.DefaultBinary},

@@ -385,3 +385,19 @@ func TestInjectChoosesThePrimaryRole(t *testing.T) {
 		})
 	}
 }
+
+func TestInjectPassesTheCapOnTheRate(t *testing.T) {
+	for rate, want := range map[int64]string{0: "", 5: "--rate=5", -1: "--rate=0"} {
+		c := collector(trainer.StdOut)
+		c.Rate = rate
+		got := ""
+		for _, arg := range injected(t, job(t, "containers: [{name: main, image: i, command: [train]}]"), c).Spec.InitContainers[1].Args {
+			if strings.HasPrefix(arg, "--rate") {
+				got = arg
+			}
+		}
+		if got != want {
+			t.Errorf("a rate of %d gives %q, want %q", rate, got, want)
+		}
+	}
+}

@@ -269,6 +269,9 @@ func (p pod) arguments() []string {
 	if p.c.Kind == Push {
 		args = append(args, p.pushArguments()...)
 	}
+	if p.c.Rate != 0 {
+		args = append(args, flag(flagRate, strconv.FormatInt(max(p.c.Rate, 0), 10)))
+	}
 	return append(args, flag(flagGrace, p.grace().String()))
 }
 

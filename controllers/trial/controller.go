@@ -56,6 +56,8 @@ type Reporting struct {
 	// Binary is the collector command as trials' containers find it, where they
 	// do without an image; see trainer.Collector.
 	Binary string
+	// Rate is the trainer.Collector's.
+	Rate int64
 	// PullPolicy of the image. Default: Kubernetes' own.
 	PullPolicy corev1.PullPolicy
 	// Resources of the sidecar.

@@ -89,7 +89,7 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 	}
 	inject := trainer.Collector{
 		Image: c.Reporting.Image, Binary: c.Reporting.Binary, ImagePullPolicy: c.Reporting.PullPolicy, Resources: c.Reporting.Resources,
-		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective),
+		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective), Rate: c.Reporting.Rate,
 		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Labels: labels,
 		ReportURL: c.Reporting.URL, Token: token, CA: c.Reporting.CA,
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
