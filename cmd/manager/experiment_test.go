@@ -187,6 +187,30 @@ func TestExperimentRunsToTheEnd(t *testing.T) {
 	})
 }
 
+// A model that takes more time to learn than a reconcile waits for holds new
+// trials back until it is ready; nothing but its end wakes the experiment then.
+func TestModelThatTakesItsTimeStallsNothing(t *testing.T) {
+	w := newWorld(t, byNumber(3))
+	w.start()
+	e := w.experiment("model", budget(30), func(e *v1beta1.Experiment) {
+		e.Spec.Algorithm.AlgorithmName = "bayesianoptimization"
+		for i := range 15 {
+			p := e.Spec.Parameters[0]
+			p.Name = fmt.Sprint("p", i)
+			e.Spec.Parameters = append(e.Spec.Parameters, p)
+		}
+	})
+	w.create(e)
+	w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+	trials := w.trialsOf(e)
+	if diff := cmp.Diff(numbered("model", 30), names(trials)); diff != "" {
+		t.Errorf("trials (-want +got):\n%s", diff)
+	}
+	if why := trials[29].Annotations[v1beta1.AnnotationWhy]; !strings.Contains(why, "Gaussian process") {
+		t.Errorf("the last trial was made because %q", why)
+	}
+}
+
 func TestJobHasCollectorAndLabels(t *testing.T) {
 	w := newWorld(t, never)
 	w.start()
