@@ -65,12 +65,16 @@ func pairedPlan() []chapter {
 		// Those that need seconds for a suggestion: fewer evaluations, and eight
 		// at a time where a batch costs no more than a point.
 		{"gp", words{"auto", "bayesianoptimization", "random"}, []part{{
-			words{problem.Continuous, problem.Mixed}, words{"hartmann-6", "styblinski-8", "network-7", "pests-8"},
+			words{problem.Continuous}, words{"hartmann-6", "styblinski-8", "rastrigin-5"},
 			words{play.Short}, words{"optuna-gp", "optuna-tpe"}, "10", 0,
 		}}},
 		{"gp-batch", words{"auto", "bayesianoptimization", "random"}, []part{{
-			words{problem.Continuous, problem.Mixed}, words{"hartmann-6", "styblinski-8", "network-7"},
-			words{play.ShortBatch}, words{"ax-default", "hebo-default"}, "10", 0,
+			words{problem.Continuous}, words{"hartmann-6", "styblinski-8", "rastrigin-5"},
+			words{play.ShortBatch}, words{"hebo-default"}, "10", 0,
+		}}},
+		{"gp-slow", nil, []part{{
+			words{problem.Continuous}, words{"hartmann-6", "styblinski-8", "rastrigin-5"},
+			words{play.ShortBatch}, words{"ax-default", "vizier-default"}, "10", 0,
 		}}},
 		{"goptuna", nil, with(append([]part{continuous, mixed}, parallel...), seeds, "goptuna-cmaes", "goptuna-tpe")},
 		{"others", words{"sobol", "halton", "regularized-evolution"}, with([]part{continuous, mixed}, seeds)},
