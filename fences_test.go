@@ -45,7 +45,7 @@ func TestFences(t *testing.T) {
 			allow:    []string{module + "/collector"},
 		},
 		"parsing reaches the standard library only": {
-			packages: []string{"./collector/parse"},
+			packages: []string{"./collector/parse", "./collector/tensorboard"},
 			allow:    []string{module + "/collector"},
 		},
 		"stores reach no Kubernetes": {

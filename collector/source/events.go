@@ -196,7 +196,26 @@ func (r *eventRun) finish() bool {
 			return false
 		}
 	}
+	for i, rivals := range r.names.rivals {
+		if len(rivals) > 1 && !r.leftOut(i, rivals) {
+			return false
+		}
+	}
 	return r.prefix()
+}
+
+// leftOut says which places of a metric were not used, if there were many.
+func (r *eventRun) leftOut(metric int, rivals map[place]bool) bool {
+	names := make([]string, 0, len(rivals))
+	for p := range rivals {
+		names = append(names, p.String())
+	}
+	slices.Sort(names)
+	more := ""
+	if len(rivals) == maxRivals {
+		more = " or more"
+	}
+	return r.trouble(fmt.Errorf("tfevent: %d%s places of the metric %s were left out: %s", len(rivals), more, r.cfg.Metrics[metric], quoted(names)))
 }
 
 // scalar yields the points of one value.
@@ -228,6 +247,9 @@ func (r *eventRun) point(f *eventFile, metric int, s *parse.Scalar, suffix strin
 	p := &r.out
 	p.Session, p.Began = session, r.sessions.began[session]
 	p.Metric, p.Value, p.Step, p.Time = r.cfg.Metrics[metric], s.Value, s.Step, s.Time
+	if f.source == "" {
+		f.source = "tfevent:" + f.path
+	}
 	p.Source, p.Seq = f.source, s.Offset+shift
 	if suffix != "" {
 		p.Source += suffix

@@ -40,7 +40,7 @@ func idOf(info fs.FileInfo) fileID {
 // eventFile is one file that is being read.
 type eventFile struct {
 	path   string // below the directory, with slashes
-	source string
+	source string // of its points; empty before the first
 	run    *eventDirectory
 	id     fileID
 	began  time.Time // by its first record; zero until that is there
@@ -57,7 +57,7 @@ type eventFile struct {
 }
 
 func newEventFile(path string, run *eventDirectory) *eventFile {
-	return &eventFile{path: path, source: "tfevent:" + path, run: run, session: noSession, size: -1}
+	return &eventFile{path: path, run: run, session: noSession, size: -1}
 }
 
 // left says what of the file could not be read at its end.

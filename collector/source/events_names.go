@@ -74,8 +74,9 @@ type eventNames struct {
 	replaced map[string]int64
 	// curious is told of tags that nobody wants, while a metric is missing.
 	curious   func(tag []byte)
-	strangers map[place]bool  // that a missing metric may be, as Katib sees it
-	tags      map[string]bool // others, for an error message
+	strangers map[place]bool   // that a missing metric may be, as Katib sees it
+	rivals    []map[place]bool // places of each metric that are left out
+	tags      map[string]bool  // others, for an error message
 }
 
 func newEventNames(root string, metrics []string) *eventNames {
@@ -83,9 +84,12 @@ func newEventNames(root string, metrics []string) *eventNames {
 		root: filepath.ToSlash(root), metrics: metrics, missing: len(metrics), changes: 1,
 		runs: map[string]*eventDirectory{}, tables: map[string]*eventTable{},
 		owners: make([][]place, len(metrics)), replaced: map[string]int64{},
-		strangers: map[place]bool{}, tags: map[string]bool{},
+		strangers: map[place]bool{}, tags: map[string]bool{}, rivals: make([]map[place]bool, len(metrics)),
 	}
 }
+
+// maxRivals bounds the places that are counted because they were left out.
+const maxRivals = 100
 
 // settled reports whether every metric has a place.
 func (n *eventNames) settled() bool { return n.missing == 0 }
@@ -281,7 +285,18 @@ func withoutDigits(name string) string {
 	return string(b)
 }
 
-// ambiguous reports that a metric is in two places.
+// ambiguous reports that a metric is in two places. Further ones are counted.
 func (r *eventRun) ambiguous(metric int, used, other place) bool {
+	n := r.names
+	if n.rivals[metric] == nil {
+		n.rivals[metric] = map[place]bool{}
+	}
+	if n.rivals[metric][other] || len(n.rivals[metric]) == maxRivals {
+		return true
+	}
+	n.rivals[metric][other] = true
+	if len(n.rivals[metric]) > 1 {
+		return true
+	}
 	return r.trouble(fmt.Errorf("tfevent: the metric %s is found as %q and as %q; the first is used: name the metric by its run and tag", r.cfg.Metrics[metric], used, other))
 }
