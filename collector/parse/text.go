@@ -30,7 +30,8 @@ import (
 //
 // The step of a line is what it states as global_step, step, iteration (or
 // iter) or epoch, the first of these that it has, in any case of letters, as a
-// word before the number: `step=3`, `"step": 3`, `Epoch 3/10`, `step 1,000`.
+// word before the number: `step=3`, `"step": 3`, `Epoch 3/10`, `step 1,000`. Of
+// two of one name, that before a '=' counts, else the first.
 // A line that says nothing but an epoch, as Keras prints above its progress
 // bars, is the step of the lines after it that state none, until a line with a
 // metric states a finer step than an epoch.
@@ -84,31 +85,30 @@ func (t *Text) Reset() { t.epoch, t.finer = NoStep, false }
 
 // Parse implements Line.
 func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
-	sign := -1
-	if t.filters == nil {
-		if sign = t.candidate(line); sign < 0 {
-			t.passed(line)
-			return dst, nil
-		}
-	}
-	coloured := bytes.IndexByte(line, escape) >= 0
-	if coloured {
-		line = t.escapes.strip(line)
-		sign = bytes.IndexByte(line, '=')
-	}
 	start := len(dst)
+	steps := newStepFinder()
 	var err error
+	coloured := false
 	if t.filters == nil {
-		dst, err = t.assignments(dst, line, sign)
+		if dst, coloured, err = t.assignments(dst, line, &steps); coloured {
+			line = t.escapes.strip(line)
+			steps = newStepFinder()
+			dst, _, err = t.assignments(dst, line, &steps)
+		}
 	} else {
+		if coloured = bytes.IndexByte(line, escape) >= 0; coloured {
+			line = t.escapes.strip(line)
+		}
 		dst = t.filtered(dst, line)
 	}
 	if len(dst) == start {
 		t.passed(line)
 		return dst, err
 	}
-	steps := newStepFinder()
-	steps.inText(line)
+	// A step before a '=' is known. Only a global step is finer.
+	if steps.rank > stepRank || steps.rank == stepRank && bytes.IndexByte(line, '_') >= 0 {
+		steps.inText(line)
+	}
 	t.finer = t.finer || steps.rank < epochRank
 	if steps.rank == noRank && !t.finer {
 		steps.step = t.epoch
@@ -122,31 +122,6 @@ func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
 		}
 	}
 	return dst, err
-}
-
-// maxSequence bounds an escape sequence between a name and its sign, in bytes.
-const maxSequence = 32
-
-// candidate returns the place of the first '=' that a metric may stand before,
-// or -1. Most lines of most programs have none, and need no closer look.
-func (t *Text) candidate(line []byte) int {
-	for i := 0; ; {
-		k := bytes.IndexByte(line[i:], '=')
-		if k < 0 {
-			return -1
-		}
-		i += k + 1
-		end := i - 1
-		for end > 0 && isSpace(line[end-1]) {
-			end--
-		}
-		if end == 0 {
-			continue
-		}
-		if t.byLast[line[end-1]] != nil || bytes.IndexByte(line[max(0, end-maxSequence):end], escape) >= 0 {
-			return i - 1
-		}
-	}
 }
 
 // passed takes note of a line without samples.
@@ -165,44 +140,73 @@ func (t *Text) passed(line []byte) {
 // maxHeading bounds a line that announces an epoch, in bytes.
 const maxHeading = 128
 
-// assignments finds name=value, where eq is the place of the first '=', or
-// below 0.
-func (t *Text) assignments(dst []Sample, line []byte, eq int) ([]Sample, error) {
-	var err error
-	for eq >= 0 {
-		end, next := eq, eq+1
+// assignments finds name=value, and steps before a '='. Where coloured is true,
+// it found nothing because the line has escape sequences.
+func (t *Text) assignments(dst []Sample, line []byte, steps *stepFinder) (_ []Sample, coloured bool, err error) {
+	looked := false // for escape sequences
+	for next := 0; ; {
+		k := bytes.IndexByte(line[next:], '=')
+		if k < 0 {
+			return dst, false, err
+		}
+		end := next + k
+		next = end + 1
 		for end > 0 && isSpace(line[end-1]) {
 			end--
 		}
-		if name := t.nameBefore(line[:end]); name != "" {
-			rest := trimLeft(line[next:])
-			v, ok := scanGrouped(rest)
-			switch {
-			case !ok && err == nil:
-				err = fmt.Errorf("the value %q of %s is ambiguous: write it with a decimal point and without commas, or capture it with a filter", rest[:min(v.n, 40)], name)
-			case ok && v.n > 0:
-				dst = append(dst, Sample{})
-				s := &dst[len(dst)-1]
-				s.Metric, s.Value, s.Offset = name, v.value, end-len(name)
-				if !v.short {
-					s.Text = t.texts.of(rest[:v.n], v)
-				}
-				next = len(line) - len(rest) + v.n
+		if end == 0 {
+			continue
+		}
+		last := line[end-1]
+		if endsStep[last] {
+			steps.at(line, end)
+		}
+		// Most names in most lines are not wanted and need no closer look.
+		if t.byLast[last] == nil && !endsSequence(line[:end]) {
+			continue
+		}
+		if !looked {
+			if looked = true; bytes.IndexByte(line, escape) >= 0 {
+				return dst, true, nil
 			}
 		}
-		if eq = bytes.IndexByte(line[next:], '='); eq >= 0 {
-			eq += next
+		name := t.nameBefore(line[:end])
+		if name == "" {
+			continue
+		}
+		rest := trimLeft(line[next:])
+		v, ok := scanGrouped(rest)
+		switch {
+		case !ok && err == nil:
+			err = fmt.Errorf("the value %q of %s is ambiguous: write it with a decimal point and without commas, or capture it with a filter", rest[:min(v.n, 40)], name)
+		case ok && v.n > 0:
+			dst = append(dst, Sample{})
+			s := &dst[len(dst)-1]
+			s.Metric, s.Value, s.Offset = name, v.value, end-len(name)
+			if !v.short {
+				s.Text = t.texts.of(rest[:v.n], v)
+			}
+			next = len(line) - len(rest) + v.n
 		}
 	}
-	return dst, err
+}
+
+// maxSequence bounds an escape sequence between a name and its sign, in bytes.
+const maxSequence = 32
+
+// endsSequence reports whether b may end with an escape sequence that sets a
+// colour or clears a part of the line.
+func endsSequence(b []byte) bool {
+	switch b[len(b)-1] {
+	case 'm', 'K', 'J', 'G', 'H':
+		return bytes.IndexByte(b[max(0, len(b)-maxSequence):], escape) >= 0
+	}
+	return false
 }
 
 // nameBefore returns the longest wanted name that b ends with and that is not
 // the end of a longer name, or "".
 func (t *Text) nameBefore(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
 	for _, n := range t.byLast[b[len(b)-1]] {
 		at := len(b) - len(n)
 		if at >= 0 && string(b[at:]) == n && (at == 0 || !isName(b[at-1])) {

@@ -148,6 +148,8 @@ func TestTextStepAndTime(t *testing.T) {
 		"a step after the value":           {"loss=1 step = 7", 7, time.Time{}},
 		"an epoch":                         {"Epoch=3 loss=1", 3, time.Time{}},
 		"a step is finer than an epoch":    {"epoch=3 step=70 loss=1", 70, time.Time{}},
+		"that before a sign counts first":  {"step: 1 loss=1 step=2", 2, time.Time{}},
+		"a global step in words":           {"step=1 loss=1 Global_Step: 20", 20, time.Time{}},
 		"the first of two counts":          {"step=1 loss=1 step=2", 1, time.Time{}},
 		"a global step is the finest":      {"step=5 global_step=70 loss=1", 70, time.Time{}},
 		"a step in JSON":                   {`{"step": 12} loss=1`, 12, time.Time{}},

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -72,6 +73,18 @@ func next(b []byte, c byte, from int) int {
 	return len(b)
 }
 
+// zeros returns how many zeros b begins with.
+func zeros(b []byte) int {
+	n := 0
+	for n+8 <= len(b) && binary.NativeEndian.Uint64(b[n:]) == 0 {
+		n += 8
+	}
+	for n < len(b) && b[n] == 0 {
+		n++
+	}
+	return n
+}
+
 // complete takes the last bytes of a line.
 func (l *lines) complete(at int64, b []byte) bool {
 	if l.cutting {
@@ -95,7 +108,7 @@ func (l *lines) keep(at int64, b []byte) bool {
 		return true
 	}
 	if len(l.partial) == 0 {
-		text := bytes.TrimLeft(b, "\x00") // a hole of any size must not fill the line
+		text := b[zeros(b):] // a hole of any size must not fill the line
 		l.start = at + int64(len(b)-len(text))
 		b = text
 	}
@@ -137,10 +150,7 @@ func (l *lines) reset() {
 func (l *lines) line(at int64, b []byte) bool {
 	// A file that was truncated under a writer that does not append begins
 	// with a hole.
-	text := b
-	for len(text) > 0 && text[0] == 0 {
-		text = text[1:]
-	}
+	text := b[zeros(b):]
 	at += int64(len(b) - len(text))
 	var err error
 	l.samples, err = l.parser.Parse(l.samples[:0], text)
