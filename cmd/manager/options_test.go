@@ -1,0 +1,44 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOptionsOfTheStore(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string // part of the error; empty: none
+	}{
+		"the default":                       {nil, ""},
+		"a server without a password":       {[]string{"--store=postgres://u@host/db"}, ""},
+		"a variable that has the URL":       {[]string{"--store=env:VERNIER_STORE"}, ""},
+		"a password is seen by everybody":   {[]string{"--store=postgres://u:s3cret@host/db"}, "env:VERNIER_STORE"},
+		"so is one that cannot be read":     {[]string{"--store=mysql://u:s3cret/@host/db"}, "env:VERNIER_STORE"},
+		"a retention":                       {[]string{"--store-max-age=720h", "--store-max-experiments=200"}, ""},
+		"an age that is not known":          {[]string{"--store-max-age=1m"}, "2h0m0s"},
+		"an age before now":                 {[]string{"--store-max-age=-1h"}, "--store-max-age"},
+		"fewer experiments than none":       {[]string{"--store-max-experiments=-1"}, "--store-max-experiments"},
+		"an age that is not a duration":     {[]string{"--store-max-age=30d"}, "store-max-age"},
+		"experiments that are not a number": {[]string{"--store-max-experiments=many"}, "store-max-experiments"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseFlags(tc.args, io.Discard)
+			switch {
+			case tc.want == "" && err != nil:
+				t.Error(err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "s3cret")):
+				t.Errorf("error %v does not say %q", err, tc.want)
+			}
+		})
+	}
+	o, err := parseFlags([]string{"--store-max-age=720h", "--store-max-experiments=200"}, io.Discard)
+	if diff := cmp.Diff([]any{720 * time.Hour, 200}, []any{o.retention.MaxAge, o.retention.MaxExperiments}); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
