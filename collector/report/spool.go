@@ -33,10 +33,13 @@ type Spool struct {
 	end    atomic.Int64  // bytes that hold whole records
 	more   chan struct{} // has an element when end moved
 	filled chan struct{} // closed when Fill has returned
-	failed error         // why Fill stopped early; read after filled is closed
+	failed []error       // what from could not read, the first ten; read after filled is closed
 }
 
 var _ collector.Source = (*Spool)(nil)
+
+// maxFailed bounds the errors of a source that are kept.
+const maxFailed = 10
 
 // errSpoolFull is yielded when points had to be dropped.
 var errSpoolFull = errors.New("the spool is full")
@@ -94,14 +97,14 @@ func (s *Spool) Fill(ctx context.Context, from collector.Source) error {
 			dropped++
 			continue
 		}
-		if err != nil {
-			s.failed = err
+		if err != nil && len(s.failed) < maxFailed {
+			s.failed = append(s.failed, err)
 		}
 	}
 	if dropped > 0 {
-		s.failed = errors.Join(s.failed, fmt.Errorf("%d points dropped: %w", dropped, errSpoolFull))
+		s.failed = append(s.failed, fmt.Errorf("%d points dropped: %w", dropped, errSpoolFull))
 	}
-	return s.failed
+	return errors.Join(s.failed...)
 }
 
 // spooled is a record. Numbers that JSON does not have are in text.
@@ -145,8 +148,10 @@ func (s *Spool) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 				return
 			}
 			if filled {
-				if s.failed != nil {
-					yield(collector.Point{}, s.failed)
+				for _, err := range s.failed {
+					if !yield(collector.Point{}, err) {
+						break
+					}
 				}
 				return
 			}

@@ -30,9 +30,10 @@ type ScrapeConfig struct {
 	// Metrics are the wanted metrics, each a name or a selector such as
 	// loss{split="test"}; see parse.Selector.
 	Metrics []string
-	// Interval is the time between two scrapes. It is longer where a scrape
-	// takes long: no more than a fiftieth of the time is spent on scrapes, and
-	// none waits for more than 10 s. Default: 250 ms.
+	// Interval is the time between two scrapes. It is longer where an answer
+	// takes long: the endpoint is busy with scrapes for a tenth of the time at
+	// most, unless it would have to be left alone for more than 5 s. Default:
+	// 250 ms.
 	Interval time.Duration
 	// State is a file in which the source remembers which series it reads for
 	// each metric. It must outlive the process. Empty: not remembered.
@@ -80,9 +81,9 @@ var _ collector.Source = (*Scrape)(nil)
 
 const (
 	defaultInterval = 250 * time.Millisecond
-	maxInterval     = 10 * time.Second
+	maxInterval     = 5 * time.Second
 	// scrapeShare is the part of the time that scrapes may take of the program.
-	scrapeShare = 50
+	scrapeShare = 10
 )
 
 // NewScrape returns a source named "prometheus:" and the URL.
@@ -140,6 +141,7 @@ type scrapeRun struct {
 	found  map[string]bool            // metrics that were seen
 	said   map[string]bool            // troubles, which are said once
 
+	took     time.Duration // that the endpoint needed for its last answer
 	answered bool
 	refusal  error // the last reason for which there was no answer
 }
@@ -148,7 +150,6 @@ type scrapeRun struct {
 func (r *scrapeRun) run(ctx context.Context) {
 	for {
 		last := closed(r.cfg.Drain)
-		began := r.cfg.Clock.Now()
 		if !r.scrape(ctx, last) {
 			return
 		}
@@ -163,18 +164,19 @@ func (r *scrapeRun) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-r.cfg.Drain:
-		case <-r.cfg.Clock.After(r.pause(r.cfg.Clock.Now().Sub(began))):
+		case <-r.cfg.Clock.After(r.pause(r.took)):
 		}
 	}
 }
 
-// pause is the time until the next scrape, when the last took some time.
+// pause is the time until the next scrape, when the last answer took some time.
 func (r *scrapeRun) pause(took time.Duration) time.Duration {
 	return max(r.cfg.Interval, min(took*(scrapeShare-1), maxInterval))
 }
 
 // scrape reads the endpoint once.
 func (r *scrapeRun) scrape(ctx context.Context, last bool) bool {
+	r.took = 0
 	if r.cfg.Mine != nil {
 		if err := r.cfg.Mine(); err != nil {
 			r.refusal = err
@@ -187,12 +189,12 @@ func (r *scrapeRun) scrape(ctx context.Context, last bool) bool {
 	switch {
 	case ctx.Err() != nil:
 		return true
-	case errors.As(err, &refused):
-		r.refusal = refused.err // not up yet, or gone
+	case errors.As(err, &refused): // not up yet, or gone
+		r.refusal = refused.err
 	case err != nil && !r.trouble(err):
 		return false
 	default:
-		r.answered = true
+		r.answered, r.took = true, r.cfg.Clock.Now().Sub(at)
 	}
 	for _, err := range r.page.errs {
 		if !r.trouble(err) {

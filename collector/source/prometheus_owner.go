@@ -91,7 +91,8 @@ func ownedBy(proc string, sockets []string, port int, variable string) error {
 	if other == "" {
 		return nil // held by a process whose files may not be looked at
 	}
-	return fmt.Errorf("port %d is served by %s, which is not this trial's: trials share this machine's network, so give each its own port with httpGet.port: auto, or run one at a time", port, other)
+	// The advice comes first: a trial's condition has the beginning only.
+	return fmt.Errorf("port %d is not this trial's; trials share this machine's network: use httpGet.port: auto, or run one at a time; %s listens there", port, other)
 }
 
 // holds says whether a folder of file descriptors has one of the sockets.

@@ -90,6 +90,8 @@ func hint(t *v1beta1.Trial, metric string) string {
 		return fmt.Sprintf("Write it to %s in the format that the experiment's metricsCollectorSpec says, or correct the metric's name", path)
 	case v1beta1.TensorFlowEventCollector:
 		return fmt.Sprintf("Write TensorBoard events with the tag %q under %s, or correct the metric's name", metric, path)
+	case v1beta1.PrometheusMetricCollector:
+		return fmt.Sprintf("Show a metric %s at the endpoint for as long as the program runs, or correct the metric's name", metric)
 	case v1beta1.PushCollector:
 		return fmt.Sprintf("Report %q from the program, or correct the metric's name", metric)
 	case v1beta1.NoneCollector:

@@ -1,0 +1,180 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sourceProgram is a Python program whose metrics are read by one kind of
+// collector. It has its parameter in x and reports 7 first, x last.
+type sourceProgram struct {
+	needs     string // a package from PyPI, or ""
+	collector string
+	parallel  int
+	code      string
+}
+
+func sourcePrograms() map[string]sourceProgram {
+	return map[string]sourceProgram{
+		// Two at a time on one machine, each with a port of its own.
+		"prometheus": {needs: "prometheus_client", parallel: 2, collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: auto}}}`, code: `
+import os, time
+from prometheus_client import Gauge, start_http_server
+loss, epoch = Gauge("loss", "the loss", ["split"]), Gauge("epoch", "the epoch")
+start_http_server(int(os.environ["VERNIER_METRICS_PORT"]), addr="127.0.0.1")
+for i, v in enumerate([7, 5, x]):
+    epoch.set(i)
+    loss.labels("train").set(0.01)
+    loss.labels("test").set(v)
+    time.sleep(1)
+`},
+		// As in Katib's own example; one at a time, since they share a port.
+		"prometheus-port": {parallel: 1, collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 28917, path: /m, host: localhost, scheme: HTTP, httpHeaders: [{name: X-Token, value: abc}]}}}`, code: `
+import http.server, threading, time
+value = 7
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        assert self.path == "/m" and self.headers["X-Token"] == "abc"
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(('loss{split="test"} %r\n' % value).encode())
+    def log_message(self, *args): pass
+http.server.ThreadingHTTPServer.allow_reuse_address = True
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 28917), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+time.sleep(1)
+value = x
+time.sleep(1)
+`},
+		"wandb": {needs: "wandb", parallel: 2, collector: `{collector: {kind: File}, source: {fileSystemPath: {format: WANDB}}}`, code: `
+import wandb
+with wandb.init(project="e2e") as run:
+    for v in (7, float("nan"), x):
+        run.log({'loss{split="test"}': v, "accuracy": 0.5, "eval": {"f1": 0.25}})
+`},
+		"csv-directory": {parallel: 2, collector: `{collector: {kind: File}, source: {fileSystemPath: {kind: Directory, format: CSV, path: /logs/lightning}}}`, code: `
+import csv, os
+os.makedirs("/logs/lightning/version_0")
+with open("/logs/lightning/version_0/metrics.csv", "w", newline="") as f:
+    w = csv.writer(f)
+    w.writerow(["step", 'loss{split="test"}', "acc"])
+    w.writerow([1, 7, ""])
+    w.writerow([2, x, 0.5])
+`},
+		"csv": {parallel: 2, collector: `{collector: {kind: File}, source: {fileSystemPath: {format: CSV, path: /logs/metrics.csv}}}`, code: `
+import csv
+with open("/logs/metrics.csv", "w", newline="") as f:
+    w = csv.writer(f)
+    w.writerow(["step", 'loss{split="test"}'])
+    w.writerow([1, 7])
+    w.writerow([2, x])
+`},
+		"json-stdout": {parallel: 2, collector: `{source: {fileSystemPath: {format: JSON}}}`, code: `
+import json
+for step, v in enumerate([7, x]):
+    print(json.dumps({'loss{split="test"}': v, "step": step}))
+`},
+	}
+}
+
+const sourceExperiment = `
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: source-%s, namespace: default}
+spec:
+  objective: {type: minimize, objectiveMetricName: 'loss{split="test"}'}
+  algorithm: {algorithmName: sobol}
+  parallelTrialCount: %d
+  maxTrialCount: 3
+  maxFailedTrialCount: 0
+  parameters:
+    - {name: x, parameterType: double, feasibleSpace: {min: "0.1", max: "0.9", step: "0.1"}}
+  metricsCollectorSpec: %s
+  trialTemplate:
+    primaryContainerName: training
+    trialParameters: [{name: x, reference: x}]
+    trialSpec:
+      apiVersion: batch/v1
+      kind: Job
+      spec:
+        backoffLimit: 0
+        template:
+          spec:
+            restartPolicy: Never
+            containers:
+              - {name: training, image: host, command: [%s, %s, "${trialParameters.x}"]}
+`
+
+// TestSources runs real programs under "vernier run", each read by another kind
+// of collector.
+func TestSources(t *testing.T) {
+	i := up(t)
+	for name, program := range sourcePrograms() {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
+			write(t, script, "import sys\nx = float(sys.argv[1])\n"+program.code)
+			write(t, manifest, fmt.Sprintf(sourceExperiment, name, program.parallel, program.collector, pythonWith(t, program.needs), script))
+			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
+				described, _ := i.vernier("describe", "source-"+name+"/latest")
+				t.Fatalf("vernier run: %v\n%s\n%s", err, out, described)
+			}
+			for _, trial := range i.trials(t, "source-"+name) {
+				want := trial.Spec.ParameterAssignments[0].Value
+				if trial.Status.Observation == nil || len(trial.Status.Observation.Metrics) == 0 {
+					t.Errorf("trial %s has no observation", trial.Name)
+					continue
+				}
+				m := trial.Status.Observation.Metrics[0]
+				if m.Latest != want || m.Min != want || strings.TrimSuffix(m.Max, ".0") != "7" {
+					t.Errorf("trial %s observed %+v, want the latest and least loss %s and the greatest 7", trial.Name, m, want)
+				}
+			}
+		})
+	}
+}
+
+// TestTrialsThatShareAPortAreNotMixedUp runs two programs at once with one fixed
+// port: the one that cannot listen must not get the other's values.
+func TestTrialsThatShareAPortAreNotMixedUp(t *testing.T) {
+	i := up(t)
+	dir := t.TempDir()
+	script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
+	write(t, script, `
+import http.server, sys, threading, time
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(('loss{split="test"} %s\n' % sys.argv[1]).encode())
+    def log_message(self, *args): pass
+try:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 28918), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+except OSError as e:
+    print(e) # and goes on unmeasured
+time.sleep(3)
+`)
+	text := fmt.Sprintf(sourceExperiment, "shared", 3, `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 28918}}}`, pythonWith(t, ""), script)
+	write(t, manifest, strings.Replace(text, "maxFailedTrialCount: 0", "maxFailedTrialCount: 3", 1))
+	if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
+		t.Logf("vernier run: %v\n%s", err, out) // one trial at least is not measured
+	}
+	told := false
+	for _, trial := range i.trials(t, "source-shared") {
+		x := trial.Spec.ParameterAssignments[0].Value
+		if o := trial.Status.Observation; o != nil && len(o.Metrics) > 0 && o.Metrics[0].Latest != "unavailable" && o.Metrics[0].Latest != x {
+			t.Errorf("trial %s with x=%s observed %+v of another trial", trial.Name, x, o.Metrics[0])
+		}
+		for _, c := range trial.Status.Conditions {
+			told = told || strings.Contains(c.Message, "port: auto")
+		}
+	}
+	if !told {
+		t.Error("no trial's condition says what to do")
+	}
+}
