@@ -34,7 +34,7 @@ const (
 )
 
 // metric is one family of the collector's own metrics. The exposition is written
-// by hand: the usual library would take a third of the sidecar's memory.
+// by hand: the usual library would add to a program that runs beside every trial.
 type metric struct {
 	name, kind, help string
 	value            func(s report.Stats) float64
