@@ -25,6 +25,7 @@ import (
 // sidecarConfig describes the measurement of the sidecar.
 type sidecarConfig struct {
 	binary, dir string
+	only        string
 	bytes       int64
 	idle        time.Duration
 	rate        int64
@@ -56,6 +57,7 @@ func (cfg *sidecarConfig) register(flags *flag.FlagSet) {
 		cfg.bytes = int64(gb * 1e9)
 		return err
 	})
+	flags.StringVar(&cfg.only, "only", "", "the kind of input, by the beginning of its name; empty: all")
 	flags.DurationVar(&cfg.idle, "idle", 20*time.Second, "how long the idle sidecar is watched")
 	flags.Int64Var(&cfg.rate, "rate", report.DefaultRate, "the sidecar's --rate")
 	cfg.bytes = 1e9
@@ -65,6 +67,9 @@ func (cfg *sidecarConfig) register(flags *flag.FlagSet) {
 func (cfg sidecarConfig) measure(ctx context.Context) (rows table, err error) {
 	rows = table{header: []string{"input", "size", "points", "CPU time", "largest resident memory", "CPU when idle"}}
 	for _, w := range workloads() {
+		if !strings.HasPrefix(w.name, cfg.only) {
+			continue
+		}
 		row, err := cfg.one(ctx, w)
 		if err != nil {
 			return rows, fmt.Errorf("%s: %w", w.name, err)
