@@ -28,10 +28,14 @@ func (a stepped) compare(b stepped) int {
 		a.Time.Compare(b.Time), cmp.Compare(a.Source, b.Source))
 }
 
-// observeWhole is what Observe promises, written for a whole curve in memory: it
-// shares no code with Condenser but the order of points.
-func observeWhole(series []Series, metric string) Observation {
-	o := Observation{Metric: metric, Min: missing(), Max: missing(), Latest: missing(), Chosen: missing()}
+// group is the points of one attempt, in order of Source, then Seq.
+type group struct {
+	attempt string
+	points  []stepped
+}
+
+// wholeAttempts are the attempts that have points of a metric, the newest first.
+func wholeAttempts(series []Series, metric string) []group {
 	attempts := map[string][]stepped{}
 	var newest []Attempt
 	for _, s := range series {
@@ -52,19 +56,41 @@ func observeWhole(series []Series, metric string) Observation {
 		}
 	}
 	slices.SortFunc(newest, func(a, b Attempt) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.ID, a.ID)) })
-	var counted []stepped
+	var groups []group
 	for _, a := range newest {
+		groups = append(groups, group{a.ID, attempts[a.ID]})
+	}
+	return groups
+}
+
+// wholeCounted are the points that count, by attempt, the newest first.
+func wholeCounted(series []Series, metric string) []group {
+	var groups []group
+	var counted []stepped
+	for _, g := range wholeAttempts(series, metric) {
 		var kept []stepped
-		for _, p := range attempts[a.ID] {
+		for _, p := range g.points {
 			below := func(q stepped) bool { return q.step == math.MaxInt64 || p.step < q.step && p.step != NoStep }
 			if !slices.ContainsFunc(counted, func(q stepped) bool { return !below(q) }) {
 				kept = append(kept, p)
 			}
 		}
-		if len(counted) == 0 && len(kept) > 0 {
-			o.Latest = measure(slices.MaxFunc(kept, stepped.compare).Point)
-		}
+		groups = append(groups, group{g.attempt, kept})
 		counted = append(counted, kept...)
+	}
+	return groups
+}
+
+// observeWhole is what Observe promises, written for a whole curve in memory: it
+// shares no code with Condenser but the order of points.
+func observeWhole(series []Series, metric string) Observation {
+	o := Observation{Metric: metric, Min: missing(), Max: missing(), Latest: missing(), Chosen: missing()}
+	var counted []stepped
+	for _, g := range wholeCounted(series, metric) {
+		if len(counted) == 0 && len(g.points) > 0 {
+			o.Latest = measure(slices.MaxFunc(g.points, stepped.compare).Point)
+		}
+		counted = append(counted, g.points...)
 	}
 	o.Points = len(counted)
 	for _, among := range []func(float64) bool{
@@ -209,5 +235,84 @@ func TestACondenserDoesNotGrow(t *testing.T) {
 	})
 	if size := unsafe.Sizeof(*c); allocations > 0 || size > 1024 {
 		t.Errorf("a point allocates %v times, the condenser has %d bytes", allocations, size)
+	}
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// meanWhole is what mean-last-k promises.
+func meanWhole(series []Series, metric string, k int) Measure {
+	var all []stepped
+	for _, g := range slices.Backward(wholeCounted(series, metric)) {
+		all = append(all, slices.SortedFunc(slices.Values(g.points), stepped.compare)...)
+	}
+	sum, n := 0.0, 0
+	for _, p := range all[max(0, len(all)-k):] {
+		if finite(p.Value) {
+			sum, n = sum+p.Value, n+1
+		}
+	}
+	if n == 0 {
+		return observeWhole(series, metric).Latest
+	}
+	return measure(Point{Value: sum / float64(n)})
+}
+
+// bestWhole is what best-at-step promises.
+func bestWhole(series []Series, metric, objective string, maximize bool) Measure {
+	var best stepped
+	attempt := ""
+	for _, g := range wholeCounted(series, objective) {
+		for _, p := range g.points {
+			better := attempt == "" || p.Value < best.Value
+			if maximize {
+				better = attempt == "" || p.Value > best.Value
+			}
+			if finite(p.Value) && better {
+				best, attempt = p, g.attempt
+			}
+		}
+	}
+	switch {
+	case attempt == "":
+		return missing()
+	case metric == objective:
+		return measure(best.Point)
+	case best.step == NoStep:
+		return missing()
+	}
+	for _, g := range wholeAttempts(series, metric) {
+		upTo := slices.DeleteFunc(slices.Clone(g.points), func(p stepped) bool { return p.step == NoStep || p.step > best.step })
+		if g.attempt == attempt && len(upTo) > 0 {
+			return measure(slices.MaxFunc(upTo, stepped.compare).Point)
+		}
+	}
+	return missing()
+}
+
+func TestStrategiesGiveWhatTheyPromise(t *testing.T) {
+	available := 0
+	for seed := range uint64(2000) {
+		series := randomSeries(rand.New(rand.NewPCG(seed, 5)))
+		for _, k := range []int{1, 3, 1000} {
+			got := Reduce(series, Ask{Metric: "loss", Strategy: MeanLast(k)})[0].Chosen
+			if diff := gocmp.Diff(meanWhole(series, "loss", k), got, bits); diff != "" {
+				t.Fatalf("seed %d, mean of the last %d (-want +got):\n%s", seed, k, diff)
+			}
+		}
+		for _, metric := range []string{"loss", "accuracy"} {
+			for _, maximize := range []bool{false, true} {
+				got := Reduce(series, Ask{Metric: metric, Strategy: StrategyBestAtStep, Objective: "loss", Maximize: maximize})[0].Chosen
+				if diff := gocmp.Diff(bestWhole(series, metric, "loss", maximize), got, bits); diff != "" {
+					t.Fatalf("seed %d, %s where loss is best, maximize %v (-want +got):\n%s", seed, metric, maximize, diff)
+				}
+				if metric == "accuracy" && got.Text != Unavailable {
+					available++
+				}
+			}
+		}
+	}
+	if available < 500 {
+		t.Errorf("only %d of 4000 values at the best step were there: the test shows little", available)
 	}
 }
