@@ -120,7 +120,7 @@ func runCommand(ctx context.Context, args []string, _, stderr io.Writer) int {
 	}
 	// One runs beside every trial: memory counts more than the time that the
 	// garbage collector takes, which is little but on large inputs.
-	debug.SetGCPercent(20)
+	debug.SetGCPercent(10)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, err := newRunner(cfg, slog.New(slog.NewTextHandler(stderr, nil)))

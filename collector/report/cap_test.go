@@ -61,7 +61,7 @@ func (s *service) wantResult(t *testing.T, f flood, metric string) (stored int) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(all, got[0], cmpopts.IgnoreFields(all, "Points")); d != "" {
+	if d := cmp.Diff(all, got[0], cmpopts.IgnoreFields(all, "Points"), cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("%s (-all +stored):\n%s", metric, d)
 	}
 	return got[0].Points
