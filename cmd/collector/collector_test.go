@@ -195,12 +195,12 @@ func (b *bench) attempts() []collector.AttemptState {
 // until polls until ok.
 func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
-	deadline, tick := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(2*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-deadline:
-			b.t.Fatalf("after 20 s: not %s", what)
+			b.t.Fatalf("after 2 minutes: not %s", what)
 		case <-tick.C:
 		}
 	}
