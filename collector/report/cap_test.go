@@ -89,7 +89,8 @@ func TestACappedCurveKeepsItsResultAndSaysSo(t *testing.T) {
 	stored := 0
 	for _, metric := range []string{"loss", "accuracy"} {
 		n := s.wantResult(t, f, metric)
-		if n < 1000 || n > 4000 {
+		// All comes in one batch, of which a condensed series takes a part.
+		if n < 250 || n > 4000 {
 			t.Errorf("%d points of %s were kept; at 20 a second, 2000 may come at once", n, metric)
 		}
 		stored += n
