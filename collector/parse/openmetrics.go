@@ -148,11 +148,11 @@ func (e *Exposition) unescape(b []byte) (text, rest []byte, err error) {
 	begin := len(e.unescaped)
 	for i := 0; i < len(b); i++ {
 		c := b[i]
-		switch {
-		case c == '"':
+		switch c {
+		case '"':
 			// What was handed out before keeps its array if this append moved it.
 			return e.unescaped[begin:len(e.unescaped):len(e.unescaped)], b[i+1:], nil
-		case c == '\\':
+		case '\\':
 			i++
 			switch {
 			case i < len(b) && (b[i] == '\\' || b[i] == '"'):

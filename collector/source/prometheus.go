@@ -221,7 +221,7 @@ func (r *scrapeRun) record(at time.Time) bool {
 			return false
 		}
 		p := collector.Point{
-			Metric: metric, Value: reading.value, Text: reading.text, Step: r.page.step(metric, reading), Time: reading.time,
+			Metric: metric, Value: reading.value, Text: reading.text, Step: r.page.step(reading), Time: reading.time,
 			Source: r.name(), Seq: r.seq,
 		}
 		if r.unchanged(p) {

@@ -165,7 +165,7 @@ func (p *page) read(metric string) (mine *reading, several string) {
 }
 
 // step returns the step at which a reading was made.
-func (p *page) step(metric string, r *reading) int64 {
+func (p *page) step(r *reading) int64 {
 	best, rank := collector.NoStep, len(p.steps)*2
 	for _, name := range slices.Sorted(maps.Keys(p.paces)) {
 		found := p.paces[name]

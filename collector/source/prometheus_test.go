@@ -198,7 +198,7 @@ func hangUp(w http.ResponseWriter) {
 	if err != nil {
 		panic(err)
 	}
-	conn.Close()
+	_ = conn.Close()
 }
 
 func compressed(body string) func(http.ResponseWriter) {
@@ -260,7 +260,9 @@ func TestScrapeSaysWhatIsWrong(t *testing.T) {
 func TestScrapeWaitsForItsEndpoint(t *testing.T) {
 	l := listen(t, "tcp", "127.0.0.1:0")
 	address := l.Addr().String()
-	l.Close()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	tries, drain := 0, make(chan struct{})
 	clock := Clock{Now: time.Now, After: func(time.Duration) <-chan time.Time {
 		tries++
@@ -268,7 +270,9 @@ func TestScrapeWaitsForItsEndpoint(t *testing.T) {
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				fmt.Fprintln(w, "loss 1")
 			}))
-			server.Listener.Close()
+			if err := server.Listener.Close(); err != nil {
+				t.Error(err)
+			}
 			server.Listener = listen(t, "tcp", address)
 			server.Start()
 			t.Cleanup(server.Close)
@@ -287,7 +291,9 @@ func TestScrapeWaitsForItsEndpoint(t *testing.T) {
 func TestScrapeOfNobodySaysSo(t *testing.T) {
 	l := listen(t, "tcp", "127.0.0.1:0")
 	address := l.Addr().String()
-	l.Close()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	drain := make(chan struct{})
 	close(drain)
 	_, errs := scraped(t, ScrapeConfig{URL: "http://" + address, Metrics: []string{"loss"}, Drain: drain, Clock: quick})
@@ -431,7 +437,6 @@ func TestScrapeRefuses(t *testing.T) {
 // one, and another that the test makes up.
 func TestOwnListener(t *testing.T) {
 	l := listen(t, "tcp", "127.0.0.1:0")
-	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	own, err := os.ReadFile("/proc/self/environ")
 	if err != nil || len(own) == 0 {
@@ -445,7 +450,9 @@ func TestOwnListener(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) || !strings.Contains(err.Error(), "port: auto") {
 		t.Errorf("error %v, want one that names this process and what to do", err)
 	}
-	l.Close()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := OwnListener("/proc", port, string(variable))(); !errors.Is(err, ErrNobodyListens) {
 		t.Errorf("error %v, want that nobody listens", err)
 	}
@@ -498,7 +505,7 @@ func FuzzScrapePage(f *testing.F) {
 				if !bytes.Contains(body, []byte("loss")) {
 					t.Fatalf("%q holds no loss, but %+v was found", body, r)
 				}
-				if step := p.step(m, r); step < collector.NoStep || float64(step) > math.Exp2(53) {
+				if step := p.step(r); step < collector.NoStep || float64(step) > math.Exp2(53) {
 					t.Fatalf("step %d", step)
 				}
 			}
