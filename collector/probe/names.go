@@ -9,7 +9,7 @@ import (
 
 const (
 	// maxSearched bounds how much of a file is searched for names, in bytes.
-	maxSearched = 64 << 20
+	maxSearched = 8 << 20
 	// maxSearchedLine bounds a line that is searched.
 	maxSearchedLine = 1 << 20
 )
