@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -153,7 +154,7 @@ func holed(size int64) hole {
 	summary := binary.AppendUvarint([]byte{1<<3 | 2}, uint64(int64(len(value))+size))
 	summary = append(summary, value...)
 	body := binary.AppendUvarint([]byte{5<<3 | 2}, uint64(int64(len(summary))+size))
-	data := append(prefix, append(body, summary...)...)
+	data := slices.Concat(prefix, body, summary)
 	head := binary.LittleEndian.AppendUint64(nil, uint64(int64(len(data))+size))
 	head = binary.LittleEndian.AppendUint32(head, testCRC(head))
 	return hole{head: append(head, data...), size: size}

@@ -2,6 +2,7 @@ package parse
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -39,14 +40,12 @@ func (e *Events) large(r io.ReaderAt, offset, need int64, w *Wanted, emit func(S
 		return true, nil
 	}
 	d := largeEvent{pages: p, w: w, emit: emit}
-	switch err := d.event(extent{data, end}); {
-	case err == nil:
-	case err == errProtobuf: //nolint:errorlint // it is never wrapped
+	err = d.event(extent{data, end})
+	if errors.Is(err, errProtobuf) {
 		e.skipped.add(offset, err)
-	default:
-		return err == errStopped, err //nolint:errorlint // it is never wrapped
+		err = nil
 	}
-	return true, nil
+	return err == nil || errors.Is(err, errStopped), err
 }
 
 // holds reports whether r has at least size bytes.

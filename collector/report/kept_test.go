@@ -59,7 +59,11 @@ func TestSpoolKeepsWhatItsSourceSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Close()
+	t.Cleanup(func() {
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	var kept []float64
 	for p, err := range again.Kept(t.Context()) {
 		if err != nil {

@@ -106,7 +106,7 @@ func BenchmarkEventDirIdleSecond(b *testing.B) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				for range src.Points(ctx) { //nolint:revive // what it yields does not matter
+				for range src.Points(ctx) {
 				}
 			}()
 			for range 130 { // until the files have settled

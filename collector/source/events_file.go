@@ -110,7 +110,7 @@ func (r *eventRun) look(now time.Time, all bool) (due []*eventFile, ok bool) {
 	}
 	for range turns {
 		r.next = (r.next + 1) % n
-		if f := r.files[r.next]; !(f.hot && hotToo) && !see(f) {
+		if f := r.files[r.next]; (!f.hot || !hotToo) && !see(f) {
 			return nil, false
 		}
 	}
@@ -182,7 +182,7 @@ func (r *eventRun) beginning(f *eventFile) time.Time {
 	if err != nil {
 		return time.Time{} // looked at again
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
+	defer file.Close()
 	return firstTime(file)
 }
 
@@ -220,7 +220,7 @@ func (r *eventRun) peek(f *eventFile, offers []offer) (_ []offer, ok bool) {
 	if err != nil {
 		return offers, r.trouble(fmt.Errorf("tfevent:%s: %w", f.path, err))
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
+	defer file.Close()
 	if f.began.IsZero() {
 		if r.twice(f) {
 			f.done = true
@@ -267,7 +267,7 @@ func (r *eventRun) read(ctx context.Context, f *eventFile) (more, ok bool) {
 	if err != nil {
 		return false, r.trouble(fmt.Errorf("tfevent:%s: %w", f.path, err))
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
+	defer file.Close()
 	before := f.off
 	ok = true
 	r.now = f

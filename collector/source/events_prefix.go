@@ -135,7 +135,7 @@ func (r *eventRun) readTag(f *eventFile, metric int, wanted *parse.Wanted) bool 
 	if err != nil {
 		return r.trouble(fmt.Errorf("tfevent:%s: %w", f.path, err))
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
+	defer file.Close()
 	ok := true
 	for at := int64(0); ok && at < f.off; {
 		next, err := r.events.Read(io.NewSectionReader(file, 0, f.off), at, wanted, func(s parse.Scalar) bool {

@@ -120,7 +120,7 @@ func (t *eventTree) readDir(dir, path string, d *eventTreeDir, found func(string
 	if err != nil {
 		return found("", err)
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
+	defer f.Close()
 	d.below = d.below[:0]
 	var files []fs.DirEntry
 	for {

@@ -124,7 +124,7 @@ func TestRunningTrialsAreNoIncumbentsUnderConstraints(t *testing.T) {
 		if constrained {
 			s := q.study
 			s.Constraints = []suggest.Constraint{{Name: "size"}}
-			q = q.bayesianOptimization.question(t.Context(), s)
+			q = q.question(t.Context(), s)
 		}
 		rows := 0
 		for _, o := range q.history.measured {
