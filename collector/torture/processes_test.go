@@ -57,6 +57,12 @@ func serve(address string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
 	points, err := store.Open(ctx, os.Getenv(envStore))
+	// The test looks into the file too; while it opens or closes it, another
+	// process may find it locked. The manager's supervisor would start it again.
+	for end := time.Now().Add(patience); err != nil && strings.Contains(err.Error(), "SQLITE_BUSY") && time.Now().Before(end); {
+		<-time.After(10 * time.Millisecond)
+		points, err = store.Open(ctx, os.Getenv(envStore))
+	}
 	if err != nil {
 		return err
 	}
@@ -201,7 +207,15 @@ func (s *scene) begin(args ...string) {
 		s.t.Fatal(err)
 	}
 	s.watched.Go(s.killer)
-	s.await("the sidecar to be ready", func() bool { _, err := os.Stat(filepath.Join(s.dir, "ready")); return err == nil })
+	s.awaitReady()
+}
+
+// ready is the file that a sidecar makes once SIGTERM does not kill it any more.
+func (s *scene) ready() string { return filepath.Join(s.dir, "ready") }
+
+func (s *scene) awaitReady() {
+	s.t.Helper()
+	s.await("the sidecar to be ready", func() bool { _, err := os.Stat(s.ready()); return err == nil })
 }
 
 // startService starts the service; s.mu is held. It is started again when it
@@ -294,6 +308,7 @@ func (s *scene) kill(v victim) {
 	}
 	_ = s.sidecar.Process.Kill()
 	_ = s.sidecar.Wait()
+	_ = os.Remove(s.ready()) // it may not have come so far
 	s.count(v)
 	if err := s.startSidecar(); err != nil {
 		s.t.Error(err)
@@ -324,6 +339,7 @@ func (s *scene) end() {
 	s.quota = [victims]int{} // peace
 	sidecar := s.sidecar
 	s.mu.Unlock()
+	s.awaitReady()
 	if err := errors.Join(sidecar.Process.Signal(unix.SIGTERM), sidecar.Wait()); err != nil {
 		s.t.Errorf("the sidecar ended with %v\n%s", err, s.said.String())
 	}
