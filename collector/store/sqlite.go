@@ -67,7 +67,9 @@ func openSQLite(ctx context.Context, rest string) (collector.Store, error) {
 	if err := createPrivate(path); err != nil {
 		return nil, err
 	}
-	write, err := sql.Open("sqlite", dsn(path, sqliteWriteCacheKiB, "journal_mode(WAL)", "journal_size_limit(16777216)"))
+	// A transaction that reads first and then writes fails at once when another
+	// process wrote between; one that begins with the lock waits for it.
+	write, err := sql.Open("sqlite", dsn(path, sqliteWriteCacheKiB, "journal_mode(WAL)", "journal_size_limit(16777216)")+"&_txlock=immediate")
 	if err != nil {
 		return nil, err
 	}

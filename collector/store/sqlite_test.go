@@ -56,6 +56,37 @@ func refuseSequence666(t *testing.T, s *sqlStore) {
 	}
 }
 
+func TestAFileIsOpenedWhileOthersOpenAndWriteIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "points.db")
+	const others, times = 4, 25
+	var group sync.WaitGroup
+	for who := range int64(others) {
+		group.Go(func() {
+			for k := range int64(times) {
+				s, err := openSQLite(t.Context(), path)
+				if err != nil {
+					t.Errorf("opening it the %dth time: %v", k, err)
+					return
+				}
+				at := (who*times + k) * 10
+				err = s.Append(t.Context(), testTrial, testAttempt, testPoints(at, at+10))
+				if err := errors.Join(err, s.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	got, err := openTest(t, path).Points(t.Context(), testTrial.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []collector.Series{{Attempt: testAttempt, Metric: "loss", Points: testPoints(0, others*times*10)}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("points (-want +got):\n%s", diff)
+	}
+}
+
 func TestARequestThatFailsIsUndoneAloneInItsGroup(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "points.db"))
 	refuseSequence666(t, s)

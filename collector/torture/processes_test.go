@@ -57,12 +57,6 @@ func serve(address string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
 	points, err := store.Open(ctx, os.Getenv(envStore))
-	// The test looks into the file too; while it opens or closes it, another
-	// process may find it locked. The manager's supervisor would start it again.
-	for end := time.Now().Add(patience); err != nil && strings.Contains(err.Error(), "SQLITE_BUSY") && time.Now().Before(end); {
-		<-time.After(10 * time.Millisecond)
-		points, err = store.Open(ctx, os.Getenv(envStore))
-	}
 	if err != nil {
 		return err
 	}
