@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/stat"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
 )
 
@@ -54,6 +55,21 @@ func TestAgainstRandomWantsSeeds(t *testing.T) {
 	newBook(few).againstRandom(&p)
 	if p.Len() > 0 {
 		t.Errorf("with %d seeds it says:\n%s", fewSeeds-1, p.String())
+	}
+}
+
+func TestVerdictsWantFamiliesAndSeeds(t *testing.T) {
+	ahead := stat.Interval{Mean: 2, Low: 1, High: 3}
+	for want, d := range map[string]difference{
+		"ahead":                    {families: 3, seeds: 5, score: ahead},
+		"**behind**":               {families: 3, seeds: 5, score: stat.Interval{Mean: -2, Low: -3, High: -1}},
+		"no difference shown":      {families: 3, seeds: 5, score: stat.Interval{Mean: 2, Low: -1, High: 5}},
+		"too few seeds to tell":    {families: 3, seeds: 4, score: ahead},
+		"too few families to tell": {families: 2, seeds: 30, score: ahead},
+	} {
+		if got := d.verdict(); got != want {
+			t.Errorf("%+v: %q, want %q", d, got, want)
+		}
 	}
 }
 

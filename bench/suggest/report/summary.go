@@ -279,6 +279,8 @@ func (d difference) verdict() string {
 	switch {
 	case d.families < enough:
 		return "too few families to tell"
+	case d.seeds < fewSeeds:
+		return "too few seeds to tell"
 	case d.score.Low > 0:
 		return "ahead"
 	case d.score.High < 0:
