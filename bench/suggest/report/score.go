@@ -30,7 +30,7 @@ func Groups() []Group {
 		{"mixed", "Sequential, mixed and conditional", []string{problem.Mixed}, []string{play.Sequential}, ""},
 		{"parallel", "Parallel: 8 to 64 at once", []string{problem.Continuous, problem.Mixed, problem.Learning}, []string{play.BatchOf8, play.Async8, play.Async32, play.Async64}, ""},
 		{"large", "2,000 evaluations", []string{problem.Continuous}, []string{play.Large}, ""},
-		{"fidelity", "Multi-fidelity, for the cost of 50 full trainings", []string{problem.Fidelity}, []string{play.Fidelity1, play.Fidelity8, play.Fidelity32}, "mobster"},
+		{"fidelity", "Multi-fidelity, for the cost of 50 full trainings", []string{problem.Fidelity}, []string{play.Fidelity1, play.Fidelity8, play.Fidelity32}, "auto+asha"},
 		{"fronts", "Several objectives", []string{problem.MultiObjective}, []string{play.Fronts}, ""},
 		{"gp", "Beside Gaussian processes: 60 evaluations", []string{problem.Continuous, problem.Mixed}, []string{play.Short}, ""},
 		{"gp-batch", "Beside Gaussian processes: 40 evaluations, 8 at a time", []string{problem.Continuous, problem.Mixed}, []string{play.ShortBatch}, ""},
