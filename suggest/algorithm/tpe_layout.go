@@ -17,6 +17,8 @@ type tpeLayout struct {
 	// stepped has for each group its Ordered columns on which no other depends,
 	// at most maxStepped.
 	stepped [][]int
+	// most has for each group how many candidates are drawn at most.
+	most []int
 	// parents has for each column what it depends on.
 	parents []tpeParent
 }
@@ -51,8 +53,20 @@ func newTPELayout(e *encoding, c tpeConfig) tpeLayout {
 	}
 	for _, columns := range l.groups {
 		l.stepped = append(l.stepped, l.orderedLeaves(e, columns))
+		l.most = append(l.most, mostCandidates(e.dims, columns))
 	}
 	return l
+}
+
+// mostCandidates of a group: for one choice alone as many as it has values. With
+// many more the best of all values always wins, whatever the densities say of
+// the others; many such groups then give one point again and again, and none
+// learns which of them was wrong.
+func mostCandidates(dims []box.Dim, columns []int) int {
+	if len(columns) == 1 && dims[columns[0]].Kind == box.Choice {
+		return max(1, dims[columns[0]].Count)
+	}
+	return math.MaxInt
 }
 
 // maxStepped bounds what the comparison of neighbours costs.

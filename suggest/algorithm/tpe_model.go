@@ -261,7 +261,7 @@ func (m *tpeModel) propose(number int, stream *rng.Stream) (next func() []float6
 			x[i] = math.NaN()
 		}
 		for g, columns := range m.layout.groups {
-			m.compare(g, count, x, stream)
+			m.compare(g, min(count, m.layout.most[g]), x, stream)
 			for _, c := range columns {
 				x[c] = m.draft.rows[m.draft.order[0]][c]
 			}
