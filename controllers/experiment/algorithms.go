@@ -3,6 +3,7 @@ package experiment
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +27,8 @@ type keptModel[M any] struct {
 	uid   types.UID
 	spec  v1beta1.ExperimentSpec
 	model M
+	// held: it learns until then at most, and must not make way for another.
+	held time.Time
 }
 
 // modelled is the part of a spec that a model is made of.
@@ -37,8 +40,10 @@ func modelled(spec *v1beta1.ExperimentSpec) v1beta1.ExperimentSpec {
 }
 
 // get gives the experiment's model, and builds it when there is none or when the
-// experiment asks for another one by now.
-func (m *models[M]) get(exp *v1beta1.Experiment, build func() (M, error)) (M, error) {
+// experiment asks for another one by now. kept is false for one that is built and
+// found no place, since all others learn: who begins to learn with it does so in
+// vain.
+func (m *models[M]) get(exp *v1beta1.Experiment, now time.Time, build func() (M, error)) (model M, kept bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := m.index(exp.UID); i >= 0 {
@@ -46,18 +51,30 @@ func (m *models[M]) get(exp *v1beta1.Experiment, build func() (M, error)) (M, er
 		m.kept = slices.Delete(m.kept, i, i+1)
 		if equality.Semantic.DeepEqual(k.spec, modelled(&exp.Spec)) {
 			m.kept = append(m.kept, k)
-			return k.model, nil
+			return k.model, true, nil
 		}
 	}
-	model, err := build()
-	if err != nil {
-		return model, err
+	if model, err = build(); err != nil {
+		return model, false, err
+	}
+	if len(m.kept) >= keptModels {
+		i := slices.IndexFunc(m.kept, func(k keptModel[M]) bool { return !now.Before(k.held) })
+		if i < 0 {
+			return model, false, nil
+		}
+		m.kept = slices.Delete(m.kept, i, i+1)
 	}
 	m.kept = append(m.kept, keptModel[M]{uid: exp.UID, spec: modelled(exp.Spec.DeepCopy()), model: model})
-	if len(m.kept) > keptModels {
-		m.kept = slices.Delete(m.kept, 0, 1)
+	return model, true, nil
+}
+
+// hold keeps the model of an experiment from making way until a time.
+func (m *models[M]) hold(uid types.UID, until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := m.index(uid); i >= 0 {
+		m.kept[i].held = until
 	}
-	return model, nil
 }
 
 // drop forgets the model of an experiment that needs it no more.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -29,24 +30,24 @@ func TestModelsAreKeptWhileTheyFit(t *testing.T) {
 		{exp("a", "tpe", "1"), 1}, {exp("a", "tpe", "1"), 1}, {exp("b", "tpe", "1"), 2}, {exp("a", "tpe", "1"), 1},
 		{exp("a", "random", "1"), 3}, {exp("a", "random", "2"), 4}, {exp("b", "tpe", "1"), 2}, {exp("a", "random", "2"), 4},
 	} {
-		if got, err := m.get(c.exp, build); got != c.want || err != nil {
+		if got, _, err := m.get(c.exp, noon, build); got != c.want || err != nil {
 			t.Errorf("step %d: model %d, %v, want %d", i, got, err, c.want)
 		}
 	}
 	m.drop("a")
 	m.drop("a")
-	if got, _ := m.get(exp("a", "random", "2"), build); got != 5 {
+	if got, _, _ := m.get(exp("a", "random", "2"), noon, build); got != 5 {
 		t.Errorf("after drop: model %d", got)
 	}
 	searched := exp("n", "random", "1")
 	searched.Spec.NasConfig = &v1beta1.NasConfig{GraphConfig: v1beta1.GraphConfig{NumLayers: ptr.To(int32(3))}}
-	first, _ := m.get(searched, build)
+	first, _, _ := m.get(searched, noon, build)
 	searched.Spec.NasConfig = &v1beta1.NasConfig{GraphConfig: v1beta1.GraphConfig{NumLayers: ptr.To(int32(4))}}
-	if second, _ := m.get(searched, build); second == first {
+	if second, _, _ := m.get(searched, noon, build); second == first {
 		t.Error("the model of another architecture is kept")
 	}
 	bad := errors.New("bad setting")
-	if _, err := m.get(exp("c", "tpe", "1"), func() (int, error) { return 0, bad }); !errors.Is(err, bad) {
+	if _, _, err := m.get(exp("c", "tpe", "1"), noon, func() (int, error) { return 0, bad }); !errors.Is(err, bad) {
 		t.Errorf("got %v, want %v", err, bad)
 	}
 }
@@ -60,10 +61,35 @@ func TestModelsAreBounded(t *testing.T) {
 			if exp != used {
 				exp.UID = types.UID(fmt.Sprint(i))
 			}
-			_, _ = m.get(exp, func() (string, error) { return string(exp.UID), nil })
+			_, _, _ = m.get(exp, noon, func() (string, error) { return string(exp.UID), nil })
 		}
 	}
 	if len(m.kept) != keptModels || m.index(used.UID) < 0 {
 		t.Errorf("%d are kept, the one in use at %d", len(m.kept), m.index(used.UID))
+	}
+}
+
+// One that learns is not forgotten, or it begins again whenever it is asked; of
+// those that find no place the others' end is not awaited either.
+func TestModelsThatLearnMakeNoWay(t *testing.T) {
+	var m models[int]
+	exp := func(i int) *v1beta1.Experiment {
+		e := &v1beta1.Experiment{}
+		e.UID = types.UID(fmt.Sprint(i))
+		return e
+	}
+	get := func(i int, now time.Time) (model int, kept bool) {
+		model, kept, _ = m.get(exp(i), now, func() (int, error) { return i, nil })
+		return model, kept
+	}
+	for i := range keptModels {
+		get(i, noon)
+		m.hold(exp(i).UID, noon.Add(time.Second))
+	}
+	if _, kept := get(100, noon); kept || m.index("0") < 0 {
+		t.Error("one that learns made way")
+	}
+	if _, kept := get(100, noon.Add(time.Second)); !kept || len(m.kept) != keptModels {
+		t.Error("one is held for longer than it learns: its experiment may be gone")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,7 +79,7 @@ func stopping(t *testing.T) (*v1beta1.Experiment, []*v1beta1.Trial, *Controller)
 		losses[trial.UID] = value
 		trials = append(trials, trial)
 	}
-	c := New(Options{Curves: func(_ context.Context, uid types.UID, metric string) ([]collector.Series, error) {
+	c := New(Options{Now: func() time.Time { return noon }, Curves: func(_ context.Context, uid types.UID, metric string) ([]collector.Series, error) {
 		if metric != "loss" {
 			return nil, fmt.Errorf("the curve of %s", metric)
 		}

@@ -31,7 +31,7 @@ var errExhausted = suggest.ErrExhausted
 
 // propose asks the experiment's algorithm for at most n points.
 func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial, n int) ([]proposal, error) {
-	m, err := c.searcher(exp)
+	m, kept, err := c.keptSearcher(exp)
 	if err != nil {
 		return nil, &fatalError{err.Error()}
 	}
@@ -41,11 +41,13 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 		}
 	}
 	study := m.study(exp, trials)
-	if p, ok := m.algorithm.(suggest.Preparer); ok {
+	if p, ok := m.algorithm.(suggest.Preparer); ok && kept {
 		learn := func(ctx context.Context) { p.Prepare(ctx, study) }
 		if !m.preparing.ready(ctx, c.Now(), knowledgeOf(trials), learn, func(ctx context.Context) { c.wake(ctx, exp) }) {
+			c.models.hold(exp.UID, c.Now().Add(2*prepareMost))
 			return nil, errPreparing
 		}
+		c.models.hold(exp.UID, time.Time{})
 	}
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
@@ -101,7 +103,13 @@ func newSearcher(spec *v1beta1.ExperimentSpec) (*searcher, error) {
 
 // searcher is the experiment's, which must be valid.
 func (c *Controller) searcher(exp *v1beta1.Experiment) (*searcher, error) {
-	return c.models.get(exp, func() (*searcher, error) { return newSearcher(&exp.Spec) })
+	m, _, err := c.keptSearcher(exp)
+	return m, err
+}
+
+// keptSearcher also says whether the next question meets the same one.
+func (c *Controller) keptSearcher(exp *v1beta1.Experiment) (*searcher, bool, error) {
+	return c.models.get(exp, c.Now(), func() (*searcher, error) { return newSearcher(&exp.Spec) })
 }
 
 // hopeless are the running trials that the early stopping rule stops, and why.
