@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,6 +95,9 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 		ReportURL: c.Reporting.URL, Token: token, CA: c.Reporting.CA,
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
 		Grace: grace,
+	}
+	if slices.ContainsFunc(asksOf(t.Spec.Objective), func(a collector.Ask) bool { return a.Strategy != "" }) {
+		inject.Rate = -1 // a curve that is thinned keeps the least, the greatest and the last point only
 	}
 	for _, a := range t.Spec.ParameterAssignments {
 		inject.Parameters = append(inject.Parameters, trainer.Assignment{Name: a.Name, Value: a.Value})
