@@ -22,7 +22,9 @@ import (
 
 const (
 	// katibSource is the Source of the points that come this way.
-	katibSource = "push"
+	// The sidecar of a pushing pod has another: it reports for the same attempt, and
+	// takes what is acknowledged of its source for its own.
+	katibSource = "push:katib"
 	// maxKatibPoints bounds the points of one answer.
 	maxKatibPoints = 100_000
 	// A pod may report before the API server has heard of its address: it is
@@ -32,6 +34,9 @@ const (
 	// maxKatibWaiting bounds the calls that wait for that.
 	maxKatibWaiting = 64
 )
+
+// errManyPoints ends the reading of a curve that is too long to be sent.
+var errManyPoints = errors.New("there are too many points")
 
 // KatibReporter is a pod of a trial.
 type KatibReporter struct {
@@ -196,23 +201,28 @@ func (s *katibService) get(ctx context.Context, r *katibv1beta1.GetObservationLo
 	if r.GetMetricName() != "" {
 		names = append(names, r.GetMetricName())
 	}
-	series, err := s.cfg.Store.Points(ctx, trial.UID, names...)
+	// One by one: everybody may ask, and a curve has any size.
+	var points []collector.Point
+	err = s.cfg.Store.Scan(ctx, trial.UID, names, func(_ collector.Attempt, p collector.Point) error {
+		if !from.IsZero() && p.Time.Before(from) || !to.IsZero() && p.Time.After(to) {
+			return nil
+		}
+		if len(points) == maxKatibPoints {
+			return errManyPoints
+		}
+		points = append(points, p)
+		return nil
+	})
+	if errors.Is(err, errManyPoints) {
+		return nil, connect.NewError(connect.CodeResourceExhausted,
+			fmt.Errorf("trial %q has more than %d such points: give metric_name, start_time and end_time", trial.Name, maxKatibPoints))
+	}
 	if err != nil {
 		return nil, unavailable(ctx, err)
 	}
-	var points []collector.Point
-	for _, curve := range series {
-		for _, p := range curve.Points {
-			if (from.IsZero() || !p.Time.Before(from)) && (to.IsZero() || !p.Time.After(to)) {
-				points = append(points, p)
-			}
-		}
-	}
-	if len(points) > maxKatibPoints {
-		return nil, connect.NewError(connect.CodeResourceExhausted,
-			fmt.Errorf("trial %q has %d such points; at most %d are sent: give metric_name, start_time and end_time", trial.Name, len(points), maxKatibPoints))
-	}
-	slices.SortStableFunc(points, func(a, b collector.Point) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(points, func(a, b collector.Point) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Metric, b.Metric))
+	})
 	log := &katibv1beta1.ObservationLog{}
 	for _, p := range points {
 		log.MetricLogs = append(log.MetricLogs, &katibv1beta1.MetricLog{

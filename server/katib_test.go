@@ -36,12 +36,14 @@ type katib struct {
 
 var katibNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func newKatib(t *testing.T) *katib {
+func newKatib(t *testing.T) *katib { return newKatibOver(t, "memory:") }
+
+func newKatibOver(t *testing.T, address string) *katib {
 	t.Helper()
 	k := &katib{registry: prometheus.NewRegistry(), trials: []collector.TrialID{trial},
 		pods: []server.KatibReporter{{Trial: trial, Metrics: []string{"loss", "acc"}, Pod: "pod", Started: katibNow}}}
 	var err error
-	if k.store, err = store.Open(t.Context(), "memory:"); err != nil {
+	if k.store, err = store.Open(t.Context(), address); err != nil {
 		t.Fatal(err)
 	}
 	now := katibNow
