@@ -127,7 +127,7 @@ func (k katibPods) trials(ctx context.Context, name string) ([]collector.TrialID
 }
 
 func trialID(t *v1beta1.Trial) collector.TrialID {
-	return collector.TrialID{Namespace: t.Namespace, Name: t.Name, UID: string(t.UID)}
+	return collector.TrialID{Namespace: t.Namespace, Name: t.Name, Experiment: t.Labels[v1beta1.LabelExperiment], UID: string(t.UID)}
 }
 
 func wantedMetrics(t *v1beta1.Trial) []string {
