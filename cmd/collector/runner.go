@@ -64,7 +64,9 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 func (r *runner) run(ctx context.Context) error {
 	if !r.kind.wraps {
 		// Before it is ready: whoever waits for that may push at once.
-		r.begin(ctx, 0, collector.Attempt{ID: r.cfg.podUID + "/0", Started: time.Now()}, r.drain)
+		if err := r.begin(ctx, 0, collector.Attempt{ID: r.cfg.podUID + "/0", Started: time.Now()}, r.drain); err != nil {
+			return err // at once, and not ready: the kubelet tries again, and shows it
+		}
 	}
 	defer r.serveMetrics(ctx)()
 	if err := sayReady(r.cfg.dir); err != nil {
@@ -101,7 +103,10 @@ func (r *runner) watch(ctx context.Context) {
 			last.say()
 			last = &over{c: make(chan struct{})}
 			go r.awaitEnd(dir, last)
-			r.begin(ctx, n, collector.Attempt{ID: r.cfg.podUID + "/" + strconv.Itoa(n), Started: s.Started}, last.c)
+			if err := r.begin(ctx, n, collector.Attempt{ID: r.cfg.podUID + "/" + strconv.Itoa(n), Started: s.Started}, last.c); err != nil {
+				r.log.Error("an attempt is not measured", "error", err)
+				r.fail(err)
+			}
 			n, pause = n+1, pollNext
 			continue
 		}
@@ -132,14 +137,14 @@ func (r *runner) awaitEnd(dir string, o *over) {
 }
 
 // begin reports one attempt in the background.
-func (r *runner) begin(ctx context.Context, n int, attempt collector.Attempt, drain <-chan struct{}) {
+func (r *runner) begin(ctx context.Context, n int, attempt collector.Attempt, drain <-chan struct{}) error {
 	job := job{cfg: r.cfg, dir: attemptDir(r.cfg.dir, n), drain: drain, next: r.follow(ctx, attempt, drain)}
 	open, err := r.kind.prepare(ctx, job)
 	if err != nil {
-		r.fail(fmt.Errorf("attempt %s: %w", attempt.ID, err))
-		return
+		return fmt.Errorf("attempt %s: %w", attempt.ID, err)
 	}
 	r.report(ctx, n, attempt, drain, open)
+	return nil
 }
 
 // report reports what the sources of an attempt yield, in the background.
