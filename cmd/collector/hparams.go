@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/vernier-ml/vernier/collector/source"
 	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
@@ -73,7 +75,9 @@ func (h *hparams) end(now time.Time) error {
 	if err := h.start(); err != nil || !h.began {
 		return err
 	}
-	f, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND, 0)
+	// The directory is the program's, which may have put anything there: a link that
+	// leads elsewhere, or a pipe that nobody reads.
+	f, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("the end of the trial is not shown in TensorBoard: %w", err)
 	}
