@@ -150,6 +150,9 @@ func (s *pushState) apply(e entry) {
 	if e.Key != (digest{}) {
 		s.keys.add(e.Key)
 	}
+	if e.Step > 0 {
+		s.step = max(s.step, e.Step)
+	}
 	for _, p := range e.Points {
 		if e.Run != "" {
 			s.points.add(identity(e.Run, p))

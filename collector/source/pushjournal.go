@@ -41,8 +41,10 @@ type entry struct {
 	// Run is the MLflow run that the points belong to.
 	Run string `json:"r,omitempty"`
 	// Trainer is set for a report of Kubeflow Trainer's status.
-	Trainer bool         `json:"t,omitempty"`
-	Points  []entryPoint `json:"p,omitempty"`
+	Trainer bool `json:"t,omitempty"`
+	// Step is the newest step there, when it is news.
+	Step   int64        `json:"s,omitempty"`
+	Points []entryPoint `json:"p,omitempty"`
 	// Event is a change of MLflow's runs and experiments.
 	Event *mlflowEvent `json:"e,omitempty"`
 }

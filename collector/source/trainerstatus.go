@@ -54,14 +54,17 @@ func (p *Push) serveTrainer(w http.ResponseWriter, r *http.Request) {
 	points := p.entryPoints(samples)
 	err = p.journal.append(func() (entry, bool) {
 		e := entry{Trainer: true}
-		p.state.step = max(p.state.step, step)
+		now := max(p.state.step, step)
+		if now > p.state.step {
+			e.Step = now
+		}
 		for _, point := range points {
-			point.Step = p.state.step
+			point.Step = now
 			if last, ok := p.state.trainer[point.Metric]; !ok || last != point.Value+point.Text {
 				e.Points = append(e.Points, point)
 			}
 		}
-		return e, len(e.Points) > 0
+		return e, len(e.Points) > 0 || e.Step > 0
 	}, p.state.apply)
 	if err != nil {
 		trainerFault(w, statusOf(err), err.Error())
