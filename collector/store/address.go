@@ -90,7 +90,10 @@ func CheckArgument(address string) error {
 func Redact(address string) string {
 	scheme, rest, found := strings.Cut(address, ":")
 	if !found || !strings.HasPrefix(rest, "//") || scheme == "sqlite" || scheme == "file" {
-		if strings.Contains(address, "@") && scheme != "sqlite" && scheme != "file" && scheme != "env" {
+		switch {
+		case scheme == "sqlite" || scheme == "file" || scheme == "env" || scheme == "memory":
+			return address
+		case found || strings.Contains(address, "@"):
 			return scheme + ":..."
 		}
 		return address
@@ -100,16 +103,18 @@ func Redact(address string) string {
 		return scheme + "://..."
 	}
 	query := u.Query()
-	_, hasPassword := u.User.Password()
-	if !hasPassword && !query.Has("password") {
-		return address
-	}
-	if hasPassword {
+	_, secret := u.User.Password()
+	if secret {
 		u.User = url.UserPassword(u.User.Username(), "xxxxx")
 	}
-	if query.Has("password") {
-		query.Set("password", "xxxxx")
-		u.RawQuery = query.Encode()
+	for name := range query {
+		if strings.HasSuffix(strings.ToLower(name), "password") { // sslpassword too
+			query.Set(name, "xxxxx")
+			u.RawQuery, secret = query.Encode(), true
+		}
+	}
+	if !secret {
+		return address
 	}
 	return u.String()
 }
