@@ -22,6 +22,7 @@ func latencyCommand(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("latency", flag.ContinueOnError)
 	o.flags(set)
 	set.Var(&sizes, "trials", "how many trials there were before; 100,1000,10000 by default")
+	set.BoolVar(&o.prepared, "prepared", false, "count no learning that ours can do before the question")
 	if err := parse(set, args); err != nil {
 		return err
 	}

@@ -74,6 +74,9 @@ func (o *options) ours(name, version string) (method, error) {
 		return method{}, err
 	}
 	ours.Alone = o.jobs == 1
+	if ours.Prepared = o.prepared; o.prepared {
+		name += " (prepared)"
+	}
 	return method{
 		name: name, version: version,
 		open:  func() (play.Opener, error) { return ours, nil },

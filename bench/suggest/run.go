@@ -25,7 +25,7 @@ type options struct {
 	seeds, version, out, python, folder, venvs string
 	budget, jobs                               int
 	limit                                      time.Duration
-	quiet                                      bool
+	quiet, prepared                            bool
 }
 
 func (o *options) flags(set *flag.FlagSet) {

@@ -24,6 +24,10 @@ type Ours struct {
 	// is the algorithm's in whatever goroutine. Otherwise only the time of the
 	// calling thread is counted.
 	Alone bool
+	// Prepared says that the algorithm learns from results before the next
+	// question, if it can, and that this is not counted: it is done while trials
+	// run.
+	Prepared bool
 }
 
 // NewOurs understands a name, with settings and a stopping rule if you like:
@@ -72,6 +76,9 @@ func (o *Ours) Open(_ context.Context, g Game) (Player, error) {
 	if o.Alone {
 		p.clock = processTime
 	}
+	if o.Prepared {
+		p.preparer, _ = a.(suggest.Preparer)
+	}
 	for i := range g.Objectives {
 		p.study.Objectives = append(p.study.Objectives, suggest.Objective{Name: fmt.Sprintf("f%d", i)})
 	}
@@ -86,6 +93,7 @@ func (o *Ours) Close() error { return nil }
 
 type ourPlayer struct {
 	algorithm suggest.Algorithm
+	preparer  suggest.Preparer // nil: none
 	stopper   suggest.Stopper
 	study     suggest.Study
 	shown     [2][]suggest.Trial // copies of the trials, in turns
@@ -122,7 +130,7 @@ func (p *ourPlayer) Ask(ctx context.Context, n int) ([]Candidate, error) {
 }
 
 // Tell implements Player.
-func (p *ourPlayer) Tell(_ context.Context, results []Result) error {
+func (p *ourPlayer) Tell(ctx context.Context, results []Result) error {
 	for _, r := range results {
 		i, ok := p.byNumber[r.Number]
 		if !ok {
@@ -133,6 +141,11 @@ func (p *ourPlayer) Tell(_ context.Context, results []Result) error {
 		if r.Curve != nil {
 			t.Curve = r.Curve
 		}
+	}
+	if p.preparer != nil {
+		s := p.study
+		s.Trials = slices.Clone(s.Trials)
+		p.preparer.Prepare(ctx, s)
 	}
 	return nil
 }
