@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -59,16 +58,13 @@ func (o *collectOptions) run(ctx context.Context, s streams, args []string, dash
 	case dash > 0, dash < 0 && len(args) > 1:
 		return usageErrorf("name one file, directory or address, or a command after --")
 	}
-	target, clean, err := o.target(s, args, dash == 0)
+	target, err := o.target(s, args, dash == 0)
 	if err != nil {
-		return err
+		return probeError(err)
 	}
 	report, err := probe.Run(ctx, target, o.metrics)
-	if err := errors.Join(err, clean()); err != nil {
-		if errors.Is(err, probe.ErrNothing) {
-			return notFoundErrorf("%w", err)
-		}
-		return err
+	if err != nil {
+		return probeError(err)
 	}
 	if o.output == "table" {
 		err = writeReport(s.out, report)
@@ -81,16 +77,21 @@ func (o *collectOptions) run(ctx context.Context, s streams, args []string, dash
 	return err
 }
 
-// target finds out what is meant. clean removes what was made for it.
-func (o *collectOptions) target(s streams, args []string, isCommand bool) (t probe.Target, clean func() error, err error) {
-	if !isCommand {
-		t, err = probe.Open(probe.Config{Path: args[0], Format: o.format, Filters: o.filters})
-		return t, func() error { return nil }, err
+// probeError gives an error of a probe its exit code.
+func probeError(err error) error {
+	switch {
+	case isUnreachable(err):
+		return err // its code is known
+	case errors.Is(err, probe.ErrNothing):
+		return notFoundErrorf("%w", err)
 	}
-	dir, err := os.MkdirTemp("", "vernier-probe-*")
-	if err != nil {
-		return nil, nil, err
+	return err
+}
+
+// target finds out what is meant.
+func (o *collectOptions) target(s streams, args []string, isCommand bool) (probe.Target, error) {
+	if isCommand {
+		return &probe.Command{Argv: args, Format: o.format, Filters: o.filters, Stdout: s.err, Stderr: s.err}, nil
 	}
-	t = &probe.Command{Argv: args, Format: o.format, Filters: o.filters, Dir: dir, Stdout: s.err, Stderr: s.err}
-	return t, func() error { return os.RemoveAll(dir) }, nil
+	return probe.Open(probe.Config{Path: args[0], Format: o.format, Filters: o.filters})
 }

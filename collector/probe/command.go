@@ -1,13 +1,14 @@
 package probe
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,26 +17,31 @@ import (
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
-// Command is a program whose output is probed. Its Names runs it to its end.
+// Command is a program whose output is probed, while it runs. Nothing of the
+// output is kept but its first 8 MiB, until names were looked for in them, so a
+// program that prints faster than it is read is held up.
 type Command struct {
 	// Argv is the program and its arguments.
 	Argv []string
 	// Format and Filters are as in Config; an empty format is TEXT.
 	Format  string
 	Filters []string
-	// Dir is an empty directory for its output, as "collector exec" keeps it.
-	Dir string
 	// Stdout and Stderr get its output too.
 	Stdout, Stderr io.Writer
 
-	read    int64
-	dropped int64
-	code    int
+	head         bytes.Buffer   // what was searched for names
+	output       *io.PipeReader // what comes after it
+	read         int64
+	began, ended time.Time
+	cancel       context.CancelFunc
+	done         chan struct{} // closed when the program has ended; after it, err
+	err          error
 }
 
 var _ Target = (*Command)(nil)
 
-// endPatience bounds how long a program that was told to end may take.
+// endPatience bounds how long a program that was told to end may take, and how
+// long its output may be held open by what it has left running.
 const endPatience = 10 * time.Second
 
 func (c *Command) format() string {
@@ -45,70 +51,109 @@ func (c *Command) format() string {
 	return c.Format
 }
 
-// Names implements Target.
+// Names implements Target. It starts the program and looks at its first output.
 func (c *Command) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
 	if len(c.Argv) == 0 {
 		return nil, nil, errors.New("no command")
 	}
-	var searches [2]*nameSearch // one for each output, so that lines are not mixed
-	for i := range searches {
-		if searches[i], err = newNameSearch(c.format(), c.Filters); err != nil {
-			return nil, nil, err
-		}
+	// What is wrong with the format or a filter is said before anything runs.
+	if _, err := parse.NewLine(c.format(), []string{"metric"}, c.Filters); err != nil {
+		return nil, nil, err
 	}
-	stream, err := source.NewStreamWriter(filepath.Join(c.Dir, "stream"), 0)
+	search, err := newNameSearch(c.format(), c.Filters)
 	if err != nil {
 		return nil, nil, err
 	}
-	out, errs := stream.Lane(), stream.Lane()
-	program := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
-	program.Stdin = os.Stdin
-	program.Stdout, program.Stderr = io.MultiWriter(c.Stdout, out, searches[0]), io.MultiWriter(c.Stderr, errs, searches[1])
-	program.Cancel = func() error { return program.Process.Signal(os.Interrupt) }
-	program.WaitDelay = endPatience
-	err = program.Run()
-	if err := errors.Join(out.Close(), errs.Close(), stream.Close()); err != nil {
+	if err := c.start(ctx); err != nil {
 		return nil, nil, err
 	}
-	c.dropped = stream.Dropped()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
+	n, err := io.CopyN(&c.head, c.output, maxSearched)
+	c.read = n
+	if ctx.Err() != nil {
+		c.stop()
 		return nil, nil, ctx.Err()
-	case errors.As(err, &exit):
-		c.code = exit.ExitCode() // what it printed before counts
-	case err != nil:
-		return nil, nil, fmt.Errorf("%w: %w", ErrNothing, err)
 	}
-	first := searches[0]
-	first.end()
-	searches[1].end()
-	for _, name := range searches[1].names {
-		first.add(name)
+	if _, err := search.Write(c.head.Bytes()); err != nil {
+		return nil, nil, err
 	}
-	for name, hint := range searches[1].hints {
-		first.hints[name] = hint
+	if err != nil { // all output was seen
+		search.end()
 	}
-	c.read = first.read + searches[1].read
-	return first.names, first.hints, nil
+	return search.names, search.hints, nil
+}
+
+// start runs the program, with both outputs in one pipe, by whole lines.
+func (c *Command) start(ctx context.Context) error {
+	ctx, c.cancel = context.WithCancel(ctx)
+	reader, writer := io.Pipe()
+	out, errs := source.WholeLines(writer), source.WholeLines(writer)
+	program := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	program.Stdin = os.Stdin
+	program.Stdout, program.Stderr = io.MultiWriter(c.Stdout, out), io.MultiWriter(c.Stderr, errs)
+	program.Cancel = func() error { return program.Process.Signal(os.Interrupt) }
+	program.WaitDelay = endPatience
+	c.began = time.Now()
+	if err := program.Start(); err != nil {
+		c.cancel()
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: the command cannot be found: %w", ErrNothing, err)
+		}
+		return fmt.Errorf("the command cannot be run: %w", err)
+	}
+	c.output, c.done = reader, make(chan struct{})
+	go func() {
+		c.err = errors.Join(program.Wait(), out.Close(), errs.Close())
+		c.ended = time.Now()
+		close(c.done)
+		writer.Close()
+	}()
+	return nil
+}
+
+// stop ends the program.
+func (c *Command) stop() {
+	c.cancel()
+	c.output.Close() // nobody reads any more
+	<-c.done
+}
+
+// Read counts what is read of the program's output.
+func (c *Command) Read(b []byte) (int, error) {
+	n, err := c.output.Read(b)
+	c.read += int64(n)
+	return n, err
 }
 
 // Source implements Target.
 func (c *Command) Source(metrics []string) (collector.Source, error) {
 	parser, err := parse.NewLine(c.format(), metrics, c.Filters)
 	if err != nil {
+		c.stop()
 		return nil, err
 	}
-	return source.NewStream(source.StreamConfig{Dir: filepath.Join(c.Dir, "stream"), Parser: parser, Drain: ended(), Clock: timeless})
+	return source.NewReader(io.MultiReader(&c.head, c), parser, timeless), nil
 }
 
 // Trouble implements Target.
 func (c *Command) Trouble(err error) Trouble { return plain(err, "stdout") }
 
-// Describe implements Target.
+// Describe implements Target. It waits for the end of the program.
 func (c *Command) Describe(r *Report) {
-	r.Kind, r.Path, r.Format, r.Bytes, r.ExitCode = StdOut, strings.Join(c.Argv, " "), c.format(), c.read, &c.code
-	if c.dropped > 0 {
-		r.Troubles = append(r.Troubles, Trouble{Text: fmt.Sprintf("%d bytes of output were not kept: the disk is full", c.dropped)})
+	if _, err := io.Copy(io.Discard, c); err != nil { // with no metric, nobody has read it
+		r.Troubles = append(r.Troubles, Trouble{Text: err.Error()})
 	}
+	<-c.done
+	c.cancel()
+	code := 0
+	var exit *exec.ExitError
+	switch {
+	case errors.As(c.err, &exit):
+		code = exit.ExitCode()
+	case errors.Is(c.err, exec.ErrWaitDelay):
+		r.Troubles = append(r.Troubles, Trouble{Text: fmt.Sprintf("the program has ended, and something that it started held its output open; what that printed more than %s later was not read", endPatience)})
+	case c.err != nil:
+		r.Troubles = append(r.Troubles, Trouble{Text: c.err.Error()})
+	}
+	r.Kind, r.Path, r.Format, r.Bytes, r.ExitCode = StdOut, strings.Join(c.Argv, " "), c.format(), c.read, &code
+	r.Seconds = c.ended.Sub(c.began).Seconds()
 }

@@ -108,7 +108,8 @@ type Report struct {
 	// Troubles are the first 20; MoreTroubles counts the others.
 	Troubles     []Trouble `json:"troubles"`
 	MoreTroubles int       `json:"moreTroubles,omitempty"`
-	// Bytes were read in Seconds, without the search for names.
+	// Bytes were read in Seconds, without the search for names. For a program,
+	// Seconds is how long it ran; it is held up while its output is read.
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
 	// ExitCode is that of the program, nil when none was run.
@@ -157,6 +158,9 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 		r.missing(asked, names, hints)
 	}
 	t.Describe(r)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("stopped: %w", ctx.Err())
+	}
 	return r, nil
 }
 
@@ -170,7 +174,7 @@ func (r *Report) read(ctx context.Context, t Target, asked []string) error {
 	began := time.Now()
 	for p, err := range source.Points(ctx) {
 		if ctx.Err() != nil {
-			return fmt.Errorf("stopped: %w", ctx.Err())
+			break
 		}
 		if err != nil {
 			r.trouble(t, err)

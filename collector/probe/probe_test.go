@@ -167,7 +167,7 @@ func TestProbeEndpoint(t *testing.T) {
 
 func TestProbeCommand(t *testing.T) {
 	var out, errs bytes.Buffer
-	c := &probe.Command{Argv: []string{"sh", "-c", "echo loss=3 step=1; echo other=4 >&2; printf 'loss=2 step=2'; exit 3"}, Dir: t.TempDir(), Stdout: &out, Stderr: &errs}
+	c := &probe.Command{Argv: []string{"sh", "-c", "echo loss=3 step=1; echo other=4 >&2; printf 'loss=2 step=2'; exit 3"}, Stdout: &out, Stderr: &errs}
 	r, err := probe.Run(t.Context(), c, []string{"loss"})
 	if err != nil {
 		t.Fatal(err)
@@ -181,10 +181,55 @@ func TestProbeCommand(t *testing.T) {
 	}
 }
 
+// TestProbeCommandReadsAll holds that a program that prints faster than it is
+// read loses nothing, however much it is, and that no byte is counted twice.
+func TestProbeCommandReadsAll(t *testing.T) {
+	const lines = 3_000_000 // 78 MB, more than the collector's own 64 MiB
+	script := fmt.Sprintf(`yes "loss=0.25 other text here" | head -n %d; printf last=1 >&2`, lines)
+	for name, metrics := range map[string][]string{"a metric that is asked for": {"loss"}, "none that is asked for": nil, "one that is not there": {"acc"}} {
+		t.Run(name, func(t *testing.T) {
+			c := &probe.Command{Argv: []string{"sh", "-c", script}, Stdout: io.Discard, Stderr: io.Discard}
+			r, err := probe.Run(t.Context(), c, metrics)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := brief{Kind: "StdOut", Format: "TEXT", Found: []string{fmt.Sprintf("loss: %d, 0.25 to 0.25, in [0.25, 0.25]", lines)}, Seen: []string{}}
+			if name == "one that is not there" {
+				want.Found, want.Missing, want.Seen = nil, []string{"acc"}, []string{"loss"}
+			}
+			if diff := cmp.Diff(want, inShort(r)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if size := int64(lines*len("loss=0.25 other text here\n") + len("last=1\n")); r.Bytes != size {
+				t.Errorf("%d bytes, want %d", r.Bytes, size)
+			}
+		})
+	}
+}
+
+func TestProbeCommandTakesItsOwnTime(t *testing.T) {
+	c := &probe.Command{Argv: []string{"sh", "-c", "echo loss=1; sleep 0.3"}, Stdout: io.Discard, Stderr: io.Discard}
+	r, err := probe.Run(t.Context(), c, []string{"loss"})
+	if err != nil || r.Seconds < 0.3 {
+		t.Errorf("error %v, %v seconds of a program that runs for 0.3", err, r.Seconds)
+	}
+}
+
+func TestProbeOfAQuietProgram(t *testing.T) {
+	c := &probe.Command{Argv: []string{"true"}, Stdout: io.Discard, Stderr: io.Discard}
+	r, err := probe.Run(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(brief{Kind: "StdOut", Format: "TEXT", Seen: []string{}}, inShort(r)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestProbeCommandIsStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := writerFunc(func(b []byte) (int, error) { cancel(); return len(b), nil })
-	c := &probe.Command{Argv: []string{"sh", "-c", "echo begun; exec sleep 1000"}, Dir: t.TempDir(), Stdout: stop, Stderr: stop}
+	c := &probe.Command{Argv: []string{"sh", "-c", "echo begun; exec sleep 1000"}, Stdout: stop, Stderr: stop}
 	if _, err := probe.Run(ctx, c, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)
 	}
@@ -218,7 +263,7 @@ func TestProbeFails(t *testing.T) {
 			}
 		})
 	}
-	c := &probe.Command{Argv: []string{"/no/such/program"}, Dir: t.TempDir(), Stdout: io.Discard, Stderr: io.Discard}
+	c := &probe.Command{Argv: []string{"/no/such/program"}, Stdout: io.Discard, Stderr: io.Discard}
 	if _, err := probe.Run(t.Context(), c, nil); !errors.Is(err, probe.ErrNothing) {
 		t.Errorf("error %v, want that there is nothing", err)
 	}

@@ -95,7 +95,7 @@ func NewStreamWriter(dir string, limit int64) (*StreamWriter, error) {
 // Lane returns a writer for one of the program's outputs, safe for use beside
 // the other lanes. It passes whole lines on, so that two outputs do not tear
 // each other's lines; Close passes on what is left. Its methods never fail.
-func (w *StreamWriter) Lane() io.WriteCloser { return &lane{writer: w} }
+func (w *StreamWriter) Lane() io.WriteCloser { return &lane{put: w.put} }
 
 // Dropped returns the number of bytes that the disk did not take.
 func (w *StreamWriter) Dropped() int64 {
@@ -174,7 +174,7 @@ func (w *StreamWriter) cut() error {
 
 // lane collects one output to whole lines.
 type lane struct {
-	writer  *StreamWriter
+	put     func([]byte) // takes whole lines
 	mu      sync.Mutex
 	partial []byte
 }
@@ -195,9 +195,9 @@ func (l *lane) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pass puts what was collected.
+// pass hands on what was collected.
 func (l *lane) pass() {
-	l.writer.put(l.partial)
+	l.put(l.partial)
 	if l.partial = l.partial[:0]; cap(l.partial) > readSize {
 		l.partial = nil
 	}
