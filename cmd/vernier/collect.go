@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,8 +20,12 @@ collector's own readers.
   vernier collect --probe http://localhost:8080/metrics --metric val_loss
   vernier collect --probe --metric loss -- python3 train.py --lr 0.1
 
-Without --metric, all that have a number are shown. With it, the exit code is 4
-when one of them is not found. A program's own output goes to standard error.`
+Without --metric, all that have a number are shown. A program's own output goes to
+standard error, and its output is read while it runs.
+
+Exit codes: 4 when a --metric is not found, or the file, the directory or the
+command does not exist; 7 when nothing answers at the address. That of the
+command is shown and not passed on.`
 
 type collectOptions struct {
 	probe   bool
@@ -58,6 +64,9 @@ func (o *collectOptions) run(ctx context.Context, s streams, args []string, dash
 	case dash > 0, dash < 0 && len(args) > 1:
 		return usageErrorf("name one file, directory or address, or a command after --")
 	}
+	if err := o.check(); err != nil {
+		return err
+	}
 	target, err := o.target(s, args, dash == 0)
 	if err != nil {
 		return probeError(err)
@@ -72,9 +81,21 @@ func (o *collectOptions) run(ctx context.Context, s streams, args []string, dash
 		err = writeValue(s.out, o.output, report)
 	}
 	if err == nil && len(report.Missing) > 0 {
-		err = notFoundErrorf("%s", missingMessage(report.Missing))
+		err = notFoundErrorf("%s", missingMessage(report.Missing, o.output))
 	}
 	return err
+}
+
+// check says what is wrong with the flags before anything is read or run.
+func (o *collectOptions) check() error {
+	o.format = strings.ToUpper(o.format)
+	switch {
+	case o.format != "" && !slices.Contains(probe.Formats(), o.format):
+		return usageErrorf("--format %s: use one of %s", o.format, strings.Join(probe.Formats(), ", "))
+	case !slices.Contains([]string{"table", "json", "yaml"}, o.output):
+		return usageErrorf("-o %s: use one of table, json, yaml", o.output)
+	}
+	return nil
 }
 
 // probeError gives an error of a probe its exit code.

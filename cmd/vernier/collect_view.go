@@ -44,6 +44,13 @@ func writeReport(w io.Writer, r *probe.Report) error {
 		shown := r.Seen[:min(len(r.Seen), maxSeenShown)]
 		fmt.Fprintf(&b, "\nSeen too: %s%s\n", strings.Join(shown, ", "), more(len(r.Seen)-len(shown)))
 	}
+	for _, p := range r.PassedOver {
+		how := "name the file"
+		if p.Format != "" {
+			how = "add --format " + p.Format
+		}
+		fmt.Fprintf(&b, "\nPassed over: %d %s, such as %s; %s to read them\n", p.Count, p.What, p.Example, how)
+	}
 	writeTroubles(&b, r)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -173,12 +180,18 @@ func advice(m probe.Missing) string {
 	return ""
 }
 
-func missingMessage(missing []probe.Missing) string {
+// missingMessage names the metrics unless the table has done so.
+func missingMessage(missing []probe.Missing, output string) string {
 	var names []string
 	for _, m := range missing {
 		names = append(names, m.Name)
 	}
-	if len(names) == 1 {
+	switch {
+	case output == "table" && len(names) == 1:
+		return "one metric was not found"
+	case output == "table":
+		return fmt.Sprintf("%d metrics were not found", len(names))
+	case len(names) == 1:
 		return "the metric " + names[0] + " was not found"
 	}
 	return "these metrics were not found: " + strings.Join(names, ", ")

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/vernier-ml/vernier/collector/parse"
@@ -25,6 +26,9 @@ type Config struct {
 
 // Open finds out what there is at a path.
 func Open(cfg Config) (Target, error) {
+	if cfg.Format != "" && !slices.Contains(Formats(), cfg.Format) {
+		return nil, fmt.Errorf("the format %q is not known; there are %s", cfg.Format, strings.Join(Formats(), ", "))
+	}
 	if strings.HasPrefix(cfg.Path, "http://") || strings.HasPrefix(cfg.Path, "https://") {
 		return &endpoint{url: cfg.Path}, nil
 	}
@@ -55,39 +59,8 @@ func Open(cfg Config) (Target, error) {
 	return newWritten(cfg)
 }
 
-// openDir finds out what a directory holds.
-func openDir(cfg Config) (Target, error) {
-	events, wandb, tables := 0, 0, 0
-	err := filepath.WalkDir(cfg.Path, func(_ string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case !e.Type().IsRegular():
-		case strings.Contains(e.Name(), "tfevents"):
-			events++
-		case strings.HasSuffix(e.Name(), ".wandb"):
-			wandb++
-		case strings.HasSuffix(e.Name(), ".csv"):
-			tables++
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case cfg.Format == "" && events > 0:
-		return &eventDir{dir: cfg.Path}, nil
-	case cfg.Format == "" && wandb > 0:
-		cfg.Format = source.FormatWandb
-	case cfg.Format == "" && tables > 0:
-		cfg.Format = source.FormatCSV
-	case cfg.Format == "":
-		return nil, fmt.Errorf("%w: %s holds no event files (*tfevents*), W&B files (*.wandb) or tables (*.csv); name a file in it", ErrNothing, cfg.Path)
-	}
-	cfg.Path = strings.TrimRight(cfg.Path, "/") + "/"
-	return newWritten(cfg)
-}
+// Formats are what Config.Format may be.
+func Formats() []string { return append(parse.Formats(), source.FormatCSV, source.FormatWandb) }
 
 // guess looks at the first characters of a file.
 func guess(path string) (string, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
 )
 
 // Kinds of what is probed, as the API names its collectors.
@@ -108,6 +109,8 @@ type Report struct {
 	// Troubles are the first 20; MoreTroubles counts the others.
 	Troubles     []Trouble `json:"troubles"`
 	MoreTroubles int       `json:"moreTroubles,omitempty"`
+	// PassedOver is what else a directory holds.
+	PassedOver []Passed `json:"passedOver,omitempty"`
 	// Bytes were read in Seconds, without the search for names. For a program,
 	// Seconds is how long it ran; it is held up while its output is read.
 	Bytes   int64   `json:"bytes"`
@@ -166,13 +169,13 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 
 // read runs the source to its end.
 func (r *Report) read(ctx context.Context, t Target, asked []string) error {
-	source, err := t.Source(asked)
+	from, err := t.Source(asked)
 	if err != nil {
 		return err
 	}
 	found := map[string]*Metric{}
 	began := time.Now()
-	for p, err := range source.Points(ctx) {
+	for p, err := range from.Points(ctx) {
 		if ctx.Err() != nil {
 			break
 		}
@@ -198,6 +201,9 @@ func (r *Report) read(ctx context.Context, t Target, asked []string) error {
 }
 
 func (r *Report) trouble(t Target, err error) {
+	if never := (*source.NeverShownError)(nil); errors.As(err, &never) {
+		return // it is listed as missing, with its hint
+	}
 	if len(r.Troubles) == MaxTroubles {
 		r.MoreTroubles++
 		return
