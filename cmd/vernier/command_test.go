@@ -47,6 +47,7 @@ func TestConclude(t *testing.T) {
 	best := aTrial(3, v1beta1.TrialSucceeded, "0.125")
 	failed := aTrial(4, v1beta1.TrialFailed, "")
 	failed.Status.Conditions[1].Message = "out of memory"
+	nan := aTrial(5, v1beta1.TrialSucceeded, "NaN")
 	tests := map[string]struct {
 		experiment  *v1beta1.Experiment
 		trials      []v1beta1.Trial
@@ -59,8 +60,10 @@ func TestConclude(t *testing.T) {
 		"a goal that was reached":             {ended(withBest(anExperiment(), best), v1beta1.ExperimentSucceeded, "ExperimentGoalReached", ""), []v1beta1.Trial{best}, true, 0, nil},
 		"failure says why":                    {ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", "too many"), []v1beta1.Trial{failed}, false, exitExperimentFailed, []string{"no trial succeeded"}},
 		"success in which every trial failed": {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentMaxTrialsReached", "too many"), []v1beta1.Trial{failed}, false, exitExperimentFailed, []string{"No best trial"}},
-		"success without any best one":        {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentMaxTrialsReached", ""), nil, false, 0, []string{"No best trial"}},
+		"success in which every value is NaN": {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentMaxTrialsReached", ""), []v1beta1.Trial{nan}, false, exitExperimentFailed, []string{"No best trial"}},
+		"success without any trial":           {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentSuggestionEndReached", ""), nil, false, exitExperimentFailed, []string{"No best trial"}},
 	}
+	why := map[string]string{"success in which every value is NaN": "loss of trial charlm-0005 is NaN", "success without any trial": "it has no trials"}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -69,7 +72,10 @@ func TestConclude(t *testing.T) {
 				t.Errorf("code %d (%v), want %d", exitCode(err), err, test.wantCode)
 			}
 			requireText(t, out.String(), test.wantText...)
-			if test.wantCode == exitExperimentFailed {
+			switch {
+			case why[name] != "":
+				requireText(t, err.Error(), why[name])
+			case test.wantCode == exitExperimentFailed:
 				requireText(t, err.Error(), "charlm-0004", "out of memory")
 			}
 		})

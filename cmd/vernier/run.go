@@ -196,7 +196,7 @@ func stopGrowing(ctx context.Context, c client.Client, key types.NamespacedName)
 
 // conclude prints the result and gives it its exit code.
 func conclude(v experimentView, requireGoal bool, s streams) error {
-	if best, ok := v.best(); ok {
+	if best, ok := v.best(); ok && v.hasResult() {
 		fmt.Fprintf(s.out, "\nBest trial: %s\n", best.Name)
 		for i, m := range best.Metrics {
 			name := m.Name
@@ -217,13 +217,29 @@ func conclude(v experimentView, requireGoal bool, s streams) error {
 		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s failed: %s%s", v.Experiment.Name, v.Message, firstFailure(v))}
 	}
 	// For Katib the experiment has succeeded; whoever waits for a result has none.
-	if _, ok := v.best(); !ok && v.counts().Failed > 0 {
-		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s ended without a usable trial%s", v.Experiment.Name, firstFailure(v))}
+	if !v.hasResult() {
+		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s ended without a usable trial%s", v.Experiment.Name, whyNone(v))}
 	}
 	if requireGoal && !v.goalReached() {
 		return &exitError{code: exitGoalNotReached, err: fmt.Errorf("experiment %s ended without reaching its goal: %s", v.Experiment.Name, v.Reason)}
 	}
 	return nil
+}
+
+// whyNone is the reason for which no trial has a result.
+func whyNone(v experimentView) string {
+	if text := firstFailure(v); text != "" {
+		return text
+	}
+	for _, t := range v.Trials {
+		if text := t.objective(); text != "" {
+			return fmt.Sprintf("; %s of trial %s is %s, which is not a finite number", v.metricName(), t.Name, text)
+		}
+	}
+	if len(v.Trials) == 0 {
+		return "; it has no trials"
+	}
+	return "; no trial has a value of " + v.metricName()
 }
 
 // firstFailure is what the first failed trial said, as the reason is most often

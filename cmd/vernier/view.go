@@ -196,6 +196,16 @@ func (v experimentView) best() (trialView, bool) {
 	}, true
 }
 
+// hasResult says whether there is a best trial with a finite value.
+func (v experimentView) hasResult() bool {
+	best, ok := v.best()
+	if !ok {
+		return false
+	}
+	_, finite := best.score()
+	return finite
+}
+
 // counts are the numbers of trials by what a person asks about.
 type counts struct {
 	Running, Succeeded, Stopped, Failed, Total int
