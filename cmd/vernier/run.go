@@ -38,8 +38,11 @@ to the trials that exist; with resumePolicy LongRunning, running the file again
 raises it and goes on. Twice: leave at once; the experiment goes on while the
 control plane runs (with --keep=false, what this command started is stopped).
 
+An experiment of the same name that has ended is not run again when the files
+change nothing in it: its best trial is printed. --replace runs it anew.
+
 Exit codes: 0 the experiment succeeded; 1 error; 2 usage; 3 invalid experiment;
-7 server not reachable; 8 the experiment failed; 9 it ended without reaching its
+7 server not reachable; 8 the experiment failed or no trial has a result; 9 it ended without reaching its
 goal (with --require-goal); 124 time-out; 130 interrupted.`
 
 func newRunCommand(open opener, stop func(context.Context, *session) error) *cobra.Command {
@@ -103,23 +106,47 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 			return err
 		}
 	}
-	if err := applyAll(ctx, c, objects, session.namespace); err != nil {
+	before, err := finishedBefore(ctx, c, key)
+	if err != nil {
 		return err
+	}
+	if err := applyAll(ctx, c, objects, session.namespace); err != nil {
+		return refusedRerun(err, before)
+	}
+	if before != nil {
+		view, err := loadExperiment(ctx, c, key)
+		if err != nil {
+			return err
+		}
+		if nothingRuns(before, view) {
+			fmt.Fprintln(s.err, nothingRan(view, time.Now()))
+			return conclude(view, o.requireGoal, s)
+		}
 	}
 	if !o.wait {
 		fmt.Fprintf(s.err, "experiment %s is running; see: vernier describe %s\n", key.Name, key.Name)
 		return nil
 	}
-	view, err := waitForEnd(ctx, o, session, c, key, display)
+	view, err := waitForEnd(ctx, o, following{session: session, client: c, key: key, before: before}, display)
 	if err != nil {
 		return err
 	}
 	return conclude(view, o.requireGoal, s)
 }
 
+// following is what a run waits for.
+type following struct {
+	session *session
+	client  client.Client
+	key     types.NamespacedName
+	// before is the experiment as it had ended before it was made to go on, or nil.
+	before *v1beta1.Experiment
+}
+
 // waitForEnd shows progress until the experiment ends, a signal says to leave,
 // or time is up.
-func waitForEnd(ctx context.Context, o runOptions, session *session, c client.Client, key types.NamespacedName, d display) (experimentView, error) {
+func waitForEnd(ctx context.Context, o runOptions, f following, d display) (experimentView, error) {
+	key := f.key
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
@@ -136,7 +163,7 @@ func waitForEnd(ctx context.Context, o runOptions, session *session, c client.Cl
 					return
 				}
 				d.say("no new trials; waiting for the running ones. Ctrl-C again to leave at once.")
-				if err := stopGrowing(ctx, c, key); err != nil {
+				if err := stopGrowing(ctx, f.client, key); err != nil {
 					d.say(fmt.Sprintf("cannot stop the experiment: %v", err))
 				}
 			}
@@ -149,7 +176,10 @@ func waitForEnd(ctx context.Context, o runOptions, session *session, c client.Cl
 		defer timer.Stop()
 	}
 	var last experimentView
-	err := follow(ctx, session.config, key, func(v experimentView, now time.Time) (bool, error) {
+	err := follow(ctx, f.session.config, key, func(v experimentView, now time.Time) (bool, error) {
+		if endedBefore(f.before, v) {
+			return false, nil
+		}
 		last = v
 		return v.finished(), d.show(v, now)
 	})

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// finishedBefore returns the experiment that has ended under the name already,
+// or nil.
+func finishedBefore(ctx context.Context, c client.Reader, key types.NamespacedName) (*v1beta1.Experiment, error) {
+	var experiment v1beta1.Experiment
+	err := c.Get(ctx, key, &experiment)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read experiment %s: %w", key, err)
+	case !newExperimentView(&experiment, nil).finished():
+		return nil, nil
+	}
+	return &experiment, nil
+}
+
+// nothingRuns says whether v is the experiment that had ended before the files
+// were applied, and they changed nothing in it.
+func nothingRuns(before *v1beta1.Experiment, v experimentView) bool {
+	return before != nil && v.finished() && v.Experiment.UID == before.UID && v.Experiment.Generation == before.Generation
+}
+
+// endedBefore says whether v is from before the change that lets a finished
+// experiment go on was noticed.
+func endedBefore(before *v1beta1.Experiment, v experimentView) bool {
+	return before != nil && !nothingRuns(before, v) && v.Experiment.UID == before.UID &&
+		v.Experiment.Status.CompletionTime.Equal(before.Status.CompletionTime)
+}
+
+// nothingRan says so to the user.
+func nothingRan(v experimentView, now time.Time) string {
+	ago := ""
+	if t := v.Experiment.Status.CompletionTime; t != nil {
+		ago = " " + age(now.Sub(t.Time)) + " ago"
+	}
+	return fmt.Sprintf("experiment %s ended%s; nothing was run; --replace runs it anew", v.Experiment.Name, ago)
+}
+
+// refusedRerun adds to the refusal of a change to a finished experiment how the
+// files can be run all the same.
+func refusedRerun(err error, before *v1beta1.Experiment) error {
+	coded := apiError(err)
+	if before == nil || err == nil || exitCode(coded) != exitInvalid {
+		return err
+	}
+	return &exitError{code: exitInvalid, err: fmt.Errorf("%w; experiment %s has ended: --replace deletes it with its trials and runs the files anew", err, before.Name)}
+}
