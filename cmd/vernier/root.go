@@ -40,14 +40,14 @@ func newRootCommand(plugin bool) *cobra.Command {
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	open := opener(g.embedded)
-	stop := g.stop
+	stop, own := g.stop, ownStore(g.instanceStore)
 	if plugin {
 		root.Use = "kubectl-vernier"
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl vernier"}
 		flags := genericclioptions.NewConfigFlags(true)
 		flags.AddFlags(root.PersistentFlags())
 		open = pluginOpener(flags)
-		stop = func(context.Context, *session) error { return nil }
+		stop, own = func(context.Context, *session) error { return nil }, noInstanceStore
 	} else {
 		root.PersistentFlags().StringVar(&g.home, "home", "", "home of the embedded instance (default $VERNIER_HOME, then ~/.local/state/vernier)")
 		root.PersistentFlags().StringVarP(&g.namespace, "namespace", "n", "", "namespace (default \"default\")")
@@ -69,7 +69,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newLogsCommand(open),
 		newOptimizeCommand(),
 		newRunCommand(open, stop),
-		newStoreCommand(),
+		newStoreCommand(own),
 		newVersionCommand(),
 	)
 	return root

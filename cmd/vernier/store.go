@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
@@ -18,15 +20,50 @@ const storeHelp = `Look after stores of points.
 A store is sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT/DATABASE.
 A URL with a password is not taken from the command line, where everybody on the
 machine sees it: put it into an environment variable and write env:NAME, or into
-a file and write file:PATH.`
+a file and write file:PATH.
 
-func newStoreCommand() *cobra.Command {
+Without a store, stat and prune take that of the embedded instance: the file
+store/observations.db in its home.`
+
+// ownStore names the store of the embedded instance.
+type ownStore func() (address string, err error)
+
+// storeOf is the store that the arguments name, or the instance's own.
+func (own ownStore) storeOf(args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	return own()
+}
+
+// instanceStore is the store of the instance of the home.
+func (g *global) instanceStore() (string, error) {
+	home, err := g.instanceHome()
+	if err != nil {
+		return "", err
+	}
+	path := home.StorePath()
+	if _, err := os.Stat(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", notFoundErrorf("there is no store of an instance at %s: name a store, or the instance with --home", path)
+		}
+		return "", err
+	}
+	return "sqlite:" + path, nil
+}
+
+// noInstanceStore is for kubectl's plugin, which has no instance.
+func noInstanceStore() (string, error) {
+	return "", usageErrorf("name a store: sqlite:PATH, postgres://..., mysql://..., env:NAME or file:PATH")
+}
+
+func newStoreCommand(own ownStore) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "store", Short: "Look after stores of points", Long: storeHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newStoreMigrateCommand(), newStorePruneCommand(), newStoreStatCommand())
+	cmd.AddCommand(newStoreMigrateCommand(), newStorePruneCommand(own), newStoreStatCommand(own))
 	return cmd
 }
 
@@ -47,15 +84,19 @@ func with(ctx context.Context, address string, open func(context.Context, string
 	return errors.Join(act(s), s.Close())
 }
 
-func newStoreStatCommand() *cobra.Command {
+func newStoreStatCommand(own ownStore) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use: "stat STORE", Short: "Show how large a store is",
+		Use: "stat [STORE]", Short: "Show how large a store is",
 		Long:    "Show how large a store is, and what a point takes up. All points are counted, which may take a while.",
-		Example: "  vernier store stat sqlite:/var/lib/vernier/points.db\n  vernier store stat env:VERNIER_STORE -o json",
-		Args:    cobra.ExactArgs(1),
+		Example: "  vernier store stat                       the store of the embedded instance\n  vernier store stat sqlite:/var/lib/vernier/points.db\n  vernier store stat env:VERNIER_STORE -o json",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd.Context(), args[0], func(s collector.Store) error {
+			address, err := own.storeOf(args)
+			if err != nil {
+				return err
+			}
+			return withStore(cmd.Context(), address, func(s collector.Store) error {
 				stat, err := s.Stat(cmd.Context())
 				if err != nil {
 					return err
@@ -85,12 +126,12 @@ func writeStat(out io.Writer, output string, stat collector.Stat) error {
 	return t.write(out, false)
 }
 
-func newStorePruneCommand() *cobra.Command {
+func newStorePruneCommand(own ownStore) *cobra.Command {
 	var r store.Retention
 	var keep []string
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use: "prune STORE", Short: "Delete the curves of old experiments",
+		Use: "prune [STORE]", Short: "Delete the curves of old experiments",
 		Long: `Delete the curves of experiments that have not reported for a while, or of all but
 those that reported last. An experiment's curves go together. The results of trials,
 which stand in their status, stay.
@@ -99,12 +140,16 @@ The manager does so by itself, with --store-max-age and --store-max-experiments,
 and keeps the curves of trials that run and of best trials. This command does not
 know them: name with --keep what must stay.`,
 		Example: "  vernier store prune sqlite:points.db --max-age 720h --keep default/random-0007",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkRetention(&r, keep); err != nil {
 				return err
 			}
-			return withStore(cmd.Context(), args[0], func(s collector.Store) error {
+			address, err := own.storeOf(args)
+			if err != nil {
+				return err
+			}
+			return withStore(cmd.Context(), address, func(s collector.Store) error {
 				return prune(cmd, s, r, dryRun)
 			})
 		},

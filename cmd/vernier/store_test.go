@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/local"
 )
 
 // storeOf makes a file with n trials of 10 points, two of each experiment.
@@ -42,7 +44,7 @@ func storeOf(t *testing.T, n int) string {
 // storeCommand runs `vernier store ...`.
 func storeCommand(t *testing.T, args ...string) (out, stderr string, err error) {
 	t.Helper()
-	cmd := newStoreCommand()
+	cmd := newStoreCommand(noInstanceStore)
 	var o, e bytes.Buffer
 	cmd.SetOut(&o)
 	cmd.SetErr(&e)
@@ -130,6 +132,7 @@ func TestStoreCommandsRefuse(t *testing.T) {
 		"no retention":                   {[]string{"prune", address}, "--max-age", exitUsage},
 		"an age that is not known":       {[]string{"prune", address, "--max-age", "1m"}, "2h0m0s", exitUsage},
 		"a keep without namespace":       {[]string{"prune", address, "--max-experiments", "1", "--keep", "x"}, "NAMESPACE/TRIAL", exitUsage},
+		"no store, without an instance":  {[]string{"stat"}, "name a store", exitUsage},
 		"no target":                      {[]string{"migrate", "--from", address}, "--to", exitUsage},
 		"one store twice":                {[]string{"migrate", "--from", address, "--to", address}, "different", exitUsage},
 		"a source that is not there":     {[]string{"migrate", "--from", "sqlite:/no/such.db", "--to", address}, "no such file", exitFailure},
@@ -141,5 +144,35 @@ func TestStoreCommandsRefuse(t *testing.T) {
 				t.Errorf("exit code %d, error %v, want %d, %q", exitCode(err), err, tc.code, tc.want)
 			}
 		})
+	}
+}
+
+func TestTheInstancesOwnStoreIsTheDefault(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	stat := func() (string, error) {
+		root := newRootCommand(false)
+		root.SilenceErrors, root.SilenceUsage = true, true
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetArgs([]string{"--home", home, "store", "stat"})
+		err := root.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	if _, err := stat(); exitCode(err) != exitNotFound || !strings.Contains(err.Error(), "--home") {
+		t.Errorf("without an instance: code %d, %v", exitCode(err), err)
+	}
+	path := local.Home(home).StorePath()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), "sqlite:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := stat(); err != nil || !strings.Contains(out, "SQLite 3") {
+		t.Errorf("%v:\n%s", err, out)
 	}
 }
