@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -65,14 +66,36 @@ func (p pod) addPush(main map[string]any, where []string) error {
 		return p.shareNetwork(main)
 	}
 	theirs, _ := main["env"].([]any)
+	late := false
 	for _, e := range pushEnv(pushAddress, p.c.pushToken(), p.c.Trial, defaultDir) {
+		switch {
+		case mayComeByEnvFrom(main, e.Name):
+			late = true
 		// The file with the token goes with the address: to no other server.
-		if e.Name != envTrainerToken || named(theirs, envTrainerURL) == nil {
+		case e.Name == envTrainerToken && (named(theirs, envTrainerURL) != nil || mayComeByEnvFrom(main, envTrainerURL)):
+		default:
 			addEnv(main, e.Name, e.Value)
 		}
 	}
 	p.aliasKatib()
+	if late {
+		return p.wrapEnv(main)
+	}
 	return nil
+}
+
+// mayComeByEnvFrom says whether a ConfigMap or Secret that the template names
+// may set one of the variables that other systems know too. What it holds is
+// seen first when the container starts, and a variable in env would hide it.
+func mayComeByEnvFrom(main map[string]any, name string) bool {
+	if name == envPushURL { // ours alone
+		return false
+	}
+	list, _ := main["envFrom"].([]any)
+	return slices.ContainsFunc(list, func(v any) bool {
+		prefix, _ := at(v, "prefix").(string)
+		return strings.HasPrefix(name, prefix)
+	})
 }
 
 // pushEnv is the environment with which programs find the sidecar at address.
@@ -120,6 +143,12 @@ func (p pod) shareNetwork(main map[string]any) error {
 		hosts["subPath"], hosts["readOnly"] = fileHosts, true
 		main["volumeMounts"] = append(slices.Clip(mounts), hosts)
 	}
+	return p.wrapEnv(main)
+}
+
+// wrapEnv runs the command under "collector env", which sets what is not set
+// when the program starts. A container without a command stays as it is.
+func (p pod) wrapEnv(main map[string]any) error {
 	command, _ := main["command"].([]any)
 	if len(command) == 0 {
 		return nil

@@ -63,6 +63,7 @@ func TestInjectPushTellsWhereToPush(t *testing.T) {
 		"MLFLOW_TRACKING_URI": "http://127.0.0.1:6790/TOKEN", "KUBEFLOW_TRAINER_SERVER_URL": status,
 		"KUBEFLOW_TRAINER_SERVER_TOKEN": "/var/run/vernier/push.token",
 	}
+	ours := map[string]string{"VERNIER_PUSH_SOCKET": all["VERNIER_PUSH_SOCKET"], "VERNIER_PUSH_URL": all["VERNIER_PUSH_URL"]}
 	own := []string{"--push-address=127.0.0.1:6790", "--katib-address=127.0.0.1:6789"}
 	shared := []string{"--push-address=127.0.0.1:0", "--katib-address=shared:6789"}
 	tests := map[string]struct {
@@ -92,6 +93,31 @@ func TestInjectPushTellsWhereToPush(t *testing.T) {
 					"MLFLOW_TRACKING_URI": all["MLFLOW_TRACKING_URI"], "KUBEFLOW_TRAINER_SERVER_URL": "http://trainer",
 				},
 				Aliases: []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: hosts[:1]}}, Init: []string{trainer.Sidecar}, Args: own,
+			},
+		},
+		"what may come by envFrom is set when the program starts": {
+			spec: "containers: [{name: main, image: i, command: [python, train.py], envFrom: [{configMapRef: {name: mlflow}}]}]",
+			want: told{
+				Command: []string{"/var/run/vernier/bin/collector", "env", "--dir=/var/run/vernier", "--", "python", "train.py"},
+				Env:     ours, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}},
+				Init: []string{trainer.InstallContainer, trainer.Sidecar}, Args: own,
+			},
+		},
+		"what may come by envFrom is not set for an image's entrypoint": {
+			spec: "containers: [{name: main, image: i, envFrom: [{prefix: AWS_, secretRef: {name: s3}}, {secretRef: {name: mlflow}}]}]",
+			want: told{Env: ours, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Init: []string{trainer.Sidecar}, Args: own},
+		},
+		"envFrom with a prefix that none of the variables has": {
+			spec: "containers: [{name: main, image: i, command: [a], envFrom: [{prefix: AWS_, secretRef: {name: s3}}]}]",
+			want: told{Command: []string{"a"}, Env: all, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Init: []string{trainer.Sidecar}, Args: own},
+		},
+		"envFrom that may hold an address gets no token": {
+			spec: "containers: [{name: main, image: i, envFrom: [{prefix: KUBEFLOW_TRAINER_SERVER_U, secretRef: {name: s}}]}]",
+			want: told{
+				Env: map[string]string{
+					"VERNIER_PUSH_SOCKET": all["VERNIER_PUSH_SOCKET"], "VERNIER_PUSH_URL": all["VERNIER_PUSH_URL"], "MLFLOW_TRACKING_URI": all["MLFLOW_TRACKING_URI"],
+				},
+				Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Init: []string{trainer.Sidecar}, Args: own,
 			},
 		},
 		"processes of one machine": {
