@@ -1,11 +1,6 @@
 package trainer
 
 import (
-	"cmp"
-	"hash/fnv"
-	"net"
-	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,50 +125,6 @@ type Collector struct {
 	// Grace is the pod's termination grace period where the template sets none,
 	// so that the last points can be sent. Zero leaves the template as it is.
 	Grace time.Duration
-}
-
-// Endpoint is where a trainer shows its metrics.
-type Endpoint struct {
-	// Scheme is http or https, in any case. Empty means http.
-	Scheme string
-	// Host is where the endpoint is. Empty means localhost.
-	Host string
-	// Port is its TCP port; 0 means one of the trial's own, which follows from
-	// its name and is another for each of 12,000 trials of an experiment.
-	Port int
-	// Path begins with a slash.
-	Path string
-	// Headers are sent with each request, as "Name: value".
-	Headers []string
-}
-
-// Ports that trials get as their own. They lie below those that Linux gives to
-// outgoing connections.
-const (
-	firstOwnPort = 20000
-	ownPorts     = 12000
-)
-
-// port is the endpoint's port.
-func (c Collector) port() int {
-	if c.Endpoint.Port != 0 {
-		return c.Endpoint.Port
-	}
-	// Trials of one experiment are numbered, and so are their ports.
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(c.Experiment)) // never fails
-	number, err := strconv.ParseUint(c.Trial[strings.LastIndexByte(c.Trial, '-')+1:], 10, 31)
-	if err != nil {
-		_, _ = h.Write([]byte(c.Trial))
-	}
-	return firstOwnPort + int((uint64(h.Sum32())+number)%ownPorts)
-}
-
-// url is the endpoint's address.
-func (c Collector) url() string {
-	e := c.Endpoint
-	host := net.JoinHostPort(cmp.Or(e.Host, "localhost"), strconv.Itoa(c.port()))
-	return strings.ToLower(cmp.Or(e.Scheme, "http")) + "://" + host + e.Path
 }
 
 // sidecar is the name of the container that collects.

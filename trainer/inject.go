@@ -19,6 +19,7 @@ import (
 // For StdOut the command of the primary container is run by "collector exec",
 // argument by argument, without a shell; for the other kinds it stays as it is.
 //
+// The job must have its namespace: ports of the trial's own follow from it.
 // Injecting twice changes nothing more. On an error the job is unchanged.
 func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 	roles, err := kind.Roles(job)
@@ -42,7 +43,7 @@ func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 	if err != nil {
 		return err
 	}
-	p := pod{path: under(primary.TemplatePath, "spec"), c: c}
+	p := pod{path: under(primary.TemplatePath, "spec"), namespace: work.GetNamespace(), c: c}
 	p.spec, _ = tpl["spec"].(map[string]any)
 	if err := p.inject(); err != nil {
 		return err

@@ -3,6 +3,7 @@ package trainer_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,8 +34,8 @@ func TestInjectPrometheusMetric(t *testing.T) {
 	}{
 		"a port of its own": {
 			edit:     func(c *trainer.Collector) { c.Endpoint = trainer.Endpoint{Path: "/metrics"} },
-			wantArgs: []string{"--url=http://localhost:20201/metrics"},
-			wantEnv:  map[string]string{"KATIB_TRIAL_NAME": trial, "VERNIER_METRICS_PORT": "20201"},
+			wantArgs: []string{"--url=http://localhost:22386/metrics"},
+			wantEnv:  map[string]string{"KATIB_TRIAL_NAME": trial, "VERNIER_METRICS_PORT": "22386"},
 		},
 		"everything that Katib has": {
 			edit: func(c *trainer.Collector) {
@@ -77,19 +78,46 @@ func TestInjectPrometheusMetric(t *testing.T) {
 // TestTrialsGetPortsOfTheirOwn holds that ports differ between the trials of an
 // experiment, and stay below those that Linux gives to outgoing connections.
 func TestTrialsGetPortsOfTheirOwn(t *testing.T) {
-	ports := map[string]bool{}
+	ports := map[int]bool{}
 	for n := range 100 {
-		c := collector(trainer.PrometheusMetric)
-		c.Trial = fmt.Sprintf("exp-%04d", n*97)
-		port := variables(injected(t, job(t, "containers: [{name: main, image: i}]"), c).Spec.Containers[0])["VERNIER_METRICS_PORT"]
-		if len(port) != 5 || port < "20000" || port > "31999" {
-			t.Errorf("trial %s got the port %s", c.Trial, port)
+		trial := fmt.Sprintf("exp-%04d", n*97)
+		port := ownPort(t, "a", trial)
+		if port < 20000 || port > 31999 {
+			t.Errorf("trial %s got the port %d", trial, port)
 		}
 		ports[port] = true
 	}
 	if len(ports) < 100 {
 		t.Errorf("100 trials share %d ports", len(ports))
 	}
+}
+
+// Experiments of one name in several namespaces run on one machine.
+func TestNamespacesGetPortsOfTheirOwn(t *testing.T) {
+	for _, trial := range []string{"exp-0001", "no-number"} {
+		ports := map[int]string{}
+		for _, namespace := range []string{"", "a", "b", "team-a", "team-b"} {
+			port := ownPort(t, namespace, trial)
+			if other, taken := ports[port]; taken {
+				t.Errorf("%s has the port %d in the namespaces %q and %q", trial, port, other, namespace)
+			}
+			ports[port] = namespace
+		}
+	}
+}
+
+// ownPort is the port that a trial gets.
+func ownPort(t *testing.T, namespace, trial string) int {
+	t.Helper()
+	c := collector(trainer.PrometheusMetric)
+	c.Trial = trial
+	obj := job(t, "containers: [{name: main, image: i}]")
+	obj.SetNamespace(namespace)
+	port, err := strconv.Atoi(variables(injected(t, obj, c).Spec.Containers[0])[trainer.EnvMetricsPort])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 func TestInjectWandbWritesItsFilesOffline(t *testing.T) {

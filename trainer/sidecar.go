@@ -25,9 +25,10 @@ const (
 
 // pod is the primary pod template while it is edited.
 type pod struct {
-	path []string // of spec
-	spec map[string]any
-	c    Collector
+	path      []string // of spec
+	spec      map[string]any
+	namespace string // of the job
+	c         Collector
 }
 
 // inject adds the sidecar and what it needs to the pod.
@@ -56,10 +57,7 @@ func (p pod) inject() error {
 		mounts = append(mounts, shared...)
 		p.offline(main)
 	case PrometheusMetric:
-		upsert(main, "env", map[string]any{"name": EnvMetricsPort, "value": strconv.Itoa(p.c.port())})
-		if p.c.Binary != "" { // the sidecar tells this program from other trials' by it
-			upsert(main, "env", map[string]any{"name": envPodUID, "valueFrom": fieldRef("metadata.uid")})
-		}
+		p.addScrape(main)
 	case Push:
 		if err := p.addPush(main, where); err != nil {
 			return err
@@ -248,7 +246,7 @@ func (p pod) arguments() []string {
 	case p.c.Kind == File || p.c.Kind == TensorFlowEvent:
 		args = append(args, flag(flagPath, p.c.Path))
 	case p.c.Kind == PrometheusMetric:
-		args = append(args, flag(flagURL, p.c.url()))
+		args = append(args, flag(flagURL, p.url()))
 		for _, h := range p.c.Endpoint.Headers {
 			args = append(args, flag(flagHeader, h))
 		}

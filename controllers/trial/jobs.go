@@ -108,10 +108,7 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 			inject.Directory = s.FileSystemPath.Kind == v1beta1.DirectoryKind
 		}
 		if h := s.HTTPGet; h != nil {
-			inject.Endpoint = trainer.Endpoint{Scheme: string(h.Scheme), Host: h.Host, Port: int(h.Port.IntVal), Path: h.Path}
-			for _, header := range h.HTTPHeaders {
-				inject.Endpoint.Headers = append(inject.Endpoint.Headers, header.Name+": "+header.Value)
-			}
+			inject.Endpoint = trainer.EndpointOf(h)
 		}
 		if s.Filter != nil {
 			inject.Filters = s.Filter.MetricsFormat

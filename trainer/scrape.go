@@ -1,0 +1,74 @@
+package trainer
+
+import (
+	"cmp"
+	"hash/fnv"
+	"net"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Endpoint is where a trainer shows its metrics.
+type Endpoint struct {
+	// Scheme is http or https, in any case. Empty means http.
+	Scheme string
+	// Host is where the endpoint is. Empty means localhost.
+	Host string
+	// Port is its TCP port; 0 means one of the trial's own, which follows from
+	// its name and namespace and is another for each of 12,000 trials of an
+	// experiment.
+	Port int
+	// Path begins with a slash.
+	Path string
+	// Headers are sent with each request, as "Name: value".
+	Headers []string
+}
+
+// EndpointOf is the endpoint that the API means; a port that is no number is one
+// of the trial's own.
+func EndpointOf(get *corev1.HTTPGetAction) Endpoint {
+	e := Endpoint{Scheme: string(get.Scheme), Host: get.Host, Port: int(get.Port.IntVal), Path: get.Path}
+	for _, h := range get.HTTPHeaders {
+		e.Headers = append(e.Headers, h.Name+": "+h.Value)
+	}
+	return e
+}
+
+// Ports that trials get as their own. They lie below those that Linux gives to
+// outgoing connections.
+const (
+	firstOwnPort = 20000
+	ownPorts     = 12000
+)
+
+// port is the endpoint's port.
+func (p pod) port() int {
+	if p.c.Endpoint.Port != 0 {
+		return p.c.Endpoint.Port
+	}
+	// Trials of one experiment are numbered, and so are their ports.
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(p.namespace + "/" + p.c.Experiment)) // never fails
+	number, err := strconv.ParseUint(p.c.Trial[strings.LastIndexByte(p.c.Trial, '-')+1:], 10, 31)
+	if err != nil {
+		_, _ = h.Write([]byte("/" + p.c.Trial))
+	}
+	return firstOwnPort + int((uint64(h.Sum32())+number)%ownPorts)
+}
+
+// url is the endpoint's address.
+func (p pod) url() string {
+	e := p.c.Endpoint
+	host := net.JoinHostPort(cmp.Or(e.Host, "localhost"), strconv.Itoa(p.port()))
+	return strings.ToLower(cmp.Or(e.Scheme, "http")) + "://" + host + e.Path
+}
+
+// addScrape tells the primary container where to show its metrics.
+func (p pod) addScrape(main map[string]any) {
+	upsert(main, "env", map[string]any{"name": EnvMetricsPort, "value": strconv.Itoa(p.port())})
+	if p.c.Binary != "" { // the sidecar tells this program from other trials' by it
+		upsert(main, "env", map[string]any{"name": envPodUID, "valueFrom": fieldRef("metadata.uid")})
+	}
+}
