@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
 // variables are the environment of a container by name; those taken from a field
@@ -72,6 +74,49 @@ func TestInjectPrometheusMetric(t *testing.T) {
 				t.Errorf("sidecar %s with the probe %v beside the command %q", sidecar.Name, sidecar.StartupProbe, got.Spec.Containers[0].Command)
 			}
 		})
+	}
+}
+
+// On the host's network a fixed port is one for all trials of a node.
+func TestInjectRefusesAFixedPortOnTheHostsNetwork(t *testing.T) {
+	tests := map[string]struct {
+		network  string
+		endpoint trainer.Endpoint
+		refused  bool
+	}{
+		"a fixed port":                      {"hostNetwork: true", trainer.Endpoint{Port: 9090}, true},
+		"a fixed port of localhost":         {"hostNetwork: true", trainer.Endpoint{Port: 9090, Host: "LocalHost"}, true},
+		"a fixed port of another loopback":  {"hostNetwork: true", trainer.Endpoint{Port: 9090, Host: "127.0.0.2"}, true},
+		"a fixed port of the sixth version": {"hostNetwork: true", trainer.Endpoint{Port: 9090, Host: "::1"}, true},
+		"a fixed port of no address":        {"hostNetwork: true", trainer.Endpoint{Port: 9090, Host: "0.0.0.0"}, true},
+		"a port of the trial's own":         {"hostNetwork: true", trainer.Endpoint{}, false},
+		"another machine":                   {"hostNetwork: true", trainer.Endpoint{Port: 9090, Host: "metrics.example.com"}, false},
+		"a network of the pod's own":        {"hostNetwork: false", trainer.Endpoint{Port: 9090}, false},
+		"nothing is said about the network": {"restartPolicy: Never", trainer.Endpoint{Port: 9090}, false},
+	}
+	for name, tc := range tests {
+		for _, binary := range []string{"", "/opt/collector"} {
+			t.Run(name+" "+binary, func(t *testing.T) {
+				c := collector(trainer.PrometheusMetric)
+				c.Endpoint, c.Binary = tc.endpoint, binary
+				obj := job(t, tc.network+"\ncontainers: [{name: main, image: i}]")
+				before := obj.DeepCopy()
+				err := trainer.Inject(obj, kind.For(obj.GroupVersionKind()), c)
+				if !tc.refused {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				faults := trainer.FieldErrors(err)
+				if len(faults) != 1 || faults[0].Field != "spec.template.spec.hostNetwork" || !strings.Contains(faults[0].Problem, "port: auto") {
+					t.Errorf("the fault is %v", err)
+				}
+				if diff := cmp.Diff(before.Object, obj.Object); diff != "" {
+					t.Errorf("the job changed\n%s", diff)
+				}
+			})
+		}
 	}
 }
 

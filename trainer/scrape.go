@@ -65,10 +65,32 @@ func (p pod) url() string {
 	return strings.ToLower(cmp.Or(e.Scheme, "http")) + "://" + host + e.Path
 }
 
+// loopback says whether the endpoint is in the pod itself.
+func (e Endpoint) loopback() bool {
+	ip := net.ParseIP(e.Host)
+	return e.Host == "" || strings.EqualFold(e.Host, "localhost") || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
+}
+
+// refuseNodePort refuses a port that trials of one node would share: who is
+// behind it cannot be seen from the sidecar, whose processes are its own. (In
+// the embedded mode it can, but a template means the same there.)
+func (p pod) refuseNodePort() error {
+	host, _ := p.spec["hostNetwork"].(bool)
+	if !host || p.c.Endpoint.Port == 0 || !p.c.Endpoint.loopback() {
+		return nil
+	}
+	return fault(under(p.path, "hostNetwork"),
+		"on the host's network the port %d is one for all trials of a node, so that metrics of another trial could be taken for this one's: write port: auto in httpGet and let the program listen at the port in %s, or leave hostNetwork out", p.c.Endpoint.Port, EnvMetricsPort)
+}
+
 // addScrape tells the primary container where to show its metrics.
-func (p pod) addScrape(main map[string]any) {
+func (p pod) addScrape(main map[string]any) error {
+	if err := p.refuseNodePort(); err != nil {
+		return err
+	}
 	upsert(main, "env", map[string]any{"name": EnvMetricsPort, "value": strconv.Itoa(p.port())})
 	if p.c.Binary != "" { // the sidecar tells this program from other trials' by it
 		upsert(main, "env", map[string]any{"name": envPodUID, "valueFrom": fieldRef("metadata.uid")})
 	}
+	return nil
 }

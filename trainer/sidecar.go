@@ -57,7 +57,9 @@ func (p pod) inject() error {
 		mounts = append(mounts, shared...)
 		p.offline(main)
 	case PrometheusMetric:
-		p.addScrape(main)
+		if err := p.addScrape(main); err != nil {
+			return err
+		}
 	case Push:
 		if err := p.addPush(main, where); err != nil {
 			return err

@@ -261,6 +261,9 @@ func rehearsal(exp *v1beta1.Experiment) trainer.Collector {
 	if m.Source != nil && m.Source.FileSystemPath != nil {
 		c.Path, c.Directory = m.Source.FileSystemPath.Path, m.Source.FileSystemPath.Kind == v1beta1.DirectoryKind
 	}
+	if m.Source != nil && m.Source.HTTPGet != nil {
+		c.Endpoint = trainer.EndpointOf(m.Source.HTTPGet)
+	}
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/webhook"
@@ -56,6 +57,29 @@ func TestFaultsOfTheTemplate(t *testing.T) {
 		"a kind without defaults":           {trialSpec(`"kind":"Job"`, `"kind":"Toast"`), []string{"spec.trialTemplate.successCondition: Required value: there is no default for the kind Toast", "spec.trialTemplate.failureCondition: Required"}},
 		"a template that is not an object": {template(func(t *v1beta1.TrialTemplate) { t.TrialSpec = &runtime.RawExtension{Raw: []byte(`"job.yaml"`)} }),
 			[]string{"spec.trialTemplate.trialSpec: Invalid value: the template is not an object"}},
+	})
+}
+
+// What depends on template and endpoint together is said at admission.
+func TestValidateTemplateWithItsEndpoint(t *testing.T) {
+	endpoint := func(port string, more ...edit) edit {
+		return func(e *v1beta1.Experiment) {
+			m := &v1beta1.MetricsCollectorSpec{}
+			if err := yaml.UnmarshalStrict([]byte("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: "+port+", path: /metrics}}}"), m); err != nil {
+				panic(err)
+			}
+			e.Spec.MetricsCollectorSpec = m
+			for _, f := range more {
+				f(e)
+			}
+		}
+	}
+	onHost := trialSpec(`"restartPolicy"`, `"hostNetwork":true,"restartPolicy"`)
+	checkFaults(t, map[string]faulty{
+		"a fixed port on the host's network": {endpoint("8080", onHost),
+			[]string{"spec.trialTemplate.trialSpec.spec.template.spec.hostNetwork: Invalid value: on the host's network the port 8080 is one for all trials of a node"}},
+		"a port of the trial's own on the host's network": {endpoint("auto", onHost), nil},
+		"a fixed port": {endpoint("8080"), nil},
 	})
 }
 
