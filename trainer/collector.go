@@ -59,7 +59,6 @@ const (
 	flagDir           = "dir"
 	flagPath          = "path"
 	flagURL           = "url"
-	flagHeader        = "header"
 	flagSharedNetwork = "shared-network"
 	flagFormat        = "format"
 	flagFilter        = "filter"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vernier-ml/vernier/trainer"
@@ -43,7 +44,7 @@ func TestInjectPrometheusMetric(t *testing.T) {
 			edit: func(c *trainer.Collector) {
 				c.Endpoint = trainer.Endpoint{Scheme: "HTTPS", Host: "::1", Port: 9090, Path: "/m?a=$(b)", Headers: []string{"X-A: $b", "X-C: d"}}
 			},
-			wantArgs: []string{"--url=https://[::1]:9090/m?a=$$(b)", "--header=X-A: $$b", "--header=X-C: d"},
+			wantArgs: []string{"--url=https://[::1]:9090/m?a=$$(b)"},
 			wantEnv:  map[string]string{"KATIB_TRIAL_NAME": trial, "VERNIER_METRICS_PORT": "9090"},
 		},
 		"a machine whose network trials share": {
@@ -72,6 +73,68 @@ func TestInjectPrometheusMetric(t *testing.T) {
 			}
 			if sidecar.Name != trainer.Sidecar || sidecar.StartupProbe == nil || got.Spec.Containers[0].Command != nil {
 				t.Errorf("sidecar %s with the probe %v beside the command %q", sidecar.Name, sidecar.StartupProbe, got.Spec.Containers[0].Command)
+			}
+		})
+	}
+}
+
+// Headers hold credentials: they are no arguments, which everybody on the node
+// sees.
+func TestInjectHandsHeadersOverByTheEnvironment(t *testing.T) {
+	secret := func(name, key string) *corev1.EnvVarSource {
+		return &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key}}
+	}
+	optional := true
+	tests := map[string]struct {
+		env     string // of the primary container
+		headers []string
+		want    []corev1.EnvVar
+		fault   string
+	}{
+		"none": {env: "[]"},
+		"values that stand in the experiment": {
+			env: "[]", headers: []string{"Authorization: Bearer s3cret", "X-B: $b$"},
+			want: []corev1.EnvVar{{Name: "VERNIER_SCRAPE_HEADERS", Value: "Authorization: Bearer s3cret\nX-B: $$b$$"}},
+		},
+		"values of a Secret and a ConfigMap, one twice": {
+			env: `[{name: TOKEN, valueFrom: {secretKeyRef: {name: api, key: token}}},
+  {name: PATH, valueFrom: {configMapKeyRef: {name: c, key: k, optional: true}}}, {name: OTHER, value: x}]`,
+			headers: []string{"Authorization: Bearer $(TOKEN)", "X: $(PATH)$(TOKEN)$"},
+			want: []corev1.EnvVar{
+				{Name: "VERNIER_SCRAPE_HEADER_TOKEN", ValueFrom: secret("api", "token")},
+				{Name: "VERNIER_SCRAPE_HEADER_PATH", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Key: "k", Optional: &optional}}},
+				{Name: "VERNIER_SCRAPE_HEADERS", Value: "Authorization: Bearer $(VERNIER_SCRAPE_HEADER_TOKEN)\nX: $(VERNIER_SCRAPE_HEADER_PATH)$(VERNIER_SCRAPE_HEADER_TOKEN)$$"},
+			},
+		},
+		"text that looks like a variable": {
+			env: "[]", headers: []string{"X: $$(TOKEN) $(a b) $()"},
+			want: []corev1.EnvVar{{Name: "VERNIER_SCRAPE_HEADERS", Value: "X: $$(TOKEN) $$(a b) $$()"}},
+		},
+		"a variable that is not there": {env: "[{name: TOKEN, value: x}]", headers: []string{"X: $(TOKN)"}, fault: "spec.template.spec.containers[0].env: has no variable TOKN whose value comes from a Secret or a ConfigMap"},
+		"a variable with a value":      {env: "[{name: TOKEN, value: x}]", headers: []string{"X: $(TOKEN)"}, fault: "spec.template.spec.containers[0].env: has no variable TOKEN whose value comes from"},
+		"a variable of a field":        {env: "[{name: TOKEN, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]", headers: []string{"X: $(TOKEN)"}, fault: "no variable TOKEN whose value comes from"},
+		"a source that is none":        {env: "[{name: TOKEN, valueFrom: {secretKeyRef: a}}]", headers: []string{"X: $(TOKEN)"}, fault: "the source of the variable TOKEN cannot be read"},
+		"a line break":                 {env: "[]", headers: []string{"X: a\nY: b"}, fault: `the header "X" of the endpoint has a line break`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := collector(trainer.PrometheusMetric)
+			c.Endpoint = trainer.Endpoint{Port: 9090, Path: "/metrics", Headers: tc.headers}
+			obj := job(t, "containers: [{name: main, image: i, env: "+tc.env+"}]")
+			if tc.fault != "" {
+				if err := trainer.Inject(obj, kind.For(obj.GroupVersionKind()), c); err == nil || !strings.Contains(err.Error(), tc.fault) {
+					t.Errorf("the fault is %v, want %s", err, tc.fault)
+				}
+				return
+			}
+			injected(t, obj, c)
+			sidecar := injected(t, obj, c).Spec.InitContainers[0]
+			got := slices.DeleteFunc(sidecar.Env, func(e corev1.EnvVar) bool { return !strings.HasPrefix(e.Name, "VERNIER_SCRAPE_") })
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("variables (-want +got)\n%s", diff)
+			}
+			if args := strings.Join(sidecar.Args, " "); strings.Contains(args, "s3cret") || strings.Contains(args, "header") {
+				t.Errorf("everybody on the node sees %s", args)
 			}
 		})
 	}

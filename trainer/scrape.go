@@ -2,13 +2,28 @@ package trainer
 
 import (
 	"cmp"
+	"fmt"
 	"hash/fnv"
 	"net"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
+
+const (
+	// envScrapeHeaders is a word of the contract with the collector command.
+	envScrapeHeaders = "VERNIER_SCRAPE_HEADERS"
+	// headerVariable begins the names that the primary container's variables
+	// have in the sidecar, so that they cannot be taken for the sidecar's own.
+	headerVariable = "VERNIER_SCRAPE_HEADER_"
+)
+
+// referencePattern finds $(NAME), and $$(NAME), which stands for its text.
+var referencePattern = regexp.MustCompile(`\$?\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`)
 
 // Endpoint is where a trainer shows its metrics.
 type Endpoint struct {
@@ -22,7 +37,9 @@ type Endpoint struct {
 	Port int
 	// Path begins with a slash.
 	Path string
-	// Headers are sent with each request, as "Name: value".
+	// Headers are sent with each request, as "Name: value". $(NAME) stands for a
+	// variable of the primary container whose value comes from a Secret or a
+	// ConfigMap; $$(NAME) is the text $(NAME).
 	Headers []string
 }
 
@@ -93,4 +110,54 @@ func (p pod) addScrape(main map[string]any) error {
 		upsert(main, "env", map[string]any{"name": envPodUID, "valueFrom": fieldRef("metadata.uid")})
 	}
 	return nil
+}
+
+// headers are the sidecar's variables for Endpoint.Headers. They often hold
+// credentials, and arguments are seen by everybody on the node.
+func (p pod) headers(main map[string]any, where []string) ([]corev1.EnvVar, error) {
+	if p.c.Kind != PrometheusMetric || len(p.c.Endpoint.Headers) == 0 {
+		return nil, nil
+	}
+	theirs, _ := main["env"].([]any)
+	var env []corev1.EnvVar
+	var lines []string
+	for _, header := range p.c.Endpoint.Headers {
+		if strings.ContainsAny(header, "\r\n") {
+			name, _, _ := strings.Cut(header, ":")
+			return nil, fmt.Errorf("the header %q of the endpoint has a line break: leave it out", name)
+		}
+		line := ""
+		end := 0
+		for _, m := range referencePattern.FindAllStringSubmatchIndex(header, -1) {
+			line, end = line+literal(header[end:m[0]]), m[1]
+			if header[m[0]+1] == '$' {
+				line += literal(header[m[0]+1 : m[1]])
+				continue
+			}
+			v, err := headerSource(theirs, header[m[2]:m[3]], where)
+			if err != nil {
+				return nil, err
+			}
+			if !slices.ContainsFunc(env, func(e corev1.EnvVar) bool { return e.Name == v.Name }) {
+				env = append(env, v)
+			}
+			line += "$(" + v.Name + ")"
+		}
+		lines = append(lines, line+literal(header[end:]))
+	}
+	// The kubelet expands what stands above.
+	return append(env, corev1.EnvVar{Name: envScrapeHeaders, Value: strings.Join(lines, "\n")}), nil
+}
+
+// headerSource is the primary container's variable as the sidecar has it.
+func headerSource(theirs []any, name string, where []string) (corev1.EnvVar, error) {
+	v := corev1.EnvVar{Name: headerVariable + name, ValueFrom: &corev1.EnvVarSource{}}
+	from, _ := named(theirs, name)["valueFrom"].(map[string]any)
+	if from["secretKeyRef"] == nil && from["configMapKeyRef"] == nil {
+		return v, fault(under(where, "env"), "has no variable %s whose value comes from a Secret or a ConfigMap (valueFrom), which a header of the metrics collector's httpGet names: add it, or write $$(%s) if the header has this text", name, name)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from, v.ValueFrom); err != nil {
+		return v, fault(under(where, "env"), "the source of the variable %s cannot be read: %v", name, err)
+	}
+	return v, nil
 }

@@ -77,7 +77,7 @@ func (p pod) inject() error {
 	if _, set := p.spec["terminationGracePeriodSeconds"]; !set && p.c.Grace > 0 {
 		p.spec["terminationGracePeriodSeconds"] = int64(p.c.Grace / time.Second)
 	}
-	sidecar, err := p.sidecar(main)
+	sidecar, err := p.sidecar(main, where)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (p pod) mirror(m map[string]any) map[string]any {
 }
 
 // sidecar builds the container that collects.
-func (p pod) sidecar(main map[string]any) (map[string]any, error) {
+func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error) {
 	always := corev1.ContainerRestartPolicyAlways
 	env := []corev1.EnvVar{
 		{Name: envURL, Value: literal(p.c.ReportURL)},
@@ -213,6 +213,11 @@ func (p pod) sidecar(main map[string]any) (map[string]any, error) {
 	if p.c.Kind == Push {
 		env = append(env, corev1.EnvVar{Name: envPushToken, Value: p.c.pushToken()})
 	}
+	headers, err := p.headers(main, where)
+	if err != nil {
+		return nil, err
+	}
+	env = append(env, headers...)
 	env = append(env, corev1.EnvVar{Name: envPodUID, ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"},
 	}})
@@ -249,9 +254,6 @@ func (p pod) arguments() []string {
 		args = append(args, flag(flagPath, p.c.Path))
 	case p.c.Kind == PrometheusMetric:
 		args = append(args, flag(flagURL, p.url()))
-		for _, h := range p.c.Endpoint.Headers {
-			args = append(args, flag(flagHeader, h))
-		}
 		if p.c.Binary != "" {
 			args = append(args, "--"+flagSharedNetwork)
 		}

@@ -65,6 +65,7 @@ var trial = collector.TrialID{Namespace: "ns", Name: "random-0001", UID: "trial-
 // bench is a report service on loopback over a store on disk, and a pod's
 // shared directory.
 type bench struct {
+	env   []string // of the sidecar, beside what all have
 	t     *testing.T
 	store collector.Store
 	url   string
@@ -142,6 +143,7 @@ func (b *bench) start(args ...string) *sidecar {
 	s := &sidecar{t: b.t, cmd: exec.CommandContext(b.t.Context(), program(b.t), append([]string{"run", "--dir=" + b.dir,
 		"--termination-log=" + b.log}, args...)...)}
 	s.cmd.Env = []string{report.EnvURL + "=" + b.url, report.EnvToken + "=" + b.token, report.EnvPodUID + "=" + podUID, report.EnvPushToken + "=push-token"}
+	s.cmd.Env = append(s.cmd.Env, b.env...)
 	s.cmd.Stderr = &s.said
 	if err := s.cmd.Start(); err != nil {
 		b.t.Fatal(err)

@@ -31,6 +31,7 @@ type runConfig struct {
 	parameters              words
 	url                     string
 	headers                 words
+	secretHeaders           string // a line for each
 	sharedNetwork           bool
 	grace                   time.Duration
 	terminationLog          string
@@ -58,9 +59,10 @@ func (w *words) Set(s string) error {
 
 func parseRun(args []string, env func(string) string, stderr io.Writer) (runConfig, error) {
 	cfg := runConfig{
-		podUID:    env(report.EnvPodUID),
-		pushToken: env(report.EnvPushToken),
-		service:   report.DialConfig{URL: env(report.EnvURL), Token: env(report.EnvToken), CA: env(report.EnvCA)},
+		podUID:        env(report.EnvPodUID),
+		pushToken:     env(report.EnvPushToken),
+		secretHeaders: env(report.EnvScrapeHeaders),
+		service:       report.DialConfig{URL: env(report.EnvURL), Token: env(report.EnvToken), CA: env(report.EnvCA)},
 	}
 	log := env(report.EnvTerminationLog)
 	if log == "" {
@@ -73,7 +75,7 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.StringVar(&cfg.path, report.FlagPath, "", "file (File), directory (TensorFlowEvent, and File if it ends with a slash) or socket (Push)")
 	flags.StringVar(&cfg.format, report.FlagFormat, "TEXT", "TEXT, JSON or LOGFMT (StdOut, File), CSV (File), WANDB (a directory of File)")
 	flags.StringVar(&cfg.url, report.FlagURL, "", "endpoint (PrometheusMetric)")
-	flags.Var(&cfg.headers, report.FlagHeader, "header for the endpoint, \"Name: value\"; may be repeated")
+	flags.Var(&cfg.headers, report.FlagHeader, "header for the endpoint, \"Name: value\"; may be repeated. A secret belongs into "+report.EnvScrapeHeaders+", a line for each")
 	flags.BoolVar(&cfg.sharedNetwork, report.FlagSharedNetwork, false, "other trials listen on this network too: make sure that the endpoint is this trial's")
 	flags.StringVar(&cfg.trial, report.FlagTrial, "", "name of the trial (Push, and for TensorBoard)")
 	flags.Var(&cfg.parameters, report.FlagParameter, "\"NAME=VALUE\" of a parameter, for TensorBoard (TensorFlowEvent); may be repeated")

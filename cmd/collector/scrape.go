@@ -40,16 +40,13 @@ func prepareScrape(ctx context.Context, j job) (opener, error) {
 }
 
 func newScrape(ctx context.Context, j job, spool *report.Spool) (*source.Scrape, error) {
-	cfg := source.ScrapeConfig{
-		URL: j.cfg.url, Header: http.Header{}, Metrics: j.cfg.metrics,
-		State: filepath.Join(j.cfg.dir, scrapeState), Last: map[string]collector.Point{}, Drain: j.drain,
+	header, err := scrapeHeader(j.cfg)
+	if err != nil {
+		return nil, err
 	}
-	for _, h := range j.cfg.headers {
-		name, value, ok := strings.Cut(h, ":")
-		if !ok || strings.TrimSpace(name) == "" {
-			return nil, fmt.Errorf("--%s is %q; write it as \"Name: value\"", report.FlagHeader, h)
-		}
-		cfg.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	cfg := source.ScrapeConfig{
+		URL: j.cfg.url, Header: header, Metrics: j.cfg.metrics,
+		State: filepath.Join(j.cfg.dir, scrapeState), Last: map[string]collector.Point{}, Drain: j.drain,
 	}
 	for p, err := range spool.Kept(ctx) {
 		if err != nil {
@@ -61,6 +58,33 @@ func newScrape(ctx context.Context, j job, spool *report.Spool) (*source.Scrape,
 		cfg.Mine = ownListener(j.cfg)
 	}
 	return source.NewScrape(cfg)
+}
+
+// scrapeHeader is what flags and environment say, the flags first.
+func scrapeHeader(cfg runConfig) (http.Header, error) {
+	header := http.Header{}
+	add := func(line string) bool {
+		name, value, ok := strings.Cut(line, ":")
+		name = strings.TrimSpace(name)
+		if ok && name != "" {
+			header.Add(name, strings.TrimSpace(value))
+		}
+		return ok && name != ""
+	}
+	for _, h := range cfg.headers {
+		if !add(h) {
+			return nil, fmt.Errorf("--%s is %q; write it as \"Name: value\"", report.FlagHeader, h)
+		}
+	}
+	n := 0
+	for line := range strings.SplitSeq(cfg.secretHeaders, "\n") {
+		n++
+		// A Secret often ends with a line break.
+		if strings.TrimSpace(line) != "" && !add(line) {
+			return nil, fmt.Errorf("line %d of %s is no header; write it as \"Name: value\" (it is not shown, since it may be secret)", n, report.EnvScrapeHeaders)
+		}
+	}
+	return header, nil
 }
 
 // ownListener guards an endpoint on loopback; another one is not of this

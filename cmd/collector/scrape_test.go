@@ -2,13 +2,17 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/collector/report"
 )
 
 // gauge is a trainer's endpoint with one metric.
@@ -91,6 +95,58 @@ func TestScrapeSaysWhatWasNotThere(t *testing.T) {
 	states := b.attempts()
 	if len(states) != 1 || !states[0].Final || !strings.Contains(states[0].Note, "never showed the metric los; it shows loss") {
 		t.Errorf("attempts %+v", states)
+	}
+}
+
+// The injector hands headers over by the environment: arguments are seen by
+// everybody on the node.
+func TestScrapeTakesHeadersFromTheEnvironment(t *testing.T) {
+	b, g := newBench(t), newGauge(t) // which wants the header
+	b.env = []string{report.EnvScrapeHeaders + "=Accept-Language: en\nX-Token: a b\n"}
+	s := b.run("--kind=PrometheusMetric", "--url="+g.URL, `--metric=loss{split="train"}`)
+	b.until("served", func() bool { return g.times() > 0 })
+	s.term()
+	if series := b.points(); len(series) != 1 || len(series[0].Points) != 1 {
+		t.Errorf("series %+v, sidecar: %s", series, s.said.String())
+	}
+}
+
+func TestScrapeHeaders(t *testing.T) {
+	tests := map[string]struct {
+		flags  words
+		secret string
+		want   http.Header
+		fault  string
+	}{
+		"none":                        {want: http.Header{}},
+		"flags come first":            {words{"X: 1"}, "X: 2\nY:", http.Header{"X": {"1", "2"}, "Y": {""}}, ""},
+		"a Secret ends with its line": {nil, "Authorization: Bearer a:b\r\n\n\nX: 1\n", http.Header{"Authorization": {"Bearer a:b"}, "X": {"1"}}, ""},
+		"a line that is none":         {nil, "X: 1\ns3cret", nil, "line 2 of VERNIER_SCRAPE_HEADERS is no header"},
+		"a line without a name":       {nil, ": s3cret", nil, "line 1 of VERNIER_SCRAPE_HEADERS is no header"},
+		"a flag that is none":         {words{"X"}, "", nil, `--header is "X"`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			env := map[string]string{report.EnvPodUID: "u", report.EnvScrapeHeaders: tc.secret}
+			args := []string{"--metric=loss"}
+			for _, f := range tc.flags {
+				args = append(args, "--header="+f)
+			}
+			cfg, err := parseRun(args, func(name string) string { return env[name] }, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := scrapeHeader(cfg)
+			if tc.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.fault) || strings.Contains(err.Error(), "s3cret") {
+					t.Errorf("the fault is %v, want %s without the value", err, tc.fault)
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got)\n%s", err, diff)
+			}
+		})
 	}
 }
 

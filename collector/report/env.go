@@ -29,6 +29,9 @@ const (
 	EnvCA = "VERNIER_REPORT_CA"
 	// EnvPodUID is the pod's UID, by the downward API (metadata.uid).
 	EnvPodUID = "VERNIER_POD_UID"
+	// EnvScrapeHeaders are headers sent to the endpoint (PrometheusMetric), a line
+	// "Name: value" for each. They may be secret.
+	EnvScrapeHeaders = "VERNIER_SCRAPE_HEADERS"
 	// EnvTerminationLog overrides the default of FlagTerminationLog.
 	EnvTerminationLog = "VERNIER_TERMINATION_LOG"
 	// EnvPushSocket names, for the primary container of a trial that pushes, the
@@ -52,7 +55,7 @@ const (
 	// FlagURL is the endpoint (PrometheusMetric).
 	FlagURL = "url"
 	// FlagHeader is a header sent to the endpoint, "Name: value"; may be given
-	// many times.
+	// many times. It is for use by hand: whoever lists processes sees it.
 	FlagHeader = "header"
 	// FlagSharedNetwork says that other trials' programs listen on the same
 	// network, as on the host of the embedded mode: an endpoint on loopback is
