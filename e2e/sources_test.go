@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // sourceProgram is a Python program whose metrics are read by one kind of
@@ -132,6 +136,74 @@ func TestSources(t *testing.T) {
 				m := trial.Status.Observation.Metrics[0]
 				if m.Latest != want || m.Min != want || strings.TrimSuffix(m.Max, ".0") != "7" {
 					t.Errorf("trial %s observed %+v, want the latest and least loss %s and the greatest 7", trial.Name, m, want)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatTemplatesTakeFromSecretsAndConfigMaps runs a program whose endpoint
+// wants a credential of a Secret, and one that pushes beside a tracking server
+// that a ConfigMap names.
+func TestWhatTemplatesTakeFromSecretsAndConfigMaps(t *testing.T) {
+	i := up(t)
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "theirs"}
+	for _, o := range []client.Object{
+		&corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"token": "s3cret$(X)\n"}},
+		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"MLFLOW_TRACKING_URI": "http://mlflow.example"}},
+	} {
+		if err := i.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := map[string]struct{ env, collector, code string }{
+		"secret": {
+			env:       `env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: theirs, key: token}}}]`,
+			collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: auto, httpHeaders: [{name: Authorization, value: Bearer $(TOKEN)}]}}}`,
+			code: `
+import http.server, os, threading, time
+value = 7
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        assert self.headers["Authorization"] == "Bearer s3cret$(X)", self.headers
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(('loss{split="test"} %r\n' % value).encode())
+    def log_message(self, *args): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["VERNIER_METRICS_PORT"])), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+time.sleep(1)
+value = x
+time.sleep(1)
+`,
+		},
+		"env-from": {
+			env:       `envFrom: [{configMapRef: {name: theirs}}]`,
+			collector: `{collector: {kind: Push}}`,
+			code: `
+import json, os, urllib.request
+assert os.environ["MLFLOW_TRACKING_URI"] == "http://mlflow.example"
+assert os.environ["KUBEFLOW_TRAINER_SERVER_URL"].startswith("http://127.")
+for v in (7, x):
+    urllib.request.urlopen(os.environ["VERNIER_PUSH_URL"], json.dumps({'loss{split="test"}': v}).encode())
+`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
+			write(t, script, "import sys\nx = float(sys.argv[1])\n"+tc.code)
+			text := fmt.Sprintf(sourceExperiment, name, 2, tc.collector, pythonWith(t, ""), script)
+			write(t, manifest, strings.Replace(text, "image: host,", "image: host, "+tc.env+",", 1))
+			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
+				described, _ := i.vernier("describe", "source-"+name+"/latest")
+				t.Fatalf("vernier run: %v\n%s\n%s", err, out, described)
+			}
+			for _, trial := range i.trials(t, "source-"+name) {
+				x := trial.Spec.ParameterAssignments[0].Value
+				if o := trial.Status.Observation; o == nil || len(o.Metrics) == 0 || o.Metrics[0].Latest != x || strings.TrimSuffix(o.Metrics[0].Max, ".0") != "7" {
+					t.Errorf("trial %s with x=%s observed %+v", trial.Name, x, o)
 				}
 			}
 		})
