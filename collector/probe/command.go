@@ -60,7 +60,7 @@ func (c *Command) Names(ctx context.Context) (names []string, hints map[string]s
 	if _, err := parse.NewLine(c.format(), []string{"metric"}, c.Filters); err != nil {
 		return nil, nil, err
 	}
-	search, err := newNameSearch(c.format(), c.Filters)
+	search, err := parse.NewNames(namesConfig(c.format(), c.Filters))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,9 +77,9 @@ func (c *Command) Names(ctx context.Context) (names []string, hints map[string]s
 		return nil, nil, err
 	}
 	if err != nil { // all output was seen
-		search.end()
+		search.End()
 	}
-	return search.names, search.hints, nil
+	return search.Names(), search.Hints(), nil
 }
 
 // start runs the program, with both outputs in one pipe, by whole lines.

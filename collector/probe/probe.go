@@ -33,6 +33,10 @@ const (
 	// maxNames bounds the names that are kept, and the metrics read when none
 	// was asked for.
 	maxNames = 1000
+	// maxSearched bounds how much of a file is searched for names, in bytes, and
+	// maxHeader the header of a table.
+	maxSearched = 8 << 20
+	maxHeader   = 1 << 20
 	// maxNear bounds the names offered for one that was not found.
 	maxNear = 3
 )

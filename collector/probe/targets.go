@@ -72,15 +72,21 @@ func (w *written) Names(context.Context) (names []string, hints map[string]strin
 		return nil, nil, err
 	}
 	defer f.Close()
-	search, err := newNameSearch(w.cfg.Format, w.cfg.Filters)
+	search, err := parse.NewNames(namesConfig(w.cfg.Format, w.cfg.Filters))
 	if err != nil {
 		return nil, nil, err
 	}
 	if _, err := io.Copy(search, io.LimitReader(f, maxSearched)); err != nil {
 		return nil, nil, err
 	}
-	search.end()
-	return search.names, search.hints, nil
+	search.End()
+	return search.Names(), search.Hints(), nil
+}
+
+// namesConfig is the search for the names in a text; its hints are for the
+// command line.
+func namesConfig(format string, filters []string) parse.NamesConfig {
+	return parse.NamesConfig{Format: format, Filters: filters, MaxBytes: maxSearched, MaxNames: maxNames, Use: "add --"}
 }
 
 func (w *written) Trouble(err error) Trouble {
@@ -196,7 +202,7 @@ func tableNames(path string) (names []string, err error) {
 			return err
 		}
 		defer f.Close()
-		reader := csv.NewReader(io.LimitReader(f, maxSearchedLine))
+		reader := csv.NewReader(io.LimitReader(f, maxHeader))
 		reader.LazyQuotes = true
 		header, err := reader.Read()
 		if err != nil {

@@ -1,0 +1,124 @@
+package parse_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector/parse"
+)
+
+func TestMissingNamesAreExplained(t *testing.T) {
+	const filter = `([\w|/-]+)\s*:\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`
+	tests := map[string]struct {
+		format, text   string
+		filters        []string
+		asked, missing []string
+		want           string
+	}{
+		"another name is like it": {format: "TEXT", text: "val_loss=1 accuracy=2\n", missing: []string{"loss"},
+			want: "loss was not found: did you mean val_loss?; there is val_loss, accuracy"},
+		"no name is like it": {format: "TEXT", text: "accuracy=2\n", missing: []string{"f1"},
+			want: "f1 was not found; there is accuracy"},
+		"each missing name is said, and what was found is not offered": {format: "TEXT", text: "loss=3 acc=1\n",
+			asked: []string{"loss", "lose", "f1"}, missing: []string{"lose", "f1"},
+			want: "lose was not found; f1 was not found; there is acc"},
+		"it is written with a colon": {format: "TEXT", text: "epoch: 1 loss: 3\n", missing: []string{"loss"},
+			want: `loss was not found: it is written "loss: ...": print loss=..., or use the filter '` + filter + `'`},
+		"one like it is written with a colon": {format: "TEXT", text: "val_loss: 3\n", missing: []string{"val_los"},
+			want: `val_los was not found: did you mean val_loss? (it is written "val_loss: ...": print val_loss=..., or use the filter '` + filter + `'); there is val_loss`},
+		"a filter does not find it": {format: "TEXT", text: "loss=3 acc: 1\n", filters: []string{`(\w+): (\d)`}, missing: []string{"loss"},
+			want: `loss was not found: it is written "loss=...", where the filter does not find it; there is acc`},
+		"text that is JSON": {format: "TEXT", text: `{"loss": 1}` + "\n", missing: []string{"loss"},
+			want: "loss was not found: the lines are JSON: use format JSON"},
+		"JSON that is text": {format: "JSON", text: "loss=1\n", missing: []string{"loss"},
+			want: `loss was not found: it is written "loss=...": use format TEXT`},
+		"JSON with another key": {format: "JSON", text: `{"val": {"loss": 1}}` + "\n", missing: []string{"loss"},
+			want: "loss was not found: did you mean val.loss?; there is val.loss"},
+		"JSON over several lines": {format: "JSON", text: "{\n  \"loss\": 1,\n  \"acc\": 2\n}\n", missing: []string{"loss", "f1"},
+			want: "loss was not found: the JSON spans several lines: write one object a line; f1 was not found: as above; there is acc"},
+		"JSON that is CSV": {format: "JSON", text: "epoch,loss\n1,0.5\n", missing: []string{"loss"},
+			want: "loss was not found: this looks like CSV: use format CSV"},
+		"text that is CSV": {format: "TEXT", text: "epoch,loss\n1,0.5\n", missing: []string{"loss"},
+			want: "loss was not found: this looks like CSV: use format CSV"},
+		"text that is a table with semicolons": {format: "TEXT", text: "epoch;loss\n1;0,5\n", missing: []string{"loss"},
+			want: "loss was not found: this looks like a table that is separated by ;: only commas are read, as CSV"},
+		"prose with commas is no table": {format: "TEXT", text: "first, second\nthen, last\n", missing: []string{"loss"},
+			want: "loss was not found; no other metric was found"},
+		"logfmt": {format: "LOGFMT", text: "level=info val_loss=3\n", missing: []string{"loss"},
+			want: "loss was not found: did you mean val_loss?; there is val_loss"},
+		"nothing is missing": {format: "TEXT", text: "loss=1\n", want: ""},
+		"a last line has no end": {format: "TEXT", text: "lr=1", missing: []string{"loss"},
+			want: "loss was not found; there is lr"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, err := parse.NewNames(parse.NamesConfig{Format: tc.format, Filters: tc.filters, MaxBytes: 1 << 20, MaxNames: 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range tc.text { // in the smallest pieces
+				if _, err := s.Write([]byte(tc.text[i : i+1])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.End()
+			if tc.asked == nil {
+				tc.asked = tc.missing
+			}
+			if d := cmp.Diff(tc.want, s.Missing(tc.asked, tc.missing)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestTheSearchForNamesIsBounded(t *testing.T) {
+	s, err := parse.NewNames(parse.NamesConfig{Format: "TEXT", MaxBytes: 1000, MaxNames: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		fmt.Fprintf(s, "name%d=1\n", i)
+		fmt.Fprintf(s, "other%d: 1\n", i)
+	}
+	if len(s.Names()) != 5 || len(s.Hints()) > 5 {
+		t.Errorf("%d names, %d hints", len(s.Names()), len(s.Hints()))
+	}
+	late, err := parse.NewNames(parse.NamesConfig{Format: "TEXT", MaxBytes: 1000, MaxNames: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(late, strings.Repeat("nothing here\n", 100)+"loss=1\n")
+	late.End()
+	if len(late.Names()) > 0 {
+		t.Errorf("found %v behind the bound", late.Names())
+	}
+}
+
+func TestNamesWithABadFilterAreRefused(t *testing.T) {
+	if _, err := parse.NewNames(parse.NamesConfig{Format: "TEXT", Filters: []string{"(["}}); err == nil {
+		t.Error("it was taken")
+	}
+}
+
+func FuzzNames(f *testing.F) {
+	f.Add("TEXT", "loss: 1\nval=2\n")
+	f.Add("JSON", "{\n\"a\": 1}\n{\"b\": 2}\n")
+	f.Add("LOGFMT", "a;b\n1;2\n")
+	f.Fuzz(func(t *testing.T, format, text string) {
+		s, err := parse.NewNames(parse.NamesConfig{Format: format, MaxBytes: 4096, MaxNames: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.Write([]byte(text)); n != len(text) || err != nil {
+			t.Fatalf("%d, %v", n, err)
+		}
+		s.End()
+		if len(s.Names()) > 5 || s.Missing([]string{"loss"}, []string{"loss"}) == "" {
+			t.Errorf("%v, %q", s.Names(), s.Missing([]string{"loss"}, []string{"loss"}))
+		}
+	})
+}
