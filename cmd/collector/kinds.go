@@ -87,7 +87,8 @@ func prepareStdOut(_ context.Context, j job) (opener, error) {
 	}
 	return func(acked map[string]int64) ([]collector.Source, error) {
 		return one(source.NewStream(source.StreamConfig{
-			Dir: filepath.Join(j.dir, streamName), Parser: parser, From: acked["stdout"], Drain: j.drain}))
+			Dir: filepath.Join(j.dir, streamName), Parser: parser, From: acked["stdout"], Drain: j.drain,
+			Wanted: &source.Wanted{Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters}}))
 	}, nil
 }
 
@@ -100,7 +101,7 @@ func prepareFile(_ context.Context, j job) (opener, error) {
 // written is what the File kind reads.
 func written(j job) source.Written {
 	return source.Written{
-		Path: j.cfg.path, Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters,
+		Path: j.cfg.path, Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters, Explain: true,
 		State: filepath.Join(j.cfg.dir, fileState), Drain: j.drain,
 	}
 }

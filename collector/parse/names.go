@@ -305,7 +305,7 @@ func withOthers(parts, others []string) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	list := "no other metric was found"
+	list := "there is nothing like it"
 	if len(others) > 0 {
 		list = "there is " + strings.Join(others[:min(len(others), maxListed)], ", ")
 	}

@@ -46,7 +46,7 @@ func TestMissingNamesAreExplained(t *testing.T) {
 		"text that is a table with semicolons": {format: "TEXT", text: "epoch;loss\n1;0,5\n", missing: []string{"loss"},
 			want: "loss was not found: this looks like a table that is separated by ;: only commas are read, as CSV"},
 		"prose with commas is no table": {format: "TEXT", text: "first, second\nthen, last\n", missing: []string{"loss"},
-			want: "loss was not found; no other metric was found"},
+			want: "loss was not found; there is nothing like it"},
 		"logfmt": {format: "LOGFMT", text: "level=info val_loss=3\n", missing: []string{"loss"},
 			want: "loss was not found: did you mean val_loss?; there is val_loss"},
 		"nothing is missing": {format: "TEXT", text: "loss=1\n", want: ""},

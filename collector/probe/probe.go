@@ -205,8 +205,8 @@ func (r *Report) read(ctx context.Context, t Target, asked []string) error {
 }
 
 func (r *Report) trouble(t Target, err error) {
-	if never := (*source.NeverShownError)(nil); errors.As(err, &never) {
-		return // it is listed as missing, with its hint
+	if missing := (*source.MissingError)(nil); errors.As(err, &missing) {
+		return // they are listed, with hints
 	}
 	if len(r.Troubles) == MaxTroubles {
 		r.MoreTroubles++

@@ -30,6 +30,9 @@ type CSVConfig struct {
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
 	Clock Clock
+	// part: the metrics may be in other tables too; only a table with none of them
+	// is told of.
+	part bool
 }
 
 // CSV follows a table of comma-separated values to which a program appends rows,
@@ -302,19 +305,62 @@ func (r *csvRun) finish() bool {
 			return false
 		}
 	}
-	if r.wanted {
-		return true
-	}
+	return r.missing()
+}
+
+// missing says which metrics have no column, or a column without a value.
+func (r *csvRun) missing() bool {
 	columns := r.parser.Columns()
 	if columns == nil {
-		return r.trouble(errors.New("the table has no header"))
+		return r.wanted || r.trouble(errors.New("the table has no header"))
 	}
+	var missing, empty []string
+	for _, m := range r.cfg.Metrics {
+		switch {
+		case r.series[m] != nil || slices.Contains(missing, m) || slices.Contains(empty, m):
+		case slices.Contains(columns, m):
+			empty = append(empty, m)
+		default:
+			missing = append(missing, m)
+		}
+	}
+	if r.cfg.part && len(missing) < len(r.cfg.Metrics) {
+		return true // another table may have it
+	}
+	var said []string
+	if len(empty) > 0 {
+		said = append(said, "the table has no value of "+strings.Join(empty, ", "))
+	}
+	if separator := parse.Separator(columns); separator != 0 && len(missing) > 0 {
+		said = append(said, parse.NotCommas(separator))
+	}
+	if len(missing) > 0 {
+		said = append(said, noColumn(missing, r.cfg.Metrics, columns))
+	}
+	if len(said) == 0 {
+		return true
+	}
+	return r.yield(collector.Point{}, &MissingError{Metrics: append(missing, empty...), Text: "file:" + r.cfg.Path + ": " + strings.Join(said, "; ")})
+}
+
+func noColumn(missing, asked, columns []string) string {
 	const most = 20
 	list := strings.Join(columns[:min(len(columns), most)], ", ")
 	if len(columns) > most {
 		list += fmt.Sprintf(" and %d more", len(columns)-most)
 	}
-	return r.trouble(fmt.Errorf("the table has no column named %s; it has %.1000s", strings.Join(r.cfg.Metrics, " or "), list))
+	text := fmt.Sprintf("the table has no column named %s; ", strings.Join(missing, " or "))
+	others := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(asked, c) })
+	var meant []string
+	for _, m := range missing {
+		if near := parse.Nearest(m, others, 1); len(near) > 0 && !slices.Contains(meant, near[0]) {
+			meant = append(meant, near[0])
+		}
+	}
+	if len(meant) > 0 {
+		text += "did you mean " + strings.Join(meant, ", ") + "? "
+	}
+	return text + fmt.Sprintf("it has %.1000s", list)
 }
 
 // trouble yields an error unless it was the last one too.

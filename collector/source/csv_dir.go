@@ -183,7 +183,7 @@ func (r *tablesRun) walk(ctx context.Context) bool {
 
 // follow reads one table beside the others.
 func (r *tablesRun) follow(ctx context.Context, path string) bool {
-	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Drain: r.cfg.Drain, Clock: r.cfg.Clock}
+	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Drain: r.cfg.Drain, Clock: r.cfg.Clock, part: true}
 	if r.cfg.State != "" {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(path)) // never fails

@@ -160,10 +160,10 @@ func (r *eventRun) notFound(metric string) bool {
 		tags = append(tags, placeNames(owners)...)
 	}
 	if len(tags) == 0 {
-		return r.trouble(fmt.Errorf("tfevent: the metric %s was not found, nor any other scalar", metric))
+		return r.trouble(notFound(metric, "tfevent: the metric %s was not found, nor any other scalar", metric))
 	}
 	slices.Sort(tags)
-	return r.trouble(fmt.Errorf("tfevent: the metric %s was not found; there is %s", metric, quoted(tags)))
+	return r.trouble(notFound(metric, "tfevent: the metric %s was not found; there is %s", metric, quoted(tags)))
 }
 
 func placeNames(places []place) []string {

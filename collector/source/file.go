@@ -24,6 +24,9 @@ type FileConfig struct {
 	// remembered; then a collector that starts after a rotation or truncation
 	// numbers the new file as if it were the first.
 	State string
+	// Wanted is what Parser looks for. With it, the source says at its end what
+	// was never found; see MissingError.
+	Wanted *Wanted
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -51,6 +54,9 @@ func NewFile(cfg FileConfig) (*File, error) {
 	if cfg.Path == "" || cfg.Parser == nil {
 		return nil, errors.New("a file source needs a path and a parser")
 	}
+	if _, err := newSearch(cfg.Wanted); err != nil {
+		return nil, err
+	}
 	cfg.Clock = cfg.Clock.orReal()
 	return &File{cfg: cfg}, nil
 }
@@ -61,6 +67,11 @@ func (f *File) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 		r := &fileRun{cfg: f.cfg, buf: make([]byte, readSize)}
 		r.lines = lines{parser: f.cfg.Parser, source: "file:" + f.cfg.Path, now: f.cfg.Clock.Now, yield: yield}
 		r.lines.begin()
+		var err error
+		if r.lines.search, err = newSearch(f.cfg.Wanted); err != nil {
+			yield(collector.Point{}, err)
+			return
+		}
 		defer r.close()
 		if !r.resume() {
 			return
@@ -111,7 +122,10 @@ func (r *fileRun) finish() bool {
 	if !r.opened {
 		return r.trouble(fmt.Errorf("%s was never written", r.cfg.Path))
 	}
-	return r.flush()
+	if s := r.lines.search; s != nil && !s.any {
+		return r.trouble(errors.New("it is empty: the program wrote nothing to it"))
+	}
+	return r.flush() && r.lines.told()
 }
 
 // open makes the next file the current one, if there is one.

@@ -31,6 +31,7 @@ type lines struct {
 	start   int64
 	cutting bool // the rest of a line that is too long is being dropped
 	samples []parse.Sample
+	search  *search // nil: what is missing is not said
 }
 
 // begin is called before the first bytes.
@@ -43,6 +44,13 @@ func (l *lines) begin() {
 // feed takes the bytes at a place, counted from base. Calls without a reset
 // between them are of bytes that follow each other. It returns false when the consumer has had enough.
 func (l *lines) feed(at int64, b []byte) bool {
+	ok := l.cut(at, b)
+	l.search.text(b)
+	return ok
+}
+
+// cut yields the points of the lines that end in the bytes.
+func (l *lines) cut(at int64, b []byte) bool {
 	l.at = l.now()
 	// Where the next line feed and carriage return are: each is looked for once,
 	// and not in each line.
@@ -146,6 +154,12 @@ func (l *lines) reset() {
 	}
 }
 
+// told yields what was never found.
+func (l *lines) told() bool {
+	err := l.search.end()
+	return err == nil || l.yield(collector.Point{}, err)
+}
+
 // line yields the points of one line.
 func (l *lines) line(at int64, b []byte) bool {
 	// A file that was truncated under a writer that does not append begins
@@ -156,6 +170,7 @@ func (l *lines) line(at int64, b []byte) bool {
 	l.samples, err = l.parser.Parse(l.samples[:0], text)
 	for i := range l.samples {
 		s := &l.samples[i]
+		l.search.found(s.Metric)
 		p := collector.Point{
 			Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time,
 			Source: l.source, Seq: l.base + at + int64(s.Offset),

@@ -27,6 +27,9 @@ type Written struct {
 	Metrics []string
 	// Filters find metrics in text; see parse.NewText.
 	Filters []string
+	// Explain: at its end the source says which metrics were never found, with a
+	// MissingError. Sources other than those of lines say it in any case.
+	Explain bool
 	// State is a file in which the source remembers what must outlive the process
 	// (see FileConfig.State); for a directory of tables, files whose names begin
 	// so.
@@ -59,5 +62,9 @@ func NewWritten(w Written) (collector.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewFile(FileConfig{Path: w.Path, Parser: parser, State: w.State, Drain: w.Drain, Clock: w.Clock})
+	cfg := FileConfig{Path: w.Path, Parser: parser, State: w.State, Drain: w.Drain, Clock: w.Clock}
+	if w.Explain {
+		cfg.Wanted = &Wanted{Format: w.Format, Metrics: w.Metrics, Filters: w.Filters}
+	}
+	return NewFile(cfg)
 }

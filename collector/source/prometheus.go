@@ -266,22 +266,10 @@ func (r *scrapeRun) finish() {
 		} else if len(near) > 0 {
 			hint = "it shows " + strings.Join(near, ", ")
 		}
-		if !r.trouble(&NeverShownError{URL: r.cfg.URL, Metric: s.Metric, Hint: hint}) {
+		if !r.trouble(notFound(s.Metric, "%s never showed the metric %s; %s", r.cfg.URL, s.Metric, hint)) {
 			return
 		}
 	}
-}
-
-// NeverShownError says that an endpoint never showed a metric.
-type NeverShownError struct {
-	URL, Metric string
-	// Hint is what it shows instead.
-	Hint string
-}
-
-// Error implements error.
-func (e *NeverShownError) Error() string {
-	return fmt.Sprintf("%s never showed the metric %s; %s", e.URL, e.Metric, e.Hint)
 }
 
 // maxHints bounds the names that are offered in place of one that was not found.

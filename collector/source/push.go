@@ -7,6 +7,8 @@ import (
 	"iter"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,9 +97,11 @@ type Push struct {
 	room    *semaphore.Weighted // for bodies
 	work    *semaphore.Weighted // for decoding them
 	parsers sync.Pool
+	others  strangers // names that nobody asked for
 
-	active atomic.Int64 // requests that are being answered
-	served atomic.Int64 // requests so far
+	active   atomic.Int64 // requests that are being answered
+	served   atomic.Int64 // requests so far
+	searched atomic.Int64 // reports that were searched for names
 
 	mu     sync.Mutex
 	failed error // of the servers
@@ -169,14 +173,40 @@ func (s *pushState) apply(e entry) {
 func (p *Push) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
 		enough := false
+		found := map[string]bool{}
 		p.journal.points(ctx, func(point collector.Point, err error) bool {
+			if err == nil && len(found) < len(p.wanted) {
+				found[point.Metric] = true
+			}
 			enough = !yield(point, err)
 			return !enough
 		})
+		if err := p.missing(found); err != nil && !enough && ctx.Err() == nil {
+			enough = !yield(collector.Point{}, err)
+		}
 		if err := p.failure(); err != nil && !enough && ctx.Err() == nil {
 			yield(collector.Point{}, err)
 		}
 	}
+}
+
+// missing says which metrics were never pushed; nil when none is missing.
+func (p *Push) missing(found map[string]bool) error {
+	var missing []string
+	for _, m := range p.cfg.Metrics {
+		if !found[m] && !slices.Contains(missing, m) {
+			missing = append(missing, m)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	others := p.others.list()
+	text := parse.NotFound(missing, others)
+	if len(found)+len(others) == 0 {
+		text = strings.Join(missing, ", ") + " was not found: the program pushed nothing"
+	}
+	return &MissingError{Metrics: missing, Text: "push: " + text}
 }
 
 // Serve takes requests until ctx ends. After the drain it refuses them. An error
@@ -263,7 +293,11 @@ func (p *Push) failure() error {
 
 // wants says whether the points of a metric are kept.
 func (p *Push) wants(metric string) bool {
-	return metric != "" && (p.wanted == nil || p.wanted[metric])
+	wanted := metric != "" && (p.wanted == nil || p.wanted[metric])
+	if !wanted {
+		p.others.add(metric)
+	}
+	return wanted
 }
 
 // limited is a listener with a bounded number of connections: further ones wait

@@ -117,7 +117,31 @@ func (p *Push) parse(body []byte) ([]parse.Sample, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, errors.New("the report is empty: send a JSON object")
 	}
-	return parser.ParseAll(nil, body)
+	samples, err := parser.ParseAll(nil, body)
+	// A report is most often of one metric or of all: one with less than that may
+	// name what is missing.
+	if err == nil && len(samples) < len(p.wanted) {
+		p.strange(body)
+	}
+	return samples, err
+}
+
+// maxStrange bounds the reports that are searched for names that nobody asked
+// for.
+const maxStrange = 1000
+
+// strange remembers the names in a report.
+func (p *Push) strange(body []byte) {
+	if p.searched.Add(1) > maxStrange || len(body) > smallBody {
+		return
+	}
+	samples, err := parse.NewAnyJSON().ParseAll(nil, body)
+	if err != nil {
+		return // the same as before
+	}
+	for _, s := range samples {
+		p.wants(s.Metric)
+	}
 }
 
 // errNoRoom says that too many large requests are being read.

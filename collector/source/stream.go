@@ -24,6 +24,9 @@ type StreamConfig struct {
 	// one stored plus one), 0 when unknown. What the writer has dropped before
 	// it is no loss and is not reported.
 	From int64
+	// Wanted is what Parser looks for. With it, the source says at its end what
+	// was never found; see MissingError.
+	Wanted *Wanted
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -42,6 +45,9 @@ func NewStream(cfg StreamConfig) (*Stream, error) {
 	if cfg.Dir == "" || cfg.Parser == nil {
 		return nil, errors.New("a stream source needs a directory and a parser")
 	}
+	if _, err := newSearch(cfg.Wanted); err != nil {
+		return nil, err
+	}
 	cfg.Clock = cfg.Clock.orReal()
 	return &Stream{cfg: cfg}, nil
 }
@@ -52,6 +58,11 @@ func (s *Stream) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 		r := &streamRun{cfg: s.cfg, buf: make([]byte, readSize)}
 		r.lines = lines{parser: s.cfg.Parser, source: "stdout", now: s.cfg.Clock.Now, yield: yield}
 		r.lines.begin()
+		var err error
+		if r.lines.search, err = newSearch(s.cfg.Wanted); err != nil {
+			yield(collector.Point{}, err)
+			return
+		}
 		defer r.release()
 		follow(ctx, following{s.cfg.Clock, s.cfg.Drain, r, yield})
 	}
@@ -105,9 +116,9 @@ func (r *streamRun) poll(ctx context.Context) (sawData, ok bool) {
 // finish implements poller.
 func (r *streamRun) finish() bool {
 	if !r.found {
-		return r.trouble(fmt.Errorf("no output was kept in %s", r.cfg.Dir))
+		return r.trouble(errors.New("the program printed nothing on standard output or standard error"))
 	}
-	return r.lines.flush()
+	return r.lines.flush() && r.lines.told()
 }
 
 // read yields the points of the next bytes of the segment.

@@ -242,7 +242,7 @@ func TestStreamWriterNeverFails(t *testing.T) {
 func TestStreamWithoutOutputSaysSo(t *testing.T) {
 	rec := newRecord()
 	rec.follow(t.Context(), t, newStream(t, filepath.Join(t.TempDir(), "none"), isClosed()), -1)
-	if len(rec.errs) != 1 || !strings.Contains(rec.errs[0], "no output was kept") {
+	if len(rec.errs) != 1 || !strings.Contains(rec.errs[0], "printed nothing on standard output or standard error") {
 		t.Errorf("errors %q", rec.errs)
 	}
 }

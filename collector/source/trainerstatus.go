@@ -90,7 +90,7 @@ func (p *Push) trainerSamples(r trainerRequest) (samples []parse.Sample, step in
 				step = n
 			}
 		}
-		if p.wants(m.Name) {
+		if (m.Name != "current_step" || p.wanted == nil || p.wanted[m.Name]) && p.wants(m.Name) {
 			samples = append(samples, sampleOf(m.Name, m.Value))
 		}
 	}

@@ -235,7 +235,7 @@ func (r *wandbRun) finish() bool {
 		if near := parse.Nearest(m, seen, maxHints); len(near) > 0 {
 			hint = strings.Join(near, ", ") + " was"
 		}
-		if !r.trouble(fmt.Errorf("the metric %s was never logged; %s", m, hint)) {
+		if !r.trouble(notFound(m, "the metric %s was never logged; %s", m, hint)) {
 			return false
 		}
 	}
