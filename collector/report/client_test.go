@@ -277,7 +277,7 @@ func TestWhatCouldNotBeReadIsNoted(t *testing.T) {
 	}
 	s.wantStored(t, true, src)
 	states, _ := s.store.Attempts(t.Context(), trial.UID)
-	if note := states[0].Note; !strings.Contains(note, "line 0 is odd") || !strings.Contains(note, "and 6 more") {
+	if note := states[0].Note; !strings.Contains(note, "line 0 is odd") || !strings.Contains(note, "and 8 more of the kind") {
 		t.Errorf("note %q", note)
 	}
 }

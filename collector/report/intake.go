@@ -130,6 +130,10 @@ func (in *intake) trouble(err error) bool {
 	if errors.As(err, &gap) {
 		in.stats.DroppedBytes += gap.Dropped()
 	}
+	var missing interface{ Missing() []string }
+	if errors.As(err, &missing) {
+		return in.notes.miss(err.Error())
+	}
 	return in.notes.add(err.Error())
 }
 

@@ -7,9 +7,12 @@ import (
 )
 
 const (
-	// Messages that are kept word for word.
+	// Messages that are kept word for word, of different kinds.
 	maxMessages = 3
-	maxMessage  = 200
+	maxMessage  = 300
+	// What is said of metrics that were not found: it may list names.
+	maxMissing     = 3
+	maxMissingText = 700
 	// MaxText is the longest value text, in bytes; what is longer is cut.
 	MaxText = 256
 	// MaxName is the longest name of a metric or a source, in bytes.
@@ -21,8 +24,10 @@ const (
 
 // notes is what a user should know beside the points.
 type notes struct {
-	messages    []string
-	more        int // further messages
+	missing     []string // what is said of metrics that were not found
+	messages    []message
+	more        int    // messages of further kinds
+	kind        []byte // room for that of a message
 	refusedN    int
 	refusal     string
 	undelivered int
@@ -32,6 +37,31 @@ type notes struct {
 	cappedNames []string
 }
 
+// message is the first of its kind.
+type message struct {
+	text string
+	kind string
+	more int // of the kind
+}
+
+// kindOf appends a message without what differs between messages of one kind:
+// numbers, and what is quoted. There may be one for each line of a program.
+func kindOf(dst []byte, text string) []byte {
+	quoted := false
+	for i := 0; i < min(len(text), maxMissingText); i++ {
+		c := text[i]
+		switch {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c < '0' || c > '9'):
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
 // cap notes that the rate of a metric was too high.
 func (n *notes) cap(metric string) {
 	if len(n.cappedNames) <= maxMessages {
@@ -39,12 +69,22 @@ func (n *notes) cap(metric string) {
 	}
 }
 
+// miss notes metrics that were not found. It reports whether that is news.
+func (n *notes) miss(text string) bool {
+	text = shorten(text, maxMissingText)
+	if slices.Contains(n.missing, text) || len(n.missing) == maxMissing {
+		return false
+	}
+	n.missing = append(n.missing, text)
+	return true
+}
+
 // add reports whether the message is among those that are kept.
-func (n *notes) add(message string) bool {
-	message = clip(message, maxMessage)
-	for _, known := range n.messages {
-		if known == message {
-			n.more++
+func (n *notes) add(text string) bool {
+	n.kind = kindOf(n.kind[:0], text)
+	for i := range n.messages {
+		if n.messages[i].kind == string(n.kind) {
+			n.messages[i].more++
 			return false
 		}
 	}
@@ -52,22 +92,28 @@ func (n *notes) add(message string) bool {
 		n.more++
 		return false
 	}
-	n.messages = append(n.messages, message)
+	n.messages = append(n.messages, message{text: shorten(text, maxMessage), kind: string(n.kind)})
 	return true
 }
 
 func (n *notes) refuse(points int, err error) {
 	n.refusedN += points
 	if n.refusal == "" {
-		n.refusal = clip(err.Error(), maxMessage)
+		n.refusal = shorten(err.Error(), maxMessage)
 	}
 }
 
 // String is empty when all went well.
 func (n *notes) String() string {
-	parts := append([]string(nil), n.messages...)
+	parts := slices.Clone(n.missing)
+	for _, m := range n.messages {
+		if m.more > 0 {
+			m.text += fmt.Sprintf(" (and %d more of the kind)", m.more)
+		}
+		parts = append(parts, m.text)
+	}
 	if n.more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more of the kind", n.more))
+		parts = append(parts, fmt.Sprintf("and %d more of other kinds", n.more))
 	}
 	if n.capped > 0 {
 		names := slices.Clone(n.cappedNames)
@@ -84,6 +130,23 @@ func (n *notes) String() string {
 		parts = append(parts, fmt.Sprintf("%d points were not delivered", n.undelivered))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// shorten returns s as valid UTF-8 of at most limit bytes. What is longer ends at
+// a word, with an ellipsis.
+func shorten(s string, limit int) string {
+	const ellipsis = "…"
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) <= limit {
+		return s
+	}
+	// A rune at the cut may be torn.
+	cut := strings.ToValidUTF8(s[:limit-len(ellipsis)], "")
+	// A word of any length must not cost all that stands before it.
+	if at := strings.LastIndexByte(cut, ' '); at > limit/2 {
+		cut = cut[:at]
+	}
+	return strings.TrimRight(cut, " ,;:") + ellipsis
 }
 
 // clip returns s as valid UTF-8 of at most limit bytes.

@@ -158,7 +158,7 @@ func (s Summary) Marshal() ([]byte, error) {
 		}
 		switch {
 		case len(w.Note) > 80:
-			w.Note = strings.ToValidUTF8(w.Note[:len(w.Note)/2], "") + "..."
+			w.Note = shorten(w.Note, len(w.Note)/2)
 		case len(w.Metrics) > 0:
 			w.Metrics = w.Metrics[:len(w.Metrics)-1]
 		default:

@@ -1,6 +1,8 @@
 package trial
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
@@ -74,5 +76,9 @@ func clip(s string) string {
 	if len(s) <= limit {
 		return s
 	}
-	return s[:limit] + "..."
+	cut := strings.ToValidUTF8(s[:limit], "")
+	if at := strings.LastIndexByte(cut, ' '); at > limit/2 {
+		cut = cut[:at]
+	}
+	return cut + "…"
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -203,9 +204,7 @@ func (d *data) read(attempts []collector.AttemptState, pods []corev1.Pod, over b
 		newest = attempts[n-1]
 	}
 	d.final = newest.Final
-	if newest.Note != "" {
-		d.notes = append(d.notes, newest.Note)
-	}
+	d.note(newest.Note)
 	if !over {
 		return
 	}
@@ -220,10 +219,26 @@ func (d *data) read(attempts []collector.AttemptState, pods []corev1.Pod, over b
 	for _, s := range left {
 		d.condensed = true
 		d.summary = append(d.summary, s.Series()...)
-		if s.Note != "" {
-			d.notes = append(d.notes, s.Note)
+		d.note(s.Note)
+	}
+}
+
+// note takes in what a collector complained of. The store and the termination
+// message may both have it, one of them cut.
+func (d *data) note(text string) {
+	if text == "" {
+		return
+	}
+	for i, known := range d.notes {
+		if strings.HasPrefix(known, strings.TrimSuffix(text, "…")) {
+			return
+		}
+		if strings.HasPrefix(text, strings.TrimSuffix(known, "…")) {
+			d.notes[i] = text
+			return
 		}
 	}
+	d.notes = append(d.notes, text)
 }
 
 // summaries are what the collectors left in their termination messages.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -250,6 +251,12 @@ func TestMessages(t *testing.T) {
 			seen{trial: aTrial(file), job: jobIn(trainer.Succeeded), data: data{final: true}}, []string{"File collector", "/x/y.log"}},
 		"the collector's complaints are passed on": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, notes: []string{"3 lines were too long"}}}, []string{"3 lines were too long"}},
+		"what the collector says comes before what holds for all": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, notes: []string{"loss was not found; there is acc"}}},
+			[]string{`never saw the objective metric "loss". The collector says: loss was not found; there is acc. Print it`}},
+		"a trial that succeeded tells of another metric that is missing": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1)), notes: []string{"acc was not found"}}},
+			[]string{"Trial has succeeded", "The collector says: acc was not found"}},
 		"why it was stopped is said": {
 			seen{trial: aTrial(stopped), job: jobIn(trainer.Running)}, []string{"goal reached"}},
 	}
@@ -264,6 +271,9 @@ func TestMessages(t *testing.T) {
 				if !strings.Contains(message, part) {
 					t.Errorf("the message lacks %q: %s", part, message)
 				}
+			}
+			if strings.Contains(message, "no metric at all") && strings.Contains(message, "The collector says") {
+				t.Errorf("the message contradicts itself: %s", message)
 			}
 		})
 	}
@@ -319,5 +329,39 @@ func TestEvents(t *testing.T) {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestNotesAreSaidOnce(t *testing.T) {
+	tests := map[string]struct {
+		notes []string
+		want  []string
+	}{
+		"the same":                {[]string{"a b", "a b"}, []string{"a b"}},
+		"the second is cut":       {[]string{"a b c", "a b…"}, []string{"a b c"}},
+		"the first is cut":        {[]string{"a b…", "a b c"}, []string{"a b c"}},
+		"different ones are kept": {[]string{"a", "b"}, []string{"a", "b"}},
+		"none":                    {[]string{"", ""}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var d data
+			for _, n := range tc.notes {
+				d.note(n)
+			}
+			if diff := cmp.Diff(tc.want, d.notes); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEventsAreCutAtAWord(t *testing.T) {
+	got := clip(strings.Repeat("word ", 300))
+	if len(got) > 1024 || !strings.HasSuffix(got, " word…") {
+		t.Errorf("%d bytes that end with %q", len(got), got[len(got)-20:])
+	}
+	if got := clip(strings.Repeat("ä", 600)); len(got) > 1024 || !utf8.ValidString(got) {
+		t.Errorf("%d bytes, valid: %t", len(got), utf8.ValidString(got))
 	}
 }

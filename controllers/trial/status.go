@@ -69,13 +69,18 @@ func unavailableMessage(t *v1beta1.Trial, d data) string {
 	switch {
 	case len(d.names) > 0:
 		fmt.Fprintf(&b, "It saw: %s. ", strings.Join(d.names, ", "))
+	case len(d.notes) > 0: // which say what there was instead
 	case d.final || d.condensed:
 		b.WriteString("It saw no metric at all. ")
 	default:
 		fmt.Fprintf(&b, "It did not report within %s after the job's end: its log says why. ", patience)
 	}
+	// What the collector says is about this trial, and comes before what holds for
+	// all: messages are cut at their ends.
+	if said := strings.TrimPrefix(noted(d), ". "); said != "" {
+		b.WriteString(strings.TrimRight(said, ".") + ". ")
+	}
 	b.WriteString(hint(t, name))
-	b.WriteString(noted(d))
 	return b.String()
 }
 
