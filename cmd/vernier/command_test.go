@@ -67,7 +67,7 @@ func TestConclude(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := conclude(newExperimentView(test.experiment, test.trials), test.requireGoal, streams{out: &out})
+			err := conclude(newExperimentView(test.experiment, test.trials), ending{requireGoal: test.requireGoal}, streams{out: &out})
 			if exitCode(err) != test.wantCode {
 				t.Errorf("code %d (%v), want %d", exitCode(err), err, test.wantCode)
 			}
@@ -234,5 +234,15 @@ func TestWrongCommandLinesAreUsageErrors(t *testing.T) {
 				t.Errorf("code %d (%v), want %d", exitCode(err), err, exitUsage)
 			}
 		})
+	}
+}
+
+func TestWhatWasToldIsNotSaidAgain(t *testing.T) {
+	v := experimentView{Trials: []trialView{{Name: "t-1", State: "Succeeded"}, {Name: "t-2", State: "MetricsUnavailable", Message: "loss was not found"}}}
+	if got := firstFailure(v, false); got != "; the first trial to fail was t-2: loss was not found" {
+		t.Error(got)
+	}
+	if got := firstFailure(v, true); got != "; the first trial to fail was t-2: its line above says why" {
+		t.Error(got)
 	}
 }

@@ -66,7 +66,7 @@ func describeExperiment(out io.Writer, v experimentView, now time.Time) {
 		fmt.Fprintf(out, "Best        %s  %s\n", best.Name, metricText(best))
 		fmt.Fprintf(out, "            %s\n", paramText(best.Params))
 	}
-	if failure := firstFailure(v); failure != "" {
+	if failure := firstFailure(v, false); failure != "" {
 		fmt.Fprintf(out, "Failures    %s\n", failure[len("; "):])
 	}
 	fmt.Fprintln(out, "Parameters")

@@ -120,7 +120,7 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 		}
 		if nothingRuns(before, view) {
 			fmt.Fprintln(s.err, nothingRan(view, time.Now()))
-			return conclude(view, o.requireGoal, s)
+			return conclude(view, ending{requireGoal: o.requireGoal}, s)
 		}
 	}
 	if !o.wait {
@@ -131,7 +131,8 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	if err != nil {
 		return err
 	}
-	return conclude(view, o.requireGoal, s)
+	_, plain := display.(*plainDisplay)
+	return conclude(view, ending{requireGoal: o.requireGoal, told: plain}, s)
 }
 
 // following is what a run waits for.
@@ -224,8 +225,15 @@ func stopGrowing(ctx context.Context, c client.Client, key types.NamespacedName)
 	}
 }
 
+// ending says how a run is concluded.
+type ending struct {
+	requireGoal bool
+	// told: what the trials said was printed when they ended.
+	told bool
+}
+
 // conclude prints the result and gives it its exit code.
-func conclude(v experimentView, requireGoal bool, s streams) error {
+func conclude(v experimentView, e ending, s streams) error {
 	if best, ok := v.best(); ok && v.hasResult() {
 		fmt.Fprintf(s.out, "\nBest trial: %s\n", best.Name)
 		for i, m := range best.Metrics {
@@ -244,21 +252,21 @@ func conclude(v experimentView, requireGoal bool, s streams) error {
 		fmt.Fprintf(s.out, "\nNo best trial: no trial succeeded with a value of %s.\n", v.metricName())
 	}
 	if v.State == string(v1beta1.ExperimentFailed) {
-		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s failed: %s%s", v.Experiment.Name, v.Message, firstFailure(v))}
+		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s failed: %s%s", v.Experiment.Name, v.Message, firstFailure(v, e.told))}
 	}
 	// For Katib the experiment has succeeded; whoever waits for a result has none.
 	if !v.hasResult() {
-		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s ended without a usable trial%s", v.Experiment.Name, whyNone(v))}
+		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s ended without a usable trial%s", v.Experiment.Name, whyNone(v, e.told))}
 	}
-	if requireGoal && !v.goalReached() {
+	if e.requireGoal && !v.goalReached() {
 		return &exitError{code: exitGoalNotReached, err: fmt.Errorf("experiment %s ended without reaching its goal: %s", v.Experiment.Name, v.Reason)}
 	}
 	return nil
 }
 
 // whyNone is the reason for which no trial has a result.
-func whyNone(v experimentView) string {
-	if text := firstFailure(v); text != "" {
+func whyNone(v experimentView, told bool) string {
+	if text := firstFailure(v, told); text != "" {
 		return text
 	}
 	for _, t := range v.Trials {
@@ -273,9 +281,12 @@ func whyNone(v experimentView) string {
 }
 
 // firstFailure is what the first failed trial said, as the reason is most often
-// the same for all.
-func firstFailure(v experimentView) string {
+// the same for all. What was told is not said again.
+func firstFailure(v experimentView, told bool) string {
 	for _, t := range v.Trials {
+		if isBad(t.State) && t.Message != "" && told {
+			return fmt.Sprintf("; the first trial to fail was %s: its line above says why", t.Name)
+		}
 		if isBad(t.State) && t.Message != "" {
 			return fmt.Sprintf("; the first trial to fail was %s: %s", t.Name, t.Message)
 		}

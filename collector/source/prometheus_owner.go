@@ -31,7 +31,7 @@ func OwnListener(proc string, port int, variable string) func() error {
 		}
 		if len(sockets) == 0 {
 			known = ""
-			return fmt.Errorf("%w %d", ErrNobodyListens, port)
+			return fmt.Errorf("%w %d, which the program finds in VERNIER_METRICS_PORT", ErrNobodyListens, port)
 		}
 		if all := strings.Join(sockets, " "); all != known {
 			if err := ownedBy(proc, sockets, port, variable); err != nil {
