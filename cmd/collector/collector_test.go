@@ -316,6 +316,35 @@ func TestFileEndToEnd(t *testing.T) {
 	}
 }
 
+// A file on a volume of the user's has what an earlier run wrote. The collector
+// is killed while the program appends.
+func TestWhatAnEarlierRunWroteIsNotReported(t *testing.T) {
+	b := newBench(t)
+	path := filepath.Join(b.dir, "metrics.log")
+	write := func(text string) {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		fmt.Fprint(f, text)
+	}
+	write("loss=-99\nloss=-98\n")
+	args := []string{"--kind=File", "--path=" + path, "--metric=loss"}
+	s := b.run(args...)
+	write("loss=2\n")
+	b.untilPoints(1)
+	s.kill(b)
+	write("loss=1\n")
+	s = b.run(args...)
+	b.untilPoints(2)
+	s.term()
+	want(t, "losses", []float64{2, 1}, values(b.points("loss")[0].Points))
+	if states := b.attempts(); !strings.Contains(fmt.Sprintf("%+v", states), "its 18 bytes are passed over") {
+		t.Errorf("attempts %+v", states)
+	}
+}
+
 func TestLogfmtEndToEnd(t *testing.T) {
 	b := newBench(t)
 	path := filepath.Join(b.dir, "metrics.log")

@@ -15,8 +15,12 @@ import (
 const fileEvents = "events.state"
 
 func prepareEvents(_ context.Context, j job) (opener, error) {
+	before, err := before(j.cfg)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := source.NewEventDir(source.EventDirConfig{
-		Dir: j.cfg.path, Metrics: j.cfg.metrics, State: filepath.Join(j.cfg.dir, fileEvents), Drain: j.drain})
+		Dir: j.cfg.path, Metrics: j.cfg.metrics, Before: before, State: filepath.Join(j.cfg.dir, fileEvents), Drain: j.drain})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,7 +15,10 @@ import (
 )
 
 // fileState is a file of the sidecar in the shared directory.
-const fileState = "file.state" // what the File kind remembers
+const (
+	fileState  = "file.state"  // what the File kind remembers
+	fileBefore = "before.json" // what was there before the program started
+)
 
 // job is one attempt whose points are to be found.
 type job struct {
@@ -93,9 +97,22 @@ func prepareStdOut(_ context.Context, j job) (opener, error) {
 }
 
 func prepareFile(_ context.Context, j job) (opener, error) {
+	before, err := before(j.cfg)
+	if err != nil {
+		return nil, err
+	}
 	return func(map[string]int64) ([]collector.Source, error) {
-		return one(source.NewWritten(written(j)))
+		w := written(j)
+		w.Before = before
+		return one(source.NewWritten(w))
 	}, nil
+}
+
+// before looks at what the program will find. The program starts once the
+// sidecar is ready, and not before.
+func before(cfg runConfig) (*source.Before, error) {
+	_, err := os.Stat(filepath.Join(cfg.dir, readyName))
+	return source.RecordBefore(cfg.path, filepath.Join(cfg.dir, fileBefore), err == nil)
 }
 
 // written is what the File kind reads.

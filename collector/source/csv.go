@@ -26,6 +26,8 @@ type CSVConfig struct {
 	// State is a file in which the source remembers which tables it has seen
 	// at Path, as FileConfig.State.
 	State string
+	// Before is what is passed over; nil: nothing.
+	Before *Before
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -33,6 +35,8 @@ type CSVConfig struct {
 	// part: the metrics may be in other tables too; only a table with none of them
 	// is told of.
 	part bool
+	// inner: whoever reads this table says what is passed over.
+	inner bool
 }
 
 // CSV follows a table of comma-separated values to which a program appends rows,
@@ -77,6 +81,9 @@ func (c *CSV) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 		r := &csvRun{cfg: c.cfg, parser: parser, yield: yield, buf: make([]byte, readSize),
 			series: map[string]*csvSeries{}, tables: tables{path: c.cfg.State}, table: -1}
 		defer r.close()
+		if note := c.cfg.Before.Note(); note != nil && !c.cfg.inner && !r.trouble(note) {
+			return
+		}
 		if err := r.tables.load(); err != nil && !r.trouble(err) {
 			return
 		}
@@ -105,6 +112,7 @@ type csvRun struct {
 	partial []byte // the record that has no end yet
 	begin   int64  // where it begins
 	cutting bool   // the rest of a record that is too long is being dropped
+	passed  int64  // where what is passed over ends
 	table   int    // the number of the table, -1 before its first row
 	samples []parse.Sample
 	now     time.Time // of the last read
@@ -201,6 +209,7 @@ func (r *csvRun) restart() {
 	r.cur.rewind()
 	r.parser.Reset()
 	r.header, r.partial, r.begin, r.cutting, r.table = nil, nil, 0, false, -1
+	r.passed = r.cfg.Before.size(r.cur)
 }
 
 // feed takes bytes that follow those before.
@@ -258,7 +267,7 @@ func (r *csvRun) tooLong() bool {
 // row yields the samples of the row that was parsed last.
 func (r *csvRun) row() bool {
 	r.wanted = r.wanted || r.parser.Wanted()
-	if len(r.samples) == 0 {
+	if len(r.samples) == 0 || r.begin < r.passed {
 		return true
 	}
 	if r.table < 0 && !r.identify() {
@@ -298,6 +307,14 @@ func (r *csvRun) identify() bool {
 func (r *csvRun) finish() bool {
 	if !r.found {
 		return r.trouble(fmt.Errorf("%s was never written", r.cfg.Path))
+	}
+	if r.cur != nil && r.cfg.Before.rewritten(r.cur) {
+		r.restart()
+		for n, ok := r.read(); n > 0 || !ok; n, ok = r.read() {
+			if !ok {
+				return false
+			}
+		}
 	}
 	if len(r.partial) > 0 && !r.cutting {
 		r.samples, _ = r.parser.ParseCut(r.samples[:0], bytes.TrimSuffix(r.partial, []byte("\r")))

@@ -25,6 +25,8 @@ type TablesConfig struct {
 	// State is how the names of the files begin in which the tables are
 	// remembered; see CSVConfig.State.
 	State string
+	// Before is what is passed over; nil: nothing.
+	Before *Before
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -74,6 +76,9 @@ func (t *Tables) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 		r := &tablesRun{cfg: t.cfg, yield: yield, points: make(chan tablePoint), known: map[string]bool{}, owners: map[string]string{}, said: map[string]bool{}}
 		defer r.readers.Wait()
 		defer cancel()
+		if note := t.cfg.Before.Note(); note != nil && !r.trouble(fmt.Errorf("csv: %w", note)) {
+			return
+		}
 		r.run(inner)
 		if ctx.Err() != nil && !r.done {
 			yield(collector.Point{}, ctx.Err())
@@ -183,7 +188,7 @@ func (r *tablesRun) walk(ctx context.Context) bool {
 
 // follow reads one table beside the others.
 func (r *tablesRun) follow(ctx context.Context, path string) bool {
-	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Drain: r.cfg.Drain, Clock: r.cfg.Clock, part: true}
+	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Before: r.cfg.Before, inner: true, part: true, Drain: r.cfg.Drain, Clock: r.cfg.Clock}
 	if r.cfg.State != "" {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(path)) // never fails

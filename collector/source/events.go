@@ -23,6 +23,8 @@ type EventDirConfig struct {
 	// State is a file in which the source remembers where it found the metrics,
 	// so that it finds them there again when it is started anew. Empty: nowhere.
 	State string
+	// Before is what is passed over; nil: nothing.
+	Before *Before
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -93,6 +95,9 @@ func (d *EventDir) read(ctx context.Context, yield func(*SessionPoint, error) bo
 	}
 	r.names.curious = r.stranger
 	if err := r.loadState(); err != nil && !r.trouble(err) {
+		return
+	}
+	if note := d.cfg.Before.Note(); note != nil && !r.trouble(fmt.Errorf("tfevent: %w", note)) {
 		return
 	}
 	follow(ctx, following{d.cfg.Clock, d.cfg.Drain, r, func(p collector.Point, err error) bool {
@@ -182,7 +187,9 @@ func (r *eventRun) found(path string, trouble error) bool {
 	if len(r.files) == maxEventFiles {
 		return r.trouble(fmt.Errorf("tfevent: there are more than %d event files below %s; the others are not read", maxEventFiles, r.cfg.Dir))
 	}
-	r.files = append(r.files, newEventFile(path, r.names.run(path)))
+	f := newEventFile(path, r.names.run(path))
+	r.passOver(f)
+	r.files = append(r.files, f)
 	return true
 }
 

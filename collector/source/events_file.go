@@ -46,7 +46,8 @@ type eventFile struct {
 	began  time.Time // by its first record; zero until that is there
 	grew   time.Time // when it was last seen to grow
 	hot    bool      // that was lately
-	off    int64     // what is before this was read
+	off    int64     // what is before this was read, or passed over
+	passed int64     // what is before this was passed over
 	size   int64     // what it had when nothing more could be read
 	done   bool      // it is not read any more
 	zeros  bool      // there are zeros at off
@@ -71,6 +72,21 @@ func (f *eventFile) left() error {
 		return fmt.Errorf("the file ends within a record, which begins at byte %d: the program ended before all of it was written", f.off)
 	}
 	return nil
+}
+
+// passOver places a new file behind what was in it before the program started.
+func (r *eventRun) passOver(f *eventFile) {
+	if r.cfg.Before == nil {
+		return
+	}
+	file, err := openRegular(r.full(f))
+	if err != nil {
+		return // whoever reads it says so
+	}
+	defer file.Close()
+	if f.passed = r.cfg.Before.size(file); f.passed > 0 {
+		f.off, f.id, f.began = f.passed, idOf(file.info), firstTime(file)
+	}
 }
 
 func (r *eventRun) full(f *eventFile) string {

@@ -123,7 +123,7 @@ func unlike(tag, base string) int {
 func (r *eventRun) readAgain(metric int, p place) bool {
 	wanted := parse.NewWanted([]string{p.Tag}, nil)
 	for _, f := range r.files {
-		if f.run.name == p.Run && f.off > 0 && !r.readTag(f, metric, wanted) {
+		if f.run.name == p.Run && f.off > f.passed && !r.readTag(f, metric, wanted) {
 			return false
 		}
 	}
@@ -137,7 +137,7 @@ func (r *eventRun) readTag(f *eventFile, metric int, wanted *parse.Wanted) bool 
 	}
 	defer file.Close()
 	ok := true
-	for at := int64(0); ok && at < f.off; {
+	for at := f.passed; ok && at < f.off; {
 		next, err := r.events.Read(io.NewSectionReader(file, 0, f.off), at, wanted, func(s parse.Scalar) bool {
 			ok = s.Tag < 0 || r.point(f, metric, &s, "#"+r.cfg.Metrics[metric], 0)
 			return ok

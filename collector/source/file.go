@@ -27,6 +27,8 @@ type FileConfig struct {
 	// Wanted is what Parser looks for. With it, the source says at its end what
 	// was never found; see MissingError.
 	Wanted *Wanted
+	// Before is what is passed over; nil: nothing.
+	Before *Before
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -73,6 +75,9 @@ func (f *File) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 			return
 		}
 		defer r.close()
+		if note := f.cfg.Before.Note(); note != nil && !r.trouble(note) {
+			return
+		}
 		if !r.resume() {
 			return
 		}
@@ -122,8 +127,18 @@ func (r *fileRun) finish() bool {
 	if !r.opened {
 		return r.trouble(fmt.Errorf("%s was never written", r.cfg.Path))
 	}
+	if r.cur != nil && r.cfg.Before.rewritten(r.cur) {
+		r.restart()
+		for more := true; more; {
+			n, ok := r.read()
+			if !ok {
+				return false
+			}
+			more = n > 0
+		}
+	}
 	if s := r.lines.search; s != nil && !s.any {
-		return r.trouble(errors.New("it is empty: the program wrote nothing to it"))
+		return r.trouble(errors.New("the program wrote nothing to it"))
 	}
 	return r.flush() && r.lines.told()
 }
@@ -142,6 +157,7 @@ func (r *fileRun) open() bool {
 	}
 	r.cur, r.queue = r.queue[0], r.queue[1:]
 	r.opened, r.leaving = true, false
+	r.cfg.Before.skip(r.cur)
 	r.lines.reset()
 	return true
 }
@@ -198,6 +214,7 @@ func (r *fileRun) advance() (more, ok bool) {
 // restart goes back to the beginning of a file that was truncated.
 func (r *fileRun) restart() {
 	r.cur.rewind()
+	r.cfg.Before.skip(r.cur)
 	r.lines.reset()
 }
 

@@ -34,6 +34,8 @@ type Written struct {
 	// (see FileConfig.State); for a directory of tables, files whose names begin
 	// so.
 	State string
+	// Before is what is passed over; nil: nothing.
+	Before *Before
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -46,15 +48,15 @@ func NewWritten(w Written) (collector.Source, error) {
 	directory := strings.HasSuffix(w.Path, "/")
 	switch {
 	case directory && w.Format == FormatWandb:
-		return NewWandbDir(WandbDirConfig{Dir: w.Path, Metrics: w.Metrics, Drain: w.Drain, Clock: w.Clock})
+		return NewWandbDir(WandbDirConfig{Dir: w.Path, Metrics: w.Metrics, Before: w.Before, Drain: w.Drain, Clock: w.Clock})
 	case directory && w.Format == FormatCSV:
-		return NewTables(TablesConfig{Dir: w.Path, Metrics: w.Metrics, State: w.State, Drain: w.Drain, Clock: w.Clock})
+		return NewTables(TablesConfig{Dir: w.Path, Metrics: w.Metrics, State: w.State, Before: w.Before, Drain: w.Drain, Clock: w.Clock})
 	case directory:
 		return nil, fmt.Errorf("the directory %s cannot be read as %s; a directory holds %s or %s", w.Path, w.Format, FormatCSV, FormatWandb)
 	case w.Format == FormatCSV && len(w.Filters) > 0:
 		return nil, fmt.Errorf("filters are for the format %s alone, not for %s", parse.FormatText, w.Format)
 	case w.Format == FormatCSV:
-		return NewCSV(CSVConfig{Path: w.Path, Metrics: w.Metrics, State: w.State, Drain: w.Drain, Clock: w.Clock})
+		return NewCSV(CSVConfig{Path: w.Path, Metrics: w.Metrics, State: w.State, Before: w.Before, Drain: w.Drain, Clock: w.Clock})
 	case w.Format == FormatWandb:
 		return nil, fmt.Errorf("%s is read from the directory of the runs, which ends with a slash; %s is a file", FormatWandb, w.Path)
 	}
@@ -62,7 +64,7 @@ func NewWritten(w Written) (collector.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := FileConfig{Path: w.Path, Parser: parser, State: w.State, Drain: w.Drain, Clock: w.Clock}
+	cfg := FileConfig{Path: w.Path, Parser: parser, State: w.State, Before: w.Before, Drain: w.Drain, Clock: w.Clock}
 	if w.Explain {
 		cfg.Wanted = &Wanted{Format: w.Format, Metrics: w.Metrics, Filters: w.Filters}
 	}

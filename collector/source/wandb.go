@@ -24,6 +24,8 @@ type WandbDirConfig struct {
 	// Metrics are the wanted metrics, by the keys given to run.log; those of
 	// nested dictionaries are joined by dots.
 	Metrics []string
+	// Before is what is passed over; nil: nothing.
+	Before *Before
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -75,6 +77,9 @@ func (d *WandbDir) Points(ctx context.Context) iter.Seq2[collector.Point, error]
 		r := &wandbRun{
 			cfg: d.cfg, yield: yield, reader: reader, names: parse.NewAnyWandb(),
 			files: map[string]*wandbFile{}, runs: map[string]string{}, said: map[string]bool{},
+		}
+		if note := d.cfg.Before.Note(); note != nil && !r.trouble(note) {
+			return
 		}
 		follow(ctx, following{d.cfg.Clock, d.cfg.Drain, r, yield})
 	}
@@ -149,7 +154,7 @@ func (r *wandbRun) walk(ctx context.Context) bool {
 			ok = r.trouble(fmt.Errorf("there are more than %d files below %s; the rest is not read", maxWandbFiles, r.cfg.Dir))
 			return fs.SkipAll
 		}
-		r.files[rel] = &wandbFile{path: rel}
+		r.files[rel] = &wandbFile{path: rel, off: r.before(path)}
 		r.order = append(r.order, r.files[rel])
 		return nil
 	})
@@ -160,6 +165,19 @@ func (r *wandbRun) walk(ctx context.Context) bool {
 		slices.SortFunc(r.order, func(a, b *wandbFile) int { return cmp.Compare(a.path, b.path) })
 	}
 	return ok
+}
+
+// before returns how much of a new file is passed over.
+func (r *wandbRun) before(path string) int64 {
+	if r.cfg.Before == nil {
+		return 0
+	}
+	file, err := openRegular(path)
+	if err != nil {
+		return 0 // whoever reads it says so
+	}
+	defer file.Close()
+	return r.cfg.Before.size(file)
 }
 
 // read yields the new points of one file. The file is open only meanwhile, so

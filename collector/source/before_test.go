@@ -1,0 +1,223 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+// rewrite is a step that truncates a file and writes it anew.
+func rewrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// opened makes a source of a place.
+type opened func(before *Before, state string, drain <-chan struct{}, clock Clock) (collector.Source, error)
+
+func openWritten(path, format string) opened {
+	return func(before *Before, state string, drain <-chan struct{}, clock Clock) (collector.Source, error) {
+		return NewWritten(Written{Path: path, Format: format, Metrics: []string{"loss"}, Before: before, State: state, Drain: drain, Clock: clock})
+	}
+}
+
+func openEvents(dir string) opened {
+	return func(before *Before, state string, drain <-chan struct{}, clock Clock) (collector.Source, error) {
+		return NewEventDir(EventDirConfig{Dir: dir, Metrics: []string{"loss"}, Before: before, State: state, Drain: drain, Clock: clock})
+	}
+}
+
+// afterBefore reads a place to its end, with one step of the program before each
+// poll but the last. With kill, each step has a collector of its own, of which
+// only the last can drain. Each identity counts once.
+func afterBefore(t *testing.T, path string, open opened, kill bool, steps ...func()) (values []float64, notes map[string]bool) {
+	t.Helper()
+	state := t.TempDir()
+	notes = map[string]bool{}
+	seen := map[id]bool{}
+	drain := make(chan struct{})
+	record := func(late bool) *Before {
+		b, err := RecordBefore(path, filepath.Join(state, "before.json"), late)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	before := record(false)
+	for last := false; !last; {
+		ctx, cancel := context.WithCancel(t.Context())
+		next := func() {
+			switch {
+			case len(steps) > 0:
+				steps[0]()
+				steps = steps[1:]
+			case !last:
+				last = true
+				close(drain)
+			}
+		}
+		next()
+		now := time.Unix(0, 0)
+		clock := Clock{
+			Now: func() time.Time { now = now.Add(2 * time.Second); return now },
+			After: func(time.Duration) <-chan time.Time {
+				if kill && !last {
+					cancel()
+				} else {
+					next()
+				}
+				return quick.After(0)
+			},
+		}
+		src, err := open(before, filepath.Join(state, "state"), drain, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p, err := range src.Points(ctx) {
+			if key := (id{p.Source, p.Seq}); err == nil && !seen[key] {
+				seen[key] = true
+				values = append(values, p.Value)
+			}
+			if err != nil && ctx.Err() == nil {
+				notes[err.Error()] = true
+			}
+		}
+		cancel()
+		before = record(true)
+	}
+	return values, notes
+}
+
+func TestWhatWasThereBeforeIsPassedOver(t *testing.T) {
+	const old = "loss=-99\nloss=-98\n"
+	table := "step,loss\n0,-99\n1,-98\n"
+	cases := map[string]struct {
+		path, format string
+		before       map[string]string
+		steps        []string // "+" appends, "=" truncates, "!" replaces by rename
+		want         []float64
+	}{
+		"a file is appended to":                          {"m.log", "TEXT", map[string]string{"m.log": old}, []string{"+loss=1\n", "+loss=2\n"}, []float64{1, 2}},
+		"its last line has no end":                       {"m.log", "TEXT", map[string]string{"m.log": old + "loss=-97"}, []string{"+\nloss=1\n", "+loss=2"}, []float64{1, 2}},
+		"it is shorter than what is remembered of it":    {"m.log", "TEXT", map[string]string{"m.log": "x"}, []string{"+\nloss=1\n", "+loss=2\n"}, []float64{1, 2}},
+		"a file is not written at all":                   {"m.log", "TEXT", map[string]string{"m.log": old}, []string{"+"}, nil},
+		"an empty file was there":                        {"m.log", "TEXT", map[string]string{"m.log": ""}, []string{"+loss=1\n"}, []float64{1}},
+		"a file is truncated and written anew":           {"m.log", "TEXT", map[string]string{"m.log": old}, []string{"=", "+loss=1\n", "+loss=2\n"}, []float64{1, 2}},
+		"a file is written anew unseen, and shorter":     {"m.log", "TEXT", map[string]string{"m.log": old}, []string{"=loss=1\n"}, []float64{1}},
+		"a file is written anew unseen, and longer":      {"m.log", "TEXT", map[string]string{"m.log": old}, []string{"=loss=1\nloss=2\nloss=3\nloss=4\n"}, []float64{1, 2, 3, 4}},
+		"a program repeats an earlier run unseen":        {"m.log", "TEXT", map[string]string{"m.log": old}, []string{"=" + old}, []float64{-99, -98}},
+		"a file is written anew with what it had":        {"m.log", "TEXT", map[string]string{"m.log": old}, []string{"=" + old + "loss=1\n", "+loss=2\n"}, []float64{1, 2}},
+		"a file is replaced":                             {"m.log", "TEXT", map[string]string{"m.log": old}, []string{"!loss=1\n", "+loss=2\n"}, []float64{1, 2}},
+		"an appended file is truncated later":            {"m.log", "TEXT", map[string]string{"m.log": old}, []string{"+loss=1\n", "=loss=2\n", "+loss=3\n"}, []float64{1, 2, 3}},
+		"a table is appended to":                         {"m.csv", "CSV", map[string]string{"m.csv": table}, []string{"+2,1\n", "+3,2\n"}, []float64{1, 2}},
+		"a table is written anew":                        {"m.csv", "CSV", map[string]string{"m.csv": table}, []string{"=", "+step,loss\n0,1\n", "+1,2\n"}, []float64{1, 2}},
+		"a table is written anew and begins as it did":   {"m.csv", "CSV", map[string]string{"m.csv": table}, []string{"=step,loss\n0,-99\n", "+1,2\n"}, []float64{-99, 2}},
+		"a table is read, appended to and written whole": {"m.csv", "CSV", map[string]string{"m.csv": table}, []string{"=" + table + "2,1\n", "=" + table + "2,1\n3,2\n"}, []float64{1, 2}},
+		"a program repeats a table":                      {"m.csv", "CSV", map[string]string{"m.csv": table}, []string{"=" + table}, []float64{-99, -98}},
+		"a table of a directory, beside a new one":       {"/", "CSV", map[string]string{"version_0/m.csv": table}, []string{"+version_1/m.csv:step,loss\n0,1\n", "+version_0/m.csv:2,2\n"}, []float64{1, 2}},
+		"a directory of W&B, with a new run":             {"/", "WANDB", map[string]string{"run-1/a.wandb": wandbHeader + string(wandbLog(0, "loss", -99))}, []string{"+run-2/b.wandb:" + wandbHeader + string(wandbLog(0, "loss", 1))}, []float64{1}},
+		"event files, with a new one":                    {"/", "events", map[string]string{"version_0/events.out.tfevents.1": string(eventFileOf(100, "loss=-99", "loss=-98"))}, []string{"+version_1/events.out.tfevents.2:" + string(eventFileOf(200, "loss=1", "loss=2"))}, []float64{1, 2}},
+		"event files, with a new one beside":             {"/", "events", map[string]string{"events.out.tfevents.1": string(eventFileOf(100, "loss=-99", "loss=-98"))}, []string{"+events.out.tfevents.2:" + string(eventFileOf(200, "loss=1", "loss=2"))}, []float64{1, 2}},
+		"an event file that is written anew":             {"/", "events", map[string]string{"events.out.tfevents.1": string(eventFileOf(100, "loss=-99"))}, []string{"=events.out.tfevents.1:" + string(eventFileOf(200, "loss=1", "loss=2"))}, []float64{1, 2}},
+		"an event file that grows":                       {"/", "events", map[string]string{"events.out.tfevents.1": string(eventFileOf(100, "loss=-99"))}, []string{"+events.out.tfevents.1:" + string(tfEvent(300, 4, "loss", 1))}, []float64{1}},
+	}
+	for name, c := range cases {
+		for _, kill := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, killed %v", name, kill), func(t *testing.T) {
+				dir := t.TempDir()
+				for p, text := range c.before {
+					appendFile(t, filepath.Join(dir, p), []byte(text))
+					past := time.Now().Add(-time.Hour)
+					if err := os.Chtimes(filepath.Join(dir, p), past, past); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var steps []func()
+				for _, s := range c.steps {
+					path, text := c.path, s[1:]
+					if c.path == "/" {
+						path, text, _ = strings.Cut(text, ":")
+					}
+					path = filepath.Join(dir, path)
+					steps = append(steps, func() {
+						switch s[0] {
+						case '+':
+							appendFile(t, path, []byte(text))
+						case '=':
+							rewrite(t, path, text)
+						case '!':
+							rewrite(t, path+".tmp", text)
+							if err := os.Rename(path+".tmp", path); err != nil {
+								t.Fatal(err)
+							}
+						}
+					})
+				}
+				place := filepath.Join(dir, c.path)
+				open := openWritten(place, c.format)
+				switch {
+				case c.format == "events":
+					open = openEvents(dir)
+				case c.path == "/":
+					open = openWritten(dir+"/", c.format)
+				}
+				got, notes := afterBefore(t, place, open, kill, steps...)
+				slices.Sort(got) // tables are read side by side
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("values (-want +got)\n%s\nnotes %v", diff, notes)
+				}
+				said := false
+				for n := range notes {
+					said = said || strings.Contains(n, "before the program started")
+				}
+				if empty := c.before["m.log"] == "" && c.path == "m.log"; said == empty {
+					t.Errorf("notes %v", notes)
+				}
+			})
+		}
+	}
+}
+
+func TestRecordBefore(t *testing.T) {
+	dir := t.TempDir()
+	path, state := filepath.Join(dir, "m.log"), filepath.Join(dir, "before.json")
+	appendFile(t, path, []byte("loss=-99\n"))
+	if b, err := RecordBefore(path, state, true); b != nil || err != nil {
+		t.Errorf("of a program that may run: %+v, %v", b, err)
+	}
+	if _, err := os.Stat(state); err == nil {
+		t.Error("that was remembered")
+	}
+	b, err := RecordBefore(path, state, false)
+	if err != nil || b.Note() == nil || !strings.Contains(b.Note().Error(), "its 9 bytes are passed over") {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	appendFile(t, path, []byte("loss=1\n"))
+	again, err := RecordBefore(path, state, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := openRegular(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got := again.size(f); got != 9 {
+		t.Errorf("%d bytes are passed over after a restart, want 9", got)
+	}
+	rewrite(t, state, "{")
+	if _, err := RecordBefore(path, state, true); err == nil || !strings.Contains(err.Error(), state) {
+		t.Errorf("a state that cannot be read: %v", err)
+	}
+}
