@@ -92,6 +92,8 @@ func podCause(pod *corev1.Pod) string {
 	switch pod.Status.Reason {
 	case "":
 		return ""
+	case ReasonDirectoryHidden:
+		return fmt.Sprintf("pod %s cannot run: %s", pod.Name, pod.Status.Message)
 	case "DeadlineExceeded":
 		limit := ""
 		if s := pod.Spec.ActiveDeadlineSeconds; s != nil {

@@ -170,6 +170,10 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if !s.live {
 		return decision{after: max(liveDue(t, now), s.rest, soon)}
 	}
+	if why := trainer.Hopeless(s.pods, now); why != "" {
+		t.MarkFailed(messageFailed+". "+why, metav1.NewTime(now))
+		return finish(t, s, now)
+	}
 	d := decision{}
 	message := messageRunning
 	if why := waiting(s); why != "" {

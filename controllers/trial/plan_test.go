@@ -196,6 +196,7 @@ func TestPlan(t *testing.T) {
 func TestLiveView(t *testing.T) {
 	running := jobIn(trainer.Running)
 	observed := stored(points("loss", 3, 2))
+	hidden := []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: trainer.ReasonDirectoryHidden, Message: "no room"}}}
 	shown := func(tr *v1beta1.Trial) { tr.Status.Observation = observation(aTrial().Spec.Objective, observed) }
 	tests := map[string]struct {
 		seen    seen
@@ -212,6 +213,8 @@ func TestLiveView(t *testing.T) {
 		"it is not due before two seconds":          {seen{trial: aTrial(written(500 * time.Millisecond)), job: running, data: data{stored: observed}}, outcome{After: 1500 * time.Millisecond}, ""},
 		"it is not due before the store has rested": {seen{trial: aTrial(written(500 * time.Millisecond)), job: running, rest: time.Minute}, outcome{After: time.Minute}, ""},
 		"a suspended job says that it waits":        {seen{trial: aTrial(), job: jobIn(trainer.Pending), live: true}, outcome{State: isRunning, After: lookAgain}, "suspended"},
+		"a pod that no try can start fails the trial": {seen{trial: aTrial(), job: running, live: true, pods: hidden, data: data{stored: observed}},
+			outcome{State: isFailed, Loss: "2/3/2"}, "Trial has failed. pod p cannot run: no room"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

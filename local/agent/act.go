@@ -106,7 +106,7 @@ func (w *worker) containerSpec(ctx context.Context, c *corev1.Container, number 
 	if spec.Dir == "" {
 		spec.Dir = image.Dir
 	}
-	for _, m := range mounts {
+	for _, m := range keepPrograms(mounts, image.Path) {
 		spec.Mounts = append(spec.Mounts, shim.Mount{HostPath: m.HostPath, MountPath: m.MountPath, ReadOnly: m.ReadOnly, File: m.File})
 	}
 	setUser(pod, c, &spec)

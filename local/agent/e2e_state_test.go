@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/local/shim"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 func TestANewAgentFindsThePodsOfTheOldOne(t *testing.T) {
@@ -147,6 +148,34 @@ func TestConfigurationReachesThePod(t *testing.T) {
 	}
 }
 
+// Our own programs may lie anywhere, also where a user mounts a volume.
+func TestProgramsAreFoundBelowAVolume(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	bin := filepath.Join(home, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tool := filepath.Join(bin, "vernier-test-tool")
+	if err := os.WriteFile(tool, []byte("#!/bin/sh\necho found; ls -A "+home+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(c *Config) { c.Images = []Image{{Path: []string{bin}}} })
+	for name, command := range map[string]string{"by-name": filepath.Base(tool), "by-path": tool} {
+		pod := r.pod(name, "")
+		pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Containers[0].Command = []string{command}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: home}}
+		r.create(pod)
+	}
+	for _, name := range []string{"by-name", "by-path"} {
+		r.awaitPhase(name, corev1.PodSucceeded)
+		if got := r.logs(name, corev1.PodLogOptions{}); got != "found\nbin\n" {
+			t.Errorf("%s: log = %q", name, got)
+		}
+	}
+}
+
 func TestAMissingSecretIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -182,6 +211,10 @@ func TestWhatTheNodeCannotRunFailsClearly(t *testing.T) {
 		}, "OutOfcpu", "requested: 64000"},
 		"no command":                    {func(p *corev1.Pod) { p.Spec.Containers[0].Command, p.Spec.Containers[0].Args = nil, []string{"x"} }, "NoCommand", "give a command"},
 		"a program that does not exist": {func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"no-such-program"} }, "", "no-such-program"},
+		"a directory with files that the collector would hide": {func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: trainer.SourceVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: trainer.SourceVolume, MountPath: world.dir}}
+		}, trainer.ReasonDirectoryHidden, "has files on this machine"},
 		"too long": {func(p *corev1.Pod) {
 			p.Spec.Containers[0] = shell("main", "sleep 1000")
 			p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)

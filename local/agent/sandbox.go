@@ -30,6 +30,9 @@ func (w *worker) admit(ctx context.Context, now time.Time, next *decision) (held
 		return false
 	}
 	reason := checkSpec(w.v.Pod)
+	if reason == nil && w.mounts != shim.MountsNone { // where paths are mapped, nothing is hidden
+		reason = checkHidden(w.v.Pod)
+	}
 	if reason == nil {
 		reason, held = w.pods.admit(w.v.Pod, w.capacity, w.parallelism)
 	}

@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+// keepPrograms adds mounts for directories of programs that come with the image
+// and that another mount would hide: the collector's may lie below /tmp, and a
+// volume at /tmp.
+func keepPrograms(mounts []mountPoint, dirs []string) []mountPoint {
+	all := slices.Clone(mounts)
+	for _, dir := range dirs {
+		dir = filepath.Clean(dir)
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			continue // it is not there: nothing is hidden
+		}
+		for _, at := range slices.Compact([]string{dir, real}) {
+			hidden := func(m mountPoint) bool { return !m.File && below(at, m.MountPath) }
+			taken := func(m mountPoint) bool { return m.MountPath == at }
+			if slices.ContainsFunc(mounts, hidden) && !slices.ContainsFunc(all, taken) {
+				all = append(all, mountPoint{HostPath: real, MountPath: at, ReadOnly: true})
+			}
+		}
+	}
+	return all
+}
+
+// below tells whether a path lies below a directory.
+func below(path, dir string) bool {
+	return path != dir && strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// namedEntries is how many entries of a directory a message names.
+const namedEntries = 3
+
+// checkHidden finds a pod whose program would not see files of this machine,
+// because the collector's empty directory lies over them. On a cluster only the
+// image's files could be hidden; here they are the user's own.
+func checkHidden(pod *corev1.Pod) *verdict {
+	for _, c := range allContainers(&pod.Spec) {
+		for _, m := range c.VolumeMounts {
+			if m.Name != trainer.SourceVolume {
+				continue
+			}
+			names := entriesOf(m.MountPath)
+			if len(names) == 0 {
+				continue
+			}
+			return &verdict{Reason: trainer.ReasonDirectoryHidden, Message: fmt.Sprintf(
+				"the collector mounts an empty directory over %s, which has files on this machine (%s): write the metrics to a directory of their own, for instance below %s, or mount a volume there",
+				m.MountPath, strings.Join(names, ", "), filepath.Join(m.MountPath, "metrics"))}
+		}
+	}
+	return nil
+}
+
+// entriesOf names some of what is in a directory; nothing if it is not there.
+func entriesOf(dir string) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()                          //nolint:errcheck // it was only read
+	names, _ := f.Readdirnames(namedEntries) // what cannot be listed cannot be missed
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,50 @@
+package trainer
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ReasonDirectoryHidden is the reason of a pod that the embedded node refused
+// because the collector's directory would hide files of the machine.
+const ReasonDirectoryHidden = "DirectoryHidden"
+
+const (
+	// crashes is how often a collector that does not come up is started again
+	// before its trial is given up: two and a half minutes, as Kubernetes waits.
+	crashes = 4
+	// imagePatience is how long the collector's image may be out of reach.
+	imagePatience = 15 * time.Minute
+)
+
+// Hopeless says in one sentence why a job will never train, though Kubernetes
+// would try for ever, or as often as its backoffLimit says: a collector that
+// cannot start, or a directory that no try makes free. It is "" while there is
+// hope. Only pods whose program has not begun are looked at.
+func Hopeless(pods []corev1.Pod, now time.Time) string {
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == ReasonDirectoryHidden {
+			return podCause(pod)
+		}
+		if pod.Status.Phase != corev1.PodPending {
+			continue
+		}
+		for _, s := range pod.Status.InitContainerStatuses {
+			w := s.State.Waiting
+			if w == nil || !slices.Contains([]string{SidecarLogger, Sidecar, InstallContainer}, s.Name) {
+				continue
+			}
+			started := pod.Status.StartTime
+			late := started != nil && now.Sub(started.Time) > imagePatience
+			if w.Reason == "CrashLoopBackOff" && s.RestartCount >= crashes || w.Reason != "CrashLoopBackOff" && late {
+				if text := waitingCause(pod, s, w); text != "" {
+					return "The metrics collector does not start: " + text
+				}
+			}
+		}
+	}
+	return ""
+}
