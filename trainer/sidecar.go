@@ -162,6 +162,9 @@ func (p pod) shareSource(main map[string]any, where []string) ([]any, error) {
 		shared = append(shared, p.mirror(m))
 	}
 	if !held {
+		if err := p.checkHidden(main, where, dir); err != nil {
+			return nil, err
+		}
 		upsert(main, "volumeMounts", mount(SourceVolume, dir))
 		upsert(p.spec, "volumes", map[string]any{"name": SourceVolume, "emptyDir": map[string]any{}})
 		shared = append([]any{mount(SourceVolume, dir)}, shared...)
