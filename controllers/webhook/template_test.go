@@ -53,8 +53,12 @@ func TestFaultsOfTheTemplate(t *testing.T) {
 		"a quantity that is none":           {trialSpec(`"memory":"1Gi"`, `"memory":"lots"`), []string{"is not a batch/v1 Job"}},
 		"no containers":                     {trialSpec(`"containers":[`, `"containers":[],"ephemeralContainers":[`), []string{spec + "spec.template.spec.containers"}},
 		"no command for StdOut":             {trialSpec(`"command"`, `"args"`), []string{container + ".command: Required value: is missing: the StdOut collector runs the command itself"}},
-		"a broken condition":                {template(func(t *v1beta1.TrialTemplate) { t.SuccessCondition = "status.#(" }), []string{"spec.trialTemplate.successCondition: Invalid value"}},
-		"a kind without defaults":           {trialSpec(`"kind":"Job"`, `"kind":"Toast"`), []string{"spec.trialTemplate.successCondition: Required value: there is no default for the kind Toast", "spec.trialTemplate.failureCondition: Required"}},
+		"a collector's directory over the system": {both(trialSpec("epochs=1", "epochs=1"), fileAt("/etc/m.log")),
+			[]string{`mount an empty directory over /etc, which the container needs`}},
+		"a collector's directory over the program": {both(trialSpec("epochs=1", "main=/proj/train.py"), fileAt("/proj/m.log")),
+			[]string{container + `.command[2]: Invalid value: names /proj/train.py: the collector would mount an empty directory over /proj and hide it`}},
+		"a broken condition":      {template(func(t *v1beta1.TrialTemplate) { t.SuccessCondition = "status.#(" }), []string{"spec.trialTemplate.successCondition: Invalid value"}},
+		"a kind without defaults": {trialSpec(`"kind":"Job"`, `"kind":"Toast"`), []string{"spec.trialTemplate.successCondition: Required value: there is no default for the kind Toast", "spec.trialTemplate.failureCondition: Required"}},
 		"a template that is not an object": {template(func(t *v1beta1.TrialTemplate) { t.TrialSpec = &runtime.RawExtension{Raw: []byte(`"job.yaml"`)} }),
 			[]string{"spec.trialTemplate.trialSpec: Invalid value: the template is not an object"}},
 	})
@@ -182,6 +186,21 @@ func TestDefaultConditionsReadTheFixtures(t *testing.T) {
 		d, ok := v1beta1.DefaultsForKind(f.Object().GetKind())
 		if !ok || d.SuccessCondition != f.SuccessCondition || d.FailureCondition != f.FailureCondition {
 			t.Errorf("%s: the defaults are %+v", f.File, d)
+		}
+	}
+}
+
+// both makes two edits.
+func both(first, second edit) edit {
+	return func(e *v1beta1.Experiment) { first(e); second(e) }
+}
+
+// fileAt collects from a file.
+func fileAt(path string) edit {
+	return func(e *v1beta1.Experiment) {
+		e.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{
+			Collector: &v1beta1.CollectorSpec{Kind: v1beta1.FileCollector},
+			Source:    &v1beta1.SourceSpec{FileSystemPath: &v1beta1.FileSystemPath{Path: path, Kind: v1beta1.FileKind, Format: v1beta1.TextFormat}},
 		}
 	}
 }

@@ -69,7 +69,7 @@ func entriesOf(dir string) []string {
 	if err != nil {
 		return nil
 	}
-	defer f.Close()                          //nolint:errcheck // it was only read
+	defer f.Close()
 	names, _ := f.Readdirnames(namedEntries) // what cannot be listed cannot be missed
 	slices.Sort(names)
 	return names
