@@ -194,8 +194,8 @@ func TestHostileInputs(t *testing.T) {
 				kind = "--kind=TensorFlowEvent"
 				must(t, os.Mkdir(path, 0o755))
 			}
+			s := b.run(kind, "--path="+path, "--metric=loss") // what is there before is passed over
 			h.write(t, path)
-			s := b.run(kind, "--path="+path, "--metric=loss")
 			if h.first > 0 {
 				b.untilPoints(h.first)
 			} else {
