@@ -201,12 +201,12 @@ func (r *scrapeRun) scrape(ctx context.Context, last bool) bool {
 			return false
 		}
 	}
-	return r.record(at)
+	return r.record(at, last)
 }
 
 // record yields what has changed.
-func (r *scrapeRun) record(at time.Time) bool {
-	if r.page.choose() {
+func (r *scrapeRun) record(at time.Time, last bool) bool {
+	if r.page.choose(last) {
 		if err := r.store(); err != nil && !r.trouble(err) {
 			return false
 		}

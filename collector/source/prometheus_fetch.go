@@ -108,7 +108,16 @@ func gone(err error) error {
 // readAll reads the lines of a page. What came before an error counts.
 func (p *page) readAll(body io.Reader) error {
 	limited := &io.LimitedReader{R: body, N: maxPage}
-	defer func() { p.size = maxPage - limited.N }()
+	err := p.readLines(limited)
+	p.size = maxPage - limited.N
+	p.broken++
+	if err == nil {
+		p.broken = 0
+	}
+	return err
+}
+
+func (p *page) readLines(limited *io.LimitedReader) error {
 	lines := bufio.NewReaderSize(limited, maxPageLine)
 	for {
 		line, err := lines.ReadSlice('\n')

@@ -45,6 +45,8 @@ type page struct {
 	hints map[string]bool      // names that were seen
 	errs  []error
 	size  int64 // of the page, in bytes
+	// broken counts the last pages that broke off, in a row.
+	broken int
 }
 
 func newPage(selectors []parse.Selector) *page {
@@ -132,8 +134,13 @@ func (p *page) reading() reading {
 }
 
 // choose gives each metric that was found the series that is read for it, and
-// says whether any of them is new.
-func (p *page) choose() bool {
+// says whether any of them is new. The choice is for good, so it is not made
+// from a page that broke off, whose rest may have a better series: unless the
+// one before broke off too, or it is the last.
+func (p *page) choose(last bool) bool {
+	if p.broken == 1 && !last {
+		return false
+	}
 	chosen := false
 	for _, s := range p.selectors {
 		found := p.found[s.Metric]
