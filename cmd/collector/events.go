@@ -56,7 +56,7 @@ func (s *sessions) Points(ctx context.Context) iter.Seq2[collector.Point, error]
 			for len(s.later) < p.Session {
 				one := &session{points: make(chan collector.Point)}
 				s.later = append(s.later, one)
-				s.next(len(s.later), p.Began, one)
+				s.next(len(s.later), p.Began[len(s.later)], one)
 			}
 			select {
 			case s.later[p.Session-1].points <- p.Point:

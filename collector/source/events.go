@@ -21,7 +21,9 @@ type EventDirConfig struct {
 	// Metrics are the wanted metrics.
 	Metrics []string
 	// State is a file in which the source remembers where it found the metrics,
-	// so that it finds them there again when it is started anew. Empty: nowhere.
+	// so that it finds them there again when it is started anew. What it decides
+	// of sessions is in a second file, whose name ends in ".sessions". Empty:
+	// nowhere.
 	State string
 	// Before is what is passed over; nil: nothing.
 	Before *Before
@@ -94,8 +96,10 @@ func (d *EventDir) read(ctx context.Context, yield func(*SessionPoint, error) bo
 		said:     map[string]bool{}, ids: map[fileID]*eventFile{}, next: -1,
 	}
 	r.names.curious = r.stranger
-	if err := r.loadState(); err != nil && !r.trouble(err) {
-		return
+	for _, load := range []func() error{r.loadState, r.loadSessions} {
+		if err := load(); err != nil && !r.trouble(err) {
+			return
+		}
 	}
 	if note := d.cfg.Before.Note(); note != nil && !r.trouble(fmt.Errorf("tfevent: %w", note)) {
 		return
@@ -228,8 +232,7 @@ func (r *eventRun) leftOut(metric int, rivals map[place]bool) bool {
 // scalar yields the points of one value.
 func (r *eventRun) scalar(f *eventFile, s *parse.Scalar) bool {
 	if s.Tag == parse.SessionStart {
-		r.sessionStart(f, s)
-		return true
+		return r.sessionStart(f, s)
 	}
 	if f.changes != r.names.changes {
 		f.mine, f.changes = make([][]int, len(f.run.table.tags)), r.names.changes
@@ -240,7 +243,7 @@ func (r *eventRun) scalar(f *eventFile, s *parse.Scalar) bool {
 		}
 	}
 	for i, metric := range f.mine[s.Tag] {
-		if !r.point(f, metric, s, "", int64(i)) {
+		if !r.point(f, metric, s, int64(i)) {
 			return false
 		}
 	}
@@ -249,18 +252,15 @@ func (r *eventRun) scalar(f *eventFile, s *parse.Scalar) bool {
 
 // point yields a value of f as a point of a metric. Two metrics may be the same
 // tag: shift keeps their places apart.
-func (r *eventRun) point(f *eventFile, metric int, s *parse.Scalar, suffix string, shift int64) bool {
-	session := r.session(f, metric, s)
+func (r *eventRun) point(f *eventFile, metric int, s *parse.Scalar, shift int64) bool {
+	seq := s.Offset + shift
+	if !r.session(f, metric, s, seq) {
+		return false
+	}
 	p := &r.out
-	p.Session, p.Began = session, r.sessions.began[session]
+	p.Session, p.Began = f.session, r.sessions.began[:f.session+1]
 	p.Metric, p.Value, p.Step, p.Time = r.cfg.Metrics[metric], s.Value, s.Step, s.Time
-	if f.source == "" {
-		f.source = "tfevent:" + f.path
-	}
-	p.Source, p.Seq = f.source, s.Offset+shift
-	if suffix != "" {
-		p.Source += suffix
-	}
+	p.Source, p.Seq = f.source, seq
 	if p.Time.IsZero() {
 		p.Time = r.cfg.Clock.Now()
 	}

@@ -40,7 +40,7 @@ func idOf(info fs.FileInfo) fileID {
 // eventFile is one file that is being read.
 type eventFile struct {
 	path   string // below the directory, with slashes
-	source string // of its points; empty before the first
+	source string // of its points; empty while it is not known when it began
 	run    *eventDirectory
 	id     fileID
 	began  time.Time // by its first record; zero until that is there
@@ -53,12 +53,17 @@ type eventFile struct {
 	zeros  bool      // there are zeros at off
 
 	session int
+	last    int64           // Seq of the last point
+	decided map[string]bool // metrics whose first value has a session
+	listed  bool            // an earlier collector reported from it
+	given   []sessionLine   // what that decided of points that are still to come
+
 	changes int     // of the names, that mine is made from
 	mine    [][]int // tag -> metrics that belong here; nil: not known
 }
 
 func newEventFile(path string, run *eventDirectory) *eventFile {
-	return &eventFile{path: path, run: run, session: noSession, size: -1}
+	return &eventFile{path: path, run: run, session: noSession, last: -1, size: -1}
 }
 
 // left says what of the file could not be read at its end.
@@ -249,6 +254,10 @@ func (r *eventRun) peek(f *eventFile, offers []offer) (_ []offer, ok bool) {
 		if r.names.replaced[f.path] == f.began.UnixNano() {
 			f.rename(f.began)
 		}
+		if f.source == "" {
+			f.source = "tfevent:" + f.path
+		}
+		r.recall(f)
 	}
 	head := io.NewSectionReader(file, 0, peekSize)
 	_, err = r.events.Read(head, 0, f.run.table.wanted, func(s parse.Scalar) bool {

@@ -136,10 +136,13 @@ func (r *eventRun) readTag(f *eventFile, metric int, wanted *parse.Wanted) bool 
 		return r.trouble(fmt.Errorf("tfevent:%s: %w", f.path, err))
 	}
 	defer file.Close()
+	again := *f
+	again.source, again.last, again.listed, again.given, again.decided = f.source+"#"+r.cfg.Metrics[metric], -1, false, nil, nil
+	r.recall(&again)
 	ok := true
 	for at := f.passed; ok && at < f.off; {
 		next, err := r.events.Read(io.NewSectionReader(file, 0, f.off), at, wanted, func(s parse.Scalar) bool {
-			ok = s.Tag < 0 || r.point(f, metric, &s, "#"+r.cfg.Metrics[metric], 0)
+			ok = s.Tag < 0 || r.point(&again, metric, &s, 0)
 			return ok
 		})
 		if next == at {
