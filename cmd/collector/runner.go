@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ type runner struct {
 	abandon chan struct{} // closed when the service is given up
 
 	mu      sync.Mutex
-	newest  int // number of the attempt that the summary on disk is of
+	ending  endings // what the summary on disk is made of
 	errs    []error
 	pending sync.WaitGroup
 	// attempts are those that are reported, the newest last, and ended sums up
@@ -55,7 +56,7 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 	if err := kind.check(cfg); err != nil {
 		return nil, err
 	}
-	return &runner{cfg: cfg, log: log, service: service, kind: kind, newest: -1,
+	return &runner{cfg: cfg, log: log, service: service, kind: kind, ending: endings{newest: -1},
 		drain: make(chan struct{}), abandon: make(chan struct{})}, nil
 }
 
@@ -166,7 +167,7 @@ func (r *runner) report(ctx context.Context, n int, attempt collector.Attempt, d
 		if err != nil {
 			r.fail(fmt.Errorf("attempt %s: %w", attempt.ID, err))
 		}
-		if err := r.keep(n, summary); err != nil {
+		if err := r.keep(n, summary, client.Stats().Undelivered); err != nil {
 			// All the worse when it was needed; run's own error says so.
 			r.log.Error("the summary was not written", "error", err)
 		}
@@ -192,6 +193,7 @@ func (r *runner) started(c *report.Client) *reporting {
 	})
 	one := &reporting{client: c}
 	r.attempts = append(r.attempts, one)
+	r.ending.begun++
 	return one
 }
 
@@ -212,15 +214,53 @@ func (r *runner) stats() report.Stats {
 	return sum
 }
 
-// keep writes the summary unless one of a newer attempt was written.
-func (r *runner) keep(n int, s report.Summary) error {
+// keep writes the summary of an attempt that has ended, or that of a newer one
+// again if this one is not complete.
+func (r *runner) keep(n int, s report.Summary, undelivered int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n < r.newest {
-		return nil
+	r.ending.add(n, s, undelivered)
+	return writeSummary(r.cfg.terminationLog, r.ending.whole())
+}
+
+// endings sum up the attempts that have ended, in the space of one summary.
+type endings struct {
+	begun, ended int // attempts
+	newest       int // number of the newest that has ended; -1 without any
+	summary      report.Summary
+	undelivered  int64
+	// Of the others, those that are not final, and what they lack.
+	cut, lost int64
+}
+
+// add takes in an attempt that has ended.
+func (k *endings) add(n int, s report.Summary, undelivered int64) {
+	k.ended++
+	if n > k.newest {
+		first := k.newest < 0
+		k.newest = n
+		k.summary, s = s, k.summary
+		k.undelivered, undelivered = undelivered, k.undelivered
+		if first {
+			return
+		}
 	}
-	r.newest = n
-	return writeSummary(r.cfg.terminationLog, s)
+	if !s.Final {
+		k.cut++
+		k.lost += undelivered
+	}
+}
+
+// whole is the summary of the newest attempt. It is final if all are, and says
+// what the others lack.
+func (k *endings) whole() report.Summary {
+	s := k.summary
+	s.Final = s.Final && k.cut == 0 && k.ended == k.begun
+	if k.cut > 0 {
+		said := fmt.Sprintf("earlier attempts that were not reported to their end: %d; %d of their points were not delivered", k.cut, k.lost)
+		s.Note = strings.TrimSuffix(said+"; "+s.Note, "; ")
+	}
+	return s
 }
 
 func (r *runner) fail(err error) {

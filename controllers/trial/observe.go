@@ -214,6 +214,13 @@ func (d *data) read(attempts []collector.AttemptState, pods []corev1.Pod, over b
 		d.final = d.final && (s.Final || stored || s.Attempt.Started.Before(newest.Attempt.Started))
 	}
 	if d.final {
+		for _, s := range left {
+			// Earlier attempts of its pod lack points. The store still has more
+			// than the summary, which is of the newest only.
+			if s.Attempt.ID == newest.Attempt.ID && !s.Final && s.Note != "" {
+				d.notes = []string{s.Note} // the attempt's own is part of it
+			}
+		}
 		return
 	}
 	for _, s := range left {

@@ -76,6 +76,37 @@ func TestSummariesStandInForWhatTheStoreLacks(t *testing.T) {
 	}
 }
 
+// The newest attempt is all in the store, so the store is what the trial's result
+// is made of; that an attempt before it is not must be said.
+func TestWhatEarlierAttemptsLackIsSaid(t *testing.T) {
+	tests := map[string]struct {
+		summary report.Summary
+		want    []string
+	}{
+		"all attempts of the pod are final": {
+			report.Summary{Attempt: collector.Attempt{ID: "a/1", Started: noon}, Final: true, Note: "capped"}, []string{"capped"}},
+		"an earlier one is not": {
+			report.Summary{Attempt: collector.Attempt{ID: "a/1", Started: noon}, Note: "5 points lost; capped"}, []string{"5 points lost; capped"}},
+		"a pod before it was cut off": {
+			report.Summary{Attempt: collector.Attempt{ID: "b/0", Started: noon.Add(-time.Hour)}, Note: "3 points lost"}, []string{"capped"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			text, err := tc.summary.Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := summarized(t, "", true, 1)
+			pod.Status.InitContainerStatuses[0].State.Terminated.Message = string(text)
+			var d data
+			d.read([]collector.AttemptState{{Attempt: collector.Attempt{ID: "a/1", Started: noon}, Final: true, Note: "capped"}}, []corev1.Pod{pod}, true)
+			if diff := cmp.Diff(tc.want, d.notes); diff != "" || !d.final || d.condensed {
+				t.Errorf("final %v, condensed %v, notes (-want +got):\n%s", d.final, d.condensed, diff)
+			}
+		})
+	}
+}
+
 // curveless is a store whose curves nobody may load.
 type curveless struct {
 	collector.Store
