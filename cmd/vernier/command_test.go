@@ -146,6 +146,24 @@ func TestReadManifests(t *testing.T) {
 	}
 }
 
+func TestSchemaAdvice(t *testing.T) {
+	const start = "failed to create typed patch object (default/a; kubeflow.org/v1beta1, Kind=Experiment): .spec"
+	tests := map[string]struct{ err, want string }{
+		"a number in a space":     {start + ".parameters[0].feasibleSpace.min: expected string, got &value.valueUnstructured{Value:0.01}", " (numbers of a feasibleSpace are written in quotes)"},
+		"a number somewhere else": {start + ".algorithm.algorithmSettings[0].value: expected string, got &value.valueUnstructured{Value:1}", " (write it in quotes)"},
+		"a field that is unknown": {start + ".objektive: field not declared in schema", " (there is no such field: it is mistyped, or stands in the wrong place)"},
+		"anything else":           {start + ": duplicate entries for key", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := errors.New(test.err)
+			if got := schemaAdvice(err); !isSchemaError(err) || got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestAFolderStandsForItsManifests(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{

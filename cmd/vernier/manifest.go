@@ -146,7 +146,7 @@ func applyOne(ctx context.Context, c client.Client, object *unstructured.Unstruc
 	for {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner, client.ForceOwnership)
 		if isSchemaError(err) {
-			return invalidErrorf("%w (numbers of a feasibleSpace are written in quotes)", err)
+			return invalidErrorf("%w%s", err, schemaAdvice(err))
 		}
 		passing := apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 		if !passing || time.Now().After(deadline) {
@@ -164,6 +164,20 @@ func applyOne(ctx context.Context, c client.Client, object *unstructured.Unstruc
 // server gives that no type of its own in a server-side apply.
 func isSchemaError(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "failed to create typed patch object")
+}
+
+// schemaAdvice is what to do about an error of the schema, where that is known.
+func schemaAdvice(err error) string {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "expected string, got") && strings.Contains(text, "feasibleSpace"):
+		return " (numbers of a feasibleSpace are written in quotes)"
+	case strings.Contains(text, "expected string, got"):
+		return " (write it in quotes)"
+	case strings.Contains(text, "field not declared in schema"):
+		return " (there is no such field: it is mistyped, or stands in the wrong place)"
+	}
+	return ""
 }
 
 // deleteAndWait deletes an experiment and waits until it and its trials are

@@ -179,7 +179,7 @@ const (
 func startStepSetting(byDefault string) Setting {
 	return Setting{
 		Name: startStep, Default: byDefault,
-		Help: "How many measurements a trial must have reported before it may be stopped, a whole number of at least 1.",
+		Help: "How many measurements a trial must have reported before it may be stopped, a whole number of at least 1. It counts reports: with one every 100 steps, 4 is at step 400.",
 	}
 }
 
