@@ -169,8 +169,10 @@ type ParameterAssignment struct {
 	Value string `json:"value,omitempty"`
 }
 
-// CollectorKind says how metrics are collected.
-// +kubebuilder:validation:Enum=StdOut;File;TensorFlowEvent;PrometheusMetric;Custom;Push;None
+// CollectorKind says how metrics are collected. Custom and None are of Katib: the
+// schema lets them pass, and admission refuses them and says what to use.
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:XValidation:rule="self in ['StdOut', 'File', 'TensorFlowEvent', 'PrometheusMetric', 'Push', 'Custom', 'None']",message="use one of StdOut, File, TensorFlowEvent, PrometheusMetric, Push"
 type CollectorKind string
 
 // The kinds of collector.

@@ -210,7 +210,7 @@ func TestSchemaFaults(t *testing.T) {
 		},
 		"an unknown objective type":         {edit(t, "improve", "spec", "objective", "type"), "spec.objective.type: Unsupported value"},
 		"an unknown resume policy":          {edit(t, "Always", "spec", "resumePolicy"), "spec.resumePolicy: Unsupported value"},
-		"an unknown collector":              {edit(t, "Radio", "spec", "metricsCollectorSpec", "collector", "kind"), "Unsupported value"},
+		"an unknown collector":              {edit(t, "Radio", "spec", "metricsCollectorSpec", "collector", "kind"), "use one of StdOut, File, TensorFlowEvent, PrometheusMetric, Push"},
 		"no trials":                         {edit(t, int64(0), "spec", "maxTrialCount"), "spec.maxTrialCount"},
 		"a negative parallelTrialCount":     {edit(t, int64(-1), "spec", "parallelTrialCount"), "spec.parallelTrialCount"},
 		"a negative maxFailedTrialCount":    {edit(t, int64(-1), "spec", "maxFailedTrialCount"), "spec.maxFailedTrialCount"},

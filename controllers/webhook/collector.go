@@ -62,6 +62,32 @@ func validateCollector(m *v1beta1.MetricsCollectorSpec, at *field.Path) field.Er
 	return append(errs, validateFilter(source.Filter, from.Child("filter", "metricsFormat"))...)
 }
 
+// doubtfulCollector says what of the collector's source is not read, and what goes
+// wrong on some clusters only.
+func doubtfulCollector(s *v1beta1.ExperimentSpec) (warnings []string) {
+	m := s.MetricsCollectorSpec
+	if m == nil || m.Collector == nil || m.Source == nil {
+		return nil
+	}
+	from := specPath().Child("metricsCollectorSpec", "source")
+	switch m.Collector.Kind {
+	case v1beta1.PushCollector:
+		if m.Source.FileSystemPath != nil {
+			warnings = append(warnings, fmt.Sprintf("%s: nothing is read from it, as the program sends its metrics (kind: Push): remove it, or use kind: File", from.Child("fileSystemPath")))
+		}
+		if m.Source.HTTPGet != nil {
+			warnings = append(warnings, fmt.Sprintf("%s: nothing is read from it, as the program sends its metrics (kind: Push): remove it, or use kind: PrometheusMetric", from.Child("httpGet")))
+		}
+	case v1beta1.PrometheusMetricCollector:
+		parallel := s.ParallelTrialCount == nil || *s.ParallelTrialCount > 1
+		if h := m.Source.HTTPGet; h != nil && parallel && h.Port == intstr.FromInt32(v1beta1.DefaultPrometheusMetricPort) {
+			warnings = append(warnings, fmt.Sprintf("%s: %d, the default, is one port for all trials; where trials share a network (the embedded mode, hostNetwork) those that run at the same time cannot all listen on it: auto gives each its own, in VERNIER_METRICS_PORT",
+				from.Child("httpGet", "port"), h.Port.IntVal))
+		}
+	}
+	return warnings
+}
+
 // validateFile checks the source of a File collector.
 func validateFile(s v1beta1.SourceSpec, from *field.Path) field.ErrorList {
 	errs := validatePath(s.FileSystemPath, from.Child("fileSystemPath"), v1beta1.FileKind, v1beta1.DirectoryKind)

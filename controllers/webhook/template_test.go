@@ -11,6 +11,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 	"github.com/vernier-ml/vernier/trainer/trainertest"
+	"sigs.k8s.io/yaml"
 )
 
 func TestFaultsOfTheTemplate(t *testing.T) {
@@ -107,6 +108,29 @@ func TestWarnings(t *testing.T) {
 			},
 			[]string{`spec.parameters[2]: "extra" is searched, but no trialParameter refers to it: trials will not see it`},
 		},
+	}
+	collector := func(parallel int32, text string) edit {
+		return func(e *v1beta1.Experiment) {
+			e.Spec.ParallelTrialCount, e.Spec.MetricsCollectorSpec = &parallel, &v1beta1.MetricsCollectorSpec{}
+			if err := yaml.UnmarshalStrict([]byte(text), e.Spec.MetricsCollectorSpec); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const pushed = "nothing is read from it, as the program sends its metrics (kind: Push): remove it, or use kind: "
+	for name, tc := range map[string]struct {
+		edit edit
+		want []string
+	}{
+		"Prometheus without a port":                {collector(2, "{collector: {kind: PrometheusMetric}}"), []string{portWarning}},
+		"Prometheus without a port, one at a time": {collector(1, "{collector: {kind: PrometheusMetric}}"), nil},
+		"Prometheus with a port of each trial's":   {collector(2, "{collector: {kind: PrometheusMetric}, source: {httpGet: {port: auto}}}"), nil},
+		"Prometheus with a port of one's choice":   {collector(2, "{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 9100}}}"), nil},
+		"Push":                                     {collector(2, "{collector: {kind: Push}}"), nil},
+		"Push of a file":                           {collector(2, "{collector: {kind: Push}, source: {fileSystemPath: {path: /a/b}}}"), []string{"spec.metricsCollectorSpec.source.fileSystemPath: " + pushed + "File"}},
+		"Push of a page":                           {collector(2, "{collector: {kind: Push}, source: {httpGet: {port: 80}}}"), []string{"spec.metricsCollectorSpec.source.httpGet: " + pushed + "PrometheusMetric"}},
+	} {
+		tests[name] = tc
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -42,6 +42,7 @@ func Validate(exp, old *v1beta1.Experiment, algorithms Algorithms) (warnings []s
 	errs = append(errs, validateStopping(s, algorithms)...)
 	errs = append(errs, validateAlgorithm(s, algorithms)...)
 	errs = append(errs, validateResume(s)...)
+	warnings = append(warnings, doubtfulCollector(s)...)
 	errs = append(errs, validateCollector(s.MetricsCollectorSpec, specPath().Child("metricsCollectorSpec"))...)
 	errs = append(errs, validateSelectors(s, specPath().Child("objective"))...)
 	w, e = validateTrialTemplate(exp)

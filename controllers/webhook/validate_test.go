@@ -52,6 +52,9 @@ func texts(errs field.ErrorList) []string {
 }
 
 // An example is valid apart from what this version does not have yet.
+// portWarning is of a PrometheusMetric collector with the default port.
+const portWarning = "spec.metricsCollectorSpec.source.httpGet.port: 8080, the default, is one port for all trials; where trials share a network (the embedded mode, hostNetwork) those that run at the same time cannot all listen on it: auto gives each its own, in VERNIER_METRICS_PORT"
+
 func TestExamples(t *testing.T) {
 	wantErrors := map[string][]string{
 		"simple-pbt": {
@@ -67,6 +70,7 @@ func TestExamples(t *testing.T) {
 	}
 	wantWarnings := map[string][]string{
 		"hyperopt-distribution": {`spec.parameters[2]: "width" is searched, but no trialParameter refers to it: trials will not see it`},
+		"prometheus":            {portWarning},
 		"trainjob":              noTemplate("TrainJob"),
 		"argo-workflow":         noTemplate("Workflow"),
 		"tekton-pipeline-run":   noTemplate("PipelineRun"),
