@@ -34,13 +34,15 @@ func newLogsCommand(open opener) *cobra.Command {
 		Use:   "logs EXPERIMENT/TRIAL",
 		Short: "Print what a trial wrote",
 		Long: `Print the output of a trial's primary container. On the embedded control plane
-the output of trials that have ended is kept, also when their pods are gone.`,
+the output of trials that have ended is kept, also when their pods are gone. Of a
+long log only the newest parts are kept; that the beginning is missing is said on
+standard error.`,
 		Example: `  vernier logs charlm/12 -f
   vernier logs charlm/best
   vernier logs charlm/latest --container metrics-logger-and-collector`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return apiError(logs(cmd.Context(), o, args[0], cmd.OutOrStdout(), open))
+			return apiError(logs(cmd.Context(), o, args[0], streams{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}, open))
 		},
 	}
 	f := cmd.Flags()
@@ -51,7 +53,7 @@ the output of trials that have ended is kept, also when their pods are gone.`,
 	return cmd
 }
 
-func logs(ctx context.Context, o logsOptions, text string, out io.Writer, open opener) error {
+func logs(ctx context.Context, o logsOptions, text string, s streams, open opener) error {
 	session, err := open(ctx, false)
 	if err != nil {
 		return err
@@ -87,8 +89,8 @@ func logs(ctx context.Context, o logsOptions, text string, out io.Writer, open o
 	if err != nil {
 		return err
 	}
-	reader := logReader{client: c, clientset: clientset, options: o, home: session.home}
-	return reader.print(ctx, &trial, found.finished(), out)
+	reader := logReader{client: c, clientset: clientset, options: o, home: session.home, notes: s.err}
+	return reader.print(ctx, &trial, found.finished(), s.out)
 }
 
 type logReader struct {
@@ -96,6 +98,7 @@ type logReader struct {
 	clientset kubernetes.Interface
 	options   logsOptions
 	home      string
+	notes     io.Writer // what is to be said about the log; unused without a home
 }
 
 // print copies the log of the trial's first primary pod to out.
@@ -111,6 +114,9 @@ func (r logReader) print(ctx context.Context, trial *v1beta1.Trial, finished boo
 		switch {
 		case pod != nil:
 			if err := r.checkContainer(pod); err != nil {
+				return err
+			}
+			if err := r.noteOlder(pod); err != nil {
 				return err
 			}
 			err := r.stream(ctx, pod, out)

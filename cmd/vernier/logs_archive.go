@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/local"
 	"github.com/vernier-ml/vernier/local/agent"
+	"github.com/vernier-ml/vernier/local/shim"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // archived writes the log of a trial whose pods are gone, as the embedded
@@ -26,11 +29,41 @@ func (r logReader) archived(trial *v1beta1.Trial, out io.Writer) error {
 	if newest < 0 {
 		return notFoundErrorf("no log of container %s of trial %s is kept", r.options.container, trial.Name)
 	}
+	if err := r.noteCut(logs[newest]); err != nil {
+		return err
+	}
 	var text bytes.Buffer
 	if _, err := logs[newest].WriteTo(&text); err != nil {
 		return err
 	}
 	_, err = out.Write(lastLines(text.Bytes(), r.options.tail))
+	return err
+}
+
+// noteOlder says when the beginning of a log is not shown: the API server shows
+// the newest part of one that was rotated.
+func (r logReader) noteOlder(pod *corev1.Pod) error {
+	if r.home == "" || r.options.tail >= 0 {
+		return nil
+	}
+	older, err := agent.OlderLog(local.Home(r.home).AgentRoot(), pod.UID, r.options.container, r.options.previous)
+	if err != nil || older == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(r.notes, "vernier: the beginning of this log is not shown; the part before it is %s\n", older)
+	return err
+}
+
+// noteCut says when the beginning of an archived log may be gone.
+func (r logReader) noteCut(log agent.ArchivedLog) error {
+	if r.options.tail >= 0 {
+		return nil
+	}
+	cut, err := log.Cut()
+	if err != nil || !cut {
+		return err
+	}
+	_, err = fmt.Fprintf(r.notes, "vernier: the beginning of this log may be gone: the newest %d MiB or so are kept\n", shim.DefaultLogMaxFiles*shim.DefaultLogMaxBytes>>20)
 	return err
 }
 

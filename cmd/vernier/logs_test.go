@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/local"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -91,6 +94,42 @@ func TestLogsWaitOnlyForWhatMayCome(t *testing.T) {
 			}
 			if exitCode(err) != tc.code || !strings.Contains(said, tc.want) {
 				t.Errorf("code %d, said %q, want %d and %q", exitCode(err), said, tc.code, tc.want)
+			}
+		})
+	}
+}
+
+func TestLogsSayThatTheBeginningIsMissing(t *testing.T) {
+	tests := map[string]struct {
+		tail int64
+		file string
+		want bool
+	}{
+		"a rotated log":                  {-1, "0.log.1", true},
+		"a whole log":                    {-1, "0.log", false},
+		"the end, which was asked for":   {10, "0.log.1", false},
+		"another container's, which was": {-1, "../side/0.log.1", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			dir := filepath.Join(local.Home(home).AgentRoot(), "pods", "uid", "logs", "main")
+			for _, file := range []string{filepath.Join(dir, "0.log"), filepath.Join(dir, tc.file)} {
+				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var notes bytes.Buffer
+			r := logReader{options: logsOptions{container: "main", tail: tc.tail}, home: home, notes: &notes}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
+			if err := r.noteOlder(pod); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(notes.String(), "the beginning of this log is not shown"); got != tc.want {
+				t.Errorf("said %q", notes.String())
 			}
 		})
 	}

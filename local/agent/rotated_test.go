@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func touchAll(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOlderLog(t *testing.T) {
+	tests := map[string]struct {
+		files    []string
+		previous bool
+		want     string
+	}{
+		"no log":                        {nil, false, ""},
+		"a log that is whole":           {[]string{"0.log"}, false, ""},
+		"one that was rotated":          {[]string{"0.log", "0.log.1", "0.log.2"}, false, "0.log.1"},
+		"the newest run is whole":       {[]string{"0.log", "0.log.1", "1.log"}, false, ""},
+		"the run before was rotated":    {[]string{"0.log", "0.log.1", "1.log"}, true, "0.log.1"},
+		"runs are numbers, not words":   {[]string{"9.log", "9.log.1", "10.log"}, false, ""},
+		"there is no run before it":     {[]string{"0.log", "0.log.1"}, true, ""},
+		"only what was rotated is left": {[]string{"0.log.1"}, false, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := layout{root: t.TempDir()}
+			dir := filepath.Dir(l.log("uid", "main", 0))
+			for _, f := range test.files {
+				touchAll(t, filepath.Join(dir, f))
+			}
+			want := ""
+			if test.want != "" {
+				want = filepath.Join(dir, test.want)
+			}
+			if got, err := OlderLog(l.root, "uid", "main", test.previous); err != nil || got != want {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		})
+	}
+	if _, err := OlderLog(t.TempDir(), "../x", "main", false); err == nil {
+		t.Error("a pod outside the root is looked at")
+	}
+}
+
+func TestArchivedLogsThatWereCut(t *testing.T) {
+	log := ArchivedLog{Path: filepath.Join(t.TempDir(), "main-0.log")}
+	touchAll(t, log.Path, log.Path+".1")
+	if cut, err := log.Cut(); err != nil || cut {
+		t.Errorf("two parts: %v, %v", cut, err)
+	}
+	touchAll(t, log.Path+".2")
+	if cut, err := log.Cut(); err != nil || !cut {
+		t.Errorf("three parts: %v, %v", cut, err)
+	}
+}
