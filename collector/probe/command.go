@@ -105,7 +105,7 @@ func (c *Command) start(ctx context.Context) error {
 		c.err = errors.Join(program.Wait(), out.Close(), errs.Close())
 		c.ended = time.Now()
 		close(c.done)
-		writer.Close()
+		_ = writer.Close() // always nil
 	}()
 	return nil
 }
@@ -113,7 +113,7 @@ func (c *Command) start(ctx context.Context) error {
 // stop ends the program.
 func (c *Command) stop() {
 	c.cancel()
-	c.output.Close() // nobody reads any more
+	_ = c.output.Close() // always nil; nobody reads any more
 	<-c.done
 }
 

@@ -69,7 +69,7 @@ func TestWholeLinesAreNotTorn(t *testing.T) {
 	}
 	go func() {
 		writers.Wait()
-		w.Close()
+		_ = w.Close() // always nil
 	}()
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestWholeLinesAreNotTorn(t *testing.T) {
 
 func TestWholeLinesWithoutAReaderAreDropped(t *testing.T) {
 	r, w := io.Pipe()
-	r.Close()
+	_ = r.Close() // always nil
 	lines := source.WholeLines(w)
 	if n, err := io.WriteString(lines, "late\n"); n != 5 || err != nil {
 		t.Errorf("%d bytes, error %v; want that the program goes on", n, err)
