@@ -15,9 +15,6 @@ const (
 	maxSearchedName = 200
 )
 
-// assigned finds what looks like a metric: a name, a sign, a number.
-var assigned = regexp.MustCompile(`([A-Za-z_][\w|/.@-]*)"?(\s*[=:]\s*)"?[+-]?(?:\d|\.\d|(?i:nan|inf)\b)`)
-
 // colonFilter finds "name: value".
 const colonFilter = `([\w|/-]+)\s*:\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`
 
@@ -187,8 +184,7 @@ func (s *Names) filtered(line []byte) {
 			}
 		}
 	}
-	for _, m := range assigned.FindAllSubmatch(line, -1) {
-		name, sign := string(m[1]), string(bytes.TrimSpace(m[2]))
+	for name, sign := range assigned(line) {
 		if !s.known[name] {
 			s.hint(name, `it is written "`+name+sign+`...", where the filter does not find it`)
 		}
@@ -197,8 +193,7 @@ func (s *Names) filtered(line []byte) {
 
 // assignments finds name=value, and notes what is written in another way.
 func (s *Names) assignments(line []byte) {
-	for _, m := range assigned.FindAllSubmatch(line, -1) {
-		name, sign := string(m[1]), string(bytes.TrimSpace(m[2]))
+	for name, sign := range assigned(line) {
 		inJSON := bytes.HasPrefix(bytes.TrimSpace(line), []byte("{"))
 		switch {
 		case s.cfg.Format == FormatJSON && s.shape.spans:
