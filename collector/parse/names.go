@@ -250,11 +250,12 @@ func (s *Names) Missing(asked, missing []string) string {
 		if text == "" && len(s.names) == 0 {
 			text = s.Advice()
 		}
-		if text == "" {
+		switch {
+		case text == "":
 			text = resembling(name, others, hints)
-		} else if told[text] {
+		case told[text]:
 			text = "as above"
-		} else {
+		default:
 			told[text] = true
 		}
 		if text != "" {
