@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // The words of the kind Push, which the collector command shares (package
@@ -131,6 +133,40 @@ func (p pod) aliasKatib() {
 		names = append(names, n)
 	}
 	p.spec["hostAliases"] = append(slices.Clip(list), map[string]any{"ip": loopbackAddress, "hostnames": names})
+}
+
+// Warnings says what the program will not find of what the collector offers,
+// though Inject can be done: as field errors without a cause. None for a job
+// that Inject refuses.
+func Warnings(job *unstructured.Unstructured, kind Kind, c Collector) []*FieldError {
+	roles, err := kind.Roles(job)
+	if err != nil || c.Kind != Push {
+		return nil
+	}
+	primary, err := choosePrimary(job, roles, c)
+	if err != nil {
+		return nil
+	}
+	tpl, err := Template(job, primary)
+	if err != nil {
+		return nil
+	}
+	p := pod{c: c}
+	p.spec, _ = tpl["spec"].(map[string]any)
+	containers, _ := p.spec["containers"].([]any)
+	index := slices.IndexFunc(containers, func(v any) bool { return at(v, "name") == c.PrimaryContainer })
+	main, _ := containers[index].(map[string]any)
+	where := under(primary.TemplatePath, "spec", "containers", fmt.Sprint(index), "command")
+	command, _ := main["command"].([]any)
+	switch {
+	case len(command) > 0:
+		return nil
+	case p.sharesNetwork():
+		return []*FieldError{fault(where, "is missing, and the pod shares its network, so that the program will find neither %s nor %s: it can push by the socket and report_metrics. Write the program as command", envPushURL, envMLflow)}
+	case mayComeByEnvFrom(main, envMLflow) || mayComeByEnvFrom(main, envTrainerURL):
+		return []*FieldError{fault(where, "is missing, and envFrom may set %s or %s, so that they are not set for the program: it can push by %s and report_metrics. Write the program as command, or give envFrom a prefix", envMLflow, envTrainerURL, envPushURL)}
+	}
+	return nil
 }
 
 // shareNetwork lets "collector env" tell the program the addresses that the

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
 // told is what a program that pushes finds, and what the sidecar is told.
@@ -156,6 +157,42 @@ func TestInjectPushTellsWhereToPush(t *testing.T) {
 			tc.want.Args = append([]string{"--trial=" + c.Trial}, tc.want.Args...)
 			if diff := cmp.Diff(tc.want, toldBy(got.Spec, pushTokenOf(t, got.Spec))); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarningsSayWhatTheProgramWillNotFind(t *testing.T) {
+	const env = "envFrom: [{configMapRef: {name: c}}]"
+	tests := map[string]struct {
+		kind, spec string
+		want       string // in the problem, or "" for no warning
+	}{
+		"nothing is missed":        {trainer.Push, "containers: [{name: main, image: i}]", ""},
+		"an entrypoint, envFrom":   {trainer.Push, "containers: [{name: a, image: i}, {name: main, image: i, " + env + "}]", "envFrom may set MLFLOW_TRACKING_URI"},
+		"a prefix":                 {trainer.Push, "containers: [{name: main, image: i, envFrom: [{prefix: A_, configMapRef: {name: c}}]}]", ""},
+		"a command, envFrom":       {trainer.Push, "containers: [{name: main, image: i, command: [a], " + env + "}]", ""},
+		"an entrypoint, the host":  {trainer.Push, "hostNetwork: true\ncontainers: [{name: a, image: i}, {name: main, image: i}]", "shares its network"},
+		"a command on the host":    {trainer.Push, "hostNetwork: true\ncontainers: [{name: main, image: i, command: [a]}]", ""},
+		"another kind":             {trainer.File, "containers: [{name: main, image: i, " + env + "}]", ""},
+		"a job that is refused":    {trainer.Push, "containers: [{name: other, image: i, " + env + "}]", ""},
+		"a job without containers": {trainer.Push, "restartPolicy: Never", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			obj := job(t, tc.spec)
+			var got []string
+			for _, w := range trainer.Warnings(obj, kind.For(obj.GroupVersionKind()), collector(tc.kind)) {
+				got = append(got, w.Error())
+			}
+			if tc.want == "" {
+				if len(got) > 0 {
+					t.Errorf("warnings %q", got)
+				}
+				return
+			}
+			if len(got) != 1 || !strings.HasPrefix(got[0], "spec.template.spec.containers[1].command: is missing") || !strings.Contains(got[0], tc.want) {
+				t.Errorf("warnings %q, want one of %s", got, tc.want)
 			}
 		})
 	}

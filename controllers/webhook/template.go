@@ -147,9 +147,15 @@ func ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings []string, 
 	if t.PrimaryContainerName == "" {
 		return warnings, errs // said already, and no container has an empty name
 	}
-	err = trainer.Inject(job, kind.For(job.GroupVersionKind()), rehearsal(exp))
+	collector := rehearsal(exp)
+	err = trainer.Inject(job, kind.For(job.GroupVersionKind()), collector)
 	if errors.Is(err, trainer.ErrNoTemplate) && job.GetKind() != "Job" {
 		return append(warnings, fmt.Sprintf("%s: %s: its trials cannot be measured by this version", path, trainer.FieldErrors(err)[0].Problem)), errs
+	}
+	if m := exp.Spec.MetricsCollectorSpec; err == nil && m != nil && m.Collector != nil && m.Collector.Kind == v1beta1.PushCollector {
+		for _, w := range trainer.Warnings(job, kind.For(job.GroupVersionKind()), collector) {
+			warnings = append(warnings, fmt.Sprintf("%s: %s", path.Child(w.Field), w.Problem))
+		}
 	}
 	return warnings, append(errs, fieldErrors(path, err)...)
 }

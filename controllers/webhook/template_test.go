@@ -102,6 +102,13 @@ func TestWarnings(t *testing.T) {
 			func(e *v1beta1.Experiment) { e.Spec.MaxFailedTrialCount = ptr(int32(13)) },
 			[]string{"spec.maxFailedTrialCount: 13 is above maxTrialCount, which is 12: failures will never end the experiment"},
 		},
+		"a program whose variables may come by envFrom, and whose command is the image's": {
+			func(e *v1beta1.Experiment) {
+				e.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{Collector: &v1beta1.CollectorSpec{Kind: v1beta1.PushCollector}}
+				trialSpec(`"command"`, `"envFrom":[{"secretRef":{"name":"s"}}],"args"`)(e)
+			},
+			[]string{"spec.trialTemplate.trialSpec.spec.template.spec.containers[0].command: is missing, and envFrom may set MLFLOW_TRACKING_URI or KUBEFLOW_TRAINER_SERVER_URL, so that they are not set for the program: it can push by VERNIER_PUSH_URL and report_metrics. Write the program as command, or give envFrom a prefix"},
+		},
 		"a parameter that trials do not see": {
 			func(e *v1beta1.Experiment) {
 				e.Spec.Parameters = append(e.Spec.Parameters, v1beta1.ParameterSpec{Name: "extra", ParameterType: "int", FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "2"}})
