@@ -11,7 +11,6 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 	"github.com/vernier-ml/vernier/trainer/trainertest"
-	"sigs.k8s.io/yaml"
 )
 
 func TestFaultsOfTheTemplate(t *testing.T) {
