@@ -31,18 +31,20 @@ func TestTheNoteNamesWhatIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			args := append([]string{"--kind=" + tc.kind, "--metric=loss", "--metric=acc"}, tc.args...)
+			file := filepath.Join(b.dir, "metrics.log")
 			if tc.kind == "File" {
-				file := filepath.Join(b.dir, "metrics.log")
-				if err := os.WriteFile(file, []byte(tc.text+"\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
 				args = append(args, "--path="+file)
 			}
 			s := b.start(args...)
 			if out, err := exec.CommandContext(t.Context(), program(t), "await", "--dir="+b.dir).CombinedOutput(); err != nil {
 				t.Fatalf("await: %v: %s", err, out)
 			}
-			if tc.kind == "StdOut" {
+			switch tc.kind {
+			case "File":
+				if err := os.WriteFile(file, []byte(tc.text+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			case "StdOut":
 				script := "true"
 				if tc.text != "" {
 					script = `echo "$0" >&2`

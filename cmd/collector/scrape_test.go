@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector/report"
 )
@@ -152,10 +151,7 @@ func TestScrapeHeaders(t *testing.T) {
 
 func TestScrapeRefusesHeaders(t *testing.T) {
 	b := newBench(t)
-	s := b.run("--kind=PrometheusMetric", "--url=http://127.0.0.1:1/", "--header=X-Token", "--metric=loss")
-	if err := s.cmd.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	s := b.start("--kind=PrometheusMetric", "--url=http://127.0.0.1:1/", "--header=X-Token", "--metric=loss")
 	if err := s.cmd.Wait(); err == nil || !strings.Contains(s.said.String(), `--header is "X-Token"; write it as`) {
 		t.Errorf("ended with %v, said %s", err, s.said.String())
 	}
