@@ -225,7 +225,7 @@ func (e *Events) records(b []byte, offset int64, w *Wanted, emit func(Scalar) bo
 			continue
 		}
 		if err := event(data, at+recordHeader, w, emit); err != nil {
-			if err == errStopped { //nolint:errorlint // for speed; event returns it as it is
+			if errors.Is(err, errStopped) {
 				return used, 0, err
 			}
 			e.skipped.add(at, err)
