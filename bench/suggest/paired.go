@@ -23,45 +23,76 @@ type chapter struct {
 	parts   []part
 }
 
+// pairedSeeds is how many seeds the chapters have that decide.
+const pairedSeeds = "30"
+
 // pairedPlan is played with the budgets of the protocol, so that the full run
 // goes on from its results.
 func pairedPlan() []chapter {
-	numbers := words{"auto", "tpe", "cmaes", "random"}
-	rivals := words{"optuna-cmaes", "optuna-tpe"}
-	const seeds = "30"
-	continuous := part{
+	return slices.Concat(decidingChapters(), slowChapters(), otherChapters(), familyChapters())
+}
+
+// The methods of ours, and the peers' defaults, that play all regimes of numbers.
+func pairedMethods() words { return words{"auto", "tpe", "cmaes", "random"} }
+func pairedRivals() words  { return words{"optuna-cmaes", "optuna-tpe"} }
+
+func continuousPart() part {
+	return part{
 		words{problem.Continuous},
 		words{"branin-2", "hartmann-6", "ackley-10", "levy-8", "rosenbrock-5", "rastrigin-5", "bbob-f10-10", "bbob-f15-10", "bbob-f16-3", "bbob-f21-3"},
-		words{play.Sequential}, rivals, seeds, 0,
+		words{play.Sequential}, pairedRivals(), pairedSeeds, 0,
 	}
-	mixed := part{
+}
+
+func mixedPart() part {
+	return part{
 		words{problem.Mixed},
 		words{"mixed-8", "network-7", "whole-rastrigin-8", "switches-23", "pairs-6", "tree-12", "quantised-hartmann-6", "crashing-hartmann-6"},
-		words{play.Sequential}, rivals, seeds, 0,
+		words{play.Sequential}, pairedRivals(), pairedSeeds, 0,
 	}
-	parallel := []part{
-		{words{problem.Continuous, problem.Mixed}, words{"hartmann-6", "ackley-10", "mixed-8", "pairs-6"}, words{play.BatchOf8}, rivals, seeds, 0},
-		{words{problem.Continuous}, words{"levy-8"}, words{play.Async32}, rivals, seeds, 0},
-		{words{problem.Mixed}, words{"whole-rastrigin-8"}, words{play.Async64}, rivals, seeds, 0},
+}
+
+func parallelParts() []part {
+	rivals := pairedRivals()
+	return []part{
+		{words{problem.Continuous, problem.Mixed}, words{"hartmann-6", "ackley-10", "mixed-8", "pairs-6"}, words{play.BatchOf8}, rivals, pairedSeeds, 0},
+		{words{problem.Continuous}, words{"levy-8"}, words{play.Async32}, rivals, pairedSeeds, 0},
+		{words{problem.Mixed}, words{"whole-rastrigin-8"}, words{play.Async64}, rivals, pairedSeeds, 0},
 	}
+}
+
+// sequentialAndParallel are the parts that further peers play too.
+func sequentialAndParallel() []part {
+	return append([]part{continuousPart(), mixedPart()}, parallelParts()...)
+}
+
+// decidingChapters are the six regimes that count.
+func decidingChapters() []chapter {
+	numbers := pairedMethods()
 	return []chapter{
-		{"continuous", numbers, []part{continuous}},
-		{"mixed", numbers, []part{mixed}},
-		{"parallel", numbers, parallel},
+		{"continuous", numbers, []part{continuousPart()}},
+		{"mixed", numbers, []part{mixedPart()}},
+		{"parallel", numbers, parallelParts()},
 		{"fronts", words{"auto", "nsga2", "multivariate-tpe", "random"}, []part{{
 			words{problem.MultiObjective}, words{"zdt1-12", "zdt3-12", "dtlz2-7", "wfg4-6", "c2-dtlz2-6", "osy-6"},
-			words{play.Fronts}, words{"optuna-nsga2", "optuna-tpe"}, seeds, 0,
+			words{play.Fronts}, words{"optuna-nsga2", "optuna-tpe"}, pairedSeeds, 0,
 		}}},
 		{"fidelity", words{"mobster", "auto+asha", "asha", "random"}, []part{{
 			words{problem.Fidelity}, words{"curve-crossing-6", "curve-network-7", "curve-diverging-8"},
-			words{play.Fidelity8}, words{"dehb-default", "optuna-tpe+asha", "synetune-asha"}, seeds, 0,
+			words{play.Fidelity8}, words{"dehb-default", "optuna-tpe+asha", "synetune-asha"}, pairedSeeds, 0,
 		}}},
 		{"large", numbers, []part{{
 			words{problem.Continuous}, words{"ackley-10", "rosenbrock-10", "rastrigin-5"},
-			words{play.Large}, words{"optuna-cmaes"}, seeds, 0,
+			words{play.Large}, words{"optuna-cmaes"}, pairedSeeds, 0,
 		}}},
-		// It costs more than all the others in these chapters together.
-		{"hyperopt", nil, with(append([]part{continuous, mixed}, parallel...), "10", "hyperopt-tpe")},
+	}
+}
+
+// slowChapters are for peers that cost more than the others together.
+func slowChapters() []chapter {
+	return []chapter{
+		// It costs more than all that play the chapters that decide.
+		{"hyperopt", nil, with(sequentialAndParallel(), "10", "hyperopt-tpe")},
 		// Those that need seconds for a suggestion: fewer evaluations, and eight
 		// at a time where a batch costs no more than a point.
 		{"gp", words{"auto", "bayesianoptimization", "random"}, []part{{
@@ -76,21 +107,33 @@ func pairedPlan() []chapter {
 			words{problem.Continuous}, words{"hartmann-6", "styblinski-8", "rastrigin-5"},
 			words{play.ShortBatch}, words{"ax-default", "vizier-default"}, "10", 0,
 		}}},
-		{"goptuna", nil, with(append([]part{continuous, mixed}, parallel...), seeds, "goptuna-cmaes", "goptuna-tpe")},
-		{"others", words{"sobol", "halton", "regularized-evolution"}, with([]part{continuous, mixed}, seeds)},
+	}
+}
+
+// otherChapters are for what is not the default of anybody.
+func otherChapters() []chapter {
+	return []chapter{
+		{"goptuna", nil, with(sequentialAndParallel(), pairedSeeds, "goptuna-cmaes", "goptuna-tpe")},
+		{"others", words{"sobol", "halton", "regularized-evolution"}, with([]part{continuousPart(), mixedPart()}, pairedSeeds)},
 		{"others-fidelity", words{"hyperband", "successive-halving", "pasha", "bohb", "dehb"}, []part{{
 			words{problem.Fidelity}, words{"curve-crossing-6", "curve-network-7", "curve-diverging-8"},
-			words{play.Fidelity8}, nil, seeds, 0,
+			words{play.Fidelity8}, nil, pairedSeeds, 0,
 		}}},
 		{"others-fronts", words{"nsga3"}, []part{{
 			words{problem.MultiObjective}, words{"zdt1-12", "zdt3-12", "dtlz2-7", "wfg4-6", "c2-dtlz2-6", "osy-6"},
-			words{play.Fronts}, nil, seeds, 0,
+			words{play.Fronts}, nil, pairedSeeds, 0,
 		}}},
 		{"architectures", words{"enas", "regularized-evolution", "tpe", "random"}, []part{{
-			words{problem.Mixed}, words{"picks-5", "clauses-20", "pests-8"}, words{play.Sequential}, nil, seeds, 0,
+			words{problem.Mixed}, words{"picks-5", "clauses-20", "pests-8"}, words{play.Sequential}, nil, pairedSeeds, 0,
 		}}},
-		// What is left, so that no family goes without a comparison with random.
-		{"families", numbers, []part{
+	}
+}
+
+// familyChapters are what is left, so that no family goes without a comparison
+// with random search.
+func familyChapters() []chapter {
+	return []chapter{
+		{"families", pairedMethods(), []part{
 			{words{problem.Continuous}, words{"griewank-6", "michalewicz-10", "styblinski-8", "sphere-10", "bbob-f1-3", "bbob-f2-3", "bbob-f6-3", "bbob-f8-3", "bbob-f12-3", "bbob-f17-3", "bbob-f20-3", "bbob-f22-3"}, words{play.Sequential}, nil, "10", 0},
 			{words{problem.Mixed}, words{"ordinal-5", "stepped-rosenbrock-4", "picks-5", "clauses-20", "pests-8", "branin-25", "quantised-ackley-5", "crashing-branin-2"}, words{play.Sequential}, nil, "10", 0},
 			{words{problem.Noisy}, words{"noisy20-hartmann-6", "noisy20-styblinski-8", "noisy20-ackley-10", "uneven-levy-8", "noisy20-rosenbrock-5", "noisy20-branin-2"}, words{play.Sequential}, nil, "10", 0},

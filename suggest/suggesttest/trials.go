@@ -89,12 +89,15 @@ func oddStudies(t *testing.T, a suggest.Algorithm, space suggest.Space) map[stri
 		}
 	}
 	studies["some values are not finite"] = mixture
-	gaps := fresh()
-	for i := range gaps.Trials {
-		gaps.Trials[i].Number *= 1_000_003
-	}
-	studies["numbers have gaps"] = gaps
+	studies["numbers have gaps"] = withGaps(fresh())
 	return studies
+}
+
+func withGaps(s suggest.Study) suggest.Study {
+	for i := range s.Trials {
+		s.Trials[i].Number *= 1_000_003
+	}
+	return s
 }
 
 // noDuplicates goes through finite spaces, at several parallelisms, with trials
