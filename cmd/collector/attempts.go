@@ -182,7 +182,9 @@ const (
 // awaitReady returns true when run is ready, false when it is not to be expected
 // any more.
 func awaitReady(dir string) bool {
-	for end := time.Now().Add(readyWait); time.Now().Before(end); time.Sleep(readyPoll) { //nolint:forbidigo // another process makes the file; there is nothing to wait on
+	look := time.NewTicker(readyPoll) // another process makes the file; there is nothing to wait on
+	defer look.Stop()
+	for end := time.Now().Add(readyWait); time.Now().Before(end); <-look.C {
 		if _, err := os.Stat(filepath.Join(dir, readyName)); err == nil {
 			return true
 		}
