@@ -101,6 +101,7 @@ func TestOnlyTranslateKnowsBothWorlds(t *testing.T) {
 	}
 	want := []string{
 		"controllers/experiment/translate.go", "controllers/experiment/translate_check.go", "controllers/experiment/translate_space.go",
+		"controllers/experiment/translate_study.go", "controllers/experiment/translate_warm.go",
 	}
 	for file := range strings.FieldsSeq(string(out)) {
 		if !slices.Contains(want, file) && !strings.HasSuffix(file, "_test.go") {

@@ -133,12 +133,12 @@ func TestCollectors(t *testing.T) {
 // TestExamples runs every shipped example, with a budget of two trials.
 func TestExamples(t *testing.T) {
 	i := up(t)
-	files, err := filepath.Glob("../examples/*/experiment.yaml")
+	files, err := filepath.Glob("../examples/*/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
 	for _, file := range files {
-		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
+		t.Run(strings.TrimPrefix(file, "../examples/"), func(t *testing.T) {
 			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -161,7 +161,7 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatalf("vernier run: %v\n%s", err, out)
 			}
-			for _, want := range []string{"Best trial: " + experiment.Name, experiment.Spec.Objective.ObjectiveMetricName, "2/2 done"} {
+			for _, want := range []string{experiment.Name + "-000", experiment.Spec.AllObjectives()[0].ObjectiveMetricName, "2/2 done"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %q in:\n%s", want, out)
 				}

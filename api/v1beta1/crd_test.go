@@ -219,6 +219,9 @@ func TestSchemaFaults(t *testing.T) {
 		"two templates":                     {edit(t, map[string]any{"configMapName": "a"}, "spec", "trialTemplate", "configMap"), "trialSpec and configMap exclude each other"},
 		"a template that is not an object":  {edit(t, "job.yaml", "spec", "trialTemplate", "trialSpec"), "spec.trialTemplate.trialSpec"},
 		"a condition without its status":    {edit(t, []any{map[string]any{"type": "Created"}}, "status", "conditions"), "status.conditions[0].status: Required value"},
+		"a constraint without a bound":      {edit(t, []any{map[string]any{"metricName": "memory"}}, "spec", "constraints"), "give min, max or both"},
+		"a constraint whose bounds cross":   {edit(t, []any{map[string]any{"metricName": "memory", "min": 2.0, "max": 1.0}}, "spec", "constraints"), "min must not be above max"},
+		"an objective without a direction":  {edit(t, []any{map[string]any{"objectiveMetricName": "loss"}}, "spec", "objectives"), "spec.objectives[0].type: Required value"},
 		"a metric strategy that is unknown": {edit(t, []any{map[string]any{"name": "loss", "value": "mean"}}, "spec", "objective", "metricStrategies"), "mean-last-"},
 	}
 	s := schemaOf(t, "experiments")

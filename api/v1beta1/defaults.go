@@ -46,6 +46,7 @@ func SetDefaults(e *Experiment) {
 		}
 	}
 	setAlgorithmDefaults(s)
+	setObjectivesDefaults(s)
 	setObjectiveDefaults(s.Objective)
 	if t := s.TrialTemplate; t != nil && t.TrialSpec != nil {
 		SetKindDefaults(t, t.Kind())

@@ -66,6 +66,24 @@ type ExperimentSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	InitialTrials []InitialTrial `json:"initialTrials,omitempty"`
+	// Objectives (Vernier) are optimized together. The first is the main one: it
+	// takes the place of objective, which may be left out.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Objectives []ObjectiveMetric `json:"objectives,omitempty"`
+	// Constraints (Vernier) bound metrics. Trials outside of the bounds are never
+	// the best, and the algorithm looks elsewhere.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Constraints []MetricConstraint `json:"constraints,omitempty"`
+	// WarmStartFrom (Vernier) names experiments of the same namespace whose
+	// finished trials the algorithm learns from.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	WarmStartFrom []WarmStart `json:"warmStartFrom,omitempty"`
 }
 
 // InitialTrial is a point that is tried before the algorithm proposes any.
@@ -261,95 +279,6 @@ type Operation struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	Parameters []ParameterSpec `json:"parameters,omitempty"`
-}
-
-// ExperimentStatus is what the controller has seen.
-type ExperimentStatus struct {
-	// StartTime is when the controller first saw the experiment.
-	// +optional
-	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// CompletionTime is when the experiment ended; null before.
-	// +optional
-	// +nullable
-	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// LastReconcileTime is when the status was last written.
-	// +optional
-	LastReconcileTime *metav1.Time `json:"lastReconcileTime,omitempty"`
-	// Conditions in order: the last one is the current state.
-	// +optional
-	// +listType=atomic
-	Conditions []ExperimentCondition `json:"conditions,omitempty"`
-	// CurrentOptimalTrial is the best trial so far.
-	// +optional
-	CurrentOptimalTrial OptimalTrial `json:"currentOptimalTrial"`
-	// RunningTrialList names running trials, the newest 500 at most.
-	// +optional
-	// +listType=atomic
-	RunningTrialList []string `json:"runningTrialList,omitempty"`
-	// PendingTrialList names pending trials, the newest 500 at most.
-	// +optional
-	// +listType=atomic
-	PendingTrialList []string `json:"pendingTrialList,omitempty"`
-	// FailedTrialList names failed trials, the newest 500 at most.
-	// +optional
-	// +listType=atomic
-	FailedTrialList []string `json:"failedTrialList,omitempty"`
-	// SucceededTrialList names succeeded trials, the newest 500 at most.
-	// +optional
-	// +listType=atomic
-	SucceededTrialList []string `json:"succeededTrialList,omitempty"`
-	// KilledTrialList names killed trials, the newest 500 at most.
-	// +optional
-	// +listType=atomic
-	KilledTrialList []string `json:"killedTrialList,omitempty"`
-	// EarlyStoppedTrialList names early stopped trials, the newest 500 at most.
-	// +optional
-	// +listType=atomic
-	EarlyStoppedTrialList []string `json:"earlyStoppedTrialList,omitempty"`
-	// MetricsUnavailableTrialList names trials without a measured objective,
-	// the newest 500 at most.
-	// +optional
-	// +listType=atomic
-	MetricsUnavailableTrialList []string `json:"metricsUnavailableTrialList,omitempty"`
-	// Trials is the number of trials.
-	// +optional
-	Trials int32 `json:"trials,omitempty"`
-	// TrialsSucceeded is the number of succeeded trials.
-	// +optional
-	TrialsSucceeded int32 `json:"trialsSucceeded,omitempty"`
-	// TrialsFailed is the number of failed trials.
-	// +optional
-	TrialsFailed int32 `json:"trialsFailed,omitempty"`
-	// TrialsKilled is the number of killed trials.
-	// +optional
-	TrialsKilled int32 `json:"trialsKilled,omitempty"`
-	// TrialsPending is the number of pending trials.
-	// +optional
-	TrialsPending int32 `json:"trialsPending,omitempty"`
-	// TrialsRunning is the number of running trials.
-	// +optional
-	TrialsRunning int32 `json:"trialsRunning,omitempty"`
-	// TrialsEarlyStopped is the number of early stopped trials.
-	// +optional
-	TrialsEarlyStopped int32 `json:"trialsEarlyStopped,omitempty"`
-	// TrialMetricsUnavailable is the number of trials without a measured
-	// objective.
-	// +optional
-	TrialMetricsUnavailable int32 `json:"trialMetricsUnavailable,omitempty"`
-}
-
-// OptimalTrial is the best trial so far.
-type OptimalTrial struct {
-	// BestTrialName names the trial.
-	// +optional
-	BestTrialName string `json:"bestTrialName,omitempty"`
-	// ParameterAssignments are the trial's parameters.
-	// +optional
-	// +listType=atomic
-	ParameterAssignments []ParameterAssignment `json:"parameterAssignments,omitempty"`
-	// Observation is the trial's result.
-	// +optional
-	Observation Observation `json:"observation"`
 }
 
 // ExperimentConditionType names a state of an experiment.

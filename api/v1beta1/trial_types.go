@@ -10,6 +10,10 @@ type TrialSpec struct {
 	// Objective is the experiment's objective.
 	// +optional
 	Objective *ObjectiveSpec `json:"objective,omitempty"`
+	// Objectives (Vernier) are those of the experiment, where there are several.
+	// +optional
+	// +listType=atomic
+	Objectives []ObjectiveMetric `json:"objectives,omitempty"`
 	// ParameterAssignments are the point.
 	// +optional
 	// +listType=atomic

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -92,6 +94,8 @@ type ending struct {
 	points []float64
 	// other is reported under this name.
 	other string
+	// beside are reported, one value each, under their names.
+	beside map[string]float64
 }
 
 func newWorld(t *testing.T, run func(name string) ending) *world {
@@ -319,6 +323,9 @@ func (w *world) report(ctx context.Context, id collector.TrialID, attemptID stri
 	}
 	if e.other != "" {
 		points = append(points, collector.Point{Metric: e.other, Value: 1, Step: 0, Source: "stdout", Seq: 1000})
+	}
+	for i, name := range slices.Sorted(maps.Keys(e.beside)) {
+		points = append(points, collector.Point{Metric: name, Value: e.beside[name], Step: 0, Source: "stdout", Seq: int64(2000 + i)})
 	}
 	if len(points) > 0 {
 		if err := w.store.Append(ctx, id, attempt, points); err != nil {

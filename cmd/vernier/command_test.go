@@ -185,7 +185,7 @@ func TestAFolderStandsForItsManifests(t *testing.T) {
 // TestExamplesAreReadable holds that the shipped examples hold one experiment
 // each that decodes strictly.
 func TestExamplesAreReadable(t *testing.T) {
-	files, err := filepath.Glob("../../examples/*/experiment.yaml")
+	files, err := filepath.Glob("../../examples/*/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}

@@ -66,6 +66,9 @@ func describeExperiment(out io.Writer, v experimentView, now time.Time) {
 		fmt.Fprintf(out, "Best        %s  %s\n", best.Name, metricText(best))
 		fmt.Fprintf(out, "            %s\n", paramText(best.Params))
 	}
+	for i, t := range v.front() {
+		fmt.Fprintf(out, "%-11s %s  %s\n", []string{"Front", ""}[min(i, 1)], t.Name, metricText(t))
+	}
 	if failure := firstFailure(v, false); failure != "" {
 		fmt.Fprintf(out, "Failures    %s\n", failure[len("; "):])
 	}

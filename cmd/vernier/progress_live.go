@@ -71,6 +71,9 @@ func frame(v experimentView, now time.Time, s size, color bool) []string {
 	if best, ok := v.best(); ok {
 		text := fmt.Sprintf("best   %s = %s   %s   %s", v.metricName(), shortNumber(best.objective()), best.Name, paramText(best.Params))
 		lines = append(lines, paint(ansiCyan, clip(text, s.width)))
+		if v.several() {
+			lines = append(lines, paint(ansiCyan, clip(frontLine(v), s.width)))
+		}
 	} else {
 		lines = append(lines, clip("best   none yet", s.width))
 	}
@@ -100,8 +103,8 @@ func headline(v experimentView, now time.Time) string {
 	if a := v.Experiment.Spec.Algorithm; a != nil {
 		text += "   " + a.AlgorithmName
 	}
-	if o := v.Experiment.Spec.Objective; o != nil {
-		text += fmt.Sprintf("   %s %s", o.Type, o.ObjectiveMetricName)
+	for i, o := range v.Experiment.Spec.AllObjectives() {
+		text += []string{"   ", ", "}[min(i, 1)] + fmt.Sprintf("%s %s", o.Type, o.ObjectiveMetricName)
 	}
 	if start := v.Experiment.Status.StartTime; start != nil {
 		end := now
@@ -143,25 +146,51 @@ func shown(v experimentView, limit int) []trialView {
 
 // trialTable is the table of trials: state, objective, parameters, duration.
 func trialTable(v experimentView, trials []trialView, now time.Time) *table {
-	t := &table{header: []string{"TRIAL", "STATE", strings.ToUpper(v.metricName())}}
+	t := &table{header: []string{"TRIAL", "STATE"}}
+	objectives := v.objectiveNames()
+	for _, n := range objectives {
+		t.header = append(t.header, strings.ToUpper(n))
+	}
 	names := paramNames(v)
 	for _, n := range names {
 		t.header = append(t.header, strings.ToUpper(n))
 	}
 	t.header = append(t.header, "TIME")
-	best, hasBest := v.best()
+	marked := v.marked()
 	for _, trial := range trials {
-		value := shortNumber(trial.objective())
-		if hasBest && trial.Name == best.Name {
-			value += " *"
+		cells := []string{trial.Name, signOf(v1beta1.TrialConditionType(trial.State)) + " " + trial.State}
+		for i, n := range objectives {
+			value := shortNumber(trial.objective())
+			if i > 0 {
+				value = shortNumber(trial.metric(n))
+			}
+			if i == 0 && slices.Contains(marked, trial.Name) {
+				value += " *"
+			}
+			cells = append(cells, value)
 		}
-		cells := []string{trial.Name, signOf(v1beta1.TrialConditionType(trial.State)) + " " + trial.State, value}
 		for _, n := range names {
 			cells = append(cells, shortNumber(paramValue(trial.Params, n)))
 		}
 		t.add(append(cells, age(trial.duration(now)))...)
 	}
 	return t
+}
+
+// marked are the names of the best trial, or of the front of several objectives.
+func (v experimentView) marked() []string {
+	if v.several() {
+		return v.Experiment.Status.ParetoTrialList
+	}
+	if best, ok := v.best(); ok {
+		return []string{best.Name}
+	}
+	return nil
+}
+
+// frontLine says how many trials are on the front.
+func frontLine(v experimentView) string {
+	return fmt.Sprintf("front  %d trials that none beats in all objectives, marked *", len(v.Experiment.Status.ParetoTrialList))
 }
 
 // paramNames are the names of the parameters, in the order of the spec.

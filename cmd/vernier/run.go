@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -234,23 +233,7 @@ type ending struct {
 
 // conclude prints the result and gives it its exit code.
 func conclude(v experimentView, e ending, s streams) error {
-	if best, ok := v.best(); ok && v.hasResult() {
-		fmt.Fprintf(s.out, "\nBest trial: %s\n", best.Name)
-		for i, m := range best.Metrics {
-			name := m.Name
-			if i == 0 {
-				name += " (" + string(v.Experiment.Spec.Objective.Type) + "d)"
-			}
-			fmt.Fprintf(s.out, "  %-28s %s\n", name, m.Value)
-		}
-		fmt.Fprintln(s.out, "Parameters:")
-		for _, p := range best.Params {
-			fmt.Fprintf(s.out, "  %-28s %s\n", p.Name, p.Value)
-		}
-		fmt.Fprintf(s.out, "%s.\n", strings.TrimSuffix(countsLine(v), ", 0 running"))
-	} else {
-		fmt.Fprintf(s.out, "\nNo best trial: no trial succeeded with a value of %s.\n", v.metricName())
-	}
+	printResult(s.out, v)
 	if v.State == string(v1beta1.ExperimentFailed) {
 		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s failed: %s%s", v.Experiment.Name, v.Message, firstFailure(v, e.told))}
 	}

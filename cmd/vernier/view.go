@@ -38,6 +38,15 @@ func (t trialView) objective() string {
 	return t.Metrics[0].Value
 }
 
+// metric is the value of a metric as text, or "" when there is none.
+func (t trialView) metric(name string) string {
+	i := slices.IndexFunc(t.Metrics, func(m metricView) bool { return m.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return t.Metrics[i].Value
+}
+
 // score is the value of the objective as a number; ok is false when there is
 // none, or it is not finite.
 func (t trialView) score() (value float64, ok bool) {
@@ -196,6 +205,22 @@ func (v experimentView) best() (trialView, bool) {
 	}, true
 }
 
+// front are the trials that the status names as those that none beats, of several
+// objectives.
+func (v experimentView) front() []trialView {
+	var out []trialView
+	names := v.Experiment.Status.ParetoTrialList
+	for _, t := range v.Trials {
+		if slices.Contains(names, t.Name) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// several says whether there are several objectives.
+func (v experimentView) several() bool { return len(v.Experiment.Spec.Objectives) > 1 }
+
 // hasResult says whether there is a best trial with a finite value.
 func (v experimentView) hasResult() bool {
 	best, ok := v.best()
@@ -235,6 +260,18 @@ func (v experimentView) metricName() string {
 		return "objective"
 	}
 	return v.Experiment.Spec.Objective.ObjectiveMetricName
+}
+
+// objectiveNames are the names of the objectives, the main one first.
+func (v experimentView) objectiveNames() []string {
+	if !v.several() {
+		return []string{v.metricName()}
+	}
+	var names []string
+	for _, o := range v.Experiment.Spec.Objectives {
+		names = append(names, o.ObjectiveMetricName)
+	}
+	return names
 }
 
 // goalReached says whether the experiment ended because of its goal.

@@ -65,21 +65,15 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, f findings, now time
 	return a
 }
 
-// decide writes the best trial and the condition that follows.
+// decide writes the best trials and the condition that follows.
 func decide(next *v1beta1.Experiment, trials []*v1beta1.Trial, c tally, f findings, now metav1.Time) {
-	reached := false
-	next.Status.CurrentOptimalTrial = v1beta1.OptimalTrial{}
-	if obj := next.Spec.Objective; obj != nil {
-		if top, value := best(obj, trials); top != nil {
-			next.Status.CurrentOptimalTrial = optimal(top)
-			reached = goalReached(obj, value)
-		}
-	}
+	s := compare(&next.Spec, trials)
+	s.write(&next.Status)
 	maxFailed, maxTrials := next.Spec.MaxFailedTrialCount, next.Spec.MaxTrialCount
 	switch {
 	case f.fatal != "":
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, f.fatal, now)
-	case reached:
+	case s.reached:
 		next.MarkSucceeded(v1beta1.ReasonExperimentGoalReached, messageGoalReached, now)
 	case maxFailed != nil && c.bad() > 0 && c.bad() >= int(*maxFailed):
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, tooManyFailures(c, *maxFailed), now)
@@ -141,14 +135,6 @@ func nextNumber(trials []*v1beta1.Trial) int {
 		}
 	}
 	return next
-}
-
-func optimal(t *v1beta1.Trial) v1beta1.OptimalTrial {
-	return v1beta1.OptimalTrial{
-		BestTrialName:        t.Name,
-		ParameterAssignments: t.Spec.ParameterAssignments,
-		Observation:          *t.Status.Observation.DeepCopy(),
-	}
 }
 
 func tooManyFailures(c tally, limit int32) string {

@@ -1,9 +1,6 @@
 package experiment
 
 import (
-	"math"
-	"strconv"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -73,76 +70,4 @@ func (c tally) write(s *v1beta1.ExperimentStatus) {
 	s.KilledTrialList, s.TrialsKilled = newest(v1beta1.TrialKilled)
 	s.EarlyStoppedTrialList, s.TrialsEarlyStopped = newest(v1beta1.TrialEarlyStopped)
 	s.MetricsUnavailableTrialList, s.TrialMetricsUnavailable = newest(v1beta1.TrialMetricsUnavailable)
-}
-
-// best is the trial with the best objective; nil when no trial has one that is
-// a finite number. Of equals the one with the lowest number wins, so that the
-// answer does not change when a later trial only draws level.
-func best(obj *v1beta1.ObjectiveSpec, trials []*v1beta1.Trial) (trial *v1beta1.Trial, value float64) {
-	for _, t := range trials {
-		state := stateOf(t)
-		if state != v1beta1.TrialSucceeded && state != v1beta1.TrialEarlyStopped {
-			continue
-		}
-		v, ok := objectiveValue(obj, t.Status.Observation)
-		if ok && (trial == nil || loss(obj, v) < loss(obj, value)) {
-			trial, value = t, v
-		}
-	}
-	return trial, value
-}
-
-// loss is smaller when value is better.
-func loss(obj *v1beta1.ObjectiveSpec, value float64) float64 {
-	if obj.Type == v1beta1.ObjectiveTypeMaximize {
-		return -value
-	}
-	return value
-}
-
-// objectiveValue picks the objective from an observation by the objective's
-// strategy. ok is false when it was not measured or is not a finite number.
-func objectiveValue(obj *v1beta1.ObjectiveSpec, o *v1beta1.Observation) (value float64, ok bool) {
-	if o == nil {
-		return 0, false
-	}
-	for _, m := range o.Metrics {
-		if m.Name != obj.ObjectiveMetricName {
-			continue
-		}
-		text := m.Latest
-		switch strategyOf(obj) {
-		case v1beta1.ExtractByMin:
-			text = m.Min
-		case v1beta1.ExtractByMax:
-			text = m.Max
-		case v1beta1.ExtractByLatest:
-		default:
-			text = m.Value
-		}
-		if text == unavailable || text == "" {
-			text = m.Latest
-		}
-		v, err := strconv.ParseFloat(text, 64)
-		return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
-	}
-	return 0, false
-}
-
-// strategyOf is how the objective's points become one value: as the user says,
-// else by the objective's direction.
-func strategyOf(obj *v1beta1.ObjectiveSpec) v1beta1.MetricStrategyType {
-	for _, s := range obj.MetricStrategies {
-		if s.Name == obj.ObjectiveMetricName && s.Value != "" {
-			return s.Value
-		}
-	}
-	if obj.Type == v1beta1.ObjectiveTypeMaximize {
-		return v1beta1.ExtractByMax
-	}
-	return v1beta1.ExtractByMin
-}
-
-func goalReached(obj *v1beta1.ObjectiveSpec, value float64) bool {
-	return obj.Goal != nil && loss(obj, value) <= loss(obj, *obj.Goal)
 }

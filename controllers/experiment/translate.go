@@ -2,12 +2,9 @@ package experiment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +16,8 @@ import (
 	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
-// This file, translate_space.go and translate_check.go are the only ones that
-// know both the API and the words of search.
+// The files translate*.go are the only ones that know both the API and the words of
+// search.
 
 // errPreparing says that the algorithm still learns from the last results; there
 // will be another reconcile when it has.
@@ -41,6 +38,9 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 		}
 	}
 	study := m.study(exp, trials)
+	if study.Warm, err = c.warm(ctx, exp, m, len(trials) == 0); err != nil {
+		return nil, err
+	}
 	if p, ok := m.algorithm.(suggest.Preparer); ok && kept {
 		learn := func(ctx context.Context) { p.Prepare(ctx, study) }
 		if !m.preparing.ready(ctx, c.Now(), knowledgeOf(trials), learn, func(ctx context.Context) { c.wake(ctx, exp) }) {
@@ -197,91 +197,6 @@ func settingsOf(spec *v1beta1.ExperimentSpec) suggest.Settings {
 		settings = append(settings, suggest.Setting{Name: s.Name, Value: s.Value})
 	}
 	return settings
-}
-
-// study is what is known of an experiment.
-func (m *searcher) study(exp *v1beta1.Experiment, trials []*v1beta1.Trial) suggest.Study {
-	s := suggest.Study{Space: m.space, Seed: seedOf(exp), Trials: make([]suggest.Trial, 0, len(trials))}
-	obj := exp.Spec.Objective
-	if obj != nil {
-		s.Objectives = []suggest.Objective{{
-			Name: obj.ObjectiveMetricName, Direction: suggest.Direction(obj.Type), Goal: obj.Goal,
-		}}
-	}
-	if exp.Spec.MaxTrialCount != nil {
-		s.Budget = int(*exp.Spec.MaxTrialCount)
-	}
-	if exp.Spec.ParallelTrialCount != nil {
-		s.Parallel = int(*exp.Spec.ParallelTrialCount)
-	}
-	for _, i := range exp.Spec.InitialTrials {
-		if p, ok := pointOf(m.words, i.ParameterAssignments); ok {
-			s.Initial = append(s.Initial, p)
-		}
-	}
-	for _, t := range trials {
-		n, ok := t.Number()
-		if !ok {
-			continue // made by hand, and not ours to learn from
-		}
-		one := trialOf(obj, m.words, t, n)
-		one.Curve = m.past[t.UID]
-		s.Trials = append(s.Trials, one)
-	}
-	return s
-}
-
-func trialOf(obj *v1beta1.ObjectiveSpec, words wording, t *v1beta1.Trial, n int) suggest.Trial {
-	out := suggest.Trial{Number: n, State: searchState(stateOf(t))}
-	out.Point, _ = pointOf(words, t.Spec.ParameterAssignments)
-	if text := t.Annotations[v1beta1.AnnotationMeta]; text != "" {
-		// What cannot be read was not written by us: the algorithm does without.
-		_ = json.Unmarshal([]byte(text), &out.Meta)
-	}
-	if text := t.Annotations[v1beta1.AnnotationResource]; text != "" {
-		out.Resource, _ = strconv.ParseFloat(text, 64) // the same
-	}
-	if obj == nil || out.State != suggest.Succeeded && out.State != suggest.Pruned {
-		return out
-	}
-	value, ok := objectiveValue(obj, t.Status.Observation)
-	switch {
-	case ok:
-		out.Values = []float64{value}
-	case out.State == suggest.Succeeded:
-		// It ran to its end, but what it reported is no finite number.
-		out.State = suggest.Unmeasured
-	}
-	return out
-}
-
-func searchState(state v1beta1.TrialConditionType) suggest.State {
-	switch state {
-	case v1beta1.TrialRunning:
-		return suggest.Running
-	case v1beta1.TrialSucceeded:
-		return suggest.Succeeded
-	case v1beta1.TrialEarlyStopped:
-		return suggest.Pruned
-	case v1beta1.TrialFailed:
-		return suggest.Failed
-	case v1beta1.TrialMetricsUnavailable:
-		return suggest.Unmeasured
-	case v1beta1.TrialKilled:
-		return suggest.Killed
-	default:
-		return suggest.Pending
-	}
-}
-
-// seedOf is the experiment's seed, else a hash of its UID.
-func seedOf(exp *v1beta1.Experiment) uint64 {
-	if exp.Spec.Seed != nil {
-		return uint64(*exp.Spec.Seed)
-	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(exp.UID)) // never fails
-	return h.Sum64()
 }
 
 // knownAlgorithm bounds a metric's label: users choose the names.

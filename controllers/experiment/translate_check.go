@@ -28,6 +28,13 @@ func (Algorithms) Names() []string {
 // StopperNames of the early stopping rules, sorted.
 func (Algorithms) StopperNames() []string { return stop.Names() }
 
+// Learns says whether results change what the algorithm proposes. One that is not
+// known is not blamed for this.
+func (Algorithms) Learns(name string) bool {
+	known, ok := algorithm.Get(name)
+	return !ok || known.Adaptive
+}
+
 // Check constructs the algorithm that spec names and says what is wrong with
 // its settings or with the search space.
 func (Algorithms) Check(spec *v1beta1.ExperimentSpec) field.ErrorList {

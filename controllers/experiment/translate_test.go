@@ -169,7 +169,7 @@ func TestResourceGoesWithTheTrial(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.resource < 1 || trialOf(exp.Spec.Objective, m.words, trial, n).Resource != p.resource {
+		if p.resource < 1 || trialOf(&exp.Spec, m.words, trial, n).Resource != p.resource {
 			t.Errorf("trial %d: resource %v, annotations %v", n, p.resource, trial.Annotations)
 		}
 		if epochs := trial.Spec.ParameterAssignments[len(trial.Spec.ParameterAssignments)-1]; epochs.Value != fmt.Sprint(p.resource) {

@@ -232,6 +232,7 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p proposal) (*v1b
 		},
 		Spec: v1beta1.TrialSpec{
 			Objective:            exp.Spec.Objective,
+			Objectives:           exp.Spec.Objectives,
 			ParameterAssignments: p.assignments,
 			RunSpec:              &runtime.RawExtension{Raw: raw},
 			RetainRun:            tt.Retain,

@@ -70,11 +70,28 @@ func metricNames(o *v1beta1.ObjectiveSpec) []string {
 	return append([]string{o.ObjectiveMetricName}, o.AdditionalMetricNames...)
 }
 
-// hasObjective says whether the objective was reported, whatever its value.
-func hasObjective(t *v1beta1.Trial, observed []collector.Observation) bool {
-	return t.Spec.Objective != nil && slices.ContainsFunc(observed, func(m collector.Observation) bool {
-		return m.Metric == t.Spec.Objective.ObjectiveMetricName && m.Points > 0
-	})
+// missing is the first objective that was not reported, whatever its value; ok is
+// false when each was.
+func missing(t *v1beta1.Trial, observed []collector.Observation) (metric string, ok bool) {
+	if t.Spec.Objective == nil {
+		return "", true
+	}
+	required := []string{t.Spec.Objective.ObjectiveMetricName}
+	for _, o := range t.Spec.Objectives {
+		required = append(required, o.ObjectiveMetricName)
+	}
+	for _, name := range required {
+		if !slices.ContainsFunc(observed, func(m collector.Observation) bool { return m.Metric == name && m.Points > 0 }) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// hasObjectives says whether each objective was reported, whatever its value.
+func hasObjectives(t *v1beta1.Trial, observed []collector.Observation) bool {
+	_, lacks := missing(t, observed)
+	return !lacks
 }
 
 // observation is what the status shows. Metrics that were never reported have the

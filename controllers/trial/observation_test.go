@@ -63,10 +63,12 @@ func TestCurvesThatStay(t *testing.T) {
 		e.Status.CurrentOptimalTrial.BestTrialName = best
 		return e
 	}
+	several := experiment("a", "e-0001")
+	several.Status.ParetoTrialList = []string{"e-0001", "e-0003"}
 	keep := kept([]v1beta1.Trial{
-		trial("a", "e-0000", true), trial("a", "e-0001", true), trial("a", "e-0002", false), trial("b", "e-0001", true),
-	}, []v1beta1.Experiment{experiment("a", "e-0001"), experiment("b", ""), experiment("b", "e-0000")})
-	for uid, want := range map[string]bool{"a/e-0000": false, "a/e-0001": true, "a/e-0002": true, "b/e-0001": false, "b/e-0000": false} {
+		trial("a", "e-0000", true), trial("a", "e-0001", true), trial("a", "e-0002", false), trial("a", "e-0003", true), trial("b", "e-0001", true),
+	}, []v1beta1.Experiment{several, experiment("b", ""), experiment("b", "e-0000")})
+	for uid, want := range map[string]bool{"a/e-0000": false, "a/e-0001": true, "a/e-0002": true, "a/e-0003": true, "b/e-0001": false, "b/e-0000": false} {
 		if got := keep(collector.TrialID{UID: uid}); got != want {
 			t.Errorf("%s is kept: %v", uid, got)
 		}

@@ -184,7 +184,7 @@ func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev
 			d.stored = observed
 		}
 	}
-	if r.over && !hasObjective(t, best(t.Spec.Objective, d)) {
+	if r.over && !hasObjectives(t, best(t.Spec.Objective, d)) {
 		names, err := c.Store.Metrics(ctx, string(t.UID))
 		if err != nil {
 			return d, fmt.Errorf("read the metrics of trial %s/%s: %w", t.Namespace, t.Name, err)

@@ -134,7 +134,7 @@ func condense(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if left := patience - s.succeededFor; !allReported(t, s.data) && left > 0 {
 		return decision{after: left} // a report wakes the trial earlier
 	}
-	if hasObjective(t, best(t.Spec.Objective, s.data)) {
+	if hasObjectives(t, best(t.Spec.Objective, s.data)) {
 		t.MarkSucceeded(succeededMessage(s), metav1.NewTime(now))
 	} else {
 		t.MarkMetricsUnavailable(unavailableMessage(t, s.data), metav1.NewTime(now))

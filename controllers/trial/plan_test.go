@@ -40,7 +40,10 @@ func aTrial(change ...func(*v1beta1.Trial)) *v1beta1.Trial {
 	return t
 }
 
-func unseen(t *v1beta1.Trial)   { t.Status = v1beta1.TrialStatus{} }
+func unseen(t *v1beta1.Trial) { t.Status = v1beta1.TrialStatus{} }
+func withSecond(t *v1beta1.Trial) {
+	t.Spec.Objectives = []v1beta1.ObjectiveMetric{{ObjectiveMetricName: "loss"}, {ObjectiveMetricName: "accuracy"}}
+}
 func retain(t *v1beta1.Trial)   { t.Spec.RetainRun = true }
 func complete(t *v1beta1.Trial) { t.MarkSucceeded("", metav1.NewTime(noon)) }
 func dead(t *v1beta1.Trial)     { t.MarkKilled("", metav1.NewTime(noon)) }
@@ -160,6 +163,12 @@ func TestPlan(t *testing.T) {
 		"another metric alone is unavailable": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("accuracy", 1))}},
 			outcome{State: isUnknown, Loss: "unavailable/unavailable/unavailable"}},
+		"one of two objectives is not enough": {
+			seen{trial: aTrial(withSecond), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1))}},
+			outcome{State: isUnknown, Loss: "1/1/1"}},
+		"both of two objectives are": {
+			seen{trial: aTrial(withSecond), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1), points("accuracy", 1))}},
+			outcome{State: isSucceeded, Loss: "1/1/1"}},
 		"the collector None is not waited for":                   {seen{trial: aTrial(collecting(v1beta1.NoneCollector)), job: jobIn(trainer.Succeeded)}, outcome{State: isUnknown}},
 		"a failed job fails and keeps its points":                {seen{trial: aTrial(), job: jobIn(trainer.Failed), data: some}, outcome{State: isFailed, Loss: "1/3/1"}},
 		"a failed job fails without points":                      {seen{trial: aTrial(), job: jobIn(trainer.Failed)}, outcome{State: isFailed}},

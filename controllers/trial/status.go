@@ -60,10 +60,7 @@ func waiting(s seen) string {
 // unavailableMessage says which metric is missing, what came instead, and what
 // to do.
 func unavailableMessage(t *v1beta1.Trial, d data) string {
-	name := ""
-	if t.Spec.Objective != nil {
-		name = t.Spec.Objective.ObjectiveMetricName
-	}
+	name, _ := missing(t, best(t.Spec.Objective, d))
 	var b strings.Builder
 	fmt.Fprintf(&b, "Metrics are not available: the job succeeded, but the %s collector never saw the objective metric %q. ", collectorKind(t), name)
 	switch {

@@ -121,7 +121,9 @@ func kept(trials []v1beta1.Trial, experiments []v1beta1.Experiment) func(collect
 	best := map[name]bool{}
 	for i := range experiments {
 		e := &experiments[i]
-		best[name{e.Namespace, e.Status.CurrentOptimalTrial.BestTrialName}] = true
+		for _, t := range append([]string{e.Status.CurrentOptimalTrial.BestTrialName}, e.Status.ParetoTrialList...) {
+			best[name{e.Namespace, t}] = true
+		}
 	}
 	stay := map[string]bool{}
 	for i := range trials {

@@ -30,6 +30,8 @@ type Algorithms interface {
 	Names() []string
 	// StopperNames of the early stopping rules, sorted.
 	StopperNames() []string
+	// Learns says whether results change what the algorithm proposes.
+	Learns(name string) bool
 	// Check builds the search space, and if that is valid the algorithm that
 	// spec names, and says what is wrong with parameters or settings.
 	// Construction is the validation: there is no second one.

@@ -3,7 +3,7 @@
 //
 // After each epoch it prints a line such as
 //
-//	epoch=3 train_loss=2.3112 val_loss=2.2954 lr=0.003
+//	epoch=3 train_loss=2.3112 val_loss=2.2954 lr=0.003 weights=7423
 //
 // where a loss is the mean cross entropy in nats a character, and with --logdir
 // it writes the same numbers as TensorBoard scalars. A run with the same flags,
@@ -111,7 +111,7 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	for epoch := 1; epoch <= cfg.epochs; epoch++ {
 		trainLoss, valLoss := t.epoch(), t.validate()
 		lr := strconv.FormatFloat(cfg.lr, 'g', -1, 64)
-		if _, err := fmt.Fprintf(out, "epoch=%d train_loss=%.4f val_loss=%.4f lr=%s\n", epoch, trainLoss, valLoss, lr); err != nil {
+		if _, err := fmt.Fprintf(out, "epoch=%d train_loss=%.4f val_loss=%.4f lr=%s weights=%d\n", epoch, trainLoss, valLoss, lr, t.model.size()); err != nil {
 			return err
 		}
 		if events == nil {

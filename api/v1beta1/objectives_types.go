@@ -1,0 +1,97 @@
+package v1beta1
+
+import "slices"
+
+// ObjectiveMetric (Vernier) is one of several objectives.
+type ObjectiveMetric struct {
+	// ObjectiveMetricName is the metric that is optimized.
+	// +kubebuilder:validation:MinLength=1
+	ObjectiveMetricName string `json:"objectiveMetricName"`
+	// Type is the direction: minimize or maximize.
+	Type ObjectiveType `json:"type"`
+	// Goal is what a trial must reach in this objective. The experiment ends when
+	// one trial reaches the goals of all objectives that have one.
+	// +optional
+	Goal *float64 `json:"goal,omitempty"`
+}
+
+// MetricConstraint (Vernier) bounds a metric: a trial outside of the bounds, or
+// without the metric, is never the best.
+// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="give min, max or both"
+// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",message="min must not be above max"
+type MetricConstraint struct {
+	// MetricName is the metric that is bounded.
+	// +kubebuilder:validation:MinLength=1
+	MetricName string `json:"metricName"`
+	// Min is the least value that is allowed.
+	// +optional
+	Min *float64 `json:"min,omitempty"`
+	// Max is the greatest value that is allowed.
+	// +optional
+	Max *float64 `json:"max,omitempty"`
+}
+
+// WarmStart (Vernier) names an experiment to learn from.
+type WarmStart struct {
+	// Experiment is its name, in the same namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Experiment string `json:"experiment"`
+}
+
+// AllObjectives are the objectives, the main one first: objectives, or else the
+// one objective. Empty when there is none.
+func (s *ExperimentSpec) AllObjectives() []ObjectiveMetric {
+	switch {
+	case len(s.Objectives) > 0:
+		return s.Objectives
+	case s.Objective != nil:
+		return []ObjectiveMetric{{ObjectiveMetricName: s.Objective.ObjectiveMetricName, Type: s.Objective.Type, Goal: s.Objective.Goal}}
+	}
+	return nil
+}
+
+// setObjectivesDefaults makes of several objectives what readers of one expect:
+// the first is the objective, and the metrics of the others and of constraints are
+// collected beside it. Without a strategy, that of an objective follows its own
+// direction, and that of a constraint is latest.
+func setObjectivesDefaults(s *ExperimentSpec) {
+	if len(s.Objectives) > 0 {
+		first := s.Objectives[0]
+		if s.Objective == nil {
+			s.Objective = &ObjectiveSpec{}
+		}
+		if s.Objective.ObjectiveMetricName == "" {
+			s.Objective.ObjectiveMetricName = first.ObjectiveMetricName
+		}
+		if s.Objective.Type == "" {
+			s.Objective.Type = first.Type
+		}
+	}
+	if s.Objective == nil || s.Objective.ObjectiveMetricName == "" {
+		return
+	}
+	for _, o := range s.Objectives {
+		strategy := ExtractByMin
+		if o.Type == ObjectiveTypeMaximize {
+			strategy = ExtractByMax
+		}
+		s.Objective.collect(o.ObjectiveMetricName, strategy)
+	}
+	for _, c := range s.Constraints {
+		s.Objective.collect(c.MetricName, ExtractByLatest)
+	}
+}
+
+// collect adds a metric, with a strategy, where it has none yet.
+func (o *ObjectiveSpec) collect(name string, strategy MetricStrategyType) {
+	if name == "" || name == o.ObjectiveMetricName {
+		return
+	}
+	if !slices.Contains(o.AdditionalMetricNames, name) {
+		o.AdditionalMetricNames = append(o.AdditionalMetricNames, name)
+	}
+	if !slices.ContainsFunc(o.MetricStrategies, func(s MetricStrategy) bool { return s.Name == name }) {
+		o.MetricStrategies = append(o.MetricStrategies, MetricStrategy{Name: name, Value: strategy})
+	}
+}

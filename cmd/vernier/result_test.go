@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// lossAndAccuracy is an experiment with two objectives, of whose three trials the
+// first two are on the front.
+func lossAndAccuracy() (*v1beta1.Experiment, []v1beta1.Trial) {
+	e := anExperiment()
+	e.Spec.Objectives = []v1beta1.ObjectiveMetric{
+		{ObjectiveMetricName: "loss", Type: v1beta1.ObjectiveTypeMinimize}, {ObjectiveMetricName: "acc", Type: v1beta1.ObjectiveTypeMaximize},
+	}
+	trials := []v1beta1.Trial{
+		aTrial(1, v1beta1.TrialSucceeded, "0.5"), aTrial(2, v1beta1.TrialSucceeded, "0.25"), aTrial(3, v1beta1.TrialSucceeded, "0.75"),
+	}
+	withBest(e, trials[1])
+	e.Status.ParetoTrialList = []string{"charlm-0001", "charlm-0002"}
+	return e, trials
+}
+
+func TestResultOfSeveralObjectives(t *testing.T) {
+	e, trials := lossAndAccuracy()
+	var out bytes.Buffer
+	printResult(&out, newExperimentView(e, trials))
+	requireText(t, out.String(), "2 trials that none beats in all of loss, acc:", "TRIAL", "LOSS", "ACC", "charlm-0001", "0.9", "Of these charlm-0002 has the best loss.")
+	if strings.Contains(out.String(), "charlm-0003") {
+		t.Errorf("a trial that is beaten is shown:\n%s", out.String())
+	}
+}
+
+func TestResultNamesTheBoundsThatNoTrialMet(t *testing.T) {
+	e, trials := lossAndAccuracy()
+	e.Status.ParetoTrialList, e.Status.CurrentOptimalTrial = nil, v1beta1.OptimalTrial{}
+	e.Spec.Constraints = []v1beta1.MetricConstraint{{MetricName: "memory", Max: ptr.To(16.0)}, {MetricName: "acc", Min: ptr.To(0.95)}}
+	var out bytes.Buffer
+	printResult(&out, newExperimentView(e, trials))
+	requireText(t, out.String(), "No best trial: no trial succeeded with a value of loss and acc and memory <= 16 and acc >= 0.95.")
+}
+
+func TestResultSaysWhichMetricIsTheObjective(t *testing.T) {
+	e := anExperiment()
+	trial := aTrial(3, v1beta1.TrialSucceeded, "0.125")
+	var out bytes.Buffer
+	printResult(&out, newExperimentView(withBest(e, trial), []v1beta1.Trial{trial}))
+	requireText(t, out.String(), "Best trial: charlm-0003\n", "loss (minimized)", "acc   ")
+}
+
+func TestFrameOfSeveralObjectives(t *testing.T) {
+	e, trials := lossAndAccuracy()
+	text := strings.Join(frame(newExperimentView(e, trials), noon, size{width: 120, height: 30}, false), "\n")
+	requireText(t, text, "minimize loss, maximize acc", "front  2 trials that none beats", "0.5 *", "0.25 *", "ACC")
+	if strings.Contains(text, "0.75 *") {
+		t.Errorf("a trial that is beaten is marked:\n%s", text)
+	}
+}
+
+func TestDescribeShowsTheFront(t *testing.T) {
+	e, trials := lossAndAccuracy()
+	var out bytes.Buffer
+	describeExperiment(&out, newExperimentView(e, trials), noon)
+	requireText(t, out.String(), "Front       charlm-0001  loss=0.5 acc=0.9\n            charlm-0002  loss=0.25 acc=0.9\n")
+}

@@ -1,0 +1,96 @@
+package webhook
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// validateObjectives checks several objectives, beside which there is an
+// objective that agrees with the first.
+func validateObjectives(s *v1beta1.ExperimentSpec) (errs field.ErrorList) {
+	path, single := specPath().Child("objectives"), specPath().Child("objective")
+	directions := []v1beta1.ObjectiveType{v1beta1.ObjectiveTypeMinimize, v1beta1.ObjectiveTypeMaximize}
+	var seen []string
+	for i, o := range s.Objectives {
+		at := path.Index(i)
+		switch {
+		case o.ObjectiveMetricName == "":
+			errs = append(errs, field.Required(at.Child("objectiveMetricName"), "name the metric to optimize"))
+		case slices.Contains(seen, o.ObjectiveMetricName):
+			errs = append(errs, field.Duplicate(at.Child("objectiveMetricName"), o.ObjectiveMetricName))
+		}
+		if !slices.Contains(directions, o.Type) {
+			errs = append(errs, field.NotSupported(at.Child("type"), o.Type, directions))
+		}
+		seen = append(seen, o.ObjectiveMetricName)
+	}
+	if len(s.Objectives) == 0 || s.Objective == nil {
+		return errs
+	}
+	first := s.Objectives[0]
+	if s.Objective.ObjectiveMetricName != first.ObjectiveMetricName {
+		errs = append(errs, field.Invalid(single.Child("objectiveMetricName"), s.Objective.ObjectiveMetricName,
+			fmt.Sprintf("must be the first of objectives, which is %q; or leave objective out", first.ObjectiveMetricName)))
+	}
+	if s.Objective.Type != first.Type {
+		errs = append(errs, field.Invalid(single.Child("type"), s.Objective.Type, fmt.Sprintf("must be that of the first of objectives, which is %q; or leave objective out", first.Type)))
+	}
+	if s.Objective.Goal != nil {
+		errs = append(errs, field.Forbidden(single.Child("goal"), "give goals in objectives"))
+	}
+	if len(s.Objectives) > 1 && s.EarlyStopping != nil {
+		errs = append(errs, field.Forbidden(specPath().Child("earlyStopping"),
+			"a rule looks at one objective, and would stop trials that are good in the others: remove it, or keep one objective and bound the other metrics in constraints"))
+	}
+	return errs
+}
+
+// validateConstraints checks bounds of metrics.
+func validateConstraints(s *v1beta1.ExperimentSpec) (errs field.ErrorList) {
+	var seen []string
+	for i, c := range s.Constraints {
+		at := specPath().Child("constraints").Index(i)
+		switch {
+		case c.MetricName == "":
+			errs = append(errs, field.Required(at.Child("metricName"), "name the metric that is bounded"))
+		case slices.Contains(seen, c.MetricName):
+			errs = append(errs, field.Duplicate(at.Child("metricName"), c.MetricName))
+		}
+		seen = append(seen, c.MetricName)
+		switch {
+		case c.Min == nil && c.Max == nil:
+			errs = append(errs, field.Required(at, "give min, max or both"))
+		case c.Min != nil && c.Max != nil && *c.Min > *c.Max:
+			errs = append(errs, field.Invalid(at.Child("min"), *c.Min, fmt.Sprintf("must not be above max, which is %g", *c.Max)))
+		}
+	}
+	return errs
+}
+
+// validateWarmStart checks the names of experiments to learn from. That they exist
+// is seen when the first trial is made: they may be applied with this one.
+func validateWarmStart(exp *v1beta1.Experiment, algorithms Algorithms) (warnings []string, errs field.ErrorList) {
+	path := specPath().Child("warmStartFrom")
+	var seen []string
+	for i, w := range exp.Spec.WarmStartFrom {
+		at := path.Index(i).Child("experiment")
+		switch {
+		case w.Experiment == exp.Name:
+			errs = append(errs, field.Invalid(at, w.Experiment, "is this experiment: name an earlier one"))
+		case slices.Contains(seen, w.Experiment):
+			errs = append(errs, field.Duplicate(at, w.Experiment))
+		case len(validation.IsDNS1123Subdomain(w.Experiment)) > 0:
+			errs = append(errs, field.Invalid(at, w.Experiment, "is no name of an experiment"))
+		}
+		seen = append(seen, w.Experiment)
+	}
+	if a := exp.Spec.Algorithm; len(exp.Spec.WarmStartFrom) > 0 && a != nil && !algorithms.Learns(a.AlgorithmName) {
+		warnings = append(warnings, fmt.Sprintf("%s: %s does not learn from results, so this changes nothing", path, a.AlgorithmName))
+	}
+	return warnings, errs
+}

@@ -1,0 +1,100 @@
+package webhook_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/webhook"
+)
+
+const minimize, maximize = v1beta1.ObjectiveTypeMinimize, v1beta1.ObjectiveTypeMaximize
+
+// objectives takes the place of the example's objective.
+func objectives(all ...v1beta1.ObjectiveMetric) edit {
+	return func(e *v1beta1.Experiment) { e.Spec.Objective, e.Spec.Objectives = nil, all }
+}
+
+func and(edits ...edit) edit {
+	return func(e *v1beta1.Experiment) {
+		for _, f := range edits {
+			f(e)
+		}
+	}
+}
+
+func constraint(metric string, low, high *float64) edit {
+	return func(e *v1beta1.Experiment) {
+		e.Spec.Constraints = append(e.Spec.Constraints, v1beta1.MetricConstraint{MetricName: metric, Min: low, Max: high})
+	}
+}
+
+func warm(names ...string) edit {
+	return func(e *v1beta1.Experiment) {
+		for _, n := range names {
+			e.Spec.WarmStartFrom = append(e.Spec.WarmStartFrom, v1beta1.WarmStart{Experiment: n})
+		}
+	}
+}
+
+func TestFaultsOfObjectives(t *testing.T) {
+	loss, speed := v1beta1.ObjectiveMetric{ObjectiveMetricName: "loss", Type: minimize}, v1beta1.ObjectiveMetric{ObjectiveMetricName: "speed", Type: maximize}
+	beside := func(o v1beta1.ObjectiveSpec) edit {
+		return and(objectives(loss, speed), func(e *v1beta1.Experiment) { e.Spec.Objective = &o })
+	}
+	checkFaults(t, map[string]faulty{
+		"two objectives":                    {objectives(loss, speed), nil},
+		"two objectives beside the first":   {beside(v1beta1.ObjectiveSpec{Type: minimize, ObjectiveMetricName: "loss"}), nil},
+		"the same twice":                    {objectives(loss, loss), []string{`spec.objectives[1].objectiveMetricName: Duplicate value: "loss"`}},
+		"one without a name":                {objectives(loss, v1beta1.ObjectiveMetric{Type: minimize}), []string{"spec.objectives[1].objectiveMetricName: Required value: name the metric"}},
+		"a direction that does not exist":   {objectives(loss, v1beta1.ObjectiveMetric{ObjectiveMetricName: "x", Type: "best"}), []string{`spec.objectives[1].type: Unsupported value: "best": supported values: "minimize", "maximize"`}},
+		"another objective beside them":     {beside(v1beta1.ObjectiveSpec{Type: minimize, ObjectiveMetricName: "acc"}), []string{`spec.objective.objectiveMetricName: Invalid value: "acc": must be the first of objectives, which is "loss"; or leave objective out`}},
+		"another direction beside them":     {beside(v1beta1.ObjectiveSpec{Type: maximize, ObjectiveMetricName: "loss"}), []string{`spec.objective.type: Invalid value: "maximize": must be that of the first of objectives, which is "minimize"`}},
+		"a goal beside them":                {beside(v1beta1.ObjectiveSpec{Goal: ptr(1.0)}), []string{"spec.objective.goal: Forbidden: give goals in objectives"}},
+		"early stopping of several":         {and(objectives(loss, speed), stopping), []string{"spec.earlyStopping: Forbidden: a rule looks at one objective"}},
+		"early stopping of one in the list": {and(objectives(loss), stopping), nil},
+	})
+}
+
+func stopping(e *v1beta1.Experiment) {
+	e.Spec.EarlyStopping = &v1beta1.EarlyStoppingSpec{AlgorithmName: "medianstop"}
+}
+
+func TestFaultsOfConstraints(t *testing.T) {
+	checkFaults(t, map[string]faulty{
+		"a bound":                 {constraint("memory", nil, ptr(16.0)), nil},
+		"an exact value":          {constraint("memory", ptr(1.0), ptr(1.0)), nil},
+		"no bound":                {constraint("memory", nil, nil), []string{"spec.constraints[0]: Required value: give min, max or both"}},
+		"no name":                 {constraint("", ptr(1.0), nil), []string{"spec.constraints[0].metricName: Required value: name the metric that is bounded"}},
+		"bounds that cross":       {constraint("memory", ptr(2.0), ptr(1.0)), []string{"spec.constraints[0].min: Invalid value: 2: must not be above max, which is 1"}},
+		"two for the same metric": {and(constraint("memory", ptr(2.0), nil), constraint("memory", nil, ptr(9.0))), []string{`spec.constraints[1].metricName: Duplicate value: "memory"`}},
+	})
+}
+
+func TestFaultsOfWarmStarts(t *testing.T) {
+	checkFaults(t, map[string]faulty{
+		"two":         {warm("earlier", "earliest"), nil},
+		"itself":      {warm("random"), []string{`spec.warmStartFrom[0].experiment: Invalid value: "random": is this experiment: name an earlier one`}},
+		"twice":       {warm("earlier", "earlier"), []string{`spec.warmStartFrom[1].experiment: Duplicate value: "earlier"`}},
+		"a namespace": {warm("ml/earlier"), []string{`spec.warmStartFrom[0].experiment: Invalid value: "ml/earlier": is no name of an experiment`}},
+	})
+}
+
+func TestAnAlgorithmThatDoesNotLearnGetsAWarning(t *testing.T) {
+	for algorithm, want := range map[string][]string{
+		"random": {"spec.warmStartFrom: random does not learn from results, so this changes nothing"},
+		"tpe":    nil,
+	} {
+		t.Run(algorithm, func(t *testing.T) {
+			exp := example(t, "random")
+			exp.Spec.Algorithm.AlgorithmName = algorithm
+			warm("earlier")(exp)
+			webhook.Default(exp)
+			warnings, errs := webhook.Validate(exp, nil, algorithms)
+			if diff := cmp.Diff(want, warnings); diff != "" || len(errs) > 0 {
+				t.Errorf("errors %v, warnings (-want +got)\n%s", errs, diff)
+			}
+		})
+	}
+}
