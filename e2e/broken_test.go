@@ -21,33 +21,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const soundExperiment = `
-apiVersion: kubeflow.org/v1beta1
-kind: Experiment
-spec:
-  objective: {type: minimize, objectiveMetricName: loss}
-  algorithm: {algorithmName: random}
-  parallelTrialCount: 1
-  maxTrialCount: 1
-  maxFailedTrialCount: 1
-  parameters:
-    - {name: x, parameterType: double, feasibleSpace: {min: "0", max: "1"}}
-  trialTemplate:
-    primaryContainerName: training
-    trialParameters: [{name: x, reference: x}]
-    trialSpec:
-      apiVersion: batch/v1
-      kind: Job
-      spec:
-        backoffLimit: 0
-        template:
-          spec:
-            restartPolicy: Never
-            containers:
-              - name: training
-                image: host
-                command: [sh, -c, "echo loss=${trialParameters.x}"]
-`
+// soundExperiment is right but for its name, which its user gives.
+func soundExperiment() jobExperiment {
+	return jobExperiment{
+		algorithm: "random",
+		parallel:  1,
+		max:       1,
+		maxFailed: 1,
+		parameter: `parameterType: double, feasibleSpace: {min: "0", max: "1"}`,
+		command:   `[sh, -c, "echo loss=${trialParameters.x}"]`,
+	}
+}
 
 // change edits the sound experiment.
 type change func(spec map[string]any)
@@ -182,7 +166,7 @@ func TestBrokenExperiments(t *testing.T) {
 func broken(t *testing.T, name string, change change) *unstructured.Unstructured {
 	t.Helper()
 	content := map[string]any{}
-	if err := yaml.Unmarshal([]byte(soundExperiment), &content); err != nil {
+	if err := yaml.Unmarshal([]byte(soundExperiment().yaml()), &content); err != nil {
 		t.Fatal(err)
 	}
 	object := &unstructured.Unstructured{Object: content}

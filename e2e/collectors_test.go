@@ -54,33 +54,10 @@ func push(ctx context.Context, x string) error {
 	return nil
 }
 
-const collectExperiment = `
-apiVersion: kubeflow.org/v1beta1
-kind: Experiment
-metadata: {name: %s, namespace: default}
-spec:
-  objective: {type: minimize, objectiveMetricName: loss}
-  algorithm: {algorithmName: sobol}
-  parallelTrialCount: 2
-  maxTrialCount: 4
-  maxFailedTrialCount: 1
-  parameters:
-    - {name: x, parameterType: double, feasibleSpace: {min: "0.1", max: "0.9", step: "0.1"}}
-  metricsCollectorSpec: %s
-  trialTemplate:
-    primaryContainerName: training
-    trialParameters: [{name: x, reference: x}]
-    trialSpec:
-      apiVersion: batch/v1
-      kind: Job
-      spec:
-        backoffLimit: 0
-        template:
-          spec:
-            restartPolicy: Never
-            containers:
-              - {name: training, image: host, command: %s}
-`
+// collectExperiment has four trials, two at a time.
+func collectExperiment(name, collector, command string) jobExperiment {
+	return jobExperiment{name: name, parallel: 2, max: 4, maxFailed: 1, collector: collector, command: command}
+}
 
 // TestCollectors runs an experiment with each kind of collector. The programs
 // end at once, which is the hardest case: what they wrote last must be read.
@@ -108,11 +85,7 @@ func TestCollectors(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var experiment v1beta1.Experiment
-			if err := yaml.UnmarshalStrict(fmt.Appendf(nil, collectExperiment, name, test.collector, test.command), &experiment); err != nil {
-				t.Fatal(err)
-			}
-			if err := i.client.Create(t.Context(), &experiment); err != nil {
+			if err := i.client.Create(t.Context(), collectExperiment(name, test.collector, test.command).object(t)); err != nil {
 				t.Fatal(err)
 			}
 			i.awaitEnd(t, name)

@@ -20,7 +20,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -30,44 +29,22 @@ const (
 
 // killExperiment prints killPoints values over about a second and leaves a
 // stamp each time that it is started.
-const killExperiment = `
-apiVersion: kubeflow.org/v1beta1
-kind: Experiment
-metadata: {name: kill, namespace: default}
-spec:
-  objective: {type: minimize, objectiveMetricName: loss}
-  algorithm: {algorithmName: random}
-  parallelTrialCount: 5
-  maxTrialCount: 50
-  parameters:
-    - {name: x, parameterType: double, feasibleSpace: {min: "0", max: "1"}}
-  trialTemplate:
-    primaryContainerName: training
-    trialParameters:
-      - {name: x, reference: x}
-      - {name: trial, reference: "${trialSpec.Name}"}
-    trialSpec:
-      apiVersion: batch/v1
-      kind: Job
-      spec:
-        backoffLimit: 0
-        template:
-          spec:
-            restartPolicy: Never
-            containers:
-              - name: training
-                image: host
-                command: [sh, -c]
-                args:
-                  - |
-                    mktemp %[1]s/${trialParameters.trial}.XXXXXX >/dev/null
-                    i=0
-                    while [ $i -lt %[2]d ]; do
-                      echo "step=$i loss=0.$i$i x=${trialParameters.x}"
-                      i=$((i+1))
-                      sleep 0.1
-                    done
-`
+func killExperiment(t *testing.T, stamps string) *v1beta1.Experiment {
+	t.Helper()
+	experiment := jobExperiment{
+		name:      "kill",
+		algorithm: "random",
+		parallel:  5,
+		max:       killTrials,
+		parameter: `parameterType: double, feasibleSpace: {min: "0", max: "1"}`,
+		command:   `[sh, -c]`,
+		container: fmt.Sprintf(`args: ["mktemp %s/${trialParameters.trial}.XXXXXX >/dev/null; i=0; while [ $i -lt %d ]; do `+
+			`echo step=$i loss=0.$i$i x=${trialParameters.x}; i=$((i+1)); sleep 0.1; done"]`, stamps, killPoints),
+	}.object(t)
+	template := experiment.Spec.TrialTemplate
+	template.TrialParameters = append(template.TrialParameters, v1beta1.TrialParameterSpec{Name: "trial", Reference: "${trialSpec.Name}"})
+	return experiment
+}
 
 // TestEveryComponentMayBeKilled kills -9 the manager, the agent, the API server
 // and etcd in turn while an experiment runs. It goes on by itself each time; at
@@ -75,11 +52,7 @@ spec:
 func TestEveryComponentMayBeKilled(t *testing.T) {
 	i := up(t)
 	stamps := t.TempDir()
-	var experiment v1beta1.Experiment
-	if err := yaml.UnmarshalStrict(fmt.Appendf(nil, killExperiment, stamps, killPoints), &experiment); err != nil {
-		t.Fatal(err)
-	}
-	if err := i.client.Create(t.Context(), &experiment); err != nil {
+	if err := i.client.Create(t.Context(), killExperiment(t, stamps)); err != nil {
 		t.Fatal(err)
 	}
 	for n, victim := range []string{"manager", "agent", "kube-apiserver", "etcd"} {

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,33 +130,16 @@ func pythonWith(t *testing.T, needs string) string {
 	return filepath.Join(dir, "bin", "python")
 }
 
-const pushExperiment = `
-apiVersion: kubeflow.org/v1beta1
-kind: Experiment
-metadata: {name: push-%s, namespace: default}
-spec:
-  objective: {type: minimize, objectiveMetricName: loss, additionalMetricNames: [accuracy]}
-  algorithm: {algorithmName: sobol}
-  parallelTrialCount: 2
-  maxTrialCount: %d
-  maxFailedTrialCount: 0
-  parameters:
-    - {name: x, parameterType: double, feasibleSpace: {min: "0.1", max: "0.9", step: "0.1"}}
-  metricsCollectorSpec: {collector: {kind: Push}}
-  trialTemplate:
-    primaryContainerName: training
-    trialParameters: [{name: x, reference: x}]
-    trialSpec:
-      apiVersion: batch/v1
-      kind: Job
-      spec:
-        backoffLimit: 0
-        template:
-          spec:
-            restartPolicy: Never
-            containers:
-              - {name: training, image: host, command: [%s, %s, "${trialParameters.x}"]}
-`
+func pushExperiment(name string, trials int, command string) jobExperiment {
+	return jobExperiment{
+		name:      "push-" + name,
+		objective: `{type: minimize, objectiveMetricName: loss, additionalMetricNames: [accuracy]}`,
+		parallel:  2,
+		max:       trials,
+		collector: `{collector: {kind: Push}}`,
+		command:   command,
+	}
+}
 
 // TestPushPrograms runs programs that push by each protocol under "vernier run",
 // two at a time, so that they share the machine's loopback.
@@ -175,7 +157,7 @@ func TestPushPrograms(t *testing.T) {
 			dir := t.TempDir()
 			script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
 			write(t, script, "import sys\nx = float(sys.argv[1])\n"+program.code)
-			write(t, manifest, fmt.Sprintf(pushExperiment, name, program.trials(), pythons[program.needs](), script))
+			write(t, manifest, pushExperiment(name, program.trials(), pythonCommand(pythons[program.needs](), script)).yaml())
 			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "10m"); err != nil {
 				logs, _ := i.vernier("logs", "push-"+name)
 				t.Fatalf("vernier run: %v\n%s\n%s", err, out, logs)

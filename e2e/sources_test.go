@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -85,33 +84,16 @@ for step, v in enumerate([7, x]):
 	}
 }
 
-const sourceExperiment = `
-apiVersion: kubeflow.org/v1beta1
-kind: Experiment
-metadata: {name: source-%s, namespace: default}
-spec:
-  objective: {type: minimize, objectiveMetricName: 'loss{split="test"}'}
-  algorithm: {algorithmName: sobol}
-  parallelTrialCount: %d
-  maxTrialCount: 3
-  maxFailedTrialCount: 0
-  parameters:
-    - {name: x, parameterType: double, feasibleSpace: {min: "0.1", max: "0.9", step: "0.1"}}
-  metricsCollectorSpec: %s
-  trialTemplate:
-    primaryContainerName: training
-    trialParameters: [{name: x, reference: x}]
-    trialSpec:
-      apiVersion: batch/v1
-      kind: Job
-      spec:
-        backoffLimit: 0
-        template:
-          spec:
-            restartPolicy: Never
-            containers:
-              - {name: training, image: host, command: [%s, %s, "${trialParameters.x}"]}
-`
+func sourceExperiment(name string, parallel int, collector, command string) jobExperiment {
+	return jobExperiment{
+		name:      "source-" + name,
+		objective: `{type: minimize, objectiveMetricName: 'loss{split="test"}'}`,
+		parallel:  parallel,
+		max:       3,
+		collector: collector,
+		command:   command,
+	}
+}
 
 // TestSources runs real programs under "vernier run", each read by another kind
 // of collector.
@@ -122,7 +104,8 @@ func TestSources(t *testing.T) {
 			dir := t.TempDir()
 			script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
 			write(t, script, "import sys\nx = float(sys.argv[1])\n"+program.code)
-			write(t, manifest, fmt.Sprintf(sourceExperiment, name, program.parallel, program.collector, pythonWith(t, program.needs), script))
+			experiment := sourceExperiment(name, program.parallel, program.collector, pythonCommand(pythonWith(t, program.needs), script))
+			write(t, manifest, experiment.yaml())
 			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
 				described, _ := i.vernier("describe", "source-"+name+"/latest")
 				t.Fatalf("vernier run: %v\n%s\n%s", err, out, described)
@@ -194,8 +177,9 @@ for v in (7, x):
 			dir := t.TempDir()
 			script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
 			write(t, script, "import sys\nx = float(sys.argv[1])\n"+tc.code)
-			text := fmt.Sprintf(sourceExperiment, name, 2, tc.collector, pythonWith(t, ""), script)
-			write(t, manifest, strings.Replace(text, "image: host,", "image: host, "+tc.env+",", 1))
+			experiment := sourceExperiment(name, 2, tc.collector, pythonCommand(pythonWith(t, ""), script))
+			experiment.container = tc.env
+			write(t, manifest, experiment.yaml())
 			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
 				described, _ := i.vernier("describe", "source-"+name+"/latest")
 				t.Fatalf("vernier run: %v\n%s\n%s", err, out, described)
@@ -231,8 +215,9 @@ except OSError as e:
     print(e) # and goes on unmeasured
 time.sleep(3)
 `)
-	text := fmt.Sprintf(sourceExperiment, "shared", 3, `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 28918}}}`, pythonWith(t, ""), script)
-	write(t, manifest, strings.Replace(text, "maxFailedTrialCount: 0", "maxFailedTrialCount: 3", 1))
+	experiment := sourceExperiment("shared", 3, `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 28918}}}`, pythonCommand(pythonWith(t, ""), script))
+	experiment.maxFailed = 3
+	write(t, manifest, experiment.yaml())
 	if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
 		t.Logf("vernier run: %v\n%s", err, out) // one trial at least is not measured
 	}

@@ -9,53 +9,33 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
-// Eight trials with the losses 1 to 8 at each of 20 steps, two at a time.
-const stoppingExperiment = `
-apiVersion: kubeflow.org/v1beta1
-kind: Experiment
-metadata: {name: stopping, namespace: default}
-spec:
-  objective: {type: minimize, objectiveMetricName: loss}
-  algorithm: {algorithmName: grid}
-  seed: 1
+// stoppingExperiment has eight trials with the losses 1 to 8 at each of 20 steps, two at a time.
+func stoppingExperiment() jobExperiment {
+	return jobExperiment{
+		name:      "stopping",
+		algorithm: "grid",
+		parallel:  2,
+		max:       8,
+		parameter: `parameterType: int, feasibleSpace: {min: "1", max: "8"}`,
+		command:   `[sh, -c, "i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo epoch=$i loss=${trialParameters.x}; sleep 0.3; done"]`,
+		spec: `  seed: 1
   earlyStopping:
     algorithmName: medianstop
     algorithmSettings: [{name: min_trials_required, value: "2"}, {name: start_step, value: "2"}]
-  parallelTrialCount: 2
-  maxTrialCount: 8
-  parameters:
-    - {name: x, parameterType: int, feasibleSpace: {min: "1", max: "8"}}
-  trialTemplate:
-    primaryContainerName: training
-    retain: true
-    trialParameters: [{name: x, reference: x}]
-    trialSpec:
-      apiVersion: batch/v1
-      kind: Job
-      spec:
-        backoffLimit: 0
-        template:
-          spec:
-            restartPolicy: Never
-            containers:
-              - name: training
-                image: host
-                command: [sh, -c, "i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo epoch=$i loss=${trialParameters.x}; sleep 0.3; done"]
-`
+`,
+	}
+}
 
 // TestEarlyStopping runs trials with flat curves under the median rule.
 func TestEarlyStopping(t *testing.T) {
 	i := up(t)
-	var experiment v1beta1.Experiment
-	if err := yaml.UnmarshalStrict([]byte(stoppingExperiment), &experiment); err != nil {
-		t.Fatal(err)
-	}
-	if err := i.client.Create(t.Context(), &experiment); err != nil {
+	experiment := stoppingExperiment().object(t)
+	experiment.Spec.TrialTemplate.Retain = true
+	if err := i.client.Create(t.Context(), experiment); err != nil {
 		t.Fatal(err)
 	}
 	i.awaitEnd(t, "stopping")

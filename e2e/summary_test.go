@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
@@ -61,14 +59,11 @@ func link(from, to string) error {
 func TestATrialGetsItsObjectiveWithoutTheReportService(t *testing.T) {
 	t.Setenv("VERNIER_BIN_DIR", withoutReports(t))
 	i := up(t)
-	var experiment v1beta1.Experiment
-	if err := yaml.UnmarshalStrict(fmt.Appendf(nil, collectExperiment, "refused", `{collector: {kind: StdOut}}`,
-		`[sh, -c, "echo step=1 loss=7; echo step=2 loss=${trialParameters.x}; echo step=3 loss=8"]`), &experiment); err != nil {
-		t.Fatal(err)
-	}
+	experiment := collectExperiment("refused", `{collector: {kind: StdOut}}`,
+		`[sh, -c, "echo step=1 loss=7; echo step=2 loss=${trialParameters.x}; echo step=3 loss=8"]`).object(t)
 	strategies := []v1beta1.MetricStrategy{{Name: "loss", Value: v1beta1.ExtractByMin}}
 	experiment.Spec.Objective.MetricStrategies = strategies
-	if err := i.client.Create(t.Context(), &experiment); err != nil {
+	if err := i.client.Create(t.Context(), experiment); err != nil {
 		t.Fatal(err)
 	}
 	i.awaitEnd(t, "refused")

@@ -1,0 +1,78 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// jobExperiment is an Experiment with a parameter x, whose trials are Jobs of
+// one container. Its texts are YAML in flow style.
+type jobExperiment struct {
+	name                     string
+	objective                string // "" for the least loss
+	algorithm                string // "" for sobol
+	parallel, max, maxFailed int
+	parameter                string // the kind of x and its space; "" for 0.1, 0.2, ... 0.9
+	collector                string // "" for the default
+	command                  string
+	container                string // what the container has beside its command
+	spec                     string // what the spec has besides, as lines with its indent of two
+}
+
+func (e jobExperiment) yaml() string {
+	if e.collector != "" {
+		e.spec += "  metricsCollectorSpec: " + e.collector + "\n"
+	}
+	if e.container != "" {
+		e.container = ", " + e.container
+	}
+	return fmt.Sprintf(`
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: %s, namespace: default}
+spec:
+  objective: %s
+  algorithm: {algorithmName: %s}
+  parallelTrialCount: %d
+  maxTrialCount: %d
+  maxFailedTrialCount: %d
+  parameters: [{name: x, %s}]
+%s  trialTemplate:
+    primaryContainerName: training
+    trialParameters: [{name: x, reference: x}]
+    trialSpec:
+      apiVersion: batch/v1
+      kind: Job
+      spec:
+        backoffLimit: 0
+        template:
+          spec:
+            restartPolicy: Never
+            containers:
+              - {name: training, image: host, command: %s%s}
+`, e.name, cmp.Or(e.objective, `{type: minimize, objectiveMetricName: loss}`), cmp.Or(e.algorithm, "sobol"),
+		e.parallel, e.max, e.maxFailed,
+		cmp.Or(e.parameter, `parameterType: double, feasibleSpace: {min: "0.1", max: "0.9", step: "0.1"}`),
+		e.spec, e.command, e.container)
+}
+
+func (e jobExperiment) object(t *testing.T) *v1beta1.Experiment {
+	t.Helper()
+	var object v1beta1.Experiment
+	if err := yaml.UnmarshalStrict([]byte(e.yaml()), &object); err != nil {
+		t.Fatal(err)
+	}
+	return &object
+}
+
+// pythonCommand runs a program in Python, with x as its argument.
+func pythonCommand(python, script string) string {
+	return fmt.Sprintf(`[%s, %s, "${trialParameters.x}"]`, python, script)
+}
