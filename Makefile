@@ -99,7 +99,7 @@ torture: ## Kill the collector, the report service and the store, 100 times each
 	TORTURE_KILLS=$${TORTURE_KILLS:-100} go test -buildvcs=false -count=1 -timeout 60m -parallel 6 -v ./collector/torture
 
 .PHONY: e2e
-e2e: build examples assets ## Kill every component in turn during an experiment, and try 20 broken experiments.
+e2e: build examples assets ## Run whole instances: kill each component in turn, try broken experiments, and each kind of collector and store.
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e/...
 
 # The packages that write event files take 7 GB, most of it what PyTorch brings
