@@ -17,12 +17,12 @@ func newBestCommand(open opener) *cobra.Command {
 		Short: "Print the best trial of an experiment",
 		Example: `  vernier best charlm
   python train.py $(vernier best charlm -o args)`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return apiError(best(cmd.Context(), args[0], output, cmd.OutOrStdout(), open))
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, args (--lr=0.1 --width=64), env (LR=0.1), json or yaml")
+	outputFlag(cmd, &output, "table, args (--lr=0.1 --width=64), env (LR=0.1), json or yaml", "table", "args", "env", "json", "yaml")
 	return cmd
 }
 

@@ -13,8 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/local"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -253,6 +255,77 @@ func TestWrongCommandLinesAreUsageErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestErrorsSayWhatToDo holds the words of errors that a person meets first.
+func TestErrorsSayWhatToDo(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	manifest := func(text string) string {
+		path := filepath.Join(t.TempDir(), "x.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	tests := map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"no argument":             {[]string{"best"}, exitUsage, []string{"takes one argument, not 0: write vernier best EXPERIMENT"}},
+		"two arguments":           {[]string{"logs", "a/1", "a/2"}, exitUsage, []string{"takes one argument, not 2: write vernier logs EXPERIMENT/TRIAL"}},
+		"a format of best":        {[]string{"best", "x", "-o", "toml"}, exitUsage, []string{"toml", "table, args, env, json or yaml"}},
+		"a format of experiments": {[]string{"get", "experiments", "-o", "xml"}, exitUsage, []string{"xml", "table, wide, name, json or yaml"}},
+		"a format of trials":      {[]string{"get", "trials", "x", "-o", ""}, exitUsage, []string{"table, wide, name, json or yaml"}},
+		"a format of status":      {[]string{"status", "-o", "wide"}, exitUsage, []string{"wide", "table, json or yaml"}},
+		"a format of a store":     {[]string{"store", "stat", "-o", "xml"}, exitUsage, []string{"xml", "table, json or yaml"}},
+		"no instance":             {[]string{"status"}, exitUnreachable, []string{"no instance runs in " + home, "vernier up"}},
+		"a file that is not":      {[]string{"run", "-f", "/no/such.yaml"}, exitNotFound, []string{"no file or folder /no/such.yaml", "correct -f"}},
+		"an empty file":           {[]string{"run", "-f", manifest("")}, exitInvalid, []string{"no objects in", "x.yaml", "name YAML or JSON"}},
+		"an object without kind":  {[]string{"run", "-f", manifest("a: 1\n")}, exitInvalid, []string{"x.yaml: document 1", "apiVersion and kind are needed"}},
+		"no experiment":           {[]string{"run", "-f", manifest("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}, exitInvalid, []string{"0 objects of kind Experiment", "exactly one"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			root := newRootCommand(false)
+			root.SilenceErrors, root.SilenceUsage = true, true
+			root.SetArgs(append([]string{"--home", home}, test.args...))
+			root.SetOut(&bytes.Buffer{})
+			err := root.ExecuteContext(t.Context())
+			if exitCode(err) != test.code {
+				t.Fatalf("code %d (%v), want %d", exitCode(err), err, test.code)
+			}
+			requireText(t, err.Error(), test.want...)
+		})
+	}
+}
+
+func TestAnInstanceThatIsNotReadySaysWhy(t *testing.T) {
+	tests := map[string]struct {
+		status local.Status
+		want   string
+	}{
+		"none":     {local.Status{State: local.StateStopped}, "no instance runs in /h: start it with vernier up"},
+		"starting": {local.Status{State: local.StateStarting, Message: "waiting for etcd"}, "the instance in /h is Starting: waiting for etcd: wait, then ask again"},
+		"stopping": {local.Status{State: local.StateStopping}, "the instance in /h is Stopping: wait, then ask again"},
+		"failed":   {local.Status{State: local.StateFailed, Message: "etcd ended"}, "the instance in /h is Failed: etcd ended: start it with vernier up"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, notReady("/h", test.status).Error()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoExperimentOfAName(t *testing.T) {
+	cause := apierrors.NewNotFound(schema.GroupResource{Group: "kubeflow.org", Resource: "experiments"}, "x")
+	err := apiError(&noExperiment{types.NamespacedName{Namespace: "default", Name: "x"}, cause})
+	if exitCode(err) != exitNotFound || !apierrors.IsNotFound(err) {
+		t.Errorf("code %d, want %d: %v", exitCode(err), exitNotFound, err)
+	}
+	requireText(t, err.Error(), `no experiment "x" in namespace "default"`, "get experiments --all-namespaces")
 }
 
 func TestWhatWasToldIsNotSaidAgain(t *testing.T) {

@@ -20,7 +20,7 @@ func newDescribeCommand(open opener) *cobra.Command {
 		Example: `  vernier describe charlm
   vernier describe charlm/12
   vernier describe charlm/best`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return apiError(describe(cmd.Context(), args[0], cmd.OutOrStdout(), open))
 		},

@@ -37,12 +37,24 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
+// noExperiment says that there is none of a name.
+type noExperiment struct {
+	key   types.NamespacedName
+	cause error
+}
+
+func (e *noExperiment) Error() string {
+	return fmt.Sprintf("no experiment %q in namespace %q: get experiments --all-namespaces lists those that there are", e.key.Name, e.key.Namespace)
+}
+
+func (e *noExperiment) Unwrap() error { return e.cause }
+
 // loadExperiment reads an experiment and its trials once.
 func loadExperiment(ctx context.Context, c client.Reader, key types.NamespacedName) (experimentView, error) {
 	var experiment v1beta1.Experiment
 	if err := c.Get(ctx, key, &experiment); err != nil {
 		if apierrors.IsNotFound(err) {
-			return experimentView{}, fmt.Errorf("no experiment %q in namespace %q: %w", key.Name, key.Namespace, err)
+			return experimentView{}, &noExperiment{key, err}
 		}
 		return experimentView{}, fmt.Errorf("read experiment %s: %w", key, err)
 	}

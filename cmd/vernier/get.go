@@ -38,7 +38,7 @@ type listOptions struct {
 }
 
 func (o *listOptions) register(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, wide, name, json or yaml")
+	outputFlag(cmd, &o.output, "table, wide, name, json or yaml", "table", "wide", "name", "json", "yaml")
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave the header out")
 }
 
@@ -91,7 +91,7 @@ func named(items []v1beta1.Experiment, names []string) ([]v1beta1.Experiment, er
 	for _, name := range names {
 		i := slices.IndexFunc(items, func(e v1beta1.Experiment) bool { return e.Name == name })
 		if i < 0 {
-			return nil, notFoundErrorf("no experiment %q", name)
+			return nil, notFoundErrorf("no experiment %q: leave the name out to see what there is", name)
 		}
 		found = append(found, items[i])
 	}
@@ -139,7 +139,7 @@ func newGetTrialsCommand(open opener) *cobra.Command {
 		Use:     "trials EXPERIMENT",
 		Aliases: []string{"trial"},
 		Short:   "List the trials of an experiment",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return apiError(getTrials(cmd.Context(), o, args[0], cmd.OutOrStdout(), open))
 		},

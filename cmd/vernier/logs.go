@@ -40,7 +40,7 @@ standard error.`,
 		Example: `  vernier logs charlm/12 -f
   vernier logs charlm/best
   vernier logs charlm/latest --container metrics-logger-and-collector`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return apiError(logs(cmd.Context(), o, args[0], streams{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}, open))
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/vernier-ml/vernier/local"
 	"github.com/vernier-ml/vernier/local/agent"
 	"github.com/vernier-ml/vernier/local/shim"
+	"github.com/vernier-ml/vernier/trainer"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -23,11 +24,15 @@ func (r logReader) archived(trial *v1beta1.Trial, out io.Writer) error {
 		return err
 	}
 	newest := len(logs) - 1
+	if newest < 0 {
+		return notFoundErrorf("no log of container %s of trial %s is kept: the program's container is %s, the collector's %s or %s",
+			r.options.container, trial.Name, trial.Spec.PrimaryContainerName, trainer.SidecarLogger, trainer.Sidecar)
+	}
 	if r.options.previous {
 		newest--
 	}
 	if newest < 0 {
-		return notFoundErrorf("no log of container %s of trial %s is kept", r.options.container, trial.Name)
+		return notFoundErrorf("container %s of trial %s ran once: leave --previous out", r.options.container, trial.Name)
 	}
 	if err := r.noteCut(logs[newest]); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -133,4 +134,13 @@ func TestLogsSayThatTheBeginningIsMissing(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestALogThatIsNotKeptSaysWhichThereAre(t *testing.T) {
+	trial := &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x-0001"}, Spec: v1beta1.TrialSpec{PrimaryContainerName: "training"}}
+	err := logReader{home: t.TempDir(), options: logsOptions{container: "train"}}.archived(trial, io.Discard)
+	if exitCode(err) != exitNotFound {
+		t.Fatalf("code %d (%v), want %d", exitCode(err), err, exitNotFound)
+	}
+	requireText(t, err.Error(), "no log of container train of trial x-0001 is kept", "is training", "metrics-logger-and-collector or metrics-collector")
 }

@@ -29,11 +29,11 @@ func execute(ctx context.Context) int {
 	ctrllog.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	root.SilenceErrors, root.SilenceUsage = true, true
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "vernier: %v\n", err)
 		if exitCode(err) == exitUsage {
-			fmt.Fprintln(os.Stderr, "Run 'vernier --help' for the commands.")
+			fmt.Fprintf(os.Stderr, "Run '%s --help' for how it is used.\n", cmd.CommandPath())
 		}
 	}
 	return exitCode(err)

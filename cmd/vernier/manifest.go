@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,7 +47,7 @@ func readManifests(stdin io.Reader, paths []string) ([]*unstructured.Unstructure
 		}
 	}
 	if len(objects) == 0 {
-		return nil, invalidErrorf("no objects in %v", paths)
+		return nil, invalidErrorf("there are no objects in %s: name YAML or JSON files, or folders with them", strings.Join(paths, ", "))
 	}
 	return objects, nil
 }
@@ -56,6 +57,9 @@ func manifestFiles(path string) ([]string, error) {
 		return []string{path}, nil
 	}
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, notFoundErrorf("there is no file or folder %s: correct -f", path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +101,7 @@ func decodeManifest(data []byte) ([]*unstructured.Unstructured, error) {
 		}
 		object := &unstructured.Unstructured{Object: content}
 		if object.GetKind() == "" || object.GetAPIVersion() == "" {
-			return nil, fmt.Errorf("document %d: apiVersion and kind are needed", i)
+			return nil, fmt.Errorf("document %d: apiVersion and kind are needed: it is no object of Kubernetes without them", i)
 		}
 		if object.GetName() == "" {
 			return nil, fmt.Errorf("document %d: metadata.name is needed", i)
@@ -119,7 +123,7 @@ func theExperiment(objects []*unstructured.Unstructured) (*unstructured.Unstruct
 		}
 	}
 	if len(found) != 1 {
-		return nil, invalidErrorf("the files hold %d objects of kind Experiment (%s); run follows exactly one", len(found), v1beta1.GroupVersion)
+		return nil, invalidErrorf("the files hold %d objects of kind Experiment (%s): run follows exactly one, so name the files of one", len(found), v1beta1.GroupVersion)
 	}
 	return found[0], nil
 }

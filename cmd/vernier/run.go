@@ -41,8 +41,9 @@ An experiment of the same name that has ended is not run again when the files
 change nothing in it: its best trial is printed. --replace runs it anew.
 
 Exit codes: 0 the experiment succeeded; 1 error; 2 usage; 3 invalid experiment;
-7 server not reachable; 8 the experiment failed or no trial has a result; 9 it ended without reaching its
-goal (with --require-goal); 124 time-out; 130 interrupted.`
+4 no such file; 7 server not reachable; 8 the experiment failed or no trial has a
+result; 9 it ended without reaching its goal (with --require-goal); 124 time-out;
+130 interrupted.`
 
 func newRunCommand(open opener, stop func(context.Context, *session) error) *cobra.Command {
 	var o runOptions

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -62,7 +61,7 @@ func (g *global) embedded(ctx context.Context, start bool) (*session, error) {
 		return nil, err
 	}
 	if status.State != local.StateReady {
-		return nil, &exitError{code: exitUnreachable, err: fmt.Errorf("no instance runs in %s (state %s): start it with vernier up", home, status.State)}
+		return nil, &exitError{code: exitUnreachable, err: notReady(home, status)}
 	}
 	s.config, err = clientcmd.BuildConfigFromFlags("", home.Kubeconfig())
 	if err != nil {

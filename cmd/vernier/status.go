@@ -31,13 +31,28 @@ func newStatusCommand(g *global) *cobra.Command {
 				err = writeValue(cmd.OutOrStdout(), output, status)
 			}
 			if err == nil && status.State != local.StateReady {
-				return &exitError{code: exitUnreachable, err: fmt.Errorf("the instance is %s %s", status.State, status.Message)}
+				return &exitError{code: exitUnreachable, err: notReady(home, status)}
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
+	outputFlag(cmd, &output, "table, json or yaml", "table", "json", "yaml")
 	return cmd
+}
+
+// notReady says what an instance is that is not ready, why, and what to do.
+func notReady(home local.Home, status local.Status) error {
+	why := ""
+	if status.Message != "" {
+		why = ": " + status.Message
+	}
+	switch status.State {
+	case local.StateStarting, local.StateStopping:
+		return fmt.Errorf("the instance in %s is %s%s: wait, then ask again", home, status.State, why)
+	case local.StateStopped:
+		return fmt.Errorf("no instance runs in %s%s: start it with vernier up", home, why)
+	}
+	return fmt.Errorf("the instance in %s is %s%s: start it with vernier up", home, status.State, why)
 }
 
 func statusTable(cmd *cobra.Command, home local.Home, status local.Status) error {
