@@ -48,6 +48,10 @@ func TestFences(t *testing.T) {
 			packages: []string{"./collector/parse", "./collector/tensorboard"},
 			allow:    []string{module + "/collector"},
 		},
+		"the journal reaches the standard library only": {
+			packages: []string{"./collector/journal"},
+			allow:    []string{module + "/collector/journal"},
+		},
 		"stores reach no Kubernetes": {
 			packages: []string{"./collector/store/..."},
 			deny:     kubernetes,

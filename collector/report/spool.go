@@ -1,39 +1,34 @@
 package report
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"math"
-	"os"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/journal"
 )
 
 // DefaultSpoolLimit is the space that a spool may take, in bytes: about a
 // million points.
 const DefaultSpoolLimit = 128 << 20
 
+// maxSpoolLine bounds a record, in bytes: names and texts are clipped, so that
+// none of ours comes near.
+const maxSpoolLine = 64 << 10
+
 // Spool gives points that come from no file a file, so that neither a service
 // that is away nor a collector that is killed loses them. Seq is the offset in
 // that file.
 type Spool struct {
-	path   string
 	source string
-	limit  int64
-	file   *os.File
-	end    atomic.Int64  // bytes that hold whole records
-	more   chan struct{} // has an element when end moved
-	filled chan struct{} // closed when Fill has returned
-	failed []error       // what from could not read, the first ten; read after filled is closed
+	lines  *journal.Journal
+	failed []error // what from could not read, the first ten; read after lines is finished
 }
 
 var _ collector.Source = (*Spool)(nil)
@@ -44,50 +39,23 @@ const maxFailed = 10
 // errSpoolFull is yielded when points had to be dropped.
 var errSpoolFull = errors.New("the spool is full")
 
-// OpenSpool opens the spool file, or makes it. A record that was half written
-// when the last collector died is removed: nobody was told that it is safe.
-// source is the name that its points get. limit is in bytes, 0 means
-// DefaultSpoolLimit.
+// OpenSpool opens the spool file, or makes it. source is the name that its points
+// get. limit is in bytes, 0 means DefaultSpoolLimit.
 func OpenSpool(path, source string, limit int64) (*Spool, error) {
 	if limit <= 0 {
 		limit = DefaultSpoolLimit
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	lines, err := journal.Open(journal.Config{Path: path, Limit: limit, MaxLine: maxSpoolLine})
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
 	}
-	s := &Spool{path: path, source: source, limit: limit, file: f,
-		more: make(chan struct{}, 1), filled: make(chan struct{})}
-	end, err := wholeRecords(f)
-	if err == nil {
-		err = f.Truncate(end)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open spool %s: %w", path, errors.Join(err, f.Close()))
-	}
-	s.end.Store(end)
-	return s, nil
-}
-
-func wholeRecords(f *os.File) (end int64, err error) {
-	r := bufio.NewReaderSize(f, 64<<10)
-	for {
-		chunk, err := r.ReadSlice('\n')
-		switch {
-		case err == nil:
-			end += int64(len(chunk))
-		case errors.Is(err, io.EOF):
-			return end, nil
-		default:
-			return 0, err // a record longer than the buffer cannot be ours
-		}
-	}
+	return &Spool{source: source, lines: lines}, nil
 }
 
 // Fill writes the points of from to the spool until from ends, once. A point is
 // safe when from's yield returns. Points that find the spool full are dropped.
 func (s *Spool) Fill(ctx context.Context, from collector.Source) error {
-	defer close(s.filled)
+	defer s.lines.Finish()
 	dropped := 0
 	for p, err := range from.Points(ctx) {
 		if err == nil {
@@ -122,79 +90,60 @@ func (s *Spool) put(p collector.Point) error {
 	if err != nil {
 		return err
 	}
-	end := s.end.Load()
-	if end+int64(len(record))+1 > s.limit {
+	err = s.lines.Append(record)
+	if errors.Is(err, journal.ErrFull) {
 		return errSpoolFull
 	}
-	if _, err := s.file.WriteAt(append(record, '\n'), end); err != nil {
-		return fmt.Errorf("write spool: %w", err)
-	}
-	s.end.Store(end + int64(len(record)) + 1)
-	select {
-	case s.more <- struct{}{}:
-	default:
-	}
-	return nil
+	return err
 }
 
 // Points implements collector.Source. It ends after Fill has returned.
 func (s *Spool) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
-		var at int64
-		for {
-			filled := isClosed(s.filled)
-			end := s.end.Load()
-			if !s.read(ctx, &at, end, yield) {
+		for line, err := range s.lines.Follow(ctx) {
+			if !yield(s.point(line, err)) {
 				return
 			}
-			if filled {
-				for _, err := range s.failed {
-					if !yield(collector.Point{}, err) {
-						break
-					}
-				}
-				return
-			}
-			select {
-			case <-s.more:
-			case <-s.filled:
-			case <-ctx.Done():
-				yield(collector.Point{}, ctx.Err())
+		}
+		if !s.lines.Finished() || ctx.Err() != nil {
+			return
+		}
+		for _, err := range s.failed {
+			if !yield(collector.Point{}, err) {
 				return
 			}
 		}
 	}
 }
 
-// read yields the records in [at, end).
-func (s *Spool) read(ctx context.Context, at *int64, end int64, yield func(collector.Point, error) bool) bool {
-	lines := bufio.NewReader(io.NewSectionReader(s.file, *at, end-*at))
-	for *at < end {
-		if err := ctx.Err(); err != nil {
-			yield(collector.Point{}, err)
-			return false
-		}
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			yield(collector.Point{}, fmt.Errorf("read spool at %d: %w", *at, err))
-			return false
-		}
-		p, err := parseSpooled(line)
-		p.Source, p.Seq = s.source, *at
-		*at += int64(len(line))
-		if err != nil {
-			p, err = collector.Point{}, fmt.Errorf("read spool at %d: %w", *at-int64(len(line)), err)
-		}
-		if !yield(p, err) {
-			return false
+// Kept returns the points that the spool holds already, for a source that must
+// know what was recorded before its collector started again. It is meant for the
+// time before Fill.
+func (s *Spool) Kept(ctx context.Context) iter.Seq2[collector.Point, error] {
+	return func(yield func(collector.Point, error) bool) {
+		for line, err := range s.lines.Lines(ctx, 0) {
+			if !yield(s.point(line, err)) {
+				return
+			}
 		}
 	}
-	return true
+}
+
+func (s *Spool) point(line journal.Line, err error) (collector.Point, error) {
+	if err != nil {
+		return collector.Point{}, err
+	}
+	p, err := parseSpooled(line.Text)
+	if err != nil {
+		return collector.Point{}, s.lines.At(line.Offset, err)
+	}
+	p.Source, p.Seq = s.source, line.Offset
+	return p, nil
 }
 
 func parseSpooled(line []byte) (collector.Point, error) {
 	var r spooled
-	if err := json.Unmarshal(bytes.TrimSpace(line), &r); err != nil {
+	if err := json.Unmarshal(line, &r); err != nil {
 		return collector.Point{}, err
 	}
 	value, err := strconv.ParseFloat(r.Value, 64)
@@ -209,4 +158,4 @@ func parseSpooled(line []byte) (collector.Point, error) {
 }
 
 // Close closes the file; it stays where it is.
-func (s *Spool) Close() error { return s.file.Close() }
+func (s *Spool) Close() error { return s.lines.Close() }

@@ -342,7 +342,7 @@ func (p *Push) fresh(run string, points []entryPoint) (out []entryPoint) {
 // newest value. A page ends with the token of the next.
 func (p *Push) metricHistory(r mlflowRequest, _ *http.Request) (any, error) {
 	from, err := strconv.ParseInt(r.PageToken, 10, 64)
-	if r.PageToken != "" && (err != nil || from < 0 || from > p.journal.end.Load()) {
+	if r.PageToken != "" && (err != nil || from < 0 || from > p.journal.lines.End()) {
 		return nil, mlflowFault(mlflowInvalid, "the page token %.40q is not one of ours", r.PageToken)
 	}
 	newest, err := p.view(func(s *mlflowState) (any, error) {

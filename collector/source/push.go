@@ -92,7 +92,7 @@ type PushConfig struct {
 type Push struct {
 	cfg     PushConfig
 	wanted  map[string]bool // nil means all
-	journal *journal
+	journal *pushJournal
 	state   *pushState          // guarded by the journal's lock
 	room    *semaphore.Weighted // for bodies
 	work    *semaphore.Weighted // for decoding them

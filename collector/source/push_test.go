@@ -374,17 +374,19 @@ func TestPushTakesSmallReportsBesideSlowLargeOnes(t *testing.T) {
 }
 
 func TestPushSaysWhyNot(t *testing.T) {
-	for want, err := range map[int]error{
-		http.StatusGone:                  fmt.Errorf("x: %w", errJournalClosed),
-		http.StatusInsufficientStorage:   &os.PathError{Op: "write", Err: syscall.ENOSPC},
-		http.StatusServiceUnavailable:    errNoRoom,
-		http.StatusRequestEntityTooLarge: &http.MaxBytesError{Limit: 1},
-		http.StatusRequestTimeout:        &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded},
-		http.StatusBadRequest:            io.ErrUnexpectedEOF,
-		http.StatusInternalServerError:   io.ErrClosedPipe,
+	for want, errs := range map[int][]error{
+		http.StatusGone:                  {fmt.Errorf("x: %w", errJournalClosed)},
+		http.StatusInsufficientStorage:   {errJournalFull, &os.PathError{Op: "write", Err: syscall.ENOSPC}},
+		http.StatusServiceUnavailable:    {errNoRoom},
+		http.StatusRequestEntityTooLarge: {errJournalLine, &http.MaxBytesError{Limit: 1}},
+		http.StatusRequestTimeout:        {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}},
+		http.StatusBadRequest:            {io.ErrUnexpectedEOF},
+		http.StatusInternalServerError:   {io.ErrClosedPipe},
 	} {
-		if got := statusOf(err); got != want {
-			t.Errorf("%v: status %d, want %d", err, got, want)
+		for _, err := range errs {
+			if got := statusOf(err); got != want {
+				t.Errorf("%v: status %d, want %d", err, got, want)
+			}
 		}
 	}
 }

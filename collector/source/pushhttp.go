@@ -194,7 +194,7 @@ func statusOf(err error) int {
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errNoRoom):
 		return http.StatusServiceUnavailable
-	case errors.As(err, new(*http.MaxBytesError)):
+	case errors.Is(err, errJournalLine), errors.As(err, new(*http.MaxBytesError)):
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return http.StatusRequestTimeout

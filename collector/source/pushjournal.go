@@ -1,20 +1,17 @@
 package source
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/journal"
 	"github.com/vernier-ml/vernier/collector/parse"
 )
 
@@ -26,9 +23,15 @@ const DefaultJournalLimit = 512 << 20
 // journal stays small enough to be held in memory.
 const maxReportPoints = 10_000
 
+// maxJournalLine bounds one line of the journal, in bytes. A body of maxBody may
+// become several times as long, by escapes and by names that are repeated.
+const maxJournalLine = 16 << 20
+
 var (
 	// errJournalFull says that a request was not taken for want of space.
 	errJournalFull = errors.New("the space for pushed points is used up")
+	// errJournalLine says that one request asks for too much.
+	errJournalLine = errors.New("the request says too much: send it in parts")
 	// errJournalClosed says that the trial is over.
 	errJournalClosed = errors.New("the program has ended; nothing is taken any more")
 )
@@ -79,173 +82,103 @@ func (p entryPoint) point(seq int64) collector.Point {
 	}
 }
 
-// journal keeps what was pushed in a file. The Seq of a point is the offset of
+// pushJournal keeps what was pushed in a file. The Seq of a point is the offset of
 // its line plus its place in it: no line has fewer bytes than points.
-type journal struct {
-	file  *os.File
-	limit int64
-	end   atomic.Int64  // bytes that hold whole lines
-	more  chan struct{} // has an element when end moved
-	done  chan struct{} // closed with the journal
-
-	mu     sync.Mutex
-	closed bool
+type pushJournal struct {
+	lines *journal.Journal
+	mu    sync.Mutex // guards what the entries say, and their order
 }
 
-// openJournal opens the file, or makes it, and calls replay with every entry. A
-// line that was half written when the last collector died is removed: nobody was
-// told that it is safe.
-func openJournal(path string, limit int64, replay func(entry)) (_ *journal, err error) {
+// openJournal opens the file, or makes it, and calls replay with every entry.
+func openJournal(path string, limit int64, replay func(entry)) (*pushJournal, error) {
 	if limit <= 0 {
 		limit = DefaultJournalLimit
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	lines, err := journal.Open(journal.Config{Path: path, Limit: limit, MaxLine: maxJournalLine})
 	if err != nil {
 		return nil, fmt.Errorf("open the journal of pushed points: %w", err)
 	}
-	j := &journal{file: f, limit: limit, more: make(chan struct{}, 1), done: make(chan struct{})}
-	end, err := j.replay(replay)
-	if err == nil {
-		err = f.Truncate(end)
+	j := &pushJournal{lines: lines}
+	if _, err := j.scan(0, func(e entry) bool { replay(e); return true }); err != nil {
+		return nil, errors.Join(err, lines.Close())
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open the journal of pushed points %s: %w", path, errors.Join(err, f.Close()))
-	}
-	j.end.Store(end)
 	return j, nil
-}
-
-// replay returns the end of the last whole line.
-func (j *journal) replay(take func(entry)) (end int64, err error) {
-	lines := bufio.NewReaderSize(j.file, 64<<10)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return end, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		end += int64(len(line))
-		// A line that cannot be read is told by points, with its place.
-		var e entry
-		if json.Unmarshal(line, &e) == nil {
-			take(e)
-		}
-	}
 }
 
 // append writes an entry and returns once it is safe from the collector's death.
 // Afterwards, and before any other entry is written, it calls apply.
-func (j *journal) append(build func() (e entry, changed bool), apply func(entry)) error {
+func (j *pushJournal) append(build func() (e entry, changed bool), apply func(entry)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closed {
+	if j.lines.Finished() {
 		return errJournalClosed
 	}
 	e, changed := build()
 	if !changed {
 		return nil
 	}
-	line, err := json.Marshal(e)
+	text, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("write down what was pushed: %w", err)
 	}
-	line = append(line, '\n')
-	end := j.end.Load()
-	if end+int64(len(line)) > j.limit {
+	switch err := j.lines.Append(text); {
+	case errors.Is(err, journal.ErrFull):
 		return errJournalFull
-	}
-	if _, err := j.file.WriteAt(line, end); err != nil {
-		// What was written of it would be taken for the next line's beginning.
-		return fmt.Errorf("write down what was pushed: %w", errors.Join(err, j.file.Truncate(end)))
+	case errors.Is(err, journal.ErrLongLine):
+		return errJournalLine
+	case err != nil:
+		return fmt.Errorf("write down what was pushed: %w", err)
 	}
 	apply(e)
-	j.end.Store(end + int64(len(line)))
-	select {
-	case j.more <- struct{}{}:
-	default:
-	}
 	return nil
 }
 
 // close ends the journal: what comes later is refused.
-func (j *journal) close() {
+func (j *pushJournal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.closed {
-		j.closed = true
-		close(j.done)
-	}
+	j.lines.Finish()
 }
 
 // points yields all points from the beginning, waits for more, and returns when
 // the journal is closed and read, when ctx ends, or when yield has had enough.
-func (j *journal) points(ctx context.Context, yield func(collector.Point, error) bool) {
-	var at int64
-	for {
-		last := closed(j.done)
-		if !j.read(ctx, &at, j.end.Load(), yield) {
-			return
-		}
-		if last {
-			return
-		}
-		select {
-		case <-j.more:
-		case <-j.done:
-		case <-ctx.Done():
-			yield(collector.Point{}, ctx.Err())
-			return
-		}
-	}
-}
-
-// read yields the points of the lines in [at, end).
-func (j *journal) read(ctx context.Context, at *int64, end int64, yield func(collector.Point, error) bool) bool {
-	lines := bufio.NewReader(io.NewSectionReader(j.file, *at, end-*at))
-	for *at < end {
-		if err := ctx.Err(); err != nil {
-			yield(collector.Point{}, err)
-			return false
-		}
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			yield(collector.Point{}, fmt.Errorf("read the journal of pushed points at %d: %w", *at, err))
-			return false
-		}
-		start := *at
-		*at += int64(len(line))
+func (j *pushJournal) points(ctx context.Context, yield func(collector.Point, error) bool) {
+	for line, err := range j.lines.Follow(ctx) {
 		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			if !yield(collector.Point{}, fmt.Errorf("read the journal of pushed points at %d: %w", start, err)) {
-				return false
-			}
-			continue
+		if err == nil {
+			e, err = j.parse(line)
+		}
+		if err != nil && !yield(collector.Point{}, err) {
+			return
 		}
 		for i, p := range e.Points {
-			if !yield(p.point(start+int64(i)), nil) {
-				return false
+			if !yield(p.point(line.Offset+int64(i)), nil) {
+				return
 			}
 		}
 	}
-	return true
 }
 
-// scan calls take with the entries from an offset on, until it has had enough.
-// next is the offset of the first entry that was not taken, 0 when there is none.
-func (j *journal) scan(from int64, take func(entry) (more bool)) (next int64, err error) {
-	end := j.end.Load()
-	lines := bufio.NewReader(io.NewSectionReader(j.file, from, end-from))
-	for at := from; at < end; {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return 0, fmt.Errorf("read the journal of pushed points at %d: %w", at, err)
+func (j *pushJournal) parse(line journal.Line) (e entry, err error) {
+	if err := json.Unmarshal(line.Text, &e); err != nil {
+		return entry{}, j.lines.At(line.Offset, err)
+	}
+	return e, nil
+}
+
+// scan calls take with the entries from an offset on, until it has had enough. A
+// line that cannot be read is left out: points tells of it, with its place. next
+// is the offset of the first entry that was not taken, 0 when there is none.
+func (j *pushJournal) scan(from int64, take func(entry) (more bool)) (next int64, err error) {
+	for line, err := range j.lines.Lines(context.Background(), from) {
+		if err != nil && !errors.Is(err, journal.ErrLongLine) {
+			return 0, err
 		}
-		at += int64(len(line))
-		var e entry
-		if json.Unmarshal(line, &e) == nil && !take(e) && at < end {
-			return at, nil
+		if err != nil {
+			continue
+		}
+		if e, err := j.parse(line); err == nil && !take(e) && line.Next() < j.lines.End() {
+			return line.Next(), nil
 		}
 	}
 	return 0, nil

@@ -64,6 +64,8 @@ func katibCode(err error) connect.Code {
 		return connect.CodeFailedPrecondition
 	case statusOf(err) == http.StatusInsufficientStorage:
 		return connect.CodeResourceExhausted
+	case errors.Is(err, errJournalLine):
+		return connect.CodeInvalidArgument
 	}
 	return connect.CodeInternal
 }
