@@ -356,9 +356,9 @@ func FuzzOpen(f *testing.F) {
 	for _, s := range []string{"", "\n", "one\ntwo", "one\n\n\x00\ntwo\n", strings.Repeat("x", 40) + "\nshort\n"} {
 		f.Add([]byte(s))
 	}
+	path := filepath.Join(f.TempDir(), "journal")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const maxLine = 32
-		path := filepath.Join(t.TempDir(), "journal")
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}

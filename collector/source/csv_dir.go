@@ -2,13 +2,10 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"io/fs"
 	"iter"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -48,15 +45,12 @@ const maxTableFiles = 100
 
 // NewTables returns a source whose points are named as those of CSV.
 func NewTables(cfg TablesConfig) (*Tables, error) {
-	if cfg.Dir == "" {
-		return nil, errors.New("a source of tables needs a directory")
+	dir, err := watchedDir(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("a source of tables: %w", err)
 	}
 	if _, err := parse.NewCSV(cfg.Metrics); err != nil {
 		return nil, err
-	}
-	dir, err := filepath.Abs(cfg.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("directory of tables %s: %w", cfg.Dir, err)
 	}
 	cfg.Dir, cfg.Clock = dir, cfg.Clock.orReal()
 	return &Tables{cfg: cfg}, nil
@@ -73,7 +67,10 @@ type tablePoint struct {
 func (t *Tables) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
 		inner, cancel := context.WithCancel(ctx)
-		r := &tablesRun{cfg: t.cfg, yield: yield, points: make(chan tablePoint), known: map[string]bool{}, owners: map[string]string{}, said: map[string]bool{}}
+		r := &tablesRun{
+			cfg: t.cfg, yield: yield, points: make(chan tablePoint), owners: map[string]string{}, said: troubles{},
+			files: newFiles{dir: t.cfg.Dir, ending: ".csv", limit: maxTableFiles, what: "tables", known: map[string]bool{}},
+		}
 		defer r.readers.Wait()
 		defer cancel()
 		if note := t.cfg.Before.Note(); note != nil && !r.trouble(fmt.Errorf("csv: %w", note)) {
@@ -94,17 +91,19 @@ type tablesRun struct {
 	readers sync.WaitGroup
 	done    bool // the consumer has had enough
 
-	known  map[string]bool
+	files  newFiles
 	owners map[string]string // metric -> the table that has it
-	said   map[string]bool
+	said   troubles
 }
 
 // run looks for tables and passes on what they yield, until the source is
 // drained and all have ended, or ctx ends.
 func (r *tablesRun) run(ctx context.Context) {
+	found := func(path string) bool { return r.follow(ctx, path) }
+	inTheWay := func(err error) bool { return r.trouble(fmt.Errorf("csv: %w", err)) }
 	for {
 		last := closed(r.cfg.Drain)
-		if !r.walk(ctx) {
+		if !r.files.walk(ctx, found, inTheWay) {
 			return
 		}
 		if last {
@@ -114,7 +113,7 @@ func (r *tablesRun) run(ctx context.Context) {
 			return
 		}
 	}
-	if len(r.known) == 0 {
+	if len(r.files.known) == 0 {
 		r.trouble(fmt.Errorf("csv: no file *.csv was written below %s", r.cfg.Dir))
 		return
 	}
@@ -158,34 +157,6 @@ func (r *tablesRun) take(p tablePoint) bool {
 	return !r.done
 }
 
-// walk begins to read new tables.
-func (r *tablesRun) walk(ctx context.Context) bool {
-	ok := true
-	err := filepath.WalkDir(r.cfg.Dir, func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case ctx.Err() != nil || !ok:
-			return fs.SkipAll
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			ok = r.trouble(fmt.Errorf("csv: %w", err))
-			return nil
-		case !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".csv") || r.known[path]:
-			return nil
-		case len(r.known) == maxTableFiles:
-			ok = r.trouble(fmt.Errorf("csv: there are more than %d tables below %s; the rest is not read", maxTableFiles, r.cfg.Dir))
-			return fs.SkipAll
-		}
-		r.known[path] = true
-		ok = r.follow(ctx, path)
-		return nil
-	})
-	if err != nil {
-		ok = ok && r.trouble(fmt.Errorf("csv: %w", err))
-	}
-	return ok
-}
-
 // follow reads one table beside the others.
 func (r *tablesRun) follow(ctx context.Context, path string) bool {
 	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Before: r.cfg.Before, inner: true, part: true, Drain: r.cfg.Drain, Clock: r.cfg.Clock}
@@ -219,11 +190,9 @@ func (r *tablesRun) follow(ctx context.Context, path string) bool {
 
 // trouble yields an error that was not yielded before.
 func (r *tablesRun) trouble(err error) bool {
-	text := err.Error()
-	if r.said[text] || len(r.said) >= maxTroubles {
+	if !r.said.news(err) {
 		return true
 	}
-	r.said[text] = true
 	r.done = !r.yield(collector.Point{}, err)
 	return !r.done
 }

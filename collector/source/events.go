@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -62,12 +61,12 @@ var _ collector.Source = (*EventDir)(nil)
 // NewEventDir returns a source whose points are named "tfevent:" and the
 // file's path below the directory.
 func NewEventDir(cfg EventDirConfig) (*EventDir, error) {
-	if cfg.Dir == "" || len(cfg.Metrics) == 0 {
-		return nil, errors.New("an event directory source needs a directory and at least one metric")
+	dir, err := watchedDir(cfg.Dir)
+	if err == nil && len(cfg.Metrics) == 0 {
+		err = errors.New("no metric is named")
 	}
-	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("event directory %s: %w", cfg.Dir, err)
+		return nil, fmt.Errorf("a source of event files: %w", err)
 	}
 	cfg.Dir = dir
 	cfg.Clock = cfg.Clock.orReal()
@@ -93,7 +92,7 @@ func (d *EventDir) read(ctx context.Context, yield func(*SessionPoint, error) bo
 		cfg: d.cfg, yield: yield, events: parse.NewEvents(),
 		tree: newEventTree(d.cfg.Dir), names: newEventNames(d.cfg.Dir, d.cfg.Metrics),
 		sessions: newEventSessions(len(d.cfg.Metrics)),
-		said:     map[string]bool{}, ids: map[fileID]*eventFile{}, next: -1,
+		said:     troubles{}, ids: map[fileID]*eventFile{}, next: -1,
 	}
 	r.names.curious = r.stranger
 	for _, load := range []func() error{r.loadState, r.loadSessions} {
@@ -119,7 +118,7 @@ type eventRun struct {
 	tree     *eventTree
 	names    *eventNames
 	sessions *eventSessions
-	said     map[string]bool // troubles, which are said once
+	said     troubles
 
 	files  []*eventFile // all, in the order in which they were found
 	ids    map[fileID]*eventFile
@@ -269,16 +268,13 @@ func (r *eventRun) point(f *eventFile, metric int, s *parse.Scalar, shift int64)
 
 // trouble yields an error that was not yielded before.
 func (r *eventRun) trouble(err error) bool {
-	if r.said[err.Error()] || len(r.said) >= maxTroubles {
+	if !r.said.news(err) {
 		return true
 	}
-	r.said[err.Error()] = true
 	return r.yield(&SessionPoint{}, err)
 }
 
 const (
-	// maxTroubles bounds the errors that one source yields.
-	maxTroubles = 1000
 	// maxEventFiles bounds the files that are followed, and maxEventDirs the
 	// directories that are searched.
 	maxEventFiles = 30_000

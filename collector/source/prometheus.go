@@ -118,7 +118,7 @@ func (s *Scrape) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
 		r := &scrapeRun{
 			cfg: s.cfg, yield: yield, page: newPage(s.selectors), client: newScrapeClient(),
-			last: maps.Clone(s.cfg.Last), found: map[string]bool{}, said: map[string]bool{},
+			last: maps.Clone(s.cfg.Last), found: map[string]bool{}, said: troubles{},
 		}
 		if r.last == nil {
 			r.last = map[string]collector.Point{}
@@ -139,7 +139,7 @@ type scrapeRun struct {
 	seq    int64
 	last   map[string]collector.Point // recorded, by metric
 	found  map[string]bool            // metrics that were seen
-	said   map[string]bool            // troubles, which are said once
+	said   troubles
 
 	took     time.Duration // that the endpoint needed for its last answer
 	answered bool
@@ -277,11 +277,9 @@ const maxHints = 5
 
 // trouble yields an error that was not yielded before.
 func (r *scrapeRun) trouble(err error) bool {
-	text := err.Error()
-	if r.said[text] || len(r.said) >= maxTroubles {
+	if !r.said.news(err) {
 		return true
 	}
-	r.said[text] = true
 	return r.yield(collector.Point{}, fmt.Errorf("prometheus: %w", err))
 }
 

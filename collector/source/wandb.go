@@ -52,15 +52,12 @@ const maxWandbFiles = 10_000
 // NewWandbDir returns a source whose points are named "wandb:" and the file's
 // path below the directory.
 func NewWandbDir(cfg WandbDirConfig) (*WandbDir, error) {
-	if cfg.Dir == "" {
-		return nil, errors.New("a W&B source needs a directory")
+	dir, err := watchedDir(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("a W&B source: %w", err)
 	}
 	if _, err := parse.NewWandb(cfg.Metrics); err != nil {
 		return nil, err
-	}
-	dir, err := filepath.Abs(cfg.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("W&B directory %s: %w", cfg.Dir, err)
 	}
 	cfg.Dir, cfg.Clock = dir, cfg.Clock.orReal()
 	return &WandbDir{cfg: cfg}, nil
@@ -76,7 +73,8 @@ func (d *WandbDir) Points(ctx context.Context) iter.Seq2[collector.Point, error]
 		}
 		r := &wandbRun{
 			cfg: d.cfg, yield: yield, reader: reader, names: parse.NewAnyWandb(),
-			files: map[string]*wandbFile{}, runs: map[string]string{}, said: map[string]bool{},
+			files: newFiles{dir: d.cfg.Dir, ending: ".wandb", limit: maxWandbFiles, what: "files", known: map[string]bool{}},
+			runs:  map[string]string{}, said: troubles{},
 		}
 		if note := d.cfg.Before.Note(); note != nil && !r.trouble(note) {
 			return
@@ -99,11 +97,11 @@ type wandbRun struct {
 	reader *parse.Wandb
 	names  *parse.Wandb // for hints
 
-	files  map[string]*wandbFile // by path below the directory
-	order  []*wandbFile
+	files  newFiles
+	order  []*wandbFile // by path below the directory
 	walked time.Time
 	runs   map[string]string // metric -> the run that has it
-	said   map[string]bool   // troubles, which are said once
+	said   troubles
 }
 
 // poll implements poller.
@@ -130,37 +128,15 @@ func (r *wandbRun) poll(ctx context.Context) (sawData, ok bool) {
 
 // walk finds new files.
 func (r *wandbRun) walk(ctx context.Context) bool {
-	ok, before := true, len(r.order)
-	err := filepath.WalkDir(r.cfg.Dir, func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case ctx.Err() != nil || !ok:
-			return fs.SkipAll
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			ok = r.trouble(err)
-			return nil
-		case !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".wandb"):
-			return nil
-		}
+	before := len(r.order)
+	ok := r.files.walk(ctx, func(path string) bool {
 		rel, err := filepath.Rel(r.cfg.Dir, path)
 		if err != nil {
-			return err
+			return r.trouble(err)
 		}
-		if rel = filepath.ToSlash(rel); r.files[rel] != nil {
-			return nil
-		}
-		if len(r.files) == maxWandbFiles {
-			ok = r.trouble(fmt.Errorf("there are more than %d files below %s; the rest is not read", maxWandbFiles, r.cfg.Dir))
-			return fs.SkipAll
-		}
-		r.files[rel] = &wandbFile{path: rel, off: r.before(path)}
-		r.order = append(r.order, r.files[rel])
-		return nil
-	})
-	if err != nil {
-		ok = ok && r.trouble(err)
-	}
+		r.order = append(r.order, &wandbFile{path: filepath.ToSlash(rel), off: r.before(path)})
+		return true
+	}, r.trouble)
 	if len(r.order) > before {
 		slices.SortFunc(r.order, func(a, b *wandbFile) int { return cmp.Compare(a.path, b.path) })
 	}
@@ -238,7 +214,7 @@ func (r *wandbRun) sample(f *wandbFile, s parse.Sample) bool {
 
 // finish implements poller: it says what was never found.
 func (r *wandbRun) finish() bool {
-	if len(r.files) == 0 {
+	if len(r.order) == 0 {
 		return r.trouble(fmt.Errorf("no file *.wandb was written below %s; set WANDB_MODE=offline and WANDB_DIR to that directory", r.cfg.Dir))
 	}
 	var seen []string
@@ -288,10 +264,8 @@ func (r *wandbRun) seen() []string {
 
 // trouble yields an error that was not yielded before.
 func (r *wandbRun) trouble(err error) bool {
-	text := err.Error()
-	if r.said[text] || len(r.said) >= maxTroubles {
+	if !r.said.news(err) {
 		return true
 	}
-	r.said[text] = true
 	return r.yield(collector.Point{}, fmt.Errorf("wandb: %w", err))
 }
