@@ -2,13 +2,11 @@ package report_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -117,41 +115,23 @@ func TestACappedCurveKeepsItsResultAndSaysSo(t *testing.T) {
 func TestACappedCurveKeepsItsResultAcrossKills(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			var mu sync.Mutex
-			random := rand.New(rand.NewPCG(seed, 2))
-			var kill context.CancelFunc
+			lives := newLives(seed, 2)
 			s := newService(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-				mu.Lock()
-				dice, victim := random.IntN(3), kill
-				mu.Unlock()
+				dice, kill := lives.roll(3)
 				if dice == 0 {
-					victim()
+					kill()
 				}
 				next.ServeHTTP(w, r)
 				if dice == 1 {
-					victim()
+					kill()
 				}
 			})
 			f := newFlood(seed, 50_000)
-			for lives := 0; ; lives++ {
-				if lives == 200 {
-					t.Fatal("200 lives were not enough")
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				mu.Lock()
-				kill = cancel
-				mu.Unlock()
+			lives.run(t, func() report.Config {
 				cfg := s.config(t, "", f)
 				cfg.Rate, cfg.Drain, cfg.Attempt.Started = 10, over(), time.Now()
-				_, err := report.NewClient(cfg).Run(ctx)
-				cancel()
-				if err == nil {
-					break
-				}
-				if !errors.Is(err, context.Canceled) {
-					t.Fatal(err)
-				}
-			}
+				return cfg
+			})
 			for _, metric := range []string{"loss", "accuracy"} {
 				s.wantResult(t, f, metric)
 			}

@@ -150,6 +150,44 @@ func (s *service) wantStored(t *testing.T, final bool, sources ...numbers) {
 	}
 }
 
+// lives are clients that run one after the other, since they are killed.
+type lives struct {
+	mu     sync.Mutex
+	random *rand.Rand
+	kill   context.CancelFunc // of the one that runs
+}
+
+func newLives(seed, stream uint64) *lives {
+	return &lives{random: rand.New(rand.NewPCG(seed, stream))}
+}
+
+// roll throws a die and returns what kills the client that runs now.
+func (l *lives) roll(sides int) (dice int, kill func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.random.IntN(sides), l.kill
+}
+
+// run lets clients run until one comes to its end.
+func (l *lives) run(t *testing.T, next func() report.Config) {
+	t.Helper()
+	for range 200 {
+		ctx, cancel := context.WithCancel(t.Context())
+		l.mu.Lock()
+		l.kill = cancel
+		l.mu.Unlock()
+		_, err := report.NewClient(next()).Run(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("200 lives were not enough")
+}
+
 func over() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -177,13 +215,9 @@ func TestSeveralSourcesArriveWhole(t *testing.T) {
 func TestNothingIsLostOrDoubledHoweverOftenBothSidesFail(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			var mu sync.Mutex
-			random := rand.New(rand.NewPCG(seed, 1))
-			var kill context.CancelFunc
+			lives := newLives(seed, 1)
 			s := newService(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-				mu.Lock()
-				dice, victim := random.IntN(10), kill
-				mu.Unlock()
+				dice, kill := lives.roll(10)
 				switch dice {
 				case 0:
 					http.Error(w, "away", http.StatusBadGateway)
@@ -191,35 +225,21 @@ func TestNothingIsLostOrDoubledHoweverOftenBothSidesFail(t *testing.T) {
 					next.ServeHTTP(&discard{http.Header{}}, r)
 					http.Error(w, "away", http.StatusServiceUnavailable)
 				case 2:
-					victim()
+					kill()
 					next.ServeHTTP(w, r)
 				case 3:
 					next.ServeHTTP(w, r)
-					victim()
+					kill()
 				default:
 					next.ServeHTTP(w, r)
 				}
 			})
 			src := numbers{source: "stdout", n: 6*report.MaxBatch + 7, drain: over()}
-			for lives := 0; ; lives++ {
-				if lives == 200 {
-					t.Fatal("200 lives were not enough")
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				mu.Lock()
-				kill = cancel
-				mu.Unlock()
+			lives.run(t, func() report.Config {
 				cfg := s.config(t, "", src)
 				cfg.Drain = over()
-				_, err := report.NewClient(cfg).Run(ctx)
-				cancel()
-				if err == nil {
-					break
-				}
-				if !errors.Is(err, context.Canceled) {
-					t.Fatal(err)
-				}
-			}
+				return cfg
+			})
 			s.wantStored(t, true, src)
 		})
 	}
