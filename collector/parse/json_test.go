@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func newJSON(t testing.TB, metrics ...string) *JSON {
@@ -26,12 +25,7 @@ func newJSON(t testing.TB, metrics ...string) *JSON {
 
 func TestJSON(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	tests := map[string]struct {
-		metrics []string // default: loss
-		line    string
-		want    []got
-		wantErr string
-	}{
+	tests := map[string]lineCase{
 		"a number":                            {line: `{"loss": 0.5}`, want: []got{{"loss", 0.5, "", 9}}},
 		"a string, as Katib wants it":         {line: `{"loss": "0.50"}`, want: []got{{"loss", 0.5, "0.50", 9}}},
 		"a string that is no number":          {line: `{"loss": "good"}`, want: []got{{"loss", nan, "good", 9}}},
@@ -77,28 +71,11 @@ func TestJSON(t *testing.T) {
 		"too deep":                            {line: strings.Repeat(`{"a":`, 100), wantErr: "too deeply"},
 		"too deep in lists":                   {line: `{"a":` + strings.Repeat(`[`, 100), wantErr: "too deeply"},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if tc.metrics == nil {
-				tc.metrics = []string{"loss"}
-			}
-			samples, err := newJSON(t, tc.metrics...).Parse(nil, []byte(tc.line))
-			if diff := cmp.Diff(tc.want, brief(samples), cmpopts.EquateNaNs()); diff != "" {
-				t.Errorf("samples (-want +got):\n%s", diff)
-			}
-			if tc.wantErr == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
-				t.Errorf("error %v, want %q", err, tc.wantErr)
-			}
-		})
-	}
+	checkLines(t, func(t testing.TB, tc lineCase) Line { return newJSON(t, tc.metrics...) }, tests)
 }
 
 func TestJSONStepAndTime(t *testing.T) {
-	tests := map[string]struct {
-		line string
-		step int64
-		time time.Time
-	}{
+	tests := map[string]stepCase{
 		"neither":                        {`{"loss": 1}`, NoStep, time.Time{}},
 		"a step":                         {`{"step": 3, "loss": 1}`, 3, time.Time{}},
 		"an epoch after the value":       {`{"loss": 1, "epoch": 2}`, 2, time.Time{}},
@@ -130,17 +107,7 @@ func TestJSONStepAndTime(t *testing.T) {
 		"iter":                           {`{"iter": 7, "epoch": 1, "loss": 1}`, 7, time.Time{}},
 		"a time that is none":            {`{"timestamp": "noon", "loss": 1}`, NoStep, time.Time{}},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			samples, err := newJSON(t, "loss").Parse(nil, []byte(tc.line))
-			if err != nil || len(samples) != 1 {
-				t.Fatalf("got %d samples, error %v", len(samples), err)
-			}
-			if s := samples[0]; s.Step != tc.step || !s.Time.Equal(tc.time) {
-				t.Errorf("got step %d and time %v, want %d and %v", s.Step, s.Time, tc.step, tc.time)
-			}
-		})
-	}
+	checkStepsAndTimes(t, func(t testing.TB) Line { return newJSON(t, "loss") }, tests)
 }
 
 func TestParseAllTakesEveryNumber(t *testing.T) {

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func newLogfmt(t testing.TB, metrics ...string) *Logfmt {
@@ -23,12 +20,7 @@ func newLogfmt(t testing.TB, metrics ...string) *Logfmt {
 
 func TestLogfmt(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	tests := map[string]struct {
-		metrics []string // default: loss
-		line    string
-		want    []got
-		wantErr string
-	}{
+	tests := map[string]lineCase{
 		"a pair":                             {line: "loss=0.5", want: []got{{"loss", 0.5, "", 5}}},
 		"pairs and words":                    {metrics: []string{"loss", "val/acc"}, line: "INFO training loss=0.5 done val/acc=97.5% x", want: []got{{"loss", 0.5, "", 19}, {"val/acc", 97.5, "97.5%", 36}}},
 		"a value as it was written":          {line: "loss=0.50", want: []got{{"loss", 0.5, "0.50", 5}}},
@@ -54,29 +46,12 @@ func TestLogfmt(t *testing.T) {
 		"zeros":                              {line: "\x00\x00loss=2\x00", want: []got{{"loss", 2, "", 7}}},
 		"nothing":                            {line: ""},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if tc.metrics == nil {
-				tc.metrics = []string{"loss"}
-			}
-			samples, err := newLogfmt(t, tc.metrics...).Parse(nil, []byte(tc.line))
-			if diff := cmp.Diff(tc.want, brief(samples), cmpopts.EquateNaNs()); diff != "" {
-				t.Errorf("samples (-want +got):\n%s", diff)
-			}
-			if tc.wantErr == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
-				t.Errorf("error %v, want %q", err, tc.wantErr)
-			}
-		})
-	}
+	checkLines(t, func(t testing.TB, tc lineCase) Line { return newLogfmt(t, tc.metrics...) }, tests)
 }
 
 func TestLogfmtStepAndTime(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 5e8, time.UTC)
-	tests := map[string]struct {
-		line string
-		step int64
-		time time.Time
-	}{
+	tests := map[string]stepCase{
 		"neither":                {"loss=1", NoStep, time.Time{}},
 		"a step after the value": {"loss=1 epoch=2 step=40", 40, time.Time{}},
 		"a global step":          {"global_step=1,000 step=4 loss=1", 1000, time.Time{}},
@@ -90,17 +65,7 @@ func TestLogfmtStepAndTime(t *testing.T) {
 		"timestamp is surer":     {"timestamp=1772600767.5 ts=2025-03-04T05:06:07Z loss=1", NoStep, at},
 		"the last of two steps":  {"step=1 step=2 loss=1", 2, time.Time{}},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			samples, err := newLogfmt(t, "loss").Parse(nil, []byte(tc.line))
-			if err != nil || len(samples) != 1 {
-				t.Fatalf("got %d samples, error %v", len(samples), err)
-			}
-			if s := samples[0]; s.Step != tc.step || !s.Time.Equal(tc.time) {
-				t.Errorf("got step %d and time %v, want %d and %v", s.Step, s.Time, tc.step, tc.time)
-			}
-		})
-	}
+	checkStepsAndTimes(t, func(t testing.TB) Line { return newLogfmt(t, "loss") }, tests)
 }
 
 func TestLogfmtRefusesNamesThatAreNoKeys(t *testing.T) {

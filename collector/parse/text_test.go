@@ -13,22 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// got is the part of a sample that most tests speak of.
-type got struct {
-	Metric string
-	Value  float64
-	Text   string
-	Offset int
-}
-
-func brief(samples []Sample) []got {
-	var out []got
-	for _, s := range samples {
-		out = append(out, got{s.Metric, s.Value, s.Text, s.Offset})
-	}
-	return out
-}
-
 func newText(t testing.TB, metrics, filters []string) *Text {
 	t.Helper()
 	p, err := NewText(metrics, filters)
@@ -42,13 +26,7 @@ func TestText(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	const colons = `([\w|-]+)\s*:\s*([\d.,]+%?)`
 	loss := func(v float64, text string, offset int) []got { return []got{{"loss", v, text, offset}} }
-	tests := map[string]struct {
-		metrics []string // default: loss
-		filters []string
-		line    string
-		want    []got
-		wantErr string
-	}{
+	tests := map[string]lineCase{
 		"one value":                                         {line: "loss=0.5", want: loss(0.5, "", 0)},
 		"spaces around the sign":                            {line: "loss \t=  0.5", want: loss(0.5, "", 0)},
 		"text before and after":                             {line: "epoch 3: loss=0.5, next", want: loss(0.5, "", 9)},
@@ -120,29 +98,12 @@ func TestText(t *testing.T) {
 		"two values of one name part ways":                  {filters: []string{`(loss)=(\d+)`, `(loss)=\d+,(\d+)`}, line: "loss=1,2", want: []got{{"loss", 1, "", 0}, {"loss", 2, "", 1}}},
 		"a group that takes no part":                        {filters: []string{`(loss)=1|(\w+)=2`}, line: "loss=1", want: nil},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if tc.metrics == nil {
-				tc.metrics = []string{"loss"}
-			}
-			samples, err := newText(t, tc.metrics, tc.filters).Parse(nil, []byte(tc.line))
-			if diff := cmp.Diff(tc.want, brief(samples), cmpopts.EquateNaNs()); diff != "" {
-				t.Errorf("samples (-want +got):\n%s", diff)
-			}
-			if tc.wantErr == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
-				t.Errorf("error %v, want %q", err, tc.wantErr)
-			}
-		})
-	}
+	checkLines(t, func(t testing.TB, tc lineCase) Line { return newText(t, tc.metrics, tc.filters) }, tests)
 }
 
 func TestTextStepAndTime(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.UTC)
-	tests := map[string]struct {
-		line string
-		step int64
-		time time.Time
-	}{
+	tests := map[string]stepCase{
 		"neither":                          {"loss=1", NoStep, time.Time{}},
 		"a step":                           {"step=7 loss=1", 7, time.Time{}},
 		"a step after the value":           {"loss=1 step = 7", 7, time.Time{}},
@@ -201,17 +162,7 @@ func TestTextStepAndTime(t *testing.T) {
 		"a date without a zone":            {"2026-03-04 05:06:07,123 INFO loss=1", NoStep, time.Time{}},
 		"almost a time":                    {"2026-03-04T25:06:07.123456789Z loss=1", NoStep, time.Time{}},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			samples, err := newText(t, []string{"loss"}, nil).Parse(nil, []byte(tc.line))
-			if err != nil || len(samples) != 1 {
-				t.Fatalf("got %d samples, error %v", len(samples), err)
-			}
-			if s := samples[0]; s.Step != tc.step || !s.Time.Equal(tc.time) {
-				t.Errorf("got step %d and time %v, want %d and %v", s.Step, s.Time, tc.step, tc.time)
-			}
-		})
-	}
+	checkStepsAndTimes(t, func(t testing.TB) Line { return newText(t, []string{"loss"}, nil) }, tests)
 }
 
 // A line that says only an epoch is the step of the lines after it.
