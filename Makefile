@@ -98,6 +98,22 @@ bench-collector: build ## Measure the collector beside TensorBoard's readers, an
 torture: ## Kill the collector, the report service and the store, 100 times each, under 24 kinds of writers: 15 minutes.
 	TORTURE_KILLS=$${TORTURE_KILLS:-100} go test -buildvcs=false -count=1 -timeout 60m -parallel 6 -v ./collector/torture
 
+# One finding ends it: the input then lies with the package, to be committed with
+# what puts it right.
+FUZZ_TIME ?= 10m
+FUZZ_PROCS ?= 1
+.PHONY: fuzz
+fuzz: ## Fuzz all that the collector reads, one function after another: FUZZ_TIME each (10m), with FUZZ_PROCS workers (1).
+	@set -eo pipefail; \
+	go test -buildvcs=false -list '^Fuzz' ./collector/... | \
+	awk '/^Fuzz/ {names[++n] = $$1} /^ok/ {for (i = 1; i <= n; i++) print $$2, names[i]; n = 0}' | \
+	while read -r package name; do \
+		printf '==> fuzzing %s of %s for %s\n' "$$name" "$$package" "$(FUZZ_TIME)"; \
+		go test -buildvcs=false -timeout 0 -run '^$$' -fuzz "^$$name\$$" -fuzztime "$(FUZZ_TIME)" -parallel "$(FUZZ_PROCS)" "$$package" < /dev/null || { \
+			printf '%s\n' "==> $$name found an input that fails. It is named above, and lies in" "    $$(go list -f '{{.Dir}}' "$$package")/testdata/fuzz/$$name"; \
+			exit 1; }; \
+	done
+
 .PHONY: e2e
 e2e: build examples assets ## Run whole instances: kill each component in turn, try broken experiments, and each kind of collector and store.
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e/...
