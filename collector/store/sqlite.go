@@ -12,6 +12,7 @@ import (
 	"time"
 
 	sqlitedriver "modernc.org/sqlite" // the driver "sqlite", in pure Go
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/vernier-ml/vernier/collector"
 )
@@ -132,6 +133,11 @@ func sqliteKind(err error) errorKind {
 	var e *sqlitedriver.Error
 	if !errors.As(err, &e) {
 		return lost
+	}
+	switch e.Code() & 0xff { // the rest says more about the same
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_INTERRUPT,
+		sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOTADB:
+		return lost // the file, not what is written: each tried alone would wait as long again
 	}
 	return refused
 }

@@ -316,3 +316,53 @@ func BenchmarkPoints(b *testing.B) {
 		}
 	}
 }
+
+// A group of reports that the file as a whole keeps from being written fails
+// together: each of 256 tried alone would wait for the lock anew, for five
+// seconds, and hold up all others.
+func TestSQLiteErrorsOfTheFileAreNotBlamedOnAReport(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "points.db")
+	s := openTest(t, path)
+	if err := s.Append(t.Context(), testTrial, testAttempt, testPoints(0, 10)); err != nil {
+		t.Fatal(err)
+	}
+	open := func(pragmas string) *sql.DB {
+		db, err := sql.Open("sqlite", "file:"+path+"?"+pragmas)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() }) //nolint:errcheck // the end of the test
+		db.SetMaxOpenConns(1)
+		return db
+	}
+	holder := open("_pragma=busy_timeout(0)&_txlock=immediate")
+	const insert = "INSERT INTO migration (version, applied) VALUES (?, 0)"
+	tests := map[string]struct {
+		pragmas, statement string
+		locked             bool
+		want               errorKind
+	}{
+		"another process holds the lock": {"_pragma=busy_timeout(0)", insert, true, lost},
+		"the file may not be written":    {"mode=ro", insert, false, lost},
+		"the disk is full":               {"_pragma=max_page_count(1)", "INSERT INTO migration SELECT seq + 1000, randomblob(10000) FROM point", false, lost},
+		"a row breaks a rule":            {"", "INSERT INTO migration (version, applied) VALUES (1, 0)", false, refused},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if tc.locked {
+				tx, err := holder.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer tx.Rollback() //nolint:errcheck // it wrote nothing
+			}
+			_, err := open(tc.pragmas).ExecContext(t.Context(), tc.statement, 1_000_000)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got := sqliteKind(err); got != tc.want {
+				t.Errorf("%v is an error of kind %d, want %d", err, got, tc.want)
+			}
+		})
+	}
+}
