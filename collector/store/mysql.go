@@ -131,7 +131,7 @@ func mysqlKind(err error) errorKind {
 		return conflict
 	case 1451, 1452: // foreign key
 		return orphan
-	case 1021, 1037, 1040, 1041, 1053, 1077, 1078, 1079, 1105, 1114, 1158, 1159, 1160, 1161, 1184, 1836, 3024: // resources, shutdown, network
+	case 1021, 1037, 1040, 1041, 1053, 1077, 1078, 1079, 1105, 1114, 1158, 1159, 1160, 1161, 1184, 1290, 1792, 1836, 3024: // resources, shutdown, network, read-only
 		return lost
 	}
 	return refused

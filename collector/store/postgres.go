@@ -125,6 +125,8 @@ func postgresKind(err error) errorKind {
 		return conflict
 	case "23503": // foreign key
 		return orphan
+	case "25006": // read-only: a standby
+		return lost
 	}
 	switch e.Code[:2] {
 	case "08", "53", "57", "58": // connection, resources, shutdown, system

@@ -173,25 +173,27 @@ func (w *writer) once(ctx context.Context, act action) (err error) {
 	if w.dialect.changed != nil {
 		changed, err := w.dialect.changed(ctx, c)
 		if err != nil {
-			return errors.Join(err, w.undo(ctx))
+			return errors.Join(err, w.undo(ctx, err))
 		}
 		if changed {
 			c.ids.forget()
 		}
 	}
 	if err := act(ctx, c); err != nil {
-		return errors.Join(err, w.undo(ctx))
+		return errors.Join(err, w.undo(ctx, err))
 	}
 	if err := c.exec(ctx, "COMMIT"); err != nil {
-		return errors.Join(fmt.Errorf("commit: %w", err), w.undo(ctx))
+		return errors.Join(fmt.Errorf("commit: %w", err), w.undo(ctx, err))
 	}
 	return nil
 }
 
-// undo rolls back. What was learned in the transaction is not true any more.
-func (w *writer) undo(ctx context.Context) error {
+// undo rolls back. What was learned in the transaction is not true any more. A
+// connection that led to an engine that cannot write is given up: after a
+// failover, the address leads to another.
+func (w *writer) undo(ctx context.Context, cause error) error {
 	w.conn.ids.forget()
-	if w.conn.exec(ctx, "ROLLBACK") != nil {
+	if w.conn.exec(ctx, "ROLLBACK") != nil || w.dialect.kind(cause) == lost {
 		return w.drop() // why is said by the error before this one
 	}
 	return nil
