@@ -13,8 +13,13 @@ import (
 	"strings"
 )
 
-// generationShift leaves 1 TiB to each generation of a file.
-const generationShift = 40
+const (
+	// generationShift leaves 1 TiB to each generation of a file.
+	generationShift = 40
+	// maxGenerations bounds how many are remembered. A program that writes its file
+	// anew for each epoch makes one for each.
+	maxGenerations = 256
+)
 
 // generation is one file, or one life of a file between truncations.
 type generation struct {
@@ -23,10 +28,17 @@ type generation struct {
 	Head []byte `json:"head"`
 }
 
-// generations are the files seen at a path, oldest first.
+// generations are the files seen at a path.
 type generations struct {
 	path string // where they are remembered; empty: nowhere
-	list []generation
+	seen generationsSeen
+}
+
+type generationsSeen struct {
+	// First is the number of the oldest one that is remembered.
+	First int `json:"first"`
+	// List is those that are, oldest first.
+	List []generation `json:"list"`
 }
 
 // load reads what was remembered. What cannot be read counts as nothing.
@@ -39,10 +51,10 @@ func (g *generations) load() error {
 		return nil
 	}
 	if err == nil {
-		err = json.Unmarshal(b, &g.list)
+		err = json.Unmarshal(b, &g.seen)
 	}
 	if err != nil {
-		g.list = nil
+		g.seen = generationsSeen{}
 		return fmt.Errorf("the state of an earlier collector is lost, points may be stored twice or not at all: %w", err)
 	}
 	return nil
@@ -51,12 +63,16 @@ func (g *generations) load() error {
 // add gives a file the next number and remembers it. The number is valid also
 // when remembering fails.
 func (g *generations) add(f *openFile) (int, error) {
-	g.list = append(g.list, generation{f.inode(), slices.Clone(f.head)})
-	number := len(g.list) - 1
+	g.seen.List = append(g.seen.List, generation{f.inode(), slices.Clone(f.head)})
+	if extra := len(g.seen.List) - maxGenerations; extra > 0 {
+		g.seen.First += extra
+		g.seen.List = slices.Delete(g.seen.List, 0, extra)
+	}
+	number := g.seen.First + len(g.seen.List) - 1
 	if g.path == "" {
 		return number, nil
 	}
-	b, err := json.Marshal(g.list)
+	b, err := json.Marshal(g.seen)
 	if err == nil {
 		err = replaceFile(g.path, b)
 	}
@@ -77,7 +93,7 @@ func replaceFile(path string, b []byte) error {
 // find opens the remembered files, oldest first, wherever a rotation has put
 // them: any file whose name begins with path's.
 func (g *generations) find(path string) []*openFile {
-	if len(g.list) == 0 {
+	if len(g.seen.List) == 0 {
 		return nil
 	}
 	dir, base := filepath.Dir(path), filepath.Base(path)
@@ -107,9 +123,9 @@ func (g *generations) find(path string) []*openFile {
 func (g *generations) match(f *openFile) int {
 	var b [printSize]byte
 	n, _ := f.ReadAt(b[:], 0) // a file that cannot be read matches nothing
-	for i, known := range slices.Backward(g.list) {
+	for i, known := range slices.Backward(g.seen.List) {
 		if known.Inode == f.inode() && len(known.Head) > 0 && bytes.HasPrefix(b[:n], known.Head) {
-			return i
+			return g.seen.First + i
 		}
 	}
 	return -1
