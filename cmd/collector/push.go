@@ -187,9 +187,15 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("the socket path %s has %d bytes; the system allows %d", path, len(path), maxSocketPath)
 	}
-	// The socket of a collector that was killed is still there.
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+	// The socket of a collector that was killed is still there. What is no socket
+	// is somebody's file.
+	switch info, err := os.Lstat(path); {
+	case err == nil && info.Mode().Type() != fs.ModeSocket:
+		return nil, fmt.Errorf("%s is there and is no socket: it is left as it is; name another path", path)
+	case err == nil:
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {

@@ -288,3 +288,42 @@ func shut(t *testing.T, c io.Closer) {
 		t.Error(err)
 	}
 }
+
+func TestASocketReplacesOnlyASocket(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "push.sock")
+	for range 2 { // the second finds the socket of the first, which was not removed
+		l, err := listenUnix(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, place := range map[string]func(path string) error{
+		"a file":                    func(path string) error { return os.WriteFile(path, []byte("loss=1"), 0o600) },
+		"an empty directory":        func(path string) error { return os.Mkdir(path, 0o700) },
+		"a link to the socket":      func(path string) error { return os.Symlink("push.sock", path) },
+		"a link that leads nowhere": func(path string) error { return os.Symlink("none", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+			if err := place(path); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.Lstat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l, err := listenUnix(t.Context(), path); err == nil {
+				_ = l.Close()
+				t.Error("no error")
+			}
+			if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {
+				t.Errorf("it was replaced: %v", err)
+			}
+		})
+	}
+}
