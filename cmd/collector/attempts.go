@@ -153,8 +153,25 @@ func writeJSON(path string, v any) error {
 	return os.Rename(temp, path)
 }
 
+// maxJSON bounds what readJSON reads, in bytes.
+const maxJSON = 1 << 20
+
+// readJSON reads a small file. Every program of the pod may put anything in its
+// place: it does not wait for who writes into a pipe.
 func readJSON(path string, v any) error {
-	b, err := os.ReadFile(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	info, err := f.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxJSON) {
+		err = fmt.Errorf("%s is no file of at most %d bytes", path, maxJSON)
+	}
+	if err != nil {
+		return err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxJSON))
 	if err != nil {
 		return err
 	}

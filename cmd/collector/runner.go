@@ -114,6 +114,7 @@ func (r *runner) watch(ctx context.Context) {
 		if !errors.Is(err, os.ErrNotExist) {
 			r.fail(fmt.Errorf("read attempt %d: %w", n, err))
 			<-r.drain
+			last.say()
 			return
 		}
 		if stopping {

@@ -57,7 +57,7 @@ type beforeState struct {
 // the program may have started; then nothing that is there now is passed over.
 func RecordBefore(path, state string, late bool) (*Before, error) {
 	var s beforeState
-	b, err := os.ReadFile(state)
+	b, err := readState(state)
 	switch {
 	case err == nil:
 		if err := json.Unmarshal(b, &s); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 )
@@ -32,7 +31,7 @@ func (t *tables) load() error {
 	if t.path == "" {
 		return nil
 	}
-	b, err := os.ReadFile(t.path)
+	b, err := readState(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

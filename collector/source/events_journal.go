@@ -44,7 +44,7 @@ func (r *eventRun) loadSessions() error {
 	if r.cfg.State == "" {
 		return nil
 	}
-	f, err := os.Open(r.cfg.State + sessionsName)
+	f, err := openRegular(r.cfg.State + sessionsName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 )
 
 // eventState is what an EventDir remembers beyond its life.
@@ -21,7 +20,7 @@ func (r *eventRun) loadState() error {
 	if r.cfg.State == "" {
 		return nil
 	}
-	b, err := os.ReadFile(r.cfg.State)
+	b, err := readState(r.cfg.State)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

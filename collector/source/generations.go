@@ -46,7 +46,7 @@ func (g *generations) load() error {
 	if g.path == "" {
 		return nil
 	}
-	b, err := os.ReadFile(g.path)
+	b, err := readState(g.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

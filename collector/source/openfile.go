@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,6 +43,24 @@ func openRegular(path string) (*openFile, error) {
 		return nil, err
 	}
 	return &openFile{File: f, info: info, generation: -1}, nil
+}
+
+// maxState bounds a file in which a source remembers something, in bytes.
+const maxState = 64 << 20
+
+// readState reads such a file. Other programs of the pod may write where it lies,
+// and put anything there.
+func readState(path string) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxState+1))
+	if err == nil && len(b) > maxState {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxState)
+	}
+	return b, err
 }
 
 // inode returns the file's number in its file system.

@@ -11,7 +11,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -288,7 +287,7 @@ func (r *scrapeRun) load() bool {
 	if r.cfg.State == "" {
 		return true
 	}
-	b, err := os.ReadFile(r.cfg.State)
+	b, err := readState(r.cfg.State)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true
 	}

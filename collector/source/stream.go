@@ -151,7 +151,7 @@ func (r *streamRun) newer() (int64, error) {
 
 // enter goes on with the segment that begins at a place.
 func (r *streamRun) enter(begin int64) (entered, ok bool) {
-	f, err := os.Open(filepath.Join(r.cfg.Dir, segmentName(begin)))
+	f, err := openRegular(filepath.Join(r.cfg.Dir, segmentName(begin)))
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			r.release() // removed since; the next poll finds the one after it
@@ -167,7 +167,7 @@ func (r *streamRun) enter(begin int64) (entered, ok bool) {
 			ok = r.lines.yield(collector.Point{}, &GapError{At: r.place, Bytes: begin - r.place})
 		}
 	}
-	r.file, r.begin, r.place, r.found = f, begin, max(begin, r.place), true
+	r.file, r.begin, r.place, r.found = f.File, begin, max(begin, r.place), true
 	return true, ok
 }
 

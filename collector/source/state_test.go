@@ -1,0 +1,128 @@
+package source
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+// strange are things that a program may put in the place of a file of ours.
+var strange = map[string]func(path string) error{
+	"a pipe that nobody writes": func(path string) error { return unix.Mkfifo(path, 0o600) },
+	"a device without an end":   func(path string) error { return os.Symlink("/dev/zero", path) },
+	"a directory":               func(path string) error { return os.Mkdir(path, 0o700) },
+	"a file of a gigabyte": func(path string) error {
+		return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<30))
+	},
+}
+
+// within fails the test when act does not return: what waits for a pipe would
+// wait for ever.
+func within(t *testing.T, act func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		act()
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it does not return")
+	}
+}
+
+func TestAnythingMayStandInPlaceOfWhatIsRemembered(t *testing.T) {
+	page := serve(t, httptest.NewServer, text("loss 1\n"))
+	drain := make(chan struct{})
+	close(drain)
+	metrics := []string{"loss"}
+	sources := map[string]func(dir, state string) (collector.Source, error){
+		"File": func(dir, state string) (collector.Source, error) {
+			return NewFile(FileConfig{Path: filepath.Join(dir, "log"), Parser: lossParser(t), State: state, Drain: drain, Clock: quick})
+		},
+		"CSV": func(dir, state string) (collector.Source, error) {
+			return NewCSV(CSVConfig{Path: filepath.Join(dir, "table"), Metrics: metrics, State: state, Drain: drain, Clock: quick})
+		},
+		"events": func(dir, state string) (collector.Source, error) {
+			return NewEventDir(EventDirConfig{Dir: dir, Metrics: metrics, State: state, Drain: drain, Clock: quick})
+		},
+		"sessions of events": func(dir, state string) (collector.Source, error) {
+			if err := os.Rename(state, state+sessionsName); err != nil {
+				return nil, err
+			}
+			return NewEventDir(EventDirConfig{Dir: dir, Metrics: metrics, State: state, Drain: drain, Clock: quick})
+		},
+		"PrometheusMetric": func(_, state string) (collector.Source, error) {
+			return NewScrape(ScrapeConfig{URL: page.URL, Metrics: metrics, State: state, Drain: drain, Clock: quick})
+		},
+	}
+	for kind, open := range sources {
+		for what, place := range strange {
+			if kind == "sessions of events" && what == "a file of a gigabyte" {
+				continue // that much may be remembered of very many files
+			}
+			t.Run(kind+": "+what, func(t *testing.T) {
+				dir, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+				if err := place(state); err != nil {
+					t.Fatal(err)
+				}
+				src, err := open(dir, state)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var first error
+				within(t, func() {
+					for _, err := range src.Points(t.Context()) {
+						first = cmp.Or(first, err)
+					}
+				})
+				if first == nil {
+					t.Error("nothing is said")
+				}
+			})
+		}
+	}
+}
+
+func TestAnythingMayStandInPlaceOfWhatWasThereBefore(t *testing.T) {
+	for what, place := range strange {
+		t.Run(what, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := place(filepath.Join(dir, "before")); err != nil {
+				t.Fatal(err)
+			}
+			within(t, func() {
+				if _, err := RecordBefore(dir, filepath.Join(dir, "before"), true); err == nil || errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("error %v, want one that tells what is there", err)
+				}
+			})
+		})
+	}
+}
+
+func TestAPipeAmongTheOutputIsNotWaitedFor(t *testing.T) {
+	dir, drain := t.TempDir(), make(chan struct{})
+	close(drain)
+	if err := unix.Mkfifo(filepath.Join(dir, segmentName(0)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var errs []error
+	within(t, func() {
+		for _, err := range newStream(t, dir, drain).Points(t.Context()) {
+			errs = append(errs, err)
+		}
+	})
+	if len(errs) == 0 {
+		t.Error("nothing is said")
+	}
+}
