@@ -35,6 +35,9 @@ const (
 	maxKatibWaiting = 64
 )
 
+// errWaiting says that there is no room to wait for one more pod.
+var errWaiting = errors.New("too many callers wait for their pods to be known: try again")
+
 // errManyPoints ends the reading of a curve that is too long to be sent.
 var errManyPoints = errors.New("there are too many points")
 
@@ -308,7 +311,7 @@ func (s *katibService) await(ctx context.Context) ([]KatibReporter, error) {
 	case s.waiting <- struct{}{}:
 		defer func() { <-s.waiting }()
 	default:
-		return nil, nil
+		return nil, connect.NewError(connect.CodeUnavailable, errWaiting)
 	}
 	for range katibTries {
 		select {

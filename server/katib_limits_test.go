@@ -1,11 +1,20 @@
 package server_test
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"runtime"
+	"sync"
 	"testing"
+	"time"
+
+	"connectrpc.com/connect"
 
 	"github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/server"
 )
 
 // Whoever reaches the port may ask for a curve of any size.
@@ -50,5 +59,46 @@ func TestReportsToTheManagerDoNotAcknowledgeTheSidecarsJournal(t *testing.T) {
 	}
 	if got := states[0].Acked["push"]; got != 1 {
 		t.Errorf("the sidecar's journal is acknowledged up to %d; it sent 1 byte", got)
+	}
+}
+
+// Pods that start at once are all waited for at once. One for which there is no
+// room must hear that it may try again, and not that it is a stranger: its program
+// ends by the error.
+func TestAPodThatCannotBeWaitedForIsToldToTryAgain(t *testing.T) {
+	k := newKatib(t)
+	waiting := make(chan struct{}, 1000)
+	path, handler, err := server.NewKatibHandler(server.KatibConfig{
+		Store:     k.store,
+		Reporters: func(context.Context, netip.Addr) ([]server.KatibReporter, error) { return nil, nil },
+		Trials:    func(context.Context, string) ([]collector.TrialID, error) { return nil, nil },
+		After: func(time.Duration) <-chan time.Time {
+			waiting <- struct{}{}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	client := katibv1beta1.NewDBManagerClient(s.Client(), s.URL)
+	report := func(ctx context.Context) error {
+		_, err := client.ReportObservationLog(ctx, &katibv1beta1.ReportObservationLogRequest{TrialName: trial.Name})
+		return err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer cancel()
+	const room = 64
+	for range room {
+		callers.Go(func() { _ = report(ctx) }) // it is cut off in the end
+		<-waiting
+	}
+	if err := report(t.Context()); connect.CodeOf(err) != connect.CodeUnavailable {
+		t.Errorf("error %v, want one that says to try again", err)
 	}
 }
