@@ -34,7 +34,7 @@ func newReportMetrics(registerer prometheus.Registerer, now func() time.Time) (*
 		ledger: ledger,
 		ingested: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vernier_measurements_ingested_total",
-			Help: "Points stored, by kind of source (stdout, file, tfevent, push, other). A point sent twice counts twice.",
+			Help: "Points stored, by kind of source (stdout, file, tfevent, prometheus, wandb, push, other). A point sent twice counts twice.",
 		}, []string{"source"}),
 		duplicates: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vernier_measurements_duplicate_total",
@@ -140,7 +140,7 @@ func (m *reportMetrics) ingest(trial collector.TrialID, attempt string, points [
 func kindOf(source string) string {
 	kind, _, _ := strings.Cut(source, ":")
 	switch kind {
-	case "stdout", "file", "tfevent", "push":
+	case "stdout", "file", "tfevent", "prometheus", "wandb", "push":
 		return kind
 	}
 	return "other"
@@ -191,6 +191,21 @@ func (m *measuredStore) Points(ctx context.Context, trialUID string, metrics ...
 	return m.Store.Points(ctx, trialUID, metrics...)
 }
 
+func (m *measuredStore) Scan(ctx context.Context, trialUID string, metrics []string, yield func(collector.Attempt, collector.Point) error) error {
+	defer m.time("scan")()
+	return m.Store.Scan(ctx, trialUID, metrics, yield)
+}
+
+func (m *measuredStore) Sampled(ctx context.Context, trialUID string, buckets int, metrics ...string) ([]collector.SampledSeries, error) {
+	defer m.time("sampled")()
+	return m.Store.Sampled(ctx, trialUID, buckets, metrics...)
+}
+
+func (m *measuredStore) SampledExperiment(ctx context.Context, namespace, experiment string, buckets int, metrics ...string) ([]collector.SampledTrial, error) {
+	defer m.time("sampledexperiment")()
+	return m.Store.SampledExperiment(ctx, namespace, experiment, buckets, metrics...)
+}
+
 func (m *measuredStore) Observe(ctx context.Context, trialUID string, metrics ...string) ([]collector.Observation, error) {
 	defer m.time("observe")()
 	return m.Store.Observe(ctx, trialUID, metrics...)
@@ -209,6 +224,16 @@ func (m *measuredStore) Metrics(ctx context.Context, trialUID string) ([]string,
 func (m *measuredStore) Trials(ctx context.Context) ([]collector.TrialID, error) {
 	defer m.time("trials")()
 	return m.Store.Trials(ctx)
+}
+
+func (m *measuredStore) Inventory(ctx context.Context) ([]collector.TrialInfo, error) {
+	defer m.time("inventory")()
+	return m.Store.Inventory(ctx)
+}
+
+func (m *measuredStore) Stat(ctx context.Context) (collector.Stat, error) {
+	defer m.time("stat")()
+	return m.Store.Stat(ctx)
 }
 
 func (m *measuredStore) Delete(ctx context.Context, trialUID string) error {

@@ -71,3 +71,14 @@ func TestALedgerCountsLiveStreamsAndStaysBounded(t *testing.T) {
 		t.Errorf("%d streams are remembered after a long silence", n)
 	}
 }
+
+func TestKindsOfSources(t *testing.T) {
+	for source, want := range map[string]string{
+		"stdout": "stdout", "file:/log/metrics.csv#loss": "file", "tfevent:train/events.out.tfevents.1": "tfevent", "push": "push", "push:katib": "push",
+		"prometheus:http://localhost:8080/metrics": "prometheus", "wandb:run-1/run-1.wandb": "wandb", "": "other", "made up": "other",
+	} {
+		if got := kindOf(source); got != want {
+			t.Errorf("%q is of the kind %s, want %s", source, got, want)
+		}
+	}
+}

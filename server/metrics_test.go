@@ -2,8 +2,10 @@ package server_test
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,22 +46,38 @@ func TestAMeasuredStoreKeepsTheContract(t *testing.T) {
 func TestEveryOperationOfAMeasuredStoreIsCounted(t *testing.T) {
 	s, registry := measured(t)
 	ctx, trial, attempt := t.Context(), collector.TrialID{UID: "uid"}, collector.Attempt{ID: "pod/0"}
-	for call, act := range map[string]func() error{
-		"append":   func() error { return s.Append(ctx, trial, attempt, nil) },
-		"finish":   func() error { return s.Finish(ctx, trial, attempt, "") },
-		"attempts": func() error { _, err := s.Attempts(ctx, trial.UID); return err },
-		"points":   func() error { _, err := s.Points(ctx, trial.UID); return err },
-		"observe":  func() error { _, err := s.Observe(ctx, trial.UID); return err },
-		"reduce":   func() error { _, err := s.Reduce(ctx, trial.UID); return err },
-		"metrics":  func() error { _, err := s.Metrics(ctx, trial.UID); return err },
-		"trials":   func() error { _, err := s.Trials(ctx); return err },
-		"delete":   func() error { return s.Delete(ctx, trial.UID) },
-	} {
-		if err := act(); err != nil {
-			t.Errorf("%s: %v", call, err)
+	calls := map[string]func() error{
+		"Append":   func() error { return s.Append(ctx, trial, attempt, nil) },
+		"Finish":   func() error { return s.Finish(ctx, trial, attempt, "") },
+		"Attempts": func() error { _, err := s.Attempts(ctx, trial.UID); return err },
+		"Points":   func() error { _, err := s.Points(ctx, trial.UID); return err },
+		"Scan": func() error {
+			return s.Scan(ctx, trial.UID, nil, func(collector.Attempt, collector.Point) error { return nil })
+		},
+		"Sampled":           func() error { _, err := s.Sampled(ctx, trial.UID, 2); return err },
+		"SampledExperiment": func() error { _, err := s.SampledExperiment(ctx, "ns", "e", 2); return err },
+		"Observe":           func() error { _, err := s.Observe(ctx, trial.UID); return err },
+		"Reduce":            func() error { _, err := s.Reduce(ctx, trial.UID); return err },
+		"Metrics":           func() error { _, err := s.Metrics(ctx, trial.UID); return err },
+		"Trials":            func() error { _, err := s.Trials(ctx); return err },
+		"Inventory":         func() error { _, err := s.Inventory(ctx); return err },
+		"Stat":              func() error { _, err := s.Stat(ctx); return err },
+		"Delete":            func() error { return s.Delete(ctx, trial.UID) },
+	}
+	var want []string
+	for method := range reflect.TypeFor[collector.Store]().Methods() {
+		if method.Name == "Close" {
+			continue
+		}
+		want = append(want, strings.ToLower(method.Name))
+		act := calls[method.Name]
+		if act == nil {
+			t.Errorf("%s is not tried here", method.Name)
+		} else if err := act(); err != nil {
+			t.Errorf("%s: %v", method.Name, err)
 		}
 	}
-	want := []string{"append", "attempts", "delete", "finish", "metrics", "observe", "points", "reduce", "trials"}
+	slices.Sort(want)
 	if diff := cmp.Diff(want, operations(t, registry)); diff != "" {
 		t.Errorf("operations (-want +got):\n%s", diff)
 	}

@@ -154,7 +154,7 @@ func TestAReportIsStoredAndItsTrialWoken(t *testing.T) {
 		t.Errorf("attempts, %v (-want +got):\n%s", err, d)
 	}
 	if err := testutil.GatherAndCompare(f.registry, strings.NewReader(`
-		# HELP vernier_measurements_ingested_total Points stored, by kind of source (stdout, file, tfevent, push, other). A point sent twice counts twice.
+		# HELP vernier_measurements_ingested_total Points stored, by kind of source (stdout, file, tfevent, prometheus, wandb, push, other). A point sent twice counts twice.
 		# TYPE vernier_measurements_ingested_total counter
 		vernier_measurements_ingested_total{source="stdout"} 3
 	`), "vernier_measurements_ingested_total"); err != nil {
