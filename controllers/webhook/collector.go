@@ -1,12 +1,15 @@
 package webhook
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -157,19 +160,24 @@ func validateHTTP(s v1beta1.SourceSpec, at *field.Path) field.ErrorList {
 	if scheme := strings.ToUpper(string(s.HTTPGet.Scheme)); scheme != "" && scheme != string(corev1.URISchemeHTTP) && scheme != string(corev1.URISchemeHTTPS) {
 		errs = append(errs, field.NotSupported(at.Child("scheme"), s.HTTPGet.Scheme, []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}))
 	}
-	if strings.ContainsAny(s.HTTPGet.Host, "/:@ ") && net.ParseIP(s.HTTPGet.Host) == nil {
+	if host := s.HTTPGet.Host; strings.ContainsAny(host, "/:@ ?#%\\") && net.ParseIP(host) == nil {
 		errs = append(errs, field.Invalid(at.Child("host"), s.HTTPGet.Host, "must be a name or an address, without scheme or port"))
 	}
 	for i, h := range s.HTTPGet.HTTPHeaders {
-		if h.Name == "" || strings.ContainsAny(h.Name+h.Value, "\r\n") || strings.Contains(h.Name, ":") {
+		if !headerName.MatchString(h.Name) || strings.ContainsFunc(h.Value, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }) {
 			errs = append(errs, field.Invalid(at.Child("httpHeaders").Index(i), h.Name, "is not a header"))
 		}
 	}
 	if !strings.HasPrefix(s.HTTPGet.Path, "/") {
 		errs = append(errs, field.Invalid(at.Child("path"), s.HTTPGet.Path, "must begin with /"))
+	} else if _, err := url.Parse("http://localhost" + s.HTTPGet.Path); err != nil {
+		errs = append(errs, field.Invalid(at.Child("path"), s.HTTPGet.Path, errors.Unwrap(err).Error()))
 	}
 	return errs
 }
+
+// headerName is a token of HTTP (RFC 9110, 5.6.2).
+var headerName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
 
 // autoPort is the port of httpGet that stands for one of each trial's own.
 const autoPort = "auto"

@@ -253,6 +253,11 @@ func TestFaultsOfTheCollector(t *testing.T) {
 		"a broken filter":            {collector("{source: {filter: {metricsFormat: ['(a)(b)', '(a']}}}"), []string{"source.filter.metricsFormat[1]: Invalid value: \"(a\": is not a Go regular expression"}},
 		"a filter with one group":    {collector("{source: {filter: {metricsFormat: ['loss=(.*)']}}}"), []string{"source.filter.metricsFormat[0]: Invalid value: \"loss=(.*)\": needs two groups"}},
 		"a bad endpoint":             {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: http, path: metrics}}}"), []string{"httpGet.port: Invalid value: \"http\": must be a number from 1 to 65535, or auto", "httpGet.path"}},
+		"an endpoint's escapes":      {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 8080, path: '/metrics%zz'}}}"), []string{"httpGet.path: Invalid value: \"/metrics%zz\": invalid URL escape"}},
+		"a host that is a query":     {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 8080, path: /metrics, host: 'a?b'}}}"), []string{"httpGet.host"}},
+		"a host with an escape":      {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 8080, path: /metrics, host: 'a%b'}}}"), []string{"httpGet.host"}},
+		"a header that is two words": {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 8080, path: /, httpHeaders: [{name: 'my header', value: c}, {name: X_Key, value: d}]}}}"), []string{"httpGet.httpHeaders[0]"}},
+		"a header that is not text":  {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 8080, path: /, httpHeaders: [{name: a, value: \"c\\x01\"}]}}}"), []string{"httpGet.httpHeaders[0]"}},
 		"an endpoint's details":      {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 99999, path: /, scheme: FTP, host: 'http://a', httpHeaders: [{name: 'a:b', value: c}]}}}"), []string{"httpGet.port", "httpGet.scheme: Unsupported value", "httpGet.host", "httpGet.httpHeaders[0]"}},
 		"a broken selector": {func(e *v1beta1.Experiment) {
 			collector("{collector: {kind: PrometheusMetric}}")(e)
