@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -411,4 +413,37 @@ func (c constant) Suggest(_ context.Context, _ suggest.Study, n int) ([]suggest.
 		proposals[i].Point = c.point
 	}
 	return proposals, nil
+}
+
+// A curve is at most as long as its line, and may come in any order: one that
+// runs backwards must not cost the square of its length.
+func TestCurvesMayComeInAnyOrder(t *testing.T) {
+	const samples = 10_000
+	var curve strings.Builder
+	for i := range samples {
+		fmt.Fprintf(&curve, "[%d,%d],", samples-i, i)
+	}
+	request := `{"tell":[{"state":"pruned","params":{"lr":0.01,"layers":1,"batch":8,"model":"3"},"curve":[` + curve.String() + `[7,-3]]}]}`
+	a := &scripted{answers: []answer{{}}}
+	session := lines.New(lines.Config{Study: study(t, mixedSpace), Algorithm: a})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	converse(t, session, request, `{"ask":1}`)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > samples*samples*2 {
+		t.Errorf("a curve of %d samples takes %d bytes", samples, took)
+	}
+	trial := a.asked[0].Trials[0]
+	if len(trial.Curve) != samples || !slices.Equal(trial.Values, []float64{0}) {
+		t.Fatalf("%d samples, values %v", len(trial.Curve), trial.Values)
+	}
+	for i, s := range trial.Curve {
+		want := suggest.Sample{Step: int64(i + 1), Value: float64(samples - i - 1)}
+		if i == 6 {
+			want.Value = -3 // of two samples of a step the last counts
+		}
+		if s != want {
+			t.Fatalf("sample %d is %+v, want %+v", i, s, want)
+		}
+	}
 }

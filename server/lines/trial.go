@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -112,9 +113,25 @@ func (f *fields) curve() (curve []suggest.Sample, given bool) {
 			f.fail("%s[%d] is [%s, %s]; it must be a whole number and a number", f.path("curve"), i, describe(pair[0]), describe(pair[1]))
 			return nil, true
 		}
-		curve = withSample(curve, suggest.Sample{Step: step, Value: value})
+		curve = append(curve, suggest.Sample{Step: step, Value: value})
 	}
-	return curve, given && v != nil
+	return inSteps(curve), given && v != nil
+}
+
+// inSteps brings a curve in order of steps. Of several samples of one step the
+// last counts. The curve is changed in place.
+func inSteps(curve []suggest.Sample) []suggest.Sample {
+	byStep := func(a, b suggest.Sample) int { return cmp.Compare(a.Step, b.Step) }
+	if !slices.IsSortedFunc(curve, byStep) {
+		slices.SortStableFunc(curve, byStep)
+	}
+	kept := curve[:0]
+	for i, sample := range curve {
+		if i+1 == len(curve) || curve[i+1].Step != sample.Step {
+			kept = append(kept, sample)
+		}
+	}
+	return kept
 }
 
 // withSample adds a sample to a curve in order of steps; a sample of the same
