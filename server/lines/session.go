@@ -154,6 +154,9 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 
 // ask makes at most n trials of what the algorithm proposes.
 func (s *Session) ask(ctx context.Context, n int) (made []trial, exhausted bool, err error) {
+	if left := maxNumber + 1 - s.next; n > left { // nothing could be told of them
+		return nil, false, fmt.Errorf("trials have numbers up to %d, so that %d more can be asked for; number them from 0", maxNumber, left)
+	}
 	s.asked = true
 	ctx, cancel := s.limit(ctx)
 	defer cancel()

@@ -447,3 +447,21 @@ func TestCurvesMayComeInAnyOrder(t *testing.T) {
 		}
 	}
 }
+
+// What ask answers can be told: a trial with a number that no tell may have
+// would be lost, and with it its result.
+func TestNumbersThatAreAskedForCanBeTold(t *testing.T) {
+	const last = `{"tell":[{"number":%d,"params":{"lr":0.01,"layers":1,"batch":8,"model":"3"},"state":"failed"}]}`
+	const refused = `{"error":"trials have numbers up to 1000000000, so that %d more can be asked for; number them from 0"}`
+	st := study(t, mixedSpace)
+	session := lines.New(lines.Config{Study: st, Algorithm: build(t, "random", st.Space)})
+	got := converse(t, session, fmt.Sprintf(last, 999_999_999), `{"ask":2}`, `{"ask":1}`, `{"ask":1}`, `{"ask":0}`, `{"tell":[{"number":1000000000,"state":"killed"}]}`)
+	got[2] = got[2][:strings.Index(got[2]+",", ",")]
+	want := []string{
+		`{"ok":true}`, fmt.Sprintf(refused, 1), `{"trials":[{"number":1000000000`, fmt.Sprintf(refused, 0),
+		`{"trials":[],"exhausted":false}`, `{"ok":true}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
