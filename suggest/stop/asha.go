@@ -128,7 +128,7 @@ func (c contest) judge(s suggest.Study, t suggest.Trial) (stop bool, why string)
 		if !c.takesPart(other.Number) || family.continues(other) >= float64(rung) {
 			continue
 		}
-		if loss, ok := lossAt(o, other, rung); ok {
+		if loss, ok := lossAt(o, other, rung, own.last()); ok {
 			losses = append(losses, loss)
 		}
 	}
@@ -144,16 +144,18 @@ func (c contest) judge(s suggest.Study, t suggest.Trial) (stop bool, why string)
 		text(o, best), c.name, rung, text(o, limit), c.rungs.eta, len(losses))
 }
 
-// lossAt is the loss of the first report at or after the rung. A trial that
-// ended well before the rung, although it was free to go there, is as good
+// lossAt is the loss of the first report at or after the rung, and not after the
+// step now, which the trial that is judged has come to: of sparse reports the
+// first one may be far behind the rung, where every trial is better. A trial
+// that ended well before the rung, although it was free to go there, is as good
 // there as it was at its end.
-func lossAt(o suggest.Objective, t suggest.Trial, rung int64) (loss float64, ok bool) {
+func lossAt(o suggest.Objective, t suggest.Trial, rung, now int64) (loss float64, ok bool) {
 	c := readCourse(o, t.Curve)
 	if c.len() == 0 {
 		return 0, false
 	}
 	if after := c.from(rung); after.len() > 0 {
-		return after.loss(0), true
+		return after.loss(0), after.step(0) <= now
 	}
 	free := t.Resource <= 0 || t.Resource >= float64(rung)
 	return c.final(), t.State == suggest.Succeeded && free

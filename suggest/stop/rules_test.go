@@ -128,6 +128,14 @@ func TestRules(t *testing.T) {
 			rule: "asha", others: succeeded([]suggest.Sample{sample(5, 1), sample(8, 50)}), trial: suggest.Trial{Number: 9, Curve: []suggest.Sample{sample(7, 2)}},
 			want: "its value 2 at the rung of step 3 is worse than 1.333, which the best 1/3 of 2 trials reach there",
 		},
+		"asha, reports that are still to come for the trial do not count": {
+			rule: "asha", others: succeeded([]suggest.Sample{sample(390, 0.1), sample(781, 0.1)}, []suggest.Sample{sample(2, 0.1), sample(390, 0.1)}),
+			trial: suggest.Trial{Number: 9, Curve: repeated(2, 10)},
+		},
+		"asha, they count once it has come as far": {
+			rule: "asha", others: succeeded([]suggest.Sample{sample(12, 0.1), sample(30, 0.1)}), trial: suggest.Trial{Number: 9, Curve: repeated(2, 12)},
+			want: "its value 2 at the rung of step 9 is worse than 0.7333, which the best 1/3 of 2 trials reach there",
+		},
 		"asha, a trial that ended early counts at all rungs": {
 			rule: "asha", others: succeeded(values(1)), trial: suggest.Trial{Number: 9, Curve: repeated(2, 9)},
 			want: "its value 2 at the rung of step 9 is worse than 1.333, which the best 1/3 of 2 trials reach there",
