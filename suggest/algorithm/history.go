@@ -83,7 +83,11 @@ type historian struct {
 type sight struct {
 	identity
 	part part
+	more bool // the trial has what an identity does not tell: a curve or a resource
 }
+
+// hasMore says whether a trial has what an identity does not tell.
+func hasMore(t *suggest.Trial) bool { return len(t.Curve) != 0 || t.Resource != 0 }
 
 func newHistorian(space suggest.Space) *historian { return &historian{encoding: newEncoding(space)} }
 
@@ -131,7 +135,7 @@ func (h *historian) update(trials []suggest.Trial) {
 	h.known = append(h.known[:i], h.observe(h.known[i:], rest)...)
 	h.sights = h.sights[:i]
 	for k := range rest {
-		h.sights = append(h.sights, sight{identity: h.identify(&rest[k]), part: h.known[i+k].part()})
+		h.sights = append(h.sights, sight{identity: h.identify(&rest[k]), part: h.known[i+k].part(), more: hasMore(&rest[k])})
 	}
 }
 
@@ -140,11 +144,11 @@ func (h *historian) agree(trials []suggest.Trial) int {
 	n := min(len(trials), len(h.known))
 	for i := range n {
 		t := &trials[i]
-		if s := &h.sights[i].identity; !s.shows(t) || len(t.Curve) != 0 || t.Resource != 0 {
+		if s := &h.sights[i]; s.more || hasMore(t) || !s.shows(t) {
 			if !sameTrial(&h.known[i].trial, t) {
 				return i
 			}
-			*s = h.identify(t)
+			s.identity = h.identify(t)
 		}
 	}
 	return n

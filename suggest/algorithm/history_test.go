@@ -121,12 +121,18 @@ func TestHistorySeesEachChange(t *testing.T) {
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
-			h := newHistorian(space)
 			s := sortsOfTrials(t, space)
-			h.read(s)
-			change(&s)
-			if got, want := show(h.read(s)), show(newHistorian(space).read(s)); got != want {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
+			ordered := s
+			ordered.Trials = inOrder(s.Trials)
+			for _, s := range []suggest.Study{s, ordered} {
+				h, changed := newHistorian(space), s
+				changed.Trials = cloneTrials(s.Trials) // points stay where they are in memory
+				change(&changed)
+				for i, study := range []suggest.Study{s, changed, s} { // there, and back
+					if got, want := show(h.read(study)), show(newHistorian(space).read(study)); got != want {
+						t.Errorf("reading %d: got\n%s\nwant\n%s", i, got, want)
+					}
+				}
 			}
 		})
 	}
