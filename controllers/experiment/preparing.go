@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -100,10 +101,15 @@ func (p *preparing) end() {
 	*p = preparing{}
 }
 
-// wake asks for a reconcile of an experiment whose algorithm is ready.
-func (c *Controller) wake(ctx context.Context, exp *v1beta1.Experiment) {
-	select {
-	case c.woken <- event.GenericEvent{Object: exp}:
-	case <-ctx.Done():
+// waker gives what asks for a reconcile of the experiment, once its algorithm is
+// ready. It keeps only the name: what the API server answers to a status write is
+// read into exp meanwhile.
+func (c *Controller) waker(exp *v1beta1.Experiment) func(context.Context) {
+	named := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: exp.Namespace, Name: exp.Name}}
+	return func(ctx context.Context) {
+		select {
+		case c.woken <- event.GenericEvent{Object: named}:
+		case <-ctx.Done():
+		}
 	}
 }

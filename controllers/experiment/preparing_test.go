@@ -2,8 +2,13 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/suggest"
 )
 
 // learner stands for what an algorithm learns: it tells when it begins and how
@@ -98,5 +103,41 @@ func TestLearningThatPanicsHarmsNobody(t *testing.T) {
 	p, woken := preparing{}, make(chan struct{}, 1)
 	for !p.ready(t.Context(), noon, knowledge{}, func(context.Context) { panic("out of range") }, func(context.Context) { woken <- struct{}{} }) {
 		<-woken
+	}
+}
+
+// pupil is an algorithm that learns until it is told to stop.
+type pupil struct {
+	suggest.Algorithm
+	*learner
+}
+
+func (p pupil) Prepare(ctx context.Context, _ suggest.Study) { p.learn(ctx) }
+
+// While an algorithm learns, the status of the experiment is written, and what
+// the API server answers is read into the experiment: what wakes must be another
+// object.
+func TestWakingSharesNothingWithTheReconcile(t *testing.T) {
+	exp := conditional()
+	exp.Namespace, exp.Name, exp.UID = "ml", "demo", "a"
+	c := New(Options{Now: func() time.Time { return noon }, Metrics: newMetrics(t)})
+	l := newLearner()
+	_, _, err := c.models.get(exp, noon, func() (*searcher, error) {
+		m, err := newSearcher(&exp.Spec)
+		if err == nil {
+			m.algorithm = pupil{m.algorithm, l}
+		}
+		return m, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.propose(t.Context(), exp, nil, 1); !errors.Is(err, errPreparing) {
+		t.Fatalf("error %v", err)
+	}
+	close(l.end)
+	woken := (<-c.woken).Object
+	if woken == client.Object(exp) || client.ObjectKeyFromObject(woken) != client.ObjectKeyFromObject(exp) {
+		t.Errorf("%p %v wakes, and is %p", woken, client.ObjectKeyFromObject(woken), exp)
 	}
 }

@@ -43,7 +43,7 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 	}
 	if p, ok := m.algorithm.(suggest.Preparer); ok && kept {
 		learn := func(ctx context.Context) { p.Prepare(ctx, study) }
-		if !m.preparing.ready(ctx, c.Now(), knowledgeOf(trials), learn, func(ctx context.Context) { c.wake(ctx, exp) }) {
+		if !m.preparing.ready(ctx, c.Now(), knowledgeOf(trials), learn, c.waker(exp)) {
 			c.models.hold(exp.UID, c.Now().Add(2*prepareMost))
 			return nil, errPreparing
 		}
