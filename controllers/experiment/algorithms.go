@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -25,6 +26,7 @@ type models[M any] struct {
 
 type keptModel[M any] struct {
 	uid   types.UID
+	name  types.NamespacedName
 	spec  v1beta1.ExperimentSpec
 	model M
 	// held: it learns until then at most, and must not make way for another.
@@ -64,7 +66,9 @@ func (m *models[M]) get(exp *v1beta1.Experiment, now time.Time, build func() (M,
 		}
 		m.kept = slices.Delete(m.kept, i, i+1)
 	}
-	m.kept = append(m.kept, keptModel[M]{uid: exp.UID, spec: modelled(exp.Spec.DeepCopy()), model: model})
+	m.kept = append(m.kept, keptModel[M]{
+		uid: exp.UID, name: client.ObjectKeyFromObject(exp), spec: modelled(exp.Spec.DeepCopy()), model: model,
+	})
 	return model, true, nil
 }
 
@@ -84,6 +88,14 @@ func (m *models[M]) drop(uid types.UID) {
 	if i := m.index(uid); i >= 0 {
 		m.kept = slices.Delete(m.kept, i, i+1)
 	}
+}
+
+// dropNamed forgets the models of experiments that had this name: all that is
+// known of one that was deleted.
+func (m *models[M]) dropNamed(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = slices.DeleteFunc(m.kept, func(k keptModel[M]) bool { return k.name == name })
 }
 
 func (m *models[M]) index(uid types.UID) int {

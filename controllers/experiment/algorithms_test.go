@@ -6,8 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -91,5 +95,31 @@ func TestModelsThatLearnMakeNoWay(t *testing.T) {
 	}
 	if _, kept := get(100, noon.Add(time.Second)); !kept || len(m.kept) != keptModels {
 		t.Error("one is held for longer than it learns: its experiment may be gone")
+	}
+}
+
+// A deleted experiment asks for nothing more, so that nothing else would make
+// room for what it has learned, until eight others come.
+func TestModelsOfDeletedExperimentsAreForgotten(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c := New(Options{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Now: func() time.Time { return noon }})
+	keep := func(namespace string) types.NamespacedName {
+		exp := conditional()
+		exp.Namespace, exp.Name, exp.UID = namespace, "demo", types.UID(namespace)
+		if _, err := c.searcher(exp); err != nil {
+			t.Fatal(err)
+		}
+		return client.ObjectKeyFromObject(exp)
+	}
+	gone := keep("a")
+	keep("b")
+	if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: gone}); err != nil {
+		t.Fatal(err)
+	}
+	if c.models.index("a") >= 0 || c.models.index("b") < 0 {
+		t.Errorf("%d are kept", len(c.models.kept))
 	}
 }

@@ -129,6 +129,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := c.Client.Get(ctx, req.NamespacedName, exp); err != nil {
 		if apierrors.IsNotFound(err) {
 			c.forget(req.NamespacedName)
+			c.models.dropNamed(req.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
