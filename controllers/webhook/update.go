@@ -49,6 +49,24 @@ func validateRestart(exp, old *v1beta1.Experiment) field.ErrorList {
 	return nil
 }
 
+// doubtfulLimits says that new limits end the experiment, and stop what runs, as
+// happens when a file with lower ones is applied again.
+func doubtfulLimits(exp, old *v1beta1.Experiment) (warnings []string) {
+	st := &old.Status
+	active := st.TrialsPending + st.TrialsRunning
+	if old.IsCompleted() || active == 0 {
+		return nil
+	}
+	over, bad := st.Trials-active, st.TrialsFailed+st.TrialMetricsUnavailable
+	switch total, failed := exp.Spec.MaxTrialCount, exp.Spec.MaxFailedTrialCount; {
+	case failed != nil && bad > 0 && bad >= *failed:
+		return []string{fmt.Sprintf("spec.maxFailedTrialCount: %d trials have failed or have no metrics already: the experiment fails now, and the %d trials that are active are stopped", bad, active)}
+	case total != nil && over >= *total:
+		return []string{fmt.Sprintf("spec.maxTrialCount: %d trials have ended already: the experiment ends now, and the %d trials that are active are stopped", over, active)}
+	}
+	return nil
+}
+
 func whyNoRestart(old *v1beta1.Experiment) string {
 	c := old.Condition(v1beta1.ExperimentSucceeded)
 	switch {

@@ -79,3 +79,53 @@ func TestUpdates(t *testing.T) {
 		})
 	}
 }
+
+func TestCountsThatEndTheExperimentAreSaid(t *testing.T) {
+	limits := func(trials, failed int32) edit {
+		return func(e *v1beta1.Experiment) {
+			e.Spec.MaxTrialCount, e.Spec.MaxFailedTrialCount, e.Spec.ParallelTrialCount = &trials, &failed, ptr(int32(2))
+		}
+	}
+	// 9 trials: 7 have ended, 3 of them badly, and 2 are active.
+	counts := v1beta1.ExperimentStatus{Trials: 9, TrialsPending: 1, TrialsRunning: 1, TrialsSucceeded: 4, TrialsFailed: 2, TrialMetricsUnavailable: 1}
+	allEnded := counts
+	allEnded.Trials, allEnded.TrialsPending, allEnded.TrialsRunning = 7, 0, 0
+	tests := map[string]struct {
+		status v1beta1.ExperimentStatus
+		after  edit
+		want   []string
+	}{
+		"room is left":     {counts, limits(8, 4), nil},
+		"as many as ended": {counts, limits(7, 4), []string{"spec.maxTrialCount: 7 trials have ended already: the experiment ends now, and the 2 trials that are active are stopped"}},
+		"fewer than ended": {counts, limits(5, 4), []string{"spec.maxTrialCount: 7 trials have ended already"}},
+		"too many failed":  {counts, limits(8, 3), []string{"spec.maxFailedTrialCount: 3 trials have failed or have no metrics already: the experiment fails now, and the 2 trials that are active are stopped"}},
+		"nothing is lost":  {allEnded, limits(7, 3), nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			old := example(t, "random")
+			limits(20, 5)(old)
+			webhook.Default(old)
+			old.Status = tc.status
+			exp := old.DeepCopy()
+			tc.after(exp)
+			got, errs := webhook.Validate(exp, old, algorithms)
+			if len(errs) > 0 {
+				t.Error(errs)
+			}
+			if len(got) != len(tc.want) {
+				t.Fatalf("warnings %q, want %q", got, tc.want)
+			}
+			for i := range got {
+				if !strings.HasPrefix(got[i], tc.want[i]) {
+					t.Errorf("warning %q, want %q", got[i], tc.want[i])
+				}
+			}
+			exp.Spec = old.Spec
+			exp.Labels = map[string]string{"a": "b"}
+			if got, _ := webhook.Validate(exp, old, algorithms); len(got) > 0 {
+				t.Errorf("a label brings %q", got)
+			}
+		})
+	}
+}

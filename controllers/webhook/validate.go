@@ -32,6 +32,7 @@ func Validate(exp, old *v1beta1.Experiment, algorithms Algorithms) (warnings []s
 		if !changed || len(errs) > 0 {
 			return nil, errs
 		}
+		warnings = doubtfulLimits(exp, old)
 	}
 	s := &exp.Spec
 	errs = append(errs, validateName(exp.Name)...)
