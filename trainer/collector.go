@@ -102,7 +102,8 @@ type Collector struct {
 	// 0 means the collector's default, less than 0 no cap.
 	Rate int64
 	// Parameters of the trial, which the collector writes beside event files for
-	// TensorBoard (TensorFlowEvent). None: nothing is written.
+	// TensorBoard, and compares with those that the program records there
+	// (TensorFlowEvent). None: neither is done.
 	Parameters []Assignment
 	// Experiment and Trial are the names that go into the labels.
 	Experiment, Trial string

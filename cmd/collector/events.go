@@ -20,7 +20,8 @@ func prepareEvents(_ context.Context, j job) (opener, error) {
 		return nil, err
 	}
 	dir, err := source.NewEventDir(source.EventDirConfig{
-		Dir: j.cfg.path, Metrics: j.cfg.metrics, Before: before, State: filepath.Join(j.cfg.dir, fileEvents), Drain: j.drain})
+		Dir: j.cfg.path, Metrics: j.cfg.metrics, Before: before, Given: j.cfg.given(),
+		State: filepath.Join(j.cfg.dir, fileEvents), Drain: j.drain})
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,16 @@ type hparams struct {
 	began   bool // the file is there
 }
 
+// given are the parameters of the trial by name.
+func (c runConfig) given() map[string]string {
+	given := make(map[string]string, len(c.parameters))
+	for _, p := range c.parameters {
+		name, value, _ := strings.Cut(p, "=")
+		given[name] = value
+	}
+	return given
+}
+
 // newHparams returns nil when there is nothing to write: the kind has no event
 // files, or no parameters are known.
 func newHparams(cfg runConfig, now time.Time) *hparams {
@@ -31,8 +41,7 @@ func newHparams(cfg runConfig, now time.Time) *hparams {
 	}
 	h := &hparams{path: filepath.Join(cfg.path, source.HparamsFile+"."+cfg.trial)}
 	h.session = tensorboard.Session{Group: cfg.trial, Started: now}
-	for _, p := range cfg.parameters {
-		name, value, _ := strings.Cut(p, "=")
+	for name, value := range cfg.given() {
 		h.session.Parameters = append(h.session.Parameters, tensorboard.Parameter{Name: name, Value: value})
 	}
 	return h

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
 func TestTheParametersAreWrittenBesideTheEvents(t *testing.T) {
@@ -45,6 +46,35 @@ func TestTheParametersAreWrittenBesideTheEvents(t *testing.T) {
 		}
 	}
 	want(t, "losses", []float64{2}, values(b.points("loss")[0].Points))
+}
+
+// The condition of a trial quotes the note.
+func TestTheNoteSaysThatTheProgramRecordedOtherParameters(t *testing.T) {
+	tests := map[string]struct{ recorded, want string }{
+		"another value":  {"0.1", "tfevent: the program recorded lr=0.1, the trial was given 0.01: does it read its arguments?"},
+		"the same value": {"0.010", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			dir := filepath.Join(b.dir, "events")
+			s := b.run("--kind=TensorFlowEvent", "--path="+dir, "--metric=loss", "--trial=t-0001", "--parameter=lr=0.01", "--parameter=opt=adam")
+			file := tensorboard.Start(tensorboard.Session{Started: time.Unix(1, 0), Parameters: []tensorboard.Parameter{{Name: "lr", Value: tc.recorded}}})
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "tfevents"), append(file, scalarEvent("loss", 1, 2)...), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			b.untilPoints(1)
+			s.term()
+			states := b.attempts()
+			if len(states) != 1 || states[0].Note != tc.want {
+				t.Errorf("%+v, want the note %q", states, tc.want)
+			}
+			want(t, "losses", []float64{2}, values(b.points("loss")[0].Points))
+		})
+	}
 }
 
 func TestHparamsWhereNothingCanBeWritten(t *testing.T) {

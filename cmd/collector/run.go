@@ -78,7 +78,7 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.Var(&cfg.headers, report.FlagHeader, "header for the endpoint, \"Name: value\"; may be repeated. A secret belongs into "+report.EnvScrapeHeaders+", a line for each")
 	flags.BoolVar(&cfg.sharedNetwork, report.FlagSharedNetwork, false, "other trials listen on this network too: make sure that the endpoint is this trial's")
 	flags.StringVar(&cfg.trial, report.FlagTrial, "", "name of the trial (Push, and for TensorBoard)")
-	flags.Var(&cfg.parameters, report.FlagParameter, "\"NAME=VALUE\" of a parameter, for TensorBoard (TensorFlowEvent); may be repeated")
+	flags.Var(&cfg.parameters, report.FlagParameter, "\"NAME=VALUE\" of a parameter, for TensorBoard and to compare with what the program records (TensorFlowEvent); may be repeated")
 	flags.Var(&cfg.filters, report.FlagFilter, "regular expression that finds name and value in a line; may be repeated")
 	flags.Var(&cfg.metrics, report.FlagMetric, "metric to collect, the objective first; may be repeated")
 	flags.DurationVar(&cfg.grace, report.FlagGrace, defaultGrace, "time from SIGTERM to exit")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/vernier-ml/vernier/collector/probe"
 )
 
 // collectCommand runs `vernier collect --probe ...`.
@@ -95,6 +98,38 @@ func TestCollectSaysWhatItPassesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	requireText(t, out, "tables (*.csv), such as "+filepath.Join(dir, "m.csv")+"; add --format CSV")
+}
+
+func TestCollectShowsWhatTheProgramRecorded(t *testing.T) {
+	many := func(n int, run string) (all []probe.Recorded) {
+		for i := range n {
+			all = append(all, probe.Recorded{Run: run, Name: fmt.Sprintf("p%d", i), Value: "1"})
+		}
+		return all
+	}
+	var runs []probe.Recorded
+	for i := range maxRunsShown + 2 {
+		runs = append(runs, many(1, fmt.Sprintf("r%d", i))...)
+	}
+	tests := map[string]struct {
+		recorded []probe.Recorded
+		want     string
+	}{
+		"nothing":           {nil, ""},
+		"in the directory":  {[]probe.Recorded{{Name: "lr", Value: "0.1"}, {Name: "batch", Value: "32"}}, "\nThe program recorded lr=0.1, batch=32\n"},
+		"in a run":          {[]probe.Recorded{{Run: "a/b", Name: "lr", Value: "0.1"}}, "\nThe program recorded lr=0.1 in a/b\n"},
+		"more than is read": {many(maxSeenShown+3, ""), "p19=1 and 3 more\n"},
+		"in many runs":      {runs, "\nThe program recorded p0=1 in r4\n\nParameters were recorded in 2 more runs\n"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			writeRecorded(&b, tc.recorded)
+			if tc.want == "" && b.Len() > 0 || !strings.HasSuffix(b.String(), tc.want) {
+				t.Errorf("%q, want %q at its end", b.String(), tc.want)
+			}
+		})
+	}
 }
 
 func TestCollectSaysOnceThatAMetricIsMissing(t *testing.T) {

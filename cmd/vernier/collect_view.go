@@ -14,6 +14,7 @@ import (
 // Limits of the view. -o json has everything.
 const (
 	maxSeenShown     = 20
+	maxRunsShown     = 5
 	maxTroubleLength = 160
 )
 
@@ -44,6 +45,7 @@ func writeReport(w io.Writer, r *probe.Report) error {
 		shown := r.Seen[:min(len(r.Seen), maxSeenShown)]
 		fmt.Fprintf(&b, "\nSeen too: %s%s\n", strings.Join(shown, ", "), more(len(r.Seen)-len(shown)))
 	}
+	writeRecorded(&b, r.Recorded)
 	for _, p := range r.PassedOver {
 		how := "name the file"
 		if p.Format != "" {
@@ -54,6 +56,31 @@ func writeReport(w io.Writer, r *probe.Report) error {
 	writeTroubles(&b, r)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeRecorded writes the parameters that the program recorded, a line for each
+// run.
+func writeRecorded(b *strings.Builder, recorded []probe.Recorded) {
+	var runs []string
+	values := map[string][]string{}
+	for _, p := range recorded {
+		if values[p.Run] == nil {
+			runs = append(runs, p.Run)
+		}
+		values[p.Run] = append(values[p.Run], p.Name+"="+p.Value)
+	}
+	for _, run := range runs[:min(len(runs), maxRunsShown)] {
+		where := ""
+		if run != "" {
+			where = " in " + run
+		}
+		all := values[run]
+		shown := all[:min(len(all), maxSeenShown)]
+		fmt.Fprintf(b, "\nThe program recorded %s%s%s\n", strings.Join(shown, ", "), more(len(all)-len(shown)), where)
+	}
+	if left := len(runs) - maxRunsShown; left > 0 {
+		fmt.Fprintf(b, "\nParameters were recorded in %d more runs\n", left)
+	}
 }
 
 func more(n int) string {

@@ -74,6 +74,8 @@ type Wanted struct {
 	// unknown, if set, is told of each other value that is a scalar. The tag is
 	// the callee's only during the call.
 	unknown func(tag []byte)
+	// recorded, if set, is told of the program's own parameters.
+	recorded func(Recorded)
 }
 
 // NewWanted returns the set of the tags, which are exact. If unknown is not

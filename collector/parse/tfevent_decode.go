@@ -165,7 +165,7 @@ func value(b []byte, w *Wanted, s *Scalar) (ok bool, err error) {
 		switch key {
 		case valueTag:
 			tag, tagged = part, true
-			if s.Tag = w.find(tag); s.Tag < 0 && w.unknown == nil {
+			if s.Tag = w.find(tag); s.Tag < 0 && w.settles(tag, b) {
 				return false, nil
 			}
 		case valueTensor:

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -24,6 +25,7 @@ func seeds() [][]byte {
 		bytes.Join([][]byte{at, message(7, varint(1, 1))}, nil),
 		bytes.Join([][]byte{at, message(5, tensorValue("t", varint(1, 19), message(2), varint(13, 0x3555)))}, nil),
 		bytes.Join([][]byte{at, message(5, message(1, message(1, []byte("t")), fixed32(2, 0), message(4, []byte("image"))))}, nil),
+		bytes.Join([][]byte{at, message(5, sessionStart(numberEntry("lr", 0.1), textEntry("o", "adam"), entry("b", varint(4, 1))), simple("t", 1))}, nil),
 		{0x09},
 		nil,
 	}
@@ -78,9 +80,17 @@ func FuzzEvent(f *testing.F) {
 	}
 	r, buf := NewEvents(), make([]byte, eventWindow)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		w := NewWanted([]string{"t", "u"}, nil)
+		var told []Recorded
+		w := NewWanted([]string{"t", "u"}, nil).Recording(func(p Recorded) { told = append(told, p) })
 		var want, got []Scalar
 		wantErr := event(data, 12, w, func(s Scalar) bool { want = append(want, s); return true })
+		for _, p := range told {
+			if p.Name == "" || len(p.Name) > MaxRecordedText || len(p.Value) > MaxRecordedText || !utf8.ValidString(p.Name+p.Value) {
+				t.Fatalf("recorded %q", p)
+			}
+		}
+		before := told
+		told = nil
 		file := framed(data)
 		e := largeEvent{w: w, emit: func(s Scalar) bool { got = append(got, s); return true }}
 		e.pages = pages{r: bytes.NewReader(file), buf: buf}
@@ -90,6 +100,9 @@ func FuzzEvent(f *testing.F) {
 		}
 		if wantErr == nil && !cmp.Equal(want, got, cmpopts.EquateNaNs()) {
 			t.Fatalf("(-in memory +through a window):\n%s", cmp.Diff(want, got, cmpopts.EquateNaNs()))
+		}
+		if wantErr == nil && !cmp.Equal(before, told) {
+			t.Fatalf("parameters (-in memory +through a window):\n%s", cmp.Diff(before, told))
 		}
 		var file2 []byte
 		for range 3 {

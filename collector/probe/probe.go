@@ -110,6 +110,9 @@ type Report struct {
 	// Seen are names with numbers that were not asked for, in order of
 	// appearance; at most 1000.
 	Seen []string `json:"seen"`
+	// Recorded are the parameters that the program recorded for TensorBoard, at
+	// most 1000.
+	Recorded []Recorded `json:"recorded,omitempty"`
 	// Troubles are the first 20; MoreTroubles counts the others.
 	Troubles     []Trouble `json:"troubles"`
 	MoreTroubles int       `json:"moreTroubles,omitempty"`

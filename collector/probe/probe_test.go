@@ -13,10 +13,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/collector/probe"
+	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
 // brief is a report in short.
@@ -175,6 +178,29 @@ func TestProbeSaysWhatItPassesOver(t *testing.T) {
 	}
 	if r = run(t, probe.Config{Path: root, Format: "CSV"}); len(r.PassedOver) > 0 || len(r.Metrics) != 2 {
 		t.Errorf("a format that is asked for: %d metrics, passed over %v", len(r.Metrics), r.PassedOver)
+	}
+}
+
+func TestProbeShowsWhatTheProgramRecorded(t *testing.T) {
+	root := t.TempDir()
+	session := func(lr, optimizer string) []byte {
+		return tensorboard.Start(tensorboard.Session{Started: time.Unix(1, 0), Parameters: []tensorboard.Parameter{{Name: "lr", Value: lr}, {Name: "opt", Value: optimizer}}})
+	}
+	for name, b := range map[string][]byte{
+		"events.out.tfevents.1": session("0.10", "adam"), "run/events.out.tfevents.1": session("0.2", "sgd"), source.HparamsFile + ".t": session("3", "ours"),
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []probe.Recorded{{Name: "lr", Value: "0.1"}, {Name: "opt", Value: "adam"}, {Run: "run", Name: "lr", Value: "0.2"}, {Run: "run", Name: "opt", Value: "sgd"}}
+	for _, metrics := range [][]string{nil, {"loss"}} {
+		if diff := cmp.Diff(want, run(t, probe.Config{Path: root}, metrics...).Recorded); diff != "" {
+			t.Errorf("asked for %v (-want +got)\n%s", metrics, diff)
+		}
 	}
 }
 

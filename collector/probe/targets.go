@@ -218,50 +218,6 @@ func tableNames(path string) (names []string, err error) {
 	return names, err
 }
 
-// eventDir is a directory of TensorBoard's event files.
-type eventDir struct{ dir string }
-
-func (d *eventDir) Source(metrics []string) (collector.Source, error) {
-	return source.NewEventDir(source.EventDirConfig{Dir: d.dir, Metrics: metrics, Drain: ended(), Clock: timeless})
-}
-
-// Names are the tags with scalars, in their runs, as a metric would name them.
-func (d *eventDir) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
-	known := map[string]bool{}
-	events := parse.NewEvents()
-	err = filepath.WalkDir(d.dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || !strings.Contains(e.Name(), "tfevents") {
-			return err
-		}
-		run, err := filepath.Rel(d.dir, filepath.Dir(path))
-		if err != nil {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		wanted := parse.NewWanted(nil, func(tag []byte) {
-			if name := filepath.ToSlash(filepath.Join(run, string(tag))); !known[name] && len(names) < maxNames {
-				known[name] = true
-				names = append(names, name)
-			}
-		})
-		// What is wrong with the file is said by the source.
-		_, _ = events.Read(f, 0, wanted, func(parse.Scalar) bool { return true })
-		return ctx.Err()
-	})
-	return names, nil, err
-}
-
-func (d *eventDir) Trouble(err error) Trouble { return plain(err, "tfevent") }
-
-func (d *eventDir) Describe(r *Report) {
-	r.Kind, r.Path = TensorFlowEvent, d.dir
-	r.Bytes = sizeOf(d.dir, func(name string) bool { return strings.Contains(name, "tfevents") })
-}
-
 // endpoint is what a Prometheus client library serves.
 type endpoint struct {
 	url   string

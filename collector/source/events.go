@@ -26,6 +26,12 @@ type EventDirConfig struct {
 	State string
 	// Before is what is passed over; nil: nothing.
 	Before *Before
+	// Given are the parameters that the program was given, by name. At the end it
+	// is said which of them the program recorded with another value.
+	Given map[string]string
+	// Recorded, if not nil, is told of each parameter that the program recorded for
+	// TensorBoard, and of its run, perhaps more than once.
+	Recorded func(run string, p parse.Recorded)
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -92,9 +98,13 @@ func (d *EventDir) read(ctx context.Context, yield func(*SessionPoint, error) bo
 		cfg: d.cfg, yield: yield, events: parse.NewEvents(),
 		tree: newEventTree(d.cfg.Dir), names: newEventNames(d.cfg.Dir, d.cfg.Metrics),
 		sessions: newEventSessions(len(d.cfg.Metrics)),
+		recorded: newRecordedParameters(d.cfg.Given),
 		said:     troubles{}, ids: map[fileID]*eventFile{}, next: -1,
 	}
 	r.names.curious = r.stranger
+	if d.cfg.Recorded != nil || len(d.cfg.Given) > 0 {
+		r.names.recorded = r.parameter
+	}
 	for _, load := range []func() error{r.loadState, r.loadSessions} {
 		if err := load(); err != nil && !r.trouble(err) {
 			return
@@ -118,6 +128,7 @@ type eventRun struct {
 	tree     *eventTree
 	names    *eventNames
 	sessions *eventSessions
+	recorded *recordedParameters
 	said     troubles
 
 	files  []*eventFile // all, in the order in which they were found
@@ -125,7 +136,7 @@ type eventRun struct {
 	looked time.Time
 	next   int // of the files, the last one looked at in turn
 	hot    []*eventFile
-	now    *eventFile // that is being read
+	now    *eventFile // that is being read; nil while others are looked into
 }
 
 // pollTime is how long a poll may go on while there is more to read.
@@ -206,12 +217,26 @@ func (r *eventRun) finish() bool {
 			return false
 		}
 	}
+	if err := r.recorded.differing(); err != nil && !r.trouble(err) {
+		return false
+	}
 	for i, rivals := range r.names.rivals {
 		if len(rivals) > 1 && !r.leftOut(i, rivals) {
 			return false
 		}
 	}
 	return r.prefix()
+}
+
+// parameter is told of what the program recorded.
+func (r *eventRun) parameter(p parse.Recorded) {
+	if r.now == nil {
+		return // it is read again, unless it was there before the program
+	}
+	r.recorded.add(p)
+	if r.cfg.Recorded != nil {
+		r.cfg.Recorded(r.now.run.name, p)
+	}
 }
 
 // leftOut says which places of a metric were not used, if there were many.

@@ -259,6 +259,7 @@ func (r *eventRun) peek(f *eventFile, offers []offer) (_ []offer, ok bool) {
 		}
 		r.recall(f)
 	}
+	r.now = nil
 	head := io.NewSectionReader(file, 0, peekSize)
 	_, err = r.events.Read(head, 0, f.run.table.wanted, func(s parse.Scalar) bool {
 		if s.Tag >= 0 {

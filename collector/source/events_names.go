@@ -74,9 +74,10 @@ type eventNames struct {
 	replaced map[string]int64
 	// curious is told of tags that nobody wants, while a metric is missing.
 	curious   func(tag []byte)
-	strangers map[place]bool   // that a missing metric may be, as Katib sees it
-	rivals    []map[place]bool // places of each metric that are left out
-	tags      map[string]bool  // others, for an error message
+	recorded  func(parse.Recorded) // is told of the program's own parameters, if set
+	strangers map[place]bool       // that a missing metric may be, as Katib sees it
+	rivals    []map[place]bool     // places of each metric that are left out
+	tags      map[string]bool      // others, for an error message
 }
 
 func newEventNames(root string, metrics []string) *eventNames {
@@ -159,6 +160,9 @@ func (n *eventNames) table(run string) *eventTable {
 	}
 	t.wanted = parse.NewWanted(t.tags, nil)
 	t.curious = parse.NewWanted(t.tags, func(tag []byte) { n.curious(tag) })
+	if n.recorded != nil {
+		t.wanted, t.curious = t.wanted.Recording(n.recorded), t.curious.Recording(n.recorded)
+	}
 	n.tables[key] = t
 	return t
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
@@ -111,6 +112,30 @@ func TestFilesOfRealWritersAreReadExactly(t *testing.T) {
 				t.Errorf("errors %q", rec.errs)
 			}
 			t.Logf("%d values of %d metrics", len(got), len(slices.Compact(metrics)))
+		})
+	}
+}
+
+// What add_hparams records is known, and compared with what was given.
+func TestParametersThatRealWritersRecord(t *testing.T) {
+	there := strings.Fields(string(python(t, "testdata/writers.py", "list")))
+	for _, name := range []string{"torch", "tensorboardX"} {
+		if !slices.Contains(there, name) {
+			continue // make e2e-writers says which must be there, and the test above looks
+		}
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			python(t, "testdata/writers.py", name, dir)
+			var got []string
+			_, errs := play(t, EventDirConfig{
+				Dir: dir, Metrics: []string{"hparam/accuracy"}, Given: map[string]string{"lr": "0.1", "batch": "64", "optimizer": "adam"},
+				Recorded: func(_ string, p parse.Recorded) { got = append(got, p.Name+"="+p.Value) },
+			}, map[int]func(){0: func() {}})
+			slices.Sort(got)
+			if diff := cmp.Diff([]string{"batch=32", "lr=0.1", "optimizer=adam"}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			wantErrors(t, errs, "the program recorded batch=32, the trial was given 64: does it read its arguments?")
 		})
 	}
 }

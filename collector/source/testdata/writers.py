@@ -56,6 +56,7 @@ def summary_writer(SummaryWriter, root, **options):
         w.add_histogram("weights", np.arange(10.0), 0)
         w.add_text("note", "text", 0)
         w.add_scalars("both", {"a": 1.0, "b": 2.0}, 7)
+        w.add_hparams({"lr": 0.1, "batch": 32, "optimizer": "adam"}, {"hparam/accuracy": 0.5})
     return told
 
 

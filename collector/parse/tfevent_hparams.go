@@ -1,0 +1,152 @@
+package parse
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Recorded is a parameter that a program recorded for TensorBoard's HPARAMS tab:
+// the hparams plugin's session_start_info.
+type Recorded struct {
+	Name string
+	// Value is what was recorded, as text: a number in its shortest form, true or
+	// false, or the string.
+	Value string
+	// Kind is what it was recorded as.
+	Kind RecordedKind
+}
+
+// RecordedKind is the type of a recorded value.
+type RecordedKind uint8
+
+// The types of recorded values that are read. Lists and null are passed over.
+const (
+	RecordedText RecordedKind = iota
+	RecordedNumber
+	RecordedBool
+)
+
+// Limits of what is read of one session. The rest is passed over.
+const (
+	// MaxRecorded bounds the parameters of a session.
+	MaxRecorded = 200
+	// MaxRecordedText bounds a name and a text, in bytes. A parameter with a
+	// longer name, or a longer text, is passed over.
+	MaxRecordedText = 200
+)
+
+// tagHparams is the tag of the value whose metadata have the parameters.
+const tagHparams = "_hparams_/session_start_info"
+
+// The fields that are read, with their wire types.
+const (
+	valueMetadata  = 9<<3 | wireBytes // tensorflow.Summary.Value.metadata
+	metadataPlugin = 1<<3 | wireBytes // tensorflow.SummaryMetadata.plugin_data
+	pluginName     = 1<<3 | wireBytes // .PluginData.plugin_name
+	pluginContent  = 2<<3 | wireBytes // .PluginData.content
+	hparamsStart   = 3<<3 | wireBytes // HParamsPluginData.session_start_info
+	startHparams   = 1<<3 | wireBytes // SessionStartInfo.hparams, a map
+	entryName      = 1<<3 | wireBytes
+	entryValue     = 2<<3 | wireBytes
+	valueNumber    = 2<<3 | wireFixed64 // google.protobuf.Value.number_value
+	valueString    = 3<<3 | wireBytes   // .string_value
+	valueBool      = 4<<3 | wireVarint  // .bool_value
+)
+
+// Recording returns a copy of w with which told is called for each parameter
+// that the program recorded, session by session. What cannot be understood is
+// passed over without an error, since it is no measurement.
+func (w *Wanted) Recording(told func(Recorded)) *Wanted {
+	c := *w
+	c.recorded = told
+	return &c
+}
+
+// settles reports whether a value, whose tag is not wanted, need not be looked at
+// any further: it has the program's parameters, or nobody asks for its tag.
+func (w *Wanted) settles(tag, value []byte) bool {
+	if w.recorded != nil && string(tag) == tagHparams {
+		recordedSession(value, w.recorded)
+		return true
+	}
+	return w.unknown == nil
+}
+
+// recordedSession reads a tensorflow.Summary.Value with the tag tagHparams.
+func recordedSession(b []byte, told func(Recorded)) {
+	plugin := within(within(b, valueMetadata), metadataPlugin)
+	if string(within(plugin, pluginName)) != "hparams" {
+		return
+	}
+	session := within(within(plugin, pluginContent), hparamsStart)
+	for n := 0; len(session) > 0 && n < MaxRecorded; {
+		f, rest, err := nextField(session)
+		if err != nil {
+			return
+		}
+		session = rest
+		if f.key() != startHparams {
+			continue
+		}
+		n++
+		if p, ok := recordedEntry(f.bytes); ok {
+			told(p)
+		}
+	}
+}
+
+// within returns the last field of that key in a message; nil when there is none,
+// or the message is not whole.
+func within(b []byte, key uint64) (found []byte) {
+	for len(b) > 0 {
+		f, rest, err := nextField(b)
+		if err != nil {
+			return nil
+		}
+		if f.key() == key {
+			found = f.bytes
+		}
+		b = rest
+	}
+	return found
+}
+
+func recordedEntry(b []byte) (p Recorded, ok bool) {
+	name := within(b, entryName)
+	if len(name) == 0 || len(name) > MaxRecordedText {
+		return p, false
+	}
+	for value := within(b, entryValue); len(value) > 0; {
+		f, rest, err := nextField(value)
+		if err != nil {
+			return p, false
+		}
+		switch f.key() {
+		case valueNumber:
+			p.Kind, ok = RecordedNumber, true
+			p.Value = strconv.FormatFloat(math.Float64frombits(f.value), 'g', -1, 64)
+		case valueString:
+			p.Kind, ok = RecordedText, len(f.bytes) <= MaxRecordedText
+			p.Value = printable(f.bytes[:min(len(f.bytes), MaxRecordedText)])
+		case valueBool:
+			p.Kind, p.Value, ok = RecordedBool, strconv.FormatBool(f.value != 0), true
+		default: // null, a list, or a struct
+			ok = false
+		}
+		value = rest
+	}
+	p.Name = printable(name)
+	return p, ok
+}
+
+// printable returns a text that may stand in a message on a terminal.
+func printable(b []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, string(b))
+}

@@ -1,0 +1,113 @@
+package parse
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What follows writes what the hparams plugin reads.
+
+func hparamsValue(tag, plugin string, content []byte) []byte {
+	metadata := message(9, message(1, message(1, []byte(plugin)), message(2, content)))
+	return message(1, message(1, []byte(tag)), metadata)
+}
+
+// sessionStart is the session_start_info of entries.
+func sessionStart(entries ...[]byte) []byte {
+	return hparamsValue(tagHparams, "hparams", message(3, entries...))
+}
+
+func entry(name string, value ...[]byte) []byte {
+	return message(1, message(1, []byte(name)), message(2, value...))
+}
+
+func numberEntry(name string, v float64) []byte { return entry(name, fixed64(2, math.Float64bits(v))) }
+
+func textEntry(name, v string) []byte { return entry(name, message(3, []byte(v))) }
+
+func readRecorded(t *testing.T, file []byte) (recorded []string, scalars []float64) {
+	t.Helper()
+	w := NewWanted([]string{"t"}, nil).Recording(func(p Recorded) {
+		recorded = append(recorded, fmt.Sprintf("%s=%s %d", p.Name, p.Value, p.Kind))
+	})
+	next, err := NewEvents().Read(bytes.NewReader(file), 0, w, func(s Scalar) bool {
+		scalars = append(scalars, s.Value)
+		return true
+	})
+	if err != nil || next != int64(len(file)) {
+		t.Errorf("read %d of %d bytes, error %v", next, len(file), err)
+	}
+	return recorded, scalars
+}
+
+func TestRecordedParameters(t *testing.T) {
+	many := make([][]byte, MaxRecorded+1)
+	for i := range many {
+		many[i] = numberEntry(fmt.Sprintf("p%d", i), 1)
+	}
+	long := strings.Repeat("x", MaxRecordedText)
+	tests := map[string]struct {
+		value []byte
+		want  []string
+	}{
+		"numbers, texts and truths": {
+			value: sessionStart(numberEntry("lr", 0.1), textEntry("optimizer", "adam"), entry("nesterov", varint(4, 1)), entry("amsgrad", varint(4, 0))),
+			want:  []string{"lr=0.1 1", "optimizer=adam 0", "nesterov=true 2", "amsgrad=false 2"},
+		},
+		"a whole number has no exponent below 1e21": {value: sessionStart(numberEntry("batch", 32)), want: []string{"batch=32 1"}},
+		"no number is a number":                     {value: sessionStart(numberEntry("x", math.NaN())), want: []string{"x=NaN 1"}},
+		"null, lists and structs are passed over": {
+			value: sessionStart(entry("a", varint(1, 0)), entry("b", message(6)), entry("c", message(5)), numberEntry("d", 1)), want: []string{"d=1 1"}},
+		"the last kind of a value counts":     {value: sessionStart(entry("a", varint(4, 1), message(3, []byte("b")))), want: []string{"a=b 0"}},
+		"a name without a value":              {value: sessionStart(message(1, message(1, []byte("a"))))},
+		"a value without a name":              {value: sessionStart(message(1, message(2, message(3, []byte("a")))))},
+		"the group and the start":             {value: sessionStart(message(4, []byte("group")), fixed64(5, 1), numberEntry("a", 1)), want: []string{"a=1 1"}},
+		"the experiment's record has others":  {value: hparamsValue("_hparams_/experiment", "hparams", message(2, numberEntry("a", 1)))},
+		"the end of a session has none":       {value: hparamsValue("_hparams_/session_end_info", "hparams", message(4, varint(1, 1)))},
+		"another plugin's data":               {value: hparamsValue(tagHparams, "text", message(3, numberEntry("a", 1)))},
+		"no metadata":                         {value: message(1, message(1, []byte(tagHparams)))},
+		"a scalar by that tag is none":        {value: simple(tagHparams, 1)},
+		"content that is no message":          {value: hparamsValue(tagHparams, "hparams", []byte("\xff\xff"))},
+		"what comes before what is torn":      {value: sessionStart(numberEntry("a", 1), []byte{0x0a, 0x7f}), want: []string{"a=1 1"}},
+		"a name and a text at the bound":      {value: sessionStart(textEntry(long, long)), want: []string{long + "=" + long + " 0"}},
+		"a name and a text beyond the bound":  {value: sessionStart(textEntry(long+"x", "1"), textEntry("a", long+"x"), textEntry("b", "1")), want: []string{"b=1 0"}},
+		"nothing that moves a terminal":       {value: sessionStart(textEntry("a\n\x1b[2J", "\xff\u202e"), textEntry("größe", "ä b")), want: []string{"a??[2J=?? 0", "größe=ä b 0"}},
+		"entries that are none count as well": {value: sessionStart(append([][]byte{bytes.Repeat(message(1), MaxRecorded-1)}, many...)...), want: []string{"p0=1 1"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, scalars := readRecorded(t, append(version(), eventAt(1, simple("t", 1), tc.value, simple("t", 2))...))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]float64{1, 2}, scalars); diff != "" {
+				t.Errorf("the values beside it (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("a session of too many parameters ends at the bound", func(t *testing.T) {
+		if got, _ := readRecorded(t, append(version(), eventAt(0, sessionStart(many...))...)); len(got) != MaxRecorded {
+			t.Errorf("%d parameters", len(got))
+		}
+	})
+	t.Run("in a record larger than the window", func(t *testing.T) {
+		image := message(1, message(1, []byte("x")), message(4, make([]byte, 2*eventWindow)))
+		got, scalars := readRecorded(t, append(version(), eventAt(1, image, sessionStart(numberEntry("lr", 0.5)), simple("t", 2))...))
+		if diff := cmp.Diff([]string{"lr=0.5 1"}, got); diff != "" || len(scalars) != 1 {
+			t.Errorf("scalars %v (-want +got):\n%s", scalars, diff)
+		}
+	})
+	t.Run("nobody is told where nobody asks", func(t *testing.T) {
+		var seen []string
+		w := NewWanted(nil, func(tag []byte) { seen = append(seen, string(tag)) })
+		file := append(version(), eventAt(1, sessionStart(numberEntry("lr", 0.5)), simple("u", 1))...)
+		if _, err := NewEvents().Read(bytes.NewReader(file), 0, w, func(Scalar) bool { return true }); err != nil || len(seen) != 1 || seen[0] != "u" {
+			t.Errorf("seen %v, error %v", seen, err)
+		}
+	})
+}

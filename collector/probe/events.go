@@ -1,0 +1,85 @@
+package probe
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
+)
+
+// maxRecorded bounds the recorded parameters that are shown.
+const maxRecorded = 1000
+
+// eventDir is a directory of TensorBoard's event files.
+type eventDir struct {
+	dir      string
+	recorded []Recorded
+	known    map[Recorded]bool
+}
+
+func (d *eventDir) Source(metrics []string) (collector.Source, error) {
+	return source.NewEventDir(source.EventDirConfig{Dir: d.dir, Metrics: metrics, Recorded: d.record, Drain: ended(), Clock: timeless})
+}
+
+// Names are the tags with scalars, in their runs, as a metric would name them.
+func (d *eventDir) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
+	known := map[string]bool{}
+	events := parse.NewEvents()
+	err = filepath.WalkDir(d.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || !strings.Contains(e.Name(), "tfevents") {
+			return err
+		}
+		run, err := filepath.Rel(d.dir, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		wanted := parse.NewWanted(nil, func(tag []byte) {
+			if name := filepath.ToSlash(filepath.Join(run, string(tag))); !known[name] && len(names) < maxNames {
+				known[name] = true
+				names = append(names, name)
+			}
+		})
+		if !strings.HasPrefix(e.Name(), source.HparamsFile) { // that the collector wrote itself
+			wanted = wanted.Recording(func(p parse.Recorded) { d.record(strings.TrimPrefix(filepath.ToSlash(run), "."), p) })
+		}
+		// What is wrong with the file is said by the source.
+		_, _ = events.Read(f, 0, wanted, func(parse.Scalar) bool { return true })
+		return ctx.Err()
+	})
+	return names, nil, err
+}
+
+func (d *eventDir) Trouble(err error) Trouble { return plain(err, "tfevent") }
+
+func (d *eventDir) Describe(r *Report) {
+	r.Kind, r.Path, r.Recorded = TensorFlowEvent, d.dir, d.recorded
+	r.Bytes = sizeOf(d.dir, func(name string) bool { return strings.Contains(name, "tfevents") })
+}
+
+// Recorded is a parameter that the program recorded for TensorBoard.
+type Recorded struct {
+	// Run is the path of the run below the directory; empty for the directory
+	// itself.
+	Run   string `json:"run,omitempty"`
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// record keeps what the program recorded, each once.
+func (d *eventDir) record(run string, p parse.Recorded) {
+	one := Recorded{Run: run, Name: p.Name, Value: p.Value}
+	if len(d.recorded) < maxRecorded && !d.known[one] {
+		d.known[one] = true
+		d.recorded = append(d.recorded, one)
+	}
+}
