@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +52,9 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, f findings, now time
 		next.Status.CompletionTime = nil
 		return actions{status: next.Status}
 	}
-	if !next.IsCompleted() {
+	if next.IsCompleted() {
+		recount(next, c, t)
+	} else {
 		decide(next, trials, c, f, t)
 	}
 	a := actions{status: next.Status}
@@ -137,8 +140,28 @@ func nextNumber(trials []*v1beta1.Trial) int {
 	return next
 }
 
+// recount brings the message of an experiment that failed by its trials up to
+// date: those that were about to end when it did may have failed as well. Where
+// trials were deleted since, or the limit was changed, the message stays.
+func recount(next *v1beta1.Experiment, c tally, now metav1.Time) {
+	limit := next.Spec.MaxFailedTrialCount
+	if c.total < int(next.Status.Trials) || limit == nil || c.bad() < int(*limit) ||
+		!strings.HasPrefix(next.LastCondition().Message, messageMaxFailed) {
+		return
+	}
+	say(next, v1beta1.ExperimentFailed, tooManyFailures(c, *limit), now)
+}
+
 func tooManyFailures(c tally, limit int32) string {
-	return fmt.Sprintf(messageMaxFailed, c.n(v1beta1.TrialFailed), c.n(v1beta1.TrialMetricsUnavailable), limit)
+	failed, without := c.n(v1beta1.TrialFailed), c.n(v1beta1.TrialMetricsUnavailable)
+	trials, have := fmt.Sprintf("%d trials", failed), fmt.Sprintf("%d have", without)
+	if failed == 1 {
+		trials = "1 trial"
+	}
+	if without == 1 {
+		have = "1 has"
+	}
+	return fmt.Sprintf(messageFailures, trials, have, limit)
 }
 
 func orElse(s, other string) string {

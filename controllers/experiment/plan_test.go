@@ -467,3 +467,57 @@ func TestTroubleIsShownAndTakenBack(t *testing.T) {
 		t.Errorf("the trouble stays: %+v", c)
 	}
 }
+
+// Trials that end together with the one too many are in the message as well,
+// whichever is seen first.
+func TestTheMessageOfTooManyFailuresCountsThoseThatEndedLater(t *testing.T) {
+	const begin = "Experiment has failed because max failed count has reached: "
+	tests := map[string]struct {
+		change       []func(*v1beta1.Experiment) // after the experiment has failed
+		later        []v1beta1.TrialConditionType
+		first, after string
+	}{
+		"another trial without metrics": {
+			later: []v1beta1.TrialConditionType{unmeasured, unmeasured}, first: "0 trials failed and 1 has no metrics", after: "0 trials failed and 2 have no metrics"},
+		"another trial that failed": {
+			later: []v1beta1.TrialConditionType{unmeasured, failed}, first: "0 trials failed and 1 has no metrics", after: "1 trial failed and 1 has no metrics"},
+		"a trial that was stopped does not count": {
+			later: []v1beta1.TrialConditionType{unmeasured, killed}, first: "0 trials failed and 1 has no metrics", after: "0 trials failed and 1 has no metrics"},
+		"trials that were deleted stay in it": {
+			later: []v1beta1.TrialConditionType{unmeasured}, first: "0 trials failed and 1 has no metrics", after: "0 trials failed and 1 has no metrics"},
+		"a limit that was raised does not change what happened": {
+			change: []func(*v1beta1.Experiment){maxFailed(5)}, later: []v1beta1.TrialConditionType{unmeasured, unmeasured},
+			first: "0 trials failed and 1 has no metrics", after: "0 trials failed and 1 has no metrics"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			exp := anExperiment(maxFailed(1), parallel(2))
+			exp.Status = plan(exp, trialsIn(unmeasured, running), findings{}, noon).status
+			said := func(counts string) {
+				t.Helper()
+				want := begin + counts + " (maxFailedTrialCount is 1). The conditions of these trials say why"
+				if c := exp.LastCondition(); c.Type != v1beta1.ExperimentFailed || c.Message != want {
+					t.Errorf("%s: %q, want %q", c.Type, c.Message, want)
+				}
+			}
+			said(tc.first)
+			for _, f := range tc.change {
+				f(exp)
+			}
+			before := exp.Status
+			exp.Status = plan(exp, trialsIn(tc.later...), findings{}, noon.Add(time.Second)).status
+			said(tc.after)
+			if news := transitions(exp, &before, &exp.Status); len(news) > 0 {
+				t.Errorf("events %v", news)
+			}
+		})
+	}
+	t.Run("another reason to fail is left alone", func(t *testing.T) {
+		exp := anExperiment(maxFailed(1), parallel(2))
+		exp.Status = plan(exp, trialsIn(running, running), findings{fatal: "no such algorithm"}, noon).status
+		exp.Status = plan(exp, trialsIn(unmeasured, unmeasured), findings{}, noon).status
+		if c := exp.LastCondition(); c.Message != "no such algorithm" {
+			t.Errorf("%+v", c)
+		}
+	})
+}

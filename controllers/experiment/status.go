@@ -15,9 +15,9 @@ const (
 	messageGoalReached   = "Experiment has succeeded because Objective goal has reached"
 	messageMaxTrials     = "Experiment has succeeded because max trial count has reached"
 	messageSuggestionEnd = "Experiment has succeeded because the algorithm has nothing left to try after %d trials"
-	messageMaxFailed     = "Experiment has failed because max failed count has reached: %d trials failed and %d have no metrics " +
-		"(maxFailedTrialCount is %d). The conditions of these trials say why"
-	messageStop = "the experiment has ended: %s"
+	messageMaxFailed     = "Experiment has failed because max failed count has reached"
+	messageFailures      = messageMaxFailed + ": %s failed and %s no metrics (maxFailedTrialCount is %d). The conditions of these trials say why"
+	messageStop          = "the experiment has ended: %s"
 )
 
 // say changes the message of a condition and leaves its place in the list.
