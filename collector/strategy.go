@@ -39,6 +39,10 @@ func (s Strategy) MeanLast() int {
 	return k
 }
 
+// WholeCurve reports whether the strategy needs every point, where the others
+// make do with the least, the greatest and the last.
+func (s Strategy) WholeCurve() bool { return s == StrategyBestAtStep || s.MeanLast() > 0 }
+
 // Validate returns an error that lists the strategies when s is none of them.
 func (s Strategy) Validate() error {
 	switch s {

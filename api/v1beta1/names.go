@@ -29,7 +29,35 @@ const (
 	// going on with; its value says why. The trial becomes EarlyStopped, with
 	// the observation that it has by then.
 	AnnotationStopEarly = "vernier.ml/stop-early"
+	// AnnotationCollectorRate, on experiments, caps the points a second of each
+	// metric of a trial that are kept in the long run: a whole number from 1 to
+	// MaxCollectorRate, or CollectorRateOff. Default: the manager's. Trials get it
+	// when they are made.
+	AnnotationCollectorRate = "vernier.ml/collector-rate"
 )
+
+// Values of AnnotationCollectorRate.
+const (
+	MaxCollectorRate = 1_000_000
+	CollectorRateOff = "off"
+)
+
+// CollectorRate is what the AnnotationCollectorRate of annotations says: 0 when it
+// is not there, -1 for CollectorRateOff.
+func CollectorRate(annotations map[string]string) (int64, error) {
+	text, set := annotations[AnnotationCollectorRate]
+	switch {
+	case !set:
+		return 0, nil
+	case text == CollectorRateOff:
+		return -1, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > MaxCollectorRate {
+		return 0, fmt.Errorf("the points a second of each metric that are kept must be a whole number from 1 to %d, or %s for all", MaxCollectorRate, CollectorRateOff)
+	}
+	return n, nil
+}
 
 // TrialName is the name of the trial of an experiment with the given number. It
 // has at least four digits, so that names sort.

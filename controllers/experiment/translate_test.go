@@ -91,6 +91,22 @@ func TestInactiveParametersAreEmptyInTheTemplate(t *testing.T) {
 	}
 }
 
+func TestTrialsGetTheExperimentsRate(t *testing.T) {
+	exp := conditional()
+	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{}
+	exp.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{}
+	for want, annotations := range map[string]map[string]string{"": {"other": "1"}, "off": {v1beta1.AnnotationCollectorRate: "off", "other": "1"}} {
+		exp.Annotations = annotations
+		trial, err := newTrial(exp, []byte(`{"apiVersion":"batch/v1","kind":"Job"}`), 0, proposal{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := trial.Annotations; got[v1beta1.AnnotationCollectorRate] != want || got["other"] != "" {
+			t.Errorf("annotations %v, want the rate %q", got, want)
+		}
+	}
+}
+
 func TestCheckFindsFaultsOfTheAdditions(t *testing.T) {
 	cases := map[string]struct {
 		change func(*v1beta1.ExperimentSpec)

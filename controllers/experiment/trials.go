@@ -256,6 +256,9 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p proposal) (*v1b
 	if p.resource > 0 {
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationResource, strconv.FormatFloat(p.resource, 'g', -1, 64))
 	}
+	if rate, set := exp.Annotations[v1beta1.AnnotationCollectorRate]; set {
+		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationCollectorRate, rate)
+	}
 	// The API server's answer is read into the trial, not into the experiment.
 	return t.DeepCopy(), nil
 }

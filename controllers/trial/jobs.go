@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,9 +89,13 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 			labels[k] = v
 		}
 	}
+	rate, err := v1beta1.CollectorRate(t.Annotations)
+	if err != nil {
+		return trainer.Collector{}, fmt.Errorf("annotation %s is %q: %w", v1beta1.AnnotationCollectorRate, t.Annotations[v1beta1.AnnotationCollectorRate], err)
+	}
 	inject := trainer.Collector{
 		Image: c.Reporting.Image, Binary: c.Reporting.Binary, ImagePullPolicy: c.Reporting.PullPolicy, Resources: c.Reporting.Resources,
-		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective), Rate: c.Reporting.Rate,
+		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective), Rate: cmp.Or(rate, c.Reporting.Rate),
 		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Labels: labels,
 		ReportURL: c.Reporting.URL, Token: token, CA: c.Reporting.CA,
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,

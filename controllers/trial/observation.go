@@ -53,7 +53,7 @@ func asksOf(o *v1beta1.ObjectiveSpec) []collector.Ask {
 	for _, name := range metricNames(o) {
 		ask := collector.Ask{Metric: name, Objective: o.ObjectiveMetricName, Maximize: o.Type == v1beta1.ObjectiveTypeMaximize}
 		for _, s := range o.MetricStrategies {
-			if strategy := collector.Strategy(s.Value); s.Name == name && (strategy.MeanLast() > 0 || strategy == collector.StrategyBestAtStep) {
+			if strategy := collector.Strategy(s.Value); s.Name == name && strategy.WholeCurve() {
 				ask.Strategy = strategy
 			}
 		}

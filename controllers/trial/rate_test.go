@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -17,5 +18,37 @@ func TestCurvesThatStrategiesNeedWholeAreNotThinned(t *testing.T) {
 		if err != nil || got.Rate != want {
 			t.Errorf("%s: rate %d, %v, want %d", strategy, got.Rate, err, want)
 		}
+	}
+}
+
+func TestTheRateOfATrialsAnnotationTakesTheManagersPlace(t *testing.T) {
+	tests := map[string]struct {
+		annotation string
+		manager    int64
+		strategy   v1beta1.MetricStrategyType
+		want       int64
+		wantErr    string
+	}{
+		"no annotation":                         {"", 50, "min", 50, ""},
+		"a number":                              {"10", 50, "min", 10, ""},
+		"a number where the manager has no cap": {"10", -1, "min", 10, ""},
+		"no cap":                                {"off", 50, "min", -1, ""},
+		"a number, and a strategy that needs all": {"10", 50, "mean-last-5", -1, ""},
+		"not a number": {"fast", 50, "min", 0, `annotation vernier.ml/collector-rate is "fast": the points a second of each metric that are kept must be a whole number from 1 to 1000000, or off for all`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := &Controller{}
+			c.Reporting.Rate, c.Reporting.Token = tc.manager, func(collector.TrialID) (string, error) { return "t", nil }
+			tr := aTrial(byStrategies(tc.strategy, "max"))
+			tr.Spec.MetricsCollector.Collector = &v1beta1.CollectorSpec{Kind: v1beta1.StdOutCollector}
+			if tc.annotation != "" {
+				tr.Annotations = map[string]string{v1beta1.AnnotationCollectorRate: tc.annotation}
+			}
+			got, err := c.collector(tr)
+			if text := fmt.Sprint(err); got.Rate != tc.want || (err != nil) != (tc.wantErr != "") || err != nil && text != tc.wantErr {
+				t.Errorf("rate %d, error %v, want %d and %q", got.Rate, err, tc.want, tc.wantErr)
+			}
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 )
 
@@ -63,6 +64,34 @@ func validateCollector(m *v1beta1.MetricsCollectorSpec, at *field.Path) field.Er
 		errs = field.ErrorList{notYet(at, m.Collector.Kind)}
 	}
 	return append(errs, validateFilter(source.Filter, from.Child("filter", "metricsFormat"))...)
+}
+
+// validateRate checks the cap on the rate of points, unless it was so before.
+func validateRate(exp, old *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
+	const name = v1beta1.AnnotationCollectorRate
+	text, set := exp.Annotations[name]
+	if !set {
+		return nil, nil
+	}
+	if old != nil {
+		if before, had := old.Annotations[name]; had && before == text {
+			return nil, nil
+		}
+	}
+	at := field.NewPath("metadata", "annotations").Key(name)
+	rate, err := v1beta1.CollectorRate(exp.Annotations)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(at, text, err.Error())}
+	}
+	if o := exp.Spec.Objective; rate > 0 && o != nil {
+		for _, s := range o.MetricStrategies {
+			if collector.Strategy(s.Value).WholeCurve() {
+				warnings = append(warnings, fmt.Sprintf("%s: it has no effect, because the strategy %s of the metric %s needs every point", at, s.Value, s.Name))
+				break
+			}
+		}
+	}
+	return warnings, nil
 }
 
 // doubtfulCollector says what of the collector's source is not read, and what goes

@@ -22,15 +22,16 @@ func templatePath() *field.Path { return specPath().Child("trialTemplate") }
 // Validate says what is wrong with an experiment that has its defaults, all at
 // once, each with the field and what to do, and what is merely doubtful. old is
 // the experiment before an update, or nil. An update that does not touch the
-// spec is always admitted.
+// spec, nor an annotation that is read, is always admitted.
 //
 // A template in a ConfigMap is not looked at: see ReadTemplate and
 // ValidateTemplate.
 func Validate(exp, old *v1beta1.Experiment, algorithms Algorithms) (warnings []string, errs field.ErrorList) {
+	warnings, errs = validateRate(exp, old)
 	if old != nil {
-		changed, errs := validateUpdate(exp, old)
-		if !changed || len(errs) > 0 {
-			return nil, errs
+		changed, faults := validateUpdate(exp, old)
+		if !changed || len(faults) > 0 {
+			return warnings, append(errs, faults...)
 		}
 		warnings = doubtfulLimits(exp, old)
 	}
