@@ -10,7 +10,6 @@ import (
 	"iter"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -48,7 +47,8 @@ type CSVConfig struct {
 // Each metric is a source of its own, named "file:", the path, "#" and the
 // metric, and Seq is the number of the row, from 0. So the identity of a value
 // does not depend on where its column stands, nor on which others there are. A
-// cell that is filled after a later row of its column was read is not read.
+// cell that is filled after a later row of its column was read is not read: the
+// place of its source is beyond it. How many there were is said at the end.
 //
 // A file whose first row is another than before is another table: 2^40 is added
 // to Seq for each table that came before. First rows are compared where both
@@ -89,12 +89,6 @@ func (c *CSV) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 		}
 		follow(ctx, following{c.cfg.Clock, c.cfg.Drain, r, yield})
 	}
-}
-
-// csvSeries is the points of one column.
-type csvSeries struct {
-	source string
-	next   int64 // Seq after the last that was yielded
 }
 
 // csvRun is one run of a CSV's Points.
@@ -209,6 +203,9 @@ func (r *csvRun) restart() {
 	r.cur.rewind()
 	r.parser.Reset()
 	r.header, r.partial, r.begin, r.cutting, r.table = nil, nil, 0, false, -1
+	for _, s := range r.series {
+		s.again = 0
+	}
 	r.passed = r.cfg.Before.size(r.cur)
 }
 
@@ -280,10 +277,9 @@ func (r *csvRun) row() bool {
 			series = &csvSeries{source: "file:" + r.cfg.Path + "#" + s.Metric}
 			r.series[s.Metric] = series
 		}
-		if seq < series.next {
+		if !series.take(seq) {
 			continue
 		}
-		series.next = seq + 1
 		p := collector.Point{Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time, Source: series.source, Seq: seq}
 		if p.Time.IsZero() {
 			p.Time = r.now
@@ -322,62 +318,7 @@ func (r *csvRun) finish() bool {
 			return false
 		}
 	}
-	return r.missing()
-}
-
-// missing says which metrics have no column, or a column without a value.
-func (r *csvRun) missing() bool {
-	columns := r.parser.Columns()
-	if columns == nil {
-		return r.wanted || r.trouble(errors.New("the table has no header"))
-	}
-	var missing, empty []string
-	for _, m := range r.cfg.Metrics {
-		switch {
-		case r.series[m] != nil || slices.Contains(missing, m) || slices.Contains(empty, m):
-		case slices.Contains(columns, m):
-			empty = append(empty, m)
-		default:
-			missing = append(missing, m)
-		}
-	}
-	if r.cfg.part && len(missing) < len(r.cfg.Metrics) {
-		return true // another table may have it
-	}
-	var said []string
-	if len(empty) > 0 {
-		said = append(said, "the table has no value of "+strings.Join(empty, ", "))
-	}
-	if separator := parse.Separator(columns); separator != 0 && len(missing) > 0 {
-		said = append(said, parse.NotCommas(separator))
-	}
-	if len(missing) > 0 {
-		said = append(said, noColumn(missing, r.cfg.Metrics, columns))
-	}
-	if len(said) == 0 {
-		return true
-	}
-	return r.yield(collector.Point{}, &MissingError{Metrics: append(missing, empty...), Text: "file:" + r.cfg.Path + ": " + strings.Join(said, "; ")})
-}
-
-func noColumn(missing, asked, columns []string) string {
-	const most = 20
-	list := strings.Join(columns[:min(len(columns), most)], ", ")
-	if len(columns) > most {
-		list += fmt.Sprintf(" and %d more", len(columns)-most)
-	}
-	text := fmt.Sprintf("the table has no column named %s; ", strings.Join(missing, " or "))
-	others := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(asked, c) })
-	var meant []string
-	for _, m := range missing {
-		if near := parse.Nearest(m, others, 1); len(near) > 0 && !slices.Contains(meant, near[0]) {
-			meant = append(meant, near[0])
-		}
-	}
-	if len(meant) > 0 {
-		text += "did you mean " + strings.Join(meant, ", ") + "? "
-	}
-	return text + fmt.Sprintf("it has %.1000s", list)
+	return r.late() && r.missing()
 }
 
 // trouble yields an error unless it was the last one too.

@@ -342,6 +342,28 @@ func TestCSVTables(t *testing.T) {
 			states: []string{"step,loss\n0,1\n1,2\n2,3\n", "step,loss\n0,1.5\n1,2\n"},
 			want:   []string{"loss@0.0 step 0: 1", "loss@0.1 step 1: 2", "loss@0.2 step 2: 3", "loss@1.0 step 0: 1.5", "loss@1.1 step 1: 2"},
 		},
+		"cells that are filled in the order of their column": {
+			states: []string{"step,loss,val_loss\n0,1,\n1,2,\n", "step,loss,val_loss\n0,1,\n1,2,5\n", "step,loss,val_loss\n0,1,\n1,2,5\n2,3,\n", "step,loss,val_loss\n0,1,\n1,2,5\n2,3,6\n"},
+			want:   []string{"loss@0.0 step 0: 1", "loss@0.1 step 1: 2", "val_loss@0.1 step 1: 5", "loss@0.2 step 2: 3", "val_loss@0.2 step 2: 6"},
+		},
+		"cells that are filled after a later row": {
+			states:  []string{"step,loss\n0,1\n1,\n2,3\n3,4\n", "step,loss\n0,1\n1,20\n2,3\n3,4\n", "step,loss\n0,1\n1,20\n2,3\n3,4\n4,5\n"},
+			want:    []string{"loss@0.0 step 0: 1", "loss@0.2 step 2: 3", "loss@0.3 step 3: 4", "loss@0.4 step 4: 5"},
+			wantErr: "cells that were filled after a later row of their column had been read are not counted: 1 of loss: write a row when all of it is known",
+		},
+		"cells of two columns that are filled too late": {
+			states:  []string{"step,loss,val_loss\n0,,\n1,,\n2,3,4\n", "step,loss,val_loss\n0,1,\n1,,\n2,3,4\n", "step,loss,val_loss\n0,1,7\n1,2,\n2,3,4\n"},
+			want:    []string{"loss@0.2 step 2: 3", "val_loss@0.2 step 2: 4"},
+			wantErr: "2 of loss, 1 of val_loss",
+		},
+		"a later table has no cells of an earlier one": {
+			states: []string{"step,loss\n0,1\n1,2\n2,3\n", "step,loss\n0,9\n", "step,loss\n0,9\n1,\n2,8\n"},
+			want:   []string{"loss@0.0 step 0: 1", "loss@0.1 step 1: 2", "loss@0.2 step 2: 3", "loss@1.0 step 0: 9", "loss@1.2 step 2: 8"},
+		},
+		"a table that is written anew piece by piece": {
+			states: []string{"step,loss\n0,1\n1,2\n2,3\n", "step,loss\n0,1\n", "step,loss\n0,1\n1,2\n2,3\n3,4\n"},
+			want:   []string{"loss@0.0 step 0: 1", "loss@0.1 step 1: 2", "loss@0.2 step 2: 3", "loss@0.3 step 3: 4"},
+		},
 		"a header in the middle": {
 			states: []string{"epoch,loss\n0,1\nepoch,loss,val_loss\n1,2,3\n"},
 			want:   []string{"loss@0.0 step 0: 1", "loss@0.1 step 1: 2", "val_loss@0.1 step 1: 3"},
