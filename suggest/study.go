@@ -101,16 +101,20 @@ func (s Study) NextNumber() int {
 	return next
 }
 
-// Trial is one point, tried or being tried.
+// Trial is one point, tried or being tried. What algorithms look at in each
+// question comes first: it then shares a line of the processor's cache.
 type Trial struct {
 	// Number of the trial: counted from 0 in the order of the proposals. It
 	// never changes and is never used twice.
 	Number int
+	// State of the trial.
+	State State
+	// Meta of the proposal that this trial came from. May be nil. It is never
+	// modified in place.
+	Meta Meta
 	// Point that is tried, as Space.Parse gives it. A trial that a user made may
 	// lie outside of the space or be nil. It is never modified in place.
 	Point Point
-	// State of the trial.
-	State State
 	// Values are the condensed objectives, in the order of Study.Objectives.
 	// Empty until the trial has ended. NaN and infinities are kept.
 	Values []float64
@@ -121,9 +125,6 @@ type Trial struct {
 	Resource float64
 	// Curve of the main objective, in order of steps.
 	Curve []Sample
-	// Meta of the proposal that this trial came from. May be nil. It is never
-	// modified in place.
-	Meta Meta
 }
 
 // Sample is one measurement on a curve.

@@ -15,7 +15,7 @@ import (
 func edit(s *suggest.Study, stream *rng.Stream) {
 	i := int(stream.Uint64N(uint64(len(s.Trials))))
 	t := &s.Trials[i]
-	switch stream.Uint64N(10) {
+	switch stream.Uint64N(13) {
 	case 0:
 		t.State, t.Values = suggest.Succeeded, []float64{stream.Float64(), stream.Float64()}
 	case 1:
@@ -38,6 +38,12 @@ func edit(s *suggest.Study, stream *rng.Stream) {
 		t.Values = []float64{math.NaN(), 1}
 	case 9:
 		slices.Reverse(s.Trials)
+	case 10:
+		t.Curve = append(slices.Clone(t.Curve), suggest.Sample{Step: int64(len(t.Curve)), Value: stream.Float64()})
+	case 11:
+		t.Resource = float64(stream.Uint64N(3))
+	case 12:
+		t.Point = slices.Clone(t.Point) // the same elsewhere
 	}
 }
 

@@ -75,38 +75,32 @@ type historian struct {
 	objectives  []suggest.Objective
 	constraints []suggest.Constraint
 	known       []*observation // of the last study, in order of trial number
-	sights      []sight        // of known
+	marks       marks          // of known
+	parts       []part         // of known
 	warm        []*observation // of the last study, in its order
 }
 
-// sight is what tells most trials from others without a look at the observation.
-type sight struct {
-	identity
-	part part
-	more bool // the trial has what an identity does not tell: a curve or a resource
+func newHistorian(space suggest.Space) *historian {
+	return &historian{encoding: newEncoding(space), marks: newMarks(space.Len(), suggest.Study{}, true)}
 }
-
-// hasMore says whether a trial has what an identity does not tell.
-func hasMore(t *suggest.Trial) bool { return len(t.Curve) != 0 || t.Resource != 0 }
-
-func newHistorian(space suggest.Space) *historian { return &historian{encoding: newEncoding(space)} }
 
 // read gives the history of a study.
 func (h *historian) read(s suggest.Study) history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !sameDirections(h.objectives, s.Objectives) || !sameBounds(h.constraints, s.Constraints) {
-		h.known, h.sights, h.warm = nil, nil, nil
+		h.known, h.parts, h.warm = nil, nil, nil
+		h.marks = newMarks(len(h.dims), s, true)
 	}
 	h.objectives, h.constraints = slices.Clone(s.Objectives), slices.Clone(s.Constraints)
 	h.update(s.Trials)
 	h.warm = h.observe(h.warm, s.Warm)
 	out := history{measured: make([]*observation, 0, len(h.known))}
-	if n := len(h.sights); n > 0 {
-		out.next = max(0, h.sights[n-1].number+1)
+	if n := len(h.known); n > 0 {
+		out.next = max(0, h.known[n-1].trial.Number+1)
 	}
-	for i := range h.sights {
-		switch h.sights[i].part {
+	for i, p := range h.parts {
+		switch p {
 		case isMeasured:
 			out.measured = append(out.measured, h.known[i])
 		case isFailed:
@@ -127,44 +121,37 @@ func (h *historian) read(s suggest.Study) history {
 // update brings known up to the trials. Those that come first and are the same
 // cost a look each.
 func (h *historian) update(trials []suggest.Trial) {
-	i := h.agree(trials)
+	i := h.marks.agree(trials, func(i int) bool { return sameTrial(&h.known[i].trial, &trials[i]) })
+	if follows := i == 0 || i == len(trials) || trials[i].Number >= h.known[i-1].trial.Number; !follows || !areInOrder(trials[i:]) {
+		i, trials = 0, inOrder(trials)
+	}
 	rest := trials[i:]
-	if sorted := inOrder(rest); len(rest) > 0 && (&sorted[0] != &rest[0] || i > 0 && rest[0].Number <= h.sights[i-1].number) {
-		i, rest = 0, inOrder(trials)
-	}
 	h.known = append(h.known[:i], h.observe(h.known[i:], rest)...)
-	h.sights = h.sights[:i]
+	h.marks.cut(i)
+	h.parts = h.parts[:i]
 	for k := range rest {
-		h.sights = append(h.sights, sight{identity: h.identify(&rest[k]), part: h.known[i+k].part(), more: hasMore(&rest[k])})
+		h.marks.add(&rest[k])
+		h.parts = append(h.parts, h.known[i+k].part())
 	}
-}
-
-// agree is how many of the first trials are, in this order, those that are known.
-func (h *historian) agree(trials []suggest.Trial) int {
-	n := min(len(trials), len(h.known))
-	for i := range n {
-		t := &trials[i]
-		if s := &h.sights[i]; s.more || hasMore(t) || !s.shows(t) {
-			if !sameTrial(&h.known[i].trial, t) {
-				return i
-			}
-			s.identity = h.identify(t)
-		}
-	}
-	return n
 }
 
 // inOrder gives the trials by number.
 func inOrder(trials []suggest.Trial) []suggest.Trial {
-	byNumber := func(a, b suggest.Trial) int { return cmp.Compare(a.Number, b.Number) }
+	if areInOrder(trials) {
+		return trials
+	}
+	trials = slices.Clone(trials)
+	slices.SortStableFunc(trials, func(a, b suggest.Trial) int { return cmp.Compare(a.Number, b.Number) })
+	return trials
+}
+
+func areInOrder(trials []suggest.Trial) bool {
 	for i := 1; i < len(trials); i++ {
 		if trials[i].Number < trials[i-1].Number {
-			trials = slices.Clone(trials)
-			slices.SortStableFunc(trials, byNumber)
-			break
+			return false
 		}
 	}
-	return trials
+	return true
 }
 
 // observe gives an observation for each trial: the known one where the trial is

@@ -3,9 +3,7 @@ package algorithm
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
@@ -19,8 +17,8 @@ type ledger struct {
 	*encoding
 	objectives  []suggest.Objective
 	constraints []suggest.Constraint
-	entries     []entry    // in order of trial number
-	identities  []identity // of entries
+	entries     []entry // in order of trial number
+	marks       marks   // of entries
 	warm        []suggest.Trial
 	seed        uint64
 	size        uint64
@@ -34,42 +32,6 @@ type entry struct {
 	trial  *suggest.Trial
 	result *result
 }
-
-// identity is what tells a trial from another one, in most cases, at the cost of
-// little memory: there may be many thousands.
-type identity struct {
-	number int
-	value  uint64         // bits of the value
-	point  *suggest.Value // where the point lies in memory
-	meta   unsafe.Pointer // the same
-	state  int32
-	values int16 // 0 or 1
-	dims   int32 // of the point
-	plain  bool  // the point has the space's length, and there is at most one value and no constraint
-}
-
-func (e *encoding) identify(t *suggest.Trial) identity {
-	i := identity{number: t.Number, state: int32(t.State), meta: address(t.Meta), values: int16(min(2, len(t.Values))), dims: int32(len(t.Point))}
-	i.plain = len(t.Values) < 2 && len(t.Constraints) == 0 && len(t.Point) == len(e.dims) && len(t.Point) > 0
-	if i.plain {
-		i.point = &t.Point[0]
-	}
-	if i.values == 1 {
-		i.value = math.Float64bits(t.Values[0])
-	}
-	return i
-}
-
-// shows says whether a trial is the one that was identified, as far as identities
-// go.
-func (i *identity) shows(t *suggest.Trial) bool {
-	return i.plain && t.Number == i.number && int32(t.State) == i.state && len(t.Values) == int(i.values) && len(t.Point) == int(i.dims) &&
-		&t.Point[0] == i.point && (i.values == 0 || math.Float64bits(t.Values[0]) == i.value) && len(t.Constraints) == 0 && address(t.Meta) == i.meta
-}
-
-// address is where a map lies in memory: what reflect.Value.UnsafePointer gives,
-// at a tenth of its cost.
-func address(m suggest.Meta) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&m)) }
 
 // result is a trial as replays see it.
 type result struct {
@@ -120,7 +82,7 @@ func (r *result) better(other *result) int {
 }
 
 func newLedger(space suggest.Space) *ledger {
-	l := &ledger{encoding: newEncoding(space), known: map[string]struct{}{}}
+	l := &ledger{encoding: newEncoding(space), known: map[string]struct{}{}, marks: newMarks(space.Len(), suggest.Study{}, false)}
 	l.size, l.finite = space.Size()
 	return l
 }
@@ -130,54 +92,42 @@ func newLedger(space suggest.Space) *ledger {
 // something else changed, so that a replay has to begin anew.
 func (l *ledger) read(s suggest.Study, seed uint64) (changed []int, again bool) {
 	if seed != l.seed || !sameDirections(l.objectives, s.Objectives) || !sameBounds(l.constraints, s.Constraints) || !sameTrials(l.warm, s.Warm) {
-		l.entries, l.identities, again = nil, nil, true
+		l.entries, l.marks, again = nil, newMarks(len(l.dims), s, false), true
 		l.seed, l.objectives, l.constraints = seed, slices.Clone(s.Objectives), slices.Clone(s.Constraints)
 		l.warm = cloneTrials(s.Warm)
 	}
-	trials, i := s.Trials, l.agree(s.Trials)
-	if i < max(len(l.entries), len(trials)) {
-		trials = inOrder(s.Trials)
-		if len(trials) > 0 && &trials[0] != &s.Trials[0] {
-			i = 0 // they had to be sorted
-		}
+	trials := s.Trials
+	i := l.marks.agree(trials, func(i int) bool { return l.entries[i].same(&trials[i]) })
+	if follows := i == 0 || i == len(trials) || trials[i].Number >= l.entries[i-1].number; !follows || !areInOrder(trials[i:]) {
+		i, trials = 0, inOrder(trials)
 	}
 	if len(trials) < len(l.entries) {
-		l.entries, l.identities, again = l.entries[:len(trials)], l.identities[:len(trials)], true
+		l.entries, again = l.entries[:len(trials)], true
+		l.marks.cut(len(trials))
 	}
 	for ; i < len(trials); i++ {
 		t := &trials[i]
 		switch {
 		case i == len(l.entries):
-			l.entries, l.identities = append(l.entries, entry{}), append(l.identities, identity{})
+			l.entries = append(l.entries, entry{})
+			l.marks.add(t)
+		case l.marks.shows(i, t):
+			continue
 		case l.entries[i].same(t):
-			l.identities[i] = l.identify(t)
+			l.marks.set(i, t)
 			continue
 		default:
 			old := l.entries[i].result
 			again = again || old.number != t.Number || !samePoint(old.point, t.Point) || !sameMeta(old.meta, t.Meta) || old.ended()
 		}
-		l.entries[i], l.identities[i] = l.enter(t), l.identify(t)
+		l.entries[i] = l.enter(t)
+		l.marks.set(i, t)
 		changed = append(changed, i)
 	}
 	if again {
 		l.forget()
 	}
 	return changed, again
-}
-
-// agree is how many of the first trials are, in this order, what was entered.
-func (l *ledger) agree(trials []suggest.Trial) int {
-	n := min(len(trials), len(l.identities))
-	for i := range n {
-		t, e := &trials[i], &l.identities[i]
-		if !e.shows(t) {
-			if !l.entries[i].same(t) {
-				return i
-			}
-			*e = l.identify(t)
-		}
-	}
-	return n
 }
 
 // forget rebuilds what is not kept for each entry.
