@@ -56,8 +56,9 @@ type Game struct {
 	Objectives  int
 	Constraints int
 	Seed        uint64
-	Budget      int
-	Parallel    int
+	// Budget is how many trials there will be; 0 when that is not known.
+	Budget   int
+	Parallel int
 	// Steps of a full training; 0 when there are no curves.
 	Steps int
 }

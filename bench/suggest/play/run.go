@@ -54,11 +54,16 @@ func (p Path) After(at float64) float64 {
 }
 
 func (g Run) game() Game {
-	return Game{
+	game := Game{
 		Space: g.Problem.Space(), Parameters: g.Problem.Parameters, Objectives: g.Problem.Objectives(),
 		Constraints: g.Problem.Constraints(), Seed: g.Seed, Budget: g.Budget, Parallel: g.Regime.Parallel,
 		Steps: g.Problem.Steps(),
 	}
+	if g.Problem.Curve != nil {
+		// The budget is steps, and how many trials it pays for is up to the player.
+		game.Budget = 0
+	}
+	return game
 }
 
 // Play opens a game and plays it to its end.
