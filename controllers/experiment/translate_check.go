@@ -35,6 +35,13 @@ func (Algorithms) Learns(name string) bool {
 	return !ok || known.Adaptive
 }
 
+// FirstObjective says whether the algorithm goes by the first of several
+// objectives.
+func (Algorithms) FirstObjective(name string) bool {
+	known, ok := algorithm.Get(name)
+	return ok && known.FirstObjective
+}
+
 // Check constructs the algorithm that spec names and says what is wrong with
 // its settings or with the search space.
 func (Algorithms) Check(spec *v1beta1.ExperimentSpec) field.ErrorList {

@@ -12,7 +12,7 @@ import (
 
 // validateObjectives checks several objectives, beside which there is an
 // objective that agrees with the first.
-func validateObjectives(s *v1beta1.ExperimentSpec) (errs field.ErrorList) {
+func validateObjectives(s *v1beta1.ExperimentSpec, algorithms Algorithms) (warnings []string, errs field.ErrorList) {
 	path, single := specPath().Child("objectives"), specPath().Child("objective")
 	directions := []v1beta1.ObjectiveType{v1beta1.ObjectiveTypeMinimize, v1beta1.ObjectiveTypeMaximize}
 	var seen []string
@@ -30,7 +30,10 @@ func validateObjectives(s *v1beta1.ExperimentSpec) (errs field.ErrorList) {
 		seen = append(seen, o.ObjectiveMetricName)
 	}
 	if len(s.Objectives) == 0 || s.Objective == nil {
-		return errs
+		return nil, errs
+	}
+	if a := s.Algorithm; len(s.Objectives) > 1 && a != nil && algorithms.FirstObjective(a.AlgorithmName) {
+		warnings = append(warnings, fmt.Sprintf("%s: %s goes by the first one; auto, nsga2 and others look for good trials in all", path, a.AlgorithmName))
 	}
 	first := s.Objectives[0]
 	if s.Objective.ObjectiveMetricName != first.ObjectiveMetricName {
@@ -47,7 +50,7 @@ func validateObjectives(s *v1beta1.ExperimentSpec) (errs field.ErrorList) {
 		errs = append(errs, field.Forbidden(specPath().Child("earlyStopping"),
 			"a rule looks at one objective, and would stop trials that are good in the others: remove it, or keep one objective and bound the other metrics in constraints"))
 	}
-	return errs
+	return warnings, errs
 }
 
 // validateConstraints checks bounds of metrics.

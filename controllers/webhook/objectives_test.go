@@ -81,18 +81,27 @@ func TestFaultsOfWarmStarts(t *testing.T) {
 	})
 }
 
-func TestAnAlgorithmThatDoesNotLearnGetsAWarning(t *testing.T) {
-	for algorithm, want := range map[string][]string{
-		"random": {"spec.warmStartFrom: random does not learn from results, so this changes nothing"},
-		"tpe":    nil,
-	} {
-		t.Run(algorithm, func(t *testing.T) {
+func TestAlgorithmsThatIgnoreWhatIsGivenGetAWarning(t *testing.T) {
+	two := objectives(v1beta1.ObjectiveMetric{ObjectiveMetricName: "loss", Type: minimize}, v1beta1.ObjectiveMetric{ObjectiveMetricName: "speed", Type: maximize})
+	tests := map[string]struct {
+		algorithm string
+		edit      edit
+		want      []string
+	}{
+		"random learns from no other experiment": {"random", warm("earlier"), []string{"spec.warmStartFrom: random does not learn from results, so this changes nothing"}},
+		"tpe learns from other experiments":      {"tpe", warm("earlier"), nil},
+		"cmaes looks at one objective":           {"cmaes", two, []string{"spec.objectives: cmaes goes by the first one; auto, nsga2 and others look for good trials in all"}},
+		"tpe looks at two objectives":            {"tpe", two, nil},
+		"random looks at none":                   {"random", two, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
 			exp := example(t, "random")
-			exp.Spec.Algorithm.AlgorithmName = algorithm
-			warm("earlier")(exp)
+			exp.Spec.Algorithm.AlgorithmName = tc.algorithm
+			tc.edit(exp)
 			webhook.Default(exp)
 			warnings, errs := webhook.Validate(exp, nil, algorithms)
-			if diff := cmp.Diff(want, warnings); diff != "" || len(errs) > 0 {
+			if diff := cmp.Diff(tc.want, warnings); diff != "" || len(errs) > 0 {
 				t.Errorf("errors %v, warnings (-want +got)\n%s", errs, diff)
 			}
 		})

@@ -32,6 +32,9 @@ type Algorithms interface {
 	StopperNames() []string
 	// Learns says whether results change what the algorithm proposes.
 	Learns(name string) bool
+	// FirstObjective says whether the algorithm goes by the first of several
+	// objectives.
+	FirstObjective(name string) bool
 	// Check builds the search space, and if that is valid the algorithm that
 	// spec names, and says what is wrong with parameters or settings.
 	// Construction is the validation: there is no second one.

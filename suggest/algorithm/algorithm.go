@@ -28,6 +28,8 @@ type Registration struct {
 	// MultiFidelity says whether it gives most trials a part of the resource
 	// only, and proposes a point again with more of it.
 	MultiFidelity bool
+	// FirstObjective says whether it goes by the first of several objectives.
+	FirstObjective bool
 }
 
 // Setting documents a setting of an algorithm.

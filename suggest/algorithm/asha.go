@@ -30,7 +30,7 @@ func ashaRegistration() Registration {
 		Summary:  "Tries many points for a short time and promotes the best third of them to three times the resource, without ever waiting. For trials that can be short.",
 		New:      newASHA,
 		Settings: fidelitySettings(),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true,
+		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
 	}
 }
 

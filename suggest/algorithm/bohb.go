@@ -21,7 +21,7 @@ func bohbRegistration() Registration {
 		Summary:  "Hyperband whose new points come from a model of the trials with the largest resource. For trials that can be short, when there are enough of them to learn from.",
 		New:      newBOHB,
 		Settings: settings,
-		Adaptive: true, Exhaustive: true, MultiFidelity: true,
+		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
 	}
 }
 

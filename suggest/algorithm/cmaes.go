@@ -61,9 +61,10 @@ func cmaesRegistration() Registration {
 			{Name: "separable", Default: "true above 50 numeric parameters", Help: "Learn variances only, and no dependencies between parameters: true or false."},
 			{Name: "sigma", Default: "1/6", Help: "Initial standard deviation as a part of each parameter's range, above 0 and at most 1."},
 		},
-		Adaptive:   true,
-		Evolves:    true,
-		Exhaustive: true,
+		Adaptive:       true,
+		FirstObjective: true,
+		Evolves:        true,
+		Exhaustive:     true,
 	}
 }
 

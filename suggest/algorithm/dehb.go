@@ -44,7 +44,7 @@ func dehbRegistration() Registration {
 			Setting{Name: "crossover", Default: "0.5", Help: "The probability of each parameter to come from the mutant, from 0 to 1."},
 			Setting{Name: "mutation_factor", Default: "0.5", Help: "How far differences between parents carry, above 0 and at most 2."},
 		),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true,
+		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
 	}
 }
 

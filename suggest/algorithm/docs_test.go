@@ -25,6 +25,9 @@ func TestEachAlgorithmHasAPage(t *testing.T) {
 		if link := fmt.Sprintf("[%s](%s)", r.Name, file); !strings.Contains(index, link) {
 			t.Errorf("README.md has no link %s", link)
 		}
+		if row := rowOf(index, r.Name); strings.Contains(row, "first counts") != r.FirstObjective {
+			t.Errorf("README.md, of several objectives: %s; the registration says that the first decides: %v", row, r.FirstObjective)
+		}
 		page := readPage(t, file)
 		if !strings.HasPrefix(page, "# "+r.Name+"\n") {
 			t.Errorf("%s does not begin with the algorithm's name", file)
@@ -43,6 +46,16 @@ func TestEachAlgorithmHasAPage(t *testing.T) {
 			t.Errorf("%s is the page of no algorithm; remove it", filepath.Base(file))
 		}
 	}
+}
+
+// rowOf is the line of an algorithm in the index.
+func rowOf(index, name string) string {
+	for line := range strings.Lines(index) {
+		if strings.HasPrefix(line, "| ["+name+"]") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
 }
 
 func readPage(t *testing.T, file string) string {

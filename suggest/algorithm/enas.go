@@ -67,9 +67,10 @@ func enasRegistration() Registration {
 		Name: "enas",
 		Summary: "Architecture search by a recurrent network that learns which choices give good results (REINFORCE). " +
 			"For architectures with many choices and hundreds of trials.",
-		New:      newENAS,
-		Settings: enasSettingsDoc(),
-		Adaptive: true,
+		New:            newENAS,
+		Settings:       enasSettingsDoc(),
+		Adaptive:       true,
+		FirstObjective: true,
 	}
 }
 

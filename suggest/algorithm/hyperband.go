@@ -39,7 +39,7 @@ func hyperbandRegistration() Registration {
 		Summary:  "Runs brackets of successive halving that hedge between many short trials and few long ones. For trials that can be short, when it is not known how much their beginning tells.",
 		New:      newHyperband,
 		Settings: fidelitySettings(),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true,
+		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
 	}
 }
 

@@ -18,7 +18,7 @@ func mobsterRegistration() Registration {
 		Summary:  "ASHA whose new points come from a Gaussian process that learns from short and long trials at once. The best choice for trials that can be short.",
 		New:      newMobster,
 		Settings: withoutSampler(fidelitySettings()),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true,
+		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
 	}
 }
 

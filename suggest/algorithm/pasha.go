@@ -24,7 +24,7 @@ func pashaRegistration() Registration {
 		Summary:  "ASHA that gives larger resources only once the order of the points at the highest two rungs disagrees. For very large data or models, where a good order is enough.",
 		New:      newPASHA,
 		Settings: fidelitySettings(),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true,
+		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
 	}
 }
 

@@ -47,10 +47,11 @@ func pb2Registration() Registration {
 		Name: "pb2",
 		Summary: "Population-based training whose new parameters come from a model instead of chance. " +
 			"Comes to better schedules than pbt with the same number of trials; the training must write and read checkpoints.",
-		New:      newPB2,
-		Settings: populationSettingsDoc(),
-		Adaptive: true,
-		Repeats:  true,
+		New:            newPB2,
+		Settings:       populationSettingsDoc(),
+		Adaptive:       true,
+		FirstObjective: true,
+		Repeats:        true,
 	}
 }
 

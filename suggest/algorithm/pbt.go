@@ -76,8 +76,9 @@ func pbtRegistration() Registration {
 			Name: resampling, Default: "0.25",
 			Help: "Probability, from 0 to 1, with which a member that explores draws a parameter anew instead of changing it a little.",
 		}),
-		Adaptive: true,
-		Repeats:  true,
+		Adaptive:       true,
+		FirstObjective: true,
+		Repeats:        true,
 	}
 }
 

@@ -11,7 +11,7 @@ func successiveHalvingRegistration() Registration {
 			Name: "n_points", Default: "so many that one gets the whole resource",
 			Help: "How many points a bracket begins with, a whole number of at least 1.",
 		}),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true,
+		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
 	}
 }
 

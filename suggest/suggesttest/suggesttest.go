@@ -31,6 +31,7 @@ func Run(t *testing.T, r algorithm.Registration) {
 		{"no point comes twice in a finite space", noDuplicates},
 		{"initial points come first", initialPointsComeFirst},
 		{"constraints on parameters hold", constraintsHold},
+		{"later objectives count", laterObjectivesCount},
 		{"initial points come after a deadline too", lateInitialPointsAreKept},
 		{"sparse spaces are searched", sparseSpacesAreSearched},
 		{"studies with other seeds share no cache", seedsShareNoCache},

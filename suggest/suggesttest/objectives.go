@@ -1,0 +1,35 @@
+package suggesttest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/algorithm"
+)
+
+// laterObjectivesCount judges the same trials by two second objectives that are
+// each other's opposite: what learns from all objectives proposes other points,
+// and what says that it looks at the first alone may not be wrong about that.
+func laterObjectivesCount(t *testing.T, r algorithm.Registration) {
+	if !r.Adaptive || r.Repeats || r.MultiFidelity {
+		t.Skip("it does not model objectives: it draws, or promotes")
+	}
+	a, space := build(t, r, spaces()["mixed"])
+	once := history(t, a, space, 3, 60)
+	judged := func(sign float64) suggest.Study {
+		s := once
+		s.Objectives = append(slices.Clone(once.Objectives), suggest.Objective{Name: "second"})
+		s.Trials = slices.Clone(once.Trials)
+		for i := range s.Trials {
+			if v := s.Trials[i].Values; len(v) > 0 {
+				s.Trials[i].Values = []float64{v[0], sign * float64(i%7)}
+			}
+		}
+		return s
+	}
+	up, down := lines(space, ask(t, a, judged(1), 6)), lines(space, ask(t, a, judged(-1), 6))
+	if same := slices.Equal(up, down); same != r.FirstObjective {
+		t.Errorf("another second objective changes nothing: %v; the registration says %v\n%v\n%v", same, r.FirstObjective, up, down)
+	}
+}
