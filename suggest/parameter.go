@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Kind says what values a parameter takes. Its values are Katib's.
@@ -79,6 +80,24 @@ func (p Parameter) Step() float64 {
 // Choices are the values of a discrete, ascending, or of a categorical, as the
 // user ordered them; nil for a double or int.
 func (p Parameter) Choices() []string { return slices.Clone(p.choices) }
+
+// Allowed says what values the parameter has, in words that follow "must be".
+// Long lists are cut.
+func (p Parameter) Allowed() string {
+	if p.choices != nil {
+		const most = 60
+		words := strings.Join(p.choices, ", ")
+		if runes := []rune(words); len(runes) > most {
+			words = string(runes[:most]) + "…"
+		}
+		return "one of " + words
+	}
+	words := "from " + formatFloat(p.min) + " to " + formatFloat(p.max)
+	if p.grid != nil {
+		words += " in steps of " + formatFloat(p.grid.step)
+	}
+	return words
+}
 
 // Count is how many values the parameter has; finite is false when it is a
 // double without step (and Min below Max).

@@ -349,3 +349,28 @@ func TestKeysTellPointsApart(t *testing.T) {
 		}
 	}
 }
+
+func TestAllowedSaysTheValues(t *testing.T) {
+	long := make([]string, 40)
+	for i := range long {
+		long[i] = fmt.Sprint("word", i)
+	}
+	tests := map[string]struct {
+		spec suggest.ParameterSpec
+		want string
+	}{
+		"a double":            {suggest.ParameterSpec{Name: "x", Kind: suggest.Double, Min: "1e-5", Max: "0.10"}, "from 1e-05 to 0.1"},
+		"a double with steps": {suggest.ParameterSpec{Name: "x", Kind: suggest.Double, Min: "0", Max: "1", Step: "0.25"}, "from 0 to 1 in steps of 0.25"},
+		"an int":              {suggest.ParameterSpec{Name: "x", Kind: suggest.Int, Min: "1", Max: "20000000"}, "from 1 to 20000000 in steps of 1"},
+		"numbers of a list":   {suggest.ParameterSpec{Name: "x", Kind: suggest.Discrete, List: []string{"8", "2"}}, "one of 2, 8"},
+		"words":               {suggest.ParameterSpec{Name: "x", Kind: suggest.Categorical, List: []string{"sgd", "adam"}}, "one of sgd, adam"},
+		"a long list is cut":  {suggest.ParameterSpec{Name: "x", Kind: suggest.Categorical, List: long}, "one of word0, word1, word2, word3, word4, word5, word6, word7, word…"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, space(t, test.spec).At(0).Allowed()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -83,11 +84,56 @@ func initialErrors(spec *v1beta1.ExperimentSpec, words wording) (errs field.Erro
 	for i, t := range spec.InitialTrials {
 		if _, ok := pointOf(words, t.ParameterAssignments); !ok {
 			at := field.NewPath("spec", "initialTrials").Index(i).Child("parameterAssignments")
-			errs = append(errs, field.Invalid(at, field.OmitValueType{},
-				"is not in the search space: give each active parameter one of its values, and no other names"))
+			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "is not in the search space: "+misfit(spec, words, t.ParameterAssignments)))
 		}
 	}
 	return errs
+}
+
+// misfit says what of an initial trial, which the space does not contain, does
+// not fit, and what to do.
+func misfit(spec *v1beta1.ExperimentSpec, words wording, assignments []v1beta1.ParameterAssignment) string {
+	space, plain := words.(suggest.Space)
+	if !plain {
+		return "give each parameter of the architecture one of its values, and no other names"
+	}
+	given := map[string]string{}
+	for _, a := range assignments {
+		if _, known := space.Index(a.Name); !known {
+			return fmt.Sprintf("%q is no parameter; correct or remove it", a.Name)
+		}
+		if _, twice := given[a.Name]; twice {
+			return fmt.Sprintf("%q has two values; remove one", a.Name)
+		}
+		given[a.Name] = a.Value
+	}
+	p, _ := pointOf(words, assignments)
+	active := space.Active(p)
+	for i, v := range p {
+		parameter := space.At(i)
+		value, found := given[parameter.Name()]
+		switch {
+		case active[i] && !found:
+			return fmt.Sprintf("%q has no value; it must be %s", parameter.Name(), parameter.Allowed())
+		case active[i] && !v.InSpace():
+			return fmt.Sprintf("%q is %q; it must be %s", parameter.Name(), value, parameter.Allowed())
+		}
+	}
+	return brokenConstraint(spec, p) + " does not hold; change the values, or leave the trial out"
+}
+
+// brokenConstraint names the first constraint that does not hold at p.
+func brokenConstraint(spec *v1beta1.ExperimentSpec, p suggest.Point) string {
+	for i, text := range spec.ParameterConstraints {
+		space, err := suggest.NewSpace(parametersOf(spec.Parameters))
+		if err == nil {
+			space, err = space.WithConstraints([]string{text})
+		}
+		if err == nil && !space.Contains(p) {
+			return fmt.Sprintf("parameterConstraints[%d] (%s)", i, text)
+		}
+	}
+	return "a constraint"
 }
 
 func spaceErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {

@@ -107,6 +107,36 @@ func TestTrialsGetTheExperimentsRate(t *testing.T) {
 	}
 }
 
+func TestAnInitialTrialThatDoesNotFitSaysWhy(t *testing.T) {
+	cases := map[string]struct {
+		assigned []v1beta1.ParameterAssignment
+		want     string
+	}{
+		"a value out of range":        {assigned("model", "mlp", "layers", "7"), `"layers" is "7"; it must be from 1 to 3 in steps of 1`},
+		"a value that is no number":   {assigned("model", "mlp", "layers", "two"), `"layers" is "two"; it must be from 1 to 3 in steps of 1`},
+		"a word that is not listed":   {assigned("model", "tree"), `"model" is "tree"; it must be one of svm, mlp`},
+		"no value":                    {assigned("model", "mlp"), `"layers" has no value; it must be from 1 to 3 in steps of 1`},
+		"a name that is none":         {assigned("model", "svm", "width", "3"), `"width" is no parameter; correct or remove it`},
+		"a name twice":                {assigned("model", "svm", "model", "svm"), `"model" has two values; remove one`},
+		"the second constraint fails": {assigned("model", "mlp", "layers", "2"), "parameterConstraints[1] (layers != 2) does not hold; change the values, or leave the trial out"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			exp := conditional()
+			exp.Spec.InitialTrials = []v1beta1.InitialTrial{{ParameterAssignments: c.assigned}}
+			exp.Spec.ParameterConstraints = []string{"layers <= 3", "layers != 2"}
+			errs := Algorithms{}.Check(&exp.Spec)
+			if len(errs) != 1 {
+				t.Fatalf("got %v, want one error", errs)
+			}
+			want := "spec.initialTrials[0].parameterAssignments: Invalid value: is not in the search space: " + c.want
+			if diff := cmp.Diff(want, errs[0].Error()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestCheckFindsFaultsOfTheAdditions(t *testing.T) {
 	cases := map[string]struct {
 		change func(*v1beta1.ExperimentSpec)

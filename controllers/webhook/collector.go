@@ -194,7 +194,7 @@ func validateHTTP(s v1beta1.SourceSpec, at *field.Path) field.ErrorList {
 	}
 	for i, h := range s.HTTPGet.HTTPHeaders {
 		if !headerName.MatchString(h.Name) || strings.ContainsFunc(h.Value, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }) {
-			errs = append(errs, field.Invalid(at.Child("httpHeaders").Index(i), h.Name, "is not a header"))
+			errs = append(errs, field.Invalid(at.Child("httpHeaders").Index(i), h.Name, "is not a header: give it a name of letters, digits and signs without spaces or a colon, and a value without control characters"))
 		}
 	}
 	if !strings.HasPrefix(s.HTTPGet.Path, "/") {

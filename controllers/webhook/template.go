@@ -91,7 +91,7 @@ func validateReferences(exp *v1beta1.Experiment) (warnings []string, errs field.
 		case strings.ContainsAny(p.Name, "{}"):
 			errs = append(errs, field.Invalid(at.Child("name"), p.Name, "must not contain { or }: write name, and ${trialParameters.name} in the template"))
 		case names[p.Name]:
-			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
+			errs = append(errs, duplicate(at.Child("name"), p.Name, "is declared already: remove one, or give it another name"))
 		}
 		names[p.Name], referred[p.Reference] = true, true
 		if e := validateReference(p.Reference, searched, at.Child("reference")); e != nil {
@@ -115,9 +115,7 @@ func validateReference(reference string, searched []string, path *field.Path) *f
 	case trainer.IsMetadataReference(reference) || len(searched) == 0:
 		return nil // Render knows the metadata references
 	case !slices.Contains(searched, reference):
-		e := field.NotFound(path, reference)
-		e.Detail = "there is no such parameter; the parameters are: " + strings.Join(searched, ", ")
-		return e
+		return notFound(path, reference, "there is no such parameter; the parameters are: "+strings.Join(searched, ", "))
 	}
 	return nil
 }
@@ -238,7 +236,7 @@ func validateJob(job *unstructured.Unstructured, path *field.Path) field.ErrorLi
 	var errs field.ErrorList
 	for _, e := range append(strict, err) {
 		if e != nil {
-			errs = append(errs, field.Invalid(path, field.OmitValueType{}, "is not a batch/v1 Job: "+e.Error()))
+			errs = append(errs, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("is not a batch/v1 Job: %v: correct or remove the field", e)))
 		}
 	}
 	if policy := typed.Spec.Template.Spec.RestartPolicy; len(errs) == 0 && policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure {

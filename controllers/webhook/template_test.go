@@ -36,7 +36,7 @@ func TestFaultsOfTheTemplate(t *testing.T) {
 			[]string{"trialParameters[0].name: Invalid", container + ".command[3]"}},
 		"a placeholder twice": {template(func(t *v1beta1.TrialTemplate) {
 			t.TrialParameters = append(t.TrialParameters, t.TrialParameters[0])
-		}), []string{"trialParameters[2].name: Duplicate value"}},
+		}), []string{`trialParameters[2].name: Duplicate value: "learningRate": is declared already: remove one, or give it another name`}},
 		"a reference to nothing": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters[0].Reference = "" }), []string{"trialParameters[0].reference: Required"}},
 		"a reference to a parameter that is not searched": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters[0].Reference = "rate" }),
 			[]string{`trialParameters[0].reference: Not found: "rate": there is no such parameter; the parameters are: lr, momentum`}},
@@ -46,7 +46,7 @@ func TestFaultsOfTheTemplate(t *testing.T) {
 		"a placeholder that does not end": {trialSpec("epochs=1", "epochs=${trialParameters.epochs"), []string{container + ".command[2]"}},
 		"a name":                          {trialSpec(`"kind":"Job"`, `"kind":"Job","metadata":{"name":"a","namespace":"b"}`), []string{spec + "metadata.name", spec + "metadata.namespace"}},
 		"no kind":                         {trialSpec(`"kind":"Job",`, ""), []string{spec + "kind"}},
-		"an unknown field of a Job":       {trialSpec(`"restartPolicy"`, `"restartPolciy"`), []string{`is not a batch/v1 Job: unknown field "spec.template.spec.restartPolciy"`}},
+		"an unknown field of a Job":       {trialSpec(`"restartPolicy"`, `"restartPolciy"`), []string{`is not a batch/v1 Job: unknown field "spec.template.spec.restartPolciy": correct or remove the field`}},
 		"a string where a Job has a number": {trialSpec(`"spec":{"template"`, `"spec":{"parallelism":"${trialParameters.learningRate}","template"`),
 			[]string{"is not a batch/v1 Job: json: cannot unmarshal string into Go struct field"}},
 		"a restart policy that Jobs refuse": {trialSpec(`"Never"`, `"Always"`), []string{spec + `spec.template.spec.restartPolicy: Unsupported value: "Always"`}},

@@ -116,7 +116,7 @@ func validateObjective(o *v1beta1.ObjectiveSpec, path *field.Path) field.ErrorLi
 		case name == "":
 			errs = append(errs, field.Required(at, "name a metric, or remove the entry"))
 		case slices.Contains(known, name):
-			errs = append(errs, field.Duplicate(at, name))
+			errs = append(errs, duplicate(at, name, "is the objective, or stands here before: remove one"))
 		}
 		known = append(known, name)
 	}
@@ -130,7 +130,7 @@ func validateStrategies(o *v1beta1.ObjectiveSpec, known []string, path *field.Pa
 		at := path.Index(i)
 		switch {
 		case seen[s.Name]:
-			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
+			errs = append(errs, duplicate(at.Child("name"), s.Name, "has a strategy already: remove one"))
 		case !slices.Contains(known, s.Name) || s.Name == "":
 			errs = append(errs, field.Invalid(at.Child("name"), s.Name, "is not a metric of the experiment: use the objective or one of additionalMetricNames"))
 		}

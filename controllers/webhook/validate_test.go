@@ -206,10 +206,10 @@ func TestFaultsOfBudgetAndObjective(t *testing.T) {
 		"no direction":                {objective(&obj{ObjectiveMetricName: "loss"}), []string{"spec.objective.type: Required value"}},
 		"an unknown direction":        {objective(&obj{Type: "improve", ObjectiveMetricName: "loss"}), []string{"spec.objective.type: Unsupported value"}},
 		"no metric":                   {objective(&obj{Type: "minimize"}), []string{"spec.objective.objectiveMetricName: Required value"}},
-		"the objective is additional": {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", AdditionalMetricNames: []string{"a", "loss"}}), []string{`spec.objective.additionalMetricNames[1]: Duplicate value: "loss"`}},
+		"the objective is additional": {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", AdditionalMetricNames: []string{"a", "loss"}}), []string{`spec.objective.additionalMetricNames[1]: Duplicate value: "loss": is the objective, or stands here before: remove one`}},
 		"a metric without a name":     {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", AdditionalMetricNames: []string{""}}), []string{"spec.objective.additionalMetricNames[0]: Required value", "spec.objective.metricStrategies[1].name"}},
 		"a strategy for nobody":       {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "x", Value: "min"}}}), []string{"spec.objective.metricStrategies[0].name"}},
-		"two strategies":              {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "min"}, {Name: "loss", Value: "max"}}}), []string{"spec.objective.metricStrategies[1].name: Duplicate value"}},
+		"two strategies":              {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "min"}, {Name: "loss", Value: "max"}}}), []string{`spec.objective.metricStrategies[1].name: Duplicate value: "loss": has a strategy already: remove one`}},
 		"an unknown strategy":         {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "mean"}}}), []string{"spec.objective.metricStrategies[0].value: Invalid value"}},
 		"a mean of none":              {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "mean-last-0"}}}), []string{"spec.objective.metricStrategies[0].value: Invalid value"}},
 		"a mean of too many":          {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "mean-last-1001"}}}), []string{"spec.objective.metricStrategies[0].value: Invalid value"}},
@@ -258,7 +258,7 @@ func TestFaultsOfTheCollector(t *testing.T) {
 		"a host with an escape":      {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 8080, path: /metrics, host: 'a%b'}}}"), []string{"httpGet.host"}},
 		"a header that is two words": {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 8080, path: /, httpHeaders: [{name: 'my header', value: c}, {name: X_Key, value: d}]}}}"), []string{"httpGet.httpHeaders[0]"}},
 		"a header that is not text":  {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 8080, path: /, httpHeaders: [{name: a, value: \"c\\x01\"}]}}}"), []string{"httpGet.httpHeaders[0]"}},
-		"an endpoint's details":      {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 99999, path: /, scheme: FTP, host: 'http://a', httpHeaders: [{name: 'a:b', value: c}]}}}"), []string{"httpGet.port", "httpGet.scheme: Unsupported value", "httpGet.host", "httpGet.httpHeaders[0]"}},
+		"an endpoint's details":      {collector("{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 99999, path: /, scheme: FTP, host: 'http://a', httpHeaders: [{name: 'a:b', value: c}]}}}"), []string{"httpGet.port", "httpGet.scheme: Unsupported value", "httpGet.host", `httpGet.httpHeaders[0]: Invalid value: "a:b": is not a header: give it a name`}},
 		"a broken selector": {func(e *v1beta1.Experiment) {
 			collector("{collector: {kind: PrometheusMetric}}")(e)
 			e.Spec.Objective.AdditionalMetricNames = []string{`acc{split="test"`}

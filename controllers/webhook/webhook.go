@@ -82,6 +82,13 @@ func notFound(path *field.Path, value, detail string) *field.Error {
 	return e
 }
 
+// duplicate is a field.Duplicate with a detail.
+func duplicate(path *field.Path, value, detail string) *field.Error {
+	e := field.Duplicate(path, value)
+	e.Detail = detail
+	return e
+}
+
 // SetupWithManager registers the admission handlers of experiments at
 // /mutate-kubeflow-org-v1beta1-experiment and
 // /validate-kubeflow-org-v1beta1-experiment. ConfigMaps are read through

@@ -220,7 +220,7 @@ func point(space suggest.Space, where string, params map[string]any) (p suggest.
 		case active[i] && !v.IsSet():
 			return p, false, fmt.Errorf("%s has no %s; give it a value", where, name)
 		case active[i] && !v.InSpace():
-			return p, false, fmt.Errorf("%s.%s is %s, which the space does not allow; it must be %s", where, name, shorten(v.String()), allowed(space.At(i)))
+			return p, false, fmt.Errorf("%s.%s is %s, which the space does not allow; it must be %s", where, name, shorten(v.String()), space.At(i).Allowed())
 		}
 	}
 	return p, false, fmt.Errorf("%s breaks a constraint of the space on its parameters; correct it or leave the trial out", where)
@@ -233,18 +233,6 @@ func onlyParameters(space suggest.Space, where string, params map[string]any) er
 		}
 	}
 	return nil
-}
-
-// allowed says what values a parameter has, in words that follow "must be".
-func allowed(p suggest.Parameter) string {
-	if p.Kind() == suggest.Categorical || p.Kind() == suggest.Discrete {
-		return "one of " + shorten(strings.Join(p.Choices(), ", "))
-	}
-	words := fmt.Sprintf("from %v to %v", p.Min(), p.Max())
-	if p.Step() > 0 {
-		words += fmt.Sprintf(" in steps of %v", p.Step())
-	}
-	return words
 }
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
