@@ -145,7 +145,7 @@ func TestBrokenExperiments(t *testing.T) {
 		"it never ends, with a deadline": {func(spec map[string]any) {
 			command("sh", "-c", "echo loss=${trialParameters.x}; sleep 1000")(spec)
 			jobSpec(spec)["activeDeadlineSeconds"] = int64(2)
-		}, v1beta1.TrialFailed, []string{"DeadlineExceeded"}},
+		}, v1beta1.TrialFailed, []string{"DeadlineExceeded", "activeDeadlineSeconds"}},
 		"the template's ConfigMap is missing": {func(spec map[string]any) {
 			delete(template(spec), "trialSpec")
 			set(map[string]any{"configMapName": "absent", "configMapNamespace": "default", "templatePath": "job.yaml"}, "trialTemplate", "configMap")(spec)

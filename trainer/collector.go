@@ -128,8 +128,11 @@ type Collector struct {
 }
 
 // sidecar is the name of the container that collects.
-func (c Collector) sidecar() string {
-	if c.Kind == StdOut || c.Kind == File {
+func (c Collector) sidecar() string { return SidecarOf(c.Kind) }
+
+// SidecarOf is the name of the sidecar of a kind of collector.
+func SidecarOf(kind string) string {
+	if kind == StdOut || kind == File {
 		return SidecarLogger
 	}
 	return Sidecar

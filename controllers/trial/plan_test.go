@@ -44,6 +44,16 @@ func unseen(t *v1beta1.Trial) { t.Status = v1beta1.TrialStatus{} }
 func withSecond(t *v1beta1.Trial) {
 	t.Spec.Objectives = []v1beta1.ObjectiveMetric{{ObjectiveMetricName: "loss"}, {ObjectiveMetricName: "accuracy"}}
 }
+
+func labelled(t *v1beta1.Trial) { t.Labels = map[string]string{v1beta1.LabelExperiment: "exp"} }
+
+// printing collects standard output of a format.
+func printing(format v1beta1.FileFormat) func(*v1beta1.Trial) {
+	return func(t *v1beta1.Trial) {
+		t.Spec.MetricsCollector.Source = &v1beta1.SourceSpec{FileSystemPath: &v1beta1.FileSystemPath{Format: format}}
+	}
+}
+
 func retain(t *v1beta1.Trial)   { t.Spec.RetainRun = true }
 func complete(t *v1beta1.Trial) { t.MarkSucceeded("", metav1.NewTime(noon)) }
 func dead(t *v1beta1.Trial)     { t.MarkKilled("", metav1.NewTime(noon)) }
@@ -75,6 +85,13 @@ func written(ago time.Duration) func(*v1beta1.Trial) {
 
 func jobIn(p trainer.Phase) job {
 	return job{presence: present, exists: true, state: trainer.State{Phase: p, Reason: "R", Message: "M"}}
+}
+
+// late is a job that ran into its deadline.
+func late() job {
+	seen := jobIn(trainer.Failed)
+	seen.state.Reason = "DeadlineExceeded"
+	return seen
 }
 
 func points(metric string, values ...float64) collector.Series {
@@ -249,6 +266,8 @@ func TestMessages(t *testing.T) {
 	}{
 		"a failed job's words are repeated": {
 			seen{trial: aTrial(), job: jobIn(trainer.Failed)}, []string{"Trial has failed", "Job reason: R", "Job message: M"}},
+		"a job that was too slow is told what to do": {
+			seen{trial: aTrial(), job: late()}, []string{"Job reason: DeadlineExceeded", "Raise the job's activeDeadlineSeconds, or train for fewer steps"}},
 		"a succeeded job's words are repeated": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1))}},
 			[]string{"Trial has succeeded", "Job message: M"}},
@@ -258,7 +277,17 @@ func TestMessages(t *testing.T) {
 		"that nothing was seen is said": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, []string{"no metric at all"}},
 		"that nobody reported is said": {
-			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), succeededFor: patience}, []string{"did not report", "30s"}},
+			seen{trial: aTrial(labelled), job: jobIn(trainer.Succeeded), succeededFor: patience},
+			[]string{"did not report within 30s after the job's end", "(vernier logs exp/exp-0000 -c metrics-logger-and-collector)"}},
+		"the log of another collector is named": {
+			seen{trial: aTrial(labelled, collecting(v1beta1.PushCollector)), job: jobIn(trainer.Succeeded), succeededFor: patience},
+			[]string{"(vernier logs exp/exp-0000 -c metrics-collector)"}},
+		"a program that should print JSON is told so": {
+			seen{trial: aTrial(printing(v1beta1.JSONFormat)), job: jobIn(trainer.Succeeded), data: data{final: true}},
+			[]string{`Print it on standard output in a JSON object a line, as {"loss": 0.123}`}},
+		"a program that should print logfmt is not told of filters": {
+			seen{trial: aTrial(printing(v1beta1.LogfmtFormat)), job: jobIn(trainer.Succeeded), data: data{final: true}},
+			[]string{"Print it on standard output as loss=0.123, or correct the metric's name or the format"}},
 		"the file is named": {
 			seen{trial: aTrial(file), job: jobIn(trainer.Succeeded), data: data{final: true}}, []string{"File collector", "/x/y.log"}},
 		"the collector's complaints are passed on": {

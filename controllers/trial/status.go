@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
+
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/trainer"
 )
@@ -23,6 +25,10 @@ func succeededMessage(s seen) string {
 // failedMessage says what the job's own condition says, and what its pods tell.
 func failedMessage(s seen) string {
 	message := withJob(messageFailed, s.job.state)
+	if s.job.state.Reason == batchv1.JobReasonDeadlineExceeded {
+		// Its pods are deleted, so they tell nothing.
+		message += ". Raise the job's activeDeadlineSeconds, or train for fewer steps"
+	}
 	if why := trainer.Explain(s.pods, s.trial.Spec.PrimaryContainerName); why != "" {
 		message += ". " + why
 	}
@@ -70,7 +76,8 @@ func unavailableMessage(t *v1beta1.Trial, d data) string {
 	case d.final || d.condensed:
 		b.WriteString("It saw no metric at all. ")
 	default:
-		fmt.Fprintf(&b, "It did not report within %s after the job's end: its log says why. ", patience)
+		fmt.Fprintf(&b, "It did not report within %s after the job's end: its log says why (vernier logs %s/%s -c %s). ",
+			patience, t.Labels[v1beta1.LabelExperiment], t.Name, trainer.SidecarOf(string(collectorKind(t))))
 	}
 	// What the collector says is about this trial, and comes before what holds for
 	// all: messages are cut at their ends.
@@ -83,21 +90,27 @@ func unavailableMessage(t *v1beta1.Trial, d data) string {
 
 // hint says what to do so that a metric is seen.
 func hint(t *v1beta1.Trial, metric string) string {
-	path := ""
+	var written v1beta1.FileSystemPath
 	if source := t.Spec.MetricsCollector.Source; source != nil && source.FileSystemPath != nil {
-		path = source.FileSystemPath.Path
+		written = *source.FileSystemPath
 	}
 	switch collectorKind(t) {
 	case v1beta1.FileCollector:
-		return fmt.Sprintf("Write it to %s in the format that the experiment's metricsCollectorSpec says, or correct the metric's name", path)
+		return fmt.Sprintf("Write it to %s in the format that the experiment's metricsCollectorSpec says, or correct the metric's name", written.Path)
 	case v1beta1.TensorFlowEventCollector:
-		return fmt.Sprintf("Write TensorBoard events with the tag %q under %s, or correct the metric's name", metric, path)
+		return fmt.Sprintf("Write TensorBoard events with the tag %q under %s, or correct the metric's name", metric, written.Path)
 	case v1beta1.PrometheusMetricCollector:
 		return fmt.Sprintf("Show a metric %s at the endpoint for as long as the program runs, or correct the metric's name", metric)
 	case v1beta1.PushCollector:
 		return fmt.Sprintf("Report %q from the program, or correct the metric's name", metric)
 	case v1beta1.NoneCollector:
 		return "Choose a metrics collector: None collects nothing"
+	}
+	switch written.Format {
+	case v1beta1.JSONFormat:
+		return fmt.Sprintf("Print it on standard output in a JSON object a line, as {%q: 0.123}, or correct the metric's name or the format in the experiment's metricsCollectorSpec", metric)
+	case v1beta1.LogfmtFormat:
+		return fmt.Sprintf("Print it on standard output as %s=0.123, or correct the metric's name or the format in the experiment's metricsCollectorSpec", metric)
 	default:
 		return fmt.Sprintf("Print it on standard output as %s=0.123, or correct the metric's name or the filter in the experiment's metricsCollectorSpec", metric)
 	}
