@@ -74,7 +74,8 @@ type Client struct {
 	retry  retry
 	flying time.Time // age of the batch that is being sent; guarded by intake.mu
 	// failed is why points were given up. Nil when none were.
-	failed error
+	failed  error
+	trouble error // of the last call, unless it was broken off or went well
 }
 
 // NewClient returns a client that has done nothing yet.
@@ -201,13 +202,13 @@ func (c *Client) flush(ctx context.Context, final bool) {
 		return
 	}
 	if err := ctx.Err(); err != nil && c.failed != nil {
-		c.intake.lose(len(batch), nil) // as those before it
+		c.intake.giveUp(len(batch), c.failed) // as those before it
 		return
 	}
 	err := c.report(ctx, batch, final)
 	if refused(err) && len(batch) > 0 {
 		// Sent again it would be refused again, and hold up all that follows.
-		c.intake.lose(len(batch), err)
+		c.intake.refuse(len(batch), err)
 		c.cfg.Log.Error("the report service refused points", "points", len(batch), "error", err)
 		batch, err = nil, nil
 		if final {
@@ -215,7 +216,10 @@ func (c *Client) flush(ctx context.Context, final bool) {
 		}
 	}
 	if err != nil {
-		c.intake.lose(len(batch), nil)
+		if c.trouble == nil {
+			c.trouble = err
+		}
+		c.intake.giveUp(len(batch), c.trouble)
 		c.failed = err
 	}
 }
@@ -254,8 +258,11 @@ func (c *Client) call(ctx context.Context, do func(context.Context) error) error
 		err := do(one)
 		cancel()
 		if err == nil {
-			c.retry.pause = 0
+			c.retry.pause, c.trouble = 0, nil
 			return nil
+		}
+		if ctx.Err() == nil {
+			c.trouble = err
 		}
 		c.intake.retried()
 		if refused(err) || hopeless(err) && isClosed(c.cfg.Drain) {

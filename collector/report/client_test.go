@@ -314,7 +314,7 @@ func TestABadTokenIsNotWaitedForAtTheEnd(t *testing.T) {
 	if !errors.Is(err, report.ErrNotDelivered) || !strings.Contains(err.Error(), "not signed") {
 		t.Errorf("%v", err)
 	}
-	if summary.Final || summary.Metrics[0].Count != 2*report.MaxBatch || !strings.Contains(summary.Note, "not delivered") {
+	if summary.Final || summary.Metrics[0].Count != 2*report.MaxBatch || !strings.Contains(summary.Note, "not signed with any of the keys): the curve lacks them") {
 		t.Errorf("summary %+v", summary)
 	}
 }
@@ -334,6 +334,9 @@ func TestAnAbandonedServiceLeavesTheSummaryWhole(t *testing.T) {
 		summary, err := report.NewClient(cfg).Run(t.Context())
 		if !errors.Is(err, report.ErrNotDelivered) || summary.Final || summary.Metrics[0].Count != src.n {
 			t.Errorf("%+v, %v", summary, err)
+		}
+		if want := fmt.Sprintf("%d points were not delivered (unavailable: ", src.n); !strings.HasPrefix(summary.Note, want) {
+			t.Errorf("note %q, want %q first", summary.Note, want)
 		}
 	}()
 	tick := time.NewTicker(time.Millisecond)

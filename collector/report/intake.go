@@ -318,18 +318,20 @@ func (in *intake) answered(points, bytes int, acked map[string]int64) {
 	}
 }
 
-// lose counts points that were given up; refusal says why, when the service did
-// not want them.
-func (in *intake) lose(points int, refusal error) {
+// refuse counts points that the service did not want.
+func (in *intake) refuse(points int, why error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if refusal != nil {
-		in.stats.Refused += int64(points)
-		in.notes.refuse(points, refusal)
-		return
-	}
+	in.stats.Refused += int64(points)
+	in.notes.refuse(points, why)
+}
+
+// giveUp counts points that the service did not take in the time that there was.
+func (in *intake) giveUp(points int, why error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	in.stats.Undelivered += int64(points)
-	in.notes.undelivered += points
+	in.notes.giveUp(points, why)
 }
 
 func (in *intake) retried() {

@@ -31,6 +31,7 @@ type notes struct {
 	refusedN    int
 	refusal     string
 	undelivered int
+	trouble     string // why the first of them were not delivered
 	// What the cap on the rate left out.
 	rate        int64
 	capped      int64
@@ -103,6 +104,13 @@ func (n *notes) refuse(points int, err error) {
 	}
 }
 
+func (n *notes) giveUp(points int, why error) {
+	n.undelivered += points
+	if n.trouble == "" {
+		n.trouble = shorten(why.Error(), maxMessage)
+	}
+}
+
 // String is empty when all went well.
 func (n *notes) String() string {
 	parts := slices.Clone(n.missing)
@@ -127,7 +135,7 @@ func (n *notes) String() string {
 		parts = append(parts, fmt.Sprintf("%d points were refused: %s", n.refusedN, n.refusal))
 	}
 	if n.undelivered > 0 {
-		parts = append(parts, fmt.Sprintf("%d points were not delivered", n.undelivered))
+		parts = append(parts, fmt.Sprintf("%d points were not delivered (%s): the curve lacks them", n.undelivered, n.trouble))
 	}
 	return strings.Join(parts, "; ")
 }
