@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -22,7 +23,6 @@ func Open(ctx context.Context, address string) (collector.Store, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	scheme, rest, found := strings.Cut(address, ":")
-	var forms []string
 	for _, d := range Drivers() {
 		if found && d.Scheme == scheme {
 			s, err := d.Open(ctx, rest)
@@ -31,10 +31,16 @@ func Open(ctx context.Context, address string) (collector.Store, error) {
 			}
 			return s, nil
 		}
+	}
+	return nil, fmt.Errorf("open store: %w", errUnknownForm())
+}
+
+func errUnknownForm() error {
+	var forms []string
+	for _, d := range Drivers() {
 		forms = append(forms, d.Form)
 	}
-	return nil, fmt.Errorf("open store: the URL begins with none of the known forms; write one of: %s, env:NAME, file:PATH",
-		strings.Join(forms, ", "))
+	return fmt.Errorf("the URL begins with none of the known forms; write one of: %s, env:NAME, file:PATH", strings.Join(forms, ", "))
 }
 
 // OpenExisting is Open, and an error where that would make a new file.
@@ -80,6 +86,10 @@ func resolve(address string) (string, error) {
 func CheckArgument(address string) error {
 	if Redact(address) == address {
 		return nil
+	}
+	scheme, _, _ := strings.Cut(address, ":")
+	if !slices.ContainsFunc(Drivers(), func(d Driver) bool { return d.Scheme == scheme }) {
+		return fmt.Errorf("%s: %w", Redact(address), errUnknownForm())
 	}
 	return fmt.Errorf("%s: a password on the command line is seen by everybody on the machine: "+
 		"put the URL into an environment variable, say VERNIER_STORE, and write env:VERNIER_STORE, or into a file and write file:PATH", Redact(address))

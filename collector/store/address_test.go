@@ -38,6 +38,9 @@ func TestRedact(t *testing.T) {
 	if err := CheckArgument("postgres://u:secret@host/db"); strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "env:") {
 		t.Errorf("error %v", err)
 	}
+	if err := CheckArgument("postgre:u:secret"); strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "postgres://USER") {
+		t.Errorf("an unknown form: %v", err)
+	}
 }
 
 func TestAnAddressMayBeElsewhere(t *testing.T) {
