@@ -272,18 +272,20 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		code int
 		want []string
 	}{
-		"no argument":             {[]string{"best"}, exitUsage, []string{"takes one argument, not 0: write vernier best EXPERIMENT"}},
-		"two arguments":           {[]string{"logs", "a/1", "a/2"}, exitUsage, []string{"takes one argument, not 2: write vernier logs EXPERIMENT/TRIAL"}},
-		"a format of best":        {[]string{"best", "x", "-o", "toml"}, exitUsage, []string{"toml", "table, args, env, json or yaml"}},
-		"a format of experiments": {[]string{"get", "experiments", "-o", "xml"}, exitUsage, []string{"xml", "table, wide, name, json or yaml"}},
-		"a format of trials":      {[]string{"get", "trials", "x", "-o", ""}, exitUsage, []string{"table, wide, name, json or yaml"}},
-		"a format of status":      {[]string{"status", "-o", "wide"}, exitUsage, []string{"wide", "table, json or yaml"}},
-		"a format of a store":     {[]string{"store", "stat", "-o", "xml"}, exitUsage, []string{"xml", "table, json or yaml"}},
-		"no instance":             {[]string{"status"}, exitUnreachable, []string{"no instance runs in " + home, "vernier up"}},
-		"a file that is not":      {[]string{"run", "-f", "/no/such.yaml"}, exitNotFound, []string{"no file or folder /no/such.yaml", "correct -f"}},
-		"an empty file":           {[]string{"run", "-f", manifest("")}, exitInvalid, []string{"no objects in", "x.yaml", "name YAML or JSON"}},
-		"an object without kind":  {[]string{"run", "-f", manifest("a: 1\n")}, exitInvalid, []string{"x.yaml: document 1", "apiVersion and kind are needed"}},
-		"no experiment":           {[]string{"run", "-f", manifest("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}, exitInvalid, []string{"0 objects of kind Experiment", "exactly one"}},
+		"no argument":                {[]string{"best"}, exitUsage, []string{"takes one argument, not 0: write vernier best EXPERIMENT"}},
+		"two arguments":              {[]string{"logs", "a/1", "a/2"}, exitUsage, []string{"takes one argument, not 2: write vernier logs EXPERIMENT/TRIAL"}},
+		"a format of best":           {[]string{"best", "x", "-o", "toml"}, exitUsage, []string{"toml", "table, args, env, json or yaml"}},
+		"a format of experiments":    {[]string{"get", "experiments", "-o", "xml"}, exitUsage, []string{"xml", "table, wide, name, json or yaml"}},
+		"a format of trials":         {[]string{"get", "trials", "x", "-o", ""}, exitUsage, []string{"table, wide, name, json or yaml"}},
+		"a format of status":         {[]string{"status", "-o", "wide"}, exitUsage, []string{"wide", "table, json or yaml"}},
+		"a format of a store":        {[]string{"store", "stat", "-o", "xml"}, exitUsage, []string{"xml", "table, json or yaml"}},
+		"a time below zero":          {[]string{"run", "-f", "-", "--timeout", "-1s"}, exitUsage, []string{"--timeout -1s is below zero", "1h"}},
+		"a negative number of lines": {[]string{"logs", "x/1", "--tail", "-5"}, exitUsage, []string{"--tail -5", "-1 for all"}},
+		"no instance":                {[]string{"status"}, exitUnreachable, []string{"no instance runs in " + home, "vernier up"}},
+		"a file that is not":         {[]string{"run", "-f", "/no/such.yaml"}, exitNotFound, []string{"no file or folder /no/such.yaml", "correct -f"}},
+		"an empty file":              {[]string{"run", "-f", manifest("")}, exitInvalid, []string{"no objects in", "x.yaml", "name YAML or JSON"}},
+		"an object without kind":     {[]string{"run", "-f", manifest("a: 1\n")}, exitInvalid, []string{"x.yaml: document 1", "apiVersion and kind are needed"}},
+		"no experiment":              {[]string{"run", "-f", manifest("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}, exitInvalid, []string{"0 objects of kind Experiment", "exactly one"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -297,6 +299,22 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			}
 			requireText(t, err.Error(), test.want...)
 		})
+	}
+}
+
+func TestDownSaysWhenThereIsNothingToStop(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	for _, args := range [][]string{{"down"}, {"down", "--delete"}} {
+		root := newRootCommand(false)
+		var out bytes.Buffer
+		root.SetArgs(append([]string{"--home", home}, args...))
+		root.SetOut(&out)
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff("nothing to stop: there is no instance in "+home+"\n", out.String()); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", args, diff)
+		}
 	}
 }
 

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +25,10 @@ that they were disrupted.`,
 			home, err := g.instanceHome()
 			if err != nil {
 				return err
+			}
+			if _, err := os.Stat(string(home)); errors.Is(err, fs.ErrNotExist) {
+				fmt.Fprintf(cmd.OutOrStdout(), "nothing to stop: there is no instance in %s\n", home)
+				return nil
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), 90*time.Second)
 			defer cancel()

@@ -54,6 +54,9 @@ standard error.`,
 }
 
 func logs(ctx context.Context, o logsOptions, text string, s streams, open opener) error {
+	if o.tail < -1 {
+		return usageErrorf("--tail %d: write a number of lines, or -1 for all", o.tail)
+	}
 	session, err := open(ctx, false)
 	if err != nil {
 		return err

@@ -74,6 +74,9 @@ func newRunCommand(open opener, stop func(context.Context, *session) error) *cob
 }
 
 func run(ctx context.Context, o runOptions, s streams, open opener, stop func(context.Context, *session) error) (err error) {
+	if o.timeout < 0 {
+		return usageErrorf("--timeout %s is below zero: write how long to wait, such as 1h, or leave it out to wait for ever", o.timeout)
+	}
 	display, err := newDisplay(o.progress, s.err)
 	if err != nil {
 		return err
