@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"time"
 )
 
 // CSV reads the records of one table of comma-separated values (RFC 4180). The
@@ -12,7 +13,7 @@ import (
 // number is kept as text. Spaces around names and cells do not count. A record
 // may have fewer cells than there are columns, or more. A record without any
 // number that names a wanted column is a header too: programs that go on with a
-// table write another.
+// table write another. The first 65,536 columns are read.
 //
 // The step of a record is its cell in the column global_step, step, iteration
 // (or iter) or epoch, the first of these that is not empty. The time is its cell
@@ -48,6 +49,8 @@ const (
 	// maxSign and maxSignCell bound what FirstRow tells, in cells and bytes.
 	maxSign     = 256
 	maxSignCell = 64
+	// maxCells bounds the columns that are read.
+	maxCells = 1 << 16
 )
 
 // NewCSV returns a parser of the named metrics.
@@ -140,6 +143,7 @@ func (c *CSV) record(dst []Sample) []Sample {
 		}
 	}
 	if odd && c.isHeader() {
+		c.picks.end(NoStep, time.Time{}) // a name is no value
 		c.header()
 		return dst
 	}
@@ -204,7 +208,7 @@ func (c *CSV) sign() {
 	}
 }
 
-// split cuts a record into cells.
+// split cuts a record into cells, of which it keeps the first maxCells.
 func (c *CSV) split(record []byte) {
 	c.cells = c.cells[:0]
 	for at := 0; ; {
@@ -217,7 +221,7 @@ func (c *CSV) split(record []byte) {
 			}
 		}
 		c.cells = append(c.cells, cell{bytes.TrimSpace(text), at})
-		if at += n + 1; at > len(record) {
+		if at += n + 1; at > len(record) || len(c.cells) == maxCells {
 			return
 		}
 	}

@@ -34,7 +34,9 @@ func readTable(t testing.TB, c *CSV, text string) []string {
 		if n == 0 {
 			record, n, parse = rest, len(rest), c.ParseCut
 		}
-		samples, err := parse(nil, record)
+		var samples []Sample
+		var err error
+		CheckMemory(t, len(record), func() { samples, err = parse(nil, record) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +140,7 @@ func checkCSV(t *testing.T, text string) {
 		}
 		if len(record) > 0 {
 			c.split(record)
-			var cells []string
+			var cells []string // at most maxCells
 			for _, cell := range c.cells {
 				cells = append(cells, strings.TrimSpace(strings.ReplaceAll(string(cell.text), "\r\n", "\n")))
 			}
@@ -148,6 +150,7 @@ func checkCSV(t *testing.T, text string) {
 	}
 	c = newCSV(t, "loss")
 	readTable(t, c, text)
+	CheckHeld(t, c)
 
 	reader := csv.NewReader(strings.NewReader(text))
 	reader.FieldsPerRecord = -1
@@ -163,7 +166,7 @@ func checkCSV(t *testing.T, text string) {
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		want = append(want, cells)
+		want = append(want, cells[:min(len(cells), maxCells)])
 	}
 	if !slices.EqualFunc(want, got, slices.Equal) {
 		t.Fatalf("%q is %q, want %q", text, got, want)

@@ -8,8 +8,16 @@ import (
 // maxDepth bounds the nesting of a JSON line.
 const maxDepth = 64
 
-// maxKnown bounds the names that NewAnyJSON remembers.
-const maxKnown = 4096
+const (
+	// maxKnown and maxKnownBytes bound the names that NewAnyJSON remembers.
+	maxKnown      = 4096
+	maxKnownBytes = 1 << 20
+	// namesRoom and namesFactor bound the names that one text has, in bytes and
+	// beside that in lengths of the text: a long key is a part of the name of every
+	// value below it.
+	namesRoom   = 64 << 10
+	namesFactor = 16
+)
 
 // JSON reads lines that hold one JSON object each, such as
 // {"epoch": 3, "loss": 0.25, "val": {"loss": "0.3"}}.
@@ -31,6 +39,8 @@ const maxKnown = 4096
 type JSON struct {
 	names []*metricName          // nil: every key that holds a number
 	known map[string]*metricName // the keys seen, when names is nil
+	bytes int                    // of known
+	room  int                    // for more names, in bytes
 	scan  jsonScan
 	picks picks
 	steps stepFinder
@@ -49,12 +59,13 @@ func NewJSON(metrics []string) (*JSON, error) {
 }
 
 // NewAnyJSON returns a parser that takes every number, under its key or path
-// of keys, except times and steps.
+// of keys, except times and steps. An object whose names take many times more
+// space than itself is an error.
 func NewAnyJSON() *JSON { return &JSON{known: map[string]*metricName{}} }
 
 // Parse implements Line. On error nothing is appended.
 func (j *JSON) Parse(dst []Sample, line []byte) ([]Sample, error) {
-	j.scan.reset(line)
+	j.reset(line)
 	if j.scan.peek() == 0 && j.scan.at == len(line) {
 		return dst, nil
 	}
@@ -62,6 +73,7 @@ func (j *JSON) Parse(dst []Sample, line []byte) ([]Sample, error) {
 	if err == nil && j.scan.skipSpace() < len(line) {
 		err = j.scan.fail("more after its end")
 	}
+	j.scan.release()
 	if err != nil {
 		return dst, notJSON(line, err)
 	}
@@ -71,7 +83,7 @@ func (j *JSON) Parse(dst []Sample, line []byte) ([]Sample, error) {
 // ParseAll reads an object or a list of objects, which may span lines. On error
 // nothing is appended.
 func (j *JSON) ParseAll(dst []Sample, text []byte) ([]Sample, error) {
-	j.scan.reset(text)
+	j.reset(text)
 	if j.scan.peek() != '[' {
 		return j.Parse(dst, text)
 	}
@@ -84,10 +96,16 @@ func (j *JSON) ParseAll(dst []Sample, text []byte) ([]Sample, error) {
 	if err == nil && j.scan.skipSpace() < len(text) {
 		err = j.scan.fail("more after its end")
 	}
+	j.scan.release()
 	if err != nil {
 		return dst, notJSON(text, err)
 	}
 	return out, nil
+}
+
+func (j *JSON) reset(text []byte) {
+	j.scan.reset(text)
+	j.room = namesRoom + namesFactor*len(text)
 }
 
 func notJSON(line []byte, err error) error {
@@ -102,6 +120,9 @@ func (j *JSON) object(dst []Sample) ([]Sample, error) {
 	j.steps, j.time = newStepFinder(), stamp{}
 	j.picks.begin(dst)
 	err := j.members(0, 0)
+	if err == nil && j.room < 0 {
+		err = j.scan.fail("the paths of its keys are too long for so many values")
+	}
 	out := j.picks.end(j.steps.step, j.time.at)
 	if err != nil {
 		return dst, err
@@ -219,10 +240,14 @@ func (j *JSON) anyMetric(path []byte) *metricName {
 	if len(path) == 0 {
 		return nil
 	}
+	if j.room -= len(path); j.room < 0 {
+		return nil // the object tells
+	}
 	m, ok := j.known[string(path)]
 	if !ok {
-		if len(j.known) >= maxKnown {
+		if j.bytes += len(path); len(j.known) >= maxKnown || j.bytes > maxKnownBytes {
 			clear(j.known)
+			j.bytes = len(path)
 		}
 		m = &metricName{name: string(path)}
 		j.known[m.name] = m

@@ -16,6 +16,13 @@ type jsonScan struct {
 
 func (s *jsonScan) reset(b []byte) { s.b, s.at, s.path = b, 0, s.path[:0] }
 
+// release lets go of the text, and of a path that is very long.
+func (s *jsonScan) release() {
+	if s.b = nil; cap(s.path) > keptBytes {
+		s.path = nil
+	}
+}
+
 func (s *jsonScan) fail(why string) error { return fmt.Errorf("%s at byte %d", why, s.at) }
 
 // skipSpace returns the place of the next byte that is no white space.

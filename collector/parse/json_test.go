@@ -195,7 +195,10 @@ func slowJSON(t *testing.T, line string, names ...string) map[string]any {
 
 func checkJSON(t *testing.T, p *JSON, line string) {
 	t.Helper()
-	samples, err := p.Parse(nil, []byte(line))
+	var samples []Sample
+	var err error
+	CheckMemory(t, len(line), func() { samples, err = p.Parse(nil, []byte(line)) })
+	CheckHeld(t, p)
 	checkSamples(t, line, samples)
 	if !json.Valid([]byte(line)) || !utf8.ValidString(line) || !strings.HasPrefix(strings.TrimLeft(line, " \t\r\n"), "{") {
 		return
@@ -241,6 +244,11 @@ func TestJSONAgreesWithTheStandardLibrary(t *testing.T) {
 		}
 		return []string{"1", "-2.50", `"3"`, `"1,234"`, `"bad"`, `""`, "null", "false", "12345678901234567890", `"\"\u00e9"`}[random.IntN(10)]
 	}
+	for range 100 { // keys that come again and again
+		checkJSON(t, p, members(1000, func(i int) string {
+			return []string{`"loss":`, `"a.b":`, `"x":`}[random.IntN(3)] + fmt.Sprint(i)
+		}))
+	}
 	for range 30000 {
 		checkJSON(t, p, `{"loss": `+value(0)+`, "a": `+value(0)+`, "b": `+value(0)+"}")
 	}
@@ -253,7 +261,10 @@ func FuzzJSON(f *testing.F) {
 	p, all := newJSON(f, "loss", "a.b"), NewAnyJSON()
 	f.Fuzz(func(t *testing.T, line string) {
 		checkJSON(t, p, line)
-		samples, err := all.ParseAll(nil, []byte(line))
+		var samples []Sample
+		var err error
+		CheckMemory(t, len(line), func() { samples, err = all.ParseAll(nil, []byte(line)) })
+		CheckHeld(t, all)
 		if err != nil && len(samples) > 0 {
 			t.Fatalf("%q: samples beside %v", line, err)
 		}

@@ -110,7 +110,7 @@ func slowLogfmt(line string, names ...string) (values map[string]string) {
 
 func checkLogfmt(t *testing.T, line string) {
 	t.Helper()
-	samples, _ := newLogfmt(t, "loss", "a").Parse(nil, []byte(line)) // the grammar knows no errors
+	samples := checkedParse(t, newLogfmt(t, "loss", "a"), line)
 	checkSamples(t, line, samples)
 	want := slowLogfmt(line)
 	for _, name := range []string{"loss", "a"} {

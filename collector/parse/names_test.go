@@ -113,10 +113,12 @@ func FuzzNames(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := s.Write([]byte(text)); n != len(text) || err != nil {
-			t.Fatalf("%d, %v", n, err)
-		}
-		s.End()
+		parse.CheckMemory(t, len(text), func() {
+			if n, err := s.Write([]byte(text)); n != len(text) || err != nil {
+				t.Fatalf("%d, %v", n, err)
+			}
+			s.End()
+		})
 		if len(s.Names()) > 5 || s.Missing([]string{"loss"}, []string{"loss"}) == "" {
 			t.Errorf("%v, %q", s.Names(), s.Missing([]string{"loss"}, []string{"loss"}))
 		}

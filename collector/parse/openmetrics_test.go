@@ -268,7 +268,9 @@ func FuzzExposition(f *testing.F) {
 		e := &parse.Exposition{}
 		for _, openMetrics := range []bool{true, false} {
 			e.OpenMetrics = openMetrics
-			ok, err := e.Parse([]byte(line))
+			var ok bool
+			var err error
+			parse.CheckMemory(t, len(line), func() { ok, err = e.Parse([]byte(line)) })
 			if ok && err == nil && (len(e.Name) == 0 || len(e.Raw) == 0) {
 				t.Fatalf("%q has no name or no value", line)
 			}

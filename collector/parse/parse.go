@@ -81,17 +81,28 @@ func wantedNames(metrics []string) ([]*metricName, error) {
 // picks collects the samples of one record after the other. A record has one
 // value of a metric at most: the last.
 type picks struct {
-	texts   texts
-	record  uint64
-	out     []Sample
-	start   int
-	dropped bool
+	texts  texts
+	record uint64
+	out    []Sample
+	start  int
+	owners []*metricName // of the samples from start on
+	void   int           // samples whose metric came again
 }
+
+const (
+	// maxVoid bounds the samples that are held though their metric came again,
+	// beside as many as count.
+	maxVoid = 64
+	// keptItems and keptBytes bound the room that a parser keeps from one line to
+	// the next; a line that needs more gets room of its own.
+	keptItems = 4096
+	keptBytes = 64 << 10
+)
 
 // begin starts the next record, whose samples go behind dst.
 func (p *picks) begin(dst []Sample) {
 	p.record++
-	p.out, p.start, p.dropped = dst, len(dst), false
+	p.out, p.start, p.owners, p.void = dst, len(dst), p.owners[:0], 0
 }
 
 // number takes a number.
@@ -108,20 +119,37 @@ func (p *picks) text(m *metricName, text []byte, offset int) {
 
 func (p *picks) add(m *metricName, s Sample) {
 	if m.record == p.record {
-		p.out[m.at].Metric = ""
-		p.dropped = true
+		m.at = -1
+		if p.void++; p.void > maxVoid+len(p.owners)/2 {
+			p.compact()
+		}
 	}
 	m.record, m.at = p.record, len(p.out)
-	p.out = append(p.out, s)
+	p.out, p.owners = append(p.out, s), append(p.owners, m)
+}
+
+// compact removes the samples whose metric came again.
+func (p *picks) compact() {
+	n := 0
+	for i, m := range p.owners {
+		if m.at == p.start+i {
+			m.at = p.start + n
+			p.out[m.at], p.owners[n] = p.out[p.start+i], m
+			n++
+		}
+	}
+	p.out, p.owners, p.void = p.out[:p.start+n], p.owners[:n], 0
 }
 
 // end gives the samples of the record their step and time.
 func (p *picks) end(step int64, at time.Time) []Sample {
+	if p.void > 0 {
+		p.compact()
+	}
 	out := p.out
 	p.out = nil
-	if p.dropped {
-		kept := slices.DeleteFunc(out[p.start:], func(s Sample) bool { return s.Metric == "" })
-		out = out[:p.start+len(kept)]
+	if cap(p.owners) > keptItems {
+		p.owners = nil
 	}
 	for i := p.start; i < len(out); i++ {
 		out[i].Step, out[i].Time = step, at

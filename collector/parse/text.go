@@ -103,6 +103,7 @@ func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
 	}
 	if len(dst) == start {
 		t.passed(line)
+		t.escapes.release()
 		return dst, err
 	}
 	// A step before a '=' is known. Only a global step is finer.
@@ -121,6 +122,7 @@ func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
 			s.Offset = t.escapes.original(s.Offset)
 		}
 	}
+	t.escapes.release()
 	return dst, err
 }
 
@@ -250,6 +252,7 @@ type cut struct{ at, n int }
 func (e *escapes) strip(line []byte) []byte {
 	e.line, e.cuts = e.line[:0], e.cuts[:0]
 	removed := 0
+	endless := false // a text has no end, so that none after it has
 	for {
 		k := bytes.IndexByte(line, escape)
 		if k < 0 {
@@ -257,20 +260,35 @@ func (e *escapes) strip(line []byte) []byte {
 			return e.line
 		}
 		e.line = append(e.line, line[:k]...)
-		n := escapeLength(line[k:])
+		n := 2
+		if !endless || k+1 == len(line) || line[k+1] != ']' {
+			var open bool
+			n, open = escapeLength(line[k:])
+			endless = endless || open
+		}
 		removed += n
-		e.cuts = append(e.cuts, cut{len(e.line), removed})
+		if k := len(e.cuts); k > 0 && e.cuts[k-1].at == len(e.line) {
+			e.cuts[k-1].n = removed
+		} else {
+			e.cuts = append(e.cuts, cut{len(e.line), removed})
+		}
 		line = line[k+n:]
+	}
+}
+
+// release lets go of what a very long line needed.
+func (e *escapes) release() {
+	if cap(e.line) > keptBytes {
+		e.line = nil
+	}
+	if cap(e.cuts) > keptItems {
+		e.cuts = nil
 	}
 }
 
 // original returns the place in the line of a place in the stripped line.
 func (e *escapes) original(at int) int {
 	k, found := slices.BinarySearchFunc(e.cuts, at, func(c cut, at int) int { return cmp.Compare(c.at, at) })
-	// Of cuts at one place, the last counts.
-	for found && k+1 < len(e.cuts) && e.cuts[k+1].at == at {
-		k++
-	}
 	if !found {
 		k--
 	}
@@ -280,31 +298,32 @@ func (e *escapes) original(at int) int {
 	return at + e.cuts[k].n
 }
 
-func escapeLength(b []byte) int {
+// escapeLength returns the length of the sequence that b begins with. endless says
+// that it is a text whose end is not in b; what follows it is then text.
+func escapeLength(b []byte) (n int, endless bool) {
 	if len(b) < 2 || b[1] < '@' || b[1] > '_' {
-		return 1
+		return 1, false
 	}
 	switch b[1] {
 	case '[':
 		for i := 2; i < len(b); i++ {
 			if b[i] >= '@' && b[i] <= '~' {
-				return i + 1
+				return i + 1, false
 			}
 			if b[i] < ' ' {
-				return i
+				return i, false
 			}
 		}
 	case ']':
 		for i := 2; i < len(b); i++ {
 			switch {
 			case b[i] == '\a':
-				return i + 1
+				return i + 1, false
 			case b[i] == escape && i+1 < len(b) && b[i+1] == '\\':
-				return i + 2
+				return i + 2, false
 			}
 		}
-	default:
-		return 2
+		return 2, true
 	}
-	return 2 // unfinished: what follows is text
+	return 2, false // unfinished, or a sequence of two bytes
 }

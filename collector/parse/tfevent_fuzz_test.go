@@ -44,7 +44,9 @@ func FuzzRecords(f *testing.F) {
 	f.Add(absurd(), uint16(3))
 	e := NewEvents()
 	f.Fuzz(func(t *testing.T, data []byte, cut uint16) {
-		want, errs := readWith(e, data, "t", "u")
+		var want []Scalar
+		var errs []error
+		CheckMemory(t, len(data), func() { want, errs = readWith(e, data, "t", "u") })
 		last := int64(-1)
 		for _, s := range want {
 			if s.Offset <= last || s.Offset > int64(len(data)) {
@@ -94,7 +96,8 @@ func FuzzEvent(f *testing.F) {
 		file := framed(data)
 		e := largeEvent{w: w, emit: func(s Scalar) bool { got = append(got, s); return true }}
 		e.pages = pages{r: bytes.NewReader(file), buf: buf}
-		gotErr := e.event(extent{recordHeader, int64(len(file)) - recordFooter})
+		var gotErr error
+		CheckMemory(t, len(data), func() { gotErr = e.event(extent{recordHeader, int64(len(file)) - recordFooter}) })
 		if (wantErr == nil) != (gotErr == nil) {
 			t.Fatalf("errors %v and %v", wantErr, gotErr)
 		}

@@ -153,8 +153,8 @@ func fieldHead(b []byte) (f largeField, n int, err error) {
 
 func (d *largeEvent) event(x extent) error {
 	var s Scalar
-	var summaries []extent
-	began := false
+	var first extent // summary
+	summaries, began := 0, false
 	err := d.fields(x, func(f largeField) error {
 		switch f.key {
 		case eventTime:
@@ -162,7 +162,9 @@ func (d *largeEvent) event(x extent) error {
 		case eventStep:
 			s.Step = int64(f.value)
 		case eventSummary:
-			summaries = append(summaries, f.extent)
+			if summaries++; summaries == 1 {
+				first = f.extent
+			}
 		case eventSession:
 			if f.size() > eventWindow {
 				return errProtobuf // it holds two numbers and a path
@@ -185,19 +187,26 @@ func (d *largeEvent) event(x extent) error {
 			return errStopped
 		}
 	}
-	for _, summary := range summaries {
-		err := d.fields(summary, func(f largeField) error {
-			if f.key != summaryOne {
-				return nil
-			}
-			s.Offset = f.from
-			return d.value(f.extent, s)
-		})
-		if err != nil {
-			return err
-		}
+	if summaries <= 1 {
+		return d.summary(first, s)
 	}
-	return nil
+	// They are looked for again, since there may be more than memory holds.
+	return d.fields(x, func(f largeField) error {
+		if f.key != eventSummary {
+			return nil
+		}
+		return d.summary(f.extent, s)
+	})
+}
+
+func (d *largeEvent) summary(x extent, s Scalar) error {
+	return d.fields(x, func(f largeField) error {
+		if f.key != summaryOne {
+			return nil
+		}
+		s.Offset = f.from
+		return d.value(f.extent, s)
+	})
 }
 
 // value reads a value. One that does not fit the window is no scalar with a

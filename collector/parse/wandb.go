@@ -21,6 +21,10 @@ const (
 	wandbHeader   = ":W&B\xe1\xbe\x00"
 	// maxWandbRecord bounds the history records that are read, in bytes.
 	maxWandbRecord = 8 << 20
+	// maxWandbValues bounds the values of one record, and maxWandbName the names
+	// that a reader of all metrics takes, in bytes.
+	maxWandbValues = 1 << 16
+	maxWandbName   = 1024
 )
 
 // The types of a fragment.
@@ -55,8 +59,9 @@ type Wandb struct {
 	out    []Sample
 }
 
-// NewWandb returns a reader of the named metrics. It needs 32 KiB, and up to
-// 8 MiB while it reads a record of that size.
+// NewWandb returns a reader of the named metrics. It needs 32 KiB, and about
+// 30 MiB while it reads a record of 8 MiB with 65,536 values, which are the most
+// that it takes.
 func NewWandb(metrics []string) (*Wandb, error) {
 	names, err := wanted(metrics)
 	if err != nil {
@@ -69,7 +74,8 @@ func NewWandb(metrics []string) (*Wandb, error) {
 	return w, nil
 }
 
-// NewAnyWandb returns a reader of all metrics.
+// NewAnyWandb returns a reader of all metrics whose names have at most 1024
+// bytes.
 func NewAnyWandb() *Wandb {
 	return &Wandb{names: map[string]string{}, any: true, block: make([]byte, wandbBlock)}
 }
@@ -86,11 +92,7 @@ func NewAnyWandb() *Wandb {
 // After ErrNotWandb there is nothing to go on with.
 func (w *Wandb) Read(r io.ReaderAt, offset int64, ended bool, emit func(Sample) bool) (next int64, err error) {
 	c := &wandbCursor{w: w, r: r, ended: ended, at: offset, start: offset}
-	defer func() {
-		if cap(w.record) > wandbBlock {
-			w.record = nil
-		}
-	}()
+	defer w.release()
 	if offset == 0 {
 		if ok, err := c.header(); !ok {
 			return 0, err
@@ -112,6 +114,19 @@ func (w *Wandb) Read(r io.ReaderAt, offset int64, ended bool, emit func(Sample) 
 		if !ok || err != nil {
 			return c.start, err
 		}
+	}
+}
+
+// release lets go of what a large record needed.
+func (w *Wandb) release() {
+	if cap(w.record) > wandbBlock {
+		w.record = nil
+	}
+	if cap(w.key) > wandbBlock {
+		w.key = nil
+	}
+	if cap(w.out) > keptItems {
+		w.out = nil
 	}
 }
 

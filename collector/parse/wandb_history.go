@@ -3,6 +3,7 @@ package parse
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ const (
 
 // maxWandbText bounds the JSON of one value that is read; numbers are shorter.
 const maxWandbText = 4096
+
+var errWandbValues = fmt.Errorf("it has more than %d values", maxWandbValues)
 
 // history yields the samples of the record at hand, which lies at start.
 func (w *Wandb) history(start int64, emit func(Sample) bool) (ok bool, err error) {
@@ -67,6 +70,9 @@ func (w *Wandb) historyRecord(start int64, message []byte) error {
 				}
 			default:
 				w.sample(name, value, int(start)+len(message)-len(rest)-len(f.bytes))
+			}
+			if len(w.out) > maxWandbValues {
+				return errWandbValues
 			}
 		case f.number == 2 && f.wire == wireBytes && step == NoStep:
 			step = stepNumber(f.bytes)
@@ -125,7 +131,7 @@ func (w *Wandb) item(b []byte) (value []byte, err error) {
 func (w *Wandb) sample(name string, value []byte, offset int) {
 	known, ok := w.names[name]
 	if !ok {
-		if !w.any || name == "" || name[0] == '_' {
+		if !w.any || name == "" || name[0] == '_' || len(name) > maxWandbName {
 			return
 		}
 		if len(w.names) >= maxKnown {

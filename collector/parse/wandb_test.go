@@ -378,6 +378,44 @@ func TestWandbStops(t *testing.T) {
 	}
 }
 
+// A record of more values than anybody logs costs itself alone.
+func TestWandbBoundsTheValuesOfARecord(t *testing.T) {
+	many := func(n int) []byte {
+		pairs := make([]string, 0, 2*n)
+		for range n {
+			pairs = append(pairs, "loss", "1")
+		}
+		return logged(1, 1, pairs...)
+	}
+	log := newWandbLog()
+	log.record(logged(1, 0, "loss", "7"))
+	log.record(many(1<<16 + 1))
+	log.record(many(1 << 16))
+	log.record(logged(1, 2, "loss", "8"))
+	w := wandbReader(t, "loss")
+	got, end := readWandb(t, w, log.b, 0, true)
+	if n := len(got.Points); n != 1<<16+2 || got.Points[0] != "loss=7 at 0" || got.Points[n-1] != "loss=8 at 2" || int(end) != len(log.b) {
+		t.Errorf("%d points up to byte %d of %d", n, end, len(log.b))
+	}
+	if len(got.Errors) != 1 || !strings.Contains(got.Errors[0], "more than 65536 values") {
+		t.Errorf("errors %q", got.Errors)
+	}
+	parse.CheckHeld(t, w)
+}
+
+// A reader of all metrics takes names that a metric may have.
+func TestWandbPassesOverEndlessNames(t *testing.T) {
+	long := strings.Repeat("n", 1024)
+	log := newWandbLog()
+	log.record(logged(1, 0, long, "1", long+"n", "2", "loss", "3"))
+	w := parse.NewAnyWandb()
+	got, _ := readWandb(t, w, log.b, 0, true)
+	if diff := cmp.Diff([]string{long + "=1 at 0", "loss=3 at 0"}, got.Points); diff != "" || len(got.Errors) > 0 {
+		t.Errorf("errors %q, points (-want +got)\n%s", got.Errors, diff)
+	}
+	parse.CheckHeld(t, w)
+}
+
 // FuzzWandb holds that no file makes the reader fail or stand still, and that a
 // file that grows gives what the whole file gives.
 func FuzzWandb(f *testing.F) {
@@ -392,7 +430,9 @@ func FuzzWandb(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte, cut int) {
 		w := parse.NewAnyWandb()
 		cut = min(max(cut, 0), len(file))
-		whole, _ := readWandb(t, w, file, 0, false)
+		var whole wandbRead
+		parse.CheckMemory(t, len(file), func() { whole, _ = readWandb(t, w, file, 0, false) })
+		parse.CheckHeld(t, w)
 		first, offset := readWandb(t, w, file[:cut], 0, false)
 		second, _ := readWandb(t, w, file, offset, false)
 		if len(first.Errors) > 0 && !bytes.HasPrefix(file, []byte(":W&B\xe1\xbe\x00")) {

@@ -13,6 +13,10 @@ import (
 // maxLine bounds a line, in bytes. Only the beginning of a longer one is read.
 const maxLine = 1 << 20
 
+// maxKeptSamples bounds the room for samples that is kept from one line to the
+// next.
+const maxKeptSamples = 4096
+
 // readSize is how much is read from a file at a time.
 const readSize = 64 << 10
 
@@ -181,6 +185,9 @@ func (l *lines) line(at int64, b []byte) bool {
 		if !l.yield(p, nil) {
 			return false
 		}
+	}
+	if cap(l.samples) > maxKeptSamples {
+		l.samples = nil
 	}
 	if err != nil {
 		return l.yield(collector.Point{}, fmt.Errorf("%s: the line at byte %d: %w", l.source, at, err))
