@@ -70,3 +70,23 @@ func TestLinesEndWithEitherByte(t *testing.T) {
 		}
 	}
 }
+
+// What one line of very many values needed is not kept for the next.
+func TestALineOfManyValuesLeavesNoRoomBehind(t *testing.T) {
+	n := 0
+	l := lines{parser: lossParser(t), source: "x", now: time.Now, yield: func(_ collector.Point, err error) bool {
+		if err != nil {
+			t.Error(err)
+		}
+		n++
+		return true
+	}}
+	l.begin()
+	for _, values := range []int{10 * maxKeptSamples, 3} {
+		n = 0
+		l.feed(0, []byte(strings.Repeat("loss=1 ", values)+"\n"))
+		if n != values || cap(l.samples) > maxKeptSamples {
+			t.Errorf("%d points of %d, room for %d samples is kept", n, values, cap(l.samples))
+		}
+	}
+}
