@@ -238,3 +238,19 @@ func TestEventsPassOverWhatProtobufDoesNotAllow(t *testing.T) {
 		t.Errorf("values %v, errors %v", got, errs)
 	}
 }
+
+func TestEventsHoldNoListOfSummaries(t *testing.T) {
+	const many = 2 << 20
+	record := framed(bytes.Repeat(message(5), many), message(5, simple("t", 7)))
+	e := NewEvents()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, errs := readWith(e, record, "t")
+	runtime.ReadMemStats(&after)
+	if len(got) != 1 || got[0].Value != 7 || len(errs) > 0 {
+		t.Errorf("read %v, %v, want the one value", got, errs)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+		t.Errorf("%d bytes were allocated for %d summaries", took, many)
+	}
+}
