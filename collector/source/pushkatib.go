@@ -1,9 +1,11 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -25,7 +27,19 @@ var _ katibv1beta1.DBManagerHandler = (*katibService)(nil)
 func (p *Push) katibRoutes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(katibv1beta1.NewDBManagerHandler(&katibService{push: p}, connect.WithReadMaxBytes(maxBody)))
-	return mux
+	faults := connect.NewErrorWriter()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The body is read here, so that there is as little of them at a time as of
+		// the other protocols' bodies.
+		body, release, err := p.body(w, r, maxBody)
+		if err != nil {
+			_ = faults.Write(w, r, connect.NewError(katibCode(err), err)) // a client that went away needs no answer
+			return
+		}
+		defer release()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // ReportObservationLog implements katibv1beta1.DBManagerHandler. A report has no
@@ -62,10 +76,16 @@ func katibCode(err error) connect.Code {
 	switch {
 	case errors.Is(err, errJournalClosed):
 		return connect.CodeFailedPrecondition
-	case statusOf(err) == http.StatusInsufficientStorage:
-		return connect.CodeResourceExhausted
 	case errors.Is(err, errJournalLine):
 		return connect.CodeInvalidArgument
+	}
+	switch statusOf(err) {
+	case http.StatusInsufficientStorage, http.StatusRequestEntityTooLarge:
+		return connect.CodeResourceExhausted
+	case http.StatusServiceUnavailable:
+		return connect.CodeUnavailable
+	case http.StatusRequestTimeout, http.StatusBadRequest:
+		return connect.CodeCanceled
 	}
 	return connect.CodeInternal
 }

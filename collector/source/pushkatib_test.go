@@ -1,9 +1,16 @@
 package source
 
 import (
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
@@ -80,5 +87,68 @@ func TestReportMetricsIsAllThatIsServed(t *testing.T) {
 	_, err := client.ReportObservationLog(t.Context(), &katibv1beta1.ReportObservationLogRequest{TrialName: pushTrial, ObservationLog: katibLog("", "loss", "1")})
 	if connect.CodeOf(err) != connect.CodeFailedPrecondition {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// begun is a body that has begun and does not come to its end until told.
+type begun struct {
+	count *atomic.Int64
+	end   chan struct{}
+	once  bool
+}
+
+// Read implements io.Reader.
+func (b *begun) Read(p []byte) (int, error) {
+	if !b.once {
+		b.once = true
+		b.count.Add(1)
+		return len(p), nil
+	}
+	<-b.end
+	return 0, http.ErrBodyReadAfterClose
+}
+
+// Bodies are decoded into ten times their size: a program that sends many at once
+// must not fill the sidecar's memory, by whatever protocol.
+func TestReportMetricsHoldsFewBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := NewPush(PushConfig{Katib: []net.Listener{nil}, Trial: pushTrial, Journal: filepath.Join(t.TempDir(), "journal")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		routes, end := p.katibRoutes(), make(chan struct{})
+		var reading atomic.Int64
+		answers := make([]*httptest.ResponseRecorder, 32)
+		for i := range answers {
+			r := httptest.NewRequest(http.MethodPost, "/api.v1.beta1.DBManager/ReportObservationLog", &begun{count: &reading, end: end})
+			r.Header.Set("Content-Type", "application/grpc")
+			answers[i] = httptest.NewRecorder()
+			go routes.ServeHTTP(answers[i], r)
+		}
+		synctest.Wait()
+		if got, most := reading.Load(), int64(maxBodies/maxBody); got != most {
+			t.Errorf("%d bodies are read at a time, want %d", got, most)
+		}
+		<-time.After(roomPatience)
+		synctest.Wait()
+		refused := 0
+		for _, a := range answers {
+			if a.Header().Get("Grpc-Status") == strconv.Itoa(int(connect.CodeUnavailable)) {
+				refused++
+			}
+		}
+		if want := len(answers) - maxBodies/maxBody; refused != want {
+			t.Errorf("%d of those for which there is no room are told to try again, want %d", refused, want)
+		}
+		close(end)
+	})
+}
+
+func TestReportMetricsRefusesWhatIsTooLarge(t *testing.T) {
+	p := startPush(t, "", "loss")
+	_, err := katibClient(p.katib).ReportObservationLog(t.Context(), &katibv1beta1.ReportObservationLogRequest{
+		TrialName: pushTrial, ObservationLog: katibLog("", "loss", strings.Repeat("1", maxBody))})
+	if connect.CodeOf(err) != connect.CodeResourceExhausted {
+		t.Errorf("error %v, want that it is too large", err)
 	}
 }
