@@ -1,6 +1,7 @@
 package server
 
 import (
+	"hash/maphash"
 	"maps"
 	"sync"
 	"time"
@@ -26,7 +27,8 @@ type stream struct{ trial, attempt string }
 // ledger remembers, for the metrics alone, how far the streams of late have come.
 // What it forgets costs a count, never a point.
 type ledger struct {
-	now func() time.Time
+	now  func() time.Time
+	seed maphash.Seed
 
 	mu      sync.Mutex
 	streams map[stream]*streamState
@@ -34,13 +36,14 @@ type ledger struct {
 }
 
 type streamState struct {
-	acked map[string]int64 // by source
+	// acked is by the hash of a source: clients choose the names, which may be long.
+	acked map[uint64]int64
 	last  time.Time
 	final bool
 }
 
 func newLedger(now func() time.Time) *ledger {
-	return &ledger{now: now, streams: map[stream]*streamState{}}
+	return &ledger{now: now, seed: maphash.MakeSeed(), streams: map[stream]*streamState{}}
 }
 
 // hello takes in what the store has of a stream.
@@ -49,7 +52,7 @@ func (l *ledger) hello(key stream, acked map[string]int64) {
 	defer l.mu.Unlock()
 	s := l.touch(key)
 	for source, next := range acked {
-		s.move(source, next)
+		s.move(maphash.String(l.seed, source), next)
 	}
 }
 
@@ -62,14 +65,18 @@ func (l *ledger) stored(key stream, points []collector.Point, final bool) map[st
 	s.final = s.final || final
 	var again map[string]int
 	before := maps.Clone(s.acked)
+	source, hash := "", maphash.String(l.seed, "")
 	for _, p := range points {
-		if p.Seq < before[p.Source] {
+		if p.Source != source {
+			source, hash = p.Source, maphash.String(l.seed, p.Source)
+		}
+		if p.Seq < before[hash] {
 			if again == nil {
 				again = map[string]int{}
 			}
 			again[p.Source]++
 		}
-		s.move(p.Source, p.Seq+1)
+		s.move(hash, p.Seq+1)
 	}
 	return again
 }
@@ -92,7 +99,7 @@ func (l *ledger) touch(key stream) *streamState {
 	s := l.streams[key]
 	if s == nil {
 		l.sweep(now)
-		s = &streamState{acked: map[string]int64{}}
+		s = &streamState{acked: map[uint64]int64{}}
 		l.streams[key] = s
 	}
 	s.last = now
@@ -115,7 +122,7 @@ func (l *ledger) sweep(now time.Time) {
 	}
 }
 
-func (s *streamState) move(source string, next int64) {
+func (s *streamState) move(source uint64, next int64) {
 	at, known := s.acked[source]
 	if known || len(s.acked) < maxStreamSources {
 		s.acked[source] = max(at, next)

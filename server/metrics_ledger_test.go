@@ -2,12 +2,14 @@ package server
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/report"
 )
 
 func TestALedgerKnowsWhatWasStoredBefore(t *testing.T) {
@@ -40,12 +42,12 @@ func TestALedgerKnowsWhatWasStoredBefore(t *testing.T) {
 func TestALedgerCountsLiveStreamsAndStaysBounded(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	l := newLedger(func() time.Time { return now })
-	report := func(n int, final bool) {
+	tell := func(n int, final bool) {
 		l.stored(stream{fmt.Sprint("trial ", n), "pod/0"}, nil, final)
 	}
-	report(1, false)
-	report(2, false)
-	report(2, true)
+	tell(1, false)
+	tell(2, false)
+	tell(2, true)
 	if n := l.live(); n != 1 {
 		t.Errorf("%v live streams of one", n)
 	}
@@ -54,7 +56,7 @@ func TestALedgerCountsLiveStreamsAndStaysBounded(t *testing.T) {
 		t.Errorf("%v live streams after a silence", n)
 	}
 	for n := range 3 * maxStreams {
-		report(n, false)
+		tell(n, false)
 		for source := range 3 {
 			l.stored(stream{"many sources", "pod/0"}, []collector.Point{{Source: fmt.Sprint(n, source)}}, false)
 		}
@@ -66,10 +68,38 @@ func TestALedgerCountsLiveStreamsAndStaysBounded(t *testing.T) {
 		t.Errorf("%d sources of one stream are remembered", n)
 	}
 	now = now.Add(knownFor)
-	report(0, false)
+	tell(0, false)
 	if n := len(l.streams); n != 1 {
 		t.Errorf("%d streams are remembered after a long silence", n)
 	}
+}
+
+// A trial chooses the names of its attempts and sources, and may make up any
+// number of the longest that are taken.
+func TestALedgerOfLongNamesTakesLittle(t *testing.T) {
+	l := newLedger(time.Now)
+	const streams = 500
+	before := heap()
+	for n := range streams {
+		var points []collector.Point
+		for source := range maxStreamSources {
+			points = append(points, collector.Point{Source: fmt.Sprintf("%0*d", report.MaxName, source)})
+		}
+		l.stored(stream{"trial", fmt.Sprintf("%0*d", maxAttemptID, n)}, points, false)
+	}
+	each := (heap() - before) / streams
+	if each > 8<<10 {
+		t.Errorf("a stream takes %d bytes, %d of them %d MiB", each, maxStreams, each*maxStreams>>20)
+	}
+	runtime.KeepAlive(l)
+}
+
+// heap is what is in use on the heap, in bytes.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 func TestKindsOfSources(t *testing.T) {
