@@ -42,7 +42,7 @@ func newReportMetrics(registerer prometheus.Registerer, now func() time.Time) (*
 		}, []string{"source"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vernier_measurements_rejected_total",
-			Help: "Points not accepted, by reason (unauthenticated, expired, invalid, store, cancelled). A call without points counts as one.",
+			Help: "Points not accepted, by reason (unauthenticated, expired, invalid, store, cancelled). A call without points, and one without a token that is good, counts as one.",
 		}, []string{"reason"}),
 		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "vernier_ingest_lag_seconds",
@@ -51,7 +51,7 @@ func newReportMetrics(registerer prometheus.Registerer, now func() time.Time) (*
 		}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vernier_report_calls_total",
-			Help: "Calls of the report service, by method (Hello, Report) and code (ok, or that of the error).",
+			Help: "Calls of the report service, by method (Hello, Report; other where the caller has no token that is good) and code (ok, or that of the error).",
 		}, []string{"method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "vernier_report_call_duration_seconds",
@@ -96,6 +96,15 @@ func (m *reportMetrics) observe(next connect.UnaryFunc) connect.UnaryFunc {
 		m.seconds.WithLabelValues(method).Observe(time.Since(begin).Seconds())
 		return answer, err
 	}
+}
+
+// turnedAway counts a call whose body was not read.
+func (m *reportMetrics) turnedAway(procedure string, err error) {
+	method := path.Base(procedure)
+	if method != "Hello" && method != "Report" {
+		method = "other" // anybody may write anything there
+	}
+	m.calls.WithLabelValues(method, connect.CodeOf(err).String()).Inc()
 }
 
 func register(registerer prometheus.Registerer, all ...prometheus.Collector) error {

@@ -58,9 +58,35 @@ func NewReportHandler(cfg ReportConfig) (path string, handler http.Handler, err 
 	if err != nil {
 		return "", nil, fmt.Errorf("register the metrics of the report service: %w", err)
 	}
-	path, handler = vernierv1.NewReportServiceHandler(&reportService{cfg, metrics},
+	s := &reportService{cfg, metrics}
+	path, handler = vernierv1.NewReportServiceHandler(s,
 		connect.WithReadMaxBytes(maxBody), connect.WithInterceptors(connect.UnaryInterceptorFunc(metrics.observe)))
-	return path, handler, nil
+	return path, s.guard(handler), nil
+}
+
+// trialKey is that of the caller's trial in a request's context.
+type trialKey struct{}
+
+// guard lets only calls pass that bear the token of a trial. The others' bodies are
+// not read: whoever reaches the port may send any number of them, and decoded they
+// take twenty times their size.
+func (s *reportService) guard(next http.Handler) http.Handler {
+	faults := connect.NewErrorWriter()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		trial, err := s.authenticate(r.Header.Get("Authorization"))
+		if err != nil {
+			s.metrics.turnedAway(r.URL.Path, err)
+			_ = faults.Write(w, r, s.reject(err, 1)) // a client that went away needs no answer
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), trialKey{}, trial)))
+	})
+}
+
+// caller is the trial whose token the call bears.
+func caller(ctx context.Context) collector.TrialID {
+	trial, _ := ctx.Value(trialKey{}).(collector.TrialID) // guard has put it there
+	return trial
 }
 
 type reportService struct {
@@ -72,10 +98,7 @@ var _ vernierv1.ReportServiceHandler = (*reportService)(nil)
 
 // Hello implements vernierv1.ReportServiceHandler.
 func (s *reportService) Hello(ctx context.Context, r *vernierv1.HelloRequest) (*vernierv1.HelloResponse, error) {
-	trial, err := s.authenticate(ctx)
-	if err != nil {
-		return nil, s.reject(err, 1)
-	}
+	trial := caller(ctx)
 	attempt, err := decodeAttempt(r.GetAttempt())
 	if err != nil {
 		return nil, s.reject(err, 1)
@@ -95,10 +118,7 @@ func (s *reportService) Hello(ctx context.Context, r *vernierv1.HelloRequest) (*
 
 // Report implements vernierv1.ReportServiceHandler.
 func (s *reportService) Report(ctx context.Context, r *vernierv1.ReportRequest) (*vernierv1.ReportResponse, error) {
-	trial, err := s.authenticate(ctx)
-	if err != nil {
-		return nil, s.reject(err, count(r))
-	}
+	trial := caller(ctx)
 	attempt, points, err := decodeReport(r)
 	if err != nil {
 		return nil, s.reject(err, count(r))
@@ -128,10 +148,9 @@ func (s *reportService) write(ctx context.Context, trial collector.TrialID, atte
 	return s.cfg.Store.Finish(ctx, trial, attempt, clip(r.GetNote(), maxNote))
 }
 
-// authenticate returns the trial that the caller may report for.
-func (s *reportService) authenticate(ctx context.Context) (collector.TrialID, error) {
-	info, _ := connect.CallInfoForHandlerContext(ctx)
-	scheme, token, _ := strings.Cut(info.RequestHeader().Get("Authorization"), " ")
+// authenticate returns the trial that the bearer of a token may report for.
+func (s *reportService) authenticate(authorization string) (collector.TrialID, error) {
+	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return collector.TrialID{}, connect.NewError(connect.CodeUnauthenticated,
 			errors.New("send the trial's token: Authorization: Bearer <token>"))

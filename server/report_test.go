@@ -11,9 +11,11 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -189,16 +191,17 @@ func TestCallsAreRefused(t *testing.T) {
 		wantCode   connect.Code
 		wantReason string
 	}{
-		"a forged token":     {good[:len(good)-4] + "AAAA", &vernierv1.ReportRequest{Attempt: attempt, Points: points(2)}, connect.CodeUnauthenticated, "unauthenticated"},
-		"not a token":        {"x", &vernierv1.ReportRequest{Attempt: attempt, Points: points(2)}, connect.CodeUnauthenticated, "unauthenticated"},
-		"an expired token":   {token(t, trial, time.Now().Add(-time.Second)), &vernierv1.ReportRequest{Attempt: attempt, Points: points(2)}, connect.CodeUnauthenticated, "expired"},
-		"no attempt":         {good, &vernierv1.ReportRequest{Points: points(2)}, connect.CodeInvalidArgument, "invalid"},
-		"a long attempt":     {good, &vernierv1.ReportRequest{Attempt: &vernierv1.Attempt{Id: long}, Points: points(2)}, connect.CodeInvalidArgument, "invalid"},
-		"uneven columns":     {good, &vernierv1.ReportRequest{Attempt: attempt, Points: []*vernierv1.SourcePoints{{Source: "s", Value: []float64{1, 2}}}}, connect.CodeInvalidArgument, "invalid"},
-		"a long name":        {good, &vernierv1.ReportRequest{Attempt: attempt, Points: report.EncodePoints([]collector.Point{{Metric: long, Source: "s"}, {Metric: "m", Source: "s", Seq: 1}})}, connect.CodeInvalidArgument, "invalid"},
-		"a long text":        {good, &vernierv1.ReportRequest{Attempt: attempt, Points: report.EncodePoints([]collector.Point{{Metric: "m", Source: "s", Text: long}, {Metric: "m", Source: "s", Seq: 1}})}, connect.CodeInvalidArgument, "invalid"},
-		"too many points":    {good, &vernierv1.ReportRequest{Attempt: attempt, Points: points(2*report.MaxBatch + 1)}, connect.CodeInvalidArgument, "invalid"},
-		"far too many bytes": {good, &vernierv1.ReportRequest{Attempt: attempt, Note: strings.Repeat("x", 5<<20)}, connect.CodeResourceExhausted, ""},
+		"a forged token":                      {good[:len(good)-4] + "AAAA", &vernierv1.ReportRequest{Attempt: attempt, Points: points(2)}, connect.CodeUnauthenticated, "unauthenticated"},
+		"not a token":                         {"x", &vernierv1.ReportRequest{Attempt: attempt, Points: points(2)}, connect.CodeUnauthenticated, "unauthenticated"},
+		"an expired token":                    {token(t, trial, time.Now().Add(-time.Second)), &vernierv1.ReportRequest{Attempt: attempt, Points: points(2)}, connect.CodeUnauthenticated, "expired"},
+		"a large batch, and an expired token": {token(t, trial, time.Now().Add(-time.Second)), &vernierv1.ReportRequest{Attempt: attempt, Points: points(2 * report.MaxBatch)}, connect.CodeUnauthenticated, "expired"},
+		"no attempt":                          {good, &vernierv1.ReportRequest{Points: points(2)}, connect.CodeInvalidArgument, "invalid"},
+		"a long attempt":                      {good, &vernierv1.ReportRequest{Attempt: &vernierv1.Attempt{Id: long}, Points: points(2)}, connect.CodeInvalidArgument, "invalid"},
+		"uneven columns":                      {good, &vernierv1.ReportRequest{Attempt: attempt, Points: []*vernierv1.SourcePoints{{Source: "s", Value: []float64{1, 2}}}}, connect.CodeInvalidArgument, "invalid"},
+		"a long name":                         {good, &vernierv1.ReportRequest{Attempt: attempt, Points: report.EncodePoints([]collector.Point{{Metric: long, Source: "s"}, {Metric: "m", Source: "s", Seq: 1}})}, connect.CodeInvalidArgument, "invalid"},
+		"a long text":                         {good, &vernierv1.ReportRequest{Attempt: attempt, Points: report.EncodePoints([]collector.Point{{Metric: "m", Source: "s", Text: long}, {Metric: "m", Source: "s", Seq: 1}})}, connect.CodeInvalidArgument, "invalid"},
+		"too many points":                     {good, &vernierv1.ReportRequest{Attempt: attempt, Points: points(2*report.MaxBatch + 1)}, connect.CodeInvalidArgument, "invalid"},
+		"far too many bytes":                  {good, &vernierv1.ReportRequest{Attempt: attempt, Note: strings.Repeat("x", 5<<20)}, connect.CodeResourceExhausted, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -228,6 +231,44 @@ func TestCallsAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// unread is a body that fails the test when it is read.
+type unread struct{ t *testing.T }
+
+// Read implements io.Reader.
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body is read")
+	return 0, io.EOF
+}
+
+func TestTheBodyOfAStrangersCallIsNotRead(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s, err := store.Open(t.Context(), "memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, handler, err := server.NewReportHandler(server.ReportConfig{Store: s, Keys: func() [][]byte { return [][]byte{key} }, Metrics: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"application/proto", "application/json", "application/grpc", "application/grpc-web", "application/connect+proto", "text/plain", ""} {
+		for _, method := range []string{"Report", "Hello", "Delete"} {
+			r := httptest.NewRequest(http.MethodPost, path+method, unread{t})
+			r.Header.Set("Content-Type", kind)
+			r.Header.Set("Authorization", "Bearer v1.x.y")
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, r)
+			said := answer.Code == http.StatusUnauthorized || answer.Header().Get("Grpc-Status") == "16" || strings.Contains(answer.Body.String(), "unauthenticated") ||
+				strings.Contains(answer.Body.String(), "grpc-status: 16")
+			if !said {
+				t.Errorf("%s %s: %d %v %s", kind, method, answer.Code, answer.Header(), answer.Body)
+			}
+		}
+	}
+	if n, err := testutil.GatherAndCount(registry, "vernier_report_calls_total"); err != nil || n != 3 {
+		t.Errorf("%d series of calls, %v, want Hello, Report and other", n, err)
 	}
 }
 
