@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -428,5 +430,45 @@ func TestEventDirManyFiles(t *testing.T) {
 	}
 	if open > 100 {
 		t.Errorf("%d files were open", open)
+	}
+}
+
+// A directory may be out of reach for a moment. It is not settled by that: what is
+// in it must not wait for minutes, or for the program's end.
+func TestADirectoryThatCouldNotBeReadIsReadAgain(t *testing.T) {
+	obeyPermissions(t)
+	root := t.TempDir()
+	dir := filepath.Join(root, "run")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "events.out.tfevents.1.host"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	if err := errors.Join(os.Chtimes(dir, now.Add(-time.Hour), now.Add(-time.Hour)), os.Chmod(dir, 0)); err != nil {
+		t.Fatal(err)
+	}
+	tree := newEventTree(root)
+	var files []string
+	troubles := 0
+	walk := func() {
+		now = now.Add(2 * walkEvery)
+		tree.walk(now, false, func(path string, trouble error) bool {
+			if trouble != nil {
+				troubles++
+			} else {
+				files = append(files, path)
+			}
+			return true
+		})
+	}
+	walk()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	walk()
+	if diff := cmp.Diff([]string{"run/events.out.tfevents.1.host"}, files); diff != "" || troubles != 1 {
+		t.Errorf("%d troubles, and files (-want +got):\n%s", troubles, diff)
 	}
 }

@@ -118,6 +118,7 @@ func under(dir, name string) string {
 func (t *eventTree) readDir(dir, path string, d *eventTreeDir, found func(string, error) bool) (ok bool) {
 	f, err := os.Open(path)
 	if err != nil {
+		d.read = time.Time{} // the next walk tries again
 		return found("", err)
 	}
 	defer f.Close()
@@ -138,6 +139,7 @@ func (t *eventTree) readDir(dir, path string, d *eventTreeDir, found func(string
 			break
 		}
 		if err != nil {
+			d.read = time.Time{}
 			return found("", err)
 		}
 	}
