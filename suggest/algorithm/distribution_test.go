@@ -216,3 +216,40 @@ func TestSobolIsMoreEvenThanRandom(t *testing.T) {
 		}
 	}
 }
+
+// What a constraint leaves is covered as evenly as the whole, whichever of the
+// parameters it is on: a point that is drawn again must not keep the first
+// digits of the one that was refused.
+func TestConstraintsLeaveSequencesEven(t *testing.T) {
+	unit := func(name string) suggest.ParameterSpec {
+		return suggest.ParameterSpec{Name: name, Kind: suggest.Double, Min: "0", Max: "1"}
+	}
+	for _, name := range []string{"halton", "random", "sobol"} {
+		for i, constraint := range []string{"a <= 0.3", "b <= 0.3", "c <= 0.3"} {
+			t.Run(name+", "+constraint, func(t *testing.T) {
+				space, err := newSpace(t, unit("a"), unit("b"), unit("c")).WithConstraints([]string{constraint})
+				if err != nil {
+					t.Fatal(err)
+				}
+				const trials, parts = 512, 4
+				var counts [3][parts]int
+				for _, p := range suggestAll(t, name, space, suggest.Study{Space: space, Seed: 20261121}, trials) {
+					for d, v := range p.Point {
+						x := v.Float()
+						if d == i {
+							x /= 0.3
+						}
+						counts[d][min(parts-1, int(parts*x))]++
+					}
+				}
+				for d, count := range counts {
+					for part, n := range count {
+						if n < trials/parts*3/4 || n > trials/parts*5/4 { // 3 deviations of random points
+							t.Errorf("parameter %d: %d points in quarter %d of what is allowed, %v", d, n, part, count)
+						}
+					}
+				}
+			})
+		}
+	}
+}

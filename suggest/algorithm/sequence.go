@@ -8,14 +8,18 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
-// sequenceStride is how far on in a sequence the next draw of a trial is: beyond
-// the numbers of all trials.
-const sequenceStride = 1 << 20
+// sequenceLater is where the later part of a sequence begins, beyond the numbers
+// of trials. sequenceEnd is where the shorter ones repeat themselves.
+const (
+	sequenceLater = 1 << 20
+	sequenceEnd   = 1 << 32
+)
 
 // sequence takes the point of a scrambled low-discrepancy sequence that has the
 // trial's number. When that is not allowed, or was tried in a finite space, it
-// takes a point of a later part of the sequence that no other trial begins with.
-// So no point comes twice, and suggest.ErrExhausted comes once all were tried.
+// takes one from anywhere in the later part of the sequence: at a fixed distance
+// there would be points with the same first digits, which break the same
+// constraint. suggest.ErrExhausted comes once all points were tried.
 type sequence struct {
 	name    string
 	space   suggest.Space
@@ -47,11 +51,12 @@ func (a *sequence) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugge
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.name, err)
 	}
+	again := rng.NewKey(seed, a.name, "again")
 	return newTried(a.space, s.Trials).fill(ctx, s.NextNumber(), n, rng.NewKey(seed, a.name, "untried"), func(number int) turn {
-		index := uint64(number)
+		index, stream := uint64(number), again.Stream(uint64(number))
 		return turn{draw: func() suggest.Point {
 			at(index, u)
-			index += sequenceStride
+			index = sequenceLater + stream.Uint64N(sequenceEnd-sequenceLater)
 			return a.space.Decode(u)
 		}}
 	})
