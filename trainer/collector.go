@@ -13,6 +13,7 @@ const (
 	TensorFlowEvent  = "TensorFlowEvent"
 	PrometheusMetric = "PrometheusMetric"
 	Push             = "Push"
+	Custom           = "Custom"
 )
 
 // FormatWandb is the format of the files that Weights & Biases writes offline.
@@ -83,11 +84,14 @@ type Collector struct {
 	Binary string
 	// ImagePullPolicy of the sidecar. Default: Kubernetes' own.
 	ImagePullPolicy corev1.PullPolicy
-	// Kind is StdOut, File, TensorFlowEvent, PrometheusMetric or Push.
+	// Kind is StdOut, File, TensorFlowEvent, PrometheusMetric, Push or Custom.
 	Kind string
-	// Path is the file or directory (File, TensorFlowEvent); absolute.
+	// Custom is the container that collects (Custom). It is not changed.
+	Custom *corev1.Container
+	// Path is the file or directory (File, TensorFlowEvent, Custom); absolute. A
+	// Custom collector may have none.
 	Path string
-	// Directory says that the Path of a File collector is a directory.
+	// Directory says that the Path of a File or Custom collector is a directory.
 	Directory bool
 	// Format of what is read (StdOut and File), as in the API. Empty means TEXT.
 	Format string

@@ -25,7 +25,7 @@ var scripts = []string{".bash", ".ipynb", ".jar", ".jl", ".js", ".lua", ".pl", "
 func (p pod) checkHidden(main map[string]any, where []string, dir string) error {
 	const advice = "write the metrics to a directory of their own, for instance %s, or mount a volume there"
 	own := path.Join(dir, "metrics", path.Base(p.c.Path))
-	if p.c.Kind != File || p.c.Directory {
+	if p.c.Kind == TensorFlowEvent || p.c.Directory {
 		own = path.Join(dir, "metrics")
 	}
 	system := slices.Contains(systemDirectories, dir) ||

@@ -18,6 +18,7 @@ import (
 // the collector as a native sidecar (an init container that keeps running).
 // For StdOut the command of the primary container is run by "collector exec",
 // argument by argument, without a shell; for the other kinds it stays as it is.
+// For Custom the user's container comes beside the primary one.
 //
 // The job must have its namespace: ports of the trial's own follow from it.
 // Injecting twice changes nothing more. On an error the job is unchanged.

@@ -302,8 +302,8 @@ func TestInjectFaults(t *testing.T) {
 		},
 		"a collector that nobody knows": {
 			podSpec: "containers: [{name: main}]",
-			edit:    func(c *trainer.Collector) { c.Kind = "Custom" },
-			want:    `there is no injection for a collector of kind "Custom"`,
+			edit:    func(c *trainer.Collector) { c.Kind = "Radio" },
+			want:    `there is no injection for a collector of kind "Radio"`,
 		},
 	}
 	for name, tc := range tests {

@@ -64,8 +64,12 @@ func (p pod) inject() error {
 		if err := p.addPush(main, where); err != nil {
 			return err
 		}
+	case Custom:
+		if err := p.addCustom(main, where); err != nil {
+			return err
+		}
 	default:
-		return fmt.Errorf("there is no injection for a collector of kind %q: use StdOut, File, TensorFlowEvent, PrometheusMetric or Push", p.c.Kind)
+		return fmt.Errorf("there is no injection for a collector of kind %q: use StdOut, File, TensorFlowEvent, PrometheusMetric, Push or Custom", p.c.Kind)
 	}
 
 	// A program that fails says why in its last lines: the trial's condition
@@ -140,7 +144,7 @@ func (p pod) mountMetrics(main map[string]any, where []string) error {
 // primary container that hold the place, or an empty directory for both.
 func (p pod) shareSource(main map[string]any, where []string) ([]any, error) {
 	dir := path.Clean(p.c.Path)
-	if p.c.Kind == File && !p.c.Directory {
+	if (p.c.Kind == File || p.c.Kind == Custom) && !p.c.Directory {
 		dir = path.Dir(dir)
 	}
 	if !path.IsAbs(p.c.Path) || dir == "/" || beneath(dir, defaultDir) {
@@ -197,7 +201,7 @@ func (p pod) mirror(m map[string]any) map[string]any {
 	if sub, ok := m["subPath"]; ok {
 		out["subPath"] = sub
 	}
-	if readOnly, _ := m["readOnly"].(bool); readOnly || !p.showsParameters() {
+	if readOnly, _ := m["readOnly"].(bool); readOnly || !p.showsParameters() && p.c.Kind != Custom {
 		out["readOnly"] = true
 	}
 	return out
@@ -213,7 +217,7 @@ func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error
 	if p.c.CA != "" {
 		env = append(env, corev1.EnvVar{Name: envCA, Value: literal(p.c.CA)})
 	}
-	if p.c.Kind == Push {
+	if p.pushes() {
 		env = append(env, corev1.EnvVar{Name: envPushToken, Value: p.c.pushToken()})
 	}
 	headers, err := p.headers(main, where)
@@ -249,7 +253,11 @@ func startupProbe() map[string]any {
 }
 
 func (p pod) arguments() []string {
-	args := []string{flag(flagKind, p.c.Kind), flag(flagDir, defaultDir)}
+	kind := p.c.Kind
+	if p.pushes() {
+		kind = Push
+	}
+	args := []string{flag(flagKind, kind), flag(flagDir, defaultDir)}
 	switch {
 	case p.c.Kind == File && p.c.Directory:
 		args = append(args, flag(flagPath, path.Clean(p.c.Path)+"/"))
@@ -271,7 +279,7 @@ func (p pod) arguments() []string {
 		args = append(args, flag(flagMetric, m))
 	}
 	args = append(args, p.parameters()...)
-	if p.c.Kind == Push {
+	if p.pushes() {
 		args = append(args, p.pushArguments()...)
 	}
 	if p.c.Rate != 0 {

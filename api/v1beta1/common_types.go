@@ -169,10 +169,10 @@ type ParameterAssignment struct {
 	Value string `json:"value,omitempty"`
 }
 
-// CollectorKind says how metrics are collected. Custom and None are of Katib: the
-// schema lets them pass, and admission refuses them and says what to use.
+// CollectorKind says how metrics are collected. None is of Katib: the schema lets
+// it pass, and admission refuses it and says what to use.
 // +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:XValidation:rule="self in ['StdOut', 'File', 'TensorFlowEvent', 'PrometheusMetric', 'Push', 'Custom', 'None']",message="use one of StdOut, File, TensorFlowEvent, PrometheusMetric, Push"
+// +kubebuilder:validation:XValidation:rule="self in ['StdOut', 'File', 'TensorFlowEvent', 'PrometheusMetric', 'Push', 'Custom', 'None']",message="use one of StdOut, File, TensorFlowEvent, PrometheusMetric, Push, Custom"
 type CollectorKind string
 
 // The kinds of collector.

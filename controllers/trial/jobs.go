@@ -107,6 +107,9 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 	for _, a := range t.Spec.ParameterAssignments {
 		inject.Parameters = append(inject.Parameters, trainer.Assignment{Name: a.Name, Value: a.Value})
 	}
+	if m := t.Spec.MetricsCollector.Collector; m != nil {
+		inject.Custom = m.CustomCollector
+	}
 	if s := t.Spec.MetricsCollector.Source; s != nil {
 		if s.FileSystemPath != nil {
 			inject.Path, inject.Format = s.FileSystemPath.Path, string(s.FileSystemPath.Format)

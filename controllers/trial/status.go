@@ -103,6 +103,8 @@ func hint(t *v1beta1.Trial, metric string) string {
 		return fmt.Sprintf("Show a metric %s at the endpoint for as long as the program runs, or correct the metric's name", metric)
 	case v1beta1.PushCollector:
 		return fmt.Sprintf("Report %q from the program, or correct the metric's name", metric)
+	case v1beta1.CustomCollector:
+		return fmt.Sprintf("Report %q from the collector's container to katib-db-manager.kubeflow:6789, or correct the metric's name", metric)
 	case v1beta1.NoneCollector:
 		return "Choose a metrics collector: None collects nothing"
 	}

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -58,8 +59,7 @@ func validateCollector(m *v1beta1.MetricsCollectorSpec, at *field.Path) field.Er
 	case v1beta1.PrometheusMetricCollector:
 		errs = validateHTTP(source, from.Child("httpGet"))
 	case v1beta1.CustomCollector:
-		errs = append(validateCustom(m, source, at), field.Invalid(at.Child("collector", "kind"), m.Collector.Kind,
-			"a container of your own is not run as a collector: use Push and let your program send its metrics, or File and let it write them"))
+		errs = validateCustom(m, source, at)
 	default:
 		errs = field.ErrorList{notYet(at, m.Collector.Kind)}
 	}
@@ -150,6 +150,7 @@ func validateFormat(s v1beta1.SourceSpec, formats []v1beta1.FileFormat, from *fi
 func notYet(at *field.Path, kind v1beta1.CollectorKind) *field.Error {
 	return field.NotSupported(at.Child("collector", "kind"), kind, []v1beta1.CollectorKind{
 		v1beta1.StdOutCollector, v1beta1.FileCollector, v1beta1.TensorFlowEventCollector, v1beta1.PrometheusMetricCollector, v1beta1.PushCollector,
+		v1beta1.CustomCollector,
 	})
 }
 
@@ -233,8 +234,17 @@ func validateSelectors(s *v1beta1.ExperimentSpec, at *field.Path) field.ErrorLis
 
 func validateCustom(m *v1beta1.MetricsCollectorSpec, s v1beta1.SourceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if m.Collector.CustomCollector == nil {
-		errs = append(errs, field.Required(at.Child("collector", "customCollector"), "give the container that collects"))
+	own := at.Child("collector", "customCollector")
+	switch c := m.Collector.CustomCollector; {
+	case c == nil:
+		errs = append(errs, field.Required(own, "give the container that collects"))
+	default:
+		for _, problem := range validation.IsDNS1123Label(c.Name) {
+			errs = append(errs, field.Invalid(own.Child("name"), c.Name, problem))
+		}
+		if c.Image == "" {
+			errs = append(errs, field.Required(own.Child("image"), "say which image collects"))
+		}
 	}
 	p := s.FileSystemPath
 	if p == nil {

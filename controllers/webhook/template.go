@@ -261,7 +261,7 @@ func rehearsal(exp *v1beta1.Experiment) trainer.Collector {
 	if m == nil || m.Collector == nil || len(validateCollector(m, nil)) > 0 {
 		return c
 	}
-	c.Kind = string(m.Collector.Kind)
+	c.Kind, c.Custom = string(m.Collector.Kind), m.Collector.CustomCollector
 	if m.Source != nil && m.Source.FileSystemPath != nil {
 		c.Path, c.Directory = m.Source.FileSystemPath.Path, m.Source.FileSystemPath.Kind == v1beta1.DirectoryKind
 	}

@@ -60,9 +60,6 @@ func TestExamples(t *testing.T) {
 		"simple-pbt": {
 			`spec.algorithm: Invalid value: "pbt": pbt copies checkpoints between trials, which experiments cannot do yet; use it through vernier optimize, or another algorithm`,
 		},
-		"custom-metrics-collector": {
-			`spec.metricsCollectorSpec.collector.kind: Invalid value: "Custom": a container of your own is not run as a collector: use Push and let your program send its metrics, or File and let it write them`,
-		},
 	}
 	noTemplate := func(kind string) []string {
 		return []string{"spec.trialTemplate.trialSpec: the " + kind +
@@ -263,6 +260,10 @@ func TestFaultsOfTheCollector(t *testing.T) {
 			collector("{collector: {kind: PrometheusMetric}}")(e)
 			e.Spec.Objective.AdditionalMetricNames = []string{`acc{split="test"`}
 		}, []string{"spec.objective.additionalMetricNames[0]: Invalid value"}},
-		"no custom collector": {collector("{collector: {kind: Custom}, source: {fileSystemPath: {path: a}}}"), []string{"customCollector: Required value", "fileSystemPath.path", "fileSystemPath.kind", "collector.kind: Invalid value"}},
+		"no custom collector":                        {collector("{collector: {kind: Custom}, source: {fileSystemPath: {path: a}}}"), []string{"customCollector: Required value", "fileSystemPath.path", "fileSystemPath.kind"}},
+		"a nameless custom collector":                {collector("{collector: {kind: Custom, customCollector: {args: [a]}}}"), []string{"collector.customCollector.name: Invalid value: \"\"", "collector.customCollector.image: Required value: say which image collects"}},
+		"a custom collector with the program's name": {collector("{collector: {kind: Custom, customCollector: {name: training-container, image: i}}}"), []string{"the container name \"training-container\" is taken by the Custom collector: rename one of them"}},
+		"a custom collector with the sidecar's name": {collector("{collector: {kind: Custom, customCollector: {name: metrics-collector, image: i}}}"), []string{"which the sidecar beside it has: rename it"}},
+		"a custom collector's file in /etc":          {collector("{collector: {kind: Custom, customCollector: {name: c, image: i}}, source: {fileSystemPath: {path: /etc/a, kind: File}}}"), []string{"which the container needs"}},
 	})
 }

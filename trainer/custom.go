@@ -1,0 +1,91 @@
+package trainer
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// pushes reports whether the sidecar takes what others send to it.
+func (p pod) pushes() bool { return p.c.Kind == Push || p.c.Kind == Custom }
+
+// addCustom puts the user's own collector beside the primary container, as Katib
+// does: as it is written, with the place of the metrics, and with a view of the
+// processes of the pod. The sidecar stands in for Katib's DBManager, so that what
+// the collector reports is delivered as all else is.
+func (p pod) addCustom(main map[string]any, where []string) error {
+	switch {
+	case p.c.Custom == nil:
+		return errors.New("the Custom collector has no container: write customCollector")
+	case p.sharesNetwork():
+		return errors.New("a Custom collector reports to the DBManager in its pod, so the pod needs a network of its own: leave hostNetwork out; in the embedded mode use Push, or File")
+	}
+	custom, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.c.Custom)
+	if err != nil {
+		return fmt.Errorf("build the container of the Custom collector: %w", err)
+	}
+	if err := p.checkCustomName(p.c.Custom.Name); err != nil {
+		return err
+	}
+	var shared []any
+	if p.c.Path != "" {
+		if shared, err = p.shareSource(main, where); err != nil {
+			return err
+		}
+	}
+	for _, m := range append(shared, mount(MetricsVolume, defaultDir)) {
+		addMount(custom, m)
+	}
+	list, _ := custom["env"].([]any)
+	if named(list, EnvTrialName) == nil {
+		upsert(custom, "env", map[string]any{
+			"name":      EnvTrialName,
+			"valueFrom": fieldRef("metadata.labels['" + LabelTrial + "']"),
+		})
+	}
+	addEnv(custom, envPushSocket, pushSocket)
+	addEnv(custom, envPushURL, "http://"+pushAddress+"/"+p.c.pushToken()+"/report")
+	upsert(p.spec, "containers", custom)
+	hostPID, _ := p.spec["hostPID"].(bool)
+	if _, set := p.spec["shareProcessNamespace"]; !set && !hostPID {
+		p.spec["shareProcessNamespace"] = true
+	}
+	p.aliasKatib()
+	return nil
+}
+
+// checkCustomName refuses a name that another container of the pod has. One that
+// was injected before has the socket of the sidecar.
+func (p pod) checkCustomName(name string) error {
+	if slices.Contains([]string{SidecarLogger, Sidecar, InstallContainer}, name) {
+		return fmt.Errorf("the container of the Custom collector is named %q, which the sidecar beside it has: rename it", name)
+	}
+	for _, key := range []string{"containers", "initContainers"} {
+		list, _ := p.spec[key].([]any)
+		have := named(list, name)
+		if have == nil {
+			continue
+		}
+		env, _ := have["env"].([]any)
+		if key == "initContainers" || name == p.c.PrimaryContainer || named(env, envPushSocket) == nil {
+			return fault(under(p.path, key), "the container name %q is taken by the Custom collector: rename one of them", name)
+		}
+	}
+	return nil
+}
+
+// addMount mounts a volume unless the container has one there.
+func addMount(container map[string]any, m any) {
+	place, _ := at(m, "mountPath").(string)
+	list, _ := container["volumeMounts"].([]any)
+	taken := slices.ContainsFunc(list, func(v any) bool {
+		theirs, _ := at(v, "mountPath").(string)
+		return path.Clean(theirs) == path.Clean(place)
+	})
+	if !taken {
+		container["volumeMounts"] = append(slices.Clip(list), m)
+	}
+}
