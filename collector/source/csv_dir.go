@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -28,6 +29,8 @@ type TablesConfig struct {
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
 	Clock Clock
+	// look is the time between two looks for new tables. Default: walkEvery.
+	look time.Duration
 }
 
 // Tables reads the tables below a directory, every regular file whose name ends
@@ -109,7 +112,7 @@ func (r *tablesRun) run(ctx context.Context) {
 		if last {
 			break
 		}
-		if !r.pass(ctx, r.cfg.Drain, r.cfg.Clock.After(walkEvery)) {
+		if !r.pass(ctx, r.cfg.Drain, r.cfg.Clock.After(cmp.Or(r.cfg.look, walkEvery))) {
 			return
 		}
 	}

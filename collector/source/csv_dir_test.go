@@ -28,8 +28,9 @@ func tablesAll(t *testing.T, dir, state string, steps ...func()) (points, errs [
 		steps = steps[1:]
 	}
 	next()
+	const look = walkEvery + 1 // which no pause of a table is
 	clock := Clock{Now: time.Now, After: func(d time.Duration) <-chan time.Time {
-		if d != walkEvery {
+		if d != look {
 			return quick.After(0) // a table's own pause
 		}
 		c := make(chan time.Time)
@@ -39,7 +40,7 @@ func tablesAll(t *testing.T, dir, state string, steps ...func()) (points, errs [
 		}()
 		return c
 	}}
-	src, err := NewTables(TablesConfig{Dir: dir, Metrics: []string{"loss"}, State: state, Drain: drain, Clock: clock})
+	src, err := NewTables(TablesConfig{Dir: dir, Metrics: []string{"loss"}, State: state, Drain: drain, Clock: clock, look: look})
 	if err != nil {
 		t.Fatal(err)
 	}
