@@ -20,3 +20,26 @@ func multiply1(k int, a *float64, columnStep int, b, c *float64)
 //
 //go:noescape
 func terms8(panels int, k *float64, step, dims int, x, out *float64) float64
+
+// squares4, squares2, products2, quadratic and scale are AddSquares4 and so on
+// for n elements, a multiple of 4 and at least 4.
+//
+//go:noescape
+func squares4(n int, x *[4]float64, a, b, c, d, out *float64)
+
+//go:noescape
+func squares2(n int, x, y float64, a, b, out *float64)
+
+//go:noescape
+func products2(n int, x, y float64, a, b, out *float64)
+
+//go:noescape
+func quadratic(n int, weight float64, t, out *float64)
+
+//go:noescape
+func scale(n int, x float64, out *float64)
+
+// pairSums is PairSums for n elements of each column, at least 1.
+//
+//go:noescape
+func pairSums(n int, pairs, a, b, c, d *float64, sums *[8]float64)

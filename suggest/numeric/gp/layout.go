@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/vernier-ml/vernier/suggest/numeric/box"
+	"github.com/vernier-ml/vernier/suggest/numeric/dense"
 )
 
 // apart is the distance, on the unit scale, between an inactive coordinate and
@@ -94,20 +95,10 @@ func (l *Layout) distances(query []float64, columns [][]float64, inverse, out []
 	n := len(out)
 	f := 0
 	for ; f+4 <= l.plain; f += 4 {
-		x, y, z, u := query[f], query[f+1], query[f+2], query[f+3]
-		a, b, c, d := columns[f][:n], columns[f+1][:n], columns[f+2][:n], columns[f+3][:n]
-		for i := range out {
-			p, q, r, s := x-a[i], y-b[i], z-c[i], u-d[i]
-			out[i] += float64(p*p) + float64(q*q) + (float64(r*r) + float64(s*s))
-		}
+		dense.AddSquares4((*[4]float64)(query[f:]), columns[f], columns[f+1], columns[f+2], columns[f+3], out)
 	}
 	for ; f+2 <= l.plain; f += 2 {
-		x, y := query[f], query[f+1]
-		a, b := columns[f][:n], columns[f+1][:n]
-		for i := range out {
-			s, t := x-a[i], y-b[i]
-			out[i] += float64(s*s) + float64(t*t)
-		}
+		dense.AddSquares2(query[f], query[f+1], columns[f], columns[f+1], out)
 	}
 	for ; f < len(l.columns); f++ {
 		x, a := query[f], columns[f][:n]

@@ -135,9 +135,7 @@ func (m *Model) fill(i int, out []float64) {
 	}
 	m.layout.distances(query, m.columns, m.inverse, out)
 	m.layout.profile(out, nil)
-	for j := range out {
-		out[j] *= m.signal
-	}
+	dense.Scale(m.signal, out)
 	if m.trend > 0 {
 		m.addTrend(m.trend, m.basisOf(i), out, make([]float64, len(out)))
 	}

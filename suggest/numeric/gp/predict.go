@@ -37,7 +37,8 @@ func (p *Prediction) resize(rows, dims int, gradient bool) {
 type workspace struct {
 	step                          int
 	kernel, slopes, white, solved []float64 // block rows, step apart
-	queries, basis, byRow         []float64
+	queries, basis, products      []float64
+	ones, pairs, sums             []float64
 }
 
 func (w *workspace) resize(n, columns, basis int) {
@@ -48,7 +49,25 @@ func (w *workspace) resize(n, columns, basis int) {
 	}
 	w.queries = slices.Grow(w.queries[:0], block*columns)[:block*columns]
 	w.basis = slices.Grow(w.basis[:0], block*basis)[:block*basis]
-	w.byRow = slices.Grow(w.byRow[:0], 3*n)[:3*n]
+	w.products = slices.Grow(w.products[:0], n)[:n]
+	w.pairs = slices.Grow(w.pairs[:0], 2*n)[:2*n]
+	w.sums = w.sums[:0]
+	for len(w.ones) < n {
+		w.ones = append(w.ones, 1)
+	}
+}
+
+// pairSums are the sums of the products of the pairs with each of the columns,
+// two for each, and then with ones, up to a multiple of four columns.
+func (w *workspace) pairSums(n int, columns ...[]float64) []float64 {
+	first := len(w.sums)
+	for k := 0; k < len(columns); k += 4 {
+		group := [4][]float64{w.ones, w.ones, w.ones, w.ones}
+		copy(group[:], columns[k:])
+		sums := dense.PairSums(w.pairs[:2*n], &group)
+		w.sums = append(w.sums, sums[:]...)
+	}
+	return w.sums[first:]
 }
 
 // Predict the rows, into p. It uses memory of the model: one call at a time.
@@ -61,7 +80,7 @@ func (m *Model) Predict(rows [][]float64, gradient bool, p *Prediction) {
 }
 
 func (m *Model) predictBlock(rows [][]float64, first, end int, gradient bool, p *Prediction) {
-	w, n := &m.space, m.Len()
+	w := &m.space
 	for i := first; i < end; i++ {
 		m.covariances(rows[i], i-first, gradient)
 	}
@@ -69,27 +88,47 @@ func (m *Model) predictBlock(rows [][]float64, first, end int, gradient bool, p 
 	if gradient {
 		m.factor.Unwhiten(end-first, w.white, w.solved, w.step)
 	}
-	for i := first; i < end; i++ {
-		at := (i - first) * w.step
-		kernel, white := w.kernel[at:at+n], w.white[at:at+n]
-		mean, explained := 0.0, 0.0
-		for j, a := range m.alpha {
-			mean += float64(a * kernel[j])
-		}
-		for _, v := range white {
-			explained += float64(v * v)
-		}
+	for i := first; i < end; i += 4 {
+		m.moments(i-first, min(4, end-i), p.Mean[i:end], p.Variance[i:end])
+	}
+	for i := first; i < end && gradient; i++ {
+		m.gradients(rows[i], i, i-first, p)
+	}
+}
+
+// moments writes means and variances of at most four queries, from query b of
+// the block on. Each sum is made in ascending order, four at once.
+func (m *Model) moments(b, count int, means, variances []float64) {
+	w, n := &m.space, m.Len()
+	var kernel, white [4][]float64
+	for k := range kernel {
+		at := (b + min(k, count-1)) * w.step
+		kernel[k], white[k] = w.kernel[at:at+n], w.white[at:at+n]
+	}
+	var mean, explained [4]float64
+	k0, k1, k2, k3 := kernel[0][:len(m.alpha)], kernel[1][:len(m.alpha)], kernel[2][:len(m.alpha)], kernel[3][:len(m.alpha)]
+	for j, a := range m.alpha {
+		mean[0] += float64(a * k0[j])
+		mean[1] += float64(a * k1[j])
+		mean[2] += float64(a * k2[j])
+		mean[3] += float64(a * k3[j])
+	}
+	w1, w2, w3 := white[1][:n], white[2][:n], white[3][:n]
+	for j, v := range white[0] {
+		explained[0] += float64(v * v)
+		explained[1] += float64(w1[j] * w1[j])
+		explained[2] += float64(w2[j] * w2[j])
+		explained[3] += float64(w3[j] * w3[j])
+	}
+	for k := range count {
 		prior := m.signal
 		if m.trend > 0 {
 			size := m.layout.degrees * m.layout.numeric
-			_, own := m.own(w.basis[(i-first)*size : (i-first+1)*size])
+			_, own := m.own(w.basis[(b+k)*size : (b+k+1)*size])
 			prior += m.trend * own
 		}
-		p.Mean[i] = mean
-		p.Variance[i] = max(prior-explained, minVariance*m.signal)
-		if gradient {
-			m.gradients(rows[i], i, i-first, p)
-		}
+		means[k] = mean[k]
+		variances[k] = max(prior-explained[k], minVariance*m.signal)
 	}
 }
 
@@ -111,11 +150,9 @@ func (m *Model) covariances(row []float64, b int, gradient bool) {
 	} else {
 		m.layout.profile(out, nil)
 	}
-	for j := range out {
-		out[j] *= m.signal
-	}
+	dense.Scale(m.signal, out)
 	if m.trend > 0 {
-		m.addTrend(m.trend, basis, out, w.byRow)
+		m.addTrend(m.trend, basis, out, w.products)
 	}
 }
 
@@ -124,18 +161,21 @@ func (m *Model) gradients(row []float64, i, b int, p *Prediction) {
 	w, n, dims := &m.space, m.Len(), len(m.layout.dims)
 	slopes := w.slopes[b*w.step : b*w.step+n]
 	solved := w.solved[b*w.step : b*w.step+n]
-	byMean, bySolved := w.byRow[:n], w.byRow[n:2*n]
-	sumMean, sumSolved := 0.0, 0.0
 	for j, g := range slopes {
 		a := 0.0
 		if j < len(m.alpha) {
 			a = m.alpha[j]
 		}
 		g *= m.signal
-		byMean[j], bySolved[j] = g*a, g*solved[j]
-		sumMean += byMean[j]
-		sumSolved += bySolved[j]
+		w.pairs[2*j], w.pairs[2*j+1] = g*a, g*solved[j]
 	}
+	w.sums = w.sums[:0]
+	by := w.pairSums(n, m.columns...)
+	all := by[2*len(m.columns):] // of the ones that fill the last four
+	if len(all) == 0 {
+		all = w.pairSums(n, w.ones)
+	}
+	sumMean, sumSolved := all[0], all[1]
 	query := w.queries[b*len(m.columns) : (b+1)*len(m.columns)]
 	dMean := p.MeanGradient[i*dims : (i+1)*dims]
 	dVariance := p.VarianceGradient[i*dims : (i+1)*dims]
@@ -145,11 +185,7 @@ func (m *Model) gradients(row []float64, i, b int, p *Prediction) {
 		if c.choice || c.indicator || row[c.dim] != row[c.dim] {
 			continue
 		}
-		s, t := 0.0, 0.0
-		for j, z := range m.columns[f][:n] {
-			s += float64(byMean[j] * z)
-			t += float64(bySolved[j] * z)
-		}
+		s, t := by[2*f], by[2*f+1]
 		x, inverse := query[f], m.inverse[c.dim]
 		dMean[c.dim] = -(x*sumMean - s) * inverse
 		dVariance[c.dim] = 2 * (x*sumSolved - t) * inverse

@@ -1,6 +1,10 @@
 package gp
 
-import "math"
+import (
+	"math"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/dense"
+)
 
 // The exponential function of this package: exp(-x) for x >= 0, within 4 units
 // in the last place, and at least exp(-708). With -x = k ln2/64 + r it is
@@ -45,9 +49,34 @@ type profile func(r2, slopes []float64)
 
 const sqrt5 = 2.23606797749978969640917366873
 
+// maternTable are the numbers that vector instructions need, in their order.
+type maternTable [15]float64
+
+var maternNumbers = maternTable{
+	sqrt5, largest, -perStep, round, high, low, 1.0 / 6, 0.5, 1.0 / 120, 1.0 / 24, 1, 1.0 / 3, 5.0 / 3,
+	math.Copysign(0, -1), math.Float64frombits(1023 * 64),
+}
+
 // matern52 is Matérn's kernel with smoothness 5/2 (Rasmussen and Williams,
 // "Gaussian processes for machine learning", 2006, equation 4.17).
 func matern52(r2, slopes []float64) {
+	if slopes != nil {
+		slopes = slopes[:len(r2)]
+	}
+	if first := len(r2) &^ 3; first > 0 && dense.Vectorized() {
+		var to *float64
+		if slopes != nil {
+			to = &slopes[0]
+			slopes = slopes[first:]
+		}
+		matern52x4(first, &maternNumbers, &roots, &r2[0], to)
+		r2 = r2[first:]
+	}
+	matern52Each(r2, slopes)
+}
+
+// matern52Each is matern52 in plain Go.
+func matern52Each(r2, slopes []float64) {
 	keep := slopes != nil
 	if keep {
 		slopes = slopes[:len(r2)]
@@ -61,7 +90,7 @@ func matern52(r2, slopes []float64) {
 		t2 := float64(t * t)
 		p := 1 + t + float64(t2*(0.5+float64(t*(1.0/6))+float64(t2*(1.0/24+float64(t*(1.0/120))))))
 		e := p * roots[k&63] * math.Float64frombits(uint64(k>>6+1023)<<52)
-		r2[i] = (1 + r + float64(r*r)*(1.0/3)) * e
+		r2[i] = (1 + r + float64(float64(r*r)*(1.0/3))) * e
 		if keep {
 			slopes[i] = (5.0 / 3) * (1 + r) * e
 		}

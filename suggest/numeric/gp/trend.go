@@ -1,6 +1,10 @@
 package gp
 
-import "math"
+import (
+	"math"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/dense"
+)
 
 // The trend is a part of the kernel that makes the model a regression on
 // polynomials where the data ask for it. With the mean products
@@ -71,9 +75,7 @@ func (m *Model) addTrend(weight float64, query, out, scratch []float64) {
 	n, d := len(out), m.layout.numeric
 	products := scratch[:n]
 	m.products(query, 0, d, products)
-	for j, t := range products {
-		out[j] += weight * float64(t*(t+2))
-	}
+	dense.AddQuadratic(weight, products, out)
 	if m.layout.degrees == 1 {
 		return
 	}
@@ -90,10 +92,7 @@ func (m *Model) products(query []float64, first, end int, out []float64) {
 	f := first
 	for ; f+2 <= end; f += 2 {
 		x, y := query[f]/float64(m.layout.numeric), query[f+1]/float64(m.layout.numeric)
-		a, b := m.basis[f][:n], m.basis[f+1][:n]
-		for i := range out {
-			out[i] += float64(x*a[i]) + float64(y*b[i])
-		}
+		dense.AddProducts2(x, y, m.basis[f], m.basis[f+1], out)
 	}
 	for ; f < end; f++ {
 		x := query[f] / float64(m.layout.numeric)
@@ -124,17 +123,28 @@ func (m *Model) trendGradients(row []float64, b int, dMean, dVariance []float64)
 	w, n, d := &m.space, m.Len(), m.layout.numeric
 	solved := w.solved[b*w.step : b*w.step+n]
 	query := w.basis[b*len(m.basis) : (b+1)*len(m.basis)]
-	byMean, bySolved := w.byRow[:n], w.byRow[n:2*n]
-	products := w.byRow[2*n : 3*n]
+	products := w.products[:n]
 	m.products(query, 0, d, products)
 	for j, t := range products {
 		a := 0.0
 		if j < len(m.alpha) {
 			a = m.alpha[j]
 		}
-		byMean[j], bySolved[j] = (1+t)*a, (1+t)*solved[j]
+		w.pairs[2*j], w.pairs[2*j+1] = (1+t)*a, (1+t)*solved[j]
 	}
 	ownLinear, _ := m.own(query)
+	linear := w.pairSums(n, m.basis[:d]...)
+	var higher []float64
+	if m.layout.degrees > 1 {
+		for j, v := range solved {
+			a := 0.0
+			if j < len(m.alpha) {
+				a = m.alpha[j]
+			}
+			w.pairs[2*j], w.pairs[2*j+1] = a, v
+		}
+		higher = w.pairSums(n, m.basis[d:]...)
+	}
 	scale := 2 * m.trend / float64(d)
 	f := 0
 	for _, c := range m.layout.columns {
@@ -144,28 +154,16 @@ func (m *Model) trendGradients(row []float64, b int, dMean, dVariance []float64)
 		if x := row[c.dim]; x == x {
 			all := slopes(x)
 			for p, slope := range all[:m.layout.degrees] {
-				column := m.basis[p*d+f][:n]
-				s, t, own := 0.0, 0.0, query[p*d+f]
+				own, sums := query[p*d+f], linear[2*f:]
 				if p == 0 {
-					s, t = dot(byMean, column), dot(bySolved, column)
 					own *= 1 + ownLinear
 				} else {
-					s, t = dot(m.alpha, column), dot(solved, column)
+					sums = higher[2*((p-1)*d+f):]
 				}
-				dMean[c.dim] += scale * slope * s
-				dVariance[c.dim] += 2 * scale * slope * (own - t)
+				dMean[c.dim] += scale * slope * sums[0]
+				dVariance[c.dim] += 2 * scale * slope * (own - sums[1])
 			}
 		}
 		f++
 	}
-}
-
-// dot is over the elements of a.
-func dot(a, b []float64) float64 {
-	sum := 0.0
-	b = b[:len(a)]
-	for i, x := range a {
-		sum += float64(x * b[i])
-	}
-	return sum
 }
