@@ -103,3 +103,28 @@ func PairSums(pairs []float64, columns *[4][]float64) (sums [8]float64) {
 	}
 	return sums
 }
+
+// WeightedSquares gives, for each of four columns and of four queries, the sum
+// of weight*(x-y)*(x-y) over the elements y of the column. x has the queries'
+// coordinates and the result their sums, column by column; weights has four for
+// each element, one for each query. Each sum is made in ascending order.
+func WeightedSquares(weights []float64, x *[16]float64, columns *[4][]float64) (sums [16]float64) {
+	n := len(weights) / 4
+	if n == 0 {
+		return sums
+	}
+	a, b, c, d := columns[0][:n], columns[1][:n], columns[2][:n], columns[3][:n]
+	if vectorized {
+		weightedSquares(n, &weights[0], x, &a[0], &b[0], &c[0], &d[0], &sums)
+		return sums
+	}
+	for k, column := range [4][]float64{a, b, c, d} {
+		for i, y := range column {
+			for q := range 4 {
+				t := x[4*k+q] - y
+				sums[4*k+q] += float64(float64(weights[4*i+q]*t) * t)
+			}
+		}
+	}
+	return sums
+}

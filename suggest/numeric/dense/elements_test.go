@@ -66,6 +66,28 @@ func TestElementsHaveTheBitsOfPlainLoops(t *testing.T) {
 	}
 }
 
+func TestWeightedSquaresHaveTheBitsOfThePlainLoop(t *testing.T) {
+	stream := rng.New(4, "dense", 0, "squares")
+	for n := range 20 {
+		weights := random(stream, 4*n)
+		x := [16]float64(random(stream, 16))
+		var columns [4][]float64
+		var want [16]float64
+		for k := range columns {
+			columns[k] = random(stream, n+2)
+			for i := range n {
+				for q := range 4 {
+					d := x[4*k+q] - columns[k][i]
+					want[4*k+q] += float64(float64(weights[4*i+q]*d) * d)
+				}
+			}
+		}
+		if got := WeightedSquares(weights, &x, &columns); got != want {
+			t.Errorf("%d elements: got %v, want %v", n, got, want)
+		}
+	}
+}
+
 // What is no number stays none.
 func TestElementsKeepWhatIsNoNumber(t *testing.T) {
 	for i := range 9 {

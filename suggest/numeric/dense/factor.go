@@ -111,6 +111,11 @@ func (f *Factor) eliminate(first, n, column int) bool {
 	rows := strided{data: f.lower, start: first * f.capacity, rowStep: f.capacity, columnStep: 1}
 	multiply(n-first, column, rows, f.panel, f.lower[first*f.capacity+column:], f.capacity)
 	for i := first; i < n; i++ {
+		if i >= column+Lanes && n-i >= 4 && vectorized { // below the diagonal
+			solve4(&f.lower[column*f.capacity+column], f.capacity*8, &f.lower[i*f.capacity+column])
+			i += 3
+			continue
+		}
 		row := f.lower[i*f.capacity : (i+1)*f.capacity]
 		for j := column; j < min(column+width, i+1); j++ {
 			other := f.lower[j*f.capacity : (j+1)*f.capacity]
@@ -144,10 +149,8 @@ func (f *Factor) invert(first, end int) {
 		for i := first; i < end; i++ {
 			row := f.lower[i*f.capacity : (i+1)*f.capacity]
 			sum := sums[(i-first)*Lanes : (i-first+1)*Lanes]
-			for k := max(first, column); k < i; k++ {
-				for c, x := range panel[k*Lanes : (k+1)*Lanes] {
-					sum[c] += float64(row[k] * x)
-				}
+			if from := max(first, column); from < i {
+				multiply(1, i-from, strided{data: row, start: from, rowStep: f.capacity, columnStep: 1}, panel[from*Lanes:], sum, Lanes)
 			}
 			for c := range min(Lanes, i-column+1) {
 				x := -sum[c] / row[i]

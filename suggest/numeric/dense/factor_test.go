@@ -126,6 +126,46 @@ func TestAppendedRowsHaveTheBitsOfThoseFromScratch(t *testing.T) {
 	}
 }
 
+// Each element of L by its definition, in ascending order: so it has the same
+// bits with vector instructions and without.
+func TestFactorHasTheBitsOfThePlainLoop(t *testing.T) {
+	for _, n := range []int{1, 7, 8, 11, 12, 13, 20, 37, 64} {
+		k := covariance(n)
+		f := factorOf(t, k, n)
+		want := make([][]float64, n)
+		for i := range want {
+			want[i] = make([]float64, n)
+			for j := range i + 1 {
+				sum := -k[i][j]
+				for c := range j {
+					sum += float64(want[i][c] * want[j][c])
+				}
+				if i == j {
+					want[i][j] = math.Sqrt(-sum)
+				} else {
+					want[i][j] = -sum / want[j][j]
+				}
+			}
+			if got := f.lower[i*f.capacity : i*f.capacity+i+1]; !slices.Equal(got, want[i][:i+1]) {
+				t.Fatalf("n = %d, row %d: got %v, want %v", n, i, got, want[i][:i+1])
+			}
+			for j := range i + 1 {
+				sum := 0.0
+				for c := j; c < i; c++ {
+					sum += float64(want[i][c] * f.inverse[f.at(c, j)])
+				}
+				x := -sum / want[i][i]
+				if i == j {
+					x = 1 / want[i][i]
+				}
+				if got := f.inverse[f.at(i, j)]; got != x || f.transposed[f.at(j, i)] != x {
+					t.Fatalf("n = %d: the inverse's (%d, %d) is %v, want %v", n, i, j, got, x)
+				}
+			}
+		}
+	}
+}
+
 func TestAppendRefusesWhatIsNotPositiveDefinite(t *testing.T) {
 	f := factorOf(t, covariance(10), 10)
 	for name, value := range map[string]float64{"singular": 1, "NaN": math.NaN(), "infinite": math.Inf(1)} {

@@ -43,3 +43,15 @@ func scale(n int, x float64, out *float64)
 //
 //go:noescape
 func pairSums(n int, pairs, a, b, c, d *float64, sums *[8]float64)
+
+// solve4 finishes Lanes elements of each of four rows of a Factor, from x on:
+// l is the diagonal element in the same columns. Both are in rows that are step
+// bytes apart.
+//
+//go:noescape
+func solve4(l *float64, step int, x *float64)
+
+// weightedSquares is WeightedSquares for n elements, at least 1.
+//
+//go:noescape
+func weightedSquares(n int, weights *float64, x *[16]float64, a, b, c, d *float64, sums *[16]float64)

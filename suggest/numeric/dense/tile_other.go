@@ -21,3 +21,8 @@ func quadratic(int, float64, *float64, *float64) {}
 func scale(int, float64, *float64) {}
 
 func pairSums(int, *float64, *float64, *float64, *float64, *float64, *[8]float64) {}
+
+func solve4(*float64, int, *float64) {}
+
+func weightedSquares(int, *float64, *[16]float64, *float64, *float64, *float64, *float64, *[16]float64) {
+}

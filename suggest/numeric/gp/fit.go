@@ -116,7 +116,8 @@ type evidence struct {
 	slopes   []float64
 	products []float64 // the trend, without its weight
 	inverse  []float64
-	squares  []float64
+	pulls    []float64 // of four rows: four numbers for each row before them
+	sums     []float64 // of the four rows, by column
 }
 
 // newEvidence ends early with ctx; so does what is evaluated, which is then of no
@@ -130,7 +131,7 @@ func newEvidence(ctx context.Context, f *Fit) *evidence {
 	size := n * e.step
 	buf := make([]float64, 3*size)
 	e.kernel, e.slopes, e.inverse = buf[:size], buf[size:2*size], buf[2*size:]
-	e.squares = make([]float64, n)
+	e.pulls, e.sums = make([]float64, 4*n), make([]float64, 4*(len(e.features)+3))
 	last := len(f.Prior.fixed) - 1
 	if !f.Prior.fixed[last] && f.Layout.numeric > 0 {
 		e.products = make([]float64, size)
@@ -216,50 +217,79 @@ func (e *evidence) addGradient(t Theta, gradient []float64) {
 	m := &e.model
 	dims := t.dims()
 	bySignal, byNoise, byTrend := 0.0, 0.0, 0.0
-	pull := e.squares
-	for i := range e.n {
-		at := i * e.step
-		a := m.alpha[i]
-		inverse, kernel, slopes := e.inverse[at:at+i], e.kernel[at:at+i], e.slopes[at:at+i]
-		pull = pull[:i]
-		for j, k := range kernel {
-			w := a*m.alpha[j] - inverse[j] // both triangles
-			bySignal += w * k
-			pull[j] = w * m.signal * slopes[j]
+	for first := 0; first < e.n; first += 4 {
+		rows := min(4, e.n-first)
+		pulls := e.pulls[:4*(first+rows-1)]
+		clear(pulls)
+		for q := range rows {
+			i := first + q
+			at := i * e.step
+			a := m.alpha[i]
+			inverse, kernel, slopes := e.inverse[at:at+i], e.kernel[at:at+i], e.slopes[at:at+i]
+			for j, k := range kernel {
+				w := a*m.alpha[j] - inverse[j] // both triangles
+				bySignal += w * k
+				pulls[4*j+q] = w * m.signal * slopes[j]
+				if m.trend > 0 {
+					byTrend += w * e.products[at+j]
+				}
+			}
+			w := (a*a - e.inverse[at+i]) / 2
+			bySignal += w * e.kernel[at+i]
+			byNoise += w * m.weights[i]
 			if m.trend > 0 {
-				byTrend += w * e.products[at+j]
+				byTrend += w * e.products[at+i]
 			}
 		}
-		w := (a*a - e.inverse[at+i]) / 2
-		bySignal += w * e.kernel[at+i]
-		byNoise += w * m.weights[i]
-		if m.trend > 0 {
-			byTrend += w * e.products[at+i]
-		}
-		e.addLengthscales(i, pull, gradient)
+		e.addLengthscales(first, rows, pulls, gradient)
 	}
 	gradient[dims] += bySignal
 	gradient[dims+1] += byNoise * (t.Noise() - MinNoise)
 	gradient[dims+2] += byTrend * m.trend
 }
 
-func (e *evidence) addLengthscales(i int, pull, gradient []float64) {
+// addLengthscales adds what at most four rows say, from the pulls between them
+// and those before them.
+func (e *evidence) addLengthscales(first, rows int, pulls, gradient []float64) {
 	m := &e.model
-	for f, c := range m.layout.columns {
-		x, sum := m.columns[f][i], 0.0
-		if c.choice {
-			for j, y := range m.columns[f][:i] {
-				if x != y {
-					sum += pull[j]
-				}
-			}
-			sum *= m.inverse[c.dim] * m.inverse[c.dim]
-		} else {
-			for j, y := range m.columns[f][:i] {
-				d := x - y
-				sum += pull[j] * d * d
+	for f := 0; f < m.layout.plain; f += 4 {
+		var x [16]float64
+		var group [4][]float64
+		for k := range group {
+			group[k] = m.columns[min(f+k, m.layout.plain-1)]
+			copy(x[4*k:], group[k][first:first+rows])
+		}
+		sums := dense.WeightedSquares(pulls, &x, &group)
+		copy(e.sums[4*f:], sums[:])
+	}
+	for f := m.layout.plain; f < len(m.columns); f++ {
+		for q := range rows {
+			e.sums[4*f+q] = e.pullOf(f, first+q, pulls[min(q, len(pulls)):])
+		}
+	}
+	for q := range rows {
+		for f, c := range m.layout.columns {
+			gradient[c.dim] += e.sums[4*f+q]
+		}
+	}
+}
+
+// pullOf is what row i says of a column behind the first choice. The pulls of
+// the row are each fourth one.
+func (e *evidence) pullOf(f, i int, pulls []float64) float64 {
+	m := &e.model
+	column, sum := m.columns[f], 0.0
+	if c := m.layout.columns[f]; c.choice {
+		for j, y := range column[:i] {
+			if column[i] != y {
+				sum += pulls[4*j]
 			}
 		}
-		gradient[c.dim] += sum
+		return sum * (m.inverse[c.dim] * m.inverse[c.dim])
 	}
+	for j, y := range column[:i] {
+		d := column[i] - y
+		sum += float64(float64(pulls[4*j]*d) * d)
+	}
+	return sum
 }
