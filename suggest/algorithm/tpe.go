@@ -19,8 +19,9 @@ import (
 // arXiv 2304.11127). Trials that run count as bad, so that parallel workers
 // spread (the constant liar), and so do failed ones. Several objectives are
 // ranked by fronts and hypervolume (Ozaki et al., "Multiobjective
-// tree-structured Parzen estimator", 2022), constraints have densities of
-// their own (Watanabe and Hutter, "c-TPE", IJCAI 2023).
+// tree-structured Parzen estimator", 2022), and modelled together and apart by
+// turns; constraints have densities of their own (Watanabe and Hutter, "c-TPE",
+// IJCAI 2023).
 type tpe struct {
 	config   tpeConfig
 	seeding  seeding
@@ -28,6 +29,7 @@ type tpe struct {
 
 	mu    sync.Mutex
 	model *tpeModel
+	apart *tpeModel  // of each parameter on its own; nil before the first use
 	sobol *qmc.Sobol // for scramble; nil before the first use
 	key   rng.Key    // of sobol
 }
@@ -48,6 +50,32 @@ func newTPEWith(space suggest.Space, config tpeConfig, seeding seeding) *tpe {
 	a := &tpe{seeding: seeding, config: config, historic: newHistorian(space)}
 	a.model = newTPEModel(a.historic.encoding, config)
 	return a
+}
+
+// modelOf is the model that is asked for a trial. Good trials of several
+// objectives lie along a front, so few of them are in one place, and a density
+// over all parameters together says little between them; one of each parameter
+// on its own does not know what goes with what. Neither is the better one
+// everywhere, so they take turns.
+func (a *tpe) modelOf(number, objectives int) *tpeModel {
+	if objectives < 2 || number%2 == 0 || !a.config.turns || a.historic.space.Conditional() {
+		return a.model
+	}
+	if a.apart == nil {
+		config := a.config
+		config.multivariate = no
+		a.apart = newTPEModel(a.historic.encoding, config)
+	}
+	return a.apart
+}
+
+// models are those that are asked for n trials.
+func (a *tpe) models(number, n, objectives int) []*tpeModel {
+	all := []*tpeModel{a.modelOf(number, objectives)}
+	if next := a.modelOf(number+1, objectives); n > 1 && next != all[0] {
+		all = append(all, next)
+	}
+	return all
 }
 
 // tpeKeys are the sources of randomness.
@@ -74,13 +102,19 @@ func (a *tpe) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 	known := newTried(a.historic.space, s.Trials)
 	keys := newTPEKeys(a.seeding.seed(s))
 	modelled := len(h.measured) >= max(1, a.config.startup) || len(h.warm) > 0
+	objectives := h.objectives()
+	models := a.models(h.next, n, objectives)
 	if modelled {
-		a.model.learn(h, len(s.Constraints))
+		for _, m := range models {
+			m.learn(h, len(s.Constraints))
+		}
 	}
 	var last suggest.Point // proposed in this answer
 	return known.fill(ctx, h.next, n, keys.untried, func(number int) turn {
 		if modelled && last != nil {
-			a.model.pend(number-1, a.historic.row(last))
+			for _, m := range models {
+				m.pend(number-1, a.historic.row(last))
+			}
 		}
 		proposal := suggest.Proposal{Why: "one of the first points, which are spread evenly over the space"}
 		draw := a.spread(keys, number)
@@ -88,7 +122,7 @@ func (a *tpe) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 		case modelled && keys.random.Stream(uint64(number)).Float64() < a.config.random:
 			proposal.Why = "one of the points that are drawn whatever the model says"
 		case modelled && ctx.Err() == nil:
-			draw = a.modelled(keys, number, draw)
+			draw = a.modelled(a.modelOf(number, objectives), keys, number, draw)
 			proposal.Why = "good trials are more frequent around this point than bad ones"
 		case modelled:
 			proposal.Why, proposal.Fallback = "there was no time to ask the model; points are spread evenly", "deadline"
@@ -138,8 +172,8 @@ func (a *tpe) sequence(key rng.Key, dimensions int) *qmc.Sobol {
 
 // modelled draws from the model, and from prior when what the model likes was
 // tried.
-func (a *tpe) modelled(keys tpeKeys, number int, prior func() suggest.Point) func() suggest.Point {
-	next := a.model.propose(number, keys.candidates.Stream(uint64(number)))
+func (a *tpe) modelled(m *tpeModel, keys tpeKeys, number int, prior func() suggest.Point) func() suggest.Point {
+	next := m.propose(number, keys.candidates.Stream(uint64(number)))
 	left := attempts / 2
 	return func() suggest.Point {
 		if left--; left >= 0 {

@@ -19,6 +19,9 @@ type tpeConfig struct {
 	random float64
 	// multivariate and group are auto, true or false.
 	multivariate, group string
+	// turns: with several objectives each second trial is modelled by each
+	// parameter on its own, unless the settings say how.
+	turns bool
 	// kernel is how the densities are made.
 	kernel parzen.Config
 	// wide bounds from below the bandwidths of the second density of bad trials,
@@ -71,7 +74,7 @@ func tpeRegistration() Registration {
 		New: func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 			return newTPE(space, settings, auto)
 		},
-		Settings: tpeSettings("true, unless half of the parameters or more are categorical and there are no conditions"),
+		Settings: tpeSettings("true, unless half of the parameters or more are categorical and there are no conditions; by turns for several objectives without conditions"),
 		Adaptive: true,
 	}
 }
@@ -83,7 +86,7 @@ func multivariateTPERegistration() Registration {
 		New: func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 			return newTPE(space, settings, yes)
 		},
-		Settings: tpeSettings("true"),
+		Settings: tpeSettings("true; by turns for several objectives without conditions"),
 		Adaptive: true,
 	}
 }
@@ -114,6 +117,7 @@ func readTPE(r *suggest.SettingsReader, multivariate string) tpeConfig {
 	c.gamma = r.Float("gamma", c.gamma, suggest.Between(0, 1))
 	c.multivariate = r.Choice("multivariate", multivariate, yes, no)
 	c.group = r.Choice("group", c.group, yes, no)
+	c.turns = !r.Has("multivariate") && c.group == no
 	c.kernel.PriorWeight = r.Float("prior_weight", c.kernel.PriorWeight, suggest.Range{Min: 0, Max: 1e6})
 	c.kernel.Endpoints = r.Bool("consider_endpoints", c.kernel.Endpoints)
 	return c

@@ -27,6 +27,15 @@ func tree() []suggest.ParameterSpec {
 	}
 }
 
+// flat is a space without conditions.
+func flat() []suggest.ParameterSpec {
+	return []suggest.ParameterSpec{
+		{Name: "x", Kind: suggest.Double, Min: "0", Max: "1"},
+		{Name: "y", Kind: suggest.Double, Min: "-2", Max: "7"},
+		{Name: "k", Kind: suggest.Categorical, List: []string{"a", "b", "c"}},
+	}
+}
+
 // tpeCase is a kind of study.
 type tpeCase struct {
 	specs       []suggest.ParameterSpec
@@ -49,6 +58,7 @@ func tpeCases() map[string]tpeCase {
 		"each on its own":         {specs: tree(), objectives: 1, settings: set("multivariate", "false")},
 		"no prior":                {specs: tree(), objectives: 1, settings: set("prior_weight", "0", "consider_endpoints", "true")},
 		"two objectives":          {specs: tree(), objectives: 2},
+		"two, without conditions": {specs: flat(), objectives: 2},
 		"constraints":             {specs: tree(), objectives: 1, constraints: 2},
 		"two and constraints":     {specs: tree(), objectives: 2, constraints: 1},
 		"trials of other studies": {specs: tree(), objectives: 1, warm: true},
