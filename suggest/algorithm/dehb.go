@@ -243,8 +243,15 @@ func (p subpopulation) best(n int) []*rungEntry {
 }
 
 // evolve crosses the member with the mutant x1 + F (x2 - x3) of three parents.
-// What leaves the unit box is drawn anew.
+// What leaves the unit box is drawn anew. All four take the same place within
+// their part of the box, for a choice has as much of it as any other: from the
+// middle of its part, half of a difference would reach the choice above and
+// never the one below.
 func (d *dehb) evolve(member *rungEntry, parents []*rungEntry, stream *rng.Stream) suggest.Point {
+	within := make([]float64, len(d.dims))
+	for i := range within {
+		within[i] = stream.Float64()
+	}
 	var x [3][]float64
 	var chosen [3]int
 	for i := range x {
@@ -252,9 +259,9 @@ func (d *dehb) evolve(member *rungEntry, parents []*rungEntry, stream *rng.Strea
 			chosen[i] = int(stream.Uint64N(uint64(len(parents))))
 			again = i > 0 && chosen[i] == chosen[0] || i > 1 && chosen[i] == chosen[1]
 		}
-		x[i] = d.unit(parents[chosen[i]].trial.Point, stream)
+		x[i] = d.unit(parents[chosen[i]].trial.Point, within, stream)
 	}
-	u := d.unit(member.trial.Point, stream)
+	u := d.unit(member.trial.Point, within, stream)
 	if len(u) == 0 {
 		return d.fidelity.space.Decode(u)
 	}
@@ -271,15 +278,16 @@ func (d *dehb) evolve(member *rungEntry, parents []*rungEntry, stream *rng.Strea
 	return d.fidelity.space.Decode(u)
 }
 
-// unit is a point in the unit box; what is not active is anywhere.
-func (d *dehb) unit(p suggest.Point, stream *rng.Stream) []float64 {
+// unit is a point in the unit box, where a choice is at the given place within
+// its part; what is not active is anywhere.
+func (d *dehb) unit(p suggest.Point, within []float64, stream *rng.Stream) []float64 {
 	u := d.row(p)
 	for i, v := range u {
 		switch {
 		case math.IsNaN(v):
 			u[i] = stream.Float64()
 		case d.dims[i].Kind == box.Choice:
-			u[i] = (v + 0.5) / float64(d.dims[i].Count)
+			u[i] = (v + within[i]) / float64(d.dims[i].Count)
 		}
 	}
 	return u
