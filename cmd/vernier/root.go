@@ -49,7 +49,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		open = pluginOpener(flags)
 		stop, own = func(context.Context, *session) error { return nil }, noInstanceStore
 	} else {
-		root.PersistentFlags().StringVar(&g.home, "home", "", "home of the embedded instance (default $VERNIER_HOME, then ~/.local/state/vernier)")
+		root.PersistentFlags().StringVar(&g.home, "home", "", "home of the embedded instance (default $VERNIER_HOME, then $XDG_STATE_HOME/vernier, then ~/.local/state/vernier)")
 		root.PersistentFlags().StringVarP(&g.namespace, "namespace", "n", "", "namespace (default \"default\")")
 		root.AddCommand(
 			newAgentCommand(),
