@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,9 @@ func newRunCommand(open opener, stop func(context.Context, *session) error) *cob
   vernier run -f experiment.yaml --timeout 1h --require-goal`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.timeout < 0 {
+				return usageErrorf("--timeout %s is below zero: write how long to wait, such as 1h, or leave it out to wait for ever", o.timeout)
+			}
 			s := streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 			return apiError(run(cmd.Context(), o, s, open, stop))
 		},
@@ -74,9 +78,6 @@ func newRunCommand(open opener, stop func(context.Context, *session) error) *cob
 }
 
 func run(ctx context.Context, o runOptions, s streams, open opener, stop func(context.Context, *session) error) (err error) {
-	if o.timeout < 0 {
-		return usageErrorf("--timeout %s is below zero: write how long to wait, such as 1h, or leave it out to wait for ever", o.timeout)
-	}
 	display, err := newDisplay(o.progress, s.err)
 	if err != nil {
 		return err
@@ -100,10 +101,7 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	if err != nil {
 		return err
 	}
-	key := types.NamespacedName{Namespace: experiment.GetNamespace(), Name: experiment.GetName()}
-	if key.Namespace == "" {
-		key.Namespace = session.namespace
-	}
+	key := types.NamespacedName{Namespace: cmp.Or(experiment.GetNamespace(), session.namespace), Name: experiment.GetName()}
 	if o.replace {
 		if err := deleteAndWait(ctx, c, key); err != nil {
 			return err
