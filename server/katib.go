@@ -27,16 +27,7 @@ const (
 	katibSource = "push:katib"
 	// maxKatibPoints bounds the points of one answer.
 	maxKatibPoints = 100_000
-	// A pod may report before the API server has heard of its address: it is
-	// looked for this often, this many times.
-	katibPause = 250 * time.Millisecond
-	katibTries = 40
-	// maxKatibWaiting bounds the calls that wait for that.
-	maxKatibWaiting = 64
 )
-
-// errWaiting says that there is no room to wait for one more pod.
-var errWaiting = errors.New("too many callers wait for their pods to be known: try again")
 
 // errManyPoints ends the reading of a curve that is too long to be sent.
 var errManyPoints = errors.New("there are too many points")
@@ -100,7 +91,7 @@ func NewKatibHandler(cfg KatibConfig) (path string, handler http.Handler, err er
 		return "", nil, fmt.Errorf("register the metrics of the DBManager: %w", err)
 	}
 	path, handler = katibv1beta1.NewDBManagerHandler(s, connect.WithReadMaxBytes(maxBody))
-	return path, handler, nil
+	return path, s.guard(handler), nil
 }
 
 type katibService struct {
@@ -125,7 +116,7 @@ func (s *katibService) report(ctx context.Context, r *katibv1beta1.ReportObserva
 	if len(logs) > maxCallPoints {
 		return invalid(fmt.Errorf("%d points in one report; send at most %d", len(logs), maxCallPoints))
 	}
-	pod, err := s.caller(ctx, r.GetTrialName())
+	pod, err := callerOf(ctx).speaksFor(r.GetTrialName())
 	if err != nil {
 		return err
 	}
@@ -249,15 +240,11 @@ func katibTime(field, text string) (time.Time, error) {
 
 // named is the trial that a reader means.
 func (s *katibService) named(ctx context.Context, name string) (collector.TrialID, error) {
-	pods, err := s.pods(ctx)
-	if err != nil {
-		return collector.TrialID{}, err
-	}
 	trials, err := s.cfg.Trials(ctx, name)
 	if err != nil {
 		return collector.TrialID{}, unavailable(ctx, err)
 	}
-	if len(pods) > 0 {
+	if pods := callerOf(ctx).pods; len(pods) > 0 {
 		trials = slices.DeleteFunc(trials, func(t collector.TrialID) bool { return t.Namespace != pods[0].Trial.Namespace })
 	}
 	switch len(trials) {
@@ -272,84 +259,13 @@ func (s *katibService) named(ctx context.Context, name string) (collector.TrialI
 
 // DeleteObservationLog implements katibv1beta1.DBManagerHandler.
 func (s *katibService) DeleteObservationLog(ctx context.Context, r *katibv1beta1.DeleteObservationLogRequest) (*katibv1beta1.DeleteObservationLogReply, error) {
-	pod, err := s.caller(ctx, r.GetTrialName())
+	pod, err := callerOf(ctx).speaksFor(r.GetTrialName())
 	if err == nil {
 		if err = s.cfg.Store.Delete(ctx, pod.Trial.UID); err != nil {
 			err = unavailable(ctx, err)
 		}
 	}
 	return &katibv1beta1.DeleteObservationLogReply{}, s.count("delete", err)
-}
-
-// caller is the pod that calls, if it is one of the trial's. One that is not
-// known yet is waited for.
-func (s *katibService) caller(ctx context.Context, trial string) (KatibReporter, error) {
-	pods, err := s.pods(ctx)
-	if err != nil {
-		return KatibReporter{}, err
-	}
-	if len(pods) == 0 {
-		if pods, err = s.await(ctx); err != nil {
-			return KatibReporter{}, err
-		}
-	}
-	address := callerAddress(ctx)
-	switch {
-	case len(pods) == 0:
-		return KatibReporter{}, denied("no pod of a trial has the address %s: metrics are taken from the pods of the trial itself, and not from those on the host's network (use the collector Push there)", address)
-	case len(pods) > 1:
-		return KatibReporter{}, denied("%d pods of trials have the address %s, so it does not tell which one calls", len(pods), address)
-	case pods[0].Trial.Name != trial:
-		return KatibReporter{}, denied("the pod with the address %s belongs to trial %q; it may not speak for %q", address, pods[0].Trial.Name, trial)
-	}
-	return pods[0], nil
-}
-
-// await looks for the calling pod until it is known or patience ends.
-func (s *katibService) await(ctx context.Context) ([]KatibReporter, error) {
-	select {
-	case s.waiting <- struct{}{}:
-		defer func() { <-s.waiting }()
-	default:
-		return nil, connect.NewError(connect.CodeUnavailable, errWaiting)
-	}
-	for range katibTries {
-		select {
-		case <-s.cfg.After(katibPause):
-		case <-ctx.Done():
-			return nil, connect.NewError(connect.CodeCanceled, ctx.Err())
-		}
-		if pods, err := s.pods(ctx); err != nil || len(pods) > 0 {
-			return pods, err
-		}
-	}
-	return nil, nil
-}
-
-// pods are those with the caller's address.
-func (s *katibService) pods(ctx context.Context) ([]KatibReporter, error) {
-	address := callerAddress(ctx)
-	if !address.IsValid() {
-		return nil, nil
-	}
-	pods, err := s.cfg.Reporters(ctx, address)
-	if err != nil {
-		return nil, unavailable(ctx, err)
-	}
-	return pods, nil
-}
-
-func callerAddress(ctx context.Context) netip.Addr {
-	info, _ := connect.CallInfoForHandlerContext(ctx)
-	peer, err := netip.ParseAddrPort(info.Peer().Addr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return peer.Addr().Unmap().WithZone("")
-}
-
-func denied(format string, args ...any) error {
-	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf(format, args...))
 }
 
 func (s *katibService) count(call string, err error) error {

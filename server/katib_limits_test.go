@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -67,14 +68,14 @@ func TestReportsToTheManagerDoNotAcknowledgeTheSidecarsJournal(t *testing.T) {
 // ends by the error.
 func TestAPodThatCannotBeWaitedForIsToldToTryAgain(t *testing.T) {
 	k := newKatib(t)
-	waiting := make(chan struct{}, 1000)
+	waiting, patience := make(chan struct{}, 10_000), make(chan time.Time)
 	path, handler, err := server.NewKatibHandler(server.KatibConfig{
 		Store:     k.store,
 		Reporters: func(context.Context, netip.Addr) ([]server.KatibReporter, error) { return nil, nil },
 		Trials:    func(context.Context, string) ([]collector.TrialID, error) { return nil, nil },
 		After: func(time.Duration) <-chan time.Time {
 			waiting <- struct{}{}
-			return nil
+			return patience
 		},
 	})
 	if err != nil {
@@ -89,16 +90,68 @@ func TestAPodThatCannotBeWaitedForIsToldToTryAgain(t *testing.T) {
 		_, err := client.ReportObservationLog(ctx, &katibv1beta1.ReportObservationLogRequest{TrialName: trial.Name})
 		return err
 	}
-	ctx, cancel := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
 	defer callers.Wait()
-	defer cancel()
+	defer close(patience)
 	const room = 64
 	for range room {
-		callers.Go(func() { _ = report(ctx) }) // it is cut off in the end
+		callers.Go(func() { _ = report(t.Context()) }) // refused in the end
 		<-waiting
 	}
 	if err := report(t.Context()); connect.CodeOf(err) != connect.CodeUnavailable {
 		t.Errorf("error %v, want one that says to try again", err)
 	}
+}
+
+// Whoever reaches the port may say anything, and as much as he likes.
+func TestOfStrangersNothingLongIsRead(t *testing.T) {
+	k := newKatib(t)
+	var known []server.KatibReporter
+	path, handler, err := server.NewKatibHandler(server.KatibConfig{
+		Store:     k.store,
+		Reporters: func(context.Context, netip.Addr) ([]server.KatibReporter, error) { return known, nil },
+		Trials:    func(context.Context, string) ([]collector.TrialID, error) { return []collector.TrialID{trial}, nil },
+		After:     func(time.Duration) <-chan time.Time { return time.After(0) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := &counted{}
+	call := func(method string) {
+		*long = counted{}
+		r := httptest.NewRequest(http.MethodPost, path+method, long)
+		r.Header.Set("Content-Type", "application/grpc")
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	most := map[string]int64{"ReportObservationLog": 0, "DeleteObservationLog": 0, "GetObservationLog": 128 << 10, "Other": 0}
+	for method, limit := range most {
+		if call(method); long.read > limit {
+			t.Errorf("%s: %d bytes were read of a stranger, want at most %d", method, long.read, limit)
+		}
+	}
+	known = k.pods
+	if call("ReportObservationLog"); long.read < 1<<20 {
+		t.Errorf("%d bytes were read of a report of a trial's pod", long.read)
+	}
+}
+
+// counted is a message of a report, of 3 MiB, and counts what is read of it.
+type counted struct{ read int64 }
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	const size = 3 << 20
+	prefix := []byte{0, 0, size >> 16, 0, 0}
+	n := 0
+	for ; n < len(p) && c.read < size+int64(len(prefix)); n++ {
+		p[n] = 0
+		if c.read < int64(len(prefix)) {
+			p[n] = prefix[c.read]
+		}
+		c.read++
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }
