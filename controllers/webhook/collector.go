@@ -235,10 +235,9 @@ func validateSelectors(s *v1beta1.ExperimentSpec, at *field.Path) field.ErrorLis
 func validateCustom(m *v1beta1.MetricsCollectorSpec, s v1beta1.SourceSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	own := at.Child("collector", "customCollector")
-	switch c := m.Collector.CustomCollector; {
-	case c == nil:
+	if c := m.Collector.CustomCollector; c == nil {
 		errs = append(errs, field.Required(own, "give the container that collects"))
-	default:
+	} else {
 		for _, problem := range validation.IsDNS1123Label(c.Name) {
 			errs = append(errs, field.Invalid(own.Child("name"), c.Name, problem))
 		}
