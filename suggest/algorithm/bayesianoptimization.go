@@ -35,6 +35,7 @@ type bayesianOptimization struct {
 	turn   chan struct{} // holds one while somebody uses the caches
 	fits   []fitted
 	models map[string]*cachedModel
+	points triedPoints
 }
 
 type bayesianSettings struct {
@@ -105,6 +106,7 @@ func (a *bayesianOptimization) Suggest(ctx context.Context, s suggest.Study, n i
 	}
 	defer a.wait(ctx)()
 	q := a.question(ctx, s)
+	defer q.done()
 	return fill(ctx, s.NextNumber(), n, func(number int) (suggest.Proposal, error) {
 		p, err := q.propose(number)
 		if err == nil {
@@ -121,6 +123,7 @@ func (a *bayesianOptimization) Prepare(ctx context.Context, s suggest.Study) {
 		return
 	}
 	q := a.question(ctx, s)
+	defer q.done()
 	q.prepares = true
 	if number := s.NextNumber(); q.ready(number) {
 		q.acquisition(number)
@@ -146,6 +149,7 @@ type question struct {
 	history history
 	seed    uint64
 	tried   *tried
+	done    func()      // ends the use of tried
 	running [][]float64 // pending and running trials, and what was proposed in this call
 	meta    suggest.Meta
 	thetas  map[string]gp.Theta // fitted in this call, by role
@@ -168,7 +172,7 @@ func (a *bayesianOptimization) question(ctx context.Context, s suggest.Study) *q
 	if l.joint() && len(s.Objectives) == 1 {
 		q.unfold(l)
 	}
-	q.tried = newTriedAlways(a.space, s.Trials)
+	q.tried, q.done = a.points.open(a.space, s.Trials, true)
 	for _, o := range q.history.running {
 		q.running = append(q.running, o.x)
 	}

@@ -24,6 +24,7 @@ type grid struct {
 	seeding seeding
 	counts  []uint64 // levels of each parameter
 	size    uint64   // product of counts; math.MaxUint64 when above maxGrid
+	points  triedPoints
 }
 
 var _ suggest.Algorithm = (*grid)(nil)
@@ -142,7 +143,9 @@ func (a *grid) sample(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 			return p
 		}}
 	}
-	return newTried(a.space, s.Trials).fill(ctx, s.NextNumber(), n, rng.NewKey(seed, "grid", "untried"), turns)
+	known, done := a.points.open(a.space, s.Trials, false)
+	defer done()
+	return known.fill(ctx, s.NextNumber(), n, rng.NewKey(seed, "grid", "untried"), turns)
 }
 
 // point is the combination with the given mixed-radix number.

@@ -21,7 +21,8 @@ func initialFirst(build suggest.New) suggest.New {
 
 type initial struct {
 	suggest.Algorithm
-	space suggest.Space
+	space  suggest.Space
+	points triedPoints
 }
 
 // Prepare implements suggest.Preparer.
@@ -37,7 +38,8 @@ func (a *initial) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugges
 		return a.Algorithm.Suggest(ctx, s, n)
 	}
 	var first []suggest.Proposal
-	known := newTriedAlways(a.space, s.Trials)
+	known, done := a.points.open(a.space, s.Trials, true)
+	defer done()
 	next := s.NextNumber()
 	for _, p := range s.Initial {
 		if len(first) < n && known.add(p) {

@@ -14,6 +14,7 @@ import (
 type random struct {
 	space   suggest.Space
 	seeding seeding
+	points  triedPoints
 }
 
 var _ suggest.Algorithm = (*random)(nil)
@@ -51,5 +52,7 @@ func (a *random) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest
 			return a.space.Decode(u)
 		}}
 	}
-	return newTried(a.space, s.Trials).fill(ctx, s.NextNumber(), n, rng.NewKey(seed, "random", "untried"), turns)
+	known, done := a.points.open(a.space, s.Trials, false)
+	defer done()
+	return known.fill(ctx, s.NextNumber(), n, rng.NewKey(seed, "random", "untried"), turns)
 }

@@ -25,6 +25,7 @@ type sequence struct {
 	space   suggest.Space
 	seeding seeding
 	open    opener
+	points  triedPoints
 }
 
 // opener gives the sequence of points in the unit box of so many dimensions.
@@ -52,7 +53,9 @@ func (a *sequence) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugge
 		return nil, fmt.Errorf("%s: %w", a.name, err)
 	}
 	again := rng.NewKey(seed, a.name, "again")
-	return newTried(a.space, s.Trials).fill(ctx, s.NextNumber(), n, rng.NewKey(seed, a.name, "untried"), func(number int) turn {
+	known, done := a.points.open(a.space, s.Trials, false)
+	defer done()
+	return known.fill(ctx, s.NextNumber(), n, rng.NewKey(seed, a.name, "untried"), func(number int) turn {
 		index, stream := uint64(number), again.Stream(uint64(number))
 		return turn{draw: func() suggest.Point {
 			at(index, u)

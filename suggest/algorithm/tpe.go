@@ -27,11 +27,12 @@ type tpe struct {
 	seeding  seeding
 	historic *historian
 
-	mu    sync.Mutex
-	model *tpeModel
-	apart *tpeModel  // of each parameter on its own; nil before the first use
-	sobol *qmc.Sobol // for scramble; nil before the first use
-	key   rng.Key    // of sobol
+	mu     sync.Mutex
+	model  *tpeModel
+	apart  *tpeModel  // of each parameter on its own; nil before the first use
+	sobol  *qmc.Sobol // for scramble; nil before the first use
+	key    rng.Key    // of sobol
+	points triedPoints
 }
 
 var _ suggest.Algorithm = (*tpe)(nil)
@@ -99,7 +100,8 @@ func (a *tpe) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := a.historic.read(s)
-	known := newTried(a.historic.space, s.Trials)
+	known, done := a.points.open(a.historic.space, s.Trials, false)
+	defer done()
 	keys := newTPEKeys(a.seeding.seed(s))
 	modelled := len(h.measured) >= max(1, a.config.startup) || len(h.warm) > 0
 	objectives := h.objectives()
