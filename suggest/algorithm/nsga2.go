@@ -25,10 +25,16 @@ func newNsga2(space suggest.Space, settings suggest.Settings) (suggest.Algorithm
 	return newGenetic("nsga2", space, settings, surviveByCrowding)
 }
 
+// crowdedMost is how many objectives the crowding distance is for.
+const crowdedMost = 3
+
 // surviveByCrowding keeps whole fronts and, of the first one that does not fit,
 // those with the largest crowding distance (Deb et al., "A fast and elitist
 // multiobjective genetic algorithm: NSGA-II", 2002, section III C).
 func surviveByCrowding(ranked []survivor, population int, _ rng.Key) []survivor {
+	if len(ranked) > 0 && len(ranked[0].losses) > crowdedMost {
+		return surviveByRoom(ranked, population)
+	}
 	var out []survivor
 	for _, front := range frontsOf(ranked) {
 		if front[0].losses != nil {
