@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -50,9 +49,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 	experiments := experiment.New(experiment.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experimentMetrics, Now: w.now,
-		Curves: func(ctx context.Context, trial types.UID, metric string) ([]collector.Series, error) {
-			return w.store.Points(ctx, string(trial), metric)
-		},
+		Scan: w.store.Scan,
 		Validate: func(e *v1beta1.Experiment) field.ErrorList {
 			_, errs := webhook.Validate(e, nil, algorithms)
 			return errs

@@ -63,8 +63,9 @@ type Options struct {
 	// ValidateTemplate checks a template that stands in a ConfigMap, before the
 	// first trial.
 	ValidateTemplate func(*v1beta1.Experiment, []byte) field.ErrorList
-	// Curves reads what a trial has reported of a metric so far.
-	Curves func(ctx context.Context, trial types.UID, metric string) ([]collector.Series, error)
+	// Scan reads what a trial has reported of some metrics so far: that of
+	// collector.Reader.
+	Scan func(ctx context.Context, trialUID string, metrics []string, yield func(collector.Attempt, collector.Point) error) error
 	// Now is the clock.
 	Now func() time.Time
 }

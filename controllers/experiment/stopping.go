@@ -16,16 +16,7 @@ const (
 	judgeEvery = 2 * time.Second
 	// judgeShare bounds that to one part in so many of the time.
 	judgeShare = 20
-	// curvePoints bounds a curve. Of a longer one, points at even distances and
-	// the last are looked at.
-	curvePoints = 256
 )
-
-// sample is a point on a curve.
-type sample struct {
-	step  int64
-	value float64
-}
 
 // verdict is that a trial is not worth going on with.
 type verdict struct {
@@ -97,32 +88,13 @@ func (c *Controller) live(ctx context.Context, exp *v1beta1.Experiment, trials [
 }
 
 func (c *Controller) read(ctx context.Context, exp *v1beta1.Experiment, t *v1beta1.Trial) ([]sample, error) {
-	series, err := c.Curves(ctx, t.UID, exp.Spec.Objective.ObjectiveMetricName)
+	var read curve
+	err := c.Scan(ctx, string(t.UID), []string{exp.Spec.Objective.ObjectiveMetricName}, func(a collector.Attempt, p collector.Point) error {
+		read.add(a, p)
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the curve of trial %s: %w", t.Name, err)
 	}
-	return curve(series), nil
-}
-
-// curve is what the series tell, in their order. Points without a step are
-// counted from 1, anew for each attempt.
-func curve(series []collector.Series) []sample {
-	var all []sample
-	for _, s := range series {
-		for i, p := range s.Points {
-			step := p.Step
-			if step == collector.NoStep {
-				step = int64(i) + 1
-			}
-			all = append(all, sample{step: step, value: p.Value})
-		}
-	}
-	if len(all) <= curvePoints {
-		return all
-	}
-	thin := make([]sample, 0, curvePoints)
-	for i := range curvePoints {
-		thin = append(thin, all[(i+1)*len(all)/curvePoints-1])
-	}
-	return thin
+	return read.samples(), nil
 }

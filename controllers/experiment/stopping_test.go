@@ -16,48 +16,6 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-func series(step int64, values ...float64) collector.Series {
-	var s collector.Series
-	for i, v := range values {
-		at := collector.NoStep
-		if step != collector.NoStep {
-			at = step + int64(i)
-		}
-		s.Points = append(s.Points, collector.Point{Value: v, Step: at})
-	}
-	return s
-}
-
-func TestCurve(t *testing.T) {
-	long := make([]float64, 10*curvePoints+7)
-	for i := range long {
-		long[i] = float64(i)
-	}
-	cases := map[string]struct {
-		in   []collector.Series
-		want []sample
-	}{
-		"nothing":              {nil, nil},
-		"steps as reported":    {[]collector.Series{series(5, 1, 2)}, []sample{{5, 1}, {6, 2}}},
-		"counted without step": {[]collector.Series{series(collector.NoStep, 1, 2)}, []sample{{1, 1}, {2, 2}}},
-		"a second attempt":     {[]collector.Series{series(collector.NoStep, 1, 2), series(collector.NoStep, 3)}, []sample{{1, 1}, {2, 2}, {1, 3}}},
-	}
-	for name, c := range cases {
-		if diff := cmp.Diff(c.want, curve(c.in), cmp.AllowUnexported(sample{})); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-	thin := curve([]collector.Series{series(0, long...)})
-	if len(thin) != curvePoints || thin[curvePoints-1].step != int64(len(long)-1) {
-		t.Errorf("%d samples, the last at step %d", len(thin), thin[len(thin)-1].step)
-	}
-	for i := 1; i < len(thin); i++ {
-		if gap := thin[i].step - thin[i-1].step; gap < 10 || gap > 11 {
-			t.Fatalf("samples %d and %d are %d steps apart", i-1, i, gap)
-		}
-	}
-}
-
 // stopping has six trials that ended with a loss of 1, each over ten steps, one
 // that runs with a loss of 5 and one with 0.5.
 func stopping(t *testing.T) (*v1beta1.Experiment, []*v1beta1.Trial, *Controller) {
@@ -79,12 +37,16 @@ func stopping(t *testing.T) (*v1beta1.Experiment, []*v1beta1.Trial, *Controller)
 		losses[trial.UID] = value
 		trials = append(trials, trial)
 	}
-	c := New(Options{Now: func() time.Time { return noon }, Curves: func(_ context.Context, uid types.UID, metric string) ([]collector.Series, error) {
-		if metric != "loss" {
-			return nil, fmt.Errorf("the curve of %s", metric)
+	c := New(Options{Now: func() time.Time { return noon }, Scan: func(_ context.Context, uid string, metrics []string, yield func(collector.Attempt, collector.Point) error) error {
+		if len(metrics) != 1 || metrics[0] != "loss" {
+			return fmt.Errorf("the curve of %s", metrics)
 		}
-		v := losses[uid]
-		return []collector.Series{series(1, v, v, v, v, v, v, v, v, v, v)}, nil
+		for step := range int64(10) {
+			if err := yield(collector.Attempt{ID: "a"}, collector.Point{Value: losses[types.UID(uid)], Step: step + 1}); err != nil {
+				return err
+			}
+		}
+		return nil
 	}})
 	return exp, trials, c
 }
@@ -131,7 +93,9 @@ func TestCurvesThatCannotBeReadAreAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("disk full")
-	c.Curves = func(context.Context, types.UID, string) ([]collector.Series, error) { return nil, broken }
+	c.Scan = func(context.Context, string, []string, func(collector.Attempt, collector.Point) error) error {
+		return broken
+	}
 	if err := c.remember(t.Context(), exp, m, trials); !errors.Is(err, broken) || !strings.Contains(err.Error(), trials[0].Name) {
 		t.Errorf("got %v", err)
 	}

@@ -1,0 +1,104 @@
+package experiment
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+// attempt is an attempt that started some minutes after noon, and the points of a
+// source in it: of the steps, or without any.
+type attempt struct {
+	id      string
+	minutes int
+	source  string
+	first   int64
+	values  []float64
+}
+
+func (a attempt) hand(over func(collector.Attempt, collector.Point)) {
+	for i, v := range a.values {
+		step := collector.NoStep
+		if a.first != collector.NoStep {
+			step = a.first + int64(i)
+		}
+		over(collector.Attempt{ID: a.id, Started: noon.Add(time.Duration(a.minutes) * time.Minute)},
+			collector.Point{Source: a.source, Value: v, Step: step})
+	}
+}
+
+func curveOf(attempts ...attempt) []sample {
+	var c curve
+	for _, a := range attempts {
+		a.hand(c.add)
+	}
+	return c.samples()
+}
+
+func TestCurve(t *testing.T) {
+	tests := map[string]struct {
+		in   []attempt
+		want []sample
+	}{
+		"nothing":              {nil, nil},
+		"steps as reported":    {[]attempt{{"a", 0, "s", 5, []float64{1, 2}}}, []sample{{5, 1}, {6, 2}}},
+		"counted without step": {[]attempt{{"a", 0, "s", collector.NoStep, []float64{1, 2}}}, []sample{{1, 1}, {2, 2}}},
+		"a second attempt follows the first, which is read later": {
+			[]attempt{{"b", 1, "s", collector.NoStep, []float64{3}}, {"a", 0, "s", collector.NoStep, []float64{1, 2}}},
+			[]sample{{1, 1}, {2, 2}, {1, 3}}},
+		"attempts of one moment follow each other by their names": {
+			[]attempt{{"b", 0, "s", 1, []float64{2}}, {"a", 0, "s", 1, []float64{1}}}, []sample{{1, 1}, {1, 2}}},
+		"sources of one attempt are put in order of steps": {
+			[]attempt{{"a", 0, "s", 1, []float64{1, 2}}, {"a", 0, "t", 1, []float64{8, 9}}},
+			[]sample{{1, 1}, {1, 8}, {2, 2}, {2, 9}}},
+		"steps that go back stay as they came": {
+			[]attempt{{"a", 0, "s", 7, []float64{1}}, {"a", 0, "s", 3, []float64{2}}}, []sample{{7, 1}, {3, 2}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, curveOf(tc.in...), cmp.AllowUnexported(sample{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A long curve keeps points at even places, which stay while it grows, and the
+// last one.
+func TestLongCurvesAreThinnedAtPlacesThatStay(t *testing.T) {
+	var c curve
+	var before []sample
+	for n := int64(1); n <= 20*curvePoints; n++ {
+		c.add(collector.Attempt{ID: "a"}, collector.Point{Source: "s", Step: n, Value: float64(n)})
+		now := c.samples()
+		if len(now) > curvePoints || n >= curvePoints && len(now) < curvePoints/2 || n < curvePoints && int64(len(now)) != n {
+			t.Fatalf("%d samples of %d points", len(now), n)
+		}
+		if last := now[len(now)-1]; last.step != n {
+			t.Fatalf("the last of %d points is missing: %v", n, last)
+		}
+		even := now[:len(now)-1]
+		for i := 1; i < len(even); i++ {
+			if even[i].step-even[i-1].step != even[0].step {
+				t.Fatalf("of %d points, %d and %d are looked at, and the first is %d", n, even[i-1].step, even[i].step, even[0].step)
+			}
+		}
+		if len(before) > 1 && even[0].step != before[0].step && even[0].step != 2*before[0].step {
+			t.Fatalf("with %d points the places moved from %v to %v", n, before[0], even[0])
+		}
+		before = now
+	}
+}
+
+func TestManyAttemptsMakeABoundedCurve(t *testing.T) {
+	var all []attempt
+	for i := range 40 {
+		all = append(all, attempt{id: string(rune('a' + i)), minutes: i, source: "s", first: 1, values: make([]float64, 100)})
+	}
+	if got := curveOf(all...); len(got) > curvePoints || len(got) < curvePoints/2 || got[len(got)-1].step != 100 {
+		t.Errorf("%d samples, the last %v", len(got), got[len(got)-1])
+	}
+}
