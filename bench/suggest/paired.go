@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 	"github.com/vernier-ml/vernier/bench/suggest/problem"
 )
 
-// chapter is one of the six regimes in the paired run: a part of the whole
+// chapter is a part of the paired run, such as one of the six regimes that count: a part of the whole
 // protocol that 30 seeds of cheap peers can finish in some hours of two cores.
 // Its tasks were chosen before it was played, for their cost and so that no two
 // of a regime are of one family.
@@ -164,7 +165,7 @@ func pairedCommand(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("paired", flag.ContinueOnError)
 	o.flags(set)
 	o.seeds = ""
-	set.Var(&wanted, "chapter", "chapters: continuous, mixed, parallel, fidelity, fronts, large; all by default")
+	set.Var(&wanted, "chapter", "chapters: "+names(pairedPlan())+"; all by default")
 	if err := parse(set, args); err != nil {
 		return err
 	}
@@ -185,12 +186,21 @@ func pairedCommand(ctx context.Context, args []string) error {
 	return o.play(ctx, store, left)
 }
 
+// names of chapters, for people.
+func names(all []chapter) string {
+	out := make([]string, len(all))
+	for i, c := range all {
+		out[i] = c.name
+	}
+	return strings.Join(out, ", ")
+}
+
 // chapters are the games of those that are wanted: seed by seed, and within a
 // seed method by method, so that a peer's process is started once a seed.
 func (o *options) chapters(all []chapter, wanted words) ([]job, error) {
 	for _, name := range wanted {
 		if !slices.ContainsFunc(all, func(c chapter) bool { return c.name == name }) {
-			return nil, fmt.Errorf("there is no chapter %q", name)
+			return nil, fmt.Errorf("there is no chapter %q; use some of %s", name, names(all))
 		}
 	}
 	var out []job

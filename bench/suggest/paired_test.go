@@ -33,8 +33,14 @@ func TestChaptersArePlayedSeedBySeed(t *testing.T) {
 	if len(tasks) != 3 || len(tasks[0]) != 6*6+3*5 || len(tasks[1]) != len(tasks[0]) || len(tasks[2]) != len(tasks[0]) {
 		t.Errorf("%d seeds, with %d, %d and %d games", len(tasks), len(tasks[0]), len(tasks[1]), len(tasks[2]))
 	}
-	if _, err := o.chapters(pairedPlan(), words{"larg"}); err == nil || !strings.Contains(err.Error(), `"larg"`) {
-		t.Errorf("an unknown chapter: %v", err)
+	_, err = o.chapters(pairedPlan(), words{"larg"})
+	if err == nil || !strings.Contains(err.Error(), `"larg"`) {
+		t.Fatalf("an unknown chapter: %v", err)
+	}
+	for _, c := range pairedPlan() {
+		if !strings.Contains(err.Error(), c.name) {
+			t.Errorf("the chapter %s is not offered: %v", c.name, err)
+		}
 	}
 }
 
