@@ -66,7 +66,7 @@ func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 		build suggest.New
 	}{
 		{bayesianName, newBayesian}, {"cmaes", newCmaes}, {autoAfresh, newCmaes},
-		{"tpe", tpeRegistration().New}, {"nsga2", nsga2Registration().New}, {"nsga3", nsga3Registration().New},
+		{"tpe", tpeRegistration().New}, {"nsga2", nsga2Registration().New},
 		{"random", newRandom},
 	}
 	for _, b := range builders {
@@ -165,8 +165,6 @@ func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 		return pick{"random", "drawn from the parameters' distributions, as there is no objective to learn from"}
 	case several && now.finished < autoFronts:
 		return pick{bayesianName, fmt.Sprintf("Gaussian processes for %d objectives, as results are few", len(s.Objectives))}
-	case several && len(s.Objectives) > 3:
-		return pick{"nsga3", fmt.Sprintf("a genetic algorithm for many objectives, as there are %d results or more", autoFronts)}
 	case several:
 		return pick{"nsga2", fmt.Sprintf("a genetic algorithm for %d objectives, as there are %d results or more", len(s.Objectives), autoFronts)}
 	case now.finished < lead(s.Budget):
