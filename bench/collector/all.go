@@ -27,6 +27,9 @@ const sidecarNote = `A real sidecar (` + "`collector run`" + `) reads the input,
 const loadNote = `One process stands in for the sidecars, each with its client, its token and its connection; the report service is another process. Lag is from when a point was due to be made until it is acknowledged as stored. Both processes, and the database where there is one, share the machine's cores.
 `
 
+// largeInput is how much one sidecar reads, in bytes.
+const largeInput = 10e9
+
 // allConfig is everything.
 type allConfig struct {
 	read    readConfig
@@ -72,6 +75,13 @@ func (cfg allConfig) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	large := cfg.sidecar // does memory grow with the input?
+	large.only, large.bytes = "TFEvent v1", largeInput
+	more, err := large.measure(ctx)
+	if err != nil {
+		return err
+	}
+	sidecar.rows = append(sidecar.rows, more.rows...)
 	fmt.Fprintln(out, "the report service")
 	loads, failures := cfg.load(ctx)
 	err = errors.Join(

@@ -96,10 +96,12 @@ func (cfg sidecarConfig) one(ctx context.Context, w workload) (row []string, err
 		err = errors.Join(err, stopped)
 	}()
 	s, err := cfg.start(ctx, w, dir, service.url, key)
+	if s != nil {
+		defer func() { err = errors.Join(err, s.stop()) }()
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
 	points, size, err := cfg.feed(ctx, w, s)
 	if err != nil {
 		return nil, err
@@ -153,7 +155,29 @@ func (cfg sidecarConfig) start(ctx context.Context, w workload, dir, url string,
 	s.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "metrics.sock"))
 	}}}
-	return s, s.cmd.Start()
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	return s, s.awaitReady(ctx)
+}
+
+// awaitReady waits until the sidecar is ready, as the pod does before it starts the
+// program: what is there before that is of an earlier run.
+func (s *sidecar) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(filepath.Join(s.dir, "ready")); err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the sidecar is not ready: %w\n%s", ctx.Err(), s.said.String())
+		}
+	}
 }
 
 // feed writes the input piece by piece, each once the one before was read.
