@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -90,13 +89,20 @@ func (cfg readConfig) read(ctx context.Context) (rows table, err error) {
 		if err != nil {
 			return rows, err
 		}
+		text, err := os.ReadFile(d.path)
+		if err != nil {
+			return rows, err
+		}
 		for _, way := range []struct {
 			name string
-			pass func(context.Context, data) (int, error)
-		}{{"parser", parserPass}, {"source", sourcePass}} {
+			pass func() (int, error)
+		}{
+			{"parser, in memory", func() (int, error) { return parserPass(d, text) }},
+			{"source, from the file", func() (int, error) { return sourcePass(ctx, d) }},
+		} {
 			var rates, points, mallocs sample
 			for range cfg.rounds + 1 { // the first fills the page cache
-				r, err := measure(func() (int, error) { return way.pass(ctx, d) })
+				r, err := measure(way.pass)
 				if err == nil && r.points != d.points {
 					err = fmt.Errorf("%s by the %s: %d points of %d", w.name, way.name, r.points, d.points)
 				}
@@ -116,50 +122,33 @@ func (cfg readConfig) read(ctx context.Context) (rows table, err error) {
 	return rows, nil
 }
 
-// parserPass reads the file in pieces and hands them to the parser.
-func parserPass(_ context.Context, d data) (points int, err error) {
-	f, err := os.Open(d.path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
+// parserPass hands what is in memory to the parser.
+func parserPass(d data, text []byte) (points int, err error) {
 	if d.format == "events" {
-		return eventsPass(f)
+		return eventsPass(bytes.NewReader(text))
 	}
 	parser, err := lineParser(d.format)
 	if err != nil {
 		return 0, err
 	}
-	buf, kept := make([]byte, 64<<10), 0
 	var samples []parse.Sample
 	for {
-		n, err := f.Read(buf[kept:])
-		b := buf[:kept+n]
-		for {
-			end := bytes.IndexByte(b, '\n')
-			if end < 0 {
-				break
-			}
-			if samples, err = parser.Parse(samples[:0], b[:end]); err != nil {
-				return points, err
-			}
-			points += len(samples)
-			b = b[end+1:]
-		}
-		kept = copy(buf, b)
-		if errors.Is(err, io.EOF) {
+		end := bytes.IndexByte(text, '\n')
+		if end < 0 {
 			return points, nil
 		}
-		if err != nil {
+		if samples, err = parser.Parse(samples[:0], text[:end]); err != nil {
 			return points, err
 		}
+		points += len(samples)
+		text = text[end+1:]
 	}
 }
 
-func eventsPass(f *os.File) (points int, err error) {
+func eventsPass(r io.ReaderAt) (points int, err error) {
 	events, wanted := parse.NewEvents(), parse.NewWanted(tags, nil)
 	for at := int64(0); ; {
-		next, err := events.Read(f, at, wanted, func(parse.Scalar) bool { points++; return true })
+		next, err := events.Read(r, at, wanted, func(parse.Scalar) bool { points++; return true })
 		if err != nil || next == at {
 			return points, err
 		}
