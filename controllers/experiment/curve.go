@@ -9,8 +9,9 @@ import (
 )
 
 // curvePoints bounds a curve, of one attempt and of all. Of a longer one, each
-// second, fourth, eighth, ... point and the last are looked at: places that stay
-// the same while the curve grows, so that curves can be compared point by point.
+// second, fourth, eighth, ... point and the one of the greatest step are looked at:
+// places that stay the same while the curve grows, so that curves can be compared
+// point by point.
 const curvePoints = 512
 
 // sample is a point on a curve.
@@ -29,17 +30,17 @@ type curve struct {
 type stretch struct {
 	started time.Time
 	id      string
-	source  string
-	mixed   bool // the points are of several sources
-	count   int64
+	count   int64 // of the points without a step
 	thinned
 }
 
-// thinned keeps each stride-th of the samples that it is given, and the last.
+// thinned keeps each stride-th of the samples that it is given, and the one at
+// the end.
 type thinned struct {
 	given, stride int
 	kept          []sample
-	last          sample
+	end           sample
+	at            int // the place of end among all, from 1
 }
 
 func (c *curve) add(a collector.Attempt, p collector.Point) {
@@ -48,21 +49,24 @@ func (c *curve) add(a collector.Attempt, p collector.Point) {
 		if c.attempts == nil {
 			c.attempts = map[string]*stretch{}
 		}
-		s = &stretch{started: a.Started, id: a.ID, source: p.Source}
+		s = &stretch{started: a.Started, id: a.ID}
 		c.attempts[a.ID] = s
 	}
-	s.mixed = s.mixed || s.source != p.Source
-	s.count++
 	step := p.Step
 	if step == collector.NoStep {
+		s.count++
 		step = s.count
 	}
-	s.thinned.add(sample{step: step, value: p.Value})
+	one := sample{step: step, value: p.Value}
+	s.add(one, one.step >= s.end.step)
 }
 
-func (t *thinned) add(p sample) {
+// add takes in a sample, and says whether it is the one at the end by now.
+func (t *thinned) add(p sample, end bool) {
 	t.stride = max(1, t.stride)
-	t.given, t.last = t.given+1, p
+	if t.given++; end || t.given == 1 {
+		t.end, t.at = p, t.given
+	}
 	if t.given%t.stride != 0 {
 		return
 	}
@@ -77,14 +81,14 @@ func (t *thinned) add(p sample) {
 }
 
 func (t *thinned) samples() []sample {
-	if t.given == 0 || t.given%t.stride == 0 {
+	if t.given == 0 || t.at%t.stride == 0 {
 		return t.kept
 	}
-	return append(t.kept, t.last)
+	return append(slices.Clip(t.kept), t.end)
 }
 
-// samples are the attempts' curves, the oldest first. Points without a step are
-// counted from 1, anew for each attempt.
+// samples are the attempts' curves, the oldest first, each in order of steps.
+// Points without a step are counted from 1, anew for each attempt.
 func (c *curve) samples() []sample {
 	all := make([]*stretch, 0, len(c.attempts))
 	for _, s := range c.attempts {
@@ -97,18 +101,16 @@ func (c *curve) samples() []sample {
 	var whole thinned
 	for _, s := range all {
 		for _, p := range s.ordered() {
-			whole.add(p)
+			whole.add(p, true)
 		}
 	}
 	return whole.samples()
 }
 
-// ordered are the samples in the order in which they were measured: by place, or
-// by step where several sources reported, one after the other.
+// ordered are the samples in order of steps, those of one step as they came: a
+// program may go back, and several sources are read one after the other.
 func (s *stretch) ordered() []sample {
-	samples := s.thinned.samples()
-	if s.mixed {
-		slices.SortStableFunc(samples, func(a, b sample) int { return cmp.Compare(a.step, b.step) })
-	}
+	samples := slices.Clone(s.samples())
+	slices.SortStableFunc(samples, func(a, b sample) int { return cmp.Compare(a.step, b.step) })
 	return samples
 }

@@ -54,8 +54,10 @@ func TestCurve(t *testing.T) {
 		"sources of one attempt are put in order of steps": {
 			[]attempt{{"a", 0, "s", 1, []float64{1, 2}}, {"a", 0, "t", 1, []float64{8, 9}}},
 			[]sample{{1, 1}, {1, 8}, {2, 2}, {2, 9}}},
-		"steps that go back stay as they came": {
-			[]attempt{{"a", 0, "s", 7, []float64{1}}, {"a", 0, "s", 3, []float64{2}}}, []sample{{7, 1}, {3, 2}}},
+		"steps that go back are put in order, those of one step as they came": {
+			[]attempt{{"a", 0, "s", 7, []float64{1}}, {"a", 0, "s", 3, []float64{2}}, {"a", 0, "s", 7, []float64{3}}}, []sample{{3, 2}, {7, 1}, {7, 3}}},
+		"points without a step are counted by themselves, and are not the end": {
+			[]attempt{{"a", 0, "s", 5, []float64{1, 2}}, {"a", 0, "s", collector.NoStep, []float64{3}}}, []sample{{1, 3}, {5, 1}, {6, 2}}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +92,22 @@ func TestLongCurvesAreThinnedAtPlacesThatStay(t *testing.T) {
 			t.Fatalf("with %d points the places moved from %v to %v", n, before[0], even[0])
 		}
 		before = now
+	}
+}
+
+// Who asks how far a trial has come looks at the end of its curve, whatever came
+// after the point with the greatest step.
+func TestLongCurvesEndWithTheGreatestStep(t *testing.T) {
+	before, after := make([]float64, 4*curvePoints+1), make([]float64, 3*curvePoints+2)
+	for name, second := range map[string]attempt{
+		"steps that go back": {"a", 0, "s", 1, after},
+		"another source":     {"a", 0, "t", 1, after},
+		"no steps":           {"a", 0, "s", collector.NoStep, after},
+	} {
+		got := curveOf(attempt{"a", 0, "s", 10_000, before}, second)
+		if last := got[len(got)-1].step; last != 10_000+4*curvePoints || len(got) > curvePoints {
+			t.Errorf("%s: %d samples, the last of step %d", name, len(got), last)
+		}
 	}
 }
 
