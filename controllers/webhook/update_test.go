@@ -129,3 +129,17 @@ func TestCountsThatEndTheExperimentAreSaid(t *testing.T) {
 		})
 	}
 }
+
+// An update of the rate and of the counts brings the warnings of both.
+func TestAnUpdateBringsAllWarnings(t *testing.T) {
+	old := example(t, "random")
+	old.Spec.Objective.MetricStrategies = []v1beta1.MetricStrategy{{Name: old.Spec.Objective.ObjectiveMetricName, Value: "mean-last-5"}}
+	webhook.Default(old)
+	exp := old.DeepCopy()
+	exp.Annotations = map[string]string{v1beta1.AnnotationCollectorRate: "10"}
+	exp.Spec.MaxTrialCount = ptr(int32(20))
+	got, errs := webhook.Validate(exp, old, algorithms)
+	if len(errs) > 0 || len(got) != 1 || !strings.HasPrefix(got[0], "metadata.annotations[vernier.ml/collector-rate]: it has no effect") {
+		t.Errorf("warnings %q, errors %v", got, errs)
+	}
+}

@@ -33,7 +33,7 @@ func Validate(exp, old *v1beta1.Experiment, algorithms Algorithms) (warnings []s
 		if !changed || len(faults) > 0 {
 			return warnings, append(errs, faults...)
 		}
-		warnings = doubtfulLimits(exp, old)
+		warnings = append(warnings, doubtfulLimits(exp, old)...)
 	}
 	s := &exp.Spec
 	errs = append(errs, validateName(exp.Name)...)
