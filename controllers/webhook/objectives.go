@@ -22,7 +22,7 @@ func validateObjectives(s *v1beta1.ExperimentSpec, algorithms Algorithms) (warni
 		case o.ObjectiveMetricName == "":
 			errs = append(errs, field.Required(at.Child("objectiveMetricName"), "name the metric to optimize"))
 		case slices.Contains(seen, o.ObjectiveMetricName):
-			errs = append(errs, field.Duplicate(at.Child("objectiveMetricName"), o.ObjectiveMetricName))
+			errs = append(errs, duplicate(at.Child("objectiveMetricName"), o.ObjectiveMetricName, "is an objective already: remove one"))
 		}
 		if !slices.Contains(directions, o.Type) {
 			errs = append(errs, field.NotSupported(at.Child("type"), o.Type, directions))
@@ -62,7 +62,7 @@ func validateConstraints(s *v1beta1.ExperimentSpec) (errs field.ErrorList) {
 		case c.MetricName == "":
 			errs = append(errs, field.Required(at.Child("metricName"), "name the metric that is bounded"))
 		case slices.Contains(seen, c.MetricName):
-			errs = append(errs, field.Duplicate(at.Child("metricName"), c.MetricName))
+			errs = append(errs, duplicate(at.Child("metricName"), c.MetricName, "has bounds already: give min and max in one entry"))
 		}
 		seen = append(seen, c.MetricName)
 		switch {
@@ -86,9 +86,9 @@ func validateWarmStart(exp *v1beta1.Experiment, algorithms Algorithms) (warnings
 		case w.Experiment == exp.Name:
 			errs = append(errs, field.Invalid(at, w.Experiment, "is this experiment: name an earlier one"))
 		case slices.Contains(seen, w.Experiment):
-			errs = append(errs, field.Duplicate(at, w.Experiment))
+			errs = append(errs, duplicate(at, w.Experiment, "is named already: remove one"))
 		case len(validation.IsDNS1123Subdomain(w.Experiment)) > 0:
-			errs = append(errs, field.Invalid(at, w.Experiment, "is no name of an experiment"))
+			errs = append(errs, field.Invalid(at, w.Experiment, "is no name of an experiment: write that of one in the same namespace, without the namespace"))
 		}
 		seen = append(seen, w.Experiment)
 	}

@@ -46,7 +46,7 @@ func TestFaultsOfObjectives(t *testing.T) {
 	checkFaults(t, map[string]faulty{
 		"two objectives":                    {objectives(loss, speed), nil},
 		"two objectives beside the first":   {beside(v1beta1.ObjectiveSpec{Type: minimize, ObjectiveMetricName: "loss"}), nil},
-		"the same twice":                    {objectives(loss, loss), []string{`spec.objectives[1].objectiveMetricName: Duplicate value: "loss"`}},
+		"the same twice":                    {objectives(loss, loss), []string{`spec.objectives[1].objectiveMetricName: Duplicate value: "loss": is an objective already: remove one`}},
 		"one without a name":                {objectives(loss, v1beta1.ObjectiveMetric{Type: minimize}), []string{"spec.objectives[1].objectiveMetricName: Required value: name the metric"}},
 		"a direction that does not exist":   {objectives(loss, v1beta1.ObjectiveMetric{ObjectiveMetricName: "x", Type: "best"}), []string{`spec.objectives[1].type: Unsupported value: "best": supported values: "minimize", "maximize"`}},
 		"another objective beside them":     {beside(v1beta1.ObjectiveSpec{Type: minimize, ObjectiveMetricName: "acc"}), []string{`spec.objective.objectiveMetricName: Invalid value: "acc": must be the first of objectives, which is "loss"; or leave objective out`}},
@@ -68,7 +68,7 @@ func TestFaultsOfConstraints(t *testing.T) {
 		"no bound":                {constraint("memory", nil, nil), []string{"spec.constraints[0]: Required value: give min, max or both"}},
 		"no name":                 {constraint("", ptr(1.0), nil), []string{"spec.constraints[0].metricName: Required value: name the metric that is bounded"}},
 		"bounds that cross":       {constraint("memory", ptr(2.0), ptr(1.0)), []string{"spec.constraints[0].min: Invalid value: 2: must not be above max, which is 1"}},
-		"two for the same metric": {and(constraint("memory", ptr(2.0), nil), constraint("memory", nil, ptr(9.0))), []string{`spec.constraints[1].metricName: Duplicate value: "memory"`}},
+		"two for the same metric": {and(constraint("memory", ptr(2.0), nil), constraint("memory", nil, ptr(9.0))), []string{`spec.constraints[1].metricName: Duplicate value: "memory": has bounds already: give min and max in one entry`}},
 	})
 }
 
@@ -76,8 +76,8 @@ func TestFaultsOfWarmStarts(t *testing.T) {
 	checkFaults(t, map[string]faulty{
 		"two":         {warm("earlier", "earliest"), nil},
 		"itself":      {warm("random"), []string{`spec.warmStartFrom[0].experiment: Invalid value: "random": is this experiment: name an earlier one`}},
-		"twice":       {warm("earlier", "earlier"), []string{`spec.warmStartFrom[1].experiment: Duplicate value: "earlier"`}},
-		"a namespace": {warm("ml/earlier"), []string{`spec.warmStartFrom[0].experiment: Invalid value: "ml/earlier": is no name of an experiment`}},
+		"twice":       {warm("earlier", "earlier"), []string{`spec.warmStartFrom[1].experiment: Duplicate value: "earlier": is named already: remove one`}},
+		"a namespace": {warm("ml/earlier"), []string{`spec.warmStartFrom[0].experiment: Invalid value: "ml/earlier": is no name of an experiment: write that of one in the same namespace, without the namespace`}},
 	})
 }
 
