@@ -84,9 +84,9 @@ func constrained(spec *v1beta1.ExperimentSpec, o *v1beta1.Observation) []float64
 }
 
 // warmTrials are the finished trials of another experiment, judged as spec judges:
-// those that ran to their end, with all of the resource where some had less.
-func (m *searcher) warmTrials(spec *v1beta1.ExperimentSpec, study string, trials []*v1beta1.Trial) []suggest.Trial {
-	var out []suggest.Trial
+// those that ran to their end, with all of the resource where some had less, and
+// whose points lie in the space. outside is how many do not.
+func (m *searcher) warmTrials(spec *v1beta1.ExperimentSpec, study string, trials []*v1beta1.Trial) (out []suggest.Trial, outside int) {
 	whole := 0.0
 	for _, t := range trials {
 		n, ok := t.Number()
@@ -94,10 +94,14 @@ func (m *searcher) warmTrials(spec *v1beta1.ExperimentSpec, study string, trials
 			continue
 		}
 		one := trialOf(spec, m.words, t, n)
-		if one.State != suggest.Succeeded || len(one.Point) == 0 {
+		if one.State != suggest.Succeeded {
 			continue
 		}
 		whole = max(whole, one.Resource)
+		if len(one.Point) == 0 || !m.space.Contains(one.Point) { // no algorithm makes anything of it
+			outside++
+			continue
+		}
 		one.Meta = suggest.Meta{"study": study}
 		out = append(out, one)
 	}
@@ -105,7 +109,7 @@ func (m *searcher) warmTrials(spec *v1beta1.ExperimentSpec, study string, trials
 	for i := range out {
 		out[i].Resource = 0
 	}
-	return out
+	return out, outside
 }
 
 func searchState(state v1beta1.TrialConditionType) suggest.State {

@@ -33,8 +33,13 @@ func (c *Controller) warm(ctx context.Context, exp *v1beta1.Experiment, m *searc
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
-		learnt := m.warmTrials(&exp.Spec, w.Experiment, trials)
-		if first && len(learnt) == 0 && other.IsCompleted() {
+		learnt, outside := m.warmTrials(&exp.Spec, w.Experiment, trials)
+		switch {
+		case !first || len(learnt) > 0 || !other.IsCompleted():
+		case outside > 0:
+			return nil, &fatalError{fmt.Sprintf("%s has ended, and none of its %d trials has a value that this one allows for each of its parameters (%s): name one that did, or widen the parameters",
+				at, len(trials), parameterNames(&exp.Spec))}
+		default:
 			return nil, &fatalError{fmt.Sprintf("%s has ended, and none of its %d trials measured the objectives of this one (%s): name one that did",
 				at, len(trials), objectiveNames(&exp.Spec))}
 		}
@@ -47,6 +52,17 @@ func objectiveNames(spec *v1beta1.ExperimentSpec) string {
 	var names []string
 	for _, o := range spec.AllObjectives() {
 		names = append(names, o.ObjectiveMetricName)
+	}
+	return strings.Join(names, ", ")
+}
+
+func parameterNames(spec *v1beta1.ExperimentSpec) string {
+	var names []string
+	for _, p := range spec.Parameters {
+		names = append(names, p.Name)
+	}
+	if len(names) == 0 {
+		return "those of nasConfig"
 	}
 	return strings.Join(names, ", ")
 }

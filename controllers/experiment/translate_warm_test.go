@@ -92,6 +92,8 @@ func TestWarmStart(t *testing.T) {
 		"one that was deleted since is done without": {begun: true, after: time.Minute},
 		"one with other metrics is refused": {objects: []client.Object{earlier(true), other}, fatal: true,
 			says: `has ended, and none of its 1 trials measured the objectives of this one (loss): name one that did`},
+		"one whose trials lie outside of the space is refused": {objects: []client.Object{earlier(true), ofExperiment("earlier", "earlier", "1.5", result(0, "loss", "1"))}, fatal: true,
+			says: `has ended, and none of its 1 trials has a value that this one allows for each of its parameters (lr): name one that did, or widen the parameters`},
 		"one with other metrics stops nothing later": {objects: []client.Object{earlier(true), other}, begun: true},
 	}
 	for name, tc := range tests {
@@ -146,6 +148,9 @@ func TestWarmTrials(t *testing.T) {
 	failed := aTrial(7, v1beta1.TrialFailed)
 	pruned := result(8, "loss", "3")
 	pruned.Status.Conditions = aTrial(8, v1beta1.TrialEarlyStopped).Status.Conditions
+	wider, without := ofExperiment("e", "e", "0.1", result(1, "loss", "1")), ofExperiment("e", "e", "0.1", result(2, "loss", "1"))
+	wider.Spec.ParameterAssignments = append(wider.Spec.ParameterAssignments, assigned("width", "7")...)
+	without.Spec.ParameterAssignments = assigned("width", "7")
 	tests := map[string]struct {
 		trials []*v1beta1.Trial
 		want   []int
@@ -154,6 +159,8 @@ func TestWarmTrials(t *testing.T) {
 			[]*v1beta1.Trial{ofExperiment("e", "e", "0.1", result(1, "loss", "1")), ofExperiment("e", "e", "0.1", failed), ofExperiment("e", "e", "0.1", pruned)}, []int{1}},
 		"those with all of the resource": {
 			[]*v1beta1.Trial{resource("3", ofExperiment("e", "e", "0.1", result(1, "loss", "1"))), resource("9", ofExperiment("e", "e", "0.2", result(2, "loss", "1")))}, []int{2}},
+		"those with a value for each parameter, of which they may have more": {
+			[]*v1beta1.Trial{wider, without, ofExperiment("e", "e", "1.5", result(3, "loss", "1"))}, []int{1}},
 		"those that measured the objective": {
 			[]*v1beta1.Trial{ofExperiment("e", "e", "0.1", result(1, "loss", "NaN")), ofExperiment("e", "e", "0.1", result(2, "x", "1"))}, nil},
 	}
@@ -165,7 +172,8 @@ func TestWarmTrials(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []int
-			for _, w := range m.warmTrials(&exp.Spec, "earlier", tc.trials) {
+			learnt, _ := m.warmTrials(&exp.Spec, "earlier", tc.trials)
+			for _, w := range learnt {
 				got = append(got, w.Number)
 				if diff := cmp.Diff(suggest.Meta{"study": "earlier"}, w.Meta); diff != "" || w.Resource != 0 || len(w.Values) != 1 {
 					t.Errorf("trial %d: resource %v, values %v, meta %s", w.Number, w.Resource, w.Values, diff)
