@@ -190,7 +190,8 @@ func getTrials(ctx context.Context, o listOptions, name string, out io.Writer, o
 	return rows.write(out, o.noHeaders)
 }
 
-// sortByObjective puts the best trial first and those without a value last.
+// sortByObjective puts the best trial first, then those that break a bound on a
+// metric, and those without a value last.
 func sortByObjective(v experimentView) {
 	sign := 1.0
 	if o := v.Experiment.Spec.Objective; o != nil && o.Type == v1beta1.ObjectiveTypeMaximize {
@@ -202,6 +203,8 @@ func sortByObjective(v experimentView) {
 		switch {
 		case okX != okY:
 			return rank(okX) - rank(okY)
+		case v.feasible(a) != v.feasible(b):
+			return rank(v.feasible(a)) - rank(v.feasible(b))
 		case sign*x < sign*y:
 			return -1
 		case sign*x > sign*y:

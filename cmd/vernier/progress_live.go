@@ -190,7 +190,7 @@ func (v experimentView) marked() []string {
 
 // frontLine says how many trials are on the front.
 func frontLine(v experimentView) string {
-	return fmt.Sprintf("front  %d trials that none beats in all objectives, marked *", len(v.Experiment.Status.ParetoTrialList))
+	return fmt.Sprintf("front  %s that none beats in all objectives, marked *", countOfTrials(len(v.Experiment.Status.ParetoTrialList)))
 }
 
 // paramNames are the names of the parameters, in the order of the spec.

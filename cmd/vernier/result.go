@@ -20,7 +20,7 @@ func printResult(out io.Writer, v experimentView) {
 		return
 	case v.several():
 		front := v.front()
-		fmt.Fprintf(out, "\n%d trials that none beats in all of %s:\n", len(front), strings.Join(v.objectiveNames(), ", "))
+		fmt.Fprintf(out, "\n%s that none beats in all of %s:\n", countOfTrials(len(front)), strings.Join(v.objectiveNames(), ", "))
 		_ = trialTable(v, front, time.Now()).write(out, false) // what cannot be printed is not worth an error here
 		fmt.Fprintf(out, "Of these %s has the best %s.\n", best.Name, v.metricName())
 	default:
@@ -34,6 +34,13 @@ func printResult(out io.Writer, v experimentView) {
 		}
 	}
 	fmt.Fprintf(out, "%s.\n", strings.TrimSuffix(countsLine(v), ", 0 running"))
+}
+
+func countOfTrials(n int) string {
+	if n == 1 {
+		return "1 trial"
+	}
+	return fmt.Sprintf("%d trials", n)
 }
 
 // direction is " (minimized)" for an objective.

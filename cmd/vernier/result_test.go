@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,4 +67,35 @@ func TestDescribeShowsTheFront(t *testing.T) {
 	var out bytes.Buffer
 	describeExperiment(&out, newExperimentView(e, trials), noon)
 	requireText(t, out.String(), "Front       charlm-0001  loss=0.5 acc=0.9\n            charlm-0002  loss=0.25 acc=0.9\n")
+}
+
+// A trial that breaks a bound is never the best, however good its objective.
+func TestTrialsThatBreakABoundFollowThoseThatDoNot(t *testing.T) {
+	e, trials := lossAndAccuracy()
+	e.Spec.Constraints = []v1beta1.MetricConstraint{{MetricName: "acc", Min: ptr.To(0.5)}}
+	trials[1].Status.Observation.Metrics = slices.DeleteFunc(trials[1].Status.Observation.Metrics, func(m v1beta1.Metric) bool { return m.Name == "acc" })
+	trials = append(trials, aTrial(4, v1beta1.TrialRunning, ""))
+	v := newExperimentView(e, trials)
+	sortByObjective(v)
+	var got []int
+	for _, trial := range v.Trials {
+		got = append(got, trial.Number)
+	}
+	if want := []int{1, 3, 2, 4}; !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
+	e.Spec.Constraints[0].Min, e.Spec.Constraints[0].Max = nil, ptr.To(0.95)
+	if first := v.Trials[0]; !v.feasible(first) {
+		t.Errorf("%v is not within the bound", first.Metrics)
+	}
+}
+
+func TestAFrontOfOne(t *testing.T) {
+	e, trials := lossAndAccuracy()
+	e.Status.ParetoTrialList = []string{"charlm-0002"}
+	var out bytes.Buffer
+	v := newExperimentView(e, trials)
+	printResult(&out, v)
+	requireText(t, out.String(), "1 trial that none beats in all of loss, acc:")
+	requireText(t, frontLine(v), "front  1 trial that none beats")
 }

@@ -49,8 +49,10 @@ func (t trialView) metric(name string) string {
 
 // score is the value of the objective as a number; ok is false when there is
 // none, or it is not finite.
-func (t trialView) score() (value float64, ok bool) {
-	v, err := strconv.ParseFloat(t.objective(), 64)
+func (t trialView) score() (value float64, ok bool) { return finite(t.objective()) }
+
+func finite(text string) (value float64, ok bool) {
+	v, err := strconv.ParseFloat(text, 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
@@ -216,6 +218,15 @@ func (v experimentView) front() []trialView {
 		}
 	}
 	return out
+}
+
+// feasible says whether a trial meets the bounds on metrics. What was not measured
+// does not.
+func (v experimentView) feasible(t trialView) bool {
+	return !slices.ContainsFunc(v.Experiment.Spec.Constraints, func(c v1beta1.MetricConstraint) bool {
+		value, ok := finite(t.metric(c.MetricName))
+		return !ok || c.Min != nil && value < *c.Min || c.Max != nil && value > *c.Max
+	})
 }
 
 // several says whether there are several objectives.
