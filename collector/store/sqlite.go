@@ -50,7 +50,10 @@ func sqliteDialect() *dialect {
 
 const (
 	// How long a statement waits for another process that holds the file.
-	sqliteBusy          = 5 * time.Second
+	sqliteBusy = 5 * time.Second
+	// How often a statement of opening does. Who closes a file last folds its log
+	// into it, and holds it until all is on the disk.
+	sqliteOpenings      = 12
 	sqliteReadCacheKiB  = 1024
 	sqliteWriteCacheKiB = 4096
 )
@@ -68,14 +71,31 @@ func openSQLite(ctx context.Context, rest string) (collector.Store, error) {
 	if err := createPrivate(path); err != nil {
 		return nil, err
 	}
+	return untilFree(ctx, func() (collector.Store, error) { return attachSQLite(ctx, path, sqliteBusy) })
+}
+
+// untilFree opens a file again, a few times, while another process holds it.
+func untilFree(ctx context.Context, open func() (collector.Store, error)) (s collector.Store, err error) {
+	for range sqliteOpenings {
+		var e *sqlitedriver.Error
+		if s, err = open(); !errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_BUSY || ctx.Err() != nil {
+			break
+		}
+	}
+	return s, err
+}
+
+// attachSQLite opens a file that is there. Its statements wait for busy when
+// another process holds it.
+func attachSQLite(ctx context.Context, path string, busy time.Duration) (collector.Store, error) {
 	// A transaction that reads first and then writes fails at once when another
 	// process wrote between; one that begins with the lock waits for it.
-	write, err := sql.Open("sqlite", dsn(path, sqliteWriteCacheKiB, "journal_mode(WAL)", "journal_size_limit(16777216)")+"&_txlock=immediate")
+	write, err := sql.Open("sqlite", dsn(path, busy, sqliteWriteCacheKiB, "journal_mode(WAL)", "journal_size_limit(16777216)")+"&_txlock=immediate")
 	if err != nil {
 		return nil, err
 	}
 	write.SetMaxOpenConns(1)
-	read, err := sql.Open("sqlite", dsn(path, sqliteReadCacheKiB, "query_only(1)"))
+	read, err := sql.Open("sqlite", dsn(path, busy, sqliteReadCacheKiB, "query_only(1)"))
 	if err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
@@ -106,9 +126,9 @@ func createPrivate(path string) error {
 	return f.Close()
 }
 
-func dsn(path string, cacheKiB int, pragmas ...string) string {
+func dsn(path string, busy time.Duration, cacheKiB int, pragmas ...string) string {
 	pragmas = append([]string{
-		fmt.Sprintf("busy_timeout(%d)", sqliteBusy.Milliseconds()),
+		fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()),
 		fmt.Sprintf("cache_size(-%d)", cacheKiB),
 		"synchronous(NORMAL)",
 		"temp_store(MEMORY)",
