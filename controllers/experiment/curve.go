@@ -12,7 +12,7 @@ import (
 // second, fourth, eighth, ... point and the one of the greatest step are looked at:
 // places that stay the same while the curve grows, so that curves can be compared
 // point by point.
-const curvePoints = 512
+const curvePoints = 256
 
 // sample is a point on a curve.
 type sample struct {
