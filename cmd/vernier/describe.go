@@ -66,6 +66,12 @@ func describeExperiment(out io.Writer, v experimentView, now time.Time) {
 		fmt.Fprintf(out, "Best        %s  %s\n", best.Name, metricText(best))
 		fmt.Fprintf(out, "            %s\n", paramText(best.Params))
 	}
+	for i, c := range e.Spec.Constraints {
+		fmt.Fprintf(out, "%-11s %s\n", []string{"Bounds", ""}[min(i, 1)], boundText(c))
+	}
+	for i, w := range e.Spec.WarmStartFrom {
+		fmt.Fprintf(out, "%-11s %s\n", []string{"Warm start", ""}[min(i, 1)], w.Experiment)
+	}
 	for i, t := range v.front() {
 		fmt.Fprintf(out, "%-11s %s  %s\n", []string{"Front", ""}[min(i, 1)], t.Name, metricText(t))
 	}

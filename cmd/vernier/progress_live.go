@@ -92,8 +92,11 @@ func frame(v experimentView, now time.Time, s size, color bool) []string {
 		}
 		lines = append(lines, row)
 	}
-	if v.finished() {
+	switch waits := v.waits(); {
+	case v.finished():
 		lines = append(lines, "", clip(experimentLine(v), s.width))
+	case waits != "":
+		lines = append(lines, "", paint(ansiYellow, clip(waits, s.width)))
 	}
 	return lines
 }
@@ -147,8 +150,8 @@ func shown(v experimentView, limit int) []trialView {
 // trialTable is the table of trials: state, objective, parameters, duration.
 func trialTable(v experimentView, trials []trialView, now time.Time) *table {
 	t := &table{header: []string{"TRIAL", "STATE"}}
-	objectives := v.objectiveNames()
-	for _, n := range objectives {
+	metrics := v.shownMetrics()
+	for _, n := range metrics {
 		t.header = append(t.header, strings.ToUpper(n))
 	}
 	names := paramNames(v)
@@ -159,11 +162,8 @@ func trialTable(v experimentView, trials []trialView, now time.Time) *table {
 	marked := v.marked()
 	for _, trial := range trials {
 		cells := []string{trial.Name, signOf(v1beta1.TrialConditionType(trial.State)) + " " + trial.State}
-		for i, n := range objectives {
-			value := shortNumber(trial.objective())
-			if i > 0 {
-				value = shortNumber(trial.metric(n))
-			}
+		for i, n := range metrics {
+			value := v.metricCell(trial, n)
 			if i == 0 && slices.Contains(marked, trial.Name) {
 				value += " *"
 			}

@@ -13,6 +13,7 @@ type plainProgress struct {
 	states      map[string]string
 	experiment  string
 	best        string
+	waits       string
 	lastSummary time.Time
 }
 
@@ -43,6 +44,11 @@ func (p *plainProgress) update(v experimentView, now time.Time) []string {
 		p.experiment = state
 		say("experiment %s %s", v.Experiment.Name, experimentLine(v))
 		p.lastSummary = now
+	}
+	if waits := v.waits(); waits != p.waits {
+		if p.waits = waits; waits != "" {
+			say("experiment %s %s", v.Experiment.Name, waits)
+		}
 	}
 	if now.Sub(p.lastSummary) >= summaryInterval {
 		p.lastSummary = now

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ func printResult(out io.Writer, v experimentView) {
 	best, ok := v.best()
 	switch {
 	case !ok || !v.hasResult():
-		fmt.Fprintf(out, "\nNo best trial: no trial succeeded with a value of %s%s.\n", strings.Join(v.objectiveNames(), " and "), within(v))
+		fmt.Fprintf(out, "\nNo best trial: %s.\n", whyNoBest(v))
 		return
 	case v.several():
 		front := v.front()
@@ -53,19 +54,67 @@ func direction(e *v1beta1.Experiment, metric string) string {
 	return " (" + string(objectives[i].Type) + "d)"
 }
 
-// within says what else a trial had to meet.
-func within(v experimentView) string {
-	if len(v.Experiment.Spec.Constraints) == 0 {
-		return ""
-	}
-	var bounds []string
-	for _, c := range v.Experiment.Spec.Constraints {
-		if c.Min != nil {
-			bounds = append(bounds, fmt.Sprintf("%s >= %g", c.MetricName, *c.Min))
-		}
-		if c.Max != nil {
-			bounds = append(bounds, fmt.Sprintf("%s <= %g", c.MetricName, *c.Max))
+// whyNoBest is why no trial counts: no value, or a bound that none met, with how
+// near they came.
+func whyNoBest(v experimentView) string {
+	measured := 0
+	for _, t := range v.Trials {
+		if _, ok := t.score(); ok && t.finished() {
+			measured++
 		}
 	}
-	return " and " + strings.Join(bounds, " and ")
+	if measured == 0 || len(v.Experiment.Spec.Constraints) == 0 {
+		return "no trial succeeded with a value of " + strings.Join(v.objectiveNames(), " and ")
+	}
+	bounds := make([]string, len(v.Experiment.Spec.Constraints))
+	for i, c := range v.Experiment.Spec.Constraints {
+		bounds[i] = boundText(c) + nearest(v, c)
+	}
+	return fmt.Sprintf("none of %s with a value of %s met %s", countOfTrials(measured), v.metricName(), strings.Join(bounds, " and "))
+}
+
+// boundText is "memory <= 16".
+func boundText(c v1beta1.MetricConstraint) string {
+	switch {
+	case c.Min != nil && c.Max != nil:
+		return fmt.Sprintf("%g <= %s <= %g", *c.Min, c.MetricName, *c.Max)
+	case c.Min != nil:
+		return fmt.Sprintf("%s >= %g", c.MetricName, *c.Min)
+	case c.Max != nil:
+		return fmt.Sprintf("%s <= %g", c.MetricName, *c.Max)
+	}
+	return c.MetricName
+}
+
+// nearest says how near the trials came to a bound that not all of them met.
+func nearest(v experimentView, c v1beta1.MetricConstraint) string {
+	best, name := math.Inf(1), ""
+	for _, t := range v.Trials {
+		value, ok := finite(t.metric(c.MetricName))
+		if !ok {
+			continue
+		}
+		if far := outside(c, value); far < best {
+			best, name = far, fmt.Sprintf("%s with %s", t.Name, shortNumber(t.metric(c.MetricName)))
+		}
+	}
+	switch {
+	case name == "":
+		return " (which no trial reported: is the name right?)"
+	case best <= 0:
+		return " (some trials did)"
+	}
+	return " (the nearest was " + name + ")"
+}
+
+// outside is how far a value is out of its bounds; at most 0 within them.
+func outside(c v1beta1.MetricConstraint, value float64) float64 {
+	far := math.Inf(-1)
+	if c.Min != nil {
+		far = *c.Min - value
+	}
+	if c.Max != nil {
+		far = max(far, value-*c.Max)
+	}
+	return far
 }

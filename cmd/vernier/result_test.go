@@ -37,12 +37,67 @@ func TestResultOfSeveralObjectives(t *testing.T) {
 }
 
 func TestResultNamesTheBoundsThatNoTrialMet(t *testing.T) {
+	tests := map[string]struct {
+		constraints []v1beta1.MetricConstraint
+		want        string
+	}{
+		"how near they came": {[]v1beta1.MetricConstraint{{MetricName: "acc", Min: ptr.To(0.95)}},
+			"none of 3 trials with a value of loss met acc >= 0.95 (the nearest was charlm-0001 with 0.9)"},
+		"a metric that nobody reports": {[]v1beta1.MetricConstraint{{MetricName: "memory", Max: ptr.To(16.0)}},
+			"none of 3 trials with a value of loss met memory <= 16 (which no trial reported: is the name right?)"},
+		"bounds that exclude each other": {[]v1beta1.MetricConstraint{{MetricName: "acc", Min: ptr.To(0.8), Max: ptr.To(0.85)}, {MetricName: "loss", Max: ptr.To(0.3)}},
+			"none of 3 trials with a value of loss met 0.8 <= acc <= 0.85 (the nearest was charlm-0001 with 0.9) and loss <= 0.3 (some trials did)"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e, trials := lossAndAccuracy()
+			e.Status.ParetoTrialList, e.Status.CurrentOptimalTrial = nil, v1beta1.OptimalTrial{}
+			e.Spec.Constraints = tc.constraints
+			ended(e, v1beta1.ExperimentSucceeded, "ExperimentMaxTrialsReached", "")
+			view := newExperimentView(e, trials)
+			var out bytes.Buffer
+			err := conclude(view, ending{}, streams{out: &out})
+			requireText(t, out.String(), "No best trial: "+tc.want+".")
+			if err == nil || !strings.Contains(err.Error(), tc.want) || exitCode(err) != exitExperimentFailed {
+				t.Errorf("concluded with %v", err)
+			}
+			_, err = target{Trial: "best"}.find(view)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("best: %v", err)
+			}
+		})
+	}
+}
+
+func TestTrialsOutOfBoundsAreMarked(t *testing.T) {
 	e, trials := lossAndAccuracy()
-	e.Status.ParetoTrialList, e.Status.CurrentOptimalTrial = nil, v1beta1.OptimalTrial{}
-	e.Spec.Constraints = []v1beta1.MetricConstraint{{MetricName: "memory", Max: ptr.To(16.0)}, {MetricName: "acc", Min: ptr.To(0.95)}}
+	e.Spec.Objectives = nil
+	e.Spec.Constraints = []v1beta1.MetricConstraint{{MetricName: "acc", Min: ptr.To(0.95)}}
 	var out bytes.Buffer
-	printResult(&out, newExperimentView(e, trials))
-	requireText(t, out.String(), "No best trial: no trial succeeded with a value of loss and acc and memory <= 16 and acc >= 0.95.")
+	view := newExperimentView(e, trials)
+	if err := trialTable(view, view.Trials[:1], noon).write(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	requireText(t, out.String(), "ACC", "0.9 !")
+	out.Reset()
+	describeExperiment(&out, view, noon)
+	requireText(t, out.String(), "Bounds      acc >= 0.95\n")
+}
+
+func TestWhatAnExperimentWaitsForIsShown(t *testing.T) {
+	e := anExperiment()
+	e.Status.Conditions[0].Message = "No trial can be started for now: experiment \"first\" is not there"
+	view := newExperimentView(e, nil)
+	requireText(t, strings.Join(frame(view, noon, size{width: 120, height: 20}, false), "\n"), "No trial can be started for now")
+	var p plainProgress
+	requireText(t, strings.Join(p.update(view, noon), "\n"), "experiment charlm No trial can be started for now")
+	if again := p.update(view, noon); len(again) > 0 {
+		t.Errorf("it is said again: %q", again)
+	}
+	e.Status.Conditions[0].Message = "Experiment is running"
+	if calm := p.update(newExperimentView(e, nil), noon); len(calm) > 0 {
+		t.Errorf("what is no trouble is said: %q", calm)
+	}
 }
 
 func TestResultSaysWhichMetricIsTheObjective(t *testing.T) {

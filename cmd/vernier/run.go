@@ -14,6 +14,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -97,6 +98,8 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	if session.started && !o.keep {
 		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
 	}
+	// What admission warns of is for the user, not for a log.
+	session.config.WarningHandler = rest.NewWarningWriter(s.err, rest.WarningWriterOptions{Deduplicate: true})
 	c, err := newClient(session.config)
 	if err != nil {
 		return err
@@ -255,6 +258,9 @@ func whyNone(v experimentView, told bool) string {
 		return text
 	}
 	for _, t := range v.Trials {
+		if _, ok := t.score(); ok && !v.feasible(t) {
+			return "; " + whyNoBest(v)
+		}
 		if text := t.objective(); text != "" {
 			return fmt.Sprintf("; %s of trial %s is %s, which is not a finite number", v.metricName(), t.Name, text)
 		}

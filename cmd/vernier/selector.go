@@ -35,7 +35,7 @@ func (t target) find(v experimentView) (trialView, error) {
 		if best, ok := v.best(); ok {
 			return best, nil
 		}
-		return trialView{}, notFoundErrorf("experiment %q has no best trial yet: no trial has reported %s", t.Experiment.Name, v.metricName())
+		return trialView{}, notFoundErrorf("experiment %q has no best trial: %s", t.Experiment.Name, whyNoBest(v))
 	case "latest":
 		if n := len(v.Trials); n > 0 {
 			return v.Trials[n-1], nil

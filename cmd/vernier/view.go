@@ -189,6 +189,14 @@ func (v experimentView) finished() bool {
 	return v.State == string(v1beta1.ExperimentSucceeded) || v.State == string(v1beta1.ExperimentFailed)
 }
 
+// waits is what is in the way of an experiment that has not ended, if anything.
+func (v experimentView) waits() string {
+	if v.finished() || strings.HasPrefix(v.Message, "Experiment is ") {
+		return ""
+	}
+	return v.Message
+}
+
 // best is the trial that the status names as the best, if any.
 func (v experimentView) best() (trialView, bool) {
 	name := v.Experiment.Status.CurrentOptimalTrial.BestTrialName
@@ -225,7 +233,7 @@ func (v experimentView) front() []trialView {
 func (v experimentView) feasible(t trialView) bool {
 	return !slices.ContainsFunc(v.Experiment.Spec.Constraints, func(c v1beta1.MetricConstraint) bool {
 		value, ok := finite(t.metric(c.MetricName))
-		return !ok || c.Min != nil && value < *c.Min || c.Max != nil && value > *c.Max
+		return !ok || outside(c, value) > 0
 	})
 }
 
@@ -283,6 +291,29 @@ func (v experimentView) objectiveNames() []string {
 		names = append(names, o.ObjectiveMetricName)
 	}
 	return names
+}
+
+// shownMetrics are the metrics of a table of trials: the objectives, then what has
+// a bound.
+func (v experimentView) shownMetrics() []string {
+	names := v.objectiveNames()
+	for _, c := range v.Experiment.Spec.Constraints {
+		if !slices.Contains(names, c.MetricName) {
+			names = append(names, c.MetricName)
+		}
+	}
+	return names
+}
+
+// metricCell is a metric of a trial in a table, with "!" where it is out of bounds.
+func (v experimentView) metricCell(t trialView, metric string) string {
+	text := t.metric(metric)
+	for _, c := range v.Experiment.Spec.Constraints {
+		if value, ok := finite(text); c.MetricName == metric && t.finished() && (!ok || outside(c, value) > 0) && !isBad(t.State) {
+			return strings.TrimSpace(shortNumber(text) + " !")
+		}
+	}
+	return shortNumber(text)
 }
 
 // goalReached says whether the experiment ended because of its goal.

@@ -22,6 +22,9 @@ const (
 	// autoFronts is how many results Gaussian processes lead for with several
 	// objectives.
 	autoFronts = 400
+	// autoWarm is how many results of its own a study with several objectives and
+	// a warm start has before they do: the processes know no other study then.
+	autoWarm = 10
 	// autoEvery is which part of the later trials the Gaussian process still
 	// gets: one in so many.
 	autoEvery = 16
@@ -163,6 +166,8 @@ func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 		return pick{"grid", fmt.Sprintf("all of the %d points, as there are so few", size)}
 	case len(s.Objectives) == 0:
 		return pick{"random", "drawn from the parameters' distributions, as there is no objective to learn from"}
+	case several && len(s.Warm) > 0 && now.finished < autoWarm:
+		return pick{"tpe", fmt.Sprintf("Parzen estimators, which learn from earlier studies with %d objectives", len(s.Objectives))}
 	case several && now.finished < autoFronts:
 		return pick{bayesianName, fmt.Sprintf("Gaussian processes for %d objectives, as results are few", len(s.Objectives))}
 	case several:

@@ -186,7 +186,7 @@ func (q *question) stream(purpose string, number int) *rng.Stream {
 // ready says whether there is enough to learn from.
 func (q *question) ready(number int) bool {
 	initial := q.settings.initial
-	if len(q.history.warm) > 0 {
+	if len(q.history.warm) > 0 && len(q.study.Objectives) == 1 { // with several they are not modelled
 		initial = 3
 	}
 	known := q.results + len(q.history.failed)
