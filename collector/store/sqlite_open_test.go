@@ -66,7 +66,9 @@ func TestOpeningEndsAtLast(t *testing.T) {
 		want int
 	}{
 		"when it stays held": {t.Context(), func(ctx context.Context) (collector.Store, error) { return attachSQLite(ctx, path, time.Millisecond) }, sqliteOpenings},
-		"with the context":   {ended, func(context.Context) (collector.Store, error) { return attachSQLite(t.Context(), path, time.Millisecond) }, 1},
+		"with the context": {ended, func(context.Context) (collector.Store, error) {
+			return attachSQLite(t.Context(), path, time.Millisecond)
+		}, 1},
 		"with another error": {t.Context(), func(context.Context) (collector.Store, error) { return nil, errors.New("no such disk") }, 1},
 	}
 	for name, tc := range tests {
