@@ -171,7 +171,8 @@ func (s *supervisor) manager() component {
 func (s *supervisor) agent() component {
 	pki := func(name string) string { return filepath.Join(s.home.pki(), name) }
 	return component{
-		name: "agent", path: s.binaries.Vernier, grace: 10 * time.Second,
+		// It ends the pods, for which it takes 12 s at most.
+		name: "agent", path: s.binaries.Vernier, grace: 15 * time.Second,
 		args: []string{
 			"agent", "--kubeconfig=" + s.home.componentKubeconfig("agent"), "--node-name=" + s.nodeName,
 			"--root=" + s.home.AgentRoot(), "--shim=" + s.binaries.Shim, "--bin-dir=" + filepath.Dir(s.binaries.Collector),

@@ -137,8 +137,9 @@ type stage struct {
 	stopped func()
 }
 
-// stages are the order of an instance. Pods end after the agent, which would
-// start them again, and before the manager, which takes their last points.
+// stages are the order of an instance. The agent ends the pods, before the
+// manager ends, which takes their last points, and the API server, which takes
+// their last statuses. What an agent left that could not do so is killed then.
 func (s *supervisor) stages() []stage {
 	return []stage{
 		{components: []component{s.etcd()}, then: func(context.Context) error { return nil }},

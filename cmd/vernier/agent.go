@@ -20,8 +20,12 @@ func newAgentCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT)
 			defer stop()
+			// SIGTERM comes when the instance stops: the pods end too.
+			down, stopDown := signal.NotifyContext(ctx, syscall.SIGTERM)
+			defer stopDown()
+			config.Down = down.Done()
 			for _, q := range []struct {
 				text string
 				into *resource.Quantity

@@ -63,6 +63,9 @@ type Config struct {
 	// ClientCAFile verifies the callers of the kubelet API: the API server's
 	// kubelet client certificate. Required.
 	ClientCAFile string
+	// Down, once closed, has Run end its pods as the node goes down, and return.
+	// Nil: never.
+	Down <-chan struct{}
 	// Clock defaults to the real one.
 	Clock clock.WithTicker
 	// Log is where the agent logs. The zero value discards.
@@ -123,7 +126,8 @@ func (cfg *Config) complete() error {
 }
 
 // Run registers the node and runs its pods until ctx ends; it then returns nil
-// and leaves the pods running, for the next agent of the same root to find.
+// and leaves the pods running, for the next agent of the same root to find. When
+// cfg.Down closes, the pods are ended first (see drain.go).
 // It returns an error when the node cannot be set up.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.complete(); err != nil {
@@ -174,6 +178,9 @@ func Run(ctx context.Context, cfg Config) error {
 	n.log.Info("node is ready", "node", n.name, "address", listener.Addr().String())
 	select {
 	case <-ctx.Done():
+		return nil
+	case <-cfg.Down:
+		n.drain(ctx)
 		return nil
 	case err := <-failures:
 		if ctx.Err() != nil {

@@ -26,8 +26,8 @@ func podConditions(v *view, s *corev1.PodStatus, now time.Time) []corev1.PodCond
 		containersReady,
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 	}
-	if lost := lostCondition(v, s); lost != nil {
-		conditions = append(conditions, *lost)
+	if disrupted := disruptedCondition(v, s); disrupted != nil {
+		conditions = append(conditions, *disrupted)
 	}
 	for i := range conditions {
 		c := &conditions[i]
@@ -112,12 +112,17 @@ func readyWithGates(pod *corev1.Pod, ready corev1.PodCondition) corev1.PodCondit
 	return ready
 }
 
-// lostCondition marks a pod that failed because the node lost its processes,
-// with the condition that a kubelet sets when it ends pods at shutdown. It
-// tells a job controller that this was no fault of the program.
-func lostCondition(v *view, s *corev1.PodStatus) *corev1.PodCondition {
+// disruptedCondition marks a pod that failed because the node went down or lost
+// its processes, with the condition that a kubelet sets when it ends pods at
+// shutdown. It tells a job controller that this was no fault of the program.
+func disruptedCondition(v *view, s *corev1.PodStatus) *corev1.PodCondition {
 	if s.Phase != corev1.PodFailed {
 		return nil
+	}
+	if s.Reason == reasonDown {
+		return &corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: s.Message,
+		}
 	}
 	for i := range v.Pod.Spec.Containers {
 		if r, ok := v.last(v.Pod.Spec.Containers[i].Name); ok && r.Reason == reasonLost {

@@ -105,6 +105,8 @@ type view struct {
 	SandboxReady bool
 	// Conditions that were last decided; they keep their transition times.
 	Conditions []corev1.PodCondition
+	// Down is when the node began to go down; zero while it stays.
+	Down time.Time
 	// Gone is set when the object no longer exists: everything is killed.
 	Gone bool
 }

@@ -93,6 +93,9 @@ func podStop(v *view, now time.Time) (stop, bool) {
 		}
 		found = append(found, stop{Since: since, Deadline: t.Time, Deleted: true})
 	}
+	if s, ok := downStop(v); ok {
+		found = append(found, s)
+	}
 	if v.Rejected != nil {
 		found = append(found, stop{Since: now, Deadline: now.Add(grace), Verdict: v.Rejected})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,7 @@ type podSet struct {
 	wg sync.WaitGroup
 
 	mu       sync.Mutex
+	down     time.Time // when the node began to go down; zero while it stays
 	workers  map[types.UID]*worker
 	latest   map[types.UID]*corev1.Pod // the newest version of each object
 	admitted map[types.UID]*corev1.Pod // pods that hold resources
@@ -138,6 +140,7 @@ func (n *node) observe(ctx context.Context, pod *corev1.Pod) {
 	w, known := s.workers[pod.UID]
 	if !known {
 		w = newWorker(n, pod)
+		w.v.Down = s.down
 		s.workers[pod.UID] = w
 		s.wg.Add(1)
 	}

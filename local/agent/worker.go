@@ -29,6 +29,8 @@ type worker struct {
 	log   logr.Logger
 	inbox chan func()
 	done  chan struct{}
+	// drained is closed once the node goes down and the pod keeps nothing.
+	drained chan struct{}
 
 	v        view
 	shim     *shim.Client
@@ -80,6 +82,7 @@ func newWorker(n *node, pod *corev1.Pod) *worker {
 		log:         n.log.WithValues("pod", pod.Namespace+"/"+pod.Name),
 		inbox:       make(chan func(), 16),
 		done:        make(chan struct{}),
+		drained:     make(chan struct{}),
 		parallelism: 1,
 		failures:    map[string]int{},
 		probing:     map[string]context.CancelFunc{},
@@ -178,7 +181,8 @@ func (w *worker) step(ctx context.Context) pause {
 		// The end was written before; only what is left of the pod is to go.
 		next.Settled = true
 	} else {
-		if w.admit(ctx, now, &next) {
+		if w.waitsOut() || w.admit(ctx, now, &next) {
+			w.noteDrained()
 			return pause{wake: next.Wake}
 		}
 		w.prepare(ctx, now, &next)
@@ -196,6 +200,7 @@ func (w *worker) step(ctx context.Context) pause {
 		}
 	}
 	ended := next.Settled && w.finish(ctx, now, &next)
+	w.noteDrained()
 	return pause{wake: next.Wake, ended: ended}
 }
 

@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"context"
+	"time"
+)
+
+// A node that goes down ends its pods as a kubelet does at a graceful shutdown:
+// each is stopped as if it were deleted, and then fails with the condition
+// DisruptionTarget. The objects stay; what replaces them waits for the next
+// agent.
+
+const (
+	// downGrace bounds the grace of pods when the node goes down. Sidecars may
+	// take sidecarMinGrace more.
+	downGrace = 8 * time.Second
+	// drainLimit bounds all of it, the writes of the last statuses too.
+	drainLimit = downGrace + 2*sidecarMinGrace
+	// reasonDown and messageDown are the end of a pod that went down with its
+	// node. The reason is the kubelet's.
+	reasonDown  = "Terminated"
+	messageDown = "Pod was ended by vernier down, or together with the instance"
+)
+
+// downStop is the end of a pod because its node goes down. A pod that had come
+// to its own end before is no victim of it.
+func downStop(v *view) (stop, bool) {
+	if v.Down.IsZero() {
+		return stop{}, false
+	}
+	if end, ok := naturalEnd(v); ok && end.Before(v.Down) {
+		return stop{}, false
+	}
+	return stop{
+		Since: v.Down, Deadline: v.Down.Add(min(gracePeriod(v.Pod), downGrace)),
+		Verdict: &verdict{Reason: reasonDown, Message: messageDown},
+	}, true
+}
+
+// waitsOut reports that the pod came too late for this agent: nothing of it is
+// started, and its status is left alone.
+func (w *worker) waitsOut() bool {
+	return !w.v.Down.IsZero() && !w.admitted && w.v.Rejected == nil && w.v.Pod.DeletionTimestamp == nil && !w.v.Gone
+}
+
+// noteDrained tells who waits for it that the pod keeps nothing here.
+func (w *worker) noteDrained() {
+	if w.v.Down.IsZero() || isClosed(w.drained) {
+		return
+	}
+	if w.waitsOut() || w.torn && isTerminal(w.v.Pod.Status.Phase) {
+		close(w.drained)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// drain ends all pods, and waits until the API server has been told of their
+// ends, at most drainLimit.
+func (n *node) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	now := n.clock.Now()
+	n.pods.mu.Lock()
+	n.pods.down = now
+	workers := make([]*worker, 0, len(n.pods.workers))
+	for _, w := range n.pods.workers {
+		workers = append(workers, w)
+	}
+	n.pods.mu.Unlock()
+	for _, w := range workers {
+		w.post(ctx, func() { w.v.Down = now })
+	}
+	for _, w := range workers {
+		select {
+		case <-w.drained:
+		case <-w.done:
+		case <-ctx.Done():
+			n.log.Info("the node goes down before all pods have ended")
+			return
+		}
+	}
+}
