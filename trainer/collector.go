@@ -129,6 +129,9 @@ type Collector struct {
 	// Grace is the pod's termination grace period where the template sets none,
 	// so that the last points can be sent. Zero leaves the template as it is.
 	Grace time.Duration
+	// RerunDisrupted has a Job run a pod again that was disrupted (its node went
+	// down), without counting a failure; see rerunDisrupted.
+	RerunDisrupted bool
 }
 
 // sidecar is the name of the container that collects.

@@ -59,6 +59,11 @@ func podCauses(pod *corev1.Pod, primary string) []cause {
 			causes = append(causes, cause{rank, text})
 		}
 	}
+	if pod.Status.Reason == "Terminated" || pod.Status.Reason == "NodeShutdown" {
+		// However its programs ended, they did so because they were told to.
+		add(1, podCause(pod))
+		return causes
+	}
 	for _, s := range pod.Status.ContainerStatuses {
 		rank := 2
 		if s.Name == primary {

@@ -49,10 +49,17 @@ func TestExplain(t *testing.T) {
 	other := pod("other", &terminated{ExitCode: 5})
 	other.Status.ContainerStatuses[0].Name = "helper"
 
+	down := pod("p", &terminated{ExitCode: 137, Reason: "Error"})
+	down.Status.Reason, down.Status.Message = "Terminated", "Pod was ended by vernier down"
+
 	tests := map[string]struct {
 		pods []corev1.Pod
 		want string
 	}{
+		"the node's end tells more than the signal that it sent": {
+			[]corev1.Pod{down},
+			"pod p lost its node (Terminated (Pod was ended by vernier down)): the trial itself may be good, run it again",
+		},
 		"nothing is known":      {nil, ""},
 		"a pod that ended well": {[]corev1.Pod{pod("p", &terminated{Reason: "Completed"})}, ""},
 		"an exit code": {

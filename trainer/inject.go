@@ -49,6 +49,9 @@ func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 	if err := p.inject(); err != nil {
 		return err
 	}
+	if c.RerunDisrupted {
+		rerunDisrupted(work)
+	}
 	job.Object = work.Object
 	return nil
 }

@@ -77,7 +77,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 // reporting says how trials report to this manager.
 func reporting(o options, id identity) trial.Reporting {
 	r := trial.Reporting{
-		Image: o.collectorImage, Binary: o.collectorBinary, Rate: o.collectorRate, URL: o.reportURL,
+		RerunDisrupted: o.embedded,
+		Image:          o.collectorImage, Binary: o.collectorBinary, Rate: o.collectorRate, URL: o.reportURL,
 		Token: func(t collector.TrialID) (string, error) {
 			return report.Sign(id.reportKey, report.Claims{Trial: t, Expires: time.Now().Add(tokenValidity)})
 		},

@@ -66,6 +66,8 @@ type Reporting struct {
 	URL string
 	// CA signed the service's certificate (PEM). Empty: the system's authorities.
 	CA string
+	// RerunDisrupted is the trainer.Collector's.
+	RerunDisrupted bool
 	// Token makes the token with which a trial reports.
 	Token func(collector.TrialID) (string, error)
 }

@@ -99,7 +99,7 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Labels: labels,
 		ReportURL: c.Reporting.URL, Token: token, CA: c.Reporting.CA,
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
-		Grace: grace,
+		Grace: grace, RerunDisrupted: c.Reporting.RerunDisrupted,
 	}
 	if slices.ContainsFunc(asksOf(t.Spec.Objective), func(a collector.Ask) bool { return a.Strategy != "" }) {
 		inject.Rate = -1 // a curve that is thinned keeps the least, the greatest and the last point only

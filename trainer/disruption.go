@@ -1,0 +1,34 @@
+package trainer
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// rerunDisrupted gives a batch/v1 Job a policy that ignores the failure of a pod
+// with the condition DisruptionTarget, so that another pod takes its place. A Job
+// keeps its own policy; one that may not have such a policy stays as it is:
+// Kubernetes takes it only with the restart policy Never, and when pods are
+// replaced after their end.
+func rerunDisrupted(job *unstructured.Unstructured) {
+	if job.GroupVersionKind() != batchv1.SchemeGroupVersion.WithKind("Job") {
+		return
+	}
+	spec, ok := job.Object["spec"].(map[string]any)
+	if !ok || spec["podFailurePolicy"] != nil || spec["managedBy"] != nil {
+		return
+	}
+	if at(spec, "template", "spec", "restartPolicy") != string(corev1.RestartPolicyNever) {
+		return
+	}
+	if p := spec["podReplacementPolicy"]; p != nil && p != string(batchv1.Failed) {
+		return
+	}
+	spec["podFailurePolicy"] = map[string]any{"rules": []any{map[string]any{
+		"action": string(batchv1.PodFailurePolicyActionIgnore),
+		"onPodConditions": []any{map[string]any{
+			"type": string(corev1.DisruptionTarget), "status": string(corev1.ConditionTrue),
+		}},
+	}}}
+}
