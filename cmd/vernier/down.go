@@ -17,9 +17,14 @@ func newDownCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Stop the embedded control plane and its pods",
-		Long: `Stop the pods (SIGTERM, then SIGKILL after their grace), then the components. The
-state is kept; vernier up resumes it. Trials whose pods were running are told
-that they were disrupted.`,
+		Long: `Stop the pods, then the components. The state is kept; vernier up resumes it.
+
+Programs get SIGTERM, and SIGKILL after the terminationGracePeriodSeconds of
+their pod, at most 8 s; then their collectors may send the last points for 2 s
+more. The pods fail with the condition DisruptionTarget. Trials whose Job has the
+restartPolicy Never run again after vernier up, from their beginning or from a
+checkpoint of their own; that is no failure of the trial. In another Job it
+counts against its backoffLimit.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			home, err := g.instanceHome()
