@@ -2,7 +2,11 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A node that goes down ends its pods as a kubelet does at a graceful shutdown:
@@ -43,6 +47,46 @@ func (w *worker) waitsOut() bool {
 	return !w.v.Down.IsZero() && !w.admitted && w.v.Rejected == nil && w.v.Pod.DeletionTimestamp == nil && !w.v.Gone
 }
 
+// goDown begins the end of the pod. The next agent must know of it too, if this
+// one cannot write the pod's status any more.
+func (w *worker) goDown(now time.Time) {
+	w.v.Down = now
+	if !w.hasDir() || isTerminal(w.v.Pod.Status.Phase) {
+		return
+	}
+	if err := markDown(w.layout, w.v.Pod.UID, now); err != nil {
+		w.log.Error(err, "cannot note that the node goes down")
+	}
+}
+
+// markDown notes in a pod's directory when the node went down, unless it is noted.
+func markDown(l layout, uid types.UID, now time.Time) error {
+	file := l.downFile(uid)
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	if err := writeJSON(file, now, false); err != nil {
+		return fmt.Errorf("noting that the node goes down: %w", err)
+	}
+	return nil
+}
+
+// recoverDown learns that the pod went down with an earlier agent, which could
+// not say so.
+func (w *worker) recoverDown() {
+	var at time.Time
+	if err := readJSON(w.layout.downFile(w.v.Pod.UID), &at); err != nil {
+		w.log.Error(err, "cannot read when the node went down")
+	}
+	if at.IsZero() {
+		return
+	}
+	w.v.Down = at
+	if !w.admitted {
+		w.admitted, w.v.StartTime = true, at
+	}
+}
+
 // noteDrained tells who waits for it that the pod keeps nothing here.
 func (w *worker) noteDrained() {
 	if w.v.Down.IsZero() || isClosed(w.drained) {
@@ -76,7 +120,7 @@ func (n *node) drain(ctx context.Context) {
 	}
 	n.pods.mu.Unlock()
 	for _, w := range workers {
-		w.post(ctx, func() { w.v.Down = now })
+		w.post(ctx, func() { w.goDown(now) })
 	}
 	for _, w := range workers {
 		select {

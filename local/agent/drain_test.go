@@ -58,6 +58,27 @@ func TestPlanOfANodeThatGoesDown(t *testing.T) {
 	}
 }
 
+func TestPodsThatAreKilledWithoutAnAgentWereDisrupted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.create(r.pod("killed", "echo up; while :; do sleep 0.02; done"))
+	r.create(r.pod("done", "echo up"))
+	r.awaitPhase("killed", corev1.PodRunning)
+	r.awaitPhase("done", corev1.PodSucceeded)
+	r.stop()
+	if err := StopPods(t.Context(), r.config.Root); err != nil {
+		t.Fatal(err)
+	}
+	r.start()
+	got := r.awaitPhase("killed", corev1.PodFailed)
+	if c := findCondition(got.Status.Conditions, corev1.DisruptionTarget); c == nil || got.Status.Reason != reasonDown {
+		t.Errorf("reason %q, conditions %+v, want %s and DisruptionTarget", got.Status.Reason, got.Status.Conditions, reasonDown)
+	}
+	r.create(r.pod("next", "echo hello"))
+	r.awaitPhase("next", corev1.PodSucceeded)
+	r.awaitPhase("done", corev1.PodSucceeded)
+}
+
 func TestANodeThatGoesDownEndsItsPods(t *testing.T) {
 	t.Parallel()
 	down := make(chan struct{})

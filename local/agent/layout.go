@@ -15,17 +15,19 @@ import (
 //	pods/<uid>/volumes/<name>/     volumes that live as long as the pod
 //	pods/<uid>/logs/<container>/   <run>.log in CRI format
 //	pods/<uid>/termination/        termination messages
+//	pods/<uid>/down.json           when the node went down with the pod; see drain.go
 //	claims/<namespace>/<claim>-<uid>/   persistent volumes
 //	logs/                          output of pods that are gone; see archive.go
 //	gpus.json                      which pod holds which GPU
 type layout struct{ root string }
 
-func (l layout) pods() string               { return filepath.Join(l.root, "pods") }
-func (l layout) pod(uid types.UID) string   { return filepath.Join(l.pods(), string(uid)) }
-func (l layout) shim(uid types.UID) string  { return filepath.Join(l.pod(uid), "shim") }
-func (l layout) logs(uid types.UID) string  { return filepath.Join(l.pod(uid), "logs") }
-func (l layout) gpus() string               { return filepath.Join(l.root, "gpus.json") }
-func (l layout) podFile(u types.UID) string { return filepath.Join(l.pod(u), "pod.json") }
+func (l layout) pods() string                { return filepath.Join(l.root, "pods") }
+func (l layout) pod(uid types.UID) string    { return filepath.Join(l.pods(), string(uid)) }
+func (l layout) shim(uid types.UID) string   { return filepath.Join(l.pod(uid), "shim") }
+func (l layout) logs(uid types.UID) string   { return filepath.Join(l.pod(uid), "logs") }
+func (l layout) gpus() string                { return filepath.Join(l.root, "gpus.json") }
+func (l layout) downFile(u types.UID) string { return filepath.Join(l.pod(u), "down.json") }
+func (l layout) podFile(u types.UID) string  { return filepath.Join(l.pod(u), "pod.json") }
 
 func (l layout) volume(uid types.UID, name string) string {
 	return filepath.Join(l.pod(uid), "volumes", name)

@@ -141,6 +141,9 @@ func (n *node) observe(ctx context.Context, pod *corev1.Pod) {
 	if !known {
 		w = newWorker(n, pod)
 		w.v.Down = s.down
+		if !isTerminal(pod.Status.Phase) {
+			w.recoverDown()
+		}
 		s.workers[pod.UID] = w
 		s.wg.Add(1)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,7 +136,8 @@ func StopPods(ctx context.Context, root string) error {
 	}
 	var failed error
 	for _, e := range entries {
-		failed = errors.Join(failed, endProcesses(ctx, l, types.UID(e.Name())))
+		uid := types.UID(e.Name())
+		failed = errors.Join(failed, markDown(l, uid, time.Now()), endProcesses(ctx, l, uid))
 	}
 	return failed
 }
