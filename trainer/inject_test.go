@@ -261,6 +261,20 @@ func TestInjectKeepsTheUsersGracePeriod(t *testing.T) {
 	}
 }
 
+func TestInjectRerunsDisruptedPodsWhereAskedTo(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		c := collector(trainer.StdOut)
+		c.RerunDisrupted = asked
+		j := job(t, "restartPolicy: Never\ncontainers: [{name: main, image: i, command: [train]}]")
+		if err := trainer.Inject(j, kind.For(j.GroupVersionKind()), c); err != nil {
+			t.Fatal(err)
+		}
+		if _, has, err := unstructured.NestedMap(j.Object, "spec", "podFailurePolicy"); err != nil || has != asked {
+			t.Errorf("asked %v, has a podFailurePolicy: %v (%v)", asked, has, err)
+		}
+	}
+}
+
 func TestInjectFaults(t *testing.T) {
 	tests := map[string]struct {
 		podSpec string
