@@ -51,9 +51,11 @@ func sqliteDialect() *dialect {
 const (
 	// How long a statement waits for another process that holds the file.
 	sqliteBusy = 5 * time.Second
-	// How often a statement of opening does. Who closes a file last folds its log
-	// into it, and holds it until all is on the disk.
-	sqliteOpenings      = 12
+	// How long opening does, and how often it tries: some of SQLite's ways to say
+	// that the file is held do not wait at all. Who closes a file last folds its
+	// log into it, and holds it until all is on the disk.
+	sqliteOpening       = time.Minute
+	sqliteOpeningPause  = 50 * time.Millisecond
 	sqliteReadCacheKiB  = 1024
 	sqliteWriteCacheKiB = 4096
 )
@@ -71,18 +73,28 @@ func openSQLite(ctx context.Context, rest string) (collector.Store, error) {
 	if err := createPrivate(path); err != nil {
 		return nil, err
 	}
-	return untilFree(ctx, func() (collector.Store, error) { return attachSQLite(ctx, path, sqliteBusy) })
+	return untilFree(ctx, sqliteOpening, func() (collector.Store, error) { return attachSQLite(ctx, path, sqliteBusy) })
 }
 
-// untilFree opens a file again, a few times, while another process holds it.
-func untilFree(ctx context.Context, open func() (collector.Store, error)) (s collector.Store, err error) {
-	for range sqliteOpenings {
+// untilFree opens a file again while another process holds it, for as long as
+// patience lasts.
+func untilFree(ctx context.Context, patience time.Duration, open func() (collector.Store, error)) (collector.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	again := time.NewTicker(sqliteOpeningPause)
+	defer again.Stop()
+	for {
+		s, err := open()
 		var e *sqlitedriver.Error
-		if s, err = open(); !errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_BUSY || ctx.Err() != nil {
-			break
+		if !errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_BUSY {
+			return s, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("another process holds the file: %w", err)
+		case <-again.C:
 		}
 	}
-	return s, err
 }
 
 // attachSQLite opens a file that is there. Its statements wait for busy when
