@@ -84,6 +84,17 @@ const (
 	ObjectiveTypeMaximize ObjectiveType = "maximize"
 )
 
+// DefaultStrategy is the strategy of a metric that improves this way.
+func (t ObjectiveType) DefaultStrategy() MetricStrategyType {
+	switch t {
+	case ObjectiveTypeMinimize:
+		return ExtractByMin
+	case ObjectiveTypeMaximize:
+		return ExtractByMax
+	}
+	return ExtractByLatest
+}
+
 // ObjectiveSpec says what is optimized.
 type ObjectiveSpec struct {
 	// Type is the direction: minimize or maximize.
@@ -149,6 +160,39 @@ type Metric struct {
 	// above.
 	// +optional
 	Value string `json:"value,omitempty"`
+}
+
+// unavailable is Katib's word for a value that was never reported.
+const unavailable = "unavailable"
+
+// By is the value by a strategy, as reported: the latest where the strategy's own
+// was never reported.
+func (m *Metric) By(strategy MetricStrategyType) string {
+	value := m.Value
+	switch strategy {
+	case ExtractByMin:
+		value = m.Min
+	case ExtractByMax:
+		value = m.Max
+	case ExtractByLatest:
+		value = m.Latest
+	}
+	if value == "" || value == unavailable {
+		return m.Latest
+	}
+	return value
+}
+
+// Strategy of a metric, or fallback where none is given. o may be nil.
+func (o *ObjectiveSpec) Strategy(metric string, fallback MetricStrategyType) MetricStrategyType {
+	if o != nil {
+		for _, s := range o.MetricStrategies {
+			if s.Name == metric && s.Value != "" {
+				return s.Value
+			}
+		}
+	}
+	return fallback
 }
 
 // Observation is the condensed result of a trial.

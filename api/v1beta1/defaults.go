@@ -90,13 +90,7 @@ func setObjectiveDefaults(o *ObjectiveSpec) {
 	if o == nil || o.ObjectiveMetricName == "" {
 		return
 	}
-	strategy := ExtractByLatest
-	switch o.Type {
-	case ObjectiveTypeMinimize:
-		strategy = ExtractByMin
-	case ObjectiveTypeMaximize:
-		strategy = ExtractByMax
-	}
+	strategy := o.Type.DefaultStrategy()
 	for _, name := range append([]string{o.ObjectiveMetricName}, o.AdditionalMetricNames...) {
 		known := slices.ContainsFunc(o.MetricStrategies, func(s MetricStrategy) bool { return s.Name == name })
 		if !known {

@@ -1,6 +1,9 @@
 package v1beta1
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // ObjectiveMetric (Vernier) is one of several objectives.
 type ObjectiveMetric struct {
@@ -39,6 +42,18 @@ type WarmStart struct {
 	Experiment string `json:"experiment"`
 }
 
+// Outside is how far value is out of the bounds; at most 0 within them.
+func (c *MetricConstraint) Outside(value float64) float64 {
+	far := math.Inf(-1)
+	if c.Min != nil {
+		far = *c.Min - value
+	}
+	if c.Max != nil {
+		far = max(far, value-*c.Max)
+	}
+	return far
+}
+
 // AllObjectives are the objectives, the main one first: objectives, or else the
 // one objective. Empty when there is none.
 func (s *ExperimentSpec) AllObjectives() []ObjectiveMetric {
@@ -72,11 +87,7 @@ func setObjectivesDefaults(s *ExperimentSpec) {
 		return
 	}
 	for _, o := range s.Objectives {
-		strategy := ExtractByMin
-		if o.Type == ObjectiveTypeMaximize {
-			strategy = ExtractByMax
-		}
-		s.Objective.collect(o.ObjectiveMetricName, strategy)
+		s.Objective.collect(o.ObjectiveMetricName, o.Type.DefaultStrategy())
 	}
 	for _, c := range s.Constraints {
 		s.Objective.collect(c.MetricName, ExtractByLatest)

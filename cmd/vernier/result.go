@@ -94,7 +94,7 @@ func nearest(v experimentView, c v1beta1.MetricConstraint) string {
 		if !ok {
 			continue
 		}
-		if far := outside(c, value); far < best {
+		if far := c.Outside(value); far < best {
 			best, name = far, fmt.Sprintf("%s with %s", t.Name, shortNumber(t.metric(c.MetricName)))
 		}
 	}
@@ -105,16 +105,4 @@ func nearest(v experimentView, c v1beta1.MetricConstraint) string {
 		return " (some trials did)"
 	}
 	return " (the nearest was " + name + ")"
-}
-
-// outside is how far a value is out of its bounds; at most 0 within them.
-func outside(c v1beta1.MetricConstraint, value float64) float64 {
-	far := math.Inf(-1)
-	if c.Min != nil {
-		far = *c.Min - value
-	}
-	if c.Max != nil {
-		far = max(far, value-*c.Max)
-	}
-	return far
 }

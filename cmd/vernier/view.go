@@ -102,7 +102,7 @@ func newTrialView(trial v1beta1.Trial) trialView {
 func condense(objective *v1beta1.ObjectiveSpec, metrics []v1beta1.Metric) []metricView {
 	views := make([]metricView, 0, len(metrics))
 	for _, m := range metrics {
-		views = append(views, metricView{Name: m.Name, Value: byStrategy(objective, m)})
+		views = append(views, metricView{Name: m.Name, Value: m.By(objective.Strategy(m.Name, v1beta1.ExtractByLatest))})
 	}
 	if objective == nil {
 		return views
@@ -118,33 +118,6 @@ func rank(first bool) int {
 		return 0
 	}
 	return 1
-}
-
-func byStrategy(objective *v1beta1.ObjectiveSpec, m v1beta1.Metric) string {
-	strategy := v1beta1.ExtractByLatest
-	if objective != nil {
-		for _, s := range objective.MetricStrategies {
-			if s.Name == m.Name {
-				strategy = s.Value
-			}
-		}
-	}
-	value := m.Latest
-	switch strategy {
-	case v1beta1.ExtractByMin:
-		value = m.Min
-	case v1beta1.ExtractByMax:
-		value = m.Max
-	case v1beta1.ExtractByLatest:
-	default:
-		if m.Value != "" {
-			return m.Value
-		}
-	}
-	if value == "" || value == "unavailable" {
-		value = m.Latest
-	}
-	return value
 }
 
 // trialNumber is the number at the end of a trial's name, or -1.
@@ -233,7 +206,7 @@ func (v experimentView) front() []trialView {
 func (v experimentView) feasible(t trialView) bool {
 	return !slices.ContainsFunc(v.Experiment.Spec.Constraints, func(c v1beta1.MetricConstraint) bool {
 		value, ok := finite(t.metric(c.MetricName))
-		return !ok || outside(c, value) > 0
+		return !ok || c.Outside(value) > 0
 	})
 }
 
@@ -309,7 +282,7 @@ func (v experimentView) shownMetrics() []string {
 func (v experimentView) metricCell(t trialView, metric string) string {
 	text := t.metric(metric)
 	for _, c := range v.Experiment.Spec.Constraints {
-		if value, ok := finite(text); c.MetricName == metric && t.finished() && (!ok || outside(c, value) > 0) && !isBad(t.State) {
+		if value, ok := finite(text); c.MetricName == metric && t.finished() && (!ok || c.Outside(value) > 0) && !isBad(t.State) {
 			return strings.TrimSpace(shortNumber(text) + " !")
 		}
 	}

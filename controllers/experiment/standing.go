@@ -136,23 +136,23 @@ func goalsReached(objectives []v1beta1.ObjectiveMetric, losses []float64) bool {
 // measured does not.
 func feasible(spec *v1beta1.ExperimentSpec, o *v1beta1.Observation) bool {
 	for _, c := range spec.Constraints {
-		v, ok := value(o, c.MetricName, strategyOf(spec.Objective, c.MetricName, v1beta1.ExtractByLatest))
-		if !ok || c.Min != nil && v < *c.Min || c.Max != nil && v > *c.Max {
+		if v, ok := boundedValue(spec, &c, o); !ok || c.Outside(v) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
+// boundedValue is the value of a metric with a bound.
+func boundedValue(spec *v1beta1.ExperimentSpec, c *v1beta1.MetricConstraint, o *v1beta1.Observation) (v float64, ok bool) {
+	return value(o, c.MetricName, spec.Objective.Strategy(c.MetricName, v1beta1.ExtractByLatest))
+}
+
 // objectiveValues picks the objectives from an observation, each by its strategy.
 // ok is false when one was not measured or is not a finite number.
 func objectiveValues(main *v1beta1.ObjectiveSpec, objectives []v1beta1.ObjectiveMetric, o *v1beta1.Observation) (values []float64, ok bool) {
 	for _, want := range objectives {
-		fallback := v1beta1.ExtractByMin
-		if want.Type == v1beta1.ObjectiveTypeMaximize {
-			fallback = v1beta1.ExtractByMax
-		}
-		v, ok := value(o, want.ObjectiveMetricName, strategyOf(main, want.ObjectiveMetricName, fallback))
+		v, ok := value(o, want.ObjectiveMetricName, main.Strategy(want.ObjectiveMetricName, want.Type.DefaultStrategy()))
 		if !ok {
 			return nil, false
 		}
@@ -171,33 +171,6 @@ func value(o *v1beta1.Observation, metric string, by v1beta1.MetricStrategyType)
 	if i < 0 {
 		return 0, false
 	}
-	m := o.Metrics[i]
-	text := m.Latest
-	switch by {
-	case v1beta1.ExtractByMin:
-		text = m.Min
-	case v1beta1.ExtractByMax:
-		text = m.Max
-	case v1beta1.ExtractByLatest:
-	default:
-		text = m.Value
-	}
-	if text == unavailable || text == "" {
-		text = m.Latest
-	}
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := strconv.ParseFloat(o.Metrics[i].By(by), 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
-}
-
-// strategyOf is how a metric's points become one value: as the user says, else
-// fallback.
-func strategyOf(main *v1beta1.ObjectiveSpec, metric string, fallback v1beta1.MetricStrategyType) v1beta1.MetricStrategyType {
-	if main != nil {
-		for _, s := range main.MetricStrategies {
-			if s.Name == metric && s.Value != "" {
-				return s.Value
-			}
-		}
-	}
-	return fallback
 }

@@ -6,9 +6,6 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
-// unavailable is the API's word for a value that was never reported.
-const unavailable = "unavailable"
-
 // listed is how many trial names a list of the status holds at most.
 const listed = 500
 

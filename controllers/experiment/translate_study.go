@@ -74,7 +74,7 @@ func trialOf(spec *v1beta1.ExperimentSpec, words wording, t *v1beta1.Trial, n in
 func constrained(spec *v1beta1.ExperimentSpec, o *v1beta1.Observation) []float64 {
 	var out []float64
 	for _, c := range spec.Constraints {
-		v, ok := value(o, c.MetricName, strategyOf(spec.Objective, c.MetricName, v1beta1.ExtractByLatest))
+		v, ok := boundedValue(spec, &c, o)
 		if !ok {
 			v = math.NaN()
 		}

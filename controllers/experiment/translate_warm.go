@@ -24,7 +24,7 @@ func (c *Controller) warm(ctx context.Context, exp *v1beta1.Experiment, m *searc
 		switch {
 		case apierrors.IsNotFound(err) && !first:
 			continue
-		case apierrors.IsNotFound(err) && c.Now().Sub(exp.CreationTimestamp.Time) > configMapPatience:
+		case apierrors.IsNotFound(err) && c.Now().Sub(exp.CreationTimestamp.Time) > applyPatience:
 			return nil, &fatalError{fmt.Sprintf("%s is not in namespace %s: create this experiment again without the entry, or with another name", at, exp.Namespace)}
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", at, err)

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -107,7 +108,7 @@ func TestWarmStart(t *testing.T) {
 			if len(got) != tc.want {
 				t.Errorf("%d trials, want %d", len(got), tc.want)
 			}
-			_, fatal := err.(*fatalError) //nolint:errorlint // it is not wrapped here
+			fatal := errors.As(err, new(*fatalError))
 			if fatal != tc.fatal || (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("fatal %v, %v\nwant %v, %s", fatal, err, tc.fatal, tc.says)
 			}

@@ -25,9 +25,10 @@ import (
 const (
 	// writers is how many trials are asked to stop at once.
 	writers = 8
-	// configMapPatience is how long after its creation an experiment waits for
-	// the ConfigMap of its template, which may be applied after it.
-	configMapPatience = 30 * time.Second
+	// applyPatience is how long after its creation an experiment waits for what it
+	// names and may be applied after it: the ConfigMap of its template, experiments
+	// to learn from.
+	applyPatience = 30 * time.Second
 )
 
 // proposal is a point to try, in the words of the API.
@@ -196,7 +197,7 @@ func (c *Controller) template(ctx context.Context, exp *v1beta1.Experiment) ([]b
 	var cm corev1.ConfigMap
 	if err := c.Reader.Get(ctx, key, &cm); err != nil {
 		message := fmt.Sprintf("the ConfigMap %s of spec.trialTemplate.configMap cannot be read: %v", key, err)
-		if apierrors.IsNotFound(err) && c.Now().Sub(exp.CreationTimestamp.Time) > configMapPatience {
+		if apierrors.IsNotFound(err) && c.Now().Sub(exp.CreationTimestamp.Time) > applyPatience {
 			return nil, &fatalError{message + ". Create it, then create the experiment again"}
 		}
 		return nil, errors.New(message)
