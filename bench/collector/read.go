@@ -131,8 +131,12 @@ func parserPass(d data, text []byte) (points int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	skipper, _ := parser.(parse.Skipper)
 	var samples []parse.Sample
 	for {
+		if skipper != nil && len(samples) == 0 { // as the sources do
+			text = text[skipper.Skip(text):]
+		}
 		end := bytes.IndexByte(text, '\n')
 		if end < 0 {
 			return points, nil

@@ -77,7 +77,8 @@ func corpora() map[string]corpus {
 func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // read parses a corpus, cut into lines as the sources cut it: a carriage return
-// ends a line too, and is looked for once and not in each line.
+// ends a line too, and is looked for once and not in each line; lines without
+// samples are passed over.
 func (c corpus) read(t testing.TB, p Line, dst []Sample) int {
 	n := 0
 	b := c.bytes
@@ -88,13 +89,24 @@ func (c corpus) read(t testing.TB, p Line, dst []Sample) int {
 		return len(b)
 	}
 	lf, cr := next('\n', 0), next('\r', 0)
+	skipper, _ := p.(Skipper)
+	dense := false
 	for i := 0; i < len(b); {
+		if skipper != nil && !dense {
+			if i += skipper.Skip(b[i:cr]); i > lf {
+				lf = next('\n', i)
+			}
+			if i == len(b) {
+				break
+			}
+		}
 		end := min(lf, cr)
 		out, err := p.Parse(dst, b[i:end])
 		if err != nil {
 			t.Fatal(err)
 		}
 		n += len(out)
+		dense = len(out) > 0
 		if end == len(b) {
 			break
 		}

@@ -41,6 +41,17 @@ type Line interface {
 	Parse(dst []Sample, line []byte) ([]Sample, error)
 }
 
+// Skipper is implemented by lines that tell in many lines at once that there is
+// nothing in them.
+type Skipper interface {
+	Line
+	// Skip returns the length of lines at the beginning of b, each with its line
+	// feed, that have neither samples nor errors, and that leave Parse as it is.
+	// It may be 0. There is no carriage return in b, and its first byte begins a
+	// line. It is worth calling where the line before had no sample.
+	Skip(b []byte) int
+}
+
 // Resetter is implemented by lines that remember something of the lines before
 // (an epoch, the columns of a table).
 type Resetter interface {

@@ -172,12 +172,14 @@ func integral(v float64) (int64, bool) {
 	return step, float64(step) == v
 }
 
+// headingFrame is what may stand around an epoch in a heading.
+const headingFrame = " \t=-*#_.:"
+
 // heading returns the epoch that a line announces which says nothing else:
 // `Epoch 3/10`, `epoch 3:`, `===== Epoch [3/10] =====`.
 func heading(line []byte) (epoch int64, ok bool) {
-	const frame = " \t=-*#_.:"
 	for len(line) > 0 && line[0]|0x20 != 'e' {
-		if bytes.IndexByte([]byte(frame), line[0]) < 0 {
+		if bytes.IndexByte([]byte(headingFrame), line[0]) < 0 {
 			return NoStep, false
 		}
 		line = line[1:]
@@ -188,7 +190,7 @@ func heading(line []byte) (epoch int64, ok bool) {
 	steps := newStepFinder()
 	steps.at(line, len("epoch"))
 	for _, c := range line[len("epoch"):] {
-		if !isDigit(c) && bytes.IndexByte([]byte(frame+"[]()/,\""), c) < 0 {
+		if !isDigit(c) && bytes.IndexByte([]byte(headingFrame+"[]()/,\""), c) < 0 {
 			return NoStep, false
 		}
 	}

@@ -36,6 +36,9 @@ type lines struct {
 	cutting bool // the rest of a line that is too long is being dropped
 	samples []parse.Sample
 	search  *search // nil: what is missing is not said
+
+	skipper parse.Skipper // the parser, if it is one
+	dense   bool          // the last line had a sample, or nothing could be passed over
 }
 
 // begin is called before the first bytes.
@@ -43,6 +46,7 @@ func (l *lines) begin() {
 	if p, ok := l.parser.(parse.Resetter); ok {
 		p.Reset()
 	}
+	l.skipper, _ = l.parser.(parse.Skipper)
 }
 
 // feed takes the bytes at a place, counted from base. Calls without a reset
@@ -60,6 +64,12 @@ func (l *lines) cut(at int64, b []byte) bool {
 	// and not in each line.
 	lf, cr := next(b, '\n', 0), next(b, '\r', 0)
 	for i := 0; i < len(b); {
+		if n := l.skip(b[i:cr]); n > 0 {
+			if i += n; i > lf {
+				lf = next(b, '\n', i)
+			}
+			continue
+		}
 		end := min(lf, cr)
 		if end == len(b) {
 			return l.keep(at+int64(i), b[i:])
@@ -75,6 +85,16 @@ func (l *lines) cut(at int64, b []byte) bool {
 		i = end + 1
 	}
 	return true
+}
+
+// skip returns how much of b, which begins with a line or goes on with one, is
+// passed over because nothing is in it.
+func (l *lines) skip(b []byte) int {
+	if l.skipper == nil || l.dense || l.cutting || len(l.partial) > 0 {
+		return 0
+	}
+	l.dense = true // until a line has no sample
+	return l.skipper.Skip(b)
 }
 
 // next returns the place of the first c from a place on, or len(b).
@@ -172,6 +192,7 @@ func (l *lines) line(at int64, b []byte) bool {
 	at += int64(len(b) - len(text))
 	var err error
 	l.samples, err = l.parser.Parse(l.samples[:0], text)
+	l.dense = len(l.samples) > 0
 	for i := range l.samples {
 		s := &l.samples[i]
 		l.search.found(s.Metric)

@@ -2,12 +2,16 @@ package source
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
 )
 
 // A line of a gigabyte, and a hole of one, take no more memory than short lines,
@@ -67,6 +71,48 @@ func TestLinesEndWithEitherByte(t *testing.T) {
 		l.flush()
 		if len(got) != 5 || got[0] != 1 || got[4] != 5 {
 			t.Errorf("cut at %d: %v", cut, got)
+		}
+	}
+}
+
+// Passing over many lines at once finds the same points, wherever the bytes are
+// cut.
+func TestSkippingChangesNoPoint(t *testing.T) {
+	type plain interface { // without Skip
+		parse.Line
+		parse.Resetter
+	}
+	pieces := []string{"loss=1", "loss=0.25 step=3", "loss=1,5", "Epoch 3/10", "\x1b[1mepoch 4", "\x00", "\n", "\n", "\n", "\r", "\r\n", "chatter", "x=1"}
+	random := rand.New(rand.NewPCG(3, 5))
+	read := func(parser parse.Line, text string, cuts []int) (points []collector.Point, errs int) {
+		l := lines{parser: parser, source: "x", now: func() time.Time { return time.Unix(9, 0) }, yield: func(p collector.Point, err error) bool {
+			if err != nil {
+				errs++
+				return true
+			}
+			points = append(points, p)
+			return true
+		}}
+		l.begin()
+		at := 0
+		for _, cut := range append(cuts, len(text)) {
+			l.feed(int64(at), []byte(text[at:cut]))
+			at = cut
+		}
+		l.flush()
+		return points, errs
+	}
+	for range 5000 {
+		var text strings.Builder
+		for range 1 + random.IntN(30) {
+			text.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		first := random.IntN(text.Len() + 1)
+		cuts := []int{first, first + random.IntN(text.Len()-first+1)}
+		want, wantErrs := read(struct{ plain }{lossParser(t).(plain)}, text.String(), cuts)
+		got, gotErrs := read(lossParser(t), text.String(), cuts)
+		if diff := cmp.Diff(want, got); diff != "" || wantErrs != gotErrs {
+			t.Fatalf("%q cut at %d: %d errors without Skip, %d with; points (-without +with):\n%s", text.String(), cuts, wantErrs, gotErrs, diff)
 		}
 	}
 }
