@@ -15,8 +15,9 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// MaxBatch is the most points that a client sends with one call.
-const MaxBatch = 4096
+// MaxBatch is the most points that a client sends with one call. A batch that is
+// sent and one that is filled are most of what a collector keeps in memory.
+const MaxBatch = 2048
 
 const (
 	// The first point after a quiet time waits for company this long; then

@@ -57,7 +57,7 @@ func Dial(cfg DialConfig) (vernierv1.ReportServiceClient, error) {
 		return nil, fmt.Errorf("report service: %s has scheme %q; write http or https", EnvURL, u.Scheme)
 	}
 	return vernierv1.NewReportServiceClient(&http.Client{Transport: transport}, cfg.URL,
-		connect.WithGRPC(), connect.WithReadMaxBytes(maxAnswer), connect.WithInterceptors(bearer(cfg.Token))), nil
+		connect.WithGRPC(), connect.WithReadMaxBytes(maxAnswer), connect.WithAcceptCompression("gzip", nil, nil), connect.WithInterceptors(bearer(cfg.Token))), nil
 }
 
 func tlsConfig(ca string) (*tls.Config, error) {
