@@ -122,6 +122,7 @@ func runCommand(ctx context.Context, args []string, _, stderr io.Writer) int {
 	}
 	// One runs beside every trial: memory counts more than the time that the
 	// garbage collector takes, which is little but on large inputs.
+	_ = smallPages()
 	debug.SetGCPercent(10)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

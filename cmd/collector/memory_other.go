@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package main
+
+func smallPages() error { return nil }
