@@ -15,10 +15,12 @@ import (
 )
 
 // What one call may allocate: so many times the input, since a value of a few
-// bytes becomes a sample and slices grow by copies, and a piece beside.
+// bytes becomes a sample and slices grow by copies, and a piece beside. The piece
+// is large because small objects of before, also of other goroutines, may be
+// counted during the call: as many as the runtime's caches of two threads hold.
 const (
 	allocFactor = 160
-	allocPiece  = 1 << 20
+	allocPiece  = 8 << 20
 )
 
 // CheckMemory fails when f, which reads n bytes, allocates more than a parser
