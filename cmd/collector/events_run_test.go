@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+func TestTensorFlowEventEndToEnd(t *testing.T) {
+	b := newBench(t)
+	dir := filepath.Join(b.dir, "events")
+	s := b.run("--kind=TensorFlowEvent", "--path="+dir, "--metric=loss")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var events []byte
+	for step := range 5 {
+		events = append(events, scalarEvent("loss", int64(step), 1/float32(int(1)<<step))...)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "events.out.tfevents.1700000000.host"), events, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("SIGTERM to exit: %v", s.term())
+	series := b.points("loss")
+	if len(series) != 1 {
+		t.Fatalf("series %+v, sidecar: %s", series, s.said.String())
+	}
+	want(t, "losses", []float64{1, 0.5, 0.25, 0.125, 0.0625}, values(series[0].Points))
+}
+
+// A trainer that is started again in its pod goes on from a checkpoint in a new
+// file: an attempt of its own, which replaces what was measured beyond it.
+func TestTensorFlowEventRestartsAreAttempts(t *testing.T) {
+	b := newBench(t)
+	dir := filepath.Join(b.dir, "events")
+	s := b.run("--kind=TensorFlowEvent", "--path="+dir, "--metric=loss")
+	write := func(name string, wall float64, first int64, losses ...float32) {
+		var events []byte
+		for i, v := range losses {
+			events = append(events, scalarEventAt(wall+float64(i), "loss", first+int64(i), v)...)
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), events, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("events.out.tfevents.1700000000.host.1", 1.7e9, 0, 9, 8, 7, 0.001)
+	b.untilPoints(4)
+	write("events.out.tfevents.1700000100.host.1", 1.7e9+100, 2, 6, 5)
+	b.until("the second attempt", func() bool { return len(b.points("loss")) == 2 })
+	t.Logf("SIGTERM to exit: %v", s.term())
+	series := b.points("loss")
+	if len(series) != 2 || series[0].Attempt.ID != podUID+"/0" || series[1].Attempt.ID != podUID+"/1" {
+		t.Fatalf("series %+v, sidecar: %s", series, s.said.String())
+	}
+	want(t, "before", []float64{9, 8, 7, 0.001}, values(series[0].Points))
+	want(t, "after", []float64{6, 5}, values(series[1].Points))
+	for _, a := range b.attempts() {
+		if !a.Final {
+			t.Errorf("the attempt %s is not final", a.Attempt.ID)
+		}
+	}
+	if o := collector.Observe(series, "loss"); o.Min.Value != 5 || o.Latest.Value != 5 || o.Points != 4 {
+		t.Errorf("observed %+v", o)
+	}
+}
+
+// scalarEvent is a record of a TensorBoard event file.
+func scalarEvent(tag string, step int64, value float32) []byte {
+	return scalarEventAt(1.7e9, tag, step, value)
+}
+
+func scalarEventAt(wall float64, tag string, step int64, value float32) []byte {
+	v := append([]byte{0x0a, byte(len(tag))}, tag...)
+	v = binary.LittleEndian.AppendUint32(append(v, 0x15), math.Float32bits(value))
+	summary := append([]byte{0x0a, byte(len(v))}, v...)
+	event := binary.LittleEndian.AppendUint64([]byte{0x09}, math.Float64bits(wall))
+	event = binary.AppendUvarint(append(event, 0x10), uint64(step))
+	event = append(append(event, 0x2a, byte(len(summary))), summary...)
+	record := binary.LittleEndian.AppendUint64(nil, uint64(len(event)))
+	record = binary.LittleEndian.AppendUint32(record, maskedCRC(record))
+	record = append(record, event...)
+	return binary.LittleEndian.AppendUint32(record, maskedCRC(event))
+}
+
+func maskedCRC(b []byte) uint32 {
+	crc := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
+	return (crc>>15 | crc<<17) + 0xa282ead8
+}

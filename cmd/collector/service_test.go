@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/collector/report"
+)
+
+func TestWithoutAServiceTheSummaryHasTheResult(t *testing.T) {
+	b := newBench(t)
+	b.stop()
+	if err := <-b.ended; err != nil {
+		t.Fatal(err)
+	}
+	b.ended <- nil
+	s := b.run("--kind=StdOut", "--metric=loss", "--grace=1s")
+	if err := b.exec("sh", "-c", "for v in 3 0.50 nan 2; do echo loss=$v; done").Run(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Process.Signal(unix.SIGTERM)
+	if err := s.cmd.Wait(); err == nil || s.cmd.ProcessState.ExitCode() != exitFailed {
+		t.Errorf("the sidecar ended with %v", err)
+	}
+	summary := b.wantSummary("loss", 4)
+	m := summary.Metrics[0]
+	if summary.Final || m.Min.String() != "0.50" || m.Max.String() != "3" || m.Last.String() != "2" {
+		t.Errorf("summary %+v", summary)
+	}
+	if !strings.Contains(s.said.String(), "not all points were delivered") {
+		t.Errorf("the sidecar said %q", s.said.String())
+	}
+}
+
+func TestASidecarOutlivesTheServiceAndGoesOn(t *testing.T) {
+	b := newBench(t)
+	s := b.run("--kind=StdOut", "--metric=loss")
+	gate := filepath.Join(b.dir, "gate")
+	program := b.exec("sh", "-c", "echo loss=1; while [ ! -e "+gate+" ]; do sleep 0.01; done; echo loss=2")
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b.untilPoints(1)
+	b.stop()
+	<-b.ended
+	b.ended <- nil
+	if err := os.WriteFile(gate, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	b.serve(strings.TrimPrefix(b.url, "http://"), [][]byte{bytes.Repeat([]byte("k"), report.MinKeySize)})
+	s.term()
+	want(t, "losses", []float64{1, 2}, values(b.points("loss")[0].Points))
+}
