@@ -3,14 +3,9 @@ package parse
 import (
 	"math"
 	"math/rand/v2"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func newText(t testing.TB, metrics, filters []string) *Text {
@@ -101,112 +96,6 @@ func TestText(t *testing.T) {
 	checkLines(t, func(t testing.TB, tc lineCase) Line { return newText(t, tc.metrics, tc.filters) }, tests)
 }
 
-func TestTextStepAndTime(t *testing.T) {
-	at := time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.UTC)
-	tests := map[string]stepCase{
-		"neither":                          {"loss=1", NoStep, time.Time{}},
-		"a step":                           {"step=7 loss=1", 7, time.Time{}},
-		"a step after the value":           {"loss=1 step = 7", 7, time.Time{}},
-		"an epoch":                         {"Epoch=3 loss=1", 3, time.Time{}},
-		"a step is finer than an epoch":    {"epoch=3 step=70 loss=1", 70, time.Time{}},
-		"that before a sign counts first":  {"step: 1 loss=1 step=2", 2, time.Time{}},
-		"a global step in words":           {"step=1 loss=1 Global_Step: 20", 20, time.Time{}},
-		"the first of two counts":          {"step=1 loss=1 step=2", 1, time.Time{}},
-		"a global step is the finest":      {"step=5 global_step=70 loss=1", 70, time.Time{}},
-		"a step in JSON":                   {`{"step": 12} loss=1`, 12, time.Time{}},
-		"a step with a colon":              {"iteration: 9 loss=1", 9, time.Time{}},
-		"a step of a total":                {"step=9/10 loss=1", 9, time.Time{}},
-		"a whole number with a point":      {"epoch=2.0 loss=1", 2, time.Time{}},
-		"a fraction is no step":            {"epoch=2.5 loss=1", NoStep, time.Time{}},
-		"a negative number is no step":     {"step=-1 loss=1", NoStep, time.Time{}},
-		"a name that ends alike":           {"last_step=3 loss=1", NoStep, time.Time{}},
-		"a time":                           {"2026-03-04T05:06:07.123456789Z loss=1", NoStep, at},
-		"a time with a zone":               {"2026-03-04T06:06:07.123456789+01:00 loss=1", NoStep, at},
-		"a time that is not at the front":  {"x 2026-03-04T05:06:07Z loss=1", NoStep, time.Time{}},
-		"a step with groups":               {"step 1,000 loss=1", 1000, time.Time{}},
-		"a step with groups and a sign":    {"step=12,345 loss=1", 12345, time.Time{}},
-		"a step before a comma":            {"step=12,loss=1", 12, time.Time{}},
-		"a step in a list of numbers":      {"step=12, 345 loss=1", 12, time.Time{}},
-		"a step in thousands":              {"step 12k loss=1", 12000, time.Time{}},
-		"a step in broken thousands":       {"step: 1.5k loss=1", 1500, time.Time{}},
-		"a step in millions":               {"step=2M, loss=1", 2000000, time.Time{}},
-		"a step as e+":                     {"step=1e+06 loss=1", 1000000, time.Time{}},
-		"a duration is no step":            {"step: 37ms loss=1", NoStep, time.Time{}},
-		"a percentage is no step":          {"epoch 50% loss=1", NoStep, time.Time{}},
-		"a rate is no step":                {"2s 1ms/step loss=1", NoStep, time.Time{}},
-		"Epoch 3/10":                       {"Epoch 3/10 loss=1", 3, time.Time{}},
-		"Epoch [3/10]":                     {"Epoch [3/10], Step [100/500], loss=1", 100, time.Time{}},
-		"an epoch and a batch":             {"Epoch: [3][ 100/5005] loss=1", 3, time.Time{}},
-		"a train epoch":                    {"Train Epoch: 3 [25600/60000 (43%)]\tloss=1", 3, time.Time{}},
-		"capitals":                         {"EPOCH 3 STEP 40 loss=1", 40, time.Time{}},
-		"iter":                             {"iter #300: loss=1", 300, time.Time{}},
-		"global_step in a path":            {"trainer/global_step=12 epoch=1 loss=1", 12, time.Time{}},
-		"a name that has step in it":       {"steps=3 stepwise 4 max_step=9 loss=1", NoStep, time.Time{}},
-		"words between name and number":    {"step was 3 loss=1", NoStep, time.Time{}},
-		"a number far from its name":       {"step          3 loss=1", NoStep, time.Time{}},
-		"a number at the end":              {"loss=1 step", NoStep, time.Time{}},
-		"a step that is too large":         {"step=99999999999999999999 loss=1", NoStep, time.Time{}},
-		"a dict of the HF trainer":         {"{'loss': 1, 'epoch': 2.0} loss=1", 2, time.Time{}},
-		"a broken epoch of the HF trainer": {"{'loss': 1, 'epoch': 2.13} loss=1", NoStep, time.Time{}},
-		"a coloured step":                  {"\x1b[1mstep\x1b[0m=7 loss=1", 7, time.Time{}},
-		"a time in brackets":               {"[2026-03-04T05:06:07.123456789Z] loss=1", NoStep, at},
-		"a time with a space":              {"2026-03-04 05:06:07.123456789+00:00 loss=1", NoStep, at},
-		"a time with more digits":          {"2026-03-04T05:06:07.1234567891234Z loss=1", NoStep, at},
-		"seconds since 1970":               {"1772600767.123456789 loss=1", NoStep, at},
-		"milliseconds since 1970":          {"1772600767123.456789 loss=1", NoStep, at},
-		"whole milliseconds since 1970":    {"1772600767123 loss=1", NoStep, time.UnixMilli(1772600767123)},
-		"microseconds since 1970":          {"1772600767123456.789 loss=1", NoStep, at},
-		"nanoseconds since 1970":           {"1772600767123456789 loss=1", NoStep, at},
-		"a number that is no time":         {"1000 loss=1", NoStep, time.Time{}},
-		"a number with a letter":           {"1772600767x loss=1", NoStep, time.Time{}},
-		"a date without a zone":            {"2026-03-04 05:06:07,123 INFO loss=1", NoStep, time.Time{}},
-		"almost a time":                    {"2026-03-04T25:06:07.123456789Z loss=1", NoStep, time.Time{}},
-	}
-	checkStepsAndTimes(t, func(t testing.TB) Line { return newText(t, []string{"loss"}, nil) }, tests)
-}
-
-// A line that says only an epoch is the step of the lines after it.
-func TestTextRemembersAnEpoch(t *testing.T) {
-	tests := map[string]struct {
-		lines string
-		want  []int64
-	}{
-		"Keras":                                {"Epoch 1/2\n100/100 - loss=1\nEpoch 2/2\n50/100 - loss=1\n100/100 - loss=1", []int64{1, 2, 2}},
-		"Katib's own example":                  {"epoch 1:\nloss=0.3\nloss=0.4\nepoch 2:\nloss=0.1", []int64{1, 1, 2}},
-		"the quickstart of PyTorch":            {"Epoch 1\n-------\nloss=2.3", []int64{1}},
-		"a frame":                              {"===== Epoch [3/10] =====\nloss=1", []int64{3}},
-		"with a sign":                          {"epoch=4\nloss=1", []int64{4}},
-		"a line's own epoch counts":            {"Epoch 1/2\nepoch=7 loss=1\nloss=1", []int64{7, 1}},
-		"steps that are finer end it":          {"Epoch 1/2\nstep=500 loss=1\nloss=1\nEpoch 2/2\nloss=1", []int64{500, NoStep, NoStep}},
-		"a line that says more is none":        {"Epoch 1 begins\nloss=1", []int64{NoStep}},
-		"an epoch that took some time is none": {"Epoch 1: 37s\nloss=1", []int64{NoStep}},
-		"a word that begins alike":             {"epochs 3\nloss=1", []int64{NoStep}},
-		"nothing before":                       {"loss=1\nEpoch 1/2", []int64{NoStep}},
-		"colours":                              {"\x1b[1mEpoch 5/9\x1b[0m =\nloss=1", []int64{5}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			p := newText(t, []string{"loss"}, nil)
-			for range 2 { // the second time after a reset
-				var steps []int64
-				for line := range strings.SplitSeq(tc.lines, "\n") {
-					samples, err := p.Parse(nil, []byte(line))
-					if err != nil {
-						t.Fatal(err)
-					}
-					for _, s := range samples {
-						steps = append(steps, s.Step)
-					}
-				}
-				if diff := cmp.Diff(tc.want, steps); diff != "" {
-					t.Errorf("steps (-want +got):\n%s", diff)
-				}
-				p.Reset()
-			}
-		})
-	}
-}
-
 func TestTextRefusesWhatCannotWork(t *testing.T) {
 	tests := map[string]struct {
 		metrics, filters []string
@@ -223,39 +112,6 @@ func TestTextRefusesWhatCannotWork(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
 		})
-	}
-}
-
-// katib is the default filter of Katib.
-var katib = regexp.MustCompile(`([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`)
-
-// On lines without the differences that the documentation names, the scanner
-// finds what Katib's filter finds.
-func TestTextAgreesWithKatibsFilter(t *testing.T) {
-	p := newText(t, []string{"loss", "acc", "a|b", "top-1"}, nil)
-	pieces := []string{"loss", "acc", "a|b", "top-1", "val_", "=", " = ", "=\t", "0.5", "-1", "3e-4", ".25", "12", "+7.5E2", " ", "; ", "é", "x", "(", "9"}
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 20000 {
-		var b strings.Builder
-		for range 1 + random.IntN(12) {
-			b.WriteString(pieces[random.IntN(len(pieces))])
-		}
-		line := b.String()
-		var want []got
-		for _, m := range katib.FindAllStringSubmatchIndex(line, -1) {
-			name, value := line[m[2]:m[3]], line[m[4]:m[5]]
-			v, err := strconv.ParseFloat(value, 64)
-			known := name == "loss" || name == "acc" || name == "a|b" || name == "top-1"
-			// "1e5loss=2": the filter lets a name begin where a value ended.
-			if begin := m[2]; !known || err != nil || begin > 0 && isName(line[begin-1]) {
-				continue
-			}
-			want = append(want, got{name, v, textOf([]byte(value), v), m[2]})
-		}
-		samples, err := p.Parse(nil, []byte(line))
-		if diff := cmp.Diff(want, brief(samples)); diff != "" || err != nil {
-			t.Fatalf("%q: error %v, samples (-filter +scanner):\n%s", line, err, diff)
-		}
 	}
 }
 
@@ -278,48 +134,6 @@ func TestTextOfKeepsOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-func TestStepNamesAreInOrderOfRank(t *testing.T) {
-	last := -1
-	for _, name := range stepNames {
-		rank := rankOf([]byte(strings.ToUpper(name)))
-		if rank < last || rank == noRank {
-			t.Errorf("%s has rank %d after %d", name, rank, last)
-		}
-		last = rank
-	}
-	for _, name := range []string{"", "ste", "xstep", "global-step", "global_stepx", "epochs", "iterations", "last_iteration"} {
-		if rank := rankOf([]byte(name)); rank != noRank {
-			t.Errorf("%q has rank %d", name, rank)
-		}
-	}
-}
-
-// A filter is tried only where its literal is; the literal must be in every
-// match.
-func TestFilterLiterals(t *testing.T) {
-	tests := map[string]string{
-		`(\w+)=(\d+)`: "=",
-		`{metricName: ([\w|-]+), metricValue: ((-?\d+)(\.\d+)?)}`: ", metricValue: ",
-		`(a)|(b)`:         "",
-		`(?i)(loss): (.)`: "",
-		`(abc)*(d)`:       "d",
-		`(abc)+(d)`:       "abc",
-		`(abc){2}(d)`:     "abc",
-		`(abc){0,2}(d)`:   "d",
-		`(abc)?(d+)`:      "d",
-		`(\x{fffd})(.)`:   "",
-	}
-	for expression, want := range tests {
-		f, err := newFilter(expression)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := string(f.literal); got != want {
-			t.Errorf("the literal of %s is %q, want %q", expression, got, want)
-		}
-	}
-}
-
 func TestTextDoesNotAllocate(t *testing.T) {
 	p := newText(t, []string{"loss", "acc"}, nil)
 	line := []byte("2026-03-04T05:06:07.123456789Z epoch=3 step=1200 loss=0.123450 lr=0.001 acc=0.12345678901234567")
@@ -332,113 +146,6 @@ func TestTextDoesNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations a line", n)
 	}
-}
-
-// The grammar in pieces, for slowText.
-var (
-	slowNumber  = regexp.MustCompile(`^[+-]?(\d+(\.\d+)?|\.\d+)([Ee][+-]?\d+)?`)
-	slowWord    = regexp.MustCompile(`^([+-]?(?i:infinity|nan|inf))(\W|$)`)
-	slowCommas  = regexp.MustCompile(`^[+-]?\d+(,\d+)+(\.\d+)?`)
-	slowGrouped = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(,\d{3}((,\d{3})+(\.\d+)?|\.\d+))$`)
-	slowPower   = regexp.MustCompile(`^[Ee][+-]?\d+`)
-	slowName    = regexp.MustCompile(`[\w|/-]$`)
-)
-
-// slowText finds what the default grammar must find, in a line without escape
-// sequences.
-func slowText(line string, names ...string) (found []got) {
-	for eq := range len(line) {
-		if line[eq] != '=' {
-			continue
-		}
-		before := strings.TrimRight(line[:eq], " \t\n\f\r")
-		name := ""
-		for _, n := range names {
-			if rest, ok := strings.CutSuffix(before, n); ok && len(n) > len(name) && !slowName.MatchString(rest) {
-				name = n
-			}
-		}
-		after := strings.TrimLeft(line[eq+1:], " \t\n\f\r")
-		value := slowNumber.FindString(after)
-		if m := slowWord.FindStringSubmatch(after); m != nil {
-			value = m[1]
-		}
-		if commas := slowCommas.FindString(after); commas != "" {
-			if value = ""; slowGrouped.MatchString(commas) {
-				value = commas + slowPower.FindString(after[len(commas):])
-			}
-		}
-		if name == "" || value == "" {
-			continue
-		}
-		v, err := strconv.ParseFloat(strings.ReplaceAll(value, ",", ""), 64)
-		if err != nil && !math.IsInf(v, 0) { // a NaN with a sign
-			v = math.NaN()
-		}
-		found = append(found, got{name, v, textOf([]byte(value), v), len(before) - len(name)})
-	}
-	return found
-}
-
-func checkText(t *testing.T, p *Text, line string) {
-	t.Helper()
-	p.Reset()
-	samples := checkedParse(t, p, line)
-	checkSamples(t, line, samples)
-	if strings.Contains(line, "\x1b") {
-		return
-	}
-	if diff := cmp.Diff(slowText(line, "loss", "val/loss", "a b"), brief(samples), cmpopts.EquateNaNs()); diff != "" {
-		t.Fatalf("%q: samples (-slow +fast):\n%s", line, diff)
-	}
-}
-
-func TestTextAgreesWithItsGrammar(t *testing.T) {
-	p := newText(t, []string{"loss", "val/loss", "a b"}, nil)
-	pieces := []string{"loss", "loss", "val/", "a b", "=", "=", " = ", "0.5", "12", ",", ",345", ".25", "e-3", "nan", "-inf", "+", "-", " ", "\r", "x", "é", "|", "%"}
-	randomLines(30000, pieces, func(line string) { checkText(t, p, line) })
-}
-
-func FuzzText(f *testing.F) {
-	for _, s := range []string{"loss=0.5", "step=3 loss=1,234.5 val/loss = -inf", "2026-03-04T05:06:07Z loss=1e-3", `{"step": 3} loss=nan`, "\x1b[1mloss\x1b[0m=1"} {
-		f.Add(s)
-	}
-	def := newText(f, []string{"loss", "val/loss", "a b"}, nil)
-	f.Fuzz(func(t *testing.T, line string) { checkText(t, def, line) })
-}
-
-// With a filter, what is found is what the expression alone finds.
-func FuzzFilter(f *testing.F) {
-	for _, s := range []string{"loss: 0.5", "val/loss = 97.5% loss:1,234", "loss=x loss=y"} {
-		f.Add(s)
-	}
-	filters := []string{`([\w/]+)\s*[:=]\s*(\S*)`, `(loss)=(.)`}
-	user := newText(f, []string{"loss", "val/loss"}, filters)
-	f.Fuzz(func(t *testing.T, line string) {
-		samples := checkedParse(t, user, line)
-		checkSamples(t, line, samples)
-		if strings.Contains(line, "\x1b") {
-			return
-		}
-		found := map[string]bool{}
-		for _, filter := range filters {
-			for _, m := range regexp.MustCompile(filter).FindAllStringSubmatch(line, -1) {
-				if value := strings.TrimSpace(m[2]); (m[1] == "loss" || m[1] == "val/loss") && value != "" {
-					s := wholeSample(&texts{}, []byte(value))
-					found[m[1]+s.Text+strconv.FormatFloat(s.Value, 'g', -1, 64)] = true
-				}
-			}
-		}
-		for _, s := range samples {
-			key := s.Metric + s.Text + strconv.FormatFloat(s.Value, 'g', -1, 64)
-			if !found[key] {
-				t.Fatalf("%q: %s is not what the filters find: %v", line, key, found)
-			}
-		}
-		if len(found) > 0 && len(samples) == 0 {
-			t.Fatalf("%q: nothing is found, the filters find %v", line, found)
-		}
-	})
 }
 
 // checkSamples checks what holds for the samples of any line.

@@ -3,29 +3,20 @@ package source
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/parse"
 )
 
 // scrapeAnswer is what an endpoint says to one scrape.
@@ -258,112 +249,6 @@ func TestScrapeSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What a page that broke off does not show may be the better series, and the
-// choice is for good.
-func TestPageThatBreaksOffChoosesNothing(t *testing.T) {
-	const whole, broken = "loss{split=\"test\"} 9\nloss 3\n", "loss{split=\"test\"} 9\nlos"
-	tests := map[string]struct {
-		pages []string
-		last  bool // the last of them is the endpoint's last
-		want  string
-	}{
-		"a whole page":                       {pages: []string{whole}, want: "loss"},
-		"a broken page":                      {pages: []string{broken}},
-		"a broken page, then a whole one":    {pages: []string{broken, whole}, want: "loss"},
-		"two broken pages in a row":          {pages: []string{broken, broken}, want: `loss{split="test"}`},
-		"a broken page after a whole one":    {pages: []string{"up 1\n", broken}},
-		"broken pages with a whole one amid": {pages: []string{broken, "up 1\n", broken}},
-		"a broken page that is the last":     {pages: []string{broken}, last: true, want: `loss{split="test"}`},
-		"a broken page after it was decided": {pages: []string{whole, broken}, want: "loss"},
-		"a whole page after it was decided":  {pages: []string{broken, broken, whole}, want: `loss{split="test"}`},
-		"a whole page that is also the last": {pages: []string{broken, whole}, last: true, want: "loss"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			s, err := parse.NewSelector("loss")
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := newPage([]parse.Selector{s})
-			for i, text := range test.pages {
-				p.begin(false)
-				if err := p.readAll(strings.NewReader(text)); (err != nil) != (text == broken) {
-					t.Fatalf("page %d: error %v", i, err)
-				}
-				p.choose(test.last && i == len(test.pages)-1)
-			}
-			if got := p.owners["loss"]; got != test.want {
-				t.Errorf("it reads %q for good, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-// TestScrapeWaitsForItsEndpoint begins before there is an endpoint.
-func TestScrapeWaitsForItsEndpoint(t *testing.T) {
-	l := listen(t, "tcp", "127.0.0.1:0")
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	tries, drain := 0, make(chan struct{})
-	clock := Clock{Now: time.Now, After: func(time.Duration) <-chan time.Time {
-		tries++
-		if tries == 3 {
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				fmt.Fprintln(w, "loss 1")
-			}))
-			if err := server.Listener.Close(); err != nil {
-				t.Error(err)
-			}
-			server.Listener = listen(t, "tcp", address)
-			server.Start()
-			t.Cleanup(server.Close)
-		}
-		if tries == 5 {
-			close(drain)
-		}
-		return quick.After(0)
-	}}
-	points, errs := scraped(t, ScrapeConfig{URL: "http://" + address, Metrics: []string{"loss"}, Drain: drain, Clock: clock})
-	if diff := cmp.Diff([]string{"loss=1 at -1"}, points); diff != "" || len(errs) > 0 {
-		t.Errorf("points (-want +got):\n%s\nerrors %q", diff, errs)
-	}
-}
-
-func TestScrapeOfNobodySaysSo(t *testing.T) {
-	l := listen(t, "tcp", "127.0.0.1:0")
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	drain := make(chan struct{})
-	close(drain)
-	_, errs := scraped(t, ScrapeConfig{URL: "http://" + address, Metrics: []string{"loss"}, Drain: drain, Clock: quick})
-	if len(errs) != 1 || !strings.Contains(errs[0], "never answered") || !strings.Contains(errs[0], "connection refused") {
-		t.Errorf("errors %q, want one that says that nobody answered", errs)
-	}
-}
-
-// TestScrapeReadsOnceMoreAtTheEnd holds that a value that is set just before the
-// end is read where the endpoint still answers.
-func TestScrapeReadsOnceMoreAtTheEnd(t *testing.T) {
-	var value atomic.Int64
-	value.Store(3)
-	drain := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "loss", value.Load()) }))
-	defer server.Close()
-	clock := Clock{Now: time.Now, After: func(time.Duration) <-chan time.Time {
-		value.Store(2)
-		close(drain)
-		return nil
-	}}
-	points, errs := scraped(t, ScrapeConfig{URL: server.URL, Metrics: []string{"loss"}, Drain: drain, Clock: clock})
-	if diff := cmp.Diff([]string{"loss=3 at -1", "loss=2 at -1"}, points); diff != "" || len(errs) > 0 {
-		t.Errorf("points (-want +got):\n%s\nerrors %q", diff, errs)
-	}
-}
-
 // TestScrapeAfterAnother holds that a collector that starts again neither
 // doubles a value nor changes the series that it reads.
 func TestScrapeAfterAnother(t *testing.T) {
@@ -398,66 +283,6 @@ func TestScrapeSendsHeaders(t *testing.T) {
 	}
 }
 
-func TestScrapeTakesASmallPartOfTheTime(t *testing.T) {
-	tests := map[string]struct{ interval, took, want time.Duration }{
-		"quick pages":      {250 * time.Millisecond, time.Millisecond, 250 * time.Millisecond},
-		"slow pages":       {250 * time.Millisecond, 100 * time.Millisecond, 900 * time.Millisecond},
-		"very slow pages":  {250 * time.Millisecond, 5 * time.Second, 5 * time.Second},
-		"a longer wish":    {time.Minute, time.Second, time.Minute},
-		"a clock set back": {time.Second, -time.Hour, time.Second},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			r := &scrapeRun{cfg: ScrapeConfig{Interval: test.interval}}
-			if got := r.pause(test.took); got != test.want {
-				t.Errorf("pause %v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
-// TestScrapeLooksAgainSoonWhileNobodyAnswers holds that only the endpoint's own
-// time makes a pause longer: what the collector does meanwhile, on a busy
-// machine, must not cost a short program its measurement.
-func TestScrapeLooksAgainSoonWhileNobodyAnswers(t *testing.T) {
-	now, pauses, drain := time.Unix(0, 0), []time.Duration{}, make(chan struct{})
-	clock := Clock{
-		Now: func() time.Time { return now },
-		After: func(d time.Duration) <-chan time.Time {
-			if pauses = append(pauses, d); len(pauses) == 3 {
-				close(drain)
-			}
-			return quick.After(0)
-		},
-	}
-	slow := func() error { now = now.Add(time.Second); return ErrNobodyListens }
-	scraped(t, ScrapeConfig{URL: "http://127.0.0.1:1", Metrics: []string{"loss"}, Mine: slow, Drain: drain, Clock: clock})
-	want := []time.Duration{defaultInterval, defaultInterval, defaultInterval}
-	if diff := cmp.Diff(want, pauses); diff != "" {
-		t.Errorf("pauses (-want +got)\n%s", diff)
-	}
-}
-
-func TestScrapeEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		cancel()
-		<-req.Context().Done() // never answers
-	}))
-	defer server.Close()
-	src, err := NewScrape(ScrapeConfig{URL: server.URL, Metrics: []string{"loss"}, Clock: quick})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var last error
-	for _, err := range src.Points(ctx) {
-		last = err
-	}
-	if !errors.Is(last, context.Canceled) {
-		t.Errorf("ended with %v, want the context's error", last)
-	}
-}
-
 func TestScrapeRefuses(t *testing.T) {
 	tests := map[string]ScrapeConfig{
 		"no address":         {Metrics: []string{"loss"}},
@@ -474,97 +299,4 @@ func TestScrapeRefuses(t *testing.T) {
 			}
 		})
 	}
-}
-
-// onLinux skips a test elsewhere, where nothing is known of who listens.
-func onLinux(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells who listens")
-	}
-}
-
-// TestOwnListener asks for the environment of the process that listens: this
-// one, and another that the test makes up.
-func TestOwnListener(t *testing.T) {
-	onLinux(t)
-	l := listen(t, "tcp", "127.0.0.1:0")
-	port := l.Addr().(*net.TCPAddr).Port
-	own, err := os.ReadFile("/proc/self/environ")
-	if err != nil || len(own) == 0 {
-		t.Fatalf("no environment in /proc: %v", err)
-	}
-	variable, _, _ := bytes.Cut(own, []byte{0})
-	if err := OwnListener("/proc", port, string(variable))(); err != nil {
-		t.Errorf("the process that listens has %q, but: %v", variable, err)
-	}
-	err = OwnListener("/proc", port, "VERNIER_POD_UID=another")()
-	if err == nil || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) || !strings.Contains(err.Error(), "port: auto") {
-		t.Errorf("error %v, want one that names this process and what to do", err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := OwnListener("/proc", port, string(variable))(); !errors.Is(err, ErrNobodyListens) {
-		t.Errorf("error %v, want that nobody listens", err)
-	}
-	if err := OwnListener(t.TempDir(), port, "A=b")(); err != nil {
-		t.Errorf("without /proc: %v", err)
-	}
-}
-
-func TestScrapeDoesNotReadAnotherTrialsProgram(t *testing.T) {
-	onLinux(t)
-	e := serve(t, httptest.NewServer, text("loss 1\n"))
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	drain := make(chan struct{})
-	close(drain)
-	points, errs := scraped(t, ScrapeConfig{
-		URL: e.URL, Metrics: []string{"loss"}, Drain: drain, Clock: quick, Mine: OwnListener("/proc", port, "VERNIER_POD_UID=another"),
-	})
-	if len(points) != 0 || len(errs) == 0 || !strings.Contains(errs[0], "is not this trial's") {
-		t.Errorf("points %q, errors %q", points, errs)
-	}
-}
-
-// FuzzScrapePage holds that no page makes the reader fail, and that what it
-// finds is what the page says.
-func FuzzScrapePage(f *testing.F) {
-	f.Add([]byte("loss 1\nstep 3\nloss{a=\"b\"} 2\n# EOF\n"), true)
-	f.Add([]byte("loss NaN 12\r\n\r\nloss_step 3\nepoch{a=\"b\"} 2"), false)
-	f.Add([]byte("{\"loss\"} 1\nloss{\xff} 1\n"), false)
-	f.Fuzz(func(t *testing.T, body []byte, openMetrics bool) {
-		s, err := NewScrape(ScrapeConfig{URL: "http://x/", Metrics: []string{"loss", `loss{a="b"}`}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := newPage(s.selectors)
-		for range 2 {
-			p.begin(openMetrics)
-			_ = p.readAll(bytes.NewReader(body)) // the errors are the page's own
-			p.choose(false)
-			for _, m := range s.cfg.Metrics {
-				r, _ := p.read(m)
-				if r == nil {
-					continue
-				}
-				if !bytes.Contains(body, []byte("loss")) {
-					t.Fatalf("%q holds no loss, but %+v was found", body, r)
-				}
-				if step := p.step(r); step < collector.NoStep || float64(step) > math.Exp2(53) {
-					t.Fatalf("step %d", step)
-				}
-			}
-		}
-		if len(p.errs) > maxPageErrors || len(p.hints) > maxSeen {
-			t.Fatalf("%d errors, %d names", len(p.errs), len(p.hints))
-		}
-	})
 }

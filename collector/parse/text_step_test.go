@@ -1,0 +1,131 @@
+package parse
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTextStepAndTime(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.UTC)
+	tests := map[string]stepCase{
+		"neither":                          {"loss=1", NoStep, time.Time{}},
+		"a step":                           {"step=7 loss=1", 7, time.Time{}},
+		"a step after the value":           {"loss=1 step = 7", 7, time.Time{}},
+		"an epoch":                         {"Epoch=3 loss=1", 3, time.Time{}},
+		"a step is finer than an epoch":    {"epoch=3 step=70 loss=1", 70, time.Time{}},
+		"that before a sign counts first":  {"step: 1 loss=1 step=2", 2, time.Time{}},
+		"a global step in words":           {"step=1 loss=1 Global_Step: 20", 20, time.Time{}},
+		"the first of two counts":          {"step=1 loss=1 step=2", 1, time.Time{}},
+		"a global step is the finest":      {"step=5 global_step=70 loss=1", 70, time.Time{}},
+		"a step in JSON":                   {`{"step": 12} loss=1`, 12, time.Time{}},
+		"a step with a colon":              {"iteration: 9 loss=1", 9, time.Time{}},
+		"a step of a total":                {"step=9/10 loss=1", 9, time.Time{}},
+		"a whole number with a point":      {"epoch=2.0 loss=1", 2, time.Time{}},
+		"a fraction is no step":            {"epoch=2.5 loss=1", NoStep, time.Time{}},
+		"a negative number is no step":     {"step=-1 loss=1", NoStep, time.Time{}},
+		"a name that ends alike":           {"last_step=3 loss=1", NoStep, time.Time{}},
+		"a time":                           {"2026-03-04T05:06:07.123456789Z loss=1", NoStep, at},
+		"a time with a zone":               {"2026-03-04T06:06:07.123456789+01:00 loss=1", NoStep, at},
+		"a time that is not at the front":  {"x 2026-03-04T05:06:07Z loss=1", NoStep, time.Time{}},
+		"a step with groups":               {"step 1,000 loss=1", 1000, time.Time{}},
+		"a step with groups and a sign":    {"step=12,345 loss=1", 12345, time.Time{}},
+		"a step before a comma":            {"step=12,loss=1", 12, time.Time{}},
+		"a step in a list of numbers":      {"step=12, 345 loss=1", 12, time.Time{}},
+		"a step in thousands":              {"step 12k loss=1", 12000, time.Time{}},
+		"a step in broken thousands":       {"step: 1.5k loss=1", 1500, time.Time{}},
+		"a step in millions":               {"step=2M, loss=1", 2000000, time.Time{}},
+		"a step as e+":                     {"step=1e+06 loss=1", 1000000, time.Time{}},
+		"a duration is no step":            {"step: 37ms loss=1", NoStep, time.Time{}},
+		"a percentage is no step":          {"epoch 50% loss=1", NoStep, time.Time{}},
+		"a rate is no step":                {"2s 1ms/step loss=1", NoStep, time.Time{}},
+		"Epoch 3/10":                       {"Epoch 3/10 loss=1", 3, time.Time{}},
+		"Epoch [3/10]":                     {"Epoch [3/10], Step [100/500], loss=1", 100, time.Time{}},
+		"an epoch and a batch":             {"Epoch: [3][ 100/5005] loss=1", 3, time.Time{}},
+		"a train epoch":                    {"Train Epoch: 3 [25600/60000 (43%)]\tloss=1", 3, time.Time{}},
+		"capitals":                         {"EPOCH 3 STEP 40 loss=1", 40, time.Time{}},
+		"iter":                             {"iter #300: loss=1", 300, time.Time{}},
+		"global_step in a path":            {"trainer/global_step=12 epoch=1 loss=1", 12, time.Time{}},
+		"a name that has step in it":       {"steps=3 stepwise 4 max_step=9 loss=1", NoStep, time.Time{}},
+		"words between name and number":    {"step was 3 loss=1", NoStep, time.Time{}},
+		"a number far from its name":       {"step          3 loss=1", NoStep, time.Time{}},
+		"a number at the end":              {"loss=1 step", NoStep, time.Time{}},
+		"a step that is too large":         {"step=99999999999999999999 loss=1", NoStep, time.Time{}},
+		"a dict of the HF trainer":         {"{'loss': 1, 'epoch': 2.0} loss=1", 2, time.Time{}},
+		"a broken epoch of the HF trainer": {"{'loss': 1, 'epoch': 2.13} loss=1", NoStep, time.Time{}},
+		"a coloured step":                  {"\x1b[1mstep\x1b[0m=7 loss=1", 7, time.Time{}},
+		"a time in brackets":               {"[2026-03-04T05:06:07.123456789Z] loss=1", NoStep, at},
+		"a time with a space":              {"2026-03-04 05:06:07.123456789+00:00 loss=1", NoStep, at},
+		"a time with more digits":          {"2026-03-04T05:06:07.1234567891234Z loss=1", NoStep, at},
+		"seconds since 1970":               {"1772600767.123456789 loss=1", NoStep, at},
+		"milliseconds since 1970":          {"1772600767123.456789 loss=1", NoStep, at},
+		"whole milliseconds since 1970":    {"1772600767123 loss=1", NoStep, time.UnixMilli(1772600767123)},
+		"microseconds since 1970":          {"1772600767123456.789 loss=1", NoStep, at},
+		"nanoseconds since 1970":           {"1772600767123456789 loss=1", NoStep, at},
+		"a number that is no time":         {"1000 loss=1", NoStep, time.Time{}},
+		"a number with a letter":           {"1772600767x loss=1", NoStep, time.Time{}},
+		"a date without a zone":            {"2026-03-04 05:06:07,123 INFO loss=1", NoStep, time.Time{}},
+		"almost a time":                    {"2026-03-04T25:06:07.123456789Z loss=1", NoStep, time.Time{}},
+	}
+	checkStepsAndTimes(t, func(t testing.TB) Line { return newText(t, []string{"loss"}, nil) }, tests)
+}
+
+// A line that says only an epoch is the step of the lines after it.
+func TestTextRemembersAnEpoch(t *testing.T) {
+	tests := map[string]struct {
+		lines string
+		want  []int64
+	}{
+		"Keras":                                {"Epoch 1/2\n100/100 - loss=1\nEpoch 2/2\n50/100 - loss=1\n100/100 - loss=1", []int64{1, 2, 2}},
+		"Katib's own example":                  {"epoch 1:\nloss=0.3\nloss=0.4\nepoch 2:\nloss=0.1", []int64{1, 1, 2}},
+		"the quickstart of PyTorch":            {"Epoch 1\n-------\nloss=2.3", []int64{1}},
+		"a frame":                              {"===== Epoch [3/10] =====\nloss=1", []int64{3}},
+		"with a sign":                          {"epoch=4\nloss=1", []int64{4}},
+		"a line's own epoch counts":            {"Epoch 1/2\nepoch=7 loss=1\nloss=1", []int64{7, 1}},
+		"steps that are finer end it":          {"Epoch 1/2\nstep=500 loss=1\nloss=1\nEpoch 2/2\nloss=1", []int64{500, NoStep, NoStep}},
+		"a line that says more is none":        {"Epoch 1 begins\nloss=1", []int64{NoStep}},
+		"an epoch that took some time is none": {"Epoch 1: 37s\nloss=1", []int64{NoStep}},
+		"a word that begins alike":             {"epochs 3\nloss=1", []int64{NoStep}},
+		"nothing before":                       {"loss=1\nEpoch 1/2", []int64{NoStep}},
+		"colours":                              {"\x1b[1mEpoch 5/9\x1b[0m =\nloss=1", []int64{5}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newText(t, []string{"loss"}, nil)
+			for range 2 { // the second time after a reset
+				var steps []int64
+				for line := range strings.SplitSeq(tc.lines, "\n") {
+					samples, err := p.Parse(nil, []byte(line))
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, s := range samples {
+						steps = append(steps, s.Step)
+					}
+				}
+				if diff := cmp.Diff(tc.want, steps); diff != "" {
+					t.Errorf("steps (-want +got):\n%s", diff)
+				}
+				p.Reset()
+			}
+		})
+	}
+}
+
+func TestStepNamesAreInOrderOfRank(t *testing.T) {
+	last := -1
+	for _, name := range stepNames {
+		rank := rankOf([]byte(strings.ToUpper(name)))
+		if rank < last || rank == noRank {
+			t.Errorf("%s has rank %d after %d", name, rank, last)
+		}
+		last = rank
+	}
+	for _, name := range []string{"", "ste", "xstep", "global-step", "global_stepx", "epochs", "iterations", "last_iteration"} {
+		if rank := rankOf([]byte(name)); rank != noRank {
+			t.Errorf("%q has rank %d", name, rank)
+		}
+	}
+}

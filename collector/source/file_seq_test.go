@@ -1,0 +1,82 @@
+package source
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
+)
+
+func TestFileSeqIsTheOffset(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "metrics.log")
+	text := "hello\nloss=1 loss=2\n\n  x loss = 3"
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	for _, p := range drained(t, FileConfig{Path: path, Parser: lossParser(t)}) {
+		got = append(got, p.Seq)
+		if !strings.HasPrefix(text[p.Seq:], "loss") {
+			t.Errorf("Seq %d is not at a match", p.Seq)
+		}
+	}
+	if diff := cmp.Diff([]int64{6, 13, 25}, got); diff != "" {
+		t.Errorf("Seq (-want +got):\n%s", diff)
+	}
+}
+
+// drained reads what a file holds now.
+func drained(t *testing.T, cfg FileConfig) []collector.Point {
+	t.Helper()
+	drain := make(chan struct{})
+	close(drain)
+	cfg.Drain = drain
+	src, err := NewFile(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var points []collector.Point
+	for p, err := range src.Points(t.Context()) {
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		points = append(points, p)
+	}
+	return points
+}
+
+// Each file at a path, and each truncation, has a number that stays its own.
+func TestFileSeqAfterGenerations(t *testing.T) {
+	dir := t.TempDir()
+	cfg := FileConfig{Path: filepath.Join(dir, "m.log"), Parser: lossParser(t), State: filepath.Join(dir, "state")}
+	write := func(s string) {
+		if err := os.WriteFile(cfg.Path, []byte(s), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seqs := func() (out []int64) {
+		for _, p := range drained(t, cfg) {
+			out = append(out, p.Seq)
+		}
+		return out
+	}
+	write("loss=1\n")
+	first := seqs()
+	write("loss=2\nloss=3\n") // truncated and overtaken while nobody looked
+	second := seqs()
+	if err := os.Rename(cfg.Path, cfg.Path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	write("loss=4\n")
+	third := seqs()
+	const g = 1 << generationShift
+	want := [][]int64{{0}, {g, g + 7}, {g, g + 7, 2 * g}}
+	if diff := cmp.Diff(want, [][]int64{first, second, third}); diff != "" {
+		t.Errorf("Seq (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,115 @@
+package source
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Slow senders of large bodies take all the room there is for those; a small
+// report passes them.
+func TestPushTakesSmallReportsBesideSlowLargeOnes(t *testing.T) {
+	p := startPush(t, "")
+	const slow = maxBodies/maxBody + 2
+	for range slow {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.open, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shut(t, conn)
+		fmt.Fprintf(conn, "POST /%s/report HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n[", pushToken, maxBody)
+	}
+	for p.push.active.Load() < slow {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the requests were not seen")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if status, text := p.report(`{"loss": 1}`); status != 200 {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+func TestPushSaysWhenItsSpaceIsUsedUp(t *testing.T) {
+	journal := filepath.Join(t.TempDir(), "journal")
+	drain := make(chan struct{})
+	l := listen(t, "tcp", "127.0.0.1:0")
+	push, err := NewPush(PushConfig{Guarded: []net.Listener{l}, Token: "t", Journal: journal, JournalLimit: 150, Drain: drain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go push.Serve(t.Context())
+	p := &pushed{t: t, client: http.DefaultClient, base: "http://" + l.Addr().String() + "/t"}
+	statuses := map[int]int{}
+	for range 5 {
+		status, text := p.report(`{"loss": 1}`)
+		statuses[status]++
+		if status == 507 && !strings.Contains(text, "used up") {
+			t.Errorf("it says %q", text)
+		}
+	}
+	if statuses[200] == 0 || statuses[507] == 0 || statuses[200]+statuses[507] != 5 {
+		t.Errorf("statuses: %v", statuses)
+	}
+	close(drain)
+	n := 0
+	for _, err := range push.Points(t.Context()) {
+		if err != nil {
+			t.Error(err)
+		}
+		n++
+	}
+	if n != statuses[200] {
+		t.Errorf("%d points, %d were answered", n, statuses[200])
+	}
+	if info, err := os.Stat(journal); err != nil || info.Size() > 150 {
+		t.Errorf("the journal: %v, %v", info, err)
+	}
+}
+
+// Connections beyond the limit wait; they neither fail nor crowd out others.
+func TestPushBoundsItsConnections(t *testing.T) {
+	inner := listen(t, "tcp", "127.0.0.1:0")
+	l := limited(inner, 2)
+	accepted := make(chan net.Conn, 3)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				close(accepted)
+				return
+			}
+			accepted <- c
+		}
+	}()
+	for range 3 {
+		c, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shut(t, c)
+	}
+	first := <-accepted
+	<-accepted
+	select {
+	case <-accepted:
+		t.Fatal("the third was accepted beside two")
+	default:
+	}
+	for range 2 { // closing twice frees one place
+		_ = first.Close()
+	}
+	<-accepted
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, more := <-accepted; more {
+		t.Error("a fourth was accepted")
+	}
+}
