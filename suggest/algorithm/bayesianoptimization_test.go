@@ -1,17 +1,13 @@
 package algorithm
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/numeric/gp"
-	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
 func unitCube(t testing.TB, d int) suggest.Space {
@@ -242,88 +238,6 @@ func TestBayesianFindsTheFront(t *testing.T) {
 	}
 }
 
-func TestBayesianPrepareChangesNoAnswer(t *testing.T) {
-	space := unitCube(t, 3)
-	s := newStudyOf(space, 6, 1)
-	a := bayesian(t, space)
-	playedBy(t, a, &s, 25, bowlAt(0.4))
-	want, err := bayesian(t, space).Suggest(t.Context(), s, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a = bayesian(t, space)
-	a.Prepare(t.Context(), s)
-	fits := len(a.fits)
-	got, err := a.Suggest(t.Context(), s, 1)
-	if err != nil || !got[0].Point.Equal(want[0].Point) || fits == 0 || len(a.fits) != fits {
-		t.Errorf("%v, %v, want %v; %d fits, then %d", got, err, want[0], fits, len(a.fits))
-	}
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	a = bayesian(t, space)
-	a.Prepare(cancelled, s) // must not leave half a fit behind
-	if got, err = a.Suggest(t.Context(), s, 3); err != nil || !got[2].Point.Equal(want[2].Point) {
-		t.Errorf("after a cancelled Prepare: %v, %v, want %v", got, err, want)
-	}
-}
-
-// A question must not wait longer than it may, whoever uses the caches.
-// What a batch leaves in the caches must not show.
-func TestBayesianBatchesLeaveNoTrace(t *testing.T) {
-	space := unitCube(t, 3)
-	s := newStudyOf(space, 6, 1)
-	a := bayesian(t, space)
-	playedBy(t, a, &s, 25, bowlAt(0.4))
-	a.fits = nil
-	batch, err := a.Suggest(t.Context(), s, 9)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(a.fits) != len(transforms) {
-		t.Errorf("%d fits for one batch", len(a.fits))
-	}
-	for i, p := range batch {
-		if (len(p.Meta) > 0) != (i < len(transforms)) {
-			t.Errorf("proposal %d has %v", i, p.Meta)
-		}
-	}
-	for i := range 5 { // all of these run
-		got, err := a.Suggest(t.Context(), s, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := bayesian(t, space).Suggest(t.Context(), s, 1)
-		if err != nil || !got[0].Point.Equal(want[0].Point) {
-			t.Errorf("with %d running: %v, want %v (%v)", i, got, want, err)
-		}
-		s.Trials = append(s.Trials, suggest.Trial{Number: s.NextNumber(), Point: got[0].Point, State: suggest.Running, Meta: got[0].Meta})
-	}
-	s.Trials[26].State, s.Trials[26].Values = suggest.Succeeded, []float64{0.1}
-	got, err := a.Suggest(t.Context(), s, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := bayesian(t, space).Suggest(t.Context(), s, 4)
-	if err != nil || !slices.EqualFunc(got, want, func(a, b suggest.Proposal) bool { return a.Point.Equal(b.Point) }) {
-		t.Errorf("out of order: %v, want %v (%v)", got, want, err)
-	}
-}
-
-func TestBayesianAnswersWhileAnotherFits(t *testing.T) {
-	space := unitCube(t, 3)
-	s := newStudyOf(space, 6, 1)
-	a := bayesian(t, space)
-	playedBy(t, a, &s, 25, bowlAt(0.4))
-	a.turn <- struct{}{}
-	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
-	defer cancel()
-	got, err := a.Suggest(ctx, s, 2)
-	if err != nil || len(got) != 1 || got[0].Fallback != "deadline" || !space.Contains(got[0].Point) {
-		t.Errorf("%v, %v", got, err)
-	}
-	a.Prepare(ctx, s)
-}
-
 func TestBayesianToleratesOddMeta(t *testing.T) {
 	space := unitCube(t, 2)
 	s := newStudyOf(space, 7, 1)
@@ -339,192 +253,11 @@ func TestBayesianToleratesOddMeta(t *testing.T) {
 	}
 }
 
-// Above 800 trials the model sees a subset, which grows between its choices: a
-// new process must see the same.
-func TestBayesianRestartsWithManyTrials(t *testing.T) {
-	space := unitCube(t, 2)
-	s := newStudyOf(space, 8, 1)
-	stream := rng.New(8, "test", 0, "points")
-	for range 873 {
-		p := suggest.Proposal{Point: space.Decode([]float64{stream.Float64(), stream.Float64()})}
-		tell(&s, p, bowlAt(0.4)(coordinates(p.Point))...)
-	}
-	theta := gp.NewPrior(2, true).Theta().Text() // not to fit, which takes seconds
-	s.Trials[872].Meta = suggest.Meta{"gp.halfrank": "873 " + theta, "gp.linear": "873 " + theta, "gp.loghalfrank": "873 " + theta, "gp.power": "873 " + theta}
-	a := bayesian(t, space)
-	for range 3 {
-		got, err := a.Suggest(t.Context(), s, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := bayesian(t, space).Suggest(t.Context(), s, 1)
-		if err != nil || !got[0].Point.Equal(want[0].Point) {
-			t.Fatalf("after %d trials: %v, and %v in a new process (%v)", len(s.Trials), got, want, err)
-		}
-		tell(&s, got[0], bowlAt(0.4)(coordinates(got[0].Point))...)
-	}
-}
-
-func TestSubset(t *testing.T) {
-	stream := rng.New(9, "test", 0, "rows")
-	rows, losses := make([][]float64, 2000), make([]float64, 2000)
-	for i := range rows {
-		rows[i] = []float64{stream.Float64(), stream.Float64()}
-		losses[i] = stream.NormFloat64()
-	}
-	if got := subset(rows[:700], losses[:700]); !slices.Equal(got, rangeOf(700)) {
-		t.Errorf("of 700 rows: %v", got)
-	}
-	base := subset(rows[:1900], losses[:1900])
-	later := subset(rows[:1924], losses[:1924])
-	if len(base) != modelled || !slices.Equal(later[:modelled], base) || len(later) != modelled+24 {
-		t.Errorf("%d rows of 1900, %d of 1924", len(base), len(later))
-	}
-	best := ascending(losses[:1900])
-	for _, i := range best[:300] {
-		if !slices.Contains(base, i) {
-			t.Errorf("row %d, one of the best, is missing", i)
-		}
-	}
-	if !slices.IsSorted(base) {
-		t.Error("not in order of the trials")
-	}
-}
-
-func TestRegionSide(t *testing.T) {
-	down := make([]float64, 12)
-	for i := range down {
-		down[i] = -float64(i)
-	}
-	flat := slices.Repeat([]float64{1}, 1000)
-	for name, c := range map[string]struct {
-		losses []float64
-		want   float64
-	}{
-		"nothing yet":           {nil, regionStart},
-		"always better":         {down, regionLargest},
-		"no better for a while": {flat[:1+10], regionStart / 2},
-		"twice":                 {flat[:1+20], regionStart / 4},
-		"from the start":        {flat[:1+70], regionStart},
-	} {
-		if got := regionSide(c.losses, 40); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-}
-
 func TestDistinctAveragesReplicates(t *testing.T) {
 	nan := math.NaN()
 	rows := [][]float64{{0.1, nan}, {0.2, 0}, {0.1, nan}, {0.1, 0.5}, {0.1 + 1e-12, nan}}
 	gotRows, losses, weights := distinct(rows, []float64{1, 5, 2, 7, 6})
 	if len(gotRows) != 3 || !slices.Equal(losses, []float64{3, 5, 7}) || !slices.Equal(weights, []float64{1.0 / 3, 1, 1}) {
 		t.Errorf("got %v, %v, %v", gotRows, losses, weights)
-	}
-}
-
-func TestRefitSchedule(t *testing.T) {
-	for _, c := range []struct {
-		last, now int
-		want      bool
-	}{{0, 1, true}, {50, 50, false}, {50, 51, true}, {99, 100, false}, {99, 102, true}, {1000, 1024, false}, {1000, 1026, true}, {500, 400, true}} {
-		if got := refit(c.last, c.now); got != c.want {
-			t.Errorf("fitted at %d, now %d: %v", c.last, c.now, got)
-		}
-	}
-}
-
-func TestBilogKeepsTheBound(t *testing.T) {
-	values := []float64{-3, 1e300, 0, 5, -1e-3}
-	zero := bilog(values)
-	if values[2] != zero || !(values[0] < values[4] && values[4] < zero && zero < values[3] && values[3] < values[1]) {
-		t.Errorf("%v, zero at %v", values, zero)
-	}
-	for _, odd := range [][]float64{{0, 0, 0}, {2, 2, 2}, {0, 0, 1}} {
-		for _, v := range append(odd, bilog(odd)) {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				t.Errorf("%v", odd)
-			}
-		}
-	}
-}
-
-func TestArmsTakeTurns(t *testing.T) {
-	q := &question{bayesianOptimization: bayesian(t, unitCube(t, 1))}
-	count := map[arm]int{}
-	for number := range 160 {
-		count[q.arm(number)]++
-	}
-	for _, transform := range []gp.Transform{gp.Linear, gp.HalfRank, gp.LogHalfRank, gp.Power} {
-		if count[arm{transform, "EI"}] != 30 || count[arm{transform, "LCB"}] != 10 {
-			t.Errorf("%v", count)
-		}
-	}
-	q.study.Budget = 100
-	for number, want := range map[int]bool{0: false, 93: false, 94: true, 99: true, 100: false} {
-		if got := q.arm(number).function == "mean"; got != want {
-			t.Errorf("trial %d of 100: %v", number, q.arm(number))
-		}
-	}
-	q.study.Budget = 0
-	q.history.measured = make([]*observation, manyResults)
-	if got := q.arm(2); got.transform != gp.HalfRank {
-		t.Errorf("with many results: %v", got)
-	}
-	q.history.measured = nil
-	clear(count)
-	q.running = make([][]float64, manyRunning)
-	for number := range 160 {
-		count[q.arm(number)]++
-	}
-	for _, transform := range transforms {
-		if count[arm{transform, "EI"}] != 20 || count[arm{transform, "LCB"}] != 10 || count[arm{transform, "PE"}] != 10 {
-			t.Errorf("with many running: %v", count)
-		}
-	}
-}
-
-// untilAsked is a context whose deadline passes after so many looks at it.
-type untilAsked struct {
-	context.Context
-	left int
-}
-
-func (c *untilAsked) Err() error {
-	if c.left--; c.left < 0 {
-		return context.DeadlineExceeded
-	}
-	return nil
-}
-
-func (*untilAsked) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// Wherever the time is up, there is an answer, it comes after a bounded number
-// of further looks, and the next question is answered as if there had been none.
-func TestBayesianMayBeInterruptedAnywhere(t *testing.T) {
-	space := unitCube(t, 3)
-	s := newStudyOf(space, 6, 1)
-	playedBy(t, bayesian(t, space), &s, 60, bowlAt(0.4))
-	want, err := bayesian(t, space).Suggest(t.Context(), s, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fallbacks := map[string]int{}
-	for looks := 0; looks < 5000; looks += 1 + looks/8 {
-		a := bayesian(t, space)
-		ctx := &untilAsked{Context: t.Context(), left: looks}
-		got, err := a.Suggest(ctx, s, 3)
-		if err != nil || len(got) == 0 || !space.Contains(got[0].Point) {
-			t.Fatalf("after %d looks: %v, %v", looks, got, err)
-		}
-		if ctx.left < -100 { // each cheap: steps that are no longer taken
-			t.Errorf("after %d looks it goes on for %d more", looks, -ctx.left)
-		}
-		fallbacks[got[0].Fallback]++
-		if again, err := a.Suggest(t.Context(), s, 1); err != nil || !again[0].Point.Equal(want[0].Point) {
-			t.Fatalf("after %d looks the next answer is %v, %v, want %v", looks, again, err, want)
-		}
-	}
-	if fallbacks["deadline"] == 0 || fallbacks[""] == 0 || len(fallbacks) != 2 {
-		t.Errorf("it answered in these ways: %v", fallbacks)
 	}
 }
