@@ -3,7 +3,6 @@ package trainer_test
 import (
 	"encoding/json"
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -100,39 +99,6 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// yamlTemplate is a template as it stands in a ConfigMap.
-const yamlTemplate = `
-# ${trialParameters.comment} in a comment is nobody's business
-apiVersion: batch/v1
-kind: Job
-metadata:
-  labels:
-    rate: ${trialParameters.lr}
-spec:
-  parallelism: ${trialParameters.workers}
-  quoted: "${trialParameters.workers}"
-  single: '${trialParameters.workers}'
-  joined: 1${trialParameters.workers}
-  suspend: ${trialParameters.flag}
-  flow: [a, ${trialParameters.workers}, {deep: ${trialParameters.workers}}]
-  rate: ${trialParameters.lr}
-  name: ${trialParameters.word}
-  date: 2026-11-21
-  template:
-    spec:
-      containers:
-      - name: main
-        command: [train, --lr, ${trialParameters.lr}, ${trialParameters.flag}]
-        args:
-        - ${trialParameters.workers}
-        env:
-        - name: WORKERS
-          value: ${trialParameters.workers}
-        resources:
-          limits:
-            nvidia.com/gpu: ${trialParameters.workers}
-`
-
 // The kubelet makes $(HOME) the container's own and $$ one dollar: a value must
 // come out of that as it is.
 func TestRenderedValuesAreNotExpanded(t *testing.T) {
@@ -156,75 +122,6 @@ func TestRenderedValuesAreNotExpanded(t *testing.T) {
 	}
 	if got := job.GetAnnotations()["v"]; got != plain {
 		t.Errorf("annotation %q", got)
-	}
-}
-
-func TestRenderYAML(t *testing.T) {
-	var placeholders []trainer.Placeholder
-	for _, n := range []string{"workers", "lr", "flag", "word"} {
-		placeholders = append(placeholders, trainer.Placeholder{Name: n, Reference: n})
-	}
-	got, err := trainer.Render([]byte(yamlTemplate), placeholders, []trainer.Assignment{
-		{Name: "workers", Value: "4"}, {Name: "lr", Value: "1e-3"}, {Name: "flag", Value: "true"}, {Name: "word", Value: "null # : ["},
-	}, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]any{
-		"apiVersion": "batch/v1", "kind": "Job",
-		"metadata": map[string]any{
-			"name": "exp-0007", "namespace": "team",
-			"labels": map[string]any{"rate": "1e-3"},
-		},
-		"spec": map[string]any{
-			"parallelism": int64(4), "quoted": "4", "single": "4", "joined": "14",
-			"suspend": true,
-			"flow":    []any{"a", int64(4), map[string]any{"deep": int64(4)}},
-			"rate":    0.001,
-			"name":    "null # : [",
-			"date":    "2026-11-21",
-			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
-				"name":      "main",
-				"command":   []any{"train", "--lr", "1e-3", "true"},
-				"args":      []any{"4"},
-				"env":       []any{map[string]any{"name": "WORKERS", "value": "4"}},
-				"resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": int64(4)}},
-			}}}},
-		},
-	}
-	if diff := cmp.Diff(want, got.Object); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-func TestRenderYAMLOddities(t *testing.T) {
-	tests := map[string]struct {
-		spec string
-		want any
-	}{
-		"anchors and merge keys":          {"spec:\n  a: &a {x: 1}\n  b: {<<: *a, y: 2}", map[string]any{"a": map[string]any{"x": int64(1)}, "b": map[string]any{"x": int64(1), "y": int64(2)}}},
-		"keys that are numbers":           {"spec: {1: a, true: b}", map[string]any{"1": "a", "true": "b"}},
-		"a block string":                  {"spec:\n  s: |\n    --lr ${trialParameters.lr}\n", map[string]any{"s": "--lr 0.5\n"}},
-		"a bare key":                      {"spec:\n  ${trialParameters.lr}: 1", map[string]any{"0.5": int64(1)}},
-		"an anchored placeholder":         {"spec:\n  a: &p ${trialParameters.lr}\n  b: *p", map[string]any{"a": 0.5, "b": 0.5}},
-		"a word like our own stand-in":    {"spec: [placeholder0end, placeholderx0bare, ${trialParameters.lr}]", []any{"placeholder0end", "placeholderx0bare", 0.5}},
-		"a leading document mark":         {"---\nspec: {a: 0644}", map[string]any{"a": int64(420)}},
-		"JSON with comments is YAML":      {"spec: {\"a\": 1} # c", map[string]any{"a": int64(1)}},
-		"leading zeros are not a number":  {"spec: [${trialParameters.zip}]", []any{"007"}},
-		"infinity is not a number either": {"spec: [${trialParameters.inf}]", []any{".inf"}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			text := tc.spec + "\napiVersion: v1\nkind: X\n"
-			got, err := trainer.Render([]byte(text), []trainer.Placeholder{{"lr", "lr"}, {"zip", "zip"}, {"inf", "inf"}},
-				[]trainer.Assignment{{"lr", "0.5"}, {"zip", "007"}, {"inf", ".inf"}}, id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, got.Object["spec"]); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
-		})
 	}
 }
 
@@ -329,22 +226,6 @@ func TestRenderFaults(t *testing.T) {
 	}
 }
 
-func TestRenderRefusesBrokenYAML(t *testing.T) {
-	for name, text := range map[string]string{
-		"unclosed bracket": "apiVersion: v1\nkind: X\nspec: [${trialParameters.a}\n",
-		"duplicate keys":   "apiVersion: v1\nkind: X\nkind: Y\n",
-		"tab":              "a:\n\t- b",
-		"an alias bomb":    "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nh: [*g,*g,*g,*g,*g,*g,*g,*g,*g]",
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := trainer.Render([]byte(text), nil, nil, id)
-			if err == nil || !strings.Contains(err.Error(), "the template is not YAML") {
-				t.Errorf("error %v, want that it is not YAML", err)
-			}
-		})
-	}
-}
-
 func TestPlaceholders(t *testing.T) {
 	got, err := trainer.Placeholders([]byte(yamlTemplate))
 	if err != nil {
@@ -363,86 +244,4 @@ func TestTemplateGVK(t *testing.T) {
 	if _, err := trainer.TemplateGVK([]byte("[")); err == nil {
 		t.Error("no error for what is not YAML")
 	}
-}
-
-// shape is a tree without the contents of its strings.
-func shape(v any) any {
-	switch v := v.(type) {
-	case string:
-		return "string"
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = shape(v[i])
-		}
-		return out
-	case map[string]any:
-		out := map[string]any{}
-		for k, e := range v {
-			out[k] = shape(e)
-		}
-		return out
-	}
-	return v
-}
-
-// FuzzRender holds that no value changes the structure of the object, and that
-// it arrives as it is.
-func FuzzRender(f *testing.F) {
-	for _, seed := range []string{"0.1", "a\"b", "x\ny: z", "${trialParameters.v}", "\x00", "\"]}", "- a", "'", "*x", "&x", "!!int 3", "{{", "# c", "\\u0022", "null", "1_000", "é\u2028"} {
-		f.Add(seed)
-	}
-	inline := []byte(`{"apiVersion":"batch/v1","kind":"Job","spec":{"args":["--v=${trialParameters.v}","${trialParameters.v}"],"n":1}}`)
-	text := []byte("apiVersion: batch/v1\nkind: Job\nspec:\n  args:\n  - --v=${trialParameters.v}\n  - ${trialParameters.v}\n  n: 1\n")
-	f.Fuzz(func(t *testing.T, value string) {
-		value = strings.ToValidUTF8(value, "?")
-		for _, template := range [][]byte{inline, text} {
-			ph := []trainer.Placeholder{{Name: "v", Reference: "v"}}
-			got, err := trainer.Render(template, ph, []trainer.Assignment{{Name: "v", Value: value}}, id)
-			if err != nil {
-				t.Fatalf("value %q: %v", value, err)
-			}
-			plain, err := trainer.Render(template, ph, []trainer.Assignment{{Name: "v", Value: "plain"}}, id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(shape(got.Object), shape(plain.Object)) {
-				t.Fatalf("value %q changes the structure: %v", value, got.Object)
-			}
-			want := []any{"--v=" + value, value}
-			if diff := cmp.Diff(want, got.Object["spec"].(map[string]any)["args"]); diff != "" {
-				t.Fatalf("value %q (-want +got)\n%s", value, diff)
-			}
-		}
-	})
-}
-
-// FuzzTemplate holds that no template makes Render panic, and that a rendered
-// one has no placeholder left.
-func FuzzTemplate(f *testing.F) {
-	f.Add(yamlTemplate)
-	f.Add(one("${trialParameters.workers}"))
-	f.Add("{a: ${trialParameters.lr}, ? ${trialParameters.lr} : x}")
-	f.Add("apiVersion: v1\nkind: X\n? [a]\n: b\n")
-	f.Add("apiVersion: v1\nkind: X\nmetadata:\n")
-	f.Fuzz(func(t *testing.T, template string) {
-		ph := []trainer.Placeholder{{"workers", "w"}, {"lr", "w"}}
-		job, err := trainer.Render([]byte(template), ph, []trainer.Assignment{{"w", "1"}}, id)
-		if err != nil {
-			if len(trainer.FieldErrors(err)) == 0 {
-				t.Fatalf("error without a field error: %v", err)
-			}
-			return
-		}
-		if job.GetName() != id.Name || job.GetNamespace() != id.Namespace {
-			t.Fatalf("identity %s/%s", job.GetNamespace(), job.GetName())
-		}
-		raw, err := job.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(raw), "${trialParameters.") {
-			t.Fatalf("a placeholder is left in %s", raw)
-		}
-	})
 }
