@@ -70,14 +70,15 @@ func jobSpec(spec map[string]any) map[string]any {
 
 func template(spec map[string]any) map[string]any { return spec["trialTemplate"].(map[string]any) }
 
-// TestBrokenExperimentsAreRefused holds that what can be seen before anything
-// runs is refused at admission, with the field and what to do.
-func TestBrokenExperiments(t *testing.T) {
-	i := up(t)
-	refused := map[string]struct {
-		change change
-		want   []string
-	}{
+// refusal is an experiment that admission refuses; want are parts of the error.
+type refusal struct {
+	change change
+	want   []string
+}
+
+// refusals are those whose mistake can be seen before anything runs.
+func refusals() map[string]refusal {
+	return map[string]refusal{
 		"a field of the wrong type": {set("three", "parallelTrialCount"), []string{"spec.parallelTrialCount", "integer"}},
 		"an unknown parameter type": {space("float", map[string]any{"min": "0", "max": "1"}), []string{"parameterType", "double"}},
 		"min above max":             {space("double", map[string]any{"min": "2", "max": "1"}), []string{"feasibleSpace", "min", "max"}},
@@ -108,31 +109,19 @@ func TestBrokenExperiments(t *testing.T) {
 			delete(template(spec)["trialSpec"].(map[string]any), "kind")
 		}, []string{"kind"}},
 	}
-	for name, test := range refused {
-		t.Run(name, func(t *testing.T) {
-			object := broken(t, "refused", test.change)
-			err := i.client.Create(t.Context(), object)
-			if err == nil {
-				_ = i.client.Delete(t.Context(), object)
-				t.Fatal("it was accepted")
-			}
-			t.Logf("%v", err)
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("the error does not name %q", want)
-				}
-			}
-		})
-	}
-	t.Run("refused experiments leave nothing behind", func(t *testing.T) { i.checkEmpty(t) })
+}
 
-	failing := map[string]struct {
-		change change
-		// wantTrial is the state in which the trial ends; "" when the experiment
-		// ends without one.
-		wantTrial v1beta1.TrialConditionType
-		want      []string
-	}{
+// failure is an experiment that fails once something runs, or that is refused.
+type failure struct {
+	change change
+	// wantTrial is the state in which the trial ends; "" when the experiment
+	// ends without one.
+	wantTrial v1beta1.TrialConditionType
+	want      []string // parts of the message
+}
+
+func failures() map[string]failure {
+	return map[string]failure{
 		"the objective is never printed": {command("sh", "-c", "echo accuracy=0.9 ${trialParameters.x}"), v1beta1.TrialMetricsUnavailable, []string{"loss"}},
 		"the command is not found":       {command("no-such-trainer", "${trialParameters.x}"), v1beta1.TrialFailed, []string{"no-such-trainer"}},
 		"the program exits with 1":       {command("sh", "-c", "echo loss=${trialParameters.x}; exit 1"), v1beta1.TrialFailed, []string{"exit", "1"}},
@@ -157,8 +146,32 @@ func TestBrokenExperiments(t *testing.T) {
 			container(spec)["args"] = []any{"${trialParameters.x}"}
 		}, "", []string{"command"}},
 	}
-	for name, test := range failing {
-		t.Run(name, func(t *testing.T) { i.checkFails(t, test.change, test.wantTrial, test.want) })
+}
+
+// TestBrokenExperiments holds that what can be seen before anything runs is
+// refused at admission, with the field and what to do, that the rest fails with
+// a message that says why, and that neither leaves anything behind.
+func TestBrokenExperiments(t *testing.T) {
+	i := up(t)
+	for name, test := range refusals() {
+		t.Run(name, func(t *testing.T) {
+			object := broken(t, "refused", test.change)
+			err := i.client.Create(t.Context(), object)
+			if err == nil {
+				_ = i.client.Delete(t.Context(), object)
+				t.Fatal("it was accepted")
+			}
+			t.Logf("%v", err)
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error does not name %q", want)
+				}
+			}
+		})
+	}
+	t.Run("refused experiments leave nothing behind", func(t *testing.T) { i.checkEmpty(t) })
+	for name, test := range failures() {
+		t.Run(name, func(t *testing.T) { i.checkFails(t, test) })
 	}
 	t.Run("failed experiments leave nothing behind", func(t *testing.T) { i.checkEmpty(t) })
 }
@@ -183,13 +196,13 @@ func broken(t *testing.T, name string, change change) *unstructured.Unstructured
 
 // checkFails creates the experiment, or sees it refused: either way the message
 // says what is wrong. Then it deletes it.
-func (i *instance) checkFails(t *testing.T, change change, wantTrial v1beta1.TrialConditionType, want []string) {
+func (i *instance) checkFails(t *testing.T, f failure) {
 	t.Helper()
-	object := broken(t, "failing", change)
+	object := broken(t, "failing", f.change)
 	err := i.client.Create(t.Context(), object)
 	if err != nil {
 		t.Logf("refused: %v", err)
-		requireWords(t, err.Error(), want)
+		requireWords(t, err.Error(), f.want)
 		return
 	}
 	message := ""
@@ -207,13 +220,13 @@ func (i *instance) checkFails(t *testing.T, change change, wantTrial v1beta1.Tri
 	})
 	for _, trial := range i.trials(t, "failing") {
 		last := trial.Status.Conditions[len(trial.Status.Conditions)-1]
-		if last.Type != wantTrial {
-			t.Errorf("trial %s is %s: %s; want %s", trial.Name, last.Type, last.Message, wantTrial)
+		if last.Type != f.wantTrial {
+			t.Errorf("trial %s is %s: %s; want %s", trial.Name, last.Type, last.Message, f.wantTrial)
 		}
 		message += " " + string(last.Type) + ": " + last.Message
 	}
 	t.Logf("%s", message)
-	requireWords(t, message, want)
+	requireWords(t, message, f.want)
 	if err := i.client.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}

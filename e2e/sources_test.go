@@ -17,6 +17,7 @@ import (
 type sourceProgram struct {
 	needs     string // a package from PyPI, or ""
 	collector string
+	container string // more fields of the container, or ""
 	parallel  int
 	code      string
 }
@@ -100,28 +101,34 @@ func sourceExperiment(name string, parallel int, collector, command string) jobE
 func TestSources(t *testing.T) {
 	i := up(t)
 	for name, program := range sourcePrograms() {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
-			write(t, script, "import sys\nx = float(sys.argv[1])\n"+program.code)
-			experiment := sourceExperiment(name, program.parallel, program.collector, pythonCommand(pythonWith(t, program.needs), script))
-			write(t, manifest, experiment.yaml())
-			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
-				described, _ := i.vernier("describe", "source-"+name+"/latest")
-				t.Fatalf("vernier run: %v\n%s\n%s", err, out, described)
-			}
-			for _, trial := range i.trials(t, "source-"+name) {
-				want := trial.Spec.ParameterAssignments[0].Value
-				if trial.Status.Observation == nil || len(trial.Status.Observation.Metrics) == 0 {
-					t.Errorf("trial %s has no observation", trial.Name)
-					continue
-				}
-				m := trial.Status.Observation.Metrics[0]
-				if m.Latest != want || m.Min != want || strings.TrimSuffix(m.Max, ".0") != "7" {
-					t.Errorf("trial %s observed %+v, want the latest and least loss %s and the greatest 7", trial.Name, m, want)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { program.check(t, i, name) })
+	}
+}
+
+// check runs the program as three trials, each of which must observe its own x
+// as the latest and the least loss, and 7 as the greatest.
+func (p sourceProgram) check(t *testing.T, i *instance, name string) {
+	t.Helper()
+	dir := t.TempDir()
+	script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
+	write(t, script, "import sys\nx = float(sys.argv[1])\n"+p.code)
+	experiment := sourceExperiment(name, p.parallel, p.collector, pythonCommand(pythonWith(t, p.needs), script))
+	experiment.container = p.container
+	write(t, manifest, experiment.yaml())
+	if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
+		described, _ := i.vernier("describe", "source-"+name+"/latest")
+		t.Fatalf("vernier run: %v\n%s\n%s", err, out, described)
+	}
+	for _, trial := range i.trials(t, "source-"+name) {
+		want := trial.Spec.ParameterAssignments[0].Value
+		if trial.Status.Observation == nil || len(trial.Status.Observation.Metrics) == 0 {
+			t.Errorf("trial %s has no observation", trial.Name)
+			continue
+		}
+		m := trial.Status.Observation.Metrics[0]
+		if m.Latest != want || m.Min != want || strings.TrimSuffix(m.Max, ".0") != "7" {
+			t.Errorf("trial %s observed %+v, want the latest and least loss %s and the greatest 7", trial.Name, m, want)
+		}
 	}
 }
 
@@ -139,9 +146,10 @@ func TestWhatTemplatesTakeFromSecretsAndConfigMaps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tests := map[string]struct{ env, collector, code string }{
+	programs := map[string]sourceProgram{
 		"secret": {
-			env:       `env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: theirs, key: token}}}]`,
+			parallel:  2,
+			container: `env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: theirs, key: token}}}]`,
 			collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: auto, httpHeaders: [{name: Authorization, value: Bearer $(TOKEN)}]}}}`,
 			code: `
 import http.server, os, threading, time
@@ -161,7 +169,8 @@ time.sleep(1)
 `,
 		},
 		"env-from": {
-			env:       `envFrom: [{configMapRef: {name: theirs}}]`,
+			parallel:  2,
+			container: `envFrom: [{configMapRef: {name: theirs}}]`,
 			collector: `{collector: {kind: Push}}`,
 			code: `
 import json, os, urllib.request
@@ -172,25 +181,8 @@ for v in (7, x):
 `,
 		},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
-			write(t, script, "import sys\nx = float(sys.argv[1])\n"+tc.code)
-			experiment := sourceExperiment(name, 2, tc.collector, pythonCommand(pythonWith(t, ""), script))
-			experiment.container = tc.env
-			write(t, manifest, experiment.yaml())
-			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
-				described, _ := i.vernier("describe", "source-"+name+"/latest")
-				t.Fatalf("vernier run: %v\n%s\n%s", err, out, described)
-			}
-			for _, trial := range i.trials(t, "source-"+name) {
-				x := trial.Spec.ParameterAssignments[0].Value
-				if o := trial.Status.Observation; o == nil || len(o.Metrics) == 0 || o.Metrics[0].Latest != x || strings.TrimSuffix(o.Metrics[0].Max, ".0") != "7" {
-					t.Errorf("trial %s with x=%s observed %+v", trial.Name, x, o)
-				}
-			}
-		})
+	for name, program := range programs {
+		t.Run(name, func(t *testing.T) { program.check(t, i, name) })
 	}
 }
 

@@ -151,7 +151,7 @@ func TestKindDefaults(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", kind, diff)
 		}
 	}
-	for _, kind := range v1beta1.KindsWithDefaults() {
+	for _, kind := range []string{"JAXJob", "MXJob", "PaddleJob", "JobSet", "RayJob", "Workflow", "PipelineRun", "Pod"} {
 		d, ok := v1beta1.DefaultsForKind(kind)
 		if !ok || d.SuccessCondition == "" || d.FailureCondition == "" {
 			t.Errorf("%s has no conditions", kind)

@@ -1,10 +1,5 @@
 package v1beta1
 
-import (
-	"maps"
-	"slices"
-)
-
 // KindDefaults are the defaults of a trial template whose job is of one kind.
 type KindDefaults struct {
 	// SuccessCondition and FailureCondition are GJSON expressions over the job.
@@ -75,11 +70,6 @@ func kindDefaults() map[string]KindDefaults {
 func DefaultsForKind(kind string) (KindDefaults, bool) {
 	d, ok := kindDefaults()[kind]
 	return d, ok
-}
-
-// KindsWithDefaults lists the kinds that have defaults, sorted.
-func KindsWithDefaults() []string {
-	return slices.Sorted(maps.Keys(kindDefaults()))
 }
 
 // SetKindDefaults sets what t leaves open for jobs of the kind: success and
