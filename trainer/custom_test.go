@@ -76,14 +76,7 @@ func TestInjectCustom(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := withCustom(tc.path, tc.change)
-			obj := job(t, tc.spec)
-			got := injected(t, obj, c).Spec
-			once := obj.DeepCopy()
-			injected(t, obj, c)
-			if diff := cmp.Diff(once.Object, obj.Object); diff != "" {
-				t.Errorf("injecting twice (-once +twice):\n%s", diff)
-			}
+			got := injectedTwice(t, job(t, tc.spec), withCustom(tc.path, tc.change))
 			if len(got.Containers) != 2 || len(got.InitContainers) != 1 {
 				t.Fatalf("%d containers and %d init containers", len(got.Containers), len(got.InitContainers))
 			}

@@ -60,6 +60,18 @@ func injected(t *testing.T, obj *unstructured.Unstructured, c trainer.Collector)
 	return typed
 }
 
+// injectedTwice is injected, and holds that a second injection changes nothing.
+func injectedTwice(t *testing.T, obj *unstructured.Unstructured, c trainer.Collector) corev1.PodSpec {
+	t.Helper()
+	got := injected(t, obj, c)
+	once := obj.DeepCopy()
+	injected(t, obj, c)
+	if diff := cmp.Diff(once.Object, obj.Object); diff != "" {
+		t.Errorf("the second injection changes the job (-once +twice):\n%s", diff)
+	}
+	return got.Spec
+}
+
 func collector(kind string) trainer.Collector {
 	c := trainer.Collector{
 		Image: "collector:1", Kind: kind, Metrics: []string{"loss", "acc=$(x)"},
@@ -220,30 +232,24 @@ func TestInjectSharesWhatTheProgramWrites(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			obj := job(t, "containers: [{name: main, image: i, args: [x], volumeMounts: "+tc.mounts+"}]")
-			got := injected(t, obj, collector(tc.kind))
-			once := obj.DeepCopy()
-			injected(t, obj, collector(tc.kind))
-			if diff := cmp.Diff(once.Object, obj.Object); diff != "" {
-				t.Errorf("the second injection changes the job\n%s", diff)
-			}
-			main := got.Spec.Containers[0]
+			got := injectedTwice(t, job(t, "containers: [{name: main, image: i, args: [x], volumeMounts: "+tc.mounts+"}]"), collector(tc.kind))
+			main := got.Containers[0]
 			if main.Command != nil {
 				t.Errorf("the command was wrapped: %q", main.Command)
 			}
-			p := place{Main: main.VolumeMounts, Sidecar: got.Spec.InitContainers[0].VolumeMounts}
-			for _, v := range got.Spec.Volumes {
+			p := place{Main: main.VolumeMounts, Sidecar: got.InitContainers[0].VolumeMounts}
+			for _, v := range got.Volumes {
 				p.Volumes = append(p.Volumes, v.Name)
 			}
 			if diff := cmp.Diff(tc.want, p); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if probe := got.Spec.InitContainers[0].StartupProbe; probe == nil || probe.Exec == nil ||
+			if probe := got.InitContainers[0].StartupProbe; probe == nil || probe.Exec == nil ||
 				!slices.Equal(probe.Exec.Command, []string{"collector", "await", "--dir=/var/run/vernier"}) {
 				t.Errorf("the program does not wait for the sidecar: %+v", probe)
 			}
-			if len(got.Spec.InitContainers) != 1 {
-				t.Errorf("%d init containers, want the sidecar alone", len(got.Spec.InitContainers))
+			if len(got.InitContainers) != 1 {
+				t.Errorf("%d init containers, want the sidecar alone", len(got.InitContainers))
 			}
 		})
 	}

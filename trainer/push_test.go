@@ -144,18 +144,12 @@ func TestInjectPushTellsWhereToPush(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := collector(trainer.Push)
 			c.Binary = tc.binary
-			obj := job(t, tc.spec)
-			got := injected(t, obj, c)
-			once := obj.DeepCopy()
-			injected(t, obj, c)
-			if diff := cmp.Diff(once.Object, obj.Object); diff != "" {
-				t.Errorf("the second injection changes the job\n%s", diff)
-			}
+			got := injectedTwice(t, job(t, tc.spec), c)
 			for k, v := range tc.want.Env {
 				tc.want.Env[k] = strings.ReplaceAll(v, "TRIAL", c.Trial)
 			}
 			tc.want.Args = append([]string{"--trial=" + c.Trial}, tc.want.Args...)
-			if diff := cmp.Diff(tc.want, toldBy(got.Spec, pushTokenOf(t, got.Spec))); diff != "" {
+			if diff := cmp.Diff(tc.want, toldBy(got, pushTokenOf(t, got))); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

@@ -45,11 +45,16 @@ func readRecorded(t *testing.T, file []byte) (recorded []string, scalars []float
 	return recorded, scalars
 }
 
-func TestRecordedParameters(t *testing.T) {
+// tooManyEntries are one more than is read of a session.
+func tooManyEntries() [][]byte {
 	many := make([][]byte, MaxRecorded+1)
 	for i := range many {
 		many[i] = numberEntry(fmt.Sprintf("p%d", i), 1)
 	}
+	return many
+}
+
+func TestRecordedParameters(t *testing.T) {
 	long := strings.Repeat("x", MaxRecordedText)
 	tests := map[string]struct {
 		value []byte
@@ -77,7 +82,7 @@ func TestRecordedParameters(t *testing.T) {
 		"a name and a text at the bound":      {value: sessionStart(textEntry(long, long)), want: []string{long + "=" + long + " 0"}},
 		"a name and a text beyond the bound":  {value: sessionStart(textEntry(long+"x", "1"), textEntry("a", long+"x"), textEntry("b", "1")), want: []string{"b=1 0"}},
 		"nothing that moves a terminal":       {value: sessionStart(textEntry("a\n\x1b[2J", "\xff\u202e"), textEntry("größe", "ä b")), want: []string{"a??[2J=?? 0", "größe=ä b 0"}},
-		"entries that are none count as well": {value: sessionStart(append([][]byte{bytes.Repeat(message(1), MaxRecorded-1)}, many...)...), want: []string{"p0=1 1"}},
+		"entries that are none count as well": {value: sessionStart(append([][]byte{bytes.Repeat(message(1), MaxRecorded-1)}, tooManyEntries()...)...), want: []string{"p0=1 1"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -90,24 +95,27 @@ func TestRecordedParameters(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a session of too many parameters ends at the bound", func(t *testing.T) {
-		if got, _ := readRecorded(t, append(version(), eventAt(0, sessionStart(many...))...)); len(got) != MaxRecorded {
-			t.Errorf("%d parameters", len(got))
-		}
-	})
-	t.Run("in a record larger than the window", func(t *testing.T) {
-		image := message(1, message(1, []byte("x")), message(4, make([]byte, 2*eventWindow)))
-		got, scalars := readRecorded(t, append(version(), eventAt(1, image, sessionStart(numberEntry("lr", 0.5)), simple("t", 2))...))
-		if diff := cmp.Diff([]string{"lr=0.5 1"}, got); diff != "" || len(scalars) != 1 {
-			t.Errorf("scalars %v (-want +got):\n%s", scalars, diff)
-		}
-	})
-	t.Run("nobody is told where nobody asks", func(t *testing.T) {
-		var seen []string
-		w := NewWanted(nil, func(tag []byte) { seen = append(seen, string(tag)) })
-		file := append(version(), eventAt(1, sessionStart(numberEntry("lr", 0.5)), simple("u", 1))...)
-		if _, err := NewEvents().Read(bytes.NewReader(file), 0, w, func(Scalar) bool { return true }); err != nil || len(seen) != 1 || seen[0] != "u" {
-			t.Errorf("seen %v, error %v", seen, err)
-		}
-	})
+}
+
+func TestASessionOfTooManyParametersEndsAtTheBound(t *testing.T) {
+	if got, _ := readRecorded(t, append(version(), eventAt(0, sessionStart(tooManyEntries()...))...)); len(got) != MaxRecorded {
+		t.Errorf("%d parameters", len(got))
+	}
+}
+
+func TestParametersInARecordLargerThanTheWindow(t *testing.T) {
+	image := message(1, message(1, []byte("x")), message(4, make([]byte, 2*eventWindow)))
+	got, scalars := readRecorded(t, append(version(), eventAt(1, image, sessionStart(numberEntry("lr", 0.5)), simple("t", 2))...))
+	if diff := cmp.Diff([]string{"lr=0.5 1"}, got); diff != "" || len(scalars) != 1 {
+		t.Errorf("scalars %v (-want +got):\n%s", scalars, diff)
+	}
+}
+
+func TestParametersThatNobodyAsksForAreNotTold(t *testing.T) {
+	var seen []string
+	w := NewWanted(nil, func(tag []byte) { seen = append(seen, string(tag)) })
+	file := append(version(), eventAt(1, sessionStart(numberEntry("lr", 0.5)), simple("u", 1))...)
+	if _, err := NewEvents().Read(bytes.NewReader(file), 0, w, func(Scalar) bool { return true }); err != nil || len(seen) != 1 || seen[0] != "u" {
+		t.Errorf("seen %v, error %v", seen, err)
+	}
 }

@@ -99,15 +99,67 @@ func afterBefore(t *testing.T, path string, open opened, kill bool, steps ...fun
 	return values, notes
 }
 
+// beforeCase is a place at which something lies before a program begins.
+type beforeCase struct {
+	path, format string
+	before       map[string]string
+	steps        []string // "+" appends, "=" truncates, "!" replaces by rename
+	want         []float64
+}
+
+// prepare writes, an hour ago, what was there before.
+func (c beforeCase) prepare(t *testing.T, dir string) {
+	t.Helper()
+	for p, text := range c.before {
+		appendFile(t, filepath.Join(dir, p), []byte(text))
+		past := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(filepath.Join(dir, p), past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// place is what the collector is told to read, and how.
+func (c beforeCase) place(dir string) (string, opened) {
+	place := filepath.Join(dir, c.path)
+	switch {
+	case c.format == "events":
+		return place, openEvents(dir)
+	case c.path == "/":
+		return place, openWritten(dir+"/", c.format)
+	}
+	return place, openWritten(place, c.format)
+}
+
+// stepsIn are what the program does.
+func (c beforeCase) stepsIn(t *testing.T, dir string) (steps []func()) {
+	for _, s := range c.steps {
+		path, text := c.path, s[1:]
+		if c.path == "/" {
+			path, text, _ = strings.Cut(text, ":")
+		}
+		path = filepath.Join(dir, path)
+		steps = append(steps, func() {
+			switch s[0] {
+			case '+':
+				appendFile(t, path, []byte(text))
+			case '=':
+				rewrite(t, path, text)
+			case '!':
+				rewrite(t, path+".tmp", text)
+				if err := os.Rename(path+".tmp", path); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	return steps
+}
+
 func TestWhatWasThereBeforeIsPassedOver(t *testing.T) {
 	const old = "loss=-99\nloss=-98\n"
 	table := "step,loss\n0,-99\n1,-98\n"
-	cases := map[string]struct {
-		path, format string
-		before       map[string]string
-		steps        []string // "+" appends, "=" truncates, "!" replaces by rename
-		want         []float64
-	}{
+	cases := map[string]beforeCase{
 		"a file is appended to":                          {"m.log", "TEXT", map[string]string{"m.log": old}, []string{"+loss=1\n", "+loss=2\n"}, []float64{1, 2}},
 		"its last line has no end":                       {"m.log", "TEXT", map[string]string{"m.log": old + "loss=-97"}, []string{"+\nloss=1\n", "+loss=2"}, []float64{1, 2}},
 		"it is shorter than what is remembered of it":    {"m.log", "TEXT", map[string]string{"m.log": "x"}, []string{"+\nloss=1\n", "+loss=2\n"}, []float64{1, 2}},
@@ -136,43 +188,9 @@ func TestWhatWasThereBeforeIsPassedOver(t *testing.T) {
 		for _, kill := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, killed %v", name, kill), func(t *testing.T) {
 				dir := t.TempDir()
-				for p, text := range c.before {
-					appendFile(t, filepath.Join(dir, p), []byte(text))
-					past := time.Now().Add(-time.Hour)
-					if err := os.Chtimes(filepath.Join(dir, p), past, past); err != nil {
-						t.Fatal(err)
-					}
-				}
-				var steps []func()
-				for _, s := range c.steps {
-					path, text := c.path, s[1:]
-					if c.path == "/" {
-						path, text, _ = strings.Cut(text, ":")
-					}
-					path = filepath.Join(dir, path)
-					steps = append(steps, func() {
-						switch s[0] {
-						case '+':
-							appendFile(t, path, []byte(text))
-						case '=':
-							rewrite(t, path, text)
-						case '!':
-							rewrite(t, path+".tmp", text)
-							if err := os.Rename(path+".tmp", path); err != nil {
-								t.Fatal(err)
-							}
-						}
-					})
-				}
-				place := filepath.Join(dir, c.path)
-				open := openWritten(place, c.format)
-				switch {
-				case c.format == "events":
-					open = openEvents(dir)
-				case c.path == "/":
-					open = openWritten(dir+"/", c.format)
-				}
-				got, notes := afterBefore(t, place, open, kill, steps...)
+				c.prepare(t, dir)
+				place, open := c.place(dir)
+				got, notes := afterBefore(t, place, open, kill, c.stepsIn(t, dir)...)
 				slices.Sort(got) // tables are read side by side
 				if diff := cmp.Diff(c.want, got); diff != "" {
 					t.Errorf("values (-want +got)\n%s\nnotes %v", diff, notes)

@@ -10,6 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// replace puts another file in the place of one.
+func replace(t *testing.T, dir, path string, b []byte) {
+	t.Helper()
+	put(t, dir, "new", b)
+	if err := os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestEventDirFilesThatChange(t *testing.T) {
 	path := "events.out.tfevents.1"
 	three := stepsOf(100, "loss", 0, 1, 2)
@@ -27,23 +36,13 @@ func TestEventDirFilesThatChange(t *testing.T) {
 			wantErr: []string{"the file was cut to"},
 		},
 		"another file in its place is read too": {
-			change: func(t *testing.T, dir string) {
-				put(t, dir, "new", stepsOf(300, "loss", 7))
-				if err := os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, path)); err != nil {
-					t.Fatal(err)
-				}
-			},
+			change:  func(t *testing.T, dir string) { replace(t, dir, path, stepsOf(300, "loss", 7)) },
 			want:    []string{"0: loss=7 in " + path + "@300000000000"},
 			wantErr: []string{"another file took its place"},
 		},
 		"a copy that grew goes on": {
-			change: func(t *testing.T, dir string) {
-				put(t, dir, "new", stepsOf(100, "loss", 0, 1, 2, 3))
-				if err := os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, path)); err != nil {
-					t.Fatal(err)
-				}
-			},
-			want: []string{"0: loss=3 in " + path},
+			change: func(t *testing.T, dir string) { replace(t, dir, path, stepsOf(100, "loss", 0, 1, 2, 3)) },
+			want:   []string{"0: loss=3 in " + path},
 		},
 		"a file that is removed was read": {
 			change: func(t *testing.T, dir string) {

@@ -16,79 +16,61 @@ import (
 // user gets, from the page cache to points.
 func BenchmarkFile(b *testing.B) {
 	chatter := strings.Repeat("downloading the data set to /data/cache, please wait for it to finish. ", 2)
+	plain := func(i int) string { return fmt.Sprintf("epoch=%d step=%d loss=0.%06d accuracy=0.98\n", i/100, i, i) }
 	corpora := map[string]struct {
-		line   func(i int) string
-		parser func() (parse.Line, error)
+		format  string
+		metrics []string
+		line    func(i int) string
 	}{
-		"text": {
-			func(i int) string { return fmt.Sprintf("epoch=%d step=%d loss=0.%06d accuracy=0.98\n", i/100, i, i) },
-			func() (parse.Line, error) { return parse.NewText([]string{"loss", "accuracy"}, nil) },
-		},
-		"one_missing": {
-			func(i int) string { return fmt.Sprintf("epoch=%d step=%d loss=0.%06d accuracy=0.98\n", i/100, i, i) },
-			func() (parse.Line, error) { return parse.NewText([]string{"loss", "accuracy", "f1"}, nil) },
-		},
-		"sparse": {
-			func(i int) string { return fmt.Sprintf("%s size=%d MB\n", chatter, i) },
-			func() (parse.Line, error) { return parse.NewText([]string{"loss", "accuracy"}, nil) },
-		},
-		"json": {
-			func(i int) string {
-				return fmt.Sprintf("{\"epoch\": %d, \"step\": %d, \"loss\": 0.%06d, \"accuracy\": 0.98, \"lr\": 0.001}\n", i/100, i, i)
-			},
-			func() (parse.Line, error) { return parse.NewJSON([]string{"loss", "accuracy"}) },
-		},
+		"text":        {parse.FormatText, []string{"loss", "accuracy"}, plain},
+		"one_missing": {parse.FormatText, []string{"loss", "accuracy", "f1"}, plain},
+		"sparse": {parse.FormatText, []string{"loss", "accuracy"}, func(i int) string {
+			return fmt.Sprintf("%s size=%d MB\n", chatter, i)
+		}},
+		"json": {parse.FormatJSON, []string{"loss", "accuracy"}, func(i int) string {
+			return fmt.Sprintf("{\"epoch\": %d, \"step\": %d, \"loss\": 0.%06d, \"accuracy\": 0.98, \"lr\": 0.001}\n", i/100, i, i)
+		}},
 	}
 	for name, c := range corpora {
 		b.Run(name, func(b *testing.B) {
-			path := filepath.Join(b.TempDir(), "metrics.log")
-			var text strings.Builder
-			for i := range 100000 {
-				text.WriteString(c.line(i))
-			}
-			if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
-				b.Fatal(err)
-			}
-			parser, err := c.parser()
+			path, size := written(b, "", c.line)
+			parser, err := parse.NewLine(c.format, c.metrics, nil)
 			if err != nil {
 				b.Fatal(err)
-			}
-			drain := make(chan struct{})
-			close(drain)
-			format := parse.FormatText
-			if name == "json" {
-				format = parse.FormatJSON
-			}
-			metrics := []string{"loss", "accuracy"}
-			if name == "one_missing" {
-				metrics = append(metrics, "f1")
 			}
 			// As the sidecar reads it: what is missing is looked for.
-			src, err := NewFile(FileConfig{Path: path, Parser: parser, Drain: drain, Wanted: &Wanted{Format: format, Metrics: metrics}})
+			src, err := NewFile(FileConfig{Path: path, Parser: parser, Drain: isClosed(), Wanted: &Wanted{Format: c.format, Metrics: c.metrics}})
 			if err != nil {
 				b.Fatal(err)
 			}
-			benchmarkSource(b, src, text.Len())
+			benchmarkSource(b, src, size)
 		})
 	}
 	b.Run("csv", func(b *testing.B) {
-		path := filepath.Join(b.TempDir(), "metrics.csv")
-		var text strings.Builder
-		text.WriteString("epoch,step,loss,accuracy,lr\r\n")
-		for i := range 100000 {
-			fmt.Fprintf(&text, "%d,%d,0.%06d,0.98,0.001\r\n", i/100, i, i)
-		}
-		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
-			b.Fatal(err)
-		}
-		drain := make(chan struct{})
-		close(drain)
-		src, err := NewCSV(CSVConfig{Path: path, Metrics: []string{"loss", "accuracy"}, Drain: drain})
+		path, size := written(b, "epoch,step,loss,accuracy,lr\r\n", func(i int) string {
+			return fmt.Sprintf("%d,%d,0.%06d,0.98,0.001\r\n", i/100, i, i)
+		})
+		src, err := NewCSV(CSVConfig{Path: path, Metrics: []string{"loss", "accuracy"}, Drain: isClosed()})
 		if err != nil {
 			b.Fatal(err)
 		}
-		benchmarkSource(b, src, text.Len())
+		benchmarkSource(b, src, size)
 	})
+}
+
+// written is a file of 100,000 lines after a head.
+func written(b *testing.B, head string, line func(i int) string) (path string, size int) {
+	b.Helper()
+	path = filepath.Join(b.TempDir(), "metrics.log")
+	var text strings.Builder
+	text.WriteString(head)
+	for i := range 100000 {
+		text.WriteString(line(i))
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	return path, text.Len()
 }
 
 func benchmarkSource(b *testing.B, src collector.Source, size int) {

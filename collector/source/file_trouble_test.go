@@ -2,7 +2,6 @@ package source
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,57 +10,36 @@ import (
 
 func TestFileTroublesAreSaid(t *testing.T) {
 	tests := map[string]struct {
-		prepare func(t *testing.T, dir string) FileConfig
-		want    []string
+		path, state string // below a directory
+		files       map[string]string
+		want        []string // parts of the errors
+		values      []float64
 	}{
-		"a file that is never written": {
-			prepare: func(t *testing.T, dir string) FileConfig { return FileConfig{Path: filepath.Join(dir, "none")} },
-			want:    []string{"none was never written"},
-		},
-		"a directory in place of the file": {
-			prepare: func(t *testing.T, dir string) FileConfig { return FileConfig{Path: dir} },
-			want:    []string{"is not a regular file", "was never written"},
-		},
+		"a file that is never written":     {path: "none", want: []string{"none was never written"}},
+		"a directory in place of the file": {path: ".", want: []string{"is not a regular file", "was never written"}},
 		"a state that is damaged": {
-			prepare: func(t *testing.T, dir string) FileConfig {
-				cfg := FileConfig{Path: filepath.Join(dir, "m"), State: filepath.Join(dir, "state")}
-				for _, path := range []string{cfg.Path, cfg.State} {
-					if err := os.WriteFile(path, []byte("{\n"), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				return cfg
-			},
+			path: "m", state: "state", files: map[string]string{"m": "{\n", "state": "{\n"},
 			want: []string{"state of an earlier collector is lost"},
 		},
 		"a state that cannot be written": {
-			prepare: func(t *testing.T, dir string) FileConfig {
-				cfg := FileConfig{Path: filepath.Join(dir, "m"), State: filepath.Join(dir, "no", "state")}
-				if err := os.WriteFile(cfg.Path, []byte("loss=1\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return cfg
-			},
-			want: []string{"remembering the files that were seen"},
+			path: "m", state: "no/state", files: map[string]string{"m": "loss=1\n"},
+			want: []string{"remembering the files that were seen"}, values: []float64{1},
 		},
-		"a line that is too long": {
-			prepare: func(t *testing.T, dir string) FileConfig {
-				cfg := FileConfig{Path: filepath.Join(dir, "m")}
-				text := "loss=1 " + strings.Repeat("x", 3<<20) + " loss=2\nloss=3\n"
-				if err := os.WriteFile(cfg.Path, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return cfg
-			},
-			want: []string{"the line at byte 0 is longer than 1048576 bytes"},
+		"a line that is too long": { // read are the values before the cut and after the line
+			path: "m", files: map[string]string{"m": "loss=1 " + strings.Repeat("x", 3<<20) + " loss=2\nloss=3\n"},
+			want: []string{"the line at byte 0 is longer than 1048576 bytes"}, values: []float64{1, 3},
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			cfg := tc.prepare(t, t.TempDir())
-			drain := make(chan struct{})
-			close(drain)
-			cfg.Parser, cfg.Drain = lossParser(t), drain
+			dir := t.TempDir()
+			for path, text := range tc.files {
+				rewrite(t, filepath.Join(dir, path), text)
+			}
+			cfg := FileConfig{Path: filepath.Join(dir, tc.path), Parser: lossParser(t), Drain: isClosed()}
+			if tc.state != "" {
+				cfg.State = filepath.Join(dir, tc.state)
+			}
 			src, err := NewFile(cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -70,17 +48,15 @@ func TestFileTroublesAreSaid(t *testing.T) {
 			if !rec.follow(t.Context(), t, src, -1) {
 				t.Error("the source did not end")
 			}
+			if got := slices.Sorted(maps.Keys(rec.values)); !slices.Equal(got, tc.values) {
+				t.Errorf("got values %v, want %v", got, tc.values)
+			}
 			if len(rec.errs) != len(tc.want) {
 				t.Fatalf("got errors %q, want %q", rec.errs, tc.want)
 			}
 			for i, want := range tc.want {
 				if !strings.Contains(rec.errs[i], want) {
 					t.Errorf("got error %q, want one with %q", rec.errs[i], want)
-				}
-			}
-			if name == "a line that is too long" {
-				if got := slices.Sorted(maps.Keys(rec.values)); !slices.Equal(got, []float64{1, 3}) {
-					t.Errorf("got values %v, want those before the cut and after the line", got)
 				}
 			}
 		})

@@ -122,6 +122,31 @@ func (c *curveless) Reduce(ctx context.Context, uid string, asks ...collector.As
 	return c.Store.Reduce(ctx, uid, asks...)
 }
 
+// storeWith is a store with a trial's points, each series of a source of its
+// own; final says that the attempt of the first is.
+func storeWith(t *testing.T, trial *v1beta1.Trial, final bool, series ...collector.Series) collector.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), "memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := collector.TrialID{Namespace: "ns", Name: trial.Name, UID: string(trial.UID)}
+	for i, some := range series {
+		for k := range some.Points {
+			some.Points[k].Source = strconv.Itoa(i)
+		}
+		if err := s.Append(t.Context(), id, some.Attempt, some.Points); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if final {
+		if err := s.Finish(t.Context(), id, series[0].Attempt, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
 func TestMeasureReadsTheStoreOnlyAsFarAsItMust(t *testing.T) {
 	loss, other := points("loss", 3, 1, 2), points("los", 1)
 	stands := func(metrics ...string) []collector.Observation { // of loss and accuracy, in what is stored
@@ -169,25 +194,7 @@ func TestMeasureReadsTheStoreOnlyAsFarAsItMust(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			plain, err := store.Open(t.Context(), "memory:")
-			if err != nil {
-				t.Fatal(err)
-			}
-			id := collector.TrialID{Namespace: "ns", Name: tc.trial.Name, UID: string(tc.trial.UID)}
-			for i, s := range tc.series {
-				for k := range s.Points {
-					s.Points[k].Source = strconv.Itoa(i)
-				}
-				if err := plain.Append(t.Context(), id, s.Attempt, s.Points); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if tc.final {
-				if err := plain.Finish(t.Context(), id, tc.series[0].Attempt, ""); err != nil {
-					t.Fatal(err)
-				}
-			}
-			s := &curveless{Store: plain}
+			s := &curveless{Store: storeWith(t, tc.trial, tc.final, tc.series...)}
 			c := New(Options{Store: s})
 			d, err := c.measure(t.Context(), tc.trial, tc.pods, tc.reading)
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -78,7 +79,19 @@ func admitted(t *testing.T) (client.Client, *warnings) {
 			t.Error(err)
 		}
 	})
-	o := env.WebhookInstallOptions
+	serve(t, config, scheme, env.WebhookInstallOptions)
+	heard := &warnings{}
+	config.WarningHandlerWithContext = heard
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, heard
+}
+
+// serve runs our admission until the test ends, and waits until it listens.
+func serve(t *testing.T, config *rest.Config, scheme *runtime.Scheme, o envtest.WebhookInstallOptions) {
+	t.Helper()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Metrics: server.Options{BindAddress: "0"},
 		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{Host: o.LocalServingHost, Port: o.LocalServingPort, CertDir: o.LocalServingCertDir}),
@@ -105,13 +118,6 @@ func admitted(t *testing.T) (client.Client, *warnings) {
 		}
 		return conn.Close()
 	})
-	heard := &warnings{}
-	config.WarningHandlerWithContext = heard
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, heard
 }
 
 // waitFor polls until try succeeds, or half a minute has passed.
@@ -143,85 +149,91 @@ func fresh(t *testing.T, from, name string) *v1beta1.Experiment {
 
 func TestAdmission(t *testing.T) {
 	c, heard := admitted(t)
-	ctx := t.Context()
-
-	t.Run("a good experiment gets its defaults", func(t *testing.T) {
-		exp := fresh(t, "random", "good")
-		exp.Spec.Algorithm, exp.Spec.ParallelTrialCount = nil, nil
-		if err := c.Create(ctx, exp); err != nil {
-			t.Fatal(err)
-		}
-		got := &v1beta1.Experiment{}
-		if err := c.Get(ctx, client.ObjectKeyFromObject(exp), got); err != nil {
-			t.Fatal(err)
-		}
-		s := got.Spec
-		if s.Algorithm.AlgorithmName != "auto" || *s.ParallelTrialCount != 3 || s.ResumePolicy != "Never" ||
-			s.TrialTemplate.SuccessCondition == "" || s.MetricsCollectorSpec.Collector.Kind != "StdOut" {
-			t.Errorf("defaults are missing: %+v", s)
-		}
-		if w := heard.take(); len(w) > 0 {
-			t.Errorf("warnings %q", w)
-		}
-	})
-
-	t.Run("all faults come back at once and nothing is left behind", func(t *testing.T) {
-		exp := fresh(t, "random", "bad")
-		exp.Spec.Algorithm.AlgorithmName = "rnadom"
-		exp.Spec.Parameters[0].FeasibleSpace.Min = "1"
-		exp.Spec.TrialTemplate.PrimaryContainerName = "main"
-		err := c.Create(ctx, exp)
-		if !apierrors.IsInvalid(err) {
-			t.Fatalf("error %v, want that it is invalid", err)
-		}
-		var fields []string
-		var status apierrors.APIStatus
-		if !errors.As(err, &status) {
-			t.Fatal(err)
-		}
-		for _, cause := range status.Status().Details.Causes {
-			fields = append(fields, cause.Field)
-		}
-		want := []string{
-			"spec.algorithm.algorithmName", "spec.parameters[0].feasibleSpace.min",
-			"spec.trialTemplate.trialSpec.spec.template.spec.containers",
-		}
-		if !slices.Equal(fields, want) {
-			t.Errorf("fields %q, want %q: %v", fields, want, err)
-		}
-		if err := c.Get(ctx, client.ObjectKeyFromObject(exp), exp); !apierrors.IsNotFound(err) {
-			t.Errorf("error %v, want that it does not exist", err)
-		}
-	})
-
-	t.Run("a doubtful experiment is created with a warning", func(t *testing.T) {
-		heard.take()
-		exp := fresh(t, "random", "doubtful")
-		exp.Spec.MaxFailedTrialCount = ptr(int32(100))
-		if err := c.Create(ctx, exp); err != nil {
-			t.Fatal(err)
-		}
-		if w := heard.take(); len(w) != 1 || !strings.Contains(w[0], "spec.maxFailedTrialCount: 100 is above maxTrialCount") {
-			t.Errorf("warnings %q", w)
-		}
-	})
-
-	t.Run("updates", func(t *testing.T) {
-		exp := fresh(t, "random", "updated")
-		if err := c.Create(ctx, exp); err != nil {
-			t.Fatal(err)
-		}
-		exp.Spec.MaxTrialCount = ptr(int32(30))
-		if err := c.Update(ctx, exp); err != nil {
-			t.Errorf("maxTrialCount may be raised: %v", err)
-		}
-		exp.Spec.Objective.ObjectiveMetricName = "other"
-		if err := c.Update(ctx, exp); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.objective: Forbidden") {
-			t.Errorf("error %v, want that the objective cannot be changed", err)
-		}
-	})
-
+	t.Run("a good experiment gets its defaults", func(t *testing.T) { testDefaults(t, c, heard) })
+	t.Run("all faults come back at once and nothing is left behind", func(t *testing.T) { testFaults(t, c) })
+	t.Run("a doubtful experiment is created with a warning", func(t *testing.T) { testWarning(t, c, heard) })
+	t.Run("updates", func(t *testing.T) { testUpdates(t, c) })
 	t.Run("a template from a ConfigMap", func(t *testing.T) { testConfigMap(t, c) })
+}
+
+func testDefaults(t *testing.T, c client.Client, heard *warnings) {
+	ctx := t.Context()
+	exp := fresh(t, "random", "good")
+	exp.Spec.Algorithm, exp.Spec.ParallelTrialCount = nil, nil
+	if err := c.Create(ctx, exp); err != nil {
+		t.Fatal(err)
+	}
+	got := &v1beta1.Experiment{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(exp), got); err != nil {
+		t.Fatal(err)
+	}
+	s := got.Spec
+	if s.Algorithm.AlgorithmName != "auto" || *s.ParallelTrialCount != 3 || s.ResumePolicy != "Never" ||
+		s.TrialTemplate.SuccessCondition == "" || s.MetricsCollectorSpec.Collector.Kind != "StdOut" {
+		t.Errorf("defaults are missing: %+v", s)
+	}
+	if w := heard.take(); len(w) > 0 {
+		t.Errorf("warnings %q", w)
+	}
+}
+
+func testFaults(t *testing.T, c client.Client) {
+	ctx := t.Context()
+	exp := fresh(t, "random", "bad")
+	exp.Spec.Algorithm.AlgorithmName = "rnadom"
+	exp.Spec.Parameters[0].FeasibleSpace.Min = "1"
+	exp.Spec.TrialTemplate.PrimaryContainerName = "main"
+	err := c.Create(ctx, exp)
+	if !apierrors.IsInvalid(err) {
+		t.Fatalf("error %v, want that it is invalid", err)
+	}
+	var fields []string
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		t.Fatal(err)
+	}
+	for _, cause := range status.Status().Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	want := []string{
+		"spec.algorithm.algorithmName", "spec.parameters[0].feasibleSpace.min",
+		"spec.trialTemplate.trialSpec.spec.template.spec.containers",
+	}
+	if !slices.Equal(fields, want) {
+		t.Errorf("fields %q, want %q: %v", fields, want, err)
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(exp), exp); !apierrors.IsNotFound(err) {
+		t.Errorf("error %v, want that it does not exist", err)
+	}
+}
+
+func testWarning(t *testing.T, c client.Client, heard *warnings) {
+	ctx := t.Context()
+	heard.take()
+	exp := fresh(t, "random", "doubtful")
+	exp.Spec.MaxFailedTrialCount = ptr(int32(100))
+	if err := c.Create(ctx, exp); err != nil {
+		t.Fatal(err)
+	}
+	if w := heard.take(); len(w) != 1 || !strings.Contains(w[0], "spec.maxFailedTrialCount: 100 is above maxTrialCount") {
+		t.Errorf("warnings %q", w)
+	}
+}
+
+func testUpdates(t *testing.T, c client.Client) {
+	ctx := t.Context()
+	exp := fresh(t, "random", "updated")
+	if err := c.Create(ctx, exp); err != nil {
+		t.Fatal(err)
+	}
+	exp.Spec.MaxTrialCount = ptr(int32(30))
+	if err := c.Update(ctx, exp); err != nil {
+		t.Errorf("maxTrialCount may be raised: %v", err)
+	}
+	exp.Spec.Objective.ObjectiveMetricName = "other"
+	if err := c.Update(ctx, exp); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.objective: Forbidden") {
+		t.Errorf("error %v, want that the objective cannot be changed", err)
+	}
 }
 
 func testConfigMap(t *testing.T, c client.Client) {

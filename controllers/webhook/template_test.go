@@ -88,10 +88,7 @@ func TestValidateTemplateWithItsEndpoint(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	tests := map[string]struct {
-		edit edit
-		want []string
-	}{
+	checkWarnings(t, map[string]faulty{
 		"none": {func(*v1beta1.Experiment) {}, nil},
 		"a placeholder that the template does not use": {
 			trialSpec("--lr=${trialParameters.learningRate}", "--lr=1"),
@@ -114,7 +111,10 @@ func TestWarnings(t *testing.T) {
 			},
 			[]string{`spec.parameters[2]: "extra" is searched, but no trialParameter refers to it: trials will not see it`},
 		},
-	}
+	})
+}
+
+func TestWarningsOfTheCollector(t *testing.T) {
 	collector := func(parallel int32, text string) edit {
 		return func(e *v1beta1.Experiment) {
 			e.Spec.ParallelTrialCount, e.Spec.MetricsCollectorSpec = &parallel, &v1beta1.MetricsCollectorSpec{}
@@ -124,10 +124,7 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 	const pushed = "nothing is read from it, as the program sends its metrics (kind: Push): remove it, or use kind: "
-	for name, tc := range map[string]struct {
-		edit edit
-		want []string
-	}{
+	checkWarnings(t, map[string]faulty{
 		"Prometheus without a port":                {collector(2, "{collector: {kind: PrometheusMetric}}"), []string{portWarning}},
 		"Prometheus without a port, one at a time": {collector(1, "{collector: {kind: PrometheusMetric}}"), nil},
 		"Prometheus with a port of each trial's":   {collector(2, "{collector: {kind: PrometheusMetric}, source: {httpGet: {port: auto}}}"), nil},
@@ -135,9 +132,12 @@ func TestWarnings(t *testing.T) {
 		"Push":                                     {collector(2, "{collector: {kind: Push}}"), nil},
 		"Push of a file":                           {collector(2, "{collector: {kind: Push}, source: {fileSystemPath: {path: /a/b}}}"), []string{"spec.metricsCollectorSpec.source.fileSystemPath: " + pushed + "File"}},
 		"Push of a page":                           {collector(2, "{collector: {kind: Push}, source: {httpGet: {port: 80}}}"), []string{"spec.metricsCollectorSpec.source.httpGet: " + pushed + "PrometheusMetric"}},
-	} {
-		tests[name] = tc
-	}
+	})
+}
+
+// checkWarnings checks that each experiment is valid, and what it is warned of.
+func checkWarnings(t *testing.T, tests map[string]faulty) {
+	t.Helper()
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			exp := example(t, "random")

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 
 	"github.com/vernier-ml/vernier/local/shim"
@@ -41,60 +42,19 @@ func BenchmarkShortPods(b *testing.B) {
 			ClientCAFile: filepath.Join(world.dir, "ca.crt"), Clock: clock.RealClock{},
 		})
 	}()
-	watch, err := world.client.CoreV1().Pods(ns.Name).Watch(ctx, metav1.ListOptions{})
+	events, err := world.client.CoreV1().Pods(ns.Name).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	var start, end []time.Duration
-	writes := 0
-	bound := map[string]time.Time{}
-	next := 0
-	create := func() {
-		r := rig{node: ns.Name, namespace: ns.Name}
-		pod := r.pod(fmt.Sprintf("short-%d", next), "exit 0")
-		pod.Spec.InitContainers = []corev1.Container{shell("init", "exit 0"), sidecar("collector", "trap 'exit 0' TERM; while :; do sleep 0.01; done")}
-		next++
-		bound[pod.Name] = time.Now()
-		if _, err := world.client.CoreV1().Pods(ns.Name).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	s := short{b: b, rig: rig{node: ns.Name, namespace: ns.Name}, root: root, bound: map[string]time.Time{}}
 	for range 8 {
-		create()
+		s.create(ctx)
 	}
 	for b.Loop() {
-		for ended := false; !ended; {
-			event := <-watch.ResultChan()
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || event.Type != "MODIFIED" {
-				continue
-			}
-			seen := time.Now()
-			writes++
-			if pod.Status.Phase != corev1.PodSucceeded {
-				continue
-			}
-			state, err := shim.ReadState(layout{root}.shim(pod.UID))
-			if err != nil {
-				b.Fatal(err)
-			}
-			main, _ := state.Latest("main")
-			side, _ := state.Latest("collector")
-			start = append(start, main.StartedAt.Sub(bound[pod.Name]))
-			end = append(end, seen.Sub(side.FinishedAt))
-			create()
-			ended = true
+		for !s.see(ctx, <-events.ResultChan()) {
 		}
 	}
-	ms := func(d []time.Duration, q float64) float64 {
-		slices.SortFunc(d, cmp.Compare)
-		return float64(d[int(q*float64(len(d)-1))]) / 1e6
-	}
-	b.ReportMetric(ms(start, 0.5), "ms-start-p50")
-	b.ReportMetric(ms(start, 0.95), "ms-start-p95")
-	b.ReportMetric(ms(end, 0.5), "ms-end-p50")
-	b.ReportMetric(ms(end, 0.95), "ms-end-p95")
-	b.ReportMetric(float64(writes)/float64(len(end)), "writes/pod")
+	s.report()
 	cancel()
 	if err := <-done; err != nil {
 		b.Error(err)
@@ -102,4 +62,60 @@ func BenchmarkShortPods(b *testing.B) {
 	if err := StopPods(context.Background(), root); err != nil {
 		b.Error(err)
 	}
+}
+
+// short is what is measured of pods that end at once.
+type short struct {
+	b          *testing.B
+	rig        rig
+	root       string // of the agent
+	made       int
+	bound      map[string]time.Time // by name
+	start, end []time.Duration
+	writes     int
+}
+
+func (s *short) create(ctx context.Context) {
+	pod := s.rig.pod(fmt.Sprintf("short-%d", s.made), "exit 0")
+	pod.Spec.InitContainers = []corev1.Container{shell("init", "exit 0"), sidecar("collector", "trap 'exit 0' TERM; while :; do sleep 0.01; done")}
+	s.made++
+	s.bound[pod.Name] = time.Now()
+	if _, err := world.client.CoreV1().Pods(s.rig.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		s.b.Fatal(err)
+	}
+}
+
+// see takes an event of a pod; when the pod has ended, another is made.
+func (s *short) see(ctx context.Context, event watch.Event) (ended bool) {
+	pod, ok := event.Object.(*corev1.Pod)
+	if !ok || event.Type != watch.Modified {
+		return false
+	}
+	seen := time.Now()
+	s.writes++
+	if pod.Status.Phase != corev1.PodSucceeded {
+		return false
+	}
+	state, err := shim.ReadState(layout{s.root}.shim(pod.UID))
+	if err != nil {
+		s.b.Fatal(err)
+	}
+	main, _ := state.Latest("main")
+	side, _ := state.Latest("collector")
+	s.start = append(s.start, main.StartedAt.Sub(s.bound[pod.Name]))
+	s.end = append(s.end, seen.Sub(side.FinishedAt))
+	s.create(ctx)
+	return true
+}
+
+func (s *short) report() {
+	ms := func(d []time.Duration, q float64) float64 {
+		slices.SortFunc(d, cmp.Compare)
+		return float64(d[int(q*float64(len(d)-1))]) / 1e6
+	}
+	s.b.ReportMetric(ms(s.start, 0.5), "ms-start-p50")
+	s.b.ReportMetric(ms(s.start, 0.95), "ms-start-p95")
+	s.b.ReportMetric(ms(s.end, 0.5), "ms-end-p50")
+	s.b.ReportMetric(ms(s.end, 0.95), "ms-end-p95")
+	s.b.ReportMetric(float64(s.writes)/float64(len(s.end)), "writes/pod")
 }

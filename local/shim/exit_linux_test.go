@@ -62,8 +62,9 @@ func TestEndOfAProgramIsRecordedAsTheKubeletDoes(t *testing.T) {
 	}
 }
 
-func TestProgramThatCannotStartSaysWhy(t *testing.T) {
-	dir := t.TempDir()
+// writeNoPrograms writes files that cannot be run.
+func writeNoPrograms(t *testing.T, dir string) {
+	t.Helper()
 	for name, f := range map[string]struct {
 		text string
 		mode os.FileMode
@@ -76,11 +77,17 @@ func TestProgramThatCannotStartSaysWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	other := int64(12345)
-	cases := map[string]struct {
-		edit func(*ContainerSpec)
-		want []string
-	}{
+}
+
+// startFault is a spec that cannot be started; want are parts of the message.
+type startFault struct {
+	edit func(*ContainerSpec)
+	want []string
+}
+
+// startFaults are of the files of writeNoPrograms.
+func startFaults(dir string) map[string]startFault {
+	faults := map[string]startFault{
 		"a command that is not in PATH": {
 			func(s *ContainerSpec) { s.Argv, s.Env = []string{"trian"}, []string{"PATH=/bin:/opt/no"} },
 			[]string{`command "trian"`, "not found in PATH /bin:/opt/no"},
@@ -123,13 +130,17 @@ func TestProgramThatCannotStartSaysWhy(t *testing.T) {
 		},
 	}
 	if os.Geteuid() != 0 {
-		cases["another user, without being root"] = struct {
-			edit func(*ContainerSpec)
-			want []string
-		}{func(s *ContainerSpec) { s.UID = &other }, []string{"run as user 12345", "only root"}}
+		other := int64(12345)
+		faults["another user, without being root"] = startFault{func(s *ContainerSpec) { s.UID = &other }, []string{"run as user 12345", "only root"}}
 	}
+	return faults
+}
+
+func TestProgramThatCannotStartSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	writeNoPrograms(t, dir)
 	for how, mode := range modes(t) {
-		for name, c := range cases {
+		for name, c := range startFaults(dir) {
 			t.Run(how+"/"+name, func(t *testing.T) {
 				p := newPod(t, mode)
 				spec := p.shell("exit 0")

@@ -40,12 +40,24 @@ func realWhen(name string, w *suggest.When) suggest.ParameterSpec {
 func square(x float64) float64 { return x * x }
 
 func branchings() map[string]branching {
-	is := func(name, value string) func(func(string) string) bool {
-		return func(choice func(string) string) bool { return choice(name) == value }
+	return map[string]branching{
+		"a plateau beside a valley":   plateauBesideValley(),
+		"shifts of equal shape":       shiftsOfEqualShape(),
+		"many branches":               manyBranches(),
+		"a branch in a branch":        branchInBranch(),
+		"few against many parameters": fewAgainstMany(),
+		"layers":                      layers(),
 	}
-	out := map[string]branching{}
-	// The best branch is narrow; another one is good everywhere.
-	out["a plateau beside a valley"] = branching{
+}
+
+// is finds the points where a parameter has a value.
+func is(name, value string) func(func(string) string) bool {
+	return func(choice func(string) string) bool { return choice(name) == value }
+}
+
+// plateauBesideValley: the best branch is narrow; another one is good everywhere.
+func plateauBesideValley() branching {
+	return branching{
 		specs: []suggest.ParameterSpec{
 			choiceOf("model", "flat", "deep", "bad"),
 			realWhen("f1", when("model", "flat")), realWhen("f2", when("model", "flat")),
@@ -64,7 +76,10 @@ func branchings() map[string]branching {
 		right: is("model", "deep"),
 		least: 26,
 	}
-	out["shifts of equal shape"] = branching{
+}
+
+func shiftsOfEqualShape() branching {
+	return branching{
 		specs: []suggest.ParameterSpec{
 			choiceOf("model", "a", "b", "c", "d"),
 			realWhen("a1", when("model", "a")), realWhen("a2", when("model", "a")),
@@ -80,19 +95,23 @@ func branchings() map[string]branching {
 		right: is("model", "c"),
 		least: 27,
 	}
-	out["many branches"] = func() branching {
-		b := branching{specs: []suggest.ParameterSpec{choiceOf("model", "m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9")}, right: is("model", "m7"), least: 12}
-		for _, m := range b.specs[0].List {
-			b.specs = append(b.specs, realWhen(m+"x", when("model", m)), realWhen(m+"y", when("model", m)))
-		}
-		b.loss = func(choice func(string) string, x func(string) float64) float64 {
-			m := choice("model")
-			shift := 0.04 * float64((int(m[1]-'0')*3+9)%10) // 0 for m7
-			return shift + 2*(square(x(m+"x")-0.35)+square(x(m+"y")-0.65))
-		}
-		return b
-	}()
-	out["a branch in a branch"] = branching{
+}
+
+func manyBranches() branching {
+	b := branching{specs: []suggest.ParameterSpec{choiceOf("model", "m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9")}, right: is("model", "m7"), least: 12}
+	for _, m := range b.specs[0].List {
+		b.specs = append(b.specs, realWhen(m+"x", when("model", m)), realWhen(m+"y", when("model", m)))
+	}
+	b.loss = func(choice func(string) string, x func(string) float64) float64 {
+		m := choice("model")
+		shift := 0.04 * float64((int(m[1]-'0')*3+9)%10) // 0 for m7
+		return shift + 2*(square(x(m+"x")-0.35)+square(x(m+"y")-0.65))
+	}
+	return b
+}
+
+func branchInBranch() branching {
+	return branching{
 		specs: []suggest.ParameterSpec{
 			choiceOf("outer", "net", "tree"),
 			{Name: "inner", Kind: suggest.Categorical, List: []string{"adam", "sgd"}, When: when("outer", "net")},
@@ -114,24 +133,28 @@ func branchings() map[string]branching {
 		right: is("inner", "sgd"),
 		least: 5,
 	}
-	out["few against many parameters"] = func() branching {
-		b := branching{specs: []suggest.ParameterSpec{choiceOf("model", "small", "large"), realWhen("s", when("model", "small"))}, right: is("model", "large"), least: 27}
+}
+
+func fewAgainstMany() branching {
+	b := branching{specs: []suggest.ParameterSpec{choiceOf("model", "small", "large"), realWhen("s", when("model", "small"))}, right: is("model", "large"), least: 27}
+	for i := range 6 {
+		b.specs = append(b.specs, realWhen(fmt.Sprint("l", i), when("model", "large")))
+	}
+	b.loss = func(choice func(string) string, x func(string) float64) float64 {
+		if choice("model") == "small" {
+			return 0.25 + square(x("s")-0.5)
+		}
+		sum := 0.0
 		for i := range 6 {
-			b.specs = append(b.specs, realWhen(fmt.Sprint("l", i), when("model", "large")))
+			sum += square(x(fmt.Sprint("l", i)) - 0.25 - 0.1*float64(i))
 		}
-		b.loss = func(choice func(string) string, x func(string) float64) float64 {
-			if choice("model") == "small" {
-				return 0.25 + square(x("s")-0.5)
-			}
-			sum := 0.0
-			for i := range 6 {
-				sum += square(x(fmt.Sprint("l", i)) - 0.25 - 0.1*float64(i))
-			}
-			return sum
-		}
-		return b
-	}()
-	out["layers"] = branching{
+		return sum
+	}
+	return b
+}
+
+func layers() branching {
+	return branching{
 		specs: []suggest.ParameterSpec{
 			{Name: "layers", Kind: suggest.Int, Min: "1", Max: "4"},
 			realWhen("w1", nil), realWhen("w2", when("layers", "2", "3", "4")), realWhen("w3", when("layers", "3", "4")), realWhen("w4", when("layers", "4")),
@@ -147,7 +170,6 @@ func branchings() map[string]branching {
 		right: is("layers", "3"),
 		least: 29,
 	}
-	return out
 }
 
 // play gives the best loss, and whether it is in the right branch.
