@@ -1,7 +1,6 @@
 package trainer_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -278,131 +277,6 @@ func TestInjectRerunsDisruptedPodsWhereAskedTo(t *testing.T) {
 		if _, has, err := unstructured.NestedMap(j.Object, "spec", "podFailurePolicy"); err != nil || has != asked {
 			t.Errorf("asked %v, has a podFailurePolicy: %v (%v)", asked, has, err)
 		}
-	}
-}
-
-func TestInjectFaults(t *testing.T) {
-	tests := map[string]struct {
-		podSpec string
-		edit    func(*trainer.Collector)
-		want    string
-		wantIs  error
-	}{
-		"StdOut without a command": {
-			podSpec: "containers: [{name: other}, {name: main, image: i, args: [--lr]}]",
-			want:    "spec.template.spec.containers[1].command: is missing: the StdOut collector runs the command itself",
-			wantIs:  trainer.ErrNoCommand,
-		},
-		"the primary container is not there": {
-			podSpec: "containers: [{name: a}, {name: b}]",
-			want:    `spec.template.spec.containers: there is no container "main", which primaryContainerName names; the containers are: "a", "b"`,
-		},
-		"a container with our name": {
-			podSpec: "containers: [{name: main, command: [x]}, {name: metrics-collector}]",
-			want:    `the container name "metrics-collector" is taken`,
-		},
-		"something else mounted in our directory": {
-			podSpec: "containers: [{name: main, command: [x], volumeMounts: [{name: v, mountPath: /var/run/vernier}]}]",
-			want:    "spec.template.spec.containers[0].volumeMounts[0].mountPath: /var/run/vernier is taken",
-		},
-		"a mount with a path from the environment": {
-			podSpec: "containers: [{name: main, volumeMounts: [{name: v, mountPath: /data, subPathExpr: $(A)}]}]",
-			edit:    func(c *trainer.Collector) { c.Kind, c.Path = trainer.File, "/data/m" },
-			want:    "spec.template.spec.containers[0].volumeMounts[0].subPathExpr: the metrics collector cannot share",
-		},
-		"a file in the root directory": {
-			podSpec: "containers: [{name: main}]",
-			edit:    func(c *trainer.Collector) { c.Kind, c.Path = trainer.File, "/metrics.log" },
-			want:    `the path "/metrics.log" of the File collector cannot be shared`,
-		},
-		"a relative path": {
-			podSpec: "containers: [{name: main}]",
-			edit:    func(c *trainer.Collector) { c.Kind, c.Path = trainer.TensorFlowEvent, "events" },
-			want:    "must be absolute",
-		},
-		"a collector that nobody knows": {
-			podSpec: "containers: [{name: main}]",
-			edit:    func(c *trainer.Collector) { c.Kind = "Radio" },
-			want:    `there is no injection for a collector of kind "Radio"`,
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			obj := job(t, tc.podSpec)
-			before := obj.DeepCopy()
-			c := collector(trainer.StdOut)
-			if tc.edit != nil {
-				tc.edit(&c)
-			}
-			err := trainer.Inject(obj, kind.For(obj.GroupVersionKind()), c)
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Fatalf("error %v, want %q in it", err, tc.want)
-			}
-			if tc.wantIs != nil && !errors.Is(err, tc.wantIs) {
-				t.Errorf("error %v is not %v", err, tc.wantIs)
-			}
-			if diff := cmp.Diff(before.Object, obj.Object); diff != "" {
-				t.Errorf("the job was changed\n%s", diff)
-			}
-		})
-	}
-}
-
-// replicas is a job of any kind with two roles that have the same container.
-func replicas(t *testing.T, first, second string) *unstructured.Unstructured {
-	t.Helper()
-	template := func(labels string) map[string]any {
-		m := map[string]any{}
-		if labels != "" {
-			m["role"] = labels
-		}
-		return map[string]any{"replicas": int64(1), "template": map[string]any{
-			"metadata": map[string]any{"labels": m},
-			"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "command": []any{"train"}}}},
-		}}
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Things",
-		"spec": map[string]any{"specs": map[string]any{first: template("a"), second: template("b")}},
-	}}
-}
-
-func TestInjectChoosesThePrimaryRole(t *testing.T) {
-	tests := map[string]struct {
-		first, second string
-		labels        map[string]string
-		want, wantErr string
-	}{
-		"by labels of the template":                  {"x", "y", map[string]string{"role": "b"}, "y", ""},
-		"by the name of the role":                    {"Worker", "PS", map[string]string{"training.kubeflow.org/replica-type": "ps"}, "PS", ""},
-		"the master of a PyTorchJob":                 {"Master", "Worker", map[string]string{"training.kubeflow.org/job-role": "master"}, "Master", ""},
-		"the launcher of an MPIJob":                  {"Launcher", "Worker", map[string]string{"training.kubeflow.org/job-role": "master"}, "Launcher", ""},
-		"the worker of a TFJob without a chief":      {"PS", "Worker", map[string]string{"training.kubeflow.org/job-role": "master"}, "Worker", ""},
-		"nothing tells them apart":                   {"x", "y", nil, "", `several pod templates have a container "main" (spec.specs.x.template, spec.specs.y.template): set primaryPodLabels`},
-		"labels that neither of the templates bears": {"x", "y", map[string]string{"role": "c"}, "", "several pod templates"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			obj := replicas(t, tc.first, tc.second)
-			c := collector(trainer.Push)
-			c.PrimaryPodLabels = tc.labels
-			err := trainer.Inject(obj, kind.For(obj.GroupVersionKind()), c)
-			if tc.wantErr != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
-					t.Fatalf("error %v, want %q in it", err, tc.wantErr)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, role := range []string{tc.first, tc.second} {
-				init, _, _ := unstructured.NestedSlice(obj.Object, "spec", "specs", role, "template", "spec", "initContainers")
-				if got := len(init) > 0; got != (role == tc.want) {
-					t.Errorf("role %s measured: %v", role, got)
-				}
-			}
-		})
 	}
 }
 

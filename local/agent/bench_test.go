@@ -51,7 +51,8 @@ func BenchmarkShortPods(b *testing.B) {
 		s.create(ctx)
 	}
 	for b.Loop() {
-		for !s.see(ctx, <-events.ResultChan()) {
+		for ended := false; !ended; {
+			ended = s.see(ctx, <-events.ResultChan())
 		}
 	}
 	s.report()

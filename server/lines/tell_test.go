@@ -36,7 +36,6 @@ func seen(s suggest.Study) []string {
 }
 
 const oneSpace = `{"parameters":[{"name":"x","type":"int","min":0,"max":99}]}`
-
 const twoSpace = `{"parameters":[{"name":"x","type":"int","min":0,"max":99}],
 	"objectives":[{"name":"loss"},{"name":"size","type":"maximize"}],"constraints":[{"name":"latency","max":100}]}`
 

@@ -1,0 +1,71 @@
+package trial
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+func TestEvents(t *testing.T) {
+	tests := map[string]struct {
+		before seen
+		d      decision
+		want   []string
+	}{
+		"a started trial has one event":   {seen{trial: aTrial(unseen)}, launched(aTrial(unseen), "", "", noon), []string{"JobCreated"}},
+		"trouble has one event":           {seen{trial: aTrial(unseen)}, launched(aTrial(unseen), "", "x", noon), []string{"ReconcileError"}},
+		"a trial that succeeds has one":   {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1))}}, noon), []string{"JobSucceeded"}},
+		"a trial that fails has one":      {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Failed)}, noon), []string{"JobFailed"}},
+		"a trial without metrics has one": {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, noon), []string{"MetricsUnavailable"}},
+		"the live view has none":          {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Running), live: true, data: data{stored: stored(points("loss", 1))}}, noon), nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, e := range transitions(tc.before.trial, &tc.before.trial.Status, tc.d.status) {
+				got = append(got, e.reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNotesAreSaidOnce(t *testing.T) {
+	tests := map[string]struct {
+		notes []string
+		want  []string
+	}{
+		"the same":                {[]string{"a b", "a b"}, []string{"a b"}},
+		"the second is cut":       {[]string{"a b c", "a b…"}, []string{"a b c"}},
+		"the first is cut":        {[]string{"a b…", "a b c"}, []string{"a b c"}},
+		"different ones are kept": {[]string{"a", "b"}, []string{"a", "b"}},
+		"none":                    {[]string{"", ""}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var d data
+			for _, n := range tc.notes {
+				d.note(n)
+			}
+			if diff := cmp.Diff(tc.want, d.notes); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEventsAreCutAtAWord(t *testing.T) {
+	got := clip(strings.Repeat("word ", 300))
+	if len(got) > 1024 || !strings.HasSuffix(got, " word…") {
+		t.Errorf("%d bytes that end with %q", len(got), got[len(got)-20:])
+	}
+	if got := clip(strings.Repeat("ä", 600)); len(got) > 1024 || !utf8.ValidString(got) {
+		t.Errorf("%d bytes, valid: %t", len(got), utf8.ValidString(got))
+	}
+}
