@@ -29,6 +29,7 @@ func FuzzPush(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer closeFile(t, push) // the sidecar's stays open until it ends
 		h := push.routes()
 		run := do(h, "POST", "/api/2.0/mlflow/runs/create", []byte(`{"experiment_id":"0"}`))
 		if run.status != 200 {
@@ -60,6 +61,7 @@ func FuzzPush(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer closeFile(t, again)
 		again.journal.close()
 		i := 0
 		for p := range again.Points(t.Context()) {
@@ -72,6 +74,12 @@ func FuzzPush(f *testing.F) {
 			t.Errorf("%d points, then %d", len(points), i)
 		}
 	})
+}
+
+func closeFile(t *testing.T, p *Push) {
+	if err := p.journal.lines.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // answered is an http.ResponseWriter that keeps what it is given.
