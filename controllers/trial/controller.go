@@ -5,7 +5,8 @@
 // A reconcile observes (observe.go), plans (plan.go, pure), acts (jobs.go), and
 // writes the status at most once. A job is removed by the reconcile that the
 // final status write causes, so a job never goes before its trial's end is
-// known.
+// known. Only that of a trial that is stopped early goes before: the annotation
+// says how it ends, and what its program still reports counts.
 package trial
 
 import (
@@ -185,7 +186,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			c.Metrics.retries.WithLabelValues(t.Namespace).Inc()
 		}
 	case d.remove:
-		return reconcile.Result{}, c.remove(ctx, t)
+		if err := c.remove(ctx, t); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	if d.status != nil {
 		return c.write(ctx, t, *d.status, d.after)

@@ -15,6 +15,8 @@ type memory struct {
 	mu sync.Mutex
 	// succeeded is when the job of a trial was first seen as succeeded.
 	succeeded map[types.UID]time.Time
+	// stopping is when a trial was first seen as one to be stopped early.
+	stopping map[types.UID]time.Time
 	// gone is the last state of a job that was deleted, by the trial's UID.
 	gone map[types.UID]*unstructured.Unstructured
 	// resting is until when the store is not read again for a running trial.
@@ -26,6 +28,7 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		succeeded: map[types.UID]time.Time{},
+		stopping:  map[types.UID]time.Time{},
 		gone:      map[types.UID]*unstructured.Unstructured{},
 		resting:   map[types.UID]time.Time{},
 		deleted:   map[types.NamespacedName][]types.UID{},
@@ -34,11 +37,20 @@ func newMemory() *memory {
 
 // succeededFor is how long the job of a trial has been seen as succeeded.
 func (m *memory) succeededFor(trial types.UID, now time.Time) time.Duration {
+	return m.since(m.succeeded, trial, now)
+}
+
+// stoppingFor is how long a trial has been seen as one to be stopped early.
+func (m *memory) stoppingFor(trial types.UID, now time.Time) time.Duration {
+	return m.since(m.stopping, trial, now)
+}
+
+func (m *memory) since(seen map[types.UID]time.Time, trial types.UID, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	first, ok := m.succeeded[trial]
+	first, ok := seen[trial]
 	if !ok {
-		m.succeeded[trial], first = now, now
+		seen[trial], first = now, now
 	}
 	return now.Sub(first)
 }
@@ -86,6 +98,7 @@ func (m *memory) forgetJob(trial types.UID) {
 	defer m.mu.Unlock()
 	delete(m.gone, trial)
 	delete(m.succeeded, trial)
+	delete(m.stopping, trial)
 	delete(m.resting, trial)
 }
 

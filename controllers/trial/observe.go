@@ -35,10 +35,9 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (seen, error
 		return s, nil
 	}
 	asked := t.Annotations[v1beta1.AnnotationStop] != "" || t.Annotations[v1beta1.AnnotationStopEarly] != ""
-	over := s.job.presence == present && s.job.err == nil &&
-		(s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed)
+	over, stopped := s.ended(), s.stopsEarly()
 	s.rest = c.memory.rest(t.UID, c.Now())
-	s.live = s.job.presence == present && !over && t.IsRunning() && liveDue(t, c.Now()) <= 0 && s.rest <= 0
+	s.live = s.job.presence == present && !over && !asked && t.IsRunning() && liveDue(t, c.Now()) <= 0 && s.rest <= 0
 	if !over && !asked && !s.live {
 		return s, nil
 	}
@@ -47,13 +46,18 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (seen, error
 	if s.pods, err = c.pods(ctx, t); err != nil {
 		return s, err
 	}
+	if stopped {
+		if s.stoppingFor = c.memory.stoppingFor(t.UID, c.Now()); reporting(s, c.Now()) > 0 {
+			return s, nil
+		}
+	}
 	awaited := false
 	if over && s.job.state.Phase == trainer.Succeeded {
 		s.succeededFor = c.memory.succeededFor(t.UID, c.Now())
 		awaited = s.succeededFor < patience
 	}
 	began := c.Now()
-	if s.data, err = c.measure(ctx, t, s.pods, reading{over: over, awaited: awaited}); err != nil {
+	if s.data, err = c.measure(ctx, t, s.pods, reading{over: over || stopped, awaited: awaited}); err != nil {
 		return s, err
 	}
 	if s.live {

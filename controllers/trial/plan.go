@@ -24,6 +24,9 @@ const (
 	soon = 10 * time.Millisecond
 	// kindRetry is how often a trial looks for a kind that is not installed.
 	kindRetry = 30 * time.Second
+	// podsEnd is how often a trial that is being stopped early looks at its pods,
+	// whose end wakes nobody.
+	podsEnd = 500 * time.Millisecond
 )
 
 // presence says what is known of a trial's job.
@@ -79,11 +82,31 @@ type seen struct {
 	data  data
 	// succeededFor is how long the job has been seen as succeeded.
 	succeededFor time.Duration
+	// stoppingFor is how long the trial has been seen as one to be stopped early.
+	stoppingFor time.Duration
 	// live: a write for a running trial is due, and data was read for it.
 	live bool
 	// rest is how long the store is left alone after it was last read for the
 	// running trial; zero or less means no longer.
 	rest time.Duration
+}
+
+// ended says whether the job came to its own end. One that fails while it is
+// removed because its trial is stopped early did not.
+func (s seen) ended() bool {
+	if s.job.presence != present || s.job.err != nil {
+		return false
+	}
+	removed := s.job.deleting || !s.job.exists
+	return s.job.state.Phase == trainer.Succeeded ||
+		s.job.state.Phase == trainer.Failed && !(removed && s.trial.Annotations[v1beta1.AnnotationStopEarly] != "")
+}
+
+// stopsEarly says whether the trial is to be stopped early, and nothing else has
+// ended it before.
+func (s seen) stopsEarly() bool {
+	a := s.trial.Annotations
+	return a[v1beta1.AnnotationStopEarly] != "" && a[v1beta1.AnnotationStop] == "" && !s.ended()
 }
 
 // decision is what is to be done about a trial: at most one of these, and then
@@ -98,8 +121,7 @@ type decision struct {
 // plan decides. It does not change s.
 func plan(s seen, now time.Time) decision {
 	t := &v1beta1.Trial{ObjectMeta: s.trial.ObjectMeta, Spec: s.trial.Spec, Status: *s.trial.Status.DeepCopy()}
-	stop, early := t.Annotations[v1beta1.AnnotationStop], t.Annotations[v1beta1.AnnotationStopEarly]
-	finished := s.job.presence == present && s.job.err == nil && (s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed)
+	stop, finished := t.Annotations[v1beta1.AnnotationStop], s.ended()
 	switch {
 	case t.IsCompleted():
 		// A job that was stopped, or of which nobody knows whether it has ended,
@@ -109,9 +131,8 @@ func plan(s seen, now time.Time) decision {
 	case stop != "" && !finished:
 		t.MarkKilled("Trial was stopped: "+stop, metav1.NewTime(now))
 		return finish(t, s, now)
-	case early != "" && !finished:
-		t.MarkEarlyStopped("Trial was stopped early: "+early, metav1.NewTime(now))
-		return finish(t, s, now)
+	case s.stopsEarly():
+		return stopEarly(t, s, now)
 	case s.job.presence == absent, s.job.presence == removed:
 		return decision{create: true}
 	case s.job.err != nil:
@@ -140,6 +161,35 @@ func condense(t *v1beta1.Trial, s seen, now time.Time) decision {
 		t.MarkMetricsUnavailable(unavailableMessage(t, s.data), metav1.NewTime(now))
 	}
 	return finish(t, s, now)
+}
+
+// stopEarly decides about a trial that a stopping rule gave up. Its program may
+// take its time to end and measure more meanwhile, so the trial ends after its
+// pods: the rows in the store and the observation then say the same.
+func stopEarly(t *v1beta1.Trial, s seen, now time.Time) decision {
+	if left := reporting(s, now); left > 0 {
+		return decision{remove: s.job.exists && !s.job.deleting, after: min(left, podsEnd)}
+	}
+	t.MarkEarlyStopped("Trial was stopped early: "+t.Annotations[v1beta1.AnnotationStopEarly]+noted(s.data), metav1.NewTime(now))
+	return finish(t, s, now)
+}
+
+// reporting is how long a trial that is being stopped early may still report;
+// zero or less means no longer. A collector has sent what it could when its pod
+// has ended, and a pod that does not end in its time is not waited for.
+func reporting(s seen, now time.Time) time.Duration {
+	running := s.job.exists && !s.job.deleting
+	until := now.Add(-s.stoppingFor)
+	for _, p := range s.pods {
+		running = running || p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+		if p.DeletionTimestamp != nil && p.DeletionTimestamp.After(until) {
+			until = p.DeletionTimestamp.Time // the end of its grace
+		}
+	}
+	if !running {
+		return 0
+	}
+	return until.Add(patience).Sub(now)
 }
 
 // allReported says whether nothing more will be reported for a job that has ended.

@@ -60,15 +60,7 @@ func stopped(t *v1beta1.Trial) {
 	t.Annotations = map[string]string{v1beta1.AnnotationStop: "goal reached"}
 }
 
-func givenUp(t *v1beta1.Trial) {
-	t.Annotations = map[string]string{v1beta1.AnnotationStopEarly: "worse than the median"}
-}
-
-func alsoStopped(t *v1beta1.Trial) { t.Annotations[v1beta1.AnnotationStop] = "goal reached" }
-
 func lost(t *v1beta1.Trial) { t.MarkFailed("", metav1.NewTime(noon)) }
-
-func abandoned(t *v1beta1.Trial) { t.MarkEarlyStopped("", metav1.NewTime(noon)) }
 
 func collecting(kind v1beta1.CollectorKind) func(*v1beta1.Trial) {
 	return func(t *v1beta1.Trial) { t.Spec.MetricsCollector.Collector = &v1beta1.CollectorSpec{Kind: kind} }
@@ -157,10 +149,6 @@ func TestPlan(t *testing.T) {
 		"a job without its status gets it":           {seen{trial: aTrial(unseen), job: jobIn(trainer.Running)}, outcome{State: isRunning}},
 		"a running job is left alone":                {seen{trial: aTrial(written(time.Second)), job: jobIn(trainer.Running)}, outcome{After: time.Second}},
 		"a running trial that is stopped is killed":  {seen{trial: aTrial(stopped), job: jobIn(trainer.Running), data: some}, outcome{State: isKilled, Loss: "1/3/1"}},
-		"a trial that is given up keeps its points":  {seen{trial: aTrial(givenUp), job: jobIn(trainer.Running), data: some}, outcome{State: v1beta1.TrialEarlyStopped, Loss: "1/3/1"}},
-		"an ended job wins over being given up":      {seen{trial: aTrial(givenUp), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
-		"to be stopped wins over being given up":     {seen{trial: aTrial(givenUp, alsoStopped), job: jobIn(trainer.Running), data: some}, outcome{State: isKilled, Loss: "1/3/1"}},
-		"a job given up does not stay, retained":     {seen{trial: aTrial(abandoned, retain), job: jobIn(trainer.Running)}, outcome{Remove: true}},
 		"an ended job wins over being stopped":       {seen{trial: aTrial(stopped), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
 		"a succeeded job with all points succeeds":   {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
 		"a succeeded job waits for its last reports": {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some, succeededFor: 10 * time.Second}, outcome{After: 20 * time.Second}},
