@@ -19,7 +19,7 @@ func TestTheNoteNamesWhatIsMissing(t *testing.T) {
 		"another name on standard error": {kind: "StdOut", text: "val_loss=1 accuracy=2",
 			want: []string{"loss was not found: did you mean val_loss?; acc was not found: did you mean accuracy?; there is val_loss, accuracy"}},
 		"an additional metric": {kind: "StdOut", text: "loss=1 accuracy=2",
-			want: []string{"acc was not found: did you mean accuracy?; there is accuracy"}},
+			want: []string{"acc was not found: did you mean accuracy?; there is loss, accuracy"}},
 		"nothing": {kind: "StdOut", want: []string{"the program printed nothing on standard output or standard error"}},
 		"a table that is read as JSON": {kind: "File", text: "epoch,loss,acc\n1,2,3", args: []string{"--format=JSON"},
 			want: []string{"this looks like CSV: use format CSV", "not a JSON object"}},

@@ -78,6 +78,9 @@ func describeExperiment(out io.Writer, v experimentView, now time.Time) {
 	if failure := firstFailure(v, false); failure != "" {
 		fmt.Fprintf(out, "Failures    %s\n", failure[len("; "):])
 	}
+	if lacks := v.lacks(); lacks != "" {
+		fmt.Fprintf(out, "Missing     %s\n", lacks)
+	}
 	fmt.Fprintln(out, "Parameters")
 	t := &table{}
 	for _, p := range e.Spec.Parameters {

@@ -77,6 +77,9 @@ func frame(v experimentView, now time.Time, s size, color bool) []string {
 	} else {
 		lines = append(lines, clip("best   none yet", s.width))
 	}
+	if lacks := v.lacks(); lacks != "" {
+		lines = append(lines, paint(ansiYellow, clip(lacks, s.width)))
+	}
 	lines = append(lines, "")
 	for i, row := range trialTable(v, shown(v, s.height-len(lines)-3), now).lines(false) {
 		row = clip(row, s.width)

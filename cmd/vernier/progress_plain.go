@@ -14,6 +14,7 @@ type plainProgress struct {
 	experiment  string
 	best        string
 	waits       string
+	lacks       bool
 	lastSummary time.Time
 }
 
@@ -35,6 +36,10 @@ func (p *plainProgress) update(v experimentView, now time.Time) []string {
 		}
 		p.states[t.Name] = t.State
 		say("%s", trialLine(v, t, now))
+	}
+	if lacks := v.lacks(); lacks != "" && !p.lacks {
+		p.lacks = true
+		say("%s", lacks)
 	}
 	if best, ok := v.best(); ok && best.Name != p.best {
 		p.best = best.Name

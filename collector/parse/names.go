@@ -234,12 +234,14 @@ func (s *Names) add(name string) {
 }
 
 // Missing says why metrics that were asked for were not found, in one sentence
-// for each; asked are all that were asked for. It is empty when none is missing.
+// for each, and what there is, also of what was asked for; asked are all that
+// were asked for. It is empty when none is missing.
 func (s *Names) Missing(asked, missing []string) string {
 	var others []string
 	hints := s.Hints()
-	for _, name := range append(slices.Clone(s.names), s.hinted...) {
-		if !slices.Contains(asked, name) && !slices.Contains(others, name) {
+	// What was asked for and found may stand where nobody searched for names.
+	for _, name := range slices.Concat(s.names, s.hinted, asked) {
+		if !slices.Contains(missing, name) && !slices.Contains(others, name) {
 			others = append(others, name)
 		}
 	}

@@ -76,7 +76,7 @@ func (r *csvRun) missing() bool {
 		said = append(said, parse.NotCommas(separator))
 	}
 	if len(missing) > 0 {
-		said = append(said, noColumn(missing, r.cfg.Metrics, columns))
+		said = append(said, noColumn(missing, columns))
 	}
 	if len(said) == 0 {
 		return true
@@ -84,17 +84,16 @@ func (r *csvRun) missing() bool {
 	return r.yield(collector.Point{}, &MissingError{Metrics: append(missing, empty...), Text: "file:" + r.cfg.Path + ": " + strings.Join(said, "; ")})
 }
 
-func noColumn(missing, asked, columns []string) string {
+func noColumn(missing, columns []string) string {
 	const most = 20
 	list := strings.Join(columns[:min(len(columns), most)], ", ")
 	if len(columns) > most {
 		list += fmt.Sprintf(" and %d more", len(columns)-most)
 	}
 	text := fmt.Sprintf("the table has no column named %s; ", strings.Join(missing, " or "))
-	others := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(asked, c) })
 	var meant []string
 	for _, m := range missing {
-		if near := parse.Nearest(m, others, 1); len(near) > 0 && !slices.Contains(meant, near[0]) {
+		if near := parse.Nearest(m, columns, 1); len(near) > 0 && !slices.Contains(meant, near[0]) {
 			meant = append(meant, near[0])
 		}
 	}

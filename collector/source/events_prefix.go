@@ -63,15 +63,14 @@ func katibMatches(metric, dir string, tag []byte) bool {
 // from the name by a number, as TensorFlow 1 makes names unique, else the
 // shortest, in the run that began first. The others are named in a warning.
 func (r *eventRun) prefix() bool {
+	var missing []string
 	for i, metric := range r.cfg.Metrics {
 		if len(r.names.owners[i]) > 0 {
 			continue
 		}
 		found := r.katibPlaces(metric)
 		if len(found) == 0 {
-			if !r.notFound(metric) {
-				return false
-			}
+			missing = append(missing, metric)
 			continue
 		}
 		others := ""
@@ -83,7 +82,7 @@ func (r *eventRun) prefix() bool {
 			return false
 		}
 	}
-	return true
+	return len(missing) == 0 || r.notFound(missing)
 }
 
 // katibPlaces returns the places that Katib would take for a metric, the best
@@ -153,8 +152,8 @@ func (r *eventRun) readTag(f *eventFile, metric int, wanted *parse.Wanted) bool 
 	return ok
 }
 
-// notFound reports a metric that is nowhere.
-func (r *eventRun) notFound(metric string) bool {
+// notFound reports the metrics that are nowhere.
+func (r *eventRun) notFound(metrics []string) bool {
 	tags := make([]string, 0, len(r.names.tags)+len(r.names.metrics))
 	for tag := range r.names.tags {
 		tags = append(tags, tag)
@@ -162,11 +161,15 @@ func (r *eventRun) notFound(metric string) bool {
 	for _, owners := range r.names.owners {
 		tags = append(tags, placeNames(owners)...)
 	}
+	what := "the metric " + metrics[0] + " was not found"
+	if len(metrics) > 1 {
+		what = "the metrics " + strings.Join(metrics, ", ") + " were not found"
+	}
 	if len(tags) == 0 {
-		return r.trouble(notFound(metric, "tfevent: the metric %s was not found, nor any other scalar", metric))
+		return r.trouble(notFound(metrics, "tfevent: %s, nor any other scalar", what))
 	}
 	slices.Sort(tags)
-	return r.trouble(notFound(metric, "tfevent: the metric %s was not found; there is %s", metric, quoted(tags)))
+	return r.trouble(notFound(metrics, "tfevent: %s; there is %s", what, quoted(tags)))
 }
 
 func placeNames(places []place) []string {

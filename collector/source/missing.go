@@ -31,9 +31,10 @@ func (e *MissingError) Error() string { return e.Text }
 // Missing returns the metrics that were not found.
 func (e *MissingError) Missing() []string { return e.Metrics }
 
-// notFound is what a source says of one metric.
-func notFound(metric, format string, args ...any) error {
-	return &MissingError{Metrics: []string{metric}, Text: fmt.Sprintf(format, args...)}
+// notFound is what a source says of metrics that it never found: all of them at
+// once, since few such messages are kept.
+func notFound(metrics []string, format string, args ...any) error {
+	return &MissingError{Metrics: metrics, Text: fmt.Sprintf(format, args...)}
 }
 
 // Wanted is what was asked for in lines of text. It is for sources that shall say

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,7 +41,7 @@ func TestSourcesOfLinesSayWhatIsMissing(t *testing.T) {
 		"nothing is missing":                       {format: "TEXT", text: "loss=1\nacc=2"},
 		"the last line alone has what was missing": {format: "TEXT", text: strings.Repeat("loss=1\n", 100_000) + "acc=2"},
 		"an additional metric is mistyped": {format: "TEXT", text: "loss=1 accuracy=2\n",
-			wantMissing: []string{"acc"}, wantText: "acc was not found: did you mean accuracy?; there is accuracy"},
+			wantMissing: []string{"acc"}, wantText: "acc was not found: did you mean accuracy?; there is loss, accuracy"},
 		"all are written in another way": {format: "TEXT", text: "{\"loss\": 1, \"acc\": 2}\n",
 			wantMissing: []string{"loss", "acc"}, wantText: "loss was not found: the lines are JSON: use format JSON; acc was not found: as above"},
 		"a table is read as JSON": {format: "JSON", text: "epoch,loss,acc\n1,2,3\n", wantMissing: []string{"loss", "acc"},
@@ -96,7 +97,7 @@ func TestAPushSaysWhatIsMissing(t *testing.T) {
 	}{
 		"nothing was pushed": {func(*pushed) {}, "push: loss, acc was not found: the program pushed nothing"},
 		"another name was reported": {func(p *pushed) { p.report(`{"loss": 1, "step": 3, "accuracy": 2}`) },
-			"push: acc was not found: did you mean accuracy?; there is accuracy"},
+			"push: acc was not found: did you mean accuracy?; there is loss, accuracy"},
 		"all were reported": {func(p *pushed) { p.report(`{"loss": 1, "acc": 3, "accuracy": 2}`) }, ""},
 	}
 	for name, tc := range tests {
@@ -109,6 +110,42 @@ func TestAPushSaysWhatIsMissing(t *testing.T) {
 			}
 			if got := strings.Join(p.rec.errs, "; "); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Few messages on missing metrics are kept, so there is one for all of them.
+func TestAllThatIsMissingIsSaidAtOnce(t *testing.T) {
+	metrics := []string{"loss", "acc", "f1", "recall", "auc"}
+	dir := t.TempDir()
+	put(t, dir, "tfevents", eventFileOf(1, "loss=1", "accuracy=2"))
+	appendFile(t, filepath.Join(dir, "run-a.wandb"), append([]byte(wandbHeader), wandbLog(0, "loss", 3)...))
+	e := serve(t, httptest.NewServer, text("loss 1\nacc_total 1\n"))
+	tests := map[string]struct {
+		open func() (collector.Source, error)
+		want string
+	}{
+		"events": {func() (collector.Source, error) {
+			return NewEventDir(EventDirConfig{Dir: dir, Metrics: metrics, Drain: isClosed(), Clock: quick})
+		}, `tfevent: the metrics f1, recall, auc were not found; there is "accuracy", "loss"`},
+		"W&B": {func() (collector.Source, error) {
+			return NewWandbDir(WandbDirConfig{Dir: dir, Metrics: metrics, Drain: isClosed(), Clock: quick})
+		}, `the metric acc was never logged; the metric f1 was never logged; the metric recall was never logged; the metric auc was never logged; there is "loss"`},
+		"a page": {func() (collector.Source, error) {
+			return NewScrape(ScrapeConfig{URL: e.URL, Metrics: metrics, Drain: e.drain, Clock: quick})
+		}, e.URL + " never showed the metric acc; it shows acc_total; never showed the metric f1; it shows none that is like it; " +
+			"never showed the metric recall; it shows none that is like it; never showed the metric auc; it shows none that is like it"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			src, err := tc.open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			missing, text, _ := missingOf(t, src)
+			if d := cmp.Diff(tc.want, text); d != "" || len(missing) < 3 {
+				t.Errorf("%q are missing; it says (-want +got):\n%s", missing, d)
 			}
 		})
 	}

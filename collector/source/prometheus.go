@@ -255,6 +255,7 @@ func (r *scrapeRun) finish() {
 		return
 	}
 	names := r.page.seen()
+	var missing, parts []string
 	for _, s := range r.page.selectors {
 		if _, before := r.last[s.Metric]; r.found[s.Metric] || before {
 			continue
@@ -265,9 +266,10 @@ func (r *scrapeRun) finish() {
 		} else if len(near) > 0 {
 			hint = "it shows " + strings.Join(near, ", ")
 		}
-		if !r.trouble(notFound(s.Metric, "%s never showed the metric %s; %s", r.cfg.URL, s.Metric, hint)) {
-			return
-		}
+		missing, parts = append(missing, s.Metric), append(parts, fmt.Sprintf("never showed the metric %s; %s", s.Metric, hint))
+	}
+	if len(missing) > 0 {
+		r.trouble(notFound(missing, "%s %s", r.cfg.URL, strings.Join(parts, "; ")))
 	}
 }
 

@@ -192,18 +192,22 @@ func (p *Push) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 
 // missing says which metrics were never pushed; nil when none is missing.
 func (p *Push) missing(found map[string]bool) error {
-	var missing []string
+	var missing, there []string
 	for _, m := range p.cfg.Metrics {
-		if !found[m] && !slices.Contains(missing, m) {
+		switch {
+		case slices.Contains(missing, m), slices.Contains(there, m):
+		case found[m]:
+			there = append(there, m)
+		default:
 			missing = append(missing, m)
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	others := p.others.list()
-	text := parse.NotFound(missing, others)
-	if len(found)+len(others) == 0 {
+	there = append(there, p.others.list()...)
+	text := parse.NotFound(missing, there)
+	if len(there) == 0 {
 		text = strings.Join(missing, ", ") + " was not found: the program pushed nothing"
 	}
 	return &MissingError{Metrics: missing, Text: "push: " + text}

@@ -217,23 +217,26 @@ func (r *wandbRun) finish() bool {
 	if len(r.order) == 0 {
 		return r.trouble(fmt.Errorf("no file *.wandb was written below %s; set WANDB_MODE=offline and WANDB_DIR to that directory", r.cfg.Dir))
 	}
-	var seen []string
+	var missing []string
 	for _, m := range r.cfg.Metrics {
-		if r.runs[m] != "" {
-			continue
-		}
-		if seen == nil {
-			seen = r.seen()
-		}
-		hint := "none was that is like it"
-		if near := parse.Nearest(m, seen, maxHints); len(near) > 0 {
-			hint = strings.Join(near, ", ") + " was"
-		}
-		if !r.trouble(notFound(m, "the metric %s was never logged; %s", m, hint)) {
-			return false
+		if r.runs[m] == "" && !slices.Contains(missing, m) {
+			missing = append(missing, m)
 		}
 	}
-	return true
+	if len(missing) == 0 {
+		return true
+	}
+	seen, parts := r.seen(), make([]string, len(missing))
+	for i, m := range missing {
+		parts[i] = "the metric " + m + " was never logged"
+		if near := parse.Nearest(m, seen, maxHints); len(near) > 0 {
+			parts[i] += ": did you mean " + strings.Join(near, ", ") + "?"
+		}
+	}
+	if len(seen) > 0 {
+		parts = append(parts, "there is "+quoted(seen))
+	}
+	return r.trouble(notFound(missing, "%s", strings.Join(parts, "; ")))
 }
 
 // seen returns names that the newest run has; never nil.

@@ -70,28 +70,40 @@ func metricNames(o *v1beta1.ObjectiveSpec) []string {
 	return append([]string{o.ObjectiveMetricName}, o.AdditionalMetricNames...)
 }
 
-// missing is the first objective that was not reported, whatever its value; ok is
-// false when each was.
-func missing(t *v1beta1.Trial, observed []collector.Observation) (metric string, ok bool) {
-	if t.Spec.Objective == nil {
-		return "", true
-	}
-	required := []string{t.Spec.Objective.ObjectiveMetricName}
-	for _, o := range t.Spec.Objectives {
-		required = append(required, o.ObjectiveMetricName)
-	}
-	for _, name := range required {
-		if !slices.ContainsFunc(observed, func(m collector.Observation) bool { return m.Metric == name && m.Points > 0 }) {
-			return name, true
+// missing are the wanted metrics that were not reported, whatever their values:
+// objectives, and the others, which constraints may bound.
+func missing(t *v1beta1.Trial, observed []collector.Observation) (objectives, others []string) {
+	required := requiredOf(t)
+	for _, name := range append(slices.Clone(required), metricNames(t.Spec.Objective)...) {
+		switch {
+		case slices.ContainsFunc(observed, func(m collector.Observation) bool { return m.Metric == name && m.Points > 0 }),
+			slices.Contains(objectives, name), slices.Contains(others, name):
+		case slices.Contains(required, name):
+			objectives = append(objectives, name)
+		default:
+			others = append(others, name)
 		}
 	}
-	return "", false
+	return objectives, others
+}
+
+// requiredOf are the objectives' metrics, the main one first; without an
+// objective a name that nothing has.
+func requiredOf(t *v1beta1.Trial) []string {
+	if t.Spec.Objective == nil {
+		return []string{""}
+	}
+	names := []string{t.Spec.Objective.ObjectiveMetricName}
+	for _, o := range t.Spec.Objectives {
+		names = append(names, o.ObjectiveMetricName)
+	}
+	return names
 }
 
 // hasObjectives says whether each objective was reported, whatever its value.
 func hasObjectives(t *v1beta1.Trial, observed []collector.Observation) bool {
-	_, lacks := missing(t, observed)
-	return !lacks
+	lacking, _ := missing(t, observed)
+	return len(lacking) == 0
 }
 
 // observation is what the status shows. Metrics that were never reported have the

@@ -281,10 +281,14 @@ func TestMessages(t *testing.T) {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, notes: []string{"3 lines were too long"}}}, []string{"3 lines were too long"}},
 		"what the collector says comes before what holds for all": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, notes: []string{"loss was not found; there is acc"}}},
-			[]string{`never saw the objective metric "loss". The collector says: loss was not found; there is acc. Print it`}},
+			[]string{`never saw the objective metric "loss", nor "accuracy". The collector says: loss was not found; there is acc. Print it`}},
 		"a trial that succeeded tells of another metric that is missing": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1)), notes: []string{"acc was not found"}}},
-			[]string{"Trial has succeeded", "The collector says: acc was not found"}},
+			[]string{"Trial has succeeded", `No value of "accuracy" was reported. The collector says: acc was not found`}},
+		"all objectives that are missing are named": {
+			seen{trial: aTrial(withSecond), job: jobIn(trainer.Succeeded), data: data{final: true}}, []string{`never saw the objective metrics "loss", "accuracy". It saw`}},
+		"so are the other metrics": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, []string{`never saw the objective metric "loss", nor "accuracy". It saw`}},
 		"why it was stopped is said": {
 			seen{trial: aTrial(stopped), job: jobIn(trainer.Running)}, []string{"goal reached"}},
 	}

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -19,7 +20,11 @@ const (
 )
 
 func succeededMessage(s seen) string {
-	return withJob(messageSucceeded, s.job.state) + noted(s.data)
+	message := withJob(messageSucceeded, s.job.state)
+	if _, lacking := missing(s.trial, best(s.trial.Spec.Objective, s.data)); len(lacking) > 0 {
+		message += ". No value of " + quoted(lacking) + " was reported"
+	}
+	return message + noted(s.data)
 }
 
 // failedMessage says what the job's own condition says, and what its pods tell.
@@ -63,12 +68,21 @@ func waiting(s seen) string {
 	return trainer.Waiting(s.pods)
 }
 
-// unavailableMessage says which metric is missing, what came instead, and what
-// to do.
+// quoted is a list of names: "loss", "acc".
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = strconv.Quote(n)
+	}
+	return strings.Join(out, ", ")
+}
+
+// unavailableMessage says which metrics are missing, all of them, what came
+// instead, and what to do.
 func unavailableMessage(t *v1beta1.Trial, d data) string {
-	name, _ := missing(t, best(t.Spec.Objective, d))
+	objectives, others := missing(t, best(t.Spec.Objective, d))
 	var b strings.Builder
-	fmt.Fprintf(&b, "Metrics are not available: the job succeeded, but the %s collector never saw the objective metric %q. ", collectorKind(t), name)
+	fmt.Fprintf(&b, "Metrics are not available: the job succeeded, but the %s collector never saw %s. ", collectorKind(t), neverSeen(objectives, others))
 	switch {
 	case len(d.names) > 0:
 		fmt.Fprintf(&b, "It saw: %s. ", strings.Join(d.names, ", "))
@@ -84,8 +98,20 @@ func unavailableMessage(t *v1beta1.Trial, d data) string {
 	if said := strings.TrimPrefix(noted(d), ". "); said != "" {
 		b.WriteString(strings.TrimRight(said, ".") + ". ")
 	}
-	b.WriteString(hint(t, name))
+	b.WriteString(hint(t, objectives[0]))
 	return b.String()
+}
+
+// neverSeen is: the objective metric "loss", nor "memory".
+func neverSeen(objectives, others []string) string {
+	text := "the objective metric " + quoted(objectives)
+	if len(objectives) > 1 {
+		text = "the objective metrics " + quoted(objectives)
+	}
+	if len(others) > 0 {
+		text += ", nor " + quoted(others)
+	}
+	return text
 }
 
 // hint says what to do so that a metric is seen.
