@@ -3,7 +3,6 @@ package probe
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -52,7 +51,7 @@ func Open(cfg Config) (Target, error) {
 		cfg.Format = source.FormatCSV
 	}
 	if cfg.Format == "" {
-		if cfg.Format, err = guess(cfg.Path); err != nil {
+		if cfg.Format, err = guess(cfg.Path, cfg.Filters); err != nil {
 			return nil, err
 		}
 	}
@@ -61,20 +60,3 @@ func Open(cfg Config) (Target, error) {
 
 // Formats are what Config.Format may be.
 func Formats() []string { return append(parse.Formats(), source.FormatCSV, source.FormatWandb) }
-
-// guess looks at the first characters of a file.
-func guess(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 4096))
-	if err != nil {
-		return "", err
-	}
-	if strings.HasPrefix(strings.TrimLeft(string(b), " \t\r\n\ufeff"), "{") {
-		return parse.FormatJSON, nil
-	}
-	return parse.FormatText, nil
-}

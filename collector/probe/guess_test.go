@@ -1,0 +1,39 @@
+package probe_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vernier-ml/vernier/collector/probe"
+)
+
+func TestTheFormatOfAFileIsGuessed(t *testing.T) {
+	object := `{"loss": 3}` + "\n"
+	tests := map[string]struct {
+		name, text string
+		filters    []string
+		want       string
+	}{
+		"objects":                              {"train.log", object, nil, "JSON"},
+		"a log line before objects":            {"metrics.json", "INFO starting with lr=0.1\n" + object, nil, "JSON"},
+		"many log lines before objects":        {"metrics.jsonl", strings.Repeat("INFO step=1 took=0.1\n", 1000) + object, nil, "JSON"},
+		"log lines without values":             {"train.log", "INFO starting\nINFO ready\n" + object, nil, "JSON"},
+		"one log line, by a name that says no": {"train.log", "INFO lr=0.1\n" + object + object, nil, "JSON"},
+		"text by a name that says JSON":        {"train.json", "loss=3\n", nil, "TEXT"},
+		"a configuration before text":          {"train.log", `{"lr": 0.1}` + "\nloss=3\nloss=2\n", nil, "TEXT"},
+		"an object over several lines":         {"m.json", "{\n  \"loss\": 3\n}\n", nil, "JSON"},
+		"an object without its end":            {"train.log", `{"loss": 3`, nil, "JSON"},
+		"a byte order mark":                    {"train.log", "\ufeff" + object, nil, "JSON"},
+		"braces that are no object":            {"train.log", "start\n{lr} loss=3\n", nil, "TEXT"},
+		"filters, which are for text":          {"train.log", object, []string{`"(\w+)": ([\d.]+)`}, "TEXT"},
+		"nothing":                              {"m.json", "", nil, "TEXT"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, probe.Config{Path: write(t, tc.name, tc.text), Filters: tc.filters})
+			if r.Format != tc.want {
+				t.Errorf("%s, want %s", r.Format, tc.want)
+			}
+		})
+	}
+}
