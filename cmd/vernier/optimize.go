@@ -104,7 +104,7 @@ func (o *optimizeOptions) config() (lines.Config, error) {
 	var space suggest.SpaceError
 	switch {
 	case errors.As(err, &space):
-		return lines.Config{}, invalidErrorf("%s: the algorithm %s cannot search it: %w", o.space, o.algorithm, err)
+		return lines.Config{}, &exitError{exitInvalid, faulty(fmt.Sprintf("%s: the algorithm %s cannot search it", o.space, o.algorithm), space.Unwrap())}
 	case err != nil:
 		return lines.Config{}, usageErrorf("algorithm %s: %w (see --describe %s)", o.algorithm, err, o.algorithm)
 	}
@@ -122,10 +122,27 @@ func readSpaceFile(path string) (suggest.Study, error) {
 	}
 	defer file.Close()
 	study, err := lines.ReadStudy(file)
-	if err != nil {
+	var faults lines.SpaceFileError
+	switch {
+	case errors.As(err, &faults):
+		return suggest.Study{}, &exitError{exitInvalid, faulty(path, faults)}
+	case err != nil:
 		return suggest.Study{}, invalidErrorf("%s: %w", path, err)
 	}
 	return study, nil
+}
+
+// faulty says all that is wrong with something, several faults on lines of their
+// own.
+func faulty(what string, faults []error) error {
+	separator := ": "
+	if len(faults) > 1 {
+		what, separator = fmt.Sprintf("%s: %d faults", what, len(faults)), "\n  "
+	}
+	for _, fault := range faults {
+		what += separator + fault.Error()
+	}
+	return errors.New(what)
 }
 
 func readSettings(flag string, texts []string) (suggest.Settings, error) {

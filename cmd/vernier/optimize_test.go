@@ -67,9 +67,13 @@ func TestOptimizeSaysWhatIsWrong(t *testing.T) {
 		wantCode int
 		wantSaid string
 	}{
-		"no space":                      {space, []string{"--algorithm", "random"}, exitUsage, "--space is missing"},
-		"a file that is not there":      {space, []string{"--space", "SPACE.not", "--algorithm", "random"}, exitNotFound, "correct --space"},
-		"a space that is wrong":         {`{"parameters":[]}`, []string{"--space", "SPACE", "--algorithm", "random"}, exitInvalid, "space.json: parameters"},
+		"no space":                 {space, []string{"--algorithm", "random"}, exitUsage, "--space is missing"},
+		"a file that is not there": {space, []string{"--space", "SPACE.not", "--algorithm", "random"}, exitNotFound, "correct --space"},
+		"a space that is wrong":    {`{"parameters":[]}`, []string{"--space", "SPACE", "--algorithm", "random"}, exitInvalid, "space.json: parameters"},
+		"a space with two faults": {`{"parameters":[{"name":"x","type":"float"},{"name":"y","type":"real"}]}`, []string{"--space", "SPACE"}, exitInvalid,
+			"space.json: 2 faults\n  parameters[0].type is \"float\"; it must be one of double, int, discrete, categorical\n  parameters[1].type is"},
+		"two parameters that an algorithm cannot search": {`{"parameters":[{"name":"x","type":"double","min":1,"max":2},{"name":"y","type":"double","min":1,"max":2}]}`,
+			[]string{"--space", "SPACE", "--algorithm", "grid"}, exitInvalid, "the algorithm grid cannot search it: 2 faults\n  parameter \"x\""},
 		"a space for another algorithm": {space, []string{"--space", "SPACE", "--algorithm", "grid"}, exitInvalid, "the algorithm grid cannot search it"},
 		"an unknown algorithm":          {space, []string{"--space", "SPACE", "--algorithm", "guess"}, exitUsage, "use one of asha, auto"},
 		"a setting without a value":     {space, []string{"--space", "SPACE", "--algorithm", "random", "--setting", "a"}, exitUsage, "name=value"},

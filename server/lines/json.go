@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -99,7 +100,7 @@ type fields struct {
 	where string // path to the object, for errors
 	left  map[string]any
 	known []string
-	err   error // the first
+	errs  faults
 }
 
 func newFields(where string, v any) (*fields, error) {
@@ -110,11 +111,7 @@ func newFields(where string, v any) (*fields, error) {
 	return &fields{where: where, left: maps.Clone(m)}, nil
 }
 
-func (f *fields) fail(format string, args ...any) {
-	if f.err == nil {
-		f.err = fmt.Errorf(format, args...)
-	}
-}
+func (f *fields) fail(format string, args ...any) { f.errs.add(fmt.Errorf(format, args...)) }
 
 // path of a field, for errors.
 func (f *fields) path(name string) string {
@@ -139,20 +136,26 @@ func (f *fields) skip(names ...string) {
 	}
 }
 
-// end is the first error, or one about the fields that nobody took.
+// end is the first fault, which is all that the answer to a request says.
 func (f *fields) end() error {
-	if f.err != nil {
-		return f.err
+	if all := f.faults(); len(all) > 0 {
+		return all[0]
 	}
-	if len(f.left) == 0 {
-		return nil
-	}
+	return nil
+}
+
+// faults are all that is wrong with the fields, those that nobody took last.
+func (f *fields) faults() faults {
 	where := f.where
 	if where == "" {
 		where = "the object"
 	}
-	return fmt.Errorf("%s has %s, which is unknown; remove it or use one of %s",
-		where, strconv.Quote(shorten(sortedKeys(f.left)[0])), strings.Join(f.known, ", "))
+	all := slices.Clone(f.errs)
+	for _, name := range sortedKeys(f.left) {
+		all.add(fmt.Errorf("%s has %s, which is unknown; remove it or use one of %s",
+			where, strconv.Quote(shorten(name)), strings.Join(f.known, ", ")))
+	}
+	return all
 }
 
 // text reads a string, or a number as its literal text.
@@ -170,15 +173,21 @@ func (f *fields) text(name string) string {
 
 // word reads a string.
 func (f *fields) word(name string) string {
-	v, ok := f.take(name)
-	if !ok {
-		return ""
+	text, _ := f.checkedWord(name)
+	return text
+}
+
+// checkedWord reads a string that is checked further; ok is false when it is
+// none, which has been said.
+func (f *fields) checkedWord(name string) (text string, ok bool) {
+	v, given := f.take(name)
+	if !given {
+		return "", true
 	}
-	text, ok := v.(string)
-	if !ok {
+	if text, ok = v.(string); !ok {
 		f.fail("%s is %s; it must be a string", f.path(name), describe(v))
 	}
-	return text
+	return text, ok
 }
 
 // list reads a list; nil when there is none.
@@ -190,6 +199,16 @@ func (f *fields) list(name string) []any {
 	items, ok := v.([]any)
 	if !ok {
 		f.fail("%s is %s; it must be a list", f.path(name), describe(v))
+	}
+	return items
+}
+
+// listed reads a list that must not be empty; todo says what belongs in it.
+func (f *fields) listed(name, todo string) []any {
+	before := len(f.errs)
+	items := f.list(name)
+	if len(items) == 0 && len(f.errs) == before {
+		f.fail("%s is missing or empty; %s", f.path(name), todo)
 	}
 	return items
 }

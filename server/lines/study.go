@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,6 +17,7 @@ const maxSpace = 64 << 20
 
 // ReadStudy reads a space file: what is searched, and how trials are judged.
 // The study has no trials and the seed 0. docs/optimize.md describes the file.
+// What is wrong with a file of JSON comes all at once, as a SpaceFileError.
 func ReadStudy(r io.Reader) (suggest.Study, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxSpace+1))
 	switch {
@@ -33,29 +35,33 @@ func ReadStudy(r io.Reader) (suggest.Study, error) {
 		return suggest.Study{}, err
 	}
 	f.where = ""
-	var s suggest.Study
-	parameters := f.list("parameters")
-	s.Objectives = f.objectives()
+	file := spaceFile{}
+	parameters := f.listed("parameters", "list what is to be searched")
+	file.study.Objectives = f.objectives()
 	constraints := f.list("constraints")
-	s.Budget, _ = f.whole("budget")
-	s.Parallel, _ = f.whole("parallel")
+	file.study.Budget, _ = f.whole("budget")
+	file.study.Parallel, _ = f.whole("parallel")
 	initial, warm := f.list("initial"), f.list("warm")
-	if err := f.end(); err != nil {
+	file.wrong = f.faults()
+	file.parameters(parameters)
+	file.constraints(constraints)
+	file.initial(initial)
+	file.warm(warm)
+	if err := file.wrong.end(); err != nil {
 		return suggest.Study{}, err
 	}
-	if s.Space, err = readParameters(parameters); err != nil {
-		return suggest.Study{}, err
-	}
-	if err := readConstraints(&s, constraints); err != nil {
-		return suggest.Study{}, err
-	}
-	if s.Initial, err = readInitial(s.Space, initial); err != nil {
-		return suggest.Study{}, err
-	}
-	if err := readWarm(&s, warm); err != nil {
-		return suggest.Study{}, err
-	}
-	return s, nil
+	return file.study, nil
+}
+
+// spaceFile is a space file as far as it was read.
+type spaceFile struct {
+	study suggest.Study
+	wrong faults
+	// searchable: the parameters are right, so that what speaks of them can be
+	// checked.
+	searchable bool
+	// bounded: the constraints are right too.
+	bounded bool
 }
 
 // objectives reads the objectives; without any there is one to minimize.
@@ -68,10 +74,12 @@ func (f *fields) objectives() []suggest.Objective {
 	for i, item := range items {
 		g, err := newFields(fmt.Sprintf("objectives[%d]", i), item)
 		if err != nil {
-			f.fail("%w", err)
-			return nil
+			f.errs.add(err)
+			continue
 		}
-		out[i] = suggest.Objective{Name: g.word("name"), Direction: suggest.Direction(g.word("type"))}
+		name := g.word("name")
+		direction := g.word("type")
+		out[i] = suggest.Objective{Name: name, Direction: suggest.Direction(direction)}
 		if goal, given := g.finite("goal"); given {
 			out[i].Goal = &goal
 		}
@@ -80,24 +88,23 @@ func (f *fields) objectives() []suggest.Objective {
 			out[i].Direction = suggest.Minimize
 		case suggest.Minimize, suggest.Maximize:
 		default:
-			g.fail("%s is %s; it must be minimize or maximize", g.path("type"), strconv.Quote(string(out[i].Direction)))
+			g.fail("%s is %s; it must be minimize or maximize", g.path("type"), strconv.Quote(direction))
 		}
-		if err := g.end(); err != nil {
-			f.fail("%w", err)
-		}
+		f.errs = append(f.errs, g.faults()...)
 	}
 	return out
 }
 
-func readParameters(items []any) (suggest.Space, error) {
-	if len(items) == 0 {
-		return suggest.Space{}, fmt.Errorf("parameters is missing or empty; list what is to be searched")
-	}
-	specs := make([]suggest.ParameterSpec, len(items))
+// parameters reads the parameters. Of one that cannot be read nothing else is
+// said.
+func (s *spaceFile) parameters(items []any) {
+	specs, unread := make([]suggest.ParameterSpec, len(items)), make([]bool, len(items))
 	for i, item := range items {
 		f, err := newFields(fmt.Sprintf("parameters[%d]", i), item)
 		if err != nil {
-			return suggest.Space{}, err
+			s.wrong.add(err)
+			unread[i] = true
+			continue
 		}
 		specs[i] = suggest.ParameterSpec{
 			Name: f.word("name"), Kind: f.kind(),
@@ -105,17 +112,28 @@ func readParameters(items []any) (suggest.Space, error) {
 			List: f.texts("list"), Distribution: suggest.Distribution(f.word("distribution")),
 		}
 		specs[i].When = f.when()
-		if err := f.end(); err != nil {
-			return suggest.Space{}, err
-		}
+		unread[i] = len(f.faults()) > 0
+		s.wrong = append(s.wrong, f.faults()...)
 	}
-	return suggest.NewSpace(specs)
+	space, err := suggest.NewSpace(specs)
+	var problems suggest.SpaceError
+	if errors.As(err, &problems) {
+		for _, p := range problems {
+			if !unread[p.Index] {
+				s.wrong.add(p)
+			}
+		}
+	} else {
+		s.wrong.add(err)
+	}
+	s.study.Space = space
+	s.searchable = err == nil && len(items) > 0 && !slices.Contains(unread, true)
 }
 
 func (f *fields) kind() suggest.Kind {
 	kinds := []string{string(suggest.Double), string(suggest.Int), string(suggest.Discrete), string(suggest.Categorical)}
-	word := f.word("type")
-	if !slices.Contains(kinds, word) {
+	word, ok := f.checkedWord("type")
+	if ok && !slices.Contains(kinds, word) {
 		f.fail("%s is %s; it must be one of %s", f.path("type"), strconv.Quote(shorten(word)), strings.Join(kinds, ", "))
 	}
 	return suggest.Kind(word)
@@ -128,55 +146,58 @@ func (f *fields) when() *suggest.When {
 	}
 	g, err := newFields(f.path("when"), v)
 	if err != nil {
-		f.fail("%w", err)
+		f.errs.add(err)
 		return nil
 	}
 	w := &suggest.When{Parameter: g.word("parameter"), In: g.texts("in")}
-	if err := g.end(); err != nil {
-		f.fail("%w", err)
-	}
+	f.errs = append(f.errs, g.faults()...)
 	return w
 }
 
-// readConstraints reads the constraints, on parameters and on what is measured.
-func readConstraints(s *suggest.Study, items []any) error {
+// constraints reads the constraints, on parameters and on what is measured.
+func (s *spaceFile) constraints(items []any) {
+	known := len(s.wrong)
 	var onParameters []string
 	for i, item := range items {
 		where := fmt.Sprintf("constraints[%d]", i)
 		if text, ok := item.(string); ok {
-			isOne, err := onlyNamesParameters(s.Space, where, text)
+			isOne, err := s.onlyNamesParameters(where, text)
 			if err != nil {
-				return err
+				s.wrong.add(err)
+				continue
 			}
 			if isOne {
 				onParameters = append(onParameters, text)
 				continue
 			}
+			if !s.searchable {
+				continue // it may be one on parameters that are wrong
+			}
 		}
-		c, err := readConstraint(where, item)
-		if err != nil {
-			return err
+		c, wrong := readConstraint(where, item)
+		s.wrong = append(s.wrong, wrong...)
+		s.study.Constraints = append(s.study.Constraints, c)
+	}
+	if s.searchable {
+		if space, err := s.study.Space.WithConstraints(onParameters); err != nil {
+			s.wrong.add(err)
+		} else {
+			s.study.Space = space
 		}
-		s.Constraints = append(s.Constraints, c)
 	}
-	space, err := s.Space.WithConstraints(onParameters)
-	if err != nil {
-		return err
-	}
-	s.Space = space
-	return nil
+	s.bounded = s.searchable && len(s.wrong) == known
 }
 
 // onlyNamesParameters says whether a constraint is one on parameters. It may
 // not name both parameters and what is measured.
-func onlyNamesParameters(space suggest.Space, where, text string) (bool, error) {
+func (s *spaceFile) onlyNamesParameters(where, text string) (bool, error) {
 	names, err := suggest.ConstraintNames(text)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", where, err)
 	}
 	var known, unknown string
 	for _, name := range names {
-		if _, ok := space.Index(name); ok {
+		if _, ok := s.study.Space.Index(name); ok {
 			known = name
 		} else {
 			unknown = name
@@ -190,89 +211,109 @@ func onlyNamesParameters(space suggest.Space, where, text string) (bool, error) 
 }
 
 // readConstraint reads a constraint on what is measured.
-func readConstraint(where string, item any) (suggest.Constraint, error) {
+func readConstraint(where string, item any) (c suggest.Constraint, wrong faults) {
 	if text, ok := item.(string); ok {
 		c, err := suggest.ParseConstraint(text)
 		if err != nil {
-			return c, fmt.Errorf("%s: %w", where, err)
+			wrong.add(fmt.Errorf("%s: %w", where, err))
 		}
-		return c, nil
+		return c, wrong
 	}
 	f, err := newFields(where, item)
 	if err != nil {
-		return suggest.Constraint{}, fmt.Errorf("%w, or a string such as \"a + b <= 10\"", err)
+		wrong.add(fmt.Errorf("%w, or a string such as \"a + b <= 10\"", err))
+		return c, wrong
 	}
-	c := suggest.Constraint{Name: f.word("name")}
+	name, ok := f.checkedWord("name")
+	c.Name = name
 	if low, given := f.finite("min"); given {
 		c.Min = &low
 	}
 	if high, given := f.finite("max"); given {
 		c.Max = &high
 	}
-	if c.Name == "" {
+	if ok && c.Name == "" {
 		f.fail("%s is missing; name what is measured", f.path("name"))
 	}
 	if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
 		f.fail("%s is above max; swap them", f.path("min"))
 	}
-	return c, f.end()
+	return c, f.faults()
 }
 
-func readInitial(space suggest.Space, items []any) ([]suggest.Point, error) {
-	points := make([]suggest.Point, 0, len(items))
+// initial reads the points that are tried first.
+func (s *spaceFile) initial(items []any) {
+	s.study.Initial = make([]suggest.Point, 0, len(items))
 	for i, item := range items {
 		where := fmt.Sprintf("initial[%d]", i)
 		params, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("%s is %s; it must be an object of names and values", where, describe(item))
+			s.wrong.add(fmt.Errorf("%s is %s; it must be an object of names and values", where, describe(item)))
+			continue
 		}
-		p, inside, why := point(space, where, params)
+		if !s.searchable {
+			continue
+		}
+		p, inside, why := point(s.study.Space, where, params)
 		if !inside {
-			return nil, why
+			s.wrong.add(why)
 		}
-		points = append(points, p)
+		s.study.Initial = append(s.study.Initial, p)
 	}
-	return points, nil
 }
 
-// readWarm reads trials of other studies. Their points may lie outside of the
-// space, and are then known as far as the space can say them.
-func readWarm(s *suggest.Study, items []any) error {
+// warm reads trials of other studies. Their points may lie outside of the space,
+// and are then known as far as the space can say them.
+func (s *spaceFile) warm(items []any) {
 	for i, item := range items {
 		f, err := newFields(fmt.Sprintf("warm[%d]", i), item)
 		if err != nil {
-			return err
+			s.wrong.add(err)
+			continue
 		}
-		t := readTold(f, len(s.Objectives))
-		study := f.word("study")
-		if study == "" {
+		t := readTold(f, len(s.study.Objectives))
+		study, ok := f.checkedWord("study")
+		if ok && study == "" {
 			f.fail("%s is missing; name the study that the trial is of, as values of different studies are not compared", f.path("study"))
 		}
 		if !t.state.Finished() {
 			f.fail("%s is %s; only trials that have ended are a warm start", f.path("state"), t.state)
 		}
-		if err := f.end(); err != nil {
-			return err
+		wrong := f.faults()
+		s.wrong = append(s.wrong, wrong...)
+		if len(wrong) == 0 {
+			s.known(i, f, t, study)
 		}
-		trial := suggest.Trial{
-			Number: i, State: t.state, Values: t.values, Constraints: t.constraints,
-			Curve: t.curve, Resource: t.resource, Meta: suggest.Meta{},
-		}
-		maps.Copy(trial.Meta, t.meta)
-		trial.Meta["study"] = study
-		if t.numbered {
-			trial.Number = t.number
-		}
-		if s.Constraints, err = counted(s.Constraints, t); err != nil {
-			return err
-		}
-		p, _, why := point(s.Space, f.path("params"), t.params)
-		if p == nil {
-			return why
-		}
-		trial.Point = p
-		trial.Values = valuesOf(trial, len(s.Objectives))
-		s.Warm = append(s.Warm, trial)
 	}
-	return nil
+}
+
+// known takes in a trial of a warm start that could be read.
+func (s *spaceFile) known(i int, f *fields, t told, study string) {
+	trial := suggest.Trial{
+		Number: i, State: t.state, Values: t.values, Constraints: t.constraints,
+		Curve: t.curve, Resource: t.resource, Meta: suggest.Meta{},
+	}
+	maps.Copy(trial.Meta, t.meta)
+	trial.Meta["study"] = study
+	if t.numbered {
+		trial.Number = t.number
+	}
+	if s.bounded {
+		if constraints, err := counted(s.study.Constraints, t); err != nil {
+			s.wrong.add(err)
+		} else {
+			s.study.Constraints = constraints
+		}
+	}
+	if !s.searchable {
+		return
+	}
+	p, _, why := point(s.study.Space, f.path("params"), t.params)
+	if p == nil {
+		s.wrong.add(why)
+		return
+	}
+	trial.Point = p
+	trial.Values = valuesOf(trial, len(s.study.Objectives))
+	s.study.Warm = append(s.study.Warm, trial)
 }

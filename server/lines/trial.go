@@ -40,8 +40,11 @@ var states = []suggest.State{
 func readTold(f *fields, objectives int) told {
 	t := told{where: f.where}
 	t.number, t.numbered = f.whole("number")
-	t.state = f.state()
-	t.values = f.values(t.state, objectives)
+	var known bool
+	if t.state, known = f.state(); known {
+		t.values = f.values(t.state, objectives)
+	}
+	f.skip("values", "value")
 	t.constraints, t.measured = f.numbers("constraints")
 	t.curve, t.curved = f.curve()
 	t.params = f.params()
@@ -54,16 +57,19 @@ func readTold(f *fields, objectives int) told {
 	return t
 }
 
-func (f *fields) state() suggest.State {
-	word := f.word("state")
+// state reads a state; known is false when it is none, which has been said.
+func (f *fields) state() (state suggest.State, known bool) {
+	word, ok := f.checkedWord("state")
 	words := make([]string, len(states))
 	for i, s := range states {
-		if words[i] = s.String(); words[i] == word {
-			return s
+		if words[i] = s.String(); ok && words[i] == word {
+			return s, true
 		}
 	}
-	f.fail("%s is %s; it must be one of %s", f.path("state"), strconv.Quote(shorten(word)), strings.Join(words, ", "))
-	return suggest.Failed
+	if ok {
+		f.fail("%s is %s; it must be one of %s", f.path("state"), strconv.Quote(shorten(word)), strings.Join(words, ", "))
+	}
+	return suggest.Failed, false
 }
 
 // values reads values or value. Only a trial that succeeded or was pruned has
