@@ -105,12 +105,7 @@ func experimentTable(items []v1beta1.Experiment, namespaces bool, now time.Time)
 	}
 	for _, e := range items {
 		view := newExperimentView(&e, nil)
-		status := e.Status
-		done := status.TrialsSucceeded + status.TrialsEarlyStopped + status.TrialsKilled
-		progress := strconv.Itoa(int(done))
-		if e.Spec.MaxTrialCount != nil {
-			progress += "/" + strconv.Itoa(int(*e.Spec.MaxTrialCount))
-		}
+		c := statusCounts(&e.Status)
 		best, bestTrial := "", ""
 		if b, ok := view.best(); ok {
 			best, bestTrial = shortNumber(b.objective()), b.Name
@@ -120,9 +115,7 @@ func experimentTable(items []v1beta1.Experiment, namespaces bool, now time.Time)
 			algorithm = e.Spec.Algorithm.AlgorithmName
 		}
 		row := []string{
-			e.Name, view.State, progress,
-			strconv.Itoa(int(status.TrialsRunning + status.TrialsPending)),
-			strconv.Itoa(int(status.TrialsFailed + status.TrialMetricsUnavailable)),
+			e.Name, view.State, c.progress(&e), strconv.Itoa(c.Running), strconv.Itoa(c.Failed),
 			best, bestTrial, algorithm, age(now.Sub(e.CreationTimestamp.Time)),
 		}
 		if namespaces {

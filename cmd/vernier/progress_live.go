@@ -129,7 +129,7 @@ func bar(v experimentView, width int) string {
 		return ""
 	}
 	c := v.counts()
-	done := min((c.Succeeded+c.Stopped+c.Failed)*width/int(*limit), width)
+	done := min(c.done()*width/int(*limit), width)
 	running := min(c.Running*width/int(*limit), width-done)
 	return "[" + strings.Repeat("█", done) + strings.Repeat("▒", running) + strings.Repeat("·", width-done-running) + "]"
 }

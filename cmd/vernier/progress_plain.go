@@ -88,24 +88,6 @@ func experimentLine(v experimentView) string {
 	return line
 }
 
-// countsLine is "12/24 done, 4 running, 1 failed".
-func countsLine(v experimentView) string {
-	c := v.counts()
-	done := c.Succeeded + c.Stopped + c.Failed
-	line := fmt.Sprintf("%d done", done)
-	if limit := v.Experiment.Spec.MaxTrialCount; limit != nil {
-		line = fmt.Sprintf("%d/%d done", done, *limit)
-	}
-	line += fmt.Sprintf(", %d running", c.Running)
-	if c.Stopped > 0 {
-		line += fmt.Sprintf(", %d stopped", c.Stopped)
-	}
-	if c.Failed > 0 {
-		line += fmt.Sprintf(", %d failed", c.Failed)
-	}
-	return line
-}
-
 func isBad(state string) bool {
 	return state == string(v1beta1.TrialFailed) || state == string(v1beta1.TrialMetricsUnavailable)
 }

@@ -223,29 +223,6 @@ func (v experimentView) hasResult() bool {
 	return finite
 }
 
-// counts are the numbers of trials by what a person asks about.
-type counts struct {
-	Running, Succeeded, Stopped, Failed, Total int
-}
-
-func (v experimentView) counts() counts {
-	var c counts
-	for _, t := range v.Trials {
-		c.Total++
-		switch v1beta1.TrialConditionType(t.State) {
-		case v1beta1.TrialSucceeded:
-			c.Succeeded++
-		case v1beta1.TrialEarlyStopped, v1beta1.TrialKilled:
-			c.Stopped++
-		case v1beta1.TrialFailed, v1beta1.TrialMetricsUnavailable:
-			c.Failed++
-		default:
-			c.Running++
-		}
-	}
-	return c
-}
-
 // metricName is the name of the objective.
 func (v experimentView) metricName() string {
 	if v.Experiment.Spec.Objective == nil {

@@ -55,7 +55,7 @@ func TestCounts(t *testing.T) {
 		aTrial(3, v1beta1.TrialRunning, ""), aTrial(0, v1beta1.TrialSucceeded, "1"), aTrial(1, v1beta1.TrialFailed, ""),
 		aTrial(2, v1beta1.TrialMetricsUnavailable, ""), aTrial(4, v1beta1.TrialEarlyStopped, "2"), aTrial(5, v1beta1.TrialCreated, ""),
 	})
-	want := counts{Running: 2, Succeeded: 1, Stopped: 1, Failed: 2, Total: 6}
+	want := counts{Running: 2, Succeeded: 1, Stopped: 1, Failed: 2}
 	if diff := cmp.Diff(want, view.counts()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
