@@ -64,6 +64,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 	root.AddCommand(
 		newBestCommand(open),
 		newCollectCommand(),
+		newCurveCommand(open, own),
 		newDescribeCommand(open),
 		newGetCommand(open),
 		newLogsCommand(open),

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+)
+
+type curveOptions struct {
+	output string
+	points int
+	store  string
+}
+
+func newCurveCommand(open opener, own ownStore) *cobra.Command {
+	var o curveOptions
+	cmd := &cobra.Command{
+		Use:   "curve EXPERIMENT/TRIAL [METRIC...]",
+		Short: "Print the curves of a trial: steps, times and values",
+		Long: `Print the stored curves of a trial, of all its metrics when none is named. A long
+curve is condensed in the store: a row then stands for several points, and has
+the last of them, their least and greatest value and their number.
+
+The points are read from the store: that of the embedded instance, or the one
+that --store names as the store commands do.`,
+		Example: `  vernier curve charlm/best
+  vernier curve charlm/12 val_loss --points 20
+  vernier curve charlm/12 val_loss --points 0 -o csv > curve.csv
+  vernier curve charlm/12 --store env:VERNIER_STORE -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageErrorf("%s needs a trial: write %s", cmd.CommandPath(), cmd.UseLine())
+			}
+			s := streams{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+			return apiError(o.run(cmd.Context(), args[0], args[1:], s, open, own))
+		},
+	}
+	outputFlag(cmd, &o.output, "table, json or csv", "table", "json", "csv")
+	cmd.Flags().IntVar(&o.points, "points", 100, fmt.Sprintf("most rows of a curve, %d to %d; 0: a row for each point", collector.MinBuckets, collector.MaxBuckets))
+	cmd.Flags().StringVar(&o.store, "store", "", "store of the points: sqlite:PATH, postgres://..., mysql://..., env:NAME or file:PATH (default: that of the embedded instance)")
+	return cmd
+}
+
+func (o curveOptions) run(ctx context.Context, text string, metrics []string, s streams, open opener, own ownStore) error {
+	if o.points != 0 {
+		if err := collector.CheckBuckets(o.points); err != nil {
+			return usageErrorf("--points %d: write %d to %d, or 0 for all points", o.points, collector.MinBuckets, collector.MaxBuckets)
+		}
+	}
+	var named []string
+	if o.store != "" {
+		named = []string{o.store}
+	}
+	address, err := own.storeOf(named)
+	if err != nil {
+		return fmt.Errorf("--store: %w", err)
+	}
+	trial, err := o.trial(ctx, text, open)
+	if err != nil {
+		return err
+	}
+	return withStore(ctx, address, func(points collector.Store) error {
+		return o.print(ctx, points, trial, metrics, s)
+	})
+}
+
+// trial is the one that a target names.
+func (o curveOptions) trial(ctx context.Context, text string, open opener) (collector.TrialID, error) {
+	session, err := open(ctx, false)
+	if err != nil {
+		return collector.TrialID{}, err
+	}
+	c, err := newClient(session.config)
+	if err != nil {
+		return collector.TrialID{}, err
+	}
+	t, err := parseTarget(text, session.namespace)
+	if err != nil {
+		return collector.TrialID{}, err
+	}
+	if t.Trial == "" {
+		return collector.TrialID{}, usageErrorf("name a trial: %s/12, %s/best or %s/latest", text, text, text)
+	}
+	view, err := loadExperiment(ctx, c, t.Experiment)
+	if err != nil {
+		return collector.TrialID{}, err
+	}
+	found, err := t.find(view)
+	if err != nil {
+		return collector.TrialID{}, err
+	}
+	key := types.NamespacedName{Namespace: t.Experiment.Namespace, Name: found.Name}
+	var trial v1beta1.Trial
+	if err := c.Get(ctx, key, &trial); err != nil {
+		return collector.TrialID{}, fmt.Errorf("read trial %s, with which its curves go: %w", key, err)
+	}
+	return collector.TrialID{Namespace: key.Namespace, Name: key.Name, UID: string(trial.UID)}, nil
+}
+
+// print writes the curves of a trial.
+func (o curveOptions) print(ctx context.Context, s collector.Store, trial collector.TrialID, metrics []string, to streams) error {
+	there, err := s.Metrics(ctx, trial.UID)
+	if err != nil {
+		return err
+	}
+	if len(metrics) == 0 {
+		metrics = there
+	}
+	if err := allThere(trial, metrics, there); err != nil {
+		return err
+	}
+	var curves []curve
+	if o.points == 0 {
+		series, err := s.Points(ctx, trial.UID, metrics...)
+		if err != nil {
+			return err
+		}
+		curves = wholeCurves(series)
+	} else {
+		sampled, err := s.Sampled(ctx, trial.UID, o.points, metrics...)
+		if err != nil {
+			return err
+		}
+		curves = sampledCurves(sampled)
+	}
+	number(curves)
+	slices.SortStableFunc(curves, func(a, b curve) int {
+		return cmp.Compare(slices.Index(metrics, a.Metric), slices.Index(metrics, b.Metric))
+	})
+	return writeCurves(o.output, curves, to)
+}
+
+// allThere says which metrics have no points, and what there is instead.
+func allThere(trial collector.TrialID, metrics, there []string) error {
+	if len(there) == 0 {
+		return notFoundErrorf("no points of trial %s are stored: it has reported none, or they were deleted", trial.Name)
+	}
+	var parts []string
+	for _, m := range metrics {
+		if slices.Contains(there, m) {
+			continue
+		}
+		part := "no points of " + m
+		if near := parse.Nearest(m, there, 1); len(near) > 0 {
+			part += " (did you mean " + near[0] + "?)"
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return notFoundErrorf("trial %s has %s; it has %s", trial.Name, strings.Join(parts, ", "), strings.Join(there, ", "))
+}
+
+// number numbers the attempts from 1, in order of their start.
+func number(curves []curve) {
+	var ids []string
+	for i := range curves {
+		if !slices.Contains(ids, curves[i].id) {
+			ids = append(ids, curves[i].id)
+		}
+		curves[i].Attempt = slices.Index(ids, curves[i].id) + 1
+	}
+}
