@@ -81,6 +81,9 @@ type Keeper interface {
 	// Metrics returns the names of the metrics that a trial reported, in order.
 	// It is cheap: no point is read.
 	Metrics(ctx context.Context, trialUID string) ([]string, error)
+	// Count returns how many points a trial has, of all attempts. It may read all
+	// of them.
+	Count(ctx context.Context, trialUID string) (int64, error)
 	// Trials returns every trial that has rows, in order of UID.
 	Trials(ctx context.Context) ([]TrialID, error)
 	// Inventory returns what Trials does, with the time of the last report.

@@ -129,7 +129,7 @@ func (s *katibService) report(ctx context.Context, r *katibv1beta1.ReportObserva
 		err = s.cfg.Store.Append(ctx, pod.Trial, attempt, points)
 	}
 	if err != nil {
-		return unavailable(ctx, err)
+		return notStored(ctx, err)
 	}
 	s.cfg.OnPoints(pod.Trial)
 	return nil

@@ -42,7 +42,7 @@ func newReportMetrics(registerer prometheus.Registerer, now func() time.Time) (*
 		}, []string{"source"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vernier_measurements_rejected_total",
-			Help: "Points not accepted, by reason (unauthenticated, expired, invalid, store, cancelled). A call without points, and one without a token that is good, counts as one.",
+			Help: "Points not accepted, by reason (unauthenticated, expired, invalid, full, store, cancelled). A call without points, and one without a token that is good, counts as one.",
 		}, []string{"reason"}),
 		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "vernier_ingest_lag_seconds",
@@ -228,6 +228,11 @@ func (m *measuredStore) Reduce(ctx context.Context, trialUID string, asks ...col
 func (m *measuredStore) Metrics(ctx context.Context, trialUID string) ([]string, error) {
 	defer m.time("metrics")()
 	return m.Store.Metrics(ctx, trialUID)
+}
+
+func (m *measuredStore) Count(ctx context.Context, trialUID string) (int64, error) {
+	defer m.time("count")()
+	return m.Store.Count(ctx, trialUID)
 }
 
 func (m *measuredStore) Trials(ctx context.Context) ([]collector.TrialID, error) {

@@ -59,6 +59,7 @@ func TestEveryOperationOfAMeasuredStoreIsCounted(t *testing.T) {
 		"Observe":           func() error { _, err := s.Observe(ctx, trial.UID); return err },
 		"Reduce":            func() error { _, err := s.Reduce(ctx, trial.UID); return err },
 		"Metrics":           func() error { _, err := s.Metrics(ctx, trial.UID); return err },
+		"Count":             func() error { _, err := s.Count(ctx, trial.UID); return err },
 		"Trials":            func() error { _, err := s.Trials(ctx); return err },
 		"Inventory":         func() error { _, err := s.Inventory(ctx); return err },
 		"Stat":              func() error { _, err := s.Stat(ctx); return err },

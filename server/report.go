@@ -124,7 +124,7 @@ func (s *reportService) Report(ctx context.Context, r *vernierv1.ReportRequest) 
 		return nil, s.reject(err, count(r))
 	}
 	if err := s.write(ctx, trial, attempt, points, r); err != nil {
-		return nil, s.reject(unavailable(ctx, err), count(r))
+		return nil, s.reject(notStored(ctx, err), count(r))
 	}
 	s.metrics.ingest(trial, attempt.ID, points, r)
 	s.cfg.OnPoints(trial)
@@ -229,6 +229,17 @@ func unavailable(ctx context.Context, err error) error {
 	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the store failed: %w", err))
 }
 
+// notStored is why points were not stored: the trial has too many, or the call may be
+// repeated.
+func notStored(ctx context.Context, err error) error {
+	if !errors.Is(err, errTrialFull) {
+		return unavailable(ctx, err)
+	}
+	full := connect.NewError(connect.CodeResourceExhausted, err)
+	full.Meta().Set(report.FullHeader, "true")
+	return full
+}
+
 // reject counts the points of a call that was not accepted (a call without
 // points counts as one) and returns err.
 func (s *reportService) reject(err error, points int) error {
@@ -246,6 +257,8 @@ func reason(err error) string {
 		return "invalid"
 	case connect.CodeOf(err) == connect.CodeCanceled:
 		return "cancelled"
+	case connect.CodeOf(err) == connect.CodeResourceExhausted:
+		return "full"
 	}
 	return "store"
 }

@@ -49,7 +49,7 @@ func metrics() []metric {
 		count("points_sent", "Points that the report service has acknowledged.", func(s report.Stats) int64 { return s.Sent }),
 		count("points_capped", "Points left out by the cap on the rate.", func(s report.Stats) int64 { return s.Capped }),
 		count("points_refused", "Points that the report service did not accept.", func(s report.Stats) int64 { return s.Refused }),
-		count("points_undelivered", "Points given up because the service could not be reached in the time that there was.", func(s report.Stats) int64 { return s.Undelivered }),
+		count("points_undelivered", "Points given up because the service could not be reached in the time that there was, or stores no more of the trial.", func(s report.Stats) int64 { return s.Undelivered }),
 		count("unreadable", "Lines, records and files that could not be read.", func(s report.Stats) int64 { return s.Troubles }),
 		count("output_dropped_bytes", "Output removed before it was read, because the space for it was used up.", func(s report.Stats) int64 { return s.DroppedBytes }),
 		count("batches", "Calls that the report service has acknowledged.", func(s report.Stats) int64 { return s.Batches }),

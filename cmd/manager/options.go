@@ -26,6 +26,7 @@ type options struct {
 	katibAddress    string
 	store           string
 	retention       store.Retention
+	maxPoints       int64
 	webhookAddress  string
 	webhookCertDir  string
 	collectorImage  string
@@ -40,6 +41,10 @@ type options struct {
 
 // namespaceFile tells a pod its namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// defaultMaxPoints is 14 hours of one metric at the collector's default rate, and 2 to
+// 7 GB of store.
+const defaultMaxPoints = 50_000_000
 
 // The Services in config/manager and config/webhook.
 const (
@@ -61,6 +66,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points: sqlite:PATH, postgres://..., mysql://...; with a password: env:NAME or file:PATH, where the URL is")
 	f.DurationVar(&o.retention.MaxAge, "store-max-age", 0, "delete the curves of experiments that have not reported for this `duration`, at least 2h; 0: never")
 	f.IntVar(&o.retention.MaxExperiments, "store-max-experiments", 0, "keep the curves of this `number` of experiments, those that reported last; 0: of all")
+	f.Int64Var(&o.maxPoints, "store-max-points", defaultMaxPoints, "take at most this `number` of points of one trial; 0: no limit")
 	f.StringVar(&o.webhookAddress, "webhook-bind-address", ":8443", "`address` of the admission webhook; 0 for none")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "", "`directory` with tls.crt and tls.key of the webhook; empty: from a Secret")
 	f.StringVar(&o.collectorImage, "collector-image", "ghcr.io/vernier-ml/collector:"+version, "`image` of the collector")
@@ -88,6 +94,9 @@ func (o *options) complete() error {
 	if o.retention.MaxExperiments < 0 || o.retention.MaxAge < 0 || o.retention.MaxAge > 0 && o.retention.MaxAge < store.MinAge {
 		return fmt.Errorf("--store-max-age %s, --store-max-experiments %d: give a duration of at least %s and a number above 0, or 0 for no limit",
 			o.retention.MaxAge, o.retention.MaxExperiments, store.MinAge)
+	}
+	if o.maxPoints < 0 {
+		return fmt.Errorf("--store-max-points %d: give a number above 0, or 0 for no limit", o.maxPoints)
 	}
 	if o.namespace == "" {
 		if text, err := os.ReadFile(namespaceFile); err == nil {

@@ -23,6 +23,8 @@ func TestOptionsOfTheStore(t *testing.T) {
 		"an age that is not known":          {[]string{"--store-max-age=1m"}, "2h0m0s"},
 		"an age before now":                 {[]string{"--store-max-age=-1h"}, "--store-max-age"},
 		"fewer experiments than none":       {[]string{"--store-max-experiments=-1"}, "--store-max-experiments"},
+		"no limit of a trial's points":      {[]string{"--store-max-points=0"}, ""},
+		"fewer points than none":            {[]string{"--store-max-points=-1"}, "--store-max-points"},
 		"an age that is not a duration":     {[]string{"--store-max-age=30d"}, "store-max-age"},
 		"experiments that are not a number": {[]string{"--store-max-experiments=many"}, "store-max-experiments"},
 	}

@@ -69,6 +69,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
+	limited := server.LimitStore(measured, o.maxPoints)
 	mo, err := managerOptions(scheme, o, id)
 	if err != nil {
 		return err
@@ -78,17 +79,17 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	trials, err := addControllers(ctx, mgr, wiring{
-		store: measured, retention: o.retention, registry: metrics.Registry,
+		store: limited, retention: o.retention, registry: metrics.Registry,
 		reporting: reporting(o, id), now: time.Now,
 	})
 	if err != nil {
 		return err
 	}
-	listening, err := addReportService(ctx, mgr, o, id, measured, trials.Wake)
+	listening, err := addReportService(ctx, mgr, o, id, limited, trials.Wake)
 	if err != nil {
 		return err
 	}
-	if err := addKatib(ctx, mgr, o, measured, trials.Wake); err != nil {
+	if err := addKatib(ctx, mgr, o, limited, trials.Wake); err != nil {
 		return err
 	}
 	if err := addWebhook(ctx, mgr, o, id, direct); err != nil {

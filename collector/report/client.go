@@ -33,7 +33,7 @@ const (
 )
 
 // ErrNotDelivered means that the service did not acknowledge everything in the
-// time that there was. The summary is what remains.
+// time that there was, or has no room for it. The summary is what remains.
 var ErrNotDelivered = errors.New("not all points were delivered")
 
 // Config describes a Client.
@@ -76,6 +76,7 @@ type Client struct {
 	flying time.Time // age of the batch that is being sent; guarded by intake.mu
 	// failed is why points were given up. Nil when none were.
 	failed  error
+	full    bool  // nothing more is stored of the trial
 	trouble error // of the last call, unless it was broken off or went well
 }
 
@@ -89,8 +90,8 @@ func NewClient(cfg Config) *Client {
 
 // Run reports until every source has ended and the service has acknowledged all
 // points and the end, then returns the summary. The error wraps ErrNotDelivered
-// when the service could not be reached until Abandon was closed; the summary is
-// complete even so. It is ctx's error when ctx ended; the summary then covers
+// when the service could not be reached until Abandon was closed, or stores no more
+// of the trial; the summary is complete even so. It is ctx's error when ctx ended; the summary then covers
 // what was read so far.
 func (c *Client) Run(ctx context.Context) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -202,12 +203,12 @@ func (c *Client) flush(ctx context.Context, final bool) {
 	if len(batch) == 0 && !final {
 		return
 	}
-	if err := ctx.Err(); err != nil && c.failed != nil {
+	if c.failed != nil && (c.full || ctx.Err() != nil) {
 		c.intake.giveUp(len(batch), c.failed) // as those before it
 		return
 	}
 	err := c.report(ctx, batch, final)
-	if refused(err) && len(batch) > 0 {
+	if refused(err) && !isFull(err) && len(batch) > 0 {
 		// Sent again it would be refused again, and hold up all that follows.
 		c.intake.refuse(len(batch), err)
 		c.cfg.Log.Error("the report service refused points", "points", len(batch), "error", err)
@@ -215,6 +216,10 @@ func (c *Client) flush(ctx context.Context, final bool) {
 		if final {
 			err = c.report(ctx, nil, true)
 		}
+	}
+	if isFull(err) {
+		c.full = true
+		c.cfg.Log.Error("the report service takes no more points of this trial", "attempt", c.cfg.Attempt.ID, "error", err)
 	}
 	if err != nil {
 		if c.trouble == nil {
@@ -281,6 +286,12 @@ func (c *Client) call(ctx context.Context, do func(context.Context) error) error
 func refused(err error) bool {
 	code := connect.CodeOf(err)
 	return err != nil && (code == connect.CodeInvalidArgument || code == connect.CodeResourceExhausted)
+}
+
+// isFull says that the trial has as many points as are stored of one.
+func isFull(err error) bool {
+	var refusal *connect.Error
+	return errors.As(err, &refusal) && refusal.Code() == connect.CodeResourceExhausted && refusal.Meta().Get(FullHeader) != ""
 }
 
 func hopeless(err error) bool {

@@ -72,12 +72,18 @@ type service struct {
 
 func newService(t *testing.T, front func(http.ResponseWriter, *http.Request, http.Handler)) *service {
 	t.Helper()
+	return newLimitedService(t, 0, front)
+}
+
+// newLimitedService takes at most limit points of a trial; 0 is no limit.
+func newLimitedService(t *testing.T, limit int64, front func(http.ResponseWriter, *http.Request, http.Handler)) *service {
+	t.Helper()
 	s := &service{front: front}
 	var err error
 	if s.store, err = store.Open(t.Context(), "sqlite:"+t.TempDir()+"/points.db"); err != nil {
 		t.Fatal(err)
 	}
-	_, handler, err := server.NewReportHandler(server.ReportConfig{Store: s.store, Keys: func() [][]byte { return [][]byte{key} }})
+	_, handler, err := server.NewReportHandler(server.ReportConfig{Store: server.LimitStore(s.store, limit), Keys: func() [][]byte { return [][]byte{key} }})
 	if err != nil {
 		t.Fatal(err)
 	}

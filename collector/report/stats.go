@@ -16,7 +16,8 @@ type Stats struct {
 	// Capped counts points that the cap on the rate left out.
 	Capped int64
 	// Refused counts points that the service did not accept, and Undelivered
-	// those that were given up when it was not waited for any longer.
+	// those that were given up when it was not waited for any longer, or when it
+	// said that it stores no more of the trial.
 	Refused, Undelivered int64
 	// Troubles counts what the sources could not read: lines, records, files.
 	Troubles int64

@@ -10,6 +10,10 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
+// FullHeader marks the error (ResourceExhausted) of a call that says that nothing more
+// is stored of the trial. Other calls with that code may be refused for their size.
+const FullHeader = "Vernier-Trial-Full"
+
 // EncodePoints puts points into columns, one message for each source, in order
 // of source. Points of a source must be in order of Seq; a point whose Seq does
 // not grow is the same point again and is left out.

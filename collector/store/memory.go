@@ -202,6 +202,15 @@ func namesOf(series []collector.Series) []string {
 	return slices.Compact(names)
 }
 
+func (m *memory) Count(ctx context.Context, trialUID string) (n int64, err error) {
+	err = m.read(ctx, func() {
+		for _, a := range m.sorted(trialUID) {
+			n += int64(len(a.points))
+		}
+	})
+	return n, err
+}
+
 func (m *memory) Trials(ctx context.Context) ([]collector.TrialID, error) {
 	infos, err := m.Inventory(ctx)
 	var ids []collector.TrialID

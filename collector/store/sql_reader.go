@@ -187,6 +187,16 @@ func (s *sqlStore) Metrics(ctx context.Context, trialUID string) ([]string, erro
 	return names, s.explain("read the metrics of trial "+trialUID, err)
 }
 
+// Count implements collector.Store.
+func (s *sqlStore) Count(ctx context.Context, trialUID string) (n int64, err error) {
+	err = s.read(ctx, func(v view) error {
+		return v.tx.QueryRowContext(ctx, v.dialect.sql(`SELECT count(*) FROM point WHERE source IN (SELECT source.id FROM source
+			JOIN attempt ON attempt.id = source.attempt JOIN trial ON trial.id = attempt.trial WHERE trial.uid = ?)`),
+			s.dialect.text(trialUID)).Scan(&n)
+	})
+	return n, s.explain("count the points of trial "+trialUID, err)
+}
+
 // Trials implements collector.Store.
 func (s *sqlStore) Trials(ctx context.Context) ([]collector.TrialID, error) {
 	infos, err := s.Inventory(ctx)

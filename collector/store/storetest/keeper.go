@@ -60,6 +60,20 @@ func testStat(t *testing.T, s collector.Store) {
 	diff(t, "counts", []int64{7, 4, 2}, counts(stat()))
 }
 
+func testCount(t *testing.T, s collector.Store) {
+	other := point("m", 0, 0, 1)
+	other.Source = "file:/log"
+	mustAppend(t, s, trialA, first, point("m", 0, 0, 1), point("n", 1, 1, 1), other)
+	mustAppend(t, s, trialA, first, point("m", 0, 0, 1)) // again
+	mustAppend(t, s, trialA, second, point("m", 0, 0, 1))
+	mustAppend(t, s, trialB, first, point("m", 0, 0, 1))
+	for uid, want := range map[string]int64{trialA.UID: 4, trialB.UID: 1, "nobody": 0} {
+		if got, err := s.Count(t.Context(), uid); got != want || err != nil {
+			t.Errorf("%s has %d points, %v, want %d", uid, got, err, want)
+		}
+	}
+}
+
 func counts(s collector.Stat) []int64 { return []int64{s.Points, s.Trials, s.Experiments} }
 
 // testDeleteLong deletes more than engines delete at once, while others write.

@@ -50,6 +50,7 @@ func testClosed(t *testing.T, s collector.Store) {
 	_, attemptsErr := s.Attempts(t.Context(), trialA.UID)
 	_, observeErr := s.Observe(t.Context(), trialA.UID)
 	_, metricsErr := s.Metrics(t.Context(), trialA.UID)
+	_, countErr := s.Count(t.Context(), trialA.UID)
 	_, reduceErr := s.Reduce(t.Context(), trialA.UID, collector.Ask{Metric: "m"})
 	_, sampledErr := s.Sampled(t.Context(), trialA.UID, 10)
 	_, allErr := s.SampledExperiment(t.Context(), "ns", "e", 10)
@@ -64,6 +65,7 @@ func testClosed(t *testing.T, s collector.Store) {
 		"attempts": attemptsErr,
 		"observe":  observeErr,
 		"metrics":  metricsErr,
+		"count":    countErr,
 		"reduce":   reduceErr,
 		"sampled":  sampledErr,
 		"all":      allErr,

@@ -38,6 +38,7 @@ func Run(t *testing.T, open Open, opts Options) {
 		"sampled curves are those of the points":                  testSampled,
 		"all curves of an experiment are read at once":            testSampledExperiment,
 		"trials are listed with their experiment and last report": testInventory,
+		"the points of a trial are counted":                       testCount,
 		"the store knows its size":                                testStat,
 		"a long trial is deleted while others write":              testDeleteLong,
 		"names are bytes":                                            testNames,
