@@ -79,6 +79,7 @@ func (s *reportService) guard(next http.Handler) http.Handler {
 			_ = faults.Write(w, r, s.reject(err, 1)) // a client that went away needs no answer
 			return
 		}
+		accepted(r.Context(), trial.UID)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), trialKey{}, trial)))
 	})
 }

@@ -17,18 +17,25 @@ const shutdownGrace = 250 * time.Millisecond
 
 // Serve answers requests on l until ctx ends, then lets running calls finish
 // and closes l. It speaks HTTP/1 and HTTP/2; without TLS, HTTP/2 with prior
-// knowledge, as gRPC clients use it. tlsConfig nil means no TLS.
+// knowledge, as gRPC clients use it. tlsConfig nil means no TLS. It has at most
+// 8,000 connections; the handlers of this package say whose they are.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, tlsConfig *tls.Config) error {
+	return serve(ctx, boundListener{l, newConnections(maxConnections, strangerTime)}, h, tlsConfig)
+}
+
+func serve(ctx context.Context, l boundListener, h http.Handler, tlsConfig *tls.Config) error {
 	s := &http.Server{
 		Handler:           h,
+		ConnContext:       inContext,
 		Protocols:         new(http.Protocols),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
 		WriteTimeout:      time.Minute,
-		// Collectors of slow programs report every few minutes.
+		// Collectors of slow programs report every few minutes. Pings do not count.
 		IdleTimeout:    10 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
-		HTTP2:          &http.HTTP2Config{SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second},
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxCallsAtOnce,
+			SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second},
 	}
 	s.Protocols.SetHTTP1(true)
 	if tlsConfig == nil {
