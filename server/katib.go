@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,17 +19,10 @@ import (
 	"github.com/vernier-ml/vernier/collector/report"
 )
 
-const (
-	// katibSource is the Source of the points that come this way.
-	// The sidecar of a pushing pod has another: it reports for the same attempt, and
-	// takes what is acknowledged of its source for its own.
-	katibSource = "push:katib"
-	// maxKatibPoints bounds the points of one answer.
-	maxKatibPoints = 100_000
-)
-
-// errManyPoints ends the reading of a curve that is too long to be sent.
-var errManyPoints = errors.New("there are too many points")
+// katibSource is the Source of the points that come this way.
+// The sidecar of a pushing pod has another: it reports for the same attempt, and
+// takes what is acknowledged of its source for its own.
+const katibSource = "push:katib"
 
 // KatibReporter is a pod of a trial.
 type KatibReporter struct {
@@ -83,10 +75,11 @@ func NewKatibHandler(cfg KatibConfig) (path string, handler http.Handler, err er
 	if cfg.After == nil {
 		cfg.After = time.After
 	}
-	s := &katibService{cfg: cfg, waiting: make(chan struct{}, maxKatibWaiting), calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "vernier_katib_calls_total",
-		Help: "Calls of Katib's DBManager, by call (report, get, delete) and result (ok, or the gRPC code).",
-	}, []string{"call", "result"})}
+	s := &katibService{cfg: cfg, waiting: make(chan struct{}, maxKatibWaiting),
+		reading: make(chan struct{}, maxKatibReading), calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vernier_katib_calls_total",
+			Help: "Calls of Katib's DBManager, by call (report, get, delete) and result (ok, or the gRPC code).",
+		}, []string{"call", "result"})}
 	if err := register(cfg.Metrics, s.calls); err != nil {
 		return "", nil, fmt.Errorf("register the metrics of the DBManager: %w", err)
 	}
@@ -97,7 +90,8 @@ func NewKatibHandler(cfg KatibConfig) (path string, handler http.Handler, err er
 type katibService struct {
 	cfg     KatibConfig
 	calls   *prometheus.CounterVec
-	waiting chan struct{}
+	waiting chan struct{} // has an element for each caller whose pod is waited for
+	reading chan struct{} // likewise for each that reads
 
 	mu   sync.Mutex
 	last int64 // Seq of the newest point
@@ -170,91 +164,6 @@ func (s *katibService) attempt(ctx context.Context, pod KatibReporter) (collecto
 		}
 	}
 	return collector.Attempt{ID: pod.Pod + "/0", Started: pod.Started}, nil
-}
-
-// GetObservationLog implements katibv1beta1.DBManagerHandler.
-func (s *katibService) GetObservationLog(ctx context.Context, r *katibv1beta1.GetObservationLogRequest) (*katibv1beta1.GetObservationLogReply, error) {
-	log, err := s.get(ctx, r)
-	return &katibv1beta1.GetObservationLogReply{ObservationLog: log}, s.count("get", err)
-}
-
-func (s *katibService) get(ctx context.Context, r *katibv1beta1.GetObservationLogRequest) (*katibv1beta1.ObservationLog, error) {
-	from, err := katibTime("start_time", r.GetStartTime())
-	if err != nil {
-		return nil, err
-	}
-	to, err := katibTime("end_time", r.GetEndTime())
-	if err != nil {
-		return nil, err
-	}
-	trial, err := s.named(ctx, r.GetTrialName())
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	if r.GetMetricName() != "" {
-		names = append(names, r.GetMetricName())
-	}
-	// One by one: everybody may ask, and a curve has any size.
-	var points []collector.Point
-	err = s.cfg.Store.Scan(ctx, trial.UID, names, func(_ collector.Attempt, p collector.Point) error {
-		if !from.IsZero() && p.Time.Before(from) || !to.IsZero() && p.Time.After(to) {
-			return nil
-		}
-		if len(points) == maxKatibPoints {
-			return errManyPoints
-		}
-		points = append(points, p)
-		return nil
-	})
-	if errors.Is(err, errManyPoints) {
-		return nil, connect.NewError(connect.CodeResourceExhausted,
-			fmt.Errorf("trial %q has more than %d such points: give metric_name, start_time and end_time", trial.Name, maxKatibPoints))
-	}
-	if err != nil {
-		return nil, unavailable(ctx, err)
-	}
-	slices.SortStableFunc(points, func(a, b collector.Point) int {
-		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Metric, b.Metric))
-	})
-	log := &katibv1beta1.ObservationLog{}
-	for _, p := range points {
-		log.MetricLogs = append(log.MetricLogs, &katibv1beta1.MetricLog{
-			TimeStamp: p.Time.UTC().Format(time.RFC3339Nano),
-			Metric:    &katibv1beta1.Metric{Name: p.Metric, Value: cmp.Or(p.Text, collector.FormatValue(p.Value))},
-		})
-	}
-	return log, nil
-}
-
-func katibTime(field, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return at, invalid(fmt.Errorf("%s %.40q is no time: write it as 2006-01-02T15:04:05Z", field, text))
-	}
-	return at, nil
-}
-
-// named is the trial that a reader means.
-func (s *katibService) named(ctx context.Context, name string) (collector.TrialID, error) {
-	trials, err := s.cfg.Trials(ctx, name)
-	if err != nil {
-		return collector.TrialID{}, unavailable(ctx, err)
-	}
-	if pods := callerOf(ctx).pods; len(pods) > 0 {
-		trials = slices.DeleteFunc(trials, func(t collector.TrialID) bool { return t.Namespace != pods[0].Trial.Namespace })
-	}
-	switch len(trials) {
-	case 0:
-		return collector.TrialID{}, connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no trial %q", name))
-	case 1:
-		return trials[0], nil
-	}
-	return collector.TrialID{}, connect.NewError(connect.CodeFailedPrecondition,
-		fmt.Errorf("%d trials in different namespaces are named %q, and this call cannot say which: read the Trial's status", len(trials), name))
 }
 
 // DeleteObservationLog implements katibv1beta1.DBManagerHandler.

@@ -64,7 +64,12 @@ func (s *katibService) guard(next http.Handler) http.Handler {
 		if call != "report" {
 			r.Body = http.MaxBytesReader(w, r.Body, maxKatibQuestion)
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), katibCallerKey{}, c)))
+		r = r.WithContext(context.WithValue(r.Context(), katibCallerKey{}, c))
+		if call == "get" {
+			s.inTurn(next, w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

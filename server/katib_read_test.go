@@ -1,0 +1,108 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/server"
+)
+
+// epochs appends points of a metric, one for each second.
+func (k *katib) epochs(t *testing.T, n int64, metric, text string) {
+	t.Helper()
+	for from := int64(0); from < n; from += 8000 {
+		var points []collector.Point
+		for i := from; i < min(n, from+8000); i++ {
+			points = append(points, collector.Point{Metric: metric, Value: 1 / float64(i+3), Text: text, Step: i, Seq: i,
+				Time: katibNow.Add(time.Duration(i) * time.Second), Source: "file:/" + metric})
+		}
+		if err := k.store.Append(t.Context(), trial, collector.Attempt{ID: "pod/0", Started: katibNow}, points); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAnAnswerIsAsLongAsClientsTake(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	tests := map[string]struct {
+		points  int64
+		metric  string
+		text    string
+		request *katibv1beta1.GetObservationLogRequest
+		want    int // points; 0: too many
+	}{
+		"a usual curve":              {points: 60_000, metric: "accuracy", want: 60_000},
+		"as many points, longer":     {points: 70_000, metric: "loss", text: long},
+		"long names":                 {points: 20_000, metric: long},
+		"a stretch of long ones":     {points: 70_000, metric: "loss", text: long, request: &katibv1beta1.GetObservationLogRequest{StartTime: "2026-01-02T04:00:00Z", EndTime: "2026-01-02T05:00:00Z"}, want: 3601},
+		"so many that none fits all": {points: 100_001, metric: "m", text: "1"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			k := newKatib(t)
+			k.epochs(t, tc.points, tc.metric, tc.text)
+			r := tc.request
+			if r == nil {
+				r = &katibv1beta1.GetObservationLogRequest{}
+			}
+			r.TrialName = trial.Name
+			reply, err := k.client.GetObservationLog(t.Context(), r)
+			if tc.want == 0 {
+				if connect.CodeOf(err) != connect.CodeResourceExhausted || !strings.Contains(err.Error(), "give metric_name, start_time and end_time") {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			if got := len(reply.GetObservationLog().GetMetricLogs()); got != tc.want || err != nil || proto.Size(reply) > 4<<20 {
+				t.Errorf("%d points, %d bytes, %v, want %d", got, proto.Size(reply), err, tc.want)
+			}
+		})
+	}
+}
+
+// Whatever is asked for, the manager makes a few answers at a time.
+func TestReadersWaitForTheirTurn(t *testing.T) {
+	k := newKatib(t)
+	entered, release := make(chan struct{}, 100), make(chan struct{})
+	path, handler, err := server.NewKatibHandler(server.KatibConfig{
+		Store:     k.store,
+		Reporters: func(context.Context, netip.Addr) ([]server.KatibReporter, error) { return nil, nil },
+		Trials: func(context.Context, string) ([]collector.TrialID, error) {
+			entered <- struct{}{}
+			<-release
+			return nil, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(ctx context.Context) {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, path+"GetObservationLog", strings.NewReader("{}"))
+		r.Header.Set("Content-Type", "application/json")
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() { ask(t.Context()) })
+		<-entered
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ask(ctx) // waits until it gives up
+	if len(entered) > 0 {
+		t.Error("a fifth answer was begun")
+	}
+	close(release)
+	readers.Wait()
+}
