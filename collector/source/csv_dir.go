@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"iter"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,7 +73,7 @@ func (t *Tables) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 		inner, cancel := context.WithCancel(ctx)
 		r := &tablesRun{
 			cfg: t.cfg, yield: yield, points: make(chan tablePoint), owners: map[string]string{}, said: troubles{},
-			files: newFiles{dir: t.cfg.Dir, ending: ".csv", limit: maxTableFiles, what: "tables", known: map[string]bool{}},
+			files: newTree(t.cfg.Dir, "tables", maxTableFiles, func(name string) bool { return strings.HasSuffix(name, ".csv") }),
 		}
 		defer r.readers.Wait()
 		defer cancel()
@@ -94,7 +95,7 @@ type tablesRun struct {
 	readers sync.WaitGroup
 	done    bool // the consumer has had enough
 
-	files  newFiles
+	files  *tree
 	owners map[string]string // metric -> the table that has it
 	said   troubles
 }
@@ -102,11 +103,15 @@ type tablesRun struct {
 // run looks for tables and passes on what they yield, until the source is
 // drained and all have ended, or ctx ends.
 func (r *tablesRun) run(ctx context.Context) {
-	found := func(path string) bool { return r.follow(ctx, path) }
-	inTheWay := func(err error) bool { return r.trouble(fmt.Errorf("csv: %w", err)) }
+	found := func(path string, trouble error) bool {
+		if trouble != nil {
+			return r.trouble(fmt.Errorf("csv: %w", trouble))
+		}
+		return r.follow(ctx, path)
+	}
 	for {
 		last := closed(r.cfg.Drain)
-		if !r.files.walk(ctx, found, inTheWay) {
+		if !r.files.walk(r.cfg.Clock.Now(), last, found) {
 			return
 		}
 		if last {
@@ -160,8 +165,9 @@ func (r *tablesRun) take(p tablePoint) bool {
 	return !r.done
 }
 
-// follow reads one table beside the others.
-func (r *tablesRun) follow(ctx context.Context, path string) bool {
+// follow reads one table beside the others; rel is its path below the directory.
+func (r *tablesRun) follow(ctx context.Context, rel string) bool {
+	path := filepath.Join(r.cfg.Dir, filepath.FromSlash(rel))
 	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Before: r.cfg.Before, inner: true, part: true, Drain: r.cfg.Drain, Clock: r.cfg.Clock}
 	if r.cfg.State != "" {
 		h := fnv.New64a()
@@ -171,10 +177,6 @@ func (r *tablesRun) follow(ctx context.Context, path string) bool {
 	table, err := NewCSV(cfg)
 	if err != nil {
 		return r.trouble(err)
-	}
-	rel, err := filepath.Rel(r.cfg.Dir, path)
-	if err != nil {
-		rel = path // cannot be: the walk began at Dir
 	}
 	r.readers.Go(func() {
 		for p, err := range table.Points(ctx) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,10 +30,13 @@ func tablesAll(t *testing.T, dir, state string, steps ...func()) (points, errs [
 	}
 	next()
 	const look = walkEvery + 1 // which no pause of a table is
-	clock := Clock{Now: time.Now, After: func(d time.Duration) <-chan time.Time {
+	var passed atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	clock := Clock{Now: now, After: func(d time.Duration) <-chan time.Time {
 		if d != look {
 			return quick.After(0) // a table's own pause
 		}
+		passed.Add(int64(look))
 		c := make(chan time.Time)
 		go func() {
 			next()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -125,7 +126,7 @@ type eventRun struct {
 	out    SessionPoint // that is yielded; it is the consumer's only meanwhile
 	events *parse.Events
 
-	tree     *eventTree
+	tree     *tree
 	names    *eventNames
 	sessions *eventSessions
 	recorded *recordedParameters
@@ -197,9 +198,6 @@ func (r *eventRun) readEach(ctx context.Context, due []*eventFile) (more []*even
 func (r *eventRun) found(path string, trouble error) bool {
 	if trouble != nil {
 		return r.trouble(fmt.Errorf("tfevent: %w", trouble))
-	}
-	if len(r.files) == maxEventFiles {
-		return r.trouble(fmt.Errorf("tfevent: there are more than %d event files below %s; the others are not read", maxEventFiles, r.cfg.Dir))
 	}
 	f := newEventFile(path, r.names.run(path))
 	r.passOver(f)
@@ -299,9 +297,20 @@ func (r *eventRun) trouble(err error) bool {
 	return r.yield(&SessionPoint{}, err)
 }
 
-const (
-	// maxEventFiles bounds the files that are followed, and maxEventDirs the
-	// directories that are searched.
-	maxEventFiles = 30_000
-	maxEventDirs  = 30_000
-)
+// maxEventFiles bounds the files that are followed.
+const maxEventFiles = 30_000
+
+// HparamsFile begins the names of the event files that the collector itself
+// writes for TensorBoard. They hold no measurement. TensorBoard reads the files
+// of a directory in the order of their names, so these come first.
+const HparamsFile = "events.out.tfevents.0000000000.vernier"
+
+func isEventFile(name string) bool {
+	return strings.Contains(name, "tfevents") && !strings.HasPrefix(name, HparamsFile) && !strings.HasSuffix(name, ".profile-empty")
+}
+
+func newEventTree(root string) *tree {
+	t := newTree(root, "event files", maxEventFiles, isEventFile)
+	t.links = true
+	return t
+}

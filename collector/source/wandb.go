@@ -73,7 +73,7 @@ func (d *WandbDir) Points(ctx context.Context) iter.Seq2[collector.Point, error]
 		}
 		r := &wandbRun{
 			cfg: d.cfg, yield: yield, reader: reader, names: parse.NewAnyWandb(),
-			files: newFiles{dir: d.cfg.Dir, ending: ".wandb", limit: maxWandbFiles, what: "files", known: map[string]bool{}},
+			files: newTree(d.cfg.Dir, "W&B files", maxWandbFiles, func(name string) bool { return strings.HasSuffix(name, ".wandb") }),
 			runs:  map[string]string{}, said: troubles{},
 		}
 		if note := d.cfg.Before.Note(); note != nil && !r.trouble(note) {
@@ -97,21 +97,17 @@ type wandbRun struct {
 	reader *parse.Wandb
 	names  *parse.Wandb // for hints
 
-	files  newFiles
-	order  []*wandbFile // by path below the directory
-	walked time.Time
-	runs   map[string]string // metric -> the run that has it
-	said   troubles
+	files *tree
+	order []*wandbFile      // by path below the directory
+	runs  map[string]string // metric -> the run that has it
+	said  troubles
 }
 
 // poll implements poller.
 func (r *wandbRun) poll(ctx context.Context) (sawData, ok bool) {
 	now, last := r.cfg.Clock.Now(), closed(r.cfg.Drain)
-	if r.walked.IsZero() || now.Sub(r.walked) >= walkEvery || last || len(r.order) == 0 {
-		r.walked = now
-		if !r.walk(ctx) {
-			return false, false
-		}
+	if !r.walk(now, last) {
+		return false, false
 	}
 	for _, f := range r.order {
 		if ctx.Err() != nil {
@@ -127,16 +123,15 @@ func (r *wandbRun) poll(ctx context.Context) (sawData, ok bool) {
 }
 
 // walk finds new files.
-func (r *wandbRun) walk(ctx context.Context) bool {
+func (r *wandbRun) walk(now time.Time, last bool) bool {
 	before := len(r.order)
-	ok := r.files.walk(ctx, func(path string) bool {
-		rel, err := filepath.Rel(r.cfg.Dir, path)
-		if err != nil {
-			return r.trouble(err)
+	ok := r.files.walk(now, last, func(path string, trouble error) bool {
+		if trouble != nil {
+			return r.trouble(trouble)
 		}
-		r.order = append(r.order, &wandbFile{path: filepath.ToSlash(rel), off: r.before(path)})
+		r.order = append(r.order, &wandbFile{path: path, off: r.before(filepath.Join(r.cfg.Dir, filepath.FromSlash(path)))})
 		return true
-	}, r.trouble)
+	})
 	if len(r.order) > before {
 		slices.SortFunc(r.order, func(a, b *wandbFile) int { return cmp.Compare(a.path, b.path) })
 	}
