@@ -46,12 +46,15 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (seen, error
 	if s.pods, err = c.pods(ctx, t); err != nil {
 		return s, err
 	}
+	awaited := false
 	if stopped {
-		if s.stoppingFor = c.memory.stoppingFor(t.UID, c.Now()); reporting(s, c.Now()) > 0 {
+		s.stoppingFor = c.memory.stoppingFor(t.UID, c.Now())
+		waits := waitLeft(s, c.Now()) > 0
+		if waits && runsOn(s) {
 			return s, nil
 		}
+		awaited = waits && s.job.presence != absent
 	}
-	awaited := false
 	if over && s.job.state.Phase == trainer.Succeeded {
 		s.succeededFor = c.memory.succeededFor(t.UID, c.Now())
 		awaited = s.succeededFor < patience

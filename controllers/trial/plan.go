@@ -165,29 +165,32 @@ func condense(t *v1beta1.Trial, s seen, now time.Time) decision {
 
 // stopEarly decides about a trial that a stopping rule gave up. Its program may
 // take its time to end and measure more meanwhile, so the trial ends after its
-// pods: the rows in the store and the observation then say the same.
+// pods and the last report: the rows in the store and the observation then say
+// the same.
 func stopEarly(t *v1beta1.Trial, s seen, now time.Time) decision {
-	if left := reporting(s, now); left > 0 {
+	awaited := runsOn(s) || s.job.presence != absent && !allReported(t, s.data)
+	if left := waitLeft(s, now); awaited && left > 0 {
 		return decision{remove: s.job.exists && !s.job.deleting, after: min(left, podsEnd)}
 	}
 	t.MarkEarlyStopped("Trial was stopped early: "+t.Annotations[v1beta1.AnnotationStopEarly]+noted(s.data), metav1.NewTime(now))
 	return finish(t, s, now)
 }
 
-// reporting is how long a trial that is being stopped early may still report;
-// zero or less means no longer. A collector has sent what it could when its pod
-// has ended, and a pod that does not end in its time is not waited for.
-func reporting(s seen, now time.Time) time.Duration {
-	running := s.job.exists && !s.job.deleting
+// runsOn says whether something of a trial that is being stopped early runs.
+func runsOn(s seen) bool {
+	return s.job.exists && !s.job.deleting || slices.ContainsFunc(s.pods, func(p corev1.Pod) bool {
+		return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	})
+}
+
+// waitLeft is how long a trial that is being stopped early still waits at most:
+// until its pods' grace and patience are over.
+func waitLeft(s seen, now time.Time) time.Duration {
 	until := now.Add(-s.stoppingFor)
 	for _, p := range s.pods {
-		running = running || p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 		if p.DeletionTimestamp != nil && p.DeletionTimestamp.After(until) {
 			until = p.DeletionTimestamp.Time // the end of its grace
 		}
-	}
-	if !running {
-		return 0
 	}
 	return until.Add(patience).Sub(now)
 }

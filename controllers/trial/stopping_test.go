@@ -63,6 +63,9 @@ func TestATrialThatIsStoppedEarlyEndsAfterItsPods(t *testing.T) {
 		"a job that does not go is left":        {seen{trial: aTrial(givenUp), job: jobIn(trainer.Running), stoppingFor: patience, data: some}, outcome{State: isStopped, Loss: "1/3/1"}},
 		"without pods nothing is waited for":    {seen{trial: aTrial(givenUp), job: gone, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}},
 		"pods that have ended are not":          {seen{trial: aTrial(givenUp), job: deleting, pods: ended, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}},
+		"the last report is waited for":         {seen{trial: aTrial(givenUp), job: gone, pods: ended, data: some, stoppingFor: 10 * time.Second}, outcome{After: podsEnd}},
+		"but not for ever":                      {seen{trial: aTrial(givenUp), job: gone, data: some, stoppingFor: patience}, outcome{State: isStopped, Loss: "1/3/1"}},
+		"the collector None has none":           {seen{trial: aTrial(givenUp, collecting(v1beta1.NoneCollector)), job: gone}, outcome{State: isStopped}},
 		"a trial without a job has no wait":     {seen{trial: aTrial(unseen, givenUp)}, outcome{State: isStopped}},
 		"a summary stands in for lost reports":  {seen{trial: aTrial(givenUp), job: gone, pods: ended, data: data{condensed: true, summary: []collector.Series{points("loss", 7)}, stored: some.stored}}, outcome{State: isStopped, Loss: "7/7/7"}},
 		"an ended job wins":                     {seen{trial: aTrial(givenUp), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "0.5/3/0.5"}},
@@ -162,6 +165,9 @@ func TestWhatIsReportedAfterTheStopCounts(t *testing.T) {
 		"the pod goes": {func(t *testing.T, b *bench) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod"}}
 			if err := b.client.Delete(t.Context(), pod, &client.DeleteOptions{GracePeriodSeconds: &one}); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Store.Finish(t.Context(), idOf(aTrial()), collector.Attempt{ID: "pod/0", Started: noon}, ""); err != nil {
 				t.Fatal(err)
 			}
 		}, "0.5/3/0.5"},
