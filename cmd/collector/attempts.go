@@ -114,6 +114,14 @@ func lockAttempt(dir string, s start) (*os.File, error) {
 	return lock, nil
 }
 
+// endedWell says whether the program of an attempt exited with 0 and all that it
+// printed was kept.
+func endedWell(attempt string) bool {
+	var end exit
+	err := readJSON(filepath.Join(attempt, exitName), &end)
+	return err == nil && end.Code == 0 && end.Error == "" && end.Dropped == 0
+}
+
 // makeShared makes a directory in which every user of the pod may make files.
 func makeShared(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {

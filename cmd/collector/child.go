@@ -107,12 +107,12 @@ type tees struct {
 type tee struct {
 	from, childEnd *os.File
 	to             io.Writer
-	keep           io.WriteCloser
+	keep           io.Writer
 	ended          chan struct{} // closed when the program has ended
 }
 
 // add returns the file that the program writes to.
-func (t *tees) add(to io.Writer, keep io.WriteCloser) (*os.File, error) {
+func (t *tees) add(to io.Writer, keep io.Writer) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -141,7 +141,6 @@ func (t *tees) wait() {
 // output of ours that fails is given up; the program must not notice.
 func (t *tee) copy() {
 	defer t.from.Close()
-	defer t.keep.Close()
 	buf := make([]byte, 64<<10)
 	var until time.Time
 	for {

@@ -92,7 +92,8 @@ func prepareStdOut(_ context.Context, j job) (opener, error) {
 	return func(acked map[string]int64) ([]collector.Source, error) {
 		return one(source.NewStream(source.StreamConfig{
 			Dir: filepath.Join(j.dir, streamName), Parser: parser, From: acked["stdout"], Drain: j.drain,
-			Wanted: &source.Wanted{Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters}}))
+			EndedWell: func() bool { return endedWell(j.dir) },
+			Wanted:    &source.Wanted{Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters}}))
 	}, nil
 }
 

@@ -223,7 +223,7 @@ func (r *fileRun) flush() bool {
 	if r.cur == nil || len(r.lines.partial) == 0 {
 		return true
 	}
-	return r.identify() && r.lines.flush()
+	return r.identify() && r.lines.last()
 }
 
 // identify makes sure that the current file has its number, before anything of

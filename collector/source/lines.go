@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -36,6 +38,9 @@ type lines struct {
 	cutting bool // the rest of a line that is too long is being dropped
 	samples []parse.Sample
 	search  *search // nil: what is missing is not said
+	// endedWell says at the end whether the program ended by itself and without
+	// an error, so that what it wrote last is whole. Nil: nobody knows.
+	endedWell func() bool
 
 	skipper parse.Skipper // the parser, if it is one
 	dense   bool          // the last line had a sample, or nothing could be passed over
@@ -170,6 +175,46 @@ func (l *lines) flush() bool {
 	return ok
 }
 
+// last reads the line that has no end, once nothing follows it any more.
+func (l *lines) last() bool {
+	if len(l.partial) == 0 {
+		return true
+	}
+	text := l.partial[zeros(l.partial):]
+	at := l.start + int64(len(l.partial)-len(text))
+	longer, _ := l.parser.Parse(nil, append(text[:len(text):len(text)], '9'))
+	var err error
+	l.samples, err = l.parser.Parse(l.samples[:0], text)
+	torn := l.dropTorn(text, longer)
+	ok := l.report(at, err)
+	l.reset()
+	if ok && torn != "" {
+		return l.yield(collector.Point{}, fmt.Errorf("%s: the output ends at byte %d in the middle of a number; this value of %s was left out",
+			l.source, at+int64(len(text)), torn))
+	}
+	return ok
+}
+
+// dropTorn takes away the samples of a last line whose number may go on, and
+// returns the metric of the first. A sample is open when one more digit at the
+// end of the line would change it. It is torn unless the program ended well, or,
+// where that is not known, when its number has an end that no whole number has.
+func (l *lines) dropTorn(text []byte, longer []parse.Sample) (metric string) {
+	unfinished := bytes.IndexByte([]byte(".eE+-"), text[len(text)-1]) >= 0
+	if !unfinished && (l.endedWell == nil || l.endedWell()) {
+		return ""
+	}
+	l.samples = slices.DeleteFunc(l.samples, func(s parse.Sample) bool {
+		k := slices.IndexFunc(longer, func(x parse.Sample) bool { return x.Offset == s.Offset && x.Metric == s.Metric })
+		torn := k >= 0 && (math.Float64bits(longer[k].Value) != math.Float64bits(s.Value) || longer[k].Text != s.Text || longer[k].Step != s.Step)
+		if torn && metric == "" {
+			metric = s.Metric
+		}
+		return torn
+	})
+	return metric
+}
+
 // reset forgets the line that has no end.
 func (l *lines) reset() {
 	l.partial, l.cutting = l.partial[:0], false
@@ -192,6 +237,11 @@ func (l *lines) line(at int64, b []byte) bool {
 	at += int64(len(b) - len(text))
 	var err error
 	l.samples, err = l.parser.Parse(l.samples[:0], text)
+	return l.report(at, err)
+}
+
+// report yields the samples of a line at a place.
+func (l *lines) report(at int64, err error) bool {
 	l.dense = len(l.samples) > 0
 	for i := range l.samples {
 		s := &l.samples[i]

@@ -58,9 +58,8 @@ func TestSourcesOfLinesSayWhatIsMissing(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := newWriter(t, filepath.Join(dir, "stream"), 0)
-			lane := w.Lane()
-			say(t, lane, "%s", tc.text)
-			shut(t, lane)
+			say(t, w.Lane(), "%s", tc.text)
+			shut(t, w)
 			parser := func() parse.Line {
 				p, err := parse.NewLine(tc.format, metrics, nil)
 				if err != nil {

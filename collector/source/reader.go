@@ -43,7 +43,7 @@ func (r *Reader) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 			if err == nil {
 				continue
 			}
-			if l.flush() && !errors.Is(err, io.EOF) {
+			if l.last() && !errors.Is(err, io.EOF) {
 				yield(collector.Point{}, fmt.Errorf("stdout: %w", err))
 			}
 			return

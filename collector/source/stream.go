@@ -29,6 +29,11 @@ type StreamConfig struct {
 	Wanted *Wanted
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
+	// EndedWell says, once Drain is closed, whether the program ended by itself
+	// and without an error. If not, a number at the very end of the output may be
+	// a part of one, and is left out with an error. Nil: not known; then only a
+	// number that ends in a point, a sign or an exponent is left out.
+	EndedWell func() bool
 	// Clock is the time; the zero value is the machine's.
 	Clock Clock
 }
@@ -56,7 +61,7 @@ func NewStream(cfg StreamConfig) (*Stream, error) {
 func (s *Stream) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
 		r := &streamRun{cfg: s.cfg, buf: make([]byte, readSize)}
-		r.lines = lines{parser: s.cfg.Parser, source: "stdout", now: s.cfg.Clock.Now, yield: yield}
+		r.lines = lines{parser: s.cfg.Parser, source: "stdout", now: s.cfg.Clock.Now, yield: yield, endedWell: s.cfg.EndedWell}
 		r.lines.begin()
 		var err error
 		if r.lines.search, err = newSearch(s.cfg.Wanted); err != nil {
@@ -118,7 +123,7 @@ func (r *streamRun) finish() bool {
 	if !r.found {
 		return r.trouble(errors.New("the program printed nothing on standard output or standard error"))
 	}
-	return r.lines.flush() && r.lines.told()
+	return r.lines.last() && r.lines.told()
 }
 
 // read yields the points of the next bytes of the segment.

@@ -198,15 +198,41 @@ func TestLanesKeepLinesWhole(t *testing.T) {
 				}
 				rest = rest[cut:]
 			}
-			if err := lane.Close(); err != nil {
-				t.Error(err)
-			}
 		})
 	}
 	wait.Wait()
+	shut(t, w)
 	rec := newRecord()
 	rec.follow(t.Context(), t, newStream(t, dir, isClosed()), -1)
 	rec.wantAll(t, 2000)
+}
+
+// Of the lines without an end, that of the first lane is last and has none, so
+// that a number which is torn there is seen; if it has none, that of the next.
+func TestTheLastLineStaysWithoutAnEnd(t *testing.T) {
+	for name, tc := range map[string]struct{ out, errs, want string }{
+		"both":             {"a\nloss=1", "b\nacc=2", "a\nb\nacc=2\nloss=1"},
+		"the first":        {"a\nloss=1", "b\n", "a\nb\nloss=1"},
+		"the second":       {"a\n", "b\nacc=2", "a\nb\nacc=2"},
+		"neither":          {"a\n", "b\n", "a\nb\n"},
+		"a carriage ended": {"a\rb", "", "a\rb"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			w := newWriter(t, dir, 0)
+			out, errs := w.Lane(), w.Lane()
+			say(t, out, "%s", tc.out)
+			say(t, errs, "%s", tc.errs)
+			shut(t, w)
+			got, err := os.ReadFile(filepath.Join(dir, segmentName(0)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 // A disk that takes nothing costs output, never the trainer.
@@ -251,11 +277,9 @@ func TestStreamWithoutOutputSaysSo(t *testing.T) {
 // a clock.
 func TestStreamDrainNeedsNoClock(t *testing.T) {
 	dir := t.TempDir()
-	lane := newWriter(t, dir, 0).Lane()
-	say(t, lane, "step=0 loss=0.5")
-	if err := lane.Close(); err != nil {
-		t.Fatal(err)
-	}
+	w := newWriter(t, dir, 0)
+	say(t, w.Lane(), "step=0 loss=0.5")
+	shut(t, w)
 	stopped := Clock{After: func(time.Duration) <-chan time.Time { return nil }}
 	src, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), Drain: isClosed(), Clock: stopped})
 	if err != nil {

@@ -58,6 +58,7 @@ type StreamWriter struct {
 	place   int64    // the length of the whole output
 	dropped int64
 	closed  bool
+	lanes   []*lane
 }
 
 // NewStreamWriter makes dir (0700) and returns a writer that keeps about limit
@@ -94,8 +95,15 @@ func NewStreamWriter(dir string, limit int64) (*StreamWriter, error) {
 
 // Lane returns a writer for one of the program's outputs, safe for use beside
 // the other lanes. It passes whole lines on, so that two outputs do not tear
-// each other's lines; Close passes on what is left. Its methods never fail.
-func (w *StreamWriter) Lane() io.WriteCloser { return &lane{put: w.put} }
+// each other's lines; what is left is passed on by the StreamWriter's Close. Its
+// methods never fail.
+func (w *StreamWriter) Lane() io.Writer {
+	l := &lane{put: w.put}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lanes = append(w.lanes, l)
+	return l
+}
 
 // Dropped returns the number of bytes that the disk did not take.
 func (w *StreamWriter) Dropped() int64 {
@@ -104,8 +112,16 @@ func (w *StreamWriter) Dropped() int64 {
 	return w.dropped
 }
 
-// Close closes the files. Later writes are dropped.
+// Close passes on the lines that have no end, that of the first lane last and as
+// it is, so that the reader sees that it has none; it may be torn. Then it closes
+// the files. Later writes are dropped.
 func (w *StreamWriter) Close() error {
+	w.mu.Lock()
+	open := slices.DeleteFunc(slices.Clone(w.lanes), (*lane).ended)
+	w.mu.Unlock()
+	for i, l := range slices.Backward(open) {
+		l.end(i > 0)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
@@ -206,11 +222,25 @@ func (l *lane) pass() {
 // Close passes on a last line without an end. A line of another lane may follow
 // it, so it gets one.
 func (l *lane) Close() error {
+	l.end(true)
+	return nil
+}
+
+func (l *lane) ended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.partial) > 0 {
-		l.partial = append(l.partial, '\n')
-		l.pass()
+	return len(l.partial) == 0
+}
+
+// end passes on a last line without an end, with a line feed or as it is.
+func (l *lane) end(feed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.partial) == 0 {
+		return
 	}
-	return nil
+	if feed {
+		l.partial = append(l.partial, '\n')
+	}
+	l.pass()
 }
