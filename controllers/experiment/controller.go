@@ -76,6 +76,7 @@ type Controller struct {
 	tracker *fresh.Tracker
 
 	models models[*searcher]
+	pasts  pasts[point]
 	// woken are experiments whose algorithms are ready for a question.
 	woken chan event.GenericEvent
 
@@ -131,6 +132,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if apierrors.IsNotFound(err) {
 			c.forget(req.NamespacedName)
 			c.models.dropNamed(req.NamespacedName)
+			c.pasts.dropNamed(req.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -228,6 +230,7 @@ func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, want v1
 	c.mu.Unlock()
 	if over(&want) {
 		c.models.drop(exp.UID)
+		c.pasts.drop(exp.UID)
 	}
 	for _, e := range transitions(exp, &before, &want) {
 		e.send(c.Recorder, exp)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 )
@@ -34,57 +32,29 @@ func (c *Controller) stopEarly(ctx context.Context, exp *v1beta1.Experiment, tri
 	if err != nil {
 		return 0, nil //nolint:nilerr // grow says so
 	}
+	of, done := c.pasts.use(exp)
+	defer done()
 	began := c.Now()
-	if left := max(judgeEvery, m.cost*judgeShare) - began.Sub(m.judged); left > 0 {
+	if left := max(judgeEvery, of.cost*judgeShare) - began.Sub(of.judged); left > 0 {
 		return left, nil
 	}
-	if err := c.remember(ctx, exp, m, trials); err != nil {
-		return 0, err
-	}
-	curves, err := c.live(ctx, exp, trials)
+	ended, err := c.remember(ctx, exp, trials)
 	if err != nil {
 		return 0, err
 	}
-	for _, v := range m.hopeless(exp, trials, curves) {
+	live, err := c.live(ctx, exp, trials)
+	if err != nil {
+		return 0, err
+	}
+	for _, v := range m.hopeless(exp, trials, ended, live) {
 		if err := c.ask(ctx, v.trial, v1beta1.AnnotationStopEarly, v.why); err != nil {
 			return 0, err
 		}
 		c.Metrics.stoppedEarly(exp.Spec.EarlyStopping.AlgorithmName)
 	}
-	m.judged = c.Now()
-	m.cost = m.judged.Sub(began)
-	return max(judgeEvery, m.cost*judgeShare), nil
-}
-
-// remember reads the curves of trials that have ended, each once.
-func (c *Controller) remember(ctx context.Context, exp *v1beta1.Experiment, m *searcher, trials []*v1beta1.Trial) error {
-	for _, t := range trials {
-		if !ended(stateOf(t)) || m.knows(t.UID) {
-			continue
-		}
-		read, err := c.read(ctx, exp, t)
-		if err != nil {
-			return err
-		}
-		m.keep(t.UID, read)
-	}
-	return nil
-}
-
-// live reads the curves of trials that run.
-func (c *Controller) live(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial) (map[types.UID][]sample, error) {
-	out := map[types.UID][]sample{}
-	for _, t := range trials {
-		if stateOf(t) != v1beta1.TrialRunning {
-			continue
-		}
-		read, err := c.read(ctx, exp, t)
-		if err != nil {
-			return nil, err
-		}
-		out[t.UID] = read
-	}
-	return out, nil
+	of.judged = c.Now()
+	of.cost = of.judged.Sub(began)
+	return max(judgeEvery, of.cost*judgeShare), nil
 }
 
 func (c *Controller) read(ctx context.Context, exp *v1beta1.Experiment, t *v1beta1.Trial) ([]sample, error) {

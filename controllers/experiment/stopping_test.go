@@ -58,15 +58,19 @@ func TestRuleGivesUpWhatIsBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge := func() []string {
-		if err := c.remember(t.Context(), exp, m, trials); err != nil {
+		ended, err := c.remember(t.Context(), exp, trials)
+		if err != nil {
 			t.Fatal(err)
 		}
-		curves, err := c.live(t.Context(), exp, trials)
+		if len(ended) != 6 {
+			t.Errorf("%d curves are kept, want those of the 6 trials that have ended", len(ended))
+		}
+		live, err := c.live(t.Context(), exp, trials)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, v := range m.hopeless(exp, trials, curves) {
+		for _, v := range m.hopeless(exp, trials, ended, live) {
 			names = append(names, v.trial.Name)
 			if !strings.HasPrefix(v.why, "medianstop: ") {
 				t.Errorf("%s is stopped because %q", v.trial.Name, v.why)
@@ -77,9 +81,6 @@ func TestRuleGivesUpWhatIsBad(t *testing.T) {
 	if diff := cmp.Diff([]string{trials[6].Name}, judge()); diff != "" {
 		t.Error(diff)
 	}
-	if len(m.past) != 6 {
-		t.Errorf("%d curves are kept, want those of the 6 trials that have ended", len(m.past))
-	}
 	trials[6].Annotations = map[string]string{v1beta1.AnnotationStopEarly: "so"}
 	if got := judge(); len(got) > 0 {
 		t.Errorf("%v are asked again", got)
@@ -88,18 +89,14 @@ func TestRuleGivesUpWhatIsBad(t *testing.T) {
 
 func TestCurvesThatCannotBeReadAreAnError(t *testing.T) {
 	exp, trials, c := stopping(t)
-	m, err := c.searcher(exp)
-	if err != nil {
-		t.Fatal(err)
-	}
 	broken := errors.New("disk full")
 	c.Scan = func(context.Context, string, []string, func(collector.Attempt, collector.Point) error) error {
 		return broken
 	}
-	if err := c.remember(t.Context(), exp, m, trials); !errors.Is(err, broken) || !strings.Contains(err.Error(), trials[0].Name) {
+	if _, err := c.remember(t.Context(), exp, trials); !errors.Is(err, broken) || !strings.Contains(err.Error(), trials[0].Name) {
 		t.Errorf("got %v", err)
 	}
-	if len(m.past) > 0 {
+	if c.pasts.points > 0 {
 		t.Error("a curve that could not be read is kept")
 	}
 }

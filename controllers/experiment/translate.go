@@ -32,12 +32,14 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 	if err != nil {
 		return nil, &fatalError{err.Error()}
 	}
+	study := m.study(exp, trials)
 	if m.stopper != nil && exp.Spec.Objective != nil { // what stopped trials had reached is worth knowing
-		if err := c.remember(ctx, exp, m, trials); err != nil {
+		ended, err := c.remember(ctx, exp, trials)
+		if err != nil {
 			return nil, err
 		}
+		addCurves(study, trials, ended)
 	}
-	study := m.study(exp, trials)
 	if study.Warm, err = c.warm(ctx, exp, m, len(trials) == 0); err != nil {
 		return nil, err
 	}
@@ -71,6 +73,9 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 	return out, nil
 }
 
+// point is one of a curve that is kept.
+type point = suggest.Sample
+
 // searcher is what searches for one experiment.
 type searcher struct {
 	space     suggest.Space
@@ -78,12 +83,6 @@ type searcher struct {
 	algorithm suggest.Algorithm
 	stopper   suggest.Stopper // nil: no early stopping
 	preparing preparing
-	// past holds the curves of trials that have ended.
-	past map[types.UID][]suggest.Sample
-	// judged is when running trials were last looked at, and cost how long that
-	// took.
-	judged time.Time
-	cost   time.Duration
 }
 
 func newSearcher(spec *v1beta1.ExperimentSpec) (*searcher, error) {
@@ -91,7 +90,7 @@ func newSearcher(spec *v1beta1.ExperimentSpec) (*searcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec.parameters: %w", err)
 	}
-	m := &searcher{space: space, words: words, past: map[types.UID][]suggest.Sample{}}
+	m := &searcher{space: space, words: words}
 	if m.algorithm, err = algorithmOf(spec, space); err != nil {
 		return nil, fmt.Errorf("spec.algorithm: %w", err)
 	}
@@ -113,19 +112,9 @@ func (c *Controller) keptSearcher(exp *v1beta1.Experiment) (*searcher, bool, err
 }
 
 // hopeless are the running trials that the early stopping rule stops, and why.
-func (m *searcher) hopeless(exp *v1beta1.Experiment, trials []*v1beta1.Trial, curves map[types.UID][]sample) []verdict {
+func (m *searcher) hopeless(exp *v1beta1.Experiment, trials []*v1beta1.Trial, curves ...map[types.UID][]suggest.Sample) []verdict {
 	s := m.study(exp, trials)
-	byNumber := map[int]*v1beta1.Trial{}
-	for _, t := range trials {
-		if n, ok := t.Number(); ok {
-			byNumber[n] = t
-		}
-	}
-	for i := range s.Trials {
-		if live, ok := curves[byNumber[s.Trials[i].Number].UID]; ok {
-			s.Trials[i].Curve = samples(live)
-		}
-	}
+	byNumber := addCurves(s, trials, curves...)
 	var out []verdict
 	for _, t := range s.Trials {
 		trial := byNumber[t.Number]
@@ -139,14 +128,56 @@ func (m *searcher) hopeless(exp *v1beta1.Experiment, trials []*v1beta1.Trial, cu
 	return out
 }
 
-// knows says whether the curve of a trial that has ended is kept.
-func (m *searcher) knows(trial types.UID) bool {
-	_, ok := m.past[trial]
-	return ok
+// addCurves gives the trials of a study their curves, and returns whose they are.
+func addCurves(s suggest.Study, trials []*v1beta1.Trial, curves ...map[types.UID][]suggest.Sample) map[int]*v1beta1.Trial {
+	byNumber := map[int]*v1beta1.Trial{}
+	for _, t := range trials {
+		if n, ok := t.Number(); ok {
+			byNumber[n] = t
+		}
+	}
+	for i := range s.Trials {
+		for _, some := range curves {
+			if curve, ok := some[byNumber[s.Trials[i].Number].UID]; ok {
+				s.Trials[i].Curve = curve
+			}
+		}
+	}
+	return byNumber
 }
 
-// keep keeps the curve of a trial that has ended.
-func (m *searcher) keep(trial types.UID, curve []sample) { m.past[trial] = samples(curve) }
+// remember returns the curves of trials that have ended, and reads each once.
+func (c *Controller) remember(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial) (map[types.UID][]suggest.Sample, error) {
+	of, done := c.pasts.use(exp)
+	defer done()
+	for _, t := range trials {
+		if _, known := of.curves[t.UID]; known || !ended(stateOf(t)) {
+			continue
+		}
+		read, err := c.read(ctx, exp, t)
+		if err != nil {
+			return nil, err
+		}
+		c.pasts.keep(of, t.UID, samples(read))
+	}
+	return of.curves, nil
+}
+
+// live reads the curves of trials that run.
+func (c *Controller) live(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial) (map[types.UID][]suggest.Sample, error) {
+	out := map[types.UID][]suggest.Sample{}
+	for _, t := range trials {
+		if stateOf(t) != v1beta1.TrialRunning {
+			continue
+		}
+		read, err := c.read(ctx, exp, t)
+		if err != nil {
+			return nil, err
+		}
+		out[t.UID] = samples(read)
+	}
+	return out, nil
+}
 
 func samples(curve []sample) []suggest.Sample {
 	out := make([]suggest.Sample, len(curve))

@@ -11,7 +11,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 )
 
-// study is what is known of an experiment.
+// study is what is known of an experiment, without the curves.
 func (m *searcher) study(exp *v1beta1.Experiment, trials []*v1beta1.Trial) suggest.Study {
 	s := suggest.Study{Space: m.space, Seed: seedOf(exp), Trials: make([]suggest.Trial, 0, len(trials))}
 	for _, o := range exp.Spec.AllObjectives() {
@@ -38,9 +38,7 @@ func (m *searcher) study(exp *v1beta1.Experiment, trials []*v1beta1.Trial) sugge
 		if !ok {
 			continue // made by hand, and not ours to learn from
 		}
-		one := trialOf(&exp.Spec, m.words, t, n)
-		one.Curve = m.past[t.UID]
-		s.Trials = append(s.Trials, one)
+		s.Trials = append(s.Trials, trialOf(&exp.Spec, m.words, t, n))
 	}
 	return s
 }
