@@ -60,16 +60,11 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	points, err := store.Open(ctx, o.store)
+	points, err := openStore(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, points.Close()) }()
-	measured, err := server.MeasureStore(points, metrics.Registry)
-	if err != nil {
-		return fmt.Errorf("register metrics: %w", err)
-	}
-	limited := server.LimitStore(measured, o.maxPoints)
 	mo, err := managerOptions(scheme, o, id)
 	if err != nil {
 		return err
@@ -79,17 +74,17 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	trials, err := addControllers(ctx, mgr, wiring{
-		store: limited, retention: o.retention, registry: metrics.Registry,
+		store: points, retention: o.retention, registry: metrics.Registry,
 		reporting: reporting(o, id), now: time.Now,
 	})
 	if err != nil {
 		return err
 	}
-	listening, err := addReportService(ctx, mgr, o, id, limited, trials.Wake)
+	listening, err := addReportService(ctx, mgr, o, id, points, trials.Wake)
 	if err != nil {
 		return err
 	}
-	if err := addKatib(ctx, mgr, o, limited, trials.Wake); err != nil {
+	if err := addKatib(ctx, mgr, o, points, trials.Wake); err != nil {
 		return err
 	}
 	if err := addWebhook(ctx, mgr, o, id, direct); err != nil {
@@ -103,6 +98,19 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("run the controllers: %w", err)
 	}
 	return nil
+}
+
+// openStore opens the store of points, with its metrics and its limit.
+func openStore(ctx context.Context, o options) (collector.Store, error) {
+	points, err := store.Open(ctx, o.store)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := server.MeasureStore(points, metrics.Registry)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("register metrics: %w", err), points.Close())
+	}
+	return server.LimitStore(measured, o.maxPoints), nil
 }
 
 func restConfig(kubeconfig string) (*rest.Config, error) {

@@ -129,7 +129,7 @@ func under(dir, name string) string {
 	return dir + "/" + name
 }
 
-// readDir looks for files and directories in one directory, in pieces.
+// readDir looks for files and directories in one directory.
 func (t *tree) readDir(dir, path string, d *treeDir, found func(string, error) bool) (ok bool) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -138,10 +138,32 @@ func (t *tree) readDir(dir, path string, d *treeDir, found func(string, error) b
 	}
 	defer f.Close()
 	before := d.below
-	d.below = nil
 	t.below -= len(before)
-	var files []fs.DirEntry
-	surplus := false
+	files, surplus, err := t.list(dir, f, d)
+	if err != nil {
+		t.below += len(before) - len(d.below)
+		d.below, d.read = before, time.Time{}
+		return found("", err)
+	}
+	for _, name := range before {
+		if _, still := slices.BinarySearch(d.below, name); !still {
+			t.forget(under(dir, name))
+		}
+	}
+	if surplus && !t.fullDirs {
+		t.fullDirs = true
+		if !found("", fmt.Errorf("there are more than %d directories below %s; the others are not searched", t.wide, t.root)) {
+			return false
+		}
+	}
+	return t.entries(dir, files, found)
+}
+
+// list reads a directory in pieces, and keeps what there is room for: the names of
+// directories in d, and the files that are new. surplus are further directories.
+func (t *tree) list(dir string, f *os.File, d *treeDir) (files []fs.DirEntry, surplus bool, err error) {
+	d.below = nil
+	defer func() { slices.Sort(d.below) }()
 	for {
 		entries, err := f.ReadDir(256)
 		t.read += len(entries)
@@ -157,26 +179,12 @@ func (t *tree) readDir(dir, path string, d *treeDir, found func(string, error) b
 			}
 		}
 		if err == io.EOF {
-			break
+			return files, surplus, nil
 		}
 		if err != nil {
-			d.read = time.Time{}
-			return found("", err)
+			return nil, surplus, err
 		}
 	}
-	slices.Sort(d.below)
-	for _, name := range before {
-		if _, still := slices.BinarySearch(d.below, name); !still {
-			t.forget(under(dir, name))
-		}
-	}
-	if surplus && !t.fullDirs {
-		t.fullDirs = true
-		if !found("", fmt.Errorf("there are more than %d directories below %s; the others are not searched", t.wide, t.root)) {
-			return false
-		}
-	}
-	return t.entries(dir, files, found)
 }
 
 func (t *tree) wanted(dir string, e fs.DirEntry) bool {
