@@ -146,6 +146,15 @@ func (c *Condenser) Observation() Observation {
 	return o
 }
 
+// LatestStep is the step of the latest point so far; NoStep where it has none and
+// where there is no point.
+func (c *Condenser) LatestStep() int64 {
+	if c.points == 0 {
+		return NoStep
+	}
+	return c.latest.step
+}
+
 // carrier gives points without a step that of the last one before them in their
 // source. Points come in order of Source, then Seq.
 type carrier struct {

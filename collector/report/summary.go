@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,8 +33,8 @@ type Summary struct {
 // MetricSummary condenses the points of one metric.
 type MetricSummary struct {
 	Name string
-	// Last is the value of the greatest (step, order of reading). Min and Max are
-	// finite where any value is, else infinite where any is, else NaN.
+	// Last, Min and Max are what collector.Observe says of the attempt. Min and Max
+	// have the text collector.Unavailable where no value is a number.
 	Last, Min, Max Value
 	// Step is the step of Last, or collector.NoStep.
 	Step int64
@@ -53,28 +52,6 @@ type Value struct {
 
 func (v Value) String() string {
 	return collector.Point{Value: v.Number, Text: v.Text}.Written()
-}
-
-// add counts a point. Points come in order of reading. A point without a step
-// belongs to the step before it, as in collector.Observe.
-func (m *MetricSummary) add(p collector.Point) {
-	v := Value{p.Value, p.Text}
-	if len(v.Text) > maxValueText {
-		v.Text = ""
-	}
-	if m.Count == 0 {
-		m.Step = p.Step
-	}
-	if p.Step >= m.Step || p.Step == collector.NoStep {
-		m.Last, m.Step = v, max(p.Step, m.Step)
-	}
-	if m.Count == 0 || ahead(v, m.Min, v.Number < m.Min.Number) {
-		m.Min = v
-	}
-	if m.Count == 0 || ahead(v, m.Max, v.Number > m.Max.Number) {
-		m.Max = v
-	}
-	m.Count++
 }
 
 // ahead reports whether a replaces b as an extreme: a finite value beats an
@@ -98,9 +75,6 @@ func class(v Value) int {
 	}
 	return 0
 }
-
-// A value that is not a number may be any text; it must not fill the summary.
-const maxValueText = 40
 
 // Series returns the summary as points, at most three for each metric (least,
 // greatest, last), so that what condenses the points of a store condenses a
@@ -205,38 +179,4 @@ func parseValue(text string) Value {
 		v.Text = text
 	}
 	return v
-}
-
-// tally collects the summary while points are read.
-type tally struct {
-	order   []string
-	metrics map[string]*MetricSummary
-}
-
-func newTally(metrics []string) *tally {
-	return &tally{order: slices.Clone(metrics), metrics: map[string]*MetricSummary{}}
-}
-
-func (t *tally) add(p collector.Point) {
-	m := t.metrics[p.Metric]
-	if m == nil {
-		if len(t.metrics) == maxMetrics {
-			return
-		}
-		m = &MetricSummary{Name: p.Metric}
-		t.metrics[p.Metric] = m
-		if !slices.Contains(t.order, p.Metric) {
-			t.order = append(t.order, p.Metric)
-		}
-	}
-	m.add(p)
-}
-
-func (t *tally) list() (list []MetricSummary) {
-	for _, name := range t.order {
-		if m := t.metrics[name]; m != nil {
-			list = append(list, *m)
-		}
-	}
-	return list
 }
