@@ -252,15 +252,22 @@ func (k *endings) add(n int, s report.Summary, undelivered int64) {
 	}
 }
 
-// whole is the summary of the newest attempt. It is final if all are, and says
-// what the others lack.
+// whole is the summary of the newest attempt. It is final if all are, and else
+// says what the others lack, and that their values are not in it.
 func (k *endings) whole() report.Summary {
 	s := k.summary
 	s.Final = s.Final && k.cut == 0 && k.ended == k.begun
+	var said []string
 	if k.cut > 0 {
-		said := fmt.Sprintf("earlier attempts that were not reported to their end: %d; %d of their points were not delivered", k.cut, k.lost)
-		s.Note = strings.TrimSuffix(said+"; "+s.Note, "; ")
+		said = append(said, fmt.Sprintf("earlier attempts that were not reported to their end: %d; %d of their points were not delivered", k.cut, k.lost))
 	}
+	if !s.Final && k.ended > 1 {
+		said = append(said, fmt.Sprintf("the summary has the least and the greatest value of the newest of %d attempts only", k.ended))
+	}
+	if s.Note != "" {
+		said = append(said, s.Note)
+	}
+	s.Note = strings.Join(said, "; ")
 	return s
 }
 
