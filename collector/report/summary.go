@@ -24,7 +24,7 @@ type Summary struct {
 	// then the better source.
 	Final bool
 	// Metrics are in the order in which they were asked for, the objective
-	// first. Those that did not fit are missing.
+	// first. Those that did not fit are missing, and counted in the note.
 	Metrics []MetricSummary
 	// Note says what could not be read or sent. It may be cut.
 	Note string
@@ -116,7 +116,8 @@ type wireMetric struct {
 }
 
 // Marshal writes the summary as JSON of at most MaxSummary bytes. When all does
-// not fit, the note is cut first, then metrics are left out from the end.
+// not fit, the note is cut first, then metrics are left out from the end, and the
+// note says how many.
 func (s Summary) Marshal() ([]byte, error) {
 	w := wireSummary{Version: 1, Attempt: s.Attempt.ID, Final: s.Final, Note: s.Note}
 	if !s.Attempt.Started.IsZero() {
@@ -125,16 +126,19 @@ func (s Summary) Marshal() ([]byte, error) {
 	for _, m := range s.Metrics {
 		w.Metrics = append(w.Metrics, wireMetric{m.Name, m.Last.String(), m.Min.String(), m.Max.String(), m.Step, m.Count})
 	}
+	note := s.Note
 	for {
 		b, err := json.Marshal(w)
 		if err != nil || len(b) <= MaxSummary {
 			return b, err
 		}
 		switch {
-		case len(w.Note) > 80:
-			w.Note = shorten(w.Note, len(w.Note)/2)
+		case len(note) > 80:
+			note = shorten(note, len(note)/2)
+			w.Note = note
 		case len(w.Metrics) > 0:
 			w.Metrics = w.Metrics[:len(w.Metrics)-1]
+			w.Note = strings.TrimPrefix(fmt.Sprintf("%s; %d more metrics did not fit", note, len(s.Metrics)-len(w.Metrics)), "; ")
 		default:
 			return nil, fmt.Errorf("the attempt ID of %d bytes leaves no room for a summary", len(s.Attempt.ID))
 		}

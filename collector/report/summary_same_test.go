@@ -89,3 +89,39 @@ func anyPoint(random *rand.Rand, sources int) collector.Point {
 	}
 	return p
 }
+
+func TestASummarySaysHowManyMetricsDidNotFit(t *testing.T) {
+	tests := map[string]struct {
+		metrics  int
+		note     string
+		wantNote string // with the number left out
+	}{
+		"all fit":                  {3, "x", "x"},
+		"many, and all is well":    {301, "", "%d more metrics did not fit"},
+		"many, and all is not":     {301, "3 points were refused: why", "3 points were refused: why; %d more metrics did not fit"},
+		"as many as are summed up": {1000, "", "%d more metrics did not fit"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tally := newTally(nil)
+			for i := range tc.metrics {
+				tally.add(collector.Point{Metric: fmt.Sprintf("metric-%03d", i), Value: float64(i) / 7, Step: int64(i)})
+			}
+			b, err := Summary{Attempt: collector.Attempt{ID: "pod/0"}, Metrics: tally.list(), Note: tc.note}.Marshal()
+			if err != nil || len(b) > MaxSummary {
+				t.Fatalf("%d bytes, %v", len(b), err)
+			}
+			s, err := ParseSummary(string(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := tc.wantNote
+			if left := tc.metrics - len(s.Metrics); left > 0 {
+				want = fmt.Sprintf(want, left)
+			}
+			if s.Note != want {
+				t.Errorf("note %q with %d of %d metrics, want %q", s.Note, len(s.Metrics), tc.metrics, want)
+			}
+		})
+	}
+}
