@@ -113,3 +113,15 @@ func TestPushBoundsItsConnections(t *testing.T) {
 		t.Error("a fourth was accepted")
 	}
 }
+
+func TestPushSaysHowLargeABodyMayBe(t *testing.T) {
+	p := startPush(t, "")
+	want := fmt.Sprintf("it may have %d bytes; send it in parts", maxBody)
+	body := `{"x": "` + strings.Repeat("x", maxBody) + `"}`
+	if status, said := p.report(body); status != http.StatusRequestEntityTooLarge || !strings.Contains(said, want) || strings.Contains(said, "http:") {
+		t.Errorf("report: %d %q, want 413 with %q", status, said, want)
+	}
+	if status, said := p.mlflow("POST /runs/log-batch", body); status != http.StatusRequestEntityTooLarge || !strings.Contains(fmt.Sprint(said["message"]), want) {
+		t.Errorf("MLflow: %d %v, want 413 with %q", status, said, want)
+	}
+}

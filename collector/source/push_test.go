@@ -240,7 +240,7 @@ func TestPushSaysWhyNot(t *testing.T) {
 		http.StatusGone:                  {fmt.Errorf("x: %w", errJournalClosed)},
 		http.StatusInsufficientStorage:   {errJournalFull, &os.PathError{Op: "write", Err: syscall.ENOSPC}},
 		http.StatusServiceUnavailable:    {errNoRoom},
-		http.StatusRequestEntityTooLarge: {errJournalLine, &http.MaxBytesError{Limit: 1}},
+		http.StatusRequestEntityTooLarge: {errJournalLine, errTooLarge},
 		http.StatusRequestTimeout:        {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}},
 		http.StatusBadRequest:            {io.ErrUnexpectedEOF},
 		http.StatusInternalServerError:   {io.ErrClosedPipe},

@@ -147,6 +147,9 @@ func (p *Push) strange(body []byte) {
 // errNoRoom says that too many large requests are being read.
 var errNoRoom = errors.New("too much is sent at the same time: try again")
 
+// errTooLarge says that a body is over its limit.
+var errTooLarge = errors.New("the body of the request is too large")
+
 // body reads the body of a request. release must be called when it is not used
 // any longer.
 func (p *Push) body(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, release func(), err error) {
@@ -160,6 +163,9 @@ func (p *Push) body(w http.ResponseWriter, r *http.Request, limit int64) (body [
 	}
 	if err != nil {
 		vacate()
+		if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
+			err = fmt.Errorf("%w: it may have %d bytes; send it in parts, one request after the other", errTooLarge, over.Limit)
+		}
 		return nil, nil, err
 	}
 	return body, func() {
@@ -194,7 +200,7 @@ func statusOf(err error) int {
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errNoRoom):
 		return http.StatusServiceUnavailable
-	case errors.Is(err, errJournalLine), errors.As(err, new(*http.MaxBytesError)):
+	case errors.Is(err, errJournalLine), errors.Is(err, errTooLarge):
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return http.StatusRequestTimeout
