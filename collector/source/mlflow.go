@@ -6,15 +6,15 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/vernier-ml/vernier/collector/parse"
 )
 
 const (
 	mlflowBase = "/api/2.0/mlflow"
 	// mlflowPage is the most objects or points in one answer.
 	mlflowPage = 25_000
+	// mlflowVersion is what clients are told: the first that has logged models, and
+	// before those whose clients would send traces.
+	mlflowVersion = "3.0.0"
 )
 
 // Words of MLflow's errors.
@@ -95,7 +95,9 @@ func (p *Push) addMLflow(mux *http.ServeMux) {
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		answerMLflow(w, mlflowFault(mlflowUnserved, "%s %s is not served: this is the collector of a trial, not a whole tracking server", r.Method, r.URL.Path))
 	})
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("OK")) })
+	for path, said := range map[string]string{"/health": "OK", "/version": mlflowVersion} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(said)) })
+	}
 }
 
 func (p *Push) serveMLflow(w http.ResponseWriter, r *http.Request, call mlflowCall) {
@@ -269,73 +271,6 @@ func (p *Push) listArtifacts(r mlflowRequest, _ *http.Request) (any, error) {
 		}
 		return map[string]any{"root_uri": s.location(run.Experiment, run.ID, "artifacts")}, nil
 	})
-}
-
-func (p *Push) logMetric(r mlflowRequest, _ *http.Request) (any, error) {
-	r.Metrics, r.Params, r.Tags = mlflowMetrics{r.mlflowMetric}, nil, nil
-	return p.logBatch(r, nil)
-}
-
-func (p *Push) logParameter(r mlflowRequest, _ *http.Request) (any, error) {
-	pairs := mlflowPairs{}
-	if err := pairs.add(r.Key, r.text()); err != nil {
-		return nil, mlflowFault(mlflowInvalid, "%v", err)
-	}
-	return p.logBatch(mlflowRequest{RunID: r.RunID, Params: pairs}, nil)
-}
-
-func (p *Push) setTag(r mlflowRequest, at *http.Request) (any, error) {
-	e, err := tagEvent(r, at)
-	if err != nil {
-		return nil, err
-	}
-	return p.changeOf(mlflowRun, r.RunID, e, nothing)
-}
-
-// logBatch takes metrics, parameters and tags of a run, all or nothing. As in
-// MLflow, a point is the same as another of equal run, metric, step, time and
-// value, so that a batch may be sent again.
-func (p *Push) logBatch(r mlflowRequest, _ *http.Request) (any, error) {
-	points := make([]entryPoint, len(r.Metrics))
-	for i, m := range r.Metrics {
-		v, err := m.number()
-		if err != nil {
-			return nil, mlflowFault(mlflowInvalid, "%v", err)
-		}
-		if m.Key == "" || len(m.Key) > maxMLflowName {
-			return nil, mlflowFault(mlflowInvalid, "the name of a metric has %d bytes; it must have 1 to %d", len(m.Key), maxMLflowName)
-		}
-		sample := parse.Sample{Metric: m.Key, Value: v, Step: max(int64(m.Step), 0), Time: time.UnixMilli(int64(m.Timestamp))}
-		points[i] = newEntryPoint(sample, p.cfg.Clock.Now())
-	}
-	err := p.change(func(s *mlflowState) (entry, error) {
-		run := s.get(mlflowRun, r.RunID)
-		if run == nil {
-			return entry{}, missing(mlflowRun, r.RunID)
-		}
-		e := entry{Run: run.ID, Points: p.fresh(run.ID, points)}
-		if len(r.Params)+len(r.Tags) > 0 {
-			e.Event = &mlflowEvent{Kind: mlflowRun, ID: run.ID, Params: r.Params, Tags: r.Tags}
-		}
-		for _, point := range points {
-			s.measure(run, point)
-		}
-		return e, nil
-	})
-	return struct{}{}, err
-}
-
-// fresh returns the wanted points that were not taken before.
-func (p *Push) fresh(run string, points []entryPoint) (out []entryPoint) {
-	batch := map[digest]bool{}
-	for _, point := range points {
-		d := identity(run, point)
-		if p.wants(point.Metric) && !p.state.points.has(d) && !batch[d] {
-			batch[d] = true
-			out = append(out, point)
-		}
-	}
-	return out
 }
 
 // metricHistory returns the points of a metric that is wanted, and of another the

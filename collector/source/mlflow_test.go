@@ -174,7 +174,7 @@ func TestMLflowSaysWhatIsWrong(t *testing.T) {
 		code       string
 	}{
 		"an unknown run":             {"GET /runs/get?run_id=x", "", 404, mlflowMissing},
-		"metrics of an unknown run":  {"POST /runs/log-metric", `{"run_id": "x", "key": "loss", "value": 1}`, 404, mlflowMissing},
+		"metrics of an unknown run":  {"POST /runs/log-metric", `{"run_id": "x", "key": "loss", "value": 1, "timestamp": 1}`, 404, mlflowMissing},
 		"tags of an unknown run":     {"POST /runs/set-tag", `{"run_id": "x", "key": "k", "value": "1"}`, 404, mlflowMissing},
 		"a run of no experiment":     {"POST /runs/create", `{"experiment_id": "7"}`, 404, mlflowMissing},
 		"an unknown model":           {"PATCH /logged-models/m-1", `{"status": "LOGGED_MODEL_READY"}`, 404, mlflowMissing},

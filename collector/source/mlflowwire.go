@@ -53,7 +53,7 @@ type mlflowRequest struct {
 type mlflowMetric struct {
 	Key       string          `json:"key"`
 	Value     json.RawMessage `json:"value"`
-	Timestamp wireInt         `json:"timestamp"`
+	Timestamp *wireInt        `json:"timestamp"` // milliseconds; nil: not given
 	Step      wireInt         `json:"step"`
 }
 
