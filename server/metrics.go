@@ -14,6 +14,10 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
+// maxLag is the longest lag that is observed. Programs state times of their own,
+// 1970 among them, which say nothing of how long a point was on its way.
+const maxLag = time.Hour
+
 type reportMetrics struct {
 	ingested    *prometheus.CounterVec
 	duplicates  *prometheus.CounterVec
@@ -46,7 +50,7 @@ func newReportMetrics(registerer prometheus.Registerer, now func() time.Time) (*
 		}, []string{"reason"}),
 		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "vernier_ingest_lag_seconds",
-			Help:    "Seconds from the time of a call's newest point to its storage.",
+			Help:    "Seconds from the time of a call's newest point (when it was read, or what the program states) to its storage. More than an hour is left out.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 15, 60, 300, 1800},
 		}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -140,8 +144,8 @@ func (m *reportMetrics) ingest(trial collector.TrialID, attempt string, points [
 	}
 	m.batchPoints.Observe(float64(len(points)))
 	m.batchBytes.Observe(float64(proto.Size(r)))
-	if !newest.IsZero() {
-		m.lag.Observe(max(0, m.ledger.now().Sub(newest).Seconds()))
+	if lag := m.ledger.now().Sub(newest); lag <= maxLag {
+		m.lag.Observe(max(0, lag.Seconds()))
 	}
 }
 
