@@ -62,6 +62,15 @@ func TestTheInstalledProgramRuns(t *testing.T) {
 	}
 }
 
+func TestHelpIsPrinted(t *testing.T) {
+	for _, arg := range []string{"help", "-h", "-help", "--help"} {
+		var out, errors bytes.Buffer
+		if code := dispatch(t.Context(), []string{arg}, &out, &errors); code != 0 || out.String() != usage || errors.Len() > 0 {
+			t.Errorf("%s: exit code %d, output %q, errors %q", arg, code, out.String(), errors.String())
+		}
+	}
+}
+
 func TestCommandLineIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		args     []string

@@ -25,6 +25,7 @@ const usage = `usage:
   collector await [--dir D]                    wait until "collector run" can be stopped without loss
   collector metrics [--dir D]                  print how "collector run" is doing, for Prometheus
   collector version                            say which build this is
+  collector help                               print this
 
 "collector run -h" and "collector exec -h" list the flags.
 `
@@ -62,6 +63,11 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
 		return exitUsage
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		fmt.Fprint(stdout, usage)
+		return 0
 	}
 	run, known := commands()[args[0]]
 	if !known {
