@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector"
 )
@@ -69,6 +72,37 @@ func TestTensorFlowEventRestartsAreAttempts(t *testing.T) {
 	}
 	if o := collector.Observe(series, "loss"); o.Min.Value != 5 || o.Latest.Value != 5 || o.Points != 4 {
 		t.Errorf("observed %+v", o)
+	}
+}
+
+// Sessions of one pod end together, in any order.
+func TestWithoutAServiceTheSummaryIsOfAllSessions(t *testing.T) {
+	b := newBench(t)
+	b.stop()
+	if err := <-b.ended; err != nil {
+		t.Fatal(err)
+	}
+	b.ended <- nil
+	dir := filepath.Join(b.dir, "events")
+	s := b.run("--kind=TensorFlowEvent", "--path="+dir, "--metric=loss", "--grace=1s")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for n, losses := range [][]float32{{0.5, 0.25, 8, 0.125}, {2, 3}, {4}} {
+		var events []byte
+		for i, v := range losses {
+			events = append(events, scalarEventAt(1.7e9+float64(100*n+i), "loss", int64(n+i), v)...)
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("events.out.tfevents.%d.host.1", 1700000000+100*n)), events, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = s.cmd.Process.Signal(unix.SIGTERM)
+	_ = s.cmd.Wait()
+	summary := b.wantSummary("loss", 3)
+	m := summary.Metrics[0]
+	if summary.Final || summary.Attempt.ID != podUID+"/2" || m.Min.Number != 0.5 || m.Max.Number != 4 || m.Last.Number != 4 || m.Step != 2 {
+		t.Errorf("summary %+v", summary)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -56,7 +55,7 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 	if err := kind.check(cfg); err != nil {
 		return nil, err
 	}
-	return &runner{cfg: cfg, log: log, service: service, kind: kind, ending: endings{newest: -1},
+	return &runner{cfg: cfg, log: log, service: service, kind: kind,
 		drain: make(chan struct{}), abandon: make(chan struct{})}, nil
 }
 
@@ -168,7 +167,7 @@ func (r *runner) report(ctx context.Context, n int, attempt collector.Attempt, d
 		if err != nil {
 			r.fail(fmt.Errorf("attempt %s: %w", attempt.ID, err))
 		}
-		if err := r.keep(n, summary, client.Stats().Undelivered); err != nil {
+		if err := r.keep(ending{n, summary, client.History(), client.Stats().Undelivered}); err != nil {
 			// All the worse when it was needed; run's own error says so.
 			r.log.Error("the summary was not written", "error", err)
 		}
@@ -215,60 +214,12 @@ func (r *runner) stats() report.Stats {
 	return sum
 }
 
-// keep writes the summary of an attempt that has ended, or that of a newer one
-// again if this one is not complete.
-func (r *runner) keep(n int, s report.Summary, undelivered int64) error {
+// keep writes the summary of the attempts that have ended.
+func (r *runner) keep(e ending) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ending.add(n, s, undelivered)
+	r.ending.add(e)
 	return writeSummary(r.cfg.terminationLog, r.ending.whole())
-}
-
-// endings sum up the attempts that have ended, in the space of one summary.
-type endings struct {
-	begun, ended int // attempts
-	newest       int // number of the newest that has ended; -1 without any
-	summary      report.Summary
-	undelivered  int64
-	// Of the others, those that are not final, and what they lack.
-	cut, lost int64
-}
-
-// add takes in an attempt that has ended.
-func (k *endings) add(n int, s report.Summary, undelivered int64) {
-	k.ended++
-	if n > k.newest {
-		first := k.newest < 0
-		k.newest = n
-		k.summary, s = s, k.summary
-		k.undelivered, undelivered = undelivered, k.undelivered
-		if first {
-			return
-		}
-	}
-	if !s.Final {
-		k.cut++
-		k.lost += undelivered
-	}
-}
-
-// whole is the summary of the newest attempt. It is final if all are, and else
-// says what the others lack, and that their values are not in it.
-func (k *endings) whole() report.Summary {
-	s := k.summary
-	s.Final = s.Final && k.cut == 0 && k.ended == k.begun
-	var said []string
-	if k.cut > 0 {
-		said = append(said, fmt.Sprintf("earlier attempts that were not reported to their end: %d; %d of their points were not delivered", k.cut, k.lost))
-	}
-	if !s.Final && k.ended > 1 {
-		said = append(said, fmt.Sprintf("the summary has the least and the greatest value of the newest of %d attempts only", k.ended))
-	}
-	if s.Note != "" {
-		said = append(said, s.Note)
-	}
-	s.Note = strings.Join(said, "; ")
-	return s
 }
 
 func (r *runner) fail(err error) {

@@ -37,6 +37,33 @@ func TestWithoutAServiceTheSummaryHasTheResult(t *testing.T) {
 	}
 }
 
+// What a program measured before it was started again counts up to the step from
+// which it went on, as in the store.
+func TestWithoutAServiceTheSummaryIsOfAllAttempts(t *testing.T) {
+	b := newBench(t)
+	b.stop()
+	if err := <-b.ended; err != nil {
+		t.Fatal(err)
+	}
+	b.ended <- nil
+	s := b.run("--kind=StdOut", "--metric=loss", "--grace=1s")
+	for _, said := range []string{
+		"step=1 loss=0.1; step=2 loss=0.2; step=3 loss=9; step=4 loss=0.01",
+		"step=3 loss=1.3",
+	} {
+		if err := b.exec("sh", "-c", "for l in "+strings.ReplaceAll("'"+said+"'", "; ", "' '")+"; do echo $l; done").Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = s.cmd.Process.Signal(unix.SIGTERM)
+	_ = s.cmd.Wait()
+	summary := b.wantSummary("loss", 3)
+	m := summary.Metrics[0]
+	if summary.Final || summary.Attempt.ID != podUID+"/1" || m.Min.String() != "0.1" || m.Max.String() != "1.3" || m.Last.String() != "1.3" {
+		t.Errorf("summary %+v", summary)
+	}
+}
+
 func TestASidecarOutlivesTheServiceAndGoesOn(t *testing.T) {
 	b := newBench(t)
 	s := b.run("--kind=StdOut", "--metric=loss")

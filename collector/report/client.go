@@ -128,6 +128,13 @@ func (c *Client) summary(final bool) Summary {
 	return Summary{Attempt: c.cfg.Attempt, Final: final, Metrics: c.intake.tally.list(), Note: c.intake.notes.String()}
 }
 
+// History is what was read. It is whole when Run has returned.
+func (c *Client) History() History {
+	c.intake.mu.Lock()
+	defer c.intake.mu.Unlock()
+	return c.intake.tally.history()
+}
+
 // hello asks until there is an answer. It returns nil when there is none.
 func (c *Client) hello(ctx context.Context) map[string]int64 {
 	var acked map[string]int64

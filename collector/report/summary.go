@@ -38,7 +38,8 @@ type MetricSummary struct {
 	Last, Min, Max Value
 	// Step is the step of Last, or collector.NoStep.
 	Step int64
-	// Count is the number of points.
+	// Count is the number of points. Of attempts before the newest one, only those
+	// that were a least or greatest value of their time are counted.
 	Count int64
 }
 
@@ -64,10 +65,13 @@ func ahead(a, b Value, inOrder bool) bool {
 	return inOrder
 }
 
+// notNumber is the class of text.
+const notNumber = 3
+
 func class(v Value) int {
 	switch {
 	case math.IsNaN(v.Number) && v.Text != "" && !strings.EqualFold(strings.TrimLeft(v.Text, "+-"), "nan"):
-		return 3
+		return notNumber
 	case math.IsNaN(v.Number):
 		return 2
 	case math.IsInf(v.Number, 0):

@@ -29,7 +29,7 @@ func (t *tally) add(p collector.Point) {
 		if len(t.metrics) == maxMetrics {
 			return
 		}
-		m = &counted{points: collector.NewCondenser(p.Metric), step: collector.NoStep}
+		m = &counted{points: collector.NewCondenser(p.Metric), reach: newReach(), step: collector.NoStep}
 		t.metrics[p.Metric] = m
 		if !slices.Contains(t.order, p.Metric) {
 			t.order = append(t.order, p.Metric)
@@ -38,19 +38,22 @@ func (t *tally) add(p collector.Point) {
 	m.add(p)
 }
 
-func (t *tally) list() (list []MetricSummary) {
-	for _, name := range t.order {
-		if m := t.metrics[name]; m != nil {
-			list = append(list, m.summary())
-		}
+func (t *tally) list() []MetricSummary { return t.history().Metrics() }
+
+// history is valid until the next point.
+func (t *tally) history() History {
+	h := History{order: t.order, metrics: map[string]past{}}
+	for name, m := range t.metrics {
+		h.metrics[name] = past{summary: m.summary(), reach: m.reach}
 	}
-	return list
+	return h
 }
 
 // counted is the points of one metric. What condenses the store's points
 // condenses them, so that both give the same.
 type counted struct {
 	points *collector.Condenser
+	reach
 	// Sources are read side by side, while a Condenser wants one after the other:
 	// step is the one stated last in source, and steps has it for the others.
 	source string
@@ -68,6 +71,7 @@ func (m *counted) add(p collector.Point) {
 	}
 	m.step = p.Step
 	m.points.Add(collector.Attempt{}, p)
+	m.reach.add(p.Step, valueOf(p.Value, p.Text))
 }
 
 func (m *counted) turnTo(source string) {
@@ -93,14 +97,20 @@ func (m *counted) turnTo(source string) {
 
 func (m *counted) summary() MetricSummary {
 	o := m.points.Observation()
-	return MetricSummary{Name: o.Metric, Last: valueOf(o.Latest), Min: valueOf(o.Min), Max: valueOf(o.Max),
+	return MetricSummary{Name: o.Metric, Last: measured(o.Latest), Min: measured(o.Min), Max: measured(o.Max),
 		Step: m.points.LatestStep(), Count: int64(o.Points)}
 }
 
-func valueOf(m collector.Measure) Value {
-	v := Value{Number: m.Value}
-	if v.String() != m.Text && len(m.Text) <= maxValueText {
-		v.Text = m.Text
+func measured(m collector.Measure) Value {
+	if m.Text == (Value{Number: m.Value}).String() {
+		return Value{Number: m.Value}
 	}
-	return v
+	return valueOf(m.Value, m.Text)
+}
+
+func valueOf(number float64, text string) Value {
+	if len(text) > maxValueText {
+		text = ""
+	}
+	return Value{number, text}
 }

@@ -222,8 +222,8 @@ func (d *data) read(attempts []collector.AttemptState, pods []corev1.Pod, over b
 	}
 	if d.final {
 		for _, s := range left {
-			// Earlier attempts of its pod lack points. The store still has more
-			// than the summary, which is of the newest only.
+			// Earlier attempts of its pod lack points. The store still has the curve
+			// of the rest, and every strategy can be answered from it.
 			if s.Attempt.ID == newest.Attempt.ID && !s.Final && s.Note != "" {
 				d.notes = []string{s.Note} // the attempt's own is part of it
 			}
