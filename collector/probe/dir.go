@@ -93,7 +93,7 @@ func openDir(cfg Config) (Target, error) {
 
 func newDir(cfg Config, events bool) (Target, error) {
 	if events {
-		return &eventDir{dir: cfg.Path, known: map[Recorded]bool{}}, nil
+		return newEvents(cfg.Path, ""), nil
 	}
 	cfg.Path = strings.TrimRight(cfg.Path, "/") + "/"
 	return newWritten(cfg)

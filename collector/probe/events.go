@@ -18,20 +18,25 @@ const maxRecorded = 1000
 // eventDir is a directory of TensorBoard's event files.
 type eventDir struct {
 	dir      string
+	only     string // the one file in dir that is read; empty: all
 	recorded []Recorded
 	known    map[Recorded]bool
 }
 
+func newEvents(dir, only string) *eventDir {
+	return &eventDir{dir: dir, only: only, known: map[Recorded]bool{}}
+}
+
 func (d *eventDir) Source(metrics []string) (collector.Source, error) {
-	return source.NewEventDir(source.EventDirConfig{Dir: d.dir, Metrics: metrics, Recorded: d.record, Drain: ended(), Clock: timeless})
+	return source.NewEventDir(source.EventDirConfig{Dir: d.dir, Only: d.only, Metrics: metrics, Recorded: d.record, Drain: ended(), Clock: timeless})
 }
 
 // Names are the tags with scalars, in their runs, as a metric would name them.
 func (d *eventDir) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
 	known := map[string]bool{}
 	events := parse.NewEvents()
-	err = filepath.WalkDir(d.dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || !strings.Contains(e.Name(), "tfevents") {
+	err = filepath.WalkDir(d.place(), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !d.isRead(e) {
 			return err
 		}
 		run, err := filepath.Rel(d.dir, filepath.Dir(path))
@@ -49,7 +54,7 @@ func (d *eventDir) Names(ctx context.Context) (names []string, hints map[string]
 				names = append(names, name)
 			}
 		})
-		if !strings.HasPrefix(e.Name(), source.HparamsFile) { // that the collector wrote itself
+		if d.only != "" || !strings.HasPrefix(e.Name(), source.HparamsFile) { // that the collector wrote itself
 			wanted = wanted.Recording(func(p parse.Recorded) { d.record(strings.TrimPrefix(filepath.ToSlash(run), "."), p) })
 		}
 		// What is wrong with the file is said by the source.
@@ -62,8 +67,15 @@ func (d *eventDir) Names(ctx context.Context) (names []string, hints map[string]
 func (d *eventDir) Trouble(err error) Trouble { return plain(err, "tfevent") }
 
 func (d *eventDir) Describe(r *Report) {
-	r.Kind, r.Path, r.Recorded = TensorFlowEvent, d.dir, d.recorded
-	r.Bytes = sizeOf(d.dir, func(name string) bool { return strings.Contains(name, "tfevents") })
+	r.Kind, r.Path, r.Recorded = TensorFlowEvent, d.place(), d.recorded
+	r.Bytes = sizeOf(d.place(), d.isRead)
+}
+
+// place is the directory, or the one file of it that is read.
+func (d *eventDir) place() string { return filepath.Join(d.dir, d.only) }
+
+func (d *eventDir) isRead(e fs.DirEntry) bool {
+	return e.Type().IsRegular() && (d.only != "" || strings.Contains(e.Name(), "tfevents"))
 }
 
 // Recorded is a parameter that the program recorded for TensorBoard.

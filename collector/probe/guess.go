@@ -3,20 +3,62 @@ package probe
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
 )
 
-// maxGuessed is how much of a file is looked at for its format, in bytes.
-const maxGuessed = 256 << 10
+// maxGuessed is how much of a file is looked at for its format, in bytes, and
+// maxHead how much for its first record.
+const (
+	maxGuessed = 256 << 10
+	maxHead    = 4 << 10
+)
 
 // textValue is a value as text has it.
 var textValue = regexp.MustCompile(`[\w\]"]\s*=\s*[-+]?\.?\d`)
+
+// guessBinary says whether a file is one of TensorBoard's (TensorFlowEvent) or of
+// W&B's (source.FormatWandb), by its first record, else by its name; empty: neither.
+func guessBinary(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	head := make([]byte, maxHead)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return "", err
+	}
+	base := filepath.Base(path)
+	switch head = head[:n]; {
+	case bytes.HasPrefix(head, []byte(":W&B")):
+		return source.FormatWandb, nil
+	case isEvents(head):
+		return TensorFlowEvent, nil
+	case strings.HasSuffix(base, ".wandb"):
+		return source.FormatWandb, nil
+	case strings.Contains(base, "tfevents"):
+		return TensorFlowEvent, nil
+	}
+	return "", nil
+}
+
+// isEvents tells event files by the checksum of their first record.
+func isEvents(head []byte) bool {
+	nothing := parse.NewWanted(nil, func([]byte) {})
+	// What is wrong with the file is said by the source.
+	next, _ := parse.NewEvents().Read(bytes.NewReader(head), 0, nothing, func(parse.Scalar) bool { return false })
+	return next > 0
+}
 
 // guess looks at the name and the first lines of a file: it is JSON when at least
 // as many of them are objects as have name=value. A program may log before it writes

@@ -42,15 +42,29 @@ func Open(cfg Config) (Target, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is neither a file nor a directory", cfg.Path)
 	}
-	switch base := filepath.Base(cfg.Path); {
-	case strings.Contains(base, "tfevents"), strings.HasSuffix(base, ".wandb"):
-		cfg.Path = filepath.Dir(cfg.Path) // the collector reads directories of them
-		return openDir(cfg)
+	return openFile(cfg)
+}
+
+// openFile finds out what a file is. It is read alone, whatever lies beside it.
+func openFile(cfg Config) (Target, error) {
+	real, err := filepath.EvalSymlinks(cfg.Path) // of a link's name only what it leads to is known
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Format == "" && strings.HasSuffix(cfg.Path, ".csv") {
-		cfg.Format = source.FormatCSV
-	}
+	binary := ""
 	if cfg.Format == "" {
+		if binary, err = guessBinary(cfg.Path); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case binary == TensorFlowEvent:
+		return newEvents(filepath.Dir(real), filepath.Base(real)), nil
+	case binary == source.FormatWandb, cfg.Format == source.FormatWandb:
+		cfg.Path, cfg.Format = real, source.FormatWandb
+	case cfg.Format == "" && strings.HasSuffix(cfg.Path, ".csv"):
+		cfg.Format = source.FormatCSV
+	case cfg.Format == "":
 		if cfg.Format, err = guess(cfg.Path, cfg.Filters); err != nil {
 			return nil, err
 		}

@@ -305,7 +305,6 @@ func TestProbeFails(t *testing.T) {
 		"an empty directory":      {probe.Config{Path: dir}, "holds no event files", true},
 		"an unknown format":       {probe.Config{Path: file, Format: "YAML"}, `the format "YAML" is not known; there are TEXT, JSON, LOGFMT, CSV, WANDB`, false},
 		"a directory of text":     {probe.Config{Path: dir, Format: "TEXT"}, "a directory holds CSV or WANDB", false},
-		"a file of W&B":           {probe.Config{Path: file, Format: "WANDB"}, "is a file", false},
 		"filters for a table":     {probe.Config{Path: file, Format: "CSV", Filters: []string{"(a)(b)"}}, "filters are for the format TEXT", false},
 		"a broken filter":         {probe.Config{Path: file, Filters: []string{"(a"}}, "(a", false},
 		"neither file nor folder": {probe.Config{Path: os.DevNull}, "neither a file nor a directory", false},

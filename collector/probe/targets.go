@@ -2,6 +2,7 @@ package probe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -37,7 +38,8 @@ func plain(err error, prefix string) Trouble {
 	return Trouble{Text: strings.TrimPrefix(err.Error(), prefix+": ")}
 }
 
-// written is a file of lines, or a directory of W&B's.
+// written is a file of lines, a table, or a file of W&B's, or a directory of
+// these two.
 type written struct {
 	cfg  Config
 	ends *lineEnds
@@ -45,14 +47,19 @@ type written struct {
 
 func newWritten(cfg Config) (*written, error) {
 	// Made once, so that what does not go together is said first.
-	_, err := source.NewWritten(source.Written{Path: cfg.Path, Format: cfg.Format, Filters: cfg.Filters, Metrics: []string{"metric"}})
-	if err != nil {
+	w := &written{cfg: cfg, ends: &lineEnds{path: cfg.Path}}
+	if _, err := w.Source([]string{"metric"}); err != nil {
 		return nil, err
 	}
-	return &written{cfg: cfg, ends: &lineEnds{path: cfg.Path}}, nil
+	return w, nil
 }
 
 func (w *written) Source(metrics []string) (collector.Source, error) {
+	if w.cfg.Format == source.FormatWandb && !strings.HasSuffix(w.cfg.Path, "/") {
+		// A trial reads the directory; here the user has named one file of it.
+		dir, base := filepath.Split(w.cfg.Path)
+		return source.NewWandbDir(source.WandbDirConfig{Dir: cmp.Or(dir, "."), Only: base, Metrics: metrics, Drain: ended(), Clock: timeless})
+	}
 	return source.NewWritten(source.Written{
 		Path: w.cfg.Path, Format: w.cfg.Format, Metrics: metrics, Filters: w.cfg.Filters, Drain: ended(), Clock: timeless,
 	})
@@ -100,16 +107,16 @@ func (w *written) Trouble(err error) Trouble {
 func plainError(err error, prefix string) error { return errors.New(plain(err, prefix).Text) }
 
 func (w *written) Describe(r *Report) {
-	r.Kind, r.Path, r.Format, r.Bytes = File, w.cfg.Path, w.cfg.Format, sizeOf(w.cfg.Path, func(name string) bool {
-		return !strings.HasSuffix(w.cfg.Path, "/") || strings.HasSuffix(name, "."+strings.ToLower(w.cfg.Format))
+	r.Kind, r.Path, r.Format, r.Bytes = File, w.cfg.Path, w.cfg.Format, sizeOf(w.cfg.Path, func(e fs.DirEntry) bool {
+		return e.Type().IsRegular() && (!strings.HasSuffix(w.cfg.Path, "/") || strings.HasSuffix(e.Name(), "."+strings.ToLower(w.cfg.Format)))
 	})
 }
 
-// sizeOf is the size of a file, or of the files of some names below a directory.
-func sizeOf(path string, counts func(name string) bool) (sum int64) {
+// sizeOf is the size of a file, or of some files below a directory.
+func sizeOf(path string, counts func(fs.DirEntry) bool) (sum int64) {
 	// What cannot be looked at has been said by the source.
 	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || !counts(e.Name()) {
+		if err != nil || !counts(e) {
 			return nil
 		}
 		if info, err := e.Info(); err == nil {
@@ -160,15 +167,15 @@ func (l *lineEnds) line(message string) int {
 	return l.count + 1
 }
 
-// wandbNames are the names in all W&B files below a directory.
-func wandbNames(dir string) (names []string, err error) {
+// wandbNames are the names in all W&B files at a path.
+func wandbNames(path string) (names []string, err error) {
 	known := map[string]bool{}
 	reader := parse.NewAnyWandb()
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".wandb") {
+	err = filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || file != path && !strings.HasSuffix(e.Name(), ".wandb") {
 			return err
 		}
-		f, err := os.Open(path)
+		f, err := os.Open(file)
 		if err != nil {
 			return err
 		}

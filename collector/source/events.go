@@ -18,6 +18,9 @@ import (
 type EventDirConfig struct {
 	// Dir is the directory to watch, at any depth. It need not exist yet.
 	Dir string
+	// Only is the one file that is read, whatever its name, by its path below Dir;
+	// empty: all event files.
+	Only string
 	// Metrics are the wanted metrics.
 	Metrics []string
 	// State is a file in which the source remembers where it found the metrics,
@@ -97,7 +100,7 @@ func (d *EventDir) Sessions(ctx context.Context) iter.Seq2[SessionPoint, error] 
 func (d *EventDir) read(ctx context.Context, yield func(*SessionPoint, error) bool) {
 	r := &eventRun{
 		cfg: d.cfg, yield: yield, events: parse.NewEvents(),
-		tree: newEventTree(d.cfg.Dir), names: newEventNames(d.cfg.Dir, d.cfg.Metrics),
+		tree: newEventTree(d.cfg.Dir, d.cfg.Only), names: newEventNames(d.cfg.Dir, d.cfg.Metrics),
 		sessions: newEventSessions(len(d.cfg.Metrics)),
 		recorded: newRecordedParameters(d.cfg.Given),
 		said:     troubles{}, ids: map[fileID]*eventFile{}, next: -1,
@@ -309,8 +312,8 @@ func isEventFile(name string) bool {
 	return strings.Contains(name, "tfevents") && !strings.HasPrefix(name, HparamsFile) && !strings.HasSuffix(name, ".profile-empty")
 }
 
-func newEventTree(root string) *tree {
+func newEventTree(root, only string) *tree {
 	t := newTree(root, "event files", maxEventFiles, isEventFile)
-	t.links = true
+	t.links, t.only = true, only
 	return t
 }

@@ -93,7 +93,7 @@ func TestADirectoryThatCouldNotBeReadIsReadAgain(t *testing.T) {
 	if err := errors.Join(os.Chtimes(dir, now.Add(-time.Hour), now.Add(-time.Hour)), os.Chmod(dir, 0)); err != nil {
 		t.Fatal(err)
 	}
-	tree := newEventTree(root)
+	tree := newEventTree(root, "")
 	var files []string
 	troubles := 0
 	walk := func() {

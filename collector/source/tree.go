@@ -38,6 +38,9 @@ type tree struct {
 	wide  int                    // limit of directories
 	// links: a file may be known by a link, and what is no file is told.
 	links bool
+	// only is the one file that is looked for, whatever its name, by its path below
+	// root; empty: all that match.
+	only string
 
 	due   time.Time
 	dirs  map[string]*treeDir // by path below root, with slashes; "" is root
@@ -67,13 +70,29 @@ func (t *tree) walk(now time.Time, all bool, found func(path string, trouble err
 		return true
 	}
 	t.read = 0
-	ok = t.visit("", now, all, found)
+	if t.only != "" {
+		ok = t.single(found)
+	} else {
+		ok = t.visit("", now, all, found)
+	}
 	pause := time.Duration(len(t.dirs))*walkEach + time.Duration(t.read)*walkEntry
 	if len(t.known) > 0 {
 		pause = max(walkEvery, pause)
 	}
 	t.due = now.Add(pause)
 	return ok
+}
+
+// single looks for the one file that is wanted.
+func (t *tree) single(found func(path string, trouble error) bool) (ok bool) {
+	if t.known[t.only] {
+		return true
+	}
+	info, err := os.Stat(filepath.Join(t.root, filepath.FromSlash(t.only)))
+	if err != nil {
+		return true // whoever finds nothing says so
+	}
+	return t.entry(t.only, fs.FileInfoToDirEntry(info), found)
 }
 
 func (t *tree) visit(dir string, now time.Time, all bool, found func(string, error) bool) (ok bool) {

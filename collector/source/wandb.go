@@ -21,6 +21,9 @@ import (
 type WandbDirConfig struct {
 	// Dir is the directory to watch, at any depth. It need not exist yet.
 	Dir string
+	// Only is the one file that is read, whatever its name, by its path below Dir;
+	// empty: all that end with ".wandb".
+	Only string
 	// Metrics are the wanted metrics, by the keys given to run.log; those of
 	// nested dictionaries are joined by dots.
 	Metrics []string
@@ -76,6 +79,7 @@ func (d *WandbDir) Points(ctx context.Context) iter.Seq2[collector.Point, error]
 			files: newTree(d.cfg.Dir, "W&B files", maxWandbFiles, func(name string) bool { return strings.HasSuffix(name, ".wandb") }),
 			runs:  map[string]string{}, said: troubles{},
 		}
+		r.files.only = d.cfg.Only
 		if note := d.cfg.Before.Note(); note != nil && !r.trouble(note) {
 			return
 		}
