@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +25,8 @@ collector's own readers.
   vernier collect --probe --metric loss -- python3 train.py --lr 0.1
 
 Without --metric, all that have a number are shown. A program's own output goes to
-standard error, and its output is read while it runs.
+standard error, and its output is read while it runs. Ctrl-C (or SIGTERM) ends the
+program and shows what it printed until then; a second one ends both at once.
 
 Exit codes: 4 when a --metric is not found, or the file, the directory or the
 command does not exist; 7 when nothing answers at the address. That of the
@@ -67,11 +72,13 @@ func (o *collectOptions) run(ctx context.Context, s streams, args []string, dash
 	if err := o.check(); err != nil {
 		return err
 	}
-	target, err := o.target(s, args, dash == 0)
-	if err != nil {
-		return probeError(err)
+	var report *probe.Report
+	var err error
+	if dash == 0 {
+		report, err = o.runCommand(ctx, s, args)
+	} else {
+		report, err = o.read(ctx, args[0])
 	}
-	report, err := probe.Run(ctx, target, o.metrics)
 	if err != nil {
 		return probeError(err)
 	}
@@ -109,10 +116,42 @@ func probeError(err error) error {
 	return err
 }
 
-// target finds out what is meant.
-func (o *collectOptions) target(s streams, args []string, isCommand bool) (probe.Target, error) {
-	if isCommand {
-		return &probe.Command{Argv: args, Format: o.format, Filters: o.filters, Stdout: s.err, Stderr: s.err}, nil
+// read probes a file, a directory or an address.
+func (o *collectOptions) read(ctx context.Context, path string) (*probe.Report, error) {
+	target, err := probe.Open(probe.Config{Path: path, Format: o.format, Filters: o.filters})
+	if err != nil {
+		return nil, err
 	}
-	return probe.Open(probe.Config{Path: args[0], Format: o.format, Filters: o.filters})
+	return probe.Run(ctx, target, o.metrics)
+}
+
+// runCommand probes a program. The first signal ends the program, the second one
+// everything.
+func (o *collectOptions) runCommand(ctx context.Context, s streams, argv []string) (*probe.Report, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals, first := make(chan os.Signal, 2), make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		for count := 1; ; count++ {
+			select {
+			case sig := <-signals:
+				if count > 1 {
+					cancel(&exitError{code: signalCode(sig), err: fmt.Errorf("left on %s", sig)})
+					return
+				}
+				first <- sig
+				fmt.Fprintln(s.err, "vernier: waiting for the end of the program; Ctrl-C again to end both at once")
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	target := &probe.Command{Argv: argv, Format: o.format, Filters: o.filters, Stdout: s.err, Stderr: s.err, Interrupts: first}
+	report, err := probe.Run(ctx, target, o.metrics)
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = cause
+	}
+	return report, err
 }

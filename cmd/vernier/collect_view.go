@@ -26,7 +26,10 @@ func writeReport(w io.Writer, r *probe.Report) error {
 		what += ", " + r.Format
 	}
 	fmt.Fprintf(&b, "%s (%s): %s in %s%s\n", r.Path, what, bytesText(r.Bytes), durationText(r.Seconds), speedText(r))
-	if r.ExitCode != nil && *r.ExitCode != 0 {
+	switch {
+	case r.Interrupted:
+		fmt.Fprintf(&b, "It was interrupted; the program ended with code %d. This is what it printed until then.\n", *r.ExitCode)
+	case r.ExitCode != nil && *r.ExitCode != 0:
 		fmt.Fprintf(&b, "The program ended with code %d.\n", *r.ExitCode)
 	}
 	if len(r.Metrics) > 0 {

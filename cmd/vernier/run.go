@@ -195,11 +195,14 @@ func waitForEnd(ctx context.Context, o runOptions, f following, d display) (expe
 }
 
 func interrupted(sig os.Signal) error {
-	code := exitInterrupted
+	return &exitError{code: signalCode(sig), err: fmt.Errorf("left on %s; the experiment goes on while the control plane runs", sig)}
+}
+
+func signalCode(sig os.Signal) int {
 	if sig == syscall.SIGTERM {
-		code = exitTerminated
+		return exitTerminated
 	}
-	return &exitError{code: code, err: fmt.Errorf("left on %s; the experiment goes on while the control plane runs", sig)}
+	return exitInterrupted
 }
 
 // stopGrowing lowers maxTrialCount to the trials that exist, so that the

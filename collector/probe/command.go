@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -19,7 +21,8 @@ import (
 
 // Command is a program whose output is probed, while it runs. Nothing of the
 // output is kept but its first 8 MiB, until names were looked for in them, so a
-// program that prints faster than it is read is held up.
+// program that prints faster than it is read is held up. When the context ends, the
+// program is killed and nothing is reported.
 type Command struct {
 	// Argv is the program and its arguments.
 	Argv []string
@@ -28,12 +31,17 @@ type Command struct {
 	Filters []string
 	// Stdout and Stderr get its output too.
 	Stdout, Stderr io.Writer
+	// Interrupts are the signals that tell this process to end; nil: none. The
+	// first one ends the program, whose output until then is reported.
+	Interrupts <-chan os.Signal
 
 	head         bytes.Buffer   // what was searched for names
 	output       *io.PipeReader // what comes after it
 	read         int64
 	began, ended time.Time
 	cancel       context.CancelFunc
+	stopped      <-chan struct{} // closed when the context ends
+	interrupted  atomic.Bool
 	done         chan struct{} // closed when the program has ended; after it, err
 	err          error
 }
@@ -85,12 +93,12 @@ func (c *Command) Names(ctx context.Context) (names []string, hints map[string]s
 // start runs the program, with both outputs in one pipe, by whole lines.
 func (c *Command) start(ctx context.Context) error {
 	ctx, c.cancel = context.WithCancel(ctx)
+	c.stopped = ctx.Done()
 	reader, writer := io.Pipe()
 	out, errs := source.WholeLines(writer), source.WholeLines(writer)
 	program := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	program.Stdin = os.Stdin
 	program.Stdout, program.Stderr = io.MultiWriter(c.Stdout, out), io.MultiWriter(c.Stderr, errs)
-	program.Cancel = func() error { return program.Process.Signal(os.Interrupt) }
 	program.WaitDelay = endPatience
 	c.began = time.Now()
 	if err := program.Start(); err != nil {
@@ -107,14 +115,17 @@ func (c *Command) start(ctx context.Context) error {
 		close(c.done)
 		_ = writer.Close() // always nil
 	}()
+	go c.watch(ctx, program.Process)
 	return nil
 }
 
-// stop ends the program.
+// stop kills the program.
 func (c *Command) stop() {
 	c.cancel()
-	_ = c.output.Close() // always nil; nobody reads any more
-	<-c.done
+	select {
+	case <-c.done:
+	case <-time.After(killPatience): // something else holds its output open
+	}
 }
 
 // Read counts what is read of the program's output.
@@ -142,18 +153,31 @@ func (c *Command) Describe(r *Report) {
 	if _, err := io.Copy(io.Discard, c); err != nil { // with no metric, nobody has read it
 		r.Troubles = append(r.Troubles, Trouble{Text: err.Error()})
 	}
-	<-c.done
+	select {
+	case <-c.done:
+	case <-c.stopped:
+		c.stop()
+		return // nothing is reported
+	}
 	c.cancel()
 	code := 0
 	var exit *exec.ExitError
 	switch {
 	case errors.As(c.err, &exit):
-		code = exit.ExitCode()
+		code = exitCode(exit)
 	case errors.Is(c.err, exec.ErrWaitDelay):
 		r.Troubles = append(r.Troubles, Trouble{Text: fmt.Sprintf("the program has ended, and something that it started held its output open; what that printed more than %s later was not read", endPatience)})
 	case c.err != nil:
 		r.Troubles = append(r.Troubles, Trouble{Text: c.err.Error()})
 	}
 	r.Kind, r.Path, r.Format, r.Bytes, r.ExitCode = StdOut, strings.Join(c.Argv, " "), c.format(), c.read, &code
-	r.Seconds = c.ended.Sub(c.began).Seconds()
+	r.Seconds, r.Interrupted = c.ended.Sub(c.began).Seconds(), c.interrupted.Load()
+}
+
+// exitCode is 128 and the signal for a program that a signal ended, as in a shell.
+func exitCode(exit *exec.ExitError) int {
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return exit.ExitCode()
 }

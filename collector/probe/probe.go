@@ -122,8 +122,11 @@ type Report struct {
 	// Seconds is how long it ran; it is held up while its output is read.
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
-	// ExitCode is that of the program, nil when none was run.
+	// ExitCode is that of the program, 128 and the signal when one ended it; nil
+	// when none was run.
 	ExitCode *int `json:"exitCode,omitempty"`
+	// Interrupted: a signal to this process ended the program.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // Target is what is probed. A Target's methods are called in the order in which

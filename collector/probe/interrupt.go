@@ -1,0 +1,67 @@
+package probe
+
+import (
+	"context"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// passPatience is how long a program of this process' own group has to end by
+	// a signal that the whole group may have got, before it is passed on.
+	passPatience = time.Second
+	// killPatience bounds the wait for the end of a program that was killed.
+	killPatience = time.Second
+)
+
+// watch passes the first signal on to the program, and kills it when ctx ends.
+func (c *Command) watch(ctx context.Context, program *os.Process) {
+	select {
+	case s := <-c.Interrupts: // nil: never
+		c.interrupted.Store(true)
+		c.pass(s, program)
+	case <-ctx.Done():
+	case <-c.done:
+		return
+	}
+	select {
+	case <-ctx.Done():
+		_ = program.Kill() // it may have ended
+		// What the program has started may hold its output open.
+		_ = c.output.CloseWithError(io.ErrClosedPipe) // always nil
+	case <-c.done:
+	}
+}
+
+// pass gives the program a signal, unless it has it from the terminal. Two of
+// them would end a program that deals with one.
+func (c *Command) pass(s os.Signal, program *os.Process) {
+	group, err := syscall.Getpgid(program.Pid)
+	if err == nil && group == syscall.Getpgrp() {
+		if s == os.Interrupt && inForeground() {
+			return
+		}
+		select {
+		case <-time.After(passPatience):
+		case <-c.done:
+			return
+		}
+	}
+	_ = program.Signal(s) // it may have ended
+}
+
+// inForeground reports whether Ctrl-C at the terminal reaches this process'
+// group.
+func inForeground() bool {
+	terminal, err := os.Open("/dev/tty")
+	if err != nil {
+		return false // there is none
+	}
+	defer terminal.Close()
+	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == syscall.Getpgrp()
+}
