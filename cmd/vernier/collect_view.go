@@ -38,6 +38,11 @@ func writeReport(w io.Writer, r *probe.Report) error {
 			fmt.Fprintln(&b, line)
 		}
 	}
+	for _, m := range r.Metrics {
+		if m.Purged > 0 {
+			fmt.Fprintf(&b, "\nNot counted, as in a trial: %d points of %s from before the program began again at an earlier step\n", m.Purged, m.Name)
+		}
+	}
 	for _, m := range r.Missing {
 		fmt.Fprintf(&b, "\nNot found: %s%s\n", m.Name, advice(m))
 	}

@@ -79,6 +79,10 @@ type Metric struct {
 	End   *time.Time `json:"end"`
 	// Sources are where it was found, at most three.
 	Sources []string `json:"sources"`
+	// Purged counts the points of event files that count neither here nor in a
+	// trial: those of an earlier start of the program, for steps at which a later
+	// one began again, or that lie behind these.
+	Purged int `json:"purged,omitempty"`
 }
 
 // Missing is a metric that was asked for and not found.
@@ -183,22 +187,21 @@ func (r *Report) read(ctx context.Context, t Target, asked []string) error {
 	if err != nil {
 		return err
 	}
-	found := map[string]*Metric{}
+	found := findings{}
 	began := time.Now()
-	for p, err := range from.Points(ctx) {
-		if ctx.Err() != nil {
-			break
+	if events, ok := from.(*source.EventDir); ok {
+		found = r.sessions(ctx, t, events)
+	} else {
+		for p, err := range from.Points(ctx) {
+			if ctx.Err() != nil {
+				break
+			}
+			if err != nil {
+				r.trouble(t, err)
+				continue
+			}
+			found.of(p.Metric).add(p)
 		}
-		if err != nil {
-			r.trouble(t, err)
-			continue
-		}
-		m := found[p.Metric]
-		if m == nil {
-			m = &Metric{Name: p.Metric, First: Number(p.Value)}
-			found[p.Metric] = m
-		}
-		m.add(p)
 	}
 	r.Seconds = time.Since(began).Seconds()
 	for _, name := range asked {
@@ -208,6 +211,18 @@ func (r *Report) read(ctx context.Context, t Target, asked []string) error {
 		}
 	}
 	return nil
+}
+
+// findings are metrics by name.
+type findings map[string]*Metric
+
+func (f findings) of(name string) *Metric {
+	m := f[name]
+	if m == nil {
+		m = &Metric{Name: name}
+		f[name] = m
+	}
+	return m
 }
 
 func (r *Report) trouble(t Target, err error) {
@@ -238,7 +253,9 @@ func (r *Report) missing(asked, names []string, hints map[string]string) {
 
 // add counts one point.
 func (m *Metric) add(p collector.Point) {
-	m.Count++
+	if m.Count++; m.Count == 1 {
+		m.First = Number(p.Value)
+	}
 	m.Last = Number(p.Value)
 	if math.IsNaN(p.Value) {
 		m.NaNs++
