@@ -5,6 +5,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,6 +150,12 @@ type Target interface {
 	Describe(r *Report)
 }
 
+// hinter is a Target that knows more of a name that was not found once all is
+// read.
+type hinter interface {
+	hint(name string) string
+}
+
 // Run reads a target. With no metrics, all that have a name in it are read.
 func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 	names, hints, err := t.Names(ctx)
@@ -173,6 +180,11 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 	}
 	if len(metrics) > 0 {
 		r.missing(asked, names, hints)
+		if h, ok := t.(hinter); ok {
+			for i, m := range r.Missing {
+				r.Missing[i].Hint = cmp.Or(m.Hint, h.hint(m.Name))
+			}
+		}
 	}
 	t.Describe(r)
 	if ctx.Err() != nil {

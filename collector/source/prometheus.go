@@ -34,6 +34,9 @@ type ScrapeConfig struct {
 	// most, unless it would have to be left alone for more than 5 s. Default:
 	// 250 ms.
 	Interval time.Duration
+	// LastPatience is how long the scrape after Drain may take. Default: 2 s, since
+	// the program has ended; at most 10 s.
+	LastPatience time.Duration
 	// State is a file in which the source remembers which series it reads for
 	// each metric. It must outlive the process. Empty: not remembered.
 	State string

@@ -3,6 +3,7 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,8 +22,8 @@ const (
 	maxPage = 4 << 20
 	// maxPageLine bounds one line of it.
 	maxPageLine = 64 << 10
-	// scrapeTimeout bounds one scrape, lastTimeout the one after the program's
-	// end, dialTimeout the time to connect.
+	// scrapeTimeout bounds one scrape, lastTimeout by default the one after the
+	// program's end, dialTimeout the time to connect.
 	scrapeTimeout = 10 * time.Second
 	lastTimeout   = 2 * time.Second
 	dialTimeout   = 2 * time.Second
@@ -64,7 +65,7 @@ func newScrapeClient() *http.Client {
 func (r *scrapeRun) fetch(ctx context.Context, last bool) error {
 	timeout := scrapeTimeout
 	if last {
-		timeout = lastTimeout
+		timeout = min(timeout, cmp.Or(r.cfg.LastPatience, lastTimeout))
 	}
 	r.page.begin(false)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
