@@ -25,6 +25,58 @@ func assigned(line []byte) iter.Seq2[string, string] {
 	}
 }
 
+// maxQuoted bounds what is quoted of a value that is not a number, in bytes.
+const maxQuoted = 40
+
+// wrapped finds names whose value is a number within brackets, as programs print
+// what holds numbers: loss=tensor(0.5), loss: [0.5]. It yields each with what is
+// written, from the name on.
+func wrapped(line []byte) iter.Seq2[string, string] {
+	return func(yield func(name, written string) bool) {
+		for at := 0; ; at++ {
+			k := bytes.IndexAny(line[at:], "=:")
+			if k < 0 {
+				return
+			}
+			at += k
+			value := bytes.TrimLeft(line[at+1:], " \t")
+			if !beginsWrapped(value) {
+				continue
+			}
+			if end := bytes.IndexAny(value, "\r\n"); end >= 0 {
+				value = value[:end]
+			}
+			name := nameAt(line[:at])
+			if name == nil {
+				continue
+			}
+			sign, more := "=", ""
+			if line[at] == ':' {
+				sign = ": "
+			}
+			if end := bytes.IndexAny(value, ")]"); end >= 0 && end < maxQuoted {
+				value = value[:end+1]
+			} else if len(value) > maxQuoted {
+				value, more = value[:maxQuoted], "..."
+			}
+			if !yield(string(name), string(name)+sign+string(value)+more) {
+				return
+			}
+		}
+	}
+}
+
+// beginsWrapped reports whether b begins with a name or none, brackets, and a
+// number.
+func beginsWrapped(b []byte) bool {
+	n := 0
+	for n < min(len(b), maxQuoted) && (isWord(b[n]) || b[n] == '.') {
+		n++
+	}
+	opened := bytes.TrimLeft(b[n:], "([")
+	return len(opened) < len(b)-n && beginsNumber(opened)
+}
+
 // nameAt returns the name that b ends with, nil when there is none.
 func nameAt(b []byte) []byte {
 	b = bytes.TrimRight(b, " \t")

@@ -189,6 +189,19 @@ func (s *Names) filtered(line []byte) {
 			s.hint(name, `it is written "`+name+sign+`...", where the filter does not find it`)
 		}
 	}
+	s.wrapped(line)
+}
+
+// wrapped notes what is written as no number.
+func (s *Names) wrapped(line []byte) {
+	if bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
+		return // lists of JSON
+	}
+	for name, written := range wrapped(line) {
+		if !s.known[name] {
+			s.hint(name, fmt.Sprintf("it is written %q, which is not a number: print the number alone, as .item() gives it", written))
+		}
+	}
 }
 
 // assignments finds name=value, and notes what is written in another way.
@@ -214,6 +227,7 @@ func (s *Names) assignments(line []byte) {
 			s.hint(name, `it is written "`+name+`: ...": print `+name+"=..., or "+s.filter())
 		}
 	}
+	s.wrapped(line)
 }
 
 func (s *Names) hint(name, text string) {
