@@ -60,8 +60,27 @@ func isEvents(head []byte) bool {
 	return next > 0
 }
 
+// logfmtKeys are keys that loggers write; two of them in a line that begins with a
+// pair are not what a program prints of its metrics as text.
+var logfmtKeys = []*regexp.Regexp{
+	regexp.MustCompile(`(?:^|\s)(?:ts|time|timestamp)=\S`), regexp.MustCompile(`(?:^|\s)(?:level|lvl|severity)=\S`), regexp.MustCompile(`(?:^|\s)(?:msg|message)=\S`),
+}
+
+var beginsWithPair = regexp.MustCompile(`^[^\s="]+=\S`)
+
+func isLogfmt(line []byte) bool {
+	keys := 0
+	for _, key := range logfmtKeys {
+		if key.Match(line) {
+			keys++
+		}
+	}
+	return keys > 1 && beginsWithPair.Match(line)
+}
+
 // guess looks at the name and the first lines of a file: it is JSON when at least
-// as many of them are objects as have name=value. A program may log before it writes
+// as many of them are objects as have name=value, and logfmt when all that have
+// name=value are as loggers write them. A program may log before it writes
 // objects, and print its configuration as one before it writes text.
 func guess(path string, filters []string) (string, error) {
 	if len(filters) > 0 {
@@ -77,18 +96,23 @@ func guess(path string, filters []string) (string, error) {
 		return "", err
 	}
 	b = bytes.TrimLeft(b, " \t\r\n\ufeff")
-	objects, texts := 0, 0
+	objects, logs, texts := 0, 0, 0
 	for line := range bytes.SplitSeq(b, []byte("\n")) {
 		switch line = bytes.TrimSpace(line); {
 		case bytes.HasPrefix(line, []byte("{")) && json.Valid(line):
 			objects++
+		case isLogfmt(line):
+			logs++
 		case textValue.Match(line):
 			texts++
 		}
 	}
 	named := slices.Contains([]string{".json", ".jsonl", ".ndjson"}, filepath.Ext(path))
-	if objects == 0 && bytes.HasPrefix(b, []byte("{")) || objects > 0 && (named || objects >= texts) {
+	if objects == 0 && bytes.HasPrefix(b, []byte("{")) || objects > 0 && (named || objects >= texts+logs) {
 		return parse.FormatJSON, nil
+	}
+	if logs > 0 && texts == 0 && objects == 0 {
+		return parse.FormatLogfmt, nil
 	}
 	return parse.FormatText, nil
 }

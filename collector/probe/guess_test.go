@@ -26,6 +26,12 @@ func TestTheFormatOfAFileIsGuessed(t *testing.T) {
 		"a byte order mark":                    {"train.log", "\ufeff" + object, nil, "JSON"},
 		"braces that are no object":            {"train.log", "start\n{lr} loss=3\n", nil, "TEXT"},
 		"filters, which are for text":          {"train.log", object, []string{`"(\w+)": ([\d.]+)`}, "TEXT"},
+		"lines of a logger":                    {"train.log", "starting\nts=2026-03-04T05:06:07Z level=info msg=\"all is well\" loss=0.5\n", nil, "LOGFMT"},
+		"lines of a logger without a time":     {"train.log", "level=info loss=3 step=7 msg=\"a b\"\n", nil, "LOGFMT"},
+		"lines of a logger beside text":        {"train.log", "ts=2026-03-04T05:06:07Z level=info msg=x\nloss = 0.5\n", nil, "TEXT"},
+		"text with a time":                     {"train.log", "time=3 loss=0.5 accuracy=0.9\n", nil, "TEXT"},
+		"text after a time":                    {"train.log", "2026-03-04T05:06:07Z level=1 time=3 loss=0.5\n", nil, "TEXT"},
+		"plain text":                           {"train.log", "loss=0.5 accuracy=0.9\n", nil, "TEXT"},
 		"nothing":                              {"m.json", "", nil, "TEXT"},
 	}
 	for name, tc := range tests {
