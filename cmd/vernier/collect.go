@@ -23,6 +23,7 @@ collector's own readers.
   vernier collect --probe runs/                     event files, W&B files or tables
   vernier collect --probe http://localhost:8080/metrics --metric val_loss
   vernier collect --probe --metric loss -- python3 train.py --lr 0.1
+  ssh gpu1 cat train.log | vernier collect --probe -
 
 Without --metric, all that have a number are shown. A program's own output goes to
 standard error, and its output is read while it runs. Ctrl-C (or SIGTERM) ends the
@@ -43,7 +44,7 @@ type collectOptions struct {
 func newCollectCommand() *cobra.Command {
 	var o collectOptions
 	cmd := &cobra.Command{
-		Use:   "collect --probe FILE|DIR|URL | collect --probe -- COMMAND [ARGUMENT...]",
+		Use:   "collect --probe FILE|DIR|URL|- | collect --probe -- COMMAND [ARGUMENT...]",
 		Short: "Show what the collector would read in a file, a directory, or a program's output",
 		Long:  collectHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,7 +66,7 @@ func (o *collectOptions) run(ctx context.Context, s streams, args []string, dash
 	case !o.probe:
 		return usageErrorf("say what to do: vernier collect --probe FILE, DIR, URL or -- COMMAND")
 	case len(args) == 0:
-		return usageErrorf("name what to read: a file, a directory, an address, or a command after --")
+		return usageErrorf("name what to read: a file, a directory, an address, - for standard input, or a command after --")
 	case dash > 0, dash < 0 && len(args) > 1:
 		return usageErrorf("name one file, directory or address, or a command after --")
 	}
@@ -74,9 +75,16 @@ func (o *collectOptions) run(ctx context.Context, s streams, args []string, dash
 	}
 	var report *probe.Report
 	var err error
-	if dash == 0 {
-		report, err = o.runCommand(ctx, s, args)
-	} else {
+	switch {
+	case dash == 0:
+		report, err = o.readLive(ctx, s, "the program", func(signals <-chan os.Signal) probe.Target {
+			return &probe.Command{Argv: args, Format: o.format, Filters: o.filters, Stdout: s.err, Stderr: s.err, Interrupts: signals}
+		})
+	case args[0] == "-":
+		report, err = o.readLive(ctx, s, "standard input", func(signals <-chan os.Signal) probe.Target {
+			return &probe.Input{From: s.in, Path: "standard input", Format: o.format, Filters: o.filters, Interrupts: signals}
+		})
+	default:
 		report, err = o.read(ctx, args[0])
 	}
 	if err != nil {
@@ -125,9 +133,9 @@ func (o *collectOptions) read(ctx context.Context, path string) (*probe.Report, 
 	return probe.Run(ctx, target, o.metrics)
 }
 
-// runCommand probes a program. The first signal ends the program, the second one
-// everything.
-func (o *collectOptions) runCommand(ctx context.Context, s streams, argv []string) (*probe.Report, error) {
+// readLive probes what may take long. The first signal ends what is read, the
+// second one everything.
+func (o *collectOptions) readLive(ctx context.Context, s streams, what string, open func(<-chan os.Signal) probe.Target) (*probe.Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals, first := make(chan os.Signal, 2), make(chan os.Signal, 1)
@@ -142,14 +150,13 @@ func (o *collectOptions) runCommand(ctx context.Context, s streams, argv []strin
 					return
 				}
 				first <- sig
-				fmt.Fprintln(s.err, "vernier: waiting for the end of the program; Ctrl-C again to end both at once")
+				fmt.Fprintln(s.err, "vernier: waiting for the end of "+what+"; Ctrl-C again to leave at once")
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
-	target := &probe.Command{Argv: argv, Format: o.format, Filters: o.filters, Stdout: s.err, Stderr: s.err, Interrupts: first}
-	report, err := probe.Run(ctx, target, o.metrics)
+	report, err := probe.Run(ctx, open(first), o.metrics)
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		err = cause
 	}

@@ -142,3 +142,27 @@ func TestCollectSaysOnceThatAMetricIsMissing(t *testing.T) {
 		t.Errorf("printed:\n%s", all)
 	}
 }
+
+func TestCollectSaysWhyNothingIsFound(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "train.log")
+	if err := os.WriteFile(path, []byte("loss: 0.5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := collectCommand(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requireText(t, out, "Nothing in it looks like a metric.", `  loss: it is written "loss: ...": print loss=..., or add --filter`)
+}
+
+func TestCollectReadsStandardInput(t *testing.T) {
+	cmd := newCollectCommand()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetIn(strings.NewReader("{\"loss\": 3}\n"))
+	cmd.SetArgs([]string{"--probe", "-", "-m", "loss", "--format", "json"})
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	requireText(t, out.String(), "standard input (StdOut, JSON): 12 bytes", "loss")
+}

@@ -15,6 +15,7 @@ import (
 const (
 	maxSeenShown     = 20
 	maxRunsShown     = 5
+	maxUnreadShown   = 5
 	maxTroubleLength = 160
 )
 
@@ -27,6 +28,8 @@ func writeReport(w io.Writer, r *probe.Report) error {
 	}
 	fmt.Fprintf(&b, "%s (%s): %s in %s%s\n", r.Path, what, bytesText(r.Bytes), durationText(r.Seconds), speedText(r))
 	switch {
+	case r.Interrupted && r.ExitCode == nil:
+		fmt.Fprintln(&b, "It was interrupted. This is what was read until then.")
 	case r.Interrupted:
 		fmt.Fprintf(&b, "It was interrupted; the program ended with code %d. This is what it printed until then.\n", *r.ExitCode)
 	case r.ExitCode != nil && *r.ExitCode != 0:
@@ -48,6 +51,7 @@ func writeReport(w io.Writer, r *probe.Report) error {
 	}
 	if len(r.Metrics) == 0 && len(r.Missing) == 0 {
 		fmt.Fprintln(&b, "\nNothing in it looks like a metric.")
+		writeUnread(&b, r.Unread)
 	}
 	if len(r.Seen) > 0 {
 		shown := r.Seen[:min(len(r.Seen), maxSeenShown)]
@@ -64,6 +68,13 @@ func writeReport(w io.Writer, r *probe.Report) error {
 	writeTroubles(&b, r)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeUnread writes what may be meant as a metric.
+func writeUnread(b *strings.Builder, unread []probe.Missing) {
+	for _, m := range unread[:min(len(unread), maxUnreadShown)] {
+		fmt.Fprintln(b, "  "+strings.TrimPrefix(m.Name+": "+m.Hint, ": "))
+	}
 }
 
 // writeRecorded writes the parameters that the program recorded, a line for each

@@ -87,7 +87,7 @@ func (c *Command) Names(ctx context.Context) (names []string, hints map[string]s
 	if err != nil { // all output was seen
 		search.End()
 	}
-	return search.Names(), search.Hints(), nil
+	return search.Names(), hintsOf(search), nil
 }
 
 // start runs the program, with both outputs in one pipe, by whole lines.

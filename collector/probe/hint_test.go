@@ -1,6 +1,7 @@
 package probe_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,5 +14,32 @@ func TestProbeQuotesWhatIsNoNumber(t *testing.T) {
 	want := []probe.Missing{{Name: "loss", Near: []string{}, Hint: `it is written "loss=tensor(0.5)", which is not a number: print the number alone, as .item() gives it`}}
 	if d := cmp.Diff(want, r.Missing); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+func TestProbeSaysWhyNothingIsFound(t *testing.T) {
+	const colon = `it is written "loss: ...": print loss=..., or add --filter '([\w|/-]+)\s*:\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)'`
+	tests := map[string]struct {
+		name, text string
+		want       string // the name and the hint
+	}{
+		"a colon":                     {"train.log", "loss: 0.5\n", "loss/" + colon},
+		"semicolons":                  {"metrics.csv", "step;loss\n1;0,5\n", "/the table is separated by ;: only commas are read"},
+		"tabs":                        {"metrics.csv", "step\tloss\n1\t0.5\n", "/the table is separated by tabs: only commas are read"},
+		"a table with semicolons":     {"metrics.txt", "step;loss\n1;0,5\n", "/this looks like a table that is separated by ;: only commas are read, as CSV"},
+		"a table with another's name": {"metrics.txt", "step,loss\n1,0.5\n", "/this looks like CSV: add --format CSV"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, tc.name, tc.text)
+			all := run(t, probe.Config{Path: path})
+			if len(all.Unread) != 1 || all.Unread[0].Name+"/"+all.Unread[0].Hint != tc.want || len(all.Metrics) > 0 {
+				t.Errorf("metrics %v, unread %v, want %s", all.Metrics, all.Unread, tc.want)
+			}
+			one := run(t, probe.Config{Path: path}, "loss")
+			if _, hint, _ := strings.Cut(tc.want, "/"); len(one.Missing) != 1 || one.Missing[0].Hint != hint || len(one.Unread) > 0 {
+				t.Errorf("missing %v, unread %v, want %s", one.Missing, one.Unread, hint)
+			}
+		})
 	}
 }

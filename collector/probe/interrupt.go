@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"syscall"
@@ -17,6 +18,9 @@ const (
 	// killPatience bounds the wait for the end of a program that was killed.
 	killPatience = time.Second
 )
+
+// errInterrupted says that a signal ended the reading.
+var errInterrupted = errors.New("interrupted")
 
 // watch passes the first signal on to the program, and kills it when ctx ends.
 func (c *Command) watch(ctx context.Context, program *os.Process) {

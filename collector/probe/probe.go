@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -112,6 +113,10 @@ type Report struct {
 	// Metrics are in the order in which they were asked for, or seen.
 	Metrics []Metric  `json:"metrics"`
 	Missing []Missing `json:"missing"`
+	// Unread are names that are written in a way that is not read, with a hint for
+	// each, when nothing was asked for or found; at most 20, by name. The empty
+	// name is the text as a whole.
+	Unread []Missing `json:"unread,omitempty"`
 	// Seen are names with numbers that were not asked for, in order of
 	// appearance; at most 1000.
 	Seen []string `json:"seen"`
@@ -139,7 +144,8 @@ type Report struct {
 type Target interface {
 	// Names returns the names with numbers that there are, in order of
 	// appearance, whether or not anybody wants them, and hints for those that
-	// would be found in another way than it is configured.
+	// would be found in another way than it is configured. The hint under the
+	// empty name is for those that have none.
 	Names(ctx context.Context) (names []string, hints map[string]string, err error)
 	// Source makes the collector's own source of the metrics. Its clock must
 	// tell the zero time, so that points without a time have none.
@@ -185,6 +191,9 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 				r.Missing[i].Hint = cmp.Or(m.Hint, h.hint(m.Name))
 			}
 		}
+	}
+	if len(asked) == 0 {
+		r.unread(hints)
 	}
 	t.Describe(r)
 	if ctx.Err() != nil {
@@ -259,7 +268,16 @@ func (r *Report) missing(asked, names []string, hints map[string]string) {
 		if near == nil {
 			near = []string{}
 		}
-		r.Missing = append(r.Missing, Missing{Name: name, Near: near, Hint: hints[name]})
+		r.Missing = append(r.Missing, Missing{Name: name, Near: near, Hint: cmp.Or(hints[name], hints[""])})
+	}
+}
+
+// unread lists the hints.
+func (r *Report) unread(hints map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(hints)) {
+		if len(r.Unread) < MaxTroubles {
+			r.Unread = append(r.Unread, Missing{Name: name, Near: []string{}, Hint: hints[name]})
+		}
 	}
 }
 

@@ -71,8 +71,7 @@ func (w *written) Names(context.Context) (names []string, hints map[string]strin
 		names, err = wandbNames(w.cfg.Path)
 		return names, nil, err
 	case source.FormatCSV:
-		names, err = tableNames(w.cfg.Path)
-		return names, nil, err
+		return tableNames(w.cfg.Path)
 	}
 	f, err := os.Open(w.cfg.Path)
 	if err != nil {
@@ -87,7 +86,17 @@ func (w *written) Names(context.Context) (names []string, hints map[string]strin
 		return nil, nil, err
 	}
 	search.End()
-	return search.Names(), search.Hints(), nil
+	return search.Names(), hintsOf(search), nil
+}
+
+// hintsOf are the hints of a search. Where nothing was found, the advice on the
+// text as a whole stands under the empty name.
+func hintsOf(search *parse.Names) map[string]string {
+	hints := search.Hints()
+	if advice := search.Advice(); advice != "" && len(search.Names()) == 0 {
+		hints[""] = advice
+	}
+	return hints
 }
 
 // namesConfig is the search for the names in a text; its hints are for the
@@ -198,8 +207,10 @@ func wandbNames(path string) (names []string, err error) {
 	return names, err
 }
 
-// tableNames are the columns of all tables at a path.
-func tableNames(path string) (names []string, err error) {
+// tableNames are the columns of all tables at a path. The hint under the empty
+// name says what separates the columns of a table that cannot be read.
+func tableNames(path string) (names []string, hints map[string]string, err error) {
+	hints = map[string]string{}
 	err = filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() || file != path && !strings.HasSuffix(file, ".csv") {
 			return err
@@ -215,6 +226,10 @@ func tableNames(path string) (names []string, err error) {
 		if err != nil {
 			return nil //nolint:nilerr // what is wrong with the table is said by the source
 		}
+		if separator := parse.Separator(header); separator != 0 {
+			hints[""] = parse.NotCommas(separator)
+			return nil
+		}
 		for _, name := range header {
 			if name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")); name != "" && !slices.Contains(names, name) && !parse.IsStep(name) && len(names) < maxNames {
 				names = append(names, name)
@@ -222,7 +237,7 @@ func tableNames(path string) (names []string, err error) {
 		}
 		return nil
 	})
-	return names, err
+	return names, hints, err
 }
 
 // endpoint is what a Prometheus client library serves.
