@@ -215,6 +215,7 @@ func (s *Names) assignments(line []byte) {
 			s.hint(name, `it is written "`+name+`=...": `+s.format(FormatText))
 		case s.cfg.Format == FormatJSON:
 			s.hint(name, `it is written "`+name+`: ...", which is not in a JSON object`)
+		case sign == "=" && s.cfg.Format == FormatLogfmt && isTime(name):
 		case sign == "=":
 			s.add(name)
 		case s.shape.spans:
@@ -229,6 +230,9 @@ func (s *Names) assignments(line []byte) {
 	}
 	s.wrapped(line)
 }
+
+// isTime reports whether logfmt takes a key for the time of its line.
+func isTime(name string) bool { return name == "timestamp" || name == "time" || name == "ts" }
 
 func (s *Names) hint(name, text string) {
 	if len(s.hints) < s.cfg.MaxNames && s.hints[name] == "" && len(name) <= maxSearchedName && !IsStep(name) {

@@ -62,6 +62,8 @@ func TestMissingNamesAreExplained(t *testing.T) {
 			want: "loss was not found; there is nothing like it"},
 		"logfmt": {format: "LOGFMT", text: "level=info val_loss=3\n", missing: []string{"loss"},
 			want: "loss was not found: did you mean val_loss?; there is val_loss"},
+		"logfmt with a time": {format: "LOGFMT", text: "ts=1767225600 time=1 val_loss=3\n", missing: []string{"f1"},
+			want: "f1 was not found; there is val_loss"},
 		"nothing is missing": {format: "TEXT", text: "loss=1\n", want: ""},
 		"a last line has no end": {format: "TEXT", text: "lr=1", missing: []string{"loss"},
 			want: "loss was not found; there is lr"},

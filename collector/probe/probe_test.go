@@ -120,6 +120,10 @@ func TestProbeFiles(t *testing.T) {
 			name: "train.log", text: `level=info loss=3 step=7 msg="a b"` + "\n", metrics: []string{"loss"}, cfg: probe.Config{Format: "LOGFMT"},
 			want: brief{Kind: "File", Format: "LOGFMT", Found: []string{"loss: 1, 3 to 3, in [3, 3], steps 7 to 7"}, Seen: []string{}},
 		},
+		"logfmt, by its lines": {
+			name: "train.log", text: "ts=2026-03-04T05:06:07Z level=info msg=x loss=3\n",
+			want: brief{Kind: "File", Format: "LOGFMT", Found: []string{"loss: 1, 3 to 3, in [3, 3], 0s"}, Seen: []string{}},
+		},
 		"a table": {
 			name: "metrics.csv", text: "epoch,loss,step,acc\n0,3,10,\n0,2,20,0.5\n", metrics: []string{"loss"},
 			want: brief{Kind: "File", Format: "CSV", Found: []string{"loss: 2, 3 to 2, in [2, 3], steps 10 to 20"}, Seen: []string{"acc"}},
