@@ -66,8 +66,10 @@ func TestATornNumberIsLeftOut(t *testing.T) {
 			}
 			l.begin()
 			l.feed(0, []byte(tc.text))
-			if !l.last() || !l.last() {
-				t.Error("the consumer had enough?")
+			for range 2 { // the second has nothing to do
+				if !l.last() {
+					t.Error("the consumer had enough")
+				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" || torn != tc.torn {
 				t.Errorf("torn %v, want %v; points (-want +got):\n%s", torn, tc.torn, diff)

@@ -98,8 +98,8 @@ func (s seen) ended() bool {
 		return false
 	}
 	removed := s.job.deleting || !s.job.exists
-	return s.job.state.Phase == trainer.Succeeded ||
-		s.job.state.Phase == trainer.Failed && !(removed && s.trial.Annotations[v1beta1.AnnotationStopEarly] != "")
+	stopped := removed && s.trial.Annotations[v1beta1.AnnotationStopEarly] != ""
+	return s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed && !stopped
 }
 
 // stopsEarly says whether the trial is to be stopped early, and nothing else has
