@@ -59,6 +59,12 @@ type Resetter interface {
 	Reset()
 }
 
+// Peeker is implemented by those of them that can read a line as if they had not.
+type Peeker interface {
+	// Peek does what Parse does and remembers nothing of the line.
+	Peek(dst []Sample, line []byte) ([]Sample, error)
+}
+
 // wanted returns the metrics without repeats.
 func wanted(metrics []string) ([]string, error) {
 	if len(metrics) == 0 {

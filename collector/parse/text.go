@@ -55,6 +55,7 @@ type Text struct {
 var (
 	_ Line     = (*Text)(nil)
 	_ Resetter = (*Text)(nil)
+	_ Peeker   = (*Text)(nil)
 )
 
 // NewText returns a parser of the named metrics. Its error says which filter
@@ -82,6 +83,13 @@ func NewText(metrics, filters []string) (*Text, error) {
 
 // Reset implements Resetter.
 func (t *Text) Reset() { t.epoch, t.finer = NoStep, false }
+
+// Peek implements Peeker.
+func (t *Text) Peek(dst []Sample, line []byte) ([]Sample, error) {
+	epoch, finer := t.epoch, t.finer
+	defer func() { t.epoch, t.finer = epoch, finer }()
+	return t.Parse(dst, line)
+}
 
 // Parse implements Line.
 func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {

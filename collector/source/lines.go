@@ -41,6 +41,7 @@ type lines struct {
 	// endedWell says at the end whether the program ended by itself and without
 	// an error, so that what it wrote last is whole. Nil: nobody knows.
 	endedWell func() bool
+	open      []openLine // in order, before all that was read since
 
 	skipper parse.Skipper // the parser, if it is one
 	dense   bool          // the last line had a sample, or nothing could be passed over
@@ -175,19 +176,59 @@ func (l *lines) flush() bool {
 	return ok
 }
 
-// last reads the line that has no end, once nothing follows it any more.
+// noEnd stands before the line feed of a line that had none, in the output that a
+// StreamWriter keeps.
+const noEnd = 0
+
+// maxOpen bounds the lines without an end that wait for the end of the program:
+// its two outputs have one each.
+const maxOpen = 2
+
+// openLine is a line of which nobody knows yet whether it is whole.
+type openLine struct {
+	at   int64
+	text []byte
+}
+
+// waits keeps a line until the end if it had none.
+func (l *lines) waits(at int64, b []byte) bool {
+	n := len(b) - 1
+	if n < 0 || b[n] != noEnd || l.endedWell == nil || len(l.open) == maxOpen {
+		return false
+	}
+	l.open = append(l.open, openLine{at, bytes.Clone(b[:n])})
+	return true
+}
+
+// last reads the lines that have no end, once nothing follows them any more.
 func (l *lines) last() bool {
-	if len(l.partial) == 0 {
+	for _, o := range l.open {
+		if !l.tail(o.at, o.text) {
+			return false
+		}
+	}
+	l.open = nil
+	ok := l.tail(l.start, l.partial)
+	l.reset()
+	return ok
+}
+
+// tail reads one line without an end.
+func (l *lines) tail(at int64, b []byte) bool {
+	text := b[zeros(b):]
+	if len(text) == 0 {
 		return true
 	}
-	text := l.partial[zeros(l.partial):]
-	at := l.start + int64(len(l.partial)-len(text))
-	longer, _ := l.parser.Parse(nil, append(text[:len(text):len(text)], '9'))
+	at += int64(len(b) - len(text))
+	peek := l.parser.Parse
+	if p, ok := l.parser.(parse.Peeker); ok {
+		peek = p.Peek
+	}
+	longer, _ := peek(nil, append(text[:len(text):len(text)], '9'))
 	var err error
 	l.samples, err = l.parser.Parse(l.samples[:0], text)
 	torn := l.dropTorn(text, longer)
 	ok := l.report(at, err)
-	l.reset()
 	if ok && torn != "" {
 		return l.yield(collector.Point{}, fmt.Errorf("%s: the output ends at byte %d in the middle of a number; this value of %s was left out",
 			l.source, at+int64(len(text)), torn))
@@ -231,6 +272,21 @@ func (l *lines) told() bool {
 
 // line yields the points of one line.
 func (l *lines) line(at int64, b []byte) bool {
+	if l.waits(at, b) {
+		return true
+	}
+	// Something follows those that wait: they are whole.
+	for len(l.open) > 0 {
+		first := l.open[0]
+		l.open = l.open[1:]
+		if !l.read(first.at, first.text) {
+			return false
+		}
+	}
+	return l.read(at, b)
+}
+
+func (l *lines) read(at int64, b []byte) bool {
 	// A file that was truncated under a writer that does not append begins
 	// with a hole.
 	text := b[zeros(b):]

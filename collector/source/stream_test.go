@@ -207,15 +207,19 @@ func TestLanesKeepLinesWhole(t *testing.T) {
 	rec.wantAll(t, 2000)
 }
 
-// Of the lines without an end, that of the first lane is last and has none, so
-// that a number which is torn there is seen; if it has none, that of the next.
-func TestTheLastLineStaysWithoutAnEnd(t *testing.T) {
-	for name, tc := range map[string]struct{ out, errs, want string }{
-		"both":             {"a\nloss=1", "b\nacc=2", "a\nb\nacc=2\nloss=1"},
-		"the first":        {"a\nloss=1", "b\n", "a\nb\nloss=1"},
-		"the second":       {"a\n", "b\nacc=2", "a\nb\nacc=2"},
-		"neither":          {"a\n", "b\n", "a\nb\n"},
-		"a carriage ended": {"a\rb", "", "a\rb"},
+// Of each output, the line without an end is known for what it is: a number there
+// is torn if the program was killed.
+func TestEachOutputMayEndInATornNumber(t *testing.T) {
+	for name, tc := range map[string]struct {
+		out, errs        string
+		killed, restored int // points
+	}{
+		"both":                       {"loss=1\nloss=2", "loss=3\nloss=4", 2, 4},
+		"the first":                  {"loss=1\nloss=2", "loss=3\n", 2, 3},
+		"the second":                 {"loss=1\n", "loss=3\rloss=4", 2, 3},
+		"neither":                    {"loss=1\n", "loss=3\n", 2, 2},
+		"words, and a progress bar":  {"saving", "\r10% loss=0.1", 0, 1},
+		"a number that is no metric": {"loss=1 x=3", "", 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -224,14 +228,48 @@ func TestTheLastLineStaysWithoutAnEnd(t *testing.T) {
 			say(t, out, "%s", tc.out)
 			say(t, errs, "%s", tc.errs)
 			shut(t, w)
-			got, err := os.ReadFile(filepath.Join(dir, segmentName(0)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
-				t.Errorf("output (-want +got):\n%s", diff)
+			for well, want := range map[bool]int{true: tc.restored, false: tc.killed} {
+				src, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), Drain: isClosed(), Clock: quick, EndedWell: func() bool { return well }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				points, last := 0, int64(-1)
+				for p, err := range src.Points(t.Context()) {
+					if err == nil && p.Seq > last {
+						points, last = points+1, p.Seq
+					}
+				}
+				if points != want {
+					t.Errorf("ended well %v: %d points, want %d", well, points, want)
+				}
 			}
 		})
+	}
+}
+
+// What a program prints may look as if a line had no end.
+func TestZerosBeforeALineFeedAreNoEnd(t *testing.T) {
+	dir := t.TempDir()
+	w := newWriter(t, dir, 0)
+	out := w.Lane()
+	for i := range 10 {
+		say(t, out, "loss=%d\x00\n", i)
+	}
+	say(t, out, "\x00\nloss=10\n")
+	shut(t, w)
+	src, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), Drain: isClosed(), Clock: quick, EndedWell: func() bool { return false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []float64
+	for p, err := range src.Points(t.Context()) {
+		if err != nil {
+			t.Error(err)
+		}
+		got = append(got, p.Value)
+	}
+	if diff := cmp.Diff([]float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, got); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
 	}
 }
 

@@ -112,15 +112,15 @@ func (w *StreamWriter) Dropped() int64 {
 	return w.dropped
 }
 
-// Close passes on the lines that have no end, that of the first lane last and as
-// it is, so that the reader sees that it has none; it may be torn. Then it closes
-// the files. Later writes are dropped.
+// Close passes on the lines that have no end, each with a sign that the reader
+// knows, since a number there may be torn. Then it closes the files. Later writes
+// are dropped.
 func (w *StreamWriter) Close() error {
 	w.mu.Lock()
-	open := slices.DeleteFunc(slices.Clone(w.lanes), (*lane).ended)
-	w.mu.Unlock()
-	for i, l := range slices.Backward(open) {
-		l.end(i > 0)
+	open := slices.Clone(w.lanes)
+	w.mu.Unlock() // a lane that writes has its own lock first
+	for _, l := range open {
+		l.end(noEnd, '\n')
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,25 +222,16 @@ func (l *lane) pass() {
 // Close passes on a last line without an end. A line of another lane may follow
 // it, so it gets one.
 func (l *lane) Close() error {
-	l.end(true)
+	l.end('\n')
 	return nil
 }
 
-func (l *lane) ended() bool {
+// end passes on a last line without an end.
+func (l *lane) end(mark ...byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.partial) == 0
-}
-
-// end passes on a last line without an end, with a line feed or as it is.
-func (l *lane) end(feed bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.partial) == 0 {
-		return
+	if len(l.partial) > 0 {
+		l.partial = append(l.partial, mark...)
+		l.pass()
 	}
-	if feed {
-		l.partial = append(l.partial, '\n')
-	}
-	l.pass()
 }

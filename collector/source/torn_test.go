@@ -77,3 +77,23 @@ func TestATornNumberIsLeftOut(t *testing.T) {
 		})
 	}
 }
+
+// Looking whether a line is torn teaches the parser nothing: what follows in
+// another file has the step that was announced.
+func TestATornHeadingIsForgotten(t *testing.T) {
+	var steps []int64
+	l := lines{parser: lossParser(t), source: "x", now: time.Now, yield: func(p collector.Point, err error) bool {
+		if err != nil {
+			t.Error(err)
+		}
+		steps = append(steps, p.Step)
+		return true
+	}}
+	l.begin()
+	l.feed(0, []byte("Epoch 3\nloss=1\nEpoch "))
+	l.last()
+	l.feed(30, []byte("loss=0.5\n"))
+	if diff := cmp.Diff([]int64{3, 3}, steps); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
