@@ -37,6 +37,9 @@ func (r *Report) sessions(ctx context.Context, t Target, events *source.EventDir
 		if err != nil {
 			continue // it was told
 		}
+		if !starts.saw(p) {
+			continue
+		}
 		m := found.of(p.Metric)
 		if !starts.count(p) {
 			m.Purged++
@@ -73,7 +76,13 @@ func (s starts) several() bool {
 	return false
 }
 
-// count reports whether a point lies before all that later sessions did.
+// saw reports whether the metric was seen in the session, or a later one. It was
+// not where the files are still being written: what such a point makes void was
+// not counted, so it is left out.
+func (s starts) saw(p source.SessionPoint) bool { return p.Session < len(s[p.Metric]) }
+
+// count reports whether a point lies before all that later sessions did, of
+// a session that was seen.
 func (s starts) count(p source.SessionPoint) bool {
 	for _, least := range s[p.Metric][p.Session+1:] {
 		if least != math.MaxInt64 && (p.Step >= least || p.Step == collector.NoStep) {
