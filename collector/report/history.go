@@ -32,7 +32,7 @@ func (h History) Then(newer History) History {
 		if _, again := newer.metrics[name]; known && !again && len(joined.metrics) < maxMetrics {
 			joined.metrics[name] = older
 		}
-		if !slices.Contains(joined.order, name) {
+		if _, kept := joined.metrics[name]; (kept || !known) && !slices.Contains(joined.order, name) {
 			joined.order = append(joined.order, name)
 		}
 	}
