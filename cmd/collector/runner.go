@@ -33,8 +33,9 @@ type runner struct {
 	drain   chan struct{} // closed by the first SIGTERM
 	abandon chan struct{} // closed when the service is given up
 
+	keeper *keeper // of the summary on disk
+
 	mu      sync.Mutex
-	ending  endings // what the summary on disk is made of
 	errs    []error
 	pending sync.WaitGroup
 	// attempts are those that are reported, the newest last, and ended sums up
@@ -55,7 +56,8 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 	if err := kind.check(cfg); err != nil {
 		return nil, err
 	}
-	return &runner{cfg: cfg, log: log, service: service, kind: kind,
+	keeper := &keeper{log: log, put: func(s report.Summary) error { return writeSummary(cfg.terminationLog, s) }}
+	return &runner{cfg: cfg, log: log, service: service, kind: kind, keeper: keeper,
 		drain: make(chan struct{}), abandon: make(chan struct{})}, nil
 }
 
@@ -167,7 +169,7 @@ func (r *runner) report(ctx context.Context, n int, attempt collector.Attempt, d
 		if err != nil {
 			r.fail(fmt.Errorf("attempt %s: %w", attempt.ID, err))
 		}
-		if err := r.keep(ending{n, summary, client.History(), client.Stats().Undelivered}); err != nil {
+		if err := r.keeper.keep(ending{n, summary, client.History(), client.Stats().Undelivered}); err != nil {
 			// All the worse when it was needed; run's own error says so.
 			r.log.Error("the summary was not written", "error", err)
 		}
@@ -182,6 +184,7 @@ type reporting struct {
 
 // started takes in a new attempt. Of those that are over, only sums are kept.
 func (r *runner) started(c *report.Client) *reporting {
+	r.keeper.begin()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attempts = slices.DeleteFunc(r.attempts, func(a *reporting) bool {
@@ -193,7 +196,6 @@ func (r *runner) started(c *report.Client) *reporting {
 	})
 	one := &reporting{client: c}
 	r.attempts = append(r.attempts, one)
-	r.ending.begun++
 	return one
 }
 
@@ -212,14 +214,6 @@ func (r *runner) stats() report.Stats {
 		sum = sum.Add(a.client.Stats())
 	}
 	return sum
-}
-
-// keep writes the summary of the attempts that have ended.
-func (r *runner) keep(e ending) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ending.add(e)
-	return writeSummary(r.cfg.terminationLog, r.ending.whole())
 }
 
 func (r *runner) fail(err error) {
