@@ -118,6 +118,10 @@ func (o curveOptions) print(ctx context.Context, s collector.Store, trial collec
 	if err := allThere(trial, metrics, there); err != nil {
 		return err
 	}
+	numbers, err := attemptNumbers(ctx, s, trial)
+	if err != nil {
+		return err
+	}
 	var curves []curve
 	if o.points == 0 {
 		series, err := s.Points(ctx, trial.UID, metrics...)
@@ -132,7 +136,7 @@ func (o curveOptions) print(ctx context.Context, s collector.Store, trial collec
 		}
 		curves = sampledCurves(sampled)
 	}
-	number(curves)
+	curves = number(curves, numbers)
 	slices.SortStableFunc(curves, func(a, b curve) int {
 		return cmp.Compare(slices.Index(metrics, a.Metric), slices.Index(metrics, b.Metric))
 	})
@@ -161,13 +165,25 @@ func allThere(trial collector.TrialID, metrics, there []string) error {
 	return notFoundErrorf("trial %s has %s; it has %s", trial.Name, strings.Join(parts, ", "), strings.Join(there, ", "))
 }
 
-// number numbers the attempts from 1, in order of their start.
-func number(curves []curve) {
-	var ids []string
-	for i := range curves {
-		if !slices.Contains(ids, curves[i].id) {
-			ids = append(ids, curves[i].id)
-		}
-		curves[i].Attempt = slices.Index(ids, curves[i].id) + 1
+// attemptNumbers numbers the attempts of a trial, by ID, from 1 in order of their
+// start: those too that have none of the metrics that are printed.
+func attemptNumbers(ctx context.Context, s collector.Store, trial collector.TrialID) (map[string]int, error) {
+	attempts, err := s.Attempts(ctx, trial.UID)
+	if err != nil {
+		return nil, err
 	}
+	numbers := make(map[string]int, len(attempts))
+	for i, a := range attempts {
+		numbers[a.Attempt.ID] = i + 1
+	}
+	return numbers, nil
+}
+
+// number numbers the attempts of curves, and leaves out those that have begun
+// since they were numbered.
+func number(curves []curve, numbers map[string]int) []curve {
+	for i := range curves {
+		curves[i].Attempt = numbers[curves[i].id]
+	}
+	return slices.DeleteFunc(curves, func(c curve) bool { return c.Attempt == 0 })
 }
