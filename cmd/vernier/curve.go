@@ -122,6 +122,9 @@ func (o curveOptions) print(ctx context.Context, s collector.Store, trial collec
 	if err != nil {
 		return err
 	}
+	if o.points == 0 && o.output == "csv" {
+		return scanCSV(ctx, s, trial, metrics, numbers, to.out)
+	}
 	var curves []curve
 	if o.points == 0 {
 		series, err := s.Points(ctx, trial.UID, metrics...)

@@ -64,13 +64,28 @@ ATTEMPT   STEP   TIME (UTC)            VALUE   MIN    MAX   POINTS
 1         2      2026-11-21 12:00:02   3       3      3     1
 2         0      2026-11-21 13:00:00   9       9      9     1
 `, "3 rows stand for 4 points: --points 0 shows all\n"},
-		"metrics in the order asked for, each point": {curveOptions{output: "csv"}, []string{"loss", "acc"}, `
+		"metrics in the order asked for": {curveOptions{output: "csv", points: 100}, []string{"loss", "acc"}, `
 metric,attempt,step,time,value,min,max,points
 loss,1,0,2026-11-21T12:00:00Z,4,4,4,1
 loss,1,1,2026-11-21T12:00:01Z,0.25,0.25,0.25,1
 loss,1,2,2026-11-21T12:00:02Z,3,3,3,1
 loss,2,0,2026-11-21T13:00:00Z,9,9,9,1
 acc,1,,,NaN,NaN,NaN,1
+`, ""},
+		"each point as it is read": {curveOptions{output: "csv"}, []string{"loss", "acc"}, `
+metric,attempt,step,time,value,min,max,points
+loss,2,0,2026-11-21T13:00:00Z,9,9,9,1
+acc,1,,,NaN,NaN,NaN,1
+loss,1,0,2026-11-21T12:00:00Z,4,4,4,1
+loss,1,1,2026-11-21T12:00:01Z,0.25,0.25,0.25,1
+loss,1,2,2026-11-21T12:00:02Z,3,3,3,1
+`, ""},
+		"each point of one metric": {curveOptions{output: "table"}, []string{"loss"}, `
+ATTEMPT   STEP   TIME (UTC)            VALUE
+1         0      2026-11-21 12:00:00   4
+1         1      2026-11-21 12:00:01   0.25
+1         2      2026-11-21 12:00:02   3
+2         0      2026-11-21 13:00:00   9
 `, ""},
 		"one without steps and times, as JSON": {curveOptions{output: "json", points: 5}, []string{"acc"}, `
 [

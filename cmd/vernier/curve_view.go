@@ -12,6 +12,9 @@ import (
 	"github.com/vernier-ml/vernier/collector/probe"
 )
 
+// timeCSV is how CSV has times.
+const timeCSV = time.RFC3339Nano
+
 // curve is one metric of one attempt.
 type curve struct {
 	Metric string `json:"metric"`
@@ -44,7 +47,8 @@ func sampledCurves(sampled []collector.SampledSeries) []curve {
 			if s.BySeq {
 				step = collector.NoStep
 			}
-			curves[i].add(step, b.Time, curveRow{Value: probe.Number(b.Value), Min: probe.Number(b.Min), Max: probe.Number(b.Max), Points: b.Points})
+			row := curveRow{Value: probe.Number(b.Value), Min: probe.Number(b.Min), Max: probe.Number(b.Max), Points: b.Points}
+			curves[i].Points = append(curves[i].Points, row.at(step, b.Time))
 		}
 	}
 	return curves
@@ -55,22 +59,26 @@ func wholeCurves(series []collector.Series) []curve {
 	for i, s := range series {
 		curves[i] = curve{Metric: s.Metric, id: s.Attempt.ID}
 		for _, p := range s.Points {
-			v := probe.Number(p.Value)
-			curves[i].add(p.Step, p.Time, curveRow{Value: v, Min: v, Max: v, Points: 1})
+			curves[i].Points = append(curves[i].Points, pointRow(p))
 		}
 	}
 	return curves
 }
 
-func (c *curve) add(step int64, at time.Time, row curveRow) {
+func pointRow(p collector.Point) curveRow {
+	v := probe.Number(p.Value)
+	return curveRow{Value: v, Min: v, Max: v, Points: 1}.at(p.Step, p.Time)
+}
+
+func (r curveRow) at(step int64, at time.Time) curveRow {
 	if step != collector.NoStep {
-		row.Step = &step
+		r.Step = &step
 	}
 	if !at.IsZero() {
 		at = at.UTC()
-		row.Time = &at
+		r.Time = &at
 	}
-	c.Points = append(c.Points, row)
+	return r
 }
 
 // writeCurves writes curves as a table, JSON or CSV.
@@ -125,10 +133,10 @@ func curveTable(curves []curve) *table {
 
 func writeCurvesCSV(out io.Writer, curves []curve) error {
 	w := csv.NewWriter(out)
-	_ = w.Write([]string{"metric", "attempt", "step", "time", "value", "min", "max", "points"}) // Error has it
+	_ = w.Write(curveColumns) // Error has it
 	for _, c := range curves {
 		for _, r := range c.Points {
-			_ = w.Write(r.cells(c, time.RFC3339Nano))
+			_ = w.Write(r.cells(c, timeCSV))
 		}
 	}
 	w.Flush()
