@@ -48,8 +48,10 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (seen, error
 	}
 	awaited := false
 	if stopped {
-		s.stoppingFor = c.memory.stoppingFor(t.UID, c.Now())
-		waits := waitLeft(s, c.Now()) > 0
+		now := c.Now()
+		s.stoppingFor = c.memory.stoppingFor(t.UID, now)
+		s.stopLeft = waitLeft(s, now)
+		waits := s.stopLeft > 0
 		if waits && runsOn(s) {
 			return s, nil
 		}

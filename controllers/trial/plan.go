@@ -84,6 +84,9 @@ type seen struct {
 	succeededFor time.Duration
 	// stoppingFor is how long the trial has been seen as one to be stopped early.
 	stoppingFor time.Duration
+	// stopLeft is how long such a trial still waits at most; see waitLeft. It is
+	// found once, before data is read: what is over for plan was over for observe.
+	stopLeft time.Duration
 	// live: a write for a running trial is due, and data was read for it.
 	live bool
 	// rest is how long the store is left alone after it was last read for the
@@ -169,8 +172,8 @@ func condense(t *v1beta1.Trial, s seen, now time.Time) decision {
 // the same.
 func stopEarly(t *v1beta1.Trial, s seen, now time.Time) decision {
 	awaited := runsOn(s) || s.job.presence != absent && !allReported(t, s.data)
-	if left := waitLeft(s, now); awaited && left > 0 {
-		return decision{remove: s.job.exists && !s.job.deleting, after: min(left, podsEnd)}
+	if awaited && s.stopLeft > 0 {
+		return decision{remove: s.job.exists && !s.job.deleting, after: min(s.stopLeft, podsEnd)}
 	}
 	t.MarkEarlyStopped("Trial was stopped early: "+t.Annotations[v1beta1.AnnotationStopEarly]+noted(s.data), metav1.NewTime(now))
 	return finish(t, s, now)

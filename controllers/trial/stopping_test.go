@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -77,6 +78,7 @@ func TestATrialThatIsStoppedEarlyEndsAfterItsPods(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
+			tc.seen.stopLeft = waitLeft(tc.seen, noon)
 			if diff := cmp.Diff(tc.want, outcomeOf(plan(tc.seen, noon))); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -202,4 +204,48 @@ func TestWhatIsReportedAfterTheStopCounts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The clock goes on between two looks at it, and a pod's grace ends in between.
+func TestTheWaitEndsNoEarlierForThePlanThanForTheReading(t *testing.T) {
+	for left := range 8 {
+		t.Run(strconv.Itoa(left)+" ms", func(t *testing.T) {
+			tr := aTrial(givenUp)
+			b := newBench(t, tr)
+			b.report(t, tr, 0, 3, 0.5)
+			grace := b.graceOfItsPod(t)
+			b.now = grace.Add(-time.Second)
+			b.step(t, tr)
+			b.now = grace.Add(patience - time.Duration(left)*time.Millisecond)
+			b.Now = func() time.Time {
+				b.now = b.now.Add(time.Millisecond)
+				return b.now
+			}
+			after := b.step(t, tr)
+			for range 10 {
+				if after.IsCompleted() {
+					break
+				}
+				after = b.step(t, tr)
+			}
+			if !after.IsEarlyStopped() || after.Status.Observation == nil {
+				t.Errorf("the trial is %+v", after.Status)
+			}
+		})
+	}
+}
+
+// graceOfItsPod deletes the pod, which does not go, and returns the end of its grace.
+func (b *bench) graceOfItsPod(t *testing.T) time.Time {
+	t.Helper()
+	pod := &corev1.Pod{}
+	key := client.ObjectKey{Namespace: "ns", Name: "pod"}
+	if err := b.client.Get(t.Context(), key, pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Finalizers = []string{"example.com/stays"}
+	if err := errors.Join(b.client.Update(t.Context(), pod), b.client.Delete(t.Context(), pod), b.client.Get(t.Context(), key, pod)); err != nil {
+		t.Fatal(err)
+	}
+	return pod.DeletionTimestamp.Time
 }
