@@ -21,8 +21,10 @@ const (
 	maxRoomNames = 1 << 22
 	// countTime bounds the counting of one trial's points.
 	countTime = 5 * time.Minute
-	// A trial is counted again once this part of the limit was taken since.
-	recountPart = 16
+	// A trial is counted again once this part of the limit was stored since, or
+	// when something was and so much time has passed.
+	recountPart  = 16
+	recountPause = time.Minute
 )
 
 // errTrialFull is wrapped by the errors of a store that takes no more of a trial.
@@ -31,7 +33,7 @@ var errTrialFull = errors.New("no more is stored of this trial")
 // LimitStore returns s as a store that takes at most so many points of one trial,
 // so that one program cannot fill the disk. Zero or less is no limit. A point that
 // is sent again may count again until the trial is near the limit; then its points
-// are counted.
+// are counted. A call for which that must wait fails, and may be repeated.
 func LimitStore(s collector.Store, points int64) collector.Store {
 	if points <= 0 {
 		return s
@@ -51,13 +53,46 @@ type limitedStore struct {
 
 // room is how much is stored of a trial.
 type room struct {
-	turn chan struct{} // has an element while somebody looks at the rest
+	turn chan struct{} // has an element while somebody looks at what follows
 
-	known   bool  // the store was asked
-	points  int64 // at most so many are stored
-	counted bool  // they were counted once
-	since   int64 // of points, those that were taken since
+	known   bool // the store was asked
 	names   map[uint64]bool
+	counted time.Time // when they were counted; zero: never
+	tried   time.Time // when it was tried last
+
+	// Those that have waited for the store say how it ended, without a turn.
+	mu     sync.Mutex
+	base   int64 // so many were stored when they were counted; before: at most so many
+	since  int64 // at most so many were stored since
+	flying int64 // so many are on their way to the store
+}
+
+// most is how many points are stored at most, once all have arrived.
+func (r *room) most() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.base + r.since + r.flying
+}
+
+// countDue says whether another count may tell more, and is worth its time.
+func (r *room) countDue(limit int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rested := r.tried.IsZero() || time.Since(r.tried) >= recountPause
+	if r.counted.IsZero() {
+		return rested
+	}
+	return r.since > 0 && (rested || r.since >= limit/recountPart)
+}
+
+// landed ends the way of n points to the store.
+func (r *room) landed(n int64, stored bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flying -= n
+	if stored {
+		r.since += n
+	}
 }
 
 // Append implements collector.Store.
@@ -67,12 +102,7 @@ func (l *limitedStore) Append(ctx context.Context, trial collector.TrialID, atte
 		return err
 	}
 	err := l.Store.Append(ctx, trial, attempt, points)
-	if err != nil {
-		r.turn <- struct{}{}
-		r.points -= int64(len(points))
-		r.since -= int64(len(points))
-		<-r.turn
-	}
+	r.landed(int64(len(points)), err == nil)
 	return err
 }
 
@@ -124,14 +154,8 @@ func (l *limitedStore) take(ctx context.Context, r *room, trial collector.TrialI
 		return err
 	}
 	n := int64(len(points))
-	if r.points+n > l.limit && (!r.counted || r.since >= l.limit/recountPart) {
-		if err := l.count(ctx, r, trial.UID); err != nil {
-			return err
-		}
-	}
-	if n > 0 && r.points+n > l.limit {
-		return fmt.Errorf("%w: %s has %d points, and at most %d are kept: report less often (annotation vernier.ml/collector-rate), or raise --store-max-points of the manager",
-			errTrialFull, trial.Name, r.points, l.limit)
+	if err := l.fits(ctx, r, trial, n); err != nil {
+		return err
 	}
 	fresh := l.fresh(r, attempt, points)
 	if len(r.names)+len(fresh) > maxTrialNames {
@@ -139,9 +163,33 @@ func (l *limitedStore) take(ctx context.Context, r *room, trial collector.TrialI
 			errTrialFull, trial.Name, len(r.names), maxTrialNames)
 	}
 	l.remember(r, fresh)
-	r.points += n
-	r.since += n
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flying += n
 	return nil
+}
+
+// fits says whether there is room for n points. Only a count shows that there is
+// none: points that are sent again are taken for new ones.
+func (l *limitedStore) fits(ctx context.Context, r *room, trial collector.TrialID, n int64) error {
+	if n == 0 || r.most()+n <= l.limit {
+		return nil
+	}
+	if r.countDue(l.limit) {
+		if err := l.count(ctx, r, trial.UID); err != nil {
+			return err
+		}
+	}
+	most := r.most()
+	switch {
+	case most+n <= l.limit:
+		return nil
+	case r.counted.IsZero() || r.base+n <= l.limit:
+		return fmt.Errorf("%s may have up to %d points, and at most %d are kept: they are counted again within a minute, so send these again",
+			trial.Name, most, l.limit)
+	}
+	return fmt.Errorf("%w: %s has %d points, and at most %d are kept: report less often (annotation vernier.ml/collector-rate), or raise --store-max-points of the manager",
+		errTrialFull, trial.Name, r.base, l.limit)
 }
 
 // learn asks the store, once, what it has of a trial. Points are not counted: there
@@ -159,6 +207,7 @@ func (l *limitedStore) learn(ctx context.Context, r *room, uid string) error {
 		return err
 	}
 	var names []uint64
+	most := int64(0)
 	for _, m := range metrics {
 		names = append(names, l.name("metric", m))
 	}
@@ -166,11 +215,14 @@ func (l *limitedStore) learn(ctx context.Context, r *room, uid string) error {
 		names = append(names, l.name("attempt", state.Attempt.ID))
 		for source, next := range state.Acked {
 			names = append(names, l.name(state.Attempt.ID, source))
-			r.points = min(r.points, l.limit) + min(next, l.limit) // of any size
+			most = min(most, l.limit) + min(next, l.limit) // of any size
 		}
 	}
 	l.remember(r, names)
 	r.known = true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.base = most
 	return nil
 }
 
@@ -179,11 +231,18 @@ func (l *limitedStore) learn(ctx context.Context, r *room, uid string) error {
 func (l *limitedStore) count(ctx context.Context, r *room, uid string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
 	defer cancel()
+	r.mu.Lock()
+	before := r.since
+	r.mu.Unlock()
 	n, err := l.Count(ctx, uid)
+	r.tried = time.Now()
 	if err != nil {
 		return err
 	}
-	r.points, r.since, r.counted = n, 0, true
+	r.counted = r.tried
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.base, r.since = n, r.since-before // what arrived meanwhile may not be among n
 	return nil
 }
 
