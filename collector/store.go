@@ -40,8 +40,8 @@ type Reader interface {
 	Points(ctx context.Context, trialUID string, metrics ...string) ([]Series, error)
 	// Scan hands over the points of the named metrics (all when none is named) one
 	// by one, in the order that Condenser.Add needs and in memory that does not
-	// grow with their number, and ends with the first error of yield. yield must
-	// not call the store.
+	// grow with their number, and ends with the first error of yield, or when ctx
+	// ends. yield must not call the store.
 	Scan(ctx context.Context, trialUID string, metrics []string, yield func(Attempt, Point) error) error
 	// Reduce answers asks, each with one observation, in their order. The result
 	// is that of the function Reduce over Points, in memory that does not grow

@@ -65,6 +65,9 @@ func (s *katibService) get(ctx context.Context, r *katibv1beta1.GetObservationLo
 	var points []collector.Point
 	size := 0
 	err = s.cfg.Store.Scan(ctx, trial.UID, names, func(_ collector.Attempt, p collector.Point) error {
+		if err := ctx.Err(); err != nil {
+			return err // points outside of the stretch may have no end
+		}
 		if !from.IsZero() && p.Time.Before(from) || !to.IsZero() && p.Time.After(to) {
 			return nil
 		}

@@ -106,3 +106,44 @@ func TestReadersWaitForTheirTurn(t *testing.T) {
 	close(release)
 	readers.Wait()
 }
+
+// endless has a curve without end, whose reader hangs up.
+type endless struct {
+	collector.Store
+	hangUp func()
+	read   int
+}
+
+func (e *endless) Scan(_ context.Context, _ string, _ []string, yield func(collector.Attempt, collector.Point) error) error {
+	for ; e.read < 1<<20; e.read++ {
+		if e.read == 10 {
+			e.hangUp()
+		}
+		if err := yield(collector.Attempt{}, collector.Point{Metric: "loss", Time: katibNow}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Points outside of the stretch that is asked for do not fill an answer.
+func TestTheReadingEndsWithItsReader(t *testing.T) {
+	k := newKatib(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &endless{Store: k.store, hangUp: cancel}
+	path, handler, err := server.NewKatibHandler(server.KatibConfig{
+		Store:     s,
+		Reporters: func(context.Context, netip.Addr) ([]server.KatibReporter, error) { return nil, nil },
+		Trials:    func(context.Context, string) ([]collector.TrialID, error) { return []collector.TrialID{trial}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, path+"GetObservationLog",
+		strings.NewReader(`{"trialName": "random-0001", "startTime": "2030-01-01T00:00:00Z"}`))
+	r.Header.Set("Content-Type", "application/json")
+	handler.ServeHTTP(httptest.NewRecorder(), r)
+	if s.read != 10 {
+		t.Errorf("%d points were read", s.read)
+	}
+}

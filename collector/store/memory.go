@@ -128,6 +128,9 @@ func (m *memory) Scan(ctx context.Context, trialUID string, metrics []string, yi
 	}
 	for i, a := range attempts {
 		for _, p := range points[i] {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if err := yield(a, p); err != nil {
 				return err
 			}

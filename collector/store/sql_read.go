@@ -188,6 +188,9 @@ func (v view) points(ctx context.Context, query string, source sqlSource, names 
 	var value sql.NullFloat64
 	var text sql.NullString
 	return v.each(ctx, query, []any{source.id}, func(rows *sql.Rows) error {
+		if err := ctx.Err(); err != nil {
+			return err // rows that are here already are handed out after the end
+		}
 		p := collector.Point{Source: source.name}
 		if err := rows.Scan(&p.Seq, &metric, &p.Step, &nanos, &value, &special, &text); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -89,6 +90,22 @@ func mustReduce(t *testing.T, s collector.Store, uid string, asks ...collector.A
 		t.Fatalf("reduce: %v", err)
 	}
 	return observations
+}
+
+func testScanEnds(t *testing.T, s collector.Store) {
+	trial := collector.TrialID{UID: "A"}
+	appendRandom(t, s, trial, rand.New(rand.NewPCG(1, 9)))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	read := 0
+	err := s.Scan(ctx, trial.UID, nil, func(collector.Attempt, collector.Point) error {
+		read++
+		cancel()
+		return nil
+	})
+	if read != 1 || err == nil {
+		t.Errorf("%d points after the caller's end, error %v", read-1, err)
+	}
 }
 
 // testScan checks the order, which condensers rely on, and that nothing is missing.
