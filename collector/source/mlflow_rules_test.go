@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,5 +52,31 @@ func TestMLflowSaysThatItIsThere(t *testing.T) {
 		if status, said := p.send(http.MethodGet, p.base+path, ""); status != http.StatusOK || said != want {
 			t.Errorf("%s: %d %q, want 200 %q", path, status, said, want)
 		}
+	}
+}
+
+// A long text is cut, and the cut is the same after a kill.
+func TestALongTextIsTheSameWhenItIsLoggedAgain(t *testing.T) {
+	tests := map[string]string{
+		"the cut falls between characters": strings.Repeat("x", maxMLflowText+5),
+		"the cut falls within one of two":  "x" + strings.Repeat("é", maxMLflowText),
+		"the cut falls within one of four": "xx" + strings.Repeat("\U0001F600", maxMLflowText/3),
+	}
+	for name, value := range tests {
+		t.Run(name, func(t *testing.T) {
+			journal := filepath.Join(t.TempDir(), "journal")
+			first := startPush(t, journal)
+			run := first.newRun(fmt.Sprintf(`{"run_name": %q, "user_id": %q}`, value, value))
+			body := fmt.Sprintf(`{"run_id": %q, "key": "p", "value": %q}`, run, value)
+			first.must("POST /runs/log-parameter", body)
+			before := first.must("GET /runs/get?run_id="+run, "")
+			first.stop()
+			<-first.done
+			second := startPush(t, journal)
+			second.must("POST /runs/log-parameter", body)
+			if d := cmp.Diff(before, second.must("GET /runs/get?run_id="+run, "")); d != "" {
+				t.Errorf("the run after a kill (-before +after):\n%s", d)
+			}
+		})
 	}
 }

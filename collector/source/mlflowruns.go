@@ -30,10 +30,10 @@ func (p *Push) createRun(r mlflowRequest, _ *http.Request) (any, error) {
 			tags = mlflowPairs{}
 		}
 		name := cmp.Or(r.RunName, tags["mlflow.runName"], fmt.Sprintf("%s-run-%d", cmp.Or(s.trial, "trial"), len(s.objects[mlflowRun])))
-		name = name[:min(len(name), maxMLflowName)]
+		name = cutMLflow(name, maxMLflowName)
 		tags["mlflow.runName"] = name
 		return entry{Event: &mlflowEvent{
-			Kind: mlflowRun, ID: id, Experiment: experiment, Name: name, User: r.UserID[:min(len(r.UserID), maxMLflowName)],
+			Kind: mlflowRun, ID: id, Experiment: experiment, Name: name, User: cutMLflow(r.UserID, maxMLflowName),
 			Status: "RUNNING", Lifecycle: "active", Start: cmp.Or(int64(r.StartTime), p.millis()), Tags: tags,
 		}}, nil
 	})

@@ -104,8 +104,14 @@ func (p mlflowPairs) add(key, value string) error {
 	if key == "" || len(key) > maxMLflowName {
 		return fmt.Errorf("the key %.40q has %d bytes; it must have 1 to %d", key, len(key), maxMLflowName)
 	}
-	p[key] = value[:min(len(value), maxMLflowText)]
+	p[key] = cutMLflow(value, maxMLflowText)
 	return nil
+}
+
+// cutMLflow keeps the first bytes of a text, without a part of a character: that
+// would come back from the journal as another one.
+func cutMLflow(text string, limit int) string {
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
 func readList[T any](b []byte, list *[]T, limit int, what string) error {
