@@ -33,15 +33,15 @@ func TestATrialIsRefusedByItsCountAlone(t *testing.T) {
 		if a.questions["count"] != 1 {
 			t.Errorf("counted %d times within a minute", a.questions["count"])
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if err := send(1450, 99); err != nil {
 			t.Errorf("a minute later: %v", err)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if err := send(1549, 51); err != nil {
 			t.Errorf("the last ones: %v", err)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if err := send(1600, 1); !isFull(err) || !strings.Contains(err.Error(), "has 1600 points, and at most 1600 are kept") {
 			t.Errorf("one more: %v", err)
 		}
@@ -62,7 +62,7 @@ func TestAStoreThatCannotCountIsNotAskedAllTheTime(t *testing.T) {
 				t.Fatalf("error %v", err)
 			}
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		go func() { g.counting <- nil }()
 		if err := send(100, 1); !isFull(err) {
 			t.Errorf("once it can: %v", err)

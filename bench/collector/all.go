@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -51,7 +50,7 @@ func allCommand(ctx context.Context, args []string, out io.Writer) error {
 		cfg.stores = append(cfg.stores, s)
 		return nil
 	})
-	if err := flags.Parse(args); err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	return cfg.run(ctx, out)

@@ -45,7 +45,7 @@ func TestSummariesAreFew(t *testing.T) {
 					e := ending{n: n, undelivered: 1, summary: report.Summary{Attempt: collector.Attempt{ID: strconv.Itoa(n)}, Final: n%2 == 0}}
 					all.add(e)
 					if i > 0 {
-						time.Sleep(tc.pause)
+						<-time.After(tc.pause)
 					}
 					if err := k.keep(e); err != nil {
 						t.Fatal(err)
@@ -56,7 +56,7 @@ func TestSummariesAreFew(t *testing.T) {
 						t.Errorf("at the last end (-want +got):\n%s", diff)
 					}
 				}
-				time.Sleep(keepEvery)
+				<-time.After(keepEvery)
 				synctest.Wait()
 				if len(got) != tc.want {
 					t.Errorf("%d summaries, want %d", len(got), tc.want)

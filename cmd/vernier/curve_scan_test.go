@@ -49,7 +49,7 @@ func TestEachPointLeavesAsItIsRead(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			err := scanCSV(tc.ctx, s, trial, []string{"loss"}, map[string]int{"pod/0": 1, "pod/1": 2}, tc.out)
-			if !errors.Is(err, tc.want) || tc.want == errFull && strings.Contains(err.Error(), "trial") {
+			if !errors.Is(err, tc.want) || errors.Is(tc.want, errFull) && strings.Contains(err.Error(), "trial") {
 				t.Errorf("error %v, want %v", err, tc.want)
 			}
 		})
