@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -173,6 +172,10 @@ func startService(ctx context.Context, store string, key []byte) (*service, erro
 
 func (s *service) stop() (consumption, error) {
 	u := consumption{wall: time.Since(s.begin)}
+	var err error
+	if u.maxRSS, err = peakOf(s.cmd.Process.Pid); err != nil {
+		return u, err
+	}
 	if err := s.cmd.Process.Signal(unix.SIGTERM); err != nil {
 		return u, err
 	}
@@ -180,9 +183,6 @@ func (s *service) stop() (consumption, error) {
 		return u, fmt.Errorf("the report service: %w", err)
 	}
 	u.cpu = s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime()
-	if r, ok := s.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		u.maxRSS = r.Maxrss << 10
-	}
 	return u, nil
 }
 

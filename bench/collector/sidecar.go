@@ -313,8 +313,12 @@ func (s *sidecar) idle(ctx context.Context, d time.Duration) (float64, error) {
 }
 
 // peak is the largest resident size so far, in bytes.
-func (s *sidecar) peak() (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+func (s *sidecar) peak() (int64, error) { return peakOf(s.cmd.Process.Pid) }
+
+// peakOf is the largest resident size of a process, in bytes. What wait4 tells
+// counts the process that it was forked from.
+func peakOf(pid int) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
