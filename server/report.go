@@ -21,7 +21,7 @@ import (
 // Limits of one call.
 const (
 	maxBody       = 4 << 20
-	maxCallPoints = 2 * report.MaxBatch
+	maxCallPoints = 4 * report.MaxBatch
 	maxAttemptID  = 256
 	maxNote       = 4096
 )

@@ -194,13 +194,13 @@ func TestCallsAreRefused(t *testing.T) {
 		"a forged token":                      {good[:len(good)-4] + "AAAA", &vernierv1.ReportRequest{Attempt: attempt, Points: points(2)}, connect.CodeUnauthenticated, "unauthenticated"},
 		"not a token":                         {"x", &vernierv1.ReportRequest{Attempt: attempt, Points: points(2)}, connect.CodeUnauthenticated, "unauthenticated"},
 		"an expired token":                    {token(t, trial, time.Now().Add(-time.Second)), &vernierv1.ReportRequest{Attempt: attempt, Points: points(2)}, connect.CodeUnauthenticated, "expired"},
-		"a large batch, and an expired token": {token(t, trial, time.Now().Add(-time.Second)), &vernierv1.ReportRequest{Attempt: attempt, Points: points(2 * report.MaxBatch)}, connect.CodeUnauthenticated, "expired"},
+		"a large batch, and an expired token": {token(t, trial, time.Now().Add(-time.Second)), &vernierv1.ReportRequest{Attempt: attempt, Points: points(4 * report.MaxBatch)}, connect.CodeUnauthenticated, "expired"},
 		"no attempt":                          {good, &vernierv1.ReportRequest{Points: points(2)}, connect.CodeInvalidArgument, "invalid"},
 		"a long attempt":                      {good, &vernierv1.ReportRequest{Attempt: &vernierv1.Attempt{Id: long}, Points: points(2)}, connect.CodeInvalidArgument, "invalid"},
 		"uneven columns":                      {good, &vernierv1.ReportRequest{Attempt: attempt, Points: []*vernierv1.SourcePoints{{Source: "s", Value: []float64{1, 2}}}}, connect.CodeInvalidArgument, "invalid"},
 		"a long name":                         {good, &vernierv1.ReportRequest{Attempt: attempt, Points: report.EncodePoints([]collector.Point{{Metric: long, Source: "s"}, {Metric: "m", Source: "s", Seq: 1}})}, connect.CodeInvalidArgument, "invalid"},
 		"a long text":                         {good, &vernierv1.ReportRequest{Attempt: attempt, Points: report.EncodePoints([]collector.Point{{Metric: "m", Source: "s", Text: long}, {Metric: "m", Source: "s", Seq: 1}})}, connect.CodeInvalidArgument, "invalid"},
-		"too many points":                     {good, &vernierv1.ReportRequest{Attempt: attempt, Points: points(2*report.MaxBatch + 1)}, connect.CodeInvalidArgument, "invalid"},
+		"too many points":                     {good, &vernierv1.ReportRequest{Attempt: attempt, Points: points(4*report.MaxBatch + 1)}, connect.CodeInvalidArgument, "invalid"},
 		"far too many bytes":                  {good, &vernierv1.ReportRequest{Attempt: attempt, Note: strings.Repeat("x", 5<<20)}, connect.CodeResourceExhausted, ""},
 	}
 	for name, tc := range tests {

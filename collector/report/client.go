@@ -17,7 +17,7 @@ import (
 
 // MaxBatch is the most points that a client sends with one call. A batch that is
 // sent and one that is filled are most of what a collector keeps in memory.
-const MaxBatch = 2048
+const MaxBatch = 1024
 
 const (
 	// The first point after a quiet time waits for company this long; then

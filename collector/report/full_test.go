@@ -21,11 +21,11 @@ func TestPointsOfAFullTrialAreGivenUp(t *testing.T) {
 	cfg.Drain = over()
 	client := report.NewClient(cfg)
 	summary, err := client.Run(t.Context()) // Abandon is never closed
-	if !errors.Is(err, report.ErrNotDelivered) || !strings.Contains(err.Error(), "at most 6144 are kept") {
+	if !errors.Is(err, report.ErrNotDelivered) || !strings.Contains(err.Error(), "at most 3072 are kept") {
 		t.Errorf("error %v", err)
 	}
-	const note = "14336 points were not delivered (resource_exhausted: no more is stored of this trial: random-0001 has 6144 points, " +
-		"and at most 6144 are kept: report less often (annotation vernier.ml/collector-rate), or raise --store-max-points of the manager): the curve lacks them"
+	const note = "7168 points were not delivered (resource_exhausted: no more is stored of this trial: random-0001 has 3072 points, " +
+		"and at most 3072 are kept: report less often (annotation vernier.ml/collector-rate), or raise --store-max-points of the manager): the curve lacks them"
 	if diff := cmp.Diff(note, summary.Note); diff != "" {
 		t.Errorf("note (-want +got):\n%s", diff)
 	}

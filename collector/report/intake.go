@@ -10,7 +10,7 @@ import (
 )
 
 // maxStretches bounds what one condensed series takes of a batch.
-const maxStretches = MaxBatch / 16
+const maxStretches = MaxBatch / 8
 
 // intake is where the sources put points and the sender takes them. It holds one
 // batch: while that one is full and the one before it is being sent, the sources
