@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,9 +40,10 @@ type Command struct {
 	began, ended time.Time
 	cancel       context.CancelFunc
 	stopped      <-chan struct{} // closed when the context ends
-	interrupted  atomic.Bool
-	done         chan struct{} // closed when the program has ended; after it, err
+	done         chan struct{}   // closed when the program has ended; after it, err
 	err          error
+	watched      chan struct{} // closed later than done; after it, interrupted
+	interrupted  bool
 }
 
 var _ Target = (*Command)(nil)
@@ -108,14 +108,18 @@ func (c *Command) start(ctx context.Context) error {
 		}
 		return fmt.Errorf("the command cannot be run: %w", err)
 	}
-	c.output, c.done = reader, make(chan struct{})
+	c.output, c.done, c.watched = reader, make(chan struct{}), make(chan struct{})
 	go func() {
 		c.err = errors.Join(program.Wait(), out.Close(), errs.Close())
 		c.ended = time.Now()
 		close(c.done)
 		_ = writer.Close() // always nil
 	}()
-	go c.watch(ctx, program.Process)
+	go func() {
+		c.interrupted = c.watch(ctx, program.Process)
+		<-c.done
+		close(c.watched)
+	}()
 	return nil
 }
 
@@ -154,7 +158,7 @@ func (c *Command) Describe(r *Report) {
 		r.Troubles = append(r.Troubles, Trouble{Text: err.Error()})
 	}
 	select {
-	case <-c.done:
+	case <-c.watched:
 	case <-c.stopped:
 		c.stop()
 		return // nothing is reported
@@ -171,7 +175,7 @@ func (c *Command) Describe(r *Report) {
 		r.Troubles = append(r.Troubles, Trouble{Text: c.err.Error()})
 	}
 	r.Kind, r.Path, r.Format, r.Bytes, r.ExitCode = StdOut, strings.Join(c.Argv, " "), c.format(), c.read, &code
-	r.Seconds, r.Interrupted = c.ended.Sub(c.began).Seconds(), c.interrupted.Load()
+	r.Seconds, r.Interrupted = c.ended.Sub(c.began).Seconds(), c.interrupted
 }
 
 // exitCode is 128 and the signal for a program that a signal ended, as in a shell.

@@ -15,6 +15,10 @@ const (
 	// passPatience is how long a program of this process' own group has to end by
 	// a signal that the whole group may have got, before it is passed on.
 	passPatience = time.Second
+	// toldPatience is how long after a program has failed a signal is waited for:
+	// the whole group gets one at once, but the program may end by it before it is
+	// handed on in this process.
+	toldPatience = 250 * time.Millisecond
 	// killPatience bounds the wait for the end of a program that was killed.
 	killPatience = time.Second
 )
@@ -23,14 +27,15 @@ const (
 var errInterrupted = errors.New("interrupted")
 
 // watch passes the first signal on to the program, and kills it when ctx ends.
-func (c *Command) watch(ctx context.Context, program *os.Process) {
+// It says whether a signal to this process came before the program's end.
+func (c *Command) watch(ctx context.Context, program *os.Process) (interrupted bool) {
 	select {
 	case s := <-c.Interrupts: // nil: never
-		c.interrupted.Store(true)
+		interrupted = true
 		c.pass(s, program)
 	case <-ctx.Done():
 	case <-c.done:
-		return
+		return c.told()
 	}
 	select {
 	case <-ctx.Done():
@@ -39,6 +44,27 @@ func (c *Command) watch(ctx context.Context, program *os.Process) {
 		_ = c.output.CloseWithError(io.ErrClosedPipe) // always nil
 	case <-c.done:
 	}
+	return interrupted
+}
+
+// told reports whether what has ended the program was a signal to this process
+// too.
+func (c *Command) told() bool {
+	select {
+	case <-c.Interrupts:
+		return true
+	default:
+	}
+	if c.Interrupts == nil || c.err == nil {
+		return false
+	}
+	select {
+	case <-c.Interrupts:
+		return true
+	case <-time.After(toldPatience):
+	case <-c.stopped:
+	}
+	return false
 }
 
 // pass gives the program a signal, unless it has it from the terminal. Two of

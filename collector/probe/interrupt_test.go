@@ -5,6 +5,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -49,6 +52,48 @@ func TestProbeCommandIsInterrupted(t *testing.T) {
 			}
 			if !r.Interrupted || r.ExitCode == nil || *r.ExitCode != tc.code {
 				t.Errorf("interrupted %v, code %v, want %d", r.Interrupted, r.ExitCode, tc.code)
+			}
+		})
+	}
+}
+
+// TestProbeToldAfterTheProgram holds that a signal counts which this process is
+// handed after the program has ended by it: the group gets it at once.
+func TestProbeToldAfterTheProgram(t *testing.T) {
+	tests := map[string]struct {
+		script string
+		told   bool
+		want   bool
+	}{
+		"it ends by the signal":          {script: "kill -INT $$", told: true, want: true},
+		"it deals with it and fails":     {script: "exit 1", told: true, want: true},
+		"it fails, and nobody was told":  {script: "exit 1"},
+		"it ends well, nobody was told":  {script: "exit 0"},
+		"it was killed, nobody was told": {script: "kill -INT $$"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			signals, pids := make(chan os.Signal, 1), make(chan int, 1)
+			stdout := writerFunc(func(b []byte) (int, error) {
+				pid, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(string(b)), "pid="))
+				pids <- pid
+				return len(b), err
+			})
+			c := &probe.Command{Argv: []string{"sh", "-c", "echo pid=$$;" + tc.script}, Stdout: stdout, Stderr: io.Discard, Interrupts: signals}
+			go func() {
+				for pid := <-pids; syscall.Kill(pid, 0) == nil; { // until it was waited for
+					runtime.Gosched()
+				}
+				if tc.told {
+					signals <- os.Interrupt
+				}
+			}()
+			r, err := probe.Run(t.Context(), c, []string{"pid"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Interrupted != tc.want {
+				t.Errorf("interrupted %v, want %v", r.Interrupted, tc.want)
 			}
 		})
 	}
