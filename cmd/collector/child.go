@@ -145,6 +145,9 @@ func (t *tee) copy() {
 	var until time.Time
 	for {
 		n, err := t.from.Read(buf)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			n, err = t.rest(buf)
+		}
 		t.keep.Write(buf[:n]) //nolint:errcheck // it never fails
 		if t.to != nil {
 			if _, err := t.to.Write(buf[:n]); err != nil {
@@ -167,4 +170,21 @@ func (t *tee) copy() {
 		default:
 		}
 	}
+}
+
+// rest reads what is in the pipe without waiting. A deadline that has passed does
+// not say that there is nothing: this goroutine may have been late.
+func (t *tee) rest(buf []byte) (int, error) {
+	conn, err := t.from.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	n, readErr := 0, error(nil)
+	if err := conn.Control(func(fd uintptr) { n, readErr = unix.Read(int(fd), buf) }); err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		readErr = io.EOF
+	}
+	return max(n, 0), readErr
 }
