@@ -209,12 +209,12 @@ const (
 func awaitReady(dir string) bool {
 	look := time.NewTicker(readyPoll) // another process makes the file; there is nothing to wait on
 	defer look.Stop()
-	for end := time.Now().Add(readyWait); time.Now().Before(end); <-look.C {
-		if _, err := os.Stat(filepath.Join(dir, readyName)); err == nil {
-			return true
+	for end := time.Now().Add(readyWait); ; <-look.C {
+		late := time.Now().After(end) // before the look: this process may have been late itself
+		if _, err := os.Stat(filepath.Join(dir, readyName)); err == nil || late {
+			return err == nil
 		}
 	}
-	return false
 }
 
 // awaitCommand is the sidecar's startup probe. Of the kinds that wrap nothing,

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // A collector that cannot measure must say so, and not be ready.
@@ -15,14 +14,18 @@ func TestASidecarThatCannotListenIsNotReady(t *testing.T) {
 	s := b.start("--kind=Push", "--metric=loss", "--grace=2s")
 	ended := make(chan error, 1)
 	go func() { ended <- s.cmd.Wait() }()
-	select {
-	case err := <-ended:
-		t.Logf("it ended with %v: %s", err, s.said.String())
-	case <-time.After(3 * time.Second):
-		_, err := os.Stat(filepath.Join(b.dir, readyName))
-		t.Errorf("it runs on; ready: %v; it said %q", err == nil, s.said.String())
-		_ = s.cmd.Process.Kill()
-		<-ended
+	isReady := func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil }
+	b.until("at its end", func() bool {
+		select {
+		case err := <-ended:
+			t.Logf("it ended with %v: %s", err, s.said.String())
+			return true
+		default:
+			return isReady()
+		}
+	})
+	if isReady() {
+		t.Fatal("it is ready")
 	}
 	if strings.TrimSpace(s.said.String()) == "" {
 		t.Error("it says nothing")

@@ -125,6 +125,16 @@ type sidecar struct {
 	said bytes.Buffer
 }
 
+// away stops the service.
+func (b *bench) away() {
+	b.t.Helper()
+	b.stop()
+	if err := <-b.ended; err != nil {
+		b.t.Fatal(err)
+	}
+	b.ended <- nil
+}
+
 // run starts a sidecar and waits until it is up.
 func (b *bench) run(args ...string) *sidecar {
 	b.t.Helper()

@@ -1,13 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"io"
-	"net"
-	"net/http"
-	"path/filepath"
+	"fmt"
 	"testing"
 )
 
@@ -15,26 +9,9 @@ func TestPushEndToEndAcrossAKill(t *testing.T) {
 	b := newBench(t)
 	args := []string{"--kind=Push", "--metric=loss"}
 	s := b.run(args...)
-	socket := filepath.Join(b.dir, "push.sock")
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		}}}
-	push := func(value float64, step int) {
+	push := func(loss, step int) {
 		t.Helper()
-		body, _ := json.Marshal(map[string]any{"loss": value, "step": step})
-		b.until("pushed", func() bool {
-			answer, err := client.Post("http://collector/report", "application/json", bytes.NewReader(body))
-			if err != nil {
-				return false // not listening yet
-			}
-			defer answer.Body.Close()
-			said, _ := io.ReadAll(answer.Body)
-			if answer.StatusCode >= 300 {
-				t.Fatalf("push: %s: %s", answer.Status, said)
-			}
-			return true
-		})
+		b.until("pushed", func() bool { return b.post(fmt.Sprintf(`{"loss": %d, "step": %d}`, loss, step)) == nil })
 	}
 	push(3, 1)
 	push(2, 2)
