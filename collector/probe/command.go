@@ -178,10 +178,13 @@ func (c *Command) Describe(r *Report) {
 	r.Seconds, r.Interrupted = c.ended.Sub(c.began).Seconds(), c.interrupted
 }
 
-// exitCode is 128 and the signal for a program that a signal ended, as in a shell.
+// signalled is added to a signal's number, as a shell does.
+const signalled = 128
+
+// exitCode is that of a program; one that a signal ended has none of its own.
 func exitCode(exit *exec.ExitError) int {
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
+		return signalled + int(status.Signal())
 	}
 	return exit.ExitCode()
 }

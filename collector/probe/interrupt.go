@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"syscall"
 	"time"
 
@@ -17,8 +18,10 @@ const (
 	passPatience = time.Second
 	// toldPatience is how long after a program has failed a signal is waited for:
 	// the whole group gets one at once, but the program may end by it before it is
-	// handed on in this process.
-	toldPatience = 250 * time.Millisecond
+	// handed on in this process. Of a program that has ended as by such a signal,
+	// which is rare when there was none, it is signalledPatience.
+	toldPatience      = 250 * time.Millisecond
+	signalledPatience = 5 * time.Second
 	// killPatience bounds the wait for the end of a program that was killed.
 	killPatience = time.Second
 )
@@ -58,13 +61,28 @@ func (c *Command) told() bool {
 	if c.Interrupts == nil || c.err == nil {
 		return false
 	}
+	patience := toldPatience
+	if endedAsBySignal(c.err) {
+		patience = signalledPatience
+	}
 	select {
 	case <-c.Interrupts:
 		return true
-	case <-time.After(toldPatience):
+	case <-time.After(patience):
 	case <-c.stopped:
 	}
 	return false
+}
+
+// endedAsBySignal reports whether a program has ended by a signal that tells
+// programs to end, or as a shell does whose program has.
+func endedAsBySignal(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	code := exitCode(exit)
+	return code == signalled+int(syscall.SIGINT) || code == signalled+int(syscall.SIGTERM)
 }
 
 // pass gives the program a signal, unless it has it from the terminal. Two of
