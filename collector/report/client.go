@@ -91,8 +91,8 @@ func NewClient(cfg Config) *Client {
 // Run reports until every source has ended and the service has acknowledged all
 // points and the end, then returns the summary. The error wraps ErrNotDelivered
 // when the service could not be reached until Abandon was closed, or stores no more
-// of the trial; the summary is complete even so. It is ctx's error when ctx ended; the summary then covers
-// what was read so far.
+// of the trial; the summary is complete even so. It is ctx's error when ctx ended;
+// the summary then covers what was read so far.
 func (c *Client) Run(ctx context.Context) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
@@ -61,57 +62,69 @@ func (s numbers) point(i int64) collector.Point {
 	return collector.Point{Metric: "loss", Value: float64(i), Step: i, Seq: i * 10, Source: s.source, Time: attempt.Started}
 }
 
+func (s numbers) all() (points []collector.Point) {
+	for i := range s.n {
+		points = append(points, s.point(i))
+	}
+	return points
+}
+
 // service is the real report service behind a front that may misbehave.
 type service struct {
 	store collector.Store
-	url   string
+	dial  func(token string) (vernierv1.ReportServiceClient, error)
 	calls atomic.Int64
 	// front decides about each request; nil passes it on.
 	front func(w http.ResponseWriter, r *http.Request, next http.Handler)
+	next  http.Handler
 }
 
 func newService(t *testing.T, front func(http.ResponseWriter, *http.Request, http.Handler)) *service {
 	t.Helper()
-	return newLimitedService(t, 0, front)
-}
-
-// newLimitedService takes at most limit points of a trial; 0 is no limit.
-func newLimitedService(t *testing.T, limit int64, front func(http.ResponseWriter, *http.Request, http.Handler)) *service {
-	t.Helper()
-	s := &service{front: front}
-	var err error
-	if s.store, err = store.Open(t.Context(), "sqlite:"+t.TempDir()+"/points.db"); err != nil {
-		t.Fatal(err)
-	}
-	_, handler, err := server.NewReportHandler(server.ReportConfig{Store: server.LimitStore(s.store, limit), Keys: func() [][]byte { return [][]byte{key} }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openService(t, "sqlite:"+t.TempDir()+"/points.db", 0, front)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.url = "http://" + l.Addr().String()
+	s.dial = func(token string) (vernierv1.ReportServiceClient, error) {
+		return report.Dial(report.DialConfig{URL: "http://" + l.Addr().String(), Token: token})
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() {
-		ended <- server.Serve(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.calls.Add(1)
-			if s.front != nil {
-				s.front(w, r, handler)
-				return
-			}
-			handler.ServeHTTP(w, r)
-		}), nil)
-	}()
+	go func() { ended <- server.Serve(ctx, l, s, nil) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("serve: %v", err)
 		}
-		_ = s.store.Close()
 	})
 	return s
+}
+
+// openService is one that nobody can dial yet. It takes at most limit points of a
+// trial; 0 is no limit.
+func openService(t *testing.T, address string, limit int64, front func(http.ResponseWriter, *http.Request, http.Handler)) *service {
+	t.Helper()
+	s := &service{front: front}
+	var err error
+	if s.store, err = store.Open(t.Context(), address); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.store.Close() })
+	_, s.next, err = server.NewReportHandler(server.ReportConfig{Store: server.LimitStore(s.store, limit), Keys: func() [][]byte { return [][]byte{key} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.calls.Add(1)
+	if s.front != nil {
+		s.front(w, r, s.next)
+		return
+	}
+	s.next.ServeHTTP(w, r)
 }
 
 func (s *service) config(t *testing.T, token string, sources ...collector.Source) report.Config {
@@ -122,7 +135,7 @@ func (s *service) config(t *testing.T, token string, sources ...collector.Source
 			t.Fatal(err)
 		}
 	}
-	client, err := report.Dial(report.DialConfig{URL: s.url, Token: token})
+	client, err := s.dial(token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,9 +156,7 @@ func (s *service) wantStored(t *testing.T, final bool, sources ...numbers) {
 	}
 	want := map[string][]collector.Point{}
 	for _, src := range sources {
-		for i := range src.n {
-			want[src.source] = append(want[src.source], src.point(i))
-		}
+		want[src.source] = src.all()
 	}
 	if d := cmp.Diff(want, bySource); d != "" {
 		t.Errorf("points (-want +got):\n%s", d)

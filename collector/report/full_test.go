@@ -3,19 +3,51 @@ package report_test
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 )
 
+// direct calls a service without a network.
+type direct struct {
+	service http.Handler
+	token   string
+}
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	defer r.Body.Close()
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+d.token)
+	w := httptest.NewRecorder()
+	d.service.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// newDirectService is one for a bubble, in which no batch lingers: how many points
+// are in each does not depend on who is scheduled when.
+func newDirectService(t *testing.T, limit int64, front func(http.ResponseWriter, *http.Request, http.Handler)) *service {
+	t.Helper()
+	s := openService(t, "memory:", limit, front)
+	s.dial = func(token string) (vernierv1.ReportServiceClient, error) {
+		return vernierv1.NewReportServiceClient(&http.Client{Transport: direct{s, token}}, "http://direct", connect.WithGRPC()), nil
+	}
+	return s
+}
+
 // The service has no room for more points of the trial, and says so to each call.
-func TestPointsOfAFullTrialAreGivenUp(t *testing.T) {
+func TestPointsOfAFullTrialAreGivenUp(t *testing.T) { synctest.Test(t, pointsOfAFullTrial) }
+
+func pointsOfAFullTrial(t *testing.T) {
 	const limit = 3 * report.MaxBatch
-	s := newLimitedService(t, limit, nil)
+	s := newDirectService(t, limit, nil)
 	src := numbers{source: "stdout", n: 10 * report.MaxBatch, drain: over()}
 	cfg := s.config(t, "", src)
 	cfg.Drain = over()
@@ -45,9 +77,11 @@ func TestPointsOfAFullTrialAreGivenUp(t *testing.T) {
 }
 
 // A call that is refused for its size is no more than that.
-func TestACallThatIsTooLargeDoesNotEndTheReports(t *testing.T) {
+func TestACallThatIsTooLargeDoesNotEndTheReports(t *testing.T) { synctest.Test(t, callThatIsTooLarge) }
+
+func callThatIsTooLarge(t *testing.T) {
 	refused := false
-	s := newService(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	s := newDirectService(t, 0, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if !refused && strings.HasSuffix(r.URL.Path, "/Report") {
 			refused = true
 			w.Header().Set("Content-Type", "application/grpc")
@@ -64,11 +98,4 @@ func TestACallThatIsTooLargeDoesNotEndTheReports(t *testing.T) {
 	if stats := client.Stats(); err != nil || !summary.Final || stats.Refused != report.MaxBatch || stats.Sent != report.MaxBatch {
 		t.Errorf("%+v, %v, stats %+v", summary, err, stats)
 	}
-}
-
-func (s numbers) all() (points []collector.Point) {
-	for i := range s.n {
-		points = append(points, s.point(i))
-	}
-	return points
 }
