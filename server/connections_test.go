@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,13 +25,13 @@ import (
 type from struct {
 	net.Conn
 	host   string
-	closed bool
+	closed atomic.Bool
 }
 
 func (f *from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.host), Port: 1} }
 
 func (f *from) Close() error {
-	f.closed = true
+	f.closed.Store(true)
 	return nil
 }
 
@@ -64,7 +66,7 @@ func TestWhoHasTheMostConnectionsMakesWay(t *testing.T) {
 			}
 			var closed []int
 			for i, c := range conns {
-				if c.closed {
+				if c.closed.Load() {
 					closed = append(closed, i)
 				}
 			}
@@ -91,7 +93,7 @@ func TestATrialKeepsItsConnection(t *testing.T) {
 		}
 	}
 	for i, f := range trials {
-		if f.closed {
+		if f.closed.Load() {
 			t.Fatalf("trial %d lost its connection", i)
 		}
 	}
@@ -113,6 +115,23 @@ func TestAClosedConnectionIsForgotten(t *testing.T) {
 	if all.n != 0 || len(all.owners) != 0 {
 		t.Errorf("%d are known, of %v", all.n, all.owners)
 	}
+}
+
+func TestAStrangersTimeEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newConnections(10, strangerTime)
+		trial, stranger := &from{host: "::1"}, &from{host: "::2"}
+		accepted(inContext(t.Context(), all.add(trial)), "uid")
+		all.add(stranger)
+		<-time.After(strangerTime - 1)
+		if synctest.Wait(); stranger.closed.Load() {
+			t.Error("a stranger is turned out before its time")
+		}
+		<-time.After(strangerTime)
+		if synctest.Wait(); !stranger.closed.Load() || trial.closed.Load() || all.n != 1 {
+			t.Errorf("stranger closed %v, trial closed %v, %d are left", stranger.closed.Load(), trial.closed.Load(), all.n)
+		}
+	})
 }
 
 // listen serves reports and returns the address.
@@ -167,7 +186,7 @@ func idle(t *testing.T, address string) (done chan struct{}) {
 }
 
 func TestStrangersGoAndTrialsStay(t *testing.T) {
-	all := newConnections(4, 2*time.Second)
+	all := newConnections(4, time.Hour)
 	address := listen(t, all)
 	token, err := report.Sign(connectionsKey(), report.Claims{Trial: collector.TrialID{Name: "a-0001", UID: "uid-1"}, Expires: time.Now().Add(time.Hour)})
 	if err != nil {
@@ -191,6 +210,9 @@ func TestStrangersGoAndTrialsStay(t *testing.T) {
 		return nil
 	}
 	first := hello()
+	all.mu.Lock()
+	all.patience = time.Second // of those that come now
+	all.mu.Unlock()
 	var strangers []chan struct{}
 	for range 20 {
 		strangers = append(strangers, idle(t, address))
