@@ -134,8 +134,8 @@ func TestAStrangersTimeEnds(t *testing.T) {
 	})
 }
 
-// listen serves reports and returns the address.
-func listen(t *testing.T, all *connections) string {
+// listenBound serves reports and returns the address.
+func listenBound(t *testing.T, all *connections) string {
 	t.Helper()
 	s, err := store.Open(t.Context(), "memory:")
 	if err != nil {
@@ -145,22 +145,9 @@ func listen(t *testing.T, all *connections) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle(path, handler)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, boundListener{l, all}, mux, nil) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("serve: %v", err)
-		}
+	return Listen(t, path, handler, func(ctx context.Context, l net.Listener, h http.Handler) error {
+		return serve(ctx, boundListener{l, all}, h, nil)
 	})
-	return l.Addr().String()
 }
 
 func connectionsKey() []byte { return bytes.Repeat([]byte("k"), report.MinKeySize) }
@@ -187,7 +174,7 @@ func idle(t *testing.T, address string) (done chan struct{}) {
 
 func TestStrangersGoAndTrialsStay(t *testing.T) {
 	all := newConnections(4, time.Hour)
-	address := listen(t, all)
+	address := listenBound(t, all)
 	token, err := report.Sign(connectionsKey(), report.Claims{Trial: collector.TrialID{Name: "a-0001", UID: "uid-1"}, Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)

@@ -38,14 +38,19 @@ var katibNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func newKatib(t *testing.T) *katib { return newKatibOver(t, "memory:") }
 
-func newKatibOver(t *testing.T, address string) *katib {
+func newKatibOver(t *testing.T, storeAddress string) *katib {
 	t.Helper()
 	k := &katib{registry: prometheus.NewRegistry(), trials: []collector.TrialID{trial},
 		pods: []server.KatibReporter{{Trial: trial, Metrics: []string{"loss", "acc"}, Pod: "pod", Started: katibNow}}}
 	var err error
-	if k.store, err = store.Open(t.Context(), address); err != nil {
+	if k.store, err = store.Open(t.Context(), storeAddress); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := k.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	now := katibNow
 	path, handler, err := server.NewKatibHandler(server.KatibConfig{
 		Store: k.store, Metrics: k.registry, Now: func() time.Time { now = now.Add(time.Second); return now },
@@ -70,24 +75,12 @@ func newKatibOver(t *testing.T, address string) *katib {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle(path, handler)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, l, mux, nil) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-ended, k.store.Close()); err != nil {
-			t.Error(err)
-		}
+	address := server.Listen(t, path, handler, func(ctx context.Context, l net.Listener, h http.Handler) error {
+		return server.Serve(ctx, l, h, nil)
 	})
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
-	k.client = katibv1beta1.NewDBManagerClient(&http.Client{Transport: transport}, "http://"+l.Addr().String(), connect.WithGRPC())
+	k.client = katibv1beta1.NewDBManagerClient(&http.Client{Transport: transport}, "http://"+address, connect.WithGRPC())
 	return k
 }
 

@@ -61,26 +61,14 @@ func newFixture(t *testing.T, encrypted bool) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle(path, handler)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.url = "http://" + l.Addr().String()
 	var tlsConfig *tls.Config
+	scheme := "http"
 	if encrypted {
-		f.url = "https://" + l.Addr().String()
 		tlsConfig, f.ca = certificate(t)
+		scheme = "https"
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, l, mux, tlsConfig) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("serve: %v", err)
-		}
+	f.url = scheme + "://" + server.Listen(t, path, handler, func(ctx context.Context, l net.Listener, h http.Handler) error {
+		return server.Serve(ctx, l, h, tlsConfig)
 	})
 	return f
 }
