@@ -158,7 +158,7 @@ func (l *limitedStore) take(ctx context.Context, r *room, trial collector.TrialI
 		return err
 	}
 	fresh := l.fresh(r, attempt, points)
-	if len(r.names)+len(fresh) > maxTrialNames {
+	if len(fresh) > 0 && len(r.names)+len(fresh) > maxTrialNames {
 		return fmt.Errorf("%w: %s has names of %d metrics, sources and attempts, and at most %d are kept: report under fewer names",
 			errTrialFull, trial.Name, len(r.names), maxTrialNames)
 	}

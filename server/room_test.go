@@ -183,6 +183,29 @@ func TestNamesWithoutEndAreRefused(t *testing.T) {
 	}
 }
 
+// A manager that knew no such bound may have stored more names. Under these a trial
+// goes on, and comes to its end.
+func TestATrialWithTooManyNamesGoesOnUnderThem(t *testing.T) {
+	a := newAsked(t)
+	points := make([]collector.Point, 100_100)
+	for i := range points {
+		points[i] = collector.Point{Metric: fmt.Sprint("m", i), Source: "stdout", Seq: int64(i)}
+	}
+	if err := a.Store.Append(t.Context(), trial, podAttempt, points); err != nil {
+		t.Fatal(err)
+	}
+	s := server.LimitStore(a, 1<<40)
+	more := func(metric string) error {
+		return s.Append(t.Context(), trial, podAttempt, []collector.Point{{Metric: metric, Source: "stdout", Seq: 1e6}})
+	}
+	if err := errors.Join(more("m7"), s.Finish(t.Context(), trial, podAttempt, "note")); err != nil {
+		t.Errorf("under names that are stored: %v", err)
+	}
+	if err := more("another"); !isFull(err) {
+		t.Errorf("under one more: %v", err)
+	}
+}
+
 func TestAFullTrialHearsThatItIs(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	_, handler, err := server.NewReportHandler(server.ReportConfig{Store: server.LimitStore(newAsked(t), 3),
