@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
@@ -34,9 +32,8 @@ type Command struct {
 	// first one ends the program, whose output until then is reported.
 	Interrupts <-chan os.Signal
 
-	head         bytes.Buffer   // what was searched for names
-	output       *io.PipeReader // what comes after it
-	read         int64
+	lines        *lines
+	output       *io.PipeReader
 	began, ended time.Time
 	cancel       context.CancelFunc
 	stopped      <-chan struct{} // closed when the context ends
@@ -52,42 +49,23 @@ var _ Target = (*Command)(nil)
 // long its output may be held open by what it has left running.
 const endPatience = 10 * time.Second
 
-func (c *Command) format() string {
-	if c.Format == "" {
-		return parse.FormatText
-	}
-	return c.Format
-}
-
 // Names implements Target. It starts the program and looks at its first output.
 func (c *Command) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
 	if len(c.Argv) == 0 {
 		return nil, nil, errors.New("no command")
 	}
 	// What is wrong with the format or a filter is said before anything runs.
-	if _, err := parse.NewLine(c.format(), []string{"metric"}, c.Filters); err != nil {
-		return nil, nil, err
-	}
-	search, err := parse.NewNames(namesConfig(c.format(), c.Filters))
-	if err != nil {
+	if c.lines, err = newLines(c.Format, c.Filters); err != nil {
 		return nil, nil, err
 	}
 	if err := c.start(ctx); err != nil {
 		return nil, nil, err
 	}
-	n, err := io.CopyN(&c.head, c.output, maxSearched)
-	c.read = n
-	if ctx.Err() != nil {
+	names, hints, err = c.lines.names(ctx, c.output)
+	if err != nil {
 		c.stop()
-		return nil, nil, ctx.Err()
 	}
-	if _, err := search.Write(c.head.Bytes()); err != nil {
-		return nil, nil, err
-	}
-	if err != nil { // all output was seen
-		search.End()
-	}
-	return search.Names(), hintsOf(search), nil
+	return names, hints, err
 }
 
 // start runs the program, with both outputs in one pipe, by whole lines.
@@ -132,21 +110,13 @@ func (c *Command) stop() {
 	}
 }
 
-// Read counts what is read of the program's output.
-func (c *Command) Read(b []byte) (int, error) {
-	n, err := c.output.Read(b)
-	c.read += int64(n)
-	return n, err
-}
-
 // Source implements Target.
 func (c *Command) Source(metrics []string) (collector.Source, error) {
-	parser, err := parse.NewLine(c.format(), metrics, c.Filters)
+	from, err := c.lines.source(metrics)
 	if err != nil {
 		c.stop()
-		return nil, err
 	}
-	return source.NewReader(io.MultiReader(&c.head, c), parser, timeless), nil
+	return from, err
 }
 
 // Trouble implements Target.
@@ -154,9 +124,7 @@ func (c *Command) Trouble(err error) Trouble { return plain(err, "stdout") }
 
 // Describe implements Target. It waits for the end of the program.
 func (c *Command) Describe(r *Report) {
-	if _, err := io.Copy(io.Discard, c); err != nil { // with no metric, nobody has read it
-		r.Troubles = append(r.Troubles, Trouble{Text: err.Error()})
-	}
+	c.lines.describe(r)
 	select {
 	case <-c.watched:
 	case <-c.stopped:
@@ -174,7 +142,7 @@ func (c *Command) Describe(r *Report) {
 	case c.err != nil:
 		r.Troubles = append(r.Troubles, Trouble{Text: c.err.Error()})
 	}
-	r.Kind, r.Path, r.Format, r.Bytes, r.ExitCode = StdOut, strings.Join(c.Argv, " "), c.format(), c.read, &code
+	r.Path, r.ExitCode = strings.Join(c.Argv, " "), &code
 	r.Seconds, r.Interrupted = c.ended.Sub(c.began).Seconds(), c.interrupted
 }
 

@@ -1,16 +1,12 @@
 package probe
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/parse"
-	"github.com/vernier-ml/vernier/collector/source"
 )
 
 // Input is lines that come from elsewhere, such as standard input. They are read
@@ -26,49 +22,24 @@ type Input struct {
 	// first one ends the reading, and what was read is reported.
 	Interrupts <-chan os.Signal
 
-	head        bytes.Buffer // what was searched for names
-	lines       *io.PipeReader
-	read        int64
-	began       time.Time
-	interrupted bool
+	lines *lines
+	began time.Time
 }
 
 var _ Target = (*Input)(nil)
 
-func (in *Input) format() string {
-	if in.Format == "" {
-		return parse.FormatText
-	}
-	return in.Format
-}
-
 // Names implements Target. It looks at the beginning.
 func (in *Input) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
-	if _, err := parse.NewLine(in.format(), []string{"metric"}, in.Filters); err != nil {
+	if in.lines, err = newLines(in.Format, in.Filters); err != nil {
 		return nil, nil, err
 	}
-	search, err := parse.NewNames(namesConfig(in.format(), in.Filters))
-	if err != nil {
-		return nil, nil, err
-	}
-	in.start(ctx)
-	in.read, err = io.CopyN(&in.head, in.lines, maxSearched)
-	if ctx.Err() != nil {
-		return nil, nil, ctx.Err()
-	}
-	if _, err := search.Write(in.head.Bytes()); err != nil {
-		return nil, nil, err
-	}
-	if err != nil { // all was seen
-		search.End()
-	}
-	return search.Names(), hintsOf(search), nil
+	return in.lines.names(ctx, in.start(ctx))
 }
 
 // start reads in the background, since a read that waits cannot be ended.
-func (in *Input) start(ctx context.Context) {
+func (in *Input) start(ctx context.Context) io.Reader {
 	reader, writer := io.Pipe()
-	in.lines, in.began = reader, time.Now()
+	in.began = time.Now()
 	go func() {
 		_, err := io.Copy(writer, in.From)
 		_ = writer.CloseWithError(err) // always nil
@@ -81,35 +52,17 @@ func (in *Input) start(ctx context.Context) {
 			_ = writer.CloseWithError(ctx.Err())
 		}
 	}()
-}
-
-// Read counts what is read.
-func (in *Input) Read(b []byte) (int, error) {
-	n, err := in.lines.Read(b)
-	in.read += int64(n)
-	if errors.Is(err, errInterrupted) {
-		in.interrupted, err = true, io.EOF
-	}
-	return n, err
+	return reader
 }
 
 // Source implements Target.
-func (in *Input) Source(metrics []string) (collector.Source, error) {
-	parser, err := parse.NewLine(in.format(), metrics, in.Filters)
-	if err != nil {
-		return nil, err
-	}
-	return source.NewReader(io.MultiReader(&in.head, in), parser, timeless), nil
-}
+func (in *Input) Source(metrics []string) (collector.Source, error) { return in.lines.source(metrics) }
 
 // Trouble implements Target.
 func (in *Input) Trouble(err error) Trouble { return plain(err, "stdout") }
 
 // Describe implements Target. It waits for the end.
 func (in *Input) Describe(r *Report) {
-	if _, err := io.Copy(io.Discard, in); err != nil { // with no metric, nobody has read it
-		r.Troubles = append(r.Troubles, Trouble{Text: err.Error()})
-	}
-	r.Kind, r.Path, r.Format, r.Bytes = StdOut, in.Path, in.format(), in.read
-	r.Seconds, r.Interrupted = time.Since(in.began).Seconds(), in.interrupted
+	in.lines.describe(r)
+	r.Path, r.Seconds = in.Path, time.Since(in.began).Seconds()
 }

@@ -26,9 +26,6 @@ const (
 	killPatience = time.Second
 )
 
-// errInterrupted says that a signal ended the reading.
-var errInterrupted = errors.New("interrupted")
-
 // watch passes the first signal on to the program, and kills it when ctx ends.
 // It says whether a signal to this process came before the program's end.
 func (c *Command) watch(ctx context.Context, program *os.Process) (interrupted bool) {
