@@ -57,14 +57,7 @@ func inShort(r *probe.Report) brief {
 
 func write(t *testing.T, name, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return put(t, filepath.Join(t.TempDir(), name), []byte(text))
 }
 
 func run(t *testing.T, cfg probe.Config, metrics ...string) *probe.Report {
@@ -162,13 +155,7 @@ func TestProbeSaysWhatItPassesOver(t *testing.T) {
 		"tb/events.out.tfevents.1": "", "lightning/version_0/metrics.csv": "step,loss\n1,3\n", "m.csv": "step,acc\n1,3\n",
 		"m.json": "{}\n", "wandb/offline-run-1/files/output.log": "", "wandb/offline-run-1/run-1.wandb": "", "notes.md": "",
 	} {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(root, name), []byte(text))
 	}
 	at := func(name string) string { return filepath.Join(root, name) }
 	r := run(t, probe.Config{Path: root})
@@ -193,12 +180,7 @@ func TestProbeShowsWhatTheProgramRecorded(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"events.out.tfevents.1": session("0.10", "adam"), "run/events.out.tfevents.1": session("0.2", "sgd"), source.HparamsFile + ".t": session("3", "ours"),
 	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(root, name), b)
 	}
 	want := []probe.Recorded{{Name: "lr", Value: "0.1"}, {Name: "opt", Value: "adam"}, {Run: "run", Name: "lr", Value: "0.2"}, {Run: "run", Name: "opt", Value: "sgd"}}
 	for _, metrics := range [][]string{nil, {"loss"}} {
