@@ -18,16 +18,8 @@ func TestTensorFlowEventEndToEnd(t *testing.T) {
 	b := newBench(t)
 	dir := filepath.Join(b.dir, "events")
 	s := b.run("--kind=TensorFlowEvent", "--path="+dir, "--metric=loss")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	var events []byte
-	for step := range 5 {
-		events = append(events, scalarEvent("loss", int64(step), 1/float32(int(1)<<step))...)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "events.out.tfevents.1700000000.host"), events, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o755))
+	appendTo(t, filepath.Join(dir, "events.out.tfevents.1700000000.host"), lossEvents(1.7e9, 0, 1, 0.5, 0.25, 0.125, 0.0625))
 	t.Logf("SIGTERM to exit: %v", s.term())
 	series := b.points("loss")
 	if len(series) != 1 {
@@ -42,21 +34,10 @@ func TestTensorFlowEventRestartsAreAttempts(t *testing.T) {
 	b := newBench(t)
 	dir := filepath.Join(b.dir, "events")
 	s := b.run("--kind=TensorFlowEvent", "--path="+dir, "--metric=loss")
-	write := func(name string, wall float64, first int64, losses ...float32) {
-		var events []byte
-		for i, v := range losses {
-			events = append(events, scalarEventAt(wall+float64(i), "loss", first+int64(i), v)...)
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), events, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("events.out.tfevents.1700000000.host.1", 1.7e9, 0, 9, 8, 7, 0.001)
+	must(t, os.MkdirAll(dir, 0o755))
+	appendTo(t, filepath.Join(dir, "events.out.tfevents.1700000000.host.1"), lossEvents(1.7e9, 0, 9, 8, 7, 0.001))
 	b.untilPoints(4)
-	write("events.out.tfevents.1700000100.host.1", 1.7e9+100, 2, 6, 5)
+	appendTo(t, filepath.Join(dir, "events.out.tfevents.1700000100.host.1"), lossEvents(1.7e9+100, 2, 6, 5))
 	b.until("the second attempt", func() bool { return len(b.points("loss")) == 2 })
 	t.Logf("SIGTERM to exit: %v", s.term())
 	series := b.points("loss")
@@ -81,17 +62,9 @@ func TestOfAServiceThatRefusesTheSummaryIsOfAllSessions(t *testing.T) {
 	b.token = "of nobody" // such a service is given up at once
 	dir := filepath.Join(b.dir, "events")
 	s := b.run("--kind=TensorFlowEvent", "--path="+dir, "--metric=loss")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o755))
 	for n, losses := range [][]float32{{0.5, 0.25, 8, 0.125}, {2, 3}, {4}} {
-		var events []byte
-		for i, v := range losses {
-			events = append(events, scalarEventAt(1.7e9+float64(100*n+i), "loss", int64(n+i), v)...)
-		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("events.out.tfevents.%d.host.1", 1700000000+100*n)), events, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		appendTo(t, filepath.Join(dir, fmt.Sprintf("events.out.tfevents.%d.host.1", 1700000000+100*n)), lossEvents(1.7e9+float64(100*n), int64(n), losses...))
 	}
 	_ = s.cmd.Process.Signal(unix.SIGTERM)
 	_ = s.cmd.Wait()
@@ -100,6 +73,15 @@ func TestOfAServiceThatRefusesTheSummaryIsOfAllSessions(t *testing.T) {
 	if summary.Final || summary.Attempt.ID != podUID+"/2" || m.Min.Number != 0.5 || m.Max.Number != 4 || m.Last.Number != 4 || m.Step != 2 {
 		t.Errorf("summary %+v", summary)
 	}
+}
+
+// lossEvents are records of losses, a second and a step apart.
+func lossEvents(wall float64, first int64, losses ...float32) string {
+	var events []byte
+	for i, v := range losses {
+		events = append(events, scalarEventAt(wall+float64(i), "loss", first+int64(i), v)...)
+	}
+	return string(events)
 }
 
 // scalarEvent is a record of a TensorBoard event file.

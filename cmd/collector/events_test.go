@@ -14,21 +14,12 @@ func TestTwoWritersOfOneTagAcrossAKill(t *testing.T) {
 	must(t, os.MkdirAll(dir, 0o755))
 	args := []string{"--kind=TensorFlowEvent", "--path=" + dir, "--metric=loss"}
 	s := b.run(args...)
-	write := func(name string, wall float64, first, n int64) {
-		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		must(t, err)
-		for i := range n {
-			_, err := f.Write(scalarEventAt(wall+float64(i), "loss", first+i, float32(first+i)))
-			must(t, err)
-		}
-		must(t, f.Close())
-	}
-	const rank0, rank1 = "events.out.tfevents.1700000000.rank0", "events.out.tfevents.1700000010.rank1"
-	write(rank0, 1.7e9, 0, 3)
+	rank0, rank1 := filepath.Join(dir, "events.out.tfevents.1700000000.rank0"), filepath.Join(dir, "events.out.tfevents.1700000010.rank1")
+	appendTo(t, rank0, lossEvents(1.7e9, 0, 0, 1, 2))
 	b.untilPoints(3)
-	write(rank1, 1.7e9+10, 0, 2)
+	appendTo(t, rank1, lossEvents(1.7e9+10, 0, 0, 1))
 	b.untilPoints(5)
-	write(rank0, 1.7e9+11, 3, 2) // the rest of rank 0's buffer
+	appendTo(t, rank0, lossEvents(1.7e9+11, 3, 3, 4)) // the rest of rank 0's buffer
 	b.untilPoints(7)
 	s.kill(b)
 	s = b.run(args...)

@@ -33,21 +33,13 @@ func TestFileEndToEnd(t *testing.T) {
 func TestWhatAnEarlierRunWroteIsNotReported(t *testing.T) {
 	b := newBench(t)
 	path := filepath.Join(b.dir, "metrics.log")
-	write := func(text string) {
-		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		fmt.Fprint(f, text)
-	}
-	write("loss=-99\nloss=-98\n")
+	appendTo(t, path, "loss=-99\nloss=-98\n")
 	args := []string{"--kind=File", "--path=" + path, "--metric=loss"}
 	s := b.run(args...)
-	write("loss=2\n")
+	appendTo(t, path, "loss=2\n")
 	b.untilPoints(1)
 	s.kill(b)
-	write("loss=1\n")
+	appendTo(t, path, "loss=1\n")
 	s = b.run(args...)
 	b.untilPoints(2)
 	s.term()
