@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,8 +75,10 @@ func (f flood) of(metric string) (points []collector.Point) {
 	return points
 }
 
-func TestACappedCurveKeepsItsResultAndSaysSo(t *testing.T) {
-	s := newService(t, nil)
+func TestACappedCurveKeepsItsResultAndSaysSo(t *testing.T) { synctest.Test(t, cappedCurve) }
+
+func cappedCurve(t *testing.T) {
+	s := newDirectService(t, 0, nil)
 	f := newFlood(1, 200_000)
 	cfg := s.config(t, "", f)
 	cfg.Rate, cfg.Drain, cfg.Attempt.Started = 20, over(), time.Now()

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -211,8 +212,10 @@ func over() <-chan struct{} {
 	return c
 }
 
-func TestSeveralSourcesArriveWhole(t *testing.T) {
-	s := newService(t, nil)
+func TestSeveralSourcesArriveWhole(t *testing.T) { synctest.Test(t, severalSources) }
+
+func severalSources(t *testing.T) {
+	s := newDirectService(t, 0, nil)
 	a := numbers{source: "a", n: 3*report.MaxBatch + 5, drain: over()}
 	b := numbers{source: "b", n: 10, drain: over()}
 	cfg := s.config(t, "", a, b)
