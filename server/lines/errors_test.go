@@ -16,6 +16,8 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"no JSON":                     {`ask 3`, "no JSON: invalid character 'a'"},
 		"half an object":              {`{"ask":3`, "no JSON: unexpected EOF"},
 		"two objects":                 {`{"ask":1} {"ask":1}`, "more after the value, at byte 11"},
+		"two objects after NaN":       {`{"x":NaN,"y":[-Infinity,"NaN"]} {}`, "more after the value, at byte 33"},
+		"a comma too many after NaN":  {`{"x":[NaN,Infinity,],"y":NaN}`, "at byte 20"},
 		"a list":                      {`[{"ask":1}]`, "a list of 1; it must be an object"},
 		"a number":                    {`3`, "the line is 3; it must be an object"},
 		"null":                        {`null`, "it must be an object"},

@@ -17,14 +17,18 @@ import (
 // The tokens NaN, Infinity and -Infinity, which Python writes though JSON has
 // none of them, become strings.
 func decode(data []byte) (any, error) {
-	data = quoteTokens(data)
-	decoder := json.NewDecoder(bytes.NewReader(data))
+	text, ends := quoteTokens(data)
+	at := func(offset int64) string {
+		quoted, _ := slices.BinarySearch(ends, offset) // tokens before it, with two quotes each
+		return position(data, offset-2*int64(quoted))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var v any
 	if err := decoder.Decode(&v); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("%w at %s", err, position(data, syntax.Offset))
+			return nil, fmt.Errorf("%w at %s", err, at(syntax.Offset))
 		}
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("there is nothing")
@@ -32,8 +36,8 @@ func decode(data []byte) (any, error) {
 		return nil, err
 	}
 	end := decoder.InputOffset()
-	if rest := bytes.TrimLeft(data[end:], " \t\r\n"); len(rest) > 0 {
-		return nil, fmt.Errorf("there is more after the value, at %s", position(data, int64(len(data)-len(rest))+1))
+	if rest := bytes.TrimLeft(text[end:], " \t\r\n"); len(rest) > 0 {
+		return nil, fmt.Errorf("there is more after the value, at %s", at(int64(len(text)-len(rest))+1))
 	}
 	return v, nil
 }
@@ -52,12 +56,13 @@ func position(data []byte, offset int64) string {
 // tokens that are no JSON and mean a number, the longest first.
 var tokens = []string{"-Infinity", "Infinity", "NaN"}
 
-// quoteTokens puts the tokens between quotes where they are not in a string.
-func quoteTokens(data []byte) []byte {
+// quoteTokens puts the tokens between quotes where they are not in a string. ends
+// are where these are over.
+func quoteTokens(data []byte) (out []byte, ends []int64) {
 	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
-		return data
+		return data, nil
 	}
-	out := make([]byte, 0, len(data)+64)
+	out = make([]byte, 0, len(data)+64)
 	quoted := false
 	for i := 0; i < len(data); i++ {
 		c := data[i]
@@ -80,9 +85,10 @@ func quoteTokens(data []byte) []byte {
 		out = append(out, '"')
 		out = append(out, token...)
 		out = append(out, '"')
+		ends = append(ends, int64(len(out)))
 		i += len(token) - 1
 	}
-	return out
+	return out, ends
 }
 
 func tokenAt(data []byte) string {
