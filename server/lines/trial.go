@@ -43,8 +43,9 @@ func readTold(f *fields, objectives int) told {
 	var known bool
 	if t.state, known = f.state(); known {
 		t.values = f.values(t.state, objectives)
+	} else {
+		f.skip("values", "value")
 	}
-	f.skip("values", "value")
 	t.constraints, t.measured = f.numbers("constraints")
 	t.curve, t.curved = f.curve()
 	t.params = f.params()
