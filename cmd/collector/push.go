@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +37,10 @@ const (
 	// sharedTries is how many of those are tried. Of 4 million, they are all
 	// taken only where none can be had.
 	sharedTries = 64
+	// keptPatience is how long an address that programs know is waited for, and
+	// keptPause how often it is tried.
+	keptPatience = 5 * time.Second
+	keptPause    = 20 * time.Millisecond
 )
 
 // addresses are where a collector listens. They are kept, so that one that is
@@ -97,40 +103,68 @@ func listenTCP(ctx context.Context, cfg runConfig) (push, katib []net.Listener, 
 	}
 	if cfg.pushAddress != "" {
 		l, err := listenFirst(ctx, kept.Push, cfg.pushAddress)
-		if err != nil {
-			trouble = errors.Join(trouble, fmt.Errorf("metrics can be pushed over the socket only: %w", err))
+		if l == nil {
+			err = fmt.Errorf("metrics can be pushed over the socket only: %w", err)
 		} else {
 			push, kept.Push = []net.Listener{l}, l.Addr().String()
 		}
+		trouble = errors.Join(trouble, err)
 	}
 	if cfg.katibAddress != "" {
 		l, err := listenFirst(ctx, kept.Katib, katibCandidates(cfg)...)
-		if err != nil {
-			trouble = errors.Join(trouble, fmt.Errorf("report_metrics is not served: %w", err))
+		if l == nil {
+			err = fmt.Errorf("report_metrics is not served: %w", err)
 		} else {
 			katib, kept.Katib = []net.Listener{l}, l.Addr().String()
 		}
+		trouble = errors.Join(trouble, err)
 	}
 	return push, katib, errors.Join(trouble, writeJSON(filepath.Join(cfg.dir, pushAddresses), kept))
 }
 
-// listenFirst listens at the first address that can be had. Empty ones are
-// passed over.
+// listenFirst listens at the first address that can be had. One that was kept comes
+// first, and is waited for: programs know it, and a connection of somebody else may
+// have its port for a moment. Where another is taken for it, the error says so.
 func listenFirst(ctx context.Context, kept string, candidates ...string) (net.Listener, error) {
-	var first error
-	for _, address := range append([]string{kept}, candidates...) {
-		if address == "" {
-			continue
-		}
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	var lost error
+	if kept != "" {
+		l, err := listenAgain(ctx, kept)
 		if err == nil {
 			return l, nil
+		}
+		lost = fmt.Errorf("%s cannot be had again, and what programs push there is lost: %w", kept, err)
+	}
+	var first error
+	for _, address := range candidates {
+		l, err := listen(ctx, address)
+		if err == nil {
+			return l, lost
 		}
 		if first == nil {
 			first = err
 		}
 	}
-	return nil, first
+	return nil, cmp.Or(lost, first)
+}
+
+// listenAgain waits while an address is taken, at most keptPatience.
+func listenAgain(ctx context.Context, address string) (net.Listener, error) {
+	for end := time.Now().Add(keptPatience); ; {
+		late := time.Now().After(end)
+		l, err := listen(ctx, address)
+		if err == nil || late || !errors.Is(err, unix.EADDRINUSE) {
+			return l, err
+		}
+		select {
+		case <-time.After(keptPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", address)
 }
 
 // katibCandidates are addresses for report_metrics, whose port is in the
