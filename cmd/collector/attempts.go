@@ -197,19 +197,21 @@ func sayReady(dir string) error {
 	return os.WriteFile(filepath.Join(dir, readyName), nil, 0o644)
 }
 
-// How long exec waits for a sidecar that has not come up. Of a program that ends
-// at once, the sidecar would otherwise be stopped before it can listen.
 const (
+	// lateWait is how long exec waits, once its program has ended, for a sidecar that
+	// has not come up: it would be stopped before it can listen. On a node that is
+	// loaded it comes late, and all that was measured would be lost.
+	lateWait = 20 * time.Second
+	// readyWait is how long a startup probe waits, which is asked again.
 	readyWait = 2 * time.Second
 	readyPoll = 2 * time.Millisecond
 )
 
-// awaitReady returns true when run is ready, false when it is not to be expected
-// any more.
-func awaitReady(dir string) bool {
+// awaitReady returns true when run is ready, false when it is not after a while.
+func awaitReady(dir string, wait time.Duration) bool {
 	look := time.NewTicker(readyPoll) // another process makes the file; there is nothing to wait on
 	defer look.Stop()
-	for end := time.Now().Add(readyWait); ; <-look.C {
+	for end := time.Now().Add(wait); ; <-look.C {
 		late := time.Now().After(end) // before the look: this process may have been late itself
 		if _, err := os.Stat(filepath.Join(dir, readyName)); err == nil || late {
 			return err == nil
@@ -230,7 +232,7 @@ func awaitCommand(_ context.Context, args []string, _, stderr io.Writer) int {
 	if flags.NArg() > 0 {
 		return fail(stderr, exitUsage, "await", fmt.Errorf("argument %q is not understood; everything is a flag", flags.Arg(0)))
 	}
-	if !awaitReady(*dir) {
+	if !awaitReady(*dir, readyWait) {
 		return fail(stderr, exitFailed, "await", fmt.Errorf("the collector in %s was not ready within %v", *dir, readyWait))
 	}
 	return 0

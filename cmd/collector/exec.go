@@ -85,7 +85,7 @@ func (e *execution) finish(end exit) int {
 		// The program's own end counts more than our record of it.
 		fmt.Fprintf(e.stderr, "collector exec: the end was not recorded: %v\n", err)
 	}
-	awaitReady(e.dir)
+	awaitReady(e.dir, lateWait)
 	return end.Code
 }
 
