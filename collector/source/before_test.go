@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,6 +56,7 @@ func afterBefore(t *testing.T, path string, open opened, kill bool, steps ...fun
 		return b
 	}
 	before := record(false)
+	var clocked sync.Mutex // tables are read side by side, and have one clock
 	for last := false; !last; {
 		ctx, cancel := context.WithCancel(t.Context())
 		next := func() {
@@ -70,8 +72,15 @@ func afterBefore(t *testing.T, path string, open opened, kill bool, steps ...fun
 		next()
 		now := time.Unix(0, 0)
 		clock := Clock{
-			Now: func() time.Time { now = now.Add(2 * time.Second); return now },
+			Now: func() time.Time {
+				clocked.Lock()
+				defer clocked.Unlock()
+				now = now.Add(2 * time.Second)
+				return now
+			},
 			After: func(time.Duration) <-chan time.Time {
+				clocked.Lock()
+				defer clocked.Unlock()
 				if kill && !last {
 					cancel()
 				} else {
