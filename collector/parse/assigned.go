@@ -9,16 +9,26 @@ import (
 // Names and numbers may be quoted.
 func assigned(line []byte) iter.Seq2[string, string] {
 	return func(yield func(name, sign string) bool) {
+		for at := range signs(line) {
+			if !beginsNumber(line[at+1:]) {
+				continue
+			}
+			if name := nameAt(line[:at]); name != nil && !yield(string(name), string(line[at:at+1])) {
+				return
+			}
+		}
+	}
+}
+
+// signs yields the places of what may stand between a name and its value.
+func signs(line []byte) iter.Seq[int] {
+	return func(yield func(at int) bool) {
 		for at := 0; ; at++ {
 			k := bytes.IndexAny(line[at:], "=:")
 			if k < 0 {
 				return
 			}
-			at += k
-			if !beginsNumber(line[at+1:]) {
-				continue
-			}
-			if name := nameAt(line[:at]); name != nil && !yield(string(name), string(line[at:at+1])) {
+			if at += k; !yield(at) {
 				return
 			}
 		}
@@ -33,18 +43,10 @@ const maxQuoted = 40
 // written, from the name on.
 func wrapped(line []byte) iter.Seq2[string, string] {
 	return func(yield func(name, written string) bool) {
-		for at := 0; ; at++ {
-			k := bytes.IndexAny(line[at:], "=:")
-			if k < 0 {
-				return
-			}
-			at += k
+		for at := range signs(line) {
 			value := bytes.TrimLeft(line[at+1:], " \t")
 			if !beginsWrapped(value) {
 				continue
-			}
-			if end := bytes.IndexAny(value, "\r\n"); end >= 0 {
-				value = value[:end]
 			}
 			name := nameAt(line[:at])
 			if name == nil {
@@ -54,10 +56,11 @@ func wrapped(line []byte) iter.Seq2[string, string] {
 			if line[at] == ':' {
 				sign = ": "
 			}
-			if end := bytes.IndexAny(value, ")]"); end >= 0 && end < maxQuoted {
-				value = value[:end+1]
-			} else if len(value) > maxQuoted {
+			if len(value) > maxQuoted {
 				value, more = value[:maxQuoted], "..."
+			}
+			if end := bytes.IndexAny(value, ")]"); end >= 0 {
+				value, more = value[:end+1], ""
 			}
 			if !yield(string(name), string(name)+sign+string(value)+more) {
 				return

@@ -27,3 +27,42 @@ func TestAssigned(t *testing.T) {
 		})
 	}
 }
+
+func TestWrapped(t *testing.T) {
+	digits := strings.Repeat("1", maxQuoted)
+	tests := map[string]struct{ line, want string }{
+		"a tensor and a list":     {"loss=tensor(0.5, device) acc : [-.5, 1]", "loss=tensor(0.5, device) acc: [-.5, 1]"},
+		"several brackets":        {"loss=[[nan]] x", "loss=[[nan]"},
+		"no number within":        {"a=(b) c=[] d=f(x) e=1 (2)", ""},
+		"no name":                 {"=(1) 12:[3]", ""},
+		"a value that is long":    {"a=(" + digits + ") b=[2]", "a=(" + digits[1:] + "... b=[2]"},
+		"an end at the last byte": {"a=(" + digits[2:] + ") b", "a=(" + digits[2:] + ")"},
+		"a value that is cut off": {"a=[1, 2", "a=[1, 2"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, written := range wrapped([]byte(tc.line)) {
+				got = append(got, written)
+			}
+			if s := strings.Join(got, " "); s != tc.want {
+				t.Errorf("%q, want %q", s, tc.want)
+			}
+		})
+	}
+}
+
+// Each value is looked at up to where it is quoted, so that a long line of many
+// does not take minutes.
+func TestWrappedOfALongLine(t *testing.T) {
+	const values = 200_000
+	n := 0
+	for _, written := range wrapped([]byte(strings.Repeat("a=(1 ", values))) {
+		if n++; len(written) > len("a=")+maxQuoted+len("...") {
+			t.Fatalf("%q is quoted", written)
+		}
+	}
+	if n != values {
+		t.Errorf("%d values, want %d", n, values)
+	}
+}
