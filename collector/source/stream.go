@@ -31,8 +31,8 @@ type StreamConfig struct {
 	Drain <-chan struct{}
 	// EndedWell says, once Drain is closed, whether the program ended by itself
 	// and without an error. If not, a number at the very end of the output may be
-	// a part of one, and is left out with an error. Nil: not known; then only a
-	// number that ends in a point, a sign or an exponent is left out.
+	// a part of one, and is left out with an error. If so, and by default, only
+	// one that ends in a point, a sign or an exponent is.
 	EndedWell func() bool
 	// Clock is the time; the zero value is the machine's.
 	Clock Clock
@@ -52,6 +52,9 @@ func NewStream(cfg StreamConfig) (*Stream, error) {
 	}
 	if _, err := newSearch(cfg.Wanted); err != nil {
 		return nil, err
+	}
+	if cfg.EndedWell == nil {
+		cfg.EndedWell = func() bool { return true }
 	}
 	cfg.Clock = cfg.Clock.orReal()
 	return &Stream{cfg: cfg}, nil

@@ -247,6 +247,24 @@ func TestEachOutputMayEndInATornNumber(t *testing.T) {
 	}
 }
 
+// Where nobody tells how the program ended, only a number that cannot be whole is
+// left out.
+func TestAnOutputOfAnUnknownEndMayBeTorn(t *testing.T) {
+	dir := t.TempDir()
+	w := newWriter(t, dir, 0)
+	say(t, w.Lane(), "loss=1\nloss=2.")
+	say(t, w.Lane(), "loss=3\nloss=4")
+	shut(t, w)
+	rec := newRecord()
+	rec.follow(t.Context(), t, newStream(t, dir, isClosed()), -1)
+	if diff := cmp.Diff(map[float64]bool{1: true, 3: true, 4: true}, rec.values); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+	if len(rec.errs) != 1 || !strings.Contains(rec.errs[0], "in the middle of a number") {
+		t.Errorf("errors %q", rec.errs)
+	}
+}
+
 // What a program prints may look as if a line had no end.
 func TestZerosBeforeALineFeedAreNoEnd(t *testing.T) {
 	dir := t.TempDir()
