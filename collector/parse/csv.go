@@ -174,7 +174,7 @@ func (c *CSV) header() {
 			name = bytes.TrimPrefix(name, []byte("\xef\xbb\xbf")) // a byte order mark
 		}
 		col := column{name: string(name), rank: rankOf(name), metric: c.metric(name)}
-		col.stamp = col.name == "timestamp" || col.name == "time" || col.name == "ts"
+		col.stamp = isTime(col.name)
 		c.columns = append(c.columns, col)
 	}
 }

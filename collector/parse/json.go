@@ -261,6 +261,9 @@ type stamp struct {
 	sure bool // from "timestamp", which is better than the others
 }
 
+// isTime reports whether a key may say the time of its record.
+func isTime(key string) bool { return key == "timestamp" || key == "time" || key == "ts" }
+
 // offer takes the value of a key if that says the time, and reports whether the
 // key can mean nothing else.
 func (s *stamp) offer(key, value []byte) bool {

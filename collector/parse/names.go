@@ -231,9 +231,6 @@ func (s *Names) assignments(line []byte) {
 	s.wrapped(line)
 }
 
-// isTime reports whether logfmt takes a key for the time of its line.
-func isTime(name string) bool { return name == "timestamp" || name == "time" || name == "ts" }
-
 func (s *Names) hint(name, text string) {
 	if len(s.hints) < s.cfg.MaxNames && s.hints[name] == "" && len(name) <= maxSearchedName && !IsStep(name) {
 		s.hints[name] = text

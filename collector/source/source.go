@@ -1,9 +1,11 @@
-// Package source holds the places that points come from: a file that a program
-// writes (File), the output of a program that runs under `collector exec`
-// (Stream, written by StreamWriter), a directory of TensorBoard event files
-// (EventDir), and a push socket (Push).
+// Package source holds the places that points come from: a file of lines that a
+// program writes (File) or a table (CSV), a directory of tables (Tables), of W&B's
+// offline runs (WandbDir) or of TensorBoard event files (EventDir), the output of a
+// program that runs under `collector exec` (Stream, written by StreamWriter), a
+// pipe (Reader), an endpoint that is scraped (Scrape), and what programs push
+// (Push).
 //
-// All sources poll. They use no inotify: its instances are few per user and
+// What looks at files polls. They use no inotify: its instances are few per user and
 // shared by all pods of a node, and it is silent on network file systems. A
 // source that sees nothing new waits 50 ms, then twice as long each time, up to
 // one second.
