@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -33,7 +34,8 @@ func TestPushRefusesWhatComesTooLate(t *testing.T) {
 
 // A request that is on its way when the program ends is taken.
 func TestPushWaitsForWhatIsOnItsWay(t *testing.T) {
-	p := startPush(t, "")
+	quiet := make(chan time.Time)
+	p := startPushBy(t, Clock{After: func(time.Duration) <-chan time.Time { return quiet }}, "")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.open, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -41,17 +43,27 @@ func TestPushWaitsForWhatIsOnItsWay(t *testing.T) {
 	defer shut(t, conn)
 	body := `{"loss": 7}`
 	fmt.Fprintf(conn, "POST /%s/report HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", pushToken, len(body), body[:3])
-	for p.push.active.Load() == 0 {
+	p.awaitRequests(1)
+	close(p.drain)
+	for range maxQuiets - 2 {
 		select {
-		case <-t.Context().Done():
-			t.Fatal("the request was not seen")
-		case <-time.After(time.Millisecond):
+		case quiet <- time.Time{}:
+		case <-p.done:
+			t.Fatal("it did not wait for the request")
 		}
 	}
-	close(p.drain)
 	if _, err := io.WriteString(conn, body[3:]); err != nil {
 		t.Fatal(err)
 	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, answer.Body)
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("status %d", answer.StatusCode)
+	}
+	close(quiet)
 	<-p.done
 	if diff := cmp.Diff([]string{"loss=7 at -1"}, describe(inOrder(p.rec))); diff != "" {
 		t.Errorf("points (-want +got):\n%s", diff)

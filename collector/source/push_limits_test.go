@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Slow senders of large bodies take all the room there is for those; a small
@@ -24,13 +23,7 @@ func TestPushTakesSmallReportsBesideSlowLargeOnes(t *testing.T) {
 		defer shut(t, conn)
 		fmt.Fprintf(conn, "POST /%s/report HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n[", pushToken, maxBody)
 	}
-	for p.push.active.Load() < slow {
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the requests were not seen")
-		case <-time.After(time.Millisecond):
-		}
-	}
+	p.awaitRequests(slow)
 	if status, text := p.report(`{"loss": 1}`); status != 200 {
 		t.Errorf("status %d: %s", status, text)
 	}

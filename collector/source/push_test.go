@@ -57,6 +57,11 @@ const (
 // an earlier one if its path is given.
 func startPush(t testing.TB, journal string, metrics ...string) *pushed {
 	t.Helper()
+	return startPushBy(t, quick, journal, metrics...)
+}
+
+func startPushBy(t testing.TB, clock Clock, journal string, metrics ...string) *pushed {
+	t.Helper()
 	if journal == "" {
 		journal = filepath.Join(t.TempDir(), "journal")
 	}
@@ -67,7 +72,7 @@ func startPush(t testing.TB, journal string, metrics ...string) *pushed {
 	p.katib = "http://" + katib.Addr().String()
 	push, err := NewPush(PushConfig{
 		Guarded: []net.Listener{guarded}, Katib: []net.Listener{katib}, Token: pushToken, Trial: pushTrial,
-		Journal: journal, Artifacts: "/artifacts", Seed: "pod", Metrics: metrics, Drain: p.drain, Clock: quick,
+		Journal: journal, Artifacts: "/artifacts", Seed: "pod", Metrics: metrics, Drain: p.drain, Clock: clock,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +154,14 @@ func (p *pushed) send(method, url, body string, header ...string) (int, string) 
 func (p *pushed) report(body string, header ...string) (int, string) {
 	p.t.Helper()
 	return p.send(http.MethodPost, p.base+"/report", body, header...)
+}
+
+// awaitRequests waits until so many requests are being answered.
+func (p *pushed) awaitRequests(n int64) {
+	p.t.Helper()
+	if !comes(patience, func() bool { return p.push.active.Load() >= n }) {
+		p.t.Fatalf("%d requests were seen, %d were sent", p.push.active.Load(), n)
+	}
 }
 
 func TestPushAnswers(t *testing.T) {

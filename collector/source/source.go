@@ -5,10 +5,9 @@
 // pipe (Reader), an endpoint that is scraped (Scrape), and what programs push
 // (Push).
 //
-// What looks at files polls. They use no inotify: its instances are few per user and
-// shared by all pods of a node, and it is silent on network file systems. A
-// source that sees nothing new waits 50 ms, then twice as long each time, up to
-// one second.
+// Sources of files poll. They use no inotify: its instances are few per user and
+// shared by all pods of a node, and it is silent on network file systems. One that
+// sees nothing new waits 50 ms, then twice as long each time, up to one second.
 package source
 
 import (

@@ -67,16 +67,23 @@ func (w *writer) lines(n int) {
 // caughtUp waits until the reader has every value.
 func (w *writer) caughtUp() {
 	w.t.Helper()
-	deadline, tick := time.After(cmp.Or(w.patience, patience)), time.NewTicker(time.Millisecond)
+	if !comes(cmp.Or(w.patience, patience), func() bool { return w.seen() >= w.next }) {
+		w.t.Errorf("the reader has %d of %d values", w.seen(), w.next)
+	}
+}
+
+// comes waits until ok, and reports whether that came in time.
+func comes(within time.Duration, ok func() bool) bool {
+	deadline, tick := time.After(within), time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for w.seen() < w.next {
+	for !ok() {
 		select {
 		case <-deadline:
-			w.t.Errorf("the reader has %d of %d values", w.seen(), w.next)
-			return
+			return false
 		case <-tick.C:
 		}
 	}
+	return true
 }
 
 // writers are the ways in which programs and log rotation treat a file. Each
