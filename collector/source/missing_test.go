@@ -132,7 +132,7 @@ func TestAllThatIsMissingIsSaidAtOnce(t *testing.T) {
 			return NewWandbDir(WandbDirConfig{Dir: dir, Metrics: metrics, Drain: isClosed(), Clock: quick})
 		}, `the metric acc was never logged; the metric f1 was never logged; the metric recall was never logged; the metric auc was never logged; there is "loss"`},
 		"a page": {func() (collector.Source, error) {
-			return NewScrape(ScrapeConfig{URL: e.URL, Metrics: metrics, Drain: e.drain, Clock: quick})
+			return NewScrape(ScrapeConfig{URL: e.URL, Metrics: metrics, LastPatience: scrapeTimeout, Drain: e.drain, Clock: quick})
 		}, e.URL + " never showed the metric acc; it shows acc_total; never showed the metric f1; it shows none that is like it; " +
 			"never showed the metric recall; it shows none that is like it; never showed the metric auc; it shows none that is like it"},
 	}
