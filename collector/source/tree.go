@@ -152,8 +152,7 @@ func under(dir, name string) string {
 func (t *tree) readDir(dir, path string, d *treeDir, found func(string, error) bool) (ok bool) {
 	f, err := os.Open(path)
 	if err != nil {
-		d.read = time.Time{} // the next walk tries again
-		return found("", err)
+		return t.unread(dir, d, err, found)
 	}
 	defer f.Close()
 	before := d.below
@@ -161,8 +160,8 @@ func (t *tree) readDir(dir, path string, d *treeDir, found func(string, error) b
 	files, surplus, err := t.list(dir, f, d)
 	if err != nil {
 		t.below += len(before) - len(d.below)
-		d.below, d.read = before, time.Time{}
-		return found("", err)
+		d.below = before
+		return t.unread(dir, d, err, found)
 	}
 	for _, name := range before {
 		if _, still := slices.BinarySearch(d.below, name); !still {
@@ -176,6 +175,17 @@ func (t *tree) readDir(dir, path string, d *treeDir, found func(string, error) b
 		}
 	}
 	return t.entries(dir, files, found)
+}
+
+// unread gives a directory up that has gone since it was looked at; the next walk
+// tries others again.
+func (t *tree) unread(dir string, d *treeDir, err error, found func(string, error) bool) (ok bool) {
+	if errors.Is(err, fs.ErrNotExist) {
+		t.forget(dir)
+		return true
+	}
+	d.read = time.Time{}
+	return found("", err)
 }
 
 // list reads a directory in pieces, and keeps what there is room for: the names of

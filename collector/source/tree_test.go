@@ -177,3 +177,17 @@ func TestRemovedDirectoriesAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// A directory may go between the look at it and its reading, which is no trouble.
+func TestADirectoryThatGoesWhileItIsReadIsNoTrouble(t *testing.T) {
+	l := newLooks(t.TempDir(), 10)
+	d := &treeDir{read: time.Now(), below: []string{"a"}}
+	l.dirs["gone"], l.dirs["gone/a"], l.below = d, &treeDir{}, 1
+	ok := l.readDir("gone", filepath.Join(l.root, "gone"), d, func(path string, err error) bool {
+		t.Errorf("found %q, %v", path, err)
+		return true
+	})
+	if !ok || len(l.dirs) != 0 || l.below != 0 {
+		t.Errorf("ok %v; %d directories are known, %d names", ok, len(l.dirs), l.below)
+	}
+}
