@@ -177,15 +177,7 @@ func newScene(t *testing.T, random *rand.Rand, quota [victims]int) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return &scene{t: t, program: program, dir: dir, address: address, token: token, random: random, quota: quota}
+	return &scene{t: t, program: program, dir: dir, address: reserve(t), token: token, random: random, quota: quota}
 }
 
 func (s *scene) storeURL() string { return "sqlite:" + filepath.Join(s.dir, "points.db") }
