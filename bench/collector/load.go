@@ -170,20 +170,15 @@ func startService(ctx context.Context, store string, key []byte) (*service, erro
 	return &service{cmd, "http://" + strings.TrimSpace(address), time.Now()}, nil
 }
 
+// stop ends the service in any case, and says what it took.
 func (s *service) stop() (consumption, error) {
 	u := consumption{wall: time.Since(s.begin)}
-	var err error
-	if u.maxRSS, err = peakOf(s.cmd.Process.Pid); err != nil {
-		return u, err
+	peak, unknown := peakOf(s.cmd.Process.Pid) // which is gone with the process
+	if err := errors.Join(s.cmd.Process.Signal(unix.SIGTERM), s.cmd.Wait()); err != nil {
+		return u, fmt.Errorf("stop the report service: %w", err)
 	}
-	if err := s.cmd.Process.Signal(unix.SIGTERM); err != nil {
-		return u, err
-	}
-	if err := s.cmd.Wait(); err != nil {
-		return u, fmt.Errorf("the report service: %w", err)
-	}
-	u.cpu = s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime()
-	return u, nil
+	u.cpu, u.maxRSS = s.cmd.ProcessState.UserTime()+s.cmd.ProcessState.SystemTime(), peak
+	return u, unknown
 }
 
 // program stands in for a trial's program: every second it makes one point of
