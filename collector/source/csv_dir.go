@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -73,7 +71,7 @@ func (t *Tables) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 		inner, cancel := context.WithCancel(ctx)
 		r := &tablesRun{
 			cfg: t.cfg, yield: yield, points: make(chan tablePoint), owners: map[string]string{}, said: troubles{},
-			files: newTree(t.cfg.Dir, "tables", maxTableFiles, func(name string) bool { return strings.HasSuffix(name, ".csv") }),
+			files: newTree(t.cfg.Dir, "tables", maxTableFiles, ending(".csv")),
 		}
 		defer r.readers.Wait()
 		defer cancel()
@@ -167,7 +165,7 @@ func (r *tablesRun) take(p tablePoint) bool {
 
 // follow reads one table beside the others; rel is its path below the directory.
 func (r *tablesRun) follow(ctx context.Context, rel string) bool {
-	path := filepath.Join(r.cfg.Dir, filepath.FromSlash(rel))
+	path := r.files.place(rel)
 	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Before: r.cfg.Before, inner: true, part: true, Drain: r.cfg.Drain, Clock: r.cfg.Clock}
 	if r.cfg.State != "" {
 		h := fnv.New64a()

@@ -48,11 +48,8 @@ func tablesAll(t *testing.T, dir, state string, steps ...func()) (points, errs [
 	if err != nil {
 		t.Fatal(err)
 	}
-	for p, err := range src.Points(t.Context()) {
-		if err != nil {
-			errs = append(errs, err.Error())
-			continue
-		}
+	read, errs := collected(t, src)
+	for _, p := range read {
 		rel, err := filepath.Rel(dir, strings.TrimSuffix(strings.TrimPrefix(p.Source, "file:"), "#loss"))
 		if err != nil {
 			t.Fatal(err)

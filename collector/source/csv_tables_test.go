@@ -38,11 +38,8 @@ func csvStates(t *testing.T, cfg CSVConfig, states ...string) (points, errs []st
 	if err != nil {
 		t.Fatal(err)
 	}
-	for p, err := range src.Points(t.Context()) {
-		if err != nil {
-			errs = append(errs, err.Error())
-			continue
-		}
+	read, errs := collected(t, src)
+	for _, p := range read {
 		points = append(points, fmt.Sprintf("%s@%d.%d step %d: %v%s", p.Metric, p.Seq>>generationShift, p.Seq&(1<<generationShift-1), p.Step, p.Value, p.Text))
 	}
 	return points, errs
@@ -180,17 +177,16 @@ func TestCSVOfARealLogger(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	drain := make(chan struct{})
-	close(drain)
-	src, err := NewCSV(CSVConfig{Path: path, Metrics: []string{"train_loss", "val_loss"}, Drain: drain})
+	src, err := NewCSV(CSVConfig{Path: path, Metrics: []string{"train_loss", "val_loss"}, Drain: isClosed()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	points, errs := collected(t, src)
+	if len(errs) > 0 {
+		t.Errorf("errors %q", errs)
+	}
 	got := map[string][]collector.Point{}
-	for p, err := range src.Points(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, p := range points {
 		if p.Time.IsZero() {
 			t.Error("a point without a time")
 		}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -84,7 +83,7 @@ func (r *eventRun) passOver(f *eventFile) {
 	if r.cfg.Before == nil {
 		return
 	}
-	file, err := openRegular(r.full(f))
+	file, err := openRegular(r.tree.place(f.path))
 	if err != nil {
 		return // whoever reads it says so
 	}
@@ -92,10 +91,6 @@ func (r *eventRun) passOver(f *eventFile) {
 	if f.passed = r.cfg.Before.size(file); f.passed > 0 {
 		f.off, f.id, f.began = f.passed, idOf(file.info), firstTime(file)
 	}
-}
-
-func (r *eventRun) full(f *eventFile) string {
-	return filepath.Join(r.cfg.Dir, filepath.FromSlash(f.path))
 }
 
 // look returns the files that have something new, among those whose turn it is.
@@ -146,7 +141,7 @@ func (r *eventRun) look(now time.Time, all bool) (due []*eventFile, ok bool) {
 
 // lookAt reports whether there is something new in a file.
 func (r *eventRun) lookAt(f *eventFile) (news, ok bool) {
-	info, err := os.Stat(r.full(f))
+	info, err := os.Stat(r.tree.place(f.path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, true // removed; what was in it is read
@@ -199,7 +194,7 @@ func (f *eventFile) rename(began time.Time) {
 // beginning returns when a file began, or the zero time while that is not
 // written.
 func (r *eventRun) beginning(f *eventFile) time.Time {
-	file, err := openRegular(r.full(f))
+	file, err := openRegular(r.tree.place(f.path))
 	if err != nil {
 		return time.Time{} // looked at again
 	}
@@ -237,7 +232,7 @@ func (r *eventRun) introduce(due []*eventFile) (ready []*eventFile, ok bool) {
 
 // peek reads the beginning of a file for what metrics are in it.
 func (r *eventRun) peek(f *eventFile, offers []offer) (_ []offer, ok bool) {
-	file, err := openRegular(r.full(f))
+	file, err := openRegular(r.tree.place(f.path))
 	if err != nil {
 		return offers, r.trouble(fmt.Errorf("tfevent:%s: %w", f.path, err))
 	}
@@ -274,7 +269,7 @@ func (r *eventRun) peek(f *eventFile, offers []offer) (_ []offer, ok bool) {
 // twice reports whether a file is known by another name.
 func (r *eventRun) twice(f *eventFile) bool {
 	if other := r.ids[f.id]; other != nil && other != f && !other.done {
-		info, err := os.Stat(r.full(other))
+		info, err := os.Stat(r.tree.place(other.path))
 		if err == nil && idOf(info) == f.id {
 			return true
 		}
@@ -286,7 +281,7 @@ func (r *eventRun) twice(f *eventFile) bool {
 // read yields the points of one turn, and reports whether there is more. The
 // file is open only meanwhile, so that any number of files can be followed.
 func (r *eventRun) read(ctx context.Context, f *eventFile) (more, ok bool) {
-	file, err := openRegular(r.full(f))
+	file, err := openRegular(r.tree.place(f.path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, true
 	}

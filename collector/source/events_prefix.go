@@ -130,7 +130,7 @@ func (r *eventRun) readAgain(metric int, p place) bool {
 }
 
 func (r *eventRun) readTag(f *eventFile, metric int, wanted *parse.Wanted) bool {
-	file, err := openRegular(r.full(f))
+	file, err := openRegular(r.tree.place(f.path))
 	if err != nil {
 		return r.trouble(fmt.Errorf("tfevent:%s: %w", f.path, err))
 	}

@@ -32,20 +32,14 @@ func TestFileSeqIsTheOffset(t *testing.T) {
 // drained reads what a file holds now.
 func drained(t *testing.T, cfg FileConfig) []collector.Point {
 	t.Helper()
-	drain := make(chan struct{})
-	close(drain)
-	cfg.Drain = drain
+	cfg.Drain = isClosed()
 	src, err := NewFile(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var points []collector.Point
-	for p, err := range src.Points(t.Context()) {
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		points = append(points, p)
+	points, errs := collected(t, src)
+	if len(errs) > 0 {
+		t.Errorf("errors %q", errs)
 	}
 	return points
 }

@@ -103,6 +103,19 @@ func (r *record) follow(ctx context.Context, t testing.TB, src collector.Source,
 	return true
 }
 
+// collected reads a source to its end.
+func collected(t testing.TB, src collector.Source) (points []collector.Point, errs []string) {
+	t.Helper()
+	for p, err := range src.Points(t.Context()) {
+		if err != nil {
+			errs = append(errs, err.Error())
+			continue
+		}
+		points = append(points, p)
+	}
+	return points, errs
+}
+
 // wantAll checks that the values 0.5, 1.5, ... were read, each under one
 // identity.
 func (r *record) wantAll(t testing.TB, n int) {
@@ -199,8 +212,7 @@ func TestFileDoesNotTearANumberAtTheCut(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	drain := make(chan struct{})
-	close(drain)
+	drain := isClosed()
 	src, err := NewFile(FileConfig{Path: path, Parser: lossParser(t), Drain: drain})
 	if err != nil {
 		t.Fatal(err)

@@ -61,8 +61,7 @@ func TestScrapeDoesNotReadAnotherTrialsProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	drain := make(chan struct{})
-	close(drain)
+	drain := isClosed()
 	points, errs := scraped(t, ScrapeConfig{
 		URL: e.URL, Metrics: []string{"loss"}, Drain: drain, Clock: quick, Mine: OwnListener("/proc", port, "VERNIER_POD_UID=another"),
 	})

@@ -75,16 +75,11 @@ func scraped(t *testing.T, cfg ScrapeConfig) (points []string, errs []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seq := int64(0)
-	for p, err := range src.Points(t.Context()) {
-		if err != nil {
-			errs = append(errs, err.Error())
-			continue
-		}
-		if p.Seq != seq || p.Source != "prometheus:"+cfg.URL || p.Time.IsZero() {
+	read, errs := collected(t, src)
+	for seq, p := range read {
+		if p.Seq != int64(seq) || p.Source != "prometheus:"+cfg.URL || p.Time.IsZero() {
 			t.Errorf("point %+v, want Seq %d, the source's name and a time", p, seq)
 		}
-		seq++
 		points = append(points, fmt.Sprintf("%s=%v at %d", p.Metric, p.Value, p.Step))
 	}
 	return points, errs

@@ -52,8 +52,7 @@ func TestScrapeOfNobodySaysSo(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	drain := make(chan struct{})
-	close(drain)
+	drain := isClosed()
 	_, errs := scraped(t, ScrapeConfig{URL: "http://" + address, Metrics: []string{"loss"}, Drain: drain, Clock: quick})
 	if len(errs) != 1 || !strings.Contains(errs[0], "never answered") || !strings.Contains(errs[0], "connection refused") {
 		t.Errorf("errors %q, want one that says that nobody answered", errs)

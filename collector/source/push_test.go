@@ -267,8 +267,7 @@ func TestPushSaysWhyNot(t *testing.T) {
 }
 
 func TestPushTellsWhyAListenerIsMissing(t *testing.T) {
-	drain := make(chan struct{})
-	close(drain)
+	drain := isClosed()
 	push, err := NewPush(PushConfig{
 		Trusted: []net.Listener{listen(t, "unix", filepath.Join(t.TempDir(), "s"))}, Journal: filepath.Join(t.TempDir(), "j"),
 		Trouble: io.ErrClosedPipe, Drain: drain, Clock: quick,

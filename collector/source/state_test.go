@@ -43,8 +43,7 @@ func within(t *testing.T, act func()) {
 
 func TestAnythingMayStandInPlaceOfWhatIsRemembered(t *testing.T) {
 	page := serve(t, httptest.NewServer, text("loss 1\n"))
-	drain := make(chan struct{})
-	close(drain)
+	drain := isClosed()
 	metrics := []string{"loss"}
 	sources := map[string]func(dir, state string) (collector.Source, error){
 		"File": func(dir, state string) (collector.Source, error) {
@@ -111,8 +110,7 @@ func TestAnythingMayStandInPlaceOfWhatWasThereBefore(t *testing.T) {
 }
 
 func TestAPipeAmongTheOutputIsNotWaitedFor(t *testing.T) {
-	dir, drain := t.TempDir(), make(chan struct{})
-	close(drain)
+	dir, drain := t.TempDir(), isClosed()
 	if err := unix.Mkfifo(filepath.Join(dir, segmentName(0)), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -62,6 +63,14 @@ func newTree(root, what string, limit int, match func(name string) bool) *tree {
 	return &tree{root: root, match: match, what: what, limit: limit, wide: maxTreeDirs, dirs: map[string]*treeDir{}, known: map[string]bool{}}
 }
 
+// ending matches the names that end with a text.
+func ending(text string) func(name string) bool {
+	return func(name string) bool { return strings.HasSuffix(name, text) }
+}
+
+// place is where a path below the root lies.
+func (t *tree) place(path string) string { return filepath.Join(t.root, filepath.FromSlash(path)) }
+
 // walk tells found of the files that are new, by their paths below the root, and
 // of what is in the way, until found returns false. It does nothing when it is
 // too early, unless all is true.
@@ -88,7 +97,7 @@ func (t *tree) single(found func(path string, trouble error) bool) (ok bool) {
 	if t.known[t.only] {
 		return true
 	}
-	info, err := os.Stat(filepath.Join(t.root, filepath.FromSlash(t.only)))
+	info, err := os.Stat(t.place(t.only))
 	if err != nil {
 		return true // whoever finds nothing says so
 	}
@@ -96,7 +105,7 @@ func (t *tree) single(found func(path string, trouble error) bool) (ok bool) {
 }
 
 func (t *tree) visit(dir string, now time.Time, all bool, found func(string, error) bool) (ok bool) {
-	path := filepath.Join(t.root, filepath.FromSlash(dir))
+	path := t.place(dir)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() && dir != "" {
 		t.forget(dir)
@@ -237,7 +246,7 @@ func (t *tree) entries(dir string, files []fs.DirEntry, found func(string, error
 func (t *tree) entry(path string, e fs.DirEntry, found func(string, error) bool) (ok bool) {
 	mode := e.Type()
 	if mode&fs.ModeSymlink != 0 {
-		info, err := os.Stat(filepath.Join(t.root, filepath.FromSlash(path)))
+		info, err := os.Stat(t.place(path))
 		if err != nil || info.IsDir() {
 			return true // it points to nothing yet, or to a directory
 		}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +75,7 @@ func (d *WandbDir) Points(ctx context.Context) iter.Seq2[collector.Point, error]
 		}
 		r := &wandbRun{
 			cfg: d.cfg, yield: yield, reader: reader, names: parse.NewAnyWandb(),
-			files: newTree(d.cfg.Dir, "W&B files", maxWandbFiles, func(name string) bool { return strings.HasSuffix(name, ".wandb") }),
+			files: newTree(d.cfg.Dir, "W&B files", maxWandbFiles, ending(".wandb")),
 			runs:  map[string]string{}, said: troubles{},
 		}
 		r.files.only = d.cfg.Only
@@ -133,7 +132,7 @@ func (r *wandbRun) walk(now time.Time, last bool) bool {
 		if trouble != nil {
 			return r.trouble(trouble)
 		}
-		r.order = append(r.order, &wandbFile{path: path, off: r.before(filepath.Join(r.cfg.Dir, filepath.FromSlash(path)))})
+		r.order = append(r.order, &wandbFile{path: path, off: r.before(r.files.place(path))})
 		return true
 	})
 	if len(r.order) > before {
@@ -158,7 +157,7 @@ func (r *wandbRun) before(path string) int64 {
 // read yields the new points of one file. The file is open only meanwhile, so
 // that any number of files can be followed.
 func (r *wandbRun) read(ctx context.Context, f *wandbFile, last bool) (sawData, ok bool) {
-	path := filepath.Join(r.cfg.Dir, filepath.FromSlash(f.path))
+	path := r.files.place(f.path)
 	info, err := os.Lstat(path)
 	switch {
 	case f.broken || errors.Is(err, fs.ErrNotExist):
@@ -241,7 +240,7 @@ func (r *wandbRun) finish() bool {
 // seen returns names that the newest run has; never nil.
 func (r *wandbRun) seen() []string {
 	names := map[string]bool{}
-	file, err := openRegular(filepath.Join(r.cfg.Dir, filepath.FromSlash(r.order[len(r.order)-1].path)))
+	file, err := openRegular(r.files.place(r.order[len(r.order)-1].path))
 	if err != nil {
 		return []string{}
 	}

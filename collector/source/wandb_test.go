@@ -74,11 +74,8 @@ func wandbAll(t *testing.T, dir string, metrics []string, steps ...func()) (poin
 		t.Fatal(err)
 	}
 	seq := map[string]int64{}
-	for p, err := range src.Points(t.Context()) {
-		if err != nil {
-			errs = append(errs, err.Error())
-			continue
-		}
+	read, errs := collected(t, src)
+	for _, p := range read {
 		if last, seen := seq[p.Source]; seen && p.Seq <= last {
 			t.Errorf("%s: Seq %d after %d", p.Source, p.Seq, last)
 		}
