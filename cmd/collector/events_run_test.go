@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
 func TestTensorFlowEventEndToEnd(t *testing.T) {
@@ -96,13 +96,5 @@ func scalarEventAt(wall float64, tag string, step int64, value float32) []byte {
 	event := binary.LittleEndian.AppendUint64([]byte{0x09}, math.Float64bits(wall))
 	event = binary.AppendUvarint(append(event, 0x10), uint64(step))
 	event = append(append(event, 0x2a, byte(len(summary))), summary...)
-	record := binary.LittleEndian.AppendUint64(nil, uint64(len(event)))
-	record = binary.LittleEndian.AppendUint32(record, maskedCRC(record))
-	record = append(record, event...)
-	return binary.LittleEndian.AppendUint32(record, maskedCRC(event))
-}
-
-func maskedCRC(b []byte) uint32 {
-	crc := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
-	return (crc>>15 | crc<<17) + 0xa282ead8
+	return tensorboard.Record(event)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
 // put writes a file with its folders.
@@ -33,25 +35,14 @@ func eventFile(wall float64, tag string, step int64, values ...float32) []byte {
 	part := func(to []byte, field protowire.Number, message []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(to, field, protowire.BytesType), message)
 	}
-	file := framed(part(event(wall), 3, []byte("brain.Event:2")))
+	file := tensorboard.Record(part(event(wall), 3, []byte("brain.Event:2")))
 	for i, v := range values {
 		value := part(nil, 1, []byte(tag))
 		value = protowire.AppendFixed32(protowire.AppendTag(value, 2, protowire.Fixed32Type), math.Float32bits(v))
 		one := protowire.AppendVarint(protowire.AppendTag(event(wall+float64(i+1)), 2, protowire.VarintType), uint64(step+int64(i)))
-		file = append(file, framed(part(one, 5, part(nil, 1, value)))...)
+		file = append(file, tensorboard.Record(part(one, 5, part(nil, 1, value)))...)
 	}
 	return file
-}
-
-// framed is a record of an event file.
-func framed(data []byte) []byte {
-	masked := func(b []byte) uint32 {
-		c := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
-		return (c>>15 | c<<17) + 0xa282ead8
-	}
-	b := binary.LittleEndian.AppendUint64(nil, uint64(len(data)))
-	b = binary.LittleEndian.AppendUint32(b, masked(b))
-	return binary.LittleEndian.AppendUint32(append(b, data...), masked(data))
 }
 
 // wandbFile is a file of W&B with values of one metric.

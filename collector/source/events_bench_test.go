@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
 // tensorEvent is a record of an event with a value as TensorFlow 2 writes it.
@@ -27,7 +29,7 @@ func tensorEvent(wall float64, step int64, tag string, v float32) []byte {
 	}
 	data := binary.LittleEndian.AppendUint64([]byte{1<<3 | 1}, math.Float64bits(wall))
 	data = binary.AppendUvarint(append(data, 2<<3), uint64(step))
-	return framedEvent(part(data, 5, part(nil, 1, value)))
+	return tensorboard.Record(part(data, 5, part(nil, 1, value)))
 }
 
 // The time from a file to the points that the source yields. What is said of a

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
 // stepsOf returns a file of one tag whose first record has the time wall, and
@@ -29,7 +31,7 @@ func sessionStartOf(wall float64, step int64) []byte {
 	b := tfEvent(wall, step, "", 0)
 	data := b[12 : len(b)-4]
 	data = binary.AppendUvarint(append(bytes.Clone(data[:9]), 2<<3), uint64(step))
-	return framedEvent(append(data, 7<<3|2, 2, 1<<3, 1))
+	return tensorboard.Record(append(data, 7<<3|2, 2, 1<<3, 1))
 }
 
 // play reads a source while acts change the files: act n happens when n values

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -15,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
 // tfEvent returns the record of an event with one value; an empty tag makes the
@@ -32,17 +33,7 @@ func tfEvent(wall float64, step int64, tag string, v float64) []byte {
 		data = binary.AppendUvarint(append(data, 2<<3), uint64(step))
 		data = field(data, 5, field(nil, 1, value))
 	}
-	return framedEvent(data)
-}
-
-func framedEvent(data []byte) []byte {
-	crc := func(b []byte) uint32 {
-		c := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
-		return (c>>15 | c<<17) + 0xa282ead8
-	}
-	out := binary.LittleEndian.AppendUint64(nil, uint64(len(data)))
-	out = binary.LittleEndian.AppendUint32(out, crc(out))
-	return binary.LittleEndian.AppendUint32(append(out, data...), crc(data))
+	return tensorboard.Record(data)
 }
 
 // eventFileOf returns a file with values such as "loss=1", at steps 0, 1, ...

@@ -61,7 +61,7 @@ func Start(s Session) []byte {
 	info = text(info, 4, s.Group)
 	info = double(info, 5, seconds(s.Started))
 	version := text(double(nil, 1, seconds(s.Started)), 3, "brain.Event:2")
-	return append(record(version), event(s.Started, tagStart, infoStart, info)...)
+	return append(Record(version), event(s.Started, tagStart, infoStart, info)...)
 }
 
 // End returns what is appended to the file of Start when the session has ended.
@@ -88,7 +88,7 @@ func event(at time.Time, tag string, field byte, info []byte) []byte {
 	metadata := part(nil, 1, part(text(nil, 1, plugin), 2, data))
 	tensor := part(number(nil, 1, 1), 2, part(nil, 2, nil)) // float, of shape (0)
 	v := part(part(text(nil, 1, tag), 8, tensor), 9, metadata)
-	return record(part(double(nil, 1, seconds(at)), 5, part(nil, 1, v)))
+	return Record(part(double(nil, 1, seconds(at)), 5, part(nil, 1, v)))
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
@@ -109,8 +109,9 @@ func part(b []byte, field byte, message []byte) []byte {
 
 func text(b []byte, field byte, s string) []byte { return part(b, field, []byte(s)) }
 
-// record frames an event as TFRecord does.
-func record(data []byte) []byte {
+// Record is an event as it stands in an event file: framed as TFRecord does, by its
+// length and by checksums of both.
+func Record(data []byte) []byte {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	masked := func(b []byte) uint32 {
 		c := crc32.Checksum(b, table)

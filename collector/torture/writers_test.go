@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -13,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
 // target is what a writer writes to: one kind of source.
@@ -169,15 +170,7 @@ func scalarEvent(tag string, step int64, value float32) []byte {
 	event := binary.LittleEndian.AppendUint64([]byte{0x09}, math.Float64bits(1.7e9))
 	event = binary.AppendUvarint(append(event, 0x10), uint64(step))
 	event = append(append(event, 0x2a, byte(len(summary))), summary...)
-	record := binary.LittleEndian.AppendUint64(nil, uint64(len(event)))
-	record = binary.LittleEndian.AppendUint32(record, maskedCRC(record))
-	record = append(record, event...)
-	return binary.LittleEndian.AppendUint32(record, maskedCRC(event))
-}
-
-func maskedCRC(b []byte) uint32 {
-	crc := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
-	return (crc>>15 | crc<<17) + 0xa282ead8
+	return tensorboard.Record(event)
 }
 
 // writer writes the values 0, 1, 2... in its way until enough was killed.
