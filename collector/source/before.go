@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -121,7 +120,7 @@ func look(path string) (beforeState, error) {
 
 // readable tells the names that sources of directories read.
 func readable(name string) bool {
-	return isEventFile(name) || strings.HasSuffix(name, ".csv") || strings.HasSuffix(name, ".wandb")
+	return isEventFile(name) || isTable(name) || isWandbFile(name)
 }
 
 // add marks a regular file that has something in it. Others are left to the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,8 @@ var _ collector.Source = (*Tables)(nil)
 // goroutine.
 const maxTableFiles = 100
 
+func isTable(name string) bool { return strings.HasSuffix(name, ".csv") }
+
 // NewTables returns a source whose points are named as those of CSV.
 func NewTables(cfg TablesConfig) (*Tables, error) {
 	dir, err := watchedDir(cfg.Dir)
@@ -71,7 +74,7 @@ func (t *Tables) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 		inner, cancel := context.WithCancel(ctx)
 		r := &tablesRun{
 			cfg: t.cfg, yield: yield, points: make(chan tablePoint), owners: map[string]string{}, said: troubles{},
-			files: newTree(t.cfg.Dir, "tables", maxTableFiles, ending(".csv")),
+			files: newTree(t.cfg.Dir, "tables", maxTableFiles, isTable),
 		}
 		defer r.readers.Wait()
 		defer cancel()

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -61,11 +60,6 @@ type treeDir struct {
 
 func newTree(root, what string, limit int, match func(name string) bool) *tree {
 	return &tree{root: root, match: match, what: what, limit: limit, wide: maxTreeDirs, dirs: map[string]*treeDir{}, known: map[string]bool{}}
-}
-
-// ending matches the names that end with a text.
-func ending(text string) func(name string) bool {
-	return func(name string) bool { return strings.HasSuffix(name, text) }
 }
 
 // place is where a path below the root lies.

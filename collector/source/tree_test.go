@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ type looks struct {
 }
 
 func newLooks(dir string, limit int) *looks {
-	return &looks{now: time.Now(), tree: newTree(dir, "logs", limit, ending(".log"))}
+	return &looks{now: time.Now(), tree: newTree(dir, "logs", limit, func(name string) bool { return strings.HasSuffix(name, ".log") })}
 }
 
 func (l *looks) look() bool {

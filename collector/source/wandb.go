@@ -51,6 +51,8 @@ var _ collector.Source = (*WandbDir)(nil)
 // maxWandbFiles bounds the files that are followed.
 const maxWandbFiles = 10_000
 
+func isWandbFile(name string) bool { return strings.HasSuffix(name, ".wandb") }
+
 // NewWandbDir returns a source whose points are named "wandb:" and the file's
 // path below the directory.
 func NewWandbDir(cfg WandbDirConfig) (*WandbDir, error) {
@@ -75,7 +77,7 @@ func (d *WandbDir) Points(ctx context.Context) iter.Seq2[collector.Point, error]
 		}
 		r := &wandbRun{
 			cfg: d.cfg, yield: yield, reader: reader, names: parse.NewAnyWandb(),
-			files: newTree(d.cfg.Dir, "W&B files", maxWandbFiles, ending(".wandb")),
+			files: newTree(d.cfg.Dir, "W&B files", maxWandbFiles, isWandbFile),
 			runs:  map[string]string{}, said: troubles{},
 		}
 		r.files.only = d.cfg.Only
