@@ -156,7 +156,7 @@ type scene struct {
 	kills    [victims]int
 	sidecar  *exec.Cmd
 	service  *exec.Cmd
-	said     bytes.Buffer // by all sidecars
+	said     words // by all sidecars
 	stopping bool
 	murdered bool // the service that dies next was killed by the test
 	watched  sync.WaitGroup
@@ -181,6 +181,25 @@ func newScene(t *testing.T, random *rand.Rand, quota [victims]int) *scene {
 }
 
 func (s *scene) storeURL() string { return "sqlite:" + filepath.Join(s.dir, "points.db") }
+
+// words are what processes write while the test may read it.
+type words struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (w *words) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(b)
+}
+
+func (w *words) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
 
 // begin starts everything, and the killer.
 func (s *scene) begin(args ...string) {
@@ -350,9 +369,7 @@ func (s *scene) await(what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-deadline:
-			s.mu.Lock()
 			said := s.said.String()
-			s.mu.Unlock()
 			s.stop()
 			s.t.Fatalf("waited %v for %s; the sidecars said:\n%s", patience, what, tail(said))
 		case <-tick.C:
