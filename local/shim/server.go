@@ -81,7 +81,7 @@ func lockDir(dir string) (*os.File, error) {
 // idle ends the shim when nobody needs it.
 type idle struct {
 	after time.Duration
-	quiet func() bool
+	quiet func() bool // asked under mu, so that an answer is not old when it is used
 	stop  func()
 
 	mu      sync.Mutex
@@ -105,7 +105,6 @@ func (i *idle) client(change int) {
 	if i.after < 0 {
 		return
 	}
-	quiet := i.quiet()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.clients += change
@@ -113,18 +112,15 @@ func (i *idle) client(change int) {
 		i.timer.Stop()
 		i.timer = nil
 	}
-	if i.clients == 0 && quiet {
+	if i.clients == 0 && i.quiet() {
 		i.timer = time.AfterFunc(i.after, i.expire)
 	}
 }
 
 func (i *idle) expire() {
-	if !i.quiet() {
-		return
-	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.clients == 0 {
+	if i.clients == 0 && i.quiet() {
 		i.stop()
 	}
 }
