@@ -107,14 +107,7 @@ func TestAComponentThatIgnoresSIGTERMIsKilledAfterItsGrace(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	changes, stop := keepShell(t, "trap '' TERM; touch "+ready+"; while :; do sleep 0.05; done", 100*time.Millisecond)
 	started := next(t, changes)
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		if _, err := os.Stat(ready); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the script does not run")
-		}
-	}
+	eventually(t, "the script runs", func() bool { return sizeOf(ready) == 0 })
 	stop()
 	if err := syscall.Kill(started.pid, 0); err == nil {
 		t.Error("the process runs after stop")

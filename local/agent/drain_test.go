@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,9 +93,11 @@ func TestANodeThatGoesDownEndsItsPods(t *testing.T) {
 	ignores := r.pod("ignores", "trap '' TERM; echo up; while :; do sleep 0.02; done")
 	ignores.Spec.TerminationGracePeriodSeconds = ptr.To(int64(1))
 	r.create(ignores)
-	for _, name := range []string{"trains", "ignores"} {
+	for name, containers := range map[string][]string{"trains": {"main", "collects"}, "ignores": {"main"}} {
 		r.await(name, name+" is up", func(p *corev1.Pod) bool {
-			return p.Status.Phase == corev1.PodRunning && strings.Contains(r.logs(name, corev1.PodLogOptions{}), "up")
+			return p.Status.Phase == corev1.PodRunning && !slices.ContainsFunc(containers, func(c string) bool {
+				return !strings.Contains(r.logs(name, corev1.PodLogOptions{Container: c}), "up")
+			})
 		})
 	}
 	close(down)
