@@ -345,7 +345,7 @@ func TestProbesDecideReadinessAndRestarts(t *testing.T) {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	c := &pod.Spec.Containers[0]
 	exists := func(name string) *corev1.Probe {
-		return &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-e", filepath.Join(dir, name)}}}}
+		return &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 60, FailureThreshold: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-e", filepath.Join(dir, name)}}}}
 	}
 	c.ReadinessProbe, c.LivenessProbe = exists("ready"), exists("live")
 	touch(t, filepath.Join(dir, "live"))
