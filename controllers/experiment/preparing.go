@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 // preparing is the learning of an experiment's algorithm between two questions.
 // Losing it costs time only.
 type preparing struct {
+	inline time.Duration // 0: prepareInline
+
 	of     knowledge
 	cancel context.CancelFunc // nil: nothing was begun
 	done   chan struct{}
@@ -63,13 +66,17 @@ func (p *preparing) ready(ctx context.Context, now time.Time, news knowledge, le
 	if p.cancel == nil {
 		p.begin(ctx, left, news, learn)
 	}
-	timer := time.NewTimer(prepareInline)
+	timer := time.NewTimer(cmp.Or(p.inline, prepareInline))
 	defer timer.Stop()
 	select {
 	case <-p.done:
+	case <-timer.C:
+	}
+	select { // who looks late finds both, and would be woken by nobody
+	case <-p.done:
 		p.end()
 		return true
-	case <-timer.C:
+	default:
 	}
 	if !p.waking {
 		p.waking = true

@@ -63,6 +63,22 @@ func TestSlowLearningHoldsNewTrialsBackAndWakes(t *testing.T) {
 	}
 }
 
+// A reconcile that comes to its look late, as on a busy machine, finds both the
+// learning and its patience at their end. To wait again would be for ever.
+func TestWhoIsLateSeesThatLearningHasEnded(t *testing.T) {
+	for range 100 {
+		l, p := newLearner(), preparing{inline: time.Nanosecond}
+		if p.ready(t.Context(), noon, knowledge{trials: 1}, l.learn, l.wake) {
+			t.Fatal("it is ready before it has learned")
+		}
+		close(l.end)
+		<-l.woken
+		if !p.ready(t.Context(), noon, knowledge{trials: 1}, l.learn, l.wake) {
+			t.Fatal("it has learned, and waits to be woken again")
+		}
+	}
+}
+
 func TestNewsEndLearningThatIsOutOfDate(t *testing.T) {
 	l, p := newLearner(), preparing{}
 	p.ready(t.Context(), noon, knowledge{trials: 3, ended: 2}, l.learn, l.wake)
