@@ -36,7 +36,6 @@ func TestBayesianPrepareChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// A question must not wait longer than it may, whoever uses the caches.
 // What a batch leaves in the caches must not show.
 func TestBayesianBatchesLeaveNoTrace(t *testing.T) {
 	space := unitCube(t, 3)
@@ -78,6 +77,7 @@ func TestBayesianBatchesLeaveNoTrace(t *testing.T) {
 	}
 }
 
+// A question must not wait longer than it may, whoever uses the caches.
 func TestBayesianAnswersWhileAnotherFits(t *testing.T) {
 	space := unitCube(t, 3)
 	s := newStudyOf(space, 6, 1)
