@@ -22,37 +22,57 @@ type sourceProgram struct {
 	code      string
 }
 
+// scraped is the beginning of a program that counts its scrapes. scraped() returns
+// when a page that was made since has been read: the next one was asked for.
+const scraped = `
+import time
+scrapes = 0
+def scraped():
+    n = scrapes
+    while scrapes < n + 3:
+        time.sleep(0.01)
+`
+
 func sourcePrograms() map[string]sourceProgram {
 	return map[string]sourceProgram{
 		// Two at a time on one machine, each with a port of its own.
-		"prometheus": {needs: "prometheus_client", parallel: 2, collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: auto}}}`, code: `
-import os, time
-from prometheus_client import Gauge, start_http_server
+		"prometheus": {needs: "prometheus_client", parallel: 2, collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: auto}}}`, code: scraped + `
+import os
+from prometheus_client import REGISTRY, Gauge, start_http_server
+class Scrapes:
+    def describe(self): return []
+    def collect(self):
+        global scrapes
+        scrapes += 1
+        return []
+REGISTRY.register(Scrapes())
 loss, epoch = Gauge("loss", "the loss", ["split"]), Gauge("epoch", "the epoch")
 start_http_server(int(os.environ["VERNIER_METRICS_PORT"]), addr="127.0.0.1")
 for i, v in enumerate([7, 5, x]):
     epoch.set(i)
     loss.labels("train").set(0.01)
     loss.labels("test").set(v)
-    time.sleep(1)
+    scraped()
 `},
 		// As in Katib's own example; one at a time, since they share a port.
-		"prometheus-port": {parallel: 1, collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 28917, path: /m, host: localhost, scheme: HTTP, httpHeaders: [{name: X-Token, value: abc}]}}}`, code: `
-import http.server, threading, time
+		"prometheus-port": {parallel: 1, collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 28917, path: /m, host: localhost, scheme: HTTP, httpHeaders: [{name: X-Token, value: abc}]}}}`, code: scraped + `
+import http.server, threading
 value = 7
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        global scrapes
         assert self.path == "/m" and self.headers["X-Token"] == "abc"
         self.send_response(200)
         self.end_headers()
         self.wfile.write(('loss{split="test"} %r\n' % value).encode())
+        scrapes += 1
     def log_message(self, *args): pass
 http.server.ThreadingHTTPServer.allow_reuse_address = True
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 28917), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-time.sleep(1)
+scraped()
 value = x
-time.sleep(1)
+scraped()
 `},
 		"wandb": {needs: "wandb", parallel: 2, collector: `{collector: {kind: File}, source: {fileSystemPath: {format: WANDB}}}`, code: `
 import wandb
@@ -151,21 +171,23 @@ func TestWhatTemplatesTakeFromSecretsAndConfigMaps(t *testing.T) {
 			parallel:  2,
 			container: `env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: theirs, key: token}}}]`,
 			collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: auto, httpHeaders: [{name: Authorization, value: Bearer $(TOKEN)}]}}}`,
-			code: `
-import http.server, os, threading, time
+			code: scraped + `
+import http.server, os, threading
 value = 7
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        global scrapes
         assert self.headers["Authorization"] == "Bearer s3cret$(X)", self.headers
         self.send_response(200)
         self.end_headers()
         self.wfile.write(('loss{split="test"} %r\n' % value).encode())
+        scrapes += 1
     def log_message(self, *args): pass
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["VERNIER_METRICS_PORT"])), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-time.sleep(1)
+scraped()
 value = x
-time.sleep(1)
+scraped()
 `,
 		},
 		"env-from": {
