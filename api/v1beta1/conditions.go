@@ -35,6 +35,10 @@ const (
 	ReasonExperimentIsRestarting = "Experiment is restarting"
 )
 
+// CollectorSays stands before what a trial's collector noted, in the message of
+// the condition in which the trial ended.
+const CollectorSays = "The collector says: "
+
 // settle returns how c is written over old, the condition of the same type or
 // nil, and whether anything is to be written at all. A condition whose status
 // and reason are unchanged stays where and as it is; otherwise it moves to the

@@ -26,8 +26,8 @@ const (
 	// why. The trial becomes Killed.
 	AnnotationStop = "vernier.ml/stop"
 	// AnnotationStopEarly, on trials, asks that the trial be stopped as not worth
-	// going on with; its value says why. The trial becomes EarlyStopped, with
-	// the observation that it has by then.
+	// going on with; its value says why. The trial becomes EarlyStopped when its
+	// pods have ended, with the observation of all that was reported.
 	AnnotationStopEarly = "vernier.ml/stop-early"
 	// AnnotationCollectorRate, on experiments, caps the points a second of each
 	// metric of a trial that are kept in the long run: a whole number from 1 to

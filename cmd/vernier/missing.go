@@ -23,7 +23,7 @@ func (v experimentView) lacks() string {
 			continue
 		}
 		text := fmt.Sprintf("trial %s has no value of %s", t.Name, strings.Join(names, ", "))
-		if _, said, ok := strings.Cut(t.Message, "The collector says: "); ok {
+		if _, said, ok := strings.Cut(t.Message, v1beta1.CollectorSays); ok {
 			text += ": " + said
 		}
 		return text

@@ -54,7 +54,7 @@ func noted(d data) string {
 	if len(d.notes) == 0 {
 		return ""
 	}
-	return ". The collector says: " + strings.Join(d.notes, "; ")
+	return ". " + v1beta1.CollectorSays + strings.Join(d.notes, "; ")
 }
 
 // waiting says why a job does not train yet; empty when it does.
