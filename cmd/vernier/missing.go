@@ -1,13 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 )
 
 // lacks says which wanted metrics the first trial that succeeded without them has
@@ -31,8 +30,7 @@ func (v experimentView) lacks() string {
 	return ""
 }
 
-// lacking are the wanted metrics that a trial has no number of, be it NaN or an
-// infinity.
+// lacking are the wanted metrics of which a trial has reported nothing.
 func (v experimentView) lacking(t trialView) (names []string) {
 	wanted := v.shownMetrics()
 	for _, m := range t.Metrics {
@@ -41,7 +39,7 @@ func (v experimentView) lacking(t trialView) (names []string) {
 		}
 	}
 	for _, name := range wanted {
-		if _, err := strconv.ParseFloat(t.metric(name), 64); err != nil && !errors.Is(err, strconv.ErrRange) {
+		if value := t.metric(name); value == "" || value == collector.Unavailable {
 			names = append(names, name)
 		}
 	}

@@ -58,6 +58,7 @@ func TestWhatATrialLacks(t *testing.T) {
 	}{
 		"all is there":             {[]metricView{{"loss", "1"}, {"f1", "2"}}, nil},
 		"numbers of any kind":      {[]metricView{{"loss", "NaN"}, {"f1", "1e999"}}, nil},
+		"a text is a value too":    {[]metricView{{"loss", "1"}, {"f1", "Genotype(a)"}}, nil},
 		"a value was not seen":     {[]metricView{{"loss", "1"}, {"f1", "unavailable"}}, []string{"f1"}},
 		"a metric that is bounded": {[]metricView{{"loss", "1"}}, []string{"f1"}},
 		"an additional metric":     {[]metricView{{"loss", "1"}, {"f1", "2"}, {"auc", "unavailable"}}, []string{"auc"}},
