@@ -228,17 +228,28 @@ func (s *supervisor) watch(ctx context.Context, components []component) {
 		}
 		for _, c := range components {
 			now := s.component(c.name)
-			if now.PID == 0 || now.Ready || c.isReady(ctx) != nil {
+			if now.PID == 0 || now.Ready || s.ask(ctx, c) != nil {
 				continue
 			}
-			s.update(func(st *Status) {
-				if again := st.component(c.name); again.PID == now.PID {
-					again.Ready = true
-				}
-			})
 			s.log.Info("component is ready again", "component", c.name, "restarts", now.Restarts)
 		}
 	}
+}
+
+// ask asks a component whether it does its work, and notes it of the process that
+// runs: the answer may be that of an earlier one, or of one that is not known yet.
+func (s *supervisor) ask(ctx context.Context, c component) error {
+	pid := s.component(c.name).PID
+	if err := c.isReady(ctx); err != nil {
+		return err
+	}
+	err := errors.New("it does not run")
+	s.update(func(st *Status) {
+		if now := st.component(c.name); now.PID != 0 && now.PID == pid {
+			now.Ready, err = true, nil
+		}
+	})
+	return err
 }
 
 func (s *supervisor) unlessCancelled(ctx context.Context, err error) error {
@@ -282,9 +293,8 @@ func (s *supervisor) awaitReady(ctx context.Context, c component) error {
 	defer poll.Stop()
 	var last error
 	for {
-		err := c.isReady(ctx)
+		err := s.ask(ctx, c)
 		if err == nil {
-			s.update(func(st *Status) { st.component(c.name).Ready = true })
 			return nil
 		}
 		if last == nil || ctx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,6 +109,29 @@ func TestAComponentIsReadyWhenItSaysSo(t *testing.T) {
 	}
 	if got := s.component("test"); !got.Ready || got.PID == 0 || got.Restarts != 0 {
 		t.Errorf("status is %+v", got)
+	}
+}
+
+// The thread that starts processes is held up here.
+func TestAComponentIsNotReadyBeforeItRuns(t *testing.T) {
+	s := testSupervisor(t)
+	held := make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
+	s.starter.requests <- func() { <-held }
+	asked := 0
+	c := shell("test", "exec sleep 600", func(context.Context) error {
+		if asked++; asked == 3 {
+			release()
+		}
+		return nil
+	})
+	defer s.keep(t.Context(), c)()
+	defer release()
+	if err := s.awaitReady(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.component("test"); !got.Ready || got.PID == 0 {
+		t.Errorf("asked %d times; status is %+v", asked, got)
 	}
 }
 
