@@ -130,11 +130,13 @@ func TestThePastOfDeletedExperimentsIsForgotten(t *testing.T) {
 // The curves of another metric are others.
 func TestThePastIsOfTheObjective(t *testing.T) {
 	exp, trials, c := stopping(t)
-	if _, err := c.remember(t.Context(), exp, trials); err != nil {
+	of, done := c.pasts.use(exp)
+	if err := c.remember(t.Context(), exp, of, trials); err != nil {
 		t.Fatal(err)
 	}
+	done()
 	exp.Spec.Objective.ObjectiveMetricName = "acc"
-	of, done := c.pasts.use(exp)
+	of, done = c.pasts.use(exp)
 	defer done()
 	if len(of.curves) > 0 || c.pasts.points > 0 {
 		t.Errorf("%d curves of the old objective are kept, %d points", len(of.curves), c.pasts.points)

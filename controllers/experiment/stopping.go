@@ -38,15 +38,14 @@ func (c *Controller) stopEarly(ctx context.Context, exp *v1beta1.Experiment, tri
 	if left := max(judgeEvery, of.cost*judgeShare) - began.Sub(of.judged); left > 0 {
 		return left, nil
 	}
-	ended, err := c.remember(ctx, exp, trials)
-	if err != nil {
+	if err := c.remember(ctx, exp, of, trials); err != nil {
 		return 0, err
 	}
 	live, err := c.live(ctx, exp, trials)
 	if err != nil {
 		return 0, err
 	}
-	for _, v := range m.hopeless(exp, trials, ended, live) {
+	for _, v := range m.hopeless(exp, trials, of.curves, live) {
 		if err := c.ask(ctx, v.trial, v1beta1.AnnotationStopEarly, v.why); err != nil {
 			return 0, err
 		}

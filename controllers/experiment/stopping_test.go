@@ -58,19 +58,20 @@ func TestRuleGivesUpWhatIsBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge := func() []string {
-		ended, err := c.remember(t.Context(), exp, trials)
-		if err != nil {
+		of, done := c.pasts.use(exp)
+		defer done()
+		if err := c.remember(t.Context(), exp, of, trials); err != nil {
 			t.Fatal(err)
 		}
-		if len(ended) != 6 {
-			t.Errorf("%d curves are kept, want those of the 6 trials that have ended", len(ended))
+		if len(of.curves) != 6 {
+			t.Errorf("%d curves are kept, want those of the 6 trials that have ended", len(of.curves))
 		}
 		live, err := c.live(t.Context(), exp, trials)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, v := range m.hopeless(exp, trials, ended, live) {
+		for _, v := range m.hopeless(exp, trials, of.curves, live) {
 			names = append(names, v.trial.Name)
 			if !strings.HasPrefix(v.why, "medianstop: ") {
 				t.Errorf("%s is stopped because %q", v.trial.Name, v.why)
@@ -93,7 +94,9 @@ func TestCurvesThatCannotBeReadAreAnError(t *testing.T) {
 	c.Scan = func(context.Context, string, []string, func(collector.Attempt, collector.Point) error) error {
 		return broken
 	}
-	if _, err := c.remember(t.Context(), exp, trials); !errors.Is(err, broken) || !strings.Contains(err.Error(), trials[0].Name) {
+	of, done := c.pasts.use(exp)
+	defer done()
+	if err := c.remember(t.Context(), exp, of, trials); !errors.Is(err, broken) || !strings.Contains(err.Error(), trials[0].Name) {
 		t.Errorf("got %v", err)
 	}
 	if c.pasts.points > 0 {

@@ -34,11 +34,13 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, trial
 	}
 	study := m.study(exp, trials)
 	if m.stopper != nil && exp.Spec.Objective != nil { // what stopped trials had reached is worth knowing
-		ended, err := c.remember(ctx, exp, trials)
+		of, done := c.pasts.use(exp)
+		err = c.remember(ctx, exp, of, trials)
+		addCurves(study, trials, of.curves)
+		done()
 		if err != nil {
 			return nil, err
 		}
-		addCurves(study, trials, ended)
 	}
 	if study.Warm, err = c.warm(ctx, exp, m, len(trials) == 0); err != nil {
 		return nil, err
@@ -146,21 +148,19 @@ func addCurves(s suggest.Study, trials []*v1beta1.Trial, curves ...map[types.UID
 	return byNumber
 }
 
-// remember returns the curves of trials that have ended, and reads each once.
-func (c *Controller) remember(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial) (map[types.UID][]suggest.Sample, error) {
-	of, done := c.pasts.use(exp)
-	defer done()
+// remember reads the curves of trials that have ended, each once.
+func (c *Controller) remember(ctx context.Context, exp *v1beta1.Experiment, of *past[point], trials []*v1beta1.Trial) error {
 	for _, t := range trials {
 		if _, known := of.curves[t.UID]; known || !ended(stateOf(t)) {
 			continue
 		}
 		read, err := c.read(ctx, exp, t)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		c.pasts.keep(of, t.UID, samples(read))
 	}
-	return of.curves, nil
+	return nil
 }
 
 // live reads the curves of trials that run.
