@@ -55,7 +55,7 @@ for i, v in enumerate([7, 5, x]):
     scraped()
 `},
 		// As in Katib's own example; one at a time, since they share a port.
-		"prometheus-port": {parallel: 1, collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 28917, path: /m, host: localhost, scheme: HTTP, httpHeaders: [{name: X-Token, value: abc}]}}}`, code: scraped + `
+		"prometheus-port": {parallel: 1, collector: `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 12917, path: /m, host: localhost, scheme: HTTP, httpHeaders: [{name: X-Token, value: abc}]}}}`, code: scraped + `
 import http.server, threading
 value = 7
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         scrapes += 1
     def log_message(self, *args): pass
 http.server.ThreadingHTTPServer.allow_reuse_address = True
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 28917), Handler)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 12917), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 scraped()
 value = x
@@ -223,13 +223,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(('loss{split="test"} %s\n' % sys.argv[1]).encode())
     def log_message(self, *args): pass
 try:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 28918), Handler)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 12918), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 except OSError as e:
     print(e) # and goes on unmeasured
 time.sleep(3)
 `)
-	experiment := sourceExperiment("shared", 3, `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 28918}}}`, pythonCommand(pythonWith(t, ""), script))
+	experiment := sourceExperiment("shared", 3, `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 12918}}}`, pythonCommand(pythonWith(t, ""), script))
 	experiment.maxFailed = 3
 	write(t, manifest, experiment.yaml())
 	if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "5m"); err != nil {
