@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
@@ -83,22 +82,10 @@ func (o curveOptions) trial(ctx context.Context, text string, open opener) (coll
 	if err != nil {
 		return collector.TrialID{}, err
 	}
-	t, err := parseTarget(text, session.namespace)
+	key, _, err := findTrial(ctx, c, text, session.namespace)
 	if err != nil {
 		return collector.TrialID{}, err
 	}
-	if t.Trial == "" {
-		return collector.TrialID{}, usageErrorf("name a trial: %s/12, %s/best or %s/latest", text, text, text)
-	}
-	view, err := loadExperiment(ctx, c, t.Experiment)
-	if err != nil {
-		return collector.TrialID{}, err
-	}
-	found, err := t.find(view)
-	if err != nil {
-		return collector.TrialID{}, err
-	}
-	key := types.NamespacedName{Namespace: t.Experiment.Namespace, Name: found.Name}
 	var trial v1beta1.Trial
 	if err := c.Get(ctx, key, &trial); err != nil {
 		return collector.TrialID{}, fmt.Errorf("read trial %s, with which its curves go: %w", key, err)

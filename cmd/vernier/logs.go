@@ -13,7 +13,6 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -65,22 +64,10 @@ func logs(ctx context.Context, o logsOptions, text string, s streams, open opene
 	if err != nil {
 		return err
 	}
-	t, err := parseTarget(text, session.namespace)
+	key, found, err := findTrial(ctx, c, text, session.namespace)
 	if err != nil {
 		return err
 	}
-	if t.Trial == "" {
-		return usageErrorf("name a trial: %s/12, %s/best or %s/latest", text, text, text)
-	}
-	view, err := loadExperiment(ctx, c, t.Experiment)
-	if err != nil {
-		return err
-	}
-	found, err := t.find(view)
-	if err != nil {
-		return err
-	}
-	key := types.NamespacedName{Namespace: t.Experiment.Namespace, Name: found.Name}
 	var trial v1beta1.Trial
 	if err := c.Get(ctx, key, &trial); err != nil {
 		return fmt.Errorf("read trial %s: %w", key, err)

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // A target names an experiment, and perhaps one of its trials: "EXPERIMENT",
@@ -49,6 +51,23 @@ func (t target) find(v experimentView) (trialView, error) {
 		}
 	}
 	return trialView{}, notFoundErrorf("experiment %q has no trial %q: it has %s", t.Experiment.Name, t.Trial, trialRange(v))
+}
+
+// findTrial is the trial that a text names, which must not name an experiment.
+func findTrial(ctx context.Context, c client.Client, text, namespace string) (types.NamespacedName, trialView, error) {
+	t, err := parseTarget(text, namespace)
+	if err != nil {
+		return types.NamespacedName{}, trialView{}, err
+	}
+	if t.Trial == "" {
+		return types.NamespacedName{}, trialView{}, usageErrorf("name a trial: %s/12, %s/best or %s/latest", text, text, text)
+	}
+	view, err := loadExperiment(ctx, c, t.Experiment)
+	if err != nil {
+		return types.NamespacedName{}, trialView{}, err
+	}
+	found, err := t.find(view)
+	return types.NamespacedName{Namespace: t.Experiment.Namespace, Name: found.Name}, found, err
 }
 
 func trialRange(v experimentView) string {

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func TestATrialIsFoundByWhatNamesIt(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := anExperiment()
+	e.UID = "one"
+	first, second := aTrial(1, v1beta1.TrialSucceeded, "0.5"), aTrial(2, v1beta1.TrialRunning, "")
+	for _, trial := range []*v1beta1.Trial{&first, &second} {
+		trial.Labels = map[string]string{v1beta1.LabelExperiment: e.Name}
+		trial.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e, v1beta1.GroupVersion.WithKind("Experiment"))}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(withBest(e, first), &first, &second).Build()
+	tests := map[string]struct {
+		text string
+		want string // the name, or a part of the error
+		code int
+	}{
+		"a number":           {"charlm/2", "charlm-0002", 0},
+		"a name":             {"charlm/charlm-0001", "charlm-0001", 0},
+		"the best":           {"charlm/best", "charlm-0001", 0},
+		"the latest":         {"charlm/latest", "charlm-0002", 0},
+		"no such trial":      {"charlm/7", "it has 2, charlm-0001 to charlm-0002", exitNotFound},
+		"no such experiment": {"charml/1", "charml", exitNotFound},
+		"an experiment":      {"charlm", "name a trial: charlm/12", exitUsage},
+		"too many slashes":   {"charlm/1/2", "does not name", exitUsage},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			key, seen, err := findTrial(t.Context(), c, tc.text, "default")
+			err = apiError(err)
+			said := key.Name
+			if err != nil {
+				said = err.Error()
+			}
+			if exitCode(err) != tc.code || !strings.Contains(said, tc.want) || err == nil && (key.Namespace != "default" || seen.Name != key.Name) {
+				t.Errorf("code %d, %q (%s in %q), want %d and %q", exitCode(err), said, seen.Name, key.Namespace, tc.code, tc.want)
+			}
+		})
+	}
+}
