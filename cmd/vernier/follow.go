@@ -19,9 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// experimentLabel is on every trial of an experiment.
-const experimentLabel = "katib.kubeflow.org/experiment"
-
 // newScheme knows Kubernetes' own types and ours.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
@@ -59,7 +56,7 @@ func loadExperiment(ctx context.Context, c client.Reader, key types.NamespacedNa
 		return experimentView{}, fmt.Errorf("read experiment %s: %w", key, err)
 	}
 	var trials v1beta1.TrialList
-	if err := c.List(ctx, &trials, client.InNamespace(key.Namespace), client.MatchingLabels{experimentLabel: key.Name}); err != nil {
+	if err := c.List(ctx, &trials, client.InNamespace(key.Namespace), client.MatchingLabels{v1beta1.LabelExperiment: key.Name}); err != nil {
 		return experimentView{}, fmt.Errorf("list the trials of experiment %s: %w", key, err)
 	}
 	owned := trials.Items[:0]
@@ -124,7 +121,7 @@ func startInformers(ctx context.Context, config *rest.Config, key types.Namespac
 		DefaultNamespaces: map[string]cache.Config{key.Namespace: {}},
 		ByObject: map[client.Object]cache.ByObject{
 			&v1beta1.Experiment{}: {Field: fields.OneTermEqualSelector("metadata.name", key.Name)},
-			&v1beta1.Trial{}:      {Label: labels.SelectorFromSet(labels.Set{experimentLabel: key.Name})},
+			&v1beta1.Trial{}:      {Label: labels.SelectorFromSet(labels.Set{v1beta1.LabelExperiment: key.Name})},
 		},
 	})
 	if err != nil {

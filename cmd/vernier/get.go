@@ -161,7 +161,7 @@ func getTrials(ctx context.Context, o listOptions, name string, out io.Writer, o
 	}
 	if o.output == "json" || o.output == "yaml" {
 		var trials v1beta1.TrialList
-		if err := c.List(ctx, &trials, client.InNamespace(key.Namespace), client.MatchingLabels{experimentLabel: key.Name}); err != nil {
+		if err := c.List(ctx, &trials, client.InNamespace(key.Namespace), client.MatchingLabels{v1beta1.LabelExperiment: key.Name}); err != nil {
 			return fmt.Errorf("list the trials of experiment %s: %w", key, err)
 		}
 		_, err := writeObjects(out, o.output, "TrialList", trials.Items, nil)

@@ -17,9 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// trialLabel is on every pod of a trial.
-const trialLabel = "katib.kubeflow.org/trial"
-
 type logsOptions struct {
 	follow    bool
 	container string
@@ -141,7 +138,7 @@ func (r logReader) hasFinished(ctx context.Context, trial *v1beta1.Trial) (bool,
 
 // primaryPod is the newest pod that the trial's metrics come from, or nil.
 func (r logReader) primaryPod(ctx context.Context, trial *v1beta1.Trial) (*corev1.Pod, error) {
-	labels := client.MatchingLabels{trialLabel: trial.Name}
+	labels := client.MatchingLabels{v1beta1.LabelTrial: trial.Name}
 	for k, v := range trial.Spec.PrimaryPodLabels {
 		labels[k] = v
 	}

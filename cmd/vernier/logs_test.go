@@ -73,7 +73,7 @@ func TestLogsWaitOnlyForWhatMayCome(t *testing.T) {
 			trial := aTrial(1, v1beta1.TrialRunning, "")
 			trial.Namespace = "default"
 			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", Labels: map[string]string{trialLabel: trial.Name}},
+				ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", Labels: map[string]string{v1beta1.LabelTrial: trial.Name}},
 				Spec: corev1.PodSpec{
 					InitContainers: []corev1.Container{{Name: "side"}}, Containers: []corev1.Container{{Name: "main"}},
 				},

@@ -214,7 +214,7 @@ func stopGrowing(ctx context.Context, c client.Client, key types.NamespacedName)
 			return err
 		}
 		var trials v1beta1.TrialList
-		if err := c.List(ctx, &trials, client.InNamespace(key.Namespace), client.MatchingLabels{experimentLabel: key.Name}); err != nil {
+		if err := c.List(ctx, &trials, client.InNamespace(key.Namespace), client.MatchingLabels{v1beta1.LabelExperiment: key.Name}); err != nil {
 			return err
 		}
 		limit := max(int32(len(trials.Items)), 1)
