@@ -208,14 +208,14 @@ for v in (7, x):
 	}
 }
 
-// TestTrialsThatShareAPortAreNotMixedUp runs two programs at once with one fixed
-// port: the one that cannot listen must not get the other's values.
+// TestTrialsThatShareAPortAreNotMixedUp runs three programs at once with one fixed
+// port: those that cannot listen must not get the other's values.
 func TestTrialsThatShareAPortAreNotMixedUp(t *testing.T) {
 	i := up(t)
 	dir := t.TempDir()
 	script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
 	write(t, script, `
-import http.server, sys, threading, time
+import http.server, os, sys, threading, time
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
@@ -227,6 +227,10 @@ try:
     threading.Thread(target=server.serve_forever, daemon=True).start()
 except OSError as e:
     print(e) # and goes on unmeasured
+here = os.path.dirname(os.path.abspath(__file__))
+open(os.path.join(here, "up-%d" % os.getpid()), "w").close()
+while sum(name.startswith("up-") for name in os.listdir(here)) < 3: # all at once, however late one is
+    time.sleep(0.01)
 time.sleep(3)
 `)
 	experiment := sourceExperiment("shared", 3, `{collector: {kind: PrometheusMetric}, source: {httpGet: {port: 12918}}}`, pythonCommand(pythonWith(t, ""), script))
