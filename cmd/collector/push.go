@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -37,8 +36,8 @@ const (
 	// sharedTries is how many of those are tried. Of 4 million, they are all
 	// taken only where none can be had.
 	sharedTries = 64
-	// keptPatience is how long an address that programs know is waited for, and
-	// keptPause how often it is tried.
+	// keptPatience is how long the addresses that programs know are waited for in
+	// all, and keptPause how often they are tried.
 	keptPatience = 5 * time.Second
 	keptPause    = 20 * time.Millisecond
 )
@@ -50,8 +49,8 @@ type addresses struct {
 	Katib string `json:"katib,omitempty"`
 }
 
-// preparePush listens at once, so that the program never finds nobody there, and
-// keeps what is pushed on disk until the service can be asked.
+// preparePush listens before the program is started, so that it never finds nobody
+// there, and keeps what is pushed on disk until the service can be asked.
 func preparePush(ctx context.Context, j job) (opener, error) {
 	if err := os.MkdirAll(j.cfg.dir, 0o777); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func preparePush(ctx context.Context, j job) (opener, error) {
 		Metrics: j.cfg.metrics, Drain: j.drain,
 	}
 	// A port that is taken must not cost the trial its other ways to report.
-	cfg.Guarded, cfg.Katib, cfg.Trouble = listenTCP(ctx, j.cfg)
+	cfg.Guarded, cfg.Katib, cfg.Trouble = listenTCP(ctx, j.cfg, j.drain)
 	listeners = append(append(listeners, cfg.Guarded...), cfg.Katib...)
 	if err := makeShared(cfg.Artifacts); err != nil {
 		return abandon(err)
@@ -95,14 +94,24 @@ func preparePush(ctx context.Context, j job) (opener, error) {
 	}, nil
 }
 
-// listenTCP listens where the flags say. trouble says what could not be had.
-func listenTCP(ctx context.Context, cfg runConfig) (push, katib []net.Listener, trouble error) {
+// listenTCP listens where the flags say. trouble says what could not be had. Once
+// drain is closed no program is left to push, and nothing is waited for.
+func listenTCP(ctx context.Context, cfg runConfig, drain <-chan struct{}) (push, katib []net.Listener, trouble error) {
+	waiting, cancel := context.WithTimeout(ctx, keptPatience)
+	defer cancel()
+	go func() {
+		select {
+		case <-drain:
+			cancel()
+		case <-waiting.Done():
+		}
+	}()
 	var kept addresses
 	if err := readJSON(filepath.Join(cfg.dir, pushAddresses), &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		trouble = err // new addresses do as well
 	}
 	if cfg.pushAddress != "" {
-		l, err := listenFirst(ctx, kept.Push, cfg.pushAddress)
+		l, err := listenFirst(ctx, waiting, kept.Push, cfg.pushAddress)
 		if l == nil {
 			err = fmt.Errorf("metrics can be pushed over the socket only: %w", err)
 		} else {
@@ -111,7 +120,7 @@ func listenTCP(ctx context.Context, cfg runConfig) (push, katib []net.Listener, 
 		trouble = errors.Join(trouble, err)
 	}
 	if cfg.katibAddress != "" {
-		l, err := listenFirst(ctx, kept.Katib, katibCandidates(cfg)...)
+		l, err := listenFirst(ctx, waiting, kept.Katib, katibCandidates(cfg)...)
 		if l == nil {
 			err = fmt.Errorf("report_metrics is not served: %w", err)
 		} else {
@@ -123,12 +132,13 @@ func listenTCP(ctx context.Context, cfg runConfig) (push, katib []net.Listener, 
 }
 
 // listenFirst listens at the first address that can be had. One that was kept comes
-// first, and is waited for: programs know it, and a connection of somebody else may
-// have its port for a moment. Where another is taken for it, the error says so.
-func listenFirst(ctx context.Context, kept string, candidates ...string) (net.Listener, error) {
+// first, and is tried until waiting ends: programs know it, and a connection of
+// somebody else may have its port for a moment. Where another is taken for it, the
+// error says so.
+func listenFirst(ctx, waiting context.Context, kept string, candidates ...string) (net.Listener, error) {
 	var lost error
 	if kept != "" {
-		l, err := listenAgain(ctx, kept)
+		l, err := listenAgain(ctx, waiting, kept)
 		if err == nil {
 			return l, nil
 		}
@@ -144,21 +154,20 @@ func listenFirst(ctx context.Context, kept string, candidates ...string) (net.Li
 			first = err
 		}
 	}
-	return nil, cmp.Or(lost, first)
+	return nil, errors.Join(lost, first)
 }
 
-// listenAgain waits while an address is taken, at most keptPatience.
-func listenAgain(ctx context.Context, address string) (net.Listener, error) {
-	for end := time.Now().Add(keptPatience); ; {
-		late := time.Now().After(end)
+// listenAgain tries while an address is taken, until waiting ends.
+func listenAgain(ctx, waiting context.Context, address string) (net.Listener, error) {
+	for {
+		last := waiting.Err() != nil
 		l, err := listen(ctx, address)
-		if err == nil || late || !errors.Is(err, unix.EADDRINUSE) {
+		if err == nil || last || !errors.Is(err, unix.EADDRINUSE) {
 			return l, err
 		}
 		select {
 		case <-time.After(keptPause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		case <-waiting.Done():
 		}
 	}
 }
