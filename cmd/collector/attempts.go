@@ -207,14 +207,20 @@ const (
 	readyPoll = 2 * time.Millisecond
 )
 
-// awaitReady returns true when run is ready, false when it is not after a while.
-func awaitReady(dir string, wait time.Duration) bool {
+// awaitReady returns true when run is ready, false when it is not after a while or
+// when a signal says to end.
+func awaitReady(dir string, wait time.Duration, signals <-chan os.Signal) bool {
 	look := time.NewTicker(readyPoll) // another process makes the file; there is nothing to wait on
 	defer look.Stop()
-	for end := time.Now().Add(wait); ; <-look.C {
-		late := time.Now().After(end) // before the look: this process may have been late itself
-		if _, err := os.Stat(filepath.Join(dir, readyName)); err == nil || late {
+	for end, over := time.Now().Add(wait), false; ; {
+		over = over || time.Now().After(end) // before the look: this process may have been late itself
+		if _, err := os.Stat(filepath.Join(dir, readyName)); err == nil || over {
 			return err == nil
+		}
+		select {
+		case <-look.C:
+		case s := <-signals:
+			over = tellsToEnd(s)
 		}
 	}
 }
@@ -232,7 +238,7 @@ func awaitCommand(_ context.Context, args []string, _, stderr io.Writer) int {
 	if flags.NArg() > 0 {
 		return fail(stderr, exitUsage, "await", fmt.Errorf("argument %q is not understood; everything is a flag", flags.Arg(0)))
 	}
-	if !awaitReady(*dir, readyWait) {
+	if !awaitReady(*dir, readyWait, nil) {
 		return fail(stderr, exitFailed, "await", fmt.Errorf("the collector in %s was not ready within %v", *dir, readyWait))
 	}
 	return 0

@@ -28,10 +28,6 @@ const (
 func (e *execution) child(path string) (exit, error) {
 	// The program is killed when the thread that started it ends.
 	runtime.LockOSThread()
-	signals := make(chan os.Signal, 64)
-	signal.Notify(signals, passedOn()...)
-	defer signal.Stop(signals)
-
 	var tees tees
 	out, err := tees.add(e.stdout, e.stream.Lane())
 	if err != nil {
@@ -47,10 +43,11 @@ func (e *execution) child(path string) (exit, error) {
 		tees.wait()
 		return exit{}, err
 	}
-	done := make(chan struct{})
-	go pass(signals, p.Pid, done)
+	done, told := make(chan struct{}), make(chan bool, 1)
+	go func() { told <- pass(e.signals, p.Pid, done) }()
 	end := reap(p.Pid)
 	close(done)
+	e.told = <-told
 	tees.wait()
 	return end, nil
 }
@@ -68,15 +65,22 @@ func passedOn() []os.Signal {
 	return signals
 }
 
-func pass(signals <-chan os.Signal, pid int, done <-chan struct{}) {
+// pass passes signals on until done, and returns whether one told the program to
+// end.
+func pass(signals <-chan os.Signal, pid int, done <-chan struct{}) (told bool) {
 	for {
 		select {
 		case s := <-signals:
 			unix.Kill(-pid, s.(syscall.Signal)) //nolint:errcheck // the group may just have ended
+			told = told || tellsToEnd(s)
 		case <-done:
-			return
+			return told
 		}
 	}
+}
+
+func tellsToEnd(s os.Signal) bool {
+	return s == unix.SIGTERM || s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGHUP
 }
 
 // reap waits for the program. As the first process of a container it inherits

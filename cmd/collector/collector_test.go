@@ -202,12 +202,17 @@ func (b *bench) attempts() []collector.AttemptState {
 // until polls until ok.
 func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
+	until(b.t, what, ok)
+}
+
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
 	deadline, tick := time.After(2*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-deadline:
-			b.t.Fatalf("after 2 minutes: not %s", what)
+			t.Fatalf("after 2 minutes: not %s", what)
 		case <-tick.C:
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	osexec "os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
@@ -30,7 +31,9 @@ func execCommand(_ context.Context, args []string, stdout, stderr io.Writer) int
 	if flags.NArg() == 0 {
 		return fail(stderr, exitUsage, "exec", errors.New("no command; write: collector exec -- COMMAND [ARGUMENT...]"))
 	}
-	e := execution{argv: flags.Args(), dir: *dir, stdout: stdout, stderr: stderr, started: time.Now()}
+	e := execution{argv: flags.Args(), dir: *dir, stdout: stdout, stderr: stderr, started: time.Now(), signals: make(chan os.Signal, 64)}
+	signal.Notify(e.signals, passedOn()...)
+	defer signal.Stop(e.signals)
 	if err := e.open(*limit); err != nil {
 		// Better to fail now than to train for hours unmeasured.
 		return fail(stderr, exitNotKept, "exec", fmt.Errorf("the output cannot be kept, so no metric could be read: %w", err))
@@ -44,6 +47,8 @@ type execution struct {
 	dir            string // shared with the sidecar
 	stdout, stderr io.Writer
 	started        time.Time
+	signals        chan os.Signal
+	told           bool   // the program, to end
 	attempt        string // directory
 	lock           *os.File
 	stream         *source.StreamWriter
@@ -85,8 +90,21 @@ func (e *execution) finish(end exit) int {
 		// The program's own end counts more than our record of it.
 		fmt.Fprintf(e.stderr, "collector exec: the end was not recorded: %v\n", err)
 	}
-	awaitReady(e.dir, lateWait)
+	e.awaitSidecar()
 	return end.Code
+}
+
+// awaitSidecar waits for a sidecar that has not come up, which would be stopped
+// before it can read anything. Whoever tells the program, or this process, to end
+// does not wait as long.
+func (e *execution) awaitSidecar() {
+	wait := lateWait
+	if e.told {
+		wait = readyWait
+	}
+	if !awaitReady(e.dir, wait, e.signals) {
+		fmt.Fprintln(e.stderr, "collector exec: the collector's sidecar has not come up, and what the program measured may be lost; see why in the log of its container")
+	}
 }
 
 // find looks for the program as a shell would.
