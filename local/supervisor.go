@@ -243,7 +243,7 @@ func (s *supervisor) ask(ctx context.Context, c component) error {
 	if err := c.isReady(ctx); err != nil {
 		return err
 	}
-	err := errors.New("it does not run")
+	err := errors.New("it does not run, or was started again meanwhile")
 	s.update(func(st *Status) {
 		if now := st.component(c.name); now.PID != 0 && now.PID == pid {
 			now.Ready, err = true, nil
