@@ -52,10 +52,10 @@ func TestWrapped(t *testing.T) {
 	}
 }
 
-// Each value is looked at up to where it is quoted, so that a long line of many
-// does not take minutes.
+// Each value is looked at up to where it is quoted: a long line of many would
+// otherwise take an hour.
 func TestWrappedOfALongLine(t *testing.T) {
-	const values = 200_000
+	const values = 1_000_000
 	n := 0
 	for _, written := range wrapped([]byte(strings.Repeat("a=(1 ", values))) {
 		if n++; len(written) > len("a=")+maxQuoted+len("...") {

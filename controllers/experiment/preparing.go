@@ -24,7 +24,7 @@ const (
 // preparing is the learning of an experiment's algorithm between two questions.
 // Losing it costs time only.
 type preparing struct {
-	inline time.Duration // 0: prepareInline
+	inline, most time.Duration // 0: prepareInline and prepareMost
 
 	of     knowledge
 	cancel context.CancelFunc // nil: nothing was begun
@@ -58,7 +58,7 @@ func (p *preparing) ready(ctx context.Context, now time.Time, news knowledge, le
 	if p.since.IsZero() {
 		p.since = now
 	}
-	left := prepareMost - now.Sub(p.since)
+	left := cmp.Or(p.most, prepareMost) - now.Sub(p.since)
 	if left <= 0 {
 		p.end()
 		return true
@@ -105,7 +105,7 @@ func (p *preparing) end() {
 	if p.cancel != nil {
 		p.cancel()
 	}
-	*p = preparing{}
+	*p = preparing{inline: p.inline, most: p.most}
 }
 
 // waker gives what asks for a reconcile of the experiment, once its algorithm is
