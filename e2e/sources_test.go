@@ -28,8 +28,10 @@ const scraped = `
 import time
 scrapes = 0
 def scraped():
-    n = scrapes
+    n, end = scrapes, time.monotonic() + 120
     while scrapes < n + 3:
+        if time.monotonic() > end:
+            raise SystemExit("read %d times in 2 minutes" % (scrapes - n))
         time.sleep(0.01)
 `
 
@@ -229,7 +231,10 @@ except OSError as e:
     print(e) # and goes on unmeasured
 here = os.path.dirname(os.path.abspath(__file__))
 open(os.path.join(here, "up-%d" % os.getpid()), "w").close()
+end = time.monotonic() + 120
 while sum(name.startswith("up-") for name in os.listdir(here)) < 3: # all at once, however late one is
+    if time.monotonic() > end:
+        raise SystemExit("the other two did not start in 2 minutes")
     time.sleep(0.01)
 time.sleep(3)
 `)
