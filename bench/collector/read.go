@@ -51,7 +51,7 @@ func readCommand(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // reading is one pass over the data. Seconds are of CPU time, all threads
-// together, so that what else the machine does counts little.
+// together, so that waiting for the machine does not count.
 type reading struct {
 	seconds float64
 	points  int
