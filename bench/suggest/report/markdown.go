@@ -26,8 +26,8 @@ func (p *page) table(head []string, rows [][]string) {
 }
 
 // section of a group: the methods, what sets ours apart from each other one,
-// and where ours loses.
-func (b *book) section(p *page, g Group, reference string) {
+// and where ours loses. plots is where the plots lie, as the page sees it.
+func (b *book) section(p *page, g Group, reference, plots string) {
 	if g.instead != "" {
 		reference = g.instead
 	}
@@ -47,9 +47,9 @@ func (b *book) section(p *page, g Group, reference string) {
 		cells = append(cells, r.cells(len(tasks)))
 	}
 	p.table([]string{"method", "version", "seeds", "score", "over time", "rank", "log10 regret", "found", "CPU p50 / p95", "notes"}, cells)
-	p.line("![score against the share of the budget](benchmarks/%s.svg)\n", g.Name)
+	p.line("![score against the share of the budget](%s/%s.svg)\n", plots, g.Name)
 	if text, ok := b.rankText(tasks); ok {
-		p.line("%s\n\n![mean ranks and the critical difference](benchmarks/%s-ranks.svg)\n", text, g.Name)
+		p.line("%s\n\n![mean ranks and the critical difference](%s/%s-ranks.svg)\n", text, plots, g.Name)
 	}
 	b.differences(p, tasks, rows, reference)
 }

@@ -98,7 +98,7 @@ func TestWriteKeepsTheRestOfThePage(t *testing.T) {
 	}
 	text := string(data)
 	for _, want := range []string{
-		"before\n", "\nafter\n", "not run: cannot install absent==1: no such/package", "**ours**",
+		"before\n", "\nafter\n", "](plots/continuous.svg)", "not run: cannot install absent==1: no such/package", "**ours**",
 		"`ours` (the best of ours here, chosen afterwards, which flatters it) against each of them", "2 / 0 / 1", "Where `ours` lost", "levy-4 (sequential)", "3 tasks, 73 games",
 	} {
 		if !strings.Contains(text, want) {

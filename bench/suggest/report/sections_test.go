@@ -116,6 +116,10 @@ func TestRankPlotShowsEachMethodOnce(t *testing.T) {
 	if !strings.Contains(string(svg), "critical difference 2.35") {
 		t.Errorf("the critical difference is wrong:\n%s", svg)
 	}
+	var p page
+	if b.section(&p, Groups()[0], "auto", "../plots"); !strings.Contains(p.String(), "](../plots/continuous-ranks.svg)") {
+		t.Errorf("the page does not show it:\n%s", p.String())
+	}
 }
 
 func TestTasksThatNoPeerPlayedAreNotCompared(t *testing.T) {

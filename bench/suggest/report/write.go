@@ -48,9 +48,13 @@ func Write(records []play.Record, o Options) error {
 	if err := os.MkdirAll(o.Folder, 0o755); err != nil {
 		return err
 	}
+	plots, err := filepath.Rel(filepath.Dir(o.Page), o.Folder)
+	if err != nil {
+		return fmt.Errorf("from page %s to folder %s: %w", o.Page, o.Folder, err)
+	}
 	b.extents(&p)
 	for _, g := range Groups() {
-		b.section(&p, g, o.Reference)
+		b.section(&p, g, o.Reference, filepath.ToSlash(plots))
 		if err := b.plot(g, filepath.Join(o.Folder, g.Name+".svg")); err != nil {
 			return err
 		}
