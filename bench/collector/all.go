@@ -14,7 +14,7 @@ import (
 
 const pageHead = `# The collector's benchmark
 
-Written by ` + "`make bench-collector`" + `; the figures are in [benchmarks/](benchmarks/) as CSV too. Rates are by CPU time, all threads together: megabytes and points for each second of one core, so that waiting for the machine does not count. A core that shares its hardware with others is slower all the same, by nearly half where this was measured: the range shows it. A parser is given what is in memory; a source reads the file, as the sidecar does. Each cell is the median of the rounds, with the range.
+Written by ` + "`make bench-collector`" + `; the figures are in [benchmarks/](benchmarks/) as CSV too. Rates are by CPU time, all threads together: megabytes and points for each second of one core, so that waiting for a core does not count. How fast a core is does: where this was measured the same code took up to twice as long in one minute as in another, with nothing else running, and the range shows it. A parser is given what is in memory; a source reads the file, as the sidecar does. Each cell is the median of the rounds, with the range.
 `
 
 const peersNote = `The readers take turns on the same files, round by round; a ratio is that of one round. Start-up of Python is not counted, and Python gets a twentieth of the data. The data server keeps 1,000 values of each tag and serves pictures and graphs too; ours yields every value of the wanted tags and nothing else. Katib's collector is not in this run: its text parser was measured elsewhere at 12 to 25 MB/s when every line matches, and its TensorFlow collector reads with TensorFlow's Python package.
