@@ -47,7 +47,7 @@ func (e *execution) child(path string) (exit, error) {
 	go func() { told <- pass(e.signals, p.Pid, done) }()
 	end := reap(p.Pid)
 	close(done)
-	e.told = <-told
+	e.toldToEnd = <-told
 	tees.wait()
 	return end, nil
 }

@@ -48,7 +48,7 @@ type execution struct {
 	stdout, stderr io.Writer
 	started        time.Time
 	signals        chan os.Signal
-	told           bool   // the program, to end
+	toldToEnd      bool   // the program, by a signal that was passed on
 	attempt        string // directory
 	lock           *os.File
 	stream         *source.StreamWriter
@@ -95,11 +95,11 @@ func (e *execution) finish(end exit) int {
 }
 
 // awaitSidecar waits for a sidecar that has not come up, which would be stopped
-// before it can read anything. Whoever tells the program, or this process, to end
-// does not wait as long.
+// before it can read anything: not as long when the program was told to end, and
+// until a signal tells this process.
 func (e *execution) awaitSidecar() {
 	wait := lateWait
-	if e.told {
+	if e.toldToEnd {
 		wait = readyWait
 	}
 	if !awaitReady(e.dir, wait, e.signals) {

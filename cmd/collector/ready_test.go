@@ -54,7 +54,7 @@ func TestTheSidecarOfAProgramThatWasToldToEndIsWaitedForLess(t *testing.T) {
 	for told, want := range map[bool]time.Duration{false: lateWait + readyPoll, true: readyWait + readyPoll} {
 		synctest.Test(t, func(t *testing.T) {
 			var said bytes.Buffer
-			e, begin := execution{dir: t.TempDir(), stderr: &said, told: told}, time.Now()
+			e, begin := execution{dir: t.TempDir(), stderr: &said, toldToEnd: told}, time.Now()
 			e.awaitSidecar()
 			if took := time.Since(begin); took != want || !strings.Contains(said.String(), "has not come up") {
 				t.Errorf("told %v: it took %s, want %s; it said %q", told, took, want, said.String())

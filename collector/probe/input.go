@@ -64,5 +64,5 @@ func (in *Input) Trouble(err error) Trouble { return plain(err, "stdout") }
 // Describe implements Target. It waits for the end.
 func (in *Input) Describe(r *Report) {
 	in.lines.describe(r)
-	r.Path, r.Seconds = in.Path, time.Since(in.began).Seconds()
+	r.Path, r.Interrupted, r.Seconds = in.Path, in.lines.interrupted, time.Since(in.began).Seconds()
 }

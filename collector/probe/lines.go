@@ -84,5 +84,5 @@ func (l *lines) describe(r *Report) {
 	if _, err := io.Copy(io.Discard, l); err != nil {
 		r.Troubles = append(r.Troubles, Trouble{Text: err.Error()})
 	}
-	r.Kind, r.Format, r.Bytes, r.Interrupted = StdOut, l.format, l.read, l.interrupted
+	r.Kind, r.Format, r.Bytes = StdOut, l.format, l.read
 }
