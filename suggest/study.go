@@ -89,13 +89,29 @@ type Study struct {
 	// Space and whose values are on a scale of their own. Trials of one study
 	// share the value of Meta["study"].
 	Warm []Trial
+
+	// Record and Settled are a promise that saves time and changes no answer:
+	// an algorithm need not look again at trials that it has read before. Without
+	// them, it compares all trials with those of the last question.
+	//
+	// The promise is that any two studies with the same Record have the same
+	// Space and, at each place below the smaller of their two Settled, equal
+	// Trials, wherever in memory they lie; and that in each of them the first
+	// Settled of the Trials have ended, are in order of their numbers, and all
+	// later ones have larger numbers. Who breaks it may get the answer to another
+	// study. Nil: no promise. Study.Settle keeps both for most callers; who
+	// replaces Trials by a list of its own sets Record to nil.
+	Record *Record
+	// Settled is how many of the first Trials will not change. What is below 0
+	// or above their number counts as these.
+	Settled int
 }
 
 // NextNumber is the number of the first trial that is not yet in the study:
 // one above the highest, 0 in an empty study.
 func (s Study) NextNumber() int {
-	next := 0
-	for i := range s.Trials {
+	next, settled := 0, s.Promised()
+	for i := max(0, settled-1); i < len(s.Trials); i++ {
 		next = max(next, s.Trials[i].Number+1)
 	}
 	return next

@@ -118,8 +118,7 @@ func (p pick) sign(proposal suggest.Proposal) suggest.Proposal {
 func (a *automatic) Prepare(ctx context.Context, s suggest.Study) {
 	p := a.pick(s, s.NextNumber(), situationOf(s))
 	if arm, ok := a.arms[p.arm].(suggest.Preparer); ok {
-		s.Trials = a.known(p.arm, s.Trials)
-		arm.Prepare(ctx, s)
+		arm.Prepare(ctx, a.known(p.arm, s))
 	}
 }
 
@@ -134,9 +133,7 @@ func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		for run < autoBatch && len(out)+run < n && a.pick(s, next+len(out)+run, now) == p {
 			run++
 		}
-		asked := s
-		asked.Trials = a.known(p.arm, s.Trials)
-		got, err := a.arms[p.arm].Suggest(ctx, asked, run)
+		got, err := a.arms[p.arm].Suggest(ctx, a.known(p.arm, s), run)
 		if err != nil {
 			if len(out) > 0 && !cancelled(ctx) {
 				break // what is there; the error comes again with the next question
@@ -146,6 +143,7 @@ func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		for i := range got {
 			got[i] = p.sign(got[i])
 		}
+		s.Settled = s.Promised()
 		s.Trials = append(s.Trials[:len(s.Trials):len(s.Trials)], asPending(next+len(out), got)...)
 		out = append(out, got...)
 		if len(got) < run {
@@ -195,17 +193,18 @@ func lead(budget int) int {
 	return max(autoLeast, min(budget/10, autoMost))
 }
 
-// known are the trials that an arm learns from: a strategy that began afresh and
+// known is the study that an arm learns from: a strategy that began afresh and
 // the one that goes on from the best do not hear of each other's samples, which
 // would lead them away from what they adapt to.
-func (a *automatic) known(arm string, trials []suggest.Trial) []suggest.Trial {
+func (a *automatic) known(arm string, s suggest.Study) suggest.Study {
 	if arm != autoAfresh && arm != "cmaes" {
-		return trials
+		return s
 	}
-	var own []suggest.Trial
-	for _, t := range trials {
+	own := s
+	own.Trials, own.Record = nil, nil
+	for _, t := range s.Trials {
 		if (t.Meta[autoMeta] == autoAfresh) == (arm == autoAfresh) {
-			own = append(own, t)
+			own.Trials = append(own.Trials, t)
 		}
 	}
 	return own

@@ -172,7 +172,7 @@ func (a *bayesianOptimization) question(ctx context.Context, s suggest.Study) *q
 	if l.joint() && len(s.Objectives) == 1 {
 		q.unfold(l)
 	}
-	q.tried, q.done = a.points.open(a.space, s.Trials, true)
+	q.tried, q.done = a.points.open(a.space, s, true)
 	for _, o := range q.history.running {
 		q.running = append(q.running, o.x)
 	}

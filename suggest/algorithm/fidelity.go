@@ -232,7 +232,7 @@ func (f *fidelity) prepare(ctx context.Context, s suggest.Study, b *rungBook) {
 // are.
 func (f *fidelity) drawPlain(ctx context.Context, s suggest.Study, b *rungBook) (suggest.Proposal, error) {
 	s.Initial, s.Budget = nil, 0
-	s.Trials = b.points()
+	s.Trials, s.Record = b.points(), nil
 	got, err := f.sampler.Suggest(ctx, s, 1)
 	if err != nil {
 		return suggest.Proposal{}, err
@@ -272,7 +272,7 @@ func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
 	}
 	view := s
 	view.Initial, view.Budget = nil, 0
-	view.Trials = make([]suggest.Trial, len(b.base))
+	view.Trials, view.Record = make([]suggest.Trial, len(b.base)), nil
 	for i, base := range b.base {
 		t := suggest.Trial{Number: i, Point: base.trial.Point, State: suggest.Killed, Values: base.trial.Values, Constraints: base.trial.Constraints}
 		if base.last == nil && (base.trial.Resource == 0 || !f.learns) {

@@ -143,7 +143,7 @@ func (a *grid) sample(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 			return p
 		}}
 	}
-	known, done := a.points.open(a.space, s.Trials, false)
+	known, done := a.points.open(a.space, s, false)
 	defer done()
 	return known.fill(ctx, s.NextNumber(), n, rng.NewKey(seed, "grid", "untried"), turns)
 }

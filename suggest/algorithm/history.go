@@ -76,6 +76,7 @@ type historian struct {
 	constraints []suggest.Constraint
 	known       []*observation // of the last study, in order of trial number
 	marks       marks          // of known
+	settled     settled        // the first of known
 	parts       []part         // of known
 	warm        []*observation // of the last study, in its order
 }
@@ -89,11 +90,11 @@ func (h *historian) read(s suggest.Study) history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !sameDirections(h.objectives, s.Objectives) || !sameBounds(h.constraints, s.Constraints) {
-		h.known, h.parts, h.warm = nil, nil, nil
+		h.known, h.parts, h.warm, h.settled = nil, nil, nil, settled{}
 		h.marks = newMarks(len(h.dims), s, true)
 	}
 	h.objectives, h.constraints = slices.Clone(s.Objectives), slices.Clone(s.Constraints)
-	h.update(s.Trials)
+	h.update(s)
 	h.warm = h.observe(h.warm, s.Warm)
 	out := history{measured: make([]*observation, 0, len(h.known))}
 	if n := len(h.known); n > 0 {
@@ -119,9 +120,10 @@ func (h *historian) read(s suggest.Study) history {
 }
 
 // update brings known up to the trials. Those that come first and are the same
-// cost a look each.
-func (h *historian) update(trials []suggest.Trial) {
-	i := h.marks.agree(trials, func(i int) bool { return sameTrial(&h.known[i].trial, &trials[i]) })
+// cost a look each, and settled ones none.
+func (h *historian) update(s suggest.Study) {
+	trials := s.Trials
+	i := h.marks.agree(h.settled.next(s), trials, func(i int) bool { return sameTrial(&h.known[i].trial, &trials[i]) })
 	if follows := i == 0 || i == len(trials) || trials[i].Number >= h.known[i-1].trial.Number; !follows || !areInOrder(trials[i:]) {
 		i, trials = 0, inOrder(trials)
 	}

@@ -38,7 +38,7 @@ func (a *initial) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugges
 		return a.Algorithm.Suggest(ctx, s, n)
 	}
 	var first []suggest.Proposal
-	known, done := a.points.open(a.space, s.Trials, true)
+	known, done := a.points.open(a.space, s, true)
 	defer done()
 	next := s.NextNumber()
 	for _, p := range s.Initial {
@@ -53,6 +53,7 @@ func (a *initial) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugges
 		return first, nil
 	}
 	later := s
+	later.Settled = s.Promised()
 	later.Trials = append([]suggest.Trial(nil), s.Trials...)
 	for i, p := range first {
 		later.Trials = append(later.Trials, suggest.Trial{Number: next + i, Point: p.Point})

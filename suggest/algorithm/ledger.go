@@ -19,6 +19,7 @@ type ledger struct {
 	constraints []suggest.Constraint
 	entries     []entry // in order of trial number
 	marks       marks   // of entries
+	settled     settled // the first of entries
 	warm        []suggest.Trial
 	seed        uint64
 	size        uint64
@@ -92,12 +93,12 @@ func newLedger(space suggest.Space) *ledger {
 // something else changed, so that a replay has to begin anew.
 func (l *ledger) read(s suggest.Study, seed uint64) (changed []int, again bool) {
 	if seed != l.seed || !sameDirections(l.objectives, s.Objectives) || !sameBounds(l.constraints, s.Constraints) || !sameTrials(l.warm, s.Warm) {
-		l.entries, l.marks, again = nil, newMarks(len(l.dims), s, false), true
+		l.entries, l.marks, l.settled, again = nil, newMarks(len(l.dims), s, false), settled{}, true
 		l.seed, l.objectives, l.constraints = seed, slices.Clone(s.Objectives), slices.Clone(s.Constraints)
 		l.warm = cloneTrials(s.Warm)
 	}
 	trials := s.Trials
-	i := l.marks.agree(trials, func(i int) bool { return l.entries[i].same(&trials[i]) })
+	i := l.marks.agree(l.settled.next(s), trials, func(i int) bool { return l.entries[i].same(&trials[i]) })
 	if follows := i == 0 || i == len(trials) || trials[i].Number >= l.entries[i-1].number; !follows || !areInOrder(trials[i:]) {
 		i, trials = 0, inOrder(trials)
 	}

@@ -10,7 +10,7 @@ import (
 // marks tell whether trials are those that were read before. Each question
 // looks at all trials of its study, of which there may be many thousands and
 // nearly all known: what is kept for each is little and lies close together, and
-// is compared without a call.
+// is compared without a call. Only settled ones need no look.
 //
 // A mark stands for all of a trial that counts: the memory of its point and its
 // Meta, which are never modified in place, so that the same memory has the same
@@ -44,11 +44,12 @@ func (m *marks) stride() int { return m.objectives + m.constraints }
 // together is how many trials are compared at once.
 const together = 64
 
-// agree is how many of the first trials are, in this order, those with marks.
-// same compares in full, where a mark does not say so.
-func (m *marks) agree(trials []suggest.Trial, same func(i int) bool) int {
+// agree is how many of the first trials are, in this order, those with marks, of
+// which so many are known to be. same compares in full, where a mark does not
+// say so.
+func (m *marks) agree(known int, trials []suggest.Trial, same func(i int) bool) int {
 	n := min(len(trials), len(m.all))
-	for first := 0; first < n; first += together {
+	for first := known; first < n; first += together {
 		end := min(n, first+together)
 		if m.dims > 0 && m.showAll(first, trials[first:end]) {
 			continue

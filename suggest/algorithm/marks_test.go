@@ -133,12 +133,12 @@ func TestMarksShowWhatIsTheSame(t *testing.T) {
 		var looked []int
 		again := apartFrom(s)
 		again.Trials[9].Values[1] = 5
-		n := m.agree(again.Trials, func(i int) bool { looked = append(looked, i); return i != 9 && i <= together })
+		n := m.agree(0, again.Trials, func(i int) bool { looked = append(looked, i); return i != 9 && i <= together })
 		if n != 9 || !slices.Equal(looked, []int{9}) {
 			t.Errorf("%s: %d agree, looked at %v", name, n, looked)
 		}
 		looked = nil
-		if n := m.agree(apartFrom(s).Trials, func(i int) bool { looked = append(looked, i); return true }); n != len(s.Trials) || !slices.Equal(looked, []int{together}) {
+		if n := m.agree(0, apartFrom(s).Trials, func(i int) bool { looked = append(looked, i); return true }); n != len(s.Trials) || !slices.Equal(looked, []int{together}) {
 			t.Errorf("%s: %d agree, looked at %v", name, n, looked)
 		}
 	}

@@ -56,7 +56,7 @@ func newMobster(space suggest.Space, settings suggest.Settings) (suggest.Algorit
 // Those that wait at a rung below the top are as if they were stopped there.
 func (f *fidelity) curves(s suggest.Study, b *rungBook) suggest.Study {
 	s.Initial, s.Budget = nil, 0
-	s.Trials = make([]suggest.Trial, len(b.base))
+	s.Trials, s.Record = make([]suggest.Trial, len(b.base)), nil
 	for i, base := range b.base {
 		t := suggest.Trial{Number: i, Point: f.spend(base.trial.Point, float64(f.max)), Meta: base.trial.Meta, State: suggest.Killed}
 		if base.last == nil {

@@ -52,7 +52,7 @@ func (a *random) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest
 			return a.space.Decode(u)
 		}}
 	}
-	known, done := a.points.open(a.space, s.Trials, false)
+	known, done := a.points.open(a.space, s, false)
 	defer done()
 	return known.fill(ctx, s.NextNumber(), n, rng.NewKey(seed, "random", "untried"), turns)
 }

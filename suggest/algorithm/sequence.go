@@ -53,7 +53,7 @@ func (a *sequence) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugge
 		return nil, fmt.Errorf("%s: %w", a.name, err)
 	}
 	again := rng.NewKey(seed, a.name, "again")
-	known, done := a.points.open(a.space, s.Trials, false)
+	known, done := a.points.open(a.space, s, false)
 	defer done()
 	return known.fill(ctx, s.NextNumber(), n, rng.NewKey(seed, a.name, "untried"), func(number int) turn {
 		index, stream := uint64(number), again.Stream(uint64(number))

@@ -100,7 +100,7 @@ func (a *tpe) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := a.historic.read(s)
-	known, done := a.points.open(a.historic.space, s.Trials, false)
+	known, done := a.points.open(a.historic.space, s, false)
 	defer done()
 	keys := newTPEKeys(a.seeding.seed(s))
 	modelled := len(h.measured) >= max(1, a.config.startup) || len(h.warm) > 0

@@ -11,14 +11,16 @@ import (
 // more than all else that is done for a trial that was there before. It may be
 // asked from several goroutines at once. The zero triedPoints is empty.
 type triedPoints struct {
-	mu     sync.Mutex
-	points []suggest.Point // of the last study's trials, in its order
-	keys   map[string]struct{}
+	mu      sync.Mutex
+	points  []suggest.Point // of the last study's trials, in its order
+	settled settled         // the first of points
+	keys    map[string]struct{}
 }
 
-// open is newTried, or newTriedAlways, of the trials. Call done when the question
-// is answered.
-func (x *triedPoints) open(space suggest.Space, trials []suggest.Trial, always bool) (t *tried, done func()) {
+// open is newTried, or newTriedAlways, of the study's trials. Call done when the
+// question is answered.
+func (x *triedPoints) open(space suggest.Space, s suggest.Study, always bool) (t *tried, done func()) {
+	trials := s.Trials
 	if !x.mu.TryLock() { // somebody else is at it
 		if always {
 			return newTriedAlways(space, trials), func() {}
@@ -28,7 +30,7 @@ func (x *triedPoints) open(space suggest.Space, trials []suggest.Trial, always b
 	t = newTried(space, nil)
 	t.allowed = func() []suggest.Trial { return inOrder(trials) }
 	if always || t.keys != nil {
-		x.read(space, trials)
+		x.read(space, s)
 		t.keys = x.keys
 	}
 	return t, func() {
@@ -39,8 +41,9 @@ func (x *triedPoints) open(space suggest.Space, trials []suggest.Trial, always b
 
 // read brings the keys up to the trials. Points are never modified in place, so
 // that the same memory has the same content.
-func (x *triedPoints) read(space suggest.Space, trials []suggest.Trial) {
-	same := x.agree(trials)
+func (x *triedPoints) read(space suggest.Space, s suggest.Study) {
+	trials := s.Trials
+	same := x.agree(x.settled.next(s), trials)
 	if same < len(x.points) || x.keys == nil { // other trials may have had the same points
 		same, x.points, x.keys = 0, nil, make(map[string]struct{}, len(trials))
 	}
@@ -54,10 +57,10 @@ func (x *triedPoints) read(space suggest.Space, trials []suggest.Trial) {
 }
 
 // agree is how many of the first trials have, in this order, the points that are
-// known.
-func (x *triedPoints) agree(trials []suggest.Trial) int {
+// kept, of which so many are known to.
+func (x *triedPoints) agree(known int, trials []suggest.Trial) int {
 	n := min(len(trials), len(x.points))
-	for i := range n {
+	for i := known; i < n; i++ {
 		p, q := trials[i].Point, x.points[i]
 		if unsafe.SliceData(p) == unsafe.SliceData(q) && len(p) == len(q) {
 			continue

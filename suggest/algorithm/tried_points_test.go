@@ -20,7 +20,7 @@ func TestTriedPointsSeeEachEdit(t *testing.T) {
 			s := markedStudy(t)
 			var x triedPoints
 			for round := range 3 {
-				got, done := x.open(s.Space, s.Trials, true)
+				got, done := x.open(s.Space, s, true)
 				if diff := cmp.Diff(keysOf(newTriedAlways(s.Space, s.Trials)), keysOf(got)); diff != "" {
 					t.Errorf("%s at %d, round %d: %s", name, at, round, diff)
 				}
@@ -54,7 +54,7 @@ func TestTriedPointsAreTrackedWhereTheyCanMeet(t *testing.T) {
 				want = newTriedAlways(space, trials)
 			}
 			var x triedPoints
-			got, done := x.open(space, trials, always)
+			got, done := x.open(space, suggest.Study{Trials: trials}, always)
 			if (got.keys == nil) != (want.keys == nil) || !slices.Equal(keysOf(got), keysOf(want)) || len(got.allowed()) != 1 {
 				t.Errorf("%s, always %v: got %v, want %v", name, always, got.keys, want.keys)
 			}
@@ -72,7 +72,7 @@ func TestTriedPointsAreAskedAtOnce(t *testing.T) {
 	for worker := range 8 {
 		all.Go(func() {
 			for range 20 {
-				got, done := x.open(s.Space, s.Trials, true)
+				got, done := x.open(s.Space, s, true)
 				if !slices.Equal(keysOf(got), want) {
 					t.Errorf("worker %d: got %v, want %v", worker, keysOf(got), want)
 				}

@@ -94,6 +94,16 @@ func faults() map[string]struct {
 		"does not look at the context": {func(b broken, _ context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 			return b.Algorithm.Suggest(context.Background(), s, min(n, 100))
 		}, "a_cancelled_context_returns"},
+		"forgets what is settled": {func(b broken, ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+			s.Trials = s.Trials[max(0, s.Promised()-1):] // the last one for its number
+			return b.Algorithm.Suggest(ctx, s, n)
+		}, "settled_trials_do_not_show"},
+		"looks at how much is settled": {func(b broken, ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+			if s.Record != nil {
+				s.Seed += uint64(s.Settled)
+			}
+			return b.Algorithm.Suggest(ctx, s, n)
+		}, "only_settled_trials_are_trusted"},
 		"gives one when none is asked for": {func(b broken, ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 			return b.Algorithm.Suggest(ctx, s, max(n, 1))
 		}, "asking_for_none_gives_none"},

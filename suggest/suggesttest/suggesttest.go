@@ -36,6 +36,8 @@ func Run(t *testing.T, r algorithm.Registration) {
 		{"sparse spaces are searched", sparseSpacesAreSearched},
 		{"studies with other seeds share no cache", seedsShareNoCache},
 		{"restarts do not show", restartsDoNotShow},
+		{"settled trials do not show", settledTrialsDoNotShow},
+		{"only settled trials are trusted", onlySettledTrialsAreTrusted},
 		{"the number of processors does not show", processorsDoNotShow},
 		{"maximize mirrors minimize", maximizeMirrorsMinimize},
 		{"batches have no duplicates", batchesHaveNoDuplicates},
