@@ -45,14 +45,19 @@ type Session struct {
 	index  map[int]int // positions in study.Trials by number
 	next   int         // study.NextNumber()
 	asked  bool        // since the last preparation
+	// mixed says that trials did not come in order of their numbers. Then the
+	// study promises nothing; see suggest.Study.Record.
+	mixed bool
 }
 
 // New starts a session.
 func New(c Config) *Session {
-	s := &Session{config: c, study: c.Study, index: make(map[int]int, len(c.Study.Trials)), next: c.Study.NextNumber()}
-	for i, t := range s.study.Trials {
-		s.index[t.Number] = i
+	s := &Session{config: c, study: c.Study, index: make(map[int]int, len(c.Study.Trials))}
+	s.study.Trials, s.study.Record = make([]suggest.Trial, 0, len(c.Study.Trials)), nil
+	for _, t := range c.Study.Trials {
+		s.put(t)
 	}
+	s.settle()
 	return s
 }
 
@@ -201,12 +206,25 @@ func (s *Session) exhausted(ctx context.Context, made, asked int) (last bool) {
 // put adds or replaces a trial.
 func (s *Session) put(t suggest.Trial) {
 	if i, ok := s.index[t.Number]; ok {
+		if i < s.study.Settled {
+			s.study.Record = nil // a result was corrected
+		}
 		s.study.Trials[i] = t
 		return
 	}
+	s.mixed = s.mixed || t.Number < s.next
 	s.index[t.Number] = len(s.study.Trials)
 	s.study.Trials = append(s.study.Trials, t)
 	s.next = max(s.next, t.Number+1)
+}
+
+// settle counts the trials that have ended and will not change.
+func (s *Session) settle() {
+	if s.mixed {
+		s.study.Record = nil
+		return
+	}
+	s.study.Settle()
 }
 
 // report notes a measurement of a running trial and asks whether to stop it.

@@ -42,6 +42,7 @@ func (s *Session) tell(all []told) (assigned []int, err error) {
 	for _, trial := range changed {
 		s.put(trial)
 	}
+	s.settle()
 	return assigned, nil
 }
 

@@ -136,12 +136,13 @@ func (p *ourPlayer) Tell(ctx context.Context, results []Result) error {
 		if !ok {
 			return fmt.Errorf("there is no trial %d", r.Number)
 		}
-		t := &p.study.Trials[i]
+		t := p.change(i)
 		t.State, t.Values, t.Constraints = r.State, r.Values, r.Constraints
 		if r.Curve != nil {
 			t.Curve = r.Curve
 		}
 	}
+	p.study.Settle()
 	if p.preparer != nil {
 		s := p.study
 		s.Trials = slices.Clone(s.Trials)
@@ -156,7 +157,17 @@ func (p *ourPlayer) Load(_ context.Context, points []suggest.Point, values []flo
 		p.byNumber[i] = len(p.study.Trials)
 		p.study.Trials = append(p.study.Trials, suggest.Trial{Number: i, Point: point, State: suggest.Succeeded, Values: values[i : i+1]})
 	}
+	p.study.Settle()
 	return nil
+}
+
+// change gives a trial to change. One that is settled should not, and is so no
+// longer.
+func (p *ourPlayer) change(i int) *suggest.Trial {
+	if i < p.study.Settled {
+		p.study.Record = nil
+	}
+	return &p.study.Trials[i]
 }
 
 // Report implements Player.
@@ -165,7 +176,7 @@ func (p *ourPlayer) Report(_ context.Context, number int, sample suggest.Sample)
 	if !ok {
 		return false, fmt.Errorf("there is no trial %d", number)
 	}
-	t := &p.study.Trials[i]
+	t := p.change(i)
 	t.Curve = append(t.Curve, sample)
 	if p.stopper == nil {
 		return false, nil
