@@ -22,7 +22,7 @@ func newHalton(space suggest.Space, settings suggest.Settings) (suggest.Algorith
 	if space.Len() > qmc.MaxHaltonDimensions {
 		return nil, fmt.Errorf("halton searches at most %d parameters and there are %d; use sobol or random", qmc.MaxHaltonDimensions, space.Len())
 	}
-	return newSequence("halton", space, settings, func(dimensions int, key rng.Key) (func(uint64, []float64), error) {
+	return newSequence("halton", space, settings, func(dimensions int, key rng.Key) (nthPoint, error) {
 		q, err := qmc.NewScrambledHalton(dimensions, key)
 		return func(index uint64, u []float64) { q.At(index, u) }, err
 	})

@@ -13,9 +13,10 @@ import (
 )
 
 // BenchmarkAsk measures one question at a time while a study of ten numbers
-// grows from 100, 1,000 and 10,000 trials, each answered before the next.
+// grows from 100, 1,000 and 10,000 trials, each answered before the next and
+// settled.
 func BenchmarkAsk(b *testing.B) {
-	for _, name := range []string{"cmaes", "nsga2", "nsga3", "regularized-evolution"} {
+	for _, name := range []string{"cmaes", "nsga2", "nsga3", "regularized-evolution", "random", "sobol", "halton"} {
 		for _, trials := range []int{100, 1000, 10_000} {
 			b.Run(fmt.Sprintf("%s/%d", name, trials), func(b *testing.B) { benchmarkAsk(b, name, trials) })
 		}
@@ -49,6 +50,7 @@ func benchmarkAsk(b *testing.B, name string, trials int) {
 	}
 	var took []time.Duration
 	for b.Loop() {
+		player.Study.Settle()
 		before := time.Now()
 		if _, err := a.Suggest(b.Context(), player.Study, 1); err != nil {
 			b.Fatal(err)

@@ -3,6 +3,7 @@ package algorithm
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
@@ -26,10 +27,18 @@ type sequence struct {
 	seeding seeding
 	open    opener
 	points  triedPoints
+
+	mu     sync.Mutex
+	opened nthPoint // nil: none yet
+	seed   uint64
 }
 
+// nthPoint gives a point of a sequence. It may be called from several goroutines
+// at once.
+type nthPoint func(index uint64, u []float64)
+
 // opener gives the sequence of points in the unit box of so many dimensions.
-type opener func(dimensions int, key rng.Key) (at func(index uint64, u []float64), err error)
+type opener func(dimensions int, key rng.Key) (nthPoint, error)
 
 var _ suggest.Algorithm = (*sequence)(nil)
 
@@ -48,7 +57,7 @@ func (a *sequence) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugge
 	// A space without parameters has one point and needs no sequence, but
 	// there is none of dimension 0.
 	u := make([]float64, max(1, a.space.Len()))
-	at, err := a.open(len(u), rng.NewKey(seed, a.name, "scramble"))
+	at, err := a.sequence(len(u), seed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.name, err)
 	}
@@ -63,4 +72,20 @@ func (a *sequence) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugge
 			return a.space.Decode(u)
 		}}
 	})
+}
+
+// sequence is that of a seed. The last one is kept, as it costs more to make than
+// a point.
+func (a *sequence) sequence(dimensions int, seed uint64) (nthPoint, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.opened != nil && a.seed == seed {
+		return a.opened, nil
+	}
+	at, err := a.open(dimensions, rng.NewKey(seed, a.name, "scramble"))
+	if err != nil {
+		return nil, err
+	}
+	a.opened, a.seed = at, seed
+	return at, nil
 }

@@ -24,7 +24,7 @@ func newSobol(space suggest.Space, settings suggest.Settings) (suggest.Algorithm
 	if space.Len() > qmc.MaxDimensions {
 		return nil, fmt.Errorf("sobol searches at most %d parameters and there are %d; use random", qmc.MaxDimensions, space.Len())
 	}
-	return newSequence("sobol", space, settings, func(dimensions int, key rng.Key) (func(uint64, []float64), error) {
+	return newSequence("sobol", space, settings, func(dimensions int, key rng.Key) (nthPoint, error) {
 		q, err := qmc.NewScrambledSobol(dimensions, key)
 		return func(index uint64, u []float64) { q.At(uint32(index), u) }, err
 	})
