@@ -104,11 +104,7 @@ type ourPlayer struct {
 
 // Ask implements Player.
 func (p *ourPlayer) Ask(ctx context.Context, n int) ([]Candidate, error) {
-	s := p.study
-	// An algorithm may not rely on where trials lie. They are copied into memory
-	// that is there already, as its collection would be charged to the algorithm.
-	p.shown[0], p.shown[1] = p.shown[1], append(p.shown[0][:0], s.Trials...)
-	s.Trials = slices.Clip(p.shown[1])
+	s := p.elsewhere()
 	number := s.NextNumber()
 	cpu, wall := p.clock(), time.Now()
 	proposals, err := p.algorithm.Suggest(ctx, s, n)
@@ -144,11 +140,19 @@ func (p *ourPlayer) Tell(ctx context.Context, results []Result) error {
 	}
 	p.study.Settle()
 	if p.preparer != nil {
-		s := p.study
-		s.Trials = slices.Clone(s.Trials)
-		p.preparer.Prepare(ctx, s)
+		p.preparer.Prepare(ctx, p.elsewhere())
 	}
 	return nil
+}
+
+// elsewhere is the study with its trials in other memory than the last time: an
+// algorithm may not rely on where they lie. They are copied into memory that is
+// there already, as its collection would be charged to the algorithm.
+func (p *ourPlayer) elsewhere() suggest.Study {
+	s := p.study
+	p.shown[0], p.shown[1] = p.shown[1], append(p.shown[0][:0], s.Trials...)
+	s.Trials = slices.Clip(p.shown[1])
+	return s
 }
 
 // Load implements Loader.
