@@ -110,8 +110,8 @@ type Study struct {
 // NextNumber is the number of the first trial that is not yet in the study:
 // one above the highest, 0 in an empty study.
 func (s Study) NextNumber() int {
-	next, settled := 0, s.Promised()
-	for i := max(0, settled-1); i < len(s.Trials); i++ {
+	next := 0
+	for i := max(0, s.Promised()-1); i < len(s.Trials); i++ {
 		next = max(next, s.Trials[i].Number+1)
 	}
 	return next
