@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
 )
@@ -28,6 +29,10 @@ const (
 	// autoEvery is which part of the later trials the Gaussian process still
 	// gets: one in so many.
 	autoEvery = 16
+	// autoOther is which part of the later trials the evolution strategy gets that
+	// has not found the best one: one in so many, and none in the second half of
+	// the budget.
+	autoOther = 5
 	// autoBatch bounds how many trials are picked for before any is asked for.
 	autoBatch = 256
 	// autoAfresh is an evolution strategy that knows its own trials only.
@@ -64,11 +69,14 @@ func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 		return nil, err
 	}
 	a := &automatic{space: space, arms: map[string]suggest.Algorithm{}}
+	guided := func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+		return newCmaes(space, append(slices.Clip(settings), suggest.Setting{Name: "surrogate", Value: "true"}))
+	}
 	builders := []struct {
 		name  string
 		build suggest.New
 	}{
-		{bayesianName, newBayesian}, {"cmaes", newCmaes}, {autoAfresh, newCmaes},
+		{bayesianName, newBayesian}, {"cmaes", guided}, {autoAfresh, guided},
 		{"tpe", tpeRegistration().New}, {"nsga2", nsga2Registration().New},
 		{"random", newRandom},
 	}
@@ -176,10 +184,16 @@ func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 		return pick{bayesianName, fmt.Sprintf("a Gaussian process for one trial in %d", autoEvery)}
 	case a.words:
 		return pick{"tpe", fmt.Sprintf("Parzen estimators, as most parameters are choices and there are %d results or more", lead(s.Budget))}
-	case !finite && (number%3 == 0) != now.afresh:
+	case !finite && now.afresh != a.other(s, number):
 		return pick{autoAfresh, "an evolution strategy that began afresh, in case all the others are in the wrong place"}
 	}
 	return pick{"cmaes", fmt.Sprintf("an evolution strategy that goes on from the best, as there are %d results or more", lead(s.Budget))}
+}
+
+// other says whether a trial is for the evolution strategy that has not found
+// the best one.
+func (a *automatic) other(s suggest.Study, number int) bool {
+	return number%autoOther == 0 && (s.Budget <= 0 || number < s.Budget/2)
 }
 
 // lead is how many results the Gaussian process leads for.
@@ -215,7 +229,6 @@ type situation struct {
 	// finished is how many trials have ended with values.
 	finished int
 	// afresh says that the best trial comes from the strategy that began afresh.
-	// It then gets two of three trials, otherwise one.
 	afresh bool
 }
 

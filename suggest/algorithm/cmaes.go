@@ -33,7 +33,8 @@ type cmaes struct {
 // cmaOptions are the settings.
 type cmaOptions struct {
 	cma.Options
-	strategy cma.Strategy
+	strategy  cma.Strategy
+	surrogate bool
 }
 
 var (
@@ -60,6 +61,7 @@ func cmaesRegistration() Registration {
 			{Name: "restart_strategy", Default: "bipop", Help: "What follows when the search has converged: ipop begins anew with twice the population, bipop besides tries small ones, none stays where it is."},
 			{Name: "separable", Default: "true above 50 numeric parameters", Help: "Learn variances only, and no dependencies between parameters: true or false."},
 			{Name: "sigma", Default: "1/6", Help: "Initial standard deviation as a part of each parameter's range, above 0 and at most 1."},
+			{Name: "surrogate", Default: "false", Help: "Pick the most promising of some samples with a Gaussian process of the results nearby: about half as many trials are needed, and some milliseconds for each. For numbers only: true or false."},
 		},
 		Adaptive:       true,
 		FirstObjective: true,
@@ -85,7 +87,8 @@ func newCmaes(space suggest.Space, settings suggest.Settings) (suggest.Algorithm
 			Sigma:      r.Float("sigma", 1./6, suggest.Range{OpenMin: true, Max: 1}),
 			Separable:  r.Bool("separable", numbers > cmaSeparableAbove),
 		},
-		strategy: cma.Strategy(r.Choice("restart_strategy", string(cma.BIPOP), string(cma.None), string(cma.IPOP), string(cma.BIPOP))),
+		strategy:  cma.Strategy(r.Choice("restart_strategy", string(cma.BIPOP), string(cma.None), string(cma.IPOP), string(cma.BIPOP))),
+		surrogate: r.Bool("surrogate", false),
 	}
 	if err := r.Err(); err != nil {
 		return nil, err
@@ -112,8 +115,13 @@ func (a *cmaes) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.
 	if err != nil && !late {
 		return nil, err
 	}
+	var guide *surrogate
+	if a.options.surrogate && !late && a.replay.ahead.state != nil {
+		guide = surrogateOf(ctx, a.ledger, a.replay.ahead.state)
+	}
 	return a.ledger.fill(ctx, n, rng.NewKey(a.ledger.seed, "cmaes", "untried"), func(number int) turn {
 		d := a.drawer(number, late)
+		d.guide = guide
 		return turn{draw: d.draw, proposal: d.proposal}
 	})
 }
@@ -140,6 +148,8 @@ type cmaDrawer struct {
 	u     []float64
 	row   []float64
 	draws int
+	guide *surrogate      // nil: none
+	best  []suggest.Point // of the guide that are left, best first
 }
 
 func (a *cmaes) drawer(number int, late bool) *cmaDrawer {
@@ -158,6 +168,15 @@ func (a *cmaes) drawer(number int, late bool) *cmaDrawer {
 }
 
 func (d *cmaDrawer) draw() suggest.Point {
+	if d.draws == 0 && d.guide != nil {
+		d.best = d.guided()
+		d.draws = len(d.best)
+	}
+	if len(d.best) > 0 {
+		p := d.best[0]
+		d.best = d.best[1:]
+		return p
+	}
 	d.draws++
 	if d.state != nil && d.draws <= modelAttempts {
 		d.state.model.Sample(d.model, d.u, d.row)
@@ -170,6 +189,22 @@ func (d *cmaDrawer) draw() suggest.Point {
 	return d.enc.space.Decode(d.row)
 }
 
+// guided are the first samples, the most promising one first.
+func (d *cmaDrawer) guided() []suggest.Point {
+	points, rows := make([]suggest.Point, surrogateSamples), make([][]float64, surrogateSamples)
+	for i := range points {
+		d.state.model.Sample(d.model, d.u, d.row)
+		d.u = nil
+		points[i] = d.enc.point(d.row)
+		rows[i] = d.enc.row(points[i])
+	}
+	sorted := make([]suggest.Point, len(points))
+	for k, i := range d.guide.order(rows) {
+		sorted[k] = points[i]
+	}
+	return sorted
+}
+
 func (d *cmaDrawer) proposal(p suggest.Point) suggest.Proposal {
 	switch {
 	case d.state == nil:
@@ -177,9 +212,9 @@ func (d *cmaDrawer) proposal(p suggest.Point) suggest.Proposal {
 	case d.draws > modelAttempts:
 		return suggest.Proposal{Point: p, Why: "drawn from the parameters' distributions, as the model found no point that is new and allowed", Fallback: "prior"}
 	}
-	return suggest.Proposal{
-		Point: p,
-		Meta:  suggest.Meta{d.key: d.meta},
-		Why:   fmt.Sprintf("a sample of generation %d of CMA-ES with a largest standard deviation of %.2g of a range", d.state.generation, d.state.model.Deviation()),
+	why := fmt.Sprintf("a sample of generation %d of CMA-ES with a largest standard deviation of %.2g of a range", d.state.generation, d.state.model.Deviation())
+	if d.guide != nil && d.draws <= surrogateSamples {
+		why += fmt.Sprintf(", the most promising of %d", surrogateSamples)
 	}
+	return suggest.Proposal{Point: p, Meta: suggest.Meta{d.key: d.meta}, Why: why}
 }
