@@ -97,18 +97,22 @@ func slowChapters() []chapter {
 		// Those that need seconds for a suggestion: fewer evaluations, and eight
 		// at a time where a batch costs no more than a point.
 		{"gp", words{"auto", "bayesianoptimization", "random"}, []part{{
-			words{problem.Continuous}, words{"hartmann-6", "styblinski-8", "rastrigin-5"},
-			words{play.Short}, words{"optuna-gp", "optuna-tpe"}, "10", 0,
+			words{problem.Continuous}, shortTasks(), words{play.Short},
+			words{"bayesopt-default", "nevergrad-ngopt", "optuna-gp", "optuna-tpe", "skopt-gp", "smac-gp"}, "10", 0,
 		}}},
 		{"gp-batch", words{"auto", "bayesianoptimization", "random"}, []part{{
-			words{problem.Continuous}, words{"hartmann-6", "styblinski-8", "rastrigin-5"},
-			words{play.ShortBatch}, words{"hebo-default"}, "10", 0,
+			words{problem.Continuous}, shortTasks(), words{play.ShortBatch}, words{"ax-default", "hebo-default"}, "10", 0,
 		}}},
 		{"gp-slow", nil, []part{{
 			words{problem.Continuous}, words{"hartmann-6", "styblinski-8", "rastrigin-5"},
-			words{play.ShortBatch}, words{"ax-default", "vizier-default"}, "10", 0,
+			words{play.ShortBatch}, words{"vizier-default"}, "10", 0,
 		}}},
 	}
+}
+
+// shortTasks are of different families, and those that most peers play.
+func shortTasks() words {
+	return words{"branin-2", "hartmann-6", "styblinski-8", "rastrigin-5", "rosenbrock-5", "levy-8", "ackley-10", "bbob-f15-10"}
 }
 
 // otherChapters are for what is not the default of anybody.
