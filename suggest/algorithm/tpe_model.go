@@ -2,6 +2,7 @@ package algorithm
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -221,25 +222,44 @@ func (m *tpeModel) compare(g, count int, base []float64, stream *rng.Stream) {
 }
 
 // neighbours adds to the candidates the rows that differ from the given one by
-// one level: a candidate that is drawn hits the best of many levels rarely.
+// 1, 2, 4, ... levels of a number, and by all up to its ends: a candidate that is
+// drawn hits the best of many levels rarely, above all one that is improbable.
 func (m *tpeModel) neighbours(g int, row []float64) (any bool) {
 	for _, c := range m.layout.stepped[g] {
 		if math.IsNaN(row[c]) {
 			continue
 		}
 		levels := m.dims[c].Levels
-		at := m.dims[c].Nearest(row[c])
-		for _, next := range []int{at - 1, at + 1} {
-			if next >= 0 && next < len(levels) {
-				m.draft.reserve(len(m.draft.rows)+1, len(row))
-				added := m.draft.rows[len(m.draft.rows)-1]
-				copy(added, row)
-				added[c] = levels[next]
-				any = true
-			}
+		for next := range ladder(m.dims[c].Nearest(row[c]), len(levels)) {
+			m.draft.reserve(len(m.draft.rows)+1, len(row))
+			added := m.draft.rows[len(m.draft.rows)-1]
+			copy(added, row)
+			added[c] = levels[next]
+			any = true
 		}
 	}
 	return any
+}
+
+// ladder goes from one of count levels in steps that double, down to the first
+// and up to the last.
+func ladder(at, count int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, end := range []int{0, count - 1} {
+			for step := 1; at != end; step *= 2 {
+				next := max(at-step, end)
+				if end > at {
+					next = min(at+step, end)
+				}
+				if !yield(next) {
+					return
+				}
+				if next == end {
+					break
+				}
+			}
+		}
+	}
 }
 
 // score fills in the acquisition of the candidates from the given one on.

@@ -36,7 +36,7 @@ type tpeConfig struct {
 // defaultTPE is what newTPE has without settings.
 func defaultTPE(multivariate string) tpeConfig {
 	return tpeConfig{
-		startup: 10, candidates: 64, gamma: 0.15,
+		startup: 10, candidates: 24, gamma: 0.15,
 		multivariate: multivariate, group: no,
 		kernel: parzen.Config{PriorWeight: 1, Clip: 100},
 		wide:   0.3, period: 3,
@@ -98,7 +98,7 @@ func tpeSettings(multivariate string) []Setting {
 		{Name: "gamma", Default: "0.15", Help: "Share of the trials that count as good, above 0 and below 1; at most 25 trials when there is one objective."},
 		{Name: "group", Default: "false", Help: "Whether parameters are modelled in groups, each of those that are active under the same condition, and not all together: true or false."},
 		{Name: "multivariate", Default: multivariate, Help: "Whether parameters are modelled together (true) or each on its own (false)."},
-		{Name: "n_EI_candidates", Default: "64", Help: "How many points are drawn from the good density, of which the best one is proposed: from 1 to 10000."},
+		{Name: "n_EI_candidates", Default: "24", Help: "How many points are drawn from the good density, of which the best one is proposed: from 1 to 10000."},
 		{Name: "n_ei_candidates", Default: "n_EI_candidates", Help: "Another spelling of n_EI_candidates."},
 		{Name: "n_startup_trials", Default: "10", Help: "How many trials must be measured before the model is used, at least 0; until then points are spread evenly."},
 		{Name: "prior_weight", Default: "1", Help: "Weight of the prior where that of a trial is 1, from 0 to 1000000."},
