@@ -203,7 +203,11 @@ func (q *question) propose(number int) (suggest.Proposal, error) {
 			return p, nil
 		}
 		p, err := q.spread(number)
-		return suggest.Proposal{Point: p, Why: "spread evenly over the space, before there is enough to learn from"}, err
+		why := "spread evenly over the space, before there is enough to learn from"
+		if number == 0 {
+			why = "the middle of the space, for the beginning"
+		}
+		return suggest.Proposal{Point: p, Why: why}, err
 	}
 	if q.ctx.Err() != nil {
 		return q.fallback(number, "deadline")
@@ -230,7 +234,8 @@ func (q *question) fallback(number int, problem string) (suggest.Proposal, error
 }
 
 // spread is the point of a scrambled Sobol sequence with the trial's number, or
-// a random one where that was tried.
+// a random one where that was tried. The numbers of the first trial are in the
+// middle, where users expect something good when they choose ranges.
 func (q *question) spread(number int) (suggest.Point, error) {
 	u := make([]float64, q.space.Len())
 	first := len(u) > 0 && len(u) <= qmc.MaxDimensions
@@ -240,6 +245,9 @@ func (q *question) spread(number int) (suggest.Point, error) {
 			first = false
 			if sobol, err := qmc.NewScrambledSobol(len(u), rng.NewKey(q.seed, bayesianName, "sobol")); err == nil {
 				sobol.At(uint32(number), u)
+				if number == 0 {
+					q.centre(u)
+				}
 				return q.whole(q.space.Decode(u))
 			}
 		}
@@ -249,6 +257,15 @@ func (q *question) spread(number int) (suggest.Point, error) {
 		return q.whole(q.space.Decode(u))
 	}
 	return q.tried.untried(q.ctx, draw, q.stream("untried", number))
+}
+
+// centre moves the numbers of a point to the middle of their distributions.
+func (q *question) centre(u []float64) {
+	for i := range u {
+		if q.space.At(i).Kind() != suggest.Categorical {
+			u[i] = 0.5
+		}
+	}
 }
 
 // distinct puts equal rows together: their losses are averaged, and weigh as
