@@ -23,6 +23,9 @@ const (
 	// surrogateFar is beyond which distance, in lengths of a usual sample, results
 	// say nothing about samples.
 	surrogateFar = 4
+	// surrogateChunk is how many results are brought into the coordinates of the
+	// distribution between two looks at the time.
+	surrogateChunk = 256
 )
 
 // surrogate predicts which samples of a distribution are worth trying, from the
@@ -38,15 +41,15 @@ type surrogate struct {
 	model *gp.Model
 }
 
-// surrogateOf is nil where there is too little to learn from nearby, where
-// samples have choices, whose distances the distribution does not know, and when
-// ctx ended.
+// surrogateOf is nil where there is too little to learn from nearby, which is so
+// in many dimensions, where samples have choices, whose distances the
+// distribution does not know, and when ctx ended.
 func surrogateOf(ctx context.Context, l *ledger, s *cmaState) *surrogate {
 	d := s.model.Numbers()
-	if d == 0 || d < s.model.Free() || len(l.constraints) > 0 {
+	if d == 0 || surrogateLeast*d > surrogateMost || d < s.model.Free() || len(l.constraints) > 0 {
 		return nil
 	}
-	rows, losses := nearMean(l, s)
+	rows, losses := nearMean(ctx, l, s)
 	if len(rows) < surrogateLeast*d || slices.Min(losses) == slices.Max(losses) {
 		return nil
 	}
@@ -75,8 +78,9 @@ func surrogateOf(ctx context.Context, l *ledger, s *cmaState) *surrogate {
 }
 
 // nearMean are the whitened rows of the results next to the mean, nearest first,
-// and their losses. Those that failed have the worst loss of the others.
-func nearMean(l *ledger, s *cmaState) (rows [][]float64, losses []float64) {
+// and their losses. Those that failed have the worst loss of the others. There
+// are none when ctx ended.
+func nearMean(ctx context.Context, l *ledger, s *cmaState) (rows [][]float64, losses []float64) {
 	d := s.model.Numbers()
 	var of []*result
 	var at [][]float64
@@ -85,7 +89,12 @@ func nearMean(l *ledger, s *cmaState) (rows [][]float64, losses []float64) {
 			of, at = append(of, r), append(at, r.x)
 		}
 	}
-	at = s.model.Whiten(at)
+	for part := range slices.Chunk(at, surrogateChunk) { // there may be many thousands
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		copy(part, s.model.Whiten(part))
+	}
 	far, order := make([]float64, len(at)), make([]int, len(at))
 	for i, z := range at {
 		order[i] = i
