@@ -82,14 +82,14 @@ func change(s *suggest.Study, step int) {
 
 // cachedFromFresh is how the answer of an algorithm differs from that of a new
 // one, which is promised nothing.
-func cachedFromFresh(t *testing.T, name string, a suggest.Algorithm, s suggest.Study) string {
+func cachedFromFresh(t *testing.T, name string, a suggest.Algorithm, s suggest.Study, settings ...suggest.Setting) string {
 	t.Helper()
 	cached, err := a.Suggest(t.Context(), s, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Record = nil
-	fresh, err := newAlgorithm(t, name, s.Space).Suggest(t.Context(), s, 2)
+	fresh, err := newAlgorithm(t, name, s.Space, settings...).Suggest(t.Context(), s, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
