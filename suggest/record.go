@@ -18,9 +18,9 @@ func (s Study) Promised() int {
 // and have larger numbers, and what has ended does not change. Call it before a
 // question, or when trials have ended; it looks at those only that were not
 // settled before. When a settled trial has changed nevertheless, set Record to
-// nil first: then all begins anew.
+// nil first: then all begins anew, as it does when settled trials are gone.
 func (s *Study) Settle() {
-	if s.Record == nil {
+	if s.Record == nil || s.Settled > len(s.Trials) {
 		s.Record, s.Settled = new(Record), 0
 	}
 	s.Settled = s.Promised()

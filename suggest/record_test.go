@@ -57,9 +57,10 @@ func TestSettleGoesToTheFirstTrialThatHasNotEnded(t *testing.T) {
 	}
 	s.Trials = s.Trials[:3]
 	s.Settle()
-	if s.Settled != 3 {
-		t.Errorf("%d are settled, want all that are left", s.Settled)
+	if s.Record == first || s.Settled != 3 { // another trial may come in the place of the one that is gone
+		t.Errorf("%d are settled, want all that are left, of a new record", s.Settled)
 	}
+	first = s.Record
 	s.Record, s.Trials[0].State = nil, suggest.Running
 	s.Settle()
 	if s.Record == nil || s.Record == first || s.Settled != 0 {
