@@ -221,9 +221,10 @@ func (m *tpeModel) compare(g, count int, base []float64, stream *rng.Stream) {
 	}
 }
 
-// neighbours adds to the candidates the rows that differ from the given one by
-// 1, 2, 4, ... levels of a number, and by all up to its ends: a candidate that is
-// drawn hits the best of many levels rarely, above all one that is improbable.
+// neighbours adds to the candidates the rows that differ from the given one in
+// one number, by 1, 2, 4, ... levels or by as many as there are up to either end:
+// a candidate that is drawn hits the best of many levels rarely, above all one
+// that is improbable.
 func (m *tpeModel) neighbours(g int, row []float64) (any bool) {
 	for _, c := range m.layout.stepped[g] {
 		if math.IsNaN(row[c]) {
