@@ -123,3 +123,26 @@ func TestASurrogateLooksAtTheTime(t *testing.T) {
 		}
 	}
 }
+
+// What has no time for the surrogate is a sample all the same, and says so.
+func TestASampleWithoutTheSurrogateSaysSo(t *testing.T) {
+	space := numbersOnly(t, 3)
+	built, err := newCmaes(space, suggest.Settings{{Name: "surrogate", Value: "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := suggest.Study{Space: space, Objectives: []suggest.Objective{{Name: "loss"}}}
+	for len(s.Trials) < 60 {
+		got, err := built.Suggest(t.Context(), s, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Trials = append(s.Trials, measured(space, len(s.Trials), got[0].Point, got[0].Meta))
+	}
+	for fallback, most := range map[string]int{"": 1000, "deadline": 1} {
+		got, err := built.Suggest(&endsAfter{Context: t.Context(), most: most}, s, 1)
+		if err != nil || len(got) != 1 || got[0].Fallback != fallback || got[0].Meta["cma"] == "" {
+			t.Errorf("a deadline after %d looks: %+v, %v, want a sample with the fallback %q", most, got, err, fallback)
+		}
+	}
+}

@@ -116,12 +116,14 @@ func (a *cmaes) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.
 		return nil, err
 	}
 	var guide *surrogate
+	hurried := false
 	if a.options.surrogate && !late && a.replay.ahead.state != nil {
 		guide = surrogateOf(ctx, a.ledger, a.replay.ahead.state)
+		hurried = guide == nil && ctx.Err() != nil
 	}
 	return a.ledger.fill(ctx, n, rng.NewKey(a.ledger.seed, "cmaes", "untried"), func(number int) turn {
 		d := a.drawer(number, late)
-		d.guide = guide
+		d.guide, d.hurried = guide, hurried
 		return turn{draw: d.draw, proposal: d.proposal}
 	})
 }
@@ -150,6 +152,8 @@ type cmaDrawer struct {
 	draws int
 	guide *surrogate      // nil: none
 	best  []suggest.Point // of the guide that are left, best first
+
+	hurried bool // there was no time for a guide
 }
 
 func (a *cmaes) drawer(number int, late bool) *cmaDrawer {
@@ -212,9 +216,16 @@ func (d *cmaDrawer) proposal(p suggest.Point) suggest.Proposal {
 	case d.draws > modelAttempts:
 		return suggest.Proposal{Point: p, Why: "drawn from the parameters' distributions, as the model found no point that is new and allowed", Fallback: "prior"}
 	}
-	why := fmt.Sprintf("a sample of generation %d of CMA-ES with a largest standard deviation of %.2g of a range", d.state.generation, d.state.model.Deviation())
-	if d.guide != nil && d.draws <= surrogateSamples {
-		why += fmt.Sprintf(", the most promising of %d", surrogateSamples)
+	out := suggest.Proposal{
+		Point: p,
+		Meta:  suggest.Meta{d.key: d.meta},
+		Why:   fmt.Sprintf("a sample of generation %d of CMA-ES with a largest standard deviation of %.2g of a range", d.state.generation, d.state.model.Deviation()),
 	}
-	return suggest.Proposal{Point: p, Meta: suggest.Meta{d.key: d.meta}, Why: why}
+	switch {
+	case d.hurried:
+		out.Why, out.Fallback = out.Why+", without the surrogate, as time was up", "deadline"
+	case d.guide != nil && d.draws <= surrogateSamples:
+		out.Why += fmt.Sprintf(", the most promising of %d", surrogateSamples)
+	}
+	return out
 }
