@@ -208,18 +208,20 @@ func lead(budget int) int {
 }
 
 // known is the study that an arm learns from: a strategy that began afresh and
-// the one that goes on from the best do not hear of each other's samples, which
-// would lead them away from what they adapt to.
+// the one that goes on from the best do not hear of each other's results, which
+// would lead them away from what they adapt to. The trials keep their numbers: a
+// sample is drawn for the number that its trial gets, and found again by it.
 func (a *automatic) known(arm string, s suggest.Study) suggest.Study {
 	if arm != autoAfresh && arm != "cmaes" {
 		return s
 	}
 	own := s
-	own.Trials, own.Record = nil, nil
-	for _, t := range s.Trials {
-		if (t.Meta[autoMeta] == autoAfresh) == (arm == autoAfresh) {
-			own.Trials = append(own.Trials, t)
+	own.Trials, own.Record = make([]suggest.Trial, len(s.Trials)), nil
+	for i, t := range s.Trials {
+		if (t.Meta[autoMeta] == autoAfresh) != (arm == autoAfresh) {
+			t = suggest.Trial{Number: t.Number, Point: t.Point, State: suggest.Killed}
 		}
+		own.Trials[i] = t
 	}
 	return own
 }
