@@ -76,13 +76,14 @@ func Write(records []play.Record, o Options) error {
 	return splice(o.Page, p.String())
 }
 
-// newest keeps of each method the records of the version that came last.
+// newest keeps of each method, in each regime, the records of the version that
+// came last.
 func newest(records []play.Record) []play.Record {
-	version := map[string]string{}
+	version := map[[2]string]string{}
 	for _, r := range records {
-		version[r.Method] = r.Version
+		version[[2]string{r.Method, r.Regime}] = r.Version
 	}
-	return slices.DeleteFunc(slices.Clone(records), func(r play.Record) bool { return version[r.Method] != r.Version })
+	return slices.DeleteFunc(slices.Clone(records), func(r play.Record) bool { return version[[2]string{r.Method, r.Regime}] != r.Version })
 }
 
 // splice puts text between the markers of a page, which is made when there is
