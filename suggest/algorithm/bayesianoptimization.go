@@ -202,9 +202,9 @@ func (q *question) propose(number int) (suggest.Proposal, error) {
 		if p, ok := q.known(number); ok {
 			return p, nil
 		}
-		p, err := q.spread(number)
+		p, middle, err := q.spread(number)
 		why := "spread evenly over the space, before there is enough to learn from"
-		if number == 0 {
+		if middle {
 			why = "the middle of the space, for the beginning"
 		}
 		return suggest.Proposal{Point: p, Why: why}, err
@@ -229,25 +229,25 @@ func (q *question) propose(number int) (suggest.Proposal, error) {
 }
 
 func (q *question) fallback(number int, problem string) (suggest.Proposal, error) {
-	p, err := q.spread(number)
+	p, _, err := q.spread(number)
 	return suggest.Proposal{Point: p, Fallback: problem, Why: "spread evenly over the space, as the model could not be used (" + problem + ")"}, err
 }
 
 // spread is the point of a scrambled Sobol sequence with the trial's number, or
-// a random one where that was tried. The numbers of the first trial are in the
-// middle, where users expect something good when they choose ranges.
-func (q *question) spread(number int) (suggest.Point, error) {
+// a random one where that was tried or is forbidden. The numbers of the first
+// trial are in the middle, where users expect something good when they choose
+// ranges.
+func (q *question) spread(number int) (p suggest.Point, middle bool, err error) {
 	u := make([]float64, q.space.Len())
 	first := len(u) > 0 && len(u) <= qmc.MaxDimensions
 	stream := q.stream("spread", number)
 	draw := func() suggest.Point {
+		middle = false
 		if first {
 			first = false
 			if sobol, err := qmc.NewScrambledSobol(len(u), rng.NewKey(q.seed, bayesianName, "sobol")); err == nil {
 				sobol.At(uint32(number), u)
-				if number == 0 {
-					q.centre(u)
-				}
+				middle = number == 0 && q.centre(u)
 				return q.whole(q.space.Decode(u))
 			}
 		}
@@ -256,16 +256,19 @@ func (q *question) spread(number int) (suggest.Point, error) {
 		}
 		return q.whole(q.space.Decode(u))
 	}
-	return q.tried.untried(q.ctx, draw, q.stream("untried", number))
+	p, err = q.tried.untried(q.ctx, draw, q.stream("untried", number))
+	return p, middle, err
 }
 
-// centre moves the numbers of a point to the middle of their distributions.
-func (q *question) centre(u []float64) {
+// centre moves the numbers of a point to the middle of their distributions, and
+// says whether there are any.
+func (q *question) centre(u []float64) (any bool) {
 	for i := range u {
 		if q.space.At(i).Kind() != suggest.Categorical {
-			u[i] = 0.5
+			u[i], any = 0.5, true
 		}
 	}
+	return any
 }
 
 // distinct puts equal rows together: their losses are averaged, and weigh as

@@ -61,7 +61,7 @@ func cmaesRegistration() Registration {
 			{Name: "restart_strategy", Default: "bipop", Help: "What follows when the search has converged: ipop begins anew with twice the population, bipop besides tries small ones, none stays where it is."},
 			{Name: "separable", Default: "true above 50 numeric parameters", Help: "Learn variances only, and no dependencies between parameters: true or false."},
 			{Name: "sigma", Default: "1/6", Help: "Initial standard deviation as a part of each parameter's range, above 0 and at most 1."},
-			{Name: "surrogate", Default: "false", Help: "Pick the most promising of some samples with a Gaussian process of the results nearby: about half as many trials are needed, and some milliseconds for each. For numbers only: true or false."},
+			{Name: "surrogate", Default: "false", Help: "Pick the most promising of some samples with a Gaussian process of the results nearby: it saves trials and costs some milliseconds for each. For numbers only: true or false."},
 		},
 		Adaptive:       true,
 		FirstObjective: true,

@@ -2,6 +2,7 @@ package algorithm_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
@@ -45,5 +46,37 @@ func TestTheFirstTrialIsInTheMiddle(t *testing.T) {
 		if len(models) != 3 {
 			t.Errorf("%s: the first trials have the categories %v", name, models)
 		}
+	}
+}
+
+// A trial that is not in the middle does not say so.
+func TestTheFirstTrialSaysWhereItIs(t *testing.T) {
+	number := suggest.ParameterSpec{Name: "x", Kind: suggest.Double, Min: "0", Max: "1"}
+	word := suggest.ParameterSpec{Name: "model", Kind: suggest.Categorical, List: []string{"a", "b", "c"}}
+	for name, c := range map[string]struct {
+		specs       []suggest.ParameterSpec
+		constraints []string
+		middle      bool
+	}{
+		"numbers":                 {[]suggest.ParameterSpec{number, word}, nil, true},
+		"words only":              {[]suggest.ParameterSpec{word}, nil, false},
+		"the middle is forbidden": {[]suggest.ParameterSpec{number}, []string{"x < 0.4"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			space, err := suggest.NewSpace(c.specs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if space, err = space.WithConstraints(c.constraints); err != nil {
+				t.Fatal(err)
+			}
+			got, err := newAlgorithm(t, "bayesianoptimization", space).Suggest(t.Context(), suggest.Study{Space: space, Objectives: objectives(1, "")}, 1)
+			if err != nil || len(got) != 1 {
+				t.Fatalf("%v, %v", got, err)
+			}
+			if strings.Contains(got[0].Why, "middle") != c.middle {
+				t.Errorf("%v is proposed because: %s", space.Assignments(got[0].Point), got[0].Why)
+			}
+		})
 	}
 }
