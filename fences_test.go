@@ -44,6 +44,10 @@ func TestFences(t *testing.T) {
 			packages: []string{"./collector"},
 			allow:    []string{module + "/collector"},
 		},
+		"what manager, collector and pods agree on reaches the standard library only": {
+			packages: []string{"./collector/contract"},
+			allow:    []string{module + "/collector"},
+		},
 		"parsing reaches the standard library only": {
 			packages: []string{"./collector/parse", "./collector/tensorboard"},
 			allow:    []string{module + "/collector"},

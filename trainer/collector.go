@@ -46,34 +46,6 @@ const (
 	EnvMetricsPort = "VERNIER_METRICS_PORT"
 )
 
-// The contract with the collector command, whose words stand in package
-// collector/report. They are repeated here because that package brings the
-// network with it; a test holds both equal.
-const (
-	envURL        = "VERNIER_REPORT_URL"
-	envToken      = "VERNIER_REPORT_TOKEN"
-	envCA         = "VERNIER_REPORT_CA"
-	envPodUID     = "VERNIER_POD_UID"
-	envPushSocket = "VERNIER_PUSH_SOCKET"
-
-	flagKind          = "kind"
-	flagDir           = "dir"
-	flagPath          = "path"
-	flagURL           = "url"
-	flagSharedNetwork = "shared-network"
-	flagFormat        = "format"
-	flagFilter        = "filter"
-	flagMetric        = "metric"
-	flagRate          = "rate"
-	flagGrace         = "grace"
-
-	defaultDir    = "/var/run/vernier"
-	defaultBinary = defaultDir + "/bin/collector"
-	pushSocket    = defaultDir + "/push.sock"
-
-	terminationLog = "/dev/termination-log"
-)
-
 // Collector says what is injected into a job.
 type Collector struct {
 	// Image of the sidecar; it has the command "collector" on its PATH.

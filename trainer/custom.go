@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 // pushes reports whether the sidecar takes what others send to it.
@@ -36,7 +38,7 @@ func (p pod) addCustom(main map[string]any, where []string) error {
 			return err
 		}
 	}
-	for _, m := range append(shared, mount(MetricsVolume, defaultDir)) {
+	for _, m := range append(shared, mount(MetricsVolume, contract.DefaultDir)) {
 		addMount(custom, m)
 	}
 	list, _ := custom["env"].([]any)
@@ -46,8 +48,8 @@ func (p pod) addCustom(main map[string]any, where []string) error {
 			"valueFrom": fieldRef("metadata.labels['" + LabelTrial + "']"),
 		})
 	}
-	addEnv(custom, envPushSocket, pushSocket)
-	addEnv(custom, envPushURL, "http://"+pushAddress+"/"+p.c.pushToken()+"/report")
+	addEnv(custom, contract.EnvPushSocket, contract.PushSocket)
+	addEnv(custom, contract.EnvPushURL, "http://"+contract.PushAddress+"/"+p.c.pushToken()+"/report")
 	upsert(p.spec, "containers", custom)
 	hostPID, _ := p.spec["hostPID"].(bool)
 	if _, set := p.spec["shareProcessNamespace"]; !set && !hostPID {
@@ -70,7 +72,7 @@ func (p pod) checkCustomName(name string) error {
 			continue
 		}
 		env, _ := have["env"].([]any)
-		if key == "initContainers" || name == p.c.PrimaryContainer || named(env, envPushSocket) == nil {
+		if key == "initContainers" || name == p.c.PrimaryContainer || named(env, contract.EnvPushSocket) == nil {
 			return fault(under(p.path, key), "the container name %q is taken by the Custom collector: rename one of them", name)
 		}
 	}

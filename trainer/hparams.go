@@ -1,9 +1,6 @@
 package trainer
 
-const (
-	flagTrial     = "trial"
-	flagParameter = "parameter"
-)
+import "github.com/vernier-ml/vernier/collector/contract"
 
 // showsParameters reports whether the collector writes the parameters of the
 // trial beside its event files.
@@ -16,9 +13,9 @@ func (p pod) parameters() []string {
 	if !p.showsParameters() {
 		return nil
 	}
-	args := []string{flag(flagTrial, p.c.Trial)}
+	args := []string{flag(contract.FlagTrial, p.c.Trial)}
 	for _, a := range p.c.Parameters {
-		args = append(args, flag(flagParameter, a.Name+"="+a.Value))
+		args = append(args, flag(contract.FlagParameter, a.Name+"="+a.Value))
 	}
 	return args
 }

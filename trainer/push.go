@@ -5,44 +5,20 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
-// The words of the kind Push, which the collector command shares (package
-// collector/report).
 const (
-	envPushURL      = "VERNIER_PUSH_URL"
-	envPushToken    = "VERNIER_PUSH_TOKEN"
-	envMLflow       = "MLFLOW_TRACKING_URI"
-	envTrainerURL   = "KUBEFLOW_TRAINER_SERVER_URL"
-	envTrainerToken = "KUBEFLOW_TRAINER_SERVER_TOKEN"
-
-	flagPushAddress  = "push-address"
-	flagKatibAddress = "katib-address"
-
-	pushAddress  = "127.0.0.1:6790"
-	katibAddress = "127.0.0.1:6789"
-	// Where pods share a network the sidecar finds addresses of its own.
-	anyPushAddress    = "127.0.0.1:0"
-	sharedKatib       = "shared:6789"
-	fileHosts         = "hosts"
-	filePushToken     = "push.token"
-	pushTokenPurpose  = "vernier push"
-	etcHosts          = "/etc/hosts"
-	loopbackAddress   = "127.0.0.1"
-	trainerStatusPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/"
+	pushTokenPurpose = "vernier push"
+	etcHosts         = "/etc/hosts"
+	loopbackAddress  = "127.0.0.1"
 )
-
-func katibHosts() []string {
-	return []string{
-		"katib-db-manager.kubeflow", "katib-db-manager.kubeflow.svc",
-		"katib-db-manager.kubeflow.svc.cluster.local", "katib-db-manager",
-	}
-}
 
 // sharesNetwork says whether other pods reach the same loopback addresses: where
 // pods run as processes of the machine, and where they use the host's network.
@@ -63,20 +39,21 @@ func (p pod) addPush(main map[string]any, where []string) error {
 	if err := p.mountMetrics(main, where); err != nil {
 		return err
 	}
-	upsert(main, "env", map[string]any{"name": envPushSocket, "value": pushSocket})
+	upsert(main, "env", map[string]any{"name": contract.EnvPushSocket, "value": contract.PushSocket})
 	if p.sharesNetwork() {
 		return p.shareNetwork(main)
 	}
 	theirs, _ := main["env"].([]any)
 	late := false
-	for _, e := range pushEnv(pushAddress, p.c.pushToken(), p.c.Trial, defaultDir) {
+	env := contract.PushEnv(contract.PushAddress, p.c.pushToken(), p.c.Trial, contract.DefaultDir)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
 		switch {
-		case mayComeByEnvFrom(main, e.Name):
+		case mayComeByEnvFrom(main, name):
 			late = true
 		// The file with the token goes with the address: to no other server.
-		case e.Name == envTrainerToken && (named(theirs, envTrainerURL) != nil || mayComeByEnvFrom(main, envTrainerURL)):
+		case name == contract.EnvTrainerToken && (named(theirs, contract.EnvTrainerURL) != nil || mayComeByEnvFrom(main, contract.EnvTrainerURL)):
 		default:
-			addEnv(main, e.Name, e.Value)
+			addEnv(main, name, env[name])
 		}
 	}
 	p.aliasKatib()
@@ -90,7 +67,7 @@ func (p pod) addPush(main map[string]any, where []string) error {
 // may set one of the variables that other systems know too. What it holds is
 // seen first when the container starts, and a variable in env would hide it.
 func mayComeByEnvFrom(main map[string]any, name string) bool {
-	if name == envPushURL { // ours alone
+	if name == contract.EnvPushURL { // ours alone
 		return false
 	}
 	list, _ := main["envFrom"].([]any)
@@ -98,17 +75,6 @@ func mayComeByEnvFrom(main map[string]any, name string) bool {
 		prefix, _ := at(v, "prefix").(string)
 		return strings.HasPrefix(name, prefix)
 	})
-}
-
-// pushEnv is the environment with which programs find the sidecar at address.
-func pushEnv(address, token, trial, dir string) []corev1.EnvVar {
-	base := "http://" + address + "/" + token
-	return []corev1.EnvVar{
-		{Name: envPushURL, Value: base + "/report"},
-		{Name: envMLflow, Value: base},
-		{Name: envTrainerURL, Value: base + trainerStatusPath + trial + "/status"},
-		{Name: envTrainerToken, Value: dir + "/" + filePushToken},
-	}
 }
 
 // addEnv sets a variable unless the template does.
@@ -124,12 +90,12 @@ func (p pod) aliasKatib() {
 	list, _ := p.spec["hostAliases"].([]any)
 	for _, v := range list {
 		names, _ := at(v, "hostnames").([]any)
-		if slices.Contains(names, any(katibHosts()[0])) {
+		if slices.Contains(names, any(contract.KatibHosts()[0])) {
 			return // the template's own, or ours
 		}
 	}
 	var names []any
-	for _, n := range katibHosts() {
+	for _, n := range contract.KatibHosts() {
 		names = append(names, n)
 	}
 	p.spec["hostAliases"] = append(slices.Clip(list), map[string]any{"ip": loopbackAddress, "hostnames": names})
@@ -162,9 +128,9 @@ func Warnings(job *unstructured.Unstructured, kind Kind, c Collector) []*FieldEr
 	case len(command) > 0:
 		return nil
 	case p.sharesNetwork():
-		return []*FieldError{fault(where, "is missing, and the pod shares its network, so that the program will find neither %s nor %s: it can push by the socket and report_metrics. Write the program as command", envPushURL, envMLflow)}
-	case mayComeByEnvFrom(main, envMLflow) || mayComeByEnvFrom(main, envTrainerURL):
-		return []*FieldError{fault(where, "is missing, and envFrom may set %s or %s, so that they are not set for the program: it can push by %s and report_metrics. Write the program as command, or give envFrom a prefix", envMLflow, envTrainerURL, envPushURL)}
+		return []*FieldError{fault(where, "is missing, and the pod shares its network, so that the program will find neither %s nor %s: it can push by the socket and report_metrics. Write the program as command", contract.EnvPushURL, contract.EnvMLflow)}
+	case mayComeByEnvFrom(main, contract.EnvMLflow) || mayComeByEnvFrom(main, contract.EnvTrainerURL):
+		return []*FieldError{fault(where, "is missing, and envFrom may set %s or %s, so that they are not set for the program: it can push by %s and report_metrics. Write the program as command, or give envFrom a prefix", contract.EnvMLflow, contract.EnvTrainerURL, contract.EnvPushURL)}
 	}
 	return nil
 }
@@ -176,7 +142,7 @@ func (p pod) shareNetwork(main map[string]any) error {
 	mounts, _ := main["volumeMounts"].([]any)
 	if !slices.ContainsFunc(mounts, func(v any) bool { return at(v, "mountPath") == etcHosts }) {
 		hosts := mount(MetricsVolume, etcHosts)
-		hosts["subPath"], hosts["readOnly"] = fileHosts, true
+		hosts["subPath"], hosts["readOnly"] = contract.FileHosts, true
 		main["volumeMounts"] = append(slices.Clip(mounts), hosts)
 	}
 	return p.wrapEnv(main)
@@ -189,20 +155,20 @@ func (p pod) wrapEnv(main map[string]any) error {
 	if len(command) == 0 {
 		return nil
 	}
-	binary := cmp.Or(p.c.Binary, defaultBinary)
+	binary := cmp.Or(p.c.Binary, contract.DefaultBinary)
 	if command[0] != binary {
-		main["command"] = append([]any{binary, "env", flag(flagDir, defaultDir), "--"}, command...)
+		main["command"] = append([]any{binary, "env", flag(contract.FlagDir, contract.DefaultDir), "--"}, command...)
 	}
 	return p.install(main)
 }
 
 // pushArguments are the sidecar's.
 func (p pod) pushArguments() []string {
-	push, katib := pushAddress, katibAddress
+	push, katib := contract.PushAddress, contract.KatibAddress
 	if p.sharesNetwork() {
-		push, katib = anyPushAddress, sharedKatib
+		push, katib = contract.AnyPushAddress, contract.SharedKatibAddress
 	}
 	return []string{
-		flag(flagTrial, p.c.Trial), flag(flagPushAddress, push), flag(flagKatibAddress, katib),
+		flag(contract.FlagTrial, p.c.Trial), flag(contract.FlagPushAddress, push), flag(contract.FlagKatibAddress, katib),
 	}
 }

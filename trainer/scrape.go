@@ -12,15 +12,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
-const (
-	// envScrapeHeaders is a word of the contract with the collector command.
-	envScrapeHeaders = "VERNIER_SCRAPE_HEADERS"
-	// headerVariable begins the names that the primary container's variables
-	// have in the sidecar, so that they cannot be taken for the sidecar's own.
-	headerVariable = "VERNIER_SCRAPE_HEADER_"
-)
+// headerVariable begins the names that the primary container's variables have in
+// the sidecar, so that they cannot be taken for the sidecar's own.
+const headerVariable = "VERNIER_SCRAPE_HEADER_"
 
 // referencePattern finds $(NAME), and $$(NAME), which stands for its text.
 var referencePattern = regexp.MustCompile(`\$?\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`)
@@ -107,7 +105,7 @@ func (p pod) addScrape(main map[string]any) error {
 	}
 	upsert(main, "env", map[string]any{"name": EnvMetricsPort, "value": strconv.Itoa(p.port())})
 	if p.c.Binary != "" { // the sidecar tells this program from other trials' by it
-		upsert(main, "env", map[string]any{"name": envPodUID, "valueFrom": fieldRef("metadata.uid")})
+		upsert(main, "env", map[string]any{"name": contract.EnvPodUID, "valueFrom": fieldRef("metadata.uid")})
 	}
 	return nil
 }
@@ -146,7 +144,7 @@ func (p pod) headers(main map[string]any, where []string) ([]corev1.EnvVar, erro
 		lines = append(lines, line+literal(header[end:]))
 	}
 	// The kubelet expands what stands above.
-	return append(env, corev1.EnvVar{Name: envScrapeHeaders, Value: strings.Join(lines, "\n")}), nil
+	return append(env, corev1.EnvVar{Name: contract.EnvScrapeHeaders, Value: strings.Join(lines, "\n")}), nil
 }
 
 // headerSource is the primary container's variable as the sidecar has it.

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 const (
@@ -43,7 +45,7 @@ func (p pod) inject() error {
 		}
 	}
 
-	mounts := []any{mount(MetricsVolume, defaultDir)}
+	mounts := []any{mount(MetricsVolume, contract.DefaultDir)}
 	switch p.c.Kind {
 	case StdOut:
 		if err := p.wrap(main, where); err != nil {
@@ -103,9 +105,9 @@ func (p pod) wrap(main map[string]any, where []string) error {
 	if err := p.mountMetrics(main, where); err != nil {
 		return err
 	}
-	binary := cmp.Or(p.c.Binary, defaultBinary)
+	binary := cmp.Or(p.c.Binary, contract.DefaultBinary)
 	if command[0] != binary {
-		main["command"] = append([]any{binary, "exec", "--" + flagDir + "=" + defaultDir, "--"}, command...)
+		main["command"] = append([]any{binary, "exec", "--" + contract.FlagDir + "=" + contract.DefaultDir, "--"}, command...)
 	}
 	return p.install(main)
 }
@@ -117,12 +119,12 @@ func (p pod) install(main map[string]any) error {
 	}
 	install, err := p.ours(corev1.Container{
 		Name:    InstallContainer,
-		Command: []string{"collector", "install", defaultBinary},
+		Command: []string{"collector", "install", contract.DefaultBinary},
 	}, main)
 	if err != nil {
 		return err
 	}
-	install["volumeMounts"] = []any{mount(MetricsVolume, defaultDir)}
+	install["volumeMounts"] = []any{mount(MetricsVolume, contract.DefaultDir)}
 	upsert(p.spec, "initContainers", install)
 	return nil
 }
@@ -131,11 +133,11 @@ func (p pod) install(main map[string]any) error {
 func (p pod) mountMetrics(main map[string]any, where []string) error {
 	mounts, _ := main["volumeMounts"].([]any)
 	for i, m := range mounts {
-		if at(m, "mountPath") == defaultDir && at(m, "name") != MetricsVolume {
-			return fault(under(where, "volumeMounts", fmt.Sprint(i), "mountPath"), "%s is taken by the metrics collector: mount the volume elsewhere", defaultDir)
+		if at(m, "mountPath") == contract.DefaultDir && at(m, "name") != MetricsVolume {
+			return fault(under(where, "volumeMounts", fmt.Sprint(i), "mountPath"), "%s is taken by the metrics collector: mount the volume elsewhere", contract.DefaultDir)
 		}
 	}
-	upsert(main, "volumeMounts", mount(MetricsVolume, defaultDir))
+	upsert(main, "volumeMounts", mount(MetricsVolume, contract.DefaultDir))
 	return nil
 }
 
@@ -147,8 +149,8 @@ func (p pod) shareSource(main map[string]any, where []string) ([]any, error) {
 	if (p.c.Kind == File || p.c.Kind == Custom) && !p.c.Directory {
 		dir = path.Dir(dir)
 	}
-	if !path.IsAbs(p.c.Path) || dir == "/" || beneath(dir, defaultDir) {
-		return nil, fmt.Errorf("the path %q of the %s collector cannot be shared: it must be absolute, below a directory of its own, and outside %s", p.c.Path, p.c.Kind, defaultDir)
+	if !path.IsAbs(p.c.Path) || dir == "/" || beneath(dir, contract.DefaultDir) {
+		return nil, fmt.Errorf("the path %q of the %s collector cannot be shared: it must be absolute, below a directory of its own, and outside %s", p.c.Path, p.c.Kind, contract.DefaultDir)
 	}
 	var shared []any
 	held := false
@@ -211,21 +213,21 @@ func (p pod) mirror(m map[string]any) map[string]any {
 func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error) {
 	always := corev1.ContainerRestartPolicyAlways
 	env := []corev1.EnvVar{
-		{Name: envURL, Value: literal(p.c.ReportURL)},
-		{Name: envToken, Value: literal(p.c.Token)},
+		{Name: contract.EnvURL, Value: literal(p.c.ReportURL)},
+		{Name: contract.EnvToken, Value: literal(p.c.Token)},
 	}
 	if p.c.CA != "" {
-		env = append(env, corev1.EnvVar{Name: envCA, Value: literal(p.c.CA)})
+		env = append(env, corev1.EnvVar{Name: contract.EnvCA, Value: literal(p.c.CA)})
 	}
 	if p.pushes() {
-		env = append(env, corev1.EnvVar{Name: envPushToken, Value: p.c.pushToken()})
+		env = append(env, corev1.EnvVar{Name: contract.EnvPushToken, Value: p.c.pushToken()})
 	}
 	headers, err := p.headers(main, where)
 	if err != nil {
 		return nil, err
 	}
 	env = append(env, headers...)
-	env = append(env, corev1.EnvVar{Name: envPodUID, ValueFrom: &corev1.EnvVarSource{
+	env = append(env, corev1.EnvVar{Name: contract.EnvPodUID, ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"},
 	}})
 	return p.ours(corev1.Container{
@@ -234,7 +236,7 @@ func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error
 		Args:                     p.arguments(),
 		Env:                      env,
 		RestartPolicy:            &always,
-		TerminationMessagePath:   terminationLog,
+		TerminationMessagePath:   contract.DefaultTerminationLog,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}, main)
 }
@@ -245,7 +247,7 @@ func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error
 // program's own wrapper waits.)
 func startupProbe() map[string]any {
 	return map[string]any{
-		"exec":             map[string]any{"command": []any{"collector", "await", flag(flagDir, defaultDir)}},
+		"exec":             map[string]any{"command": []any{"collector", "await", flag(contract.FlagDir, contract.DefaultDir)}},
 		"periodSeconds":    int64(1),
 		"timeoutSeconds":   int64(5),
 		"failureThreshold": int64(60),
@@ -257,35 +259,35 @@ func (p pod) arguments() []string {
 	if p.pushes() {
 		kind = Push
 	}
-	args := []string{flag(flagKind, kind), flag(flagDir, defaultDir)}
+	args := []string{flag(contract.FlagKind, kind), flag(contract.FlagDir, contract.DefaultDir)}
 	switch {
 	case p.c.Kind == File && p.c.Directory:
-		args = append(args, flag(flagPath, path.Clean(p.c.Path)+"/"))
+		args = append(args, flag(contract.FlagPath, path.Clean(p.c.Path)+"/"))
 	case p.c.Kind == File || p.c.Kind == TensorFlowEvent:
-		args = append(args, flag(flagPath, p.c.Path))
+		args = append(args, flag(contract.FlagPath, p.c.Path))
 	case p.c.Kind == PrometheusMetric:
-		args = append(args, flag(flagURL, p.url()))
+		args = append(args, flag(contract.FlagURL, p.url()))
 		if p.c.Binary != "" {
-			args = append(args, "--"+flagSharedNetwork)
+			args = append(args, "--"+contract.FlagSharedNetwork)
 		}
 	}
 	if p.c.Format != "" && (p.c.Kind == StdOut || p.c.Kind == File) {
-		args = append(args, flag(flagFormat, p.c.Format))
+		args = append(args, flag(contract.FlagFormat, p.c.Format))
 	}
 	for _, f := range p.c.Filters {
-		args = append(args, flag(flagFilter, f))
+		args = append(args, flag(contract.FlagFilter, f))
 	}
 	for _, m := range p.c.Metrics {
-		args = append(args, flag(flagMetric, m))
+		args = append(args, flag(contract.FlagMetric, m))
 	}
 	args = append(args, p.parameters()...)
 	if p.pushes() {
 		args = append(args, p.pushArguments()...)
 	}
 	if p.c.Rate != 0 {
-		args = append(args, flag(flagRate, strconv.FormatInt(max(p.c.Rate, 0), 10)))
+		args = append(args, flag(contract.FlagRate, strconv.FormatInt(max(p.c.Rate, 0), 10)))
 	}
-	return append(args, flag(flagGrace, p.grace().String()))
+	return append(args, flag(contract.FlagGrace, p.grace().String()))
 }
 
 // grace is how long the collector may take to end.

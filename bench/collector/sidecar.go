@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
 )
 
@@ -150,7 +151,7 @@ func (cfg sidecarConfig) start(ctx context.Context, w workload, dir, url string,
 		args = append(args, "--metric="+tag)
 	}
 	s.cmd = exec.CommandContext(ctx, cfg.binary, args...)
-	s.cmd.Env = []string{report.EnvURL + "=" + url, report.EnvToken + "=" + token, report.EnvPodUID + "=pod"}
+	s.cmd.Env = []string{contract.EnvURL + "=" + url, contract.EnvToken + "=" + token, contract.EnvPodUID + "=pod"}
 	s.cmd.Stderr = &s.said
 	s.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "metrics.sock"))

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 // "collector exec" and "collector run" meet in the shared directory D. Each
@@ -231,7 +231,7 @@ func awaitReady(dir string, wait time.Duration, signals <-chan os.Signal) bool {
 func awaitCommand(_ context.Context, args []string, _, stderr io.Writer) int {
 	flags := flag.NewFlagSet("await", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	dir := flags.String(report.FlagDir, report.DefaultDir, "directory shared with the sidecar")
+	dir := flags.String(contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
 	if err := flags.Parse(args); err != nil {
 		return fail(stderr, exitUsage, "await", errSaid)
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/server"
@@ -147,7 +148,7 @@ func (b *bench) start(args ...string) *sidecar {
 	b.t.Helper()
 	s := &sidecar{t: b.t, cmd: exec.CommandContext(b.t.Context(), program(b.t), append([]string{"run", "--dir=" + b.dir,
 		"--termination-log=" + b.log}, args...)...)}
-	s.cmd.Env = []string{report.EnvURL + "=" + b.url, report.EnvToken + "=" + b.token, report.EnvPodUID + "=" + podUID, report.EnvPushToken + "=push-token"}
+	s.cmd.Env = []string{contract.EnvURL + "=" + b.url, contract.EnvToken + "=" + b.token, contract.EnvPodUID + "=" + podUID, contract.EnvPushToken + "=push-token"}
 	s.cmd.Env = append(s.cmd.Env, b.env...)
 	s.cmd.Stderr = &s.said
 	if err := s.cmd.Start(); err != nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 func TestInstall(t *testing.T) {
@@ -94,13 +94,13 @@ func TestCommandLineIsRefused(t *testing.T) {
 		"a file without path": {args: []string{"run", "--kind=File", "--metric=m"}, wantSaid: "--path"},
 		"await something":     {args: []string{"await", "x"}, wantSaid: `"x"`},
 		"no grace":            {args: []string{"run", "--kind=StdOut", "--metric=m", "--grace=0s"}, wantSaid: "positive"},
-		"no pod":              {args: []string{"run", "--kind=StdOut", "--metric=m"}, env: []string{}, wantSaid: report.EnvPodUID},
+		"no pod":              {args: []string{"run", "--kind=StdOut", "--metric=m"}, env: []string{}, wantSaid: contract.EnvPodUID},
 		"no service": {args: []string{"run", "--kind=StdOut", "--metric=m"},
-			env: []string{report.EnvPodUID + "=p"}, wantSaid: report.EnvURL},
+			env: []string{contract.EnvPodUID + "=p"}, wantSaid: contract.EnvURL},
 		"no token": {args: []string{"run", "--kind=StdOut", "--metric=m"},
-			env: []string{report.EnvPodUID + "=p", report.EnvURL + "=http://h:1"}, wantSaid: report.EnvToken},
+			env: []string{contract.EnvPodUID + "=p", contract.EnvURL + "=http://h:1"}, wantSaid: contract.EnvToken},
 		"a bad authority": {args: []string{"run", "--kind=StdOut", "--metric=m"},
-			env: []string{report.EnvPodUID + "=p", report.EnvURL + "=https://h:1", report.EnvToken + "=t", report.EnvCA + "=?"}, wantSaid: report.EnvCA},
+			env: []string{contract.EnvPodUID + "=p", contract.EnvURL + "=https://h:1", contract.EnvToken + "=t", contract.EnvCA + "=?"}, wantSaid: contract.EnvCA},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestCommandLineIsRefused(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), program(t), args...)
 			cmd.Env = tc.env
 			if tc.env == nil {
-				cmd.Env = []string{report.EnvPodUID + "=p", report.EnvURL + "=http://127.0.0.1:1", report.EnvToken + "=t"}
+				cmd.Env = []string{contract.EnvPodUID + "=p", contract.EnvURL + "=http://127.0.0.1:1", contract.EnvToken + "=t"}
 			}
 			var said bytes.Buffer
 			cmd.Stderr = &said

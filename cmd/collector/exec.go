@@ -16,15 +16,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
 func execCommand(_ context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("exec", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	dir := flags.String(report.FlagDir, report.DefaultDir, "directory shared with the sidecar")
-	limit := flags.Int64(report.FlagCap, source.DefaultStreamLimit, "bytes of output to keep there")
+	dir := flags.String(contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
+	limit := flags.Int64(contract.FlagCap, source.DefaultStreamLimit, "bytes of output to keep there")
 	if err := flags.Parse(args); err != nil {
 		return fail(stderr, exitUsage, "exec", errSaid)
 	}

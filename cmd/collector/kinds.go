@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/parse"
-	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
@@ -62,24 +62,24 @@ func kindNamed(name string) (kind, error) {
 		}
 		names = append(names, k.name)
 	}
-	return kind{}, fmt.Errorf("--%s is %q; it must be one of %s", report.FlagKind, name, strings.Join(names, ", "))
+	return kind{}, fmt.Errorf("--%s is %q; it must be one of %s", contract.FlagKind, name, strings.Join(names, ", "))
 }
 
 func (k kind) check(cfg runConfig) error {
 	if k.needsPath && cfg.path == "" {
-		return fmt.Errorf("--%s is needed for --%s=%s", report.FlagPath, report.FlagKind, k.name)
+		return fmt.Errorf("--%s is needed for --%s=%s", contract.FlagPath, contract.FlagKind, k.name)
 	}
 	var err error
 	switch k.name {
 	case "StdOut":
 		if _, err = parse.NewLine(cfg.format, cfg.metrics, cfg.filters); err != nil {
-			err = fmt.Errorf("%w, and %s with --%s=File", err, source.FormatCSV, report.FlagKind)
+			err = fmt.Errorf("%w, and %s with --%s=File", err, source.FormatCSV, contract.FlagKind)
 		}
 	case "File":
 		_, err = source.NewWritten(written(job{cfg: cfg}))
 	}
 	if err != nil {
-		return fmt.Errorf("--%s=%s: %w", report.FlagFormat, cfg.format, err)
+		return fmt.Errorf("--%s=%s: %w", contract.FlagFormat, cfg.format, err)
 	}
 	return nil
 }

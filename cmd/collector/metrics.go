@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
 )
 
@@ -181,7 +182,7 @@ func (r *runner) serveMetrics(ctx context.Context) (stop func()) {
 func metricsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("metrics", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	dir := flags.String(report.FlagDir, report.DefaultDir, "directory shared with the sidecar")
+	dir := flags.String(contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
 	if err := flags.Parse(args); err != nil {
 		return fail(stderr, exitUsage, "metrics", errSaid)
 	}
@@ -205,7 +206,7 @@ func scrape(ctx context.Context, socket string, to io.Writer) error {
 	answer, err := client.Do(request)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-			return fmt.Errorf("no collector serves its metrics at %s: is one running, and not with --%s elsewhere?", socket, report.FlagMetrics)
+			return fmt.Errorf("no collector serves its metrics at %s: is one running, and not with --%s elsewhere?", socket, contract.FlagMetrics)
 		}
 		return err
 	}

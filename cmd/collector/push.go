@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
@@ -200,13 +200,13 @@ func katibCandidates(cfg runConfig) []string {
 func tellProgram(cfg runConfig, push source.PushConfig) error {
 	env := map[string]string{}
 	if len(push.Guarded) > 0 {
-		env = report.PushEnv(push.Guarded[0].Addr().String(), cfg.pushToken, cfg.trial, cfg.dir)
-		token := filepath.Join(cfg.dir, report.FilePushToken)
+		env = contract.PushEnv(push.Guarded[0].Addr().String(), cfg.pushToken, cfg.trial, cfg.dir)
+		token := filepath.Join(cfg.dir, contract.FilePushToken)
 		if err := os.WriteFile(token, []byte(cfg.pushToken+"\n"), 0o644); err != nil {
 			return err
 		}
 	}
-	if err := writeJSON(filepath.Join(cfg.dir, report.FileEnv), env); err != nil {
+	if err := writeJSON(filepath.Join(cfg.dir, contract.FileEnv), env); err != nil {
 		return err
 	}
 	if !strings.HasPrefix(cfg.katibAddress, sharedHost+":") {
@@ -221,9 +221,9 @@ func tellProgram(cfg runConfig, push source.PushConfig) error {
 		if err != nil {
 			return err
 		}
-		hosts = fmt.Appendf(hosts, "\n%s %s\n", host, strings.Join(report.KatibHosts(), " "))
+		hosts = fmt.Appendf(hosts, "\n%s %s\n", host, strings.Join(contract.KatibHosts(), " "))
 	}
-	return os.WriteFile(filepath.Join(cfg.dir, report.FileHosts), hosts, 0o644)
+	return os.WriteFile(filepath.Join(cfg.dir, contract.FileHosts), hosts, 0o644)
 }
 
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
@@ -256,7 +256,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 func envCommand(_ context.Context, args []string, _, stderr io.Writer) int {
 	flags := flag.NewFlagSet("env", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	dir := flags.String(report.FlagDir, report.DefaultDir, "directory shared with the sidecar")
+	dir := flags.String(contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
 	if err := flags.Parse(args); err != nil {
 		return fail(stderr, exitUsage, "env", errSaid)
 	}
@@ -264,7 +264,7 @@ func envCommand(_ context.Context, args []string, _, stderr io.Writer) int {
 		return fail(stderr, exitUsage, "env", errors.New("no command; write: collector env -- COMMAND [ARGUMENT...]"))
 	}
 	var env map[string]string
-	if err := readJSON(filepath.Join(*dir, report.FileEnv), &env); err != nil {
+	if err := readJSON(filepath.Join(*dir, contract.FileEnv), &env); err != nil {
 		return fail(stderr, exitNotKept, "env", fmt.Errorf("the collector has not said where it listens, so no metric could be pushed: %w", err))
 	}
 	path, code, err := find(flags.Arg(0))
@@ -283,7 +283,7 @@ func mergeEnv(environ []string, add map[string]string) []string {
 		set[name] = true
 	}
 	// Its token goes to no other server.
-	set[report.EnvTrainerToken] = set[report.EnvTrainerToken] || set[report.EnvTrainerURL]
+	set[contract.EnvTrainerToken] = set[contract.EnvTrainerToken] || set[contract.EnvTrainerURL]
 	for name, value := range add {
 		if !set[name] {
 			environ = append(environ, name+"="+value)

@@ -20,8 +20,8 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
-	"github.com/vernier-ml/vernier/collector/report"
+	katibv1beta1 "github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 // pushArgs are those of a sidecar in a pod that shares its network.
@@ -35,7 +35,7 @@ func pushArgs() []string {
 func (b *bench) pushEnv() map[string]string {
 	b.t.Helper()
 	var env map[string]string
-	if err := readJSON(filepath.Join(b.dir, report.FileEnv), &env); err != nil {
+	if err := readJSON(filepath.Join(b.dir, contract.FileEnv), &env); err != nil {
 		b.t.Fatal(err)
 	}
 	return env
@@ -76,7 +76,7 @@ func TestPushedPointsSurviveKillsAtRandom(t *testing.T) {
 	s := b.run(pushArgs()...)
 	env := b.pushEnv()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	run := newRun(t, client, env[report.EnvMLflow])
+	run := newRun(t, client, env[contract.EnvMLflow])
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -85,9 +85,9 @@ func TestPushedPointsSurviveKillsAtRandom(t *testing.T) {
 		sending.Go(func() {
 			for i := range each {
 				v := n*each + i
-				url, body := env[report.EnvPushURL], fmt.Sprintf(`[{"loss": %d, "step": %d}, {"loss": %d.5, "step": %d}]`, v, v, v, v)
+				url, body := env[contract.EnvPushURL], fmt.Sprintf(`[{"loss": %d, "step": %d}, {"loss": %d.5, "step": %d}]`, v, v, v, v)
 				if n%2 == 1 {
-					url = env[report.EnvMLflow] + "/api/2.0/mlflow/runs/log-batch"
+					url = env[contract.EnvMLflow] + "/api/2.0/mlflow/runs/log-batch"
 					body = fmt.Sprintf(`{"run_id": %q, "metrics": [{"key": "loss", "value": %d, "timestamp": %d, "step": 1}, {"key": "loss", "value": %d.5, "timestamp": 1, "step": 1}]}`, run, v, v+1, v)
 				}
 				if err := persist(ctx, client, url, body, fmt.Sprint(v)); err != nil {
@@ -156,7 +156,7 @@ func TestCollectorEnvHandsOverTheAddresses(t *testing.T) {
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 3 {
 		t.Errorf("the program ended with %v", err)
 	}
-	url := b.pushEnv()[report.EnvPushURL]
+	url := b.pushEnv()[contract.EnvPushURL]
 	base := strings.TrimSuffix(url, "/report")
 	want := url + " http://mine " + base + "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/random-0001/status push-token\na b c\n"
 	if diff := cmp.Diff(want, string(out)); diff != "" || !strings.HasSuffix(base, "/push-token") {
@@ -166,11 +166,11 @@ func TestCollectorEnvHandsOverTheAddresses(t *testing.T) {
 }
 
 func TestMergeEnvSetsWhatIsNotSet(t *testing.T) {
-	add := report.PushEnv("127.0.0.1:1", "token", "trial", "/dir")
+	add := contract.PushEnv("127.0.0.1:1", "token", "trial", "/dir")
 	for name, tc := range map[string]struct{ have, want []string }{
-		"nothing is set":               {nil, []string{report.EnvTrainerToken, report.EnvTrainerURL, report.EnvMLflow, report.EnvPushURL}},
-		"an address of another server": {[]string{report.EnvTrainerURL + "=http://x"}, []string{report.EnvMLflow, report.EnvPushURL}},
-		"an empty variable is set":     {[]string{report.EnvMLflow + "="}, []string{report.EnvTrainerToken, report.EnvTrainerURL, report.EnvPushURL}},
+		"nothing is set":               {nil, []string{contract.EnvTrainerToken, contract.EnvTrainerURL, contract.EnvMLflow, contract.EnvPushURL}},
+		"an address of another server": {[]string{contract.EnvTrainerURL + "=http://x"}, []string{contract.EnvMLflow, contract.EnvPushURL}},
+		"an empty variable is set":     {[]string{contract.EnvMLflow + "="}, []string{contract.EnvTrainerToken, contract.EnvTrainerURL, contract.EnvPushURL}},
 	} {
 		var added []string
 		for _, e := range mergeEnv(tc.have, add)[len(tc.have):] {
@@ -215,7 +215,7 @@ func TestReportMetricsOnASharedNetwork(t *testing.T) {
 	first, second := newBench(t), newBench(t)
 	sidecars := []*sidecar{first.run(pushArgs()...), second.run(pushArgs()...)}
 	for i, b := range []*bench{first, second} {
-		hosts, err := os.ReadFile(filepath.Join(b.dir, report.FileHosts))
+		hosts, err := os.ReadFile(filepath.Join(b.dir, contract.FileHosts))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestReportMetricsOnASharedNetwork(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSpace(string(hosts)), "\n")
 		fields := strings.Fields(lines[len(lines)-1])
-		if !slices.Equal(fields[1:], report.KatibHosts()) || !strings.HasPrefix(fields[0], "127.") {
+		if !slices.Equal(fields[1:], contract.KatibHosts()) || !strings.HasPrefix(fields[0], "127.") {
 			t.Errorf("hosts: %v", fields)
 		}
 		transport := &http.Transport{Protocols: new(http.Protocols)}
@@ -272,8 +272,8 @@ func TestPushGoesOnWithoutAPortThatIsTaken(t *testing.T) {
 
 func TestPushFlagsThatDoNotFit(t *testing.T) {
 	for said, args := range map[string][]string{
-		report.EnvPushToken + " is not set": {"--kind=Push", "--metric=loss", "--push-address=127.0.0.1:0"},
-		"needs the trial's name":            {"--kind=Push", "--metric=loss", "--katib-address=shared:6789"},
+		contract.EnvPushToken + " is not set": {"--kind=Push", "--metric=loss", "--push-address=127.0.0.1:0"},
+		"needs the trial's name":              {"--kind=Push", "--metric=loss", "--katib-address=shared:6789"},
 	} {
 		_, err := parseRun(args, func(string) string { return "" }, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), said) {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
 )
 
@@ -59,34 +60,34 @@ func (w *words) Set(s string) error {
 
 func parseRun(args []string, env func(string) string, stderr io.Writer) (runConfig, error) {
 	cfg := runConfig{
-		podUID:        env(report.EnvPodUID),
-		pushToken:     env(report.EnvPushToken),
-		secretHeaders: env(report.EnvScrapeHeaders),
-		service:       report.DialConfig{URL: env(report.EnvURL), Token: env(report.EnvToken), CA: env(report.EnvCA)},
+		podUID:        env(contract.EnvPodUID),
+		pushToken:     env(contract.EnvPushToken),
+		secretHeaders: env(contract.EnvScrapeHeaders),
+		service:       report.DialConfig{URL: env(contract.EnvURL), Token: env(contract.EnvToken), CA: env(contract.EnvCA)},
 	}
-	log := env(report.EnvTerminationLog)
+	log := env(contract.EnvTerminationLog)
 	if log == "" {
-		log = report.DefaultTerminationLog
+		log = contract.DefaultTerminationLog
 	}
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&cfg.kind, report.FlagKind, "", "StdOut, File, TensorFlowEvent, PrometheusMetric or Push")
-	flags.StringVar(&cfg.dir, report.FlagDir, report.DefaultDir, "directory shared with the measured container")
-	flags.StringVar(&cfg.path, report.FlagPath, "", "file (File), directory (TensorFlowEvent, and File if it ends with a slash) or socket (Push)")
-	flags.StringVar(&cfg.format, report.FlagFormat, "TEXT", "TEXT, JSON or LOGFMT (StdOut, File), CSV (File), WANDB (a directory of File)")
-	flags.StringVar(&cfg.url, report.FlagURL, "", "endpoint (PrometheusMetric)")
-	flags.Var(&cfg.headers, report.FlagHeader, "header for the endpoint, \"Name: value\"; may be repeated. A secret belongs into "+report.EnvScrapeHeaders+", a line for each")
-	flags.BoolVar(&cfg.sharedNetwork, report.FlagSharedNetwork, false, "other trials listen on this network too: make sure that the endpoint is this trial's")
-	flags.StringVar(&cfg.trial, report.FlagTrial, "", "name of the trial (Push, and for TensorBoard)")
-	flags.Var(&cfg.parameters, report.FlagParameter, "\"NAME=VALUE\" of a parameter, for TensorBoard and to compare with what the program records (TensorFlowEvent); may be repeated")
-	flags.Var(&cfg.filters, report.FlagFilter, "regular expression that finds name and value in a line; may be repeated")
-	flags.Var(&cfg.metrics, report.FlagMetric, "metric to collect, the objective first; may be repeated")
-	flags.DurationVar(&cfg.grace, report.FlagGrace, defaultGrace, "time from SIGTERM to exit")
-	flags.StringVar(&cfg.terminationLog, report.FlagTerminationLog, log, "file for the summary")
-	flags.Int64Var(&cfg.rate, report.FlagRate, report.DefaultRate, "points a second of a metric that are kept in the long run; 0 keeps all")
-	flags.StringVar(&cfg.metricsAt, report.FlagMetrics, "", "unix socket or host:port that serves this program's own metrics, or off (default: metrics.sock in --dir)")
-	flags.StringVar(&cfg.pushAddress, report.FlagPushAddress, "", "loopback address that takes metrics beside the socket (Push)")
-	flags.StringVar(&cfg.katibAddress, report.FlagKatibAddress, "", "loopback address of Katib's report_metrics (Push)")
+	flags.StringVar(&cfg.kind, contract.FlagKind, "", "StdOut, File, TensorFlowEvent, PrometheusMetric or Push")
+	flags.StringVar(&cfg.dir, contract.FlagDir, contract.DefaultDir, "directory shared with the measured container")
+	flags.StringVar(&cfg.path, contract.FlagPath, "", "file (File), directory (TensorFlowEvent, and File if it ends with a slash) or socket (Push)")
+	flags.StringVar(&cfg.format, contract.FlagFormat, "TEXT", "TEXT, JSON or LOGFMT (StdOut, File), CSV (File), WANDB (a directory of File)")
+	flags.StringVar(&cfg.url, contract.FlagURL, "", "endpoint (PrometheusMetric)")
+	flags.Var(&cfg.headers, contract.FlagHeader, "header for the endpoint, \"Name: value\"; may be repeated. A secret belongs into "+contract.EnvScrapeHeaders+", a line for each")
+	flags.BoolVar(&cfg.sharedNetwork, contract.FlagSharedNetwork, false, "other trials listen on this network too: make sure that the endpoint is this trial's")
+	flags.StringVar(&cfg.trial, contract.FlagTrial, "", "name of the trial (Push, and for TensorBoard)")
+	flags.Var(&cfg.parameters, contract.FlagParameter, "\"NAME=VALUE\" of a parameter, for TensorBoard and to compare with what the program records (TensorFlowEvent); may be repeated")
+	flags.Var(&cfg.filters, contract.FlagFilter, "regular expression that finds name and value in a line; may be repeated")
+	flags.Var(&cfg.metrics, contract.FlagMetric, "metric to collect, the objective first; may be repeated")
+	flags.DurationVar(&cfg.grace, contract.FlagGrace, defaultGrace, "time from SIGTERM to exit")
+	flags.StringVar(&cfg.terminationLog, contract.FlagTerminationLog, log, "file for the summary")
+	flags.Int64Var(&cfg.rate, contract.FlagRate, report.DefaultRate, "points a second of a metric that are kept in the long run; 0 keeps all")
+	flags.StringVar(&cfg.metricsAt, contract.FlagMetrics, "", "unix socket or host:port that serves this program's own metrics, or off (default: metrics.sock in --dir)")
+	flags.StringVar(&cfg.pushAddress, contract.FlagPushAddress, "", "loopback address that takes metrics beside the socket (Push)")
+	flags.StringVar(&cfg.katibAddress, contract.FlagKatibAddress, "", "loopback address of Katib's report_metrics (Push)")
 	if err := flags.Parse(args); err != nil {
 		return cfg, errSaid
 	}
@@ -95,19 +96,19 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	}
 	switch {
 	case cfg.pushAddress != "" && cfg.pushToken == "":
-		return cfg, fmt.Errorf("%s is not set; --%s needs it", report.EnvPushToken, report.FlagPushAddress)
+		return cfg, fmt.Errorf("%s is not set; --%s needs it", contract.EnvPushToken, contract.FlagPushAddress)
 	case cfg.katibAddress != "" && cfg.trial == "":
-		return cfg, fmt.Errorf("--%s needs the trial's name: --%s=NAME", report.FlagKatibAddress, report.FlagTrial)
+		return cfg, fmt.Errorf("--%s needs the trial's name: --%s=NAME", contract.FlagKatibAddress, contract.FlagTrial)
 	case flags.NArg() > 0:
 		return cfg, fmt.Errorf("argument %q is not understood; everything is a flag", flags.Arg(0))
 	case len(cfg.metrics) == 0:
-		return cfg, fmt.Errorf("name at least the objective: --%s=NAME", report.FlagMetric)
+		return cfg, fmt.Errorf("name at least the objective: --%s=NAME", contract.FlagMetric)
 	case cfg.podUID == "":
-		return cfg, fmt.Errorf("%s is not set; take it from metadata.uid", report.EnvPodUID)
+		return cfg, fmt.Errorf("%s is not set; take it from metadata.uid", contract.EnvPodUID)
 	case cfg.rate < 0:
-		return cfg, fmt.Errorf("--%s must not be negative", report.FlagRate)
+		return cfg, fmt.Errorf("--%s must not be negative", contract.FlagRate)
 	case cfg.grace <= 0:
-		return cfg, fmt.Errorf("--%s must be positive", report.FlagGrace)
+		return cfg, fmt.Errorf("--%s must be positive", contract.FlagGrace)
 	}
 	return cfg, nil
 }
@@ -171,7 +172,7 @@ func writeSummary(path string, s report.Summary) error {
 		return err
 	}
 	mode := os.O_WRONLY | os.O_TRUNC | os.O_CREATE
-	if path == report.DefaultTerminationLog {
+	if path == contract.DefaultTerminationLog {
 		mode &^= os.O_CREATE
 	}
 	f, err := os.OpenFile(path, mode, 0o644)

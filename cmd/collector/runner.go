@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 )

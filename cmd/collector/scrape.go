@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/source"
 )
@@ -73,7 +74,7 @@ func scrapeHeader(cfg runConfig) (http.Header, error) {
 	}
 	for _, h := range cfg.headers {
 		if !add(h) {
-			return nil, fmt.Errorf("--%s is %q; write it as \"Name: value\"", report.FlagHeader, h)
+			return nil, fmt.Errorf("--%s is %q; write it as \"Name: value\"", contract.FlagHeader, h)
 		}
 	}
 	n := 0
@@ -81,7 +82,7 @@ func scrapeHeader(cfg runConfig) (http.Header, error) {
 		n++
 		// A Secret often ends with a line break.
 		if strings.TrimSpace(line) != "" && !add(line) {
-			return nil, fmt.Errorf("line %d of %s is no header; write it as \"Name: value\" (it is not shown, since it may be secret)", n, report.EnvScrapeHeaders)
+			return nil, fmt.Errorf("line %d of %s is no header; write it as \"Name: value\" (it is not shown, since it may be secret)", n, contract.EnvScrapeHeaders)
 		}
 	}
 	return header, nil
@@ -99,5 +100,5 @@ func ownListener(cfg runConfig) func() error {
 	if err != nil || u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil
 	}
-	return source.OwnListener("/proc", port, report.EnvPodUID+"="+cfg.podUID)
+	return source.OwnListener("/proc", port, contract.EnvPodUID+"="+cfg.podUID)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 // gauge is a trainer's endpoint with one metric.
@@ -101,7 +101,7 @@ func TestScrapeSaysWhatWasNotThere(t *testing.T) {
 // everybody on the node.
 func TestScrapeTakesHeadersFromTheEnvironment(t *testing.T) {
 	b, g := newBench(t), newGauge(t) // which wants the header
-	b.env = []string{report.EnvScrapeHeaders + "=Accept-Language: en\nX-Token: a b\n"}
+	b.env = []string{contract.EnvScrapeHeaders + "=Accept-Language: en\nX-Token: a b\n"}
 	s := b.run("--kind=PrometheusMetric", "--url="+g.URL, `--metric=loss{split="train"}`)
 	b.until("served", func() bool { return g.times() > 0 })
 	s.term()
@@ -126,7 +126,7 @@ func TestScrapeHeaders(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			env := map[string]string{report.EnvPodUID: "u", report.EnvScrapeHeaders: tc.secret}
+			env := map[string]string{contract.EnvPodUID: "u", contract.EnvScrapeHeaders: tc.secret}
 			args := []string{"--metric=loss"}
 			for _, f := range tc.flags {
 				args = append(args, "--header="+f)

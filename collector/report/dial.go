@@ -14,7 +14,8 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 // DialConfig says how to reach the report service.
@@ -34,10 +35,10 @@ const maxAnswer = 1 << 20
 func Dial(cfg DialConfig) (vernierv1.ReportServiceClient, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("report service: %s=%q is no URL; write http://host:port or https://host:port", EnvURL, cfg.URL)
+		return nil, fmt.Errorf("report service: %s=%q is no URL; write http://host:port or https://host:port", contract.EnvURL, cfg.URL)
 	}
 	if cfg.Token == "" {
-		return nil, fmt.Errorf("report service: no token; set %s", EnvToken)
+		return nil, fmt.Errorf("report service: no token; set %s", contract.EnvToken)
 	}
 	transport := &http.Transport{
 		Protocols:       new(http.Protocols),
@@ -51,10 +52,10 @@ func Dial(cfg DialConfig) (vernierv1.ReportServiceClient, error) {
 	case "https":
 		transport.Protocols.SetHTTP2(true)
 		if transport.TLSClientConfig, err = tlsConfig(cfg.CA); err != nil {
-			return nil, fmt.Errorf("report service: %s: %w", EnvCA, err)
+			return nil, fmt.Errorf("report service: %s: %w", contract.EnvCA, err)
 		}
 	default:
-		return nil, fmt.Errorf("report service: %s has scheme %q; write http or https", EnvURL, u.Scheme)
+		return nil, fmt.Errorf("report service: %s has scheme %q; write http or https", contract.EnvURL, u.Scheme)
 	}
 	return vernierv1.NewReportServiceClient(&http.Client{Transport: transport}, cfg.URL,
 		connect.WithGRPC(), connect.WithReadMaxBytes(maxAnswer), connect.WithAcceptCompression("gzip", nil, nil), connect.WithInterceptors(bearer(cfg.Token))), nil

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 )
 

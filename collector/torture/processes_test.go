@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/server"
@@ -282,7 +283,7 @@ func (s *scene) count(v victim) {
 func (s *scene) startSidecar() error {
 	cmd := exec.Command(s.program, append([]string{"run", "--dir=" + s.dir, "--rate=0", "--grace=5m", "--metric=loss",
 		"--termination-log=" + filepath.Join(s.dir, "termination-log")}, s.args...)...)
-	cmd.Env = []string{report.EnvURL + "=http://" + s.address, report.EnvToken + "=" + s.token, report.EnvPodUID + "=pod"}
+	cmd.Env = []string{contract.EnvURL + "=http://" + s.address, contract.EnvToken + "=" + s.token, contract.EnvPodUID + "=pod"}
 	cmd.Stderr = &s.said
 	s.sidecar = cmd
 	return cmd.Start()

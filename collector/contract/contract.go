@@ -1,8 +1,9 @@
-package report
-
-// The contract between the injector (package trainer) and the collector
-// command. What is secret or known only to the kubelet travels by environment;
-// everything else is a flag.
+// Package contract holds what the manager, the collector and the pod of a trial
+// agree on: names of environment variables, flags, files and addresses, and the
+// format of the sidecar's termination message.
+//
+// What is secret, or known to the kubelet only, travels by environment; everything
+// else is a flag of the collector command.
 //
 // The kubelet expands $(NAME) in commands and arguments: the injector doubles
 // every "$" of a value that it writes itself (filters above all), and leaves
@@ -18,11 +19,14 @@ package report
 // The sidecar needs EnvURL, EnvToken, EnvPodUID and, for https with a private
 // authority, EnvCA. It writes its summary to its termination message path, so
 // terminationMessagePolicy stays File.
+package contract
+
+// Environment of the sidecar and, where stated, of the primary container.
 const (
 	// EnvURL is the address of the report service: "http://host:port" (HTTP/2
 	// without TLS) or "https://host:port".
 	EnvURL = "VERNIER_REPORT_URL"
-	// EnvToken is the trial's token, made by Sign.
+	// EnvToken is the trial's token, made by report.Sign.
 	EnvToken = "VERNIER_REPORT_TOKEN"
 	// EnvCA is the authority that signed the service's certificate, as PEM or
 	// base64 of PEM. Empty means the system's authorities.
@@ -35,8 +39,8 @@ const (
 	// EnvTerminationLog overrides the default of FlagTerminationLog.
 	EnvTerminationLog = "VERNIER_TERMINATION_LOG"
 	// EnvPushSocket names, for the primary container of a trial that pushes, the
-	// unix socket on which the sidecar listens (DefaultDir/push.sock unless
-	// FlagPath says otherwise).
+	// unix socket on which the sidecar listens (PushSocket unless FlagPath
+	// says otherwise).
 	EnvPushSocket = "VERNIER_PUSH_SOCKET"
 )
 
@@ -55,7 +59,7 @@ const (
 	// FlagURL is the endpoint (PrometheusMetric).
 	FlagURL = "url"
 	// FlagHeader is a header sent to the endpoint, "Name: value"; may be given
-	// many times. It is for use by hand: whoever lists processes sees it.
+	// many times. It is for use by hand: a list of processes shows it.
 	FlagHeader = "header"
 	// FlagSharedNetwork says that other trials' programs listen on the same
 	// network, as on the host of the embedded mode: an endpoint on loopback is
@@ -72,14 +76,14 @@ const (
 	// for TensorBoard (TensorFlowEvent). Push has the trial's name too.
 	FlagTrial     = "trial"
 	FlagParameter = "parameter"
-	// FlagGrace bounds the time from SIGTERM to exit. Default DefaultGrace. Set
+	// FlagGrace bounds the time from SIGTERM to exit. Set
 	// it some seconds below the pod's terminationGracePeriodSeconds.
 	FlagGrace = "grace"
 	// FlagTerminationLog is the container's terminationMessagePath. Default: the
 	// value of EnvTerminationLog, else DefaultTerminationLog.
 	FlagTerminationLog = "termination-log"
-	// FlagRate caps the points a second of each metric; see Config.Rate. Default
-	// DefaultRate, 0 means no cap.
+	// FlagRate caps the points a second of each metric; see report.Config. Default
+	// report.DefaultRate, 0 means no cap.
 	FlagRate = "rate"
 	// FlagMetrics is where the collector serves its own metrics: a path is a unix
 	// socket, "host:port" a TCP port, "off" is nowhere. Default: the socket
@@ -90,10 +94,13 @@ const (
 	FlagCap = "cap"
 )
 
-// Defaults of the contract.
+// Paths in the pod.
 const (
+	// DefaultDir is where the shared emptyDir is mounted.
 	DefaultDir            = "/var/run/vernier"
 	DefaultTerminationLog = "/dev/termination-log"
 	// DefaultBinary is where the init container puts the collector.
 	DefaultBinary = DefaultDir + "/bin/collector"
+	// PushSocket is the default of EnvPushSocket.
+	PushSocket = DefaultDir + "/push.sock"
 )

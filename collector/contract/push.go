@@ -1,4 +1,4 @@
-package report
+package contract
 
 import "strings"
 
@@ -39,10 +39,14 @@ const (
 	FileHosts = "hosts"
 )
 
-// Addresses where a pod has a network of its own.
+// Values of FlagPushAddress and FlagKatibAddress.
 const (
+	// Where a pod has a network of its own.
 	PushAddress  = "127.0.0.1:6790"
 	KatibAddress = "127.0.0.1:6789"
+	// Where pods share a network: the sidecar finds addresses of its own.
+	AnyPushAddress     = "127.0.0.1:0"
+	SharedKatibAddress = "shared:6789"
 )
 
 // KatibHosts are the names under which programs look for Katib's DBManager.
