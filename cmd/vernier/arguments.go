@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// oneArgument is the check of a command that takes one: the error shows how the
-// command is written.
+// oneArgument is cobra.ExactArgs(1) with an error that shows the command's usage.
 func oneArgument(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usageErrorf("%s takes one argument, not %d: write %s", cmd.CommandPath(), len(args), cmd.UseLine())
@@ -17,26 +16,27 @@ func oneArgument(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// choice is the value of a flag that is one of a few words. It is checked before
-// the command does anything.
+// choice is the value of a flag that is one of a few words, which is checked when
+// the flags are parsed.
 type choice struct {
 	value *string
 	words []string
 }
 
-// outputFlag adds -o, whose default is the first of the words.
-func outputFlag(cmd *cobra.Command, value *string, usage string, words ...string) {
+// choiceFlag adds a flag whose default is the first of the words.
+func choiceFlag(cmd *cobra.Command, value *string, name, shorthand, usage string, words ...string) {
 	*value = words[0]
-	cmd.Flags().VarP(choice{value, words}, "output", "o", usage)
+	cmd.Flags().VarP(choice{value, words}, name, shorthand, usage)
 }
 
-// String is part of pflag.Value.
+func outputFlag(cmd *cobra.Command, value *string, usage string, words ...string) {
+	choiceFlag(cmd, value, "output", "o", usage, words...)
+}
+
 func (c choice) String() string { return *c.value }
 
-// Type is part of pflag.Value.
 func (c choice) Type() string { return "string" }
 
-// Set is part of pflag.Value.
 func (c choice) Set(text string) error {
 	if !slices.Contains(c.words, text) {
 		last := len(c.words) - 1

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 func newBestCommand(open opener) *cobra.Command {
@@ -19,7 +19,7 @@ func newBestCommand(open opener) *cobra.Command {
   python train.py $(vernier best charlm -o args)`,
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return apiError(best(cmd.Context(), args[0], output, cmd.OutOrStdout(), open))
+			return best(cmd.Context(), args[0], output, cmd.OutOrStdout(), open)
 		},
 	}
 	outputFlag(cmd, &output, "table, args (--lr=0.1 --width=64), env (LR=0.1), json or yaml", "table", "args", "env", "json", "yaml")
@@ -31,15 +31,11 @@ func best(ctx context.Context, name, output string, out io.Writer, open opener) 
 	if err != nil {
 		return err
 	}
-	c, err := newClient(session.config)
+	view, err := loadExperiment(ctx, session.client, session.key(name))
 	if err != nil {
 		return err
 	}
-	view, err := loadExperiment(ctx, c, types.NamespacedName{Namespace: session.namespace, Name: name})
-	if err != nil {
-		return err
-	}
-	trial, err := target{Experiment: types.NamespacedName{Namespace: session.namespace, Name: name}, Trial: "best"}.find(view)
+	trial, err := target{Experiment: name, Trial: "best"}.find(view)
 	if err != nil {
 		return err
 	}
@@ -82,27 +78,23 @@ func writeBest(out io.Writer, output string, trial trialView) error {
 	return writeValue(out, output, map[string]any{"trial": trial.Name, "parameters": params, "metrics": metrics})
 }
 
-// shellQuote quotes text for a POSIX shell when it needs it.
+var plainInShell = regexp.MustCompile(`^[A-Za-z0-9_./:=+,%@-]+$`)
+
+// shellQuote quotes text for a POSIX shell where that is needed.
 func shellQuote(text string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=+,%@", r)
-	}
-	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+	if plainInShell.MatchString(text) {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// envName is the parameter's name as an environment variable: upper case, and
-// "_" for whatever else.
+var notInName = regexp.MustCompile("[^A-Z0-9]")
+
+// envName is the parameter's name as an environment variable: upper case, with
+// "_" in place of what a variable's name may not hold.
 func envName(name string) string {
-	upper := strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '_'
-	}, strings.ToUpper(name))
-	if upper != "" && upper[0] >= '0' && upper[0] <= '9' {
+	upper := notInName.ReplaceAllString(strings.ToUpper(name), "_")
+	if upper != "" && upper[0] <= '9' {
 		return "_" + upper
 	}
 	return upper

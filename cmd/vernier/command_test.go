@@ -38,7 +38,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := exitCode(apiError(test.err)); got != test.want {
+			if got := exitCode(test.err); got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 		})
@@ -153,7 +153,7 @@ func TestSchemaAdvice(t *testing.T) {
 	tests := map[string]struct{ err, want string }{
 		"a number in a space":     {start + ".parameters[0].feasibleSpace.min: expected string, got &value.valueUnstructured{Value:0.01}", " (numbers of a feasibleSpace are written in quotes)"},
 		"a number somewhere else": {start + ".algorithm.algorithmSettings[0].value: expected string, got &value.valueUnstructured{Value:1}", " (write it in quotes)"},
-		"a field that is unknown": {start + ".objektive: field not declared in schema", " (there is no such field: it is mistyped, or stands in the wrong place)"},
+		"a field that is unknown": {start + ".objektive: field not declared in schema", " (there is no such field: it is misspelled or in the wrong place)"},
 		"anything else":           {start + ": duplicate entries for key", ""},
 	}
 	for name, test := range tests {
@@ -284,7 +284,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"no instance":                {[]string{"status"}, exitUnreachable, []string{"no instance runs in " + home, "vernier up"}},
 		"a file that is not":         {[]string{"run", "-f", "/no/such.yaml"}, exitNotFound, []string{"no file or folder /no/such.yaml", "correct -f"}},
 		"an empty file":              {[]string{"run", "-f", manifest("")}, exitInvalid, []string{"no objects in", "x.yaml", "name YAML or JSON"}},
-		"an object without kind":     {[]string{"run", "-f", manifest("a: 1\n")}, exitInvalid, []string{"x.yaml: document 1", "apiVersion and kind are needed"}},
+		"an object without kind":     {[]string{"run", "-f", manifest("a: 1\n")}, exitInvalid, []string{"x.yaml: document 1", "needs apiVersion and kind"}},
 		"no experiment":              {[]string{"run", "-f", manifest("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}, exitInvalid, []string{"0 objects of kind Experiment", "exactly one"}},
 	}
 	for name, test := range tests {
@@ -339,7 +339,7 @@ func TestAnInstanceThatIsNotReadySaysWhy(t *testing.T) {
 
 func TestNoExperimentOfAName(t *testing.T) {
 	cause := apierrors.NewNotFound(schema.GroupResource{Group: "kubeflow.org", Resource: "experiments"}, "x")
-	err := apiError(&noExperiment{types.NamespacedName{Namespace: "default", Name: "x"}, cause})
+	err := &noExperiment{types.NamespacedName{Namespace: "default", Name: "x"}, cause}
 	if exitCode(err) != exitNotFound || !apierrors.IsNotFound(err) {
 		t.Errorf("code %d, want %d: %v", exitCode(err), exitNotFound, err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 )
@@ -40,7 +39,7 @@ that --store names as the store commands do.`,
 				return usageErrorf("%s needs a trial: write %s", cmd.CommandPath(), cmd.UseLine())
 			}
 			s := streams{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
-			return apiError(o.run(cmd.Context(), args[0], args[1:], s, open, own))
+			return o.run(cmd.Context(), args[0], args[1:], s, open, own)
 		},
 	}
 	outputFlag(cmd, &o.output, "table, json or csv", "table", "json", "csv")
@@ -63,34 +62,18 @@ func (o curveOptions) run(ctx context.Context, text string, metrics []string, s 
 	if err != nil {
 		return fmt.Errorf("--store: %w", err)
 	}
-	trial, err := o.trial(ctx, text, open)
+	session, err := open(ctx, false)
 	if err != nil {
 		return err
 	}
+	trial, err := session.findTrial(ctx, text)
+	if err != nil {
+		return err
+	}
+	id := collector.TrialID{Namespace: session.namespace, Name: trial.Name, UID: string(trial.Object.UID)}
 	return withStore(ctx, address, func(points collector.Store) error {
-		return o.print(ctx, points, trial, metrics, s)
+		return o.print(ctx, points, id, metrics, s)
 	})
-}
-
-// trial is the one that a target names.
-func (o curveOptions) trial(ctx context.Context, text string, open opener) (collector.TrialID, error) {
-	session, err := open(ctx, false)
-	if err != nil {
-		return collector.TrialID{}, err
-	}
-	c, err := newClient(session.config)
-	if err != nil {
-		return collector.TrialID{}, err
-	}
-	key, _, err := findTrial(ctx, c, text, session.namespace)
-	if err != nil {
-		return collector.TrialID{}, err
-	}
-	var trial v1beta1.Trial
-	if err := c.Get(ctx, key, &trial); err != nil {
-		return collector.TrialID{}, fmt.Errorf("read trial %s, with which its curves go: %w", key, err)
-	}
-	return collector.TrialID{Namespace: key.Namespace, Name: key.Name, UID: string(trial.UID)}, nil
 }
 
 // print writes the curves of a trial.

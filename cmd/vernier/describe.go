@@ -22,7 +22,7 @@ func newDescribeCommand(open opener) *cobra.Command {
   vernier describe charlm/best`,
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return apiError(describe(cmd.Context(), args[0], cmd.OutOrStdout(), open))
+			return describe(cmd.Context(), args[0], cmd.OutOrStdout(), open)
 		},
 	}
 }
@@ -32,28 +32,24 @@ func describe(ctx context.Context, text string, out io.Writer, open opener) erro
 	if err != nil {
 		return err
 	}
-	c, err := newClient(session.config)
+	t, err := parseTarget(text)
 	if err != nil {
 		return err
 	}
-	t, err := parseTarget(text, session.namespace)
-	if err != nil {
-		return err
-	}
-	view, err := loadExperiment(ctx, c, t.Experiment)
+	view, err := loadExperiment(ctx, session.client, session.key(t.Experiment))
 	if err != nil {
 		return err
 	}
 	if t.Trial == "" {
 		describeExperiment(out, view, time.Now())
-		return describeEvents(ctx, c, out, t.Experiment.Namespace, "Experiment", t.Experiment.Name)
+		return describeEvents(ctx, session, out, "Experiment", t.Experiment)
 	}
 	trial, err := t.find(view)
 	if err != nil {
 		return err
 	}
 	describeTrial(out, trial, time.Now())
-	return describeEvents(ctx, c, out, t.Experiment.Namespace, "Trial", trial.Name)
+	return describeEvents(ctx, session, out, "Trial", trial.Name)
 }
 
 func describeExperiment(out io.Writer, v experimentView, now time.Time) {
@@ -131,13 +127,13 @@ func describeTrial(out io.Writer, t trialView, now time.Time) {
 }
 
 // describeEvents lists the events of one object, oldest first.
-func describeEvents(ctx context.Context, c client.Client, out io.Writer, namespace, kind, name string) error {
+func describeEvents(ctx context.Context, s *session, out io.Writer, kind, name string) error {
 	var events corev1.EventList
 	selector := fields.AndSelectors(
 		fields.OneTermEqualSelector("involvedObject.kind", kind),
 		fields.OneTermEqualSelector("involvedObject.name", name),
 	)
-	if err := c.List(ctx, &events, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: selector}); err != nil {
+	if err := s.client.List(ctx, &events, client.InNamespace(s.namespace), client.MatchingFieldsSelector{Selector: selector}); err != nil {
 		return fmt.Errorf("list the events of %s %s: %w", kind, name, err)
 	}
 	if len(events.Items) == 0 {

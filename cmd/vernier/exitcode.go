@@ -45,7 +45,8 @@ func notFoundErrorf(format string, args ...any) error {
 	return &exitError{code: exitNotFound, err: fmt.Errorf(format, args...)}
 }
 
-// exitCode is the code that a command leaves with for err.
+// exitCode is the code that a command leaves with for err: the error's own, that
+// of the API's answer, or 1.
 func exitCode(err error) int {
 	var coded *exitError
 	switch {
@@ -53,6 +54,14 @@ func exitCode(err error) int {
 		return 0
 	case errors.As(err, &coded):
 		return coded.code
+	case apierrors.IsNotFound(err):
+		return exitNotFound
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isAdmissionDenial(err):
+		return exitInvalid
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return exitNotAllowed
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return exitConflict
 	case isUnreachable(err):
 		return exitUnreachable
 	case isUsage(err):
@@ -61,8 +70,8 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// isUsage recognizes the errors that cobra makes of a wrong command line; it has
-// no type for them.
+// isUsage recognizes cobra's errors about a wrong command line, which have no
+// type of their own.
 func isUsage(err error) bool {
 	for _, start := range []string{"unknown command", "unknown flag", "unknown shorthand", "flag needed", "flag needs", "required flag", "invalid argument", "accepts ", "requires at least"} {
 		if strings.HasPrefix(err.Error(), start) {
@@ -72,31 +81,8 @@ func isUsage(err error) bool {
 	return false
 }
 
-// apiError gives an error of the API its exit code.
-func apiError(err error) error {
-	var coded *exitError
-	code := 0
-	switch {
-	case err == nil, errors.As(err, &coded):
-		return err
-	case apierrors.IsNotFound(err):
-		code = exitNotFound
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isAdmissionDenial(err):
-		code = exitInvalid
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		code = exitNotAllowed
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		code = exitConflict
-	case isUnreachable(err):
-		code = exitUnreachable
-	default:
-		return err
-	}
-	return &exitError{code: code, err: err}
-}
-
-// isAdmissionDenial says whether a webhook or a policy refused the object: that
-// is an invalid object, not a lack of rights.
+// isAdmissionDenial reports whether a webhook or a policy refused the object,
+// which makes the object invalid although the API server answers Forbidden.
 func isAdmissionDenial(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
+	return strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
 }

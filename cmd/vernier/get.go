@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/vernier-ml/vernier/api/v1beta1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -30,48 +30,37 @@ func newGetCommand(open opener) *cobra.Command {
 	return cmd
 }
 
-type listOptions struct {
-	output    string
-	noHeaders bool
-	allSpaces bool
-	sort      string
-}
-
-func (o *listOptions) register(cmd *cobra.Command) {
-	outputFlag(cmd, &o.output, "table, wide, name, json or yaml", "table", "wide", "name", "json", "yaml")
-	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave the header out")
-}
-
 func newGetExperimentsCommand(open opener) *cobra.Command {
-	var o listOptions
+	var everywhere bool
+	var output *objectOutput
 	cmd := &cobra.Command{
 		Use:     "experiments [NAME...]",
 		Aliases: []string{"experiment", "exp", "exps"},
 		Short:   "List experiments",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return apiError(getExperiments(cmd.Context(), o, names, cmd.OutOrStdout(), open))
+			return getExperiments(cmd.Context(), output, everywhere, names, cmd.OutOrStdout(), open)
 		},
 	}
-	o.register(cmd)
-	cmd.Flags().BoolVarP(&o.allSpaces, "all-namespaces", "A", false, "in all namespaces")
+	output = newObjectOutput(cmd)
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "in all namespaces")
 	return cmd
 }
 
-func getExperiments(ctx context.Context, o listOptions, names []string, out io.Writer, open opener) error {
+func getExperiments(ctx context.Context, o *objectOutput, everywhere bool, names []string, out io.Writer, open opener) error {
+	printer, err := o.printer()
+	if err != nil {
+		return err
+	}
 	session, err := open(ctx, false)
 	if err != nil {
 		return err
 	}
-	c, err := newClient(session.config)
-	if err != nil {
-		return err
+	namespace := session.namespace
+	if everywhere {
+		namespace = ""
 	}
 	var list v1beta1.ExperimentList
-	scope := []client.ListOption{client.InNamespace(session.namespace)}
-	if o.allSpaces {
-		scope = nil
-	}
-	if err := c.List(ctx, &list, scope...); err != nil {
+	if err := session.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list experiments: %w", err)
 	}
 	if len(names) > 0 {
@@ -80,10 +69,10 @@ func getExperiments(ctx context.Context, o listOptions, names []string, out io.W
 			return err
 		}
 	}
-	if done, err := writeObjects(out, o.output, "ExperimentList", list.Items, func(e v1beta1.Experiment) string { return "experiment/" + e.Name }); done {
-		return err
+	if printer != nil {
+		return printer.PrintObj(&list, out)
 	}
-	return experimentTable(list.Items, o.allSpaces, time.Now()).write(out, o.noHeaders)
+	return experimentTable(list.Items, everywhere, time.Now()).write(out, o.noHeaders)
 }
 
 func named(items []v1beta1.Experiment, names []string) ([]v1beta1.Experiment, error) {
@@ -127,54 +116,47 @@ func experimentTable(items []v1beta1.Experiment, namespaces bool, now time.Time)
 }
 
 func newGetTrialsCommand(open opener) *cobra.Command {
-	var o listOptions
+	var sort string
+	var output *objectOutput
 	cmd := &cobra.Command{
 		Use:     "trials EXPERIMENT",
 		Aliases: []string{"trial"},
 		Short:   "List the trials of an experiment",
 		Args:    oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return apiError(getTrials(cmd.Context(), o, args[0], cmd.OutOrStdout(), open))
+			return getTrials(cmd.Context(), output, sort, args[0], cmd.OutOrStdout(), open)
 		},
 	}
-	o.register(cmd)
-	cmd.Flags().StringVar(&o.sort, "sort", "number", "number, or objective: the best first")
+	output = newObjectOutput(cmd)
+	choiceFlag(cmd, &sort, "sort", "", "number, or objective: the best first", "number", "objective")
 	return cmd
 }
 
-func getTrials(ctx context.Context, o listOptions, name string, out io.Writer, open opener) error {
-	if o.sort != "number" && o.sort != "objective" {
-		return usageErrorf("--sort %q: write number or objective", o.sort)
+func getTrials(ctx context.Context, o *objectOutput, sort, name string, out io.Writer, open opener) error {
+	printer, err := o.printer()
+	if err != nil {
+		return err
 	}
 	session, err := open(ctx, false)
 	if err != nil {
 		return err
 	}
-	c, err := newClient(session.config)
+	view, err := loadExperiment(ctx, session.client, session.key(name))
 	if err != nil {
 		return err
 	}
-	key := types.NamespacedName{Namespace: session.namespace, Name: name}
-	view, err := loadExperiment(ctx, c, key)
-	if err != nil {
-		return err
-	}
-	if o.output == "json" || o.output == "yaml" {
-		var trials v1beta1.TrialList
-		if err := c.List(ctx, &trials, client.InNamespace(key.Namespace), client.MatchingLabels{v1beta1.LabelExperiment: key.Name}); err != nil {
-			return fmt.Errorf("list the trials of experiment %s: %w", key, err)
-		}
-		_, err := writeObjects(out, o.output, "TrialList", trials.Items, nil)
-		return err
-	}
-	if o.sort == "objective" {
+	if sort == "objective" {
 		sortByObjective(view)
 	}
-	if done, err := writeObjects(out, o.output, "TrialList", view.Trials, func(t trialView) string { return "trial/" + t.Name }); done {
-		return err
+	if printer != nil {
+		list := v1beta1.TrialList{Items: make([]v1beta1.Trial, len(view.Trials))}
+		for i, t := range view.Trials {
+			list.Items[i] = *t.Object
+		}
+		return printer.PrintObj(&list, out)
 	}
 	rows := trialTable(view, view.Trials, time.Now())
-	if o.output == "wide" {
+	if o.wide() {
 		rows.header = append(rows.header, "METRICS", "MESSAGE")
 		for i, t := range view.Trials {
 			rows.rows[i] = append(rows.rows[i], metricText(t), t.Message)
@@ -193,17 +175,7 @@ func sortByObjective(v experimentView) {
 	slices.SortStableFunc(v.Trials, func(a, b trialView) int {
 		x, okX := a.score()
 		y, okY := b.score()
-		switch {
-		case okX != okY:
-			return rank(okX) - rank(okY)
-		case v.feasible(a) != v.feasible(b):
-			return rank(v.feasible(a)) - rank(v.feasible(b))
-		case sign*x < sign*y:
-			return -1
-		case sign*x > sign*y:
-			return 1
-		}
-		return 0
+		return cmp.Or(rank(okX)-rank(okY), rank(v.feasible(a))-rank(v.feasible(b)), cmp.Compare(sign*x, sign*y))
 	})
 }
 

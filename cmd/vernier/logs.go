@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -28,21 +31,20 @@ func newLogsCommand(open opener) *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
 		Use:   "logs EXPERIMENT/TRIAL",
-		Short: "Print what a trial wrote",
-		Long: `Print the output of a trial's primary container. On the embedded control plane
-the output of trials that have ended is kept, also when their pods are gone. Of a
-long log only the newest parts are kept; that the beginning is missing is said on
-standard error.`,
+		Short: "Print the output of a trial",
+		Long: `Print the output of a trial's primary container. The embedded control plane keeps
+the output of trials that have ended, even when their pods are gone. Only the
+newest part of a long log is kept; a note on standard error says so.`,
 		Example: `  vernier logs charlm/12 -f
   vernier logs charlm/best
   vernier logs charlm/latest --container metrics-logger-and-collector`,
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return apiError(logs(cmd.Context(), o, args[0], streams{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}, open))
+			return logs(cmd.Context(), o, args[0], streams{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}, open)
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the container ends; wait for it if it has not started")
+	f.BoolVarP(&o.follow, "follow", "f", false, "follow the log until the container ends; wait for it to start")
 	f.StringVarP(&o.container, "container", "c", "", "container; the trial's primary container when empty")
 	f.Int64Var(&o.tail, "tail", -1, "print the last lines only; -1 prints all")
 	f.BoolVarP(&o.previous, "previous", "p", false, "print the run before the last restart")
@@ -57,27 +59,17 @@ func logs(ctx context.Context, o logsOptions, text string, s streams, open opene
 	if err != nil {
 		return err
 	}
-	c, err := newClient(session.config)
+	found, err := session.findTrial(ctx, text)
 	if err != nil {
 		return err
 	}
-	key, found, err := findTrial(ctx, c, text, session.namespace)
-	if err != nil {
-		return err
-	}
-	var trial v1beta1.Trial
-	if err := c.Get(ctx, key, &trial); err != nil {
-		return fmt.Errorf("read trial %s: %w", key, err)
-	}
-	if o.container == "" {
-		o.container = trial.Spec.PrimaryContainerName
-	}
+	o.container = cmp.Or(o.container, found.Object.Spec.PrimaryContainerName)
 	clientset, err := kubernetes.NewForConfig(session.config)
 	if err != nil {
 		return err
 	}
-	reader := logReader{client: c, clientset: clientset, options: o, home: session.home, notes: s.err}
-	return reader.print(ctx, &trial, found.finished(), s.out)
+	reader := logReader{client: session.client, clientset: clientset, options: o, home: session.home, notes: s.err}
+	return reader.print(ctx, found.Object, s.out)
 }
 
 type logReader struct {
@@ -85,63 +77,52 @@ type logReader struct {
 	clientset kubernetes.Interface
 	options   logsOptions
 	home      string
-	notes     io.Writer // what is to be said about the log; unused without a home
+	notes     io.Writer // for remarks about the log; unused without a home
 }
 
-// print copies the log of the trial's first primary pod to out.
-func (r logReader) print(ctx context.Context, trial *v1beta1.Trial, finished bool, out io.Writer) error {
-	poll := time.NewTicker(500 * time.Millisecond)
-	defer poll.Stop()
+// print copies the log of the trial's newest primary pod to out, or the archived
+// log when the trial has ended and its pods are gone.
+func (r logReader) print(ctx context.Context, trial *v1beta1.Trial, out io.Writer) error {
 	gone := false
-	for {
+	return wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (done bool, err error) {
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(trial), trial); err != nil {
+			return false, fmt.Errorf("read trial %s: %w", trial.Name, err)
+		}
 		pod, err := r.primaryPod(ctx, trial)
-		if err != nil {
-			return err
-		}
 		switch {
+		case err != nil:
+			return false, err
 		case pod != nil:
-			if err := r.checkContainer(pod); err != nil {
-				return err
-			}
-			if err := r.noteOlder(pod); err != nil {
-				return err
-			}
-			err := r.stream(ctx, pod, out)
-			// A pod that went between the two calls leaves an archived log.
+			err := r.printPod(ctx, pod, out)
+			// A pod deleted between the two calls leaves an archived log.
 			gone = apierrors.IsNotFound(err) && !gone
-			if !gone && !r.mayStart(err) {
-				return err
+			if gone || r.mayStart(err) {
+				return false, nil
 			}
-		case finished:
-			return r.archived(trial, out)
+			return true, err
+		case newTrialView(trial).finished():
+			return true, r.archived(trial, out)
 		case !r.options.follow:
-			return notFoundErrorf("trial %s has no pod yet; use -f to wait for it", trial.Name)
+			return false, notFoundErrorf("trial %s has no pod yet; use -f to wait for it", trial.Name)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-poll.C:
-		}
-		finished, err = r.hasFinished(ctx, trial)
-		if err != nil {
-			return err
-		}
-	}
+		return false, nil
+	})
 }
 
-func (r logReader) hasFinished(ctx context.Context, trial *v1beta1.Trial) (bool, error) {
-	if err := r.client.Get(ctx, client.ObjectKeyFromObject(trial), trial); err != nil {
-		return false, fmt.Errorf("read trial %s: %w", trial.Name, err)
+func (r logReader) printPod(ctx context.Context, pod *corev1.Pod, out io.Writer) error {
+	if err := r.checkContainer(pod); err != nil {
+		return err
 	}
-	return newTrialView(*trial).finished(), nil
+	if err := r.noteOlder(pod); err != nil {
+		return err
+	}
+	return r.stream(ctx, pod, out)
 }
 
 // primaryPod is the newest pod that the trial's metrics come from, or nil.
 func (r logReader) primaryPod(ctx context.Context, trial *v1beta1.Trial) (*corev1.Pod, error) {
 	labels := client.MatchingLabels{v1beta1.LabelTrial: trial.Name}
-	for k, v := range trial.Spec.PrimaryPodLabels {
-		labels[k] = v
-	}
+	maps.Copy(labels, trial.Spec.PrimaryPodLabels)
 	var pods corev1.PodList
 	if err := r.client.List(ctx, &pods, client.InNamespace(trial.Namespace), labels); err != nil {
 		return nil, fmt.Errorf("list the pods of trial %s: %w", trial.Name, err)
@@ -165,20 +146,19 @@ func (r logReader) stream(ctx context.Context, pod *corev1.Pod, out io.Writer) e
 		return fmt.Errorf("read the log of container %s of pod %s: %w", r.options.container, pod.Name, err)
 	}
 	defer stream.Close()
-	if _, err := io.Copy(out, stream); err != nil {
-		return fmt.Errorf("read the log of container %s of pod %s: %w", r.options.container, pod.Name, err)
-	}
-	return nil
+	_, err = io.Copy(out, stream)
+	return err
 }
 
-// mayStart says whether to wait because the container has not started. An
-// earlier run that does not exist never comes.
+// mayStart reports whether err means that the container has not started yet. An
+// earlier run that does not exist never will.
 func (r logReader) mayStart(err error) bool {
 	var status apierrors.APIStatus
 	return r.options.follow && !r.options.previous && errors.As(err, &status) && apierrors.IsBadRequest(err)
 }
 
-// checkContainer says which containers a pod has when it has not the wanted one.
+// checkContainer is an error with the pod's containers when the wanted one is not
+// among them.
 func (r logReader) checkContainer(pod *corev1.Pod) error {
 	var names []string
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {

@@ -88,7 +88,7 @@ func TestLogsWaitOnlyForWhatMayCome(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			var out bytes.Buffer
-			err = apiError(r.print(ctx, &trial, false, &out))
+			err = r.print(ctx, &trial, &out)
 			said := out.String()
 			if err != nil {
 				said += err.Error()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -16,10 +17,12 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // fieldOwner is the manager of the fields that our commands apply.
@@ -47,7 +50,7 @@ func readManifests(stdin io.Reader, paths []string) ([]*unstructured.Unstructure
 		}
 	}
 	if len(objects) == 0 {
-		return nil, invalidErrorf("there are no objects in %s: name YAML or JSON files, or folders with them", strings.Join(paths, ", "))
+		return nil, invalidErrorf("no objects in %s: name YAML or JSON files, or folders of them", strings.Join(paths, ", "))
 	}
 	return objects, nil
 }
@@ -86,39 +89,41 @@ func readFile(stdin io.Reader, path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
+// decodeManifest reads documents strictly: a key that is there twice is an error.
 func decodeManifest(data []byte) ([]*unstructured.Unstructured, error) {
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	var objects []*unstructured.Unstructured
 	for i := 1; ; i++ {
-		var content map[string]any
-		if err := decoder.Decode(&content); errors.Is(err, io.EOF) {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
 			return objects, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i, err)
 		}
-		if len(content) == 0 {
+		object := &unstructured.Unstructured{}
+		if err == nil {
+			err = yaml.UnmarshalStrict(document, &object.Object)
+		}
+		switch {
+		case err != nil:
+		case len(object.Object) == 0:
 			continue
+		case object.GetKind() == "" || object.GetAPIVersion() == "":
+			err = errors.New("a Kubernetes object needs apiVersion and kind")
+		case object.GetName() == "":
+			err = errors.New("metadata.name is needed")
 		}
-		object := &unstructured.Unstructured{Object: content}
-		if object.GetKind() == "" || object.GetAPIVersion() == "" {
-			return nil, fmt.Errorf("document %d: apiVersion and kind are needed: it is no object of Kubernetes without them", i)
-		}
-		if object.GetName() == "" {
-			return nil, fmt.Errorf("document %d: metadata.name is needed", i)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", i, err)
 		}
 		objects = append(objects, object)
 	}
 }
 
-func experimentKind() schema.GroupVersionKind {
-	return v1beta1.GroupVersion.WithKind("Experiment")
-}
-
 // theExperiment is the one experiment among objects.
 func theExperiment(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	want := v1beta1.GroupVersion.WithKind("Experiment")
 	var found []*unstructured.Unstructured
 	for _, o := range objects {
-		if o.GroupVersionKind() == experimentKind() {
+		if o.GroupVersionKind() == want {
 			found = append(found, o)
 		}
 	}
@@ -128,44 +133,35 @@ func theExperiment(objects []*unstructured.Unstructured) (*unstructured.Unstruct
 	return found[0], nil
 }
 
-// applyAll applies objects in their order, by server-side apply. While the
-// admission webhook is restarting, it tries again for up to 15 s.
-func applyAll(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, namespace string) error {
+// apply applies objects in their order, by server-side apply. It retries for
+// about 15 s while the admission webhook restarts.
+func (s *session) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		if o.GetNamespace() == "" {
-			if namespaced, err := c.IsObjectNamespaced(o); err == nil && namespaced {
-				o.SetNamespace(namespace)
+			if namespaced, err := s.client.IsObjectNamespaced(o); err == nil && namespaced {
+				o.SetNamespace(s.namespace)
 			}
 		}
-		if err := applyOne(ctx, c, o); err != nil {
+		backoff := wait.Backoff{Duration: 300 * time.Millisecond, Steps: 50}
+		err := retry.OnError(backoff, func(err error) bool { return ctx.Err() == nil && isPassing(err) }, func() error {
+			return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), fieldOwner, client.ForceOwnership)
+		})
+		if isSchemaError(err) {
+			err = invalidErrorf("%w%s", err, schemaAdvice(err))
+		}
+		if err != nil {
 			return fmt.Errorf("apply %s %q: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
 	return nil
 }
 
-func applyOne(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
-	const patience = 15 * time.Second
-	deadline := time.Now().Add(patience)
-	for {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner, client.ForceOwnership)
-		if isSchemaError(err) {
-			return invalidErrorf("%w%s", err, schemaAdvice(err))
-		}
-		passing := apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
-		if !passing || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(300 * time.Millisecond):
-		}
-	}
+func isPassing(err error) bool {
+	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }
 
-// isSchemaError recognizes that the object does not fit its schema. The API
-// server gives that no type of its own in a server-side apply.
+// isSchemaError reports whether an object does not fit its schema, which has no
+// error type of its own in a server-side apply.
 func isSchemaError(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "failed to create typed patch object")
 }
@@ -179,36 +175,25 @@ func schemaAdvice(err error) string {
 	case strings.Contains(text, "expected string, got"):
 		return " (write it in quotes)"
 	case strings.Contains(text, "field not declared in schema"):
-		return " (there is no such field: it is mistyped, or stands in the wrong place)"
+		return " (there is no such field: it is misspelled or in the wrong place)"
 	}
 	return ""
 }
 
-// deleteAndWait deletes an experiment and waits until it and its trials are
-// gone. It is not an error if there is none.
+// deleteAndWait deletes an experiment, if there is one, and waits until it and
+// its trials are gone.
 func deleteAndWait(ctx context.Context, c client.Client, key types.NamespacedName) error {
 	experiment := &v1beta1.Experiment{}
 	experiment.Namespace, experiment.Name = key.Namespace, key.Name
-	if err := c.Delete(ctx, experiment, client.PropagationPolicy("Foreground")); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
+	err := c.Delete(ctx, experiment, client.PropagationPolicy("Foreground"))
+	if err == nil {
+		err = wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			err := c.Get(ctx, key, experiment)
+			return err != nil, err
+		})
+	}
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete experiment %s: %w", key, err)
 	}
-	poll := time.NewTicker(200 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		err := c.Get(ctx, key, experiment)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("wait for the deletion of experiment %s: %w", key, err)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the deletion of experiment %s: %w", key, ctx.Err())
-		case <-poll.C:
-		}
-	}
+	return nil
 }

@@ -27,7 +27,7 @@ func withoutMemory() (*v1beta1.Experiment, []v1beta1.Trial) {
 func TestAMetricThatIsMissingIsToldWithTheFirstTrial(t *testing.T) {
 	const want = "trial charlm-0002 has no value of memory: memory was not found; there is loss, mem"
 	e, trials := withoutMemory()
-	var p plainProgress
+	var p plainDisplay
 	if lines := p.update(newExperimentView(e, trials[:1]), noon); strings.Contains(strings.Join(lines, "\n"), "memory") {
 		t.Errorf("it is said of a trial that runs: %q", lines)
 	}

@@ -77,8 +77,7 @@ func (o *optimizeOptions) run(ctx context.Context, s streams) error {
 	return lines.New(config).Serve(ctx, s.in, s.out)
 }
 
-// config builds all that a session needs, and so finds each mistake before the
-// first request.
+// config builds the session, so that mistakes are found before the first request.
 func (o *optimizeOptions) config() (lines.Config, error) {
 	if o.space == "" {
 		return lines.Config{}, usageErrorf("--space is missing: name the file with the parameters")
@@ -132,8 +131,7 @@ func readSpaceFile(path string) (suggest.Study, error) {
 	return study, nil
 }
 
-// faulty says all that is wrong with something, several faults on lines of their
-// own.
+// faulty joins faults into one error, several of them on lines of their own.
 func faulty(what string, faults []error) error {
 	separator := ": "
 	if len(faults) > 1 {
@@ -185,19 +183,15 @@ func listMethods(out io.Writer) error {
 	for _, r := range algorithm.All() {
 		t.add(r.Name, r.Summary)
 	}
-	if err := t.write(out, false); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	t = &table{header: []string{"STOPPING RULE", "SUMMARY"}}
+	t.add()
+	t.add("STOPPING RULE", "SUMMARY")
 	for _, r := range stop.All() {
 		t.add(r.Name, r.Summary)
 	}
 	return t.write(out, false)
 }
 
-// describeMethod prints what has this name: an algorithm, a stopping rule, or
-// one of each.
+// describeMethod describes the algorithm, the stopping rule, or both, of a name.
 func describeMethod(out io.Writer, name string) error {
 	a, isAlgorithm := algorithm.Get(name)
 	if isAlgorithm {
@@ -208,11 +202,7 @@ func describeMethod(out io.Writer, name string) error {
 		fmt.Fprintln(out)
 	}
 	if isRule {
-		settings := make([]algorithm.Setting, len(r.Settings))
-		for i, s := range r.Settings {
-			settings[i] = algorithm.Setting(s)
-		}
-		describeOne(out, "stopping rule", r.Name, r.Summary, settings)
+		describeOne(out, "stopping rule", r.Name, r.Summary, r.Settings)
 	}
 	if !isAlgorithm && !isRule {
 		return usageErrorf("there is no algorithm or stopping rule %q: see --list", name)
@@ -220,12 +210,13 @@ func describeMethod(out io.Writer, name string) error {
 	return nil
 }
 
-func describeOne(out io.Writer, kind, name, summary string, settings []algorithm.Setting) {
+func describeOne[S algorithm.Setting | stop.Setting](out io.Writer, kind, name, summary string, settings []S) {
 	fmt.Fprintf(out, "%s (%s)\n%s\n", name, kind, summary)
 	if len(settings) == 0 {
 		fmt.Fprintln(out, "\nIt has no settings.")
 	}
 	for _, s := range settings {
+		s := algorithm.Setting(s)
 		fmt.Fprintf(out, "\n  %s (default: %s)\n      %s\n", s.Name, s.Default, s.Help)
 	}
 }

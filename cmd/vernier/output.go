@@ -2,37 +2,52 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 )
 
-// writeObjects writes items in the formats that are not tables; done is false
-// when output names a table.
-func writeObjects[T any](out io.Writer, output, kind string, items []T, name func(T) string) (done bool, err error) {
-	switch output {
-	case "table", "wide", "":
-		return false, nil
-	case "name":
-		for _, item := range items {
-			if _, err := fmt.Fprintln(out, name(item)); err != nil {
-				return true, err
-			}
-		}
-		return true, nil
-	}
-	if items == nil {
-		items = []T{}
-	}
-	list := struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Items      []T    `json:"items"`
-	}{v1beta1.GroupVersion.String(), kind, items}
-	return true, writeValue(out, output, list)
+// objectOutput is the -o flag of a command that lists API objects: a table, or
+// any of kubectl's own forms.
+type objectOutput struct {
+	print     *genericclioptions.PrintFlags
+	noHeaders bool
 }
+
+func newObjectOutput(cmd *cobra.Command) *objectOutput {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		panic(err) // the scheme is empty, so nothing can conflict
+	}
+	o := &objectOutput{print: genericclioptions.NewPrintFlags("").WithTypeSetter(scheme).WithDefaultOutput("table")}
+	o.print.AddFlags(cmd)
+	cmd.Flags().Lookup("output").Usage = "table, wide, name, json, yaml, jsonpath=..., go-template=... (as in kubectl get)"
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave the header out")
+	return o
+}
+
+// printer returns nil for the tables.
+func (o *objectOutput) printer() (printers.ResourcePrinter, error) {
+	switch *o.print.OutputFormat {
+	case "table", "wide":
+		return nil, nil
+	}
+	printer, err := o.print.ToPrinter()
+	switch {
+	case genericclioptions.IsNoCompatiblePrinterError(err), *o.print.OutputFormat == "":
+		return nil, usageErrorf("-o %q: write table, wide, name, json or yaml, or a jsonpath=... or go-template=... as for kubectl get", *o.print.OutputFormat)
+	case err != nil:
+		return nil, usageErrorf("-o: %w", err)
+	}
+	return printer, nil
+}
+
+func (o *objectOutput) wide() bool { return *o.print.OutputFormat == "wide" }
 
 // writeValue writes one value as json or yaml.
 func writeValue(out io.Writer, output string, value any) error {

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-	"unicode/utf8"
 
+	"github.com/mattn/go-runewidth"
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
@@ -26,35 +28,41 @@ const (
 // size is a terminal's size in characters.
 type size struct{ width, height int }
 
-// liveProgress redraws one block of lines in place.
-type liveProgress struct {
+// liveDisplay redraws one block of lines in place.
+type liveDisplay struct {
 	out   io.Writer
+	size  func() size
 	color bool
-	drawn int
+
+	mu    sync.Mutex
+	drawn int // lines of the last frame
 }
 
-// draw replaces what was drawn before by a new frame.
-func (p *liveProgress) draw(v experimentView, now time.Time, s size) error {
-	lines := frame(v, now, s, p.color)
+// show replaces the last frame by a new one.
+func (d *liveDisplay) show(v experimentView, now time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lines := frame(v, now, d.size(), d.color)
 	var b strings.Builder
-	if p.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", p.drawn)
+	if d.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", d.drawn)
 	}
 	for _, line := range lines {
 		b.WriteString("\r" + line + "\x1b[K\n")
 	}
-	// Lines left over from a taller frame.
-	b.WriteString("\x1b[J")
-	p.drawn = len(lines)
-	_, err := io.WriteString(p.out, b.String())
+	b.WriteString("\x1b[J") // clears what is left of a taller frame
+	d.drawn = len(lines)
+	_, err := io.WriteString(d.out, b.String())
 	return err
 }
 
-// say leaves the block as it is and prints a line below it; the next frame is
-// drawn below the line. The first "\n" ends the "^C" that the terminal echoes.
-func (p *liveProgress) say(line string) {
-	p.drawn = 0
-	fmt.Fprintf(p.out, "\n%s\n", line)
+// say prints a line below the frame; the next frame is drawn below the line. The
+// first "\n" ends the "^C" that the terminal echoes.
+func (d *liveDisplay) say(line string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.drawn = 0
+	fmt.Fprintf(d.out, "\n%s\n", line)
 }
 
 // frame is the live view as lines that fit into s: a headline, a bar, the best
@@ -134,32 +142,28 @@ func bar(v experimentView, width int) string {
 	return "[" + strings.Repeat("█", done) + strings.Repeat("▒", running) + strings.Repeat("·", width-done-running) + "]"
 }
 
-// shown picks the trials of the table: all that run, then the last to finish,
-// at most limit, in order of their numbers.
+// shown picks the trials of the table, at most limit: those that run, then the
+// last to finish. They are in order of their numbers.
 func shown(v experimentView, limit int) []trialView {
 	limit = max(limit, 3)
 	trials := slices.Clone(v.Trials)
 	slices.SortStableFunc(trials, func(a, b trialView) int {
-		if a.finished() != b.finished() {
-			return rank(!a.finished()) - rank(!b.finished())
-		}
-		return b.Ended.Compare(a.Ended)
+		return cmp.Or(rank(!a.finished())-rank(!b.finished()), b.Ended.Compare(a.Ended))
 	})
 	trials = trials[:min(limit, len(trials))]
 	slices.SortFunc(trials, func(a, b trialView) int { return a.Number - b.Number })
 	return trials
 }
 
-// trialTable is the table of trials: state, objective, parameters, duration.
+// trialTable is the table of trials: state, metrics, parameters, duration.
 func trialTable(v experimentView, trials []trialView, now time.Time) *table {
 	t := &table{header: []string{"TRIAL", "STATE"}}
-	metrics := v.shownMetrics()
+	metrics, params := v.shownMetrics(), v.Experiment.Spec.Parameters
 	for _, n := range metrics {
 		t.header = append(t.header, strings.ToUpper(n))
 	}
-	names := paramNames(v)
-	for _, n := range names {
-		t.header = append(t.header, strings.ToUpper(n))
+	for _, p := range params {
+		t.header = append(t.header, strings.ToUpper(p.Name))
 	}
 	t.header = append(t.header, "TIME")
 	marked := v.marked()
@@ -172,8 +176,8 @@ func trialTable(v experimentView, trials []trialView, now time.Time) *table {
 			}
 			cells = append(cells, value)
 		}
-		for _, n := range names {
-			cells = append(cells, shortNumber(paramValue(trial.Params, n)))
+		for _, p := range params {
+			cells = append(cells, shortNumber(paramValue(trial.Params, p.Name)))
 		}
 		t.add(append(cells, age(trial.duration(now)))...)
 	}
@@ -196,21 +200,13 @@ func frontLine(v experimentView) string {
 	return fmt.Sprintf("front  %s that none beats in all objectives, marked *", countOfTrials(len(v.Experiment.Status.ParetoTrialList)))
 }
 
-// paramNames are the names of the parameters, in the order of the spec.
-func paramNames(v experimentView) []string {
-	var names []string
-	for _, p := range v.Experiment.Spec.Parameters {
-		names = append(names, p.Name)
-	}
-	return names
-}
-
 func paramValue(params []v1beta1.ParameterAssignment, name string) string {
-	i := slices.IndexFunc(params, func(p v1beta1.ParameterAssignment) bool { return p.Name == name })
-	if i < 0 {
-		return ""
+	for _, p := range params {
+		if p.Name == name {
+			return p.Value
+		}
 	}
-	return params[i].Value
+	return ""
 }
 
 func signOf(state v1beta1.TrialConditionType) string {
@@ -227,11 +223,4 @@ func signOf(state v1beta1.TrialConditionType) string {
 	return "·"
 }
 
-// clip cuts text to width characters.
-func clip(text string, width int) string {
-	if width <= 0 || utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	runes := []rune(text)
-	return string(runes[:max(width-1, 0)]) + "…"
-}
+func clip(text string, width int) string { return runewidth.Truncate(text, width, "…") }

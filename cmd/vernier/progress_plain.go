@@ -2,14 +2,20 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"sync"
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
-// plainProgress turns views into lines: one for each change of state, and a
-// summary every 30 s.
-type plainProgress struct {
+// plainDisplay prints one line for each change of state, and a summary every
+// 30 s.
+type plainDisplay struct {
+	out    io.Writer
+	silent bool // only what is said is printed
+
+	mu          sync.Mutex
 	states      map[string]string
 	experiment  string
 	best        string
@@ -20,8 +26,28 @@ type plainProgress struct {
 
 const summaryInterval = 30 * time.Second
 
+func (p *plainDisplay) say(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintln(p.out, line)
+}
+
+func (p *plainDisplay) show(v experimentView, now time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silent {
+		return nil
+	}
+	for _, line := range p.update(v, now) {
+		if _, err := fmt.Fprintln(p.out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // update returns the lines to print now.
-func (p *plainProgress) update(v experimentView, now time.Time) []string {
+func (p *plainDisplay) update(v experimentView, now time.Time) []string {
 	if p.states == nil {
 		p.states = map[string]string{}
 		p.lastSummary = now

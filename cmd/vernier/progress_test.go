@@ -12,7 +12,7 @@ import (
 )
 
 func TestPlainProgressPrintsOneLineAChange(t *testing.T) {
-	var p plainProgress
+	var p plainDisplay
 	running := newExperimentView(anExperiment(), []v1beta1.Trial{aTrial(1, v1beta1.TrialRunning, "")})
 	first := p.update(running, noon)
 	want := []string{"12:00:00 trial charlm-0001 Running lr=0.1", "12:00:00 experiment charlm Running"}
@@ -34,7 +34,7 @@ func TestPlainProgressPrintsOneLineAChange(t *testing.T) {
 }
 
 func TestPlainProgressSaysWhyATrialFailed(t *testing.T) {
-	var p plainProgress
+	var p plainDisplay
 	failed := aTrial(2, v1beta1.TrialFailed, "")
 	failed.Status.Conditions[1].Message = "container training exited with code 1"
 	lines := p.update(newExperimentView(ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", "too many failures"), []v1beta1.Trial{failed}), noon)
@@ -85,9 +85,9 @@ func TestFrame(t *testing.T) {
 
 func TestLiveProgressRedrawsInPlace(t *testing.T) {
 	var out bytes.Buffer
-	p := liveProgress{out: &out}
+	p := liveDisplay{out: &out, size: func() size { return size{80, 24} }}
 	view := newExperimentView(anExperiment(), nil)
-	if err := p.draw(view, noon, size{80, 24}); err != nil {
+	if err := p.show(view, noon); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "\x1b[5A") {
@@ -95,7 +95,7 @@ func TestLiveProgressRedrawsInPlace(t *testing.T) {
 	}
 	drawn := p.drawn
 	out.Reset()
-	if err := p.draw(view, noon, size{80, 24}); err != nil {
+	if err := p.show(view, noon); err != nil {
 		t.Fatal(err)
 	}
 	if want := "\x1b[" + string(rune('0'+drawn)) + "A"; !strings.HasPrefix(out.String(), want) {
@@ -105,14 +105,14 @@ func TestLiveProgressRedrawsInPlace(t *testing.T) {
 
 func TestWhatIsSaidStaysAboveTheNextFrame(t *testing.T) {
 	var out bytes.Buffer
-	p := liveProgress{out: &out}
+	p := liveDisplay{out: &out, size: func() size { return size{80, 24} }}
 	view := newExperimentView(anExperiment(), nil)
-	if err := p.draw(view, noon, size{80, 24}); err != nil {
+	if err := p.show(view, noon); err != nil {
 		t.Fatal(err)
 	}
 	out.Reset()
 	p.say("no new trials")
-	if err := p.draw(view, noon, size{80, 24}); err != nil {
+	if err := p.show(view, noon); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); !strings.HasPrefix(got, "\nno new trials\n\r") {
@@ -121,7 +121,7 @@ func TestWhatIsSaidStaysAboveTheNextFrame(t *testing.T) {
 }
 
 func TestDisplayModes(t *testing.T) {
-	for mode, code := range map[string]int{"auto": 0, "plain": 0, "none": 0, "live": exitUsage, "fancy": exitUsage} {
+	for mode, code := range map[string]int{"auto": 0, "plain": 0, "none": 0, "live": exitUsage} {
 		if _, err := newDisplay(mode, &bytes.Buffer{}); exitCode(err) != code {
 			t.Errorf("mode %s without a terminal: code %d (%v), want %d", mode, exitCode(err), err, code)
 		}

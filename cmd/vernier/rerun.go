@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// finishedBefore returns the experiment that has ended under the name already,
-// or nil.
+// finishedBefore returns the experiment of that name if it has already ended, or
+// nil.
 func finishedBefore(ctx context.Context, c client.Reader, key types.NamespacedName) (*v1beta1.Experiment, error) {
 	var experiment v1beta1.Experiment
 	err := c.Get(ctx, key, &experiment)
@@ -27,20 +27,20 @@ func finishedBefore(ctx context.Context, c client.Reader, key types.NamespacedNa
 	return &experiment, nil
 }
 
-// nothingRuns says whether v is the experiment that had ended before the files
-// were applied, and they changed nothing in it.
+// nothingRuns reports whether v had ended before the files were applied and they
+// changed nothing in it.
 func nothingRuns(before *v1beta1.Experiment, v experimentView) bool {
 	return before != nil && v.finished() && v.Experiment.UID == before.UID && v.Experiment.Generation == before.Generation
 }
 
-// endedBefore says whether v is from before the change that lets a finished
-// experiment go on was noticed.
+// endedBefore reports whether v still shows the old end of an experiment that the
+// files let go on.
 func endedBefore(before *v1beta1.Experiment, v experimentView) bool {
 	return before != nil && !nothingRuns(before, v) && v.Experiment.UID == before.UID &&
 		v.Experiment.Status.CompletionTime.Equal(before.Status.CompletionTime)
 }
 
-// nothingRan says so to the user.
+// nothingRan tells the user that the experiment had ended already.
 func nothingRan(v experimentView, now time.Time) string {
 	ago := ""
 	if t := v.Experiment.Status.CompletionTime; t != nil {
@@ -49,11 +49,9 @@ func nothingRan(v experimentView, now time.Time) string {
 	return fmt.Sprintf("experiment %s ended%s; nothing was run; --replace runs it anew", v.Experiment.Name, ago)
 }
 
-// refusedRerun adds to the refusal of a change to a finished experiment how the
-// files can be run all the same.
+// refusedRerun adds --replace to the refusal of a change to a finished experiment.
 func refusedRerun(err error, before *v1beta1.Experiment) error {
-	coded := apiError(err)
-	if before == nil || err == nil || exitCode(coded) != exitInvalid {
+	if before == nil || exitCode(err) != exitInvalid {
 		return err
 	}
 	return &exitError{code: exitInvalid, err: fmt.Errorf("%w; experiment %s has ended: --replace deletes it with its trials and runs the files anew", err, before.Name)}

@@ -53,7 +53,7 @@ func TestFilesThatAreRunAgain(t *testing.T) {
 			}
 		})
 	}
-	const want = "experiment charlm ended 10m0s ago; nothing was run; --replace runs it anew"
+	const want = "experiment charlm ended 10m ago; nothing was run; --replace runs it anew"
 	if got := nothingRan(newExperimentView(anEnded(), nil), noon.Add(10*time.Minute)); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -62,8 +62,8 @@ func TestFilesThatAreRunAgain(t *testing.T) {
 func TestARefusedChangeNamesReplace(t *testing.T) {
 	refusal := apierrors.NewInvalid(schema.GroupKind{Kind: "Experiment"}, "charlm", nil)
 	err := refusedRerun(refusal, anEnded())
-	if exitCode(apiError(err)) != exitInvalid {
-		t.Errorf("code %d", exitCode(apiError(err)))
+	if exitCode(err) != exitInvalid {
+		t.Errorf("code %d", exitCode(err))
 	}
 	requireText(t, err.Error(), "--replace")
 	for name, same := range map[string]error{"of a new one": refusedRerun(refusal, nil), "for another reason": refusedRerun(errors.New("x"), anEnded())} {

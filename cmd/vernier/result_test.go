@@ -89,7 +89,7 @@ func TestWhatAnExperimentWaitsForIsShown(t *testing.T) {
 	e.Status.Conditions[0].Message = "No trial can be started for now: experiment \"first\" is not there"
 	view := newExperimentView(e, nil)
 	requireText(t, strings.Join(frame(view, noon, size{width: 120, height: 20}, false), "\n"), "No trial can be started for now")
-	var p plainProgress
+	var p plainDisplay
 	requireText(t, strings.Join(p.update(view, noon), "\n"), "experiment charlm No trial can be started for now")
 	if again := p.update(view, noon); len(again) > 0 {
 		t.Errorf("it is said again: %q", again)

@@ -12,9 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/vernier-ml/vernier/api/v1beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -60,8 +59,7 @@ func newRunCommand(open opener, stop func(context.Context, *session) error) *cob
 			if o.timeout < 0 {
 				return usageErrorf("--timeout %s is below zero: write how long to wait, such as 1h, or leave it out to wait for ever", o.timeout)
 			}
-			s := streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
-			return apiError(run(cmd.Context(), o, s, open, stop))
+			return run(cmd.Context(), o, streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}, open, stop)
 		},
 	}
 	f := cmd.Flags()
@@ -69,7 +67,7 @@ func newRunCommand(open opener, stop func(context.Context, *session) error) *cob
 	f.BoolVar(&o.wait, "wait", true, "wait for the end of the experiment")
 	f.BoolVar(&o.replace, "replace", false, "delete an experiment of the same name first, with its trials")
 	f.BoolVar(&o.keep, "keep", true, "leave the control plane running afterwards; vernier down stops it")
-	f.StringVar(&o.progress, "progress", "auto", "auto, live, plain or none")
+	choiceFlag(cmd, &o.progress, "progress", "", "auto, live, plain or none", "auto", "live", "plain", "none")
 	f.DurationVar(&o.timeout, "timeout", 0, "leave with exit code 124 after this time; the experiment goes on; 0 waits for ever")
 	f.BoolVar(&o.requireGoal, "require-goal", false, "leave with exit code 9 if the goal was not reached")
 	if err := cmd.MarkFlagRequired("filename"); err != nil {
@@ -98,60 +96,47 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	if session.started && !o.keep {
 		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
 	}
-	// What admission warns of is for the user, not for a log.
-	session.config.WarningHandler = rest.NewWarningWriter(s.err, rest.WarningWriterOptions{Deduplicate: true})
-	c, err := newClient(session.config)
-	if err != nil {
-		return err
-	}
-	key := types.NamespacedName{Namespace: cmp.Or(experiment.GetNamespace(), session.namespace), Name: experiment.GetName()}
+	key := session.key(experiment.GetName())
+	key.Namespace = cmp.Or(experiment.GetNamespace(), key.Namespace)
 	if o.replace {
-		if err := deleteAndWait(ctx, c, key); err != nil {
+		if err := deleteAndWait(ctx, session.client, key); err != nil {
 			return err
 		}
 	}
-	before, err := finishedBefore(ctx, c, key)
+	before, err := finishedBefore(ctx, session.client, key)
 	if err != nil {
 		return err
 	}
-	if err := applyAll(ctx, c, objects, session.namespace); err != nil {
+	if err := session.apply(ctx, objects); err != nil {
 		return refusedRerun(err, before)
 	}
+	e := ending{requireGoal: o.requireGoal}
 	if before != nil {
-		view, err := loadExperiment(ctx, c, key)
+		view, err := loadExperiment(ctx, session.client, key)
 		if err != nil {
 			return err
 		}
 		if nothingRuns(before, view) {
 			fmt.Fprintln(s.err, nothingRan(view, time.Now()))
-			return conclude(view, ending{requireGoal: o.requireGoal}, s)
+			return conclude(view, e, s)
 		}
 	}
 	if !o.wait {
 		fmt.Fprintf(s.err, "experiment %s is running; see: vernier describe %s\n", key.Name, key.Name)
 		return nil
 	}
-	view, err := waitForEnd(ctx, o, following{session: session, client: c, key: key, before: before}, display)
+	view, err := waitForEnd(ctx, o.timeout, session, key, before, display)
 	if err != nil {
 		return err
 	}
-	_, plain := display.(*plainDisplay)
-	return conclude(view, ending{requireGoal: o.requireGoal, told: plain}, s)
-}
-
-// following is what a run waits for.
-type following struct {
-	session *session
-	client  client.Client
-	key     types.NamespacedName
-	// before is the experiment as it had ended before it was made to go on, or nil.
-	before *v1beta1.Experiment
+	_, e.told = display.(*plainDisplay)
+	return conclude(view, e, s)
 }
 
 // waitForEnd shows progress until the experiment ends, a signal says to leave,
-// or time is up.
-func waitForEnd(ctx context.Context, o runOptions, f following, d display) (experimentView, error) {
-	key := f.key
+// or time is up. An end that was there before, in the experiment before, does not
+// count.
+func waitForEnd(ctx context.Context, timeout time.Duration, s *session, key types.NamespacedName, before *v1beta1.Experiment, d display) (experimentView, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
@@ -168,21 +153,21 @@ func waitForEnd(ctx context.Context, o runOptions, f following, d display) (expe
 					return
 				}
 				d.say("no new trials; waiting for the running ones. Ctrl-C again to leave at once.")
-				if err := stopGrowing(ctx, f.client, key); err != nil {
+				if err := stopGrowing(ctx, s.client, key); err != nil {
 					d.say(fmt.Sprintf("cannot stop the experiment: %v", err))
 				}
 			}
 		}
 	}()
-	if o.timeout > 0 {
-		timer := time.AfterFunc(o.timeout, func() {
-			cancel(&exitError{code: exitTimeout, err: fmt.Errorf("experiment %s did not end within %s; it goes on: vernier describe %s", key.Name, o.timeout, key.Name)})
+	if timeout > 0 {
+		timer := time.AfterFunc(timeout, func() {
+			cancel(&exitError{code: exitTimeout, err: fmt.Errorf("experiment %s did not end within %s; it goes on: vernier describe %s", key.Name, timeout, key.Name)})
 		})
 		defer timer.Stop()
 	}
 	var last experimentView
-	err := follow(ctx, f.session.config, key, func(v experimentView, now time.Time) (bool, error) {
-		if endedBefore(f.before, v) {
+	err := follow(ctx, s, key, func(v experimentView, now time.Time) (bool, error) {
+		if endedBefore(before, v) {
 			return false, nil
 		}
 		last = v
@@ -208,44 +193,37 @@ func signalCode(sig os.Signal) int {
 // stopGrowing lowers maxTrialCount to the trials that exist, so that the
 // experiment ends when the running ones have.
 func stopGrowing(ctx context.Context, c client.Client, key types.NamespacedName) error {
-	for {
-		var experiment v1beta1.Experiment
-		if err := c.Get(ctx, key, &experiment); err != nil {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		view, err := loadExperiment(ctx, c, key)
+		if err != nil {
 			return err
 		}
-		var trials v1beta1.TrialList
-		if err := c.List(ctx, &trials, client.InNamespace(key.Namespace), client.MatchingLabels{v1beta1.LabelExperiment: key.Name}); err != nil {
-			return err
+		limit := max(int32(len(view.Trials)), 1)
+		spec := &view.Experiment.Spec
+		spec.MaxTrialCount = &limit
+		for _, count := range []**int32{&spec.ParallelTrialCount, &spec.MaxFailedTrialCount} {
+			if *count != nil && **count > limit {
+				*count = &limit
+			}
 		}
-		limit := max(int32(len(trials.Items)), 1)
-		experiment.Spec.MaxTrialCount = &limit
-		if p := experiment.Spec.ParallelTrialCount; p != nil && *p > limit {
-			experiment.Spec.ParallelTrialCount = &limit
-		}
-		if m := experiment.Spec.MaxFailedTrialCount; m != nil && *m > limit {
-			experiment.Spec.MaxFailedTrialCount = &limit
-		}
-		err := c.Update(ctx, &experiment, fieldOwner)
-		if !apierrors.IsConflict(err) {
-			return err
-		}
-	}
+		return c.Update(ctx, view.Experiment, fieldOwner)
+	})
 }
 
-// ending says how a run is concluded.
+// ending is how to conclude a run.
 type ending struct {
 	requireGoal bool
-	// told: what the trials said was printed when they ended.
+	// told is true when the trials' messages were printed as they ended.
 	told bool
 }
 
-// conclude prints the result and gives it its exit code.
+// conclude prints the result and returns the error with its exit code.
 func conclude(v experimentView, e ending, s streams) error {
 	printResult(s.out, v)
 	if v.State == string(v1beta1.ExperimentFailed) {
 		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s failed: %s%s", v.Experiment.Name, v.Message, firstFailure(v, e.told))}
 	}
-	// For Katib the experiment has succeeded; whoever waits for a result has none.
+	// Katib calls such an experiment Succeeded, but there is no result to use.
 	if !v.hasResult() {
 		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s ended without a usable trial%s", v.Experiment.Name, whyNone(v, e.told))}
 	}
@@ -255,7 +233,7 @@ func conclude(v experimentView, e ending, s streams) error {
 	return nil
 }
 
-// whyNone is the reason for which no trial has a result.
+// whyNone is why no trial has a result.
 func whyNone(v experimentView, told bool) string {
 	if text := firstFailure(v, told); text != "" {
 		return text
@@ -274,8 +252,8 @@ func whyNone(v experimentView, told bool) string {
 	return "; no trial has a value of " + v.metricName()
 }
 
-// firstFailure is what the first failed trial said, as the reason is most often
-// the same for all. What was told is not said again.
+// firstFailure is the message of the first failed trial: most often all fail for
+// the same reason.
 func firstFailure(v experimentView, told bool) string {
 	for _, t := range v.Trials {
 		if isBad(t.State) && t.Message != "" && told {

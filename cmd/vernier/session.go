@@ -5,22 +5,51 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"syscall"
 
+	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/local"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// session is what a command that talks to an API server works with.
+// session is a command's connection to an API server.
 type session struct {
 	config    *rest.Config
+	client    client.Client
 	namespace string
 	// home is the folder of the embedded instance; "" for another cluster.
 	home string
 	// started is true when this command started the embedded instance.
 	started bool
+}
+
+// connect makes the client, which shows the warnings of admission to the user.
+func (s *session) connect() (err error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	s.config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
+	s.client, err = client.New(s.config, client.Options{Scheme: scheme})
+	return err
+}
+
+// key names an experiment or a trial in the session's namespace.
+func (s *session) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.namespace, Name: name}
+}
+
+// newScheme knows Kubernetes' own types and ours.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme))
 }
 
 // streams are a command's input and outputs.
@@ -33,7 +62,7 @@ type streams struct {
 // instance if it is not running.
 type opener func(ctx context.Context, start bool) (*session, error)
 
-// isUnreachable says whether nothing answers at the server's address.
+// isUnreachable reports whether nothing answers at the server's address.
 func isUnreachable(err error) bool {
 	var network *net.OpError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &network)
@@ -71,7 +100,7 @@ func (g *global) embedded(ctx context.Context, start bool) (*session, error) {
 		s.namespace = "default"
 	}
 	s.config.QPS, s.config.Burst = 100, 200
-	return s, nil
+	return s, s.connect()
 }
 
 // pluginOpener connects as kubectl does, with the user's own kubeconfig.
@@ -85,6 +114,7 @@ func pluginOpener(flags *genericclioptions.ConfigFlags) opener {
 		if err != nil {
 			return nil, err
 		}
-		return &session{config: config, namespace: namespace}, nil
+		s := &session{config: config, namespace: namespace}
+		return s, s.connect()
 	}
 }

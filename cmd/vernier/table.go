@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
 )
 
-// table writes aligned columns, as kubectl does: two or three spaces between
-// them, no lines.
+// table writes aligned columns the way kubectl does: three spaces between them
+// and no lines.
 type table struct {
 	header []string
 	rows   [][]string
@@ -25,7 +26,6 @@ func (t *table) write(w io.Writer, noHeader bool) error {
 	return nil
 }
 
-// lines are the rows, padded; the last column is not padded.
 func (t *table) lines(noHeader bool) []string {
 	rows := t.rows
 	if !noHeader && t.header != nil {
@@ -37,19 +37,16 @@ func (t *table) lines(noHeader bool) []string {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
 		}
 	}
 	lines := make([]string, len(rows))
 	for r, row := range rows {
-		var b strings.Builder
+		var line strings.Builder
 		for i, cell := range row {
-			b.WriteString(cell)
-			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+3))
-			}
+			line.WriteString(runewidth.FillRight(cell, widths[i]+3))
 		}
-		lines[r] = strings.TrimRight(b.String(), " ")
+		lines[r] = strings.TrimRight(line.String(), " ")
 	}
 	return lines
 }

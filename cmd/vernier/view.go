@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // trialView is a trial as the commands show it.
@@ -22,6 +24,8 @@ type trialView struct {
 	Metrics []metricView
 	Started time.Time
 	Ended   time.Time
+	// Object is nil for the best trial of an experiment that no longer has it.
+	Object *v1beta1.Trial
 }
 
 // metricView is one metric of a trial, condensed by its strategy.
@@ -75,11 +79,12 @@ func (t trialView) duration(now time.Time) time.Duration {
 	return t.Ended.Sub(t.Started)
 }
 
-func newTrialView(trial v1beta1.Trial) trialView {
+func newTrialView(trial *v1beta1.Trial) trialView {
 	view := trialView{
 		Name:   trial.Name,
 		Number: trialNumber(trial.Name),
 		Params: trial.Spec.ParameterAssignments,
+		Object: trial,
 	}
 	if n := len(trial.Status.Conditions); n > 0 {
 		last := trial.Status.Conditions[n-1]
@@ -146,14 +151,11 @@ func newExperimentView(experiment *v1beta1.Experiment, trials []v1beta1.Trial) e
 		last := experiment.Status.Conditions[n-1]
 		view.State, view.Reason, view.Message = string(last.Type), last.Reason, last.Message
 	}
-	for _, t := range trials {
-		view.Trials = append(view.Trials, newTrialView(t))
+	for i := range trials {
+		view.Trials = append(view.Trials, newTrialView(&trials[i]))
 	}
 	slices.SortFunc(view.Trials, func(a, b trialView) int {
-		if a.Number != b.Number {
-			return a.Number - b.Number
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(a.Number-b.Number, strings.Compare(a.Name, b.Name))
 	})
 	return view
 }
@@ -290,18 +292,7 @@ func paramText(params []v1beta1.ParameterAssignment) string {
 	return strings.Join(parts, " ")
 }
 
-// age is a duration as kubectl writes it, in at most two units.
+// age is a duration as kubectl writes it.
 func age(d time.Duration) string {
-	d = d.Round(time.Second)
-	switch {
-	case d < 0:
-		return "0s"
-	case d < 2*time.Minute:
-		return strconv.Itoa(int(d.Seconds())) + "s"
-	case d < 3*time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + "m" + strconv.Itoa(int(d.Seconds())%60) + "s"
-	case d < 48*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + "h" + strconv.Itoa(int(d.Minutes())%60) + "m"
-	}
-	return strconv.Itoa(int(d.Hours()/24)) + "d"
+	return duration.HumanDuration(max(d.Round(time.Second), 0))
 }

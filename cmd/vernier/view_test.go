@@ -9,7 +9,7 @@ import (
 )
 
 func TestATrialIsCondensedByItsStrategies(t *testing.T) {
-	view := newTrialView(aTrial(7, v1beta1.TrialSucceeded, "0.25"))
+	view := newTrialView(new(aTrial(7, v1beta1.TrialSucceeded, "0.25")))
 	want := []metricView{{"loss", "0.25"}, {"acc", "0.9"}}
 	if diff := cmp.Diff(want, view.Metrics); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
@@ -21,7 +21,7 @@ func TestATrialIsCondensedByItsStrategies(t *testing.T) {
 
 func TestAnUnavailableExtremeFallsBackToTheLatest(t *testing.T) {
 	trial := aTrial(1, v1beta1.TrialSucceeded, "unavailable")
-	if got := newTrialView(trial).objective(); got != "8" {
+	if got := newTrialView(&trial).objective(); got != "8" {
 		t.Errorf("got %q, want the latest value", got)
 	}
 }
@@ -80,7 +80,7 @@ func TestAge(t *testing.T) {
 		"seconds":             {90 * time.Second, "90s"},
 		"minutes":             {150 * time.Second, "2m30s"},
 		"hours":               {5*time.Hour + 10*time.Minute, "5h10m"},
-		"days":                {100 * time.Hour, "4d"},
+		"days":                {100 * time.Hour, "4d4h"},
 		"a clock that is off": {-time.Minute, "0s"},
 	}
 	for name, test := range tests {
@@ -123,7 +123,7 @@ func TestTarget(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var found trialView
-			target, err := parseTarget(test.text, "default")
+			target, err := parseTarget(test.text)
 			if err == nil {
 				found, err = target.find(view)
 			}
