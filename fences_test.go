@@ -99,21 +99,18 @@ func TestFences(t *testing.T) {
 	}
 }
 
-// TestOnlyTranslateKnowsBothWorlds holds that the files translate*.go of the
-// experiment controller alone import both the API's words and those of search.
-func TestOnlyTranslateKnowsBothWorlds(t *testing.T) {
-	out, err := exec.Command("grep", "-l", `"`+module+`/suggest`, "-r", "controllers", "--include=*.go").Output()
-	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+// TestOneControllerPackageKnowsSearch holds that controllers/study alone imports
+// both the API's types and those of search; the other controllers use its words.
+func TestOneControllerPackageKnowsSearch(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./controllers/...", "./cmd/manager").Output()
+	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"controllers/experiment/translate.go", "controllers/experiment/translate_check.go", "controllers/experiment/translate_space.go",
-		"controllers/experiment/translate_study.go", "controllers/experiment/translate_warm.go",
-	}
-	for file := range strings.FieldsSeq(string(out)) {
-		if !slices.Contains(want, file) && !strings.HasSuffix(file, "_test.go") {
-			t.Errorf("%s imports suggest; only %v may", file, want)
+	for line := range strings.Lines(string(out)) {
+		pkg, imports, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		both := slices.ContainsFunc(strings.Fields(imports), func(p string) bool { return isUnder(p, []string{module + "/suggest"}) })
+		if study := pkg == module+"/controllers/study"; both != study {
+			t.Errorf("%s imports suggest: %v", pkg, both)
 		}
 	}
 }

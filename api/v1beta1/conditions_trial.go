@@ -1,7 +1,9 @@
 package v1beta1
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +30,22 @@ func (t *Trial) LastCondition() *TrialCondition {
 		return nil
 	}
 	return &t.Status.Conditions[len(t.Status.Conditions)-1]
+}
+
+// State is the type of the last condition that is True; TrialCreated for a trial
+// without one, which was just made.
+func (t *Trial) State() TrialConditionType {
+	for i := len(t.Status.Conditions) - 1; i >= 0; i-- {
+		if c := &t.Status.Conditions[i]; c.Status == corev1.ConditionTrue {
+			return c.Type
+		}
+	}
+	return TrialCreated
+}
+
+// AskedToStop says whether an annotation asks that the trial be stopped.
+func (t *Trial) AskedToStop() bool {
+	return t.Annotations[AnnotationStop] != "" || t.Annotations[AnnotationStopEarly] != ""
 }
 
 // SetCondition writes a condition of type ct at the end of the list. It changes
@@ -119,6 +137,29 @@ func (t *Trial) IsEarlyStopped() bool { return t.HasCondition(TrialEarlyStopped)
 func (t *Trial) IsMetricsUnavailable() bool { return t.HasCondition(TrialMetricsUnavailable) }
 
 // IsCompleted says whether the trial has ended, in whatever way.
-func (t *Trial) IsCompleted() bool {
-	return t.IsSucceeded() || t.IsFailed() || t.IsKilled() || t.IsEarlyStopped() || t.IsMetricsUnavailable()
+func (t *Trial) IsCompleted() bool { return t.State().Ended() }
+
+// Ended says whether this is the state of a trial that has ended, in whatever way.
+func (ct TrialConditionType) Ended() bool { return ct != TrialCreated && ct != TrialRunning }
+
+// SortTrials lists trials in order of number, then of name. It keeps pointers into
+// trials.
+func SortTrials(trials []Trial) []*Trial {
+	type numbered struct {
+		n     int
+		trial *Trial
+	}
+	sorted := make([]numbered, len(trials))
+	for i := range trials {
+		n, _ := trials[i].Number()
+		sorted[i] = numbered{n, &trials[i]}
+	}
+	slices.SortFunc(sorted, func(a, b numbered) int {
+		return cmp.Or(cmp.Compare(a.n, b.n), strings.Compare(a.trial.Name, b.trial.Name))
+	})
+	out := make([]*Trial, len(sorted))
+	for i := range sorted {
+		out[i] = sorted[i].trial
+	}
+	return out
 }

@@ -9,17 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/experiment"
 	"github.com/vernier-ml/vernier/controllers/suggestion"
 	"github.com/vernier-ml/vernier/controllers/trial"
-	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
 // tokenValidity is how long a trial can report. It bounds what a stolen token is
@@ -45,19 +42,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 	if err != nil {
 		return nil, fmt.Errorf("register the metrics of trials: %w", err)
 	}
-	algorithms := experiment.Algorithms{}
 	experiments := experiment.New(experiment.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experimentMetrics, Now: w.now,
 		Scan: w.store.Scan,
-		Validate: func(e *v1beta1.Experiment) field.ErrorList {
-			_, errs := webhook.Validate(e, nil, algorithms)
-			return errs
-		},
-		ValidateTemplate: func(e *v1beta1.Experiment, text []byte) field.ErrorList {
-			_, errs := webhook.ValidateTemplate(e, text)
-			return errs
-		},
 	})
 	if err := experiments.Register(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the experiment controller: %w", err)

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/vernier-ml/vernier/controllers/experiment"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
@@ -46,7 +45,7 @@ func addWebhook(_ context.Context, mgr manager.Manager, o options, id identity, 
 	if o.webhookAddress == "" {
 		return nil
 	}
-	if err := webhook.SetupWithManager(mgr, experiment.Algorithms{}, mgr.GetAPIReader()); err != nil {
+	if err := webhook.SetupWithManager(mgr, mgr.GetAPIReader()); err != nil {
 		return fmt.Errorf("set up the admission webhook: %w", err)
 	}
 	if o.webhookCertDir != "" {

@@ -8,15 +8,11 @@ package experiment
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -31,8 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
-	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/controllers/fresh"
+	"github.com/vernier-ml/vernier/controllers/study"
+	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
 const (
@@ -57,15 +54,11 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Metrics are this controller's metrics.
 	Metrics *Metrics
-	// Validate checks an experiment, with its defaults set, that no webhook may
-	// have seen.
-	Validate func(*v1beta1.Experiment) field.ErrorList
-	// ValidateTemplate checks a template that stands in a ConfigMap, before the
-	// first trial.
-	ValidateTemplate func(*v1beta1.Experiment, []byte) field.ErrorList
-	// Scan reads what a trial has reported of some metrics so far: that of
-	// collector.Reader.
-	Scan func(ctx context.Context, trialUID string, metrics []string, yield func(collector.Attempt, collector.Point) error) error
+	// Scan reads the curves of trials.
+	Scan study.Scan
+	// Memory bounds what is kept of experiments between reconciles, in bytes.
+	// Default: 128 MiB.
+	Memory int
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -75,20 +68,14 @@ type Controller struct {
 	Options
 	tracker *fresh.Tracker
 
-	models models[*searcher]
-	pasts  pasts[point]
+	studies studies
 	// woken are experiments whose algorithms are ready for a question.
 	woken chan event.GenericEvent
-
-	mu sync.Mutex
-	// wrote is when the status of an experiment was last written. Losing it
-	// costs one early write.
-	wrote map[types.NamespacedName]time.Time
 }
 
 // New returns a controller.
 func New(o Options) *Controller {
-	return &Controller{Options: o, tracker: fresh.NewTracker(), woken: make(chan event.GenericEvent), wrote: map[types.NamespacedName]time.Time{}}
+	return &Controller{Options: o, tracker: fresh.NewTracker(), studies: studies{memory: o.Memory}, woken: make(chan event.GenericEvent)}
 }
 
 // Register adds the controller and its index to mgr.
@@ -120,8 +107,8 @@ func stateChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*v1beta1.Trial)
 		after, ok2 := e.ObjectNew.(*v1beta1.Trial)
-		return !ok1 || !ok2 || stateOf(before) != stateOf(after) ||
-			ended(stateOf(after)) && !equality.Semantic.DeepEqual(before.Status.Observation, after.Status.Observation)
+		return !ok1 || !ok2 || before.State() != after.State() ||
+			after.IsCompleted() && !equality.Semantic.DeepEqual(before.Status.Observation, after.Status.Observation)
 	}}
 }
 
@@ -130,9 +117,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	exp := &v1beta1.Experiment{}
 	if err := c.Client.Get(ctx, req.NamespacedName, exp); err != nil {
 		if apierrors.IsNotFound(err) {
-			c.forget(req.NamespacedName)
-			c.models.dropNamed(req.NamespacedName)
-			c.pasts.dropNamed(req.NamespacedName)
+			c.studies.dropNamed(req.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -145,12 +130,14 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	found := c.inspect(exp)
-	a := plan(exp, trials, found, c.Now())
+	s, found := c.inspect(exp)
+	defer c.studies.done(s)
+	s.Update(trials)
+	a := plan(exp, trials, s.Ranking(), found, c.Now())
 	if found == (findings{}) {
 		// New trials go first: everything else can wait for a free slot.
-		if found, err = c.grow(ctx, exp, trials, a); found != (findings{}) {
-			a = plan(exp, trials, found, c.Now())
+		if found, err = c.grow(ctx, exp, s, trials, a); found != (findings{}) {
+			a = plan(exp, trials, s.Ranking(), found, c.Now())
 		}
 	}
 	if err == nil {
@@ -158,9 +145,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	again := time.Duration(0)
 	if err == nil && !over(&a.status) {
-		again, err = c.stopEarly(ctx, exp, trials)
+		again, err = c.stopEarly(ctx, exp, s, a.status.TrialsPending+a.status.TrialsRunning > 0)
 	}
-	result, writeErr := c.write(ctx, exp, a.status)
+	result, writeErr := c.write(ctx, exp, s, a.status)
 	if writeErr != nil {
 		return reconcile.Result{}, writeErr
 	}
@@ -170,16 +157,20 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// inspect validates an experiment when it is first seen.
-func (c *Controller) inspect(exp *v1beta1.Experiment) findings {
-	if exp.IsCreated() {
-		return findings{}
+// inspect finds what is known of an experiment, and validates it when it is first
+// seen.
+func (c *Controller) inspect(exp *v1beta1.Experiment) (*kept, findings) {
+	s, err := c.studies.get(exp)
+	if !exp.IsCreated() {
+		if _, errs := webhook.Validate(exp, nil); len(errs) > 0 {
+			return s, findings{fatal: "The experiment is not valid, so no trial was started: " + errs.ToAggregate().Error() +
+				". Correct it, delete this experiment and create it again"}
+		}
 	}
-	if errs := c.Validate(exp); len(errs) > 0 {
-		return findings{fatal: "The experiment is not valid, so no trial was started: " + errs.ToAggregate().Error() +
-			". Correct it, delete this experiment and create it again"}
+	if err != nil {
+		return s, findings{fatal: err.Error()}
 	}
-	return findings{}
+	return s, findings{}
 }
 
 // trials are the trials of exp in order of number. They are the cache's own
@@ -191,25 +182,20 @@ func (c *Controller) trials(ctx context.Context, exp *v1beta1.Experiment) ([]*v1
 	if err != nil {
 		return nil, fmt.Errorf("list the trials of experiment %s/%s: %w", exp.Namespace, exp.Name, err)
 	}
-	trials := make([]*v1beta1.Trial, len(list.Items))
-	for i := range list.Items {
-		trials[i] = &list.Items[i]
-	}
-	slices.SortFunc(trials, byNumber)
-	return trials, nil
+	return v1beta1.SortTrials(list.Items), nil
 }
 
 // write writes the status if that is due, then sends the events of what it
 // says. Writes that only tell of counts are held back a little, so that many
 // short trials do not cost as many writes.
-func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, want v1beta1.ExperimentStatus) (reconcile.Result, error) {
+func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, s *kept, want v1beta1.ExperimentStatus) (reconcile.Result, error) {
 	key := client.ObjectKeyFromObject(exp)
 	differ, canWait := differs(&exp.Status, &want)
 	if !differ {
 		return reconcile.Result{}, nil
 	}
 	now := c.Now()
-	if wait := statusEvery - now.Sub(c.lastWrite(key)); canWait && wait > 0 {
+	if wait := statusEvery - now.Sub(s.wrote); canWait && wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	before := exp.Status
@@ -225,28 +211,13 @@ func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, want v1
 		return reconcile.Result{}, fmt.Errorf("write the status of experiment %s: %w", key, err)
 	}
 	c.tracker.Wrote(exp)
-	c.mu.Lock()
-	c.wrote[key] = now
-	c.mu.Unlock()
+	s.wrote = now
 	if over(&want) {
-		c.models.drop(exp.UID)
-		c.pasts.drop(exp.UID)
+		c.studies.drop(exp.UID)
 	}
 	for _, e := range transitions(exp, &before, &want) {
 		e.send(c.Recorder, exp)
 	}
 	c.Metrics.finished(exp, &before, &want)
 	return reconcile.Result{}, nil
-}
-
-func (c *Controller) lastWrite(key types.NamespacedName) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.wrote[key]
-}
-
-func (c *Controller) forget(key types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.wrote, key)
 }

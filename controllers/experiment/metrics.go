@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/study"
 )
 
 // Metrics are the experiment controller's metrics. No label names an
@@ -86,7 +87,7 @@ func (m *Metrics) finished(exp *v1beta1.Experiment, before, after *v1beta1.Exper
 		kind = "failed"
 	}
 	if exp.Spec.Algorithm != nil {
-		algorithm = knownAlgorithm(exp.Spec.Algorithm.AlgorithmName)
+		algorithm = known(exp.Spec.Algorithm.AlgorithmName)
 	}
 	m.completed.WithLabelValues(exp.Namespace, kind, algorithm).Inc()
 }
@@ -119,4 +120,12 @@ func (g *experimentGauge) Collect(ch chan<- prometheus.Metric) {
 	for k, v := range n {
 		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(v), k.namespace, k.phase)
 	}
+}
+
+// known bounds a metric's label: users choose the names.
+func known(algorithm string) string {
+	if study.KnownAlgorithm(algorithm) {
+		return algorithm
+	}
+	return "unknown"
 }

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/study"
 )
 
 // findings are what acting on a first plan brought to light. Its zero value is
@@ -34,9 +36,9 @@ type actions struct {
 }
 
 // plan decides, in Katib's order: goal, failures, number of trials, else go on.
-// trials are those of exp in order of number; exp has its defaults and is not
-// changed.
-func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, f findings, now time.Time) actions {
+// trials are those of exp in order of number, and r ranks them; exp has its
+// defaults and is not changed.
+func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f findings, now time.Time) actions {
 	t := metav1.NewTime(now)
 	next := &v1beta1.Experiment{ObjectMeta: exp.ObjectMeta, Spec: exp.Spec, Status: *exp.Status.DeepCopy()}
 	c := count(trials)
@@ -55,7 +57,7 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, f findings, now time
 	if next.IsCompleted() {
 		recount(next, c, t)
 	} else {
-		decide(next, trials, c, f, t)
+		decide(next, r, c, f, t)
 	}
 	a := actions{status: next.Status}
 	switch {
@@ -69,14 +71,13 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, f findings, now time
 }
 
 // decide writes the best trials and the condition that follows.
-func decide(next *v1beta1.Experiment, trials []*v1beta1.Trial, c tally, f findings, now metav1.Time) {
-	s := compare(&next.Spec, trials)
-	s.write(&next.Status)
+func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, f findings, now metav1.Time) {
+	setBest(&next.Status, r)
 	maxFailed, maxTrials := next.Spec.MaxFailedTrialCount, next.Spec.MaxTrialCount
 	switch {
 	case f.fatal != "":
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, f.fatal, now)
-	case s.reached:
+	case r.Reached():
 		next.MarkSucceeded(v1beta1.ReasonExperimentGoalReached, messageGoalReached, now)
 	case maxFailed != nil && c.bad() > 0 && c.bad() >= int(*maxFailed):
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, tooManyFailures(c, *maxFailed), now)
@@ -86,9 +87,9 @@ func decide(next *v1beta1.Experiment, trials []*v1beta1.Trial, c tally, f findin
 		next.MarkSucceeded(v1beta1.ReasonExperimentSuggestionEndReached, fmt.Sprintf(messageSuggestionEnd, c.total), now)
 	case c.total > 0:
 		next.MarkRunning(messageRunning, now)
-		say(next, v1beta1.ExperimentRunning, orElse(f.trouble, messageRunning), now)
+		say(next, v1beta1.ExperimentRunning, cmp.Or(f.trouble, messageRunning), now)
 	default:
-		say(next, v1beta1.ExperimentCreated, orElse(f.trouble, messageCreated), now)
+		say(next, v1beta1.ExperimentCreated, cmp.Or(f.trouble, messageCreated), now)
 	}
 	if next.IsCompleted() {
 		next.Status.CompletionTime = &now
@@ -98,7 +99,7 @@ func decide(next *v1beta1.Experiment, trials []*v1beta1.Trial, c tally, f findin
 // room is how many trials may be made now: as parallelTrialCount leaves free
 // and maxTrialCount allows. Every trial that exists counts against
 // maxTrialCount, however it ended, so that there are never more.
-func room(exp *v1beta1.Experiment, c tally) int {
+func room(exp *v1beta1.Experiment, c counts) int {
 	n := int(ptr.Deref(exp.Spec.ParallelTrialCount, v1beta1.DefaultParallelTrialCount)) - c.active()
 	if limit := exp.Spec.MaxTrialCount; limit != nil {
 		n = min(n, int(*limit)-c.total)
@@ -119,15 +120,11 @@ func resumable(exp *v1beta1.Experiment) bool {
 func stillRunning(trials []*v1beta1.Trial) []*v1beta1.Trial {
 	var out []*v1beta1.Trial
 	for _, t := range trials {
-		if !ended(stateOf(t)) && !askedToStop(t) {
+		if !t.State().Ended() && !t.AskedToStop() {
 			out = append(out, t)
 		}
 	}
 	return out
-}
-
-func askedToStop(t *v1beta1.Trial) bool {
-	return t.Annotations[v1beta1.AnnotationStop] != "" || t.Annotations[v1beta1.AnnotationStopEarly] != ""
 }
 
 func nextNumber(trials []*v1beta1.Trial) int {
@@ -143,7 +140,7 @@ func nextNumber(trials []*v1beta1.Trial) int {
 // recount brings the message of an experiment that failed by its trials up to
 // date: those that were about to end when it did may have failed as well. Where
 // trials were deleted since, or the limit was changed, the message stays.
-func recount(next *v1beta1.Experiment, c tally, now metav1.Time) {
+func recount(next *v1beta1.Experiment, c counts, now metav1.Time) {
 	limit := next.Spec.MaxFailedTrialCount
 	if c.total < int(next.Status.Trials) || limit == nil || c.bad() < int(*limit) ||
 		!strings.HasPrefix(next.LastCondition().Message, messageMaxFailed) {
@@ -152,7 +149,7 @@ func recount(next *v1beta1.Experiment, c tally, now metav1.Time) {
 	say(next, v1beta1.ExperimentFailed, tooManyFailures(c, *limit), now)
 }
 
-func tooManyFailures(c tally, limit int32) string {
+func tooManyFailures(c counts, limit int32) string {
 	failed, without := c.n(v1beta1.TrialFailed), c.n(v1beta1.TrialMetricsUnavailable)
 	trials, have := fmt.Sprintf("%d trials", failed), fmt.Sprintf("%d have", without)
 	if failed == 1 {
@@ -162,11 +159,4 @@ func tooManyFailures(c tally, limit int32) string {
 		have = "1 has"
 	}
 	return fmt.Sprintf(messageFailures, trials, have, limit)
-}
-
-func orElse(s, other string) string {
-	if s != "" {
-		return s
-	}
-	return other
 }

@@ -34,7 +34,7 @@ func TestBest(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			a := plan(tc.exp, tc.trials, findings{}, noon)
+			a := planned(tc.exp, tc.trials, findings{}, noon)
 			if got := a.status.CurrentOptimalTrial.BestTrialName; got != tc.want {
 				t.Errorf("best = %q, want %q", got, tc.want)
 			}

@@ -71,7 +71,7 @@ func TestPlanEnds(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := outcomeOf(plan(tc.exp, tc.trials, findings{}, noon))
+			got := outcomeOf(planned(tc.exp, tc.trials, findings{}, noon))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -103,7 +103,7 @@ func TestTheMessageOfTooManyFailuresCountsThoseThatEndedLater(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			exp := anExperiment(maxFailed(1), parallel(2))
-			exp.Status = plan(exp, trialsIn(unmeasured, running), findings{}, noon).status
+			exp.Status = planned(exp, trialsIn(unmeasured, running), findings{}, noon).status
 			said := func(counts string) {
 				t.Helper()
 				want := begin + counts + " (maxFailedTrialCount is 1). The conditions of these trials say why"
@@ -116,17 +116,17 @@ func TestTheMessageOfTooManyFailuresCountsThoseThatEndedLater(t *testing.T) {
 				f(exp)
 			}
 			before := exp.Status
-			exp.Status = plan(exp, trialsIn(tc.later...), findings{}, noon.Add(time.Second)).status
+			exp.Status = planned(exp, trialsIn(tc.later...), findings{}, noon.Add(time.Second)).status
 			said(tc.after)
-			if news := transitions(exp, &before, &exp.Status); len(news) > 0 {
-				t.Errorf("events %v", news)
+			if events := transitions(exp, &before, &exp.Status); len(events) > 0 {
+				t.Errorf("events %v", events)
 			}
 		})
 	}
 	t.Run("another reason to fail is left alone", func(t *testing.T) {
 		exp := anExperiment(maxFailed(1), parallel(2))
-		exp.Status = plan(exp, trialsIn(running, running), findings{fatal: "no such algorithm"}, noon).status
-		exp.Status = plan(exp, trialsIn(unmeasured, unmeasured), findings{}, noon).status
+		exp.Status = planned(exp, trialsIn(running, running), findings{fatal: "no such algorithm"}, noon).status
+		exp.Status = planned(exp, trialsIn(unmeasured, unmeasured), findings{}, noon).status
 		if c := exp.LastCondition(); c.Message != "no such algorithm" {
 			t.Errorf("%+v", c)
 		}

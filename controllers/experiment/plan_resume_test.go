@@ -34,7 +34,7 @@ func TestPlanResumes(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			a := plan(tc.exp, done, findings{}, noon)
+			a := planned(tc.exp, done, findings{}, noon)
 			if diff := cmp.Diff(tc.want, outcomeOf(a)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -51,27 +51,27 @@ func TestDeletedTrialsDoNotRestart(t *testing.T) {
 	exp := anExperiment(maxTrials(3), resume(v1beta1.LongRunning), endedBy(maxReason))
 	exp.Status.Trials = 3
 	for range 2 {
-		a := plan(exp, trialsIn(succeeded, succeeded), findings{}, noon)
+		a := planned(exp, trialsIn(succeeded, succeeded), findings{}, noon)
 		if diff := cmp.Diff(outcome{State: expDone, Reason: maxReason}, outcomeOf(a)); diff != "" {
 			t.Fatalf("plan (-want +got):\n%s", diff)
 		}
 		exp.Status = a.status
 	}
 	exp.Spec.MaxTrialCount = ptr.To[int32](4)
-	if got := outcomeOf(plan(exp, trialsIn(succeeded, succeeded), findings{}, noon)); got.State != expRestart {
+	if got := outcomeOf(planned(exp, trialsIn(succeeded, succeeded), findings{}, noon)); got.State != expRestart {
 		t.Errorf("with a raised maxTrialCount: %+v", got)
 	}
 }
 
 func TestRestartedExperimentRunsAndEndsAgain(t *testing.T) {
 	exp := anExperiment(maxTrials(3), resume(v1beta1.LongRunning), endedBy(maxReason))
-	exp.Status = plan(exp, trialsIn(succeeded, succeeded), findings{}, noon).status
-	a := plan(exp, trialsIn(succeeded, succeeded), findings{}, noon)
+	exp.Status = planned(exp, trialsIn(succeeded, succeeded), findings{}, noon).status
+	a := planned(exp, trialsIn(succeeded, succeeded), findings{}, noon)
 	if diff := cmp.Diff(outcome{Add: 1, First: 2, State: expRunning, Reason: runReason}, outcomeOf(a)); diff != "" {
 		t.Fatalf("after the restart (-want +got):\n%s", diff)
 	}
 	exp.Status = a.status
-	a = plan(exp, trialsIn(succeeded, succeeded, failed), findings{}, noon)
+	a = planned(exp, trialsIn(succeeded, succeeded, failed), findings{}, noon)
 	if got := outcomeOf(a); got.State != expDone || got.Reason != maxReason {
 		t.Fatalf("at the end: %+v", got)
 	}

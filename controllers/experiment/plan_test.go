@@ -11,9 +11,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/study"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// planned is the plan for trials that are ranked anew.
+func planned(exp *v1beta1.Experiment, trials []*v1beta1.Trial, f findings, now time.Time) actions {
+	return plan(exp, trials, study.Rank(&exp.Spec, trials), f, now)
+}
 
 // An experiment that minimizes loss, with up to ten trials, three at a time.
 func anExperiment(change ...func(*v1beta1.Experiment)) *v1beta1.Experiment {
@@ -238,7 +244,7 @@ func TestPlanCounts(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := outcomeOf(plan(tc.exp, tc.trials, tc.found, noon))
+			got := outcomeOf(planned(tc.exp, tc.trials, tc.found, noon))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -248,7 +254,7 @@ func TestPlanCounts(t *testing.T) {
 
 func TestStatusIsBounded(t *testing.T) {
 	trials := trialsIn(times(1200, succeeded)...)
-	s := plan(anExperiment(func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }), trials, findings{}, noon).status
+	s := planned(anExperiment(func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }), trials, findings{}, noon).status
 	if s.Trials != 1200 || s.TrialsSucceeded != 1200 {
 		t.Errorf("counts are %d and %d, want 1200", s.Trials, s.TrialsSucceeded)
 	}
@@ -265,7 +271,7 @@ func TestPlanChangesNothing(t *testing.T) {
 	trials := []*v1beta1.Trial{loss1(0, "0.5"), aTrial(1, running)}
 	before, beforeTrials := exp.DeepCopy(), []*v1beta1.Trial{trials[0].DeepCopy(), trials[1].DeepCopy()}
 	for _, f := range []findings{{}, {exhausted: true}, {fatal: "x"}, {trouble: "y"}} {
-		plan(exp, trials, f, noon.Add(time.Hour))
+		planned(exp, trials, f, noon.Add(time.Hour))
 	}
 	if diff := cmp.Diff(before, exp); diff != "" {
 		t.Errorf("the experiment was changed:\n%s", diff)
@@ -277,11 +283,11 @@ func TestPlanChangesNothing(t *testing.T) {
 
 func TestTroubleIsShownAndTakenBack(t *testing.T) {
 	exp := anExperiment()
-	exp.Status = plan(exp, trialsIn(running), findings{trouble: "no ConfigMap"}, noon).status
+	exp.Status = planned(exp, trialsIn(running), findings{trouble: "no ConfigMap"}, noon).status
 	if c := exp.LastCondition(); c.Type != expRunning || c.Message != "no ConfigMap" || c.Status != corev1.ConditionTrue {
 		t.Fatalf("the trouble is not shown: %+v", c)
 	}
-	exp.Status = plan(exp, trialsIn(running), findings{}, noon).status
+	exp.Status = planned(exp, trialsIn(running), findings{}, noon).status
 	if c := exp.LastCondition(); c.Message != messageRunning {
 		t.Errorf("the trouble stays: %+v", c)
 	}

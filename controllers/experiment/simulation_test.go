@@ -28,7 +28,7 @@ func (s *simulation) active() int { return count(s.trials).active() }
 func (s *simulation) reconcile() {
 	s.past = append(s.past, clone(s.trials))
 	s.seen += s.rand.IntN(len(s.past) - s.seen)
-	a := plan(s.exp, s.past[s.seen], findings{}, noon)
+	a := planned(s.exp, s.past[s.seen], findings{}, noon)
 	before := s.active()
 	for n := a.first; n < a.first+a.add; n++ {
 		// That the trial exists already is success.
@@ -50,8 +50,8 @@ func (s *simulation) happen() {
 	i := s.rand.IntN(len(s.trials))
 	t := s.trials[i].DeepCopy()
 	at := metav1.NewTime(noon)
-	switch state := stateOf(t); {
-	case ended(state):
+	switch state := t.State(); {
+	case state.Ended():
 		return
 	case state == created:
 		t.MarkRunning("", at)
@@ -130,8 +130,8 @@ func TestGrowingBudgetNeverOvershoots(t *testing.T) {
 func TestTimeAloneChangesNothing(t *testing.T) {
 	exp := anExperiment(goal(1))
 	trials := []*v1beta1.Trial{loss1(0, "2"), aTrial(1, running), aTrial(2, running)}
-	exp.Status = plan(exp, trials, findings{}, noon).status
-	later := plan(exp, trials, findings{}, noon.Add(time.Hour)).status
+	exp.Status = planned(exp, trials, findings{}, noon).status
+	later := planned(exp, trials, findings{}, noon.Add(time.Hour)).status
 	if differ, _ := differs(&exp.Status, &later); differ {
 		t.Error("the mere passing of time is worth a write")
 	}

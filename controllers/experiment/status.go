@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/study"
 )
 
 // Messages of the conditions; the first words are Katib's.
@@ -36,4 +37,65 @@ func differs(have, want *v1beta1.ExperimentStatus) (differ, canWait bool) {
 		return false, false
 	}
 	return true, equality.Semantic.DeepEqual(a.Conditions, b.Conditions)
+}
+
+// listed is how many trial names a list of the status holds at most.
+const listed = 500
+
+// counts is the trials by state, each list in order of number.
+type counts struct {
+	names map[v1beta1.TrialConditionType][]string
+	total int
+}
+
+func count(trials []*v1beta1.Trial) counts {
+	c := counts{names: map[v1beta1.TrialConditionType][]string{}, total: len(trials)}
+	for _, t := range trials {
+		state := t.State()
+		c.names[state] = append(c.names[state], t.Name)
+	}
+	return c
+}
+
+func (c counts) n(states ...v1beta1.TrialConditionType) int {
+	sum := 0
+	for _, s := range states {
+		sum += len(c.names[s])
+	}
+	return sum
+}
+
+func (c counts) active() int { return c.n(v1beta1.TrialCreated, v1beta1.TrialRunning) }
+
+func (c counts) completed() int { return c.total - c.active() }
+
+// bad counts what maxFailedTrialCount is compared with.
+func (c counts) bad() int { return c.n(v1beta1.TrialFailed, v1beta1.TrialMetricsUnavailable) }
+
+// write puts the counts and the bounded lists into a status.
+func (c counts) write(s *v1beta1.ExperimentStatus) {
+	newest := func(state v1beta1.TrialConditionType) ([]string, int32) {
+		all := c.names[state]
+		return all[max(0, len(all)-listed):], int32(len(all))
+	}
+	s.Trials = int32(c.total)
+	s.PendingTrialList, s.TrialsPending = newest(v1beta1.TrialCreated)
+	s.RunningTrialList, s.TrialsRunning = newest(v1beta1.TrialRunning)
+	s.SucceededTrialList, s.TrialsSucceeded = newest(v1beta1.TrialSucceeded)
+	s.FailedTrialList, s.TrialsFailed = newest(v1beta1.TrialFailed)
+	s.KilledTrialList, s.TrialsKilled = newest(v1beta1.TrialKilled)
+	s.EarlyStoppedTrialList, s.TrialsEarlyStopped = newest(v1beta1.TrialEarlyStopped)
+	s.MetricsUnavailableTrialList, s.TrialMetricsUnavailable = newest(v1beta1.TrialMetricsUnavailable)
+}
+
+// setBest puts the best trials into a status.
+func setBest(s *v1beta1.ExperimentStatus, r *study.Ranking) {
+	s.CurrentOptimalTrial, s.ParetoTrialList = v1beta1.OptimalTrial{}, r.Front(listed)
+	if t := r.Best(); t != nil {
+		s.CurrentOptimalTrial = v1beta1.OptimalTrial{
+			BestTrialName:        t.Name,
+			ParameterAssignments: t.Spec.ParameterAssignments,
+			Observation:          *t.Status.Observation.DeepCopy(),
+		}
+	}
 }

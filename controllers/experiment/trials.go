@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,13 +11,16 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/study"
+	"github.com/vernier-ml/vernier/controllers/webhook"
 	"github.com/vernier-ml/vernier/trainer"
 )
 
@@ -31,14 +33,6 @@ const (
 	applyPatience = 30 * time.Second
 )
 
-// proposal is a point to try, in the words of the API.
-type proposal struct {
-	assignments []v1beta1.ParameterAssignment
-	meta        map[string]string
-	resource    float64 // 0: all of it
-	why         string
-}
-
 // fatalError cannot be helped by trying again.
 type fatalError struct{ message string }
 
@@ -46,24 +40,25 @@ func (e *fatalError) Error() string { return e.message }
 
 // grow makes the trials that a asks for. The error is for the queue's back-off;
 // what a user has to know of it is in the findings.
-func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, trials []*v1beta1.Trial, a actions) (findings, error) {
+func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept, trials []*v1beta1.Trial, a actions) (findings, error) {
 	if a.add == 0 {
 		return findings{}, nil
 	}
-	template, err := c.template(ctx, exp)
+	first := len(trials) == 0
+	template, err := c.template(ctx, exp, first)
 	if err != nil {
 		return found(err), retry(err)
 	}
-	if len(trials) == 0 && exp.Spec.TrialTemplate.TrialSpec == nil {
-		if errs := c.ValidateTemplate(exp, template); len(errs) > 0 {
+	if first && exp.Spec.TrialTemplate.TrialSpec == nil {
+		if _, errs := webhook.ValidateTemplate(exp, template); len(errs) > 0 {
 			return findings{fatal: "The template in the ConfigMap is not valid, so no trial was started: " + errs.ToAggregate().Error()}, nil
 		}
 	}
-	proposals, err := c.propose(ctx, exp, trials, a.add)
+	proposals, err := c.propose(ctx, exp, s, first, a.add)
 	switch {
-	case errors.Is(err, errExhausted):
+	case errors.Is(err, study.ErrExhausted):
 		return findings{exhausted: true}, nil
-	case errors.Is(err, errPreparing):
+	case errors.Is(err, errLearning):
 		return findings{}, nil
 	}
 	if err != nil {
@@ -87,6 +82,52 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, trials [
 		}
 	}
 	return findings{}, nil
+}
+
+// errLearning says that the algorithm still learns from the last results; it asks
+// for another reconcile when it has.
+var errLearning = errors.New("the algorithm learns from the last results")
+
+// propose asks the experiment's algorithm for at most n points.
+func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, s *kept, first bool, n int) ([]study.Proposal, error) {
+	if s.StopsEarly() {
+		if err := s.ReadCurves(ctx, c.Scan); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.warm(ctx, exp, s.Study, first); err != nil {
+		return nil, err
+	}
+	if !s.Ready(ctx, c.Now(), c.waker(exp)) {
+		return nil, errLearning
+	}
+	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
+	defer cancel()
+	start := c.Now()
+	proposals, err := s.Propose(ctx, n)
+	name := exp.Spec.Algorithm.AlgorithmName
+	c.Metrics.suggested(name, len(proposals), err, c.Now().Sub(start))
+	if err != nil {
+		return nil, fmt.Errorf("algorithm %q: %w", name, err)
+	}
+	for _, p := range proposals {
+		if p.Fallback != "" {
+			c.Metrics.fellBack(name, p.Fallback)
+		}
+	}
+	return proposals, nil
+}
+
+// waker asks for a reconcile of the experiment. It keeps only the name: the API
+// server's answer to a status write is read into exp meanwhile.
+func (c *Controller) waker(exp *v1beta1.Experiment) func(context.Context) {
+	named := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: exp.Namespace, Name: exp.Name}}
+	return func(ctx context.Context) {
+		select {
+		case c.woken <- event.GenericEvent{Object: named}:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // found turns an error into what the user is shown.
@@ -178,39 +219,25 @@ func isAnother(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// template is the text of the experiment's template.
-func (c *Controller) template(ctx context.Context, exp *v1beta1.Experiment) ([]byte, error) {
-	t := exp.Spec.TrialTemplate
+// template is the text of the experiment's template. Before the first trial, a
+// ConfigMap that is not there is waited for a little: it may be applied after the
+// experiment. Later what is wrong with it is trouble that may pass.
+func (c *Controller) template(ctx context.Context, exp *v1beta1.Experiment, first bool) ([]byte, error) {
+	text, err := webhook.ReadTemplate(ctx, c.Reader, exp)
+	var wrong *field.Error
+	patient := !first || c.Now().Sub(exp.CreationTimestamp.Time) <= applyPatience
 	switch {
-	case t == nil:
-		return nil, &fatalError{"spec.trialTemplate is missing"}
-	case t.TrialSpec != nil:
-		text, err := json.Marshal(t.TrialSpec)
-		if err != nil {
-			return nil, &fatalError{fmt.Sprintf("spec.trialTemplate.trialSpec cannot be read: %v", err)}
-		}
-		return text, nil
-	case t.ConfigMap == nil:
-		return nil, &fatalError{"spec.trialTemplate has neither trialSpec nor configMap: give one of them"}
+	case err == nil || !errors.As(err, &wrong):
+		return text, err
+	case wrong.Type == field.ErrorTypeNotFound && patient:
+		return nil, errors.New(wrong.Error())
+	default:
+		return nil, &fatalError{wrong.Error()}
 	}
-	key := client.ObjectKey{Namespace: cmp.Or(t.ConfigMap.ConfigMapNamespace, exp.Namespace), Name: t.ConfigMap.ConfigMapName}
-	var cm corev1.ConfigMap
-	if err := c.Reader.Get(ctx, key, &cm); err != nil {
-		message := fmt.Sprintf("the ConfigMap %s of spec.trialTemplate.configMap cannot be read: %v", key, err)
-		if apierrors.IsNotFound(err) && c.Now().Sub(exp.CreationTimestamp.Time) > applyPatience {
-			return nil, &fatalError{message + ". Create it, then create the experiment again"}
-		}
-		return nil, errors.New(message)
-	}
-	text, ok := cm.Data[t.ConfigMap.TemplatePath]
-	if !ok {
-		return nil, &fatalError{fmt.Sprintf("the ConfigMap %s has no entry %q (spec.trialTemplate.configMap.templatePath): add it or correct the name", key, t.ConfigMap.TemplatePath)}
-	}
-	return []byte(text), nil
 }
 
 // newTrial is the trial with the given number.
-func newTrial(exp *v1beta1.Experiment, template []byte, n int, p proposal) (*v1beta1.Trial, error) {
+func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal) (*v1beta1.Trial, error) {
 	name := v1beta1.TrialName(exp.Name, n)
 	tt := *exp.Spec.TrialTemplate
 	job, err := trainer.Render(template, placeholders(tt), assignments(exp, p), trainer.Identity{Namespace: exp.Namespace, Name: name})
@@ -234,7 +261,7 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p proposal) (*v1b
 		Spec: v1beta1.TrialSpec{
 			Objective:            exp.Spec.Objective,
 			Objectives:           exp.Spec.Objectives,
-			ParameterAssignments: p.assignments,
+			ParameterAssignments: p.Assignments,
 			RunSpec:              &runtime.RawExtension{Raw: raw},
 			RetainRun:            tt.Retain,
 			MetricsCollector:     *exp.Spec.MetricsCollectorSpec,
@@ -244,18 +271,18 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p proposal) (*v1b
 			FailureCondition:     tt.FailureCondition,
 		},
 	}
-	if len(p.meta) > 0 {
-		meta, err := json.Marshal(p.meta)
+	if len(p.Meta) > 0 {
+		meta, err := json.Marshal(p.Meta)
 		if err != nil {
 			return nil, fmt.Errorf("encode the meta of trial %s: %w", name, err)
 		}
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationMeta, string(meta))
 	}
-	if p.why != "" {
-		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationWhy, p.why)
+	if p.Why != "" {
+		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationWhy, p.Why)
 	}
-	if p.resource > 0 {
-		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationResource, strconv.FormatFloat(p.resource, 'g', -1, 64))
+	if p.Resource > 0 {
+		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationResource, strconv.FormatFloat(p.Resource, 'g', -1, 64))
 	}
 	if rate, set := exp.Annotations[v1beta1.AnnotationCollectorRate]; set {
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationCollectorRate, rate)
@@ -274,9 +301,9 @@ func placeholders(t v1beta1.TrialTemplate) []trainer.Placeholder {
 
 // assignments are what is put into the template: nothing for parameters that
 // are not active.
-func assignments(exp *v1beta1.Experiment, p proposal) []trainer.Assignment {
-	out := make([]trainer.Assignment, len(p.assignments))
-	for i, a := range p.assignments {
+func assignments(exp *v1beta1.Experiment, p study.Proposal) []trainer.Assignment {
+	out := make([]trainer.Assignment, len(p.Assignments))
+	for i, a := range p.Assignments {
 		out[i] = trainer.Assignment{Name: a.Name, Value: a.Value}
 	}
 	for _, spec := range exp.Spec.Parameters {
@@ -286,11 +313,4 @@ func assignments(exp *v1beta1.Experiment, p proposal) []trainer.Assignment {
 		}
 	}
 	return out
-}
-
-// byNumber orders trials by number, then by name.
-func byNumber(a, b *v1beta1.Trial) int {
-	na, _ := a.Number()
-	nb, _ := b.Number()
-	return cmp.Or(cmp.Compare(na, nb), cmp.Compare(a.Name, b.Name))
 }

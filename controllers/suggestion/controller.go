@@ -134,11 +134,7 @@ func (c *Controller) trials(ctx context.Context, exp *v1beta1.Experiment) ([]*v1
 	if err != nil {
 		return nil, fmt.Errorf("list the trials of experiment %s/%s: %w", exp.Namespace, exp.Name, err)
 	}
-	trials := make([]*v1beta1.Trial, len(list.Items))
-	for i := range list.Items {
-		trials[i] = &list.Items[i]
-	}
-	return trials, nil
+	return v1beta1.SortTrials(list.Items), nil
 }
 
 // write creates or updates the record: the spec first, which gives the object

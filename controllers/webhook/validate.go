@@ -10,6 +10,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/controllers/study"
 )
 
 // MaxNameLength is the longest name of an experiment, as in Katib: names of
@@ -26,7 +27,7 @@ func templatePath() *field.Path { return specPath().Child("trialTemplate") }
 //
 // A template in a ConfigMap is not looked at: see ReadTemplate and
 // ValidateTemplate.
-func Validate(exp, old *v1beta1.Experiment, algorithms Algorithms) (warnings []string, errs field.ErrorList) {
+func Validate(exp, old *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
 	warnings, errs = validateRate(exp, old)
 	if old != nil {
 		changed, faults := validateUpdate(exp, old)
@@ -40,13 +41,13 @@ func Validate(exp, old *v1beta1.Experiment, algorithms Algorithms) (warnings []s
 	w, e := validateBudget(s)
 	warnings, errs = append(warnings, w...), append(errs, e...)
 	errs = append(errs, validateObjective(s.Objective, specPath().Child("objective"))...)
-	w, e = validateObjectives(s, algorithms)
+	w, e = validateObjectives(s)
 	warnings, errs = append(warnings, w...), append(errs, e...)
 	errs = append(errs, validateConstraints(s)...)
 	errs = append(errs, validateSpace(s)...)
-	errs = append(errs, validateStopping(s, algorithms)...)
-	errs = append(errs, validateAlgorithm(s, algorithms)...)
-	w, e = validateWarmStart(exp, algorithms)
+	errs = append(errs, validateStopping(s)...)
+	errs = append(errs, validateAlgorithm(s)...)
+	w, e = validateWarmStart(exp)
 	warnings, errs = append(warnings, w...), append(errs, e...)
 	errs = append(errs, validateResume(s)...)
 	warnings = append(warnings, doubtfulCollector(s)...)
@@ -143,7 +144,7 @@ func validateStrategies(o *v1beta1.ObjectiveSpec, known []string, path *field.Pa
 }
 
 // validateSpace checks that there is one search space. What the parameters are
-// is checked by building the space: see Algorithms.
+// is checked by building the space: see study.Check.
 func validateSpace(s *v1beta1.ExperimentSpec) field.ErrorList {
 	switch {
 	case len(s.Parameters) > 0 && s.NasConfig != nil:
@@ -154,25 +155,25 @@ func validateSpace(s *v1beta1.ExperimentSpec) field.ErrorList {
 	return nil
 }
 
-func validateStopping(s *v1beta1.ExperimentSpec, algorithms Algorithms) field.ErrorList {
+func validateStopping(s *v1beta1.ExperimentSpec) field.ErrorList {
 	path := specPath().Child("earlyStopping", "algorithmName")
 	switch e := s.EarlyStopping; {
 	case e == nil:
 		return nil
 	case e.AlgorithmName == "":
 		return field.ErrorList{field.Required(path, "name the rule, or remove earlyStopping")}
-	case !slices.Contains(algorithms.StopperNames(), e.AlgorithmName):
-		return field.ErrorList{unknown(path, e.AlgorithmName, "early stopping rule", algorithms.StopperNames())}
+	case !slices.Contains(study.StoppingRules(), e.AlgorithmName):
+		return field.ErrorList{unknown(path, e.AlgorithmName, "early stopping rule", study.StoppingRules())}
 	}
-	return algorithms.CheckStopper(s)
+	return study.CheckStopping(s)
 }
 
 // validateAlgorithm checks that the search space and the algorithm can be
 // built.
-func validateAlgorithm(s *v1beta1.ExperimentSpec, algorithms Algorithms) field.ErrorList {
+func validateAlgorithm(s *v1beta1.ExperimentSpec) field.ErrorList {
 	path := specPath().Child("algorithm")
 	if s.Algorithm == nil || s.Algorithm.AlgorithmName == "" {
-		return field.ErrorList{field.Required(path.Child("algorithmName"), "name one of: "+strings.Join(algorithms.Names(), ", "))}
+		return field.ErrorList{field.Required(path.Child("algorithmName"), "name one of: "+strings.Join(study.Algorithms(), ", "))}
 	}
 	var errs field.ErrorList
 	for i, setting := range s.Algorithm.AlgorithmSettings {
@@ -183,13 +184,13 @@ func validateAlgorithm(s *v1beta1.ExperimentSpec, algorithms Algorithms) field.E
 	if len(errs) > 0 {
 		return errs
 	}
-	built := algorithms.Check(s)
-	if slices.Contains(algorithms.Names(), s.Algorithm.AlgorithmName) {
+	built := study.Check(s)
+	if slices.Contains(study.Algorithms(), s.Algorithm.AlgorithmName) {
 		return built
 	}
 	// There is nothing to build, but the space is worth a look.
 	built = slices.DeleteFunc(built, func(e *field.Error) bool { return !strings.HasPrefix(e.Field, specPath().Child("parameters").String()) })
-	return append(field.ErrorList{unknown(path.Child("algorithmName"), s.Algorithm.AlgorithmName, "algorithm", algorithms.Names())}, built...)
+	return append(field.ErrorList{unknown(path.Child("algorithmName"), s.Algorithm.AlgorithmName, "algorithm", study.Algorithms())}, built...)
 }
 
 // unknown says that there is no such thing and what there is.

@@ -11,11 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
-	"github.com/vernier-ml/vernier/controllers/experiment"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
-
-var algorithms = experiment.Algorithms{}
 
 const examples = "../../api/v1beta1/testdata/experiments"
 
@@ -81,7 +78,7 @@ func TestExamples(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			exp := example(t, name)
 			webhook.Default(exp)
-			warnings, errs := webhook.Validate(exp, nil, algorithms)
+			warnings, errs := webhook.Validate(exp, nil)
 			if diff := cmp.Diff(wantErrors[name], texts(errs)); diff != "" {
 				t.Errorf("errors (-want +got)\n%s", diff)
 			}
@@ -117,7 +114,7 @@ func checkFaults(t *testing.T, tests map[string]faulty) {
 			exp := example(t, "random")
 			tc.edit(exp)
 			webhook.Default(exp)
-			_, errs := webhook.Validate(exp, nil, algorithms)
+			_, errs := webhook.Validate(exp, nil)
 			if len(errs) != len(tc.want) {
 				t.Errorf("%d errors, want %d", len(errs), len(tc.want))
 			}

@@ -24,26 +24,6 @@ import (
 	"github.com/vernier-ml/vernier/trainer"
 )
 
-// Algorithms knows the algorithms that an experiment may name.
-type Algorithms interface {
-	// Names of the search algorithms, sorted.
-	Names() []string
-	// StopperNames of the early stopping rules, sorted.
-	StopperNames() []string
-	// Learns says whether results change what the algorithm proposes.
-	Learns(name string) bool
-	// FirstObjective says whether the algorithm goes by the first of several
-	// objectives.
-	FirstObjective(name string) bool
-	// Check builds the search space, and if that is valid the algorithm that
-	// spec names, and says what is wrong with parameters or settings.
-	// Construction is the validation: there is no second one.
-	Check(spec *v1beta1.ExperimentSpec) field.ErrorList
-	// CheckStopper builds the early stopping rule and says what is wrong with
-	// its settings.
-	CheckStopper(spec *v1beta1.ExperimentSpec) field.ErrorList
-}
-
 // Default fills in what an experiment leaves open.
 func Default(exp *v1beta1.Experiment) { v1beta1.SetDefaults(exp) }
 
@@ -94,12 +74,12 @@ func duplicate(path *field.Path, value, detail string) *field.Error {
 // /validate-kubeflow-org-v1beta1-experiment. ConfigMaps are read through
 // reader, which must not be a cache of every ConfigMap in the cluster:
 // mgr.GetAPIReader().
-func SetupWithManager(mgr ctrl.Manager, algorithms Algorithms, reader client.Reader) error {
+func SetupWithManager(mgr ctrl.Manager, reader client.Reader) error {
 	hook := admission.WithDefaulter(mgr.GetScheme(), defaulter{reader})
 	hook.Handler = undecodable{decoder: admission.NewDecoder(mgr.GetScheme()), next: hook.Handler}
 	mgr.GetWebhookServer().Register(MutatePath, hook)
 	return ctrl.NewWebhookManagedBy(mgr, &v1beta1.Experiment{}).
-		WithValidator(validator{algorithms, reader}).
+		WithValidator(validator{reader}).
 		Complete()
 }
 
@@ -167,8 +147,7 @@ func DefaultNamespace(exp *v1beta1.Experiment) {
 }
 
 type validator struct {
-	algorithms Algorithms
-	reader     client.Reader
+	reader client.Reader
 }
 
 var _ admission.Validator[*v1beta1.Experiment] = validator{}
@@ -189,7 +168,7 @@ func (v validator) ValidateDelete(context.Context, *v1beta1.Experiment) (admissi
 }
 
 func (v validator) validate(ctx context.Context, exp, old *v1beta1.Experiment) (admission.Warnings, error) {
-	warnings, errs := Validate(exp, old, v.algorithms)
+	warnings, errs := Validate(exp, old)
 	if t := exp.Spec.TrialTemplate; old == nil && t != nil && t.ConfigMap != nil && t.TrialSpec == nil {
 		text, err := ReadTemplate(ctx, v.reader, exp)
 		var fe *field.Error

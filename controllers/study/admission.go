@@ -1,4 +1,4 @@
-package experiment
+package study
 
 import (
 	"errors"
@@ -14,11 +14,8 @@ import (
 	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
-// Algorithms tells the admission webhook what experiments may name.
-type Algorithms struct{}
-
-// Names of the search algorithms, sorted.
-func (Algorithms) Names() []string {
+// Algorithms are the names of the search algorithms, sorted.
+func Algorithms() []string {
 	var names []string
 	for _, r := range algorithm.All() {
 		names = append(names, r.Name)
@@ -26,40 +23,46 @@ func (Algorithms) Names() []string {
 	return names
 }
 
-// StopperNames of the early stopping rules, sorted.
-func (Algorithms) StopperNames() []string { return stop.Names() }
+// KnownAlgorithm says whether there is an algorithm of that name.
+func KnownAlgorithm(name string) bool {
+	_, ok := algorithm.Get(name)
+	return ok
+}
+
+// StoppingRules are the names of the early stopping rules, sorted.
+func StoppingRules() []string { return stop.Names() }
 
 // Learns says whether results change what the algorithm proposes. One that is not
 // known is not blamed for this.
-func (Algorithms) Learns(name string) bool {
+func Learns(name string) bool {
 	known, ok := algorithm.Get(name)
 	return !ok || known.Adaptive
 }
 
 // FirstObjective says whether the algorithm goes by the first of several
 // objectives.
-func (Algorithms) FirstObjective(name string) bool {
+func FirstObjective(name string) bool {
 	known, ok := algorithm.Get(name)
 	return ok && known.FirstObjective
 }
 
 // Check constructs the algorithm that spec names and says what is wrong with
 // its settings or with the search space.
-func (Algorithms) Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
-	space, words, err := spaceOf(spec)
+func Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
+	space, codec, err := spaceOf(spec)
 	if err != nil {
 		return spaceErrors(spec, err)
 	}
-	errs := initialErrors(spec, words)
+	errs := initialErrors(spec, codec)
 	if _, err := algorithmOf(spec, space); err != nil {
 		errs = append(errs, settingErrors(spec, err)...)
 	}
 	return errs
 }
 
-// CheckStopper constructs the early stopping rule that spec names and says what
+// CheckStopping constructs the early stopping rule that spec names and says what
 // is wrong with its settings.
-func (Algorithms) CheckStopper(spec *v1beta1.ExperimentSpec) (errs field.ErrorList) {
+func CheckStopping(spec *v1beta1.ExperimentSpec) (errs field.ErrorList) {
 	_, err := stopperOf(spec)
 	if err == nil {
 		return nil
@@ -80,11 +83,11 @@ func (Algorithms) CheckStopper(spec *v1beta1.ExperimentSpec) (errs field.ErrorLi
 	return errs
 }
 
-func initialErrors(spec *v1beta1.ExperimentSpec, words wording) (errs field.ErrorList) {
+func initialErrors(spec *v1beta1.ExperimentSpec, codec codec) (errs field.ErrorList) {
 	for i, t := range spec.InitialTrials {
-		if _, ok := pointOf(words, t.ParameterAssignments); !ok {
+		if _, ok := pointOf(codec, t.ParameterAssignments); !ok {
 			at := field.NewPath("spec", "initialTrials").Index(i).Child("parameterAssignments")
-			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "is not in the search space: "+misfit(spec, words, t.ParameterAssignments)))
+			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "is not in the search space: "+misfit(spec, codec, t.ParameterAssignments)))
 		}
 	}
 	return errs
@@ -92,8 +95,8 @@ func initialErrors(spec *v1beta1.ExperimentSpec, words wording) (errs field.Erro
 
 // misfit says what of an initial trial, which the space does not contain, does
 // not fit, and what to do.
-func misfit(spec *v1beta1.ExperimentSpec, words wording, assignments []v1beta1.ParameterAssignment) string {
-	space, plain := words.(suggest.Space)
+func misfit(spec *v1beta1.ExperimentSpec, codec codec, assignments []v1beta1.ParameterAssignment) string {
+	space, plain := codec.(suggest.Space)
 	if !plain {
 		return "give each parameter of the architecture one of its values, and no other names"
 	}
@@ -107,7 +110,7 @@ func misfit(spec *v1beta1.ExperimentSpec, words wording, assignments []v1beta1.P
 		}
 		given[a.Name] = a.Value
 	}
-	p, _ := pointOf(words, assignments)
+	p, _ := pointOf(codec, assignments)
 	active := space.Active(p)
 	for i, v := range p {
 		parameter := space.At(i)
@@ -198,4 +201,17 @@ func settingErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
 		list = append(list, field.Invalid(where, value, setting.Error()))
 	}
 	return list
+}
+
+// flatten lists the errors that err joins.
+func flatten(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, flatten(e)...)
+	}
+	return out
 }

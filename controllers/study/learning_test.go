@@ -1,14 +1,9 @@
-package experiment
+package study
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/vernier-ml/vernier/suggest"
 )
 
 // learner stands for what an algorithm learns: it tells when it begins and how
@@ -34,7 +29,7 @@ func (l *learner) learn(ctx context.Context) {
 func (l *learner) wake(context.Context) { l.woken <- struct{}{} }
 
 func TestQuickLearningDelaysNothing(t *testing.T) {
-	l, p := newLearner(), preparing{}
+	l, p := newLearner(), learning{}
 	close(l.end)
 	// The first may take its time on a busy machine; then the wake comes.
 	for !p.ready(t.Context(), noon, knowledge{trials: 3, ended: 2}, l.learn, l.wake) {
@@ -46,10 +41,10 @@ func TestQuickLearningDelaysNothing(t *testing.T) {
 }
 
 func TestSlowLearningHoldsNewTrialsBackAndWakes(t *testing.T) {
-	l, p := newLearner(), preparing{}
-	news := knowledge{trials: 3, ended: 2}
+	l, p := newLearner(), learning{}
+	known := knowledge{trials: 3, ended: 2}
 	for range 3 {
-		if p.ready(t.Context(), noon, news, l.learn, l.wake) {
+		if p.ready(t.Context(), noon, known, l.learn, l.wake) {
 			t.Fatal("it is ready before it has learned")
 		}
 	}
@@ -58,7 +53,7 @@ func TestSlowLearningHoldsNewTrialsBackAndWakes(t *testing.T) {
 	}
 	close(l.end)
 	<-l.woken
-	if !p.ready(t.Context(), noon, news, l.learn, l.wake) || len(l.began) != 1 || len(l.woken) != 0 {
+	if !p.ready(t.Context(), noon, known, l.learn, l.wake) || len(l.began) != 1 || len(l.woken) != 0 {
 		t.Errorf("it began %d times, and woke again %d times", len(l.began), len(l.woken))
 	}
 }
@@ -67,7 +62,7 @@ func TestSlowLearningHoldsNewTrialsBackAndWakes(t *testing.T) {
 // learning and its patience at their end. To wait again would be for ever.
 func TestWhoIsLateSeesThatLearningHasEnded(t *testing.T) {
 	for range 100 {
-		l, p := newLearner(), preparing{inline: time.Nanosecond}
+		l, p := newLearner(), learning{inline: time.Nanosecond}
 		if p.ready(t.Context(), noon, knowledge{trials: 1}, l.learn, l.wake) {
 			t.Fatal("it is ready before it has learned")
 		}
@@ -79,8 +74,8 @@ func TestWhoIsLateSeesThatLearningHasEnded(t *testing.T) {
 	}
 }
 
-func TestNewsEndLearningThatIsOutOfDate(t *testing.T) {
-	l, p := newLearner(), preparing{}
+func TestNewResultsEndLearningThatIsOutOfDate(t *testing.T) {
+	l, p := newLearner(), learning{}
 	p.ready(t.Context(), noon, knowledge{trials: 3, ended: 2}, l.learn, l.wake)
 	old := <-l.began
 	if p.ready(t.Context(), noon, knowledge{trials: 3, ended: 3}, l.learn, l.wake) {
@@ -95,8 +90,8 @@ func TestNewsEndLearningThatIsOutOfDate(t *testing.T) {
 
 func TestNewTrialsWaitABoundedTime(t *testing.T) {
 	const most = 5 * time.Hour // what is left is real time, and must not pass on a busy machine
-	l, p := newLearner(), preparing{most: most}
-	for i := range 5 { // news all the time
+	l, p := newLearner(), learning{most: most}
+	for i := range 5 { // new results all the time
 		if p.ready(t.Context(), noon.Add(time.Duration(i)*time.Hour), knowledge{trials: 9, ended: i}, l.learn, l.wake) {
 			t.Fatalf("it is ready after %d hours", i)
 		}
@@ -117,44 +112,8 @@ func TestNewTrialsWaitABoundedTime(t *testing.T) {
 }
 
 func TestLearningThatPanicsHarmsNobody(t *testing.T) {
-	p, woken := preparing{}, make(chan struct{}, 1)
+	p, woken := learning{}, make(chan struct{}, 1)
 	for !p.ready(t.Context(), noon, knowledge{}, func(context.Context) { panic("out of range") }, func(context.Context) { woken <- struct{}{} }) {
 		<-woken
-	}
-}
-
-// pupil is an algorithm that learns until it is told to stop.
-type pupil struct {
-	suggest.Algorithm
-	*learner
-}
-
-func (p pupil) Prepare(ctx context.Context, _ suggest.Study) { p.learn(ctx) }
-
-// While an algorithm learns, the status of the experiment is written, and what
-// the API server answers is read into the experiment: what wakes must be another
-// object.
-func TestWakingSharesNothingWithTheReconcile(t *testing.T) {
-	exp := conditional()
-	exp.Namespace, exp.Name, exp.UID = "ml", "demo", "a"
-	c := New(Options{Now: func() time.Time { return noon }, Metrics: newMetrics(t)})
-	l := newLearner()
-	_, _, err := c.models.get(exp, noon, func() (*searcher, error) {
-		m, err := newSearcher(&exp.Spec)
-		if err == nil {
-			m.algorithm = pupil{m.algorithm, l}
-		}
-		return m, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.propose(t.Context(), exp, nil, 1); !errors.Is(err, errPreparing) {
-		t.Fatalf("error %v", err)
-	}
-	close(l.end)
-	woken := (<-c.woken).Object
-	if woken == client.Object(exp) || client.ObjectKeyFromObject(woken) != client.ObjectKeyFromObject(exp) {
-		t.Errorf("%p %v wakes, and is %p", woken, client.ObjectKeyFromObject(woken), exp)
 	}
 }

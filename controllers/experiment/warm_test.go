@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
-	"github.com/vernier-ml/vernier/suggest"
 )
 
 // ofExperiment makes a trial one of an experiment, at a learning rate.
@@ -57,6 +55,34 @@ func earlier(done bool) *v1beta1.Experiment {
 	return e
 }
 
+// result is a trial that succeeded with the latest value of each metric: pairs of
+// a name and a value.
+func result(n int, pairs ...string) *v1beta1.Trial {
+	t := aTrial(n, v1beta1.TrialSucceeded)
+	t.Status.Observation = &v1beta1.Observation{}
+	for i := 0; i < len(pairs); i += 2 {
+		t.Status.Observation.Metrics = append(t.Status.Observation.Metrics,
+			v1beta1.Metric{Name: pairs[i], Min: pairs[i+1], Max: pairs[i+1], Latest: pairs[i+1]})
+	}
+	return t
+}
+
+// lossAndSpeed is minimized in loss and maximized in speed.
+func lossAndSpeed(change ...func(*v1beta1.ExperimentSpec)) *v1beta1.ExperimentSpec {
+	e := &v1beta1.Experiment{}
+	e.Spec.Objectives = []v1beta1.ObjectiveMetric{
+		{ObjectiveMetricName: "loss", Type: v1beta1.ObjectiveTypeMinimize},
+		{ObjectiveMetricName: "speed", Type: v1beta1.ObjectiveTypeMaximize},
+	}
+	for _, f := range change {
+		f(&e.Spec)
+	}
+	v1beta1.SetDefaults(e)
+	return &e.Spec
+}
+
+func onlyLoss(s *v1beta1.ExperimentSpec) { s.Objectives = s.Objectives[:1] }
+
 func controllerOver(t *testing.T, at time.Time, objects ...client.Object) *Controller {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -80,12 +106,11 @@ func TestWarmStart(t *testing.T) {
 		after   time.Duration
 		objects []client.Object
 		begun   bool
-		want    int
 		says    string
 		fatal   bool
 	}{
-		"its trials are known":                  {objects: []client.Object{earlier(true), known}, want: 1},
-		"one that still runs is learned from":   {objects: []client.Object{earlier(false), known}, want: 1},
+		"its trials are known":                  {objects: []client.Object{earlier(true), known}},
+		"one that still runs is learned from":   {objects: []client.Object{earlier(false), known}},
 		"one that has only begun holds nothing": {objects: []client.Object{earlier(false)}},
 		"one that is not there yet is awaited":  {says: `experiment "earlier" of spec.warmStartFrom[0]: `},
 		"one that never came ends it": {after: time.Minute, fatal: true,
@@ -100,14 +125,8 @@ func TestWarmStart(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			c, exp := controllerOver(t, noon.Add(tc.after), tc.objects...), later()
-			m, err := c.searcher(exp)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := c.warm(t.Context(), exp, m, !tc.begun)
-			if len(got) != tc.want {
-				t.Errorf("%d trials, want %d", len(got), tc.want)
-			}
+			k := use(t, &c.studies, exp)
+			err := c.warm(t.Context(), exp, k.Study, !tc.begun)
 			fatal := errors.As(err, new(*fatalError))
 			if fatal != tc.fatal || (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("fatal %v, %v\nwant %v, %s", fatal, err, tc.fatal, tc.says)
@@ -125,105 +144,21 @@ func TestProposalsFollowAWarmStart(t *testing.T) {
 		objects = append(objects, ofExperiment("earlier", "earlier", ftoa(lr), result(n, "loss", loss)))
 	}
 	distance := func(exp *v1beta1.Experiment) float64 {
-		proposals, err := controllerOver(t, noon, objects...).propose(t.Context(), exp, nil, 8)
+		c := controllerOver(t, noon, objects...)
+		k := use(t, &c.studies, exp)
+		proposals, err := c.propose(t.Context(), exp, k, true, 8)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sum := 0.0
 		for _, p := range proposals {
-			sum += math.Abs(atof(t, p.assignments[0].Value)-0.8) / float64(len(proposals))
+			sum += math.Abs(atof(t, p.Assignments[0].Value)-0.8) / float64(len(proposals))
 		}
 		return sum
 	}
 	cold := distance(later(func(e *v1beta1.Experiment) { e.Spec.WarmStartFrom = nil }))
 	if warm := distance(later()); warm > cold/2 {
 		t.Errorf("mean distance from the best %g, without the warm start %g", warm, cold)
-	}
-}
-
-func TestWarmTrials(t *testing.T) {
-	resource := func(r string, t *v1beta1.Trial) *v1beta1.Trial {
-		t.Annotations = map[string]string{v1beta1.AnnotationResource: r, v1beta1.AnnotationMeta: `{"theta":"1"}`}
-		return t
-	}
-	failed := aTrial(7, v1beta1.TrialFailed)
-	pruned := result(8, "loss", "3")
-	pruned.Status.Conditions = aTrial(8, v1beta1.TrialEarlyStopped).Status.Conditions
-	wider, without := ofExperiment("e", "e", "0.1", result(1, "loss", "1")), ofExperiment("e", "e", "0.1", result(2, "loss", "1"))
-	wider.Spec.ParameterAssignments = append(wider.Spec.ParameterAssignments, assigned("width", "7")...)
-	without.Spec.ParameterAssignments = assigned("width", "7")
-	tests := map[string]struct {
-		trials []*v1beta1.Trial
-		want   []int
-	}{
-		"those that ran to their end": {
-			[]*v1beta1.Trial{ofExperiment("e", "e", "0.1", result(1, "loss", "1")), ofExperiment("e", "e", "0.1", failed), ofExperiment("e", "e", "0.1", pruned)}, []int{1}},
-		"those with all of the resource": {
-			[]*v1beta1.Trial{resource("3", ofExperiment("e", "e", "0.1", result(1, "loss", "1"))), resource("9", ofExperiment("e", "e", "0.2", result(2, "loss", "1")))}, []int{2}},
-		"those with a value for each parameter, of which they may have more": {
-			[]*v1beta1.Trial{wider, without, ofExperiment("e", "e", "1.5", result(3, "loss", "1"))}, []int{1}},
-		"those that measured the objective": {
-			[]*v1beta1.Trial{ofExperiment("e", "e", "0.1", result(1, "loss", "NaN")), ofExperiment("e", "e", "0.1", result(2, "x", "1"))}, nil},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			exp := later()
-			m, err := newSearcher(&exp.Spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []int
-			learnt, _ := m.warmTrials(&exp.Spec, "earlier", tc.trials)
-			for _, w := range learnt {
-				got = append(got, w.Number)
-				if diff := cmp.Diff(suggest.Meta{"study": "earlier"}, w.Meta); diff != "" || w.Resource != 0 || len(w.Values) != 1 {
-					t.Errorf("trial %d: resource %v, values %v, meta %s", w.Number, w.Resource, w.Values, diff)
-				}
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestStudyHasObjectivesAndConstraints(t *testing.T) {
-	exp := later(func(e *v1beta1.Experiment) {
-		e.Spec.Objectives = lossAndSpeed().Objectives
-		bounded("memory", nil, ptr.To(16.0))(&e.Spec)
-	})
-	m, err := newSearcher(&exp.Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := m.study(exp, []*v1beta1.Trial{
-		ofExperiment("later", "later", "0.1", result(0, "loss", "1", "speed", "2", "memory", "3")),
-		ofExperiment("later", "later", "0.1", result(1, "loss", "1", "speed", "2")),
-		ofExperiment("later", "later", "0.1", result(2, "loss", "1", "memory", "2")),
-	})
-	want := []suggest.Objective{{Name: "loss", Direction: suggest.Minimize}, {Name: "speed", Direction: suggest.Maximize}}
-	if diff := cmp.Diff(want, s.Objectives); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]suggest.Constraint{{Name: "memory", Max: ptr.To(16.0)}}, s.Constraints); diff != "" {
-		t.Error(diff)
-	}
-	type row struct {
-		State               suggest.State
-		Values, Constraints []float64
-	}
-	var got []row
-	for _, one := range s.Trials {
-		got = append(got, row{one.State, one.Values, one.Constraints})
-	}
-	rows := []row{
-		{suggest.Succeeded, []float64{1, 2}, []float64{3}},
-		{suggest.Succeeded, []float64{1, 2}, []float64{math.NaN()}},
-		{suggest.Unmeasured, nil, nil},
-	}
-	equalNaN := cmp.Comparer(func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) })
-	if diff := cmp.Diff(rows, got, equalNaN); diff != "" {
-		t.Error(diff)
 	}
 }
 

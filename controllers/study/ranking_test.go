@@ -1,8 +1,9 @@
-package experiment
+package study
 
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,13 +115,11 @@ func TestCompare(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			status := v1beta1.ExperimentStatus{ParetoTrialList: []string{"stale"}, CurrentOptimalTrial: v1beta1.OptimalTrial{BestTrialName: "stale"}}
-			s := compare(tc.spec, tc.trials)
-			s.write(&status)
-			if status.CurrentOptimalTrial.BestTrialName != tc.top || s.reached != tc.reached {
-				t.Errorf("best %q, reached %v; want %q, %v", status.CurrentOptimalTrial.BestTrialName, s.reached, tc.top, tc.reached)
+			r := Rank(tc.spec, tc.trials)
+			if bestOf(r) != tc.top || r.Reached() != tc.reached {
+				t.Errorf("best %q, reached %v; want %q, %v", bestOf(r), r.Reached(), tc.top, tc.reached)
 			}
-			if diff := cmp.Diff(tc.front, status.ParetoTrialList); diff != "" {
+			if diff := cmp.Diff(tc.front, r.Front(500)); diff != "" {
 				t.Errorf("front (-want +got)\n%s", diff)
 			}
 		})
@@ -152,37 +151,77 @@ func TestFrontIsThatOfAllPairs(t *testing.T) {
 				want = append(want, trials[i].Name)
 			}
 		}
-		s := compare(spec, trials)
-		var got []string
-		for _, f := range s.front {
-			got = append(got, f.Name)
+		// Growing in any order of results, it is what it is when made at once.
+		grown := &Study{trials: history{spec: spec}, ranking: newRanking(spec)}
+		shown := make([]*v1beta1.Trial, len(trials))
+		for n := range trials {
+			shown[n] = aTrial(n, v1beta1.TrialRunning)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("%v (-want +got)\n%s", all, diff)
+		for _, n := range r.Perm(len(trials)) {
+			shown[n] = trials[n]
+			grown.Update(shown)
 		}
-		if !contains(s.front, s.top) {
-			t.Fatalf("the best, %s, is not on the front %v", s.top.Name, got)
+		for how, ranking := range map[string]*Ranking{"at once": Rank(spec, trials), "grown": grown.Ranking()} {
+			got := ranking.Front(500)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%s, %v (-want +got)\n%s", how, all, diff)
+			}
+			if !slices.Contains(got, bestOf(ranking)) {
+				t.Fatalf("the best, %s, is not on the front %v", bestOf(ranking), got)
+			}
 		}
 	}
 }
 
-func contains(trials []*v1beta1.Trial, t *v1beta1.Trial) bool {
-	for _, have := range trials {
-		if have == t {
-			return true
+func noWorse(a, b []float64) bool {
+	for i := range a {
+		if a[i] > b[i] {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
-func TestTheFrontInAStatusIsBounded(t *testing.T) {
+func bestOf(r *Ranking) string {
+	if t := r.Best(); t != nil {
+		return t.Name
+	}
+	return ""
+}
+
+// A result that changes or goes takes what it had beaten back into the ranking.
+func TestRankingFollowsResultsThatChange(t *testing.T) {
+	spec := lossAndSpeed()
+	first, second := result(0, "loss", "1", "speed", "9"), result(1, "loss", "2", "speed", "8")
+	s := &Study{trials: history{spec: spec}, ranking: newRanking(spec)}
+	for i, step := range []struct {
+		trials []*v1beta1.Trial
+		best   string
+		front  []string
+	}{
+		{[]*v1beta1.Trial{first, second}, "exp-0000", []string{"exp-0000"}},
+		{[]*v1beta1.Trial{second}, "exp-0001", []string{"exp-0001"}},
+		{[]*v1beta1.Trial{first, second}, "exp-0000", []string{"exp-0000"}},
+		{[]*v1beta1.Trial{result(0, "loss", "3", "speed", "9"), second}, "exp-0001", []string{"exp-0000", "exp-0001"}},
+		{nil, "", nil},
+	} {
+		s.Update(step.trials)
+		if got := bestOf(s.Ranking()); got != step.best {
+			t.Errorf("step %d: best %q, want %q", i, got, step.best)
+		}
+		if diff := cmp.Diff(step.front, s.Ranking().Front(500)); diff != "" {
+			t.Errorf("step %d: front (-want +got)\n%s", i, diff)
+		}
+	}
+}
+
+func TestFrontGivesTheNewest(t *testing.T) {
 	var trials []*v1beta1.Trial
-	for n := range listed + 7 {
+	for n := range 20 {
 		trials = append(trials, result(n, "loss", fmt.Sprint(n), "speed", fmt.Sprint(n)))
 	}
-	var status v1beta1.ExperimentStatus
-	compare(lossAndSpeed(), trials).write(&status)
-	if n := len(status.ParetoTrialList); n != listed || status.ParetoTrialList[n-1] != trials[len(trials)-1].Name {
-		t.Errorf("%d names, the last %s", n, status.ParetoTrialList[n-1])
+	got := Rank(lossAndSpeed(), trials).Front(7)
+	if len(got) != 7 || got[6] != trials[19].Name {
+		t.Errorf("%v", got)
 	}
 }

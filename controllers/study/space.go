@@ -1,4 +1,4 @@
-package experiment
+package study
 
 import (
 	"k8s.io/utils/ptr"
@@ -8,16 +8,16 @@ import (
 	"github.com/vernier-ml/vernier/suggest/architecture"
 )
 
-// wording is how points are written in the assignments of trials. A Space is one.
-type wording interface {
+// codec writes points as the assignments of trials, and reads them.
+type codec interface {
 	Assignments(p suggest.Point) []suggest.Assignment
 	Parse(assignments []suggest.Assignment) (p suggest.Point, ok bool)
 }
 
-var _ wording = suggest.Space{}
+var _ codec = suggest.Space{}
 
 // spaceOf is the search space of an experiment.
-func spaceOf(spec *v1beta1.ExperimentSpec) (suggest.Space, wording, error) {
+func spaceOf(spec *v1beta1.ExperimentSpec) (suggest.Space, codec, error) {
 	if spec.NasConfig != nil && len(spec.Parameters) == 0 {
 		return architectures(spec)
 	}
@@ -31,7 +31,7 @@ func spaceOf(spec *v1beta1.ExperimentSpec) (suggest.Space, wording, error) {
 
 // architectures is the search space of Katib's nasConfig: for DARTS the one point
 // that its trial searches from, else chains of layers.
-func architectures(spec *v1beta1.ExperimentSpec) (suggest.Space, wording, error) {
+func architectures(spec *v1beta1.ExperimentSpec) (suggest.Space, codec, error) {
 	graph := spec.NasConfig.GraphConfig
 	config := architecture.Config{
 		Layers: int(ptr.Deref(graph.NumLayers, 0)), InputSizes: ints(graph.InputSizes), OutputSizes: ints(graph.OutputSizes),
@@ -70,7 +70,7 @@ func parametersOf(specs []v1beta1.ParameterSpec) []suggest.ParameterSpec {
 			List: p.FeasibleSpace.List, Distribution: suggest.Distribution(p.FeasibleSpace.Distribution),
 		}
 		if p.When != nil {
-			params[i].When = &suggest.When{Parameter: p.When.Parameter, In: p.When.In}
+			params[i].When = (*suggest.When)(p.When)
 		}
 	}
 	return params
@@ -78,10 +78,10 @@ func parametersOf(specs []v1beta1.ParameterSpec) []suggest.ParameterSpec {
 
 // pointOf is the point that assignments stand for; ok is false when it is not in
 // the space.
-func pointOf(words wording, assignments []v1beta1.ParameterAssignment) (p suggest.Point, ok bool) {
+func pointOf(codec codec, assignments []v1beta1.ParameterAssignment) (p suggest.Point, ok bool) {
 	assigned := make([]suggest.Assignment, len(assignments))
 	for i, a := range assignments {
-		assigned[i] = suggest.Assignment{Name: a.Name, Value: a.Value}
+		assigned[i] = suggest.Assignment(a)
 	}
-	return words.Parse(assigned)
+	return codec.Parse(assigned)
 }

@@ -1,13 +1,10 @@
-package experiment
+package study
 
 import (
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -52,58 +49,20 @@ func conditional() *v1beta1.Experiment {
 
 func TestStudyHasWhatTheExperimentSays(t *testing.T) {
 	exp := conditional()
-	m, err := newSearcher(&exp.Spec)
+	kept, err := New(exp)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := m.study(exp, nil)
+	s := kept.question()
 	var initial []string
 	for _, p := range s.Initial {
-		initial = append(initial, fmt.Sprint(m.space.Assignments(p)))
+		initial = append(initial, fmt.Sprint(s.Space.Assignments(p)))
 	}
 	if diff := cmp.Diff([]string{"[{model mlp} {layers 2}]", "[{model svm}]"}, initial); diff != "" {
 		t.Error(diff)
 	}
 	if s.Budget != 9 || s.Parallel != 4 || s.Objectives[0].Direction != suggest.Maximize {
 		t.Errorf("budget %d, parallel %d, objectives %v", s.Budget, s.Parallel, s.Objectives)
-	}
-}
-
-func TestInactiveParametersAreEmptyInTheTemplate(t *testing.T) {
-	exp := conditional()
-	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{TrialParameters: []v1beta1.TrialParameterSpec{
-		{Name: "model", Reference: "model"}, {Name: "layers", Reference: "layers"},
-	}}
-	exp.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{}
-	template := `{"apiVersion":"batch/v1","kind":"Job","spec":{"template":{"spec":{"containers":[{"name":"c",
-		"command":["train","--model=${trialParameters.model}","--layers=${trialParameters.layers}"]}]}}}}`
-	for want, p := range map[string]proposal{
-		`"--model=svm","--layers="`:  {assignments: assigned("model", "svm")},
-		`"--model=mlp","--layers=3"`: {assignments: assigned("model", "mlp", "layers", "3")},
-	} {
-		trial, err := newTrial(exp, []byte(template), 0, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := string(trial.Spec.RunSpec.Raw); !strings.Contains(got, want) {
-			t.Errorf("got %s, want %s in it", got, want)
-		}
-	}
-}
-
-func TestTrialsGetTheExperimentsRate(t *testing.T) {
-	exp := conditional()
-	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{}
-	exp.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{}
-	for want, annotations := range map[string]map[string]string{"": {"other": "1"}, "off": {v1beta1.AnnotationCollectorRate: "off", "other": "1"}} {
-		exp.Annotations = annotations
-		trial, err := newTrial(exp, []byte(`{"apiVersion":"batch/v1","kind":"Job"}`), 0, proposal{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := trial.Annotations; got[v1beta1.AnnotationCollectorRate] != want || got["other"] != "" {
-			t.Errorf("annotations %v, want the rate %q", got, want)
-		}
 	}
 }
 
@@ -125,7 +84,7 @@ func TestAnInitialTrialThatDoesNotFitSaysWhy(t *testing.T) {
 			exp := conditional()
 			exp.Spec.InitialTrials = []v1beta1.InitialTrial{{ParameterAssignments: c.assigned}}
 			exp.Spec.ParameterConstraints = []string{"layers <= 3", "layers != 2"}
-			errs := Algorithms{}.Check(&exp.Spec)
+			errs := Check(&exp.Spec)
 			if len(errs) != 1 {
 				t.Fatalf("got %v, want one error", errs)
 			}
@@ -177,60 +136,15 @@ func TestCheckFindsFaultsOfTheAdditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			exp := conditional()
 			c.change(&exp.Spec)
-			errs := Algorithms{}.Check(&exp.Spec)
+			errs := Check(&exp.Spec)
 			if len(errs) != 1 || errs[0].Field != c.want {
 				t.Errorf("got %v, want one error at %s", errs, c.want)
 			}
 		})
 	}
-	if errs := (Algorithms{}).Check(&conditional().Spec); len(errs) > 0 {
+	if errs := Check(&conditional().Spec); len(errs) > 0 {
 		t.Errorf("a good experiment: %v", errs)
 	}
-}
-
-// Hyperband's resource is a parameter, and what it gave a trial comes back.
-func TestResourceGoesWithTheTrial(t *testing.T) {
-	exp := conditional()
-	exp.Spec.InitialTrials = nil
-	exp.Spec.Parameters = append(exp.Spec.Parameters, whole("epochs", "1", "9", nil))
-	exp.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: "hyperband", AlgorithmSettings: []v1beta1.AlgorithmSetting{
-		{Name: "resource_name", Value: "epochs"}, {Name: "eta", Value: "3"}, {Name: "r_l", Value: "9"},
-	}}
-	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{}
-	exp.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{}
-	if errs := (Algorithms{}).Check(&exp.Spec); len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	c := New(Options{Now: func() time.Time { return noon }, Metrics: newMetrics(t)})
-	proposals, err := c.propose(t.Context(), exp, nil, 2)
-	if err != nil || len(proposals) != 2 {
-		t.Fatalf("%d proposals, %v", len(proposals), err)
-	}
-	m, err := c.searcher(exp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n, p := range proposals {
-		trial, err := newTrial(exp, []byte(`{"apiVersion":"batch/v1","kind":"Job"}`), n, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.resource < 1 || trialOf(&exp.Spec, m.words, trial, n).Resource != p.resource {
-			t.Errorf("trial %d: resource %v, annotations %v", n, p.resource, trial.Annotations)
-		}
-		if epochs := trial.Spec.ParameterAssignments[len(trial.Spec.ParameterAssignments)-1]; epochs.Value != fmt.Sprint(p.resource) {
-			t.Errorf("trial %d trains for %v", n, epochs)
-		}
-	}
-}
-
-func newMetrics(t *testing.T) *Metrics {
-	t.Helper()
-	m, err := NewMetrics(prometheus.NewRegistry(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
 }
 
 func nas(algorithm string) *v1beta1.Experiment {
@@ -266,29 +180,29 @@ func TestArchitecturesAreWrittenAsInKatib(t *testing.T) {
 					exp.Spec.NasConfig.Operations[i].Parameters = []v1beta1.ParameterSpec{choice("filter_size", "3", "5")}
 				}
 			}
-			if errs := (Algorithms{}).Check(&exp.Spec); len(errs) > 0 {
+			if errs := Check(&exp.Spec); len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			c := New(Options{Now: func() time.Time { return noon }, Metrics: newMetrics(t)})
-			proposals, err := c.propose(t.Context(), exp, nil, 1)
+			kept, err := New(exp)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proposals, err := kept.Propose(t.Context(), 1)
 			if err != nil || len(proposals) != 1 {
 				t.Fatalf("%d proposals, %v", len(proposals), err)
 			}
 			var names []string
-			trial := aTrial(0, created)
-			for _, a := range proposals[0].assignments {
+			for _, a := range proposals[0].Assignments {
 				names = append(names, a.Name)
 			}
 			if diff := cmp.Diff(want, names); diff != "" {
 				t.Error(diff)
 			}
-			trial.Spec.ParameterAssignments = proposals[0].assignments
-			m, err := c.searcher(exp)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s := m.study(exp, []*v1beta1.Trial{trial}); !m.space.Contains(s.Trials[0].Point) {
-				t.Errorf("the point of %v is not found again", proposals[0].assignments)
+			trial := aTrial(0, v1beta1.TrialCreated)
+			trial.Spec.ParameterAssignments = proposals[0].Assignments
+			kept.Update([]*v1beta1.Trial{trial})
+			if s := kept.question(); !s.Space.Contains(s.Trials[0].Point) {
+				t.Errorf("the point of %v is not found again", proposals[0].Assignments)
 			}
 		})
 	}
@@ -309,7 +223,7 @@ func TestFaultsOfArchitecturesAreFound(t *testing.T) {
 	for name, c := range cases {
 		exp := nas(c.algorithm)
 		c.change(&exp.Spec)
-		if errs := (Algorithms{}).Check(&exp.Spec); len(errs) == 0 || errs[0].Field != c.want {
+		if errs := Check(&exp.Spec); len(errs) == 0 || errs[0].Field != c.want {
 			t.Errorf("%s: got %v, want an error at %s", name, errs, c.want)
 		}
 	}

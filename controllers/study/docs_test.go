@@ -1,4 +1,4 @@
-package experiment
+package study
 
 import (
 	"os"
@@ -46,7 +46,7 @@ func acceptPart(t *testing.T, body string) {
 		t.Fatalf("%v\n%s", err, body)
 	}
 	v1beta1.SetDefaults(&exp)
-	errs := append(Algorithms{}.Check(&exp.Spec), Algorithms{}.CheckStopper(&exp.Spec)...)
+	errs := append(Check(&exp.Spec), CheckStopping(&exp.Spec)...)
 	if len(errs) > 0 {
 		t.Errorf("%v\n%s", errs.ToAggregate(), body)
 	}

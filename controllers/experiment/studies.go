@@ -1,0 +1,103 @@
+package experiment
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/study"
+)
+
+// defaultMemory bounds what is kept of all experiments.
+const defaultMemory = 128 << 20
+
+// studies keeps what is known of experiments between reconciles. Losing a study
+// costs time only: it is built anew from the objects.
+type studies struct {
+	memory int // in bytes; 0: defaultMemory
+
+	mu   sync.Mutex
+	kept []*kept // the one used last comes last
+}
+
+// kept is what is kept of one experiment. It is used by one reconcile at a time.
+type kept struct {
+	*study.Study
+	invalid    error // what is wrong with the spec
+	uid        types.UID
+	generation int64
+	name       types.NamespacedName
+	bytes      int
+	learning   bool
+
+	// wrote is when the status was last written.
+	wrote time.Time
+	// judged is when running trials were last looked at by the stopping rule, and
+	// judging how long that took.
+	judged  time.Time
+	judging time.Duration
+}
+
+// get is the study of an experiment, built when there is none or when it is of
+// another generation of the spec. With an error, which says what is wrong with the
+// spec, it ranks trials and does no more.
+func (s *studies) get(exp *v1beta1.Experiment) (*kept, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.kept, func(k *kept) bool { return k.uid == exp.UID }); i >= 0 {
+		k := s.kept[i]
+		s.kept = slices.Delete(s.kept, i, i+1)
+		if k.generation == exp.Generation {
+			s.kept = append(s.kept, k)
+			return k, k.invalid
+		}
+	}
+	built, err := study.New(exp)
+	k := &kept{Study: built, invalid: err, uid: exp.UID, generation: exp.Generation, name: client.ObjectKeyFromObject(exp)}
+	s.kept = append(s.kept, k)
+	return k, err
+}
+
+// done ends a use of k. When there is too much in memory, the studies that were
+// used longest ago are given up, except those whose algorithms learn: they would
+// begin again at every reconcile. One study alone may be larger: its trials take
+// more memory still.
+func (s *studies) done(k *kept) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.bytes, k.learning = k.Bytes(), k.Learning()
+	total := 0
+	for _, k := range s.kept {
+		total += k.bytes
+	}
+	limit := s.memory
+	if limit == 0 {
+		limit = defaultMemory
+	}
+	s.kept = slices.DeleteFunc(s.kept, func(other *kept) bool {
+		drop := total > limit && other != k && !other.learning
+		if drop {
+			total -= other.bytes
+		}
+		return drop
+	})
+}
+
+// drop gives up the study of an experiment that needs it no more.
+func (s *studies) drop(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = slices.DeleteFunc(s.kept, func(k *kept) bool { return k.uid == uid })
+}
+
+// dropNamed gives up the studies of experiments that had this name: all that is
+// known of one that was deleted.
+func (s *studies) dropNamed(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = slices.DeleteFunc(s.kept, func(k *kept) bool { return k.name == name })
+}

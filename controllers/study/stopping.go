@@ -1,0 +1,92 @@
+package study
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+// Scan reads what a trial has reported of some metrics so far: that of
+// collector.Reader.
+type Scan func(ctx context.Context, trialUID string, metrics []string, yield func(collector.Attempt, collector.Point) error) error
+
+// Stop is a trial to stop early, and why.
+type Stop struct {
+	Trial *v1beta1.Trial
+	Why   string
+}
+
+// StopsEarly says whether there is a rule that stops trials early.
+func (s *Study) StopsEarly() bool { return s.stopper != nil && len(s.base.Objectives) > 0 }
+
+// Judge asks the stopping rule which of the running trials to stop. Those that
+// were asked to stop before are left out.
+func (s *Study) Judge(ctx context.Context, scan Scan) ([]Stop, error) {
+	if err := s.ReadCurves(ctx, scan); err != nil {
+		return nil, err
+	}
+	now := s.base
+	trials := make([]*suggest.Trial, len(s.trials.current))
+	var running []int
+	for i, t := range s.trials.current {
+		trials[i] = t
+		if t.State != suggest.Running {
+			continue
+		}
+		with, err := s.withCurve(ctx, scan, s.trials.entries[i])
+		if err != nil {
+			return nil, err
+		}
+		trials[i], running = with, append(running, i)
+	}
+	now.Trials = values(trials)
+	var out []Stop
+	for _, i := range running {
+		object := s.trials.entries[i].object
+		if object.AskedToStop() {
+			continue
+		}
+		if stop, why := s.stopper.Stop(now, now.Trials[i]); stop {
+			out = append(out, Stop{object, s.rule + ": " + why})
+		}
+	}
+	return out, nil
+}
+
+// ReadCurves gives the trials that have ended their curves, each of which is read
+// once: how far those that were stopped had come is worth knowing.
+func (s *Study) ReadCurves(ctx context.Context, scan Scan) error {
+	read := false
+	for i := range s.trials.entries {
+		e := &s.trials.entries[i]
+		if e.curve || !e.trial.State.Finished() {
+			continue
+		}
+		with, err := s.withCurve(ctx, scan, *e)
+		if err != nil {
+			return err
+		}
+		e.trial, e.curve, read = with, true, true
+	}
+	if read {
+		s.trials.refresh()
+	}
+	return nil
+}
+
+func (s *Study) withCurve(ctx context.Context, scan Scan, e entry) (*suggest.Trial, error) {
+	read := curve{}
+	err := scan(ctx, string(e.uid), []string{s.base.Objectives[0].Name}, func(a collector.Attempt, p collector.Point) error {
+		read.add(a, p)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the curve of trial %s: %w", e.object.Name, err)
+	}
+	with := *e.trial
+	with.Curve = read.samples()
+	return &with, nil
+}

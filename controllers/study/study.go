@@ -1,0 +1,193 @@
+// Package study keeps an experiment and its trials as a suggest.Study: what
+// algorithms propose from and stopping rules judge by. It is the only package that
+// imports both the API's types and those of search.
+//
+// A Study is kept between reconciles, so that a trial is translated once and its
+// curve read once. All of it can be rebuilt from the objects: a manager that was
+// restarted gives the same answers.
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/stop"
+)
+
+// ErrExhausted says that nothing is left to try, ever.
+var ErrExhausted = suggest.ErrExhausted
+
+// Study is what is known of one experiment, at one generation of its spec. It is
+// used by one goroutine at a time.
+type Study struct {
+	codec     codec
+	algorithm suggest.Algorithm
+	stopper   suggest.Stopper // nil: no early stopping
+	rule      string          // the name of stopper
+
+	// base has all but the trials.
+	base    suggest.Study
+	trials  history
+	ranking *Ranking
+	warm    map[string]*history // by experiment
+
+	learning learning
+}
+
+// New builds the search space, the algorithm and the stopping rule of exp, which
+// has its defaults. With an error, which says what is wrong with its spec, the
+// Study ranks trials and does no more.
+func New(exp *v1beta1.Experiment) (*Study, error) {
+	spec := exp.Spec.DeepCopy()
+	s := &Study{trials: history{spec: spec}, ranking: newRanking(spec), warm: map[string]*history{}}
+	space, codec, err := spaceOf(spec)
+	if err != nil {
+		return s, fmt.Errorf("spec.parameters: %w", err)
+	}
+	s.codec, s.trials.codec = codec, codec
+	if s.algorithm, err = algorithmOf(spec, space); err != nil {
+		return s, fmt.Errorf("spec.algorithm: %w", err)
+	}
+	if s.stopper, err = stopperOf(spec); err != nil {
+		return s, fmt.Errorf("spec.earlyStopping: %w", err)
+	}
+	if s.stopper != nil {
+		s.rule = spec.EarlyStopping.AlgorithmName
+	}
+	s.base = suggest.Study{
+		Space: space, Objectives: objectivesOf(spec), Constraints: constraintsOf(spec), Seed: seedOf(exp),
+		Budget: int(ptr.Deref(spec.MaxTrialCount, 0)), Parallel: int(ptr.Deref(spec.ParallelTrialCount, 0)),
+	}
+	for _, i := range spec.InitialTrials {
+		if p, ok := pointOf(codec, i.ParameterAssignments); ok {
+			s.base.Initial = append(s.base.Initial, p)
+		}
+	}
+	return s, nil
+}
+
+// Update takes in the experiment's trials, in order of number.
+func (s *Study) Update(trials []*v1beta1.Trial) {
+	if s.trials.update(trials) {
+		s.ranking.update(&s.trials)
+	}
+}
+
+// Ranking compares the trials of the last Update.
+func (s *Study) Ranking() *Ranking { return s.ranking }
+
+// modelBytes is what a Gaussian process takes for each pair of trials that it has
+// learned from, of which there are at most modelTrials: some 40 MB with all.
+const modelBytes, modelTrials = 64, 800
+
+// Bytes estimates how much memory the study takes.
+func (s *Study) Bytes() int {
+	n := s.trials.bytes()
+	for _, w := range s.warm {
+		n += w.bytes()
+	}
+	if a := s.trials.spec.Algorithm; a != nil && slices.Contains([]string{"auto", "bayesianoptimization", "mobster"}, a.AlgorithmName) {
+		m := min(modelTrials, len(s.trials.entries))
+		n += modelBytes * m * m
+	}
+	return n
+}
+
+// Proposal is a point to try, in the words of the API.
+type Proposal struct {
+	Assignments []v1beta1.ParameterAssignment
+	// Meta comes back to the algorithm with the trial.
+	Meta map[string]string
+	// Resource is how much of the resource the trial gets; 0 means all of it.
+	Resource float64
+	// Why says in a sentence why this point; may be empty.
+	Why string
+	// Fallback is a word for what the algorithm did in place of its normal work;
+	// empty when all went well.
+	Fallback string
+}
+
+// Propose asks the algorithm for at most n points, when Ready has said so.
+func (s *Study) Propose(ctx context.Context, n int) ([]Proposal, error) {
+	points, err := s.algorithm.Suggest(ctx, s.question(), n)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Proposal, len(points))
+	for i, p := range points {
+		out[i] = Proposal{Meta: p.Meta, Resource: p.Resource, Why: p.Why, Fallback: p.Fallback}
+		for _, a := range s.codec.Assignments(p.Point) {
+			out[i].Assignments = append(out[i].Assignments, v1beta1.ParameterAssignment(a))
+		}
+	}
+	return out, nil
+}
+
+// question is the study as it is now. It shares nothing that changes later.
+func (s *Study) question() suggest.Study {
+	q := s.base
+	q.Trials = values(s.trials.current)
+	return q
+}
+
+func stopperOf(spec *v1beta1.ExperimentSpec) (suggest.Stopper, error) {
+	e := spec.EarlyStopping
+	if e == nil {
+		return nil, nil
+	}
+	known, ok := stop.Get(e.AlgorithmName)
+	if !ok {
+		return nil, fmt.Errorf("there is no rule %q; use one of %s", e.AlgorithmName, strings.Join(stop.Names(), ", "))
+	}
+	var settings suggest.Settings
+	for _, s := range e.AlgorithmSettings {
+		settings = append(settings, suggest.Setting(s))
+	}
+	return known.New(settings)
+}
+
+func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Algorithm, error) {
+	if spec.Algorithm == nil || spec.Algorithm.AlgorithmName == "" {
+		return nil, errors.New("no algorithm is named")
+	}
+	known, ok := algorithm.Get(spec.Algorithm.AlgorithmName)
+	if !ok {
+		return nil, fmt.Errorf("there is no algorithm %q; use one of %s", spec.Algorithm.AlgorithmName, strings.Join(Algorithms(), ", "))
+	}
+	settings := settingsOf(spec)
+	named := slices.ContainsFunc(settings, func(s suggest.Setting) bool { return s.Name == "resource_name" })
+	switch {
+	case known.Name == "pbt" || known.Name == "pb2":
+		return nil, fmt.Errorf("%s copies checkpoints between trials, which experiments cannot do yet; use it through vernier optimize, or another algorithm", known.Name)
+	case known.MultiFidelity && !named:
+		return nil, fmt.Errorf("%s needs the setting resource_name: the parameter, such as the number of epochs, that says how long a trial trains", known.Name)
+	}
+	return known.New(space, settings)
+}
+
+func settingsOf(spec *v1beta1.ExperimentSpec) suggest.Settings {
+	var settings suggest.Settings
+	for _, s := range spec.Algorithm.AlgorithmSettings {
+		settings = append(settings, suggest.Setting(s))
+	}
+	return settings
+}
+
+// seedOf is the experiment's seed, else a hash of its UID.
+func seedOf(exp *v1beta1.Experiment) uint64 {
+	if exp.Spec.Seed != nil {
+		return uint64(*exp.Spec.Seed)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(exp.UID)) // cannot fail
+	return h.Sum64()
+}

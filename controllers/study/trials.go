@@ -1,0 +1,257 @@
+package study
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+// history is an experiment's trials as search sees them. A trial is translated
+// when its object is first seen, and again when the object has changed, so that
+// one that stays the same stays the same *suggest.Trial.
+type history struct {
+	spec    *v1beta1.ExperimentSpec
+	codec   codec   // nil: points are not needed
+	entries []entry // in order of number
+	current []*suggest.Trial
+	samples int // of all curves
+}
+
+// entry is a trial at one version of its object.
+type entry struct {
+	uid     types.UID
+	version string
+	object  *v1beta1.Trial
+	trial   *suggest.Trial
+	curve   bool // trial has its whole curve
+}
+
+// update takes in the trials, in order of number, and says whether anything has
+// changed. Trials without a number were made by hand and are left out, as are
+// those that repeat a number.
+func (h *history) update(objects []*v1beta1.Trial) (changed bool) {
+	entries := make([]entry, 0, len(objects))
+	last, at := -1, 0
+	for _, o := range objects {
+		n, ok := o.Number()
+		if !ok || n <= last {
+			continue
+		}
+		last = n
+		for at < len(h.entries) && h.entries[at].trial.Number < n {
+			at, changed = at+1, true // one was deleted
+		}
+		if at < len(h.entries) {
+			if e := h.entries[at]; e.uid == o.UID && e.version == o.ResourceVersion && e.version != "" {
+				e.object = o
+				entries, at = append(entries, e), at+1
+				continue
+			}
+		}
+		if at < len(h.entries) && h.entries[at].trial.Number == n {
+			at++
+		}
+		changed = true
+		entries = append(entries, entry{uid: o.UID, version: o.ResourceVersion, object: o, trial: translate(h.spec, h.codec, o, n)})
+	}
+	changed = changed || at < len(h.entries)
+	h.entries = entries
+	if changed {
+		h.refresh()
+	}
+	return changed
+}
+
+// refresh makes a new list of the trials: that of an earlier question may still
+// be read.
+func (h *history) refresh() {
+	h.current, h.samples = make([]*suggest.Trial, len(h.entries)), 0
+	for i := range h.entries {
+		h.current[i] = h.entries[i].trial
+		h.samples += len(h.entries[i].trial.Curve)
+	}
+}
+
+// object is what the API holds of a trial.
+func (h *history) object(t *suggest.Trial) *v1beta1.Trial {
+	i, found := slices.BinarySearchFunc(h.entries, t.Number, func(e entry, n int) int { return cmp.Compare(e.trial.Number, n) })
+	if !found {
+		return nil
+	}
+	return h.entries[i].object
+}
+
+// bytes estimates the memory of the trials and their curves.
+func (h *history) bytes() int {
+	const trialBytes, sampleBytes = 512, 16
+	return trialBytes*len(h.entries) + sampleBytes*h.samples
+}
+
+// translate is a trial as search sees it, without its curve.
+func translate(spec *v1beta1.ExperimentSpec, codec codec, t *v1beta1.Trial, n int) *suggest.Trial {
+	out := &suggest.Trial{Number: n, State: stateOf(t)}
+	if codec != nil {
+		out.Point, _ = pointOf(codec, t.Spec.ParameterAssignments)
+	}
+	if text := t.Annotations[v1beta1.AnnotationMeta]; text != "" {
+		// We did not write what cannot be read: the algorithm does without it.
+		_ = json.Unmarshal([]byte(text), &out.Meta)
+	}
+	if text := t.Annotations[v1beta1.AnnotationResource]; text != "" {
+		out.Resource, _ = strconv.ParseFloat(text, 64) // the same
+	}
+	if out.State != suggest.Succeeded && out.State != suggest.Pruned {
+		return out
+	}
+	values, ok := objectiveValues(spec, t.Status.Observation)
+	switch {
+	case ok:
+		out.Values, out.Constraints = values, constraintValues(spec, t.Status.Observation)
+	case out.State == suggest.Succeeded:
+		// It ran to its end, but what it reported is not a finite number.
+		out.State = suggest.Unmeasured
+	}
+	return out
+}
+
+func stateOf(t *v1beta1.Trial) suggest.State {
+	switch t.State() {
+	case v1beta1.TrialRunning:
+		return suggest.Running
+	case v1beta1.TrialSucceeded:
+		return suggest.Succeeded
+	case v1beta1.TrialEarlyStopped:
+		return suggest.Pruned
+	case v1beta1.TrialFailed:
+		return suggest.Failed
+	case v1beta1.TrialMetricsUnavailable:
+		return suggest.Unmeasured
+	case v1beta1.TrialKilled:
+		return suggest.Killed
+	default:
+		return suggest.Pending
+	}
+}
+
+func objectivesOf(spec *v1beta1.ExperimentSpec) (out []suggest.Objective) {
+	for _, o := range spec.AllObjectives() {
+		out = append(out, suggest.Objective{Name: o.ObjectiveMetricName, Direction: suggest.Direction(o.Type), Goal: o.Goal})
+	}
+	return out
+}
+
+func constraintsOf(spec *v1beta1.ExperimentSpec) (out []suggest.Constraint) {
+	for _, c := range spec.Constraints {
+		out = append(out, suggest.Constraint{Name: c.MetricName, Min: c.Min, Max: c.Max})
+	}
+	return out
+}
+
+// objectiveValues picks the objectives from an observation, each by its strategy.
+// ok is false when there are none, or one was not measured or is not a finite
+// number.
+func objectiveValues(spec *v1beta1.ExperimentSpec, o *v1beta1.Observation) (values []float64, ok bool) {
+	for _, want := range spec.AllObjectives() {
+		v, ok := value(o, want.ObjectiveMetricName, spec.Objective.Strategy(want.ObjectiveMetricName, want.Type.DefaultStrategy()))
+		if !ok {
+			return nil, false
+		}
+		values = append(values, v)
+	}
+	return values, len(values) > 0
+}
+
+// constraintValues is what was measured for the constraints, NaN where nothing was.
+func constraintValues(spec *v1beta1.ExperimentSpec, o *v1beta1.Observation) (out []float64) {
+	for _, c := range spec.Constraints {
+		v, ok := value(o, c.MetricName, spec.Objective.Strategy(c.MetricName, v1beta1.ExtractByLatest))
+		if !ok {
+			v = math.NaN()
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// value picks a metric from an observation. ok is false when it was not measured
+// or is not a finite number.
+func value(o *v1beta1.Observation, metric string, by v1beta1.MetricStrategyType) (v float64, ok bool) {
+	if o == nil {
+		return 0, false
+	}
+	i := slices.IndexFunc(o.Metrics, func(m v1beta1.Metric) bool { return m.Name == metric })
+	if i < 0 {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(o.Metrics[i].By(by), 64)
+	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+}
+
+// Earlier is an experiment to learn from.
+type Earlier struct {
+	Experiment string
+	Trials     []*v1beta1.Trial
+}
+
+// Learned is what an earlier experiment is worth: how many of its trials are
+// learned from, and how many lie outside of the space.
+type Learned struct{ Trials, Outside int }
+
+// Warm makes the finished trials of earlier experiments part of the study, judged
+// by this experiment's objectives: those that ran to their end, with all of the
+// resource where some had less, and whose points lie in the space.
+func (s *Study) Warm(earlier []Earlier) []Learned {
+	out := make([]Learned, len(earlier))
+	kept, all := map[string]*history{}, []*suggest.Trial(nil)
+	for i, e := range earlier {
+		h := s.warm[e.Experiment]
+		if h == nil {
+			h = &history{spec: s.trials.spec, codec: s.codec}
+		}
+		h.update(e.Trials)
+		kept[e.Experiment] = h
+		trials, outside := s.finished(h, e.Experiment)
+		out[i] = Learned{Trials: len(trials), Outside: outside}
+		all = append(all, trials...)
+	}
+	s.warm, s.base.Warm = kept, values(all)
+	return out
+}
+
+func (s *Study) finished(h *history, experiment string) (out []*suggest.Trial, outside int) {
+	whole := 0.0
+	for _, t := range h.current {
+		if t.State != suggest.Succeeded {
+			continue
+		}
+		whole = max(whole, t.Resource)
+		if len(t.Point) == 0 || !s.base.Space.Contains(t.Point) { // no algorithm makes anything of it
+			outside++
+			continue
+		}
+		out = append(out, t)
+	}
+	out = slices.DeleteFunc(out, func(t *suggest.Trial) bool { return t.Resource < whole })
+	for i, t := range out {
+		learned := *t
+		learned.Meta, learned.Resource = suggest.Meta{"study": experiment}, 0
+		out[i] = &learned
+	}
+	return out, outside
+}
+
+// values is how the study holds trials.
+func values(trials []*suggest.Trial) []suggest.Trial {
+	out := make([]suggest.Trial, len(trials))
+	for i, t := range trials {
+		out[i] = *t
+	}
+	return out
+}
