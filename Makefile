@@ -52,6 +52,7 @@ test: build assets ## Run all tests.
 	$(call say,running the tests)
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -timeout 20m ./...
 	@cd controlplane && go vet ./...
+	@cd bench/suggest && go vet ./... && go test -buildvcs=false ./...
 
 .PHONY: lint
 lint: ## Run the linter, which also holds the import fences.
@@ -79,13 +80,13 @@ bench-store: ## Measure the stores of points, with servers of its own: speed, an
 
 .PHONY: bench-suggest-smoke
 bench-suggest-smoke: ## Play a small part of the benchmark of the algorithms beside other tuners: 10 minutes.
-	@$(GO_BUILD) -o $(BIN)/bench-suggest ./bench/suggest
+	@cd bench/suggest && $(GO_BUILD) -o $(BIN)/bench-suggest .
 	@rm -f $(BIN)/bench-suggest-results/smoke.jsonl
 	@$(BIN)/bench-suggest smoke -version $(VERSION) -out $(BIN)/bench-suggest-results/smoke.jsonl
 
 .PHONY: bench-suggest
 bench-suggest: ## Play all of it, and write docs/benchmarks.md; it goes on where it was stopped.
-	@$(GO_BUILD) -o $(BIN)/bench-suggest ./bench/suggest
+	@cd bench/suggest && $(GO_BUILD) -o $(BIN)/bench-suggest .
 	@$(BIN)/bench-suggest full -version $(VERSION) -out $(BIN)/bench-suggest-results/full.jsonl
 
 .PHONY: bench-collector

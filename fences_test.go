@@ -115,6 +115,16 @@ func TestOneControllerPackageKnowsSearch(t *testing.T) {
 	}
 }
 
+// TestTheBenchmarkOfTheAlgorithmsCompiles vets bench/suggest, which is a module
+// of its own and so not part of ./... here.
+func TestTheBenchmarkOfTheAlgorithmsCompiles(t *testing.T) {
+	cmd := exec.Command("go", "vet", "./...")
+	cmd.Dir = "bench/suggest"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("go vet in bench/suggest: %v\n%s", err, out)
+	}
+}
+
 type dependency struct {
 	ImportPath string
 	Standard   bool

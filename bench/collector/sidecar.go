@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector/contract"
@@ -279,23 +280,14 @@ func (s *sidecar) metrics(ctx context.Context) (map[string]float64, error) {
 	return values, err
 }
 
-// cpu is what the sidecar has used, from the kernel.
+// cpu is the CPU time that the sidecar has used.
 func (s *sidecar) cpu() (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	process, err := procfs.NewProc(s.cmd.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
-	// The fields behind the name, which may hold anything.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	var ticks int64
-	for _, f := range fields[11:13] {
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * time.Second / 100, nil // USER_HZ is 100 on all of Linux's ports in use
+	stat, err := process.Stat()
+	return time.Duration(stat.CPUTime() * float64(time.Second)), err
 }
 
 // idle is the part of a core that the sidecar takes while nothing happens.
@@ -316,20 +308,15 @@ func (s *sidecar) idle(ctx context.Context, d time.Duration) (float64, error) {
 // peak is the largest resident size so far, in bytes.
 func (s *sidecar) peak() (int64, error) { return peakOf(s.cmd.Process.Pid) }
 
-// peakOf is the largest resident size of a process, in bytes. What wait4 tells
-// counts the process that it was forked from.
+// peakOf is the largest resident size of a process, in bytes. The figure of wait4
+// includes the process that it was forked from.
 func peakOf(pid int) (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, errors.New("the kernel does not tell the largest resident size")
+	status, err := process.NewStatus()
+	return int64(status.VmHWM), err
 }
 
 func (s *sidecar) stop() error {

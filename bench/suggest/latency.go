@@ -96,7 +96,7 @@ func (o *options) latency(ctx context.Context, store *play.Store, m method, p *p
 	}
 	var path play.Path
 	if len(spent) > 1 {
-		path, spent = play.Path{{Loss: spent[0].CPU.Seconds()}}, spent[1:]
+		path, spent = play.Path{{0, spent[0].CPU.Seconds()}}, spent[1:]
 	}
 	r := play.NewRecord(key, path, spent, err)
 	return r, store.Add(r)

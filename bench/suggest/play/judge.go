@@ -6,10 +6,11 @@ import (
 
 	"github.com/vernier-ml/vernier/bench/suggest/problem"
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
 )
 
 // judge follows what a player would recommend: the point with the best value
-// that it has seen, and what that point is truly worth.
+// seen so far, and the true value of that point.
 type judge struct {
 	problem *problem.Problem
 	seen    int
@@ -21,12 +22,12 @@ type judge struct {
 func newJudge(p *problem.Problem) *judge {
 	j := &judge{problem: p, best: math.Inf(1)}
 	if p.Front != nil {
-		j.path = Path{{At: 0, Loss: 1}}
+		j.path = Path{{0, 1}}
 	}
 	return j
 }
 
-// see takes note of an evaluation.
+// see notes an evaluation.
 func (j *judge) see(p suggest.Point, o problem.Outcome) {
 	j.seen++
 	if j.problem.Front != nil {
@@ -41,10 +42,10 @@ func (j *judge) see(p suggest.Point, o problem.Outcome) {
 	if j.problem.Noise != nil {
 		truth = j.problem.Truth(p).Values[0]
 	}
-	j.path = append(j.path, Step{At: float64(j.seen), Loss: truth})
+	j.path = append(j.path, [2]float64{float64(j.seen), truth})
 }
 
-// seeStep takes note of a step of a training, when so much had been paid in all.
+// seeStep notes a step of a training, when cost had been paid in all.
 // What is recommended is the point with the lowest value on its curve so far,
 // and its worth is that of its full training. Points whose training diverges in
 // the end are never recommended, whoever plays.
@@ -58,38 +59,26 @@ func (j *judge) seeStep(p suggest.Point, value, cost float64) {
 	}
 	j.best = value
 	truth := o.Values[0]
-	if n := len(j.path); n > 0 && j.path[n-1].Loss == truth {
+	if n := len(j.path); n > 0 && j.path[n-1][1] == truth {
 		return
 	}
-	j.path = append(j.path, Step{At: cost, Loss: truth})
+	j.path = append(j.path, [2]float64{cost, truth})
 }
 
-// seeFront takes note of an evaluation with several objectives. The loss is the
+// seeFront notes an evaluation with several objectives. The loss is the
 // share of the hypervolume of the true front that is missing.
 func (j *judge) seeFront(o problem.Outcome) {
 	if o.Failed || slices.ContainsFunc(o.Constraints, func(c float64) bool { return c > 0 }) {
 		return
 	}
-	for _, v := range j.front {
-		if dominates(v, o.Values) {
-			return
-		}
+	if slices.ContainsFunc(j.front, func(v []float64) bool { return pareto.Dominates(v, o.Values) || slices.Equal(v, o.Values) }) {
+		return
 	}
-	j.front = slices.DeleteFunc(j.front, func(v []float64) bool { return dominates(o.Values, v) })
+	j.front = slices.DeleteFunc(j.front, func(v []float64) bool { return pareto.Dominates(o.Values, v) })
 	j.front = append(j.front, o.Values)
 	f := j.problem.Front
-	loss := 1 - problem.Hypervolume(j.front, f.Reference)/f.Volume()
-	if n := len(j.path); n == 0 || loss < j.path[n-1].Loss {
-		j.path = append(j.path, Step{At: float64(j.seen), Loss: loss})
+	loss := 1 - pareto.Hypervolume(j.front, f.Reference)/f.Volume()
+	if n := len(j.path); n == 0 || loss < j.path[n-1][1] {
+		j.path = append(j.path, [2]float64{float64(j.seen), loss})
 	}
-}
-
-// dominates says whether a is nowhere worse than b.
-func dominates(a, b []float64) bool {
-	for i := range a {
-		if a[i] > b[i] {
-			return false
-		}
-	}
-	return true
 }

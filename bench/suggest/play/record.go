@@ -27,8 +27,7 @@ type Key struct {
 // Record is the result of a game.
 type Record struct {
 	Key
-	// Path of the recommendation: [evaluations or full trainings, true loss].
-	Path [][2]float64 `json:"path"`
+	Path Path `json:"path"`
 	// CPU and Wall are what a suggestion cost, in seconds.
 	CPU  Spread `json:"cpu"`
 	Wall Spread `json:"wall"`
@@ -45,10 +44,7 @@ type Spread struct {
 
 // NewRecord condenses a game.
 func NewRecord(k Key, path Path, spent []Cost, err error) Record {
-	r := Record{Key: k, Path: make([][2]float64, len(path))}
-	for i, s := range path {
-		r.Path[i] = [2]float64{s.At, s.Loss}
-	}
+	r := Record{Key: k, Path: append(Path{}, path...)} // never null in JSON
 	r.CPU = spread(spent, func(c Cost) time.Duration { return c.CPU })
 	r.Wall = spread(spent, func(c Cost) time.Duration { return c.Wall })
 	if err != nil {
@@ -73,13 +69,7 @@ func spread(spent []Cost, of func(Cost) time.Duration) Spread {
 }
 
 // After is the loss of the recommendation at that time; see Path.After.
-func (r Record) After(at float64) float64 {
-	path := make(Path, len(r.Path))
-	for i, s := range r.Path {
-		path[i] = Step{At: s[0], Loss: s[1]}
-	}
-	return path.After(at)
-}
+func (r Record) After(at float64) float64 { return r.Path.After(at) }
 
 // Store is a file of records, one JSON object a line, that only grows. It may be
 // used from several goroutines.

@@ -31,24 +31,19 @@ type Run struct {
 	Evaluate Evaluate
 }
 
-// Step is a point of a path: from At (evaluations, or full trainings) on, what
-// the player would recommend has this loss.
-type Step struct {
-	At, Loss float64
-}
-
-// Path is how the recommendation improved.
-type Path []Step
+// Path is how the recommendation improved: pairs of a time (evaluations, or full
+// trainings) and the true loss of what the player recommends from then on.
+type Path [][2]float64
 
 // After is the loss of the recommendation at that time; infinite before the
 // first.
 func (p Path) After(at float64) float64 {
 	loss := math.Inf(1)
 	for _, s := range p {
-		if s.At > at {
+		if s[0] > at {
 			break
 		}
-		loss = s.Loss
+		loss = s[1]
 	}
 	return loss
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
 )
 
 // Front describes the answer of a problem with several objectives.
@@ -77,7 +78,7 @@ func sampledVolume(front func(x float64) []float64, reference []float64) float64
 			points = append(points, p)
 		}
 	}
-	return Hypervolume(points, reference)
+	return pareto.Hypervolume(points, reference)
 }
 
 func two(a, b float64) Outcome { return Outcome{Values: []float64{a, b}} }

@@ -4,30 +4,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
-
-func TestHypervolume(t *testing.T) {
-	for name, c := range map[string]struct {
-		points    [][]float64
-		reference []float64
-		want      float64
-	}{
-		"none":            {nil, []float64{1, 1}, 0},
-		"one":             {[][]float64{{0, 0.5}}, []float64{1, 1}, 0.5},
-		"two":             {[][]float64{{0, 0.5}, {0.5, 0}}, []float64{1, 1}, 0.75},
-		"dominated":       {[][]float64{{0, 0.5}, {0.5, 0}, {0.6, 0.6}}, []float64{1, 1}, 0.75},
-		"outside":         {[][]float64{{0, 0.5}, {-9, 1}}, []float64{1, 1}, 0.5},
-		"three":           {[][]float64{{0, 0, 0.5}}, []float64{1, 1, 2}, 1.5},
-		"three, two":      {[][]float64{{0, 0.5, 0}, {0.5, 0, 0}}, []float64{1, 1, 1}, 0.75},
-		"three, stairs":   {[][]float64{{0.5, 0.5, 0}, {0, 0, 0.5}}, []float64{1, 1, 1}, 0.25*0.5 + 0.5},
-		"three, the same": {[][]float64{{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}}, []float64{1, 1, 1}, 0.125},
-	} {
-		if got := Hypervolume(c.points, c.reference); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-}
 
 // TestFrontVolumes compares with integrals in closed form.
 func TestFrontVolumes(t *testing.T) {
@@ -67,7 +46,7 @@ func TestNothingIsBeyondTheFront(t *testing.T) {
 					feasible = append(feasible, o.Values)
 				}
 			}
-			volume := Hypervolume(feasible, p.Front.Reference)
+			volume := pareto.Hypervolume(feasible, p.Front.Reference)
 			if volume <= 0 || volume > p.Front.Volume()*(1+1e-6) {
 				t.Errorf("%d feasible points have the volume %v, the front has %v", len(feasible), volume, p.Front.Volume())
 			}

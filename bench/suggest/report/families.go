@@ -25,7 +25,7 @@ const fewSeeds = 5
 func (b *book) overRandom(tasks []task, method string) (i stat.Interval, seeds int) {
 	var family [][]float64
 	for _, t := range tasks {
-		scores, _ := paired(b.games[t], method, "random")
+		scores, _, _ := paired(b.games[t], method, "random")
 		if len(scores) < fewSeeds {
 			continue
 		}

@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 )
@@ -26,7 +28,7 @@ func latencies(p *page, records []play.Record) {
 		return
 	}
 	head := []string{"method"}
-	columns := sorted(sizes)
+	columns := slices.Sorted(maps.Keys(sizes))
 	for _, n := range columns {
 		head = append(head, fmt.Sprintf("%d trials: p50 / p95 ms", n), "first")
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/vernier-ml/vernier/bench/suggest/stat"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
 )
 
@@ -94,14 +93,13 @@ func (b *book) rowsIn(g Group, method string) []line {
 		if d.tasks == 0 || other == method {
 			continue
 		}
-		mine, its := b.scores(tasks, method, other)
 		out = append(out, line{
-			regime: g.Title, method: "`" + method + "`", tasks: fmt.Sprint(d.tasks), seeds: fmt.Sprint(d.seeds), score: fixed(mine),
-			against: other, its: fixed(its), difference: between(d.score), verdict: d.verdict(),
+			regime: g.Title, method: "`" + method + "`", tasks: fmt.Sprint(d.tasks), seeds: fmt.Sprint(d.seeds), score: fixed(d.mine),
+			against: other, its: fixed(d.its), difference: between(d.score), verdict: d.verdict(),
 		})
 	}
 	if len(out) == 0 {
-		score, _ := b.scores(tasks, method, method)
+		score := b.compare(tasks, method, method).mine
 		out = append(out, line{regime: g.Title, method: "`" + method + "`", tasks: fmt.Sprint(len(tasks)), score: fixed(score)})
 	}
 	return out
@@ -118,27 +116,4 @@ func (b *book) playedBy(tasks []task, method string) []task {
 		}
 	}
 	return out
-}
-
-// scores of two methods, over the tasks and seeds that both played.
-func (b *book) scores(tasks []task, first, second string) (float64, float64) {
-	var mine, its []float64
-	for _, t := range tasks {
-		other := map[uint64]float64{}
-		for _, g := range b.games[t] {
-			if g.Method == second {
-				other[g.Seed] = g.score
-			}
-		}
-		var one, two []float64
-		for _, g := range b.games[t] {
-			if score, ok := other[g.Seed]; ok && g.Method == first {
-				one, two = append(one, g.score), append(two, score)
-			}
-		}
-		if len(one) > 0 {
-			mine, its = append(mine, stat.Mean(one)), append(its, stat.Mean(two))
-		}
-	}
-	return stat.Mean(mine), stat.Mean(its)
 }

@@ -15,7 +15,7 @@ import (
 func record(problem, method, version string, seed uint64, loss float64) play.Record {
 	return play.NewRecord(play.Key{
 		Suite: "s1", Problem: problem, Regime: play.Sequential, Method: method, Version: version, Seed: seed, Budget: 40,
-	}, play.Path{{At: 1, Loss: loss + 1}, {At: 20, Loss: loss}}, []play.Cost{{CPU: 2e6, Wall: 3e6}}, nil)
+	}, play.Path{{1, loss + 1}, {20, loss}}, []play.Cost{{CPU: 2e6, Wall: 3e6}}, nil)
 }
 
 const optimum = 0.39788735772973816

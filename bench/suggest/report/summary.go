@@ -30,6 +30,7 @@ type difference struct {
 	against          string
 	tasks, seeds     int           // seeds: fewest of a task
 	score, regret    stat.Interval // regret: orders of magnitude by which the other's is larger
+	mine, its        float64       // mean scores over the tasks and seeds that both played
 	families         int
 	wins, ties, lost int
 	lostOn, wonOn    []string
@@ -174,13 +175,14 @@ func (b *book) compare(tasks []task, reference, other string) difference {
 	d := difference{against: other}
 	clusters, decades := map[string][][]float64{}, map[string][][]float64{}
 	var order []string
-	var p, sign []float64
+	var p, sign, mine, its []float64
 	var names []string
 	for _, t := range tasks {
-		scores, regrets := paired(b.games[t], reference, other)
+		scores, regrets, own := paired(b.games[t], reference, other)
 		if len(scores) == 0 {
 			continue
 		}
+		mine, its = append(mine, own), append(its, own-stat.Mean(scores))
 		if d.seeds == 0 || len(scores) < d.seeds {
 			d.seeds = len(scores)
 		}
@@ -197,6 +199,7 @@ func (b *book) compare(tasks []task, reference, other string) difference {
 	if d.tasks = len(names); d.tasks == 0 {
 		return d
 	}
+	d.mine, d.its = stat.Mean(mine), stat.Mean(its)
 	for i, q := range stat.Holm(p) {
 		switch {
 		case q > 0.05:
@@ -221,26 +224,24 @@ func (b *book) compare(tasks []task, reference, other string) difference {
 }
 
 // paired are the differences for each seed that both played: of scores, and of
-// how many orders of magnitude the other's regret is larger.
-func paired(games []game, reference, other string) (scores, regrets []float64) {
+// how many orders of magnitude the other's regret is larger. own is the mean
+// score of the reference on these seeds.
+func paired(games []game, reference, other string) (scores, regrets []float64, own float64) {
 	bySeed := map[uint64]game{}
-	var seeds []uint64
 	for _, g := range games {
-		if g.Method == reference {
+		if g.Method == other {
 			bySeed[g.Seed] = g
-			seeds = append(seeds, g.Seed)
 		}
 	}
-	slices.Sort(seeds)
-	for _, seed := range seeds {
-		for _, g := range games {
-			if g.Method == other && g.Seed == seed {
-				scores = append(scores, bySeed[seed].score-g.score)
-				regrets = append(regrets, logRegret(g.regret)-logRegret(bySeed[seed].regret))
-			}
+	games = slices.SortedFunc(slices.Values(games), func(a, b game) int { return cmp.Compare(a.Seed, b.Seed) })
+	for _, g := range games {
+		if theirs, ok := bySeed[g.Seed]; ok && g.Method == reference {
+			scores = append(scores, g.score-theirs.score)
+			regrets = append(regrets, logRegret(theirs.regret)-logRegret(g.regret))
+			own += g.score
 		}
 	}
-	return scores, regrets
+	return scores, regrets, own / float64(len(scores))
 }
 
 // anytime is the mean score over tasks and seeds after each hundredth of the

@@ -136,5 +136,3 @@ func (b *book) csv(name string) (err error) {
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
-
-func sorted(set map[int]bool) []int { return slices.Sorted(maps.Keys(set)) }

@@ -1,6 +1,11 @@
 package stat
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/integrate/quad"
+	"gonum.org/v1/gonum/stat/distuv"
+)
 
 // CriticalDifference is how far the mean ranks of two of k methods over n blocks
 // must be apart to differ at 5 %, whichever two they are: the test of Nemenyi
@@ -33,16 +38,8 @@ func studentizedRange(k int, p float64) float64 {
 // at most q: k times the integral of phi(z) (Phi(z) - Phi(z-q))^(k-1), by
 // Simpson's rule.
 func rangeWithin(q float64, k int) float64 {
-	const low, high, parts = -8.0, 16.0, 2400
-	const step = (high - low) / parts
 	f := func(z float64) float64 {
-		return math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) * math.Pow(normalCDF(z)-normalCDF(z-q), float64(k-1))
+		return distuv.UnitNormal.Prob(z) * math.Pow(distuv.UnitNormal.CDF(z)-distuv.UnitNormal.CDF(z-q), float64(k-1))
 	}
-	sum := f(low) + f(high)
-	for i := 1; i < parts; i++ {
-		sum += float64(2+2*(i%2)) * f(low+float64(i)*step)
-	}
-	return float64(k) * sum * step / 3
+	return float64(k) * quad.Fixed(f, -8, 16, 400, quad.Legendre{}, 0)
 }
-
-func normalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }

@@ -5,6 +5,8 @@ package stat
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // Median of a list; NaN when it is empty. Infinities are values like others.
@@ -32,9 +34,5 @@ func Quantile(list []float64, q float64) float64 {
 
 // Mean of a list; NaN when it is empty.
 func Mean(list []float64) float64 {
-	sum := 0.0
-	for _, v := range list {
-		sum += v
-	}
-	return sum / float64(len(list))
+	return stat.Mean(list, nil)
 }
