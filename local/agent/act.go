@@ -63,12 +63,11 @@ func (w *worker) startFailed(c *corev1.Container, reason string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	w.failures[c.Name]++
-	delay := min(retryFirst<<min(w.failures[c.Name]-1, 10), retryMax)
-	w.v.Waits[c.Name] = wait{Reason: reason, Message: err.Error(), Until: w.clock.Now().Add(delay)}
-	if w.failures[c.Name] == 1 {
+	if w.failures[c.Name] == nil {
+		w.failures[c.Name] = newBackoff()
 		w.event(corev1.EventTypeWarning, "Failed", fmt.Sprintf("container %s: %s: %v", c.Name, reason, err))
 	}
+	w.v.Waits[c.Name] = startWait{Reason: reason, Message: err.Error(), Until: w.clock.Now().Add(w.failures[c.Name].Step())}
 }
 
 // containerSpec says to the shim what a run of a container is.

@@ -156,7 +156,7 @@ func Run(ctx context.Context, cfg Config) error {
 	defer wg.Wait()
 	defer cancel()
 	failures := make(chan error, 2)
-	server := &kubeletServer{pods: n.pods, layout: n.layout, log: n.log, shimBinary: n.shimBinary}
+	server := &kubeletServer{pods: n.pods, layout: n.layout, log: n.log}
 	wg.Go(func() { failures <- server.Serve(ctx, listener) })
 
 	keeper := &nodeKeeper{
@@ -209,7 +209,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 	if gpus == nil {
 		gpus = findGPUs(ctx)
 	}
-	book, err := openGPUBook(l.gpus(), gpus)
+	book, err := openGPUBook(l.gpus(), gpus, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	logs, err := openArchive(filepath.Join(cfg.Root, "logs"))
+	logs, err := openArchive(l.archive())
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 	}
 	return &node{
 		client: client, layout: l, clock: cfg.Clock, log: cfg.Log, gpuBook: book, archive: logs,
-		cluster: &cluster{client: client, cas: map[string]*corev1.ConfigMap{}},
+		cluster: &cluster{client: client},
 		pods:    newPodSet(), name: cfg.NodeName, capacity: capacity, images: cfg.Images,
 		getenv: os.Getenv, serviceEnv: services, shimBinary: cfg.ShimBinary, mounts: mounts,
 	}, nil

@@ -1,8 +1,8 @@
 package agent
 
 import (
-	"bufio"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +16,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	crilogs "k8s.io/cri-client/pkg/logs"
+
+	"github.com/vernier-ml/vernier/local/shim"
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
-// How much output of pods that are gone is kept.
+// How many logs of deleted pods are kept.
 const (
 	archivePods  = 2000
 	archiveBytes = 1 << 30
@@ -32,145 +37,107 @@ const (
 	labelJobName = "batch.kubernetes.io/job-name"
 )
 
-// archiveEntry is the index of one pod's directory:
-// logs/<namespace>/<pod>/<container>-<run>.log beside index.json.
-type archiveEntry struct {
+// identity says which pod a directory belongs to, for readers that find it when
+// the object is gone.
+type identity struct {
 	Namespace string            `json:"namespace"`
-	Pod       string            `json:"pod"`
+	Name      string            `json:"name"`
 	UID       types.UID         `json:"uid"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	// Archived is when the pod's object was gone.
-	Archived time.Time `json:"archived"`
-	Bytes    int64     `json:"bytes"`
-	Logs     []logFile `json:"logs"`
+	// Archived is when the pod's object was gone; zero while it exists.
+	Archived time.Time `json:"archived,omitzero"`
+	Bytes    int64     `json:"bytes,omitempty"` // of the archived logs
 }
 
-type logFile struct {
-	Container string `json:"container"`
-	Run       int    `json:"run"`
-	File      string `json:"file"`
+func identityOf(pod *corev1.Pod) identity {
+	return identity{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Labels: pod.Labels}
 }
 
-const archiveIndex = "index.json"
+func (id identity) pod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID, Labels: id.Labels}}
+}
 
-// archive keeps the logs of the newest pods that are gone.
+const identityFile = "pod.json"
+
+// archive keeps the logs of the pods that were deleted last, as
+// <root>/<pod uid>/<container>/<run>.log beside pod.json.
 type archive struct {
 	root     string
 	maxPods  int
 	maxBytes int64
 
-	mu      sync.Mutex
-	entries []archiveEntry // oldest first
-	bytes   int64
+	mu   sync.Mutex
+	pods []identity // oldest first
 }
 
 func openArchive(root string) (*archive, error) {
-	a := &archive{root: root, maxPods: archivePods, maxBytes: archiveBytes}
-	entries, err := readArchive(root, "*")
+	pods, err := readArchive(root)
 	if err != nil {
 		return nil, fmt.Errorf("reading the archive of logs: %w", err)
 	}
-	slices.SortFunc(entries, func(x, y archiveEntry) int { return x.Archived.Compare(y.Archived) })
-	a.entries = entries
-	for _, e := range entries {
-		a.bytes += e.Bytes
-	}
-	return a, nil
+	return &archive{root: root, maxPods: archivePods, maxBytes: archiveBytes, pods: pods}, os.MkdirAll(root, 0o700)
 }
-
-func (a *archive) dir(namespace, pod string) string { return filepath.Join(a.root, namespace, pod) }
 
 // Take moves the logs of a pod into the archive, and removes the oldest pods
 // above the limits. A pod without logs leaves nothing.
 func (a *archive) Take(logs string, pod *corev1.Pod, now time.Time) error {
-	if pod.Name == "" || pod.Namespace == "" {
-		return nil
-	}
-	entry := archiveEntry{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Labels: pod.Labels, Archived: now}
+	id := identityOf(pod)
+	id.Archived = now
 	files, err := filepath.Glob(filepath.Join(logs, "*", "*.log*"))
-	if err != nil || len(files) == 0 {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	dir := a.dir(pod.Namespace, pod.Name)
-	// A pod of this name may be there already: the newest counts.
-	if err := a.drop(func(e archiveEntry) bool { return e.Namespace == pod.Namespace && e.Pod == pod.Name }); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err != nil || len(files) == 0 || id.Name == "" {
 		return err
 	}
 	for _, path := range files {
-		container, base := filepath.Base(filepath.Dir(path)), filepath.Base(path)
-		name := container + "-" + base
 		if info, err := os.Stat(path); err == nil {
-			entry.Bytes += info.Size()
-		}
-		if err := os.Rename(path, filepath.Join(dir, name)); err != nil {
-			return err
-		}
-		if number, err := strconv.Atoi(strings.TrimSuffix(base, ".log")); err == nil {
-			entry.Logs = append(entry.Logs, logFile{Container: container, Run: number, File: name})
+			id.Bytes += info.Size()
 		}
 	}
-	if err := writeJSON(filepath.Join(dir, archiveIndex), entry, false); err != nil {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := statefile.WriteJSON(filepath.Join(logs, identityFile), id); err != nil {
 		return err
 	}
-	a.entries = append(a.entries, entry)
-	a.bytes += entry.Bytes
+	if err := os.Rename(logs, filepath.Join(a.root, string(id.UID))); err != nil {
+		return err
+	}
+	a.pods = append(a.pods, id)
 	return a.trim()
 }
 
 // trim removes the oldest pods until the limits hold.
 func (a *archive) trim() error {
-	n, bytes := 0, a.bytes
-	for len(a.entries)-n > a.maxPods || (bytes > a.maxBytes && len(a.entries)-n > 1) {
-		bytes -= a.entries[n].Bytes
-		n++
+	var total int64
+	for _, id := range a.pods {
+		total += id.Bytes
 	}
-	if n == 0 {
-		return nil
-	}
-	limit := a.entries[n-1].Archived
-	seen := 0
-	return a.drop(func(e archiveEntry) bool {
-		seen++
-		return seen <= n && !e.Archived.After(limit)
-	})
-}
-
-func (a *archive) drop(which func(archiveEntry) bool) error {
 	var failed error
-	kept := a.entries[:0]
-	for _, e := range a.entries {
-		if which(e) {
-			failed = errors.Join(failed, os.RemoveAll(a.dir(e.Namespace, e.Pod)))
-			a.bytes -= e.Bytes
-			continue
-		}
-		kept = append(kept, e)
+	for len(a.pods) > a.maxPods || total > a.maxBytes && len(a.pods) > 1 {
+		failed = errors.Join(failed, os.RemoveAll(filepath.Join(a.root, string(a.pods[0].UID))))
+		total -= a.pods[0].Bytes
+		a.pods = a.pods[1:]
 	}
-	a.entries = kept
 	return failed
 }
 
-func readArchive(root, namespace string) ([]archiveEntry, error) {
-	paths, err := filepath.Glob(filepath.Join(root, namespace, "*", archiveIndex))
+// readArchive lists the pods of an archive, oldest first. One whose identity
+// cannot be read is left out.
+func readArchive(root string) ([]identity, error) {
+	paths, err := filepath.Glob(filepath.Join(root, "*", identityFile))
 	if err != nil {
 		return nil, err
 	}
-	var entries []archiveEntry
+	var pods []identity
 	for _, path := range paths {
-		var e archiveEntry
-		if err := readJSON(path, &e); err != nil {
+		var id identity
+		switch err := statefile.ReadJSON(path, &id); {
+		case err == nil:
+			pods = append(pods, id)
+		case !errors.Is(err, statefile.ErrCorrupt) && !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
-		if e.Pod != "" {
-			entries = append(entries, e)
-		}
 	}
-	return entries, nil
+	slices.SortStableFunc(pods, func(x, y identity) int { return x.Archived.Compare(y.Archived) })
+	return pods, nil
 }
 
 // ArchivedLog is the output of one run of one container of a pod that is gone.
@@ -191,72 +158,111 @@ type ArchivedLog struct {
 // root of an agent: of one container, or of all when container is empty.
 // Oldest pods come first. No logs are no error.
 func ReadArchivedLogs(root, namespace, trial, container string) ([]ArchivedLog, error) {
-	logs := filepath.Join(root, "logs")
-	entries, err := readArchive(logs, namespace)
+	l := layout{root}
+	pods, err := readArchive(l.archive())
 	if err != nil {
 		return nil, fmt.Errorf("reading the archive of logs: %w", err)
 	}
 	var found []ArchivedLog
-	for _, e := range entries {
-		if e.Namespace != namespace || (e.Labels[labelTrial] != trial && e.Labels[labelJobName] != trial) {
+	for _, id := range pods {
+		if id.Namespace != namespace || (id.Labels[labelTrial] != trial && id.Labels[labelJobName] != trial) {
 			continue
 		}
-		for _, l := range e.Logs {
-			if container == "" || container == l.Container {
-				found = append(found, ArchivedLog{Namespace: e.Namespace, Pod: e.Pod, Container: l.Container, Run: l.Run,
-					Archived: e.Archived, Path: filepath.Join(logs, e.Namespace, e.Pod, l.File)})
+		paths, err := filepath.Glob(filepath.Join(l.archive(), string(id.UID), cmp.Or(container, "*"), "*.log"))
+		if err != nil {
+			return nil, fmt.Errorf("reading the archive of logs: %w", err)
+		}
+		for _, path := range paths {
+			if run, ok := logRunOf(path); ok {
+				found = append(found, ArchivedLog{Namespace: id.Namespace, Pod: id.Name, Container: filepath.Base(filepath.Dir(path)),
+					Run: run, Archived: id.Archived, Path: path})
 			}
 		}
 	}
-	slices.SortFunc(found, func(x, y ArchivedLog) int {
+	slices.SortStableFunc(found, func(x, y ArchivedLog) int {
 		return cmp.Or(x.Archived.Compare(y.Archived), strings.Compare(x.Pod, y.Pod), strings.Compare(x.Container, y.Container), x.Run-y.Run)
 	})
 	return found, nil
 }
 
-// WriteTo writes the output as text, without times and stream names.
-func (l ArchivedLog) WriteTo(w io.Writer) (int64, error) {
-	var parts []string
-	for i := 1; ; i++ {
-		path := l.Path + "." + strconv.Itoa(i)
-		if _, err := os.Stat(path); err != nil {
-			break
-		}
-		parts = append(parts, path)
-	}
-	slices.Reverse(parts)
-	var total int64
-	for _, path := range append(parts, l.Path) {
-		n, err := copyText(w, path)
-		total += n
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return total, fmt.Errorf("log of container %s of pod %s/%s: %w", l.Container, l.Namespace, l.Pod, err)
-		}
-	}
-	return total, nil
+// logRunOf is the number of the run whose log a file is; older parts of a log
+// are not counted.
+func logRunOf(path string) (int, bool) {
+	run, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(path), ".log"))
+	return run, err == nil
 }
 
-func copyText(w io.Writer, path string) (int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	var total int64
-	for r := bufio.NewReader(f); ; {
-		line, err := r.ReadString('\n')
-		if text, ok := criText(line); ok {
-			n, err := io.WriteString(w, text)
-			total += int64(n)
-			if err != nil {
-				return total, err
-			}
+// WriteTo writes the output as text, without times and stream names.
+func (l ArchivedLog) WriteTo(w io.Writer) (int64, error) {
+	counted := &countingWriter{w: w}
+	for i := shim.DefaultLogMaxFiles - 1; i >= 0; i-- {
+		path := l.Path
+		if i > 0 {
+			path += "." + strconv.Itoa(i)
 		}
-		if errors.Is(err, io.EOF) {
-			return total, nil
+		if there, err := fileExists(path); err != nil || !there {
+			continue
 		}
+		// Nothing is followed, so there is nothing to cancel.
+		err := crilogs.ReadLogs(context.Background(), path, "", &crilogs.LogOptions{}, nil, counted, counted)
 		if err != nil {
-			return total, err
+			return counted.n, fmt.Errorf("log of container %s of pod %s/%s: %w", l.Container, l.Namespace, l.Pod, err)
 		}
 	}
+	return counted.n, nil
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// Cut reports whether so much was written that the beginning may be gone: there
+// are as many parts as are kept.
+func (l ArchivedLog) Cut() (bool, error) {
+	return fileExists(l.Path + "." + strconv.Itoa(shim.DefaultLogMaxFiles-1))
+}
+
+// OlderLog returns the path of the part of a container's log that came before
+// what the API server shows of it, under the root of an agent: of its newest run,
+// or of the one before that. It is "" when all is shown. The pod must still be
+// there.
+func OlderLog(root string, pod types.UID, container string, previous bool) (string, error) {
+	// The names come from the API: they must not lead elsewhere.
+	if !filepath.IsLocal(string(pod)) || !filepath.IsLocal(container) {
+		return "", fmt.Errorf("%q of pod %q is no container", container, pod)
+	}
+	l := layout{root: root}
+	files, err := os.ReadDir(filepath.Dir(l.log(pod, container, 0)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("looking for older parts of a log: %w", err)
+	}
+	run := -1
+	for _, f := range files {
+		if n, ok := logRunOf(f.Name()); ok {
+			run = max(run, n)
+		}
+	}
+	if previous {
+		run--
+	}
+	older := l.log(pod, container, run) + ".1"
+	if there, err := fileExists(older); err != nil || !there || run < 0 {
+		return "", err
+	}
+	return older, nil
+}
+
+func fileExists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -21,36 +22,35 @@ const rootCAConfigMap = "kube-root-ca.crt"
 // except the root certificate, so a pod always sees what was there before it.
 type cluster struct {
 	client kubernetes.Interface
-
-	mu  sync.Mutex
-	cas map[string]*corev1.ConfigMap
+	cas    sync.Map // the data of rootCAConfigMap, by namespace
 }
 
 var _ volumeSource = (*cluster)(nil)
 
-func (c *cluster) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
-	if name == rootCAConfigMap {
-		c.mu.Lock()
-		cm := c.cas[namespace]
-		c.mu.Unlock()
-		if cm != nil {
-			return cm, nil
+func (c *cluster) Data(ctx context.Context, kind objectKind, namespace, name string) (map[string][]byte, error) {
+	if kind == secret {
+		s, err := c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
 		}
+		return s.Data, nil
+	}
+	if held, ok := c.cas.Load(namespace); ok && name == rootCAConfigMap {
+		return held.(map[string][]byte), nil
 	}
 	cm, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if name == rootCAConfigMap {
-		c.mu.Lock()
-		c.cas[namespace] = cm
-		c.mu.Unlock()
+	data := map[string][]byte{}
+	for k, v := range cm.Data {
+		data[k] = []byte(v)
 	}
-	return cm, nil
-}
-
-func (c *cluster) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-	return c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	maps.Copy(data, cm.BinaryData)
+	if name == rootCAConfigMap {
+		c.cas.Store(namespace, data)
+	}
+	return data, nil
 }
 
 // defaultTokenSeconds is the life of a token whose projection does not say.

@@ -81,8 +81,8 @@ func restartWait(v *view, c *corev1.Container, r run, now time.Time, stopping bo
 
 // restarts reports whether a container of the pod is to run again after r.
 func (v *view) restarts(c *corev1.Container, r run) bool {
-	if isRegularInit(v, c) {
-		return initShouldRestart(&v.Pod.Spec, c, r.ExitCode)
+	if isRegularInit(v, c) && r.ExitCode == 0 {
+		return false
 	}
 	return shouldRestart(&v.Pod.Spec, c, r.ExitCode)
 }

@@ -2,11 +2,15 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // A node that goes down ends its pods as a kubelet does at a graceful shutdown:
@@ -65,7 +69,7 @@ func markDown(l layout, uid types.UID, now time.Time) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
 	}
-	if err := writeJSON(file, now, false); err != nil {
+	if err := statefile.WriteJSON(file, now); err != nil {
 		return fmt.Errorf("noting that the node goes down: %w", err)
 	}
 	return nil
@@ -75,11 +79,13 @@ func markDown(l layout, uid types.UID, now time.Time) error {
 // not say so.
 func (w *worker) recoverDown() {
 	var at time.Time
-	if err := readJSON(w.layout.downFile(w.v.Pod.UID), &at); err != nil {
-		w.log.Error(err, "cannot read when the node went down")
-	}
-	if at.IsZero() {
+	switch err := statefile.ReadJSON(w.layout.downFile(w.v.Pod.UID), &at); {
+	case errors.Is(err, fs.ErrNotExist):
 		return
+	case err != nil:
+		// That the file is there says enough.
+		w.log.Error(err, "cannot read when the node went down")
+		at = w.clock.Now()
 	}
 	w.v.Down = at
 	if !w.admitted {

@@ -1,22 +1,64 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 )
 
-// objects reads what pods refer to. A missing object is a NotFound error of
-// the API.
+// objects reads what pods refer to.
 type objects interface {
-	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
-	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// Data returns the keys of a ConfigMap or a Secret. A missing object is a
+	// NotFound error of the API.
+	Data(ctx context.Context, kind objectKind, namespace, name string) (map[string][]byte, error)
+}
+
+type objectKind string
+
+const (
+	configMap objectKind = "ConfigMap"
+	secret    objectKind = "Secret"
+)
+
+// reference is a reference to a ConfigMap or a Secret.
+type reference struct {
+	kind      objectKind
+	namespace string
+	name      string
+	optional  *bool
+}
+
+// data returns the keys of the object, none for an optional one that is absent.
+func (r reference) data(ctx context.Context, from objects) (map[string][]byte, error) {
+	data, err := from.Data(ctx, r.kind, r.namespace, r.name)
+	if apierrors.IsNotFound(err) {
+		if ptr.Deref(r.optional, false) {
+			return nil, nil
+		}
+		return nil, &configError{err}
+	}
+	return data, err
+}
+
+// key returns the value of one key; ok is false for an optional one that is absent.
+func (r reference) key(ctx context.Context, key string, from objects) (value []byte, ok bool, err error) {
+	data, err := r.data(ctx, from)
+	if err != nil {
+		return nil, false, err
+	}
+	if value, ok = data[key]; !ok && !ptr.Deref(r.optional, false) {
+		return nil, false, configErrorf("couldn't find key %s in %s %s/%s", key, r.kind, r.namespace, r.name)
+	}
+	return value, ok, nil
 }
 
 // configError says that a container cannot be made from what exists now. It
@@ -97,29 +139,22 @@ func makeEnv(ctx context.Context, req envRequest, from objects) (*environment, e
 }
 
 func addEnvFrom(ctx context.Context, env *environment, namespace string, src *corev1.EnvFromSource, from objects) error {
-	data := map[string]string{}
+	var ref reference
 	switch {
 	case src.ConfigMapRef != nil:
-		cm, err := from.ConfigMap(ctx, namespace, src.ConfigMapRef.Name)
-		if err != nil {
-			return missing(err, src.ConfigMapRef.Optional)
-		}
-		data = cm.Data
+		ref = reference{configMap, namespace, src.ConfigMapRef.Name, src.ConfigMapRef.Optional}
 	case src.SecretRef != nil:
-		secret, err := from.Secret(ctx, namespace, src.SecretRef.Name)
-		if err != nil {
-			return missing(err, src.SecretRef.Optional)
-		}
-		for k, v := range secret.Data {
-			data[k] = string(v)
-		}
+		ref = reference{secret, namespace, src.SecretRef.Name, src.SecretRef.Optional}
+	default:
+		return nil
 	}
+	data, err := ref.data(ctx, from)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		if name := src.Prefix + key; validEnvName(name) {
-			env.set(name, data[key])
+		if name := src.Prefix + key; validEnvName(name) && !bytes.Contains(data[key], []byte{0}) {
+			env.set(name, string(data[key]))
 		}
 	}
-	return nil
+	return err
 }
 
 func addEnv(ctx context.Context, env *environment, req envRequest, e *corev1.EnvVar, from objects) error {
@@ -149,49 +184,15 @@ func envValue(ctx context.Context, req envRequest, src *corev1.EnvVarSource, fro
 		return value, err == nil, err
 	case src.ConfigMapKeyRef != nil:
 		ref := src.ConfigMapKeyRef
-		cm, err := from.ConfigMap(ctx, namespace, ref.Name)
-		if err != nil {
-			return "", false, missing(err, ref.Optional)
-		}
-		if v, ok := cm.Data[ref.Key]; ok {
-			return v, true, nil
-		}
-		if v, ok := cm.BinaryData[ref.Key]; ok {
-			return string(v), true, nil
-		}
-		return "", false, missingKey("ConfigMap", namespace, ref.Name, ref.Key, ref.Optional)
+		data, ok, err := reference{configMap, namespace, ref.Name, ref.Optional}.key(ctx, ref.Key, from)
+		return string(data), ok, err
 	case src.SecretKeyRef != nil:
 		ref := src.SecretKeyRef
-		secret, err := from.Secret(ctx, namespace, ref.Name)
-		if err != nil {
-			return "", false, missing(err, ref.Optional)
-		}
-		if v, ok := secret.Data[ref.Key]; ok {
-			return string(v), true, nil
-		}
-		return "", false, missingKey("Secret", namespace, ref.Name, ref.Key, ref.Optional)
+		data, ok, err := reference{secret, namespace, ref.Name, ref.Optional}.key(ctx, ref.Key, from)
+		return string(data), ok, err
 	default:
 		return "", false, configErrorf("valueFrom needs one of fieldRef, resourceFieldRef, configMapKeyRef or secretKeyRef; other sources are not supported on this node")
 	}
-}
-
-// missing turns the error of reading a referred object into what it means: an
-// optional object may be absent.
-func missing(err error, optional *bool) error {
-	if apierrors.IsNotFound(err) {
-		if optional != nil && *optional {
-			return nil
-		}
-		return &configError{err}
-	}
-	return err
-}
-
-func missingKey(kind, namespace, name, key string, optional *bool) error {
-	if optional != nil && *optional {
-		return nil
-	}
-	return configErrorf("couldn't find key %s in %s %s/%s", key, kind, namespace, name)
 }
 
 // validEnvName is the rule of Kubernetes 1.30 and later: printable ASCII
@@ -214,4 +215,20 @@ func makeArgv(c *corev1.Container, env *environment) ([]string, error) {
 		argv = append(argv, expand(s, env.lookup))
 	}
 	return argv, nil
+}
+
+var variableReference = regexp.MustCompile(`\$\$|\$\([^)]*\)`)
+
+// expand replaces each $(NAME) in s by its value. $$ stands for $, so $$(NAME)
+// is left as $(NAME). A name that lookup does not know is left as it stands.
+func expand(s string, lookup func(string) (string, bool)) string {
+	return variableReference.ReplaceAllStringFunc(s, func(match string) string {
+		if match == "$$" {
+			return "$"
+		}
+		if value, ok := lookup(match[2 : len(match)-1]); ok {
+			return value
+		}
+		return match
+	})
 }

@@ -21,21 +21,18 @@ type stored struct {
 	secrets    map[string]map[string]string
 }
 
-func (s stored) ConfigMap(_ context.Context, _, name string) (*corev1.ConfigMap, error) {
-	if data, ok := s.configMaps[name]; ok {
-		return &corev1.ConfigMap{Data: data}, nil
+func (s stored) Data(_ context.Context, kind objectKind, _, name string) (map[string][]byte, error) {
+	objects := s.configMaps
+	if kind == secret {
+		objects = s.secrets
 	}
-	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
-}
-
-func (s stored) Secret(_ context.Context, _, name string) (*corev1.Secret, error) {
-	data, ok := s.secrets[name]
+	data, ok := objects[name]
 	if !ok {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: string(kind)}, name)
 	}
-	out := &corev1.Secret{Data: map[string][]byte{}}
+	out := map[string][]byte{}
 	for k, v := range data {
-		out.Data[k] = []byte(v)
+		out[k] = []byte(v)
 	}
 	return out, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"time"
 
@@ -92,7 +91,7 @@ func (e execer) ExecInContainer(ctx context.Context, _, uid, container string, a
 	if err != nil {
 		return err
 	}
-	cmd, err := e.command(ctx, client, r, uid, argv)
+	cmd, err := client.Command(ctx, r.Name, r.Run, argv)
 	if err != nil {
 		return err
 	}
@@ -104,21 +103,6 @@ func (e execer) ExecInContainer(ctx context.Context, _, uid, container string, a
 		err = runPlain(ctx, cmd, in, out, errOut)
 	}
 	return exitError(err)
-}
-
-// command prepares argv with what the running container was given.
-func (e execer) command(ctx context.Context, client *shim.Client, r shim.Run, uid string, argv []string) (*exec.Cmd, error) {
-	spec, err := client.Spec(ctx, r.Name, r.Run)
-	if err != nil {
-		return nil, err
-	}
-	state, err := client.State(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return shim.Command(shim.Options{
-		Binary: e.server.shimBinary, Dir: client.Dir(), PodUID: uid, Mounts: state.Mounts,
-	}, spec, argv)
 }
 
 // runPlain runs a command on pipes.
@@ -159,7 +143,10 @@ func runTerminal(ctx context.Context, cmd *exec.Cmd, in io.Reader, out io.Writer
 	}
 	defer terminal.Close()
 	defer context.AfterFunc(ctx, func() { killGroup(cmd) })()
-	go followSize(ctx, terminal, resize)
+	go followSize(ctx, resize, func(size remotecommand.TerminalSize) {
+		// It fails when the command has ended.
+		_ = pty.Setsize(terminal, &pty.Winsize{Rows: size.Height, Cols: size.Width})
+	})
 	if in != nil {
 		go func() { _, _ = io.Copy(terminal, in) }()
 	}
@@ -170,16 +157,14 @@ func runTerminal(ctx context.Context, cmd *exec.Cmd, in io.Reader, out io.Writer
 	return cmd.Wait()
 }
 
-func followSize(ctx context.Context, terminal *os.File, resize <-chan remotecommand.TerminalSize) {
+func followSize(ctx context.Context, resize <-chan remotecommand.TerminalSize, set func(remotecommand.TerminalSize)) {
 	for {
 		select {
 		case size, ok := <-resize:
 			if !ok {
 				return
 			}
-			if err := pty.Setsize(terminal, &pty.Winsize{Rows: size.Height, Cols: size.Width}); err != nil {
-				return
-			}
+			set(size)
 		case <-ctx.Done():
 			return
 		}
@@ -215,20 +200,10 @@ func (e execer) AttachContainer(ctx context.Context, _, uid, container string,
 	if in != nil {
 		go feedStdin(ctx, client, r, in)
 	}
-	go func() {
-		for {
-			select {
-			case size, ok := <-resize:
-				if !ok {
-					return
-				}
-				// A container without a terminal has no size.
-				_ = client.Resize(ctx, r.Name, r.Run, size.Height, size.Width)
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	go followSize(ctx, resize, func(size remotecommand.TerminalSize) {
+		// A container without a terminal has no size.
+		_ = client.Resize(ctx, r.Name, r.Run, size.Height, size.Width)
+	})
 	return followRun(ctx, e.server, types.UID(uid), r, out, errOut)
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -43,6 +44,10 @@ func TestAPayloadIsReplacedAsAWhole(t *testing.T) {
 	write(payload{"a": {[]byte("1"), 0o644}, "sub/b": {[]byte("2"), 0o400}})
 	if again, _ := os.Readlink(filepath.Join(dir, dataLink)); again != first {
 		t.Error("the same content was written again")
+	}
+	write(payload{})
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("entries %v, %v; the last file must go too", entries, err)
 	}
 	write(payload{"a": {[]byte("3"), 0o644}})
 	entries, err := os.ReadDir(dir)
@@ -122,7 +127,7 @@ func gpuPod(uid string, init, sides, mains []int) *corev1.Pod {
 func TestNoGPUIsGivenOutTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gpus.json")
 	all := []string{"a", "b", "c", "d"}
-	book, err := openGPUBook(path, all)
+	book, err := openGPUBook(path, all, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +140,7 @@ func TestNoGPUIsGivenOutTwice(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// Another agent reads the book.
-	book, err = openGPUBook(path, all)
+	book, err = openGPUBook(path, all, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +180,7 @@ func TestGPUsAreFound(t *testing.T) {
 
 func TestTheArchiveKeepsTheNewestPods(t *testing.T) {
 	root := t.TempDir()
-	a, err := openArchive(filepath.Join(root, "logs"))
+	a, err := openArchive(layout{root}.archive())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +195,7 @@ func TestTheArchiveKeepsTheNewestPods(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(logs, "main", "0.log"), []byte(line), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{labelJobName: "trial"}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(fmt.Sprintf("%s-%d", name, minute)), Labels: map[string]string{labelJobName: "trial"}}}
 		if err := a.Take(logs, pod, t0.Add(time.Duration(minute)*time.Minute)); err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +221,12 @@ func TestTheArchiveKeepsTheNewestPods(t *testing.T) {
 	if got := kept(); got != "p3 p4 p2" {
 		t.Errorf("after a name was used again: %q", got)
 	}
-	if a, err = openArchive(filepath.Join(root, "logs")); err != nil {
+	// What a power cut left of one pod must not hide the others.
+	touch(t, filepath.Join(root, "archive", "p3-2", identityFile))
+	if got := kept(); got != "p4 p2" {
+		t.Errorf("after one identity was lost: %q", got)
+	}
+	if a, err = openArchive(layout{root}.archive()); err != nil {
 		t.Fatal(err)
 	}
 	a.maxPods, a.maxBytes = 3, 400

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -14,8 +15,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // resourceGPU is the extended resource that whole GPUs are asked for by.
@@ -97,9 +101,13 @@ type gpuBook struct {
 // errNoGPU says that a pod asks for more GPUs than are free.
 var errNoGPU = errors.New("not enough free GPUs")
 
-func openGPUBook(path string, all []string) (*gpuBook, error) {
+func openGPUBook(path string, all []string, log logr.Logger) (*gpuBook, error) {
 	b := &gpuBook{path: path, all: all, held: map[types.UID]map[string][]string{}}
-	if err := readJSON(path, &b.held); err != nil {
+	err := statefile.ReadJSON(path, &b.held)
+	if errors.Is(err, statefile.ErrCorrupt) {
+		log.Error(err, "the GPU allocations of running pods are lost")
+		b.held = map[types.UID]map[string][]string{}
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the GPU allocations: %w", err)
 	}
 	return b, nil
@@ -143,7 +151,7 @@ func (b *gpuBook) Allocate(pod *corev1.Pod) (map[string][]string, error) {
 		return nil, nil
 	}
 	b.held[pod.UID] = given
-	if err := writeJSON(b.path, b.held, true); err != nil {
+	if err := statefile.WriteJSON(b.path, b.held); err != nil {
 		delete(b.held, pod.UID)
 		return nil, fmt.Errorf("recording the GPU allocation: %w", err)
 	}
@@ -179,7 +187,7 @@ func (b *gpuBook) Release(uid types.UID) error {
 		return nil
 	}
 	delete(b.held, uid)
-	if err := writeJSON(b.path, b.held, true); err != nil {
+	if err := statefile.WriteJSON(b.path, b.held); err != nil {
 		b.held[uid] = held
 		return fmt.Errorf("recording the release of GPUs: %w", err)
 	}

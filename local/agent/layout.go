@@ -17,7 +17,7 @@ import (
 //	pods/<uid>/termination/        termination messages
 //	pods/<uid>/down.json           when the node went down with the pod; see drain.go
 //	claims/<namespace>/<claim>-<uid>/   persistent volumes
-//	logs/                          output of pods that are gone; see archive.go
+//	archive/<uid>/                 logs of pods that are gone; see archive.go
 //	gpus.json                      which pod holds which GPU
 type layout struct{ root string }
 
@@ -27,7 +27,8 @@ func (l layout) shim(uid types.UID) string   { return filepath.Join(l.pod(uid), 
 func (l layout) logs(uid types.UID) string   { return filepath.Join(l.pod(uid), "logs") }
 func (l layout) gpus() string                { return filepath.Join(l.root, "gpus.json") }
 func (l layout) downFile(u types.UID) string { return filepath.Join(l.pod(u), "down.json") }
-func (l layout) podFile(u types.UID) string  { return filepath.Join(l.pod(u), "pod.json") }
+func (l layout) podFile(u types.UID) string  { return filepath.Join(l.pod(u), identityFile) }
+func (l layout) archive() string             { return filepath.Join(l.root, "archive") }
 
 func (l layout) volume(uid types.UID, name string) string {
 	return filepath.Join(l.pod(uid), "volumes", name)

@@ -44,8 +44,8 @@ const (
 	startErrorExitCode = 128
 )
 
-// wait says why a container that should start cannot, and when to try again.
-type wait struct {
+// startWait says why a container that should start cannot, and when to try again.
+type startWait struct {
 	Reason  string
 	Message string
 	Until   time.Time
@@ -87,7 +87,7 @@ type view struct {
 	// Runs of each container, oldest first.
 	Runs map[string][]run
 	// Waits holds the containers whose start failed before a process existed.
-	Waits map[string]wait
+	Waits map[string]startWait
 	// Probes of the newest runs. Absent means that no probe has answered.
 	Probes map[string]probeState
 	// Stops of the newest runs.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,7 +39,7 @@ func writePayload(dir string, files payload) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if old != "" && samePayload(filepath.Join(dir, old), files) {
+	if old != "" && files.isIn(filepath.Join(dir, old)) {
 		return nil
 	}
 	version, err := os.MkdirTemp(dir, "..v_")
@@ -112,27 +113,24 @@ func linkTop(dir string, files payload) error {
 	return nil
 }
 
-// samePayload reports whether a version directory already holds the files.
-func samePayload(version string, files payload) bool {
-	seen := 0
+// isIn reports whether a version directory holds exactly the files.
+func (files payload) isIn(version string) bool {
+	found := payload{}
 	err := filepath.WalkDir(version, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		name, err := filepath.Rel(version, path)
+		info, err := e.Info()
 		if err != nil {
 			return err
 		}
-		want, ok := files[name]
-		info, infoErr := e.Info()
-		data, readErr := os.ReadFile(path)
-		if !ok || infoErr != nil || readErr != nil || string(data) != string(want.Data) || info.Mode().Perm() != want.Mode {
-			return fs.SkipAll
-		}
-		seen++
-		return nil
+		data, err := os.ReadFile(path)
+		found[strings.TrimPrefix(path, version+"/")] = payloadFile{data, info.Mode().Perm()}
+		return err
 	})
-	return err == nil && seen == len(files)
+	return err == nil && maps.EqualFunc(files, found, func(a, b payloadFile) bool {
+		return a.Mode == b.Mode && bytes.Equal(a.Data, b.Data)
+	})
 }
 
 func ignoreMissing(err error) error {

@@ -39,7 +39,7 @@ func viewOf(policy corev1.RestartPolicy, init, mains []string, runs map[string][
 	if runs == nil {
 		runs = map[string][]run{}
 	}
-	return &view{Pod: pod, Runs: runs, Waits: map[string]wait{}, Probes: map[string]probeState{}, Stops: map[string]stopState{},
+	return &view{Pod: pod, Runs: runs, Waits: map[string]startWait{}, Probes: map[string]probeState{}, Stops: map[string]stopState{},
 		Condemned: map[string]time.Time{}, StartTime: t0, HostIP: "127.0.0.1", SandboxReady: true}
 }
 
@@ -125,7 +125,7 @@ func TestATerminalPhaseNeverReverts(t *testing.T) {
 
 func TestContainerStatuses(t *testing.T) {
 	waits := viewOf("Never", nil, []string{"m"}, nil)
-	waits.Waits["m"] = wait{Reason: "CreateContainerConfigError", Message: "no secret"}
+	waits.Waits["m"] = startWait{Reason: "CreateContainerConfigError", Message: "no secret"}
 	probed := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
 	probed.Pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
 	starting := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})

@@ -145,7 +145,7 @@ func naturalEnd(v *view) (time.Time, bool) {
 		if isSidecar(c) {
 			continue
 		}
-		if r, ok := v.last(c.Name); ok && r.failed() && !initShouldRestart(spec, c, r.ExitCode) {
+		if r, ok := v.last(c.Name); ok && r.failed() && !v.restarts(c, r) {
 			return r.FinishedAt, true
 		}
 	}
@@ -153,7 +153,7 @@ func naturalEnd(v *view) (time.Time, bool) {
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
 		r, ok := v.last(c.Name)
-		if !ok || r.running() || shouldRestart(spec, c, r.ExitCode) {
+		if !ok || r.running() || v.restarts(c, r) {
 			return time.Time{}, false
 		}
 		end = latest(end, r.FinishedAt)
@@ -201,7 +201,7 @@ func planRunning(v *view, now time.Time, d *decision) {
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
 		r, ok := v.last(c.Name)
-		if !ok || (!r.running() && shouldRestart(spec, c, r.ExitCode)) {
+		if !ok || (!r.running() && v.restarts(c, r)) {
 			planStart(v, c, now, d)
 		}
 	}

@@ -48,9 +48,11 @@ func (m *volumeMaker) collect(ctx context.Context, pod *corev1.Pod, p projection
 		var err error
 		switch {
 		case src.ConfigMap != nil:
-			err = m.addConfigMap(ctx, pod.Namespace, src.ConfigMap, mode, files)
+			ref := reference{configMap, pod.Namespace, src.ConfigMap.Name, src.ConfigMap.Optional}
+			err = files.addKeys(ctx, ref, src.ConfigMap.Items, mode, m.from)
 		case src.Secret != nil:
-			err = m.addSecret(ctx, pod.Namespace, src.Secret, mode, files)
+			ref := reference{secret, pod.Namespace, src.Secret.Name, src.Secret.Optional}
+			err = files.addKeys(ctx, ref, src.Secret.Items, mode, m.from)
 		case src.DownwardAPI != nil:
 			err = addDownward(pod, src.DownwardAPI, f, mode, files)
 		case src.ServiceAccountToken != nil:
@@ -88,33 +90,12 @@ func tokenMode(pod *corev1.Pod, mode fs.FileMode) fs.FileMode {
 	return mode &^ 0o077
 }
 
-func (m *volumeMaker) addConfigMap(ctx context.Context, namespace string, src *corev1.ConfigMapProjection, mode fs.FileMode, files payload) error {
-	cm, err := m.from.ConfigMap(ctx, namespace, src.Name)
-	if err != nil {
-		return missing(err, src.Optional)
-	}
-	data := map[string][]byte{}
-	for k, v := range cm.Data {
-		data[k] = []byte(v)
-	}
-	for k, v := range cm.BinaryData {
-		data[k] = v
-	}
-	what := fmt.Sprintf("ConfigMap %s/%s", namespace, src.Name)
-	return addKeys(data, src.Items, mode, ptr.Deref(src.Optional, false), what, files)
-}
-
-func (m *volumeMaker) addSecret(ctx context.Context, namespace string, src *corev1.SecretProjection, mode fs.FileMode, files payload) error {
-	secret, err := m.from.Secret(ctx, namespace, src.Name)
-	if err != nil {
-		return missing(err, src.Optional)
-	}
-	what := fmt.Sprintf("Secret %s/%s", namespace, src.Name)
-	return addKeys(secret.Data, src.Items, mode, ptr.Deref(src.Optional, false), what, files)
-}
-
 // addKeys adds all keys of an object, or the chosen ones at their paths.
-func addKeys(data map[string][]byte, items []corev1.KeyToPath, mode fs.FileMode, optional bool, what string, files payload) error {
+func (files payload) addKeys(ctx context.Context, ref reference, items []corev1.KeyToPath, mode fs.FileMode, from objects) error {
+	data, err := ref.data(ctx, from)
+	if err != nil {
+		return err
+	}
 	if len(items) == 0 {
 		for k, v := range data {
 			files[k] = payloadFile{v, mode}
@@ -123,13 +104,11 @@ func addKeys(data map[string][]byte, items []corev1.KeyToPath, mode fs.FileMode,
 	}
 	for _, item := range items {
 		v, ok := data[item.Key]
-		if !ok {
-			if optional {
-				continue
-			}
-			return configErrorf("%s has no key %q", what, item.Key)
+		if ok {
+			files[item.Path] = payloadFile{v, itemMode(item.Mode, mode)}
+		} else if !ptr.Deref(ref.optional, false) {
+			return configErrorf("%s %s/%s has no key %q", ref.kind, ref.namespace, ref.name, item.Key)
 		}
-		files[item.Path] = payloadFile{v, itemMode(item.Mode, mode)}
 	}
 	return nil
 }

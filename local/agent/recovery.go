@@ -8,24 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vernier-ml/vernier/local/shim"
+	"github.com/vernier-ml/vernier/local/statefile"
 )
-
-// identity says whose directory a pod's directory is, for an agent that finds
-// it when the object is gone.
-type identity struct {
-	Namespace string            `json:"namespace"`
-	Name      string            `json:"name"`
-	UID       types.UID         `json:"uid"`
-	Labels    map[string]string `json:"labels,omitempty"`
-}
-
-func (id identity) pod() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID, Labels: id.Labels}}
-}
 
 func (n *node) writeIdentity(pod *corev1.Pod) error {
 	if _, err := os.Stat(n.layout.podFile(pod.UID)); err == nil {
@@ -37,7 +24,7 @@ func (n *node) writeIdentity(pod *corev1.Pod) error {
 	if err := os.MkdirAll(n.layout.termination(pod.UID, ""), 0o755); err != nil {
 		return err
 	}
-	return writeJSON(n.layout.podFile(pod.UID), identity{pod.Namespace, pod.Name, pod.UID, pod.Labels}, false)
+	return statefile.WriteJSON(n.layout.podFile(pod.UID), identityOf(pod))
 }
 
 func (n *node) shimOptions(uid types.UID) shim.Options {
@@ -45,21 +32,15 @@ func (n *node) shimOptions(uid types.UID) shim.Options {
 }
 
 // endProcesses ends a pod's shim and every process that it left. That there is
-// none is no error.
-func (n *node) endProcesses(ctx context.Context, uid types.UID) error {
-	if _, err := os.Stat(n.layout.shim(uid)); errors.Is(err, os.ErrNotExist) {
+// none is no error. A shim that does not answer in time is killed.
+func endProcesses(ctx context.Context, l layout, uid types.UID) error {
+	if _, err := os.Stat(l.shim(uid)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return endProcesses(ctx, n.layout, uid)
-}
-
-func endProcesses(ctx context.Context, l layout, uid types.UID) error {
-	client, err := shim.Attach(ctx, l.shim(uid))
-	if err == nil {
-		err = client.Shutdown(ctx)
-	}
-	if err != nil && !errors.Is(err, shim.ErrNotRunning) {
-		// It does not answer: nothing of the pod may outlive it all the same.
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := shutDown(ctx, l.shim(uid)); err != nil && !errors.Is(err, shim.ErrNotRunning) {
+		// Nothing of the pod may outlive it all the same.
 		if err := shim.KillShim(l.shim(uid)); err != nil {
 			return fmt.Errorf("ending the shim of pod %s: %w", uid, err)
 		}
@@ -68,6 +49,16 @@ func endProcesses(ctx context.Context, l layout, uid types.UID) error {
 		return fmt.Errorf("ending the processes of pod %s: %w", uid, err)
 	}
 	return nil
+}
+
+func shutDown(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	client, err := shim.Attach(ctx, dir)
+	if err != nil {
+		return err
+	}
+	return client.Shutdown(ctx)
 }
 
 // release gives back what a pod held whose processes are gone.
@@ -106,12 +97,12 @@ func (n *node) sweep(ctx context.Context, live map[types.UID]bool) {
 		if live[uid] || running {
 			continue
 		}
-		if err := n.endProcesses(ctx, uid); err != nil {
+		if err := endProcesses(ctx, n.layout, uid); err != nil {
 			n.log.Error(err, "cannot end a pod of an earlier agent", "uid", uid)
 			continue
 		}
 		id := identity{UID: uid}
-		if err := readJSON(n.layout.podFile(uid), &id); err != nil {
+		if err := statefile.ReadJSON(n.layout.podFile(uid), &id); err != nil {
 			n.log.Error(err, "cannot tell whose directory this is", "dir", n.layout.pod(uid))
 		}
 		n.forget(id.pod())

@@ -20,25 +20,22 @@ const (
 // start. It is derived from the runs alone, so it survives the agent. Where the
 // oldest runs are no longer known, they count as short ones.
 func restartDelay(runs []run) time.Duration {
-	delay, next := time.Duration(0), backoffFirst
-	step := func() { delay, next = next, min(2*next, backoffMax) }
+	restarts := 0 // since the last run that was long enough
 	for i, r := range runs {
-		if r.running() {
-			break
+		switch {
+		case r.running():
+		case r.FinishedAt.Sub(r.StartedAt) > backoffReset:
+			restarts = 0
+		case i == 0:
+			restarts = r.Number
+		default:
+			restarts++
 		}
-		if r.FinishedAt.Sub(r.StartedAt) > backoffReset {
-			delay, next = 0, backoffFirst
-			continue
-		}
-		if i == 0 {
-			for range min(r.Number, 8) {
-				step()
-			}
-			continue
-		}
-		step()
 	}
-	return delay
+	if restarts == 0 {
+		return 0
+	}
+	return min(backoffFirst<<min(restarts-1, 8), backoffMax)
 }
 
 // shouldRestart reports whether a container that ended with the exit code is
@@ -76,10 +73,4 @@ func policyRestarts(policy corev1.RestartPolicy, exitCode int32) bool {
 	default:
 		return true
 	}
-}
-
-// initShouldRestart is shouldRestart for a regular init container, which is
-// never run again after it has succeeded.
-func initShouldRestart(spec *corev1.PodSpec, c *corev1.Container, exitCode int32) bool {
-	return exitCode != 0 && shouldRestart(spec, c, exitCode)
 }

@@ -1,11 +1,13 @@
 package agent
 
 import (
-	"os"
+	"bytes"
+	"context"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	crilogs "k8s.io/cri-client/pkg/logs"
 
 	"github.com/vernier-ml/vernier/local/shim"
 )
@@ -66,48 +68,14 @@ const (
 	fallbackLines = 80
 )
 
-// logTail is the end of a log in CRI format, as text.
+// logTail is the end of a log, as text; nothing where it cannot be read.
 func logTail(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	// Each line carries some 45 bytes of its own.
-	const window = fallbackBytes + 64*fallbackLines
-	if info, err := f.Stat(); err == nil && info.Size() > window {
-		if _, err := f.Seek(-window, 2); err != nil {
-			return ""
-		}
-	}
-	data := make([]byte, window)
-	n, _ := f.Read(data)
-	var out []string
-	for line := range strings.Lines(string(data[:n])) {
-		if text, ok := criText(line); ok {
-			out = append(out, text)
-		}
-	}
-	if len(out) > fallbackLines {
-		out = out[len(out)-fallbackLines:]
-	}
-	text := strings.Join(out, "")
-	if len(text) > fallbackBytes {
-		text = text[len(text)-fallbackBytes:]
-	}
-	return strings.ToValidUTF8(text, "")
-}
-
-// criText is the text of a log line in CRI format: time, stream, tag, text.
-func criText(line string) (string, bool) {
-	parts := strings.SplitN(line, " ", 4)
-	if len(parts) != 4 || (parts[1] != "stdout" && parts[1] != "stderr") {
-		return "", false
-	}
-	if strings.HasPrefix(parts[2], "P") {
-		return strings.TrimSuffix(parts[3], "\n"), true
-	}
-	return parts[3], true
+	lines := int64(fallbackLines)
+	var out bytes.Buffer
+	// Nothing is followed, so there is nothing to cancel.
+	_ = crilogs.ReadLogs(context.Background(), path, "", &crilogs.LogOptions{TailLines: &lines}, nil, &out, &out)
+	text := out.Bytes()
+	return strings.ToValidUTF8(string(text[max(0, len(text)-fallbackBytes):]), "")
 }
 
 // recordedRuns are the runs that an object's status tells of. They stand in

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/local/shim"
 )
@@ -21,6 +23,8 @@ const (
 	gpuPatience = 10 * time.Second
 	// callTimeout bounds one exchange with the API server or a shim.
 	callTimeout = 15 * time.Second
+	// shutdownTimeout bounds the orderly end of a shim.
+	shutdownTimeout = 11 * time.Second
 )
 
 // admit decides once whether the node takes the pod. It reports whether the pod
@@ -66,24 +70,24 @@ func (w *worker) prepare(ctx context.Context, now time.Time, next *decision) {
 		return
 	}
 	if w.v.SandboxReady {
-		w.refreshVolumes(ctx, now, next)
-		return
-	}
-	if !w.sandbox.due(now) {
-		if !w.sandbox.running {
-			next.wakeAt(w.sandbox.next)
-		}
+		w.refreshVolumes(ctx, next)
 		return
 	}
 	// A refresh that still runs writes the same files.
-	if !w.refresh.running && (!w.known || !stopping) {
-		if !w.takeGPUs(now) {
-			return
-		}
-		w.sandbox.running = true
-		pod, f := w.v.Pod, w.facts()
-		go w.makeSandbox(ctx, pod, f)
+	if w.refresh.running || w.known && stopping {
+		return
 	}
+	if now.Before(w.sandbox.next) {
+		next.wakeAt(w.sandbox.next)
+		return
+	}
+	if w.sandbox.running || !w.takeGPUs(now) {
+		return
+	}
+	pod, f := w.v.Pod, w.facts()
+	w.begin(ctx, &w.sandbox, next, "prepare the pod", func(callCtx context.Context) (func(), error) {
+		return w.makeSandbox(ctx, callCtx, pod, f)
+	})
 }
 
 func (w *worker) hasDir() bool {
@@ -111,29 +115,22 @@ func (w *worker) facts() facts {
 	return facts{NodeName: w.name, HostIP: w.hostIP, PodIP: w.hostIP, Allocatable: w.capacity}
 }
 
-// makeSandbox starts or finds the pod's shim and makes its volumes, side by
-// side, and posts the results.
-func (w *worker) makeSandbox(ctx context.Context, pod *corev1.Pod, f facts) {
-	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	type made struct {
-		set volumeSet
-		err error
-	}
-	volumes := make(chan made, 1)
-	go func() {
-		maker := volumeMaker{layout: w.layout, from: w.tokens}
-		set, err := maker.Make(callCtx, pod, f, w.clock.Now())
-		volumes <- made{set, err}
-	}()
-	client, state, err := w.spawn(callCtx, pod)
-	if err != nil {
-		w.post(ctx, func() { w.sandboxFailed("FailedCreatePodSandBox", err) })
-		<-volumes
-		return
-	}
-	vol := <-volumes
-	w.post(ctx, func() {
+// makeSandbox starts or finds the pod's shim and makes its volumes, side by side.
+// ctx is the worker's own.
+func (w *worker) makeSandbox(ctx, callCtx context.Context, pod *corev1.Pod, f facts) (done func(), err error) {
+	var set volumeSet
+	var client *shim.Client
+	var state shim.State
+	var volumesErr, shimErr error
+	var both sync.WaitGroup
+	both.Go(func() { set, volumesErr = w.makeVolumes(callCtx, pod, f) })
+	both.Go(func() { client, state, shimErr = w.spawn(callCtx, pod) })
+	both.Wait()
+	return func() {
+		if shimErr != nil {
+			w.warnSandbox("FailedCreatePodSandBox", shimErr)
+			return
+		}
 		if w.shim == nil {
 			w.shim = client
 			w.merge(state)
@@ -142,15 +139,19 @@ func (w *worker) makeSandbox(ctx context.Context, pod *corev1.Pod, f facts) {
 			w.warnLimits(state)
 		}
 		w.known = true
-		if vol.err != nil {
-			w.sandboxFailed("FailedMount", vol.err)
+		if volumesErr != nil {
+			w.warnSandbox("FailedMount", volumesErr)
 			return
 		}
-		w.volumes = vol.set
+		w.volumes = set
 		w.v.SandboxReady = true
-		w.sandbox.succeeded()
 		w.refresh.next = w.refreshTime()
-	})
+	}, errors.Join(shimErr, volumesErr)
+}
+
+func (w *worker) makeVolumes(ctx context.Context, pod *corev1.Pod, f facts) (volumeSet, error) {
+	maker := volumeMaker{layout: w.layout, from: w.tokens}
+	return maker.Make(ctx, pod, f, w.clock.Now())
 }
 
 func (w *worker) spawn(ctx context.Context, pod *corev1.Pod) (*shim.Client, shim.State, error) {
@@ -165,14 +166,11 @@ func (w *worker) spawn(ctx context.Context, pod *corev1.Pod) (*shim.Client, shim
 	return client, state, err
 }
 
-// sandboxFailed notes a failure that will be tried again.
-func (w *worker) sandboxFailed(reason string, err error) {
-	w.sandbox.failed(w.clock.Now())
-	if w.v.Gone || errors.Is(err, context.Canceled) {
-		return
+// warnSandbox tells of a failure that will be tried again.
+func (w *worker) warnSandbox(reason string, err error) {
+	if !w.v.Gone && !errors.Is(err, context.Canceled) {
+		w.event(corev1.EventTypeWarning, reason, err.Error())
 	}
-	w.log.Error(err, "cannot prepare the pod; trying again", "reason", reason)
-	w.event(corev1.EventTypeWarning, reason, err.Error())
 }
 
 // adopt completes what the shim knows of the past by what the object says.
@@ -236,7 +234,7 @@ func (w *worker) shimLost(client *shim.Client, err error) {
 	w.shim = nil
 	w.v.SandboxReady = false
 	w.known = false
-	w.sandbox.succeeded()
+	w.sandbox = task{}
 }
 
 func (w *worker) refreshTime() time.Time {
@@ -247,32 +245,21 @@ func (w *worker) refreshTime() time.Time {
 	return at
 }
 
-func (w *worker) refreshVolumes(ctx context.Context, now time.Time, next *decision) {
-	if len(w.v.Pod.Spec.Volumes) == 0 || w.refresh.running {
+func (w *worker) refreshVolumes(ctx context.Context, next *decision) {
+	if len(w.v.Pod.Spec.Volumes) == 0 {
 		return
 	}
-	if !w.refresh.due(now) {
-		next.wakeAt(w.refresh.next)
-		return
-	}
-	w.refresh.running = true
 	pod, f := w.v.Pod, w.facts()
-	go func() {
-		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		maker := volumeMaker{layout: w.layout, from: w.tokens}
-		set, err := maker.Make(callCtx, pod, f, w.clock.Now())
-		w.post(ctx, func() {
-			if err != nil {
-				w.refresh.failed(w.clock.Now())
-				w.log.V(1).Info("cannot refresh the pod's volumes; trying again", "error", err.Error())
-				return
-			}
-			w.refresh.succeeded()
+	w.begin(ctx, &w.refresh, next, "refresh the pod's volumes", func(ctx context.Context) (func(), error) {
+		set, err := w.makeVolumes(ctx, pod, f)
+		if err != nil {
+			return nil, err
+		}
+		return func() {
 			w.volumes = set
 			w.refresh.next = w.refreshTime()
-		})
-	}()
+		}, nil
+	})
 }
 
 // tokenKeeper remembers a pod's tokens until they are to be renewed.
@@ -290,10 +277,7 @@ type heldToken struct {
 
 // Token is not safe for concurrent use; a pod's volumes are made one at a time.
 func (k *tokenKeeper) Token(ctx context.Context, pod *corev1.Pod, src *corev1.ServiceAccountTokenProjection) (string, time.Time, error) {
-	key := fmt.Sprintf("%s\x00%v", src.Audience, src.ExpirationSeconds)
-	if src.ExpirationSeconds != nil {
-		key = fmt.Sprintf("%s\x00%d", src.Audience, *src.ExpirationSeconds)
-	}
+	key := fmt.Sprintf("%s\x00%d", src.Audience, ptr.Deref(src.ExpirationSeconds, 0))
 	now := k.clock.Now()
 	if held, ok := k.tokens[key]; ok && now.Before(held.renew) {
 		return held.token, held.expiry, nil

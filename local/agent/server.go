@@ -23,8 +23,6 @@ type kubeletServer struct {
 	pods   *podSet
 	layout layout
 	log    logr.Logger
-	// shimBinary runs commands beside containers.
-	shimBinary string
 }
 
 // listenKubelet opens the listener of the kubelet API: TLS, and only for

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // The Job controller gives its pods random names. When the API server dies
@@ -54,39 +55,22 @@ func (w *worker) hold(ctx context.Context, now time.Time, next *decision) {
 		next.wakeAt(now.Add(surplusRecheck))
 		return
 	}
-	if !w.asking.due(now) {
-		if !w.asking.running {
-			next.wakeAt(w.asking.next)
-		}
-		return
-	}
-	w.asking.running = true
 	_, name, _ := jobOf(w.v.Pod)
 	namespace := w.v.Pod.Namespace
-	go func() {
+	w.begin(ctx, &w.asking, next, "tell how many pods the Job may have", func(ctx context.Context) (func(), error) {
 		limit, err := w.cluster.parallelism(ctx, namespace, name)
-		w.post(ctx, func() {
-			if err != nil {
-				w.log.Error(err, "cannot tell how many pods the Job may have; trying again")
-				w.asking.failed(w.clock.Now())
-				return
-			}
-			w.asking.succeeded()
-			w.parallelism, w.parallelismKnown = limit, true
-		})
-	}()
+		if err != nil {
+			return nil, err
+		}
+		return func() { w.parallelism, w.parallelismKnown = limit, true }, nil
+	})
 }
 
 // parallelism is how many pods of a Job may be active at once, at least 1.
 func (c *cluster) parallelism(ctx context.Context, namespace, name string) (int32, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	job, err := c.client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("read job %s/%s: %w", namespace, name, err)
 	}
-	if job.Spec.Parallelism == nil {
-		return 1, nil
-	}
-	return max(*job.Spec.Parallelism, 1), nil
+	return max(ptr.Deref(job.Spec.Parallelism, 1), 1), nil
 }

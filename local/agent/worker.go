@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vernier-ml/vernier/local/shim"
 )
@@ -43,14 +45,14 @@ type worker struct {
 	gpus             map[string][]string
 	tokens           *tokenKeeper
 	warned           bool
-	failures         map[string]int // consecutive failures, by what failed
+	failures         map[string]*wait.Backoff // of containers that could not be started, since the last start
 
-	asking   attempt
-	sandbox  attempt
-	refresh  attempt
-	teardown attempt
-	deletion attempt
-	write    attempt
+	asking   task
+	sandbox  task
+	refresh  task
+	teardown task
+	deletion task
+	write    task
 	torn     bool // processes are gone and the shim has ended
 	deleted  bool // the object was deleted, or is gone
 
@@ -59,22 +61,57 @@ type worker struct {
 	probing    map[string]context.CancelFunc
 }
 
-// attempt is something that runs beside the worker, and is tried again.
-type attempt struct {
+// task is work that is done outside of the worker's goroutine, one at a time, and
+// tried again after a failure.
+type task struct {
 	running bool
 	next    time.Time
-	delay   time.Duration
+	backoff *wait.Backoff
 }
 
-func (a *attempt) due(now time.Time) bool { return !a.running && !now.Before(a.next) }
-
-func (a *attempt) failed(now time.Time) {
-	a.running = false
-	a.delay = min(max(2*a.delay, retryFirst), retryMax)
-	a.next = now.Add(a.delay)
+func newBackoff() *wait.Backoff {
+	return &wait.Backoff{Duration: retryFirst, Factor: 2, Cap: retryMax, Steps: math.MaxInt32}
 }
 
-func (a *attempt) succeeded() { *a = attempt{} }
+func (t *task) failed(now time.Time) {
+	t.running = false
+	if t.backoff == nil {
+		t.backoff = newBackoff()
+	}
+	t.next = now.Add(t.backoff.Step())
+}
+
+// begin does work if the task is due. done, if any, is then run in the worker's
+// goroutine, with or without an error. A failure is logged as what could not be
+// done.
+func (w *worker) begin(ctx context.Context, t *task, next *decision, what string, work func(context.Context) (done func(), err error)) {
+	if t.running {
+		return
+	}
+	if w.clock.Now().Before(t.next) {
+		next.wakeAt(t.next)
+		return
+	}
+	t.running = true
+	go func() {
+		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		done, err := work(callCtx)
+		w.post(ctx, func() {
+			if err == nil {
+				*t = task{}
+			} else {
+				t.failed(w.clock.Now())
+				if !errors.Is(err, context.Canceled) {
+					w.log.Error(err, "cannot "+what+"; trying again")
+				}
+			}
+			if done != nil {
+				done()
+			}
+		})
+	}()
+}
 
 func newWorker(n *node, pod *corev1.Pod) *worker {
 	w := &worker{
@@ -84,13 +121,13 @@ func newWorker(n *node, pod *corev1.Pod) *worker {
 		done:        make(chan struct{}),
 		drained:     make(chan struct{}),
 		parallelism: 1,
-		failures:    map[string]int{},
+		failures:    map[string]*wait.Backoff{},
 		probing:     map[string]context.CancelFunc{},
 		tokens:      &tokenKeeper{volumeSource: n.cluster, clock: n.clock},
 	}
 	w.v = view{
 		Pod: pod, HostIP: n.hostIP, Conditions: pod.Status.Conditions,
-		Runs: map[string][]run{}, Waits: map[string]wait{}, Probes: map[string]probeState{},
+		Runs: map[string][]run{}, Waits: map[string]startWait{}, Probes: map[string]probeState{},
 		Stops: map[string]stopState{}, Condemned: map[string]time.Time{},
 	}
 	if t := pod.Status.StartTime; t != nil {
@@ -121,36 +158,27 @@ func (w *worker) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer close(w.done)
-	timer := w.clock.NewTimer(time.Hour)
-	defer timer.Stop()
 	for {
 		at := w.step(ctx)
 		if at.ended || ctx.Err() != nil {
 			return
 		}
-		if at.again {
-			w.drain()
-			continue
+		pause := time.Hour
+		switch {
+		case at.again:
+			pause = 0
+		case !at.wake.IsZero():
+			pause = max(at.wake.Sub(w.clock.Now()), time.Millisecond)
 		}
-		if !timer.Stop() {
-			select {
-			case <-timer.C():
-			default:
-			}
-		}
-		wait := time.Hour
-		if !at.wake.IsZero() {
-			wait = max(at.wake.Sub(w.clock.Now()), time.Millisecond)
-		}
-		timer.Reset(wait)
+		timer := w.clock.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-			return
 		case f := <-w.inbox:
 			f()
 			w.drain()
 		case <-timer.C():
 		}
+		timer.Stop()
 	}
 }
 
@@ -199,7 +227,7 @@ func (w *worker) step(ctx context.Context) pause {
 			w.publish(ctx, now, next.Settled, &next)
 		}
 	}
-	ended := next.Settled && w.finish(ctx, now, &next)
+	ended := next.Settled && w.finish(ctx, &next)
 	w.noteDrained()
 	return pause{wake: next.Wake, ended: ended}
 }
@@ -228,59 +256,37 @@ func (w *worker) publish(ctx context.Context, now time.Time, settled bool, next 
 	if w.dirtySince.IsZero() {
 		w.dirtySince = now
 	}
-	at := w.dirtySince.Add(statusDelay)
-	if isTerminal(status.Phase) {
-		at = now
-	}
-	at = latest(at, w.write.next)
-	if w.write.running {
-		return
-	}
-	if now.Before(at) {
+	if at := w.dirtySince.Add(statusDelay); !isTerminal(status.Phase) && now.Before(at) {
 		next.wakeAt(at)
 		return
 	}
-	w.write.running = true
-	w.dirtySince = time.Time{}
 	pod := w.v.Pod
-	go func() {
+	w.begin(ctx, &w.write, next, "write the pod's status", func(ctx context.Context) (func(), error) {
 		updated, err := writeStatus(ctx, w.client, pod, patch)
-		w.post(ctx, func() { w.wrote(updated, patch, err) })
-	}()
-}
-
-func (w *worker) wrote(updated *corev1.Pod, patch []byte, err error) {
-	switch {
-	case err == nil:
-		w.write.succeeded()
-		w.written = patch
-		w.update(updated)
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// The object is gone, or another one has its name; the watch says so.
-		w.write.failed(w.clock.Now())
-	default:
-		w.log.Error(err, "cannot write the pod's status; trying again")
-		w.write.failed(w.clock.Now())
-	}
+		if err != nil {
+			return nil, err
+		}
+		return func() {
+			w.written, w.dirtySince = patch, time.Time{}
+			w.update(updated)
+		}, nil
+	})
 }
 
 // finish clears up behind a pod of which nothing runs any more. It reports
 // whether nothing is left to do.
-func (w *worker) finish(ctx context.Context, now time.Time, next *decision) bool {
+func (w *worker) finish(ctx context.Context, next *decision) bool {
 	for name := range w.probing {
 		w.stopProbe(name)
 	}
 	if !w.torn {
-		if w.teardown.due(now) {
-			w.teardown.running = true
-			uid := w.v.Pod.UID
-			go func() {
-				err := w.endProcesses(ctx, uid)
-				w.post(ctx, func() { w.tornDown(err) })
-			}()
-		} else if !w.teardown.running {
-			next.wakeAt(w.teardown.next)
-		}
+		uid := w.v.Pod.UID
+		w.begin(ctx, &w.teardown, next, "end the pod's processes", func(ctx context.Context) (func(), error) {
+			if err := endProcesses(ctx, w.layout, uid); err != nil {
+				return nil, err
+			}
+			return w.tornDown, nil
+		})
 	}
 	if w.v.Gone {
 		if w.torn {
@@ -291,38 +297,18 @@ func (w *worker) finish(ctx context.Context, now time.Time, next *decision) bool
 	if w.v.Pod.DeletionTimestamp == nil || !isTerminal(w.v.Pod.Status.Phase) || w.deleted || !w.torn {
 		return false
 	}
-	if !w.deletion.due(now) {
-		if !w.deletion.running {
-			next.wakeAt(w.deletion.next)
-		}
-		return false
-	}
-	w.deletion.running = true
 	pod := w.v.Pod
-	go func() {
+	w.begin(ctx, &w.deletion, next, "delete the ended pod", func(ctx context.Context) (func(), error) {
 		err := deletePod(ctx, w.client, pod)
-		w.post(ctx, func() {
-			if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				w.deleted = true
-				w.deletion.succeeded()
-				return
-			}
-			w.log.Error(err, "cannot delete the ended pod; trying again")
-			w.deletion.failed(w.clock.Now())
-		})
-	}()
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return nil, err
+		}
+		return func() { w.deleted = true }, nil
+	})
 	return false
 }
 
-func (w *worker) tornDown(err error) {
-	if err != nil && !errors.Is(err, context.Canceled) {
-		w.log.Error(err, "cannot end the pod's processes; trying again")
-	}
-	if err != nil {
-		w.teardown.failed(w.clock.Now())
-		return
-	}
-	w.teardown.succeeded()
+func (w *worker) tornDown() {
 	w.torn = true
 	w.shim = nil
 	w.release(w.v.Pod.UID)

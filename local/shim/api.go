@@ -98,6 +98,10 @@ type ContainerSpec struct {
 	GID                *int64  `json:"gid,omitempty"`
 	SupplementalGroups []int64 `json:"supplementalGroups,omitempty"` // need root
 
+	// StopGrace is how long the run may take to end after a SIGTERM that the shim
+	// itself got, before it is killed.
+	StopGrace time.Duration `json:"stopGrace,omitempty"`
+
 	TTY   bool `json:"tty,omitempty"`   // output of both streams is logged as stdout
 	Stdin bool `json:"stdin,omitempty"` // false: standard input is /dev/null
 }

@@ -318,3 +318,18 @@ func TestOtherVersionsAreRefused(t *testing.T) {
 		t.Errorf("state of another version: %v, want ErrVersion", err)
 	}
 }
+
+// After a power cut a file may be there and empty.
+func TestAStateThatCannotBeReadIsLeftAside(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pod")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, stateName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := spawnPod(t, Options{Dir: dir, Mounts: MountsNone})
+	if got := p.run(p.shell("exit 4")); got.ExitCode != 4 {
+		t.Errorf("got %+v", got)
+	}
+}

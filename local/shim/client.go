@@ -15,30 +15,13 @@ import (
 
 // Client talks to the shim of one pod. It holds no connection between calls and
 // is safe for concurrent use. A call fails with ErrNotRunning when the shim is gone.
-type Client struct {
-	dir    string
-	binary string
-}
+type Client struct{ dir string }
 
 // Attach returns a client of the shim that serves dir, or ErrNotRunning.
 func Attach(ctx context.Context, dir string) (*Client, error) {
-	return attach(ctx, Options{Dir: dir})
-}
-
-func attach(ctx context.Context, o Options) (*Client, error) {
-	binary, err := o.binary()
-	if err != nil {
-		return nil, err
-	}
-	c := &Client{dir: o.Dir, binary: binary}
-	state, err := c.State(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if o.PodUID != "" && state.PodUID != o.PodUID {
-		return nil, fmt.Errorf("%w: the shim in %s serves pod %s, not %s", ErrConflict, o.Dir, state.PodUID, o.PodUID)
-	}
-	return c, nil
+	c := &Client{dir: dir}
+	_, err := c.State(ctx)
+	return c, err
 }
 
 // Dir is the pod's directory.
@@ -59,8 +42,8 @@ func (c *Client) Start(ctx context.Context, spec ContainerSpec) (Run, error) {
 	return *r.Run, nil
 }
 
-// Signal sends sig to the process group of a run: its main process and whatever
-// that did not move to another group. A run that has ended is left alone.
+// Signal sends sig to the main process of a run, as the kubelet does: what that
+// has started is its own affair. A run that has ended is left alone.
 func (c *Client) Signal(ctx context.Context, name string, run int, sig syscall.Signal) error {
 	_, err := c.call(ctx, request{Op: opSignal, Name: name, Run: run, Signal: int(sig)})
 	return err
@@ -98,9 +81,17 @@ func (c *Client) Spec(ctx context.Context, name string, run int) (ContainerSpec,
 	return *r.Spec, nil
 }
 
-// Command prepares another program inside a running container; see the function
-// Command.
+// Command prepares argv to run inside a running container: in its file system,
+// with its environment, working directory and user, in a session of its own.
+//
+// The process is the caller's child: the caller sets its streams, waits for it
+// and kills its process group when the container ends. For a terminal, pass the
+// command to pty.Start. When the program cannot be started, it exits with code 127
+// (not found) or 126 and says why on standard error.
 func (c *Client) Command(ctx context.Context, name string, run int, argv []string) (*exec.Cmd, error) {
+	if len(argv) == 0 {
+		return nil, errors.New("run a command in container " + name + ": the command is empty")
+	}
 	spec, err := c.Spec(ctx, name, run)
 	if err != nil {
 		return nil, err
@@ -109,7 +100,16 @@ func (c *Client) Command(ctx context.Context, name string, run int, argv []strin
 	if err != nil {
 		return nil, err
 	}
-	return Command(Options{Binary: c.binary, Dir: c.dir, PodUID: state.PodUID, Mounts: state.Mounts}, spec, argv)
+	r, ok := state.Find(name, run)
+	if !ok || r.Phase != Running {
+		return nil, fmt.Errorf("run a command in container %s: it is not running", name)
+	}
+	spec.Argv = argv
+	cmd, err := command(spec.prepared(state.PodUID, state.Mounts), state.Mounts, state.PID, r.PID)
+	if err != nil {
+		return nil, fmt.Errorf("run a command in container %s: %w", name, err)
+	}
+	return cmd, nil
 }
 
 // WriteStdin writes to the standard input of a run whose spec asks for one, and
@@ -141,32 +141,23 @@ func (c *Client) Shutdown(ctx context.Context) error {
 // with an error: ErrNotRunning when the shim is gone, or the context's.
 func (c *Client) Watch(ctx context.Context, after uint64) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
-		conn, err := c.dial(ctx)
-		if err != nil {
-			yield(State{}, err)
-			return
-		}
-		defer func() { _ = conn.Close() }()
-		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-		defer stop()
-		if err := json.NewEncoder(conn).Encode(request{Version: Version, Op: opWatch, After: after}); err != nil {
-			yield(State{}, c.lost(ctx, err))
-			return
-		}
-		in := json.NewDecoder(conn)
 		for {
-			var r response
-			err := in.Decode(&r)
-			if err != nil {
-				err = c.lost(ctx, err)
-			} else {
-				err = r.err()
+			r, err := c.call(ctx, request{Op: opWatch, After: after})
+			if errors.Is(err, ErrNotRunning) {
+				// Its last change may be newer than its last answer.
+				if last, e := ReadState(c.dir); e == nil && last.Revision > after && !yield(last, nil) {
+					return
+				}
 			}
 			if err != nil {
 				yield(State{}, err)
 				return
 			}
-			if r.State != nil && !yield(*r.State, nil) {
+			if r.State == nil || r.State.Revision <= after {
+				continue
+			}
+			after = r.State.Revision
+			if !yield(*r.State, nil) {
 				return
 			}
 		}

@@ -8,51 +8,53 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const stagingName = "root"
 
-func command(o Options, spec ContainerSpec) (*exec.Cmd, error) {
-	spec = spec.prepared(o.PodUID, o.Mounts)
-	mounts := spec.allMounts()
-	if o.Mounts == MountsNone || len(mounts) == 0 {
-		cmd, err := direct(spec)
-		if err != nil {
-			return nil, fmt.Errorf("run a command in container %s: %w", spec.Name, err)
-		}
-		return cmd, nil
+// command prepares a prepared spec to run in the file system of a container whose
+// main process is pid, a child of the process shim.
+func command(spec ContainerSpec, mode MountMode, shim, pid int) (*exec.Cmd, error) {
+	if mode == MountsNone || len(spec.allMounts()) == 0 {
+		return direct(spec)
 	}
-	binary, err := o.binary()
+	root, err := os.OpenFile(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	e, err := entryOf(spec, o.Mounts, filepath.Join(o.Dir, stagingName))
-	if err != nil {
-		return nil, fmt.Errorf("run a command in container %s: %w", spec.Name, err)
+	if p, err := readProcess(pid); err != nil || p.parent != shim {
+		root.Close()
+		return nil, errors.New("it has ended")
 	}
+	binary, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", shim))
+	if err != nil {
+		return nil, err
+	}
+	e, err := entryOf(spec, mode)
+	if err != nil {
+		return nil, err
+	}
+	e.Join = true
 	f, err := e.file()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(binary, "enter")
-	cmd.Env = []string{EnvPodUID + "=" + o.PodUID}
-	cmd.ExtraFiles = []*os.File{f}
+	cmd := exec.Command(strings.TrimSuffix(binary, " (deleted)"), "enter") // it may have been replaced
+	cmd.Env = slices.DeleteFunc(slices.Clone(spec.Env), func(v string) bool { return !strings.HasPrefix(v, EnvPodUID+"=") })
+	cmd.ExtraFiles = []*os.File{f, root}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	namespaces(cmd.SysProcAttr, o.Mounts)
+	namespaces(cmd.SysProcAttr, mode)
 	return cmd, nil
 }
 
-func entryOf(spec ContainerSpec, mode MountMode, staging string) (entry, error) {
+func entryOf(spec ContainerSpec, mode MountMode) (entry, error) {
 	who, err := identityOf(spec)
-	if err != nil {
-		return entry{}, err
-	}
-	return entry{
-		Argv: spec.Argv, Env: spec.Env, Dir: spec.Dir, Mounts: spec.allMounts(),
-		Staging: staging, Identity: who, User: mode == MountsUser,
-	}, nil
+	return entry{Argv: spec.Argv, Env: spec.Env, Dir: spec.Dir, Identity: who, User: mode == MountsUser}, err
 }
 
 // ProbeMounts finds out how mounts can be made on this machine by making some in

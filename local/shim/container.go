@@ -48,6 +48,8 @@ type container struct {
 	mu     sync.Mutex
 	oom    string // why the sampler killed it
 	killed bool   // SIGKILL was asked for
+	// terminated is set once SIGTERM was sent.
+	terminated bool
 }
 
 func (c *container) key() runKey { return runKey{c.spec.Name, c.spec.Run} }
@@ -209,11 +211,21 @@ func readMessage(path string) (string, error) {
 	return strings.ToValidUTF8(string(data), "\uFFFD"), nil
 }
 
-// askKill notes that the end by SIGKILL is wanted.
-func (c *container) askKill() {
+// ask notes that a signal is wanted. It is false for a second SIGTERM: the one that
+// ends the whole machine and the agent's order are the same wish.
+func (c *container) ask(sig syscall.Signal) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.killed = true
+	switch sig {
+	case syscall.SIGKILL:
+		c.killed = true
+	case syscall.SIGTERM:
+		if c.terminated {
+			return false
+		}
+		c.terminated = true
+	}
+	return true
 }
 
 // result says how a run ended.

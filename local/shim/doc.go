@@ -8,17 +8,17 @@
 //
 // # Protocol
 //
-// A client connects to the socket shim.sock in the pod's directory and writes
-// one JSON object a line; the shim answers each with one line. A watch turns the
-// connection into a stream of states, one a line. Each request carries the
-// protocol's version. Requests are idempotent: a Start of a run that was already
-// started answers what became of it.
+// A client connects to the socket shim.sock in the pod's directory and writes one
+// line of JSON; the shim answers with one line and closes the connection. A watch
+// is answered when there is something new. Each request carries the protocol's
+// version. Requests are idempotent: a Start of a run that was already started
+// answers what became of it.
 //
 // # State
 //
 // The file state.json in the pod's directory holds what State returns. It is
-// replaced atomically, after fsync, before anybody is told of the change. It
-// holds no environment, because that may hold secrets.
+// replaced durably before any client is told of the change. It holds no
+// environment, because that may hold secrets.
 //
 // # Mounts
 //

@@ -17,6 +17,7 @@ import (
 const (
 	entryFD  = 3 // the entry, as JSON
 	reportFD = 4 // why it failed; closed by a successful execve
+	rootFD   = 4 // the container's root, where one is joined
 )
 
 // entry tells `shim enter` what to become.
@@ -28,6 +29,9 @@ type entry struct {
 	Staging  string    `json:"staging"`
 	Identity *identity `json:"identity,omitempty"`
 	User     bool      `json:"user,omitempty"` // inside a user namespace of ours
+	// Join is set to run beside a container, in the root on rootFD, with no mounts
+	// of its own.
+	Join bool `json:"join,omitempty"`
 	// Parent is the process that this one must not outlive. 0: none, and failures
 	// go to standard error.
 	Parent int `json:"parent,omitempty"`
@@ -73,7 +77,13 @@ func (e entry) run() error {
 	if err := sealDescriptors(); err != nil {
 		return err
 	}
-	if err := mountAll(e.Mounts, e.Staging); err != nil {
+	if e.Join {
+		// A root in another mount namespace: no setns, which a program of several
+		// threads may not use for user namespaces.
+		if err := errors.Join(unix.Fchdir(rootFD), unix.Chroot(".")); err != nil {
+			return fmt.Errorf("enter the container's file system: %w", err)
+		}
+	} else if err := mountAll(e.Mounts, e.Staging); err != nil {
 		return err
 	}
 	if err := e.drop(); err != nil {
@@ -160,5 +170,5 @@ func namespaces(attr *syscall.SysProcAttr, mode MountMode) {
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	// execve of `shim enter` would take the new namespace's capabilities away.
-	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE}
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_DAC_OVERRIDE}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -214,24 +215,58 @@ func TestUserAndGroups(t *testing.T) {
 	}
 }
 
-func TestSignalReachesTheProcessGroup(t *testing.T) {
+func TestSignalReachesTheMainProcessOnly(t *testing.T) {
 	p := newPod(t, MountsNone)
-	spec := p.shell(`trap 'echo main; wait; exit 7' USR1; sh -c 'trap "echo child; exit 0" USR1; echo ready; while :; do sleep 0.01; done' & while :; do sleep 0.01; done`)
+	// The program checkpoints with the help of its worker, which a signal of its own
+	// would end.
+	spec := p.shell(`sh -c 'trap "echo worker was signalled; exit 1" TERM; echo ready; while ! test -e go; do sleep 0.01; done; echo saved' & trap 'touch go; wait; exit 7' TERM; while :; do sleep 0.01; done`)
+	spec.Dir = t.TempDir()
 	p.start(spec)
-	await(t, "the child is ready", func() bool { return strings.Contains(p.output("main", 0), "ready") })
-	if err := p.Signal(t.Context(), "main", 0, syscall.SIGUSR1); err != nil {
+	await(t, "the worker is ready", func() bool { return strings.Contains(p.output("main", 0), "ready") })
+	if err := p.Signal(t.Context(), "main", 0, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.end("main", 0); got.ExitCode != 7 {
-		t.Errorf("exit code %d, want 7", got.ExitCode)
-	}
-	for _, want := range []string{"main", "child"} {
-		if !strings.Contains(p.output("main", 0), want) {
-			t.Errorf("no %q in %q", want, p.output("main", 0))
-		}
+	if got := p.end("main", 0); got.ExitCode != 7 || p.output("main", 0) != "ready\nsaved\n" {
+		t.Errorf("exit code %d, want 7; output %q", got.ExitCode, p.output("main", 0))
 	}
 	if err := p.Signal(t.Context(), "main", 0, syscall.SIGTERM); err != nil {
 		t.Errorf("a signal to a run that has ended: %v", err)
+	}
+}
+
+// At the end of a session or a reboot every process gets SIGTERM, the shim too.
+func TestASignalToTheShimIsPassedOnWithGrace(t *testing.T) {
+	p := newPod(t, MountsNone)
+	spec := p.shell(`trap 'echo asked; sleep 0.5; echo saved; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
+	spec.StopGrace = time.Minute
+	p.start(spec)
+	stubborn := p.shell(`trap '' TERM; echo ready; while :; do sleep 0.01; done`)
+	stubborn.Name, stubborn.LogPath, stubborn.StopGrace = "stubborn", p.log("stubborn", 0), time.Second
+	p.start(stubborn)
+	for _, name := range []string{"main", "stubborn"} {
+		await(t, name+" is ready", func() bool { return strings.Contains(p.output(name, 0), "ready") })
+	}
+	state, err := p.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(state.PID, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "main is asked to end", func() bool { return strings.Contains(p.output("main", 0), "asked") })
+	// The agent, which got the signal too, says the same.
+	if err := p.Signal(t.Context(), "main", 0, syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	await(t, "the shim ends", func() bool { return !lives(state.PID) })
+	if state, err = ReadState(p.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := state.Find("main", 0); got.ExitCode != 3 || p.output("main", 0) != "ready\nasked\nsaved\n" {
+		t.Errorf("got %+v, output %q", got, p.output("main", 0))
+	}
+	if got, _ := state.Find("stubborn", 0); got.Signal != int(syscall.SIGKILL) {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // KillShim ends the shim of a pod directory with SIGKILL, its main processes with
@@ -12,7 +14,7 @@ import (
 // happens when the process that the state names is gone, or is another one by now.
 func KillShim(dir string) error {
 	state, err := ReadState(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, statefile.ErrCorrupt) {
 		return nil
 	}
 	if err != nil {

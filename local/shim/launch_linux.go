@@ -22,10 +22,11 @@ func (s *Supervisor) launchAny(c *container, spec ContainerSpec, child *stdio) e
 // launchMounted starts `shim enter` in namespaces of its own and waits until it
 // has become the program.
 func (s *Supervisor) launchMounted(c *container, spec ContainerSpec, child *stdio) error {
-	e, err := entryOf(spec, s.mounts, filepath.Join(s.dir, stagingName))
+	e, err := entryOf(spec, s.mounts)
 	if err != nil {
 		return err
 	}
+	e.Mounts, e.Staging = spec.allMounts(), filepath.Join(s.dir, stagingName)
 	e.Parent = os.Getpid()
 	f, err := e.file()
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -19,49 +18,30 @@ func KillLeftovers(ctx context.Context, podUID string) (int, error) {
 	}
 	mark := EnvPodUID + "=" + podUID
 	killed := make(map[int]bool)
-	for {
-		members, err := marked(mark)
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		table, err := processes()
 		if err != nil {
 			return len(killed), fmt.Errorf("kill leftovers of pod %s: %w", podUID, err)
 		}
+		spared := make(map[int]bool)
+		for pid := os.Getpid(); pid > 0 && !spared[pid]; pid = table[pid].parent {
+			spared[pid] = true
+		}
+		members := family(table, spared, func(p process) bool { return hasEnv(p.pid, mark) })
 		if len(members) == 0 {
 			return len(killed), nil
 		}
 		for pid := range members {
 			killed[pid] = true
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-				return len(killed), fmt.Errorf("kill leftover process %d of pod %s: %w", pid, podUID, err)
-			}
+		}
+		if err := killAll(members); err != nil {
+			return len(killed), fmt.Errorf("kill leftovers of pod %s: %w", podUID, err)
 		}
 		// They are not our children, so nothing tells us when they are gone.
 		select {
 		case <-ctx.Done():
 			return len(killed), fmt.Errorf("kill leftovers of pod %s: %d processes do not end: %w", podUID, len(members), ctx.Err())
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
-}
-
-func marked(mark string) (map[int]bool, error) {
-	table, err := processes()
-	if err != nil {
-		return nil, err
-	}
-	spared := make(map[int]bool)
-	for pid := os.Getpid(); pid > 0 && !spared[pid]; pid = table[pid].parent {
-		spared[pid] = true
-	}
-	members := make(map[int]bool)
-	for pid, p := range table {
-		if !p.zombie && !spared[pid] && hasEnv(pid, mark) {
-			members[pid] = true
-		}
-	}
-	grow(table, members)
-	for pid := range members {
-		if spared[pid] || table[pid].zombie {
-			delete(members, pid)
-		}
-	}
-	return members, nil
 }

@@ -264,7 +264,11 @@ func TestCommandSeesTheContainersMounts(t *testing.T) {
 	for how, mode := range modes(t) {
 		t.Run(how, func(t *testing.T) {
 			p := newPod(t, mode)
-			spec := p.shell("touch /vernier-test/data/ready; sleep 3600")
+			private := "true"
+			if mode != MountsNone {
+				private = "echo private > /vernier-test/beside" // on the tmpfs that only the container has
+			}
+			spec := p.shell(private + "; touch /vernier-test/data/ready; sleep 3600")
 			spec.Mounts = []Mount{{HostPath: volume, MountPath: "/vernier-test/data"}}
 			spec.Dir = "/vernier-test/data"
 			spec.Env = append(spec.Env, "COLOUR=green")
@@ -273,7 +277,7 @@ func TestCommandSeesTheContainersMounts(t *testing.T) {
 				_, err := os.Stat(filepath.Join(volume, "ready"))
 				return err == nil
 			})
-			cmd, err := p.Command(t.Context(), "main", 0, []string{"sh", "-c", "pwd; ls /vernier-test/data; echo $COLOUR; exit 3"})
+			cmd, err := p.Command(t.Context(), "main", 0, []string{"sh", "-c", "pwd; ls /vernier-test/data; echo $COLOUR; cat /vernier-test/beside 2>/dev/null; exit 3"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,11 +287,11 @@ func TestCommandSeesTheContainersMounts(t *testing.T) {
 			if cmd.ProcessState.ExitCode() != 3 {
 				t.Errorf("%v, want exit status 3", err)
 			}
-			dir := "/vernier-test/data"
+			want := "/vernier-test/data\nfile\nready\ngreen\nprivate\n"
 			if mode == MountsNone {
-				dir = volume
+				want = volume + "\nfile\nready\ngreen\n"
 			}
-			if diff := cmp.Diff(dir+"\nfile\nready\ngreen\n", out.String()); diff != "" {
+			if diff := cmp.Diff(want, out.String()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			_ = os.Remove(filepath.Join(volume, "ready"))

@@ -41,12 +41,8 @@ func KillLeftovers(context.Context, string) (int, error) {
 // Enter is never called here.
 func Enter() int { return ExitCodeStartError }
 
-func command(o Options, spec ContainerSpec) (*exec.Cmd, error) {
-	cmd, err := direct(spec.prepared(o.PodUID, MountsNone))
-	if err != nil {
-		return nil, fmt.Errorf("run a command in container %s: %w", spec.Name, err)
-	}
-	return cmd, nil
+func command(spec ContainerSpec, _ MountMode, _, _ int) (*exec.Cmd, error) {
+	return direct(spec)
 }
 
 func (s *Supervisor) launchAny(c *container, spec ContainerSpec, child *stdio) error {
@@ -102,7 +98,7 @@ func (r *reaper) fork(path string, argv []string, attr *syscall.ProcAttr) (int, 
 func (r *reaper) signal(pid int, sig syscall.Signal) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := syscall.Kill(-pid, sig); r.lives[pid] && err != nil && err != syscall.ESRCH {
+	if err := syscall.Kill(pid, sig); r.lives[pid] && err != nil && err != syscall.ESRCH {
 		return err
 	}
 	return nil

@@ -93,17 +93,30 @@ func hasEnv(pid int, entry string) bool {
 	return false
 }
 
-// grow adds the descendants of the members to members.
-func grow(table map[int]process, members map[int]bool) {
+// family returns the processes that match and their descendants, without zombies
+// and those that are spared.
+func family(table map[int]process, spared map[int]bool, matches func(process) bool) map[int]process {
+	members := make(map[int]bool)
+	for pid, p := range table {
+		if !p.zombie && matches(p) {
+			members[pid] = true
+		}
+	}
 	for grown := true; grown; {
 		grown = false
 		for pid, p := range table {
 			if !members[pid] && members[p.parent] {
-				members[pid] = true
-				grown = true
+				members[pid], grown = true, true
 			}
 		}
 	}
+	found := make(map[int]process, len(members))
+	for pid := range members {
+		if p := table[pid]; !p.zombie && !spared[pid] {
+			found[pid] = p
+		}
+	}
+	return found
 }
 
 func bootID() string {

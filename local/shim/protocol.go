@@ -13,14 +13,14 @@ const (
 	opSignal   op = "signal"
 	opKill     op = "kill"
 	opState    op = "state"
-	opWatch    op = "watch"
+	opWatch    op = "watch" // answered when the revision is greater, or after a while
 	opSpec     op = "spec"
 	opStdin    op = "stdin"
 	opResize   op = "resize"
 	opShutdown op = "shutdown"
 )
 
-// request is one line from a client.
+// request is the line that a client sends.
 type request struct {
 	Version int            `json:"v"`
 	Op      op             `json:"op"`
@@ -35,7 +35,7 @@ type request struct {
 	Cols    uint16         `json:"cols,omitempty"`   // resize
 }
 
-// response is one line from the shim.
+// response is the line that the shim answers.
 type response struct {
 	Version int            `json:"v"`
 	Code    string         `json:"code,omitempty"` // of the sentinel that Error wraps

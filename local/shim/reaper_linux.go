@@ -95,14 +95,14 @@ func (r *reaper) reap() {
 	}
 }
 
-// signal signals the process group of a main process that was not reaped yet.
+// signal signals a main process that was not reaped yet.
 func (r *reaper) signal(pid int, sig syscall.Signal) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, lives := r.exits[pid]; !lives {
 		return nil
 	}
-	if err := syscall.Kill(-pid, sig); err != nil && err != syscall.ESRCH {
+	if err := syscall.Kill(pid, sig); err != nil && err != syscall.ESRCH {
 		return err
 	}
 	return nil

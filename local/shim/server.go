@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"os"
@@ -20,11 +19,15 @@ import (
 const (
 	defaultIdleExit = 10 * time.Minute
 	shutdownTimeout = 10 * time.Second
+	// watchLimit bounds the wait for a change, so that a client that has gone is
+	// noticed.
+	watchLimit = time.Minute
 )
 
 // Serve is the shim: it serves the directory until a client asks it to shut down,
-// ctx is done, or it was idle for o.IdleExit. ready is called once clients can
-// connect. Only one shim serves a directory at a time.
+// ctx is done, or it was idle for o.IdleExit. When ctx is done, the containers get
+// SIGTERM and their grace. ready is called once clients can connect. Only one shim
+// serves a directory at a time.
 func Serve(ctx context.Context, o Options, logger *log.Logger, ready func() error) error {
 	if o.PodUID == "" || o.Dir == "" {
 		return errors.New("serve: the pod's UID and its directory are required")
@@ -41,7 +44,7 @@ func Serve(ctx context.Context, o Options, logger *log.Logger, ready func() erro
 	}
 	defer lock.Close()
 
-	ctx, stop := context.WithCancel(ctx)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	s, err := newSupervisor(ctx, o, time.Now, logger)
 	if err != nil {
@@ -54,11 +57,15 @@ func Serve(ctx context.Context, o Options, logger *log.Logger, ready func() erro
 	defer func() { _ = os.Remove(filepath.Join(o.Dir, socketName)) }()
 	s.idle = newIdle(o.IdleExit, func() bool { return s.running(nil) == 0 }, stop)
 	v := &server{supervisor: s, stop: stop}
-	go v.accept(ctx, l)
+	go v.accept(serving, l)
 	if err := ready(); err != nil {
 		return err
 	}
-	<-ctx.Done()
+	select {
+	case <-serving.Done():
+	case <-ctx.Done():
+		s.terminate(serving)
+	}
 	_ = l.Close()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
@@ -145,39 +152,25 @@ func (v *server) accept(ctx context.Context, l net.Listener) {
 		go func() {
 			defer v.supervisor.idle.client(-1)
 			defer func() { _ = conn.Close() }()
-			v.converse(ctx, conn)
+			v.serve(ctx, conn)
 		}()
 	}
 }
 
-// converse answers the requests of one client until it hangs up.
-func (v *server) converse(ctx context.Context, conn net.Conn) {
-	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
-	for {
-		var q request
-		if err := in.Decode(&q); err != nil {
-			var bad *json.SyntaxError
-			if errors.As(err, &bad) {
-				_ = out.Encode(failure(fmt.Errorf("request: %w", err)))
-			}
-			return
-		}
-		if q.Op == opWatch && q.Version == Version {
-			v.stream(ctx, conn, q.After)
-			return
-		}
-		r, err := v.answer(ctx, q)
-		if err != nil {
-			r = failure(err)
-		}
-		r.Version = Version
-		if err := out.Encode(r); err != nil {
-			return
-		}
-		if q.Op == opShutdown && r.Error == "" {
-			v.stop()
-			return
-		}
+// serve answers one request.
+func (v *server) serve(ctx context.Context, conn net.Conn) {
+	var q request
+	if err := json.NewDecoder(conn).Decode(&q); err != nil {
+		return
+	}
+	r, err := v.answer(ctx, q)
+	if err != nil {
+		r = failure(err)
+	}
+	r.Version = Version
+	_ = json.NewEncoder(conn).Encode(r) // a client that is gone asks again
+	if q.Op == opShutdown && err == nil {
+		v.stop()
 	}
 }
 
@@ -201,6 +194,9 @@ func (v *server) answer(ctx context.Context, q request) (r response, err error) 
 	case opState:
 		state, _ := s.snapshot()
 		r.State = &state
+	case opWatch:
+		state := s.next(ctx, q.After)
+		r.State = &state
 	case opSpec:
 		r.Spec, err = s.spec(key)
 	case opStdin:
@@ -215,30 +211,4 @@ func (v *server) answer(ctx context.Context, q request) (r response, err error) 
 		err = fmt.Errorf("unknown request %q", q.Op)
 	}
 	return r, err
-}
-
-// stream writes a state for each change until the client hangs up.
-func (v *server) stream(ctx context.Context, conn net.Conn, after uint64) {
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		_, _ = io.Copy(io.Discard, conn)
-	}()
-	out := json.NewEncoder(conn)
-	for {
-		state, changed := v.supervisor.snapshot()
-		if state.Revision > after {
-			after = state.Revision
-			if err := out.Encode(response{Version: Version, State: &state}); err != nil {
-				return
-			}
-		}
-		select {
-		case <-changed:
-		case <-gone:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
 }

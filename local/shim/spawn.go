@@ -22,14 +22,21 @@ func Spawn(ctx context.Context, o Options) (*Client, error) {
 	if o.PodUID == "" {
 		return nil, errors.New("spawn a shim: the pod's UID is missing")
 	}
-	c, err := attach(ctx, o)
-	if err == nil || !errors.Is(err, ErrNotRunning) {
-		return c, err
+	c := &Client{dir: o.Dir}
+	state, err := c.State(ctx)
+	if errors.Is(err, ErrNotRunning) {
+		if err := start(ctx, o); err != nil {
+			return nil, fmt.Errorf("start the shim of pod %s in %s: %w", o.PodUID, o.Dir, err)
+		}
+		state, err = c.State(ctx)
 	}
-	if err := start(ctx, o); err != nil {
-		return nil, fmt.Errorf("start the shim of pod %s in %s: %w", o.PodUID, o.Dir, err)
+	if err != nil {
+		return nil, err
 	}
-	return attach(ctx, o)
+	if state.PodUID != o.PodUID {
+		return nil, fmt.Errorf("%w: the shim in %s serves pod %s, not %s", ErrConflict, o.Dir, state.PodUID, o.PodUID)
+	}
+	return c, nil
 }
 
 // start runs the shim's binary and waits until it serves. The shim says so by a

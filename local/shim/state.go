@@ -1,55 +1,28 @@
 package shim
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
+	"slices"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 const stateName = "state.json"
 
 // ReadState reads what the shim of dir recorded last, whether it lives or not. It
-// wraps fs.ErrNotExist when there never was one.
+// wraps fs.ErrNotExist when there never was one, and statefile.ErrCorrupt when it
+// cannot be decoded.
 func ReadState(dir string) (State, error) {
 	path := filepath.Join(dir, stateName)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return State{}, err
-	}
 	var s State
-	if err := json.Unmarshal(data, &s); err != nil {
-		return State{}, fmt.Errorf("%s: %w", path, err)
+	if err := statefile.ReadJSON(path, &s); err != nil {
+		return State{}, err
 	}
 	if s.Version != Version {
 		return State{}, fmt.Errorf("%s: %w: the file has %d, this program speaks %d", path, ErrVersion, s.Version, Version)
 	}
 	return s, nil
-}
-
-// writeState replaces the file as a whole: a reader sees the old state or the new
-// one, also after a power failure.
-func writeState(dir string, s State) error {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(dir, stateName)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", f.Name(), err)
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // forget drops the oldest runs of each container beyond KeepRuns. A run that has
@@ -64,8 +37,6 @@ func forget(runs []Run) []Run {
 		}
 		newer[r.Name]++
 	}
-	for i, j := 0, len(kept)-1; i < j; i, j = i+1, j-1 {
-		kept[i], kept[j] = kept[j], kept[i]
-	}
+	slices.Reverse(kept)
 	return kept
 }

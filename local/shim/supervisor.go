@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // Supervisor owns the containers of one pod.
@@ -40,7 +43,9 @@ func newSupervisor(ctx context.Context, o Options, now func() time.Time, logger 
 		changed: make(chan struct{}), containers: make(map[runKey]*container),
 	}
 	old, err := ReadState(o.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, statefile.ErrCorrupt) {
+		logger.Print(err)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if err == nil && old.PodUID != o.PodUID {
@@ -109,7 +114,7 @@ func (s *Supervisor) publish() error {
 			delete(s.containers, key)
 		}
 	}
-	err := writeState(s.dir, s.state)
+	err := statefile.WriteJSON(filepath.Join(s.dir, stateName), s.state)
 	if err != nil {
 		// The next change tries again; until then only this process knows.
 		s.log.Printf("state is not saved: %v", err)
@@ -135,6 +140,24 @@ func (s *Supervisor) snapshot() (State, <-chan struct{}) {
 	state := s.state
 	state.Runs = slices.Clone(s.state.Runs)
 	return state, s.changed
+}
+
+// next returns the state once its revision is greater than after, or as it is
+// when ctx or watchLimit is over.
+func (s *Supervisor) next(ctx context.Context, after uint64) State {
+	ctx, cancel := context.WithTimeout(ctx, watchLimit)
+	defer cancel()
+	for {
+		state, changed := s.snapshot()
+		if state.Revision > after {
+			return state
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return state
+		}
+	}
 }
 
 // update replaces what is known of a run and publishes it.
@@ -297,8 +320,8 @@ func (s *Supervisor) signal(key runKey, sig syscall.Signal) error {
 	if c == nil || err != nil {
 		return err
 	}
-	if sig == syscall.SIGKILL {
-		c.askKill()
+	if !c.ask(sig) {
+		return nil
 	}
 	if err := s.reaper.signal(c.pid, sig); err != nil {
 		return fmt.Errorf("signal %s with %v: %w", key, sig, err)
@@ -311,7 +334,7 @@ func (s *Supervisor) kill(key runKey) error {
 	if c == nil || err != nil {
 		return err
 	}
-	c.askKill()
+	c.ask(syscall.SIGKILL)
 	s.killRun(c)
 	return nil
 }
@@ -356,19 +379,40 @@ func (s *Supervisor) resize(key runKey, rows, cols uint16) error {
 	return pty.Setsize(c.tty, &pty.Winsize{Rows: rows, Cols: cols})
 }
 
+// terminate passes a SIGTERM on and returns when every run has ended or has used
+// up its grace, or ctx is done.
+func (s *Supervisor) terminate(ctx context.Context) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.containers))
+	s.mu.Unlock()
+	var ending sync.WaitGroup
+	for _, c := range all {
+		ending.Go(func() {
+			if err := s.signal(c.key(), syscall.SIGTERM); err != nil {
+				s.log.Print(err)
+			}
+			grace := time.NewTimer(c.spec.StopGrace)
+			defer grace.Stop()
+			select {
+			case <-c.ended:
+			case <-grace.C:
+			case <-ctx.Done():
+			}
+		})
+	}
+	ending.Wait()
+}
+
 // shutdown kills everything and returns when it is recorded. No run starts after it.
 func (s *Supervisor) shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
-	var all []*container
-	for _, c := range s.containers {
-		all = append(all, c)
-	}
+	all := slices.Collect(maps.Values(s.containers))
 	s.mu.Unlock()
 	for _, c := range all {
 		<-c.started
 		if !isClosed(c.ended) {
-			c.askKill()
+			c.ask(syscall.SIGKILL)
 			s.killRun(c)
 		}
 	}

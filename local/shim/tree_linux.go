@@ -30,28 +30,12 @@ func (t tree) members() (map[int]process, error) {
 		return nil, err
 	}
 	mains, self, sole := t.reaper.mains(), os.Getpid(), t.sole != nil && t.sole()
-	members := make(map[int]bool)
-	for pid, p := range table {
-		switch {
-		case pid == t.main || p.session == t.main:
-			members[pid] = true
-		case p.parent == self && !mains[pid] && !mains[p.session]:
-			members[pid] = sole || hasEnv(pid, t.mark)
+	return family(table, map[int]bool{self: true}, func(p process) bool {
+		if p.parent == self && !mains[p.pid] && !mains[p.session] {
+			return p.session == t.main || sole || hasEnv(p.pid, t.mark)
 		}
-	}
-	for pid, in := range members {
-		if !in {
-			delete(members, pid)
-		}
-	}
-	grow(table, members)
-	found := make(map[int]process, len(members))
-	for pid := range members {
-		if p := table[pid]; !p.zombie && pid != self {
-			found[pid] = p
-		}
-	}
-	return found, nil
+		return p.pid == t.main || p.session == t.main
+	}), nil
 }
 
 // kill sends SIGKILL to every process of the run that exists now.
@@ -60,12 +44,16 @@ func (t tree) kill() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	return len(members), killAll(members)
+}
+
+func killAll(members map[int]process) error {
 	for pid := range members {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-			return len(members), fmt.Errorf("kill process %d: %w", pid, err)
+			return fmt.Errorf("kill process %d: %w", pid, err)
 		}
 	}
-	return len(members), nil
+	return nil
 }
 
 // sweep kills what the main process left behind, until nothing is left. Killing a
