@@ -4,7 +4,7 @@ package config
 
 import "embed"
 
-// CRDs are the custom resource definitions, as crd/bases/*.yaml.
+// Manifests are the custom resource definitions and the webhooks.
 //
-//go:embed crd/bases/*.yaml
-var CRDs embed.FS
+//go:embed crd/bases/*.yaml webhook/manifests.yaml
+var Manifests embed.FS

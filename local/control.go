@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/vernier-ml/vernier/local/agent"
 )
+
+// stopLimit bounds the time that pods are given to end when the instance stops.
+const stopLimit = 40 * time.Second
 
 // stopPods ends the processes of all pods; no agent runs any more.
 func (s *supervisor) stopPods() {
@@ -21,30 +25,78 @@ func (s *supervisor) stopPods() {
 	}
 }
 
+// upLimit bounds the whole start.
+const upLimit = 3 * time.Minute
+
 // Up starts the supervisor of a home, unless it runs already, and waits until
-// the instance is ready. started says whether this call started it. progress is
-// told what is being waited for.
+// the instance is ready. One that is being stopped is waited for and started
+// again. started says whether this call started it. progress is told what is
+// being waited for.
 func Up(ctx context.Context, h Home, b Binaries, progress func(string)) (started bool, err error) {
 	if err := h.create(); err != nil {
 		return false, err
 	}
-	running, err := h.isRunning()
-	if err != nil {
-		return false, err
-	}
-	var supervisor *exec.Cmd
-	if !running {
-		supervisor, err = spawn(h, b)
+	ctx, cancel := context.WithTimeout(ctx, upLimit)
+	defer cancel()
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	var own *supervisorProcess
+	said := ""
+	for {
+		status, err := ReadStatus(h)
 		if err != nil {
 			return false, err
 		}
-		started = true
+		running, err := h.isRunning()
+		if err != nil {
+			return false, err
+		}
+		waiting := waitingFor(status)
+		switch {
+		case own == nil && !running:
+			if own, err = spawn(h, b); err != nil {
+				return false, err
+			}
+		case own == nil && status.State == StateStopping:
+			waiting = "the end of the instance that is being stopped"
+		case (own == nil || status.PID == own.pid) && status.State == StateReady && waiting == "":
+			return own != nil, nil
+		}
+		if waiting != said && waiting != "" && (own == nil || status.PID == own.pid) {
+			said = waiting
+			progress(waiting)
+		}
+		select {
+		case err := <-own.end():
+			if running, _ := h.isRunning(); running {
+				own = nil // another up was faster
+				continue
+			}
+			status, _ := ReadStatus(h)
+			return true, fmt.Errorf("the supervisor ended (%w): %s; the end of its log %s:\n%s", err, status.Message, h.log("supervisor"), tailOf(h.log("supervisor")))
+		case <-ctx.Done():
+			return own != nil, fmt.Errorf("the instance in %s did not become ready: %w; see vernier status and %s", h, ctx.Err(), h.path("logs"))
+		case <-poll.C:
+		}
 	}
-	return started, awaitUp(ctx, h, supervisor, progress)
+}
+
+// supervisorProcess is a supervisor that this process has started.
+type supervisorProcess struct {
+	pid   int
+	ended chan error
+}
+
+// end yields the supervisor's end; never for none.
+func (p *supervisorProcess) end() <-chan error {
+	if p == nil {
+		return nil
+	}
+	return p.ended
 }
 
 // spawn starts a supervisor that outlives this process.
-func spawn(h Home, b Binaries) (*exec.Cmd, error) {
+func spawn(h Home, b Binaries) (*supervisorProcess, error) {
 	if err := rotate(h.log("supervisor")); err != nil {
 		return nil, err
 	}
@@ -60,44 +112,9 @@ func spawn(h Home, b Binaries) (*exec.Cmd, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the supervisor: %w", err)
 	}
-	return cmd, nil
-}
-
-// upLimit bounds the whole start.
-const upLimit = 3 * time.Minute
-
-func awaitUp(ctx context.Context, h Home, supervisor *exec.Cmd, progress func(string)) error {
-	ctx, cancel := context.WithTimeout(ctx, upLimit)
-	defer cancel()
-	ended := make(chan error, 1)
-	if supervisor != nil {
-		go func() { ended <- supervisor.Wait() }()
-	}
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
-	said := ""
-	for {
-		status, err := ReadStatus(h)
-		if err != nil {
-			return err
-		}
-		ours := supervisor == nil || status.PID == supervisor.Process.Pid
-		if ours && status.State == StateReady && waitingFor(status) == "" {
-			return nil
-		}
-		if waiting := waitingFor(status); ours && waiting != said && waiting != "" {
-			said = waiting
-			progress(waiting)
-		}
-		select {
-		case err := <-ended:
-			status, _ := ReadStatus(h)
-			return fmt.Errorf("the supervisor ended (%w): %s; the end of its log %s:\n%s", err, status.Message, h.log("supervisor"), tailOf(h.log("supervisor")))
-		case <-ctx.Done():
-			return fmt.Errorf("the instance in %s did not become ready: %w; see vernier status and %s", h, ctx.Err(), h.path("logs"))
-		case <-poll.C:
-		}
-	}
+	p := &supervisorProcess{pid: cmd.Process.Pid, ended: make(chan error, 1)}
+	go func() { p.ended <- cmd.Wait() }()
+	return p, nil
 }
 
 func waitingFor(s Status) string {
@@ -121,7 +138,8 @@ func Down(ctx context.Context, h Home) error {
 		return err
 	}
 	if !running {
-		return h.stopLeftovers(ctx)
+		// A supervisor that was killed may have left pods.
+		return agent.StopPods(ctx, h.AgentRoot())
 	}
 	if status.PID <= 0 {
 		return fmt.Errorf("a supervisor runs in %s but has not said its process id; try again", h)
@@ -147,22 +165,33 @@ func Down(ctx context.Context, h Home) error {
 	}
 }
 
-// stopLeftovers ends the pods that a killed supervisor left behind.
-func (h Home) stopLeftovers(ctx context.Context) error {
-	return agent.StopPods(ctx, h.AgentRoot())
-}
-
-// Delete removes the home of a stopped instance.
-func Delete(h Home) error {
+// Delete removes what a stopped instance has in its home, and the home if nothing
+// else is in it. kept names what else there is.
+func Delete(h Home) (kept []string, err error) {
 	running, err := h.isRunning()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if running {
-		return fmt.Errorf("the instance in %s runs: stop it first", h)
+		return nil, fmt.Errorf("the instance in %s runs: stop it first", h)
 	}
 	if !h.exists() {
-		return fmt.Errorf("%s is not the home of an instance", h)
+		return nil, fmt.Errorf("%s is not the home of an instance", h)
 	}
-	return os.RemoveAll(string(h))
+	for _, name := range slices.Concat(homeFolders, homeFiles) {
+		if err := os.RemoveAll(h.path(name)); err != nil {
+			return nil, err
+		}
+	}
+	entries, err := os.ReadDir(string(h))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		kept = append(kept, e.Name())
+	}
+	if len(kept) > 0 {
+		return kept, nil
+	}
+	return nil, os.Remove(string(h))
 }

@@ -9,12 +9,12 @@
 package local
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // Home is the directory of one instance.
@@ -49,13 +49,23 @@ func (h Home) pki() string                         { return h.path("pki") }
 func (h Home) log(component string) string         { return h.path("logs", component+".log") }
 func (h Home) componentKubeconfig(n string) string { return h.path("kubeconfigs", n) }
 
-// create makes the home and its folders, and checks that nobody else can look
-// into it.
+// The folders and files of an instance, and nothing else, are removed with it.
+var (
+	homeFolders = []string{"pki", "logs", "kubeconfigs", "etcd", "agent", "store", "run"}
+	homeFiles   = []string{"kubeconfig", portsFile, homeMarker}
+)
+
+const (
+	portsFile = "ports.json"
+	// homeMarker says that a directory is the home of an instance.
+	homeMarker = "vernier-home.txt"
+	markerText = "This directory is the home of a Vernier instance. To remove it: vernier down --delete\n"
+)
+
+// create makes the home and its folders, and checks that it is ours alone.
 func (h Home) create() error {
-	for _, dir := range []string{"", "pki", "logs", "kubeconfigs", "etcd", "agent", "store", "run"} {
-		if err := os.MkdirAll(h.path(dir), 0o700); err != nil {
-			return fmt.Errorf("make the home: %w", err)
-		}
+	if err := os.MkdirAll(string(h), 0o700); err != nil {
+		return fmt.Errorf("make the home: %w", err)
 	}
 	info, err := os.Stat(string(h))
 	if err != nil {
@@ -64,51 +74,31 @@ func (h Home) create() error {
 	if info.Mode().Perm()&0o077 != 0 {
 		return fmt.Errorf("the home %s can be read by others (mode %o): it holds keys; run chmod 700 %s", h, info.Mode().Perm(), h)
 	}
+	entries, err := os.ReadDir(string(h))
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 && !h.exists() {
+		return fmt.Errorf("%s holds files of others (%s, for instance) and is not the home of an instance: name a directory that is empty or does not exist yet", h, entries[0].Name())
+	}
+	if !fileExists(h.path(homeMarker)) {
+		if err := statefile.Write(h.path(homeMarker), []byte(markerText), 0o600); err != nil {
+			return err
+		}
+	}
+	for _, dir := range homeFolders {
+		if err := os.MkdirAll(h.path(dir), 0o700); err != nil {
+			return fmt.Errorf("make the home: %w", err)
+		}
+	}
 	return nil
 }
 
-// exists says whether an instance was ever started in this home.
-func (h Home) exists() bool {
-	_, err := os.Stat(h.path("ports.json"))
+// exists reports whether the directory is a home. Those of before the marker are
+// known by their ports.
+func (h Home) exists() bool { return fileExists(h.path(homeMarker)) || fileExists(h.path(portsFile)) }
+
+func fileExists(path string) bool {
+	_, err := os.Lstat(path)
 	return err == nil
-}
-
-// writeFile replaces a file as a whole, with mode 0600.
-func writeFile(path string, data []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	_, err = temporary.Write(data)
-	err = errors.Join(err, temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary.Name()))
-	}
-	return nil
-}
-
-func writeJSON(path string, value any) error {
-	data, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	return writeFile(path, append(data, '\n'))
-}
-
-// readJSON reads path into value; found is false when there is no such file.
-func readJSON(path string, value any) (found bool, err error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if err := json.Unmarshal(data, value); err != nil {
-		return false, fmt.Errorf("%s: %w", path, err)
-	}
-	return true, nil
 }

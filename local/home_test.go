@@ -6,6 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/go-logr/logr"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 func TestDefaultHome(t *testing.T) {
@@ -88,7 +92,7 @@ func TestReadStatusOfAHomeWithoutASupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := Status{State: StateReady, PID: 1, Components: []ComponentStatus{{Name: "etcd", PID: 2}}}
-	if err := writeJSON(home.path("run", "status.json"), said); err != nil {
+	if err := statefile.WriteJSON(home.path("run", "status.json"), said); err != nil {
 		t.Fatal(err)
 	}
 	status, err := ReadStatus(home)
@@ -96,7 +100,7 @@ func TestReadStatusOfAHomeWithoutASupervisor(t *testing.T) {
 		t.Errorf("a supervisor that was killed: %+v, %v; want Stopped", status, err)
 	}
 	said.State, said.Message = StateFailed, "no port"
-	if err := writeJSON(home.path("run", "status.json"), said); err != nil {
+	if err := statefile.WriteJSON(home.path("run", "status.json"), said); err != nil {
 		t.Fatal(err)
 	}
 	if status, err = ReadStatus(home); err != nil || status.State != StateFailed || status.Message != "no port" {
@@ -104,16 +108,91 @@ func TestReadStatusOfAHomeWithoutASupervisor(t *testing.T) {
 	}
 }
 
-func TestDeleteRefusesWhatIsNoHome(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), []byte("x"), 0o600); err != nil {
+func TestFilesOfOthersAreNeverRemoved(t *testing.T) {
+	private := func(t *testing.T) Home {
+		t.Helper()
+		home := Home(filepath.Join(t.TempDir(), "mine"))
+		if err := os.Mkdir(string(home), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return home
+	}
+	thesis := func(home Home) string { return home.path("thesis.tex") }
+	t.Run("a folder that holds files does not become a home", func(t *testing.T) {
+		home := private(t)
+		if err := os.WriteFile(thesis(home), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, home.create(), "thesis.tex", "empty")
+		if _, err := Delete(home); err == nil {
+			t.Error("a folder that is no home was removed")
+		}
+		if !fileExists(thesis(home)) {
+			t.Error("the file is gone")
+		}
+	})
+	t.Run("what was put into a home later stays", func(t *testing.T) {
+		home := private(t)
+		if err := home.create(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(thesis(home), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := home.create(); err != nil {
+			t.Errorf("a second start: %v", err)
+		}
+		kept, err := Delete(home)
+		if err != nil || len(kept) != 1 || !fileExists(thesis(home)) || fileExists(home.path("etcd")) {
+			t.Errorf("kept %v, %v", kept, err)
+		}
+	})
+	t.Run("a home with nothing else goes", func(t *testing.T) {
+		home := private(t)
+		if err := home.create(); err != nil {
+			t.Fatal(err)
+		}
+		if kept, err := Delete(home); err != nil || len(kept) > 0 || fileExists(string(home)) {
+			t.Errorf("kept %v, %v", kept, err)
+		}
+	})
+}
+
+// A power cut leaves files that were not synced empty; whichever it hits, the
+// next start must come up.
+func TestAnyEmptiedFileIsMadeAgain(t *testing.T) {
+	home := testHome(t)
+	start := func() error {
+		_, err := newSupervisor(Options{Home: home, Log: logr.Discard()})
+		return err
+	}
+	if err := start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Delete(Home(dir)); err == nil {
-		t.Error("a folder that is no home was removed")
+	var files []string
+	err := filepath.WalkDir(string(home), func(path string, e os.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d files, %v", len(files), err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "thesis.tex")); err != nil {
-		t.Error(err)
+	for _, file := range append(files, "") {
+		for _, f := range files {
+			if f == file || file == "" { // at last, all of them
+				if err := os.Truncate(f, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := start(); err != nil {
+			t.Errorf("%s was emptied: %v", file, err)
+		}
+		if err := home.create(); err != nil {
+			t.Errorf("%s was emptied: %v", file, err)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // contextName is the name of the cluster, user and context in our kubeconfigs.
@@ -49,7 +51,7 @@ func (h Home) writeKubeconfigs(p ports) error {
 		if err != nil {
 			return err
 		}
-		if err := writeFile(file, data); err != nil {
+		if err := statefile.Replace(file, data, 0o600); err != nil {
 			return err
 		}
 	}

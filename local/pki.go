@@ -4,24 +4,29 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 const (
 	authorityLifetime   = 10 * 365 * 24 * time.Hour
 	certificateLifetime = 365 * 24 * time.Hour
-	// A certificate that ends within renewBefore is made anew at start.
-	renewBefore = 90 * 24 * time.Hour
+	// An authority that ends within renewBefore is replaced at start.
+	renewBefore = 2 * certificateLifetime
 )
 
 // identity is a certificate that an instance needs.
@@ -52,7 +57,7 @@ func identities(nodeName string) []identity {
 		{file: "apiserver", name: "kube-apiserver", server: true, hosts: append([]string{serviceIP, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}, loopback...)},
 		{file: "kubelet-client", name: "kube-apiserver-kubelet-client", groups: []string{masters}},
 		{file: "kubelet", name: "system:node:" + nodeName, groups: []string{"system:nodes"}, server: true, hosts: append([]string{nodeName}, loopback...)},
-		{file: "webhook", name: "vernier-webhook", server: true, hosts: loopback},
+		{file: "webhook/tls", name: "vernier-webhook", server: true, hosts: loopback},
 		{file: "admin", name: "vernier-admin", groups: []string{masters}},
 		{file: "controller-manager", name: "system:kube-controller-manager", groups: []string{masters}, server: true, hosts: loopback},
 		{file: "scheduler", name: "system:kube-scheduler", groups: []string{masters}, server: true, hosts: loopback},
@@ -61,35 +66,29 @@ func identities(nodeName string) []identity {
 	}
 }
 
-// ensurePKI makes the authority, the certificates and the key that signs service
-// account tokens, as far as they are missing, about to end, or no longer what
-// is wanted.
+// ensurePKI makes the authority and the key that signs service account tokens, if
+// they are missing, cannot be read or are about to end, and all certificates anew.
 func ensurePKI(dir, nodeName string, now time.Time) error {
 	ca, err := ensureAuthority(dir, now)
 	if err != nil {
 		return fmt.Errorf("certificate authority: %w", err)
 	}
 	for _, id := range identities(nodeName) {
-		if err := ca.ensure(dir, id, now); err != nil {
+		if err := ca.issue(dir, id, now); err != nil {
 			return fmt.Errorf("certificate %s: %w", id.file, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "service-account.key")); errors.Is(err, fs.ErrNotExist) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			return err
-		}
-		// The API server reads the public half from the same file, and only from
-		// this form.
-		der, err := x509.MarshalECPrivateKey(key)
-		if err != nil {
-			return err
-		}
-		return writeFile(filepath.Join(dir, "service-account.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
-	} else if err != nil {
+	file := filepath.Join(dir, "service-account.key")
+	if _, err := keyutil.PrivateKeyFromFile(file); err == nil {
+		return nil
+	}
+	// The API server reads the public half from the same file, and only from this
+	// form.
+	key, err := keyutil.MakeEllipticPrivateKeyPEM()
+	if err != nil {
 		return err
 	}
-	return nil
+	return statefile.Write(file, key, 0o600)
 }
 
 // authority signs certificates.
@@ -104,11 +103,9 @@ func ensureAuthority(dir string, now time.Time) (*authority, error) {
 	if err == nil && certificate.NotAfter.Sub(now) > renewBefore {
 		return &authority{certificate, key}, nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+	// What a power cut has emptied is as good as missing: everything that it signed
+	// is made anew too.
+	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, err
 	}
 	template := &x509.Certificate{
@@ -120,19 +117,20 @@ func ensureAuthority(dir string, now time.Time) (*authority, error) {
 		BasicConstraintsValid: true,
 	}
 	a := &authority{certificate: template, key: key}
-	if a.certificate, err = a.sign(template, key, certFile); err != nil {
+	keyPEM, certPEM, err := a.sign(template, key)
+	if err != nil {
 		return nil, err
 	}
-	return a, writeKey(keyFile, key)
+	// The key first: a certificate without its key would be trusted for nothing.
+	if err := errors.Join(statefile.Write(keyFile, keyPEM, 0o600), statefile.Write(certFile, certPEM, 0o600)); err != nil {
+		return nil, err
+	}
+	a.certificate, a.key, err = readPair(certFile, keyFile)
+	return a, err
 }
 
-// ensure makes the certificate of id unless a good one is there.
-func (a *authority) ensure(dir string, id identity, now time.Time) error {
-	certFile, keyFile := filepath.Join(dir, id.file+".crt"), filepath.Join(dir, id.file+".key")
-	certificate, _, err := readPair(certFile, keyFile)
-	if err == nil && a.isGood(certificate, id, now) {
-		return nil
-	}
+// issue makes a certificate. It is made at each start, so it need not last.
+func (a *authority) issue(dir string, id identity, now time.Time) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -154,74 +152,38 @@ func (a *authority) ensure(dir string, id identity, now time.Time) error {
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	if err := writeKey(keyFile, key); err != nil {
+	keyPEM, certPEM, err := a.sign(template, key)
+	if err != nil {
 		return err
 	}
-	_, err = a.sign(template, key, certFile)
-	return err
+	file := filepath.Join(dir, id.file)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return errors.Join(statefile.Replace(file+".key", keyPEM, 0o600), statefile.Replace(file+".crt", certPEM, 0o600))
 }
 
-func (a *authority) isGood(c *x509.Certificate, id identity, now time.Time) bool {
-	if c.NotAfter.Sub(now) < renewBefore || now.Before(c.NotBefore) || c.CheckSignatureFrom(a.certificate) != nil || c.Subject.CommonName != id.name {
-		return false
+func (a *authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) (keyPEM, certPEM []byte, err error) {
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
+		return nil, nil, err
 	}
-	for _, host := range id.hosts {
-		if c.VerifyHostname(host) != nil {
-			return false
-		}
-	}
-	return true
-}
-
-func (a *authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey, file string) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
-	template.SerialNumber = serial
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := writeFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); err != nil {
-		return nil, err
-	}
-	return x509.ParseCertificate(der)
+	keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key)
+	return keyPEM, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), err
 }
 
-func writeKey(file string, key *ecdsa.PrivateKey) error {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	return writeFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-}
-
+// readPair reads a certificate and its key.
 func readPair(certFile, keyFile string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	certPEM, err := os.ReadFile(certFile)
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile) // it holds that they belong together
 	if err != nil {
 		return nil, nil, err
 	}
-	keyPEM, err := os.ReadFile(keyFile)
-	if err != nil {
-		return nil, nil, err
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s is no ECDSA key", keyFile)
 	}
-	certBlock, _ := pem.Decode(certPEM)
-	keyBlock, _ := pem.Decode(keyPEM)
-	if certBlock == nil || keyBlock == nil {
-		return nil, nil, fmt.Errorf("%s or %s is not PEM", certFile, keyFile)
-	}
-	certificate, err := x509.ParseCertificate(certBlock.Bytes)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", certFile, err)
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(keyBlock.Bytes)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", keyFile, err)
-	}
-	key, ok := parsed.(*ecdsa.PrivateKey)
-	if !ok || !key.PublicKey.Equal(certificate.PublicKey) {
-		return nil, nil, fmt.Errorf("%s does not belong to %s", keyFile, certFile)
-	}
-	return certificate, key, nil
+	return pair.Leaf, key, nil
 }

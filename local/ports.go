@@ -1,10 +1,14 @@
 package local
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"strconv"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // ports are the loopback ports of an instance. They are chosen once and kept, so
@@ -78,14 +82,15 @@ func listenOrElse(port int) (net.Listener, error) {
 // ensurePorts reads the instance's ports and chooses those that it lacks.
 func (h Home) ensurePorts() (ports, error) {
 	var before ports
-	if _, err := readJSON(h.path("ports.json"), &before); err != nil {
+	err := statefile.ReadJSON(h.path(portsFile), &before)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, statefile.ErrCorrupt) {
 		return ports{}, err
 	}
 	chosen, err := choosePorts(before)
 	if err != nil {
 		return ports{}, err
 	}
-	return chosen, writeJSON(h.path("ports.json"), chosen)
+	return chosen, statefile.WriteJSON(h.path(portsFile), chosen)
 }
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 func TestPortsAreDistinctAndOutOfTheWayOfOutgoingConnections(t *testing.T) {
@@ -63,7 +65,7 @@ func TestOnlyAPortThatIsTakenIsChosenAnew(t *testing.T) {
 		t.Errorf("other ports changed too (-want +got):\n%s", diff)
 	}
 	var recorded ports
-	if _, err := readJSON(home.path("ports.json"), &recorded); err != nil {
+	if err := statefile.ReadJSON(home.path("ports.json"), &recorded); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(second, recorded); diff != "" {
@@ -94,13 +96,4 @@ func TestInstancesThatRunSideBySideShareNoPort(t *testing.T) {
 			t.Errorf("port %d belongs to both", *port)
 		}
 	}
-}
-
-func TestAPortFileThatIsNoJSONIsAnErrorThatNamesIt(t *testing.T) {
-	home := testHome(t)
-	if err := writeFile(home.path("ports.json"), []byte("{")); err != nil {
-		t.Fatal(err)
-	}
-	_, err := home.ensurePorts()
-	wantError(t, err, home.path("ports.json"))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // component is one process that the supervisor keeps running.
@@ -46,16 +48,14 @@ const (
 	resetAfter   = 10 * time.Second
 )
 
-// backoff is the pause before the next start of a component.
-type backoff struct{ next time.Duration }
+// backoff yields the pauses before the next starts of a component.
+type backoff struct{ wait.Backoff }
 
 func (b *backoff) after(ran time.Duration) time.Duration {
-	if b.next == 0 || ran >= resetAfter {
-		b.next = firstBackoff
+	if b.Duration == 0 || ran >= resetAfter {
+		b.Backoff = wait.Backoff{Duration: firstBackoff, Factor: 2, Cap: lastBackoff, Steps: math.MaxInt32}
 	}
-	pause := b.next
-	b.next = min(2*b.next, lastBackoff)
-	return pause
+	return b.Step()
 }
 
 // starter starts processes from one thread that never ends: a child asks the

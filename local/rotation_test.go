@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/client-go/util/keyutil"
 )
 
@@ -18,88 +19,35 @@ func makePKI(t *testing.T, dir string, now time.Time) {
 	}
 }
 
-// readFiles are the files of a folder by name.
-func readFiles(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{}
-	for _, e := range entries {
-		if e.Type().IsRegular() {
-			files[e.Name()] = read(t, filepath.Join(dir, e.Name()))
-		}
-	}
-	return files
-}
-
-// changedFiles are the names of the files that differ.
-func changedFiles(before, after map[string]string) []string {
-	var names []string
-	for name, data := range after {
-		if before[name] != data {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func TestOnlyWhatMustBeIsMadeAnew(t *testing.T) {
-	var leaves []string
-	for _, id := range identities("node-1") {
-		leaves = append(leaves, id.file+".crt", id.file+".key")
-	}
-	everything := append([]string{"ca.crt", "ca.key"}, leaves...)
-	slices.Sort(leaves)
-	slices.Sort(everything)
-
+// Certificates are made at each start; what they and running pods rest on stays.
+func TestTheAuthorityAndTheTokensKeyAreKept(t *testing.T) {
 	for name, tc := range map[string]struct {
-		nodeName string
-		later    time.Duration
-		damage   func(t *testing.T, dir string)
-		want     []string
+		later  time.Duration
+		damage func(t *testing.T, dir string)
+		want   []string // the files that change
 	}{
-		"the next day nothing changes": {later: 24 * time.Hour},
-		"within 90 days of their end the certificates change and the authority stays": {
-			later: certificateLifetime - renewBefore + time.Hour, want: leaves,
-		},
-		"near the end of the authority all change": {
-			later: authorityLifetime - renewBefore + time.Hour, want: everything,
-		},
-		"a clock that was set back before their start": {later: -48 * time.Hour, want: leaves},
-		"another name of the node changes its certificate": {
-			nodeName: "node-2", want: []string{"kubelet.crt", "kubelet.key"},
-		},
-		"a certificate that is missing": {
-			damage: func(t *testing.T, dir string) { remove(t, dir, "admin.crt") }, want: []string{"admin.crt", "admin.key"},
-		},
-		"a key that is missing": {
-			damage: func(t *testing.T, dir string) { remove(t, dir, "admin.key") }, want: []string{"admin.crt", "admin.key"},
-		},
-		"a certificate that is cut off": {
-			damage: func(t *testing.T, dir string) { overwrite(t, dir, "admin.crt", "-----BEGIN") }, want: []string{"admin.crt", "admin.key"},
-		},
-		"a crash between the authority's certificate and its key": {
-			damage: func(t *testing.T, dir string) { remove(t, dir, "ca.key") }, want: everything,
-		},
+		"the next day":                                 {later: 24 * time.Hour},
+		"long before the authority ends":               {later: authorityLifetime - renewBefore - time.Hour},
+		"the authority ends soon":                      {later: authorityLifetime - renewBefore + time.Hour, want: []string{"ca.crt", "ca.key"}},
+		"the authority's key is missing":               {damage: func(t *testing.T, dir string) { remove(t, dir, "ca.key") }, want: []string{"ca.crt", "ca.key"}},
+		"the authority's certificate is cut off":       {damage: func(t *testing.T, dir string) { overwrite(t, dir, "ca.crt", "-----BEGIN") }, want: []string{"ca.crt", "ca.key"}},
+		"the authority's key is another's":             {damage: func(t *testing.T, dir string) { overwrite(t, dir, "ca.key", read(t, filepath.Join(dir, "admin.key"))) }, want: []string{"ca.crt", "ca.key"}},
+		"the key of tokens was emptied by a power cut": {damage: func(t *testing.T, dir string) { overwrite(t, dir, "service-account.key", "") }, want: []string{"service-account.key"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			makePKI(t, dir, now)
-			before := readFiles(t, dir)
+			kept := []string{"ca.crt", "ca.key", "service-account.key"}
+			before := map[string]string{}
+			for _, file := range kept {
+				before[file] = read(t, filepath.Join(dir, file))
+			}
 			if tc.damage != nil {
 				tc.damage(t, dir)
 			}
-			nodeName := "node-1"
-			if tc.nodeName != "" {
-				nodeName = tc.nodeName
-			}
-			if err := ensurePKI(dir, nodeName, now.Add(tc.later)); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, changedFiles(before, readFiles(t, dir))); diff != "" {
+			makePKI(t, dir, now.Add(tc.later))
+			changed := slices.DeleteFunc(kept, func(file string) bool { return read(t, filepath.Join(dir, file)) == before[file] })
+			if diff := cmp.Diff(tc.want, changed, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("files made anew (-want +got):\n%s", diff)
 			}
 		})

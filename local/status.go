@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // State is how far an instance has come.
@@ -61,21 +63,21 @@ func (s *Status) component(name string) *ComponentStatus {
 // Stopped when no supervisor runs, whatever the last one said.
 func ReadStatus(h Home) (Status, error) {
 	var s Status
-	found, err := readJSON(h.path("run", "status.json"), &s)
-	if err != nil {
+	err := statefile.ReadJSON(h.path("run", "status.json"), &s)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, statefile.ErrCorrupt) {
 		return Status{}, err
 	}
 	running, err := h.isRunning()
-	if err != nil {
-		return Status{}, err
-	}
 	switch {
-	case !found:
-		return Status{State: StateStopped}, nil
+	case err != nil:
+		return Status{}, err
+	case running && (s.PID == 0 || syscall.Kill(s.PID, 0) != nil):
+		// A supervisor that has just begun: the file is that of an earlier one.
+		return Status{State: StateStarting}, nil
 	case !running && s.State != StateFailed:
 		s.State = StateStopped
-		s.Components = nil
-	case !running:
+	}
+	if !running {
 		s.Components = nil
 	}
 	for i, c := range s.Components {

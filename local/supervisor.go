@@ -3,9 +3,9 @@ package local
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // systemNamespace is where Vernier's own objects live.
@@ -81,7 +83,7 @@ func newSupervisor(o Options) (*supervisor, error) {
 	if err := ensurePKI(o.Home.pki(), s.nodeName, time.Now()); err != nil {
 		return nil, err
 	}
-	if err := ensureManagerFiles(o.Home); err != nil {
+	if err := ensureReportKey(o.Home.path("pki", "report.key")); err != nil {
 		return nil, err
 	}
 	p, err := o.Home.ensurePorts()
@@ -96,34 +98,19 @@ func newSupervisor(o Options) (*supervisor, error) {
 	return s, err
 }
 
-// ensureManagerFiles makes the key that signs reports, and the folder in which
-// the manager's webhook server looks for its certificate.
-func ensureManagerFiles(h Home) error {
-	key := h.path("pki", "report.key")
-	if _, err := os.Stat(key); errors.Is(err, fs.ErrNotExist) {
-		secret := make([]byte, 32)
-		if _, err := rand.Read(secret); err != nil {
-			return err
-		}
-		if err := writeFile(key, secret); err != nil {
-			return err
-		}
-	} else if err != nil {
+// reportKeyBytes is the length of the key that signs reports.
+const reportKeyBytes = 32
+
+// ensureReportKey makes the key that signs the tokens of trials.
+func ensureReportKey(file string) error {
+	if key, err := os.ReadFile(file); err == nil && len(key) == reportKeyBytes {
+		return nil
+	}
+	key := make([]byte, reportKeyBytes)
+	if _, err := rand.Read(key); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(h.path("pki", "webhook"), 0o700); err != nil {
-		return err
-	}
-	for from, to := range map[string]string{"webhook.crt": "tls.crt", "webhook.key": "tls.key"} {
-		data, err := os.ReadFile(h.path("pki", from))
-		if err != nil {
-			return err
-		}
-		if err := writeFile(h.path("pki", "webhook", to), data); err != nil {
-			return err
-		}
-	}
-	return nil
+	return statefile.Write(file, key, 0o600)
 }
 
 // stage is what starts together, after the stages before it.
@@ -342,7 +329,11 @@ func (s *supervisor) update(change func(*Status)) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	change(&s.status)
-	if err := writeJSON(s.home.path("run", "status.json"), s.status); err != nil {
+	data, err := json.Marshal(s.status)
+	if err == nil {
+		err = statefile.Replace(s.home.path("run", "status.json"), append(data, '\n'), 0o600)
+	}
+	if err != nil {
 		s.log.Error(err, "cannot write the status")
 	}
 }
@@ -354,11 +345,18 @@ func (h Home) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("another supervisor runs in %s: %w", h, err)
+	// A command that looks whether the home is taken holds the lock for a moment.
+	for attempt := 0; ; attempt++ {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { file.Close() }, nil
+		}
+		if attempt == 50 {
+			file.Close()
+			return nil, fmt.Errorf("another supervisor runs in %s: %w", h, err)
+		}
+		<-time.After(10 * time.Millisecond)
 	}
-	return func() { file.Close() }, nil
 }
 
 // tailOf is the end of a file, for error messages.

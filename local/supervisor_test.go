@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 func TestASecondSupervisorOfAHomeEndsWithAnError(t *testing.T) {
@@ -56,7 +58,8 @@ func TestReadStatus(t *testing.T) {
 		wantComponents int
 	}{
 		"a home that was never started is stopped":              {want: StateStopped},
-		"what a running supervisor says holds":                  {written: &Status{State: StateReady, Components: components}, running: true, want: StateReady, wantComponents: 1},
+		"what a running supervisor says holds":                  {written: &Status{State: StateReady, PID: os.Getpid(), Components: components}, running: true, want: StateReady, wantComponents: 1},
+		"one that has just begun has said nothing yet":          {written: &Status{State: StateReady, PID: 1 << 30, Components: components}, running: true, want: StateStarting},
 		"what a killed supervisor said last does not hold":      {written: &Status{State: StateReady, Components: components}, want: StateStopped},
 		"a supervisor that failed has said why":                 {written: &Status{State: StateFailed, Components: components}, want: StateFailed},
 		"a supervisor that was killed at its start has stopped": {written: &Status{State: StateStarting}, want: StateStopped},
@@ -64,7 +67,7 @@ func TestReadStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			home := testHome(t)
 			if tc.written != nil {
-				if err := writeJSON(home.path("run", "status.json"), tc.written); err != nil {
+				if err := statefile.WriteJSON(home.path("run", "status.json"), tc.written); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -191,7 +194,7 @@ func TestAComponentThatWasStartedAgainIsAskedAgain(t *testing.T) {
 		t.Errorf("status is %+v; want one restart and why", got)
 	}
 	var written Status
-	if _, err := readJSON(s.home.path("run", "status.json"), &written); err != nil {
+	if err := statefile.ReadJSON(s.home.path("run", "status.json"), &written); err != nil {
 		t.Fatal(err)
 	}
 	if !written.component("test").Ready {
@@ -225,30 +228,17 @@ func TestKubeconfigsAreWrittenForEachComponent(t *testing.T) {
 	}
 }
 
-func TestTheKeyOfReportsIsMadeOnceAndTheWebhooksCertificateIsCopied(t *testing.T) {
-	home := testHome(t)
-	if err := ensurePKI(home.pki(), "local", time.Now()); err != nil {
+func TestTheKeyOfReportsIsMadeOnce(t *testing.T) {
+	file := testHome(t).path("pki", "report.key")
+	if err := ensureReportKey(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := ensureManagerFiles(home); err != nil {
+	key := read(t, file)
+	if err := ensureReportKey(file); err != nil {
 		t.Fatal(err)
 	}
-	key, err := os.ReadFile(home.path("pki", "report.key"))
-	if err != nil || len(key) != 32 {
-		t.Fatalf("the key has %d bytes, %v; want 32", len(key), err)
-	}
-	copied := readFiles(t, home.path("pki", "webhook"))
-	if err := ensureManagerFiles(home); err != nil {
-		t.Fatal(err)
-	}
-	again, err := os.ReadFile(home.path("pki", "report.key"))
-	if err != nil || string(again) != string(key) {
-		t.Errorf("the key has changed, %v", err)
-	}
-	made := readFiles(t, home.pki())
-	want := map[string]string{"tls.crt": made["webhook.crt"], "tls.key": made["webhook.key"]}
-	if diff := cmp.Diff(want, copied); diff != "" {
-		t.Errorf("the webhook's folder (-want +got):\n%s", diff)
+	if len(key) != 32 || read(t, file) != key {
+		t.Errorf("the key has %d bytes, want 32, or has changed", len(key))
 	}
 }
 

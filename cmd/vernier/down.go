@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,13 +45,18 @@ counts against its backoffLimit.`,
 				fmt.Fprintf(cmd.OutOrStdout(), "stopped; the state is kept in %s\n", home)
 				return nil
 			}
-			if err := local.Delete(home); err != nil {
+			kept, err := local.Delete(home)
+			if err != nil {
 				return err
+			}
+			if len(kept) > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "stopped; removed the instance from %s, which also holds %s\n", home, strings.Join(kept, ", "))
+				return nil
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "stopped; removed %s\n", home)
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&remove, "delete", false, "remove the home too, with every experiment, result and log in it")
+	cmd.Flags().BoolVar(&remove, "delete", false, "remove the instance too, with every experiment, result and log; other files in the home stay")
 	return cmd
 }
