@@ -135,26 +135,3 @@ func TestObjective(t *testing.T) {
 		})
 	}
 }
-
-func TestNextNumber(t *testing.T) {
-	cases := map[string]struct {
-		numbers []int
-		want    int
-	}{
-		"an empty study":   {nil, 0},
-		"in order":         {[]int{0, 1, 2}, 3},
-		"in another order": {[]int{2, 0, 1}, 3},
-		"with gaps":        {[]int{7, 3}, 8},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			var s suggest.Study
-			for _, n := range c.numbers {
-				s.Trials = append(s.Trials, suggest.Trial{Number: n})
-			}
-			if got := s.NextNumber(); got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
-			}
-		})
-	}
-}

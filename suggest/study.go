@@ -1,6 +1,11 @@
 package suggest
 
-import "math"
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+)
 
 // Direction says which way an objective improves. Its values are Katib's.
 type Direction string
@@ -68,6 +73,12 @@ func (c Constraint) Violation(value float64) float64 {
 }
 
 // Study is all that an algorithm knows: a value without handles.
+//
+// A *Trial in a Study is immutable. A trial that changes (its state, values,
+// curve or Meta) is a new *Trial with the same number, so that readers see what
+// changed by comparing pointers. A caller that edits a trial in place breaks that
+// rule: the answers go on being those to the trial as it was read first. Put
+// grows a study by the rule.
 type Study struct {
 	// Space that is searched.
 	Space Space
@@ -75,8 +86,8 @@ type Study struct {
 	Objectives []Objective
 	// Constraints on what the trials measure.
 	Constraints []Constraint
-	// Trials in any state, in any order, each with a number of its own.
-	Trials []Trial
+	// Trials in any state, in order of their numbers, each number once.
+	Trials []*Trial
 	// Seed of all randomness.
 	Seed uint64
 	// Budget is how many trials there will be in all; 0 when not known.
@@ -87,49 +98,77 @@ type Study struct {
 	Initial []Point
 	// Warm are finished trials of other studies, whose points may lie in this
 	// Space and whose values are on a scale of their own. Trials of one study
-	// share the value of Meta["study"].
-	Warm []Trial
+	// share the value of Meta["study"]. They are immutable too.
+	Warm []*Trial
+}
 
-	// Record and Settled are a promise that saves time and changes no answer:
-	// an algorithm need not look again at trials that it has read before. Without
-	// them, it compares all trials with those of the last question.
-	//
-	// The promise is that any two studies with the same Record have the same
-	// Space and, at each place below the smaller of their two Settled, equal
-	// Trials, wherever in memory they lie; and that in each of them the first
-	// Settled of the Trials have ended, are in order of their numbers, and all
-	// later ones have larger numbers. Who breaks it may get the answer to another
-	// study. Nil: no promise. Study.Settle keeps both for most callers; who
-	// replaces Trials by a list of its own sets Record to nil.
-	Record *Record
-	// Settled is how many of the first Trials will not change. What is below 0
-	// or above their number counts as these.
-	Settled int
+// Put adds trials and replaces those with the same numbers. A trial that is equal
+// to the one that is there changes nothing, so that its pointer stays. Copies of
+// the Study made before keep the trials that they had.
+func (s *Study) Put(trials ...*Trial) {
+	own := false // whether the list was copied
+	for _, t := range trials {
+		i, found := s.find(t.Number)
+		if found && s.Trials[i].Equal(t) {
+			continue
+		}
+		if !own {
+			s.Trials, own = append(make([]*Trial, 0, len(s.Trials)+len(trials)), s.Trials...), true
+		}
+		if found {
+			s.Trials[i] = t
+		} else {
+			s.Trials = slices.Insert(s.Trials, i, t)
+		}
+	}
+}
+
+// Update puts a copy of the trial with the number that edit has changed, and says
+// whether there is such a trial. What is behind the copy's slices and its Meta is
+// still shared: edit replaces it.
+func (s *Study) Update(number int, edit func(*Trial)) bool {
+	before := s.Trial(number)
+	if before == nil {
+		return false
+	}
+	after := *before
+	edit(&after)
+	s.Put(&after)
+	return true
+}
+
+// Trial finds the trial with a number; nil when there is none.
+func (s Study) Trial(number int) *Trial {
+	if i, found := s.find(number); found {
+		return s.Trials[i]
+	}
+	return nil
+}
+
+func (s *Study) find(number int) (i int, found bool) {
+	return slices.BinarySearchFunc(s.Trials, number, func(t *Trial, n int) int { return cmp.Compare(t.Number, n) })
 }
 
 // NextNumber is the number of the first trial that is not yet in the study:
 // one above the highest, 0 in an empty study.
 func (s Study) NextNumber() int {
-	next := 0
-	for i := max(0, s.Promised()-1); i < len(s.Trials); i++ {
-		next = max(next, s.Trials[i].Number+1)
+	if len(s.Trials) == 0 {
+		return 0
 	}
-	return next
+	return max(0, s.Trials[len(s.Trials)-1].Number+1)
 }
 
-// Trial is one point, tried or being tried. What algorithms look at in each
-// question comes first: it then shares a line of the processor's cache.
+// Trial is one point, tried or being tried.
 type Trial struct {
 	// Number of the trial: counted from 0 in the order of the proposals. It
 	// never changes and is never used twice.
 	Number int
 	// State of the trial.
 	State State
-	// Meta of the proposal that this trial came from. May be nil. It is never
-	// modified in place.
+	// Meta of the proposal that this trial came from. May be nil.
 	Meta Meta
 	// Point that is tried, as Space.Parse gives it. A trial that a user made may
-	// lie outside of the space or be nil. It is never modified in place.
+	// lie outside of the space or be nil.
 	Point Point
 	// Values are the condensed objectives, in the order of Study.Objectives.
 	// Empty until the trial has ended. NaN and infinities are kept.
@@ -142,6 +181,17 @@ type Trial struct {
 	// Curve of the main objective, in order of steps.
 	Curve []Sample
 }
+
+// Equal says whether both trials are the same in all that they hold. NaN equals
+// NaN.
+func (t *Trial) Equal(u *Trial) bool {
+	return t == u || t.Number == u.Number && t.State == u.State && sameFloat(t.Resource, u.Resource) &&
+		t.Point.Equal(u.Point) && maps.Equal(t.Meta, u.Meta) &&
+		slices.EqualFunc(t.Values, u.Values, sameFloat) && slices.EqualFunc(t.Constraints, u.Constraints, sameFloat) &&
+		slices.EqualFunc(t.Curve, u.Curve, func(a, b Sample) bool { return a.Step == b.Step && sameFloat(a.Value, b.Value) })
+}
+
+func sameFloat(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 
 // Sample is one measurement on a curve.
 type Sample struct {

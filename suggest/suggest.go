@@ -21,9 +21,8 @@ var ErrExhausted = errors.New("nothing is left to try: each point of the search 
 // Algorithm proposes points.
 //
 // An Algorithm is a pure function of the Study. It may cache, but a cache can
-// be rebuilt from the Study alone and never changes an answer; nor does a promise
-// that is kept (Study.Record). It may be called from several goroutines at once
-// and does not modify the Study.
+// be rebuilt from the Study alone and never changes an answer. It may be called
+// from several goroutines at once and does not modify the Study.
 type Algorithm interface {
 	// Suggest proposes at most n points that are worth trying next. The i-th
 	// proposal is meant for the trial with number s.NextNumber()+i.
@@ -84,5 +83,5 @@ type Proposal struct {
 type Stopper interface {
 	// Stop says whether t, a running trial of s, should be stopped now, and why,
 	// in words for the user. Equal arguments give equal answers.
-	Stop(s Study, t Trial) (stop bool, why string)
+	Stop(s Study, t *Trial) (stop bool, why string)
 }

@@ -42,7 +42,7 @@ func (s *Study) Judge(ctx context.Context, scan Scan) ([]Stop, error) {
 		}
 		trials[i], running = with, append(running, i)
 	}
-	now.Trials = values(trials)
+	now.Trials = trials
 	var out []Stop
 	for _, i := range running {
 		object := s.trials.entries[i].object

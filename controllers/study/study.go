@@ -135,7 +135,7 @@ func (s *Study) Propose(ctx context.Context, n int) ([]Proposal, error) {
 // question is the study as it is now. It shares nothing that changes later.
 func (s *Study) question() suggest.Study {
 	q := s.base
-	q.Trials = values(s.trials.current)
+	q.Trials = s.trials.current
 	return q
 }
 

@@ -221,7 +221,7 @@ func (s *Study) Warm(earlier []Earlier) []Learned {
 		out[i] = Learned{Trials: len(trials), Outside: outside}
 		all = append(all, trials...)
 	}
-	s.warm, s.base.Warm = kept, values(all)
+	s.warm, s.base.Warm = kept, all
 	return out
 }
 
@@ -245,13 +245,4 @@ func (s *Study) finished(h *history, experiment string) (out []*suggest.Trial, o
 		out[i] = &learned
 	}
 	return out, outside
-}
-
-// values is how the study holds trials.
-func values(trials []*suggest.Trial) []suggest.Trial {
-	out := make([]suggest.Trial, len(trials))
-	for i, t := range trials {
-		out[i] = *t
-	}
-	return out
 }

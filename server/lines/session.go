@@ -42,23 +42,12 @@ type Config struct {
 type Session struct {
 	config Config
 	study  suggest.Study
-	index  map[int]int // positions in study.Trials by number
-	next   int         // study.NextNumber()
-	asked  bool        // since the last preparation
-	// mixed says that trials did not come in order of their numbers. Then the
-	// study promises nothing; see suggest.Study.Record.
-	mixed bool
+	asked  bool // since the last preparation
 }
 
 // New starts a session.
 func New(c Config) *Session {
-	s := &Session{config: c, study: c.Study, index: make(map[int]int, len(c.Study.Trials))}
-	s.study.Trials, s.study.Record = make([]suggest.Trial, 0, len(c.Study.Trials)), nil
-	for _, t := range c.Study.Trials {
-		s.put(t)
-	}
-	s.settle()
-	return s
+	return &Session{config: c, study: c.Study}
 }
 
 // Serve answers each line of in with one line on out, until the end of in,
@@ -159,7 +148,8 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 
 // ask makes at most n trials of what the algorithm proposes.
 func (s *Session) ask(ctx context.Context, n int) (made []trial, exhausted bool, err error) {
-	if left := maxNumber + 1 - s.next; n > left { // nothing could be told of them
+	next := s.study.NextNumber()
+	if left := maxNumber + 1 - next; n > left { // nothing could be told of them
 		return nil, false, fmt.Errorf("trials have numbers up to %d, so that %d more can be asked for; number them from 0", maxNumber, left)
 	}
 	s.asked = true
@@ -179,10 +169,12 @@ func (s *Session) ask(ctx context.Context, n int) (made []trial, exhausted bool,
 	case err != nil:
 		return nil, false, err
 	}
-	for _, p := range proposals {
-		made = append(made, trial{number: s.next, proposal: p})
-		s.put(suggest.Trial{Number: s.next, Point: p.Point, Resource: p.Resource, Meta: p.Meta})
+	var pending []*suggest.Trial
+	for i, p := range proposals {
+		made = append(made, trial{number: next + i, proposal: p})
+		pending = append(pending, &suggest.Trial{Number: next + i, Point: p.Point, Resource: p.Resource, Meta: p.Meta})
 	}
+	s.study.Put(pending...)
 	return made, exhausted || s.exhausted(ctx, len(made), n), nil
 }
 
@@ -203,48 +195,24 @@ func (s *Session) exhausted(ctx context.Context, made, asked int) (last bool) {
 	return last
 }
 
-// put adds or replaces a trial.
-func (s *Session) put(t suggest.Trial) {
-	if i, ok := s.index[t.Number]; ok {
-		if i < s.study.Settled {
-			s.study.Record = nil // a result was corrected
-		}
-		s.study.Trials[i] = t
-		return
-	}
-	s.mixed = s.mixed || t.Number < s.next
-	s.index[t.Number] = len(s.study.Trials)
-	s.study.Trials = append(s.study.Trials, t)
-	s.next = max(s.next, t.Number+1)
-}
-
-// settle counts the trials that have ended and will not change.
-func (s *Session) settle() {
-	if s.mixed {
-		s.study.Record = nil
-		return
-	}
-	s.study.Settle()
-}
-
 // report notes a measurement of a running trial and asks whether to stop it.
 func (s *Session) report(r report) (stop bool, why string, err error) {
-	i, ok := s.index[r.number]
-	if !ok {
+	before := s.study.Trial(r.number)
+	if before == nil {
 		return false, "", fmt.Errorf("report.number is %d, and there is no such trial; ask for one first, or tell it with its params", r.number)
 	}
-	t := s.study.Trials[i]
-	if t.State.Finished() {
-		return false, "", fmt.Errorf("trial %d has ended (%s); report only what runs", r.number, t.State)
+	if before.State.Finished() {
+		return false, "", fmt.Errorf("trial %d has ended (%s); report only what runs", r.number, before.State)
 	}
+	t := *before
 	t.State = suggest.Running
 	t.Curve = withSample(t.Curve, r.sample)
-	s.study.Trials[i] = t
+	s.study.Put(&t)
 	if s.config.Stopper == nil {
 		return false, "", nil
 	}
 	err = s.guard("the stopping rule", func() error {
-		stop, why = s.config.Stopper.Stop(s.study, t)
+		stop, why = s.config.Stopper.Stop(s.study, &t)
 		return nil
 	})
 	return stop, why, err

@@ -60,7 +60,7 @@ type answer struct {
 }
 
 func (a *scripted) Suggest(ctx context.Context, s suggest.Study, _ int) ([]suggest.Proposal, error) {
-	s.Trials = append([]suggest.Trial(nil), s.Trials...)
+	s.Trials = append([]*suggest.Trial(nil), s.Trials...)
 	a.asked = append(a.asked, s)
 	next := a.answers[0]
 	a.answers = a.answers[1:]
@@ -174,7 +174,7 @@ func TestTheLastTrialsAreSaidToBe(t *testing.T) {
 // atStep stops trials from a step on.
 type atStep int64
 
-func (step atStep) Stop(s suggest.Study, t suggest.Trial) (bool, string) {
+func (step atStep) Stop(s suggest.Study, t *suggest.Trial) (bool, string) {
 	if step < 0 {
 		panic("on purpose")
 	}

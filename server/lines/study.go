@@ -289,7 +289,7 @@ func (s *spaceFile) warm(items []any) {
 
 // known takes in a trial of a warm start that could be read.
 func (s *spaceFile) known(i int, f *fields, t told, study string) {
-	trial := suggest.Trial{
+	trial := &suggest.Trial{
 		Number: i, State: t.state, Values: t.values, Constraints: t.constraints,
 		Curve: t.curve, Resource: t.resource, Meta: suggest.Meta{},
 	}
@@ -314,6 +314,6 @@ func (s *spaceFile) known(i int, f *fields, t told, study string) {
 		return
 	}
 	trial.Point = p
-	trial.Values = valuesOf(trial, len(s.study.Objectives))
+	trial.Values = valuesOf(*trial, len(s.study.Objectives))
 	s.study.Warm = append(s.study.Warm, trial)
 }

@@ -13,68 +13,63 @@ import (
 // assigned are the numbers of the trials that came without one.
 func (s *Session) tell(all []told) (assigned []int, err error) {
 	constraints := s.study.Constraints
-	next := s.next
-	changed := make([]suggest.Trial, 0, len(all))
-	before := map[int]int{} // positions in changed by number
+	next := s.study.NextNumber()
+	changed := map[int]*suggest.Trial{} // by number
 	for _, t := range all {
 		if !t.numbered {
 			t.number = next
 			assigned = append(assigned, next)
 		}
-		base, known := suggest.Trial{Number: t.number}, false
-		if i, ok := before[t.number]; ok {
-			base, known = changed[i], true
-		} else if i, ok := s.index[t.number]; ok {
-			base, known = s.study.Trials[i], true
+		before := changed[t.number]
+		if before == nil {
+			before = s.study.Trial(t.number)
 		}
-		trial, err := s.apply(t, base, known)
-		if err != nil {
+		if changed[t.number], err = s.apply(t, before); err != nil {
 			return nil, err
 		}
 		if constraints, err = counted(constraints, t); err != nil {
 			return nil, err
 		}
-		before[t.number] = len(changed)
-		changed = append(changed, trial)
 		next = max(next, t.number+1)
 	}
 	s.study.Constraints = constraints
-	for _, trial := range changed {
-		s.put(trial)
-	}
-	s.settle()
+	s.study.Put(slices.Collect(maps.Values(changed))...)
 	return assigned, nil
 }
 
-// apply changes a trial to what is said of it.
-func (s *Session) apply(t told, base suggest.Trial, known bool) (suggest.Trial, error) {
+// apply makes a trial of what is said of it and of how it was before, if it was.
+func (s *Session) apply(t told, before *suggest.Trial) (*suggest.Trial, error) {
+	after := suggest.Trial{Number: t.number}
+	if before != nil {
+		after = *before
+	}
 	switch {
 	case t.params != nil:
 		p, inside, why := point(s.study.Space, t.where+".params", t.params)
 		if !inside {
-			return base, why
+			return nil, why
 		}
-		base.Point = p
+		after.Point = p
 	case !t.numbered:
-		return base, fmt.Errorf("%s has neither number nor params; give the number that ask answered", t.where)
-	case !known:
-		return base, fmt.Errorf("%s.number is %d, and there is no such trial; correct it, or add params to tell a trial that was not asked for here", t.where, t.number)
+		return nil, fmt.Errorf("%s has neither number nor params; give the number that ask answered", t.where)
+	case before == nil:
+		return nil, fmt.Errorf("%s.number is %d, and there is no such trial; correct it, or add params to tell a trial that was not asked for here", t.where, t.number)
 	}
 	if t.number > maxNumber {
-		return base, fmt.Errorf("%s would get a number above %d; number the trials from 0", t.where, maxNumber)
+		return nil, fmt.Errorf("%s would get a number above %d; number the trials from 0", t.where, maxNumber)
 	}
-	base.State, base.Values, base.Constraints = t.state, t.values, t.constraints
+	after.State, after.Values, after.Constraints = t.state, t.values, t.constraints
 	if t.curved {
-		base.Curve = t.curve
+		after.Curve = t.curve
 	}
 	if t.meta != nil {
-		base.Meta = t.meta
+		after.Meta = t.meta
 	}
 	if t.resourced {
-		base.Resource = t.resource
+		after.Resource = t.resource
 	}
-	base.Values = valuesOf(base, len(s.study.Objectives))
-	return base, nil
+	after.Values = valuesOf(after, len(s.study.Objectives))
+	return &after, nil
 }
 
 // valuesOf are the trial's values: for a pruned one without any, the end of its

@@ -47,6 +47,7 @@ const (
 type automatic struct {
 	space suggest.Space
 	arms  map[string]suggest.Algorithm
+	views map[string]*view
 	words bool // at least half of the parameters are categorical
 }
 
@@ -68,7 +69,10 @@ func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 	if err := r.Err(); err != nil { // the arms would name settings of their own
 		return nil, err
 	}
-	a := &automatic{space: space, arms: map[string]suggest.Algorithm{}}
+	a := &automatic{
+		space: space, arms: map[string]suggest.Algorithm{},
+		views: map[string]*view{"cmaes": {}, autoAfresh: {}},
+	}
 	guided := func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 		return newCmaes(space, append(slices.Clip(settings), suggest.Setting{Name: "surrogate", Value: "true"}))
 	}
@@ -151,7 +155,6 @@ func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		for i := range got {
 			got[i] = p.sign(got[i])
 		}
-		s.Settled = s.Promised()
 		s.Trials = append(s.Trials[:len(s.Trials):len(s.Trials)], asPending(next+len(out), got)...)
 		out = append(out, got...)
 		if len(got) < run {
@@ -216,13 +219,12 @@ func (a *automatic) known(arm string, s suggest.Study) suggest.Study {
 		return s
 	}
 	own := s
-	own.Trials, own.Record = make([]suggest.Trial, len(s.Trials)), nil
-	for i, t := range s.Trials {
+	own.Trials = a.views[arm].of(s.Trials, func(t *suggest.Trial) *suggest.Trial {
 		if (t.Meta[autoMeta] == autoAfresh) != (arm == autoAfresh) {
-			t = suggest.Trial{Number: t.Number, Point: t.Point, State: suggest.Killed}
+			return &suggest.Trial{Number: t.Number, Point: t.Point, State: suggest.Killed}
 		}
-		own.Trials[i] = t
-	}
+		return t
+	})
 	return own
 }
 
@@ -236,8 +238,7 @@ type situation struct {
 
 func situationOf(s suggest.Study) (now situation) {
 	best, number := math.Inf(1), -1
-	for i := range s.Trials {
-		t := &s.Trials[i]
+	for _, t := range s.Trials {
 		if len(t.Values) == 0 || !t.State.Finished() {
 			continue
 		}
@@ -255,10 +256,10 @@ func situationOf(s suggest.Study) (now situation) {
 }
 
 // asPending makes trials of proposals, numbered from first.
-func asPending(first int, proposals []suggest.Proposal) []suggest.Trial {
-	trials := make([]suggest.Trial, len(proposals))
+func asPending(first int, proposals []suggest.Proposal) []*suggest.Trial {
+	trials := make([]*suggest.Trial, len(proposals))
 	for i, p := range proposals {
-		trials[i] = suggest.Trial{Number: first + i, Point: p.Point, Meta: p.Meta, Resource: p.Resource}
+		trials[i] = &suggest.Trial{Number: first + i, Point: p.Point, Meta: p.Meta, Resource: p.Resource}
 	}
 	return trials
 }

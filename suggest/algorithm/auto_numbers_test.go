@@ -39,7 +39,7 @@ func TestAReplayFindsTheSamplesOfBothStrategies(t *testing.T) {
 			arm = autoAfresh
 		}
 		a := auto.arms[arm].(*cmaes)
-		r := a.ledger.result(&trial)
+		r := a.ledger.result(trial)
 		if row := a.rules.raw(r, a.replay.ahead.state); &row[0] == &r.x[0] {
 			t.Fatalf("the sample of trial %d, of %s, is not found", trial.Number, arm)
 		}

@@ -29,7 +29,7 @@ func TestAutoLearnsFromEarlierStudiesOfSeveralObjectives(t *testing.T) {
 		s := suggest.Study{Space: space, Seed: 1, Objectives: []suggest.Objective{{Name: "a"}, {Name: "b"}}}
 		for i := range 40 {
 			x := float64(i) / 40
-			s.Warm = append(s.Warm, suggest.Trial{
+			s.Warm = append(s.Warm, &suggest.Trial{
 				Number: i, Point: space.Decode([]float64{x, x}), State: suggest.Succeeded,
 				Values: []float64{sign * x, sign * x * x}, Meta: suggest.Meta{"study": "earlier"},
 			})

@@ -64,9 +64,9 @@ func TestBayesianBatchesLeaveNoTrace(t *testing.T) {
 		if err != nil || !got[0].Point.Equal(want[0].Point) {
 			t.Errorf("with %d running: %v, want %v (%v)", i, got, want, err)
 		}
-		s.Trials = append(s.Trials, suggest.Trial{Number: s.NextNumber(), Point: got[0].Point, State: suggest.Running, Meta: got[0].Meta})
+		s.Trials = append(s.Trials, &suggest.Trial{Number: s.NextNumber(), Point: got[0].Point, State: suggest.Running, Meta: got[0].Meta})
 	}
-	s.Trials[26].State, s.Trials[26].Values = suggest.Succeeded, []float64{0.1}
+	s.Update(26, func(t *suggest.Trial) { t.State, t.Values = suggest.Succeeded, []float64{0.1} })
 	got, err := a.Suggest(t.Context(), s, 4)
 	if err != nil {
 		t.Fatal(err)

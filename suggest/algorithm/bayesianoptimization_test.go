@@ -34,7 +34,7 @@ func bayesian(t testing.TB, space suggest.Space, settings ...suggest.Setting) *b
 
 // tell appends what a trial of the proposal measured.
 func tell(s *suggest.Study, p suggest.Proposal, values ...float64) {
-	trial := suggest.Trial{Number: s.NextNumber(), Point: p.Point, Meta: p.Meta, State: suggest.Succeeded, Values: values}
+	trial := &suggest.Trial{Number: s.NextNumber(), Point: p.Point, Meta: p.Meta, State: suggest.Succeeded, Values: values}
 	if len(values) == 0 {
 		trial.State = suggest.Failed
 	}
@@ -210,7 +210,7 @@ func TestBayesianWithoutMeasuredConstraints(t *testing.T) {
 		s.Constraints = make([]suggest.Constraint, 2)
 		a := bayesian(t, space)
 		playedBy(t, a, &s, 25, func(x []float64) []float64 { return x[:objectives] })
-		s.Trials[20].Constraints = []float64{1, math.NaN()}
+		s.Update(20, func(t *suggest.Trial) { t.Constraints = []float64{1, math.NaN()} })
 		got, err := a.Suggest(t.Context(), s, 2)
 		if err != nil || len(got) != 2 || got[0].Fallback == "" {
 			t.Errorf("%d objectives: %v, %v", objectives, got, err)

@@ -31,13 +31,13 @@ func numbersOnly(t testing.TB, dims int) suggest.Space {
 
 // measured is a trial with the squared distance from a corner, where many samples
 // lie outside of the box.
-func measured(space suggest.Space, number int, p suggest.Point, meta suggest.Meta) suggest.Trial {
+func measured(space suggest.Space, number int, p suggest.Point, meta suggest.Meta) *suggest.Trial {
 	u, _ := space.Encode(p)
 	loss := 0.0
 	for _, v := range u {
 		loss += v * v
 	}
-	return suggest.Trial{Number: number, Point: p, Meta: meta, State: suggest.Succeeded, Values: []float64{loss}}
+	return &suggest.Trial{Number: number, Point: p, Meta: meta, State: suggest.Succeeded, Values: []float64{loss}}
 }
 
 // Whichever sample a surrogate picks, a replay finds where it lay before it was
@@ -64,7 +64,7 @@ func TestAReplayFindsEachSampleThatASurrogatePicks(t *testing.T) {
 				if p.Fallback != "" {
 					continue
 				}
-				r := a.ledger.result(&trial)
+				r := a.ledger.result(trial)
 				row := a.rules.raw(r, state)
 				if &row[0] == &r.x[0] {
 					t.Fatalf("%d at a time: the sample of trial %d is not found", parallel, trial.Number)

@@ -112,7 +112,7 @@ func TestSurrogateKeepsOut(t *testing.T) {
 				}
 				points[k] = append(points[k], got[0].Point)
 				x := got[0].Point[0].Float()
-				study.Trials = append(study.Trials, suggest.Trial{Number: i, Point: got[0].Point, Meta: got[0].Meta, State: suggest.Succeeded, Values: []float64{x * x}, Constraints: []float64{0.2 - x}})
+				study.Trials = append(study.Trials, &suggest.Trial{Number: i, Point: got[0].Point, Meta: got[0].Meta, State: suggest.Succeeded, Values: []float64{x * x}, Constraints: []float64{0.2 - x}})
 			}
 		}
 		if diff := cmp.Diff(points[0], points[1], cmp.Comparer(suggest.Value.Equal)); diff != "" {
@@ -133,7 +133,7 @@ func TestSurrogateLeavesWhatCrashes(t *testing.T) {
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%v, %v", got, err)
 		}
-		trial := suggest.Trial{Number: i, Point: got[0].Point, Meta: got[0].Meta, State: suggest.Succeeded, Values: []float64{squares(0.3)(i, got[0].Point)}}
+		trial := &suggest.Trial{Number: i, Point: got[0].Point, Meta: got[0].Meta, State: suggest.Succeeded, Values: []float64{squares(0.3)(i, got[0].Point)}}
 		if got[0].Point[0].Float() < 0.35 { // the optimum is on the other side
 			trial.State, trial.Values = suggest.Failed, nil
 			if crashed++; i >= 200 {
@@ -142,7 +142,7 @@ func TestSurrogateLeavesWhatCrashes(t *testing.T) {
 		}
 		study.Trials = append(study.Trials, trial)
 	}
-	if best := bestOf(slices.DeleteFunc(slices.Clone(study.Trials), func(t suggest.Trial) bool { return len(t.Values) == 0 })); best > 0.0026 { // at the edge it is 0.0025
+	if best := bestOf(slices.DeleteFunc(slices.Clone(study.Trials), func(t *suggest.Trial) bool { return len(t.Values) == 0 })); best > 0.0026 { // at the edge it is 0.0025
 		t.Errorf("the best is %v with %d crashes, want at most 0.0026", best, crashed)
 	}
 	if late > 60 {

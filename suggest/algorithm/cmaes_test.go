@@ -32,7 +32,7 @@ func squares(best float64) func(int, suggest.Point) float64 {
 	}
 }
 
-func bestOf(trials []suggest.Trial) float64 {
+func bestOf(trials []*suggest.Trial) float64 {
 	best := trials[0].Values[0]
 	for _, t := range trials {
 		if len(t.Values) > 0 {
@@ -153,7 +153,7 @@ func TestCmaesPutsFeasibleFirst(t *testing.T) {
 		if sum >= 1.5 {
 			best = min(best, loss)
 		}
-		s.Trials = append(s.Trials, suggest.Trial{Number: len(s.Trials), Point: x, Meta: got[0].Meta, State: suggest.Succeeded, Values: []float64{loss}, Constraints: []float64{1.5 - sum}})
+		s.Trials = append(s.Trials, &suggest.Trial{Number: len(s.Trials), Point: x, Meta: got[0].Meta, State: suggest.Succeeded, Values: []float64{loss}, Constraints: []float64{1.5 - sum}})
 	}
 	if best > 0.28 { // (0.5, 0.5, 0.5) has 0.27
 		t.Errorf("the best feasible loss is %v, want 0.27", best)

@@ -75,9 +75,9 @@ func newDEHB(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 func (d *dehb) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	b := readRungs(s)
 	known := newTriedAlways(d.fidelity.space, nil)
-	for i := range s.Trials {
-		if d.fidelity.space.Contains(s.Trials[i].Point) {
-			known.add(d.spend(s.Trials[i].Point, float64(d.min)))
+	for _, t := range s.Trials {
+		if d.fidelity.space.Contains(t.Point) {
+			known.add(d.spend(t.Point, float64(d.min)))
 		}
 	}
 	return b.fill(ctx, n, func() (suggest.Proposal, error) {

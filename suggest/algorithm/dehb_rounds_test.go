@@ -41,7 +41,7 @@ func TestDEHBConverges(t *testing.T) {
 		{Name: "x", Kind: suggest.Double, Min: "0", Max: "1"}, {Name: "y", Kind: suggest.Double, Min: "0", Max: "1"},
 		{Name: "z", Kind: suggest.Double, Min: "0", Max: "1"}, {Name: "c", Kind: suggest.Categorical, List: []string{"a", "b", "c"}},
 	}
-	far := func(t suggest.Trial) (suggest.State, float64) {
+	far := func(t *suggest.Trial) (suggest.State, float64) {
 		sum := 0.0
 		for _, v := range t.Point[:3] {
 			sum += (v.Float() - 0.7) * (v.Float() - 0.7)

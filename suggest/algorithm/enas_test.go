@@ -83,7 +83,7 @@ func bestOf(t testing.TB, build suggest.New, space suggest.Space, seed uint64, n
 		}
 		value := measure(i, got[0].Point)
 		best = max(best, value)
-		s.Trials = append(s.Trials, suggest.Trial{Number: i, Point: got[0].Point, State: suggest.Succeeded, Values: []float64{value}})
+		s.Trials = append(s.Trials, &suggest.Trial{Number: i, Point: got[0].Point, State: suggest.Succeeded, Values: []float64{value}})
 	}
 	return best
 }
@@ -150,7 +150,7 @@ func TestENASKeepsTheWantedRateOfSkips(t *testing.T) {
 					}
 				}
 			}
-			s.Trials = append(s.Trials, suggest.Trial{Number: i, Point: got[0].Point, State: suggest.Succeeded, Values: []float64{1}})
+			s.Trials = append(s.Trials, &suggest.Trial{Number: i, Point: got[0].Point, State: suggest.Succeeded, Values: []float64{1}})
 		}
 		if want, _ := strconv.ParseFloat(target, 64); math.Abs(skips/of-want) > 0.1 {
 			t.Errorf("%.2f of the skip connections are made, want %v", skips/of, want)
@@ -161,7 +161,7 @@ func TestENASKeepsTheWantedRateOfSkips(t *testing.T) {
 func TestENASForgetsWhatALateResultChanges(t *testing.T) {
 	space := architectures(t, 3, 4)
 	measure := accuracy(space, 1)
-	var trials []suggest.Trial
+	var trials []*suggest.Trial
 	stream := rng.NewKey(2, "test").Stream(0)
 	for i := range 40 {
 		u := make([]float64, space.Len())
@@ -169,13 +169,13 @@ func TestENASForgetsWhatALateResultChanges(t *testing.T) {
 			u[k] = stream.Float64()
 		}
 		p := space.Decode(u)
-		trials = append(trials, suggest.Trial{Number: i, Point: p, State: suggest.Succeeded, Values: []float64{measure(i, p)}})
+		trials = append(trials, &suggest.Trial{Number: i, Point: p, State: suggest.Succeeded, Values: []float64{measure(i, p)}})
 	}
 	one, err := newENAS(space, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(a suggest.Algorithm, trials ...suggest.Trial) string {
+	ask := func(a suggest.Algorithm, trials ...*suggest.Trial) string {
 		s := suggest.Study{Space: space, Objectives: []suggest.Objective{{Direction: suggest.Maximize}}, Trials: trials}
 		got, err := a.Suggest(t.Context(), s, 3)
 		if err != nil {
@@ -183,9 +183,9 @@ func TestENASForgetsWhatALateResultChanges(t *testing.T) {
 		}
 		return fmt.Sprint(got)
 	}
-	late := append([]suggest.Trial(nil), trials...)
-	late[5].State, late[5].Values = suggest.Running, nil
-	for _, history := range [][]suggest.Trial{late[:20], late, trials, trials[:30], trials} {
+	late := append([]*suggest.Trial(nil), trials...)
+	late[5] = &suggest.Trial{Number: 5, Point: trials[5].Point, State: suggest.Running}
+	for _, history := range [][]*suggest.Trial{late[:20], late, trials, trials[:30], trials} {
 		fresh, err := newENAS(space, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestENASStaysBoundedInLongStudies(t *testing.T) {
 	s := suggest.Study{Space: space, Objectives: []suggest.Objective{{}}}
 	p := space.First()
 	for i := range 2*enasBlock + 7 {
-		s.Trials = append(s.Trials, suggest.Trial{Number: i, Point: p, State: suggest.Succeeded, Values: []float64{float64(i % 3)}})
+		s.Trials = append(s.Trials, &suggest.Trial{Number: i, Point: p, State: suggest.Succeeded, Values: []float64{float64(i % 3)}})
 		p = space.Successor(p)
 	}
 	if _, complete := a.learn(t.Context(), s); !complete || len(a.cache.train) != enasBlock+7 || len(a.cache.kept) > enasSnapshots {
@@ -276,7 +276,7 @@ func TestENASRanksStoppedTrialsBehind(t *testing.T) {
 	}
 	s := suggest.Study{Space: space, Objectives: []suggest.Objective{{Name: "loss"}}}
 	for i, state := range []suggest.State{suggest.Succeeded, suggest.Pruned, suggest.Failed, suggest.Pruned, suggest.Succeeded} {
-		trial := suggest.Trial{Number: i, State: state, Point: space.First()}
+		trial := &suggest.Trial{Number: i, State: state, Point: space.First()}
 		if state != suggest.Failed {
 			trial.Values = []float64{[]float64{5, 1, 0, 2, 7}[i]}
 		}

@@ -102,7 +102,7 @@ func TestEvolutionChangesOneParameter(t *testing.T) {
 		}
 		_, exact := reward(0)
 		index, _ := p[9].Index()
-		s.Trials = append(s.Trials, suggest.Trial{Number: len(s.Trials), Point: p, State: suggest.Succeeded, Values: []float64{exact(0, p), float64(index)}})
+		s.Trials = append(s.Trials, &suggest.Trial{Number: len(s.Trials), Point: p, State: suggest.Succeeded, Values: []float64{exact(0, p), float64(index)}})
 	}
 }
 

@@ -193,9 +193,9 @@ func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resou
 	}
 	view := f.viewed(s, b)
 	known := map[string]bool{}
-	for i := range view.Trials {
-		if f.space.Contains(view.Trials[i].Point) {
-			known[f.plainKey(view.Trials[i].Point)] = true
+	for _, t := range view.Trials {
+		if f.space.Contains(t.Point) {
+			known[f.plainKey(t.Point)] = true
 		}
 	}
 	most := collisions
@@ -215,7 +215,7 @@ func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resou
 			got[0].Point = p
 			return got[0], nil
 		}
-		view.Trials = append(view.Trials, suggest.Trial{Number: view.NextNumber(), Point: got[0].Point, State: suggest.Killed})
+		view.Trials = append(view.Trials, &suggest.Trial{Number: view.NextNumber(), Point: got[0].Point, State: suggest.Killed})
 	}
 	return suggest.Proposal{}, suggest.ErrExhausted
 }
@@ -232,7 +232,7 @@ func (f *fidelity) prepare(ctx context.Context, s suggest.Study, b *rungBook) {
 // are.
 func (f *fidelity) drawPlain(ctx context.Context, s suggest.Study, b *rungBook) (suggest.Proposal, error) {
 	s.Initial, s.Budget = nil, 0
-	s.Trials, s.Record = b.points(), nil
+	s.Trials = b.points()
 	got, err := f.sampler.Suggest(ctx, s, 1)
 	if err != nil {
 		return suggest.Proposal{}, err
@@ -272,9 +272,9 @@ func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
 	}
 	view := s
 	view.Initial, view.Budget = nil, 0
-	view.Trials, view.Record = make([]suggest.Trial, len(b.base)), nil
+	view.Trials = make([]*suggest.Trial, len(b.base))
 	for i, base := range b.base {
-		t := suggest.Trial{Number: i, Point: base.trial.Point, State: suggest.Killed, Values: base.trial.Values, Constraints: base.trial.Constraints}
+		t := &suggest.Trial{Number: i, Point: base.trial.Point, State: suggest.Killed, Values: base.trial.Values, Constraints: base.trial.Constraints}
 		if base.last == nil && (base.trial.Resource == 0 || !f.learns) {
 			t.State = base.trial.State
 		}

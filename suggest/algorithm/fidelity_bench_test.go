@@ -37,7 +37,7 @@ func BenchmarkMultiFidelity(b *testing.B) {
 				}
 				for _, p := range got {
 					number := len(s.Trials)
-					s.Trials = append(s.Trials, suggest.Trial{
+					s.Trials = append(s.Trials, &suggest.Trial{
 						Number: number, Point: p.Point, Meta: p.Meta, Resource: p.Resource,
 						State: suggest.Succeeded, Values: []float64{rng.New(1, "bench", number, "value").Float64()},
 					})

@@ -58,7 +58,7 @@ func TestShortTrialsArePreparedFor(t *testing.T) {
 				}
 				p := got[0]
 				u, _ := space.Encode(p.Point)
-				s.Trials = append(s.Trials, suggest.Trial{
+				s.Trials = append(s.Trials, &suggest.Trial{
 					Number: number, State: suggest.Succeeded, Point: p.Point, Meta: p.Meta, Resource: p.Resource,
 					Values: []float64{bowlAt(0.4)(u)[0] + 1/p.Resource},
 				})

@@ -25,7 +25,7 @@ type world struct {
 	running   []int
 	stream    *rng.Stream
 	// end gives the trial's state and value.
-	end func(suggest.Trial) (suggest.State, float64)
+	end func(*suggest.Trial) (suggest.State, float64)
 }
 
 func newWorld(t *testing.T, name string, specs []suggest.ParameterSpec, settings ...suggest.Setting) *world {
@@ -45,7 +45,7 @@ func newWorld(t *testing.T, name string, specs []suggest.ParameterSpec, settings
 	return &world{
 		t: t, algorithm: a, stream: rng.New(1, "world", 0, "order"),
 		study: suggest.Study{Space: space, Seed: 5, Objectives: []suggest.Objective{{Name: "loss"}}},
-		end:   func(t suggest.Trial) (suggest.State, float64) { return suggest.Succeeded, t.Point[0].Float() },
+		end:   func(t *suggest.Trial) (suggest.State, float64) { return suggest.Succeeded, t.Point[0].Float() },
 	}
 }
 
@@ -62,7 +62,7 @@ func (w *world) ask(n int) int {
 			w.t.Errorf("trial %d comes without a reason", next+i)
 		}
 		w.running = append(w.running, len(w.study.Trials))
-		w.study.Trials = append(w.study.Trials, suggest.Trial{Number: next + i, Point: p.Point, Meta: p.Meta, Resource: p.Resource, State: suggest.Running})
+		w.study.Trials = append(w.study.Trials, &suggest.Trial{Number: next + i, Point: p.Point, Meta: p.Meta, Resource: p.Resource, State: suggest.Running})
 	}
 	return len(got)
 }
@@ -70,13 +70,15 @@ func (w *world) ask(n int) int {
 // finish ends one of the running trials.
 func (w *world) finish() {
 	i := int(w.stream.Uint64N(uint64(len(w.running))))
-	trial := &w.study.Trials[w.running[i]]
+	trial := w.study.Trials[w.running[i]]
 	w.running = slices.Delete(w.running, i, i+1)
-	state, value := w.end(*trial)
-	trial.State = state
-	if state == suggest.Succeeded || state == suggest.Pruned {
-		trial.Values = []float64{value}
-	}
+	state, value := w.end(trial)
+	w.study.Update(trial.Number, func(t *suggest.Trial) {
+		t.State = state
+		if state == suggest.Succeeded || state == suggest.Pruned {
+			t.Values = []float64{value}
+		}
+	})
 }
 
 // play runs n trials, parallel of them at a time, and holds that no worker ever
@@ -100,7 +102,7 @@ func unit() []suggest.ParameterSpec {
 }
 
 // table counts the trials by bracket and resource.
-func table(trials []suggest.Trial) map[string]int {
+func table(trials []*suggest.Trial) map[string]int {
 	out := map[string]int{}
 	for _, trial := range trials {
 		out[fmt.Sprintf("bracket %s: %g", trial.Meta["bracket"], trial.Resource)]++
@@ -135,7 +137,7 @@ func TestRungsAreCountedInWholeNumbers(t *testing.T) {
 
 // promotions holds what each promotion must satisfy, and gives the largest
 // resource that was reached.
-func promotions(t *testing.T, trials []suggest.Trial) (largest float64) {
+func promotions(t *testing.T, trials []*suggest.Trial) (largest float64) {
 	t.Helper()
 	promoted := map[int]bool{}
 	for _, trial := range trials {
@@ -168,9 +170,9 @@ func promotions(t *testing.T, trials []suggest.Trial) (largest float64) {
 // With any number of workers, with trials that end in all ways in any order,
 // there is always work, and the best points get the whole resource.
 func TestMultiFidelityNeverWaits(t *testing.T) {
-	ends := map[string]func(suggest.Trial) (suggest.State, float64){
-		"all succeed": func(t suggest.Trial) (suggest.State, float64) { return suggest.Succeeded, t.Point[0].Float() },
-		"some fail, are stopped or killed": func(t suggest.Trial) (suggest.State, float64) {
+	ends := map[string]func(*suggest.Trial) (suggest.State, float64){
+		"all succeed": func(t *suggest.Trial) (suggest.State, float64) { return suggest.Succeeded, t.Point[0].Float() },
+		"some fail, are stopped or killed": func(t *suggest.Trial) (suggest.State, float64) {
 			u := rng.New(1, "end", t.Number, "kind").Float64()
 			switch {
 			case u < 0.2:
@@ -186,7 +188,7 @@ func TestMultiFidelityNeverWaits(t *testing.T) {
 			}
 			return suggest.Succeeded, t.Point[0].Float()
 		},
-		"all are equal": func(suggest.Trial) (suggest.State, float64) { return suggest.Succeeded, 1 },
+		"all are equal": func(*suggest.Trial) (suggest.State, float64) { return suggest.Succeeded, 1 },
 	}
 	for _, name := range multiFidelity {
 		for what, end := range ends {
@@ -212,7 +214,7 @@ func TestMultiFidelityNeverWaits(t *testing.T) {
 func TestMultiFidelityGoesOnWhenAllFail(t *testing.T) {
 	for _, name := range multiFidelity {
 		w := newWorld(t, name, unit())
-		w.end = func(suggest.Trial) (suggest.State, float64) { return suggest.Failed, 0 }
+		w.end = func(*suggest.Trial) (suggest.State, float64) { return suggest.Failed, 0 }
 		w.play(300, 4)
 		promotions(t, w.study.Trials)
 	}
@@ -227,7 +229,7 @@ func TestResourceName(t *testing.T) {
 	}
 	for _, name := range multiFidelity {
 		w := newWorld(t, name, specs, suggest.Setting{Name: "resource_name", Value: "epochs"})
-		w.end = func(t suggest.Trial) (suggest.State, float64) {
+		w.end = func(t *suggest.Trial) (suggest.State, float64) {
 			i, _ := t.Point[0].Index()
 			return suggest.Succeeded, float64(i)
 		}

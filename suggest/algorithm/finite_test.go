@@ -62,7 +62,7 @@ func TestGridPointsSpaceDoublesByTheirDistribution(t *testing.T) {
 				return int(math.Copysign(1, a.Point[0].Float()-b.Point[0].Float()))
 			})
 			for i, p := range proposals {
-				s.Trials = append(s.Trials, suggest.Trial{Number: i, Point: p.Point})
+				s.Trials = append(s.Trials, &suggest.Trial{Number: i, Point: p.Point})
 				want, _ := space.Parse([]suggest.Assignment{{Name: "x", Value: c.want[i]}})
 				if math.Abs(p.Point[0].Float()-want[0].Float()) > 1e-12*want[0].Float() {
 					t.Errorf("point %d is %v, want %v", i, p.Point[0], c.want[i])
@@ -77,7 +77,8 @@ func TestGridPointsSpaceDoublesByTheirDistribution(t *testing.T) {
 			if _, err := a.Suggest(t.Context(), s, 1); !errors.Is(err, suggest.ErrExhausted) {
 				t.Errorf("after all: %v", err)
 			}
-			s.Trials[0].Point, _ = space.Parse([]suggest.Assignment{{Name: "x", Value: "20"}})
+			between, _ := space.Parse([]suggest.Assignment{{Name: "x", Value: "20"}})
+			s.Update(0, func(t *suggest.Trial) { t.Point = between })
 			if left, err := a.Suggest(t.Context(), s, 9); err != nil || len(left) != 1 {
 				t.Errorf("with one left: %d, %v", len(left), err)
 			}
@@ -166,7 +167,7 @@ func TestTheLastPointsAreFound(t *testing.T) {
 						left[key] = true
 						continue
 					}
-					s.Trials = append(s.Trials, suggest.Trial{Number: i, Point: p.Point, State: suggest.Succeeded})
+					s.Trials = append(s.Trials, &suggest.Trial{Number: i, Point: p.Point, State: suggest.Succeeded})
 				}
 				got := suggestAll(t, r.Name, space, s, 100)
 				if len(got) != len(left) {
@@ -186,9 +187,9 @@ func TestTheLastPointsAreFound(t *testing.T) {
 func TestWhatIsLeftIsChosenByItsProbability(t *testing.T) {
 	space := newSpace(t, suggest.ParameterSpec{Name: "a", Kind: suggest.Int, Min: "1", Max: "1000", Distribution: suggest.LogUniform})
 	parameter := space.At(0)
-	var trials []suggest.Trial
+	var trials []*suggest.Trial
 	for i := range int64(998) {
-		trials = append(trials, suggest.Trial{Number: int(i), Point: suggest.Point{parameter.At(i)}})
+		trials = append(trials, &suggest.Trial{Number: int(i), Point: suggest.Point{parameter.At(i)}})
 	}
 	trials[499].Point = suggest.Point{parameter.At(998)} // 500 and 1000 are left
 	lows := 0
@@ -249,7 +250,7 @@ func BenchmarkSuggest(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/trials=%d", r.Name, n), func(b *testing.B) {
 				s := suggest.Study{Space: space}
 				for i, p := range suggestAll(b, r.Name, space, s, n) {
-					s.Trials = append(s.Trials, suggest.Trial{Number: i, Point: p.Point, State: suggest.Succeeded})
+					s.Trials = append(s.Trials, &suggest.Trial{Number: i, Point: p.Point, State: suggest.Succeeded})
 				}
 				a, err := r.New(space, nil)
 				if err != nil {

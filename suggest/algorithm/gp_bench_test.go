@@ -53,7 +53,7 @@ func benchmarkSuggest(b *testing.B, n int) {
 			b.Fatal(got, err)
 		}
 		if len(study.Trials) < n+30 {
-			study.Trials = append(study.Trials, suggest.Trial{
+			study.Trials = append(study.Trials, &suggest.Trial{
 				Number: len(study.Trials), Point: got[0].Point, State: suggest.Succeeded, Values: []float64{benchmarkLoss(got[0].Point)}, Meta: got[0].Meta,
 			})
 		} else {
@@ -90,7 +90,7 @@ func benchmarkStudy(b *testing.B, n int) suggest.Study {
 			u[d] = stream.Float64()
 		}
 		p := space.Decode(u)
-		study.Trials = append(study.Trials, suggest.Trial{Number: i, Point: p, State: suggest.Succeeded, Values: []float64{benchmarkLoss(p)}})
+		study.Trials = append(study.Trials, &suggest.Trial{Number: i, Point: p, State: suggest.Succeeded, Values: []float64{benchmarkLoss(p)}})
 	}
 	return study
 }

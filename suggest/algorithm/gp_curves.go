@@ -51,8 +51,7 @@ func levelsOf(s suggest.Study) levels {
 	}
 	var whole, any int64
 	stopped := false
-	for i := range s.Trials {
-		t := &s.Trials[i]
+	for _, t := range s.Trials {
 		if len(t.Curve) == 0 {
 			continue
 		}

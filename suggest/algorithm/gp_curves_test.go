@@ -10,7 +10,7 @@ import (
 )
 
 // curveQuestion asks about a study of one number with the given trials.
-func curveQuestion(t *testing.T, trials []suggest.Trial) *question {
+func curveQuestion(t *testing.T, trials []*suggest.Trial) *question {
 	t.Helper()
 	space, err := suggest.NewSpace([]suggest.ParameterSpec{{Name: "x", Kind: suggest.Double, Min: "0", Max: "1"}})
 	if err != nil {
@@ -20,13 +20,15 @@ func curveQuestion(t *testing.T, trials []suggest.Trial) *question {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range trials {
-		trials[i].Number = i
-		if trials[i].Point == nil {
-			trials[i].Point = space.Decode([]float64{float64(i+1) / 8})
+	s := suggest.Study{Space: space, Objectives: []suggest.Objective{{Name: "loss"}}}
+	for i, trial := range trials {
+		numbered := *trial
+		if numbered.Number = i; numbered.Point == nil {
+			numbered.Point = space.Decode([]float64{float64(i+1) / 8})
 		}
+		s.Put(&numbered)
 	}
-	return a.question(t.Context(), suggest.Study{Space: space, Objectives: []suggest.Objective{{Name: "loss"}}, Trials: trials})
+	return a.question(t.Context(), s)
 }
 
 // falling is a curve of so many steps whose value at each step is high/step,
@@ -40,26 +42,26 @@ func falling(steps, every int64, high float64) []suggest.Sample {
 }
 
 func TestCurvesAreSeenAtLevels(t *testing.T) {
-	whole := suggest.Trial{State: suggest.Succeeded, Values: []float64{0.5}, Curve: falling(27, 1, 54)}
+	whole := &suggest.Trial{State: suggest.Succeeded, Values: []float64{0.5}, Curve: falling(27, 1, 54)}
 	type row struct{ Resource, Loss float64 }
 	cases := map[string]struct {
-		trial suggest.Trial
+		trial *suggest.Trial
 		want  []row
 	}{
 		"to its end":                     {whole, []row{{0, 54}, {1.0 / 3, 18}, {2.0 / 3, 6}, {1, 0.5}}},
-		"stopped on a level":             {suggest.Trial{State: suggest.Pruned, Values: []float64{9}, Curve: falling(3, 1, 27)}, []row{{0, 27}, {1.0 / 3, 9}}},
-		"stopped long after a level":     {suggest.Trial{State: suggest.Pruned, Values: []float64{1}, Curve: falling(18, 1, 18)}, []row{{0, 18}, {1.0 / 3, 6}, {2.0 / 3, 2}, {math.Log(18) / math.Log(27), 1}}},
-		"running":                        {suggest.Trial{State: suggest.Running, Curve: falling(5, 1, 30)}, []row{{0, 30}, {1.0 / 3, 10}}},
-		"stopped without a curve":        {suggest.Trial{State: suggest.Pruned, Values: []float64{7}}, []row{{0, 7}}},
-		"reports that skip levels":       {suggest.Trial{State: suggest.Pruned, Values: []float64{2}, Curve: falling(10, 10, 20)}, []row{{math.Log(10) / math.Log(27), 2}}},
-		"reports that are no number":     {suggest.Trial{State: suggest.Pruned, Values: []float64{4}, Curve: []suggest.Sample{{Step: 1, Value: math.NaN()}, {Step: 2, Value: 5}, {Step: 3, Value: 4}}}, []row{{math.Log(2) / math.Log(27), 5}, {1.0 / 3, 4}}},
-		"reports in disorder":            {suggest.Trial{State: suggest.Pruned, Values: []float64{4}, Curve: []suggest.Sample{{Step: 3, Value: 4}, {Step: 1, Value: 5}}}, []row{{0, 5}, {1.0 / 3, 4}}},
-		"to the end of a part of it all": {suggest.Trial{State: suggest.Succeeded, Resource: 9, Values: []float64{3}, Curve: falling(9, 3, 27)}, []row{{1.0 / 3, 9}, {2.0 / 3, 3}}},
+		"stopped on a level":             {&suggest.Trial{State: suggest.Pruned, Values: []float64{9}, Curve: falling(3, 1, 27)}, []row{{0, 27}, {1.0 / 3, 9}}},
+		"stopped long after a level":     {&suggest.Trial{State: suggest.Pruned, Values: []float64{1}, Curve: falling(18, 1, 18)}, []row{{0, 18}, {1.0 / 3, 6}, {2.0 / 3, 2}, {math.Log(18) / math.Log(27), 1}}},
+		"running":                        {&suggest.Trial{State: suggest.Running, Curve: falling(5, 1, 30)}, []row{{0, 30}, {1.0 / 3, 10}}},
+		"stopped without a curve":        {&suggest.Trial{State: suggest.Pruned, Values: []float64{7}}, []row{{0, 7}}},
+		"reports that skip levels":       {&suggest.Trial{State: suggest.Pruned, Values: []float64{2}, Curve: falling(10, 10, 20)}, []row{{math.Log(10) / math.Log(27), 2}}},
+		"reports that are no number":     {&suggest.Trial{State: suggest.Pruned, Values: []float64{4}, Curve: []suggest.Sample{{Step: 1, Value: math.NaN()}, {Step: 2, Value: 5}, {Step: 3, Value: 4}}}, []row{{math.Log(2) / math.Log(27), 5}, {1.0 / 3, 4}}},
+		"reports in disorder":            {&suggest.Trial{State: suggest.Pruned, Values: []float64{4}, Curve: []suggest.Sample{{Step: 3, Value: 4}, {Step: 1, Value: 5}}}, []row{{0, 5}, {1.0 / 3, 4}}},
+		"to the end of a part of it all": {&suggest.Trial{State: suggest.Succeeded, Resource: 9, Values: []float64{3}, Curve: falling(9, 3, 27)}, []row{{1.0 / 3, 9}, {2.0 / 3, 3}}},
 	}
-	stopped := suggest.Trial{State: suggest.Pruned, Values: []float64{50}, Curve: falling(1, 1, 50)}
+	stopped := &suggest.Trial{State: suggest.Pruned, Values: []float64{50}, Curve: falling(1, 1, 50)}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			q := curveQuestion(t, []suggest.Trial{whole, stopped, c.trial})
+			q := curveQuestion(t, []*suggest.Trial{whole, stopped, c.trial})
 			var got []row
 			for _, o := range q.history.measured {
 				if o.trial.Number == 2 {
@@ -76,11 +78,11 @@ func TestCurvesAreSeenAtLevels(t *testing.T) {
 
 // Without a trial that was stopped, curves tell nothing that the ends do not.
 func TestCurvesMatterOnlyWhereTrialsAreStopped(t *testing.T) {
-	whole := suggest.Trial{State: suggest.Succeeded, Values: []float64{0.5}, Curve: falling(27, 1, 54)}
-	if q := curveQuestion(t, []suggest.Trial{whole, whole}); q.levels.joint() || len(q.history.measured) != 2 {
+	whole := &suggest.Trial{State: suggest.Succeeded, Values: []float64{0.5}, Curve: falling(27, 1, 54)}
+	if q := curveQuestion(t, []*suggest.Trial{whole, whole}); q.levels.joint() || len(q.history.measured) != 2 {
 		t.Errorf("%v, %d rows", q.levels, len(q.history.measured))
 	}
-	q := curveQuestion(t, []suggest.Trial{whole, {State: suggest.Pruned, Values: []float64{6}, Curve: falling(9, 1, 54)}})
+	q := curveQuestion(t, []*suggest.Trial{whole, {State: suggest.Pruned, Values: []float64{6}, Curve: falling(9, 1, 54)}})
 	if diff := cmp.Diff(levels{1, 3, 9, 27}, q.levels); diff != "" {
 		t.Error(diff)
 	}
@@ -89,14 +91,14 @@ func TestCurvesMatterOnlyWhereTrialsAreStopped(t *testing.T) {
 // Where losses at a level are a line of those at the next, alignment brings each
 // to what the trial comes to at the end, also when it was stopped before.
 func TestAlignmentFollowsLines(t *testing.T) {
-	var trials []suggest.Trial
+	var trials []*suggest.Trial
 	want := map[int]float64{}
 	for i := range 12 {
 		end := float64(i * i)
 		curve := []suggest.Sample{{Step: 1, Value: end + 700}, {Step: 3, Value: end + 70}, {Step: 9, Value: end + 7}, {Step: 27, Value: end}}
-		trial := suggest.Trial{State: suggest.Succeeded, Values: []float64{end}, Curve: curve}
+		trial := &suggest.Trial{State: suggest.Succeeded, Values: []float64{end}, Curve: curve}
 		if i >= 4 {
-			trial = suggest.Trial{State: suggest.Pruned, Curve: curve[:1+i%3]}
+			trial = &suggest.Trial{State: suggest.Pruned, Curve: curve[:1+i%3]}
 			trial.Values = []float64{trial.Curve[len(trial.Curve)-1].Value}
 		}
 		trials, want[i] = append(trials, trial), end
@@ -114,7 +116,7 @@ func TestAlignmentFollowsLines(t *testing.T) {
 // Nobody knows yet whether a trial that runs will hold the constraints, so that
 // its value is nothing to improve upon; it is learned from all the same.
 func TestRunningTrialsAreNoIncumbentsUnderConstraints(t *testing.T) {
-	trials := []suggest.Trial{
+	trials := []*suggest.Trial{
 		{State: suggest.Succeeded, Values: []float64{0.5}, Constraints: []float64{-1}, Curve: falling(27, 1, 54)},
 		{State: suggest.Pruned, Values: []float64{5}, Constraints: []float64{-1}, Curve: falling(3, 1, 15)},
 		{State: suggest.Running, Curve: falling(9, 1, 0.9)},

@@ -99,8 +99,7 @@ func metaKey(role string) string { return "gp." + role }
 // newest finds the newest hyperparameters of a role.
 func (q *question) newest(role string, dims int) (theta gp.Theta, results int) {
 	key, best := metaKey(role), -1
-	for i := range q.study.Trials {
-		t := &q.study.Trials[i]
+	for _, t := range q.study.Trials {
 		if t.Number <= best {
 			continue
 		}

@@ -91,8 +91,8 @@ func (a *grid) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 		return a.sample(ctx, s, n)
 	}
 	taken := make(map[uint64]struct{}, len(s.Trials))
-	for i := range s.Trials {
-		if rank, ok := a.rank(s.Trials[i].Point); ok {
+	for _, t := range s.Trials {
+		if rank, ok := a.rank(t.Point); ok {
 			taken[rank] = struct{}{}
 		}
 	}

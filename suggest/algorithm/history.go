@@ -1,9 +1,7 @@
 package algorithm
 
 import (
-	"cmp"
 	"math"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -25,7 +23,8 @@ type observation struct {
 	violation float64
 	// pruned says that the losses are those of a trial that was stopped early.
 	pruned bool
-	trial  suggest.Trial
+	part   part
+	trial  *suggest.Trial
 }
 
 // part of a history that an observation belongs to.
@@ -38,7 +37,7 @@ const (
 	isRunning
 )
 
-func (o *observation) part() part {
+func (o *observation) partOf() part {
 	switch {
 	case o.x == nil || o.trial.State == suggest.Killed:
 		return unused
@@ -75,14 +74,11 @@ type historian struct {
 	objectives  []suggest.Objective
 	constraints []suggest.Constraint
 	known       []*observation // of the last study, in order of trial number
-	marks       marks          // of known
-	settled     settled        // the first of known
-	parts       []part         // of known
 	warm        []*observation // of the last study, in its order
 }
 
 func newHistorian(space suggest.Space) *historian {
-	return &historian{encoding: newEncoding(space), marks: newMarks(space.Len(), suggest.Study{}, true)}
+	return &historian{encoding: newEncoding(space)}
 }
 
 // read gives the history of a study.
@@ -90,24 +86,20 @@ func (h *historian) read(s suggest.Study) history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !sameDirections(h.objectives, s.Objectives) || !sameBounds(h.constraints, s.Constraints) {
-		h.known, h.parts, h.warm, h.settled = nil, nil, nil, settled{}
-		h.marks = newMarks(len(h.dims), s, true)
+		h.known, h.warm = nil, nil
 	}
 	h.objectives, h.constraints = slices.Clone(s.Objectives), slices.Clone(s.Constraints)
-	h.update(s)
+	h.known = h.observe(h.known, s.Trials)
 	h.warm = h.observe(h.warm, s.Warm)
-	out := history{measured: make([]*observation, 0, len(h.known))}
-	if n := len(h.known); n > 0 {
-		out.next = max(0, h.known[n-1].trial.Number+1)
-	}
-	for i, p := range h.parts {
-		switch p {
+	out := history{measured: make([]*observation, 0, len(h.known)), next: s.NextNumber()}
+	for _, o := range h.known {
+		switch o.part {
 		case isMeasured:
-			out.measured = append(out.measured, h.known[i])
+			out.measured = append(out.measured, o)
 		case isFailed:
-			out.failed = append(out.failed, h.known[i])
+			out.failed = append(out.failed, o)
 		case isRunning:
-			out.running = append(out.running, h.known[i])
+			out.running = append(out.running, o)
 		case unused:
 		}
 	}
@@ -119,55 +111,13 @@ func (h *historian) read(s suggest.Study) history {
 	return out
 }
 
-// update brings known up to the trials. Those that come first and are the same
-// cost a look each, and settled ones none.
-func (h *historian) update(s suggest.Study) {
-	trials := s.Trials
-	i := h.marks.agree(h.settled.next(s), trials, func(i int) bool { return sameTrial(&h.known[i].trial, &trials[i]) })
-	if follows := i == 0 || i == len(trials) || trials[i].Number >= h.known[i-1].trial.Number; !follows || !areInOrder(trials[i:]) {
-		i, trials = 0, inOrder(trials)
-	}
-	rest := trials[i:]
-	h.known = append(h.known[:i], h.observe(h.known[i:], rest)...)
-	h.marks.cut(i)
-	h.parts = h.parts[:i]
-	for k := range rest {
-		h.marks.add(&rest[k])
-		h.parts = append(h.parts, h.known[i+k].part())
-	}
-}
-
-// inOrder gives the trials by number.
-func inOrder(trials []suggest.Trial) []suggest.Trial {
-	if areInOrder(trials) {
-		return trials
-	}
-	trials = slices.Clone(trials)
-	slices.SortStableFunc(trials, func(a, b suggest.Trial) int { return cmp.Compare(a.Number, b.Number) })
-	return trials
-}
-
-func areInOrder(trials []suggest.Trial) bool {
-	for i := 1; i < len(trials); i++ {
-		if trials[i].Number < trials[i-1].Number {
-			return false
-		}
-	}
-	return true
-}
-
-// observe gives an observation for each trial: the known one where the trial is
-// still the same.
-func (h *historian) observe(known []*observation, trials []suggest.Trial) []*observation {
-	out, k := make([]*observation, len(trials)), 0
-	for i := range trials {
-		t := &trials[i]
-		for k < len(known) && known[k].trial.Number < t.Number {
-			k++
-		}
-		if k < len(known) && sameTrial(&known[k].trial, t) {
-			out[i] = known[k]
-			k++
+// observe gives an observation for each trial: the known one where the trial at
+// its place is still the same.
+func (h *historian) observe(known []*observation, trials []*suggest.Trial) []*observation {
+	out := make([]*observation, len(trials))
+	for i, t := range trials {
+		if i < len(known) && known[i].trial == t {
+			out[i] = known[i]
 		} else {
 			out[i] = h.observation(t)
 		}
@@ -176,8 +126,7 @@ func (h *historian) observe(known []*observation, trials []suggest.Trial) []*obs
 }
 
 func (h *historian) observation(t *suggest.Trial) *observation {
-	o := &observation{trial: *t}
-	o.trial.Values, o.trial.Constraints = slices.Clone(t.Values), slices.Clone(t.Constraints) // not to compare a slice with itself
+	o := &observation{trial: t}
 	if h.space.Contains(t.Point) {
 		o.x = h.row(t.Point)
 	}
@@ -186,6 +135,7 @@ func (h *historian) observation(t *suggest.Trial) *observation {
 		o.pruned = t.State == suggest.Pruned
 		o.violations, o.violation = violationsOf(h.constraints, t.Constraints)
 	}
+	o.part = o.partOf()
 	return o
 }
 
@@ -230,45 +180,7 @@ func sameBounds(a, b []suggest.Constraint) bool {
 	return slices.EqualFunc(a, b, func(x, y suggest.Constraint) bool { return equal(x.Min, y.Min) && equal(x.Max, y.Max) })
 }
 
-// sameTrial says whether all that models read is the same.
-func sameTrial(a, b *suggest.Trial) bool {
-	return a.Number == b.Number && a.State == b.State && a.Resource == b.Resource &&
-		samePoint(a.Point, b.Point) && sameFloats(a.Values, b.Values) && sameFloats(a.Constraints, b.Constraints) &&
-		sameCurve(a.Curve, b.Curve) && sameMeta(a.Meta, b.Meta)
-}
-
-func samePoint(a, b suggest.Point) bool {
-	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
-		return true
-	}
-	return a.Equal(b)
-}
-
 // sameFloats compares bits: NaN is NaN.
 func sameFloats(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
-}
-
-func sameCurve(a, b []suggest.Sample) bool {
-	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
-		return true
-	}
-	return slices.EqualFunc(a, b, func(x, y suggest.Sample) bool {
-		return x.Step == y.Step && math.Float64bits(x.Value) == math.Float64bits(y.Value)
-	})
-}
-
-func sameMeta(a, b suggest.Meta) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	if len(a) == 0 || reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer() {
-		return true
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
 }

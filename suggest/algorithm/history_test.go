@@ -60,19 +60,19 @@ func TestEncodingGoesAndComesBack(t *testing.T) {
 // study has a trial of each sort.
 func sortsOfTrials(t *testing.T, space suggest.Space) suggest.Study {
 	p := at(t, space, "model", "svm", "lr", "5")
-	trial := func(number int, state suggest.State, values ...float64) suggest.Trial {
-		return suggest.Trial{Number: number, Point: p, State: state, Values: values}
+	trial := func(number int, state suggest.State, values ...float64) *suggest.Trial {
+		return &suggest.Trial{Number: number, Point: p, State: state, Values: values}
 	}
 	return suggest.Study{
 		Space:      space,
 		Objectives: []suggest.Objective{{Name: "accuracy", Direction: suggest.Maximize}},
-		Trials: []suggest.Trial{
-			trial(3, suggest.Succeeded, 0.5), trial(1, suggest.Pruned, 0.25), trial(0, suggest.Succeeded, math.NaN()),
-			trial(2, suggest.Failed), trial(4, suggest.Killed), trial(5, suggest.Running), trial(6, suggest.Pending),
+		Trials: []*suggest.Trial{
+			trial(0, suggest.Succeeded, math.NaN()), trial(1, suggest.Pruned, 0.25), trial(2, suggest.Failed), trial(3, suggest.Succeeded, 0.5),
+			trial(4, suggest.Killed), trial(5, suggest.Running), trial(6, suggest.Pending),
 			trial(7, suggest.Unmeasured), {Number: 8, State: suggest.Succeeded, Values: []float64{1}},
 			trial(9, suggest.Succeeded, math.Inf(1)), trial(10, suggest.Succeeded),
 		},
-		Warm: []suggest.Trial{trial(0, suggest.Succeeded, 3), trial(0, suggest.Failed)},
+		Warm: []*suggest.Trial{trial(0, suggest.Succeeded, 3), trial(0, suggest.Failed)},
 	}
 }
 
@@ -103,35 +103,30 @@ func TestHistorySeesEachChange(t *testing.T) {
 	other := at(t, space, "model", "mlp", "layers", "2", "lr", "1")
 	limit := 1.0
 	changes := map[string]func(s *suggest.Study){
-		"a value":              func(s *suggest.Study) { s.Trials[0].Values[0] = 0.75 },
-		"a state":              func(s *suggest.Study) { s.Trials[5].State = suggest.Failed },
-		"a point":              func(s *suggest.Study) { s.Trials[0].Point = other },
-		"a number":             func(s *suggest.Study) { s.Trials[0].Number = 100 },
+		"a value":              func(s *suggest.Study) { s.Update(3, func(t *suggest.Trial) { t.Values = []float64{0.75} }) },
+		"a state":              func(s *suggest.Study) { s.Update(5, func(t *suggest.Trial) { t.State = suggest.Failed }) },
+		"a point":              func(s *suggest.Study) { s.Update(3, func(t *suggest.Trial) { t.Point = other }) },
 		"a trial is gone":      func(s *suggest.Study) { s.Trials = s.Trials[1:] },
-		"a new trial":          func(s *suggest.Study) { s.Trials = append(s.Trials, suggest.Trial{Number: 11, Point: other}) },
-		"the order":            func(s *suggest.Study) { slices.Reverse(s.Trials) },
+		"a new trial":          func(s *suggest.Study) { s.Trials = append(s.Trials, &suggest.Trial{Number: 11, Point: other}) },
 		"the direction":        func(s *suggest.Study) { s.Objectives = []suggest.Objective{{Name: "accuracy"}} },
 		"another objective":    func(s *suggest.Study) { s.Objectives = append(s.Objectives, suggest.Objective{}) },
 		"a constraint":         func(s *suggest.Study) { s.Constraints = []suggest.Constraint{{Max: &limit}} },
-		"a constraint's value": func(s *suggest.Study) { s.Trials[0].Constraints = []float64{2} },
-		"the curve":            func(s *suggest.Study) { s.Trials[0].Curve = []suggest.Sample{{Step: 1, Value: 2}} },
-		"the meta":             func(s *suggest.Study) { s.Trials[0].Meta = suggest.Meta{"a": "b"} },
-		"the resource":         func(s *suggest.Study) { s.Trials[0].Resource = 3 },
-		"warm trials":          func(s *suggest.Study) { s.Warm = s.Warm[1:] },
+		"a constraint's value": func(s *suggest.Study) { s.Update(3, func(t *suggest.Trial) { t.Constraints = []float64{2} }) },
+		"the curve": func(s *suggest.Study) {
+			s.Update(3, func(t *suggest.Trial) { t.Curve = []suggest.Sample{{Step: 1, Value: 2}} })
+		},
+		"the meta":     func(s *suggest.Study) { s.Update(3, func(t *suggest.Trial) { t.Meta = suggest.Meta{"a": "b"} }) },
+		"the resource": func(s *suggest.Study) { s.Update(3, func(t *suggest.Trial) { t.Resource = 3 }) },
+		"warm trials":  func(s *suggest.Study) { s.Warm = s.Warm[1:] },
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
 			s := sortsOfTrials(t, space)
-			ordered := s
-			ordered.Trials = inOrder(s.Trials)
-			for _, s := range []suggest.Study{s, ordered} {
-				h, changed := newHistorian(space), s
-				changed.Trials = cloneTrials(s.Trials) // points stay where they are in memory
-				change(&changed)
-				for i, study := range []suggest.Study{s, changed, s} { // there, and back
-					if got, want := show(h.read(study)), show(newHistorian(space).read(study)); got != want {
-						t.Errorf("reading %d: got\n%s\nwant\n%s", i, got, want)
-					}
+			h, changed := newHistorian(space), s
+			change(&changed)
+			for i, study := range []suggest.Study{s, changed, s} { // there, and back
+				if got, want := show(h.read(study)), show(newHistorian(space).read(study)); got != want {
+					t.Errorf("reading %d: got\n%s\nwant\n%s", i, got, want)
 				}
 			}
 		})
@@ -154,7 +149,7 @@ func TestHistoryKeepsWhatDidNotChange(t *testing.T) {
 	h := newHistorian(space)
 	s := sortsOfTrials(t, space)
 	first := h.read(s)
-	s.Trials = append(s.Trials, suggest.Trial{Number: 11, Point: s.Trials[0].Point})
+	s.Trials = append(s.Trials, &suggest.Trial{Number: 11, Point: s.Trials[0].Point})
 	second := h.read(s)
 	if first.measured[0] != second.measured[0] || len(second.running) != len(first.running)+1 {
 		t.Error("a known trial was read anew")
@@ -166,7 +161,7 @@ func TestConstraintsAreMeasured(t *testing.T) {
 	limit := 10.0
 	s := sortsOfTrials(t, space)
 	s.Constraints = []suggest.Constraint{{Name: "latency", Max: &limit}, {Name: "memory"}}
-	s.Trials[0].Constraints = []float64{12, -3}
+	s.Update(3, func(t *suggest.Trial) { t.Constraints = []float64{12, -3} })
 	h := newHistorian(space).read(s)
 	if o := h.measured[1]; o.violation != 2 || !slices.Equal(o.violations, []float64{2, -3}) {
 		t.Errorf("violations %v, sum %v", o.violations, o.violation)

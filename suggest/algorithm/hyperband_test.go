@@ -77,7 +77,7 @@ func TestHyperbandPromotesWhatIsCertain(t *testing.T) {
 	w := newWorld(t, "successive-halving", unit(), suggest.Setting{Name: "r_max", Value: "3"}, suggest.Setting{Name: "n_points", Value: "6"})
 	w.ask(6)
 	for i := range 5 {
-		w.study.Trials[i].State, w.study.Trials[i].Values = suggest.Succeeded, []float64{float64(i)}
+		w.study.Update(i, func(t *suggest.Trial) { t.State, t.Values = suggest.Succeeded, []float64{float64(i)} })
 	}
 	w.running = nil
 	w.ask(2)

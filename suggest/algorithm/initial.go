@@ -53,11 +53,7 @@ func (a *initial) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugges
 		return first, nil
 	}
 	later := s
-	later.Settled = s.Promised()
-	later.Trials = append([]suggest.Trial(nil), s.Trials...)
-	for i, p := range first {
-		later.Trials = append(later.Trials, suggest.Trial{Number: next + i, Point: p.Point})
-	}
+	later.Put(asPending(next, first)...)
 	rest, err := a.Algorithm.Suggest(ctx, later, n-len(first))
 	if cancelled(ctx) {
 		return nil, err

@@ -50,7 +50,6 @@ func benchmarkAsk(b *testing.B, name string, trials int) {
 	}
 	var took []time.Duration
 	for b.Loop() {
-		player.Study.Settle()
 		before := time.Now()
 		if _, err := a.Suggest(b.Context(), player.Study, 1); err != nil {
 			b.Fatal(err)

@@ -3,6 +3,7 @@ package algorithm
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
@@ -18,9 +19,7 @@ type ledger struct {
 	objectives  []suggest.Objective
 	constraints []suggest.Constraint
 	entries     []entry // in order of trial number
-	marks       marks   // of entries
-	settled     settled // the first of entries
-	warm        []suggest.Trial
+	warm        []*suggest.Trial
 	seed        uint64
 	size        uint64
 	finite      bool
@@ -83,7 +82,7 @@ func (r *result) better(other *result) int {
 }
 
 func newLedger(space suggest.Space) *ledger {
-	l := &ledger{encoding: newEncoding(space), known: map[string]struct{}{}, marks: newMarks(space.Len(), suggest.Study{}, false)}
+	l := &ledger{encoding: newEncoding(space), known: map[string]struct{}{}}
 	l.size, l.finite = space.Size()
 	return l
 }
@@ -92,37 +91,26 @@ func newLedger(space suggest.Space) *ledger {
 // entries that are new or have another outcome, ascending; again is true when
 // something else changed, so that a replay has to begin anew.
 func (l *ledger) read(s suggest.Study, seed uint64) (changed []int, again bool) {
-	if seed != l.seed || !sameDirections(l.objectives, s.Objectives) || !sameBounds(l.constraints, s.Constraints) || !sameTrials(l.warm, s.Warm) {
-		l.entries, l.marks, l.settled, again = nil, newMarks(len(l.dims), s, false), settled{}, true
+	if seed != l.seed || !sameDirections(l.objectives, s.Objectives) || !sameBounds(l.constraints, s.Constraints) || !slices.EqualFunc(l.warm, s.Warm, (*suggest.Trial).Equal) {
+		l.entries, again = nil, true
 		l.seed, l.objectives, l.constraints = seed, slices.Clone(s.Objectives), slices.Clone(s.Constraints)
-		l.warm = cloneTrials(s.Warm)
+		l.warm = slices.Clone(s.Warm)
 	}
 	trials := s.Trials
-	i := l.marks.agree(l.settled.next(s), trials, func(i int) bool { return l.entries[i].same(&trials[i]) })
-	if follows := i == 0 || i == len(trials) || trials[i].Number >= l.entries[i-1].number; !follows || !areInOrder(trials[i:]) {
-		i, trials = 0, inOrder(trials)
-	}
 	if len(trials) < len(l.entries) {
 		l.entries, again = l.entries[:len(trials)], true
-		l.marks.cut(len(trials))
 	}
-	for ; i < len(trials); i++ {
-		t := &trials[i]
+	for i, t := range trials {
 		switch {
 		case i == len(l.entries):
 			l.entries = append(l.entries, entry{})
-			l.marks.add(t)
-		case l.marks.shows(i, t):
-			continue
-		case l.entries[i].same(t):
-			l.marks.set(i, t)
+		case l.entries[i].trial == t:
 			continue
 		default:
 			old := l.entries[i].result
-			again = again || old.number != t.Number || !samePoint(old.point, t.Point) || !sameMeta(old.meta, t.Meta) || old.ended()
+			again = again || old.number != t.Number || !old.point.Equal(t.Point) || !maps.Equal(old.meta, t.Meta) || old.ended()
 		}
 		l.entries[i] = l.enter(t)
-		l.marks.set(i, t)
 		changed = append(changed, i)
 	}
 	if again {
@@ -165,27 +153,18 @@ func (l *ledger) fill(ctx context.Context, n int, key rng.Key, turns func(number
 }
 
 // trials are the entries' trials, in order of number.
-func (l *ledger) trials() []suggest.Trial {
-	out := make([]suggest.Trial, len(l.entries))
+func (l *ledger) trials() []*suggest.Trial {
+	out := make([]*suggest.Trial, len(l.entries))
 	for i := range l.entries {
-		out[i] = *l.entries[i].trial
+		out[i] = l.entries[i].trial
 	}
 	return out
 }
 
 func (l *ledger) enter(t *suggest.Trial) entry {
-	kept := *t
-	kept.Values, kept.Constraints, kept.Curve = slices.Clone(t.Values), slices.Clone(t.Constraints), nil
-	e := entry{number: t.Number, trial: &kept, result: l.result(&kept)}
+	e := entry{number: t.Number, trial: t, result: l.result(t)}
 	l.note(e.result)
 	return e
-}
-
-// same says whether the trial is the one that was entered. Points and Meta are
-// never modified in place, so that the same memory has the same content.
-func (e *entry) same(t *suggest.Trial) bool {
-	return t.Number == e.number && t.State == e.trial.State && sameFloats(t.Values, e.trial.Values) && sameFloats(t.Constraints, e.trial.Constraints) &&
-		samePoint(t.Point, e.trial.Point) && sameMeta(t.Meta, e.trial.Meta)
 }
 
 func (l *ledger) result(t *suggest.Trial) *result {
@@ -226,7 +205,7 @@ func (l *ledger) sources() [][]*result {
 	var out [][]*result
 	at := map[string]int{}
 	for i := range l.warm {
-		r := l.result(&l.warm[i])
+		r := l.result(l.warm[i])
 		if r.losses == nil {
 			continue
 		}
@@ -260,18 +239,6 @@ func (l *ledger) elite(n int) []suggest.Point {
 		if len(out) == before {
 			break
 		}
-	}
-	return out
-}
-
-func sameTrials(a, b []suggest.Trial) bool {
-	return slices.EqualFunc(a, b, func(x, y suggest.Trial) bool { return sameTrial(&x, &y) })
-}
-
-func cloneTrials(trials []suggest.Trial) []suggest.Trial {
-	out := slices.Clone(trials)
-	for i := range out {
-		out[i].Values, out[i].Constraints = slices.Clone(out[i].Values), slices.Clone(out[i].Constraints)
 	}
 	return out
 }

@@ -56,13 +56,13 @@ func newMobster(space suggest.Space, settings suggest.Settings) (suggest.Algorit
 // Those that wait at a rung below the top are as if they were stopped there.
 func (f *fidelity) curves(s suggest.Study, b *rungBook) suggest.Study {
 	s.Initial, s.Budget = nil, 0
-	s.Trials, s.Record = make([]suggest.Trial, len(b.base)), nil
+	s.Trials = make([]*suggest.Trial, len(b.base))
 	for i, base := range b.base {
-		t := suggest.Trial{Number: i, Point: f.spend(base.trial.Point, float64(f.max)), Meta: base.trial.Meta, State: suggest.Killed}
+		t := &suggest.Trial{Number: i, Point: f.spend(base.trial.Point, float64(f.max)), Meta: base.trial.Meta, State: suggest.Killed}
 		if base.last == nil {
 			t.State, t.Values, t.Constraints, t.Resource = base.trial.State, base.trial.Values, base.trial.Constraints, base.trial.Resource
 		}
-		f.curve(&t, base)
+		f.curve(t, base)
 		s.Trials[i] = t
 	}
 	return s

@@ -56,7 +56,7 @@ func volumeOf(t *testing.T, name string, seed uint64, f func(suggest.Point) []fl
 		}
 		for _, p := range got {
 			values = append(values, f(p.Point))
-			s.Trials = append(s.Trials, suggest.Trial{Number: len(s.Trials), Point: p.Point, Meta: p.Meta, State: suggest.Succeeded, Values: values[len(values)-1]})
+			s.Trials = append(s.Trials, &suggest.Trial{Number: len(s.Trials), Point: p.Point, Meta: p.Meta, State: suggest.Succeeded, Values: values[len(values)-1]})
 		}
 	}
 	return pareto.Hypervolume(values, ref)
@@ -119,7 +119,7 @@ func TestGeneticAlgorithmsLearnConstraints(t *testing.T) {
 			if c <= 0 {
 				feasible[len(s.Trials)/100]++
 			}
-			s.Trials = append(s.Trials, suggest.Trial{Number: len(s.Trials), Point: x, Meta: got[0].Meta, State: suggest.Succeeded, Values: []float64{1 - x[0].Float(), 1 - x[1].Float()}, Constraints: []float64{c}})
+			s.Trials = append(s.Trials, &suggest.Trial{Number: len(s.Trials), Point: x, Meta: got[0].Meta, State: suggest.Succeeded, Values: []float64{1 - x[0].Float(), 1 - x[1].Float()}, Constraints: []float64{c}})
 		}
 		if feasible[3] < 50 || feasible[3] <= feasible[0] {
 			t.Errorf("%s: of each hundred trials %v are feasible", name, feasible)
@@ -143,7 +143,7 @@ func TestNSGA2ConvergesWithManyObjectives(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			trial := suggest.Trial{Number: number, Point: got[0].Point, Meta: got[0].Meta, State: suggest.Succeeded, Values: f(got[0].Point)}
+			trial := &suggest.Trial{Number: number, Point: got[0].Point, Meta: got[0].Meta, State: suggest.Succeeded, Values: f(got[0].Point)}
 			if square := 0.0; number >= trials-last {
 				for _, v := range trial.Values {
 					square += v * v
@@ -186,8 +186,8 @@ func TestEvolutionariesStartWarm(t *testing.T) {
 	s := suggest.Study{Space: space, Objectives: objectives(1, "")}
 	for i, v := range []float64{3, 1, 2} {
 		s.Warm = append(s.Warm,
-			suggest.Trial{Number: i, Point: point(v/10, 0.5), State: suggest.Succeeded, Values: []float64{v}, Meta: suggest.Meta{"study": "one"}},
-			suggest.Trial{Number: i, Point: point(0.5, v/10), State: suggest.Succeeded, Values: []float64{-100 * v}, Meta: suggest.Meta{"study": "two"}})
+			&suggest.Trial{Number: i, Point: point(v/10, 0.5), State: suggest.Succeeded, Values: []float64{v}, Meta: suggest.Meta{"study": "one"}},
+			&suggest.Trial{Number: i, Point: point(0.5, v/10), State: suggest.Succeeded, Values: []float64{-100 * v}, Meta: suggest.Meta{"study": "two"}})
 	}
 	for _, name := range []string{"nsga2", "nsga3", "regularized-evolution"} {
 		got, err := newAlgorithm(t, name, space).Suggest(t.Context(), s, 5)

@@ -10,8 +10,8 @@ import (
 
 // stepwise ends trials with a value that depends on the rung: at rungs above
 // flips, the order of the points is reversed.
-func stepwise(flips float64) func(suggest.Trial) (suggest.State, float64) {
-	return func(t suggest.Trial) (suggest.State, float64) {
+func stepwise(flips float64) func(*suggest.Trial) (suggest.State, float64) {
+	return func(t *suggest.Trial) (suggest.State, float64) {
 		x := t.Point[0].Float()
 		if t.Resource > flips {
 			x = -x
@@ -45,18 +45,19 @@ func TestPASHAOpensRungsWhenTheOrderChanges(t *testing.T) {
 // are apart at the end.
 func TestPASHATakesNoiseForWhatItIs(t *testing.T) {
 	w := newWorld(t, "pasha", unit())
-	value := func(t suggest.Trial, step int64) float64 {
+	value := func(t *suggest.Trial, step int64) float64 {
 		return math.Floor(4*t.Point[0].Float()) + 0.1*rng.New(3, "noise", 1000*t.Number+int(step), "step").Float64()
 	}
-	w.end = func(t suggest.Trial) (suggest.State, float64) { return suggest.Succeeded, value(t, int64(t.Resource)) }
+	w.end = func(t *suggest.Trial) (suggest.State, float64) { return suggest.Succeeded, value(t, int64(t.Resource)) }
 	for len(w.study.Trials) < 500 {
 		w.ask(4 - len(w.running))
 		w.finish()
-		for i := range w.study.Trials {
-			trial := &w.study.Trials[i]
-			for step := int64(1); step <= int64(trial.Resource) && len(trial.Curve) < int(trial.Resource); step++ {
-				trial.Curve = append(trial.Curve, suggest.Sample{Step: step, Value: value(*trial, step)})
-			}
+		for _, trial := range w.study.Trials {
+			w.study.Update(trial.Number, func(trial *suggest.Trial) {
+				for step := int64(1); step <= int64(trial.Resource) && len(trial.Curve) < int(trial.Resource); step++ {
+					trial.Curve = append(trial.Curve, suggest.Sample{Step: step, Value: value(trial, step)})
+				}
+			})
 		}
 	}
 	if got := promotions(t, w.study.Trials); got != 9 {

@@ -39,7 +39,7 @@ func TestPlace(t *testing.T) {
 func TestPB2LearnsChoicesThatChange(t *testing.T) {
 	s := newPopulationStudy(t, 3,
 		suggest.ParameterSpec{Name: "optimizer", Kind: suggest.Categorical, List: []string{"bad", "early", "late", "worse"}}, learningRate)
-	train := func(trial suggest.Trial, parent []float64) []float64 {
+	train := func(trial *suggest.Trial, parent []float64) []float64 {
 		progress, generation := 0.0, 0.0
 		if parent != nil {
 			progress, generation = parent[0], parent[1]
@@ -51,7 +51,7 @@ func TestPB2LearnsChoicesThatChange(t *testing.T) {
 	}
 	r := trainer{
 		algorithm: buildPopulation(t, newPB2, s, nPopulation, "8"), study: s, parallel: 8,
-		train: train, loss: func(_ suggest.Trial, state []float64) float64 { return -state[0] },
+		train: train, loss: func(_ *suggest.Trial, state []float64) float64 { return -state[0] },
 	}
 	r.run(t, 8*24)
 	if best := -r.best(); best < 17 {

@@ -13,7 +13,7 @@ import (
 
 // decay is training in which a high rate is noisy near the optimum and a low one
 // is slow: the loss falls to a floor that is proportional to the rate.
-func decay(t suggest.Trial, parent []float64) []float64 {
+func decay(t *suggest.Trial, parent []float64) []float64 {
 	loss := 1.0
 	if parent != nil {
 		loss = parent[0]
@@ -26,7 +26,7 @@ func decay(t suggest.Trial, parent []float64) []float64 {
 }
 
 // randomSearch trains each member at one random point for all generations.
-func randomSearch(s suggest.Study, train func(suggest.Trial, []float64) []float64, loss func(suggest.Trial, []float64) float64, members, generations int) float64 {
+func randomSearch(s suggest.Study, train func(*suggest.Trial, []float64) []float64, loss func(*suggest.Trial, []float64) float64, members, generations int) float64 {
 	least := math.Inf(1)
 	stream := rng.New(s.Seed, "test", 0, "random search")
 	for range members {
@@ -34,7 +34,7 @@ func randomSearch(s suggest.Study, train func(suggest.Trial, []float64) []float6
 		for i := range u {
 			u[i] = stream.Float64()
 		}
-		t := suggest.Trial{Point: s.Space.Decode(u)}
+		t := &suggest.Trial{Point: s.Space.Decode(u)}
 		var state []float64
 		for range generations {
 			state = train(t, state)
@@ -47,11 +47,11 @@ func randomSearch(s suggest.Study, train func(suggest.Trial, []float64) []float6
 func TestPopulationsBeatRandomSearchOnSchedules(t *testing.T) {
 	const seeds, members, generations = 30, 10, 20
 	problems := map[string]struct {
-		train func(suggest.Trial, []float64) []float64
-		loss  func(suggest.Trial, []float64) float64
+		train func(*suggest.Trial, []float64) []float64
+		loss  func(*suggest.Trial, []float64) float64
 	}{
-		"the best rate falls": {schedule, func(_ suggest.Trial, state []float64) float64 { return -state[0] }},
-		"rates have a floor":  {decay, func(_ suggest.Trial, state []float64) float64 { return math.Log10(state[0]) }},
+		"the best rate falls": {schedule, func(_ *suggest.Trial, state []float64) float64 { return -state[0] }},
+		"rates have a floor":  {decay, func(_ *suggest.Trial, state []float64) float64 { return math.Log10(state[0]) }},
 	}
 	for name, problem := range problems {
 		for algorithm, build := range map[string]suggest.New{"pb2": newPB2, "pbt": newPBT} {

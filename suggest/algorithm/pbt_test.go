@@ -24,9 +24,9 @@ type trainer struct {
 	parallel  int
 	// train gives the state after the trial, from that of its parent; nil at
 	// the start of training.
-	train func(t suggest.Trial, parent []float64) (state []float64)
+	train func(t *suggest.Trial, parent []float64) (state []float64)
 	// loss of a state; NaN fails the trial.
-	loss   func(t suggest.Trial, state []float64) float64
+	loss   func(t *suggest.Trial, state []float64) float64
 	states map[int][]float64
 }
 
@@ -45,11 +45,11 @@ func (r *trainer) run(t testing.TB, n int) {
 				t.Fatal("nothing runs and nothing is proposed")
 			}
 			for _, p := range got {
-				r.study.Trials = append(r.study.Trials, suggest.Trial{Number: len(r.study.Trials), Point: p.Point, Meta: p.Meta, Resource: p.Resource})
+				r.study.Trials = append(r.study.Trials, &suggest.Trial{Number: len(r.study.Trials), Point: p.Point, Meta: p.Meta, Resource: p.Resource})
 			}
 			running += len(got)
 		}
-		r.finish(&r.study.Trials[len(r.study.Trials)-running])
+		r.finish(r.study.Trials[len(r.study.Trials)-running])
 		running--
 	}
 }
@@ -59,12 +59,14 @@ func (r *trainer) finish(t *suggest.Trial) {
 	if n, err := strconv.Atoi(t.Meta[parentMeta]); err == nil {
 		parent = r.states[n]
 	}
-	r.states[t.Number] = r.train(*t, parent)
-	if loss := r.loss(*t, r.states[t.Number]); math.IsNaN(loss) {
-		t.State = suggest.Failed
-	} else {
-		t.State, t.Values = suggest.Succeeded, []float64{loss}
-	}
+	r.states[t.Number] = r.train(t, parent)
+	r.study.Update(t.Number, func(t *suggest.Trial) {
+		if loss := r.loss(t, r.states[t.Number]); math.IsNaN(loss) {
+			t.State = suggest.Failed
+		} else {
+			t.State, t.Values = suggest.Succeeded, []float64{loss}
+		}
+	})
 }
 
 // best is the least loss of all trials.
@@ -104,7 +106,7 @@ var learningRate = suggest.ParameterSpec{Name: "lr", Kind: suggest.Double, Min: 
 
 // schedule is training whose best learning rate falls by a factor of 1000 over
 // 20 generations: progress in each is a bell in the logarithm of the rate.
-func schedule(t suggest.Trial, parent []float64) []float64 {
+func schedule(t *suggest.Trial, parent []float64) []float64 {
 	progress, generation := 0.0, 0.0
 	if parent != nil {
 		progress, generation = parent[0], parent[1]
@@ -117,7 +119,7 @@ func TestReplacedMembersTakeOverFromTheBest(t *testing.T) {
 	s := newPopulationStudy(t, 1, learningRate)
 	r := trainer{
 		algorithm: buildPopulation(t, newPBT, s, nPopulation, "8", intervalSetting, "5"), study: s, parallel: 1,
-		train: schedule, loss: func(_ suggest.Trial, state []float64) float64 { return -state[0] },
+		train: schedule, loss: func(_ *suggest.Trial, state []float64) float64 { return -state[0] },
 	}
 	r.run(t, 80)
 	replaced, unchanged := 0, 0
@@ -163,7 +165,7 @@ func TestFailedTrialsAreRepeatedThenReplaced(t *testing.T) {
 	// Member 2 fails in generation 1, as long as it goes on from itself.
 	r := trainer{
 		algorithm: buildPopulation(t, newPBT, s, nPopulation, "6", maxFailures, "3"), study: s, parallel: 1, train: schedule,
-		loss: func(trial suggest.Trial, state []float64) float64 {
+		loss: func(trial *suggest.Trial, state []float64) float64 {
 			if trial.Meta[memberMeta] == "2" && trial.Meta[generationMeta] == "1" && trial.Meta[parentMeta] == "2" {
 				return math.NaN()
 			}
@@ -207,7 +209,7 @@ func TestDivergedMembersAreReplacedAtOnce(t *testing.T) {
 }
 
 // member is a succeeded trial of a population.
-func member(space suggest.Space, number, member, generation int, parent string, value float64) suggest.Trial {
+func member(space suggest.Space, number, member, generation int, parent string, value float64) *suggest.Trial {
 	m := suggest.Meta{memberMeta: strconv.Itoa(member), generationMeta: strconv.Itoa(generation)}
 	if parent != "" {
 		m[parentMeta] = parent
@@ -216,7 +218,7 @@ func member(space suggest.Space, number, member, generation int, parent string, 
 	for i := range u {
 		u[i] = (float64(member) + 0.5) / 10
 	}
-	return suggest.Trial{Number: number, Point: space.Decode(u), State: suggest.Succeeded, Values: []float64{value}, Meta: m}
+	return &suggest.Trial{Number: number, Point: space.Decode(u), State: suggest.Succeeded, Values: []float64{value}, Meta: m}
 }
 
 func TestMembersWaitForHalfOfTheOthers(t *testing.T) {
@@ -231,14 +233,16 @@ func TestMembersWaitForHalfOfTheOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range got {
-			s.Trials = append(s.Trials, suggest.Trial{Number: s.NextNumber(), Point: p.Point, Meta: p.Meta})
+			s.Trials = append(s.Trials, &suggest.Trial{Number: s.NextNumber(), Point: p.Point, Meta: p.Meta})
 		}
 		return got
 	}
 	if got := ask(20); len(got) != 6 {
 		t.Fatalf("got %d proposals for generation 1, want 6", len(got))
 	}
-	end := func(i int) { s.Trials[i].State, s.Trials[i].Values = suggest.Succeeded, []float64{-float64(i)} }
+	end := func(i int) {
+		s.Update(i, func(t *suggest.Trial) { t.State, t.Values = suggest.Succeeded, []float64{-float64(i)} })
+	}
 	end(6)
 	end(7)
 	if got := ask(20); len(got) != 0 {
@@ -254,7 +258,7 @@ func TestGenerationsEnd(t *testing.T) {
 	s := newPopulationStudy(t, 1, learningRate)
 	r := trainer{
 		algorithm: buildPopulation(t, newPBT, s, nPopulation, "5", nGenerations, "3"), study: s, parallel: 2,
-		train: schedule, loss: func(_ suggest.Trial, state []float64) float64 { return -state[0] },
+		train: schedule, loss: func(_ *suggest.Trial, state []float64) float64 { return -state[0] },
 	}
 	r.run(t, 15)
 	if got, err := r.algorithm.Suggest(t.Context(), r.study, 1); !errors.Is(err, suggest.ErrExhausted) || len(got) > 0 {
@@ -266,7 +270,7 @@ func TestSomeExploreAmongEquals(t *testing.T) {
 	s := newPopulationStudy(t, 1, learningRate)
 	r := trainer{
 		algorithm: buildPopulation(t, newPBT, s, nPopulation, "5"), study: s, parallel: 1,
-		train: schedule, loss: func(suggest.Trial, []float64) float64 { return 7 },
+		train: schedule, loss: func(*suggest.Trial, []float64) float64 { return 7 },
 	}
 	r.run(t, 30)
 	for _, trial := range r.study.Trials[5:] {
@@ -283,7 +287,7 @@ func TestMaximizeMirrorsMinimizeInPopulations(t *testing.T) {
 		s.Objectives[0].Direction = direction
 		r := trainer{
 			algorithm: buildPopulation(t, build, s, nPopulation, "6"), study: s, parallel: 4,
-			train: schedule, loss: func(_ suggest.Trial, state []float64) float64 { return -sign * state[0] },
+			train: schedule, loss: func(_ *suggest.Trial, state []float64) float64 { return -sign * state[0] },
 		}
 		r.run(t, 60)
 		var out []string

@@ -61,8 +61,7 @@ type population struct {
 func newPopulation(size int, s suggest.Study) *population {
 	p := &population{members: make([][]*interval, size), byNumber: make(map[int]*interval, len(s.Trials))}
 	var strangers []*interval
-	for i := range s.Trials {
-		t := &s.Trials[i]
+	for _, t := range s.Trials {
 		if !s.Space.Contains(t.Point) {
 			continue
 		}

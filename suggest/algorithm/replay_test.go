@@ -61,14 +61,14 @@ func (w *workers) play(t testing.TB, trials int) {
 		}
 		for i, p := range got {
 			w.running = append(w.running, len(w.study.Trials))
-			w.study.Trials = append(w.study.Trials, suggest.Trial{Number: len(w.study.Trials), Point: p.Point, Meta: p.Meta, State: suggest.State(i % 2)})
+			w.study.Put(&suggest.Trial{Number: len(w.study.Trials), Point: p.Point, Meta: p.Meta, State: suggest.State(i % 2)})
 		}
 		for range 1 + stream.Uint64N(2) {
 			if len(w.running) == 0 {
 				break
 			}
 			k := int(stream.Uint64N(uint64(len(w.running))))
-			trial := &w.study.Trials[w.running[k]]
+			trial := *w.study.Trials[w.running[k]]
 			w.running = slices.Delete(w.running, k, k+1)
 			trial.State, trial.Values = suggest.Succeeded, w.values(trial.Point)
 			switch stream.Uint64N(12) {
@@ -79,6 +79,7 @@ func (w *workers) play(t testing.TB, trials int) {
 			case 2:
 				trial.State = suggest.Pruned
 			}
+			w.study.Put(&trial)
 		}
 	}
 }
@@ -118,8 +119,6 @@ func TestAnswersSurviveARestartAtAnyTrial(t *testing.T) {
 					w := &workers{algorithm: newAlgorithm(t, name, space), parallel: parallel, values: twoValues}
 					w.study = suggest.Study{Space: space, Seed: 3, Objectives: objectives(count, "")}
 					w.asked = func(s suggest.Study, n int, got []suggest.Proposal) {
-						s.Trials = slices.Clone(s.Trials)
-						slices.Reverse(s.Trials)
 						again, err := newAlgorithm(t, name, space).Suggest(t.Context(), s, n)
 						if err != nil {
 							t.Fatal(err)
@@ -139,7 +138,7 @@ func TestMaximizeMirrorsMinimize(t *testing.T) {
 	for _, name := range replaying() {
 		t.Run(name, func(t *testing.T) {
 			space := replayed(t)
-			play := func(d suggest.Direction, sign float64) []suggest.Trial {
+			play := func(d suggest.Direction, sign float64) []*suggest.Trial {
 				w := &workers{algorithm: newAlgorithm(t, name, space), parallel: 3}
 				w.study = suggest.Study{Space: space, Seed: 5, Objectives: objectives(2, d)}
 				w.values = func(p suggest.Point) []float64 {
@@ -175,7 +174,7 @@ func TestGarbledMetaIsTolerated(t *testing.T) {
 					for key := range w.study.Trials[i].Meta {
 						meta[key] = text
 					}
-					w.study.Trials[i].Meta = meta
+					w.study.Update(i, func(t *suggest.Trial) { t.Meta = meta })
 				}
 				fresh := newAlgorithm(t, name, space)
 				for _, a := range []suggest.Algorithm{fresh, w.algorithm} {

@@ -39,7 +39,7 @@ type rungBook struct {
 	count    int            // trials in all, of any state
 	base     []baseTrial
 	entries  []*rungEntry // all, by trial number
-	plain    []suggest.Trial
+	plain    []*suggest.Trial
 }
 
 // bracketBook is one bracket.
@@ -76,11 +76,11 @@ type baseTrial struct {
 
 // readRungs reads the trials of a study.
 func readRungs(s suggest.Study) *rungBook {
-	trials := inOrder(s.Trials)
+	trials := s.Trials
 	b := &rungBook{next: s.NextNumber(), count: len(trials), base: make([]baseTrial, 0, len(trials)), entries: make([]*rungEntry, 0, len(trials))}
 	room := make([]rungEntry, len(trials))
-	for i := range trials {
-		b.add(s, &trials[i], &room[i])
+	for i, t := range trials {
+		b.add(s, t, &room[i])
 	}
 	return b
 }
@@ -274,12 +274,12 @@ func (b *rungBook) proposal(e *rungEntry, p suggest.Point, meta suggest.Meta, re
 
 // points are the base points as trials that have not ended, numbered without
 // gaps: for samplers that do not learn.
-func (b *rungBook) points() []suggest.Trial {
+func (b *rungBook) points() []*suggest.Trial {
 	if b.plain == nil {
-		b.plain = make([]suggest.Trial, 0, len(b.base)+1)
+		b.plain = make([]*suggest.Trial, 0, len(b.base)+1)
 	}
 	for i := len(b.plain); i < len(b.base); i++ {
-		b.plain = append(b.plain, suggest.Trial{Number: i, Point: b.base[i].trial.Point})
+		b.plain = append(b.plain, &suggest.Trial{Number: i, Point: b.base[i].trial.Point})
 	}
 	return b.plain
 }

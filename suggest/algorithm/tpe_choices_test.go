@@ -40,7 +40,7 @@ func TestTPEDoubtsEachOfManySwitches(t *testing.T) {
 		if good {
 			loss = 0.1
 		}
-		s.Trials = append(s.Trials, suggest.Trial{Number: n, Point: point, State: suggest.Succeeded, Values: []float64{loss + float64(n)/1e4}})
+		s.Trials = append(s.Trials, &suggest.Trial{Number: n, Point: point, State: suggest.Succeeded, Values: []float64{loss + float64(n)/1e4}})
 	}
 	off := make([]int, switches)
 	for seed := range uint64(questions) {

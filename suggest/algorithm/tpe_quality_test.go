@@ -17,7 +17,7 @@ type measured struct {
 }
 
 // search plays a problem over six numbers between 0 and 1.
-func search(t *testing.T, name string, s suggest.Study, n int, f func(u []float64) measured) []suggest.Trial {
+func search(t *testing.T, name string, s suggest.Study, n int, f func(u []float64) measured) []*suggest.Trial {
 	t.Helper()
 	specs := make([]suggest.ParameterSpec, 6)
 	for i := range specs {
@@ -40,7 +40,7 @@ func search(t *testing.T, name string, s suggest.Study, n int, f func(u []float6
 		}
 		u, _ := s.Space.Encode(got[0].Point)
 		m := f(u)
-		trial := suggest.Trial{Number: s.NextNumber(), Point: got[0].Point, State: suggest.Succeeded, Values: m.values, Constraints: m.constraints}
+		trial := &suggest.Trial{Number: s.NextNumber(), Point: got[0].Point, State: suggest.Succeeded, Values: m.values, Constraints: m.constraints}
 		if m.failed {
 			trial.State, trial.Values = suggest.Failed, nil
 		}
@@ -62,16 +62,16 @@ func bowlAt(u []float64, centre float64) float64 {
 func TestTPELearns(t *testing.T) {
 	one := []suggest.Objective{{Name: "y"}}
 	two := []suggest.Constraint{{Name: "c"}, {Name: "d"}}
-	warm := make([]suggest.Trial, 20)
+	warm := make([]*suggest.Trial, 20)
 	for i := range warm {
 		x := float64(i) / 20
-		warm[i] = suggest.Trial{Number: i, State: suggest.Succeeded, Values: []float64{1e6 + (x-0.2)*(x-0.2)}, Meta: suggest.Meta{"study": "before"}}
+		warm[i] = &suggest.Trial{Number: i, State: suggest.Succeeded, Values: []float64{1e6 + (x-0.2)*(x-0.2)}, Meta: suggest.Meta{"study": "before"}}
 	}
 	cases := map[string]struct {
 		study suggest.Study
 		n     int
 		f     func(u []float64) measured
-		loss  func(trials []suggest.Trial) float64
+		loss  func(trials []*suggest.Trial) float64
 		share float64 // of random search's loss that is allowed
 	}{
 		"a bowl": {suggest.Study{Objectives: one}, 80,
@@ -110,7 +110,7 @@ func TestTPELearns(t *testing.T) {
 }
 
 // best is the smallest value of a trial that keeps all constraints.
-func best(trials []suggest.Trial) float64 {
+func best(trials []*suggest.Trial) float64 {
 	least := math.Inf(1)
 	for _, t := range trials {
 		keeps := !slices.ContainsFunc(t.Constraints, func(c float64) bool { return c > 0 })
@@ -123,7 +123,7 @@ func best(trials []suggest.Trial) float64 {
 
 // missing is the part of the hypervolume that is not reached: the front lies
 // between the two centres.
-func missing(trials []suggest.Trial) float64 {
+func missing(trials []*suggest.Trial) float64 {
 	var points, front [][]float64
 	for _, t := range trials {
 		points = append(points, t.Values)

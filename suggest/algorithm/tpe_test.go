@@ -75,7 +75,7 @@ func (c tpeCase) study(space suggest.Space) suggest.Study {
 	}
 	for i := 0; c.warm && i < 20; i++ {
 		u := slices.Repeat([]float64{float64(i) / 20}, space.Len())
-		t := suggest.Trial{Number: i, Point: space.Decode(u), State: suggest.Succeeded, Values: []float64{1000 * math.Abs(u[0]-0.4)}}
+		t := &suggest.Trial{Number: i, Point: space.Decode(u), State: suggest.Succeeded, Values: []float64{1000 * math.Abs(u[0]-0.4)}}
 		t.Meta = suggest.Meta{"study": fmt.Sprint("other", i%2)}
 		s.Warm = append(s.Warm, t)
 	}
@@ -131,11 +131,11 @@ func TestTPECachesDoNotMatter(t *testing.T) {
 					if !space.Contains(p.Point) || p.Why == "" || p.Fallback != "" {
 						t.Fatalf("step %d: %+v", step, p)
 					}
-					s.Trials = append(s.Trials, suggest.Trial{Number: s.NextNumber(), Point: p.Point, State: suggest.Running})
+					s.Trials = append(s.Trials, &suggest.Trial{Number: s.NextNumber(), Point: p.Point, State: suggest.Running})
 				}
 				for i := range s.Trials {
-					if trial := &s.Trials[i]; !trial.State.Finished() && (trial.Number+step)%3 == 0 {
-						c.end(space, trial)
+					if trial := s.Trials[i]; !trial.State.Finished() && (trial.Number+step)%3 == 0 {
+						s.Update(trial.Number, func(t *suggest.Trial) { c.end(space, t) })
 					}
 				}
 			}
@@ -197,8 +197,8 @@ func TestTPEAnswersAfterTheDeadline(t *testing.T) {
 	a, _ := r.New(space, nil)
 	s := c.study(space)
 	for i := range 30 {
-		s.Trials = append(s.Trials, suggest.Trial{Number: i, Point: space.Decode(slices.Repeat([]float64{float64(i) / 30}, space.Len()))})
-		c.end(space, &s.Trials[i])
+		s.Trials = append(s.Trials, &suggest.Trial{Number: i, Point: space.Decode(slices.Repeat([]float64{float64(i) / 30}, space.Len()))})
+		c.end(space, s.Trials[i])
 	}
 	got, err := a.Suggest(lateContext{t.Context()}, s, 2)
 	if err != nil || len(got) != 1 || got[0].Fallback != "deadline" || !space.Contains(got[0].Point) {

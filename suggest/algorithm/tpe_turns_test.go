@@ -62,8 +62,8 @@ func TestTPEModelsTogetherAndApartByTurns(t *testing.T) {
 				if !cmp.Equal(texts(space, answer(t, space, other, s)), texts(space, got)) {
 					different++
 				}
-				trial := suggest.Trial{Number: number, Point: got[0].Point}
-				ended.end(space, &trial)
+				trial := &suggest.Trial{Number: number, Point: got[0].Point}
+				ended.end(space, trial)
 				s.Trials = append(s.Trials, trial)
 			}
 			if turns := !slices.Equal(even, c.odd); turns != (different > 0) {

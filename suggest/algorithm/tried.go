@@ -42,16 +42,16 @@ type tried struct {
 	// allowed gives the trials whose points may be allowed, by number: where to
 	// begin when constraints leave little of the space. added are the points of
 	// this question.
-	allowed func() []suggest.Trial
+	allowed func() []*suggest.Trial
 	added   []suggest.Point
 	// fresh are the keys that this question added.
 	fresh []string
 }
 
 // newTried reads the trials of all states: what failed is not tried again.
-func newTried(space suggest.Space, trials []suggest.Trial) *tried {
+func newTried(space suggest.Space, trials []*suggest.Trial) *tried {
 	size, finite := space.Size()
-	t := &tried{space: space, finite: finite, size: size, allowed: func() []suggest.Trial { return inOrder(trials) }}
+	t := &tried{space: space, finite: finite, size: size, allowed: func() []*suggest.Trial { return trials }}
 	if finite || space.Constrained() { // next to allowed points, others may be the same in all digits
 		t.track(trials)
 	}
@@ -60,17 +60,17 @@ func newTried(space suggest.Space, trials []suggest.Trial) *tried {
 
 // newTriedAlways is for algorithms that may propose the same point twice also
 // in a space that is not finite.
-func newTriedAlways(space suggest.Space, trials []suggest.Trial) *tried {
+func newTriedAlways(space suggest.Space, trials []*suggest.Trial) *tried {
 	t := newTried(space, nil)
 	t.track(trials)
-	t.allowed = func() []suggest.Trial { return inOrder(trials) }
+	t.allowed = func() []*suggest.Trial { return trials }
 	return t
 }
 
-func (t *tried) track(trials []suggest.Trial) {
+func (t *tried) track(trials []*suggest.Trial) {
 	t.keys = make(map[string]struct{}, len(trials))
-	for i := range trials {
-		if key, ok := t.space.Key(trials[i].Point); ok {
+	for _, trial := range trials {
+		if key, ok := t.space.Key(trial.Point); ok {
 			t.keys[key] = struct{}{}
 		}
 	}

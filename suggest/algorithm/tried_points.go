@@ -1,8 +1,8 @@
 package algorithm
 
 import (
+	"slices"
 	"sync"
-	"unsafe"
 
 	"github.com/vernier-ml/vernier/suggest"
 )
@@ -11,10 +11,9 @@ import (
 // more than all else that is done for a trial that was there before. It may be
 // asked from several goroutines at once. The zero triedPoints is empty.
 type triedPoints struct {
-	mu      sync.Mutex
-	points  []suggest.Point // of the last study's trials, in its order
-	settled settled         // the first of points
-	keys    map[string]struct{}
+	mu     sync.Mutex
+	trials []*suggest.Trial // of the last study
+	keys   map[string]struct{}
 }
 
 // open is newTried, or newTriedAlways, of the study's trials. Call done when the
@@ -28,7 +27,7 @@ func (x *triedPoints) open(space suggest.Space, s suggest.Study, always bool) (t
 		return newTried(space, trials), func() {}
 	}
 	t = newTried(space, nil)
-	t.allowed = func() []suggest.Trial { return inOrder(trials) }
+	t.allowed = func() []*suggest.Trial { return trials }
 	if always || t.keys != nil {
 		x.read(space, s)
 		t.keys = x.keys
@@ -39,36 +38,28 @@ func (x *triedPoints) open(space suggest.Space, s suggest.Study, always bool) (t
 	}
 }
 
-// read brings the keys up to the trials. Points are never modified in place, so
-// that the same memory has the same content.
+// read brings the keys up to the trials.
 func (x *triedPoints) read(space suggest.Space, s suggest.Study) {
 	trials := s.Trials
-	same := x.agree(x.settled.next(s), trials)
-	if same < len(x.points) || x.keys == nil { // other trials may have had the same points
-		same, x.points, x.keys = 0, nil, make(map[string]struct{}, len(trials))
+	same := x.agree(trials)
+	if same < len(x.trials) || x.keys == nil { // other trials may have had the same points
+		same, x.keys = 0, make(map[string]struct{}, len(trials))
 	}
-	for i := range trials[same:] {
-		p := trials[same+i].Point
-		x.points = append(x.points, p)
-		if key, ok := space.Key(p); ok {
+	for _, t := range trials[same:] {
+		if key, ok := space.Key(t.Point); ok {
 			x.keys[key] = struct{}{}
 		}
 	}
+	x.trials = slices.Clone(trials)
 }
 
-// agree is how many of the first trials have, in this order, the points that are
-// kept, of which so many are known to.
-func (x *triedPoints) agree(known int, trials []suggest.Trial) int {
-	n := min(len(trials), len(x.points))
-	for i := known; i < n; i++ {
-		p, q := trials[i].Point, x.points[i]
-		if unsafe.SliceData(p) == unsafe.SliceData(q) && len(p) == len(q) {
-			continue
-		}
-		if !p.Equal(q) {
+// agree is how many of the first trials have the points of those that were read.
+func (x *triedPoints) agree(trials []*suggest.Trial) int {
+	n := min(len(trials), len(x.trials))
+	for i := range n {
+		if x.trials[i] != trials[i] && !x.trials[i].Point.Equal(trials[i].Point) {
 			return i
 		}
-		x.points[i] = p
 	}
 	return n
 }

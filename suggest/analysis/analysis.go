@@ -28,8 +28,7 @@ type result struct {
 // values say how they began; a trial counts only with a point in the space.
 func results(s suggest.Study) []result {
 	var out []result
-	for i := range s.Trials {
-		t := &s.Trials[i]
+	for _, t := range s.Trials {
 		if t.State != suggest.Succeeded || len(t.Values) < len(s.Objectives) || !s.Space.Contains(t.Point) {
 			continue
 		}

@@ -47,7 +47,7 @@ func newASHA(settings suggest.Settings) (suggest.Stopper, error) {
 }
 
 // Stop implements suggest.Stopper.
-func (a asha) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+func (a asha) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	c := contest{rungs: a.rungs, minTrials: a.minTrials, name: "rung", takesPart: func(int) bool { return true }}
 	return c.judge(s, t)
 }
@@ -110,7 +110,7 @@ type contest struct {
 }
 
 // judge says whether t stops at the highest rung that it has reached.
-func (c contest) judge(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+func (c contest) judge(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
 	if own.len() == 0 || t.Resource > 0 && float64(own.last()) >= t.Resource {
@@ -149,7 +149,7 @@ func (c contest) judge(s suggest.Study, t suggest.Trial) (stop bool, why string)
 // first one may be far behind the rung, where every trial is better. A trial
 // that ended well before the rung, although it was free to go there, is as good
 // there as it was at its end.
-func lossAt(o suggest.Objective, t suggest.Trial, rung, now int64) (loss float64, ok bool) {
+func lossAt(o suggest.Objective, t *suggest.Trial, rung, now int64) (loss float64, ok bool) {
 	c := readCourse(o, t.Curve)
 	if c.len() == 0 {
 		return 0, false
@@ -174,7 +174,7 @@ type lineage struct {
 // continues is the resource up to which another trial tried the point of t
 // already and was chosen to go on; 0 when there is none. Up to there t is
 // neither judged nor counted, since that would count the point twice.
-func (l *lineage) continues(t suggest.Trial) float64 {
+func (l *lineage) continues(t *suggest.Trial) float64 {
 	text, ok := t.Meta[parentKey]
 	if !ok {
 		return 0
@@ -185,8 +185,8 @@ func (l *lineage) continues(t suggest.Trial) float64 {
 	}
 	if l.resources == nil {
 		l.resources = make(map[int]float64, len(l.study.Trials))
-		for i := range l.study.Trials {
-			l.resources[l.study.Trials[i].Number] = l.study.Trials[i].Resource
+		for _, t := range l.study.Trials {
+			l.resources[t.Number] = t.Resource
 		}
 	}
 	return l.resources[number]

@@ -53,7 +53,7 @@ func verdicts(family func(*rng.Stream) func(float64) float64, noise float64, sea
 			for i := range full {
 				full[i] = suggest.Sample{Step: int64(i + 1), Value: value(float64(i+1)/end) + noise*stream.NormFloat64()}
 			}
-			t := suggest.Trial{Number: number, State: suggest.Succeeded, Curve: full}
+			t := &suggest.Trial{Number: number, State: suggest.Succeeded, Curve: full}
 			incumbent := math.Inf(1)
 			for _, other := range s.Trials {
 				if other.State == suggest.Succeeded {

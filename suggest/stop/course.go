@@ -153,10 +153,10 @@ func quantile(sorted []float64, q float64) float64 {
 }
 
 // others are the trials of the study except the given one.
-func others(s suggest.Study, t suggest.Trial) func(yield func(suggest.Trial) bool) {
-	return func(yield func(suggest.Trial) bool) {
-		for i := range s.Trials {
-			if s.Trials[i].Number != t.Number && !yield(s.Trials[i]) {
+func others(s suggest.Study, t *suggest.Trial) func(yield func(*suggest.Trial) bool) {
+	return func(yield func(*suggest.Trial) bool) {
+		for _, o := range s.Trials {
+			if o.Number != t.Number && !yield(o) {
 				return
 			}
 		}

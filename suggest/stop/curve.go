@@ -74,7 +74,7 @@ func newExtrapolation(settings suggest.Settings) (suggest.Stopper, error) {
 }
 
 // Stop implements suggest.Stopper.
-func (e *extrapolation) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+func (e *extrapolation) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	end := e.end
 	if end == 0 {
@@ -124,7 +124,7 @@ const calibrating = 12
 
 // complete are the newest of the other trials that succeeded and got to the
 // end, and the best of all their final losses.
-func (e *extrapolation) complete(s suggest.Study, t suggest.Trial, end int64) (newest []course, incumbent float64, number int) {
+func (e *extrapolation) complete(s suggest.Study, t *suggest.Trial, end int64) (newest []course, incumbent float64, number int) {
 	type numbered struct {
 		number int
 		course course

@@ -22,7 +22,7 @@ func TestCurveDoesNotMindHowOftenSomebodyLooks(t *testing.T) {
 	settings := suggest.Settings{{Name: "interval", Value: "6"}, {Name: "r_max", Value: "60"}}
 	var s suggest.Study
 	for number := range 6 {
-		s.Trials = append(s.Trials, suggest.Trial{Number: number, State: suggest.Succeeded, Curve: full(number)})
+		s.Trials = append(s.Trials, &suggest.Trial{Number: number, State: suggest.Succeeded, Curve: full(number)})
 	}
 	stopped := 0
 	for number := 6; number < 30; number++ {
@@ -30,7 +30,7 @@ func TestCurveDoesNotMindHowOftenSomebodyLooks(t *testing.T) {
 		curve := full(number)
 		first := 0
 		for i := 1; i < end && first == 0; i++ {
-			if stop, _ := always.Stop(s, suggest.Trial{Number: number, State: suggest.Running, Curve: curve[:i]}); stop {
+			if stop, _ := always.Stop(s, &suggest.Trial{Number: number, State: suggest.Running, Curve: curve[:i]}); stop {
 				first = i
 			}
 		}
@@ -41,7 +41,7 @@ func TestCurveDoesNotMindHowOftenSomebodyLooks(t *testing.T) {
 		entry := curve[first-1].Step / interval
 		for i := first; i < end && curve[i-1].Step/interval == entry; i++ {
 			seldom, _ := newExtrapolation(settings)
-			if stop, _ := seldom.Stop(s, suggest.Trial{Number: number, State: suggest.Running, Curve: curve[:i]}); !stop {
+			if stop, _ := seldom.Stop(s, &suggest.Trial{Number: number, State: suggest.Running, Curve: curve[:i]}); !stop {
 				t.Errorf("trial %d, stopped at step %d, is not when somebody looks first at step %d", number, first, i)
 			}
 		}
@@ -64,14 +64,14 @@ func TestCurveKeepsNoStaleJudgement(t *testing.T) {
 			for i := range 20 {
 				curve = append(curve, suggest.Sample{Step: int64(i + 1), Value: value(float64(i+1) / 20)})
 			}
-			s.Trials = append(s.Trials, suggest.Trial{Number: number, State: suggest.Succeeded, Curve: curve})
+			s.Trials = append(s.Trials, &suggest.Trial{Number: number, State: suggest.Succeeded, Curve: curve})
 		}
-		trial := s.Trials[5]
+		trial := *s.Trials[5]
 		s.Trials = s.Trials[:5]
 		trial.Number, trial.State, trial.Curve = 9, suggest.Running, trial.Curve[:6+step%3*4]
 		fresh, _ := newExtrapolation(nil)
-		stop, why := kept.Stop(s, trial)
-		if wantStop, wantWhy := fresh.Stop(s, trial); stop != wantStop || why != wantWhy {
+		stop, why := kept.Stop(s, &trial)
+		if wantStop, wantWhy := fresh.Stop(s, &trial); stop != wantStop || why != wantWhy {
 			t.Fatalf("step %d: %v, %q; a new one says %v, %q", step, stop, why, wantStop, wantWhy)
 		}
 	}

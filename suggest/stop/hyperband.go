@@ -40,7 +40,7 @@ func newHyperband(settings suggest.Settings) (suggest.Stopper, error) {
 }
 
 // Stop implements suggest.Stopper.
-func (h hyperband) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+func (h hyperband) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	l := h.rungs
 	if l.end == 0 {
 		l.end = horizon(s)
@@ -107,11 +107,11 @@ func draw(key rng.Key, number int, brackets []bracket) int {
 // none.
 func horizon(s suggest.Study) int64 {
 	end := int64(0)
-	for i := range s.Trials {
-		if s.Trials[i].State != suggest.Succeeded {
+	for _, t := range s.Trials {
+		if t.State != suggest.Succeeded {
 			continue
 		}
-		for _, sample := range s.Trials[i].Curve {
+		for _, sample := range t.Curve {
 			end = max(end, sample.Step)
 		}
 	}

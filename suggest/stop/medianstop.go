@@ -38,7 +38,7 @@ func newMedianStop(settings suggest.Settings) (suggest.Stopper, error) {
 }
 
 // Stop implements suggest.Stopper.
-func (m medianStop) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+func (m medianStop) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
 	if own.len() == 0 || own.len() < m.start {

@@ -68,7 +68,7 @@ func newPatience(settings suggest.Settings) (suggest.Stopper, error) {
 }
 
 // Stop implements suggest.Stopper.
-func (p patience) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+func (p patience) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
 	if own.len() < p.start || own.len() <= p.reports {

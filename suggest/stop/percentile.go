@@ -43,7 +43,7 @@ func newPercentile(settings suggest.Settings) (suggest.Stopper, error) {
 }
 
 // Stop implements suggest.Stopper.
-func (p percentile) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+func (p percentile) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
 	if own.len() == 0 || own.len() < p.start {

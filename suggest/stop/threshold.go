@@ -45,7 +45,7 @@ func newThreshold(settings suggest.Settings) (suggest.Stopper, error) {
 }
 
 // Stop implements suggest.Stopper.
-func (r threshold) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+func (r threshold) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
 	if own.len() == 0 || own.len() < r.start {

@@ -44,7 +44,7 @@ func newWilcoxon(settings suggest.Settings) (suggest.Stopper, error) {
 }
 
 // Stop implements suggest.Stopper.
-func (w wilcoxon) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string) {
+func (w wilcoxon) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	o := objective(s)
 	own := readCourse(o, t.Curve)
 	best, number := bestCourse(s, t)
@@ -63,7 +63,7 @@ func (w wilcoxon) Stop(s suggest.Study, t suggest.Trial) (stop bool, why string)
 // bestCourse is what the best of the other trials that succeeded reported, and
 // its number: the one with the best value or, without values, the best mean.
 // Equal ones: that with the lower number.
-func bestCourse(s suggest.Study, t suggest.Trial) (best course, number int) {
+func bestCourse(s suggest.Study, t *suggest.Trial) (best course, number int) {
 	o := objective(s)
 	least := math.Inf(1)
 	for other := range others(s, t) {

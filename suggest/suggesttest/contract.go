@@ -211,7 +211,7 @@ func fromEnd(p suggest.Parameter, v suggest.Value, low bool) float64 {
 // reaches holds that the trials cover the i-th parameter: what the prior
 // expects ten times or more must be there, and everything once a finite space
 // came to its end.
-func reaches(t *testing.T, parameter suggest.Parameter, i int, trials []suggest.Trial, asked int) {
+func reaches(t *testing.T, parameter suggest.Parameter, i int, trials []*suggest.Trial, asked int) {
 	t.Helper()
 	seen := map[string]bool{}
 	least, most := 1.0, 0.0
@@ -287,25 +287,11 @@ func manyEqualsOneByOne(t *testing.T, r algorithm.Registration) {
 				for range 25 {
 					one := ask(t, a, s, 1)
 					got = append(got, one...)
-					s.Trials = append(s.Trials, pending(s, one)...)
+					s.Put(pending(s, one)...)
 				}
 				if g, w := lines(space, got), lines(space, want); !slices.Equal(g, w) {
 					t.Errorf("after %d trials: one by one gives %v, at once %v", already, g, w)
 				}
-			}
-		})
-	}
-}
-
-func orderDoesNotMatter(t *testing.T, r algorithm.Registration) {
-	for _, name := range spaceNames() {
-		t.Run(name, func(t *testing.T) {
-			a, space := build(t, r, spaces()[name])
-			s := history(t, a, space, 6, 15)
-			want := lines(space, ask(t, a, s, 4))
-			slices.Reverse(s.Trials)
-			if got := lines(space, ask(t, a, s, 4)); !slices.Equal(got, want) {
-				t.Errorf("got %v, want %v", got, want)
 			}
 		})
 	}

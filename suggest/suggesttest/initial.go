@@ -23,7 +23,7 @@ func initialPointsComeFirst(t *testing.T, r algorithm.Registration) {
 				if len(got) == 0 {
 					t.Fatalf("%s, %d at a time: no proposal", name, batch)
 				}
-				s.Trials = append(s.Trials, pending(s, got)...)
+				s.Put(pending(s, got)...)
 			}
 			for i, want := range []suggest.Point{one, two} {
 				if got := s.Trials[i].Point; !got.Equal(want) {

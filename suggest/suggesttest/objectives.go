@@ -24,10 +24,9 @@ func laterObjectivesCount(t *testing.T, r algorithm.Registration) {
 	judged := func(sign float64) suggest.Study {
 		s := once
 		s.Objectives = append(slices.Clone(once.Objectives), suggest.Objective{Name: "second"})
-		s.Trials = slices.Clone(once.Trials)
-		for i := range s.Trials {
-			if v := s.Trials[i].Values; len(v) > 0 {
-				s.Trials[i].Values = []float64{v[0], sign * float64(i%7)}
+		for i, trial := range once.Trials {
+			if v := trial.Values; len(v) > 0 {
+				s.Update(i, func(t *suggest.Trial) { t.Values = []float64{v[0], sign * float64(i%7)} })
 			}
 		}
 		return s

@@ -40,6 +40,37 @@ func restartsDoNotShow(t *testing.T, r algorithm.Registration) {
 	}
 }
 
+// changesAreSeen edits a study as no service should, but as somebody might, and
+// asks one algorithm, which saw all that came before, and a new one.
+func changesAreSeen(t *testing.T, r algorithm.Registration) {
+	for _, name := range []string{"mixed", "tree"} {
+		a, space := build(t, r, spaces()[name])
+		s := history(t, a, space, 1, 20)
+		changes := []struct {
+			name string
+			edit func(trial *suggest.Trial)
+		}{
+			{"nothing", func(*suggest.Trial) {}},
+			{"a result that is best", func(trial *suggest.Trial) { trial.State, trial.Values = suggest.Succeeded, []float64{-1} }},
+			{"a failure", func(trial *suggest.Trial) { trial.State, trial.Values = suggest.Failed, nil }},
+			{"it runs again", func(trial *suggest.Trial) { trial.State, trial.Values = suggest.Running, nil }},
+			{"another point", func(trial *suggest.Trial) { trial.Point = s.Trials[0].Point }},
+			{"no metadata", func(trial *suggest.Trial) { trial.Meta = nil }},
+			{"a curve", func(trial *suggest.Trial) { trial.Curve = []suggest.Sample{{Step: 1, Value: 3}} }},
+		}
+		for i, c := range changes {
+			s.Update(s.Trials[2*i].Number, c.edit)
+			if c.name == "no metadata" {
+				s.Trials = slices.Delete(slices.Clone(s.Trials), 3, 5)
+			}
+			b, _ := build(t, r, spaces()[name])
+			if got, want := lines(space, ask(t, a, s, 2)), lines(space, ask(t, b, s, 2)); !slices.Equal(got, want) {
+				t.Errorf("%s, %s: got %s, a new one says %s", name, c.name, got, want)
+			}
+		}
+	}
+}
+
 // processorsDoNotShow plays the same study with one, 8 and 32 processors.
 func processorsDoNotShow(t *testing.T, r algorithm.Registration) {
 	before := runtime.GOMAXPROCS(1)
@@ -86,13 +117,11 @@ func maximizeMirrorsMinimize(t *testing.T, r algorithm.Registration) {
 		want := lines(space, ask(t, a, s, 3))
 		b, _ := build(t, r, spaces()[name])
 		s.Objectives = []suggest.Objective{{Name: "score", Direction: suggest.Maximize}}
-		s.Trials = slices.Clone(s.Trials)
-		for i, trial := range s.Trials {
-			s.Trials[i].Values = nil
-			for _, v := range trial.Values {
-				s.Trials[i].Values = append(s.Trials[i].Values, -v)
+		s = edited(s, func(_ int, trial *suggest.Trial) {
+			if len(trial.Values) > 0 {
+				trial.Values = []float64{-trial.Values[0]}
 			}
-		}
+		})
 		if got := lines(space, ask(t, b, s, 3)); !slices.Equal(got, want) {
 			t.Errorf("%s: maximize gives %v, minimize %v", name, got, want)
 		}

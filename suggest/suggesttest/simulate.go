@@ -157,7 +157,7 @@ type simulator struct {
 
 // job is a trial on a worker.
 type job struct {
-	trial, worker int // positions
+	trial, worker int // numbers
 	step, end     int64
 	at            float64 // when it reports the next step
 	speed         float64 // time of a step
@@ -186,7 +186,7 @@ func (s Simulation) Run(ctx context.Context) (Outcome, error) {
 		r.report()
 	}
 	for _, j := range r.running {
-		r.out.Study.Trials[j.trial].State = suggest.Killed
+		r.out.Study.Update(j.trial, func(t *suggest.Trial) { t.State = suggest.Killed })
 	}
 	return r.out, nil
 }
@@ -224,22 +224,19 @@ func (r *simulator) start(ctx context.Context) error {
 		j.at = r.out.Time + j.speed
 		r.idle = r.idle[1:]
 		r.running = append(r.running, j)
-		r.out.Study.Trials = append(r.out.Study.Trials, t)
+		r.out.Study.Put(t)
 	}
 	return nil
 }
 
 // parentSteps is where the trial goes on: the last step of its parent.
-func (r *simulator) parentSteps(t suggest.Trial) int64 {
+func (r *simulator) parentSteps(t *suggest.Trial) int64 {
 	number, err := strconv.Atoi(t.Meta["parent"])
-	if err != nil || number < 0 || number >= len(r.out.Study.Trials) {
+	parent := r.out.Study.Trial(number)
+	if err != nil || parent == nil || len(parent.Curve) == 0 {
 		return 0
 	}
-	curve := r.out.Study.Trials[number].Curve // numbers are positions here
-	if len(curve) == 0 {
-		return 0
-	}
-	return curve[len(curve)-1].Step
+	return parent.Curve[len(parent.Curve)-1].Step
 }
 
 // report lets the next report happen, and what follows from it.
@@ -251,23 +248,25 @@ func (r *simulator) report() {
 		}
 	}
 	j := &r.running[i]
-	t := &r.out.Study.Trials[j.trial]
+	t := *r.out.Study.Trials[j.trial]
 	r.out.Time, r.out.Cost = j.at, r.out.Cost+1
 	j.step++
 	j.at += j.speed
-	value := r.measure(t, j.step)
+	value := r.measure(&t, j.step)
 	t.Curve = append(t.Curve, suggest.Sample{Step: j.step, Value: value})
-	state := suggest.Succeeded
+	if j.step == j.end {
+		t.State, t.Values = suggest.Succeeded, []float64{value}
+	}
+	r.out.Study.Put(&t)
 	if j.step < j.end {
 		if r.Stopper == nil {
 			return
 		}
-		if stop, _ := r.Stopper.Stop(r.out.Study, *t); !stop {
+		if stop, _ := r.Stopper.Stop(r.out.Study, &t); !stop {
 			return
 		}
-		state = suggest.Pruned
+		r.out.Study.Update(t.Number, func(t *suggest.Trial) { t.State, t.Values = suggest.Pruned, []float64{value} })
 	}
-	t.State, t.Values = state, []float64{value}
 	r.idle = append(r.idle, j.worker)
 	slices.Sort(r.idle)
 	r.running = slices.Delete(r.running, i, i+1)

@@ -142,7 +142,11 @@ func TestStoppingSavesCostAndLosesLittle(t *testing.T) {
 
 // bits writes what an outcome has to the last bit.
 func bits(o suggesttest.Outcome) string {
-	return fmt.Sprint(o.Study.Trials, o.Path, o.Cost, o.Time)
+	out := fmt.Sprint(o.Path, o.Cost, o.Time)
+	for _, t := range o.Study.Trials {
+		out += fmt.Sprint(*t)
+	}
+	return out
 }
 
 // Played again, a simulation is the same to the last bit; and so it is when all

@@ -67,7 +67,7 @@ func curvesStudy(seed uint64) suggest.Study {
 	key := rng.NewKey(seed, "suggesttest", "curves")
 	for number := range curvesTrials {
 		stream := key.Stream(uint64(number))
-		t := suggest.Trial{Number: number, State: suggest.Succeeded}
+		t := &suggest.Trial{Number: number, State: suggest.Succeeded}
 		limit, end := stream.Float64(), int64(curvesEnd)
 		switch kind := stream.Uint64N(8); {
 		case number >= curvesTrials-10:
@@ -109,34 +109,39 @@ func stopperIsPure(t *testing.T, r stop.Registration) {
 	rule := stopper(t, r)
 	for seed := range uint64(20) {
 		s := curvesStudy(seed)
-		shuffled, before := curvesStudy(seed), curvesStudy(seed)
-		slices.Reverse(shuffled.Trials)
+		before := fmt.Sprint(deref(s.Trials)) // as text, since NaN differs from NaN
 		for _, trial := range s.Trials[30:] {
 			stopped, why := rule.Stop(s, trial)
 			if again, because := rule.Stop(s, trial); again != stopped || because != why {
 				t.Errorf("seed %d, trial %d: %v %q, then %v %q", seed, trial.Number, stopped, why, again, because)
 			}
-			if again, because := stopper(t, r).Stop(shuffled, trial); again != stopped || because != why {
-				t.Errorf("seed %d, trial %d: %v %q, in another order %v %q", seed, trial.Number, stopped, why, again, because)
+			if again, because := stopper(t, r).Stop(curvesStudy(seed), trial); again != stopped || because != why {
+				t.Errorf("seed %d, trial %d: %v %q, by a fresh rule %v %q", seed, trial.Number, stopped, why, again, because)
 			}
 			absent := s
-			absent.Trials = slices.DeleteFunc(slices.Clone(s.Trials), func(o suggest.Trial) bool { return o.Number == trial.Number })
+			absent.Trials = slices.DeleteFunc(slices.Clone(s.Trials), func(o *suggest.Trial) bool { return o.Number == trial.Number })
 			if again, because := rule.Stop(absent, trial); again != stopped || because != why {
 				t.Errorf("seed %d, trial %d: %v %q, when the study has not got it %v %q", seed, trial.Number, stopped, why, again, because)
 			}
 		}
-		if fmt.Sprint(s) != fmt.Sprint(before) { // as text, since NaN differs from NaN
+		if fmt.Sprint(deref(s.Trials)) != before {
 			t.Errorf("seed %d: the study was modified", seed)
 		}
 	}
 }
 
+func deref(trials []*suggest.Trial) []suggest.Trial {
+	out := make([]suggest.Trial, len(trials))
+	for i, t := range trials {
+		out[i] = *t
+	}
+	return out
+}
+
 // mirror negates all values and maximizes.
 func mirror(s suggest.Study) suggest.Study {
 	s.Objectives = []suggest.Objective{{Name: "score", Direction: suggest.Maximize}}
-	s.Trials = slices.Clone(s.Trials)
-	for i := range s.Trials {
-		t := &s.Trials[i]
+	return edited(s, func(_ int, t *suggest.Trial) {
 		t.Curve, t.Values = slices.Clone(t.Curve), slices.Clone(t.Values)
 		for j := range t.Curve {
 			t.Curve[j].Value = -t.Curve[j].Value
@@ -144,8 +149,7 @@ func mirror(s suggest.Study) suggest.Study {
 		for j := range t.Values {
 			t.Values[j] = -t.Values[j]
 		}
-	}
-	return s
+	})
 }
 
 func stopperMirrors(t *testing.T, r stop.Registration) {
@@ -164,11 +168,11 @@ func stopperMirrors(t *testing.T, r stop.Registration) {
 
 func stopperToleratesOddStudies(t *testing.T, r stop.Registration) {
 	rule := stopper(t, r)
-	running := suggest.Trial{Number: 99, State: suggest.Running, Curve: fallingCurve(0.5, 0, 40, rng.New(1, "odd", 1, "curve"))}
+	running := &suggest.Trial{Number: 99, State: suggest.Running, Curve: fallingCurve(0.5, 0, 40, rng.New(1, "odd", 1, "curve"))}
 	changed := func(change func(*suggest.Trial)) suggest.Study {
 		s := curvesStudy(1)
-		for i := range s.Trials {
-			change(&s.Trials[i])
+		for _, trial := range s.Trials {
+			change(trial)
 		}
 		return s
 	}
@@ -198,7 +202,7 @@ func stopperToleratesOddStudies(t *testing.T, r stop.Registration) {
 		"odd metadata":             changed(func(trial *suggest.Trial) { trial.Meta = suggest.Meta{"parent": "x", "rung": "-1", "bracket": ""} }),
 	}
 	for name, s := range studies {
-		for _, trial := range append([]suggest.Trial{running, {}, {Number: -1}}, s.Trials...) {
+		for _, trial := range append([]*suggest.Trial{running, {}, {Number: -1}}, s.Trials...) {
 			if stopped, why := rule.Stop(s, trial); stopped != (why != "") {
 				t.Errorf("%s, trial %d: %v, because %q", name, trial.Number, stopped, why)
 			}
@@ -228,14 +232,14 @@ func stopperWantsEvidence(t *testing.T, r stop.Registration) {
 	}{
 		"a trial without reports":       {full, suggest.Trial{Number: 99}},
 		"an only trial that improves":   {suggest.Study{}, suggest.Trial{Number: 0, Curve: curve}},
-		"nothing finished nor reported": {suggest.Study{Trials: []suggest.Trial{{Number: 0, State: suggest.Running}, {Number: 1, State: suggest.Pending}}}, suggest.Trial{Number: 2, Curve: curve}},
-		"others that failed at once":    {suggest.Study{Trials: []suggest.Trial{{Number: 0, State: suggest.Failed}, {Number: 1, State: suggest.Killed}}}, suggest.Trial{Number: 2, Curve: curve}},
+		"nothing finished nor reported": {suggest.Study{Trials: []*suggest.Trial{{Number: 0, State: suggest.Running}, {Number: 1, State: suggest.Pending}}}, suggest.Trial{Number: 2, Curve: curve}},
+		"others that failed at once":    {suggest.Study{Trials: []*suggest.Trial{{Number: 0, State: suggest.Failed}, {Number: 1, State: suggest.Killed}}}, suggest.Trial{Number: 2, Curve: curve}},
 	}
 	for name, c := range cases {
 		for n := 0; n <= len(c.trial.Curve); n++ {
 			trial := c.trial
 			trial.Curve = trial.Curve[:n]
-			if stopped, why := rule.Stop(c.study, trial); stopped {
+			if stopped, why := rule.Stop(c.study, &trial); stopped {
 				t.Errorf("%s, after %d reports: %s", name, n, why)
 			}
 		}
@@ -247,7 +251,7 @@ func identical(n int) suggest.Study {
 	var s suggest.Study
 	for number := range n {
 		curve := fallingCurve(0.5, 0, curvesEnd, rng.New(1, "identical", number, "curve"))
-		s.Trials = append(s.Trials, suggest.Trial{Number: number, State: suggest.Succeeded, Curve: curve, Values: []float64{curve[len(curve)-1].Value}})
+		s.Trials = append(s.Trials, &suggest.Trial{Number: number, State: suggest.Succeeded, Curve: curve, Values: []float64{curve[len(curve)-1].Value}})
 	}
 	return s
 }
@@ -257,7 +261,7 @@ func followed(rule suggest.Stopper, s suggest.Study, trial suggest.Trial) (step 
 	curve := trial.Curve
 	for n := range curve {
 		trial.Curve = curve[:n+1]
-		if stopped, why := rule.Stop(s, trial); stopped {
+		if stopped, why := rule.Stop(s, &trial); stopped {
 			return curve[n].Step, why
 		}
 	}

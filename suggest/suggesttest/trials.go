@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
@@ -34,31 +33,14 @@ func oddTrialsAreTolerated(t *testing.T, r algorithm.Registration) {
 
 func oddStudies(t *testing.T, a suggest.Algorithm, space suggest.Space) map[string]suggest.Study {
 	once := history(t, a, space, 2, 30)
-	fresh := func() suggest.Study {
-		s := once
-		s.Trials = slices.Clone(once.Trials)
-		return s
-	}
 	valued := func(values ...float64) suggest.Study {
-		s := fresh()
-		for i := range s.Trials {
-			s.Trials[i].State, s.Trials[i].Values = suggest.Succeeded, values
-		}
-		return s
+		return edited(once, func(_ int, t *suggest.Trial) { t.State, t.Values = suggest.Succeeded, values })
 	}
 	stated := func(state suggest.State) suggest.Study {
-		s := fresh()
-		for i := range s.Trials {
-			s.Trials[i].State, s.Trials[i].Values = state, nil
-		}
-		return s
+		return edited(once, func(_ int, t *suggest.Trial) { t.State, t.Values = state, nil })
 	}
 	pointed := func(p suggest.Point) suggest.Study {
-		s := fresh()
-		for i := range s.Trials {
-			s.Trials[i].Point = p
-		}
-		return s
+		return edited(once, func(_ int, t *suggest.Trial) { t.Point = p })
 	}
 	foreign, _ := space.Parse([]suggest.Assignment{{Name: space.At(0).Name(), Value: "1e300"}, {Name: "other", Value: "x"}})
 	studies := map[string]suggest.Study{
@@ -81,21 +63,23 @@ func oddStudies(t *testing.T, a suggest.Algorithm, space suggest.Space) map[stri
 	for state := suggest.Pending; state <= suggest.Killed; state++ {
 		studies[fmt.Sprintf("all trials are %v", state)] = stated(state)
 	}
-	mixture := fresh()
-	for i := range mixture.Trials {
+	studies["some values are not finite"] = edited(once, func(i int, t *suggest.Trial) {
 		if i%3 == 0 {
-			mixture.Trials[i].Values = []float64{[]float64{math.NaN(), math.Inf(1), math.Inf(-1)}[i/3%3]}
-			mixture.Trials[i].State = suggest.Succeeded
+			t.State, t.Values = suggest.Succeeded, []float64{[]float64{math.NaN(), math.Inf(1), math.Inf(-1)}[i/3%3]}
 		}
-	}
-	studies["some values are not finite"] = mixture
-	studies["numbers have gaps"] = withGaps(fresh())
+	})
+	studies["numbers have gaps"] = edited(once, func(i int, t *suggest.Trial) { t.Number *= 1_000_003 })
 	return studies
 }
 
-func withGaps(s suggest.Study) suggest.Study {
-	for i := range s.Trials {
-		s.Trials[i].Number *= 1_000_003
+// edited is the study with another trial in the place of each.
+func edited(s suggest.Study, edit func(i int, t *suggest.Trial)) suggest.Study {
+	before := s.Trials
+	s.Trials = make([]*suggest.Trial, len(before))
+	for i, t := range before {
+		after := *t
+		edit(i, &after)
+		s.Trials[i] = &after
 	}
 	return s
 }
@@ -113,8 +97,7 @@ func noDuplicates(t *testing.T, r algorithm.Registration) {
 				size, _ := space.Size()
 				p := Player{Algorithm: a, Study: newStudy(space, 8), Parallel: parallel, Objective: bowl(space)}
 				// A trial of the user's own: its point is not proposed again.
-				first := suggest.Trial{Number: 0, Point: space.Decode(make([]float64, space.Len())), State: suggest.Killed}
-				p.Study.Trials = append(p.Study.Trials, first)
+				p.Study.Put(&suggest.Trial{Number: 0, Point: space.Decode(make([]float64, space.Len())), State: suggest.Killed})
 				trials := int(size) + 5
 				if r.MultiFidelity {
 					trials *= 8 // a point comes again with more of the resource

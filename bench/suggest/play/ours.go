@@ -3,7 +3,6 @@ package play
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -70,7 +69,7 @@ func (o *Ours) Open(_ context.Context, g Game) (Player, error) {
 		return nil, err
 	}
 	p := &ourPlayer{
-		algorithm: a, stopper: o.Stopper, clock: threadTime, byNumber: map[int]int{},
+		algorithm: a, stopper: o.Stopper, clock: threadTime,
 		study: suggest.Study{Space: g.Space, Seed: g.Seed, Budget: g.Budget, Parallel: g.Parallel},
 	}
 	if o.Alone {
@@ -96,15 +95,13 @@ type ourPlayer struct {
 	preparer  suggest.Preparer // nil: none
 	stopper   suggest.Stopper
 	study     suggest.Study
-	shown     [2][]suggest.Trial // copies of the trials, in turns
-	byNumber  map[int]int
 	clock     func() time.Duration
 	spent     []Cost
 }
 
 // Ask implements Player.
 func (p *ourPlayer) Ask(ctx context.Context, n int) ([]Candidate, error) {
-	s := p.elsewhere()
+	s := p.study
 	number := s.NextNumber()
 	cpu, wall := p.clock(), time.Now()
 	proposals, err := p.algorithm.Suggest(ctx, s, n)
@@ -116,10 +113,7 @@ func (p *ourPlayer) Ask(ctx context.Context, n int) ([]Candidate, error) {
 	for i, q := range proposals {
 		share := time.Duration(len(proposals))
 		p.spent = append(p.spent, Cost{CPU: cpu / share, Wall: elapsed / share})
-		p.byNumber[number+i] = len(p.study.Trials)
-		p.study.Trials = append(p.study.Trials, suggest.Trial{
-			Number: number + i, Point: q.Point, State: suggest.Running, Meta: q.Meta, Resource: q.Resource,
-		})
+		p.study.Put(&suggest.Trial{Number: number + i, Point: q.Point, State: suggest.Running, Meta: q.Meta, Resource: q.Resource})
 		out = append(out, Candidate{Number: number + i, Point: q.Point, Resource: q.Resource})
 	}
 	return out, nil
@@ -128,64 +122,41 @@ func (p *ourPlayer) Ask(ctx context.Context, n int) ([]Candidate, error) {
 // Tell implements Player.
 func (p *ourPlayer) Tell(ctx context.Context, results []Result) error {
 	for _, r := range results {
-		i, ok := p.byNumber[r.Number]
-		if !ok {
+		known := p.study.Update(r.Number, func(t *suggest.Trial) {
+			t.State, t.Values, t.Constraints = r.State, r.Values, r.Constraints
+			if r.Curve != nil {
+				t.Curve = r.Curve
+			}
+		})
+		if !known {
 			return fmt.Errorf("there is no trial %d", r.Number)
 		}
-		t := p.change(i)
-		t.State, t.Values, t.Constraints = r.State, r.Values, r.Constraints
-		if r.Curve != nil {
-			t.Curve = r.Curve
-		}
 	}
-	p.study.Settle()
 	if p.preparer != nil {
-		p.preparer.Prepare(ctx, p.elsewhere())
+		p.preparer.Prepare(ctx, p.study)
 	}
 	return nil
-}
-
-// elsewhere is the study with its trials in other memory than the last time: an
-// algorithm may not rely on where they lie. They are copied into memory that is
-// there already, as its collection would be charged to the algorithm.
-func (p *ourPlayer) elsewhere() suggest.Study {
-	s := p.study
-	p.shown[0], p.shown[1] = p.shown[1], append(p.shown[0][:0], s.Trials...)
-	s.Trials = slices.Clip(p.shown[1])
-	return s
 }
 
 // Load implements Loader.
 func (p *ourPlayer) Load(_ context.Context, points []suggest.Point, values []float64) error {
+	trials := make([]*suggest.Trial, len(points))
 	for i, point := range points {
-		p.byNumber[i] = len(p.study.Trials)
-		p.study.Trials = append(p.study.Trials, suggest.Trial{Number: i, Point: point, State: suggest.Succeeded, Values: values[i : i+1]})
+		trials[i] = &suggest.Trial{Number: i, Point: point, State: suggest.Succeeded, Values: values[i : i+1]}
 	}
-	p.study.Settle()
+	p.study.Put(trials...)
 	return nil
-}
-
-// change gives a trial to change. One that is settled should not, and is so no
-// longer.
-func (p *ourPlayer) change(i int) *suggest.Trial {
-	if i < p.study.Settled {
-		p.study.Record = nil
-	}
-	return &p.study.Trials[i]
 }
 
 // Report implements Player.
 func (p *ourPlayer) Report(_ context.Context, number int, sample suggest.Sample) (bool, error) {
-	i, ok := p.byNumber[number]
-	if !ok {
+	if !p.study.Update(number, func(t *suggest.Trial) { t.Curve = append(t.Curve, sample) }) {
 		return false, fmt.Errorf("there is no trial %d", number)
 	}
-	t := p.change(i)
-	t.Curve = append(t.Curve, sample)
 	if p.stopper == nil {
 		return false, nil
 	}
-	stop, _ := p.stopper.Stop(p.study, *t)
+	stop, _ := p.stopper.Stop(p.study, p.study.Trial(number))
 	return stop, nil
 }
 
