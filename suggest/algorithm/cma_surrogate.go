@@ -58,14 +58,13 @@ func surrogateOf(ctx context.Context, l *ledger, s *cmaState) *surrogate {
 	best, score := (*gp.Model)(nil), math.Inf(-1)
 	for _, length := range []float64{1, 2, 4, 8} {
 		for _, noise := range []float64{1e-5, 0.1} {
-			m := gp.NewModel(layout, isotropic(d, length, noise))
 			if ctx.Err() != nil {
 				return nil
 			}
-			if !m.AppendUntil(ctx, rows, nil) {
+			m, ok := gp.Condition(layout, isotropic(d, length, noise), gp.Data{Rows: rows, Outcomes: outcomes})
+			if !ok {
 				continue
 			}
-			m.SetOutcomes(outcomes)
 			if v := leaveOneOut(m, outcomes); v > score {
 				best, score = m, v
 			}
@@ -142,7 +141,7 @@ func isotropic(d int, length, noise float64) gp.Theta {
 // summed (Rasmussen and Williams, "Gaussian processes for machine learning",
 // 2006, equation 5.11), up to a constant.
 func leaveOneOut(m *gp.Model, outcomes []float64) float64 {
-	mean, variance := m.LeaveOneOut(outcomes)
+	mean, variance := m.LeaveOneOut()
 	sum := 0.0
 	for i, y := range outcomes {
 		sum -= (math.Log(variance[i]) + (y-mean[i])*(y-mean[i])/variance[i]) / 2
@@ -152,8 +151,7 @@ func leaveOneOut(m *gp.Model, outcomes []float64) float64 {
 
 // order puts the rows first that promise the lowest loss.
 func (s *surrogate) order(rows [][]float64) []int {
-	var p gp.Prediction
-	s.model.Predict(s.state.model.Whiten(rows), false, &p)
+	p := s.model.Predict(s.state.model.Whiten(rows), false)
 	out := rangeOf(len(rows))
 	slices.SortStableFunc(out, func(i, j int) int { return cmp.Compare(p.Mean[i], p.Mean[j]) })
 	return out

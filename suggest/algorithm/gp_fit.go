@@ -34,6 +34,29 @@ func (q *question) layoutOf(s sample) *gp.Layout {
 	return q.layout
 }
 
+func (s sample) data() gp.Data {
+	return gp.Data{Rows: s.rows, Outcomes: s.outcomes, Weights: s.weights}
+}
+
+// equal says whether two samples make the same model.
+func (s sample) equal(other sample) bool {
+	return slices.Equal(s.outcomes, other.outcomes) && slices.Equal(s.weights, other.weights) && slices.EqualFunc(s.rows, other.rows, sameFloats)
+}
+
+// thinned has at most so many rows, evenly among all.
+func (s sample) thinned(most int) gp.Data {
+	n := len(s.rows)
+	if n <= most {
+		return s.data()
+	}
+	var d gp.Data
+	for k := range most {
+		i := k * n / most
+		d.Rows, d.Outcomes, d.Weights = append(d.Rows, s.rows[i]), append(d.Outcomes, s.outcomes[i]), append(d.Weights, s.weights[i])
+	}
+	return d
+}
+
 func rowKey(row []float64) string {
 	var b strings.Builder
 	var buf [8]byte
@@ -52,6 +75,10 @@ type fitted struct {
 }
 
 const keptFits = 16
+
+// fitRows is how many results a fit sees at most: more cost much, and change the
+// hyperparameters little.
+const fitRows = 256
 
 // theta gives the hyperparameters of a model. They are fitted, once in a call,
 // when there are enough new results since the last fit, which the newest trial
@@ -126,6 +153,7 @@ func (q *question) fit(s sample, last gp.Theta, number int) gp.Theta {
 	}
 	prior := gp.NewPrior(len(q.layout.Dims()), s.trend)
 	n := len(s.rows)
+	data := s.thinned(fitRows)
 	var starts []gp.Theta
 	if last != nil {
 		starts = append(starts, last)
@@ -141,10 +169,7 @@ func (q *question) fit(s sample, last gp.Theta, number int) gp.Theta {
 		}
 		starts = append(starts, start)
 	}
-	f := gp.Fit{
-		Layout: q.layoutOf(s), Prior: prior, Rows: s.rows, Outcomes: s.outcomes, Weights: s.weights,
-		Starts: starts, Iterations: fitIterations(n, len(q.layout.Dims())),
-	}
+	f := gp.Fit{Layout: q.layoutOf(s), Prior: prior, Data: data, Starts: starts}
 	ctx, done := q.half()
 	defer done()
 	theta, _ := f.Best(ctx)
@@ -167,12 +192,6 @@ func (q *question) half() (context.Context, context.CancelFunc) {
 		return q.ctx, func() {}
 	}
 	return context.WithTimeout(q.ctx, time.Until(deadline)/2)
-}
-
-// fitIterations keeps the work of a fit within about a second.
-func fitIterations(n, dims int) int {
-	work := float64(n) * float64(n) * float64(n+3*dims)
-	return int(math.Min(math.Max(1e10/work, 6), 60))
 }
 
 // fingerprint tells the questions of fits apart.

@@ -46,7 +46,7 @@ func (q *question) frontTarget(number int) (t target, problem string) {
 		t.acquisition.Models = append(t.acquisition.Models, m)
 		values := s.outcomes
 		if theta.Noise() > 1e-2*theta.Signal() {
-			values = m.Fitted(s.outcomes)
+			values = m.Fitted()
 		}
 		fitted = append(fitted, values)
 		t.theta = shorter(t.theta, theta)

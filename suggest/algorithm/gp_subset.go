@@ -8,7 +8,7 @@ import (
 
 const (
 	// modelled is how many results the model sees at most, apart from the newest.
-	modelled = 800
+	modelled = 500
 	// subsetEvery is after how many results the subset is chosen anew; in
 	// between the new ones are added to it.
 	subsetEvery = 25

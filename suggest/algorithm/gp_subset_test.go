@@ -14,8 +14,8 @@ func TestSubset(t *testing.T) {
 		rows[i] = []float64{stream.Float64(), stream.Float64()}
 		losses[i] = stream.NormFloat64()
 	}
-	if got := subset(rows[:700], losses[:700]); !slices.Equal(got, rangeOf(700)) {
-		t.Errorf("of 700 rows: %v", got)
+	if got := subset(rows[:modelled], losses[:modelled]); !slices.Equal(got, rangeOf(modelled)) {
+		t.Errorf("of %d rows: %v", modelled, got)
 	}
 	base := subset(rows[:1900], losses[:1900])
 	later := subset(rows[:1924], losses[:1924])
@@ -23,7 +23,7 @@ func TestSubset(t *testing.T) {
 		t.Errorf("%d rows of 1900, %d of 1924", len(base), len(later))
 	}
 	best := ascending(losses[:1900])
-	for _, i := range best[:300] {
+	for _, i := range best[:modelled*3/8] {
 		if !slices.Contains(base, i) {
 			t.Errorf("row %d, one of the best, is missing", i)
 		}

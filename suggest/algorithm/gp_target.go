@@ -128,14 +128,12 @@ func (q *question) lossTarget(number int) (t target, problem string) {
 	}
 	fitted := s.outcomes
 	if t.theta.Noise() > 1e-2*t.theta.Signal() {
-		fitted = m.Fitted(s.outcomes)
+		fitted = m.Fitted()
 	}
 	candidates := s.rows
 	if q.levels.joint() {
-		var p gp.Prediction
 		candidates = q.wholes(s.rows)
-		m.Predict(candidates, false, &p)
-		fitted = p.Mean
+		fitted = m.Predict(candidates, false).Mean
 	}
 	best := q.anchor(&t, candidates, fitted, warm)
 	t.low, t.high = q.region(number, t.theta, t.anchors[0], losses)

@@ -143,8 +143,7 @@ func ascending(y []float64) []int {
 // explain takes from the outcomes what the experience tells: the share of it
 // that fits them best, which begins at 1 and goes to 0 when they disagree.
 func (e *experience) explain(s *sample) {
-	var p gp.Prediction
-	e.model.Predict(s.rows, false, &p)
+	p := e.model.Predict(s.rows, false)
 	for _, m := range p.Mean {
 		e.centre += m / float64(len(p.Mean))
 	}
@@ -162,8 +161,7 @@ func (e *experience) explain(s *sample) {
 
 // offset is the prior mean that the experience gives.
 func (e *experience) offset(rows [][]float64, gradient bool) (values, gradients []float64) {
-	var p gp.Prediction
-	e.model.Predict(rows, gradient, &p)
+	p := e.model.Predict(rows, gradient)
 	for i := range p.Mean {
 		p.Mean[i] = e.share * (p.Mean[i] - e.centre)
 	}

@@ -2,7 +2,8 @@ package gp
 
 import (
 	"math"
-	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/vernier-ml/vernier/suggest/numeric/normal"
 )
@@ -22,19 +23,21 @@ type Acquisition struct {
 	// Offset is added to the mean of the first model, unless it is nil: a prior
 	// mean. It gives the values at rows, and their gradients when asked for.
 	Offset func(rows [][]float64, gradient bool) (values, gradients []float64)
-
-	predictions []Prediction
 }
 
 // Values of rows, and, when asked for, their gradients: one element for each
 // row and dimension.
 func (a *Acquisition) Values(rows [][]float64, gradient bool) (values, gradients []float64) {
-	a.predictions = slices.Grow(a.predictions[:0], len(a.Models))[:len(a.Models)]
+	predictions := make([]Prediction, len(a.Models))
 	for i, m := range a.Models {
-		m.Predict(rows, gradient, &a.predictions[i])
+		predictions[i] = m.Predict(rows, gradient)
 	}
 	if a.Offset != nil {
-		a.shift(rows, gradient)
+		offsets, slopes := a.Offset(rows, gradient)
+		floats.Add(predictions[0].Mean, offsets)
+		if gradient {
+			floats.Add(predictions[0].MeanGradient, slopes)
+		}
 	}
 	count := len(a.Models)
 	buf := make([]float64, 4*count)
@@ -45,8 +48,8 @@ func (a *Acquisition) Values(rows [][]float64, gradient bool) (values, gradients
 		gradients = make([]float64, len(rows)*dims)
 	}
 	for i := range rows {
-		for k := range a.predictions {
-			mean[k], variance[k] = a.predictions[k].Mean[i], a.predictions[k].Variance[i]
+		for k, p := range predictions {
+			mean[k], variance[k] = p.Mean[i], p.Variance[i]
 		}
 		clear(dMean)
 		clear(dVariance)
@@ -55,25 +58,13 @@ func (a *Acquisition) Values(rows [][]float64, gradient bool) (values, gradients
 			continue
 		}
 		out := gradients[i*dims : (i+1)*dims]
-		for k := range a.predictions {
-			p := &a.predictions[k]
+		for k, p := range predictions {
 			for d := range out {
 				out[d] += dMean[k]*p.MeanGradient[i*dims+d] + dVariance[k]*p.VarianceGradient[i*dims+d]
 			}
 		}
 	}
 	return values, gradients
-}
-
-func (a *Acquisition) shift(rows [][]float64, gradient bool) {
-	values, gradients := a.Offset(rows, gradient)
-	p := &a.predictions[0]
-	for i, v := range values {
-		p.Mean[i] += v
-	}
-	for i := range p.MeanGradient {
-		p.MeanGradient[i] += gradients[i]
-	}
 }
 
 // Improvement is the logarithm of the expected improvement over the Best value

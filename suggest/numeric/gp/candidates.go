@@ -3,6 +3,7 @@ package gp
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/vernier-ml/vernier/suggest/numeric/box"
 )
@@ -44,13 +45,11 @@ func (s *Search) candidates(ctx context.Context) (global, local []Found) {
 	return global, local
 }
 
-// evaluateMany stops early with ctx, but never before the first block.
+// evaluateMany stops early with ctx, but never before the first few rows.
 func (s *Search) evaluateMany(ctx context.Context, rows [][]float64) (found []Found) {
-	const size = 4 * block
-	for len(rows) > 0 {
-		n := min(size, len(rows))
-		found = append(found, s.evaluate(rows[:n])...)
-		rows = rows[n:]
+	const together = 64
+	for part := range slices.Chunk(rows, together) {
+		found = append(found, s.evaluate(part)...)
 		if ctx.Err() != nil {
 			break
 		}

@@ -5,7 +5,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/vernier-ml/vernier/suggest/numeric/dense"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+
 	"github.com/vernier-ml/vernier/suggest/numeric/lbfgs"
 )
 
@@ -62,11 +65,8 @@ type Fit struct {
 	Layout *Layout
 	// Prior of the hyperparameters.
 	Prior Prior
-	// Rows and their Outcomes, which should have mean 0 and variance 1.
-	Rows     [][]float64
-	Outcomes []float64
-	// Weights multiply the variance of the noise by row; nil: 1.
-	Weights []float64
+	// Data to explain.
+	Data Data
 	// Starts are where it begins, at least one.
 	Starts []Theta
 	// Iterations of each start at most; 0: 60.
@@ -77,7 +77,7 @@ type Fit struct {
 // to a constant. When ctx ends it is the best so far. When nothing could be
 // evaluated it is the mean of the prior, with -Inf.
 func (f *Fit) Best(ctx context.Context) (Theta, float64) {
-	e := newEvidence(ctx, f)
+	e := newEvidence(f)
 	low, high := bounds(len(f.Layout.dims))
 	for i, fixed := range f.Prior.fixed {
 		if fixed {
@@ -91,12 +91,7 @@ func (f *Fit) Best(ctx context.Context) (Theta, float64) {
 				return math.NaN()
 			}
 			value := e.evaluate(x, gradient)
-			if ctx.Err() != nil {
-				return math.NaN() // it may have ended in the middle
-			}
-			for i := range gradient {
-				gradient[i] = -gradient[i]
-			}
+			blas64.Scal(-1, vector(gradient))
 			return -value
 		}, start, low, high, lbfgs.Options{Iterations: f.Iterations, Gradient: 1e-2, Progress: 1e-5, FirstStep: 0.5})
 		if -v > value {
@@ -108,43 +103,32 @@ func (f *Fit) Best(ctx context.Context) (Theta, float64) {
 
 // evidence computes the log posterior density of hyperparameters.
 type evidence struct {
-	fit      *Fit
-	n, step  int
-	features [][]float64 // by column, not scaled
-	model    Model
-	kernel   []float64 // without noise, row by row, step apart
-	slopes   []float64
-	products []float64 // the trend, without its weight
-	inverse  []float64
-	pulls    []float64 // of four rows: four numbers for each row before them
-	sums     []float64 // of the four rows, by column
+	*Fit
+	n      int
+	unit   design            // with all lengthscales 1
+	trend  []float64         // without its weight, for all pairs of rows; nil: none
+	kernel blas64.Symmetric  // Matérn's part
+	slopes []float64         // of it
+	factor blas64.Triangular // of the whole covariance, then its inverse
+	scaled design
 }
 
-// newEvidence ends early with ctx; so does what is evaluated, which is then of no
-// use.
-func newEvidence(ctx context.Context, f *Fit) *evidence {
-	n := len(f.Rows)
-	e := &evidence{fit: f, n: n, step: dense.Padded(n)}
-	flat := NewModel(f.Layout, make(Theta, len(f.Prior.mean))) // all lengthscales are 1
-	flat.extend(0, f.Rows, f.Weights)
-	e.features = flat.columns
-	size := n * e.step
-	buf := make([]float64, 3*size)
-	e.kernel, e.slopes, e.inverse = buf[:size], buf[size:2*size], buf[2*size:]
-	e.pulls, e.sums = make([]float64, 4*n), make([]float64, 4*(len(e.features)+3))
-	last := len(f.Prior.fixed) - 1
-	if !f.Prior.fixed[last] && f.Layout.numeric > 0 {
-		e.products = make([]float64, size)
-		scratch := make([]float64, n)
-		for i := 0; i < n && ctx.Err() == nil; i++ {
-			flat.addTrend(1, flat.basisOf(i), e.products[i*e.step:i*e.step+i+1], scratch)
+func newEvidence(f *Fit) *evidence {
+	n := len(f.Data.Rows)
+	e := &evidence{Fit: f, n: n, factor: lowerTriangle(n, n)}
+	unit := newKernel(f.Layout, make(Theta, len(f.Prior.mean)))
+	e.unit, e.scaled = unit.design(f.Data.Rows), unit.design(f.Data.Rows)
+	size := n * n
+	e.kernel = blas64.Symmetric{N: n, Stride: max(1, n), Data: make([]float64, size)}
+	e.slopes = make([]float64, size)
+	if !f.Prior.fixed[len(f.Prior.fixed)-1] && len(f.Layout.numbers) > 0 {
+		e.trend = make([]float64, size)
+		unit.trend = 1
+		basis, linear := make([]float64, e.unit.basis.Rows), make([]float64, n)
+		for i := range n {
+			column(e.unit.basis, i, basis)
+			unit.addTrend(basis, e.unit, e.row(e.trend, i), linear[:i+1])
 		}
-	}
-	e.model = *flat
-	e.model.factor.Ended = func() bool { return ctx.Err() != nil }
-	e.model.columns = make([][]float64, len(e.features))
-	for c := range e.model.columns {
-		e.model.columns[c] = make([]float64, n)
 	}
 	return e
 }
@@ -152,144 +136,106 @@ func newEvidence(ctx context.Context, f *Fit) *evidence {
 // evaluate gives the log density at t, and its gradient. It is NaN where the
 // covariance is not positive definite.
 func (e *evidence) evaluate(t Theta, gradient []float64) float64 {
-	m := &e.model
-	m.signal, m.trend = t.Signal(), t.trend()
-	if e.products == nil {
-		m.trend = 0
+	k := newKernel(e.Layout, t)
+	if e.trend == nil {
+		k.trend = 0
 	}
-	for d := range m.inverse {
-		m.inverse[d] = math.Exp(-t[d])
-	}
-	for f, c := range m.layout.columns {
-		scale := 1.0
-		if !c.choice {
-			scale = m.inverse[c.dim]
-		}
-		for i, x := range e.features[f] {
-			m.columns[f][i] = x * scale
-		}
-	}
-	noise := t.Noise()
-	m.factor.Truncate(0)
-	if !m.factor.Append(e.n, func(i int, row []float64) { e.fill(i, row, noise) }) {
+	e.fill(&k, t.Noise())
+	covariance := blas64.Symmetric{N: e.n, Stride: e.factor.Stride, Uplo: blas.Lower, Data: e.factor.Data}
+	if _, ok := lapack64.Potrf(covariance); !ok {
 		return math.NaN()
 	}
-	m.SetOutcomes(e.fit.Outcomes)
-	m.factor.Inverse(e.inverse, e.step)
+	alpha := slices.Clone(e.Data.Outcomes)
+	whiten(e.factor, alpha)
+	value := -dot(alpha, alpha) / 2
+	unwhiten(e.factor, alpha)
+	for i := range e.n {
+		value -= math.Log(e.factor.Data[i*e.factor.Stride+i])
+	}
+	lapack64.Potri(e.factor)
 	clear(gradient)
-	if m.factor.Ended() {
-		return math.NaN()
-	}
-	e.addGradient(t, gradient)
-	value := -m.factor.LogDeterminant() / 2
-	for i, y := range e.fit.Outcomes {
-		value -= y * m.alpha[i] / 2
-	}
-	return value + e.fit.Prior.add(t, gradient)
+	e.addGradient(&k, t, alpha, gradient)
+	return value + e.Prior.add(t, gradient)
 }
 
-func (e *evidence) fill(i int, row []float64, noise float64) {
-	m := &e.model
-	query := make([]float64, len(m.columns))
-	for f := range query {
-		query[f] = m.columns[f][i]
-	}
-	m.layout.distances(query, m.columns, m.inverse, row)
-	slopes := e.slopes[i*e.step : i*e.step+i+1]
-	m.layout.profile(row, slopes)
-	kernel := e.kernel[i*e.step : i*e.step+i+1]
-	for j := range row {
-		row[j] *= m.signal
-		kernel[j] = row[j]
-	}
-	if m.trend > 0 {
-		for j, q := range e.products[i*e.step : i*e.step+i+1] {
-			row[j] += m.trend * q
+// fill writes the lower triangle of the covariance to the factor.
+func (e *evidence) fill(k *kernel, noise float64) {
+	l := e.Layout
+	for f := range l.features() {
+		scale := 1.0
+		if d := l.dimension(f); f < l.euclidean() {
+			scale = k.inverse[d]
+		}
+		from, to := rowOf(e.unit.features, f), rowOf(e.scaled.features, f)
+		for i, x := range from {
+			to[i] = x * scale
 		}
 	}
-	row[i] += noise * m.weights[i]
+	x := make([]float64, l.features())
+	for i := range e.n {
+		row := e.row(e.kernel.Data, i)
+		column(e.scaled.features, i, x)
+		k.matern(x, e.scaled, row, e.row(e.slopes, i))
+		out := e.row(e.factor.Data, i)
+		copy(out, row)
+		if k.trend > 0 {
+			blas64.Axpy(k.trend, vector(e.row(e.trend, i)), vector(out))
+		}
+		out[i] += noise * e.Data.weight(i)
+	}
 }
+
+// row of a lower triangle.
+func (e *evidence) row(a []float64, i int) []float64 { return a[i*e.n : i*e.n+i+1] }
 
 // addGradient adds the gradient of the log likelihood: with
 // W = (alpha alphaᵀ - K⁻¹)/2 it is tr(W dK) (Rasmussen and Williams 2006,
 // equation 5.9).
-func (e *evidence) addGradient(t Theta, gradient []float64) {
-	m := &e.model
+func (e *evidence) addGradient(k *kernel, t Theta, alpha, gradient []float64) {
 	dims := t.dims()
 	bySignal, byNoise, byTrend := 0.0, 0.0, 0.0
-	for first := 0; first < e.n; first += 4 {
-		rows := min(4, e.n-first)
-		pulls := e.pulls[:4*(first+rows-1)]
-		clear(pulls)
-		for q := range rows {
-			i := first + q
-			at := i * e.step
-			a := m.alpha[i]
-			inverse, kernel, slopes := e.inverse[at:at+i], e.kernel[at:at+i], e.slopes[at:at+i]
-			for j, k := range kernel {
-				w := a*m.alpha[j] - inverse[j] // both triangles
-				bySignal += w * k
-				pulls[4*j+q] = w * m.signal * slopes[j]
-				if m.trend > 0 {
-					byTrend += w * e.products[at+j]
-				}
+	pulls := make([]float64, e.n)
+	for i := range e.n {
+		inverse, kernel, slopes := e.row(e.factor.Data, i), e.row(e.kernel.Data, i), e.row(e.slopes, i)
+		for j, v := range kernel {
+			w := alpha[i]*alpha[j] - inverse[j] // both triangles
+			if j == i {
+				w /= 2
+				byNoise += w * e.Data.weight(i)
 			}
-			w := (a*a - e.inverse[at+i]) / 2
-			bySignal += w * e.kernel[at+i]
-			byNoise += w * m.weights[i]
-			if m.trend > 0 {
-				byTrend += w * e.products[at+i]
+			bySignal += w * v
+			pulls[j] = w * slopes[j]
+			if k.trend > 0 {
+				byTrend += w * e.trend[i*e.n+j]
 			}
 		}
-		e.addLengthscales(first, rows, pulls, gradient)
+		e.addLengthscales(k, i, pulls[:i], gradient)
 	}
 	gradient[dims] += bySignal
 	gradient[dims+1] += byNoise * (t.Noise() - MinNoise)
-	gradient[dims+2] += byTrend * m.trend
+	gradient[dims+2] += byTrend * k.trend
 }
 
-// addLengthscales adds what at most four rows say, from the pulls between them
-// and those before them.
-func (e *evidence) addLengthscales(first, rows int, pulls, gradient []float64) {
-	m := &e.model
-	for f := 0; f < m.layout.plain; f += 4 {
-		var x [16]float64
-		var group [4][]float64
-		for k := range group {
-			group[k] = m.columns[min(f+k, m.layout.plain-1)]
-			copy(x[4*k:], group[k][first:first+rows])
-		}
-		sums := dense.WeightedSquares(pulls, &x, &group)
-		copy(e.sums[4*f:], sums[:])
-	}
-	for f := m.layout.plain; f < len(m.columns); f++ {
-		for q := range rows {
-			e.sums[4*f+q] = e.pullOf(f, first+q, pulls[min(q, len(pulls)):])
-		}
-	}
-	for q := range rows {
-		for f, c := range m.layout.columns {
-			gradient[c.dim] += e.sums[4*f+q]
-		}
-	}
-}
-
-// pullOf is what row i says of a column behind the first choice. The pulls of
-// the row are each fourth one.
-func (e *evidence) pullOf(f, i int, pulls []float64) float64 {
-	m := &e.model
-	column, sum := m.columns[f], 0.0
-	if c := m.layout.columns[f]; c.choice {
-		for j, y := range column[:i] {
-			if column[i] != y {
-				sum += pulls[4*j]
+// addLengthscales adds what row i says, from the pulls between it and those
+// before it.
+func (e *evidence) addLengthscales(k *kernel, i int, pulls, gradient []float64) {
+	l := e.Layout
+	for f := range l.features() {
+		others, d := rowOf(e.scaled.features, f), l.dimension(f)
+		x, sum := others[i], 0.0
+		if f >= l.euclidean() {
+			for j, p := range pulls {
+				if others[j] != x {
+					sum += p
+				}
+			}
+			sum *= k.inverse[d] * k.inverse[d]
+		} else {
+			for j, p := range pulls {
+				r := x - others[j]
+				sum += p * r * r
 			}
 		}
-		return sum * (m.inverse[c.dim] * m.inverse[c.dim])
+		gradient[d] += sum
 	}
-	for j, y := range column[:i] {
-		d := column[i] - y
-		sum += float64(float64(pulls[4*j]*d) * d)
-	}
-	return sum
 }

@@ -41,17 +41,6 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-func TestDecay(t *testing.T) {
-	for x := 0.0; x < 700; x += 0.0137 + x/50 {
-		if got, want := decay(x), math.Exp(-x); math.Abs(got-want) > 9e-16*want {
-			t.Errorf("decay(%v) = %v, want %v", x, got, want)
-		}
-	}
-	if decay(1e9) > 1e-300 || decay(math.Inf(1)) > 1e-300 || !math.IsNaN(decay(math.NaN())) {
-		t.Error("far out")
-	}
-}
-
 func TestEvidenceGradient(t *testing.T) {
 	dims, optional := mixedDims()
 	rows, y := mixedRows(30)
@@ -73,8 +62,8 @@ func TestEvidenceGradient(t *testing.T) {
 	}
 	for name, c := range cases {
 		weights := slices.Repeat([]float64{1, 0.5, 3}, 10)
-		f := &Fit{Layout: c.layout, Prior: NewPrior(len(c.layout.Dims()), c.trend), Rows: c.rows, Outcomes: y, Weights: weights}
-		e := newEvidence(t.Context(), f)
+		f := &Fit{Layout: c.layout, Prior: NewPrior(len(c.layout.Dims()), c.trend), Data: Data{Rows: c.rows, Outcomes: y, Weights: weights}}
+		e := newEvidence(f)
 		gradient, scratch := make([]float64, len(c.theta)), make([]float64, len(c.theta))
 		e.evaluate(c.theta, gradient)
 		for i := range c.theta {
@@ -100,32 +89,33 @@ func TestPredictionGradient(t *testing.T) {
 		layout *Layout
 		trend  float64
 	}{"without trend": {quadratic, logTrend[0]}, "quadratic": {quadratic, -1}, "quartic": {quadratic.Quartic(), -1}} {
-		m := NewModel(c.layout, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, c.trend})
-		if !m.Append(rows[:35], nil) {
-			t.Fatal("not positive definite")
-		}
-		m.SetOutcomes(y[:35])
-		for _, row := range rows[35:38] {
-			m.AppendPending(row)
-		}
-		var p, up, down Prediction
-		m.Predict(rows[38:], true, &p)
+		m := conditioned(t, c.layout, Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, c.trend}, rows[:35], y[:35])
+		m.Expect(rows[35:38])
+		p := m.Predict(rows[38:], true)
 		for i, row := range rows[38:] {
 			for _, d := range []int{0, 2, 3} {
 				if row[d] != row[d] {
 					continue
 				}
 				const h = 1e-5
-				moved := slices.Clone(row)
-				moved[d] += h
-				m.Predict([][]float64{moved}, false, &up)
-				moved[d] -= 2 * h
-				m.Predict([][]float64{moved}, false, &down)
-				near(t, name+": mean", p.MeanGradient[i*5+d], (up.Mean[0]-down.Mean[0])/(2*h), 1e-6)
-				near(t, name+": variance", p.VarianceGradient[i*5+d], (up.Variance[0]-down.Variance[0])/(2*h), 1e-6)
+				up, down := slices.Clone(row), slices.Clone(row)
+				up[d] += h
+				down[d] -= h
+				moved := m.Predict([][]float64{up, down}, false)
+				near(t, name+": mean", p.MeanGradient[i*5+d], (moved.Mean[0]-moved.Mean[1])/(2*h), 1e-6)
+				near(t, name+": variance", p.VarianceGradient[i*5+d], (moved.Variance[0]-moved.Variance[1])/(2*h), 1e-6)
 			}
 		}
 	}
+}
+
+func conditioned(t *testing.T, layout *Layout, theta Theta, rows [][]float64, y []float64) *Model {
+	t.Helper()
+	m, ok := Condition(layout, theta, Data{Rows: rows, Outcomes: y})
+	if !ok {
+		t.Fatal("not positive definite")
+	}
+	return m
 }
 
 // The wanted values are from scipy: K by the formula, solved by
@@ -144,13 +134,8 @@ func TestPredictionGradient(t *testing.T) {
 func TestPosteriorAgreesWithScipy(t *testing.T) {
 	rows := [][]float64{{.1, .2}, {.4, .9}, {.7, .3}, {.95, .6}, {.5, .5}}
 	y := []float64{.3, -1.2, .8, .1, -.4}
-	m := NewModel(NewLayout(continuous(2), nil).Quartic(), Theta{math.Log(.4), math.Log(.7), math.Log(1.3), math.Log(1e-3), math.Log(.2)})
-	if !m.Append(rows, nil) {
-		t.Fatal("not positive definite")
-	}
-	m.SetOutcomes(y)
-	var p Prediction
-	m.Predict([][]float64{{.3, .3}, {.8, .8}}, false, &p)
+	theta := Theta{math.Log(.4), math.Log(.7), math.Log(1.3), math.Log(1e-3), math.Log(.2)}
+	p := conditioned(t, NewLayout(continuous(2), nil).Quartic(), theta, rows, y).Predict([][]float64{{.3, .3}, {.8, .8}}, false)
 	for i, want := range [][2]float64{{-0.14845159035022662, 0.44914894863172483}, {-0.06575802874832934, 1.0302026410604952}} {
 		near(t, "mean", p.Mean[i], want[0], 1e-10)
 		near(t, "variance", p.Variance[i], want[1], 1e-10)
@@ -160,72 +145,57 @@ func TestPosteriorAgreesWithScipy(t *testing.T) {
 func TestLeaveOneOutIsLeavingOneOut(t *testing.T) {
 	rows, y := mixedRows(12)
 	dims, optional := mixedDims()
+	layout := NewLayout(dims, optional)
 	theta := Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}
-	all := NewModel(NewLayout(dims, optional), theta)
-	all.Append(rows, nil)
-	all.SetOutcomes(y)
-	mean, variance := all.LeaveOneOut(y)
-	var p Prediction
+	all := conditioned(t, layout, theta, rows, y)
+	mean, variance := all.LeaveOneOut()
 	for i := range rows {
-		m := NewModel(NewLayout(dims, optional), theta)
-		m.Append(slices.Delete(slices.Clone(rows), i, i+1), nil)
-		m.SetOutcomes(slices.Delete(slices.Clone(y), i, i+1))
-		m.Predict(rows[i:i+1], false, &p)
+		p := conditioned(t, layout, theta, slices.Delete(slices.Clone(rows), i, i+1), slices.Delete(slices.Clone(y), i, i+1)).Predict(rows[i:i+1], false)
 		near(t, "mean", mean[i], p.Mean[0], 1e-9)
 		near(t, "variance", variance[i], p.Variance[0]+theta.Noise(), 1e-9)
 	}
-	fitted := all.Fitted(y)
-	all.Predict(rows, false, &p)
+	fitted, p := all.Fitted(), all.Predict(rows, false)
 	for i := range rows {
 		near(t, "fitted", fitted[i], p.Mean[i], 1e-9)
 	}
 }
 
-// What was appended must not show in the bits.
-func TestAppendedModelEqualsOneFromScratch(t *testing.T) {
+// Pending rows give the same bits whatever was pending before.
+func TestPendingRowsLeaveNoTrace(t *testing.T) {
 	rows, y := mixedRows(40)
 	dims, optional := mixedDims()
 	theta := Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}
-	predict := func(groups ...int) Prediction {
-		m := NewModel(NewLayout(dims, optional), theta)
-		first := 0
-		for _, g := range groups {
-			m.Append(rows[first:first+g], nil)
-			m.AppendPending(rows[39])
-			first += g
-			m.Truncate(first)
+	model := func() *Model { return conditioned(t, NewLayout(dims, optional), theta, rows[:20], y[:20]) }
+	fresh, used := model(), model()
+	for _, pending := range [][][]float64{rows[20:35], rows[20:22], {rows[20], rows[25], rows[20]}, nil, rows[21:24]} {
+		fresh = model()
+		fresh.Expect(pending)
+		used.Expect(pending)
+		want, got := fresh.Predict(rows[35:], true), used.Predict(rows[35:], true)
+		if used.Len() != 20+len(pending) || !slices.Equal(got.Mean, want.Mean) || !slices.Equal(got.Variance, want.Variance) || !slices.Equal(got.VarianceGradient, want.VarianceGradient) {
+			t.Errorf("%d pending rows: other bits, or %d rows", len(pending), used.Len())
 		}
-		m.SetOutcomes(y[:30])
-		m.AppendPending(rows[38])
-		var p Prediction
-		m.Predict(rows[30:37], true, &p)
-		return p
 	}
-	want := predict(30)
-	for _, groups := range [][]int{{10, 20}, {1, 1, 28}, {29, 1}} {
-		got := predict(groups...)
-		if !slices.Equal(got.Mean, want.Mean) || !slices.Equal(got.Variance, want.Variance) || !slices.Equal(got.VarianceGradient, want.VarianceGradient) {
-			t.Errorf("%v: other bits", groups)
-		}
+	if p := used.Predict(rows[21:24], false); slices.Max(p.Variance) > 2*theta.Noise() {
+		t.Errorf("variances at pending rows: %v", p.Variance)
 	}
 }
 
-func TestAppendRaisesTheDiagonalWhereItMust(t *testing.T) {
+func TestConditionRaisesTheDiagonalWhereItMust(t *testing.T) {
 	layout := NewLayout(continuous(1), nil)
-	m := NewModel(layout, NewPrior(1, false).Theta())
+	theta := NewPrior(1, false).Theta()
 	same := [][]float64{{0.3}, {0.3}, {0.3}}
-	if !m.Append(same, []float64{0, 0, 0}) || m.jitter == 0 || m.Len() != 3 {
-		t.Fatalf("rows without noise: jitter %v, %d rows", m.jitter, m.Len())
+	m, ok := Condition(layout, theta, Data{Rows: same, Outcomes: []float64{1, 1, 1}, Weights: []float64{0, 0, 0}})
+	if !ok || m.jitter == 0 {
+		t.Fatalf("rows without noise: %v", ok)
 	}
-	m.SetOutcomes([]float64{1, 1, 1})
-	var p Prediction
-	m.Predict([][]float64{{0.3}, {0.9}}, true, &p)
+	p := m.Predict([][]float64{{0.3}, {0.9}}, true)
 	near(t, "mean", p.Mean[0], 1, 1e-3)
 	if !(p.Variance[0] > 0) || !(p.Variance[1] > p.Variance[0]) {
 		t.Errorf("variances %v", p.Variance)
 	}
-	if m.Append([][]float64{{0.9}}, []float64{-1e9}) || m.Len() != 0 || len(m.weights) != 0 || m.jitter != 0 {
-		t.Errorf("no positive definite matrix: accepted, or %d rows and a jitter of %v are left", m.Len(), m.jitter)
+	if _, ok := Condition(layout, theta, Data{Rows: same, Outcomes: []float64{1, 1, 1}, Weights: []float64{1, 1, -1e9}}); ok {
+		t.Error("a covariance that is not positive definite was accepted")
 	}
 }
 
@@ -264,7 +234,7 @@ func TestFitFindsTheRelevantDimension(t *testing.T) {
 		y = append(y, 1.4*math.Sin(7*x[1]))
 	}
 	prior := NewPrior(3, false)
-	f := &Fit{Layout: NewLayout(continuous(3), nil), Prior: prior, Rows: rows, Outcomes: y, Starts: []Theta{prior.Theta()}}
+	f := &Fit{Layout: NewLayout(continuous(3), nil), Prior: prior, Data: Data{Rows: rows, Outcomes: y}, Starts: []Theta{prior.Theta()}}
 	theta, value := f.Best(t.Context())
 	if math.IsInf(value, 0) || theta[1] > theta[0]-1 || theta[1] > theta[2]-1 || theta.Noise() > 1e-2 {
 		t.Errorf("theta = %v, log density %v", theta, value)

@@ -7,52 +7,39 @@ import (
 	"math"
 
 	"github.com/vernier-ml/vernier/suggest/numeric/box"
-	"github.com/vernier-ml/vernier/suggest/numeric/dense"
 )
 
 // apart is the distance, on the unit scale, between an inactive coordinate and
 // the middle of the active ones.
 const apart = math.Sqrt2 / 2
 
-// Layout says how the rows of a space become columns of features: one for each
-// dimension, and a second one for a numeric dimension that is not always
+// Layout says how the rows of a space become features: one for each dimension,
+// and a second one, the indicator, for a numeric dimension that is not always
 // active. There an inactive coordinate (NaN) lies beside the middle of the
 // active ones: this keeps all distances Euclidean, and so the kernel positive
 // definite, which a constant distance would not. An inactive choice is a choice
 // of its own.
 type Layout struct {
-	dims    []box.Dim
-	columns []column
-	profile profile
-	numeric int // columns of values that the trend sees
-	degrees int // of the polynomials in one number
-	plain   int // columns before the first choice
-}
-
-type column struct {
-	dim       int
-	choice    bool
-	indicator bool
+	dims       []box.Dim
+	numbers    []int // dimensions of the features that are values; the trend sees these
+	indicators []int // dimensions of the features that follow
+	choices    []int // dimensions of the last features
+	degrees    int   // of the polynomials in one number
 }
 
 // NewLayout is for rows over the dimensions; optional says which of them may be
 // NaN, nil that none may.
 func NewLayout(dims []box.Dim, optional []bool) *Layout {
-	l := &Layout{dims: dims, profile: product, degrees: 1}
-	for i, d := range dims {
-		choice := d.Kind == box.Choice
-		l.columns = append(l.columns, column{dim: i, choice: choice})
-		if choice {
+	l := &Layout{dims: dims, degrees: 1}
+	for d, dim := range dims {
+		if dim.Kind == box.Choice {
+			l.choices = append(l.choices, d)
 			continue
 		}
-		l.profile = matern52
-		l.numeric++
-		if optional != nil && optional[i] {
-			l.columns = append(l.columns, column{dim: i, indicator: true})
+		l.numbers = append(l.numbers, d)
+		if optional != nil && optional[d] {
+			l.indicators = append(l.indicators, d)
 		}
-	}
-	for l.plain < len(l.columns) && !l.columns[l.plain].choice {
-		l.plain++
 	}
 	return l
 }
@@ -60,60 +47,44 @@ func NewLayout(dims []box.Dim, optional []bool) *Layout {
 // Dims are the dimensions.
 func (l *Layout) Dims() []box.Dim { return l.dims }
 
-// expand writes the features of a row.
-func (l *Layout) expand(row, features []float64) {
-	for f, c := range l.columns {
-		x := row[c.dim]
-		inactive := x != x
-		switch {
-		case c.choice && inactive:
-			x = -1
-		case c.indicator && inactive:
-			x = apart
-		case c.indicator:
-			x = 0
-		case inactive:
+// euclidean is how many features have a Euclidean distance.
+func (l *Layout) euclidean() int { return len(l.numbers) + len(l.indicators) }
+
+func (l *Layout) features() int { return l.euclidean() + len(l.choices) }
+
+// dimension of a feature.
+func (l *Layout) dimension(f int) int {
+	if f < len(l.numbers) {
+		return l.numbers[f]
+	}
+	if f -= len(l.numbers); f < len(l.indicators) {
+		return l.indicators[f]
+	}
+	return l.choices[f-len(l.indicators)]
+}
+
+// expand writes the features of a row, numbers and indicators in units of their
+// lengthscales.
+func (l *Layout) expand(row, inverse, features []float64) {
+	for f, d := range l.numbers {
+		x := row[d]
+		if x != x {
 			x = 0.5
 		}
-		features[f] = x
+		features[f] = x * inverse[d]
 	}
-}
-
-// scaled brings features to the scale on which distances are measured.
-func (l *Layout) scaled(features, inverse []float64) {
-	for f, c := range l.columns {
-		if !c.choice {
-			features[f] *= inverse[c.dim]
+	features = features[len(l.numbers):]
+	for f, d := range l.indicators {
+		features[f] = 0
+		if row[d] != row[d] {
+			features[f] = apart * inverse[d]
 		}
 	}
-}
-
-// distances writes the squared distances between a query and the first
-// len(out) rows of the scaled columns.
-func (l *Layout) distances(query []float64, columns [][]float64, inverse, out []float64) {
-	clear(out)
-	n := len(out)
-	f := 0
-	for ; f+4 <= l.plain; f += 4 {
-		dense.AddSquares4((*[4]float64)(query[f:]), columns[f], columns[f+1], columns[f+2], columns[f+3], out)
-	}
-	for ; f+2 <= l.plain; f += 2 {
-		dense.AddSquares2(query[f], query[f+1], columns[f], columns[f+1], out)
-	}
-	for ; f < len(l.columns); f++ {
-		x, a := query[f], columns[f][:n]
-		if !l.columns[f].choice {
-			for i := range out {
-				s := x - a[i]
-				out[i] += float64(s * s)
-			}
-			continue
-		}
-		far := float64(inverse[l.columns[f].dim] * inverse[l.columns[f].dim])
-		for i := range out {
-			if a[i] != x {
-				out[i] += far
-			}
+	features = features[len(l.indicators):]
+	for f, d := range l.choices {
+		features[f] = row[d]
+		if row[d] != row[d] {
+			features[f] = -1
 		}
 	}
 }

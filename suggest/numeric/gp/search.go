@@ -132,82 +132,53 @@ func (s *Search) discrete() bool {
 	return slices.ContainsFunc(s.Dims, func(d box.Dim) bool { return d.Kind != box.Continuous })
 }
 
-// climb runs L-BFGS from all starts in step, over the continuous dimensions in
-// units of their lengthscales.
+// climb runs L-BFGS from each start, over the continuous dimensions in units of
+// their lengthscales.
 func (s *Search) climb(ctx context.Context, starts []Found, iterations int) []Found {
-	unit := make([]float64, len(s.Dims))
-	for d, l := range s.Lengthscales {
-		unit[d] = math.Min(math.Max(l, 1e-3), 10)
-	}
-	runs := make([]*lbfgs.Run, len(starts))
+	out := slices.Clone(starts)
 	for i, f := range starts {
-		runs[i] = s.start(f.Row, unit, iterations)
-	}
-	rows := make([][]float64, len(starts))
-	for i := range rows {
-		rows[i] = slices.Clone(starts[i].Row)
-	}
-	gradient := make([]float64, len(s.Dims))
-	for ctx.Err() == nil {
-		var active []int
-		var asked [][]float64
-		for i, r := range runs {
-			if r.Done() {
-				continue
-			}
-			s.fromUnits(r.Ask(), unit, starts[i].Row, rows[i])
-			active, asked = append(active, i), append(asked, rows[i])
-		}
-		if len(active) == 0 {
+		if ctx.Err() != nil {
 			break
 		}
-		values, gradients := s.Values(asked, true)
-		for k, i := range active {
-			for d := range gradient {
-				gradient[d] = -gradients[k*len(s.Dims)+d] * unit[d]
-			}
-			runs[i].Tell(-values[k], gradient)
-		}
-	}
-	out := make([]Found, 0, len(starts))
-	for i, r := range runs {
-		x, value := r.Best()
-		f := starts[i]
-		if -value > f.Value {
-			row := slices.Clone(f.Row)
-			s.fromUnits(x, unit, f.Row, row)
-			if s.Settle == nil || s.Settle(row) {
-				f = Found{Row: row, Value: -value}
-			}
-		}
-		out = append(out, f)
+		out[i] = s.climbFrom(ctx, f, iterations)
 	}
 	sortFound(out)
 	return out
 }
 
-func (s *Search) start(row, unit []float64, iterations int) *lbfgs.Run {
-	n := len(row)
-	buf := make([]float64, 3*n)
-	x, low, high := buf[:n], buf[n:2*n], buf[2*n:]
-	for d := range row {
-		if s.Dims[d].Kind == box.Continuous && row[d] == row[d] {
-			x[d] = row[d] / unit[d]
-			l, h := s.bounds(d)
-			low[d], high[d] = l/unit[d], h/unit[d]
+func (s *Search) climbFrom(ctx context.Context, from Found, iterations int) Found {
+	var free []int
+	var x, low, high, unit []float64
+	for d, v := range from.Row {
+		if s.Dims[d].Kind != box.Continuous || v != v {
+			continue
+		}
+		u := math.Min(math.Max(s.Lengthscales[d], 1e-3), 10)
+		l, h := s.bounds(d)
+		free, unit = append(free, d), append(unit, u)
+		x, low, high = append(x, v/u), append(low, l/u), append(high, h/u)
+	}
+	row := slices.Clone(from.Row)
+	place := func(x []float64) {
+		for k, d := range free {
+			row[d] = x[k] * unit[k]
 		}
 	}
-	return lbfgs.Start(x, low, high, lbfgs.Options{Iterations: iterations, Gradient: 1e-4, Progress: 1e-6})
-}
-
-func (s *Search) fromUnits(x, unit, from, row []float64) {
-	for d := range row {
-		row[d] = from[d]
-		if s.Dims[d].Kind == box.Continuous && from[d] == from[d] {
-			low, high := s.bounds(d)
-			row[d] = math.Min(math.Max(x[d]*unit[d], low), high)
+	best, value := lbfgs.Minimize(func(x, gradient []float64) float64 {
+		if ctx.Err() != nil {
+			return math.NaN()
 		}
+		place(x)
+		values, gradients := s.Values([][]float64{row}, true)
+		for k, d := range free {
+			gradient[k] = -gradients[d] * unit[k]
+		}
+		return -values[0]
+	}, x, low, high, lbfgs.Options{Iterations: iterations, Gradient: 1e-4, Progress: 1e-6})
+	if place(best); -value > from.Value && (s.Settle == nil || s.Settle(row)) {
+		return Found{Row: row, Value: -value}
 	}
+	return from
 }
 
 // refine tries other values in the dimensions that have no gradient, and climbs

@@ -17,10 +17,7 @@ func TestAcquisitionGradients(t *testing.T) {
 	theta := Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}
 	var models []*Model
 	for range 3 {
-		m := NewModel(layout, theta)
-		m.Append(rows[:30], nil)
-		m.SetOutcomes(y[:30])
-		models = append(models, m)
+		models = append(models, conditioned(t, layout, theta, rows[:30], y[:30]))
 		theta = slices.Clone(theta)
 		theta[0] += 0.3
 		y = append(slices.Clone(y[7:]), y[:7]...)

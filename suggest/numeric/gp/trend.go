@@ -3,7 +3,8 @@ package gp
 import (
 	"math"
 
-	"github.com/vernier-ml/vernier/suggest/numeric/dense"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 )
 
 // The trend is a part of the kernel that makes the model a regression on
@@ -11,8 +12,8 @@ import (
 //
 //	t = Σ P1(x)P1(y)/d and r = Σ w_p P_p(x)P_p(y)/d, p = 2, 3, 4
 //
-// over the d numeric dimensions and the orthonormal Legendre polynomials on
-// [0, 1], it is a² t(t+2), which spans the linear and quadratic functions, or
+// over the d numbers and the orthonormal Legendre polynomials on [0, 1], it is
+// a² t(t+2), which spans the linear and quadratic functions, or
 // a² (t(t+2) + 2r), which also has the main effects of each number up to the
 // fourth degree.
 const maxDegrees = 4
@@ -24,16 +25,13 @@ func (l *Layout) Quartic() *Layout {
 	return &q
 }
 
-// linear is the first polynomial.
-func linear(x float64) float64 { return math.Sqrt(3) * (2*x - 1) }
-
 // polynomials gives the values at x, times the square roots of their weights,
 // which are 1, 1, 1/2 and 1/4.
 func polynomials(x float64) [maxDegrees]float64 {
 	z := 2*x - 1
 	z2 := z * z
 	return [maxDegrees]float64{
-		linear(x),
+		math.Sqrt(3) * z,
 		math.Sqrt(5) / 2 * (3*z2 - 1),
 		math.Sqrt(7) / math.Sqrt(8) * (5*z2 - 3) * z,
 		3.0 / 16 * ((35*z2-30)*z2 + 3),
@@ -52,118 +50,57 @@ func slopes(x float64) [maxDegrees]float64 {
 	}
 }
 
-// polynomialsOf writes the values for all numeric features, by degree first.
-func (l *Layout) polynomialsOf(features, out []float64) {
-	p := 0
-	for f, c := range l.columns {
-		if !c.choice && !c.indicator {
-			if l.degrees == 1 {
-				out[p] = linear(features[f])
-			} else {
-				for k, v := range polynomials(features[f]) {
-					out[k*l.numeric+p] = v
-				}
+// basis writes the polynomials of all numbers of a row, by degree first.
+func (l *Layout) basis(row, out []float64) {
+	for f, d := range l.numbers {
+		x := row[d]
+		if x != x {
+			x = 0.5
+		}
+		values := polynomials(x)
+		for p, v := range values[:l.degrees] {
+			out[p*len(l.numbers)+f] = v
+		}
+	}
+}
+
+// addTrend adds the trend between a row and the first len(out) ones of the
+// design, and writes their t to linear.
+func (k *kernel) addTrend(basis []float64, d design, out, linear []float64) {
+	n := len(k.layout.numbers)
+	a := d.basis
+	a.Cols = len(out)
+	a.Rows = n
+	blas64.Gemv(blas.Trans, 1/float64(n), a, vector(basis[:n]), 0, vector(linear))
+	for i, t := range linear {
+		out[i] += k.trend * t * (t + 2)
+	}
+	if higher := basis[n:]; len(higher) > 0 {
+		a.Rows, a.Data = len(higher), a.Data[n*a.Stride:]
+		blas64.Gemv(blas.Trans, 2*k.trend/float64(n), a, vector(higher), 1, vector(out))
+	}
+}
+
+// own is the variance of a row, without noise, and its t.
+func (k *kernel) own(basis []float64) (variance, t float64) {
+	if k.trend == 0 {
+		return k.signal, 0
+	}
+	d := len(k.layout.numbers)
+	t = dot(basis[:d], basis[:d]) / float64(d)
+	return k.signal + k.trend*(t*(t+2)+2*dot(basis[d:], basis[d:])/float64(d)), t
+}
+
+// trendSlopes writes the derivatives of the polynomials of all numbers of a row,
+// by degree first; 0 where a number is not active.
+func (l *Layout) trendSlopes(row, out []float64) {
+	for f, d := range l.numbers {
+		all := slopes(row[d])
+		for p, v := range all[:l.degrees] {
+			if v != v {
+				v = 0
 			}
-			p++
+			out[p*len(l.numbers)+f] = v
 		}
-	}
-}
-
-// addTrend adds weight times the trend between a query, given by its
-// polynomials, and the first len(out) rows. scratch has room for them.
-func (m *Model) addTrend(weight float64, query, out, scratch []float64) {
-	n, d := len(out), m.layout.numeric
-	products := scratch[:n]
-	m.products(query, 0, d, products)
-	dense.AddQuadratic(weight, products, out)
-	if m.layout.degrees == 1 {
-		return
-	}
-	m.products(query, d, m.layout.degrees*d, products)
-	for j, r := range products {
-		out[j] += 2 * weight * r
-	}
-}
-
-// products are the mean products of the polynomials from first to end.
-func (m *Model) products(query []float64, first, end int, out []float64) {
-	clear(out)
-	n := len(out)
-	f := first
-	for ; f+2 <= end; f += 2 {
-		x, y := query[f]/float64(m.layout.numeric), query[f+1]/float64(m.layout.numeric)
-		dense.AddProducts2(x, y, m.basis[f], m.basis[f+1], out)
-	}
-	for ; f < end; f++ {
-		x := query[f] / float64(m.layout.numeric)
-		for i, y := range m.basis[f][:n] {
-			out[i] += float64(x * y)
-		}
-	}
-}
-
-// own is the trend between a query and itself, without its weight.
-func (m *Model) own(query []float64) (t, whole float64) {
-	d := m.layout.numeric
-	r := 0.0
-	for f, x := range query {
-		if f < d {
-			t += float64(x * x)
-		} else {
-			r += float64(x * x)
-		}
-	}
-	t /= float64(d)
-	r /= float64(d)
-	return t, t*(t+2) + 2*r
-}
-
-// trendGradients adds the gradients of the trend for query b of the block.
-func (m *Model) trendGradients(row []float64, b int, dMean, dVariance []float64) {
-	w, n, d := &m.space, m.Len(), m.layout.numeric
-	solved := w.solved[b*w.step : b*w.step+n]
-	query := w.basis[b*len(m.basis) : (b+1)*len(m.basis)]
-	products := w.products[:n]
-	m.products(query, 0, d, products)
-	for j, t := range products {
-		a := 0.0
-		if j < len(m.alpha) {
-			a = m.alpha[j]
-		}
-		w.pairs[2*j], w.pairs[2*j+1] = (1+t)*a, (1+t)*solved[j]
-	}
-	ownLinear, _ := m.own(query)
-	linear := w.pairSums(n, m.basis[:d]...)
-	var higher []float64
-	if m.layout.degrees > 1 {
-		for j, v := range solved {
-			a := 0.0
-			if j < len(m.alpha) {
-				a = m.alpha[j]
-			}
-			w.pairs[2*j], w.pairs[2*j+1] = a, v
-		}
-		higher = w.pairSums(n, m.basis[d:]...)
-	}
-	scale := 2 * m.trend / float64(d)
-	f := 0
-	for _, c := range m.layout.columns {
-		if c.choice || c.indicator {
-			continue
-		}
-		if x := row[c.dim]; x == x {
-			all := slopes(x)
-			for p, slope := range all[:m.layout.degrees] {
-				own, sums := query[p*d+f], linear[2*f:]
-				if p == 0 {
-					own *= 1 + ownLinear
-				} else {
-					sums = higher[2*((p-1)*d+f):]
-				}
-				dMean[c.dim] += scale * slope * sums[0]
-				dVariance[c.dim] += 2 * scale * slope * (own - sums[1])
-			}
-		}
-		f++
 	}
 }

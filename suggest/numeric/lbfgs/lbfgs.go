@@ -3,7 +3,11 @@
 // 2006, algorithm 7.4, with the free variables of Bertsekas 1982).
 package lbfgs
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
 
 // Options bound the work. The zero value has the defaults.
 type Options struct {
@@ -46,22 +50,42 @@ const (
 	backtracks = 20
 )
 
-// Run is one minimisation, driven from outside: evaluate the function at Ask,
-// and Tell the result, until Done. So several can go on in step, evaluated in
-// blocks.
-type Run struct {
+// Minimize finds the point of the box with the smallest value, beginning at the
+// one that is nearest to x, and the value: +Inf when that at the start is not
+// finite. f writes the gradient to its second argument. A value that is not
+// finite makes the step shorter.
+func Minimize(f func(x, gradient []float64) float64, x, low, high []float64, options Options) ([]float64, float64) {
+	n := len(x)
+	buf := make([]float64, 5*n)
+	r := &run{
+		f: f, options: options.withDefaults(), low: low, high: high, free: make([]bool, n),
+		x: buf[:n:n], gradient: buf[n : 2*n : 2*n], trial: buf[2*n : 3*n : 3*n], slope: buf[3*n : 4*n : 4*n], direction: buf[4*n:],
+	}
+	for i := range x {
+		r.x[i] = r.clamp(i, x[i])
+	}
+	if r.value = r.evaluate(r.x, r.gradient); !finite(r.value) {
+		return r.x, math.Inf(1)
+	}
+	for range r.options.Iterations {
+		if !r.turn() || !r.step() {
+			break
+		}
+	}
+	return r.x, r.value
+}
+
+type run struct {
+	f           func(x, gradient []float64) float64
 	options     Options
+	evaluations int
 	low, high   []float64
 	x, gradient []float64
 	value       float64
-	trial       []float64
+	trial       []float64 // the next x, and its gradient
+	slope       []float64
 	direction   []float64
-	free        []bool
-	step        float64
-	tries       int
-	iterations  int
-	evaluations int
-	done        bool
+	free        []bool // not held by a bound
 	pairs       []pair
 }
 
@@ -70,124 +94,64 @@ type pair struct {
 	rho          float64
 }
 
-// Start begins at the point of the box that is nearest to x. The slices of the
-// bounds are kept, not changed.
-func Start(x, low, high []float64, options Options) *Run {
-	r := &Run{options: options.withDefaults(), low: low, high: high, value: math.Inf(1)}
-	n := len(x)
-	buf := make([]float64, 4*n)
-	r.x, r.gradient, r.trial, r.direction = buf[:n:n], buf[n:2*n:2*n], buf[2*n:3*n:3*n], buf[3*n:]
-	r.free = make([]bool, n)
-	for i := range x {
-		r.trial[i] = r.clamp(i, x[i])
-	}
-	copy(r.x, r.trial)
-	return r
-}
-
-func (r *Run) clamp(i int, x float64) float64 {
+func (r *run) clamp(i int, x float64) float64 {
 	return math.Min(math.Max(x, r.low[i]), r.high[i])
 }
 
-// Ask is the point to evaluate next. It is changed by Tell.
-func (r *Run) Ask() []float64 { return r.trial }
-
-// Done says that there is nothing left to do.
-func (r *Run) Done() bool { return r.done }
-
-// Best is the point with the smallest value so far, and the value; +Inf when no
-// value was finite.
-func (r *Run) Best() (x []float64, value float64) { return r.x, r.value }
-
-// Tell takes the value and the gradient at Ask. A value that is not finite
-// makes the step shorter; at the start it ends the run.
-func (r *Run) Tell(value float64, gradient []float64) {
-	if r.done {
-		return
-	}
+func (r *run) evaluate(x, gradient []float64) float64 {
 	r.evaluations++
-	finite := !math.IsNaN(value) && !math.IsInf(value, 0)
-	first := r.evaluations == 1
-	switch {
-	case first && !finite:
-		r.done = true
-		return
-	case first:
-		copy(r.gradient, gradient)
-		r.value = value
-		r.turn()
-	case finite && value <= r.value+sufficient*r.predicted():
-		r.accept(value, gradient)
-	default:
-		r.retreat(value, finite)
-	}
-	if r.evaluations >= r.options.Evaluations {
-		r.done = true
-	}
+	return r.f(x, gradient)
 }
 
-// predicted is the change that the gradient promises at the trial point.
-func (r *Run) predicted() float64 {
-	sum := 0.0
-	for i := range r.x {
-		sum += r.gradient[i] * (r.trial[i] - r.x[i])
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// step goes along the direction until the value has become smaller by enough
+// (Armijo), and says whether to go on.
+func (r *run) step() bool {
+	length := 1.0
+	for tries := 0; r.evaluations < r.options.Evaluations; {
+		predicted := 0.0
+		for i := range r.trial {
+			r.trial[i] = r.clamp(i, r.x[i]+length*r.direction[i])
+			predicted += r.gradient[i] * (r.trial[i] - r.x[i])
+		}
+		value := r.evaluate(r.trial, r.slope)
+		if finite(value) && value <= r.value+sufficient*predicted {
+			return r.accept(value)
+		}
+		if tries++; tries == backtracks {
+			again := len(r.pairs) > 0
+			r.pairs = r.pairs[:0]
+			return again // from the gradient alone
+		}
+		shrink := 0.1
+		if finite(value) && predicted < 0 { // the minimum of the parabola through what is known
+			shrink = math.Min(math.Max(-predicted/(2*(value-r.value-predicted)), 0.1), 0.5)
+		}
+		length *= shrink
 	}
-	return sum
+	return false
 }
 
-func (r *Run) accept(value float64, gradient []float64) {
-	n := len(r.x)
-	buf := make([]float64, 2*n)
-	p := pair{step: buf[:n:n], change: buf[n:]}
-	curvature, longest := 0.0, 0.0
-	for i := range r.x {
-		p.step[i] = r.trial[i] - r.x[i]
-		p.change[i] = gradient[i] - r.gradient[i]
-		curvature += p.step[i] * p.change[i]
-		longest = math.Max(longest, math.Abs(p.step[i]))
-	}
-	if curvature > 1e-12 {
+// accept moves to the trial point and says whether to go on.
+func (r *run) accept(value float64) bool {
+	p := pair{step: make([]float64, len(r.x)), change: make([]float64, len(r.x))}
+	floats.SubTo(p.step, r.trial, r.x)
+	floats.SubTo(p.change, r.slope, r.gradient)
+	if curvature := floats.Dot(p.step, p.change); curvature > 1e-12 {
 		p.rho = 1 / curvature
 		r.pairs = append(r.pairs, p)
-		if len(r.pairs) > memory {
-			r.pairs = r.pairs[1:]
-		}
+		r.pairs = r.pairs[max(0, len(r.pairs)-memory):]
 	}
 	progress := r.value - value
 	copy(r.x, r.trial)
-	copy(r.gradient, gradient)
+	copy(r.gradient, r.slope)
 	r.value = value
-	r.iterations++
-	if r.iterations >= r.options.Iterations || longest < 1e-10 || progress < r.options.Progress*math.Max(1, math.Abs(value)) {
-		r.done = true
-		return
-	}
-	r.turn()
+	return floats.Norm(p.step, math.Inf(1)) >= 1e-10 && progress >= r.options.Progress*math.Max(1, math.Abs(value))
 }
 
-// retreat makes the step shorter: to the minimum of the parabola through the
-// two values and the slope, within limits.
-func (r *Run) retreat(value float64, finite bool) {
-	r.tries++
-	if r.tries >= backtracks {
-		if len(r.pairs) == 0 {
-			r.done = true
-			return
-		}
-		r.pairs = r.pairs[:0]
-		r.turn()
-		return
-	}
-	shrink := 0.1
-	if slope := r.predicted(); finite && slope < 0 {
-		shrink = math.Min(math.Max(-slope/(2*(value-r.value-slope)), 0.1), 0.5)
-	}
-	r.step *= shrink
-	r.aim()
-}
-
-// turn finds a new direction, or ends the run where there is none.
-func (r *Run) turn() {
+// turn finds a new direction, and says whether there is one.
+func (r *run) turn() bool {
 	largest := 0.0
 	for i, g := range r.gradient {
 		r.free[i] = !(r.x[i] <= r.low[i] && g >= 0 || r.x[i] >= r.high[i] && g <= 0)
@@ -196,26 +160,18 @@ func (r *Run) turn() {
 		}
 	}
 	if !(largest >= r.options.Gradient) {
-		r.done = true
-		return
+		return false
 	}
 	if !r.quasiNewton() {
 		r.pairs = r.pairs[:0]
 		r.quasiNewton()
 	}
-	r.step, r.tries = 1, 0
-	r.aim()
-}
-
-func (r *Run) aim() {
-	for i := range r.trial {
-		r.trial[i] = r.clamp(i, r.x[i]+r.step*r.direction[i])
-	}
+	return true
 }
 
 // quasiNewton is the two-loop recursion on the free variables. It says whether
 // the direction goes down.
-func (r *Run) quasiNewton() bool {
+func (r *run) quasiNewton() bool {
 	d := r.direction
 	for i := range d {
 		d[i] = 0
@@ -252,7 +208,7 @@ func (r *Run) quasiNewton() bool {
 }
 
 // dot is over the free variables.
-func (r *Run) dot(a, b []float64) float64 {
+func (r *run) dot(a, b []float64) float64 {
 	sum := 0.0
 	for i := range a {
 		if r.free[i] {
@@ -262,22 +218,10 @@ func (r *Run) dot(a, b []float64) float64 {
 	return sum
 }
 
-func (r *Run) add(weight float64, v []float64) {
+func (r *run) add(weight float64, v []float64) {
 	for i := range v {
 		if r.free[i] {
 			r.direction[i] += weight * v[i]
 		}
 	}
-}
-
-// Minimize drives one run to its end. f writes the gradient at x to its second
-// argument and returns the value.
-func Minimize(f func(x, gradient []float64) float64, x, low, high []float64, options Options) ([]float64, float64) {
-	r := Start(x, low, high, options)
-	gradient := make([]float64, len(x))
-	for !r.Done() {
-		value := f(r.Ask(), gradient)
-		r.Tell(value, gradient)
-	}
-	return r.Best()
 }

@@ -80,11 +80,10 @@ func (m *Mixture) rebuild() {
 
 // raise sums the norms of a kernel.
 func (m *Mixture) raise(slot int) {
-	sum := 0.0
-	for _, norm := range m.norms[slot*len(m.real) : (slot+1)*len(m.real)] {
-		sum += norm
+	m.heights[slot] = 0
+	for j := range m.real {
+		m.heights[slot] -= m.real[j].norms[slot]
 	}
-	m.kernels.Heights()[slot] = -sum
 }
 
 // shape makes the kernel of the i-th observation along an axis.
@@ -92,15 +91,11 @@ func (m *Mixture) shape(a, i, slot int) {
 	x := &m.axes[a]
 	value, bandwidth := x.entries[i].value, m.bandwidth(x, i)
 	if a < len(m.real) {
-		k, inverse := slot*len(m.real)+a, 1/(bandwidth*math.Sqrt2)
-		mean, scale := &m.kernels.Means(a)[slot], &m.kernels.Inverses(a)[slot]
-		if *mean == value && *scale == inverse {
-			return
+		k, inverse := &m.real[a], 1/(bandwidth*math.Sqrt2)
+		if k.means[slot] != value || k.inverses[slot] != inverse {
+			k.means[slot], k.inverses[slot] = value, inverse
+			k.norms[slot] = math.Log(bandwidth*within(value, inverse)) + logSqrt2Pi
 		}
-		*mean, *scale = value, inverse
-		low, high := math.Erf(-value*inverse), math.Erf((1-value)*inverse)
-		m.ends[2*k], m.ends[2*k+1] = low, high
-		m.norms[k] = math.Log(bandwidth*(high-low)/2) + logSqrt2Pi
 		return
 	}
 	j := a - len(m.real)

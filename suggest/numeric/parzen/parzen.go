@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest/numeric/box"
-	"github.com/vernier-ml/vernier/suggest/numeric/dense"
 )
 
 // Config says how wide kernels are and how much the prior counts.
@@ -44,25 +43,30 @@ const narrowest = 1e-3
 // not safe for use from several goroutines at once.
 type Mixture struct {
 	config  Config
-	real    []int     // positions of the Continuous dimensions
+	real    []normals // the Continuous dimensions
 	levels  []ordered // the Ordered ones
 	choices []choice  // the Choice ones
 	axes    []axis    // real, then levels: the observations in order along each
 
 	// For each observation, in the order of the identifiers.
-	ids  []int
-	rows [][]float64
-	// Of the real dimensions: mean, 1/(bandwidth*sqrt(2)), and as the height
-	// minus the sum of the norms.
-	kernels *dense.Kernels
-	ends    []float64 // per real dimension: erf of the kernel's 0 and 1
-	norms   []float64 // per real dimension: log of what the kernel is divided by
+	ids     []int
+	rows    [][]float64
+	heights []float64 // log of the kernels' product at their means, real dimensions only
 	cells   []*cell   // per Ordered dimension; nil where it is not active
 	weights []float64 // sum to 1 with prior
 
 	prior   float64
-	minimum float64 // bandwidth that the kernels were made with
-	scratch scratch
+	minimum float64   // bandwidth that the kernels were made with
+	scratch []float64 // of terms
+}
+
+// normals are the kernels along a Continuous dimension, in the order of the
+// identifiers.
+type normals struct {
+	at       int
+	means    []float64
+	inverses []float64 // 1/(bandwidth*sqrt(2)); 0 where it is not active
+	norms    []float64 // log of what the kernel is divided by
 }
 
 // ordered is an Ordered dimension: level i has the cell from edges[i] to
@@ -117,21 +121,19 @@ func New(dims []box.Dim, columns []int, config Config) *Mixture {
 		d := dims[i]
 		switch d.Kind {
 		case box.Continuous:
-			m.real = append(m.real, i)
+			m.real = append(m.real, normals{at: i})
 		case box.Ordered:
 			m.levels = append(m.levels, newOrdered(i, d))
 		case box.Choice:
 			m.choices = append(m.choices, choice{at: i, count: d.Count, counts: make([]int, d.Count)})
 		}
 	}
-	for _, i := range m.real {
-		m.axes = append(m.axes, axis{at: i})
+	for _, k := range m.real {
+		m.axes = append(m.axes, axis{at: k.at})
 	}
 	for _, o := range m.levels {
 		m.axes = append(m.axes, axis{at: o.at})
 	}
-	m.kernels = dense.NewKernels(len(m.real))
-	m.scratch.picked, m.scratch.slots = make([]float64, block), make([]int, block)
 	m.Clear()
 	return m
 }
@@ -148,9 +150,11 @@ func newOrdered(at int, d box.Dim) ordered {
 
 // Clear removes all observations.
 func (m *Mixture) Clear() {
-	m.ids, m.rows = m.ids[:0], m.rows[:0]
-	m.kernels.Clear()
-	m.ends, m.norms, m.cells = m.ends[:0], m.norms[:0], m.cells[:0]
+	m.ids, m.rows, m.heights, m.cells = m.ids[:0], m.rows[:0], m.heights[:0], m.cells[:0]
+	for j := range m.real {
+		k := &m.real[j]
+		k.means, k.inverses, k.norms = k.means[:0], k.inverses[:0], k.norms[:0]
+	}
 	m.weights, m.prior = m.weights[:0], 1
 	for a := range m.axes {
 		m.axes[a].entries = m.axes[a].entries[:0]
@@ -190,36 +194,25 @@ func (m *Mixture) Insert(id int, row []float64) {
 	at, _ := slices.BinarySearch(m.ids, id)
 	m.ids = slices.Insert(m.ids, at, id)
 	m.rows = slices.Insert(m.rows, at, row)
-	m.kernels.Insert(at)
-	m.ends = grow(m.ends, at, 2*len(m.real))
-	m.norms = grow(m.norms, at, len(m.real))
-	m.cells = grow(m.cells, at, len(m.levels))
-	m.clean(at)
+	m.insertKernels(at, 1)
 	m.count(row, 1)
-	touched := m.scratch.touched[:0]
+	var touched []place
 	for a := range m.axes {
 		touched = m.enter(a, entry{value: row[m.axes[a].at], id: id}, touched)
 	}
-	m.scratch.touched = touched
 	m.settle(touched)
 }
 
-// grow makes room for width numbers at the given place.
-func grow[T any](s []T, at, width int) []T {
-	s = slices.Grow(s, width)[:len(s)+width]
-	copy(s[(at+1)*width:], s[at*width:])
-	return s
-}
-
-// clean makes the kernel at a place uniform in each dimension.
-func (m *Mixture) clean(at int) {
+// insertKernels makes room for n kernels, which are uniform in each dimension.
+func (m *Mixture) insertKernels(at, n int) {
+	zeros := make([]float64, n)
+	m.heights = slices.Insert(m.heights, at, zeros...)
 	for j := range m.real {
-		m.kernels.Means(j)[at], m.kernels.Inverses(j)[at] = 0.5, 0
-		m.norms[at*len(m.real)+j] = 0
+		k := &m.real[j]
+		k.means = slices.Insert(k.means, at, slices.Repeat([]float64{0.5}, n)...)
+		k.inverses, k.norms = slices.Insert(k.inverses, at, zeros...), slices.Insert(k.norms, at, zeros...)
 	}
-	for j := range m.levels {
-		m.cells[at*len(m.levels)+j] = nil
-	}
+	m.cells = slices.Insert(m.cells, at*len(m.levels), make([]*cell, n*len(m.levels))...)
 }
 
 // count adds change to how often the choices of a row are.
@@ -239,17 +232,18 @@ func (m *Mixture) Remove(id int) {
 	if !ok {
 		return
 	}
-	touched := m.scratch.touched[:0]
+	var touched []place
 	for a := range m.axes {
 		touched = m.leave(a, entry{value: m.Row(at)[m.axes[a].at], id: id}, touched)
 	}
-	m.scratch.touched = touched
 	m.count(m.rows[at], -1)
 	m.ids = slices.Delete(m.ids, at, at+1)
 	m.rows = slices.Delete(m.rows, at, at+1)
-	m.kernels.Delete(at)
-	m.ends = slices.Delete(m.ends, 2*at*len(m.real), 2*(at+1)*len(m.real))
-	m.norms = slices.Delete(m.norms, at*len(m.real), (at+1)*len(m.real))
+	m.heights = slices.Delete(m.heights, at, at+1)
+	for j := range m.real {
+		k := &m.real[j]
+		k.means, k.inverses, k.norms = slices.Delete(k.means, at, at+1), slices.Delete(k.inverses, at, at+1), slices.Delete(k.norms, at, at+1)
+	}
 	m.cells = slices.Delete(m.cells, at*len(m.levels), (at+1)*len(m.levels))
 	m.settle(touched)
 }
@@ -260,14 +254,9 @@ func (m *Mixture) Fill(ids []int, rows [][]float64) {
 	m.Clear()
 	m.ids = append(m.ids, ids...)
 	m.rows = append(m.rows, rows...)
-	n := len(ids)
-	m.kernels.Resize(n)
-	m.ends = slices.Grow(m.ends, 2*n*len(m.real))[:2*n*len(m.real)]
-	m.norms = slices.Grow(m.norms, n*len(m.real))[:n*len(m.real)]
-	m.cells = slices.Grow(m.cells, n*len(m.levels))[:n*len(m.levels)]
-	for at := range n {
-		m.clean(at)
-		m.count(rows[at], 1)
+	m.insertKernels(0, len(ids))
+	for _, row := range rows {
+		m.count(row, 1)
 	}
 	for a := range m.axes {
 		x := &m.axes[a]

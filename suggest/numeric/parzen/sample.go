@@ -43,10 +43,9 @@ func (m *Mixture) Draw(component, dim int, stream *rng.Stream) float64 {
 	if component < 0 {
 		return quantile(0.5, 1/math.Sqrt2, u)
 	}
-	for j, at := range m.real {
-		if at == dim && known {
-			k := 2 * (component*len(m.real) + j)
-			return inside(m.kernels.Means(j)[component], m.kernels.Inverses(j)[component], m.ends[k], m.ends[k+1], u)
+	for _, k := range m.real {
+		if k.at == dim && known {
+			return quantile(k.means[component], k.inverses[component], u)
 		}
 	}
 	return u
@@ -99,11 +98,7 @@ func (o *ordered) draw(u float64, kernel *cell) float64 {
 // 1/(bandwidth*sqrt(2)). The mean lies in the unit interval, so neither tail
 // matters.
 func quantile(mean, inverse, u float64) float64 {
-	return inside(mean, inverse, math.Erf(-mean*inverse), math.Erf((1-mean)*inverse), u)
-}
-
-// inside is quantile where the error function at 0 and at 1 is known.
-func inside(mean, inverse, low, high, u float64) float64 {
+	low, high := math.Erf(-mean*inverse), math.Erf((1-mean)*inverse)
 	x := mean + math.Erfinv(low+u*(high-low))/inverse
 	return min(max(x, 0), 1)
 }

@@ -5,62 +5,37 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/lbfgs"
 )
 
-// iterations bounds the fit.
-const iterations = 25
-
 // Fit finds the hyper-parameters with the highest posterior density, from the
-// mode of the prior by BFGS. It ends early, with what it has, when ctx is done.
+// mode of the prior. It ends early, with what it has, when ctx is done.
 func Fit(ctx context.Context, choice []bool, inputs []Input, y []float64) Hyper {
 	d := measure(choice, inputs)
-	h := Default()
-	value, gradient, ok := d.logPosterior(h, y)
-	if !ok {
-		return h
+	start := Default()
+	var low, high Hyper
+	for i, p := range prior {
+		low[i], high[i] = p.mean-far*p.deviation, p.mean+far*p.deviation
 	}
-	metric := identity()
-	for range iterations {
-		if ctx.Err() != nil || norm(gradient) < 1e-3 {
-			break
+	h, _ := lbfgs.Minimize(func(x, gradient []float64) float64 {
+		if ctx.Err() != nil {
+			return math.NaN()
 		}
-		direction := metric.times(gradient)
-		next, v, g, ok := d.climb(h, y, value, gradient, direction)
+		value, slope, ok := d.logPosterior(Hyper(x), y)
 		if !ok {
-			break
+			return math.NaN()
 		}
-		var step, change Hyper
-		for i := range h {
-			step[i], change[i] = next[i]-h[i], gradient[i]-g[i]
+		for i, v := range slope {
+			gradient[i] = -v
 		}
-		gained := v - value
-		h, value, gradient = next, v, g
-		metric.update(step, change)
-		if gained < 1e-4 {
-			break
-		}
-	}
-	return h
+		return -value
+	}, start[:], low[:], high[:], lbfgs.Options{Iterations: 25, Gradient: 1e-3, Progress: 1e-5, FirstStep: 1})
+	return Hyper(h)
 }
 
-// climb searches along a direction until the value rises enough (Armijo).
-func (d distances) climb(h Hyper, y []float64, value float64, gradient, direction Hyper) (next Hyper, v float64, g Hyper, ok bool) {
-	slope := 0.0
-	for i := range h {
-		slope += gradient[i] * direction[i]
-	}
-	length := math.Min(1, 1/norm(direction)) // at most a factor of e at once
-	for range 12 {
-		for i := range h {
-			next[i] = h[i] + length*direction[i]
-		}
-		if v, g, ok = d.logPosterior(next, y); ok && v >= value+1e-4*length*slope {
-			return next, v, g, true
-		}
-		length /= 2
-	}
-	return h, value, gradient, false
-}
+// far is how many deviations of the prior bound the fit.
+const far = 10
 
 // logPosterior is the logarithm of the posterior density of the
 // hyper-parameters but for a constant, and its gradient (Rasmussen and Williams,
@@ -101,54 +76,4 @@ func (d distances) logPosterior(h Hyper, y []float64) (value float64, gradient H
 		gradient[i] -= z / p.deviation
 	}
 	return value, gradient, !math.IsNaN(value)
-}
-
-func norm(h Hyper) float64 {
-	sum := 0.0
-	for _, x := range h {
-		sum += x * x
-	}
-	return math.Sqrt(sum)
-}
-
-// matrix is the estimate of an inverse Hessian.
-type matrix [5][5]float64
-
-func identity() *matrix {
-	var m matrix
-	for i := range m {
-		m[i][i] = 1
-	}
-	return &m
-}
-
-func (m *matrix) times(v Hyper) (out Hyper) {
-	for i := range m {
-		for j, x := range v {
-			out[i] += m[i][j] * x
-		}
-	}
-	return out
-}
-
-// update is the BFGS formula (Nocedal and Wright, "Numerical optimization",
-// equation 6.17). It is left out when the curvature is not positive.
-func (m *matrix) update(step, change Hyper) {
-	curvature := 0.0
-	for i := range step {
-		curvature += step[i] * change[i]
-	}
-	if curvature < 1e-10 {
-		return
-	}
-	hy := m.times(change)
-	yhy := 0.0
-	for i := range change {
-		yhy += change[i] * hy[i]
-	}
-	for i := range m {
-		for j := range m {
-			m[i][j] += (1+yhy/curvature)*step[i]*step[j]/curvature - (hy[i]*step[j]+step[i]*hy[j])/curvature
-		}
-	}
 }

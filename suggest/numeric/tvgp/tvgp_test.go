@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
@@ -121,7 +123,7 @@ func TestFitImprovesThePosterior(t *testing.T) {
 			if !ok || after < before+1 {
 				t.Errorf("the fit improves the logarithm of the density from %v to %v", before, after)
 			}
-			if norm(gradient) > 0.5 {
+			if floats.Norm(gradient[:], 2) > 0.5 {
 				t.Errorf("the gradient at the fit is %v", gradient)
 			}
 		})
