@@ -158,8 +158,11 @@ func signalName(s int32) string {
 	return ""
 }
 
-// shells leave with 127 when a program that they were told to run is not found.
-var shells = []string{"sh", "bash", "dash", "ash", "zsh"}
+// runners start another program and leave with 127 when that one is not found.
+var runners = []string{
+	"sh", "bash", "dash", "ash", "zsh",
+	"env", "nice", "nohup", "setsid", "stdbuf", "timeout", "time", "ionice", "taskset", "numactl", "chrt", "xargs",
+}
 
 // commandOf is the program that a container was to run, quoted, with a space
 // behind it: what "collector exec" runs, or the command itself. It is empty for a
@@ -173,7 +176,7 @@ func commandOf(pod *corev1.Pod, container string) string {
 		if i := slices.Index(argv, "--"); i >= 0 && len(argv) > 1 && argv[1] == "exec" {
 			argv = argv[i+1:]
 		}
-		if len(argv) > 0 && !slices.Contains(shells, path.Base(argv[0])) {
+		if len(argv) > 0 && !slices.Contains(runners, path.Base(argv[0])) {
 			return fmt.Sprintf("%q ", argv[0])
 		}
 	}
@@ -224,7 +227,7 @@ func Waiting(pods []corev1.Pod) string {
 		}
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-				return fmt.Sprintf("pod %s finds no node%s: request less, run fewer trials at once, or add nodes", pod.Name, quote(c.Message))
+				return fmt.Sprintf("pod %s finds no node%s: %s", pod.Name, quote(c.Message), unschedulableAdvice(c.Message))
 			}
 		}
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -236,6 +239,17 @@ func Waiting(pods []corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// unschedulableAdvice is what to do about a message of the scheduler.
+func unschedulableAdvice(message string) string {
+	if strings.Contains(message, "persistentvolumeclaim") && strings.Contains(message, "not found") {
+		return "create the PersistentVolumeClaim, or correct its name in the template"
+	}
+	if strings.Contains(message, "unbound immediate PersistentVolumeClaims") {
+		return "the PersistentVolumeClaim has no volume: create one, or name a StorageClass that does"
+	}
+	return "request less, run fewer trials at once, or add nodes"
 }
 
 func waitingCause(pod *corev1.Pod, s corev1.ContainerStatus, w *corev1.ContainerStateWaiting) string {

@@ -90,6 +90,10 @@ func TestExplain(t *testing.T) {
 			[]corev1.Pod{trialPod(pod("p", &terminated{ExitCode: 127}), "sh", "-c", "trian")},
 			`container main of pod p exited with code 127, command not found: check the command, and that the image or machine has the program (vernier logs exp/exp-0001; on a cluster, set trialTemplate.retain to keep the pod)`,
 		},
+		"command not found by nice": {
+			[]corev1.Pod{trialPod(pod("p", &terminated{ExitCode: 127, Message: "nice: 'pyhton': No such file or directory"}), "collector", "exec", "--dir=/d", "--", "nice", "-n", "5", "pyhton", "train.py")},
+			`container main of pod p exited with code 127, command not found (nice: 'pyhton': No such file or directory): check the command, and that the image or machine has the program (vernier logs exp/exp-0001; on a cluster, set trialTemplate.retain to keep the pod)`,
+		},
 		"not executable": {
 			[]corev1.Pod{pod("p", &terminated{ExitCode: 126})},
 			"container main of pod p exited with code 126, the command cannot be executed: check its permissions (kubectl logs -n team p -c main)",
@@ -159,6 +163,8 @@ func TestExplainQuotesTheEndOfALongMessage(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	unschedulable := waiting("", "")
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
+	noClaim := waiting("", "")
+	noClaim.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: `0/1 nodes are available: persistentvolumeclaim "data" not found.`}}
 	crash := waiting("CrashLoopBackOff", "back-off 10s")
 	crash.Status.ContainerStatuses[0].RestartCount = 4
 	crash.Status.ContainerStatuses[0].LastTerminationState.Terminated = &terminated{ExitCode: 1}
@@ -172,6 +178,7 @@ func TestWaiting(t *testing.T) {
 		"a pod that has ended":   {ended, ""},
 		"no node":                {unschedulable, "pod p finds no node (0/1 nodes are available: 1 Insufficient cpu.): request less, run fewer trials at once, or add nodes"},
 		"no image":               {waiting("ErrImagePull", "not found"), "container main of pod p cannot get its image train:1, ErrImagePull (not found): check the name and tag, and the pull secret"},
+		"no claim":               {noClaim, `pod p finds no node (0/1 nodes are available: persistentvolumeclaim "data" not found.): create the PersistentVolumeClaim, or correct its name in the template`},
 		"no ConfigMap":           {waiting("CreateContainerConfigError", `configmap "data" not found`), `container main of pod p cannot be configured (configmap "data" not found): create the ConfigMap, Secret or key that it names`},
 		"cannot be created":      {waiting("CreateContainerError", "x"), "container main of pod p cannot be started, CreateContainerError (x): check its command, mounts and security context"},
 		"it keeps crashing":      {crash, "container main of pod p exited with code 1: see its last lines (kubectl logs -n team p -c main); it was restarted 4 times"},

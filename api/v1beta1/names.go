@@ -29,6 +29,10 @@ const (
 	// going on with; its value says why. The trial becomes EarlyStopped when its
 	// pods have ended, with the observation of all that was reported.
 	AnnotationStopEarly = "vernier.ml/stop-early"
+	// AnnotationInterrupted, on experiments, is set when a user ends one early: the
+	// maxTrialCount that it was lowered to and the one before, such as "4 of 24", or
+	// "4" where there was none. It means nothing once maxTrialCount is another one.
+	AnnotationInterrupted = "vernier.ml/interrupted"
 	// AnnotationCollectorRate, on experiments, caps the points a second of each
 	// metric of a trial that are kept in the long run: a whole number from 1 to
 	// MaxCollectorRate, or CollectorRateOff. Default: the manager's. Trials get it

@@ -117,13 +117,14 @@ func TestReadManifests(t *testing.T) {
 		want    []string
 		wantErr string
 	}{
-		"one document":           {sound, []string{"a"}, ""},
-		"several, some empty":    {"---\n" + sound + "---\n# nothing\n---\n" + sound, []string{"a", "a"}, ""},
-		"no kind":                {"apiVersion: v1\nmetadata: {name: a}\n", nil, "kind"},
-		"no name":                {"apiVersion: v1\nkind: ConfigMap\n", nil, "metadata.name"},
-		"not YAML":               {"a: [", nil, "document 1"},
-		"nothing at all":         {"", nil, "no objects"},
-		"a list where a map was": {"- a\n- b\n", nil, "document 1"},
+		"one document":              {sound, []string{"a"}, ""},
+		"several, some empty":       {"---\n" + sound + "---\n# nothing\n---\n" + sound, []string{"a", "a"}, ""},
+		"no kind":                   {"apiVersion: v1\nmetadata: {name: a}\n", nil, "kind"},
+		"no name":                   {"apiVersion: v1\nkind: ConfigMap\n", nil, "metadata.name"},
+		"not YAML":                  {"a: [", nil, "document 1"},
+		"nothing at all":            {"", nil, "no objects"},
+		"a list where a map was":    {"- a\n- b\n", nil, "document 1"},
+		"a key that is there twice": {sound + "spec:\n  maxTrialCount: 3\n  maxTrialCount: 30\n", nil, `key "maxTrialCount" already set`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -143,24 +144,6 @@ func TestReadManifests(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, names); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestSchemaAdvice(t *testing.T) {
-	const start = "failed to create typed patch object (default/a; kubeflow.org/v1beta1, Kind=Experiment): .spec"
-	tests := map[string]struct{ err, want string }{
-		"a number in a space":     {start + ".parameters[0].feasibleSpace.min: expected string, got &value.valueUnstructured{Value:0.01}", " (numbers of a feasibleSpace are written in quotes)"},
-		"a number somewhere else": {start + ".algorithm.algorithmSettings[0].value: expected string, got &value.valueUnstructured{Value:1}", " (write it in quotes)"},
-		"a field that is unknown": {start + ".objektive: field not declared in schema", " (there is no such field: it is misspelled or in the wrong place)"},
-		"anything else":           {start + ": duplicate entries for key", ""},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			err := errors.New(test.err)
-			if got := schemaAdvice(err); !isSchemaError(err) || got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -285,7 +268,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"a file that is not":         {[]string{"run", "-f", "/no/such.yaml"}, exitNotFound, []string{"no file or folder /no/such.yaml", "correct -f"}},
 		"an empty file":              {[]string{"run", "-f", manifest("")}, exitInvalid, []string{"no objects in", "x.yaml", "name YAML or JSON"}},
 		"an object without kind":     {[]string{"run", "-f", manifest("a: 1\n")}, exitInvalid, []string{"x.yaml: document 1", "needs apiVersion and kind"}},
-		"no experiment":              {[]string{"run", "-f", manifest("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}, exitInvalid, []string{"0 objects of kind Experiment", "exactly one"}},
+		"a misspelled kind":          {[]string{"run", "-f", manifest("apiVersion: kubeflow.org/v1beta1\nkind: Experment\nmetadata: {name: a}\n")}, exitInvalid, []string{`Experment "a"`, "did you mean Experiment?"}},
+		"no experiment":              {[]string{"run", "-f", manifest("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}, exitInvalid, []string{"no object of kind Experiment", `ConfigMap "a"`}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

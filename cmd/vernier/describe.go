@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,6 +73,9 @@ func describeExperiment(out io.Writer, v experimentView, now time.Time) {
 	for i, t := range v.front() {
 		fmt.Fprintf(out, "%-11s %s  %s\n", []string{"Front", ""}[min(i, 1)], t.Name, metricText(t))
 	}
+	if waiting := v.waiting(); waiting != "" {
+		fmt.Fprintf(out, "Waiting     %s\n", waiting)
+	}
 	if failure := firstFailure(v, false); failure != "" {
 		fmt.Fprintf(out, "Failures    %s\n", failure[len("; "):])
 	}
@@ -107,9 +112,9 @@ func spaceText(s v1beta1.FeasibleSpace) string {
 
 func describeTrial(out io.Writer, t trialView, now time.Time) {
 	fmt.Fprintf(out, "Trial       %s\n", t.Name)
-	fmt.Fprintf(out, "State       %s\n", t.State)
-	if t.Message != "" {
-		fmt.Fprintf(out, "Why         %s\n", t.Message)
+	fmt.Fprintf(out, "State       %s\n", strings.TrimLeft(t.shownState(), "·✓✗■▶ "))
+	if why := cmp.Or(t.Waits, t.Message); why != "" {
+		fmt.Fprintf(out, "Why         %s\n", why)
 	}
 	fmt.Fprintf(out, "Time        %s\n", age(t.duration(now)))
 	fmt.Fprintln(out, "Parameters")

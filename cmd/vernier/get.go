@@ -155,14 +155,27 @@ func getTrials(ctx context.Context, o *objectOutput, sort, name string, out io.W
 		}
 		return printer.PrintObj(&list, out)
 	}
-	rows := trialTable(view, view.Trials, time.Now())
-	if o.wide() {
+	return trialList(view, o.wide(), time.Now()).write(out, o.noHeaders)
+}
+
+// trialList is the table of all trials. When some cannot start, the last column
+// says why.
+func trialList(v experimentView, wide bool, now time.Time) *table {
+	rows := trialTable(v, v.Trials, now)
+	switch {
+	case wide:
 		rows.header = append(rows.header, "METRICS", "MESSAGE")
-		for i, t := range view.Trials {
+	case v.waiting() != "":
+		rows.header = append(rows.header, "WAITS FOR")
+	}
+	for i, t := range v.Trials {
+		if wide {
 			rows.rows[i] = append(rows.rows[i], metricText(t), t.Message)
+		} else if t.Waits != "" {
+			rows.rows[i] = append(rows.rows[i], t.Waits)
 		}
 	}
-	return rows.write(out, o.noHeaders)
+	return rows
 }
 
 // sortByObjective puts the best trial first, then those that break a bound on a

@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector/parse"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/util/retry"
@@ -100,7 +102,10 @@ func decodeManifest(data []byte) ([]*unstructured.Unstructured, error) {
 		}
 		object := &unstructured.Unstructured{}
 		if err == nil {
-			err = yaml.UnmarshalStrict(document, &object.Object)
+			document, err = yaml.YAMLToJSONStrict(document)
+		}
+		if err == nil {
+			err = utiljson.Unmarshal(document, &object.Object) // whole numbers stay whole
 		}
 		switch {
 		case err != nil:
@@ -122,15 +127,25 @@ func decodeManifest(data []byte) ([]*unstructured.Unstructured, error) {
 func theExperiment(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	want := v1beta1.GroupVersion.WithKind("Experiment")
 	var found []*unstructured.Unstructured
+	var others []string
 	for _, o := range objects {
 		if o.GroupVersionKind() == want {
 			found = append(found, o)
+		} else {
+			other := fmt.Sprintf("%s %q (%s)", o.GetKind(), o.GetName(), o.GetAPIVersion())
+			if near := parse.Nearest(o.GetKind(), []string{want.Kind}, 1); len(near) > 0 && o.GetKind() != want.Kind {
+				other += ", did you mean " + want.Kind + "?"
+			}
+			others = append(others, other)
 		}
 	}
-	if len(found) != 1 {
-		return nil, invalidErrorf("the files hold %d objects of kind Experiment (%s): run follows exactly one, so name the files of one", len(found), v1beta1.GroupVersion)
+	switch len(found) {
+	case 0:
+		return nil, invalidErrorf("no object of kind Experiment (%s) in the files: they have %s", v1beta1.GroupVersion, strings.Join(others, ", "))
+	case 1:
+		return found[0], nil
 	}
-	return found[0], nil
+	return nil, invalidErrorf("the files have %d experiments: run follows exactly one, so name the files of one", len(found))
 }
 
 // apply applies objects in their order, by server-side apply. It retries for
@@ -146,10 +161,7 @@ func (s *session) apply(ctx context.Context, objects []*unstructured.Unstructure
 		err := retry.OnError(backoff, func(err error) bool { return ctx.Err() == nil && isPassing(err) }, func() error {
 			return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), fieldOwner, client.ForceOwnership)
 		})
-		if isSchemaError(err) {
-			err = invalidErrorf("%w%s", err, schemaAdvice(err))
-		}
-		if err != nil {
+		if err := schemaError(err); err != nil {
 			return fmt.Errorf("apply %s %q: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
@@ -158,26 +170,6 @@ func (s *session) apply(ctx context.Context, objects []*unstructured.Unstructure
 
 func isPassing(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
-}
-
-// isSchemaError reports whether an object does not fit its schema, which has no
-// error type of its own in a server-side apply.
-func isSchemaError(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "failed to create typed patch object")
-}
-
-// schemaAdvice is what to do about an error of the schema, where that is known.
-func schemaAdvice(err error) string {
-	text := err.Error()
-	switch {
-	case strings.Contains(text, "expected string, got") && strings.Contains(text, "feasibleSpace"):
-		return " (numbers of a feasibleSpace are written in quotes)"
-	case strings.Contains(text, "expected string, got"):
-		return " (write it in quotes)"
-	case strings.Contains(text, "field not declared in schema"):
-		return " (there is no such field: it is misspelled or in the wrong place)"
-	}
-	return ""
 }
 
 // deleteAndWait deletes an experiment, if there is one, and waits until it and

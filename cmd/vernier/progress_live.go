@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mattn/go-runewidth"
+	"github.com/mitchellh/go-wordwrap"
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
@@ -87,6 +88,12 @@ func frame(v experimentView, now time.Time, s size, color bool) []string {
 	}
 	if lacks := v.lacks(); lacks != "" {
 		lines = append(lines, paint(ansiYellow, clip(lacks, s.width)))
+	}
+	if waiting := v.waiting(); waiting != "" {
+		wrapped := strings.Split(wordwrap.WrapString(waiting, uint(s.width)), "\n")
+		for _, line := range wrapped[:min(len(wrapped), 3)] {
+			lines = append(lines, paint(ansiYellow, clip(line, s.width)))
+		}
 	}
 	lines = append(lines, "")
 	for i, row := range trialTable(v, shown(v, s.height-len(lines)-3), now).lines(false) {
@@ -168,7 +175,7 @@ func trialTable(v experimentView, trials []trialView, now time.Time) *table {
 	t.header = append(t.header, "TIME")
 	marked := v.marked()
 	for _, trial := range trials {
-		cells := []string{trial.Name, signOf(v1beta1.TrialConditionType(trial.State)) + " " + trial.State}
+		cells := []string{trial.Name, trial.shownState()}
 		for i, n := range metrics {
 			value := v.metricCell(trial, n)
 			if i == 0 && slices.Contains(marked, trial.Name) {

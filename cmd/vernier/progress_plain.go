@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,10 +58,11 @@ func (p *plainDisplay) update(v experimentView, now time.Time) []string {
 		lines = append(lines, now.Format(time.TimeOnly)+" "+fmt.Sprintf(format, args...))
 	}
 	for _, t := range v.Trials {
-		if t.State == "" || t.State == string(v1beta1.TrialCreated) || p.states[t.Name] == t.State {
+		state := t.State + t.Waits
+		if state == "" || state == string(v1beta1.TrialCreated) || p.states[t.Name] == state {
 			continue
 		}
-		p.states[t.Name] = t.State
+		p.states[t.Name] = state
 		say("%s", trialLine(v, t, now))
 	}
 	if lacks := v.lacks(); lacks != "" && !p.lacks {
@@ -89,6 +91,9 @@ func (p *plainDisplay) update(v experimentView, now time.Time) []string {
 }
 
 func trialLine(v experimentView, t trialView, now time.Time) string {
+	if t.Waits != "" {
+		return fmt.Sprintf("trial %s waits: %s", t.Name, t.Waits)
+	}
 	line := fmt.Sprintf("trial %s %s", t.Name, t.State)
 	if value := t.objective(); t.finished() && value != "" {
 		line += fmt.Sprintf(" %s=%s", v.metricName(), shortNumber(value))
@@ -106,7 +111,7 @@ func trialLine(v experimentView, t trialView, now time.Time) string {
 func experimentLine(v experimentView) string {
 	line := v.State
 	if v.finished() {
-		line += " " + v.Reason
+		line = strings.TrimSpace(line + " " + v.Reason)
 		if v.Message != "" {
 			line += ": " + v.Message
 		}

@@ -7,13 +7,13 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// finishedBefore returns the experiment of that name if it has already ended, or
-// nil.
-func finishedBefore(ctx context.Context, c client.Reader, key types.NamespacedName) (*v1beta1.Experiment, error) {
+// existing reads the experiment of that name, or returns nil when there is none.
+func existing(ctx context.Context, c client.Reader, key types.NamespacedName) (*v1beta1.Experiment, error) {
 	var experiment v1beta1.Experiment
 	err := c.Get(ctx, key, &experiment)
 	switch {
@@ -21,10 +21,25 @@ func finishedBefore(ctx context.Context, c client.Reader, key types.NamespacedNa
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read experiment %s: %w", key, err)
-	case !newExperimentView(&experiment, nil).finished():
-		return nil, nil
 	}
 	return &experiment, nil
+}
+
+// checkLimit refuses a file that would lower the maxTrialCount of a running
+// experiment, which stops trials: the limit may have been raised since.
+func checkLimit(there *v1beta1.Experiment, file *unstructured.Unstructured) error {
+	limit, found, err := unstructured.NestedInt64(file.Object, "spec", "maxTrialCount")
+	if there == nil || !found || err != nil || newExperimentView(there, nil).finished() {
+		return nil // what is no number is refused by the API server
+	}
+	now := "no maxTrialCount"
+	if n := there.Spec.MaxTrialCount; n != nil {
+		if int64(*n) <= limit {
+			return nil
+		}
+		now = fmt.Sprintf("maxTrialCount %d", *n)
+	}
+	return &exitError{code: exitConflict, err: fmt.Errorf("experiment %s runs with %s, and the file has %d: change the file, or lower the limit with --lower, which may stop running trials", there.Name, now, limit)}
 }
 
 // nothingRuns reports whether v had ended before the files were applied and they

@@ -9,8 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"k8s.io/utils/ptr"
 )
 
 // anEnded experiment ended at noon.
@@ -76,24 +75,41 @@ func TestARefusedChangeNamesReplace(t *testing.T) {
 	}
 }
 
-func TestFinishedBefore(t *testing.T) {
-	scheme, err := newScheme()
-	if err != nil {
-		t.Fatal(err)
+// TestALowerLimitIsNotAppliedUnasked is about files that are run while their
+// experiment runs with a maxTrialCount that was raised meanwhile.
+func TestALowerLimitIsNotAppliedUnasked(t *testing.T) {
+	file := "apiVersion: kubeflow.org/v1beta1\nkind: Experiment\nmetadata: {name: charlm, namespace: default}\nspec: {maxTrialCount: 24}\n"
+	without := "apiVersion: kubeflow.org/v1beta1\nkind: Experiment\nmetadata: {name: charlm, namespace: default}\nspec: {}\n"
+	running := func(limit *int32) *v1beta1.Experiment {
+		e := anExperiment()
+		e.Spec.MaxTrialCount = limit
+		return e
 	}
-	key := types.NamespacedName{Namespace: "default", Name: "charlm"}
-	for name, test := range map[string]struct {
-		there *v1beta1.Experiment
-		want  bool
-	}{"none": {nil, false}, "one that runs": {anExperiment(), false}, "one that has ended": {anEnded(), true}} {
+	tests := map[string]struct {
+		there  *v1beta1.Experiment
+		file   string
+		refuse bool
+	}{
+		"a lower limit":             {running(ptr.To[int32](60)), file, true},
+		"the same limit":            {running(ptr.To[int32](24)), file, false},
+		"a higher limit":            {running(ptr.To[int32](10)), file, false},
+		"a limit where none was":    {running(nil), file, true},
+		"no limit in the file":      {running(ptr.To[int32](60)), without, false},
+		"no such experiment":        {nil, file, false},
+		"an experiment that is new": {anExperiment(), file, false},
+	}
+	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := fake.NewClientBuilder().WithScheme(scheme)
-			if test.there != nil {
-				b = b.WithObjects(test.there)
+			objects, err := decodeManifest([]byte(tc.file))
+			if err != nil {
+				t.Fatal(err)
 			}
-			got, err := finishedBefore(t.Context(), b.Build(), key)
-			if err != nil || (got != nil) != test.want {
-				t.Errorf("got %v, %v", got, err)
+			err = checkLimit(tc.there, objects[0])
+			if tc.refuse != (exitCode(err) == exitConflict) || !tc.refuse && err != nil {
+				t.Fatalf("got %v", err)
+			}
+			if tc.refuse {
+				requireText(t, err.Error(), "maxTrialCount", "24", "--lower")
 			}
 		})
 	}

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +25,7 @@ type runOptions struct {
 	wait        bool
 	replace     bool
 	keep        bool
+	lower       bool
 	progress    string
 	timeout     time.Duration
 	requireGoal bool
@@ -31,20 +34,20 @@ type runOptions struct {
 const runHelp = `Run an experiment: start the embedded control plane if it is not running, apply
 the files, show progress until the experiment ends, and print the best trial.
 
-On a terminal, progress is a live table; elsewhere it is one line a change.
+On a terminal, progress is a live table; elsewhere it is one line for each change.
 
-Ctrl-C once: no new trials; the running ones may finish. maxTrialCount is lowered
-to the trials that exist; with resumePolicy LongRunning, running the file again
-raises it and goes on. Twice: leave at once; the experiment goes on while the
-control plane runs (with --keep=false, what this command started is stopped).
+Ctrl-C once: no new trials, and the running ones may finish. maxTrialCount is
+lowered to the trials that exist; with resumePolicy LongRunning, running the file
+again raises it and goes on. Twice: leave at once; the experiment goes on while
+the control plane runs (with --keep=false, what this command started is stopped).
 
 An experiment of the same name that has ended is not run again when the files
 change nothing in it: its best trial is printed. --replace runs it anew.
 
 Exit codes: 0 the experiment succeeded; 1 error; 2 usage; 3 invalid experiment;
-4 no such file; 7 server not reachable; 8 the experiment failed or no trial has a
-result; 9 it ended without reaching its goal (with --require-goal); 124 time-out;
-130 interrupted.`
+4 no such file; 6 the file would lower the limit of a running experiment; 7 server
+not reachable; 8 the experiment failed or no trial has a result; 9 it ended without
+reaching its goal (with --require-goal); 124 timeout; 130 interrupted.`
 
 func newRunCommand(open opener, stop func(context.Context, *session) error) *cobra.Command {
 	var o runOptions
@@ -57,7 +60,7 @@ func newRunCommand(open opener, stop func(context.Context, *session) error) *cob
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.timeout < 0 {
-				return usageErrorf("--timeout %s is below zero: write how long to wait, such as 1h, or leave it out to wait for ever", o.timeout)
+				return usageErrorf("--timeout %s is below zero: write how long to wait, such as 1h, or leave it out to wait forever", o.timeout)
 			}
 			return run(cmd.Context(), o, streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}, open, stop)
 		},
@@ -66,9 +69,10 @@ func newRunCommand(open opener, stop func(context.Context, *session) error) *cob
 	f.StringArrayVarP(&o.files, "filename", "f", nil, "file or folder with the experiment and what it needs; - for standard input; may be given many times")
 	f.BoolVar(&o.wait, "wait", true, "wait for the end of the experiment")
 	f.BoolVar(&o.replace, "replace", false, "delete an experiment of the same name first, with its trials")
+	f.BoolVar(&o.lower, "lower", false, "apply files that lower the maxTrialCount of a running experiment")
 	f.BoolVar(&o.keep, "keep", true, "leave the control plane running afterwards; vernier down stops it")
 	choiceFlag(cmd, &o.progress, "progress", "", "auto, live, plain or none", "auto", "live", "plain", "none")
-	f.DurationVar(&o.timeout, "timeout", 0, "leave with exit code 124 after this time; the experiment goes on; 0 waits for ever")
+	f.DurationVar(&o.timeout, "timeout", 0, "leave with exit code 124 after this time; the experiment goes on; 0 waits forever")
 	f.BoolVar(&o.requireGoal, "require-goal", false, "leave with exit code 9 if the goal was not reached")
 	if err := cmd.MarkFlagRequired("filename"); err != nil {
 		panic(err)
@@ -103,9 +107,17 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 			return err
 		}
 	}
-	before, err := finishedBefore(ctx, session.client, key)
+	before, err := existing(ctx, session.client, key)
 	if err != nil {
 		return err
+	}
+	if !o.lower {
+		if err := checkLimit(before, experiment); err != nil {
+			return err
+		}
+	}
+	if before != nil && !newExperimentView(before, nil).finished() {
+		before = nil // it has no end that this run could mistake for its own
 	}
 	if err := session.apply(ctx, objects); err != nil {
 		return refusedRerun(err, before)
@@ -200,6 +212,13 @@ func stopGrowing(ctx context.Context, c client.Client, key types.NamespacedName)
 		}
 		limit := max(int32(len(view.Trials)), 1)
 		spec := &view.Experiment.Spec
+		if before := spec.MaxTrialCount; before == nil || limit < *before {
+			value := strconv.Itoa(int(limit))
+			if before != nil {
+				value = fmt.Sprintf("%d of %d", limit, *before)
+			}
+			metav1.SetMetaDataAnnotation(&view.Experiment.ObjectMeta, v1beta1.AnnotationInterrupted, value)
+		}
 		spec.MaxTrialCount = &limit
 		for _, count := range []**int32{&spec.ParallelTrialCount, &spec.MaxFailedTrialCount} {
 			if *count != nil && **count > limit {
@@ -226,6 +245,9 @@ func conclude(v experimentView, e ending, s streams) error {
 	// Katib calls such an experiment Succeeded, but there is no result to use.
 	if !v.hasResult() {
 		return &exitError{code: exitExperimentFailed, err: fmt.Errorf("experiment %s ended without a usable trial%s", v.Experiment.Name, whyNone(v, e.told))}
+	}
+	if v.State == stateInterrupted {
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("experiment %s was interrupted: %s", v.Experiment.Name, v.Message)}
 	}
 	if e.requireGoal && !v.goalReached() {
 		return &exitError{code: exitGoalNotReached, err: fmt.Errorf("experiment %s ended without reaching its goal: %s", v.Experiment.Name, v.Reason)}

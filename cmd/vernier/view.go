@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -20,6 +21,8 @@ type trialView struct {
 	State string
 	// Message is the message of the last condition.
 	Message string
+	// Waits is why a trial that was started does not train, or "".
+	Waits   string
 	Params  []v1beta1.ParameterAssignment
 	Metrics []metricView
 	Started time.Time
@@ -60,6 +63,14 @@ func finite(text string) (value float64, ok bool) {
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
+// shownState is the state as a table has it.
+func (t trialView) shownState() string {
+	if t.Waits != "" {
+		return "· Waiting"
+	}
+	return signOf(v1beta1.TrialConditionType(t.State)) + " " + t.State
+}
+
 func (t trialView) finished() bool {
 	switch v1beta1.TrialConditionType(t.State) {
 	case v1beta1.TrialCreated, v1beta1.TrialRunning, "":
@@ -89,6 +100,9 @@ func newTrialView(trial *v1beta1.Trial) trialView {
 	if n := len(trial.Status.Conditions); n > 0 {
 		last := trial.Status.Conditions[n-1]
 		view.State, view.Message = string(last.Type), last.Message
+		if last.Type == v1beta1.TrialRunning {
+			_, view.Waits, _ = strings.Cut(last.Message, "Trial is running. ")
+		}
 	}
 	if t := trial.Status.StartTime; t != nil {
 		view.Started = t.Time
@@ -151,6 +165,9 @@ func newExperimentView(experiment *v1beta1.Experiment, trials []v1beta1.Trial) e
 		last := experiment.Status.Conditions[n-1]
 		view.State, view.Reason, view.Message = string(last.Type), last.Reason, last.Message
 	}
+	if n, ok := interruptedAfter(experiment); ok && view.Reason == reasonMaxTrials {
+		view.State, view.Reason, view.Message = stateInterrupted, "", n+" trials ran"
+	}
 	for i := range trials {
 		view.Trials = append(view.Trials, newTrialView(&trials[i]))
 	}
@@ -160,8 +177,28 @@ func newExperimentView(experiment *v1beta1.Experiment, trials []v1beta1.Trial) e
 	return view
 }
 
+const (
+	// stateInterrupted is shown for an experiment that Ctrl-C ended. Its condition is
+	// Succeeded, because its maxTrialCount was lowered.
+	stateInterrupted = "Interrupted"
+	reasonMaxTrials  = "ExperimentMaxTrialsReached"
+)
+
+// interruptedAfter returns "4 of 24" for an experiment that Ctrl-C limited to 4 of
+// its 24 trials, unless its limit was changed since.
+func interruptedAfter(e *v1beta1.Experiment) (trials string, ok bool) {
+	trials = e.Annotations[v1beta1.AnnotationInterrupted]
+	lowered, _, _ := strings.Cut(trials, " ")
+	limit, err := strconv.Atoi(lowered)
+	return trials, err == nil && e.Spec.MaxTrialCount != nil && int(*e.Spec.MaxTrialCount) == limit
+}
+
 func (v experimentView) finished() bool {
-	return v.State == string(v1beta1.ExperimentSucceeded) || v.State == string(v1beta1.ExperimentFailed)
+	switch v.State {
+	case string(v1beta1.ExperimentSucceeded), string(v1beta1.ExperimentFailed), stateInterrupted:
+		return true
+	}
+	return false
 }
 
 // waits is what is in the way of an experiment that has not ended, if anything.
@@ -170,6 +207,26 @@ func (v experimentView) waits() string {
 		return ""
 	}
 	return v.Message
+}
+
+// waiting says which trials cannot start, and why the first of them cannot.
+func (v experimentView) waiting() string {
+	first, n := trialView{}, 0
+	for _, t := range v.Trials {
+		if t.Waits == "" {
+			continue
+		}
+		if n++; n == 1 {
+			first = t
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("trial %s waits: %s", first.Name, first.Waits)
+	}
+	return fmt.Sprintf("%d trials wait, such as %s: %s", n, first.Name, first.Waits)
 }
 
 // best is the trial that the status names as the best, if any.

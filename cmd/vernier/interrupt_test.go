@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// TestCtrlC stops an experiment with two trials as the first Ctrl-C does, and
+// ends it as the controller would.
+func TestCtrlC(t *testing.T) {
+	tests := map[string]struct {
+		limit  *int32
+		reason string
+		resume bool
+		code   int
+		state  string
+		words  []string
+	}{
+		"before the last trial":        {limit: ptr.To[int32](24), reason: "ExperimentMaxTrialsReached", code: exitInterrupted, state: "Interrupted", words: []string{"interrupted", "2 of 24 trials"}},
+		"without a limit":              {reason: "ExperimentMaxTrialsReached", code: exitInterrupted, state: "Interrupted", words: []string{"interrupted", "2 trials"}},
+		"when all trials exist":        {limit: ptr.To[int32](2), reason: "ExperimentMaxTrialsReached", state: "Succeeded"},
+		"and then a trial at the goal": {limit: ptr.To[int32](24), reason: "ExperimentGoalReached", state: "Succeeded"},
+		"and then it went on":          {limit: ptr.To[int32](24), reason: "ExperimentMaxTrialsReached", resume: true, state: "Succeeded"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			scheme, err := newScheme()
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := anExperiment()
+			e.UID, e.Spec.MaxTrialCount, e.Spec.ParallelTrialCount = "one", tc.limit, ptr.To[int32](8)
+			trials := []v1beta1.Trial{aTrial(1, v1beta1.TrialSucceeded, "0.5"), aTrial(2, v1beta1.TrialSucceeded, "0.25")}
+			objects := []client.Object{e}
+			for i := range trials {
+				trials[i].Labels = map[string]string{v1beta1.LabelExperiment: e.Name}
+				trials[i].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e, v1beta1.GroupVersion.WithKind("Experiment"))}
+				objects = append(objects, &trials[i])
+			}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+			if err := stopGrowing(t.Context(), c, client.ObjectKeyFromObject(e)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil {
+				t.Fatal(err)
+			}
+			if *e.Spec.MaxTrialCount != 2 || *e.Spec.ParallelTrialCount > 2 {
+				t.Errorf("maxTrialCount %d, parallelTrialCount %d, want 2", *e.Spec.MaxTrialCount, *e.Spec.ParallelTrialCount)
+			}
+			if tc.resume {
+				e.Spec.MaxTrialCount = tc.limit
+			}
+			ended(withBest(e, trials[1]), v1beta1.ExperimentSucceeded, tc.reason, "max trial count has reached")
+			view := newExperimentView(e, trials)
+			var out bytes.Buffer
+			err = conclude(view, ending{}, streams{out: &out})
+			if exitCode(err) != tc.code || view.State != tc.state || !view.finished() {
+				t.Errorf("code %d (%v), state %s, want %d and %s", exitCode(err), err, view.State, tc.code, tc.state)
+			}
+			if err != nil {
+				requireText(t, err.Error(), tc.words...)
+			}
+			requireText(t, out.String(), "Best trial: charlm-0002")
+		})
+	}
+}
