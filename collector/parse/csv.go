@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"time"
 )
 
 // CSV reads the records of one table of comma-separated values (RFC 4180). The
@@ -19,31 +18,17 @@ import (
 // (or iter) or epoch, the first of these that is not empty. The time is its cell
 // in timestamp, or else in time or ts if that has the form of a time.
 type CSV struct {
-	names   []*metricName
-	columns []column // nil before the header
+	columns []string // nil before the header
 	rows    int64
 	first   map[string]string
-	picks   picks
-	cells   []cell
+	record  record
+	cells   [][]byte // of the row at hand
 }
 
 var (
 	_ Line     = (*CSV)(nil)
 	_ Resetter = (*CSV)(nil)
 )
-
-// column is what a column means.
-type column struct {
-	name   string
-	metric *metricName
-	rank   int  // of a step
-	stamp  bool // may hold a time
-}
-
-type cell struct {
-	text []byte
-	at   int
-}
 
 const (
 	// maxSign and maxSignCell bound what FirstRow tells, in cells and bytes.
@@ -55,11 +40,11 @@ const (
 
 // NewCSV returns a parser of the named metrics.
 func NewCSV(metrics []string) (*CSV, error) {
-	names, err := wantedNames(metrics)
+	r, err := newRecord(metrics)
 	if err != nil {
 		return nil, err
 	}
-	return &CSV{names: names}, nil
+	return &CSV{record: r}, nil
 }
 
 // Reset implements Resetter.
@@ -69,17 +54,11 @@ func (c *CSV) Reset() { c.columns, c.rows, c.first = nil, 0, nil }
 func (c *CSV) Rows() int64 { return c.rows }
 
 // Columns returns the names of the columns, none before the header.
-func (c *CSV) Columns() []string {
-	var names []string
-	for _, column := range c.columns {
-		names = append(names, column.name)
-	}
-	return names
-}
+func (c *CSV) Columns() []string { return c.columns }
 
 // Wanted reports whether there is a column of a wanted metric.
 func (c *CSV) Wanted() bool {
-	return slices.ContainsFunc(c.columns, func(c column) bool { return c.metric != nil })
+	return slices.ContainsFunc(c.columns, func(name string) bool { _, ok := c.record.index[name]; return ok })
 }
 
 // FirstRow returns the cells of the first row by column, shortened: what tells
@@ -92,206 +71,124 @@ func (c *CSV) Skip() { c.rows++ }
 // Parse implements Line; a line is a record, as CSVRecord cuts it. An empty one
 // is passed over.
 func (c *CSV) Parse(dst []Sample, record []byte) ([]Sample, error) {
-	if len(record) == 0 {
-		return dst, nil
-	}
 	c.split(record)
-	return c.record(dst), nil
+	return c.row(dst), nil
 }
 
 // ParseCut is Parse for a last record without a line end. Where it has fewer
 // cells than there are columns, it was cut off in its last cell, which is left
 // out.
 func (c *CSV) ParseCut(dst []Sample, record []byte) ([]Sample, error) {
-	if len(record) == 0 {
-		return dst, nil
-	}
-	c.split(record)
-	if len(c.cells) < len(c.columns) {
+	if c.split(record); 0 < len(c.cells) && len(c.cells) < len(c.columns) {
 		c.cells = c.cells[:len(c.cells)-1]
 	}
-	return c.record(dst), nil
+	return c.row(dst), nil
 }
 
-// record reads the cells.
-func (c *CSV) record(dst []Sample) []Sample {
-	if c.columns == nil {
+// split cuts a record into cells, of which it keeps the first maxCells.
+func (c *CSV) split(record []byte) {
+	c.cells = c.cells[:0]
+	for at := 0; len(record) > 0 && at <= len(record) && len(c.cells) < maxCells; at++ {
+		n := cellEnd(record[at:])
+		cell := record[at : at+n]
+		if len(cell) > 1 && cell[0] == '"' && cell[n-1] == '"' {
+			cell = bytes.ReplaceAll(cell[1:n-1], []byte(`""`), []byte(`"`))
+		}
+		c.cells = append(c.cells, bytes.TrimSpace(cell))
+		at += n
+	}
+}
+
+// row reads the cells.
+func (c *CSV) row(dst []Sample) []Sample {
+	if len(c.cells) == 0 {
+		return dst
+	}
+	if c.columns == nil || c.isHeader() {
 		c.header()
 		return dst
 	}
-	c.picks.begin(dst)
-	steps, at := newStepFinder(), stamp{}
-	odd := false // a cell that should hold a number does not
-	for i := range c.cells[:min(len(c.cells), len(c.columns))] {
-		column, text := &c.columns[i], c.cells[i].text
-		if len(text) == 0 {
+	c.record.begin()
+	for i, cell := range c.cells[:min(len(c.cells), len(c.columns))] {
+		if len(cell) == 0 {
 			continue
 		}
-		if column.metric != nil {
-			odd = !c.add(column.metric, c.cells[i]) || odd
+		name := c.columns[i]
+		if k, ok := c.record.index[name]; ok {
+			c.record.found[k] = wholeSample(name, cell)
 		}
-		if column.rank != noRank {
-			step, n := scanStep(text)
-			if n > 0 && n == len(text) {
-				steps.set(column.rank, step)
-			} else {
-				odd = true
-			}
-		}
-		if column.stamp {
-			at.offer([]byte(column.name), text)
-		}
-	}
-	if odd && c.isHeader() {
-		c.picks.end(NoStep, time.Time{}) // a name is no value
-		c.header()
-		return dst
+		c.record.key(name, string(cell))
 	}
 	if c.rows == 0 {
 		c.sign()
 	}
 	c.rows++
-	return c.picks.end(steps.step, at.at)
-}
-
-// add takes the cell of a metric and reports whether it is a number.
-func (c *CSV) add(m *metricName, cell cell) bool {
-	v, isNumber := wholeNumber(cell.text)
-	if isNumber {
-		c.picks.number(m, cell.text, v, cell.at)
-	} else {
-		c.picks.text(m, cell.text, cell.at)
-	}
-	return isNumber
+	return c.record.end(dst)
 }
 
 // header takes the names of the columns.
 func (c *CSV) header() {
-	c.columns = make([]column, 0, len(c.cells))
+	c.columns = make([]string, len(c.cells))
 	for i, cell := range c.cells {
-		name := cell.text
-		if i == 0 {
-			name = bytes.TrimPrefix(name, []byte("\xef\xbb\xbf")) // a byte order mark
-		}
-		col := column{name: string(name), rank: rankOf(name), metric: c.metric(name)}
-		col.stamp = isTime(col.name)
-		c.columns = append(c.columns, col)
+		c.columns[i] = string(cell)
 	}
+	c.columns[0] = strings.TrimSpace(strings.TrimPrefix(c.columns[0], "\ufeff")) // a byte order mark
 }
 
-func (c *CSV) metric(name []byte) *metricName {
-	for _, m := range c.names {
-		if m.name == string(name) {
-			return m
-		}
-	}
-	return nil
-}
-
-// isHeader reports whether the cells are the names of columns.
+// isHeader reports whether the cells are the names of columns: none is a number,
+// a wanted name is among them, and a wanted column has text.
 func (c *CSV) isHeader() bool {
-	named := false
-	for _, cell := range c.cells {
-		if _, isNumber := wholeNumber(cell.text); isNumber {
+	named, odd := false, false
+	for i, cell := range c.cells {
+		if _, isNumber := wholeNumber(cell); isNumber {
 			return false
 		}
-		named = named || c.metric(cell.text) != nil
+		_, wanted := c.record.index[string(cell)]
+		named = named || wanted
+		if i < len(c.columns) && len(cell) > 0 {
+			_, wanted := c.record.index[c.columns[i]]
+			odd = odd || wanted || IsStep(c.columns[i])
+		}
 	}
-	return named
+	return named && odd
 }
 
 // sign keeps the cells of the first row.
 func (c *CSV) sign() {
 	c.first = map[string]string{}
 	for i, cell := range c.cells[:min(len(c.cells), len(c.columns), maxSign)] {
-		c.first[c.columns[i].name] = strings.ToValidUTF8(string(cell.text[:min(len(cell.text), maxSignCell)]), "?")
+		c.first[c.columns[i]] = strings.ToValidUTF8(string(cell[:min(len(cell), maxSignCell)]), "?")
 	}
 }
 
-// split cuts a record into cells, of which it keeps the first maxCells.
-func (c *CSV) split(record []byte) {
-	c.cells = c.cells[:0]
-	for at := 0; ; {
-		n := cellEnd(record[at:], 0)
-		text := record[at : at+n]
-		if len(text) > 1 && text[0] == '"' && text[len(text)-1] == '"' {
-			text = text[1 : len(text)-1]
-			if bytes.IndexByte(text, '"') >= 0 {
-				text = bytes.ReplaceAll(text, []byte(`""`), []byte(`"`))
-			}
-		}
-		c.cells = append(c.cells, cell{bytes.TrimSpace(text), at})
-		if at += n + 1; at > len(record) || len(c.cells) == maxCells {
-			return
-		}
-	}
-}
-
-// cellEnd returns where the cell ends that b begins with: at a comma, at the
-// byte end, or at the end of b. Quotes count only where they begin the cell.
-func cellEnd(b []byte, end byte) int {
-	i := 0
-	if len(b) > 0 && b[0] == '"' {
-		if i = quotedEnd(b); i < 0 {
-			return len(b)
-		}
-	}
-	for ; i < len(b); i++ {
-		if b[i] == ',' || end != 0 && b[i] == end {
+// cellEnd returns where the cell ends that b begins with: at a comma, at a line
+// feed, or at the end of b. Quotes count only where they begin the cell.
+func cellEnd(b []byte) int {
+	quotes := false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case i == 0 && c == '"':
+			quotes = true
+		case quotes && c == '"' && i+1 < len(b) && b[i+1] == '"':
+			i++ // two of them stand for one
+		case quotes:
+			quotes = c != '"'
+		case c == ',' || c == '\n':
 			return i
 		}
 	}
 	return len(b)
 }
 
-// quotedEnd returns the length of the quoted text that b begins with, in which
-// two quotes stand for one; -1 when it has no end.
-func quotedEnd(b []byte) int {
-	for i := 1; ; i += 2 {
-		k := bytes.IndexByte(b[min(i, len(b)):], '"')
-		if k < 0 {
-			return -1
-		}
-		i += k
-		if i+1 == len(b) || b[i+1] != '"' {
-			return i + 1
-		}
-	}
-}
-
 // CSVRecord cuts the first record off b and returns it without its line end,
 // and its length with it. n is 0 when b does not hold all of it. A line feed
 // within quotes is part of a cell.
 func CSVRecord(b []byte) (record []byte, n int) {
-	end := bytes.IndexByte(b, '\n')
-	if end < 0 {
-		return nil, 0
-	}
-	if bytes.IndexByte(b[:end], '"') >= 0 {
-		if end = recordEnd(b); end < 0 {
-			return nil, 0
+	for at := 0; at < len(b); at++ {
+		at += cellEnd(b[at:])
+		if at < len(b) && b[at] == '\n' {
+			return bytes.TrimSuffix(b[:at], []byte("\r")), at + 1
 		}
 	}
-	record = b[:end]
-	if end > 0 && record[end-1] == '\r' {
-		record = record[:end-1]
-	}
-	return record, end + 1
-}
-
-// recordEnd returns the place of the line feed that ends the record, or -1.
-func recordEnd(b []byte) int {
-	for at := 0; ; {
-		if at < len(b) && b[at] == '"' && quotedEnd(b[at:]) < 0 {
-			return -1
-		}
-		at += cellEnd(b[at:], '\n')
-		if at >= len(b) {
-			return -1
-		}
-		if b[at] == '\n' {
-			return at
-		}
-		at++
-	}
+	return nil, 0
 }

@@ -1,8 +1,10 @@
 package parse
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Logfmt reads lines of key=value pairs parted by spaces, such as
@@ -18,89 +20,66 @@ import (
 //
 // Step and time are as for JSON: the keys global_step, step, iteration (or
 // iter), epoch; timestamp, or else time or ts.
-type Logfmt struct {
-	names []*metricName
-	picks picks
-}
+type Logfmt struct{ record record }
 
 var _ Line = (*Logfmt)(nil)
 
 // NewLogfmt returns a parser of the named metrics. Its error names one that no
 // line can hold.
 func NewLogfmt(metrics []string) (*Logfmt, error) {
-	names, err := wantedNames(metrics)
+	r, err := newRecord(metrics)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range names {
-		for i := range len(m.name) {
-			if endsKey[m.name[i]] {
-				return nil, fmt.Errorf("the metric %q cannot be a key of logfmt: a key has no spaces, '=' or '\"'", m.name)
-			}
+	for name := range r.index {
+		if strings.IndexFunc(name, func(c rune) bool { return endsKey(byte(min(c, 0x7f))) }) >= 0 {
+			return nil, fmt.Errorf("the metric %q cannot be a key of logfmt: a key has no spaces, '=' or '\"'", name)
 		}
 	}
-	return &Logfmt{names: names}, nil
+	return &Logfmt{r}, nil
 }
 
-// endsKey holds what a key cannot have; of it, a value may have '=' and '"'.
-var endsKey = func() (table [256]bool) {
-	for c := range byte(' ' + 1) {
-		table[c] = true
-	}
-	table['='], table['"'] = true, true
-	return table
-}()
+// endsKey reports whether a key cannot have a byte; a value may have '=' and '"'.
+func endsKey(c byte) bool { return c <= ' ' || c == '=' || c == '"' }
 
 // Parse implements Line.
 func (l *Logfmt) Parse(dst []Sample, line []byte) ([]Sample, error) {
-	l.picks.begin(dst)
-	steps, at := newStepFinder(), stamp{}
+	l.record.begin()
 	var err error
-	for i := 0; i < len(line); {
-		if line[i] == '"' { // quoted text without a key
-			n, _ := quoted(line[i:])
-			i += n
-			continue
+	for len(line) > 0 {
+		n := 0
+		for n < len(line) && !endsKey(line[n]) {
+			n++
 		}
-		begin := i
-		for i < len(line) && !endsKey[line[i]] {
-			i++
-		}
-		key := line[begin:i]
-		if i == len(line) || line[i] != '=' {
-			if i == begin {
-				i++
+		key := line[:n]
+		switch line = line[n:]; {
+		case len(line) == 0:
+		case line[0] == '"': // quoted text without a key
+			n, _ := quoted(line)
+			line = line[n:]
+		case line[0] != '=':
+			line = line[1:]
+		default:
+			value, n, whole := scanValue(line[1:])
+			if line = line[1+n:]; len(key) == 0 || len(value) == 0 {
+				continue
 			}
-			continue
-		}
-		i++
-		value, n, whole := scanValue(line[i:])
-		if len(key) > 0 && len(value) > 0 {
-			m := l.metric(key)
-			if m != nil && whole {
-				l.picks.text(m, value, i)
-			} else if m != nil && err == nil {
-				err = fmt.Errorf("the value of %s has no closing quote", m.name)
+			if _, wanted := l.record.index[string(key)]; wanted && !whole && err == nil {
+				err = fmt.Errorf("the value of %s has no closing quote", key)
 			}
-			at.offer(key, value)
-			if rank := rankOf(key); rank != noRank {
-				if step, n := scanStep(value); n > 0 && n == len(value) {
-					steps.set(rank, step)
-				}
+			if whole {
+				l.pair(key, value)
 			}
 		}
-		i += n
 	}
-	return l.picks.end(steps.step, at.at), err
+	return l.record.end(dst), err
 }
 
-func (l *Logfmt) metric(key []byte) *metricName {
-	for _, m := range l.names {
-		if m.name == string(key) {
-			return m
-		}
+func (l *Logfmt) pair(key, value []byte) {
+	if i, ok := l.record.index[string(key)]; ok {
+		l.record.found[i] = wholeSample(string(key), value)
 	}
-	return nil
+	l.record.key(string(key), string(value))
 }
 
 // scanValue reads the value that b begins with and returns its length with its
@@ -112,31 +91,26 @@ func scanValue(b []byte) (value []byte, n int, whole bool) {
 		}
 		return b[:n], n, true
 	}
-	n, escaped := quoted(b)
-	if n < 2 || b[n-1] != '"' || escaped < 0 {
-		return b[1:n], n, false
-	}
-	if escaped == 0 {
-		return b[1 : n-1], n, true
+	if n, whole = quoted(b); !whole {
+		return b[1:], n, false
 	}
 	var text string
-	if json.Unmarshal(b[:n], &text) != nil {
-		return b[1 : n-1], n, true // escapes that JSON does not have
+	if bytes.IndexByte(b[:n], '\\') < 0 || json.Unmarshal(b[:n], &text) != nil {
+		return b[1 : n-1], n, true // without escapes, or with some that JSON does not have
 	}
 	return []byte(text), n, true
 }
 
-// quoted returns the length of the quoted text that b begins with, and how many
-// escapes it has: -1 when it has no end.
-func quoted(b []byte) (n, escapes int) {
+// quoted returns the length of the quoted text that b begins with, which is all
+// of b where it is not closed.
+func quoted(b []byte) (n int, closed bool) {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
 		case '\\':
-			escapes++
 			i++
 		case '"':
-			return i + 1, escapes
+			return i + 1, true
 		}
 	}
-	return len(b), -1
+	return len(b), false
 }

@@ -4,19 +4,19 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
 
 // Label is a label of a sample in an exposition.
-type Label struct{ Name, Value []byte }
+type Label struct{ Name, Value string }
 
 // Exposition reads lines of the Prometheus text format (version 0.0.4, and the
-// quoted names of 1.0.0) and of OpenMetrics 1.0. Its fields hold the sample of
-// the last line; they are valid until the next call. It reads any number of
-// lines without allocating.
+// quoted names of 1.0.0) and of OpenMetrics 1.0, which expfmt does not read. Its
+// fields hold the sample of the last line.
 //
 // Comments, HELP, TYPE and exemplars are passed over: a metric is found by the
 // name that its line has, so a histogram is its _sum, _count and _bucket lines.
@@ -25,246 +25,158 @@ type Exposition struct {
 	// may have exemplars.
 	OpenMetrics bool
 
-	Name   []byte
+	Name   string
 	Labels []Label
 	Value  float64
 	// Raw is the value as it was written.
-	Raw []byte
+	Raw string
 	// Time is what the line states, or the zero time.
 	Time time.Time
-
-	unescaped []byte
 }
 
-// Limits of one line of an exposition. Nobody's metric has as many labels.
+// maxLabels bounds the labels of one line.
 const maxLabels = 128
 
 var errNoSample = errors.New("the line is not of the Prometheus text format")
 
 func noSample(why string) error { return fmt.Errorf("%w: %s", errNoSample, why) }
 
+var (
+	sampleName = regexp.MustCompile(`^[a-zA-Z_:][\w:]*`)
+	// sampleLabel is a label of a sample, a name in quotes that stands among the
+	// labels, or a matcher of a selector, with what follows it.
+	sampleLabel = regexp.MustCompile(`^(?:([a-zA-Z_]\w*)|"((?:[^"\\]|\\[\\"n])*)")[ \t]*(?:(=~|!~|!=|=)[ \t]*"((?:[^"\\]|\\[\\"n])*)"[ \t]*)?([,}])`)
+	unescaper   = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
+)
+
 // Parse reads one line, without its end of line. ok is false when the line holds
 // no sample, because it is empty or a comment.
 func (e *Exposition) Parse(line []byte) (ok bool, err error) {
-	e.Name, e.Labels, e.unescaped, e.Time = nil, e.Labels[:0], e.unescaped[:0], time.Time{}
-	b := trimBlank(line)
-	if len(b) == 0 || b[0] == '#' {
+	e.Name, e.Labels, e.Time = "", nil, time.Time{}
+	line = bytes.Trim(line, blanks)
+	if len(line) == 0 || line[0] == '#' {
 		return false, nil
 	}
-	n := nameLength(b, true)
-	e.Name, b = b[:n], trimBlank(b[n:])
-	if len(b) > 0 && b[0] == '{' {
-		if b, err = e.labels(b[1:]); err != nil {
+	if !utf8.Valid(line) {
+		return false, noSample("it is not UTF-8")
+	}
+	rest := string(line)
+	e.Name = sampleName.FindString(rest)
+	rest = strings.TrimLeft(rest[len(e.Name):], blanks)
+	if labels, braced := strings.CutPrefix(rest, "{"); braced {
+		if rest, err = e.labels(labels); err != nil {
 			return false, err
 		}
 	}
-	if len(e.Name) == 0 {
+	if e.Name == "" {
 		return false, noSample("it does not begin with a name")
 	}
-	return true, e.number(trimBlank(b))
+	return true, e.number(rest)
 }
+
+const blanks = " \t"
 
 // labels reads what follows an opening brace and returns what follows the
 // closing one.
-func (e *Exposition) labels(b []byte) ([]byte, error) {
-	for {
-		b = trimBlank(b)
-		if len(b) > 0 && b[0] == '}' {
-			return b[1:], nil
-		}
-		name, rest, err := e.labelName(b)
-		if err != nil {
-			return nil, err
-		}
-		b = trimBlank(rest)
+func (e *Exposition) labels(text string) (rest string, err error) {
+	matchers, rest, err := readMatchers(text)
+	if err != nil {
+		return "", noSample(err.Error())
+	}
+	seen := map[string]bool{}
+	for _, m := range matchers {
 		switch {
-		case len(b) > 0 && b[0] == '=':
-			var value []byte
-			if value, b, err = e.quoted(trimBlank(b[1:])); err != nil {
-				return nil, err
-			}
-			if err := e.addLabel(name, value); err != nil {
-				return nil, err
-			}
-		case len(e.Name) == 0 && len(name) > 0:
-			e.Name = name // {"a name with any characters", label="value"}
-		default:
-			return nil, noSample("a label has no value")
+		case m.operator == "" && e.Name == "" && m.label != "":
+			e.Name = m.label // {"a name with any characters", label="value"}
+			continue
+		case m.operator != "=":
+			return "", noSample("a label has no value")
+		case seen[m.label]:
+			return "", noSample("a label stands there twice")
+		case len(seen) == maxLabels:
+			return "", noSample(fmt.Sprintf("it has more than %d labels", maxLabels))
 		}
-		b = trimBlank(b)
-		if len(b) == 0 || b[0] != ',' && b[0] != '}' {
-			return nil, noSample("its labels do not end")
-		}
-		if b[0] == ',' {
-			b = b[1:]
-		}
+		seen[m.label] = true
+		e.Labels = append(e.Labels, Label{m.label, m.value})
 	}
+	return rest, nil
 }
 
-func (e *Exposition) labelName(b []byte) (name, rest []byte, err error) {
-	if len(b) > 0 && b[0] == '"' {
-		return e.quoted(b)
-	}
-	n := nameLength(b, false)
-	if n == 0 {
-		return nil, nil, noSample("a label has no name")
-	}
-	return b[:n], b[n:], nil
-}
-
-func (e *Exposition) addLabel(name, value []byte) error {
-	if len(e.Labels) == maxLabels {
-		return noSample(fmt.Sprintf("it has more than %d labels", maxLabels))
-	}
-	for _, l := range e.Labels {
-		if bytes.Equal(l.Name, name) {
-			return noSample("a label stands there twice")
+// readMatchers reads what follows an opening brace and returns what follows the
+// closing one.
+func readMatchers(text string) (matchers []matcher, rest string, err error) {
+	for more := true; more; {
+		text = strings.TrimLeft(text, blanks)
+		if after, closed := strings.CutPrefix(text, "}"); closed {
+			return matchers, after, nil
 		}
-	}
-	e.Labels = append(e.Labels, Label{name, value})
-	return nil
-}
-
-// quoted reads a string in quotes and returns what follows it.
-func (e *Exposition) quoted(b []byte) (text, rest []byte, err error) {
-	if len(b) == 0 || b[0] != '"' {
-		return nil, nil, noSample("a label's value is not in quotes")
-	}
-	b = b[1:]
-	end := bytes.IndexAny(b, `"\`)
-	if end >= 0 && b[end] == '"' {
-		text, rest = b[:end], b[end+1:]
-	} else if text, rest, err = e.unescape(b); err != nil {
-		return nil, nil, err
-	}
-	if !utf8.Valid(text) {
-		return nil, nil, noSample("a label's value is not UTF-8")
-	}
-	return text, rest, nil
-}
-
-// unescape reads up to the closing quote.
-func (e *Exposition) unescape(b []byte) (text, rest []byte, err error) {
-	begin := len(e.unescaped)
-	for i := 0; i < len(b); i++ {
-		c := b[i]
-		switch c {
-		case '"':
-			// What was handed out before keeps its array if this append moved it.
-			return e.unescaped[begin:len(e.unescaped):len(e.unescaped)], b[i+1:], nil
-		case '\\':
-			i++
-			switch {
-			case i < len(b) && (b[i] == '\\' || b[i] == '"'):
-				c = b[i]
-			case i < len(b) && b[i] == 'n':
-				c = '\n'
-			default:
-				return nil, nil, noSample("a label's value has an unknown escape")
-			}
+		m := sampleLabel.FindStringSubmatch(text)
+		if m == nil {
+			return nil, "", errors.New("a label cannot be read, or the labels do not end")
 		}
-		e.unescaped = append(e.unescaped, c)
+		name := m[1]
+		if name == "" {
+			name = unescaper.Replace(m[2])
+		}
+		matchers = append(matchers, matcher{label: name, operator: m[3], value: unescaper.Replace(m[4])})
+		text, more = text[len(m[0]):], m[5] == ","
 	}
-	return nil, nil, noSample("a label's value does not end")
+	return matchers, text, nil
 }
 
 // number reads value, timestamp and exemplar.
-func (e *Exposition) number(b []byte) (err error) {
-	e.Raw, b = word(b)
+func (e *Exposition) number(text string) (err error) {
+	if e.OpenMetrics {
+		text, _, _ = strings.Cut(text, "#") // the exemplar
+	}
+	words := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(blanks, c) })
+	if len(words) == 0 || len(words) > 2 {
+		return noSample("it has no value, or more after its timestamp")
+	}
+	e.Raw = words[0]
 	if e.Value, err = expositionFloat(e.Raw); err != nil {
-		return noSample("it has no value")
+		return noSample("its value is not a number")
 	}
-	stamp, rest := word(trimBlank(b))
-	if e.OpenMetrics && bytes.HasPrefix(stamp, []byte("#")) {
-		return nil
-	}
-	rest = trimBlank(rest)
-	if len(rest) > 0 && (!e.OpenMetrics || rest[0] != '#') {
-		return noSample("there is more after its end")
-	}
-	if len(stamp) == 0 {
-		return nil
-	}
-	if e.Time, err = e.timestamp(stamp); err != nil {
-		return noSample("its timestamp is not a number")
+	if len(words) > 1 {
+		ok := false
+		if e.Time, ok = e.timestamp(words[1]); !ok {
+			return noSample("its timestamp is not a number")
+		}
 	}
 	return nil
 }
 
-func (e *Exposition) timestamp(b []byte) (time.Time, error) {
-	if !e.OpenMetrics {
-		ms, err := strconv.ParseInt(string(b), 10, 64)
-		return time.UnixMilli(ms).UTC(), err
+func (e *Exposition) timestamp(text string) (time.Time, bool) {
+	if e.OpenMetrics {
+		return since1970(text)
 	}
-	v, err := expositionFloat(b)
-	if err != nil {
-		return time.Time{}, err
-	}
-	at, ok := epochTime(b, v)
-	if !ok || math.IsInf(v, 0) {
-		return time.Time{}, strconv.ErrRange
-	}
-	if bytes.ContainsAny(b, "eE") {
-		at = at.Round(time.Microsecond) // a float64 holds no more of today's seconds
-	}
-	return at, nil
+	ms, err := strconv.ParseInt(text, 10, 64)
+	return time.UnixMilli(ms).UTC(), err == nil
 }
 
 // expositionFloat reads a number as Go does, without its hexadecimal and
 // underscored forms.
-func expositionFloat(b []byte) (float64, error) {
-	if bytes.ContainsAny(b, "pP_") {
+func expositionFloat(text string) (float64, error) {
+	if strings.ContainsAny(text, "pP_") {
 		return 0, strconv.ErrSyntax
 	}
-	return strconv.ParseFloat(string(b), 64)
+	return strconv.ParseFloat(text, 64)
 }
 
 // Text returns what to keep of the value's text, as Sample.Text.
-func (e *Exposition) Text() string { return textOf(e.Raw, e.Value) }
+func (e *Exposition) Text() string { return textOf([]byte(e.Raw), e.Value) }
 
 // AppendSeries appends the sample's name and labels, in their order, as the
 // format writes them.
 func (e *Exposition) AppendSeries(dst []byte) []byte {
 	dst = append(dst, e.Name...)
 	for i, l := range e.Labels {
-		if i == 0 {
-			dst = append(dst, '{')
-		} else {
-			dst = append(dst, ',')
-		}
+		dst = append(dst, "{,"[min(i, 1)])
 		dst = append(append(dst, l.Name...), '=')
-		dst = strconv.AppendQuote(dst, string(l.Value))
+		dst = strconv.AppendQuote(dst, l.Value)
 	}
 	if len(e.Labels) > 0 {
 		dst = append(dst, '}')
 	}
 	return dst
-}
-
-// word returns the bytes before the first blank, and the rest.
-func word(b []byte) (first, rest []byte) {
-	if i := bytes.IndexAny(b, " \t"); i >= 0 {
-		return b[:i], b[i:]
-	}
-	return b, nil
-}
-
-func trimBlank(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
-		b = b[1:]
-	}
-	return b
-}
-
-// nameLength returns the length of the name of a metric or a label that b begins
-// with.
-func nameLength(b []byte, colon bool) int {
-	if len(b) == 0 || isDigit(b[0]) {
-		return 0
-	}
-	i := 0
-	for i < len(b) && (isWord(b[i]) || colon && b[i] == ':') {
-		i++
-	}
-	return i
 }

@@ -1,7 +1,6 @@
 // Package parse turns what a program wrote into samples: lines of text, of JSON
-// and of logfmt, tables of comma-separated values, and the records of
-// TensorBoard event files. It reads no files. It imports the standard library
-// only.
+// and of logfmt, tables of comma-separated values, expositions, and the records
+// of TensorBoard event files and W&B logs. It opens no files.
 package parse
 
 import (
@@ -26,8 +25,9 @@ type Sample struct {
 	Step int64
 	// Time is the time that the line states, or the zero time.
 	Time time.Time
-	// Offset is the place of the match in the line, in bytes. It grows from
-	// sample to sample of a line; no two samples share one.
+	// Offset tells the samples of a line apart: it grows from sample to sample and
+	// is less than the line's length. It is the place of the name in text (without
+	// escape sequences), and a number from 0 on in other formats.
 	Offset int
 }
 
@@ -41,8 +41,8 @@ type Line interface {
 	Parse(dst []Sample, line []byte) ([]Sample, error)
 }
 
-// Skipper is implemented by lines that tell in many lines at once that there is
-// nothing in them.
+// Skipper is implemented by parsers that look at many lines at once for those
+// that have nothing in them.
 type Skipper interface {
 	Line
 	// Skip returns the length of lines at the beginning of b, each with its line
@@ -52,14 +52,14 @@ type Skipper interface {
 	Skip(b []byte) int
 }
 
-// Resetter is implemented by lines that remember something of the lines before
-// (an epoch, the columns of a table).
+// Resetter is implemented by parsers that remember something of earlier lines (an
+// epoch, the columns of a table).
 type Resetter interface {
-	// Reset forgets it. Whoever begins a text at its beginning calls it.
+	// Reset forgets it. It is called at the beginning of a text.
 	Reset()
 }
 
-// Peeker is implemented by those of them that can read a line as if they had not.
+// Peeker is implemented by those that can read a line and forget it again.
 type Peeker interface {
 	// Peek does what Parse does and remembers nothing of the line.
 	Peek(dst []Sample, line []byte) ([]Sample, error)
@@ -77,99 +77,90 @@ func wanted(metrics []string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// metricName is a wanted name, with the place of its sample in the record that
-// is being read.
-type metricName struct {
-	name   string
-	record uint64
-	at     int
-}
-
-// wantedNames returns the metrics without repeats.
-func wantedNames(metrics []string) ([]*metricName, error) {
-	names, err := wanted(metrics)
-	var out []*metricName
-	for _, n := range names {
-		out = append(out, &metricName{name: n})
-	}
-	return out, err
-}
-
-// picks collects the samples of one record after the other. A record has one
-// value of a metric at most: the last.
-type picks struct {
-	texts  texts
-	record uint64
-	out    []Sample
-	start  int
-	owners []*metricName // of the samples from start on
-	void   int           // samples whose metric came again
-}
-
+// keptItems bounds the room for samples that a parser keeps from one line to the
+// next, and keptBytes that for text; a line that needs more gets room of its own.
 const (
-	// maxVoid bounds the samples that are held though their metric came again,
-	// beside as many as count.
-	maxVoid = 64
-	// keptItems and keptBytes bound the room that a parser keeps from one line to
-	// the next; a line that needs more gets room of its own.
 	keptItems = 4096
 	keptBytes = 64 << 10
 )
 
-// begin starts the next record, whose samples go behind dst.
-func (p *picks) begin(dst []Sample) {
-	p.record++
-	p.out, p.start, p.owners, p.void = dst, len(dst), p.owners[:0], 0
+// record collects the samples of one line in which a name has one value: the
+// last that the line states.
+type record struct {
+	index map[string]int // of the names
+	found []Sample       // by index; those without a metric were not found
+	steps stepFinder
+	time  stamp
 }
 
-// number takes a number.
-func (p *picks) number(m *metricName, raw []byte, v number, offset int) {
-	p.add(m, Sample{Metric: m.name, Value: v.value, Text: p.texts.of(raw, v), Offset: offset})
+// newRecord returns a record of the named metrics.
+func newRecord(metrics []string) (record, error) {
+	names, err := wanted(metrics)
+	if err != nil {
+		return record{}, err
+	}
+	r := record{index: make(map[string]int, len(names)), found: make([]Sample, len(names))}
+	for i, n := range names {
+		r.index[n] = i
+	}
+	return r, nil
 }
 
-// text takes a text whose extent is the value.
-func (p *picks) text(m *metricName, text []byte, offset int) {
-	s := wholeSample(&p.texts, text)
-	s.Metric, s.Offset = m.name, offset
-	p.add(m, s)
+// begin starts the next line.
+func (r *record) begin() {
+	clear(r.found)
+	r.steps, r.time = newStepFinder(), stamp{}
 }
 
-func (p *picks) add(m *metricName, s Sample) {
-	if m.record == p.record {
-		m.at = -1
-		if p.void++; p.void > maxVoid+len(p.owners)/2 {
-			p.compact()
+// key takes the value of a key that may say the step or the time, and reports
+// whether it can mean nothing else.
+func (r *record) key(name, value string) (reserved bool) {
+	if isTime(name) {
+		return r.time.offer(name, value)
+	}
+	rank := rankOf([]byte(name))
+	if rank <= r.steps.rank && rank != noRank {
+		r.steps.set(rank, value)
+	}
+	return rank != noRank
+}
+
+// end appends what was found.
+func (r *record) end(dst []Sample) []Sample {
+	offset := 0
+	for _, s := range r.found {
+		if s.Metric != "" {
+			s.Step, s.Time, s.Offset = r.steps.step, r.time.at, offset
+			dst = append(dst, s)
+			offset++
 		}
 	}
-	m.record, m.at = p.record, len(p.out)
-	p.out, p.owners = append(p.out, s), append(p.owners, m)
+	return dst
 }
 
-// compact removes the samples whose metric came again.
-func (p *picks) compact() {
-	n := 0
-	for i, m := range p.owners {
-		if m.at == p.start+i {
-			m.at = p.start + n
-			p.out[m.at], p.owners[n] = p.out[p.start+i], m
-			n++
+// stamp keeps the time of a record.
+type stamp struct {
+	at   time.Time
+	sure bool // from "timestamp", which is better than the others
+}
+
+// isTime reports whether a key may say the time of its record.
+func isTime(key string) bool { return key == "timestamp" || key == "time" || key == "ts" }
+
+// offer takes the value of a key if that says the time, and reports whether the
+// key can mean nothing else.
+func (s *stamp) offer(key, value string) bool {
+	switch key {
+	case "timestamp":
+		if t, ok := timeOf(value); ok {
+			s.at, s.sure = t, true
+		}
+		return true
+	case "time", "ts":
+		if t, ok := stampOf(value); ok && !s.sure {
+			s.at = t
+			return true
 		}
 	}
-	p.out, p.owners, p.void = p.out[:p.start+n], p.owners[:n], 0
-}
-
-// end gives the samples of the record their step and time.
-func (p *picks) end(step int64, at time.Time) []Sample {
-	if p.void > 0 {
-		p.compact()
-	}
-	out := p.out
-	p.out = nil
-	if cap(p.owners) > keptItems {
-		p.owners = nil
-	}
-	for i := p.start; i < len(out); i++ {
-		out[i].Step, out[i].Time = step, at
-	}
-	return out
+	return false
 }

@@ -1,8 +1,6 @@
 package parse
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -21,72 +19,41 @@ type Selector struct {
 
 // matcher is a condition on one label.
 type matcher struct {
-	label   []byte
-	value   []byte
-	pattern *regexp.Regexp // nil: value is compared
-	negated bool
+	label    string
+	operator string
+	value    string
+	pattern  *regexp.Regexp // nil: value is compared
 }
 
 // NewSelector reads a metric's name as a selector.
 func NewSelector(metric string) (Selector, error) {
-	s := Selector{Metric: metric}
 	name, labels, braced := strings.Cut(metric, "{")
-	s.name = strings.TrimSpace(name)
+	s := Selector{Metric: metric, name: strings.TrimSpace(name)}
 	if s.name == "" {
 		return s, fmt.Errorf("the metric %q has no name", metric)
 	}
 	if !braced {
 		return s, nil
 	}
-	rest := []byte(labels)
-	for {
-		rest = trimBlank(rest)
-		if len(rest) > 0 && rest[0] == '}' && len(trimBlank(rest[1:])) == 0 {
-			return s, nil
-		}
-		m, after, err := readMatcher(rest)
-		if err != nil {
-			return s, fmt.Errorf(`the metric %q cannot be read: %w; write it as name{label="value"}`, metric, err)
-		}
-		s.matchers = append(s.matchers, m)
-		rest = trimBlank(after)
-		if len(rest) > 0 && rest[0] == ',' {
-			rest = rest[1:]
-		} else if len(rest) == 0 || rest[0] != '}' {
-			return s, fmt.Errorf(`the metric %q has no closing brace; write it as name{label="value"}`, metric)
+	matchers, rest, err := readMatchers(labels)
+	if err == nil && strings.Trim(rest, blanks) != "" {
+		err = fmt.Errorf("there is %q after the closing brace", rest)
+	}
+	for i := range matchers {
+		m := &matchers[i]
+		switch {
+		case err != nil:
+		case m.operator == "":
+			err = fmt.Errorf("the label %s has no value", m.label)
+		case strings.HasSuffix(m.operator, "~"):
+			m.pattern, err = regexp.Compile("^(?s:" + m.value + ")$")
 		}
 	}
-}
-
-func readMatcher(b []byte) (m matcher, rest []byte, err error) {
-	n := nameLength(b, false)
-	if n == 0 {
-		return m, nil, errors.New("a label has no name")
+	if err != nil {
+		return s, fmt.Errorf(`the metric %q cannot be read: %w; write it as name{label="value"}`, metric, err)
 	}
-	m.label, b = b[:n], trimBlank(b[n:])
-	pattern := false
-	switch {
-	case bytes.HasPrefix(b, []byte("!=")):
-		m.negated, b = true, b[2:]
-	case bytes.HasPrefix(b, []byte("!~")):
-		m.negated, pattern, b = true, true, b[2:]
-	case bytes.HasPrefix(b, []byte("=~")):
-		pattern, b = true, b[2:]
-	case bytes.HasPrefix(b, []byte("=")):
-		b = b[1:]
-	default:
-		return m, nil, fmt.Errorf("the label %s has no value", m.label)
-	}
-	var e Exposition
-	if m.value, rest, err = e.quoted(trimBlank(b)); err != nil {
-		return m, nil, fmt.Errorf("the value of the label %s is not in quotes", m.label)
-	}
-	if pattern {
-		if m.pattern, err = regexp.Compile("^(?s:" + string(m.value) + ")$"); err != nil {
-			return m, nil, err
-		}
-	}
-	return m, rest, nil
+	s.matchers = matchers
+	return s, nil
 }
 
 // Name is the name that a sample must have.
@@ -94,11 +61,11 @@ func (s Selector) Name() string { return s.name }
 
 // Matches says whether the sample that e holds is meant.
 func (s Selector) Matches(e *Exposition) bool {
-	if string(e.Name) != s.name {
+	if e.Name != s.name {
 		return false
 	}
 	for _, m := range s.matchers {
-		if m.matches(e.Labels) == m.negated {
+		if m.matches(e.Labels) == strings.HasPrefix(m.operator, "!") {
 			return false
 		}
 	}
@@ -106,14 +73,14 @@ func (s Selector) Matches(e *Exposition) bool {
 }
 
 func (m matcher) matches(labels []Label) bool {
-	var value []byte
+	value := ""
 	for _, l := range labels {
-		if bytes.Equal(l.Name, m.label) {
+		if l.Name == m.label {
 			value = l.Value
 		}
 	}
 	if m.pattern != nil {
-		return m.pattern.Match(value)
+		return m.pattern.MatchString(value)
 	}
-	return bytes.Equal(value, m.value)
+	return value == m.value
 }

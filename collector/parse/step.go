@@ -2,197 +2,179 @@ package parse
 
 import (
 	"bytes"
-	"encoding/binary"
+	"regexp"
+	"slices"
 )
 
-// stepNames are the names of a step, the best first.
-var stepNames = [...]string{"global_step", "step", "iteration", "iter", "epoch"}
+// stepNames are the names of a step, the best first, with their ranks: where a
+// line states several, the finest counts.
+var stepNames = []struct {
+	name string
+	rank int
+}{{"global_step", globalStepRank}, {"step", stepRank}, {"iteration", iterationRank}, {"iter", iterationRank}, {"epoch", epochRank}}
 
-// The ranks of a step's names, the best first: where a line states several, the
-// finest counts.
 const (
 	globalStepRank = iota
 	stepRank
-	iterationRank // iter and iteration
+	iterationRank
 	epochRank
-	// noRank is the rank of what is no step.
-	noRank
-	// maxStepGap bounds what may stand between a step's name and its number.
-	maxStepGap = 8
+	noRank // what is no step
 )
+
+const (
+	// maxStepGap bounds what may stand between a step's name and its number, and
+	// maxStepName the name, in bytes.
+	maxStepGap  = 8
+	maxStepName = len("global_step")
+)
+
+// StepNames are the names of a step, the best first.
+func StepNames() []string {
+	var names []string
+	for _, n := range stepNames {
+		names = append(names, n.name)
+	}
+	return names
+}
+
+// IsStep says whether a name, in any case, is that of a step.
+func IsStep(name string) bool { return rankOf([]byte(name)) != noRank }
+
+// rankOf returns the rank of a step's name in any case, or noRank.
+func rankOf(name []byte) int {
+	if len(name) < len("step") || len(name) > maxStepName {
+		return noRank
+	}
+	for _, n := range stepNames {
+		if foldEqual(name, n.name) {
+			return n.rank
+		}
+	}
+	return noRank
+}
+
+// Step returns v as a step, if it is one: a whole number from 0 to 2^53.
+func Step(v float64) (int64, bool) {
+	if !(v >= 0 && v <= 1<<53) || v != float64(int64(v)) {
+		return NoStep, false
+	}
+	return int64(v), true
+}
 
 // stepFinder keeps the best step seen in one line.
 type stepFinder struct {
 	step int64
 	rank int
+	sign bool // it stands after a '='
 }
 
 func newStepFinder() stepFinder { return stepFinder{step: NoStep, rank: noRank} }
 
-// rankOf returns the rank of a step's name in any case, or noRank.
-func rankOf(name []byte) int {
-	if len(name) < 4 || len(name) > 11 {
-		return noRank
-	}
-	if rank, n := rankAt(name); n == len(name) {
-		return rank
-	}
-	return noRank
-}
-
-// word4 are four letters as one number, in any case when folded.
-func word4(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
-
-const (
-	fold4 = 0x20202020
-	step4 = 's' | 't'<<8 | 'e'<<16 | 'p'<<24
-	epoc4 = 'e' | 'p'<<8 | 'o'<<16 | 'c'<<24
-	iter4 = 'i' | 't'<<8 | 'e'<<16 | 'r'<<24
-)
-
-// rankAt returns the rank of the step's name that b ends with, and its length;
-// 0 if there is none. It looks from the end, because that tells most words apart
-// at once.
-func rankAt(b []byte) (rank, n int) {
-	if len(b) < 4 {
-		return noRank, 0
-	}
-	switch last := word4(b[len(b)-4:]) | fold4; {
-	case last == step4:
-		if n := len("global_step"); len(b) >= n && foldEqual(b[len(b)-n:len(b)-4], "global_") {
-			return globalStepRank, n
-		}
-		return stepRank, 4
-	case last == iter4:
-		return iterationRank, 4
-	case last>>24 == 'h' && len(b) >= 5 && word4(b[len(b)-5:])|fold4 == epoc4:
-		return epochRank, 5
-	case last>>24 == 'n' && len(b) >= 9 && foldEqual(b[len(b)-9:], "iteration"):
-		return iterationRank, 9
-	}
-	return noRank, 0
-}
-
-// offer takes a step if it is better than what there is. The first of equal
-// names counts.
-func (f *stepFinder) offer(rank int, step int64) {
-	if rank < f.rank {
-		f.step, f.rank = step, rank
-	}
-}
-
-// set is offer where the last of equal names counts.
-func (f *stepFinder) set(rank int, step int64) {
-	if rank <= f.rank {
+// set takes a value if it is a step.
+func (f *stepFinder) set(rank int, value string) {
+	if step, n := scanStep([]byte(value)); n > 0 && n == len(value) {
 		f.step, f.rank = step, rank
 	}
 }
 
 // inText looks for steps in a line: a name that is a word of its own, then at
 // most a few spaces, quotes, brackets, or one of : = #, then a number. So
-// `step=3`, `"step": 3`, `Epoch 3/10`, `Epoch: [3][100/5005]`, `iter #3`.
+// `step=3`, `"step": 3`, `Epoch 3/10`, `Epoch: [3][100/5005]`, `iter #3`. Of two
+// with one name, that after a '=' counts, else the first.
 func (f *stepFinder) inText(line []byte) {
-	// Four letters and at least one digit.
-	for i := 3; i < len(line)-1; i++ {
-		if endsStep[line[i]] && !wordByte[line[i+1]] {
-			if f.at(line, i+1); f.rank == 0 {
-				return
-			}
+	for at := 1; at < len(line); at++ {
+		if isDigit(line[at]) && !isDigit(line[at-1]) {
+			f.numberAt(line, at)
 		}
 	}
 }
 
-// endsStep holds the last letters of the names of steps.
-var endsStep = [256]bool{'p': true, 'h': true, 'n': true, 'r': true, 'P': true, 'H': true, 'N': true, 'R': true}
-
-// at looks for a step whose name ends before line[end], where the word ends.
-func (f *stepFinder) at(line []byte, end int) {
-	rank, n := rankAt(line[:end])
-	if rank >= f.rank || end > n && isWord(line[end-n-1]) {
+// numberAt looks at a number in a line, and at what stands before it.
+func (f *stepFinder) numberAt(line []byte, at int) {
+	end, sign := at, false
+	for end > 0 && at-end < maxStepGap && inStepGap[line[end-1]] {
+		end--
+		sign = sign || line[end] == '='
+	}
+	begin := end
+	for begin > 0 && end-begin <= maxStepName && isWord(line[begin-1]) {
+		begin--
+	}
+	if end == at || begin == end {
 		return
 	}
-	gap := line[end:min(len(line), end+maxStepGap+1)]
-	for i, c := range gap {
-		if isDigit(c) {
-			if step, n := scanStep(line[end+i:]); n > 0 {
-				f.offer(rank, step)
-			}
-			return
-		}
-		switch c {
-		case ' ', '\t', '"', '\'', '=', ':', '#', '[', '(':
-		default:
-			return
-		}
+	rank := rankOf(line[begin:end])
+	if rank == noRank || rank > f.rank || rank == f.rank && (f.sign || !sign) {
+		return
+	}
+	if step, n := scanStep(line[at:]); n > 0 {
+		f.step, f.rank, f.sign = step, rank, sign
 	}
 }
 
-// scanStep reads a step: a whole number from 0 to 2^53, also as "1,000",
-// "2.0", "1e3", "12k", "1.5M". n is 0 if there is none; a number with a unit
-// ("37ms", "50%") is none.
+// inStepGap is what may stand between a step's name and its number.
+var inStepGap = byteSet(" \t\"'=:#[(")
+
+func byteSet(bytes string) (set [256]bool) {
+	for i := range len(bytes) {
+		set[bytes[i]] = true
+	}
+	return set
+}
+
+// scanStep reads a step: a whole number from 0 to 2^53, also as "1,000", "2.0",
+// "1e3", "12k", "1.5M". n is 0 if there is none; a number with a unit ("37ms",
+// "50%") is none.
 func scanStep(b []byte) (step int64, n int) {
-	for n < len(b) && n < 16 && isDigit(b[n]) {
-		step = step*10 + int64(b[n]-'0')
-		n++
-	}
-	if n < 16 && (n == len(b) || b[n] == ' ' || b[n] == '/') { // what most lines have
-		return step, n
-	}
 	value, n := scanNumber(b)
-	if n < len(b) && b[n] == ',' && allDigits(b[:n]) {
-		if end, groups, ok := scanGroups(b); ok && groups > 0 {
-			v := withoutCommas(b[:end])
-			value, n = v.value, v.n
-		}
+	if n == 0 || !isDigit(b[0]) {
+		return NoStep, 0
 	}
-	if n < len(b) && (b[n] == 'k' || b[n] == 'K' || b[n] == 'M') {
-		scale := 1e3
-		if b[n] == 'M' {
-			scale = 1e6
+	if n < len(b) {
+		switch b[n] {
+		case ',':
+			if whole := stepGroups.Find(b); whole != nil {
+				value, n = parseFloat(withoutCommas(whole)), len(whole)
+			}
+		case 'k', 'K':
+			value, n = value*1e3, n+1
+		case 'M':
+			value, n = value*1e6, n+1
 		}
-		value *= scale
-		n++
 	}
 	if n < len(b) && (isWord(b[n]) || b[n] == '%') {
 		return NoStep, 0
 	}
-	step, ok := integral(value)
+	step, ok := Step(value)
 	if !ok {
 		return NoStep, 0
 	}
 	return step, n
 }
 
-// integral returns v as a step. Steps are whole numbers from 0 to 2^53.
-func integral(v float64) (int64, bool) {
-	if !(v >= 0 && v <= 1<<53) {
-		return NoStep, false
-	}
-	step := int64(v)
-	return step, float64(step) == v
-}
+// stepGroups is a step in groups of three digits, as far as they reach.
+var stepGroups = regexp.MustCompile(`^[1-9]\d{0,2}(,\d{3})+\b`)
 
-// headingFrame is what may stand around an epoch in a heading.
-const headingFrame = " \t=-*#_.:"
+// headingFrame is what may stand around an epoch in a heading, and maxHeading the
+// longest one, in bytes.
+const (
+	headingFrame = " \t=-*#_.:"
+	maxHeading   = 128
+)
 
 // heading returns the epoch that a line announces which says nothing else:
 // `Epoch 3/10`, `epoch 3:`, `===== Epoch [3/10] =====`.
 func heading(line []byte) (epoch int64, ok bool) {
-	for len(line) > 0 && line[0]|0x20 != 'e' {
-		if bytes.IndexByte([]byte(headingFrame), line[0]) < 0 {
-			return NoStep, false
-		}
-		line = line[1:]
-	}
-	if len(line) < len("epoch") || line[1]|0x20 != 'p' || !foldEqual(line[:len("epoch")], "epoch") {
+	line = bytes.TrimLeft(line, headingFrame)
+	name := line[:min(len(line), len("epoch"))]
+	if len(line) > maxHeading || !foldEqual(name, "epoch") || slices.ContainsFunc(line[len(name):], isNoFrame) {
 		return NoStep, false
 	}
 	steps := newStepFinder()
-	steps.at(line, len("epoch"))
-	for _, c := range line[len("epoch"):] {
-		if !isDigit(c) && bytes.IndexByte([]byte(headingFrame+"[]()/,\""), c) < 0 {
-			return NoStep, false
-		}
-	}
+	steps.inText(line)
 	return steps.step, steps.rank == epochRank
+}
+
+func isNoFrame(c byte) bool {
+	return !isDigit(c) && bytes.IndexByte([]byte(headingFrame+"[]()/,\""), c) < 0
 }

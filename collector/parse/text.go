@@ -3,11 +3,9 @@ package parse
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"math"
+	"regexp"
 	"slices"
-	"strconv"
 )
 
 // Text reads lines such as `epoch=3 loss=0.25 accuracy = 9.1e-1`.
@@ -42,11 +40,9 @@ import (
 //
 // Escape sequences of terminals, such as colours, are passed over.
 type Text struct {
-	names   []string      // longest first
 	byLast  [256][]string // the names that end with a byte, longest first
+	names   []string
 	filters []filter
-	texts   texts
-	escapes escapes
 
 	epoch int64 // what the last heading said, or NoStep
 	finer bool  // steps have been finer than epochs
@@ -56,6 +52,7 @@ var (
 	_ Line     = (*Text)(nil)
 	_ Resetter = (*Text)(nil)
 	_ Peeker   = (*Text)(nil)
+	_ Skipper  = (*Text)(nil)
 )
 
 // NewText returns a parser of the named metrics. Its error says which filter
@@ -93,245 +90,83 @@ func (t *Text) Peek(dst []Sample, line []byte) ([]Sample, error) {
 
 // Parse implements Line.
 func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
+	if bytes.IndexByte(line, escape) >= 0 {
+		line = escapes.ReplaceAll(line, nil)
+	}
 	start := len(dst)
-	steps := newStepFinder()
 	var err error
-	coloured := false
 	if t.filters == nil {
-		if dst, coloured, err = t.assignments(dst, line, &steps); coloured {
-			line = t.escapes.strip(line)
-			steps = newStepFinder()
-			dst, _, err = t.assignments(dst, line, &steps)
-		}
+		dst, err = t.assignments(dst, line)
 	} else {
-		if coloured = bytes.IndexByte(line, escape) >= 0; coloured {
-			line = t.escapes.strip(line)
-		}
 		dst = t.filtered(dst, line)
 	}
 	if len(dst) == start {
-		t.passed(line)
-		t.escapes.release()
+		if epoch, ok := heading(line); ok {
+			t.epoch = epoch
+		}
 		return dst, err
 	}
-	// A step before a '=' is known. Only a global step is finer.
-	if steps.rank > stepRank || steps.rank == stepRank && bytes.IndexByte(line, '_') >= 0 {
-		steps.inText(line)
-	}
+	steps := newStepFinder()
+	steps.inText(line)
 	t.finer = t.finer || steps.rank < epochRank
 	if steps.rank == noRank && !t.finer {
 		steps.step = t.epoch
 	}
 	at := leadingTime(line)
 	for i := start; i < len(dst); i++ {
-		s := &dst[i]
-		s.Step, s.Time = steps.step, at
-		if coloured {
-			s.Offset = t.escapes.original(s.Offset)
-		}
+		dst[i].Step, dst[i].Time = steps.step, at
 	}
-	t.escapes.release()
 	return dst, err
 }
 
-// passed takes note of a line without samples.
-func (t *Text) passed(line []byte) {
-	if len(line) > maxHeading {
-		return
-	}
-	if bytes.IndexByte(line, escape) >= 0 {
-		line = t.escapes.strip(line)
-	}
-	if epoch, ok := heading(line); ok {
-		t.epoch = epoch
-	}
-}
-
-// maxHeading bounds a line that announces an epoch, in bytes.
-const maxHeading = 128
-
-// assignments finds name=value, and steps before a '='. Where coloured is true,
-// it found nothing because the line has escape sequences.
-func (t *Text) assignments(dst []Sample, line []byte, steps *stepFinder) (_ []Sample, coloured bool, err error) {
-	looked := false // for escape sequences
+// assignments finds name=value.
+func (t *Text) assignments(dst []Sample, line []byte) (_ []Sample, err error) {
 	for next := 0; ; {
 		k := bytes.IndexByte(line[next:], '=')
 		if k < 0 {
-			return dst, false, err
+			return dst, err
 		}
-		end := next + k
-		next = end + 1
-		for end > 0 && isSpace(line[end-1]) {
-			end--
-		}
-		if end == 0 {
-			continue
-		}
-		last := line[end-1]
-		if endsStep[last] {
-			steps.at(line, end)
-		}
-		// Most names in most lines are not wanted and need no closer look.
-		if t.byLast[last] == nil && !endsSequence(line[:end]) {
-			continue
-		}
-		if !looked {
-			if looked = true; bytes.IndexByte(line, escape) >= 0 {
-				return dst, true, nil
-			}
-		}
-		name := t.nameBefore(line[:end])
+		name, at := t.nameBefore(line[:next+k])
+		next += k + 1
 		if name == "" {
 			continue
 		}
 		rest := trimLeft(line[next:])
-		v, ok := scanGrouped(rest)
+		v, n, ok := scanGrouped(rest)
 		switch {
 		case !ok && err == nil:
-			err = fmt.Errorf("the value %q of %s is ambiguous: write it with a decimal point and without commas, or capture it with a filter", rest[:min(v.n, 40)], name)
-		case ok && v.n > 0:
-			dst = append(dst, Sample{})
-			s := &dst[len(dst)-1]
-			s.Metric, s.Value, s.Offset = name, v.value, end-len(name)
-			if !v.short {
-				s.Text = t.texts.of(rest[:v.n], v)
-			}
-			next = len(line) - len(rest) + v.n
+			err = fmt.Errorf("the value %q of %s is ambiguous: write it with a decimal point and without commas, or capture it with a filter", rest[:min(n, 40)], name)
+		case ok && n > 0:
+			dst = append(dst, Sample{Metric: name, Value: v, Text: textOf(rest[:n], v), Offset: at})
+			next = len(line) - len(rest) + n
 		}
 	}
 }
 
-// maxSequence bounds an escape sequence between a name and its sign, in bytes.
-const maxSequence = 32
-
-// endsSequence reports whether b may end with an escape sequence that sets a
-// colour or clears a part of the line.
-func endsSequence(b []byte) bool {
-	switch b[len(b)-1] {
-	case 'm', 'K', 'J', 'G', 'H':
-		return bytes.IndexByte(b[max(0, len(b)-maxSequence):], escape) >= 0
+// nameBefore returns the longest wanted name that b ends with, apart from blanks,
+// and that is not the end of a longer name, and its place; "" if there is none.
+func (t *Text) nameBefore(b []byte) (name string, at int) {
+	for len(b) > 0 && isSpace(b[len(b)-1]) {
+		b = b[:len(b)-1]
 	}
-	return false
-}
-
-// nameBefore returns the longest wanted name that b ends with and that is not
-// the end of a longer name, or "".
-func (t *Text) nameBefore(b []byte) string {
+	if len(b) == 0 {
+		return "", 0
+	}
 	for _, n := range t.byLast[b[len(b)-1]] {
 		at := len(b) - len(n)
 		if at >= 0 && string(b[at:]) == n && (at == 0 || !isName(b[at-1])) {
-			return n
+			return n, at
 		}
 	}
-	return ""
+	return "", 0
 }
 
 func isName(c byte) bool { return isWord(c) || c == '|' || c == '-' || c == '/' }
 
-// wholeSample reads a whole text as a value.
-func wholeSample(t *texts, text []byte) Sample {
-	if v, ok := wholeNumber(text); ok {
-		return Sample{Value: v.value, Text: t.of(text, v), Step: NoStep}
-	}
-	v, err := strconv.ParseFloat(string(text), 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		v = math.NaN()
-	}
-	return Sample{Value: v, Text: t.keep(text), Step: NoStep}
-}
-
 // escape begins a sequence that a terminal obeys.
 const escape = 0x1b
 
-// escapes removes the sequences that terminals obey from a line, and knows
-// where what is left was.
-type escapes struct {
-	line []byte
-	cuts []cut
-}
-
-// cut says that what is at and after a place of the stripped line was n bytes
-// further on.
-type cut struct{ at, n int }
-
-// strip returns line without escape sequences. The result is valid until the
-// next call. A sequence is ESC, one byte from @ to _, and after ESC [ all up to
-// a byte from @ to ~; after ESC ] all up to BEL or ESC \ (ECMA-48).
-func (e *escapes) strip(line []byte) []byte {
-	e.line, e.cuts = e.line[:0], e.cuts[:0]
-	removed := 0
-	endless := false // a text has no end, so that none after it has
-	for {
-		k := bytes.IndexByte(line, escape)
-		if k < 0 {
-			e.line = append(e.line, line...)
-			return e.line
-		}
-		e.line = append(e.line, line[:k]...)
-		n := 2
-		if !endless || k+1 == len(line) || line[k+1] != ']' {
-			var open bool
-			n, open = escapeLength(line[k:])
-			endless = endless || open
-		}
-		removed += n
-		if k := len(e.cuts); k > 0 && e.cuts[k-1].at == len(e.line) {
-			e.cuts[k-1].n = removed
-		} else {
-			e.cuts = append(e.cuts, cut{len(e.line), removed})
-		}
-		line = line[k+n:]
-	}
-}
-
-// release lets go of what a very long line needed.
-func (e *escapes) release() {
-	if cap(e.line) > keptBytes {
-		e.line = nil
-	}
-	if cap(e.cuts) > keptItems {
-		e.cuts = nil
-	}
-}
-
-// original returns the place in the line of a place in the stripped line.
-func (e *escapes) original(at int) int {
-	k, found := slices.BinarySearchFunc(e.cuts, at, func(c cut, at int) int { return cmp.Compare(c.at, at) })
-	if !found {
-		k--
-	}
-	if k < 0 {
-		return at
-	}
-	return at + e.cuts[k].n
-}
-
-// escapeLength returns the length of the sequence that b begins with. endless says
-// that it is a text whose end is not in b; what follows it is then text.
-func escapeLength(b []byte) (n int, endless bool) {
-	if len(b) < 2 || b[1] < '@' || b[1] > '_' {
-		return 1, false
-	}
-	switch b[1] {
-	case '[':
-		for i := 2; i < len(b); i++ {
-			if b[i] >= '@' && b[i] <= '~' {
-				return i + 1, false
-			}
-			if b[i] < ' ' {
-				return i, false
-			}
-		}
-	case ']':
-		for i := 2; i < len(b); i++ {
-			switch {
-			case b[i] == '\a':
-				return i + 1, false
-			case b[i] == escape && i+1 < len(b) && b[i+1] == '\\':
-				return i + 2, false
-			}
-		}
-		return 2, true
-	}
-	return 2, false // unfinished, or a sequence of two bytes
-}
+// escapes are these sequences (ECMA-48): ESC [ and all up to a byte from @ to ~,
+// ESC ] and all up to BEL or ESC \, or ESC and a byte from @ to _. An ESC that
+// begins none of them is passed over alone.
+var escapes = regexp.MustCompile(`(?s)\x1b(\[[ -?]*[@-~]|\][^\a\x1b]*(\a|\x1b\\)|[@-_])?`)

@@ -78,8 +78,8 @@ func (t *Text) filtered(dst []Sample, line []byte) []Sample {
 			if k < 0 || len(value) == 0 {
 				continue
 			}
-			s := wholeSample(&t.texts, value)
-			s.Metric, s.Offset = t.names[k], m[2]
+			s := wholeSample(t.names[k], value)
+			s.Offset = m[2]
 			dst = append(dst, s)
 		}
 	}

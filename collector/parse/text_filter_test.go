@@ -86,7 +86,7 @@ func FuzzFilter(f *testing.F) {
 		for _, filter := range filters {
 			for _, m := range regexp.MustCompile(filter).FindAllStringSubmatch(line, -1) {
 				if value := strings.TrimSpace(m[2]); (m[1] == "loss" || m[1] == "val/loss") && value != "" {
-					s := wholeSample(&texts{}, []byte(value))
+					s := wholeSample("", []byte(value))
 					found[m[1]+s.Text+strconv.FormatFloat(s.Value, 'g', -1, 64)] = true
 				}
 			}

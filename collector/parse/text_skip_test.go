@@ -22,8 +22,8 @@ func TestTextSkips(t *testing.T) {
 		"a name with the same end":        {text: "loading\nbliss=1\n", want: 8},
 		"other names":                     {text: "a=1\nx y = 2 =\n=\n", want: 14},
 		"a name in colours":               {text: "loading\n\x1b[1mloss\x1b[0m=1\n", want: 8},
-		"a name after a line without end": {text: strings.Repeat("x", minSkip) + " loss=1\n"},
-		"a line longer than a look":       {text: "a\n" + strings.Repeat("x", 3*minSkip) + "\nb\n", want: 3*minSkip + 5},
+		"a name after a line without end": {text: strings.Repeat("x", maxSkip) + " loss=1\n"},
+		"a line longer than a look":       {text: "a\n" + strings.Repeat("x", 3*maxSkip) + "\nb\n", want: 2},
 		"a line longer than any look":     {text: strings.Repeat("x", 2*maxSkip) + "\n"},
 		"a heading":                       {text: "loading\nEpoch 3/10\nmore\n", want: 8},
 		"a heading in a frame":            {text: "loading\n--- epoch 3\n", want: 8},
@@ -76,7 +76,7 @@ func TestSkippingLosesNothing(t *testing.T) {
 // Texts longer than a look, so that lines lie across its end.
 func TestSkippingLongTextsLosesNothing(t *testing.T) {
 	p := newText(t, []string{"loss"}, nil)
-	pieces := []string{"loss=1\n", "Epoch 3/10\n", "\n", "x=1 ", strings.Repeat("chatter ", 40), strings.Repeat("y\n", minSkip), strings.Repeat("z", maxSkip)}
+	pieces := []string{"loss=1\n", "Epoch 3/10\n", "\n", "x=1 ", strings.Repeat("chatter ", 40), strings.Repeat("y\n", maxSkip), strings.Repeat("z", maxSkip)}
 	randomLines(300, pieces, func(text string) { checkSkip(t, p, text) })
 }
 

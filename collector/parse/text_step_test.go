@@ -116,7 +116,7 @@ func TestTextRemembersAnEpoch(t *testing.T) {
 
 func TestStepNamesAreInOrderOfRank(t *testing.T) {
 	last := -1
-	for _, name := range stepNames {
+	for _, name := range StepNames() {
 		rank := rankOf([]byte(strings.ToUpper(name)))
 		if rank < last || rank == noRank {
 			t.Errorf("%s has rank %d after %d", name, rank, last)

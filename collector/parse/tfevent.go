@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -40,8 +41,7 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func maskedCRC(b []byte) uint32 { return mask(crc32.Checksum(b, castagnoli)) }
-
+// mask is the form in which a checksum is stored.
 func mask(crc uint32) uint32 { return (crc>>15 | crc<<17) + 0xa282ead8 }
 
 // SessionStart is the Tag of a Scalar that is no value: the writer said that
@@ -64,15 +64,11 @@ type Scalar struct {
 	Offset int64
 }
 
-// manyTags is from how many tags on a map finds one sooner than a look at each.
-const manyTags = 9
-
 // Wanted says which tags are read. It may be shared and is not changed by use.
 type Wanted struct {
-	tags  []string
-	index map[string]int // nil when there are few
+	index map[string]int
 	// unknown, if set, is told of each other value that is a scalar. The tag is
-	// the callee's only during the call.
+	// only valid during the call.
 	unknown func(tag []byte)
 	// recorded, if set, is told of the program's own parameters.
 	recorded func(Recorded)
@@ -81,55 +77,32 @@ type Wanted struct {
 // NewWanted returns the set of the tags, which are exact. If unknown is not
 // nil, it is called for every value with another tag.
 func NewWanted(tags []string, unknown func(tag []byte)) *Wanted {
-	w := &Wanted{tags: tags, unknown: unknown}
-	if len(tags) >= manyTags {
-		w.index = make(map[string]int, len(tags))
-		for i, t := range tags {
-			w.index[t] = i
-		}
+	w := &Wanted{index: make(map[string]int, len(tags)), unknown: unknown}
+	for i, t := range slices.Backward(tags) { // the first of equal ones counts
+		w.index[t] = i
 	}
 	return w
 }
 
 // find returns the place of a tag, -1 when it is not wanted.
 func (w *Wanted) find(tag []byte) int {
-	if w.index != nil {
-		if i, ok := w.index[string(tag)]; ok {
-			return i
-		}
-		return -1
-	}
-	for i, t := range w.tags {
-		if t == string(tag) {
-			return i
-		}
+	if i, ok := w.index[string(tag)]; ok {
+		return i
 	}
 	return -1
 }
-
-// lengths is for how many lengths of records the checksums are kept.
-const lengths = 512
 
 // Events reads scalars from event files: those of TensorFlow 1 (simple_value)
 // and of TensorFlow 2 and PyTorch (tensors of rank 0, of any numeric type). One
 // Events may read many files in turn; it is not safe for concurrent use. It
 // takes 256 KiB, however large a record is, and allocates nothing per event.
 type Events struct {
-	buf     []byte
-	lengths [lengths]uint32 // masked checksums of lengths
+	window  window
 	skipped skipped
 }
 
 // NewEvents returns a reader.
-func NewEvents() *Events {
-	e := &Events{buf: make([]byte, eventWindow)}
-	var b [8]byte
-	for n := range e.lengths {
-		binary.LittleEndian.PutUint64(b[:], uint64(n))
-		e.lengths[n] = maskedCRC(b[:])
-	}
-	return e
-}
+func NewEvents() *Events { return &Events{window: window{buf: make([]byte, eventWindow)}} }
 
 // skipped counts the records that one call of Read passed over.
 type skipped struct {
@@ -166,92 +139,115 @@ func (s *skipped) err() error {
 // and an error that wraps ErrRecord counts them; go on at next. After ErrBroken
 // there is nothing to go on with. See ErrZeros for the third.
 func (e *Events) Read(r io.ReaderAt, offset int64, w *Wanted, emit func(Scalar) bool) (next int64, err error) {
-	e.skipped = skipped{}
-	begin := offset
-	for offset-begin < eventTurn {
-		n, err := r.ReadAt(e.buf, offset)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return offset, errors.Join(e.skipped.err(), fmt.Errorf("reading at byte %d: %w", offset, err))
+	e.skipped, e.window = skipped{}, window{r: r, buf: e.window.buf}
+	d := decoder{&e.window, w, emit}
+	for begin := offset; offset-begin < eventTurn && err == nil; {
+		var data span
+		if data, err = e.record(offset); err == nil {
+			err = d.event(data)
 		}
-		used, need, err := e.records(e.buf[:n], offset, w, emit)
-		offset += int64(used)
-		switch {
-		case errors.Is(err, errStopped):
-			return offset, e.skipped.err()
-		case err != nil:
-			return offset, errors.Join(e.skipped.err(), err)
-		case need > int64(len(e.buf)):
-			there, err := e.large(r, offset, need, w, emit)
-			if there {
-				offset += need
-			}
-			if errors.Is(err, errStopped) {
-				err = nil
-			}
-			if !there || err != nil {
-				return offset, errors.Join(e.skipped.err(), err)
-			}
-		case used == 0:
-			return offset, e.skipped.err()
+		if errors.Is(err, errChecksum) || errors.Is(err, errTooLarge) || errors.Is(err, errProtobuf) {
+			e.skipped.add(offset, err)
+			err = nil
+		}
+		if err == nil || errors.Is(err, errStopped) {
+			offset = data.to + recordFooter
 		}
 	}
-	return offset, e.skipped.err()
+	if errors.Is(err, errStopped) || errors.Is(err, io.EOF) { // the last record is not complete
+		err = nil
+	}
+	return offset, errors.Join(e.skipped.err(), err)
 }
 
 var (
 	errStopped  = errors.New("stopped")
 	errChecksum = errors.New("its checksum does not match")
+	errTooLarge = errors.New("it is too large")
 )
 
-// records reads the complete records in b, which lies at offset in the file.
-// need is the full size of the record that follows them, 0 if unknown.
-func (e *Events) records(b []byte, offset int64, w *Wanted, emit func(Scalar) bool) (used int, need int64, err error) {
-	for {
-		rest := b[used:]
-		if len(rest) < recordHeader {
-			return used, 0, nil
-		}
-		at := offset + int64(used)
-		size, crc := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint32(rest[8:])
-		if err := e.checkLength(rest[:8], size, crc); err != nil {
-			return used, 0, fmt.Errorf("%w, at byte %d", err, at)
-		}
-		need = int64(size) + recordHeader + recordFooter
-		if need > int64(len(rest)) {
-			return used, need, nil
-		}
-		data := rest[recordHeader : recordHeader+int(size)]
-		used += int(need)
-		if binary.LittleEndian.Uint32(rest[recordHeader+int(size):]) != maskedCRC(data) {
-			e.skipped.add(at, errChecksum)
-			continue
-		}
-		if err := event(data, at+recordHeader, w, emit); err != nil {
-			if errors.Is(err, errStopped) {
-				return used, 0, err
-			}
-			e.skipped.add(at, err)
-		}
+// record finds the data of the record at a place. The error is io.EOF when it is
+// not complete, and errChecksum or errTooLarge when it cannot be used.
+func (e *Events) record(at int64) (data span, err error) {
+	header, err := e.window.at(at, recordHeader)
+	if err != nil {
+		return data, err
 	}
+	size, crc := binary.LittleEndian.Uint64(header), binary.LittleEndian.Uint32(header[8:])
+	switch want := mask(crc32.Checksum(header[:8], castagnoli)); {
+	case crc == 0 && size == 0:
+		return data, ErrZeros
+	case crc != want:
+		return data, fmt.Errorf("%w: the checksum of a record's length does not match, at byte %d", ErrBroken, at)
+	case size > math.MaxInt64/2:
+		return data, fmt.Errorf("%w: it has a record of %d bytes, at byte %d", ErrBroken, size, at)
+	}
+	data = span{at + recordHeader, at + recordHeader + int64(size)}
+	if size > MaxRecord {
+		if _, err = e.window.at(data.to+recordFooter-1, 1); err == nil {
+			err = fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, size, MaxRecord)
+		}
+		return data, err
+	}
+	crc, err = e.checksum(at, data)
+	if err != nil {
+		return data, err
+	}
+	footer, err := e.window.at(data.to, recordFooter)
+	if err == nil && binary.LittleEndian.Uint32(footer) != mask(crc) {
+		err = errChecksum
+	}
+	return data, err
 }
 
-// checkLength verifies the length of a record.
-func (e *Events) checkLength(b []byte, size uint64, crc uint32) error {
-	want := uint32(0)
-	if size < lengths {
-		want = e.lengths[size]
-	} else {
-		want = maskedCRC(b)
+// checksum returns that of the data of the record at a place. The window shows all
+// of the record then, if it can.
+func (e *Events) checksum(at int64, data span) (crc uint32, err error) {
+	if whole := data.to + recordFooter - at; whole <= eventWindow {
+		b, err := e.window.at(at, int(whole))
+		if err != nil {
+			return 0, err
+		}
+		return crc32.Checksum(b[recordHeader:recordHeader+data.size()], castagnoli), nil
 	}
-	switch {
-	case crc == want && size <= math.MaxInt64/2:
-		return nil
-	case crc == want:
-		return fmt.Errorf("%w: it has a record of %d bytes", ErrBroken, size)
-	case crc == 0 && size == 0:
-		return ErrZeros
+	// It is not read before all of it is there.
+	if _, err := e.window.at(data.to+recordFooter-1, 1); err != nil {
+		return 0, err
 	}
-	return fmt.Errorf("%w: the checksum of a record's length does not match", ErrBroken)
+	for data.size() > 0 {
+		b, err := e.window.at(data.from, 1)
+		if err != nil {
+			return 0, err
+		}
+		b = b[:min(int64(len(b)), data.size())]
+		crc = crc32.Update(crc, castagnoli, b)
+		data.from += int64(len(b))
+	}
+	return crc, nil
+}
+
+// window shows a part of a file.
+type window struct {
+	r    io.ReaderAt
+	buf  []byte
+	base int64 // the place in the file
+	n    int
+}
+
+// at returns what the window shows from a place on, need bytes at least, which
+// are at most eventWindow. The error is io.EOF when the file has not as many.
+func (w *window) at(place int64, need int) ([]byte, error) {
+	if place < w.base || place+int64(need) > w.base+int64(w.n) {
+		n, err := w.r.ReadAt(w.buf, place)
+		if err != nil && !errors.Is(err, io.EOF) && n < need {
+			w.n = 0
+			return nil, fmt.Errorf("reading at byte %d: %w", place, err)
+		}
+		if w.base, w.n = place, n; n < need {
+			return nil, io.EOF
+		}
+	}
+	return w.buf[place-w.base : w.n], nil
 }
 
 // FirstTime returns the wall time of the first record, and false while it is
@@ -261,26 +257,17 @@ func FirstTime(r io.ReaderAt) (time.Time, bool) {
 	if _, err := r.ReadAt(b[:], 0); err != nil {
 		return time.Time{}, false
 	}
-	for data := b[recordHeader:]; len(data) > 0; {
-		f, rest, err := nextField(data)
-		if err != nil {
-			break
+	m := message{rest: b[recordHeader:]}
+	for m.next() {
+		if m.key == eventTime {
+			return wallTime(m.value), true
 		}
-		if f.number == 1 && f.wire == wireFixed64 {
-			return wallTime(f.value), true
-		}
-		data = rest
 	}
 	return time.Time{}, true
 }
 
 // wallTime reads the bits of a time in seconds.
 func wallTime(bits uint64) time.Time {
-	v := math.Float64frombits(bits)
-	if v > 0 && v < 1<<38 {
-		s := int64(v)
-		return time.Unix(s, int64((v-float64(s))*1e9+0.5)).UTC()
-	}
-	t, _ := epochTime(nil, v)
+	t, _ := floatTime(math.Float64frombits(bits))
 	return t
 }

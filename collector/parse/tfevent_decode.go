@@ -1,9 +1,6 @@
 package parse
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "math"
 
 // The fields of the messages that are read, with their wire types, as they are
 // written in one byte.
@@ -27,112 +24,141 @@ const (
 	sessionBegan  = 1                 // SessionLog.START
 )
 
-// event reads one tensorflow.Event, which lies at offset in the file. Fields
-// may come in any order, and summaries may be many.
-func event(b []byte, offset int64, w *Wanted, emit func(Scalar) bool) error {
+// span is a part of a file.
+type span struct{ from, to int64 }
+
+func (s span) size() int64 { return s.to - s.from }
+
+// cursor walks over the fields of a message that lies in a file. It holds no more
+// of it than the window does.
+type cursor struct {
+	key   uint64
+	value uint64 // of a number
+	body  span   // of the field's bytes
+
+	w    *window
+	rest span   // what comes after the field
+	b    []byte // the beginning of rest
+	base int64  // of the window when b was taken
+	err  error
+}
+
+// maxFieldHead is the most bytes before the bytes of a field: a key and a size.
+const maxFieldHead = 20
+
+// next goes to the next field and reports whether there is one. At the end, err
+// says what is wrong.
+func (c *cursor) next() bool {
+	if c.rest.from >= c.rest.to || c.err != nil {
+		return false
+	}
+	if len(c.b) < maxFieldHead || c.base != c.w.base {
+		b, err := c.w.at(c.rest.from, int(min(maxFieldHead, c.rest.size())))
+		if err != nil {
+			c.err = err
+			return false
+		}
+		c.b, c.base = b[:min(int64(len(b)), c.rest.size())], c.w.base
+	}
+	key, value, n := fieldHead(c.b)
+	if n < 0 {
+		c.err = errProtobuf
+		return false
+	}
+	c.key, c.value = key, value
+	size := uint64(0)
+	if key&wireMask == wireBytes {
+		size = value
+	}
+	c.rest.from += int64(n)
+	if size > uint64(c.rest.size()) {
+		c.err = errProtobuf
+		return false
+	}
+	c.body = span{c.rest.from, c.rest.from + int64(size)}
+	c.rest.from = c.body.to
+	c.b = c.b[min(uint64(n)+size, uint64(len(c.b))):]
+	return true
+}
+
+// decoder reads the scalars of a tensorflow.Event that lies in a file.
+type decoder struct {
+	window *window
+	w      *Wanted
+	emit   func(Scalar) bool
+}
+
+func (d *decoder) fields(s span) cursor { return cursor{w: d.window, rest: s} }
+
+// event reads one tensorflow.Event. Fields may come in any order, and summaries
+// may be many.
+func (d *decoder) event(whole span) error {
 	var s Scalar
-	summary, summaries, began := []byte(nil), 0, false
-	at := 0 // of summary
-	for i := 0; i < len(b); {
-		switch key := b[i]; {
-		case key == eventTime && i+9 <= len(b):
-			s.Time = wallTime(binary.LittleEndian.Uint64(b[i+1:]))
-			i += 9
-		case key == eventStep && i+1 < len(b) && b[i+1] < 0x80:
-			s.Step = int64(b[i+1])
-			i += 2
-		case key == eventStep && i+2 < len(b) && b[i+2] < 0x80:
-			s.Step = int64(b[i+1]&0x7f) | int64(b[i+2])<<7
-			i += 3
-		case key == eventStep && i+3 < len(b) && b[i+3] < 0x80:
-			s.Step = int64(b[i+1]&0x7f) | int64(b[i+2]&0x7f)<<7 | int64(b[i+3])<<14
-			i += 4
-		case key == eventSummary && i+1 < len(b) && b[i+1] < 0x80 && i+2+int(b[i+1]) <= len(b):
-			at = i + 2
-			i = at + int(b[i+1])
-			summary = b[at:i]
-			summaries++
-		default:
-			f, rest, err := nextField(b[i:])
-			if err != nil {
-				return err
-			}
-			i = len(b) - len(rest)
-			switch f.key() {
-			case eventTime:
-				s.Time = wallTime(f.value)
-			case eventStep:
-				s.Step = int64(f.value)
-			case eventSummary:
-				at, summary = i-len(f.bytes), f.bytes
-				summaries++
-			case eventSession:
-				if began, err = sessionStarts(f.bytes); err != nil {
-					return err
+	var summary span
+	summaries, began := 0, false
+	c := d.fields(whole)
+	for c.next() {
+		switch c.key {
+		case eventTime:
+			s.Time = wallTime(c.value)
+		case eventStep:
+			s.Step = int64(c.value)
+		case eventSummary:
+			summary, summaries = c.body, summaries+1
+		case eventSession:
+			session := d.fields(c.body)
+			for session.next() {
+				if session.key == sessionStatus {
+					began = session.value == sessionBegan
 				}
 			}
+			c.err = session.err
 		}
+	}
+	if c.err != nil {
+		return c.err
 	}
 	if began {
-		s.Tag, s.Offset = SessionStart, offset
-		if !emit(s) {
+		s.Tag, s.Offset = SessionStart, whole.from
+		if !d.emit(s) {
 			return errStopped
 		}
 	}
-	if summaries > 1 {
-		return everySummary(b, offset, s, w, emit)
+	if summaries <= 1 {
+		return d.summary(summary, s)
 	}
-	return values(summary, offset+int64(at), s, w, emit)
+	// They are looked for again, since there may be more than memory holds.
+	c = d.fields(whole)
+	for c.next() {
+		if c.key == eventSummary {
+			c.err = d.summary(c.body, s)
+		}
+	}
+	return c.err
 }
 
-// everySummary reads the values of an event that has several summaries. The
-// event is well formed.
-func everySummary(b []byte, offset int64, s Scalar, w *Wanted, emit func(Scalar) bool) error {
-	end := offset + int64(len(b))
-	for len(b) > 0 {
-		f, rest, err := nextField(b)
+// summary reads a tensorflow.Summary. A value that does not fit the window is no
+// scalar with a reasonable tag, whatever its fields.
+func (d *decoder) summary(whole span, s Scalar) error {
+	c := d.fields(whole)
+	for c.next() {
+		if c.key != summaryOne || c.body.size() > eventWindow {
+			continue
+		}
+		b, err := d.window.at(c.body.from, int(c.body.size()))
 		if err != nil {
 			return err
 		}
-		if f.key() == eventSummary {
-			if err := values(f.bytes, end-int64(len(rest))-int64(len(f.bytes)), s, w, emit); err != nil {
-				return err
-			}
-		}
-		b = rest
-	}
-	return nil
-}
-
-// values reads a tensorflow.Summary, which lies at offset in the file.
-func values(b []byte, offset int64, s Scalar, w *Wanted, emit func(Scalar) bool) error {
-	for i := 0; i < len(b); {
-		key := b[i]
-		var one []byte
-		if i+1 < len(b) && b[i+1] < 0x80 && key == summaryOne && i+2+int(b[i+1]) <= len(b) {
-			one = b[i+2 : i+2+int(b[i+1])]
-			i += 2 + len(one)
-		} else {
-			f, rest, err := nextField(b[i:])
-			if err != nil {
-				return err
-			}
-			i = len(b) - len(rest)
-			if f.key() != summaryOne {
-				continue
-			}
-			one = f.bytes
-		}
-		s.Offset = offset + int64(i-len(one))
-		ok, err := value(one, w, &s)
+		s.Offset = c.body.from
+		ok, err := value(b[:c.body.size()], d.w, &s)
 		if err != nil {
 			return err
 		}
-		if ok && !emit(s) {
+		if ok && !d.emit(s) {
 			return errStopped
 		}
 	}
-	return nil
+	return c.err
 }
 
 // value reads one tensorflow.Summary.Value into s. ok is false when the tag is
@@ -140,45 +166,30 @@ func values(b []byte, offset int64, s Scalar, w *Wanted, emit func(Scalar) bool)
 func value(b []byte, w *Wanted, s *Scalar) (ok bool, err error) {
 	var tag, tensor []byte
 	tagged, simple := false, false
-	var bits uint32
-	for i := 0; i < len(b); {
-		key := uint64(b[i])
-		var part []byte
-		switch {
-		case key == valueSimple && i+5 <= len(b):
-			bits, simple, tensor = binary.LittleEndian.Uint32(b[i+1:]), true, nil
-			i += 5
-			continue
-		case key&7 == wireBytes && key < 0x80 && i+1 < len(b) && b[i+1] < 0x80 && i+2+int(b[i+1]) <= len(b):
-			part = b[i+2 : i+2+int(b[i+1])]
-			i += 2 + len(part)
-		default:
-			f, rest, err := nextField(b[i:])
-			if err != nil {
-				return false, err
-			}
-			if key, part = f.key(), f.bytes; key == valueSimple {
-				bits, simple, tensor = uint32(f.value), true, nil
-			}
-			i = len(b) - len(rest)
-		}
-		switch key {
+	var bits uint64
+	m := message{rest: b}
+	for m.next() {
+		switch m.key {
 		case valueTag:
-			tag, tagged = part, true
+			tag, tagged = m.bytes, true
 			if s.Tag = w.find(tag); s.Tag < 0 && w.settles(tag, b) {
 				return false, nil
 			}
+		case valueSimple: // a message has one kind of value, the last
+			bits, simple, tensor = m.value, true, nil
 		case valueTensor:
-			tensor, simple = part, false
-		case valueOld, valueImage, valueHisto, valueAudio: // a message has one kind of value, the last
+			tensor, simple = m.bytes, false
+		case valueOld, valueImage, valueHisto, valueAudio:
 			tensor, simple = nil, false
 		}
 	}
 	switch {
+	case m.err != nil:
+		return false, m.err
 	case !tagged || !simple && tensor == nil:
 		return false, nil
 	case simple:
-		s.Value, ok = decimal(math.Float32frombits(bits)), true
+		s.Value, ok = decimal(math.Float32frombits(uint32(bits))), true
 	default:
 		s.Value, ok, err = scalarTensor(tensor)
 	}
@@ -189,20 +200,4 @@ func value(b []byte, w *Wanted, s *Scalar) (ok bool, err error) {
 		return false, nil
 	}
 	return ok, err
-}
-
-// sessionStarts reads a tensorflow.SessionLog.
-func sessionStarts(b []byte) (bool, error) {
-	began := false
-	for len(b) > 0 {
-		f, rest, err := nextField(b)
-		if err != nil {
-			return false, err
-		}
-		if f.key() == sessionStatus {
-			began = f.value == sessionBegan
-		}
-		b = rest
-	}
-	return began, nil
 }

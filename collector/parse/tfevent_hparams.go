@@ -81,36 +81,16 @@ func recordedSession(b []byte, told func(Recorded)) {
 		return
 	}
 	session := within(within(plugin, pluginContent), hparamsStart)
-	for n := 0; len(session) > 0 && n < MaxRecorded; {
-		f, rest, err := nextField(session)
-		if err != nil {
-			return
-		}
-		session = rest
-		if f.key() != startHparams {
+	m := message{rest: session}
+	for n := 0; n < MaxRecorded && m.next(); {
+		if m.key != startHparams {
 			continue
 		}
 		n++
-		if p, ok := recordedEntry(f.bytes); ok {
+		if p, ok := recordedEntry(m.bytes); ok {
 			told(p)
 		}
 	}
-}
-
-// within returns the last field of that key in a message; nil when there is none,
-// or the message is not whole.
-func within(b []byte, key uint64) (found []byte) {
-	for len(b) > 0 {
-		f, rest, err := nextField(b)
-		if err != nil {
-			return nil
-		}
-		if f.key() == key {
-			found = f.bytes
-		}
-		b = rest
-	}
-	return found
 }
 
 func recordedEntry(b []byte) (p Recorded, ok bool) {
@@ -118,12 +98,9 @@ func recordedEntry(b []byte) (p Recorded, ok bool) {
 	if len(name) == 0 || len(name) > MaxRecordedText {
 		return p, false
 	}
-	for value := within(b, entryValue); len(value) > 0; {
-		f, rest, err := nextField(value)
-		if err != nil {
-			return p, false
-		}
-		switch f.key() {
+	f := message{rest: within(b, entryValue)}
+	for f.next() {
+		switch f.key {
 		case valueNumber:
 			p.Kind, ok = RecordedNumber, true
 			p.Value = strconv.FormatFloat(math.Float64frombits(f.value), 'g', -1, 64)
@@ -135,10 +112,9 @@ func recordedEntry(b []byte) (p Recorded, ok bool) {
 		default: // null, a list, or a struct
 			ok = false
 		}
-		value = rest
 	}
 	p.Name = printable(name)
-	return p, ok
+	return p, ok && f.err == nil
 }
 
 // printable returns a text that may stand in a message on a terminal.

@@ -32,7 +32,7 @@ func fixed32(n uint64, v uint32) []byte {
 	return binary.LittleEndian.AppendUint32(binary.AppendUvarint(nil, n<<3|5), v)
 }
 
-func message(n uint64, parts ...[]byte) []byte {
+func submessage(n uint64, parts ...[]byte) []byte {
 	body := bytes.Join(parts, nil)
 	return append(binary.AppendUvarint(binary.AppendUvarint(nil, n<<3|2), uint64(len(body))), body...)
 }
@@ -54,20 +54,20 @@ func framed(parts ...[]byte) []byte {
 }
 
 func eventAt(step uint64, values ...[]byte) []byte {
-	return framed(fixed64(1, math.Float64bits(1600000000.25+float64(step))), varint(2, step), message(5, values...))
+	return framed(fixed64(1, math.Float64bits(1600000000.25+float64(step))), varint(2, step), submessage(5, values...))
 }
 
 func version() []byte {
-	return framed(fixed64(1, math.Float64bits(1600000000)), message(3, []byte("brain.Event:2")))
+	return framed(fixed64(1, math.Float64bits(1600000000)), submessage(3, []byte("brain.Event:2")))
 }
 
 func simple(tag string, v float32) []byte {
-	return message(1, message(1, []byte(tag)), fixed32(2, math.Float32bits(v)))
+	return submessage(1, submessage(1, []byte(tag)), fixed32(2, math.Float32bits(v)))
 }
 
 func tensorValue(tag string, parts ...[]byte) []byte {
-	plugin := message(9, message(1, message(1, []byte("scalars"))))
-	return message(1, message(1, []byte(tag)), plugin, message(8, parts...))
+	plugin := submessage(9, submessage(1, submessage(1, []byte("scalars"))))
+	return submessage(1, submessage(1, []byte(tag)), plugin, submessage(8, parts...))
 }
 
 // readEvents reads a file to its end, going on after records that are passed
@@ -96,7 +96,7 @@ func readWith(e *Events, b []byte, tags ...string) (out []Scalar, errs []error) 
 func TestEventsValues(t *testing.T) {
 	le := binary.LittleEndian
 	dtype := func(v uint64) []byte { return varint(1, v) }
-	content := func(b []byte) []byte { return message(4, b) }
+	content := func(b []byte) []byte { return submessage(4, b) }
 	negative := func(v int64) uint64 { return uint64(v) }
 	tests := map[string]struct {
 		value []byte
@@ -106,13 +106,13 @@ func TestEventsValues(t *testing.T) {
 		"simple_value NaN":                     {simple("t", float32(math.NaN())), []float64{math.NaN()}},
 		"simple_value -Inf":                    {simple("t", float32(math.Inf(-1))), []float64{math.Inf(-1)}},
 		"float content":                        {tensorValue("t", dtype(1), content(le.AppendUint32(nil, math.Float32bits(0.99)))), []float64{0.99}},
-		"float in its field":                   {tensorValue("t", dtype(1), message(2), fixed32(5, math.Float32bits(0.25))), []float64{0.25}},
-		"float in its field, packed":           {tensorValue("t", dtype(1), message(5, le.AppendUint32(nil, math.Float32bits(0.25)))), []float64{0.25}},
+		"float in its field":                   {tensorValue("t", dtype(1), submessage(2), fixed32(5, math.Float32bits(0.25))), []float64{0.25}},
+		"float in its field, packed":           {tensorValue("t", dtype(1), submessage(5, le.AppendUint32(nil, math.Float32bits(0.25)))), []float64{0.25}},
 		"double content":                       {tensorValue("t", dtype(2), content(le.AppendUint64(nil, math.Float64bits(1.0/3)))), []float64{1.0 / 3}},
 		"double in its field":                  {tensorValue("t", dtype(2), fixed64(6, math.Float64bits(1.0/3))), []float64{1.0 / 3}},
-		"double in its field, packed":          {tensorValue("t", dtype(2), message(6, le.AppendUint64(nil, math.Float64bits(1.0/3)))), []float64{1.0 / 3}},
+		"double in its field, packed":          {tensorValue("t", dtype(2), submessage(6, le.AppendUint64(nil, math.Float64bits(1.0/3)))), []float64{1.0 / 3}},
 		"int32":                                {tensorValue("t", dtype(3), varint(7, negative(-5))), []float64{-5}},
-		"int32 packed":                         {tensorValue("t", dtype(3), message(7, binary.AppendUvarint(nil, negative(-5)))), []float64{-5}},
+		"int32 packed":                         {tensorValue("t", dtype(3), submessage(7, binary.AppendUvarint(nil, negative(-5)))), []float64{-5}},
 		"int32 content":                        {tensorValue("t", dtype(3), content(le.AppendUint32(nil, uint32(0xfffffffb)))), []float64{-5}},
 		"uint8 content":                        {tensorValue("t", dtype(4), content([]byte{200})), []float64{200}},
 		"int16 content":                        {tensorValue("t", dtype(5), content([]byte{0xfe, 0xff})), []float64{-2}},
@@ -135,21 +135,21 @@ func TestEventsValues(t *testing.T) {
 		"uint64 content":                       {tensorValue("t", dtype(23), content(le.AppendUint64(nil, 1<<63))), []float64{1 << 63}},
 		"uint32 content":                       {tensorValue("t", dtype(22), content(le.AppendUint32(nil, 1<<31))), []float64{1 << 31}},
 		"a float after an unused field":        {tensorValue("t", varint(3, 7), dtype(1), fixed32(5, math.Float32bits(0.25))), []float64{0.25}},
-		"a tensor of unknown rank":             {tensorValue("t", dtype(1), message(2, varint(3, 1)), fixed32(5, 0)), nil},
+		"a tensor of unknown rank":             {tensorValue("t", dtype(1), submessage(2, varint(3, 1)), fixed32(5, 0)), nil},
 		"a complex number":                     {tensorValue("t", dtype(8), content(make([]byte, 8))), nil},
-		"a value that a later image replaces":  {message(1, message(1, []byte("t")), fixed32(2, 0), message(4, []byte{})), nil},
-		"zero is left out":                     {tensorValue("t", dtype(1), message(2)), []float64{0}},
-		"a tensor with a dimension":            {tensorValue("t", dtype(1), message(2, message(2, varint(1, 1))), fixed32(5, 0)), nil},
-		"a tensor of strings":                  {tensorValue("t", dtype(7), message(8, []byte("x"))), nil},
+		"a value that a later image replaces":  {submessage(1, submessage(1, []byte("t")), fixed32(2, 0), submessage(4, []byte{})), nil},
+		"zero is left out":                     {tensorValue("t", dtype(1), submessage(2)), []float64{0}},
+		"a tensor with a dimension":            {tensorValue("t", dtype(1), submessage(2, submessage(2, varint(1, 1))), fixed32(5, 0)), nil},
+		"a tensor of strings":                  {tensorValue("t", dtype(7), submessage(8, []byte("x"))), nil},
 		"two floats":                           {tensorValue("t", dtype(1), content(make([]byte, 8))), nil},
-		"an image":                             {message(1, message(1, []byte("t")), message(4, make([]byte, 1000))), nil},
+		"an image":                             {submessage(1, submessage(1, []byte("t")), submessage(4, make([]byte, 1000))), nil},
 		"another tag":                          {simple("t2", 1), nil},
 		"a tag that the wanted one begins":     {simple("t/x", 1), nil},
 		"two values in an event, one wanted":   {append(simple("x", 1), simple("t", 2)...), []float64{2}},
 		"two values in an event, both wanted":  {append(simple("t", 1), simple("t", 2)...), []float64{1, 2}},
-		"a value whose tag comes after it":     {message(1, fixed32(2, math.Float32bits(3)), message(1, []byte("t"))), []float64{3}},
-		"a value without metadata, as usual":   {message(1, message(1, []byte("t")), message(8, dtype(1), fixed32(5, math.Float32bits(0.5)))), []float64{0.5}},
-		"a value without a tag is none wanted": {message(1, fixed32(2, 0)), nil},
+		"a value whose tag comes after it":     {submessage(1, fixed32(2, math.Float32bits(3)), submessage(1, []byte("t"))), []float64{3}},
+		"a value without metadata, as usual":   {submessage(1, submessage(1, []byte("t")), submessage(8, dtype(1), fixed32(5, math.Float32bits(0.5)))), []float64{0.5}},
+		"a value without a tag is none wanted": {submessage(1, fixed32(2, 0)), nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -223,8 +223,8 @@ func TestEventsDamage(t *testing.T) {
 		return b
 	}
 	pixels := make([]byte, 3*eventWindow)
-	image := message(1, message(1, []byte("x")), message(4, pixels))
-	large := framed(message(5, image, simple("t", 9)))
+	image := submessage(1, submessage(1, []byte("x")), submessage(4, pixels))
+	large := framed(submessage(5, image, simple("t", 9)))
 	tests := map[string]struct {
 		middle  []byte
 		want    []float64
@@ -236,10 +236,10 @@ func TestEventsDamage(t *testing.T) {
 		"in the data":                        {flip(second, 20), []float64{1, 3}, ErrRecord},
 		"in the checksum of the data":        {flip(second, len(second)-1), []float64{1, 3}, ErrRecord},
 		"data that is no message":            {framed([]byte{0xff, 0xff}), []float64{1, 3}, ErrRecord},
-		"a summary that is no message":       {framed(message(5, []byte{0x0a, 0x7f})), []float64{1, 3}, ErrRecord},
+		"a summary that is no message":       {framed(submessage(5, []byte{0x0a, 0x7f})), []float64{1, 3}, ErrRecord},
 		"none, in a large record":            {large, []float64{1, 9, 3}, nil},
 		"in the data of a large record":      {flip(large, len(large)/2), []float64{1, 3}, ErrRecord},
-		"a large record that is no message":  {framed(append(message(5, image), 0x0a, 0x7f)), []float64{1, 3}, ErrRecord},
+		"a large record that is no message":  {framed(append(submessage(5, image), 0x0a, 0x7f)), []float64{1, 3}, ErrRecord},
 		"an empty record, which is harmless": {framed(), []float64{1, 3}, nil},
 		"an absurd length":                   {absurd(), []float64{1}, ErrBroken},
 	}
@@ -326,7 +326,7 @@ func BenchmarkEventsV1(b *testing.B) {
 func BenchmarkEventsV2(b *testing.B) {
 	benchmarkEvents(b, func(step uint64) []byte {
 		bits := math.Float32bits(float32(step) / 7)
-		return eventAt(step, tensorValue("loss", varint(1, 1), message(4, binary.LittleEndian.AppendUint32(nil, bits))))
+		return eventAt(step, tensorValue("loss", varint(1, 1), submessage(4, binary.LittleEndian.AppendUint32(nil, bits))))
 	})
 }
 
@@ -335,7 +335,7 @@ func BenchmarkEventsUnwanted(b *testing.B) {
 }
 
 func BenchmarkEventsImages(b *testing.B) {
-	image := message(1, message(1, []byte("image")), message(4, []byte(strings.Repeat("x", 100<<10))))
+	image := submessage(1, submessage(1, []byte("image")), submessage(4, []byte(strings.Repeat("x", 100<<10))))
 	benchmarkEvents(b, func(step uint64) []byte {
 		if step%100 == 0 {
 			return eventAt(step, image)

@@ -25,6 +25,8 @@ const (
 	// that a reader of all metrics takes, in bytes.
 	maxWandbValues = 1 << 16
 	maxWandbName   = 1024
+	// maxWandbKnown bounds the names that such a reader remembers.
+	maxWandbKnown = 4096
 )
 
 // The types of a fragment.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 )
@@ -23,19 +22,17 @@ var errWandbValues = fmt.Errorf("it has more than %d values", maxWandbValues)
 // history yields the samples of the record at hand, which lies at start.
 func (w *Wandb) history(start int64, emit func(Sample) bool) (ok bool, err error) {
 	w.out = w.out[:0]
-	base := len(w.record) // of the message at hand: how much of the record is left
-	for b := w.record; len(b) > 0; {
-		f, rest, err := nextField(b)
-		if err != nil {
-			return true, err
-		}
-		if f.number == 2 && f.wire == wireBytes {
-			at := base - len(rest) - len(f.bytes)
-			if err := w.historyRecord(start+int64(at), f.bytes); err != nil {
+	m := message{rest: w.record}
+	for m.next() {
+		if m.key == 2<<3|wireBytes {
+			at := len(w.record) - len(m.rest) - len(m.bytes)
+			if err := w.historyRecord(start+int64(at), m.bytes); err != nil {
 				return true, err
 			}
 		}
-		b = rest
+	}
+	if m.err != nil {
+		return true, m.err
 	}
 	for _, s := range w.out {
 		if !emit(s) {
@@ -46,57 +43,52 @@ func (w *Wandb) history(start int64, emit func(Sample) bool) (ok bool, err error
 }
 
 // historyRecord reads HistoryRecord{1 repeated item, 2 step{1 num}}.
-func (w *Wandb) historyRecord(start int64, message []byte) error {
+func (w *Wandb) historyRecord(start int64, record []byte) error {
 	first, step, at := len(w.out), NoStep, time.Time{}
-	for b := message; len(b) > 0; {
-		f, rest, err := nextField(b)
-		if err != nil {
-			return err
-		}
-		switch {
-		case f.number == 1 && f.wire == wireBytes:
-			value, err := w.item(f.bytes)
+	m := message{rest: record}
+	for m.next() {
+		switch m.key {
+		case 1<<3 | wireBytes:
+			value, err := w.item(m.bytes)
 			if err != nil {
 				return err
 			}
 			switch name := string(w.key); name {
 			case wandbStep:
 				if v, n := scanNumber(value); n > 0 && n == len(value) {
-					step, _ = integral(v)
+					step, _ = Step(v)
 				}
 			case wandbTimestamp:
-				if v, n := scanNumber(value); n > 0 && n == len(value) {
-					at, _ = epochTime(value, v)
-				}
+				at, _ = since1970(string(value))
 			default:
-				w.sample(name, value, int(start)+len(message)-len(rest)-len(f.bytes))
+				w.sample(name, value, int(start)+len(record)-len(m.rest)-len(m.bytes))
 			}
 			if len(w.out) > maxWandbValues {
 				return errWandbValues
 			}
-		case f.number == 2 && f.wire == wireBytes && step == NoStep:
-			step = stepNumber(f.bytes)
+		case 2<<3 | wireBytes:
+			if step == NoStep {
+				step = stepNumber(m.bytes)
+			}
 		}
-		b = rest
 	}
 	for i := first; i < len(w.out); i++ {
 		w.out[i].Step, w.out[i].Time = step, at.Round(time.Microsecond)
 	}
-	return nil
+	return m.err
 }
 
 // stepNumber reads HistoryStep{1 num}, which is left out when it is 0.
 func stepNumber(b []byte) int64 {
 	step := int64(0)
-	for len(b) > 0 {
-		f, rest, err := nextField(b)
-		if err != nil {
-			return NoStep
+	m := message{rest: b}
+	for m.next() {
+		if m.key == 1<<3|wireVarint {
+			step = max(int64(m.value), NoStep)
 		}
-		if f.number == 1 && f.wire == wireVarint {
-			step = max(int64(f.value), NoStep)
-		}
-		b = rest
+	}
+	if m.err != nil {
+		return NoStep
 	}
 	return step
 }
@@ -105,26 +97,23 @@ func stepNumber(b []byte) int64 {
 // is then in w.key.
 func (w *Wandb) item(b []byte) (value []byte, err error) {
 	w.key = w.key[:0]
-	for len(b) > 0 {
-		f, rest, err := nextField(b)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case f.wire != wireBytes:
-		case f.number == 1 && len(w.key) == 0:
-			w.key = append(w.key, f.bytes...)
-		case f.number == 2:
+	m := message{rest: b}
+	for m.next() {
+		switch m.key {
+		case 1<<3 | wireBytes:
+			if len(w.key) == 0 {
+				w.key = append(w.key, m.bytes...)
+			}
+		case 2<<3 | wireBytes:
 			if len(w.key) > 0 {
 				w.key = append(w.key, '.')
 			}
-			w.key = append(w.key, f.bytes...)
-		case f.number == 16:
-			value = bytes.TrimSpace(f.bytes)
+			w.key = append(w.key, m.bytes...)
+		case 16<<3 | wireBytes:
+			value = bytes.TrimSpace(m.bytes)
 		}
-		b = rest
 	}
-	return value, nil
+	return value, m.err
 }
 
 // sample takes a value that is a number, or a string.
@@ -134,7 +123,7 @@ func (w *Wandb) sample(name string, value []byte, offset int) {
 		if !w.any || name == "" || name[0] == '_' || len(name) > maxWandbName {
 			return
 		}
-		if len(w.names) >= maxKnown {
+		if len(w.names) >= maxWandbKnown {
 			clear(w.names)
 		}
 		known = strings.Clone(name)
@@ -145,18 +134,16 @@ func (w *Wandb) sample(name string, value []byte, offset int) {
 	}
 	if value[0] == '"' {
 		var text string
-		if json.Unmarshal(value, &text) != nil || strings.TrimSpace(text) == "" || w.any {
+		if w.any || json.Unmarshal(value, &text) != nil {
 			return
 		}
-		raw := []byte(strings.TrimSpace(text))
-		s := Sample{Metric: known, Value: math.NaN(), Text: string(raw[:min(len(raw), maxText)]), Offset: offset}
-		if v, ok := wholeNumber(raw); ok {
-			s.Value, s.Text = v.value, textOf(raw, v.value)
-		}
-		w.out = append(w.out, s)
-		return
+		value = []byte(strings.TrimSpace(text))
+	} else if _, n := scanNumber(value); n != len(value) {
+		return // a list, an object, true, false or null
 	}
-	if v, n := scanNumber(value); n > 0 && n == len(value) {
-		w.out = append(w.out, Sample{Metric: known, Value: v, Text: textOf(value, v), Offset: offset})
+	if len(value) > 0 {
+		s := wholeSample(known, value)
+		s.Offset = offset
+		w.out = append(w.out, s)
 	}
 }
