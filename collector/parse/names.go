@@ -9,14 +9,30 @@ import (
 )
 
 const (
-	// maxSearchedLine bounds a line that is searched for names, in bytes.
-	maxSearchedLine = 1 << 20
+	// maxSearchedLine bounds a line that is searched for names, in bytes, and
+	// maxSearchedPairs the names in it.
+	maxSearchedLine  = 1 << 20
+	maxSearchedPairs = 1000
 	// maxSearchedName bounds a name that is remembered, in bytes.
 	maxSearchedName = 200
 )
 
 // colonFilter finds "name: value".
 const colonFilter = `([\w|/-]+)\s*:\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`
+
+const (
+	namePattern   = `([A-Za-z_][\w|/.@-]*)["']?[ \t]*([=:])[ \t]*`
+	numberPattern = `["']?[+-]?(?:\.?\d|(?i:nan|inf)\b)`
+)
+
+var (
+	// assigned is what looks like a metric: a name, a sign, a number. Names and
+	// numbers may be quoted.
+	assigned = regexp.MustCompile(namePattern + numberPattern)
+	// wrapped is a name whose value is a number within brackets, as programs print
+	// what holds numbers: loss=tensor(0.5), loss: [0.5].
+	wrapped = regexp.MustCompile(namePattern + `([\w.]{0,40}[(\[]{1,8}[ \t]*` + numberPattern + `[^)\]]{0,20}([)\]]?))`)
+)
 
 // NamesConfig describes Names.
 type NamesConfig struct {
@@ -33,13 +49,12 @@ type NamesConfig struct {
 }
 
 // Names searches the text that is written to it, line by line, for the names of
-// metrics, whether or not anybody wants them, and for what else may be the reason
-// that one is not found. Writing to it never fails.
+// metrics, wanted or not, and for what else may be the reason that one is not
+// found. Writing to it never fails.
 type Names struct {
 	cfg     NamesConfig
-	filters []*regexp.Regexp
+	filters []filter
 	json    *JSON
-	samples []Sample
 
 	partial []byte
 	read    int64
@@ -61,11 +76,11 @@ func NewNames(cfg NamesConfig) (*Names, error) {
 	}
 	s := &Names{cfg: cfg, json: NewAnyJSON(), known: map[string]bool{}, hints: map[string]string{}}
 	for _, f := range cfg.Filters {
-		re, err := newFilter(f)
+		compiled, err := newFilter(f)
 		if err != nil {
 			return nil, err
 		}
-		s.filters = append(s.filters, re.Regexp)
+		s.filters = append(s.filters, compiled)
 	}
 	return s, nil
 }
@@ -101,19 +116,6 @@ func (s *Names) End() {
 		s.line(s.partial)
 	}
 	s.partial = nil
-}
-
-// Read returns how many bytes were written to it.
-func (s *Names) Read() int64 { return s.read }
-
-// Merge adds what another search has found.
-func (s *Names) Merge(other *Names) {
-	for _, name := range other.names {
-		s.add(name)
-	}
-	for _, name := range other.hinted {
-		s.hint(name, other.hints[name])
-	}
 }
 
 // Names are those that were found, in order of appearance.
@@ -152,83 +154,79 @@ func (s *Names) format(name string) string {
 	return strings.TrimSuffix(s.cfg.Use, "the ") + "format " + name
 }
 
-func (s *Names) filter() string { return s.cfg.Use + "filter '" + colonFilter + "'" }
-
 func (s *Names) line(line []byte) {
 	s.shape.look(line)
-	switch {
-	case len(s.names) >= s.cfg.MaxNames:
-	case len(s.filters) > 0:
-		s.filtered(line)
-	case s.cfg.Format == FormatJSON:
-		samples, err := s.json.Parse(s.samples[:0], line)
-		s.samples = samples
-		if err != nil {
-			s.assignments(line)
-			return
-		}
-		for _, one := range samples {
-			s.add(one.Metric)
-		}
-	default:
-		s.assignments(line)
+	if len(s.names) >= s.cfg.MaxNames {
+		return
 	}
-}
-
-// filtered finds what the filters find, and notes what they do not.
-func (s *Names) filtered(line []byte) {
+	inJSON := bytes.HasPrefix(bytes.TrimSpace(line), []byte("{"))
 	for _, f := range s.filters {
-		for _, m := range f.FindAllSubmatch(line, -1) {
+		for _, m := range f.FindAllSubmatch(line, maxSearchedPairs) {
 			if len(bytes.TrimSpace(m[2])) > 0 {
 				s.add(string(bytes.TrimSpace(m[1])))
 			}
 		}
 	}
-	for name, sign := range assigned(line) {
-		if !s.known[name] {
-			s.hint(name, `it is written "`+name+sign+`...", where the filter does not find it`)
+	if s.cfg.Format == FormatJSON && len(s.filters) == 0 {
+		samples, err := s.json.Parse(nil, line)
+		for _, one := range samples {
+			s.add(one.Metric)
+		}
+		if err == nil {
+			return
 		}
 	}
-	s.wrapped(line)
-}
-
-// wrapped notes what is written as no number.
-func (s *Names) wrapped(line []byte) {
-	if bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
-		return // lists of JSON
+	for _, m := range assigned.FindAllSubmatch(line, maxSearchedPairs) {
+		s.assigned(string(m[1]), string(m[2]), inJSON)
 	}
-	for name, written := range wrapped(line) {
-		if !s.known[name] {
+	if inJSON {
+		return // its lists are no mistake
+	}
+	for _, m := range wrapped.FindAllSubmatch(line, maxSearchedPairs) {
+		sign, end := "=", ""
+		if string(m[2]) == ":" {
+			sign = ": "
+		}
+		if len(m[4]) == 0 {
+			end = "..."
+		}
+		written := string(m[1]) + sign + string(m[3]) + end
+		if name := string(m[1]); !s.known[name] {
 			s.hint(name, fmt.Sprintf("it is written %q, which is not a number: print the number alone, as .item() gives it", written))
 		}
 	}
 }
 
-// assignments finds name=value, and notes what is written in another way.
-func (s *Names) assignments(line []byte) {
-	for name, sign := range assigned(line) {
-		inJSON := bytes.HasPrefix(bytes.TrimSpace(line), []byte("{"))
-		switch {
-		case s.cfg.Format == FormatJSON && s.shape.spans:
-			s.hint(name, s.Advice())
-		case s.cfg.Format == FormatJSON && sign == "=":
-			s.hint(name, `it is written "`+name+`=...": `+s.format(FormatText))
-		case s.cfg.Format == FormatJSON:
-			s.hint(name, `it is written "`+name+`: ...", which is not in a JSON object`)
-		case sign == "=" && s.cfg.Format == FormatLogfmt && isTime(name):
-		case sign == "=":
-			s.add(name)
-		case s.shape.spans:
-			s.hint(name, s.Advice())
-		case inJSON:
-			s.hint(name, "the lines are JSON: "+s.format(FormatJSON))
-		case s.cfg.Format == FormatLogfmt:
-			s.hint(name, `it is written "`+name+`: ...": print `+name+"=...")
-		default:
-			s.hint(name, `it is written "`+name+`: ...": print `+name+"=..., or "+s.filter())
-		}
+// assigned takes a name that a sign and a number follow, or notes why it is not
+// found.
+func (s *Names) assigned(name, sign string, inJSON bool) {
+	format := s.cfg.Format
+	quoted := `it is written "` + name + sign
+	if sign == ":" {
+		quoted += " "
 	}
-	s.wrapped(line)
+	quoted += `..."`
+	switch {
+	case len(s.filters) > 0:
+		if !s.known[name] {
+			s.hint(name, quoted+", where the filter does not find it")
+		}
+	case s.shape.spans && (format == FormatJSON || sign == ":"):
+		s.hint(name, s.Advice())
+	case format == FormatJSON && sign == "=":
+		s.hint(name, quoted+": "+s.format(FormatText))
+	case format == FormatJSON:
+		s.hint(name, quoted+", which is not in a JSON object")
+	case sign == "=" && format == FormatLogfmt && isTime(name):
+	case sign == "=":
+		s.add(name)
+	case inJSON:
+		s.hint(name, "the lines are JSON: "+s.format(FormatJSON))
+	case format == FormatLogfmt:
+		s.hint(name, quoted+": print "+name+"=...")
+	default:
+		s.hint(name, quoted+": print "+name+"=..., or "+s.cfg.Use+"filter '"+colonFilter+"'")
+	}
 }
 
 func (s *Names) hint(name, text string) {
@@ -238,8 +236,8 @@ func (s *Names) hint(name, text string) {
 	}
 }
 
-// add takes a name that is not that of a step: steps are metrics only for those
-// who ask for them.
+// add takes a name that is not that of a step, which is a metric only when it is
+// asked for.
 func (s *Names) add(name string) {
 	if name == "" || len(name) > maxSearchedName || s.known[name] || len(s.names) >= s.cfg.MaxNames || IsStep(name) {
 		return
@@ -252,82 +250,65 @@ func (s *Names) add(name string) {
 // for each, and what there is, also of what was asked for; asked are all that
 // were asked for. It is empty when none is missing.
 func (s *Names) Missing(asked, missing []string) string {
-	var others []string
 	hints := s.Hints()
-	// What was asked for and found may stand where nobody searched for names.
-	for _, name := range slices.Concat(s.names, s.hinted, asked) {
-		if !slices.Contains(missing, name) && !slices.Contains(others, name) {
-			others = append(others, name)
-		}
-	}
-	var parts []string
+	reasons := map[string]string{}
 	told := map[string]bool{}
 	for _, name := range missing {
 		text := hints[name]
 		if text == "" && len(s.names) == 0 {
 			text = s.Advice()
 		}
-		switch {
-		case text == "":
-			text = resembling(name, others, hints)
-		case told[text]:
+		if told[text] {
 			text = "as above"
-		default:
-			told[text] = true
 		}
-		if text != "" {
-			text = ": " + text
-		}
-		parts = append(parts, name+" was not found"+text)
+		reasons[name], told[text] = text, text != ""
 	}
-	return withOthers(parts, others)
+	// What was asked for and found may be in a part that was not searched.
+	return notFound(missing, slices.Concat(s.names, s.hinted, asked), reasons, hints)
 }
 
 // NotFound says which metrics were not found where there are others; names may
 // hold the missing ones too. It is empty when none is missing.
-func NotFound(missing, names []string) string {
-	others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(missing, n) })
-	var parts []string
-	for _, name := range missing {
-		text := resembling(name, others, nil)
-		if text != "" {
-			text = ": " + text
-		}
-		parts = append(parts, name+" was not found"+text)
-	}
-	return withOthers(parts, others)
-}
-
-// resembling says what a name may be meant to be.
-func resembling(name string, others []string, hints map[string]string) string {
-	found := Nearest(name, others, 1)
-	if len(found) == 0 {
-		return ""
-	}
-	text := "did you mean " + found[0] + "?"
-	if hint := hints[found[0]]; hint != "" {
-		text += " (" + hint + ")"
-	}
-	return text
-}
+func NotFound(missing, names []string) string { return notFound(missing, names, nil, nil) }
 
 // maxListed bounds the names that a sentence lists.
 const maxListed = 12
 
-func withOthers(parts, others []string) string {
-	if len(parts) == 0 {
-		return ""
+// notFound says which metrics were not found, with the reason of each, or else a
+// name that it may be meant to be and the hint for that.
+func notFound(missing, names []string, reasons, hints map[string]string) string {
+	var others []string
+	for _, name := range names {
+		if !slices.Contains(missing, name) && !slices.Contains(others, name) {
+			others = append(others, name)
+		}
 	}
-	list := "there is nothing like it"
-	if len(others) > 0 {
-		list = "there is " + strings.Join(others[:min(len(others), maxListed)], ", ")
-	}
-	if n := len(others) - maxListed; n > 0 {
-		list += fmt.Sprintf(" and %d more", n)
+	var parts []string
+	explained := false
+	for _, name := range missing {
+		reason := reasons[name]
+		if near := Nearest(name, others, 1); reason == "" && len(near) > 0 {
+			reason = "did you mean " + near[0] + "?"
+			if hint := hints[near[0]]; hint != "" {
+				reason += " (" + hint + ")"
+			}
+		}
+		part := name + " was not found"
+		if reason != "" {
+			part, explained = part+": "+reason, true
+		}
+		parts = append(parts, part)
 	}
 	said := strings.Join(parts, "; ")
-	if len(others) == 0 && strings.Contains(said, ": ") {
-		return said // which has the reason
+	switch n := len(others) - maxListed; {
+	case len(parts) == 0:
+		return ""
+	case len(others) == 0 && explained:
+		return said
+	case len(others) == 0:
+		return said + "; there is nothing like it"
+	case n > 0:
+		return fmt.Sprintf("%s; there is %s and %d more", said, strings.Join(others[:maxListed], ", "), n)
 	}
-	return said + "; " + list
+	return said + "; there is " + strings.Join(others, ", ")
 }

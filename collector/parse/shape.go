@@ -4,19 +4,22 @@ import (
 	"bytes"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // shape is what a text looks like, by its first two lines that are not empty.
 type shape struct {
-	lines int
+	header []byte // the first line
+	lines  int
 	// spans: it begins with a bracket that stands alone, as JSON over several
 	// lines does.
 	spans bool
 	// table is what separates the cells of a table, 0 when it is none.
 	table byte
-
-	header map[byte]int // cells by separator
 }
+
+// separators are what may separate the cells of a table; only commas are read.
+const separators = ",;\t|"
 
 // columnName is a cell of a header.
 var columnName = regexp.MustCompile(`^\s*"?[A-Za-z_][\w /|.@-]*"?\s*$`)
@@ -27,50 +30,46 @@ func (s *shape) look(line []byte) {
 	if len(line) == 0 || s.lines == 2 {
 		return
 	}
-	s.lines++
-	if s.lines == 2 {
-		for _, separator := range []byte(",;\t|") {
-			if cells := bytes.Split(line, []byte{separator}); len(cells) > 1 && len(cells) == s.header[separator] && anyNumber(cells) {
-				s.table = separator
-				return
-			}
-		}
+	if s.lines++; s.lines == 1 {
+		s.header = bytes.Clone(line)
+		s.spans = string(line) == "{" || string(line) == "[" || string(line) == "[{"
 		return
 	}
-	s.spans = string(line) == "{" || string(line) == "[" || string(line) == "[{"
-	s.header = map[byte]int{}
-	for _, separator := range []byte(",;\t|") {
-		cells := bytes.Split(line, []byte{separator})
-		names := true
-		for _, cell := range cells {
-			names = names && columnName.Match(cell)
-		}
-		if names {
-			s.header[separator] = len(cells)
+	for i := range len(separators) {
+		if isTable(s.header, line, separators[i:i+1]) {
+			s.table = separators[i]
+			break
 		}
 	}
+	s.header = nil
 }
 
-func anyNumber(cells [][]byte) bool {
-	for _, cell := range cells {
-		// Decimal commas stand in tables that are separated by something else.
-		number := bytes.ReplaceAll(bytes.Trim(bytes.TrimSpace(cell), `"`), []byte(","), []byte("."))
-		if _, err := strconv.ParseFloat(string(number), 64); err == nil {
-			return true
-		}
+// isTable reports whether two lines are names and as many cells, with a number
+// among them.
+func isTable(header, row []byte, separator string) bool {
+	names, cells := strings.Split(string(header), separator), strings.Split(string(row), separator)
+	if len(names) < 2 || len(names) != len(cells) {
+		return false
 	}
-	return false
+	number := false
+	for i, name := range names {
+		if !columnName.MatchString(name) {
+			return false
+		}
+		// Decimal commas stand in tables that are separated by something else.
+		cell := strings.ReplaceAll(strings.Trim(strings.TrimSpace(cells[i]), `"`), ",", ".")
+		_, err := strconv.ParseFloat(cell, 64)
+		number = number || err == nil
+	}
+	return number
 }
 
 // Separator returns what separates the only column's name into several, when a
 // header seems to have been split at the wrong character; else 0.
 func Separator(columns []string) byte {
-	if len(columns) != 1 {
-		return 0
-	}
-	for _, separator := range []byte(";\t|") {
-		if bytes.IndexByte([]byte(columns[0]), separator) >= 0 {
-			return separator
+	if len(columns) == 1 {
+		if i := strings.IndexAny(columns[0], separators[1:]); i >= 0 {
+			return columns[0][i]
 		}
 	}
 	return 0
