@@ -6,36 +6,29 @@ import (
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/numeric/gp"
-	"github.com/vernier-ml/vernier/suggest/numeric/qmc"
-	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
 const bayesianName = "bayesianoptimization"
 
 // bayesianOptimization models the losses by a Gaussian process and proposes
-// where an improvement is to be expected. It is a portfolio: the trials take
-// turns in how the losses are transformed before they are modelled and in what
-// counts as worth trying, as no single choice is good for all functions.
+// where an improvement is to be expected. What one call does is read from the
+// study as data, of which surrogates make a target, for which a chooser finds
+// the point.
 //
 // The hyperparameters that it fits travel in Proposal.Meta and are where the
 // next fit begins.
 type bayesianOptimization struct {
-	space     suggest.Space
-	settings  bayesianSettings
-	historian *historian
-	layout    *gp.Layout
-	quartic   *gp.Layout // the same, with more of a trend
+	settings bayesianSettings
+	reader   *historian
+	points   triedPoints
 
 	// levels at which the model looks at curves; nil: by the study.
 	levels levels
 	// spend gives a point with all of the resource; nil: it is not in the point.
 	spend func(suggest.Point) suggest.Point
 
-	turn   chan struct{} // holds one while somebody uses the caches
-	fits   []fitted
-	models map[string]*cachedModel
-	points triedPoints
+	lock  chan struct{} // holds one while the cache is in use
+	cache *modelCache
 }
 
 type bayesianSettings struct {
@@ -73,7 +66,7 @@ func newBayesian(space suggest.Space, settings suggest.Settings) (suggest.Algori
 
 func newBayesianOf(space suggest.Space, settings suggest.Settings) (*bayesianOptimization, error) {
 	r := settings.Read()
-	a := &bayesianOptimization{space: space, historian: newHistorian(space), turn: make(chan struct{}, 1), models: map[string]*cachedModel{}}
+	a := &bayesianOptimization{reader: newHistorian(space), lock: make(chan struct{}, 1), cache: newModelCache()}
 	a.settings = bayesianSettings{
 		seeding:  readSeeding(r),
 		initial:  int(r.Int("n_initial_points", 0, suggest.Range{Min: 0, Max: 1 << 20})),
@@ -90,12 +83,6 @@ func newBayesianOf(space suggest.Space, settings suggest.Settings) (*bayesianOpt
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	optional := make([]bool, space.Len())
-	for i := range optional {
-		_, optional[i] = space.At(i).When()
-	}
-	a.layout = gp.NewLayout(a.historian.dims, optional)
-	a.quartic = a.layout.Quartic()
 	return a, nil
 }
 
@@ -104,192 +91,137 @@ func (a *bayesianOptimization) Suggest(ctx context.Context, s suggest.Study, n i
 	if n <= 0 || errors.Is(ctx.Err(), context.Canceled) {
 		return nil, ctx.Err()
 	}
-	defer a.wait(ctx)()
-	q := a.question(ctx, s)
-	defer q.done()
+	defer a.acquire(ctx)()
+	p, done := a.proposer(s)
+	defer done()
 	return fill(ctx, s.NextNumber(), n, func(number int) (suggest.Proposal, error) {
-		p, err := q.propose(number)
+		proposal, err := p.propose(ctx, number)
 		if err == nil {
-			q.running = append(q.running, q.row(p.Point))
+			p.data.running = append(p.data.running, p.data.row(proposal.Point))
 		}
-		return p, err
+		return proposal, err
 	})
 }
 
 // Prepare implements suggest.Preparer: it fits what the next question needs.
 func (a *bayesianOptimization) Prepare(ctx context.Context, s suggest.Study) {
-	defer a.wait(ctx)()
+	defer a.acquire(ctx)()
 	if ctx.Err() != nil {
 		return
 	}
-	q := a.question(ctx, s)
-	defer q.done()
-	q.prepares = true
-	if number := s.NextNumber(); q.ready(number) {
-		q.acquisition(number)
+	p, done := a.proposer(s)
+	defer done()
+	if number := s.NextNumber(); p.ready(number) {
+		p.surrogates.target(ctx, number)
 	}
 }
 
-// wait waits for the caches, but no longer than ctx: the answer of a question
-// whose time is up does not use them. done gives them free.
-func (a *bayesianOptimization) wait(ctx context.Context) (done func()) {
+// acquire waits for the cache, but no longer than ctx: an answer whose time is up
+// does not use it. Call release in the end.
+func (a *bayesianOptimization) acquire(ctx context.Context) (release func()) {
 	select {
-	case a.turn <- struct{}{}:
-		return func() { <-a.turn }
+	case a.lock <- struct{}{}:
+		return func() { <-a.lock }
 	case <-ctx.Done():
 		return func() {}
 	}
 }
 
-// question is one call of Suggest.
-type question struct {
-	*bayesianOptimization
-	ctx     context.Context // of the call
-	study   suggest.Study
-	history history
-	seed    uint64
-	tried   *tried
-	done    func()      // ends the use of tried
-	running [][]float64 // pending and running trials, and what was proposed in this call
-	meta    suggest.Meta
-	thetas  map[string]gp.Theta // fitted in this call, by role
-	results int                 // trials that were measured
-	// prepares says that nobody waits for the answer.
-	prepares bool
-
-	// Of the model: those of the algorithm, or over points and resources.
-	layout, quartic *gp.Layout
-	levels          levels
+// proposer makes the proposals of one call.
+type proposer struct {
+	initial    int // how many trials are spread evenly at first
+	study      suggest.Study
+	data       *data
+	tried      *tried
+	seed       streams
+	surrogates *surrogates
+	chooser    *chooser
 }
 
-func (a *bayesianOptimization) question(ctx context.Context, s suggest.Study) *question {
-	q := &question{bayesianOptimization: a, ctx: ctx, study: s, history: a.historian.read(s), seed: a.settings.seeding.seed(s)}
-	q.layout, q.quartic, q.results = a.layout, a.quartic, len(q.history.measured)
-	l := a.levels
-	if l == nil {
-		l = levelsOf(s)
+// proposer of a study. Call done in the end.
+func (a *bayesianOptimization) proposer(s suggest.Study) (p *proposer, done func()) {
+	d, seed := newData(a.reader, s, a.levels, a.spend), streams(a.settings.seeding.seed(s))
+	tried, done := a.points.open(d.space, s, true)
+	p = &proposer{initial: a.settings.initial, study: s, data: d, tried: tried, seed: seed}
+	p.surrogates = &surrogates{
+		data: d, seed: seed, portfolio: portfolio{function: a.settings.function, budget: s.Budget},
+		models: &models{data: d, seed: seed, cache: a.cache},
 	}
-	if l.joint() && len(s.Objectives) == 1 {
-		q.unfold(l)
-	}
-	q.tried, q.done = a.points.open(a.space, s, true)
-	for _, o := range q.history.running {
-		q.running = append(q.running, o.x)
-	}
-	return q
-}
-
-func (q *question) stream(purpose string, number int) *rng.Stream {
-	return rng.New(q.seed, bayesianName, number, purpose)
+	p.chooser = &chooser{data: d, tried: tried, seed: seed, climb: a.settings.climb}
+	return p, done
 }
 
 // ready says whether there is enough to learn from.
-func (q *question) ready(number int) bool {
-	initial := q.settings.initial
-	if len(q.history.warm) > 0 && len(q.study.Objectives) == 1 { // with several they are not modelled
+func (p *proposer) ready(number int) bool {
+	initial := p.initial
+	if len(p.data.warm) > 0 && len(p.study.Objectives) == 1 { // with several they are not modelled
 		initial = 3
 	}
-	known := q.results + len(q.history.failed)
-	return q.results >= 3 && known+len(q.running) >= initial && number > 0
+	known := p.data.results + len(p.data.failed)
+	return p.data.results >= 3 && known+len(p.data.running) >= initial && number > 0
 }
 
 // propose finds the point for the trial with the given number.
-func (q *question) propose(number int) (suggest.Proposal, error) {
-	if q.tried.exhausted() {
+func (p *proposer) propose(ctx context.Context, number int) (suggest.Proposal, error) {
+	if p.tried.exhausted() {
 		return suggest.Proposal{}, suggest.ErrExhausted
 	}
-	if !q.ready(number) {
-		if p, ok := q.known(number); ok {
-			return p, nil
+	late := ctx.Err() != nil
+	if !p.ready(number) {
+		if !late {
+			if known, ok := p.known(ctx, number); ok {
+				return known, nil
+			}
 		}
-		p, middle, err := q.spread(number)
+		point, middle, err := spread(ctx, p.data, p.tried, p.seed, number)
 		why := "spread evenly over the space, before there is enough to learn from"
 		if middle {
 			why = "the middle of the space, for the beginning"
 		}
-		return suggest.Proposal{Point: p, Why: why}, err
+		return suggest.Proposal{Point: point, Why: why}, err
 	}
-	if q.ctx.Err() != nil {
-		return q.fallback(number, "deadline")
+	if late {
+		return p.fallback(ctx, number, "deadline")
 	}
-	q.meta = nil
-	target, problem := q.acquisition(number)
+	target, problem := p.surrogates.target(ctx, number)
 	if problem != "" {
-		return q.fallback(number, problem)
+		return p.fallback(ctx, number, problem)
 	}
-	point := q.choose(number, target)
+	point := p.chooser.choose(ctx, number, target)
 	if point == nil {
-		return q.fallback(number, "untried")
+		return p.fallback(ctx, number, "untried")
 	}
-	p := suggest.Proposal{Point: point, Meta: q.meta, Why: target.why}
-	if q.ctx.Err() != nil {
-		p.Fallback = "deadline"
+	proposal := suggest.Proposal{Point: point, Meta: p.surrogates.models.takeMeta(), Why: target.why}
+	if ctx.Err() != nil {
+		proposal.Fallback = "deadline"
 	}
-	return p, nil
+	return proposal, nil
 }
 
-func (q *question) fallback(number int, problem string) (suggest.Proposal, error) {
-	p, _, err := q.spread(number)
-	return suggest.Proposal{Point: p, Fallback: problem, Why: "spread evenly over the space, as the model could not be used (" + problem + ")"}, err
+// known proposes, before there are results to learn from, what other studies
+// tell: first their best point, then where they may be best; ok is false when
+// they tell nothing.
+func (p *proposer) known(ctx context.Context, number int) (proposal suggest.Proposal, ok bool) {
+	if len(p.data.warm) == 0 {
+		return proposal, false
+	}
+	pending := slices.Concat(rowsOf(p.data.measured), rowsOf(p.data.failed), p.data.running) // it is all there is to go by
+	e := p.surrogates.experience(ctx, number, pending)
+	if e == nil {
+		return proposal, false
+	}
+	t := e.target()
+	if len(p.study.Trials) == 0 && len(p.data.running) == 0 {
+		if best := p.data.point(e.best[0]); p.tried.add(best) {
+			return suggest.Proposal{Point: best, Why: "the best point of other studies", Meta: p.surrogates.models.takeMeta()}, true
+		}
+	}
+	point := p.chooser.choose(ctx, number, t)
+	return suggest.Proposal{Point: point, Why: t.why, Meta: p.surrogates.models.takeMeta()}, point != nil
 }
 
-// spread is the point of a scrambled Sobol sequence with the trial's number, or
-// a random one where that was tried or is forbidden. The numbers of the first
-// trial are in the middle, where users expect something good when they choose
-// ranges.
-func (q *question) spread(number int) (p suggest.Point, middle bool, err error) {
-	u := make([]float64, q.space.Len())
-	first := len(u) > 0 && len(u) <= qmc.MaxDimensions
-	stream := q.stream("spread", number)
-	draw := func() suggest.Point {
-		middle = false
-		if first {
-			first = false
-			if sobol, err := qmc.NewScrambledSobol(len(u), rng.NewKey(q.seed, bayesianName, "sobol")); err == nil {
-				sobol.At(uint32(number), u)
-				middle = number == 0 && q.centre(u)
-				return q.whole(q.space.Decode(u))
-			}
-		}
-		for i := range u {
-			u[i] = stream.Float64()
-		}
-		return q.whole(q.space.Decode(u))
-	}
-	p, err = q.tried.untried(q.ctx, draw, q.stream("untried", number))
-	return p, middle, err
-}
-
-// centre moves the numbers of a point to the middle of their distributions, and
-// says whether there are any.
-func (q *question) centre(u []float64) (any bool) {
-	for i := range u {
-		if q.space.At(i).Kind() != suggest.Categorical {
-			u[i], any = 0.5, true
-		}
-	}
-	return any
-}
-
-// distinct puts equal rows together: their losses are averaged, and weigh as
-// much more as they are many.
-func distinct(rows [][]float64, losses []float64) (outRows [][]float64, outLosses, weights []float64) {
-	at := make(map[string]int, len(rows))
-	counts := make([]float64, 0, len(rows))
-	for i, row := range rows {
-		key := rowKey(row)
-		k, ok := at[key]
-		if !ok {
-			k = len(outRows)
-			at[key] = k
-			outRows, outLosses, counts = append(outRows, row), append(outLosses, 0), append(counts, 0)
-		}
-		counts[k]++
-		outLosses[k] += (losses[i] - outLosses[k]) / counts[k]
-	}
-	weights = slices.Clone(counts)
-	for i, c := range counts {
-		weights[i] = 1 / c
-	}
-	return outRows, outLosses, weights
+func (p *proposer) fallback(ctx context.Context, number int, problem string) (suggest.Proposal, error) {
+	p.surrogates.models.takeMeta() // it is fitted again for the next trial
+	point, _, err := spread(ctx, p.data, p.tried, p.seed, number)
+	return suggest.Proposal{Point: point, Fallback: problem, Why: "spread evenly over the space, as the model could not be used (" + problem + ")"}, err
 }

@@ -2,6 +2,7 @@ package algorithm
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -22,10 +23,15 @@ func TestBayesianPrepareChangesNoAnswer(t *testing.T) {
 	}
 	a = bayesian(t, space)
 	a.Prepare(t.Context(), s)
-	fits := len(a.fits)
+	fits := maps.Clone(a.cache.fits)
 	got, err := a.Suggest(t.Context(), s, 1)
-	if err != nil || !got[0].Point.Equal(want[0].Point) || fits == 0 || len(a.fits) != fits {
-		t.Errorf("%v, %v, want %v; %d fits, then %d", got, err, want[0], fits, len(a.fits))
+	if err != nil || !got[0].Point.Equal(want[0].Point) || len(fits) == 0 {
+		t.Errorf("%v, %v, want %v; %d fits", got, err, want[0], len(fits))
+	}
+	for role, fit := range a.cache.fits {
+		if fit.number != fits[role].number || !fit.sample.equal(fits[role].sample) {
+			t.Errorf("%s is fitted again after Prepare", role)
+		}
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -42,13 +48,13 @@ func TestBayesianBatchesLeaveNoTrace(t *testing.T) {
 	s := newStudyOf(space, 6, 1)
 	a := bayesian(t, space)
 	playedBy(t, a, &s, 25, bowlAt(0.4))
-	a.fits = nil
+	a.cache = newModelCache()
 	batch, err := a.Suggest(t.Context(), s, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(a.fits) != len(transforms) {
-		t.Errorf("%d fits for one batch", len(a.fits))
+	if len(a.cache.fits) != len(transforms) {
+		t.Errorf("%d fits for one batch", len(a.cache.fits))
 	}
 	for i, p := range batch {
 		if (len(p.Meta) > 0) != (i < len(transforms)) {
@@ -83,7 +89,7 @@ func TestBayesianAnswersWhileAnotherFits(t *testing.T) {
 	s := newStudyOf(space, 6, 1)
 	a := bayesian(t, space)
 	playedBy(t, a, &s, 25, bowlAt(0.4))
-	a.turn <- struct{}{}
+	a.lock <- struct{}{}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
 	got, err := a.Suggest(ctx, s, 2)
@@ -93,7 +99,7 @@ func TestBayesianAnswersWhileAnotherFits(t *testing.T) {
 	a.Prepare(ctx, s)
 }
 
-// Above 800 trials the model sees a subset, which grows between its choices: a
+// Above 500 trials the model sees a subset, which grows between its choices: a
 // new process must see the same.
 func TestBayesianRestartsWithManyTrials(t *testing.T) {
 	space := unitCube(t, 2)

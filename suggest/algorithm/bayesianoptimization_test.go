@@ -257,11 +257,11 @@ func TestBayesianToleratesOddMeta(t *testing.T) {
 	}
 }
 
-func TestDistinctAveragesReplicates(t *testing.T) {
+func TestEqualRowsAreAveraged(t *testing.T) {
 	nan := math.NaN()
 	rows := [][]float64{{0.1, nan}, {0.2, 0}, {0.1, nan}, {0.1, 0.5}, {0.1 + 1e-12, nan}}
-	gotRows, losses, weights := distinct(rows, []float64{1, 5, 2, 7, 6})
-	if len(gotRows) != 3 || !slices.Equal(losses, []float64{3, 5, 7}) || !slices.Equal(weights, []float64{1.0 / 3, 1, 1}) {
-		t.Errorf("got %v, %v, %v", gotRows, losses, weights)
+	s := newSample("test", rows, []float64{1, 5, 2, 7, 6})
+	if len(s.Rows) != 3 || !slices.Equal(s.Outcomes, []float64{3, 5, 7}) || !slices.Equal(s.Weights, []float64{1.0 / 3, 1, 1}) {
+		t.Errorf("got %v", s)
 	}
 }

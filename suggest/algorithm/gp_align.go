@@ -16,7 +16,7 @@ const outlying = 30
 // that they can be modelled together: from each level to the next by the line
 // that fits best what the same trials came to at both. The order within a level
 // does not change. losses are finite, one for each measured observation.
-func (q *question) aligned(losses []float64) []float64 {
+func (d *data) aligned(losses []float64) []float64 {
 	size := 0.0
 	for _, y := range losses {
 		size = math.Max(size, math.Abs(y))
@@ -25,17 +25,17 @@ func (q *question) aligned(losses []float64) []float64 {
 		return losses
 	}
 	out, at := make([]float64, len(losses)), make([]int, len(losses))
-	byLevel := make([]map[int]float64, len(q.levels)) // by trial number
+	byLevel := make([]map[int]float64, len(d.levels)) // by trial number
 	for k := range byLevel {
 		byLevel[k] = map[int]float64{}
 	}
-	for i, o := range q.history.measured {
-		out[i], at[i] = losses[i]/size, q.levelOf(o.x)
+	for i, o := range d.measured {
+		out[i], at[i] = losses[i]/size, d.levelOf(o.x)
 		byLevel[at[i]][o.trial.Number] = out[i]
 	}
-	for k := range len(q.levels) - 1 {
+	for k := range len(d.levels) - 1 {
 		var below, above []float64
-		for i, o := range q.history.measured {
+		for i, o := range d.measured {
 			if y, both := byLevel[k+1][o.trial.Number]; both && at[i] == k {
 				below, above = append(below, byLevel[k][o.trial.Number]), append(above, y)
 			}
@@ -51,9 +51,9 @@ func (q *question) aligned(losses []float64) []float64 {
 }
 
 // levelOf is the level of an observation's row.
-func (q *question) levelOf(x []float64) int {
+func (d *data) levelOf(x []float64) int {
 	k := 0
-	for k+1 < len(q.levels) && q.levels.coordinate(float64(q.levels[k+1])) <= x[len(x)-1]+1e-9 {
+	for k+1 < len(d.levels) && d.levels.coordinate(float64(d.levels[k+1])) <= x[len(x)-1]+1e-9 {
 		k++
 	}
 	return k

@@ -1,6 +1,7 @@
 package algorithm
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -8,42 +9,68 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/box"
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
 	"github.com/vernier-ml/vernier/suggest/numeric/qmc"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
-// choose finds the untried point with the largest acquisition value; nil when
-// the search came upon none.
-func (q *question) choose(number int, t target) suggest.Point {
-	if size, finite := q.space.Size(); finite && size <= enumerable {
-		return q.chooseOfAll(t)
+// chooser finds the untried point with the largest acquisition value.
+type chooser struct {
+	*data
+	tried *tried
+	seed  streams
+	climb bool // along the gradient
+}
+
+// candidates of a search. Twice as many found nothing better.
+const candidates = 500
+
+// choose gives nil when the search came upon no untried point.
+func (c *chooser) choose(ctx context.Context, number int, t target) suggest.Point {
+	if size, finite := c.space.Size(); finite && size <= enumerable {
+		return c.chooseOfAll(ctx, t)
 	}
+	dims := c.layout.Dims()
 	search := gp.Search{
-		Dims:         q.layout.Dims(),
-		Lengthscales: make([]float64, len(q.layout.Dims())),
+		Dims:         dims,
+		Lengthscales: make([]float64, len(dims)),
 		Values:       t.acquisition.Values,
-		Uniform:      q.cover(number),
+		Uniform:      cover(dims, c.seed.stream("cover", number)),
 		Anchors:      t.anchors,
 		Candidates:   candidates,
 		Starts:       6,
 		Iterations:   40,
-		Stream:       q.stream("search", number),
+		Stream:       c.seed.stream("search", number),
 	}
 	for d := range search.Lengthscales {
 		search.Lengthscales[d] = math.Exp(t.theta[d])
 	}
-	if !q.settings.climb {
+	if !c.climb {
 		search.Iterations = 1
 	}
-	search.Low, search.High = q.hold(t.low, t.high)
-	if q.space.Constrained() || q.space.Conditional() || q.spend != nil {
-		search.Settle = q.settle
+	search.Low, search.High = c.bounds(t)
+	if c.space.Constrained() || c.space.Conditional() || c.spend != nil {
+		search.Settle = c.settle
 	}
-	for _, f := range search.Run(q.ctx) {
-		p := q.point(f.Row)
-		if !q.near(q.row(p)) && q.tried.add(p) {
+	for _, f := range search.Run(ctx) {
+		p := c.point(f.Row)
+		if !c.near(c.row(p)) && c.tried.add(p) {
 			return p
 		}
 	}
 	return nil
+}
+
+// bounds of the target, at the whole resource.
+func (c *chooser) bounds(t target) (low, high []float64) {
+	low, high = t.low, t.high
+	if !c.levels.joint() {
+		return low, high
+	}
+	n := len(c.layout.Dims())
+	if low == nil {
+		low, high = make([]float64, n), slices.Repeat([]float64{1}, n)
+	}
+	low[n-1], high[n-1] = 1, 1
+	return low, high
 }
 
 // nearby is the squared distance, on the unit scale, below which a point of a
@@ -51,36 +78,63 @@ func (q *question) choose(number int, t target) suggest.Point {
 const nearby = 1e-12
 
 // near says whether a row is next to one that was tried or is being tried.
-func (q *question) near(row []float64) bool {
-	if _, finite := q.space.Size(); finite {
+func (c *chooser) near(row []float64) bool {
+	if _, finite := c.space.Size(); finite {
 		return false
 	}
-	for _, o := range q.history.measured {
-		if apartness(o.x[:q.space.Len()], row) < nearby {
+	for _, o := range c.measured {
+		if apartness(o.x[:c.space.Len()], row) < nearby {
 			return true
 		}
 	}
-	return slices.ContainsFunc(q.running, func(x []float64) bool { return apartness(x, row) < nearby })
+	return slices.ContainsFunc(c.running, func(x []float64) bool { return apartness(x, row) < nearby })
 }
 
-// candidates of a search. Twice as many found nothing better.
-const candidates = 500
-
 // settle brings a row to that of the nearest point.
-func (q *question) settle(row []float64) bool {
-	p := q.point(row)
-	if !q.space.Contains(p) {
+func (c *chooser) settle(row []float64) bool {
+	p := c.point(row)
+	if !c.space.Contains(p) {
 		return false
 	}
-	copy(row, q.row(p))
+	copy(row, c.row(p))
 	return true
+}
+
+// chooseOfAll looks at each point of a small space.
+func (c *chooser) chooseOfAll(ctx context.Context, t target) suggest.Point {
+	size, _ := c.space.Size()
+	var rows [][]float64
+	var points []suggest.Point
+	p := c.space.First()
+	for range size {
+		if key, ok := c.space.Key(p); ok && !c.tried.has(key) && c.whole(p).Equal(p) {
+			points, rows = append(points, slices.Clone(p)), append(rows, c.row(p))
+		}
+		p = c.space.Successor(p)
+	}
+	best, at, next := math.Inf(-1), -1, 0
+	for part := range slices.Chunk(rows, 64) {
+		if next > 0 && ctx.Err() != nil {
+			break
+		}
+		values, _ := t.acquisition.Values(part, false)
+		for i, v := range values {
+			if v > best {
+				best, at = v, next+i
+			}
+		}
+		next += len(part)
+	}
+	if at < 0 {
+		return nil
+	}
+	c.tried.add(points[at])
+	return points[at]
 }
 
 // cover writes candidates that cover the space: a Sobol sequence, shifted at
 // random for each trial.
-func (q *question) cover(number int) func(i int, row []float64) {
-	dims := q.layout.Dims()
-	stream := q.stream("cover", number)
+func cover(dims []box.Dim, stream *rng.Stream) func(i int, row []float64) {
 	sobol, err := qmc.NewSobol(max(1, len(dims)))
 	if err != nil {
 		return func(_ int, row []float64) {
@@ -107,34 +161,4 @@ func onDimension(dim box.Dim, u float64) float64 {
 		return math.Floor(u * float64(dim.Count))
 	}
 	return u
-}
-
-// chooseOfAll looks at each point of a small space.
-func (q *question) chooseOfAll(t target) suggest.Point {
-	size, _ := q.space.Size()
-	var rows [][]float64
-	var points []suggest.Point
-	p := q.space.First()
-	for range size {
-		if key, ok := q.space.Key(p); ok && !q.tried.has(key) && (q.spend == nil || q.spend(p).Equal(p)) {
-			points = append(points, append(suggest.Point(nil), p...))
-			rows = append(rows, q.row(p))
-		}
-		p = q.space.Successor(p)
-	}
-	best, at := math.Inf(-1), -1
-	const size64 = 64
-	for first := 0; first < len(rows) && (first == 0 || q.ctx.Err() == nil); first += size64 {
-		values, _ := t.acquisition.Values(rows[first:min(first+size64, len(rows))], false)
-		for i, v := range values {
-			if v > best {
-				best, at = v, first+i
-			}
-		}
-	}
-	if at < 0 {
-		return nil
-	}
-	q.tried.add(points[at])
-	return points[at]
 }

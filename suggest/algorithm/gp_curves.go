@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/numeric/box"
-	"github.com/vernier-ml/vernier/suggest/numeric/gp"
 )
 
 const (
@@ -15,8 +13,6 @@ const (
 	levelFactor = 3
 	// levelsSeen is how many steps of a curve it sees at most.
 	levelsSeen = 6
-	// rowsOfCurves is how many of these rows the model sees at most.
-	rowsOfCurves = 400
 )
 
 // levels are the resources at which a model looks at curves, ascending: the
@@ -78,18 +74,9 @@ func levelsOf(s suggest.Study) levels {
 	return out
 }
 
-// unfold makes the question one about points and resources. The history has an
-// observation for each level that a curve has reached, the rows have the
-// resource as their last element, and what is asked for has all of it.
-func (q *question) unfold(l levels) {
-	q.levels = l
-	dims := append(slices.Clone(q.historian.dims), box.Dim{Kind: box.Continuous})
-	optional := make([]bool, len(dims))
-	for i := range q.space.Len() {
-		_, optional[i] = q.space.At(i).When()
-	}
-	q.layout = gp.NewLayout(dims, optional)
-	q.quartic = q.layout.Quartic()
+// unfold makes the data those of points and resources: there is an observation
+// for each level that a curve has reached.
+func (d *data) unfold(running []*observation) {
 	whole := func(from []*observation) []*observation {
 		out := make([]*observation, len(from))
 		for i, o := range from {
@@ -97,17 +84,17 @@ func (q *question) unfold(l levels) {
 		}
 		return out
 	}
-	h := q.history
-	q.history = history{failed: whole(h.failed), running: whole(h.running), warm: whole(h.warm)}
-	for _, o := range h.measured {
-		q.history.measured = append(q.history.measured, q.onCurve(o)...)
+	measured := d.measured
+	d.measured, d.failed, d.warm = nil, whole(d.failed), whole(d.warm)
+	for _, o := range measured {
+		d.measured = append(d.measured, d.onCurve(o)...)
 	}
-	for _, o := range h.running {
-		for _, on := range q.onCurve(o) {
-			if len(q.study.Constraints) > 0 {
+	for _, o := range running {
+		for _, on := range d.onCurve(o) {
+			if len(d.study.Constraints) > 0 {
 				on.violation = math.Inf(1) // not known yet: nothing to improve upon
 			}
-			q.history.measured = append(q.history.measured, on)
+			d.measured = append(d.measured, on)
 		}
 	}
 }
@@ -123,8 +110,8 @@ func (o *observation) at(coordinate float64, losses []float64) *observation {
 
 // onCurve are the observations of a trial at the levels that its curve has
 // reached, and at its end.
-func (q *question) onCurve(o *observation) []*observation {
-	l, objective := q.levels, q.study.Objectives[0]
+func (d *data) onCurve(o *observation) []*observation {
+	l, objective := d.levels, d.study.Objectives[0]
 	end := float64(l[len(l)-1])
 	ended := o.trial.State == suggest.Succeeded
 	if r := o.trial.Resource; ended && r > 0 {
@@ -171,52 +158,19 @@ func inSteps(curve []suggest.Sample) []suggest.Sample {
 	return curve
 }
 
-// row is that of a whole trial.
-func (q *question) row(p suggest.Point) []float64 {
-	x := q.historian.row(p)
-	if q.levels.joint() {
-		x = append(x, 1)
-	}
-	return x
+// whole is the row with all of the resource.
+func whole(row []float64) []float64 {
+	row = slices.Clone(row)
+	row[len(row)-1] = 1
+	return row
 }
 
-// point nearest to a row, of a whole trial.
-func (q *question) point(row []float64) suggest.Point {
-	return q.whole(q.historian.point(row[:q.space.Len()]))
-}
-
-// whole gives the point of a whole trial: a parameter that receives the
-// resource has all of it.
-func (q *question) whole(p suggest.Point) suggest.Point {
-	if q.spend == nil {
-		return p
-	}
-	return q.spend(p)
-}
-
-// hold keeps the search at the whole resource.
-func (q *question) hold(low, high []float64) (l, h []float64) {
-	if !q.levels.joint() {
-		return low, high
-	}
-	n := len(q.layout.Dims())
-	if low == nil {
-		low, high = make([]float64, n), make([]float64, n)
-		for d := range high {
-			high[d] = 1
-		}
-	}
-	low[n-1], high[n-1] = 1, 1
-	return low, high
-}
-
-// wholes are the rows of the points with all of the resource, each once.
-func (q *question) wholes(rows [][]float64) [][]float64 {
+// wholes are the rows with all of the resource, each once.
+func wholes(rows [][]float64) [][]float64 {
 	seen := make(map[string]bool, len(rows))
 	var out [][]float64
 	for _, row := range rows {
-		row = slices.Clone(row)
-		row[len(row)-1] = 1
+		row = whole(row)
 		if key := rowKey(row); !seen[key] {
 			seen[key] = true
 			out = append(out, row)

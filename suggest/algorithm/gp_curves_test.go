@@ -9,14 +9,10 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 )
 
-// curveQuestion asks about a study of one number with the given trials.
-func curveQuestion(t *testing.T, trials []*suggest.Trial) *question {
+// curveData reads a study of one number with the given trials.
+func curveData(t *testing.T, trials []*suggest.Trial) *data {
 	t.Helper()
 	space, err := suggest.NewSpace([]suggest.ParameterSpec{{Name: "x", Kind: suggest.Double, Min: "0", Max: "1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := newBayesianOf(space, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +24,7 @@ func curveQuestion(t *testing.T, trials []*suggest.Trial) *question {
 		}
 		s.Put(&numbered)
 	}
-	return a.question(t.Context(), s)
+	return newData(newHistorian(space), s, nil, nil)
 }
 
 // falling is a curve of so many steps whose value at each step is high/step,
@@ -61,9 +57,9 @@ func TestCurvesAreSeenAtLevels(t *testing.T) {
 	stopped := &suggest.Trial{State: suggest.Pruned, Values: []float64{50}, Curve: falling(1, 1, 50)}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			q := curveQuestion(t, []*suggest.Trial{whole, stopped, c.trial})
+			d := curveData(t, []*suggest.Trial{whole, stopped, c.trial})
 			var got []row
-			for _, o := range q.history.measured {
+			for _, o := range d.measured {
 				if o.trial.Number == 2 {
 					got = append(got, row{o.x[1], o.losses[0]})
 				}
@@ -79,11 +75,11 @@ func TestCurvesAreSeenAtLevels(t *testing.T) {
 // Without a trial that was stopped, curves tell nothing that the ends do not.
 func TestCurvesMatterOnlyWhereTrialsAreStopped(t *testing.T) {
 	whole := &suggest.Trial{State: suggest.Succeeded, Values: []float64{0.5}, Curve: falling(27, 1, 54)}
-	if q := curveQuestion(t, []*suggest.Trial{whole, whole}); q.levels.joint() || len(q.history.measured) != 2 {
-		t.Errorf("%v, %d rows", q.levels, len(q.history.measured))
+	if d := curveData(t, []*suggest.Trial{whole, whole}); d.levels.joint() || len(d.measured) != 2 {
+		t.Errorf("%v, %d rows", d.levels, len(d.measured))
 	}
-	q := curveQuestion(t, []*suggest.Trial{whole, {State: suggest.Pruned, Values: []float64{6}, Curve: falling(9, 1, 54)}})
-	if diff := cmp.Diff(levels{1, 3, 9, 27}, q.levels); diff != "" {
+	d := curveData(t, []*suggest.Trial{whole, {State: suggest.Pruned, Values: []float64{6}, Curve: falling(9, 1, 54)}})
+	if diff := cmp.Diff(levels{1, 3, 9, 27}, d.levels); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -103,10 +99,10 @@ func TestAlignmentFollowsLines(t *testing.T) {
 		}
 		trials, want[i] = append(trials, trial), end
 	}
-	q := curveQuestion(t, trials)
-	_, losses := q.losses(99)
+	d := curveData(t, trials)
+	losses := d.losses([]float64{1})
 	const largest = 121 + 700 // which is brought to 1
-	for i, o := range q.history.measured {
+	for i, o := range d.measured {
 		if got := losses[i] * largest; math.Abs(got-want[o.trial.Number]) > 1e-9 {
 			t.Errorf("trial %d at %v: %v, want %v", o.trial.Number, o.x[1], got, want[o.trial.Number])
 		}
@@ -122,19 +118,19 @@ func TestRunningTrialsAreNoIncumbentsUnderConstraints(t *testing.T) {
 		{State: suggest.Running, Curve: falling(9, 1, 0.9)},
 	}
 	for _, constrained := range []bool{false, true} {
-		q := curveQuestion(t, trials)
+		d := curveData(t, trials)
 		if constrained {
-			s := q.study
+			s := d.study
 			s.Constraints = []suggest.Constraint{{Name: "size"}}
-			q = q.question(t.Context(), s)
+			d = newData(newHistorian(s.Space), s, nil, nil)
 		}
 		rows := 0
-		for _, o := range q.history.measured {
+		for _, o := range d.measured {
 			if o.trial.Number != 2 {
 				continue
 			}
 			rows++
-			if got := q.violated()[rowKey(o.x)]; got != constrained {
+			if got := d.violated()[rowKey(o.x)]; got != constrained {
 				t.Errorf("with constraints %v: a row of a running trial is left out: %v", constrained, got)
 			}
 		}

@@ -1,6 +1,7 @@
 package algorithm
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strconv"
@@ -17,58 +18,39 @@ const (
 	exactResults    = 400
 )
 
-func (q *question) exact() bool {
-	m := len(q.study.Objectives)
-	return m >= 2 && m <= exactObjectives && len(q.history.measured) <= exactResults
-}
-
-// frontTarget models each objective by itself and looks for the largest
-// expected hypervolume improvement.
-func (q *question) frontTarget(number int) (t target, problem string) {
-	way := arm{transform: [2]gp.Transform{gp.HalfRank, gp.Linear}[number%2], function: "EHVI"}
-	rows := q.rows(q.history.measured)
-	fitted := make([][]float64, 0, len(rows))
-	var s sample
-	for k := range q.study.Objectives {
-		losses := make([]float64, len(rows))
-		for i, o := range q.history.measured {
-			losses[i] = o.losses[k]
-		}
-		var raw []float64
-		s = sample{role: string(way.transform) + " objective" + strconv.Itoa(k), results: len(rows), trend: true}
-		s.rows, raw, s.weights = distinct(rows, losses)
-		s.outcomes = way.transform.Apply(raw)
-		theta := q.theta(s, number)
-		m, ok := q.model(s, theta, q.running)
+// front models each objective by itself and looks for the largest expected
+// hypervolume improvement.
+func (g *surrogates) front(ctx context.Context, number int) (t target, problem string) {
+	way := arm{transform: transforms[number%2], function: "EHVI"}
+	var rows, values [][]float64 // the values of one objective in each row
+	for k := range g.study.Objectives {
+		s := newSample(string(way.transform)+" objective"+strconv.Itoa(k), rowsOf(g.measured), g.objective(k))
+		s.results, s.trend, s.Outcomes = len(g.measured), true, way.transform.Apply(s.Outcomes)
+		m, ok := g.models.fit(ctx, s, number)
 		if !ok {
 			return t, "singular"
 		}
 		t.acquisition.Models = append(t.acquisition.Models, m)
-		values := s.outcomes
-		if theta.Noise() > 1e-2*theta.Signal() {
-			values = m.Fitted()
-		}
-		fitted = append(fitted, values)
-		t.theta = shorter(t.theta, theta)
+		rows, values = s.Rows, append(values, incumbents(m, s))
+		t.theta = shorter(t.theta, m.Theta())
 	}
-	q.improveFront(&t, s.rows, fitted)
-	q.bound(&t, number, rangeOf(len(rows)))
-	t.why = "the front is expected to advance most here (Gaussian process, losses transformed: " + string(way.transform) + ")"
+	g.improveFront(&t, rows, values)
+	g.bound(ctx, &t, number, rangeOf(len(g.measured)))
+	t.why = way.why()
 	return t, ""
 }
 
-// improveFront sets the anchors, which are the front, and the utility. fitted
-// has the values of one objective in each row.
-func (q *question) improveFront(t *target, rows, fitted [][]float64) {
-	violated := q.violated()
+// improveFront sets the anchors, which are the front, and the utility.
+func (g *surrogates) improveFront(t *target, rows, values [][]float64) {
+	violated := g.violated()
 	var points, candidates [][]float64
 	for i, row := range rows {
 		if len(violated) > 0 && violated[rowKey(row)] {
 			continue
 		}
-		point := make([]float64, len(fitted))
-		for k := range fitted {
-			point[k] = fitted[k][i]
+		point := make([]float64, len(values))
+		for k := range values {
+			point[k] = values[k][i]
 		}
 		points, candidates = append(points, point), append(candidates, row)
 	}
@@ -76,11 +58,9 @@ func (q *question) improveFront(t *target, rows, fitted [][]float64) {
 		t.anchors = rows[:min(10, len(rows))]
 		return
 	}
-	var front [][]float64
-	for _, i := range pareto.Front(points) {
-		front = append(front, points[i])
-		t.anchors = append(t.anchors, candidates[i])
-	}
+	at := pareto.Front(points)
+	front := selected(points, at)
+	t.anchors = selected(candidates, at)
 	t.acquisition.Utility = frontUtility{improvement: pareto.NewImprovement(front, beyond(front))}
 }
 
@@ -100,13 +80,11 @@ func beyond(front [][]float64) []float64 {
 
 // shorter takes the shorter lengthscales, for the search.
 func shorter(a, b gp.Theta) gp.Theta {
-	if a == nil {
-		return slices.Clone(b)
+	out := slices.Clone(b)
+	for i, v := range a {
+		out[i] = math.Min(out[i], v)
 	}
-	for i := range a {
-		a[i] = math.Min(a[i], b[i])
-	}
-	return a
+	return out
 }
 
 // frontUtility adapts the expected hypervolume improvement.

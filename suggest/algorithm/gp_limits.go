@@ -1,6 +1,7 @@
 package algorithm
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strconv"
@@ -8,29 +9,38 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
 )
 
-// limit is a model whose value should be at most the bound.
+// limit is a model whose value should be at most the bound; blur is added to its
+// variance.
 type limit struct {
 	model *gp.Model
 	bound float64
 	blur  float64
 }
 
-// limits are the models of what makes a trial useless: that it fails, and that
+// bound adds the models of what makes a trial useless: that it fails, and that
 // it does not hold a constraint. kept are the positions of the measured trials
 // that the models see. Models that cannot be made are left out.
-func (q *question) limits(number int, kept []int) []limit {
-	var out []limit
-	if len(q.history.failed) > 0 {
-		if l, ok := q.failure(number, kept); ok {
-			out = append(out, l)
+func (g *surrogates) bound(ctx context.Context, t *target, number int, kept []int) {
+	var limits []limit
+	if len(g.failed) > 0 {
+		if l, ok := g.failure(ctx, number, kept); ok {
+			limits = append(limits, l)
 		}
 	}
-	for c := range q.study.Constraints {
-		if l, ok := q.constraint(number, c, kept); ok {
-			out = append(out, l)
+	for c := range g.study.Constraints {
+		if l, ok := g.constraint(ctx, number, c, kept); ok {
+			limits = append(limits, l)
 		}
 	}
-	return out
+	if len(limits) == 0 {
+		return
+	}
+	u := gp.Bounded{Utility: t.acquisition.Utility}
+	for _, l := range limits {
+		t.acquisition.Models = append(t.acquisition.Models, l.model)
+		u.Limits, u.Blurs = append(u.Limits, l.bound), append(u.Blurs, l.blur)
+	}
+	t.acquisition.Utility = u
 }
 
 // fewFailures is below how many failures, or successes, the model of failures
@@ -39,38 +49,29 @@ const fewFailures = 3
 
 // failure models whether trials fail, 1, or not, -1, around the mean of both
 // (with Jeffreys' prior for the share of failures).
-func (q *question) failure(number int, kept []int) (limit, bool) {
-	failed := q.history.failed
-	if len(failed) > modelled/2 {
-		failed = failed[len(failed)-modelled/2:]
+func (g *surrogates) failure(ctx context.Context, number int, kept []int) (limit, bool) {
+	failed := g.failed[max(0, len(g.failed)-modelled/2):]
+	total := float64(len(g.measured) + len(g.failed))
+	mean := 2*(0.5+float64(len(g.failed)))/(1+total) - 1
+	rows := slices.Concat(selected(rowsOf(g.measured), kept), rowsOf(failed))
+	labels := slices.Concat(slices.Repeat([]float64{-1 - mean}, len(kept)), slices.Repeat([]float64{1 - mean}, len(failed)))
+	s := newSample("failure", rows, labels)
+	s.results = len(g.measured) + len(g.failed)
+	theta := gp.NewPrior(len(g.layout.Dims()), false).Theta().Rounded()
+	if min(len(g.failed), len(kept)) >= fewFailures {
+		theta = g.models.theta(ctx, s, number)
 	}
-	total := float64(len(q.history.measured) + len(q.history.failed))
-	mean := 2*(0.5+float64(len(q.history.failed)))/(1+total) - 1
-	s := sample{role: "failure", results: len(q.history.measured) + len(q.history.failed)}
-	var rows [][]float64
-	var labels []float64
-	for _, i := range kept {
-		rows, labels = append(rows, q.history.measured[i].x), append(labels, -1-mean)
-	}
-	for _, o := range failed {
-		rows, labels = append(rows, o.x), append(labels, 1-mean)
-	}
-	s.rows, s.outcomes, s.weights = distinct(rows, labels)
-	theta := gp.NewPrior(len(q.layout.Dims()), false).Theta().Rounded()
-	if min(len(q.history.failed), len(kept)) >= fewFailures {
-		theta = q.theta(s, number)
-	}
-	m, ok := q.model(s, theta, q.running)
+	m, ok := g.models.condition(s, theta, g.running)
 	return limit{model: m, bound: -mean, blur: 0.1}, ok
 }
 
 // constraint models how far the c-th constraint is violated, on a scale that is
 // logarithmic far from its bound.
-func (q *question) constraint(number, c int, kept []int) (limit, bool) {
+func (g *surrogates) constraint(ctx context.Context, number, c int, kept []int) (limit, bool) {
 	var rows [][]float64
 	var values []float64
 	for _, i := range kept {
-		if o := q.history.measured[i]; o.violations != nil && !math.IsInf(o.violations[c], 0) {
+		if o := g.measured[i]; o.violations != nil && !math.IsInf(o.violations[c], 0) {
 			rows, values = append(rows, o.x), append(values, o.violations[c])
 		}
 	}
@@ -78,10 +79,9 @@ func (q *question) constraint(number, c int, kept []int) (limit, bool) {
 		return limit{}, false
 	}
 	bound := bilog(values)
-	s := sample{role: "constraint" + strconv.Itoa(c), results: len(q.history.measured)}
-	s.rows, s.outcomes, s.weights = distinct(rows, values)
-	theta := q.theta(s, number)
-	m, ok := q.model(s, theta, q.running)
+	s := newSample("constraint"+strconv.Itoa(c), rows, values)
+	s.results = len(g.measured)
+	m, ok := g.models.fit(ctx, s, number)
 	return limit{model: m, bound: bound, blur: 1e-6}, ok
 }
 

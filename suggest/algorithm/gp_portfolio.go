@@ -1,49 +1,52 @@
 package algorithm
 
-import "github.com/vernier-ml/vernier/suggest/numeric/gp"
+import (
+	"math"
+
+	"github.com/vernier-ml/vernier/suggest/numeric/gp"
+)
 
 // transforms of the losses, in the order in which trials take turns. Choosing
 // them by how well their models predict was no better than turns.
 var transforms = [...]gp.Transform{gp.HalfRank, gp.Linear, gp.LogHalfRank, gp.Power}
 
-// manyRunning is from how many pending trials on each fourth one explores.
-const manyRunning = 4
-
-// arm is one way of the portfolio.
+// arm is one way of the portfolio: how losses are transformed before they are
+// modelled, and the acquisition function.
 type arm struct {
 	transform gp.Transform
 	function  string
 }
 
-// manyResults is from how many results on the first two transforms take turns
-// only: there, models take tens of megabytes, and fits up to a second, each.
-const manyResults = 400
+// manyRunning is from how many pending trials on each fourth one explores.
+const manyRunning = 4
 
-// arm of a trial: trials take turns.
-func (q *question) arm(number int) arm {
-	out := arm{transform: transforms[number%len(transforms)], function: q.settings.function}
-	if len(q.history.measured) >= manyResults {
-		out.transform = transforms[number%2]
-		for _, t := range transforms[2:] {
-			delete(q.models, string(t))
-		}
-	}
+// portfolio says which arm a trial is for: trials take turns, as no single choice
+// is good for all functions.
+type portfolio struct {
+	function string // as the user chose it; gp_hedge leaves it to the portfolio
+	budget   int    // of trials; 0: not known
+}
+
+// arm of a trial, while so many others are running.
+func (p portfolio) arm(number, running int) arm {
+	out := arm{transform: transforms[number%len(transforms)], function: p.function}
 	switch out.function {
-	case "gp_hedge":
-		out.function = "EI"
-		if r := number % 16; r == 3 || r == 6 || r == 9 || r == 12 { // each transform once
-			out.function = "LCB"
-		}
 	case "EIps":
 		out.function = "EI"
 	case "PIps":
 		out.function = "PI"
-	}
-	if q.settings.function == "gp_hedge" && len(q.running) >= manyRunning && number/4%4 == number%4 { // each transform once in 16, too
-		out.function = "PE"
-	}
-	if q.settings.function == "gp_hedge" && len(q.running) < manyRunning && q.last(number) {
-		out.function = "mean"
+	case "gp_hedge":
+		turn := number % 16
+		switch {
+		case running < manyRunning && p.last(number):
+			out.function = "mean"
+		case running >= manyRunning && number/4%4 == number%4: // each transform once in 16
+			out.function = "PE"
+		case turn == 3 || turn == 6 || turn == 9 || turn == 12: // each transform once, too
+			out.function = "LCB"
+		default:
+			out.function = "EI"
+		}
 	}
 	return out
 }
@@ -54,26 +57,38 @@ const lastShare = 0.06
 
 // last says whether a trial is one of the last. The very first trials are not,
 // however small the budget.
-func (q *question) last(number int) bool {
-	budget := float64(q.study.Budget)
+func (p portfolio) last(number int) bool {
+	budget := float64(p.budget)
 	return number >= 20 && float64(number) >= (1-lastShare)*budget && float64(number) < budget
 }
 
-// lossData is what the models of the losses learn from.
-type lossData struct {
-	rows    [][]float64
-	losses  []float64
-	weights []float64 // of the noise
-	results int
-	warm    *experience
+// utility of a point when best is to be improved upon; nil when nothing is known
+// that holds the constraints.
+func (a arm) utility(best float64) gp.Utility {
+	if math.IsInf(best, 1) {
+		return nil
+	}
+	switch a.function {
+	case "mean":
+		return gp.LowerBound{}
+	case "LCB":
+		return gp.LowerBound{Beta: 1.8}
+	case "PI":
+		return gp.ProbableImprovement{Best: best - 0.01}
+	case "PE":
+		return gp.Exploration{Threshold: best}
+	}
+	return gp.Improvement{Best: best}
 }
 
-// sample is the data under a transform.
-func (d lossData) sample(t gp.Transform) sample {
-	s := sample{role: string(t), rows: d.rows, weights: d.weights, outcomes: t.Apply(d.losses), results: d.results, trend: true, quartic: t == gp.Linear}
-	if d.warm != nil {
-		d.warm.explain(&s)
-		s.role += " after warm"
-	}
-	return s
+// why a point of the arm is proposed.
+func (a arm) why() string {
+	return map[string]string{
+		"EI":   "the expected improvement is largest here",
+		"PI":   "an improvement is most probable here",
+		"LCB":  "the value may be lowest here",
+		"PE":   "least is known here among what may be good",
+		"mean": "the value is expected to be lowest here, and this is one of the last trials",
+		"EHVI": "the front is expected to advance most here",
+	}[a.function] + " (Gaussian process, losses transformed: " + string(a.transform) + ")"
 }

@@ -20,8 +20,7 @@ const (
 
 // region is the box around the centre for the trial with the given number; nil
 // when the whole space should be searched.
-func (q *question) region(number int, theta gp.Theta, centre []float64, losses []float64) (low, high []float64) {
-	dims := q.layout.Dims()
+func region(number int, dims []box.Dim, theta gp.Theta, centre, losses []float64) (low, high []float64) {
 	numeric, logs := 0, 0.0
 	for d := range dims {
 		if dims[d].Kind != box.Choice {

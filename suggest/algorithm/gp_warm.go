@@ -1,11 +1,10 @@
 package algorithm
 
 import (
-	"cmp"
+	"context"
 	"math"
 	"slices"
 
-	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
 )
 
@@ -19,82 +18,46 @@ const warmStudies = 50
 type experience struct {
 	model *gp.Model
 	best  [][]float64 // their best rows, best first
-	theta gp.Theta
 	// share of it that the losses of this study follow, around the centre.
 	share, centre float64
 }
 
-// experience models the warm trials; nil when there are too few, or several
-// objectives.
-func (q *question) experience(number int) *experience {
-	if len(q.study.Objectives) != 1 {
+// experience models the warm trials, with pending rows; nil when there are too
+// few, or several objectives.
+func (g *surrogates) experience(ctx context.Context, number int, pending [][]float64) *experience {
+	if len(g.study.Objectives) != 1 {
 		return nil
 	}
-	rows, outcomes := q.warmRows()
+	rows, outcomes := g.warmRows()
 	if len(rows) < 3 {
 		return nil
 	}
-	s := sample{role: "warm", results: len(q.history.warm)}
-	s.rows, s.outcomes, s.weights = distinct(rows, outcomes)
-	if slices.Min(s.outcomes) == slices.Max(s.outcomes) {
+	s := newSample("warm", rows, outcomes)
+	s.results = len(g.warm)
+	if s.constant() {
 		return nil
 	}
-	e := &experience{theta: q.theta(s, number)}
-	var ok bool
-	var pending [][]float64
-	if !q.ready(number) { // then it is all there is to go by
-		pending = slices.Concat(q.rows(q.history.measured), q.rows(q.history.failed), q.running)
-	}
-	if e.model, ok = q.model(s, e.theta, pending); !ok {
+	m, ok := g.models.condition(s, g.models.theta(ctx, s, number), pending)
+	if !ok {
 		return nil
 	}
-	for _, i := range ascending(s.outcomes)[:min(10, len(s.outcomes))] {
-		e.best = append(e.best, s.rows[i])
-	}
-	return e
+	return &experience{model: m, best: selected(s.Rows, ascending(s.Outcomes)[:min(10, len(s.Outcomes))])}
 }
 
-// known proposes, before there are results to learn from, what other studies
-// tell: first their best point, then where they may be best; ok is false when
-// they tell nothing.
-func (q *question) known(number int) (p suggest.Proposal, ok bool) {
-	if len(q.history.warm) == 0 || q.ctx.Err() != nil {
-		return p, false
+// target looks for what may be best by what other studies tell.
+func (e *experience) target() target {
+	return target{
+		theta: e.model.Theta(), anchors: e.best, why: "may be best by what other studies tell",
+		acquisition: gp.Acquisition{Models: []*gp.Model{e.model}, Utility: gp.LowerBound{Beta: 1}},
 	}
-	q.meta = nil
-	e := q.experience(number)
-	if e == nil {
-		return p, false
-	}
-	if len(q.study.Trials) == 0 && len(q.running) == 0 {
-		if p.Point = q.point(e.best[0]); q.tried.add(p.Point) {
-			p.Why, p.Meta = "the best point of other studies", q.meta
-			return p, true
-		}
-	}
-	t := target{theta: e.theta, anchors: e.best}
-	t.acquisition = gp.Acquisition{Models: []*gp.Model{e.model}, Utility: gp.LowerBound{Beta: 1}}
-	if p.Point = q.choose(number, t); p.Point == nil {
-		return p, false
-	}
-	p.Why, p.Meta = "may be best by what other studies tell", q.meta
-	return p, true
-}
-
-func (q *question) rows(observations []*observation) [][]float64 {
-	out := make([][]float64, len(observations))
-	for i, o := range observations {
-		out[i] = o.x
-	}
-	return out
 }
 
 // warmRows are the warm trials with their losses, half-ranked within their own
 // study: the scales of studies may differ.
-func (q *question) warmRows() (rows [][]float64, outcomes []float64) {
+func (d *data) warmRows() (rows [][]float64, outcomes []float64) {
 	byStudy := map[string][]*observation{}
 	var studies []string
-	for _, o := range q.history.warm {
+	for _, o := range d.warm {
 		name := o.trial.Meta["study"]
 		if _, ok := byStudy[name]; !ok {
 			studies = append(studies, name)
@@ -125,37 +88,27 @@ func spreadOut(y []float64, count int) []int {
 		return rangeOf(len(y))
 	}
 	out := slices.Clone(order[:count/2])
-	rest := order[count/2:]
-	for k := range count - count/2 {
-		out = append(out, rest[k*len(rest)/(count-count/2)])
-	}
+	out = append(out, evenly(order[count/2:], count-count/2)...)
 	slices.Sort(out)
 	return out
-}
-
-// ascending gives the positions in order of their values.
-func ascending(y []float64) []int {
-	order := rangeOf(len(y))
-	slices.SortFunc(order, func(i, j int) int { return cmp.Or(cmp.Compare(y[i], y[j]), cmp.Compare(i, j)) })
-	return order
 }
 
 // explain takes from the outcomes what the experience tells: the share of it
 // that fits them best, which begins at 1 and goes to 0 when they disagree.
 func (e *experience) explain(s *sample) {
-	p := e.model.Predict(s.rows, false)
+	p := e.model.Predict(s.Rows, false)
 	for _, m := range p.Mean {
 		e.centre += m / float64(len(p.Mean))
 	}
 	const trust = 2 // as if so many results agreed
 	common, squares := float64(trust), float64(trust)
 	for i, m := range p.Mean {
-		common += (m - e.centre) * s.outcomes[i]
+		common += (m - e.centre) * s.Outcomes[i]
 		squares += (m - e.centre) * (m - e.centre)
 	}
 	e.share = math.Min(math.Max(common/squares, 0), 1)
 	for i, m := range p.Mean {
-		s.outcomes[i] -= e.share * (m - e.centre)
+		s.Outcomes[i] -= e.share * (m - e.centre)
 	}
 }
 

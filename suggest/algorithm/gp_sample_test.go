@@ -14,11 +14,11 @@ func TestSubset(t *testing.T) {
 		rows[i] = []float64{stream.Float64(), stream.Float64()}
 		losses[i] = stream.NormFloat64()
 	}
-	if got := subset(rows[:modelled], losses[:modelled]); !slices.Equal(got, rangeOf(modelled)) {
+	if got := subset(rows[:modelled], losses[:modelled], modelled); !slices.Equal(got, rangeOf(modelled)) {
 		t.Errorf("of %d rows: %v", modelled, got)
 	}
-	base := subset(rows[:1900], losses[:1900])
-	later := subset(rows[:1924], losses[:1924])
+	base := subset(rows[:1900], losses[:1900], modelled)
+	later := subset(rows[:1924], losses[:1924], modelled)
 	if len(base) != modelled || !slices.Equal(later[:modelled], base) || len(later) != modelled+24 {
 		t.Errorf("%d rows of 1900, %d of 1924", len(base), len(later))
 	}
