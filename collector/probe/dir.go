@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,80 +24,65 @@ type Passed struct {
 
 // dirKinds are the kinds of files that are looked for in a directory, and the
 // order in which they are chosen. The last one is read only by name.
-func dirKinds() []dirKind {
-	return []dirKind{
-		{Passed{What: "event files (*tfevents*)"}, func(base string) bool { return strings.Contains(base, "tfevents") }},
-		{Passed{What: "W&B files (*.wandb)", Format: source.FormatWandb}, suffixed(".wandb")},
-		{Passed{What: "tables (*.csv)", Format: source.FormatCSV}, suffixed(".csv")},
-		{Passed{What: "files of lines (*.log, *.txt, *.json, *.jsonl)"}, suffixed(".log", ".txt", ".json", ".jsonl")},
-	}
-}
-
-type dirKind struct {
-	Passed
-	is func(base string) bool
-}
-
-func suffixed(endings ...string) func(string) bool {
-	return func(base string) bool {
-		return slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(base, end) })
-	}
+var dirKinds = []struct {
+	what, format string
+	base         *regexp.Regexp
+}{
+	{"event files (*tfevents*)", "", regexp.MustCompile(`tfevents`)},
+	{"W&B files (*.wandb)", source.FormatWandb, regexp.MustCompile(`\.wandb$`)},
+	{"tables (*.csv)", source.FormatCSV, regexp.MustCompile(`\.csv$`)},
+	{"files of lines (*.log, *.txt, *.json, *.jsonl)", "", regexp.MustCompile(`\.(log|txt|json|jsonl)$`)},
 }
 
 // lookAround counts the files below a directory by their kinds.
-func lookAround(dir string) ([]dirKind, error) {
-	kinds := dirKinds()
+func lookAround(dir string) ([]Passed, error) {
+	found := make([]Passed, len(dirKinds))
+	for i, k := range dirKinds {
+		found[i] = Passed{What: k.what, Format: k.format}
+	}
+	lines := len(found) - 1
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
-		i := slices.IndexFunc(kinds, func(k dirKind) bool { return k.is(e.Name()) })
-		// W&B keeps logs and summaries of its own beside its files.
-		if i < 0 || i == len(kinds)-1 && strings.Contains(path, "run-") {
-			return nil
-		}
-		if kinds[i].Count++; kinds[i].Count == 1 {
-			kinds[i].Example = path
+		for i, k := range dirKinds {
+			// W&B keeps logs and summaries of its own beside its files.
+			if !k.base.MatchString(e.Name()) || i == lines && strings.Contains(path, "run-") {
+				continue
+			}
+			if found[i].Count++; found[i].Count == 1 {
+				found[i].Example = path
+			}
+			break
 		}
 		return nil
 	})
-	return kinds, err
+	return found, err
 }
 
 // openDir finds out what a directory holds.
 func openDir(cfg Config) (Target, error) {
+	below := Config{Path: strings.TrimRight(cfg.Path, "/") + "/", Format: cfg.Format, Filters: cfg.Filters}
 	if cfg.Format != "" {
-		return newDir(cfg, false)
+		return newWritten(below)
 	}
-	kinds, err := lookAround(cfg.Path)
+	found, err := lookAround(cfg.Path)
 	if err != nil {
 		return nil, err
 	}
-	lines := len(kinds) - 1
-	chosen := slices.IndexFunc(kinds[:lines], func(k dirKind) bool { return k.Count > 0 })
+	lines := len(found) - 1
+	chosen := slices.IndexFunc(found[:lines], func(p Passed) bool { return p.Count > 0 })
 	if chosen < 0 {
 		return nil, fmt.Errorf("%w: %s holds no event files (*tfevents*), W&B files (*.wandb) or tables (*.csv); name a file in it", ErrNothing, cfg.Path)
 	}
-	cfg.Format = kinds[chosen].Format
-	target, err := newDir(cfg, chosen == 0)
-	if err != nil {
-		return nil, err
-	}
-	d := chosenDir{Target: target}
-	for i, k := range kinds {
-		if i != chosen && k.Count > 0 {
-			d.passed = append(d.passed, k.Passed)
+	var target Target = newEvents(cfg.Path, "")
+	if below.Format = found[chosen].Format; below.Format != "" {
+		if target, err = newWritten(below); err != nil {
+			return nil, err
 		}
 	}
-	return d, nil
-}
-
-func newDir(cfg Config, events bool) (Target, error) {
-	if events {
-		return newEvents(cfg.Path, ""), nil
-	}
-	cfg.Path = strings.TrimRight(cfg.Path, "/") + "/"
-	return newWritten(cfg)
+	passed := slices.Delete(found, chosen, chosen+1)
+	return chosenDir{target, slices.DeleteFunc(passed, func(p Passed) bool { return p.Count == 0 })}, nil
 }
 
 // chosenDir is a directory of which one kind of files was chosen.

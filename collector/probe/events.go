@@ -32,51 +32,38 @@ func (d *eventDir) Source(metrics []string) (collector.Source, error) {
 }
 
 // Names are the tags with scalars, in their runs, as a metric would name them.
-func (d *eventDir) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
-	known := map[string]bool{}
-	events := parse.NewEvents()
-	err = filepath.WalkDir(d.place(), func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !d.isRead(e) {
-			return err
-		}
+func (d *eventDir) Names(ctx context.Context) (found []string, hints map[string]string, err error) {
+	all, events := newNames(), parse.NewEvents()
+	err = eachFile(ctx, d.place(), d.isRead(), func(path string, f *os.File) error {
 		run, err := filepath.Rel(d.dir, filepath.Dir(path))
 		if err != nil {
 			return err
 		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		wanted := parse.NewWanted(nil, func(tag []byte) {
-			if name := filepath.ToSlash(filepath.Join(run, string(tag))); !known[name] && len(names) < maxNames {
-				known[name] = true
-				names = append(names, name)
-			}
-		})
-		if d.only != "" || !strings.HasPrefix(e.Name(), source.HparamsFile) { // that the collector wrote itself
-			wanted = wanted.Recording(func(p parse.Recorded) { d.record(strings.TrimPrefix(filepath.ToSlash(run), "."), p) })
+		run = filepath.ToSlash(run)
+		wanted := parse.NewWanted(nil, func(tag []byte) { all.add(filepath.ToSlash(filepath.Join(run, string(tag)))) })
+		if d.only != "" || !strings.HasPrefix(filepath.Base(path), source.HparamsFile) { // that the collector wrote itself
+			wanted = wanted.Recording(func(p parse.Recorded) { d.record(strings.TrimPrefix(run, "."), p) })
 		}
 		// What is wrong with the file is said by the source.
 		_, _ = events.Read(f, 0, wanted, func(parse.Scalar) bool { return true })
-		return ctx.Err()
+		return nil
 	})
-	return names, nil, err
+	return all.list, nil, err
 }
 
 func (d *eventDir) Trouble(err error) Trouble { return plain(err, "tfevent") }
 
 func (d *eventDir) Describe(r *Report) {
 	r.Kind, r.Path, r.Recorded = TensorFlowEvent, d.place(), d.recorded
-	r.Bytes = sizeOf(d.place(), d.isRead)
+	r.Bytes = sizeOf(d.place(), d.isRead())
 }
 
 // place is the directory, or the one file of it that is read.
 func (d *eventDir) place() string { return filepath.Join(d.dir, d.only) }
 
-func (d *eventDir) isRead(e fs.DirEntry) bool {
-	return e.Type().IsRegular() && (d.only != "" || strings.Contains(e.Name(), "tfevents"))
-}
+func (d *eventDir) isRead() func(string, fs.DirEntry) bool { return isRead(d.place(), isEventFile) }
+
+func isEventFile(base string) bool { return strings.Contains(base, "tfevents") }
 
 // Recorded is a parameter that the program recorded for TensorBoard.
 type Recorded struct {

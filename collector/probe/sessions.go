@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/source"
@@ -10,38 +11,37 @@ import (
 
 // sessions reads event files as a trial's attempts: where a later session of a
 // metric began again, what the earlier ones measured is void, as
-// collector.Observe has it. That is known only at the end, so files with several
-// sessions are read twice: their points may be too many to keep.
+// collector.Observe has it. Where that is is known only at the end, so the files
+// are read twice: their points may be too many to keep.
 func (r *Report) sessions(ctx context.Context, t Target, events *source.EventDir) findings {
-	found, starts := findings{}, starts{}
+	least := map[string][]int64{} // the least steps of each metric, by session
+	for p, err := range events.Sessions(ctx) {
+		if err != nil {
+			continue // it is told the second time
+		}
+		for len(least[p.Metric]) <= p.Session {
+			least[p.Metric] = append(least[p.Metric], math.MaxInt64)
+		}
+		least[p.Metric][p.Session] = min(least[p.Metric][p.Session], p.Step)
+	}
+	found := findings{}
+	newest := map[string]int{} // the session that has the last value
 	for p, err := range events.Sessions(ctx) {
 		if ctx.Err() != nil {
-			return found
+			break
 		}
 		if err != nil {
 			r.trouble(t, err)
 			continue
 		}
-		starts.see(p)
-		found.of(p.Metric).add(p.Point)
-	}
-	if !starts.several() {
-		return found
-	}
-	found = findings{}
-	newest := map[string]int{} // the session that has the last value
-	for p, err := range events.Sessions(ctx) {
-		if ctx.Err() != nil {
-			return found
+		if p.Session >= len(least[p.Metric]) {
+			continue // it was written since, and what it makes void has been counted
 		}
-		if err != nil {
-			continue // it was told
-		}
-		if !starts.saw(p) {
-			continue
-		}
+		later := least[p.Metric][p.Session+1:]
 		m := found.of(p.Metric)
-		if !starts.count(p) {
+		if slices.ContainsFunc(later, func(least int64) bool {
+			return least != math.MaxInt64 && (p.Step >= least || p.Step == collector.NoStep)
+		}) {
 			m.Purged++
 			continue
 		}
@@ -52,42 +52,4 @@ func (r *Report) sessions(ctx context.Context, t Target, events *source.EventDir
 		newest[p.Metric] = max(newest[p.Metric], p.Session)
 	}
 	return found
-}
-
-// starts are the least steps of each metric, by session. math.MaxInt64: it has
-// no point there.
-type starts map[string][]int64
-
-func (s starts) see(p source.SessionPoint) {
-	least := s[p.Metric]
-	for len(least) <= p.Session {
-		least = append(least, math.MaxInt64)
-	}
-	least[p.Session] = min(least[p.Session], p.Step)
-	s[p.Metric] = least
-}
-
-func (s starts) several() bool {
-	for _, least := range s {
-		if len(least) > 1 {
-			return true
-		}
-	}
-	return false
-}
-
-// saw reports whether the metric was seen in the session, or a later one. It was
-// not where the files are still being written: what such a point makes void was
-// not counted, so it is left out.
-func (s starts) saw(p source.SessionPoint) bool { return p.Session < len(s[p.Metric]) }
-
-// count reports whether a point lies before all that later sessions did, of
-// a session that was seen.
-func (s starts) count(p source.SessionPoint) bool {
-	for _, least := range s[p.Metric][p.Session+1:] {
-		if least != math.MaxInt64 && (p.Step >= least || p.Step == collector.NoStep) {
-			return false
-		}
-	}
-	return true
 }

@@ -1,0 +1,243 @@
+package probe
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
+)
+
+// timeless is a clock that tells the zero time: a point that has another got it
+// from its source.
+var timeless = source.Clock{Now: func() time.Time { return time.Time{} }}
+
+// ended is a drain of what is written already.
+func ended() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// plain is a trouble without the name of the source in front.
+func plain(err error, prefix string) Trouble {
+	return Trouble{Text: strings.TrimPrefix(err.Error(), prefix+": ")}
+}
+
+// names collects names, each once.
+type names struct {
+	list  []string
+	known map[string]bool
+}
+
+func newNames() *names { return &names{known: map[string]bool{}} }
+
+func (n *names) add(name string) {
+	if !n.full() && !n.known[name] {
+		n.known[name] = true
+		n.list = append(n.list, name)
+	}
+}
+
+func (n *names) full() bool { return len(n.list) >= maxNames }
+
+// isRead says which files at a path are read: the file that is named, and below
+// a directory those whose base name is one of a kind.
+func isRead(path string, kind func(base string) bool) func(string, fs.DirEntry) bool {
+	return func(file string, e fs.DirEntry) bool {
+		return e.Type().IsRegular() && (file == path || kind(e.Name()))
+	}
+}
+
+// eachFile opens the files at a path that are read.
+func eachFile(ctx context.Context, path string, read func(string, fs.DirEntry) bool, visit func(path string, f *os.File) error) error {
+	return filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
+		if err = cmp.Or(err, ctx.Err()); err != nil || !read(file, e) {
+			return err
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return visit(file, f)
+	})
+}
+
+// sizeOf is the size of the files at a path that are read.
+func sizeOf(path string, read func(string, fs.DirEntry) bool) (sum int64) {
+	// What cannot be looked at has been said by the source.
+	_ = eachFile(context.Background(), path, read, func(_ string, f *os.File) error {
+		if info, err := f.Stat(); err == nil {
+			sum += info.Size()
+		}
+		return nil
+	})
+	return sum
+}
+
+// written is a file of lines, a table, or a file of W&B's, or a directory of
+// these two.
+type written struct{ cfg Config }
+
+func newWritten(cfg Config) (*written, error) {
+	w := &written{cfg}
+	_, err := w.Source([]string{"metric"}) // so that what does not go together is said first
+	return w, err
+}
+
+func (w *written) Source(metrics []string) (collector.Source, error) {
+	if w.cfg.Format == source.FormatWandb && !strings.HasSuffix(w.cfg.Path, "/") {
+		// A trial reads the directory; here the user has named one file of it.
+		dir, base := filepath.Split(w.cfg.Path)
+		return source.NewWandbDir(source.WandbDirConfig{Dir: cmp.Or(dir, "."), Only: base, Metrics: metrics, Drain: ended(), Clock: timeless})
+	}
+	return source.NewWritten(source.Written{
+		Path: w.cfg.Path, Format: w.cfg.Format, Metrics: metrics, Filters: w.cfg.Filters, Drain: ended(), Clock: timeless,
+	})
+}
+
+func (w *written) Names(ctx context.Context) (found []string, hints map[string]string, err error) {
+	visit := w.lineNames
+	switch w.cfg.Format {
+	case source.FormatWandb:
+		visit = wandbNames
+	case source.FormatCSV:
+		visit = tableNames
+	}
+	all, hints := newNames(), map[string]string{}
+	err = eachFile(ctx, w.cfg.Path, w.isRead(), func(_ string, f *os.File) error { return visit(f, all, hints) })
+	return all.list, hints, err
+}
+
+// isRead says which files are read.
+func (w *written) isRead() func(string, fs.DirEntry) bool {
+	return isRead(w.cfg.Path, func(base string) bool { return strings.HasSuffix(base, "."+strings.ToLower(w.cfg.Format)) })
+}
+
+// lineNames finds names in lines.
+func (w *written) lineNames(f *os.File, all *names, hints map[string]string) error {
+	search, err := parse.NewNames(namesConfig(w.cfg.Format, w.cfg.Filters))
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(search, io.LimitReader(f, maxSearched)); err != nil {
+		return err
+	}
+	search.End()
+	all.list = search.Names()
+	for name, hint := range hintsOf(search) {
+		hints[name] = hint
+	}
+	return nil
+}
+
+// hintsOf are the hints of a search. Where nothing was found, the advice on the
+// text as a whole stands under the empty name.
+func hintsOf(search *parse.Names) map[string]string {
+	hints := search.Hints()
+	if advice := search.Advice(); advice != "" && len(search.Names()) == 0 {
+		hints[""] = advice
+	}
+	return hints
+}
+
+// namesConfig is the search for the names in a text; its hints are for the
+// command line.
+func namesConfig(format string, filters []string) parse.NamesConfig {
+	return parse.NamesConfig{Format: format, Filters: filters, MaxBytes: maxSearched, MaxNames: maxNames, Use: "add --"}
+}
+
+// wandbNames finds the names in a W&B file. What is wrong with it is said by the
+// source.
+func wandbNames(f *os.File, all *names, _ map[string]string) error {
+	reader := parse.NewAnyWandb()
+	for offset := int64(0); !all.full(); {
+		next, err := reader.Read(f, offset, true, func(s parse.Sample) bool {
+			all.add(s.Metric)
+			return !all.full()
+		})
+		if !errors.Is(err, parse.ErrWandbRecord) || next <= offset {
+			break
+		}
+		offset = next
+	}
+	return nil
+}
+
+// tableNames finds the columns of a table. The hint under the empty name says what
+// separates the columns of one that cannot be read.
+func tableNames(f *os.File, all *names, hints map[string]string) error {
+	head, err := io.ReadAll(io.LimitReader(f, maxHeader))
+	if err != nil {
+		return err
+	}
+	table, err := parse.NewCSV([]string{"metric"})
+	if err != nil {
+		return err
+	}
+	for n := 1; n > 0 && table.Columns() == nil; head = head[n:] {
+		var record []byte
+		record, n = parse.CSVRecord(append(head, '\n'))
+		n = min(n, len(head))
+		_, _ = table.Parse(nil, record) // a header has no values
+	}
+	if separator := parse.Separator(table.Columns()); separator != 0 {
+		hints[""] = parse.NotCommas(separator)
+		return nil
+	}
+	for _, name := range table.Columns() {
+		if name != "" && !parse.IsStep(name) {
+			all.add(name)
+		}
+	}
+	return nil
+}
+
+var bytePlace = regexp.MustCompile(`^the line at byte (\d+)(?:: )?`)
+
+// Trouble says at which line it was.
+func (w *written) Trouble(err error) Trouble {
+	text := strings.TrimPrefix(plain(err, "wandb").Text, "file:"+w.cfg.Path+": ")
+	if m := bytePlace.FindStringSubmatch(text); m != nil {
+		if place, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+			if before := w.linesBefore(place); before >= 0 {
+				return Trouble{Line: before + 1, Text: text[len(m[0]):]}
+			}
+		}
+	}
+	return Trouble{Text: text}
+}
+
+// linesBefore counts the lines before a place in the file; -1 when it cannot be
+// read.
+func (w *written) linesBefore(place int64) int {
+	f, err := os.Open(w.cfg.Path)
+	if err != nil {
+		return -1
+	}
+	defer f.Close()
+	count := 0
+	for before, buf := io.LimitReader(f, place), make([]byte, 64<<10); ; {
+		n, err := before.Read(buf)
+		count += bytes.Count(buf[:n], []byte("\n"))
+		if err != nil {
+			return count
+		}
+	}
+}
+
+func (w *written) Describe(r *Report) {
+	r.Kind, r.Path, r.Format, r.Bytes = File, w.cfg.Path, w.cfg.Format, sizeOf(w.cfg.Path, w.isRead())
+}
