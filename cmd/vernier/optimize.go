@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/server/lines"
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
@@ -93,7 +94,7 @@ func (o *optimizeOptions) config() (lines.Config, error) {
 	config := lines.Config{Study: study, Deadline: o.deadline}
 	known, ok := algorithm.Get(o.algorithm)
 	if !ok {
-		return lines.Config{}, usageErrorf("there is no algorithm %q: use one of %s", o.algorithm, strings.Join(algorithm.Names(), ", "))
+		return lines.Config{}, unknownMethod("algorithm", o.algorithm, algorithm.Names())
 	}
 	settings, err := readSettings("--setting", o.settings)
 	if err != nil {
@@ -143,6 +144,14 @@ func faulty(what string, faults []error) error {
 	return errors.New(what)
 }
 
+func unknownMethod(what, name string, known []string) error {
+	hint := ""
+	if near := parse.Nearest(name, known, 1); len(near) > 0 {
+		hint = " (did you mean " + near[0] + "?)"
+	}
+	return usageErrorf("there is no %s %q%s: use one of %s", what, name, hint, strings.Join(known, ", "))
+}
+
 func readSettings(flag string, texts []string) (suggest.Settings, error) {
 	var settings suggest.Settings
 	for _, text := range texts {
@@ -165,7 +174,7 @@ func (o *optimizeOptions) newStopper() (suggest.Stopper, error) {
 	}
 	known, ok := stop.Get(o.stopper)
 	if !ok {
-		return nil, usageErrorf("there is no stopping rule %q: use one of %s", o.stopper, strings.Join(stop.Names(), ", "))
+		return nil, unknownMethod("stopping rule", o.stopper, stop.Names())
 	}
 	settings, err := readSettings("--stopper-setting", o.stopperSettings)
 	if err != nil {

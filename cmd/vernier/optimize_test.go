@@ -76,6 +76,7 @@ func TestOptimizeSaysWhatIsWrong(t *testing.T) {
 			[]string{"--space", "SPACE", "--algorithm", "grid"}, exitInvalid, "the algorithm grid cannot search it: 2 faults\n  parameter \"x\""},
 		"a space for another algorithm": {space, []string{"--space", "SPACE", "--algorithm", "grid"}, exitInvalid, "the algorithm grid cannot search it"},
 		"an unknown algorithm":          {space, []string{"--space", "SPACE", "--algorithm", "guess"}, exitUsage, "use one of asha, auto"},
+		"a misspelled algorithm":        {space, []string{"--space", "SPACE", "--algorithm", "rnadom"}, exitUsage, "did you mean random?"},
 		"a setting without a value":     {space, []string{"--space", "SPACE", "--algorithm", "random", "--setting", "a"}, exitUsage, "name=value"},
 		"an unknown setting":            {space, []string{"--space", "SPACE", "--algorithm", "random", "--setting", "a=b"}, exitUsage, "--describe random"},
 		"a seed below zero":             {space, []string{"--space", "SPACE", "--algorithm", "random", "--seed", "-1"}, exitUsage, "--seed"},

@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,9 @@ func (c *Controller) warm(ctx context.Context, exp *v1beta1.Experiment, s *study
 	for i, learned := range s.Warm(earlier) {
 		switch why := refused[i]; {
 		case why == nil || learned.Trials > 0:
+		case learned.Outside > 0 && len(missing(&exp.Spec, earlier[i].Trials)) > 0:
+			names := strings.Join(missing(&exp.Spec, earlier[i].Trials), ", ")
+			return &fatalError{fmt.Sprintf("%v has a value of the parameter %s: name one that has it, or fix %s in the template", why, names, names)}
 		case learned.Outside > 0:
 			return &fatalError{fmt.Sprintf("%v has a value that this one allows for each of its parameters (%s): name one that did, or widen the parameters",
 				why, parameterNames(&exp.Spec))}
@@ -51,6 +55,20 @@ func (c *Controller) warm(ctx context.Context, exp *v1beta1.Experiment, s *study
 		}
 	}
 	return nil
+}
+
+// missing are the parameters, other than conditional ones, that no trial has a
+// value of.
+func missing(spec *v1beta1.ExperimentSpec, trials []*v1beta1.Trial) (names []string) {
+	for _, p := range spec.Parameters {
+		has := func(t *v1beta1.Trial) bool {
+			return slices.ContainsFunc(t.Spec.ParameterAssignments, func(a v1beta1.ParameterAssignment) bool { return a.Name == p.Name })
+		}
+		if p.When == nil && !slices.ContainsFunc(trials, has) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 func objectiveNames(spec *v1beta1.ExperimentSpec) string {

@@ -102,6 +102,8 @@ func controllerOver(t *testing.T, at time.Time, objects ...client.Object) *Contr
 func TestWarmStart(t *testing.T) {
 	known := ofExperiment("earlier", "earlier", "0.25", result(0, "loss", "1"))
 	other := ofExperiment("earlier", "earlier", "0.25", result(0, "accuracy", "1"))
+	without := ofExperiment("earlier", "earlier", "0.25", result(0, "loss", "1"))
+	without.Spec.ParameterAssignments[0].Name = "momentum"
 	tests := map[string]struct {
 		after   time.Duration
 		objects []client.Object
@@ -120,6 +122,8 @@ func TestWarmStart(t *testing.T) {
 			says: `has ended, and none of its 1 trials measured the objectives of this one (loss): name one that did`},
 		"one whose trials lie outside of the space is refused": {objects: []client.Object{earlier(true), ofExperiment("earlier", "earlier", "1.5", result(0, "loss", "1"))}, fatal: true,
 			says: `has ended, and none of its 1 trials has a value that this one allows for each of its parameters (lr): name one that did, or widen the parameters`},
+		"one without a parameter of this one is refused by that name": {objects: []client.Object{earlier(true), without}, fatal: true,
+			says: `has ended, and none of its 1 trials has a value of the parameter lr: name one that has it, or fix lr in the template`},
 		"one with other metrics stops nothing later": {objects: []client.Object{earlier(true), other}, begun: true},
 	}
 	for name, tc := range tests {

@@ -239,9 +239,21 @@ func validateJob(job *unstructured.Unstructured, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("is not a batch/v1 Job: %v: correct or remove the field", e)))
 		}
 	}
+	pod := typed.Spec.Template.Spec
+	errs = append(errs, imageErrors(path.Child("spec", "template", "spec", "initContainers"), pod.InitContainers)...)
+	errs = append(errs, imageErrors(path.Child("spec", "template", "spec", "containers"), pod.Containers)...)
 	if policy := typed.Spec.Template.Spec.RestartPolicy; len(errs) == 0 && policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure {
 		errs = append(errs, field.NotSupported(path.Child("spec", "template", "spec", "restartPolicy"), policy,
 			[]corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}))
+	}
+	return errs
+}
+
+func imageErrors(path *field.Path, containers []corev1.Container) (errs field.ErrorList) {
+	for i, c := range containers {
+		if c.Image == "" {
+			errs = append(errs, field.Required(path.Index(i).Child("image"), "name the image; in the embedded mode, which runs none, any name will do"))
+		}
 	}
 	return errs
 }

@@ -52,6 +52,7 @@ func TestFaultsOfTheTemplate(t *testing.T) {
 		"a restart policy that Jobs refuse": {trialSpec(`"Never"`, `"Always"`), []string{spec + `spec.template.spec.restartPolicy: Unsupported value: "Always"`}},
 		"a quantity that is none":           {trialSpec(`"memory":"1Gi"`, `"memory":"lots"`), []string{"is not a batch/v1 Job"}},
 		"no containers":                     {trialSpec(`"containers":[`, `"containers":[],"ephemeralContainers":[`), []string{spec + "spec.template.spec.containers"}},
+		"no image":                          {trialSpec(`"image":"`, `"imagePullPolicy":"Always","workingDir":"/`), []string{container + ".image: Required value"}},
 		"no command for StdOut":             {trialSpec(`"command"`, `"args"`), []string{container + ".command: Required value: is missing: the StdOut collector runs the command itself"}},
 		"a collector's directory over the system": {both(trialSpec("epochs=1", "epochs=1"), fileAt("/etc/m.log")),
 			[]string{`mount an empty directory over /etc, which the container needs`}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/controllers/study"
 )
 
@@ -201,6 +202,9 @@ func unknown(path *field.Path, name, what string, known []string) *field.Error {
 		return e
 	}
 	e.Detail = fmt.Sprintf("there is no such %s; use one of: %s", what, strings.Join(known, ", "))
+	if near := parse.Nearest(name, known, 1); len(near) > 0 {
+		e.Detail = fmt.Sprintf("there is no such %s: did you mean %s? There are: %s", what, near[0], strings.Join(known, ", "))
+	}
 	return e
 }
 

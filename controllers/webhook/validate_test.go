@@ -162,7 +162,7 @@ func TestFaultsOfTheAlgorithm(t *testing.T) {
 		}
 	}
 	checkFaults(t, map[string]faulty{
-		"an unknown algorithm": {settings("rnadom"), []string{`spec.algorithm.algorithmName: Unsupported value: "rnadom": there is no such algorithm; use one of: `}},
+		"an unknown algorithm": {settings("rnadom"), []string{`spec.algorithm.algorithmName: Unsupported value: "rnadom": there is no such algorithm: did you mean random?`}},
 		"an unknown algorithm and a bad space": {func(e *v1beta1.Experiment) {
 			settings("rnadom")(e)
 			parameter("double", v1beta1.FeasibleSpace{Min: "2", Max: "1"})(e)
