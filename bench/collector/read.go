@@ -14,7 +14,8 @@ import (
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
+	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
 // readConfig is what read and peers share.
@@ -173,11 +174,11 @@ func sourcePass(ctx context.Context, d data) (points int, err error) {
 	close(drain)
 	var s collector.Source
 	if d.format == "events" {
-		s, err = source.NewEventDir(source.EventDirConfig{Dir: d.dir, Metrics: tags, Drain: drain})
+		s, err = events.New(events.Config{Dir: d.dir, Metrics: tags, Drain: drain})
 	} else {
 		var parser parse.Line
 		if parser, err = lineParser(d.format); err == nil {
-			s, err = source.NewFile(source.FileConfig{Path: d.path, Parser: parser, Drain: drain})
+			s, err = file.New(file.Config{Path: d.path, Parser: parser, Drain: drain})
 		}
 	}
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 //
 //	D/attempts/<n>/start.json   when it started; there from the beginning
 //	D/attempts/<n>/lock         locked while exec lives, however it ends
-//	D/attempts/<n>/stream/      the output (source.StreamWriter)
+//	D/attempts/<n>/stream/      the output (file.StreamWriter)
 //	D/attempts/<n>/exit.json    how the program ended, written last
 //	D/ready                     made once run can be stopped without loss
 //

@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
 )
 
 // fileEvents is what the TensorFlowEvent kind remembers.
 const fileEvents = "events.state"
 
 func prepareEvents(_ context.Context, j job) (opener, error) {
-	before, err := before(j.cfg)
+	before, err := before(j.cfg, events.IsEventFile)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := source.NewEventDir(source.EventDirConfig{
+	dir, err := events.New(events.Config{
 		Dir: j.cfg.path, Metrics: j.cfg.metrics, Before: before, Given: j.cfg.given(),
 		State: filepath.Join(j.cfg.dir, fileEvents), Drain: j.drain})
 	if err != nil {
@@ -35,7 +35,7 @@ func prepareEvents(_ context.Context, j job) (opener, error) {
 // earlier step is void from that step on, as between the attempts of a program
 // that is started anew.
 type sessions struct {
-	dir *source.EventDir
+	dir *events.Dir
 	// next begins an attempt.
 	next func(n int, started time.Time, s collector.Source)
 	// later are the sessions from 1 on. They outlive one reading.

@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector/contract"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
 func execCommand(_ context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("exec", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	dir := flags.String(contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
-	limit := flags.Int64(contract.FlagCap, source.DefaultStreamLimit, "bytes of output to keep there")
+	limit := flags.Int64(contract.FlagCap, file.DefaultStreamLimit, "bytes of output to keep there")
 	if err := flags.Parse(args); err != nil {
 		return fail(stderr, exitUsage, "exec", errSaid)
 	}
@@ -51,7 +51,7 @@ type execution struct {
 	toldToEnd      bool   // the program, by a signal that was passed on
 	attempt        string // directory
 	lock           *os.File
-	stream         *source.StreamWriter
+	stream         *file.StreamWriter
 }
 
 func (e *execution) open(limit int64) (err error) {
@@ -59,7 +59,7 @@ func (e *execution) open(limit int64) (err error) {
 		return err
 	}
 	stream := filepath.Join(e.attempt, streamName)
-	if e.stream, err = source.NewStreamWriter(stream, limit); err != nil {
+	if e.stream, err = file.NewStreamWriter(stream, limit); err != nil {
 		return err
 	}
 	return os.Chmod(stream, 0o755)

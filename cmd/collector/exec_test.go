@@ -19,7 +19,7 @@ import (
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
 // shared is a pod's directory in which a sidecar is said to be ready.
@@ -55,7 +55,7 @@ func kept(t *testing.T, dir string, metrics ...string) (points []collector.Point
 	}
 	over := make(chan struct{})
 	close(over)
-	s, err := source.NewStream(source.StreamConfig{Dir: filepath.Join(attemptDir(dir, 0), streamName), Parser: parser, Drain: over})
+	s, err := file.NewStream(file.StreamConfig{Dir: filepath.Join(attemptDir(dir, 0), streamName), Parser: parser, Drain: over})
 	if err != nil {
 		t.Fatal(err)
 	}

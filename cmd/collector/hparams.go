@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
 	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
@@ -39,7 +39,7 @@ func newHparams(cfg runConfig, now time.Time) *hparams {
 	if cfg.kind != "TensorFlowEvent" || len(cfg.parameters) == 0 {
 		return nil
 	}
-	h := &hparams{path: filepath.Join(cfg.path, source.HparamsFile+"."+cfg.trial)}
+	h := &hparams{path: filepath.Join(cfg.path, events.HparamsFile+"."+cfg.trial)}
 	h.session = tensorboard.Session{Group: cfg.trial, Started: now}
 	for name, value := range cfg.given() {
 		h.session.Parameters = append(h.session.Parameters, tensorboard.Parameter{Name: name, Value: value})

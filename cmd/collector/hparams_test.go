@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/collector/parse"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
 	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
@@ -20,7 +20,7 @@ func TestTheParametersAreWrittenBesideTheEvents(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, source.HparamsFile+".t-0001")
+	path := filepath.Join(dir, events.HparamsFile+".t-0001")
 	s := b.run("--kind=TensorFlowEvent", "--path="+dir, "--metric=loss", "--trial=t-0001", "--parameter=lr=0.1", "--parameter=opt=a=b")
 	var begun []byte
 	b.until("the file", func() bool {

@@ -12,6 +12,8 @@ import (
 	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/file"
+	"github.com/vernier-ml/vernier/collector/source/wandb"
 )
 
 // fileState is a file of the sidecar in the shared directory.
@@ -73,10 +75,10 @@ func (k kind) check(cfg runConfig) error {
 	switch k.name {
 	case "StdOut":
 		if _, err = parse.NewLine(cfg.format, cfg.metrics, cfg.filters); err != nil {
-			err = fmt.Errorf("%w, and %s with --%s=File", err, source.FormatCSV, contract.FlagKind)
+			err = fmt.Errorf("%w, and %s with --%s=File", err, file.FormatCSV, contract.FlagKind)
 		}
 	case "File":
-		_, err = source.NewWritten(written(job{cfg: cfg}))
+		_, err = file.Open(written(job{cfg: cfg}))
 	}
 	if err != nil {
 		return fmt.Errorf("--%s=%s: %w", contract.FlagFormat, cfg.format, err)
@@ -90,35 +92,35 @@ func prepareStdOut(_ context.Context, j job) (opener, error) {
 		return nil, err
 	}
 	return func(acked map[string]int64) ([]collector.Source, error) {
-		return one(source.NewStream(source.StreamConfig{
+		return one(file.NewStream(file.StreamConfig{
 			Dir: filepath.Join(j.dir, streamName), Parser: parser, From: acked["stdout"], Drain: j.drain,
 			EndedWell: func() bool { return endedWell(j.dir) },
-			Wanted:    &source.Wanted{Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters}}))
+			Wanted:    &file.Wanted{Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters}}))
 	}, nil
 }
 
 func prepareFile(_ context.Context, j job) (opener, error) {
-	before, err := before(j.cfg)
+	before, err := before(j.cfg, func(name string) bool { return file.IsTable(name) || wandb.IsRunFile(name) })
 	if err != nil {
 		return nil, err
 	}
 	return func(map[string]int64) ([]collector.Source, error) {
 		w := written(j)
 		w.Before = before
-		return one(source.NewWritten(w))
+		return one(file.Open(w))
 	}, nil
 }
 
 // before looks at what the program will find. The program starts once the
 // sidecar is ready, and not before.
-func before(cfg runConfig) (*source.Before, error) {
+func before(cfg runConfig, readable func(name string) bool) (*source.Before, error) {
 	_, err := os.Stat(filepath.Join(cfg.dir, readyName))
-	return source.RecordBefore(cfg.path, filepath.Join(cfg.dir, fileBefore), err == nil)
+	return source.RecordBefore(cfg.path, filepath.Join(cfg.dir, fileBefore), err == nil, readable)
 }
 
 // written is what the File kind reads.
-func written(j job) source.Written {
-	return source.Written{
+func written(j job) file.Written {
+	return file.Written{
 		Path: j.cfg.path, Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters, Explain: true,
 		State: filepath.Join(j.cfg.dir, fileState), Drain: j.drain,
 	}

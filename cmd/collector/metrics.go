@@ -188,13 +188,13 @@ func metricsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	}
 	ctx, cancel := context.WithTimeout(ctx, metricsPatience)
 	defer cancel()
-	if err := scrape(ctx, filepath.Join(*dir, metricsSocket), stdout); err != nil {
+	if err := fetchMetrics(ctx, filepath.Join(*dir, metricsSocket), stdout); err != nil {
 		return fail(stderr, exitFailed, "metrics", err)
 	}
 	return 0
 }
 
-func scrape(ctx context.Context, socket string, to io.Writer) error {
+func fetchMetrics(ctx context.Context, socket string, to io.Writer) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/contract"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/push"
 )
 
 // Files of the Push kind in the shared directory, beside those that the contract
@@ -70,7 +70,7 @@ func preparePush(ctx context.Context, j job) (opener, error) {
 		}
 		return nil, err
 	}
-	cfg := source.PushConfig{
+	cfg := push.Config{
 		Trusted: []net.Listener{socket}, Token: j.cfg.pushToken, Trial: j.cfg.trial, Seed: j.cfg.podUID,
 		Journal: filepath.Join(j.cfg.dir, pushJournal), Artifacts: filepath.Join(j.cfg.dir, pushArtifacts),
 		Metrics: j.cfg.metrics, Drain: j.drain,
@@ -81,7 +81,7 @@ func preparePush(ctx context.Context, j job) (opener, error) {
 	if err := makeShared(cfg.Artifacts); err != nil {
 		return abandon(err)
 	}
-	push, err := source.NewPush(cfg)
+	push, err := push.New(cfg)
 	if err != nil {
 		return abandon(err)
 	}
@@ -197,7 +197,7 @@ func katibCandidates(cfg runConfig) []string {
 }
 
 // tellProgram writes the files from which the program learns where to report.
-func tellProgram(cfg runConfig, push source.PushConfig) error {
+func tellProgram(cfg runConfig, push push.Config) error {
 	env := map[string]string{}
 	if len(push.Guarded) > 0 {
 		env = contract.PushEnv(push.Guarded[0].Addr().String(), cfg.pushToken, cfg.trial, cfg.dir)

@@ -14,7 +14,7 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/scrape"
 )
 
 // Files of the PrometheusMetric kind in the shared directory.
@@ -40,12 +40,12 @@ func prepareScrape(ctx context.Context, j job) (opener, error) {
 	}, nil
 }
 
-func newScrape(ctx context.Context, j job, spool *report.Spool) (*source.Scrape, error) {
+func newScrape(ctx context.Context, j job, spool *report.Spool) (*scrape.Source, error) {
 	header, err := scrapeHeader(j.cfg)
 	if err != nil {
 		return nil, err
 	}
-	cfg := source.ScrapeConfig{
+	cfg := scrape.Config{
 		URL: j.cfg.url, Header: header, Metrics: j.cfg.metrics,
 		State: filepath.Join(j.cfg.dir, scrapeState), Last: map[string]collector.Point{}, Drain: j.drain,
 	}
@@ -58,7 +58,7 @@ func newScrape(ctx context.Context, j job, spool *report.Spool) (*source.Scrape,
 	if j.cfg.sharedNetwork {
 		cfg.Mine = ownListener(j.cfg)
 	}
-	return source.NewScrape(cfg)
+	return scrape.New(cfg)
 }
 
 // scrapeHeader is what flags and environment say, the flags first.
@@ -100,5 +100,5 @@ func ownListener(cfg runConfig) func() error {
 	if err != nil || u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil
 	}
-	return source.OwnListener("/proc", port, contract.EnvPodUID+"="+cfg.podUID)
+	return scrape.OwnListener("/proc", port, contract.EnvPodUID+"="+cfg.podUID)
 }

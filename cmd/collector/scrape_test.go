@@ -92,7 +92,7 @@ func TestScrapeSaysWhatWasNotThere(t *testing.T) {
 	b.until("served", func() bool { return g.times() > 0 })
 	s.term()
 	states := b.attempts()
-	if len(states) != 1 || !states[0].Final || !strings.Contains(states[0].Note, "never showed the metric los; it shows loss") {
+	if len(states) != 1 || !states[0].Final || !strings.Contains(states[0].Note, "los was not found: did you mean loss?") {
 		t.Errorf("attempts %+v", states)
 	}
 }

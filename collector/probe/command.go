@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
 // Command is a program whose output is probed, while it runs. Nothing of the
@@ -80,7 +80,7 @@ func (c *Command) Names(ctx context.Context) (names []string, hints map[string]s
 // start runs the program, with both outputs in one pipe, by whole lines.
 func (c *Command) start(ctx context.Context) error {
 	reader, writer := io.Pipe()
-	out, errs := source.WholeLines(writer), source.WholeLines(writer)
+	out, errs := file.WholeLines(writer), file.WholeLines(writer)
 	program := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	program.Stdin = os.Stdin
 	program.Stdout, program.Stderr = io.MultiWriter(c.Stdout, out), io.MultiWriter(c.Stderr, errs)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
 // Passed is what a directory holds besides what was read.
@@ -29,8 +29,8 @@ var dirKinds = []struct {
 	base         *regexp.Regexp
 }{
 	{"event files (*tfevents*)", "", regexp.MustCompile(`tfevents`)},
-	{"W&B files (*.wandb)", source.FormatWandb, regexp.MustCompile(`\.wandb$`)},
-	{"tables (*.csv)", source.FormatCSV, regexp.MustCompile(`\.csv$`)},
+	{"W&B files (*.wandb)", file.FormatWandb, regexp.MustCompile(`\.wandb$`)},
+	{"tables (*.csv)", file.FormatCSV, regexp.MustCompile(`\.csv$`)},
 	{"files of lines (*.log, *.txt, *.json, *.jsonl)", "", regexp.MustCompile(`\.(log|txt|json|jsonl)$`)},
 }
 

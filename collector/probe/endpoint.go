@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/scrape"
 )
 
 // endpoint is what a Prometheus client library serves.
@@ -24,7 +24,7 @@ type endpoint struct {
 const scrapePatience = 10 * time.Second
 
 func (e *endpoint) Source(metrics []string) (collector.Source, error) {
-	return source.NewScrape(source.ScrapeConfig{URL: e.url, Metrics: metrics, LastPatience: scrapePatience, Drain: ended(), Clock: timeless})
+	return scrape.New(scrape.Config{URL: e.url, Metrics: metrics, LastPatience: scrapePatience, Drain: ended(), Clock: timeless})
 }
 
 func (e *endpoint) Trouble(err error) Trouble {
@@ -49,7 +49,7 @@ func (e *endpoint) hint(name string) string {
 func (e *endpoint) Describe(r *Report) { r.Kind, r.Path, r.Bytes = PrometheusMetric, e.url, e.bytes }
 
 func (e *endpoint) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
-	names, e.bytes, err = source.ScrapeNames(ctx, e.url)
+	names, e.bytes, err = scrape.Names(ctx, e.url)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNothing, err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
 )
 
 // maxRecorded bounds the recorded parameters that are shown.
@@ -28,12 +28,12 @@ func newEvents(dir, only string) *eventDir {
 }
 
 func (d *eventDir) Source(metrics []string) (collector.Source, error) {
-	return source.NewEventDir(source.EventDirConfig{Dir: d.dir, Only: d.only, Metrics: metrics, Recorded: d.record, Drain: ended(), Clock: timeless})
+	return events.New(events.Config{Dir: d.dir, Only: d.only, Metrics: metrics, Recorded: d.record, Drain: ended(), Clock: timeless})
 }
 
 // Names are the tags with scalars, in their runs, as a metric would name them.
 func (d *eventDir) Names(ctx context.Context) (found []string, hints map[string]string, err error) {
-	all, events := newNames(), parse.NewEvents()
+	all, reader := newNames(), parse.NewEvents()
 	err = eachFile(ctx, d.place(), d.isRead(), func(path string, f *os.File) error {
 		run, err := filepath.Rel(d.dir, filepath.Dir(path))
 		if err != nil {
@@ -41,11 +41,11 @@ func (d *eventDir) Names(ctx context.Context) (found []string, hints map[string]
 		}
 		run = filepath.ToSlash(run)
 		wanted := parse.NewWanted(nil, func(tag []byte) { all.add(filepath.ToSlash(filepath.Join(run, string(tag)))) })
-		if d.only != "" || !strings.HasPrefix(filepath.Base(path), source.HparamsFile) { // that the collector wrote itself
+		if d.only != "" || !strings.HasPrefix(filepath.Base(path), events.HparamsFile) { // that the collector wrote itself
 			wanted = wanted.Recording(func(p parse.Recorded) { d.record(strings.TrimPrefix(run, "."), p) })
 		}
 		// What is wrong with the file is said by the source.
-		_, _ = events.Read(f, 0, wanted, func(parse.Scalar) bool { return true })
+		_, _ = reader.Read(f, 0, wanted, func(parse.Scalar) bool { return true })
 		return nil
 	})
 	return all.list, nil, err

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/vernier-ml/vernier/collector/parse"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
 // maxGuessed is how much of a file is looked at for its format, in bytes, and
@@ -26,7 +26,7 @@ const (
 var textValue = regexp.MustCompile(`[\w\]"]\s*=\s*[-+]?\.?\d`)
 
 // guessBinary says whether a file is one of TensorBoard's (TensorFlowEvent) or of
-// W&B's (source.FormatWandb), by its first record, else by its name; empty: neither.
+// W&B's (file.FormatWandb), by its first record, else by its name; empty: neither.
 func guessBinary(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -41,11 +41,11 @@ func guessBinary(path string) (string, error) {
 	base := filepath.Base(path)
 	switch head = head[:n]; {
 	case bytes.HasPrefix(head, []byte(":W&B")):
-		return source.FormatWandb, nil
+		return file.FormatWandb, nil
 	case isEvents(head):
 		return TensorFlowEvent, nil
 	case strings.HasSuffix(base, ".wandb"):
-		return source.FormatWandb, nil
+		return file.FormatWandb, nil
 	case strings.Contains(base, "tfevents"):
 		return TensorFlowEvent, nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
 // Input is lines that come from elsewhere, such as standard input. They are read
@@ -103,7 +103,7 @@ func (in *Input) Source(metrics []string) (collector.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return source.NewReader(io.MultiReader(&in.head, in), parser, timeless), nil
+	return file.NewReader(io.MultiReader(&in.head, in), parser, timeless), nil
 }
 
 // Trouble implements Target.

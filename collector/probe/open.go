@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/vernier-ml/vernier/collector/parse"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
 // Config says what is probed.
@@ -60,10 +60,10 @@ func openFile(cfg Config) (Target, error) {
 	switch {
 	case binary == TensorFlowEvent:
 		return newEvents(filepath.Dir(real), filepath.Base(real)), nil
-	case binary == source.FormatWandb, cfg.Format == source.FormatWandb:
-		cfg.Path, cfg.Format = real, source.FormatWandb
+	case binary == file.FormatWandb, cfg.Format == file.FormatWandb:
+		cfg.Path, cfg.Format = real, file.FormatWandb
 	case cfg.Format == "" && strings.HasSuffix(cfg.Path, ".csv"):
-		cfg.Format = source.FormatCSV
+		cfg.Format = file.FormatCSV
 	case cfg.Format == "":
 		if cfg.Format, err = guess(cfg.Path, cfg.Filters); err != nil {
 			return nil, err
@@ -73,4 +73,4 @@ func openFile(cfg Config) (Target, error) {
 }
 
 // Formats are what Config.Format may be.
-func Formats() []string { return append(parse.Formats(), source.FormatCSV, source.FormatWandb) }
+func Formats() []string { return append(parse.Formats(), file.FormatCSV, file.FormatWandb) }

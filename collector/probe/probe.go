@@ -18,6 +18,7 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
 )
 
 // Kinds of what is probed, as the API names its collectors.
@@ -210,7 +211,7 @@ func (r *Report) read(ctx context.Context, t Target, asked []string) error {
 	}
 	found := findings{}
 	began := time.Now()
-	if events, ok := from.(*source.EventDir); ok {
+	if events, ok := from.(*events.Dir); ok {
 		found = r.sessions(ctx, t, events)
 	} else {
 		for p, err := range from.Points(ctx) {

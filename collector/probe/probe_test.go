@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/collector/probe"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
 	"github.com/vernier-ml/vernier/collector/tensorboard"
 )
 
@@ -178,7 +178,7 @@ func TestProbeShowsWhatTheProgramRecorded(t *testing.T) {
 		return tensorboard.Start(tensorboard.Session{Started: time.Unix(1, 0), Parameters: []tensorboard.Parameter{{Name: "lr", Value: lr}, {Name: "opt", Value: optimizer}}})
 	}
 	for name, b := range map[string][]byte{
-		"events.out.tfevents.1": session("0.10", "adam"), "run/events.out.tfevents.1": session("0.2", "sgd"), source.HparamsFile + ".t": session("3", "ours"),
+		"events.out.tfevents.1": session("0.10", "adam"), "run/events.out.tfevents.1": session("0.2", "sgd"), events.HparamsFile + ".t": session("3", "ours"),
 	} {
 		put(t, filepath.Join(root, name), b)
 	}

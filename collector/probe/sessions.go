@@ -6,14 +6,14 @@ import (
 	"slices"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
 )
 
 // sessions reads event files as a trial's attempts: where a later session of a
 // metric began again, what the earlier ones measured is void, as
 // collector.Observe has it. Where that is is known only at the end, so the files
 // are read twice: their points may be too many to keep.
-func (r *Report) sessions(ctx context.Context, t Target, events *source.EventDir) findings {
+func (r *Report) sessions(ctx context.Context, t Target, events *events.Dir) findings {
 	least := map[string][]int64{} // the least steps of each metric, by session
 	for p, err := range events.Sessions(ctx) {
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/probe"
-	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
 )
 
 // TestProbeCountsSessionsAsATrialDoes holds that the probe shows of several
@@ -55,7 +55,7 @@ func stored(t *testing.T, dir string) collector.Observation {
 	t.Helper()
 	drain := make(chan struct{})
 	close(drain)
-	events, err := source.NewEventDir(source.EventDirConfig{Dir: dir, Metrics: []string{"loss"}, Drain: drain})
+	events, err := events.New(events.Config{Dir: dir, Metrics: []string{"loss"}, Drain: drain})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/file"
+	"github.com/vernier-ml/vernier/collector/source/wandb"
 )
 
 // timeless is a clock that tells the zero time: a point that has another got it
@@ -98,12 +100,12 @@ func newWritten(cfg Config) (*written, error) {
 }
 
 func (w *written) Source(metrics []string) (collector.Source, error) {
-	if w.cfg.Format == source.FormatWandb && !strings.HasSuffix(w.cfg.Path, "/") {
+	if w.cfg.Format == file.FormatWandb && !strings.HasSuffix(w.cfg.Path, "/") {
 		// A trial reads the directory; here the user has named one file of it.
 		dir, base := filepath.Split(w.cfg.Path)
-		return source.NewWandbDir(source.WandbDirConfig{Dir: cmp.Or(dir, "."), Only: base, Metrics: metrics, Drain: ended(), Clock: timeless})
+		return wandb.New(wandb.Config{Dir: cmp.Or(dir, "."), Only: base, Metrics: metrics, Drain: ended(), Clock: timeless})
 	}
-	return source.NewWritten(source.Written{
+	return file.Open(file.Written{
 		Path: w.cfg.Path, Format: w.cfg.Format, Metrics: metrics, Filters: w.cfg.Filters, Drain: ended(), Clock: timeless,
 	})
 }
@@ -111,9 +113,9 @@ func (w *written) Source(metrics []string) (collector.Source, error) {
 func (w *written) Names(ctx context.Context) (found []string, hints map[string]string, err error) {
 	visit := w.lineNames
 	switch w.cfg.Format {
-	case source.FormatWandb:
+	case file.FormatWandb:
 		visit = wandbNames
-	case source.FormatCSV:
+	case file.FormatCSV:
 		visit = tableNames
 	}
 	all, hints := newNames(), map[string]string{}

@@ -1,14 +1,12 @@
 package source
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 )
@@ -29,12 +27,12 @@ const (
 // nil is a place where nothing was.
 type Before struct {
 	note  error
-	mu    sync.Mutex // tables are read side by side
-	marks map[fileID]mark
+	mu    sync.Mutex // sources of several files read side by side
+	marks map[FileID]Mark
 }
 
-// mark is one file of Before.
-type mark struct {
+// Mark is what was in one file.
+type Mark struct {
 	Device   uint64    `json:"device"`
 	Inode    uint64    `json:"inode"`
 	Size     int64     `json:"size"`
@@ -46,7 +44,7 @@ type mark struct {
 
 // beforeState is Before on disk.
 type beforeState struct {
-	Marks []mark `json:"marks"`
+	Marks []Mark `json:"marks"`
 	Full  bool   `json:"full,omitempty"`
 }
 
@@ -54,42 +52,38 @@ type beforeState struct {
 // in the file state. When that is there, it returns what was remembered: a
 // collector that starts again comes after the program's start. late says that
 // the program may have started; then nothing that is there now is passed over.
-func RecordBefore(path, state string, late bool) (*Before, error) {
-	var s beforeState
-	b, err := readState(state)
+// readable says by its name which files of a directory matter.
+func RecordBefore(path, state string, late bool, readable func(name string) bool) (*Before, error) {
+	var s *beforeState
+	if err := LoadState(state, &s); err != nil {
+		return nil, fmt.Errorf("what was at %s before the program started was remembered in %s, which cannot be read: %w", path, state, err)
+	}
 	switch {
-	case err == nil:
-		if err := json.Unmarshal(b, &s); err != nil {
-			return nil, fmt.Errorf("what was at %s before the program started was remembered in %s, which cannot be read: %w", path, state, err)
-		}
-		return newBefore(path, s), nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("what was at %s before the program started: %w", path, err)
+	case s != nil:
+		return newBefore(path, *s), nil
 	case late:
 		return nil, nil
 	}
-	if s, err = look(path); err != nil {
-		return nil, fmt.Errorf("what is at %s before the program starts: %w", path, err)
-	}
-	if b, err = json.Marshal(s); err == nil {
-		err = replaceFile(state, b)
+	now, err := look(path, readable)
+	if err == nil {
+		err = SaveState(state, now)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("remember what is at %s before the program starts: %w", path, err)
+		return nil, fmt.Errorf("what is at %s before the program starts: %w", path, err)
 	}
-	return newBefore(path, s), nil
+	return newBefore(path, now), nil
 }
 
 func newBefore(path string, s beforeState) *Before {
-	b := &Before{note: noteOf(path, s), marks: map[fileID]mark{}}
+	b := &Before{note: noteOf(path, s), marks: map[FileID]Mark{}}
 	for _, m := range s.Marks {
-		b.marks[fileID{m.Device, m.Inode}] = m
+		b.marks[FileID{m.Device, m.Inode}] = m
 	}
 	return b
 }
 
 // look finds the files that a source may read.
-func look(path string) (beforeState, error) {
+func look(path string, readable func(name string) bool) (beforeState, error) {
 	var s beforeState
 	info, err := os.Stat(path)
 	switch {
@@ -118,74 +112,71 @@ func look(path string) (beforeState, error) {
 	return s, err
 }
 
-// readable tells the names that sources of directories read.
-func readable(name string) bool {
-	return isEventFile(name) || isTable(name) || isWandbFile(name)
-}
-
 // add marks a regular file that has something in it. Others are left to the
 // source, which says what is wrong with them.
 func (s *beforeState) add(path string) error {
-	f, err := openRegular(path)
+	f, err := Open(path)
 	if err != nil {
 		return nil //nolint:nilerr // the source will say so, if it is still wrong by then
 	}
 	defer f.Close()
-	id, size := idOf(f.info), f.info.Size()
+	id, size := IDOf(f.Info), f.Info.Size()
 	if size == 0 {
 		return nil
 	}
-	head, tail := make([]byte, min(size, printSize)), make([]byte, min(size, printSize))
+	head, tail := make([]byte, min(size, PrintSize)), make([]byte, min(size, PrintSize))
 	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	s.Marks = append(s.Marks, mark{id.device, id.inode, size, f.info.ModTime(), head, tail})
+	s.Marks = append(s.Marks, Mark{id.Device, id.Inode, size, f.Info.ModTime(), head, tail})
 	return nil
 }
 
-// of returns the mark of an open file, if there is one and what it stands for is
+// Of returns the mark of an open file, if it has one and what that stands for is
 // still there.
-func (b *Before) of(f *openFile) (mark, bool) {
+func (b *Before) Of(f File) (Mark, bool) {
 	if b == nil {
-		return mark{}, false
+		return Mark{}, false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	id := idOf(f.info)
+	id := IDOf(f.Info)
 	m, ok := b.marks[id]
 	if !ok {
-		return mark{}, false
+		return Mark{}, false
 	}
 	now, err := f.Stat()
-	if err != nil || now.Size() < m.Size || !f.holds(m.Head, 0) || !f.holds(m.Tail, m.Size-int64(len(m.Tail))) {
+	if err != nil || now.Size() < m.Size || !f.Holds(m.Head, 0) || !f.Holds(m.Tail, m.Size-int64(len(m.Tail))) {
 		// It was written anew. When it has grown as long, it is no older for that.
 		delete(b.marks, id)
-		return mark{}, false
+		return Mark{}, false
 	}
 	return m, true
 }
 
-// size returns how many bytes at the beginning of f are passed over.
-func (b *Before) size(f *openFile) int64 {
-	m, _ := b.of(f)
+// Size returns how many bytes at the beginning of the file at a path are passed
+// over. A file that cannot be opened has none: who reads it says why.
+func (b *Before) Size(path string) int64 {
+	if b == nil {
+		return 0
+	}
+	f, err := Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	m, _ := b.Of(f)
 	return m.Size
 }
 
-// skip places f behind what was in it before.
-func (b *Before) skip(f *openFile) {
-	if m, ok := b.of(f); ok {
-		f.off, f.head, f.tail = m.Size, slices.Clone(headOf(m.Head)), slices.Clone(m.Tail)
-	}
-}
-
-// rewritten tells, at the end, that a file has exactly what it had and was
+// Rewritten tells, at the end, that a file has exactly what it had and was
 // written nevertheless: by a program that repeats an earlier run and truncated
 // the file unseen. It is not passed over any more.
-func (b *Before) rewritten(f *openFile) bool {
-	m, ok := b.of(f)
+func (b *Before) Rewritten(f File) bool {
+	m, ok := b.Of(f)
 	if !ok {
 		return false
 	}
@@ -195,7 +186,7 @@ func (b *Before) rewritten(f *openFile) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.marks, idOf(f.info))
+	delete(b.marks, IDOf(f.Info))
 	return true
 }
 

@@ -1,4 +1,4 @@
-package source
+package source_test
 
 import (
 	"context"
@@ -14,6 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
+	"github.com/vernier-ml/vernier/collector/source/file"
+	"github.com/vernier-ml/vernier/collector/source/sourcetest"
 )
 
 // rewrite is a step that truncates a file and writes it anew.
@@ -24,18 +28,21 @@ func rewrite(t *testing.T, path, text string) {
 	}
 }
 
+// anything is a name that is read.
+func anything(string) bool { return true }
+
 // opened makes a source of a place.
-type opened func(before *Before, state string, drain <-chan struct{}, clock Clock) (collector.Source, error)
+type opened func(before *source.Before, state string, drain <-chan struct{}, clock source.Clock) (collector.Source, error)
 
 func openWritten(path, format string) opened {
-	return func(before *Before, state string, drain <-chan struct{}, clock Clock) (collector.Source, error) {
-		return NewWritten(Written{Path: path, Format: format, Metrics: []string{"loss"}, Before: before, State: state, Drain: drain, Clock: clock})
+	return func(before *source.Before, state string, drain <-chan struct{}, clock source.Clock) (collector.Source, error) {
+		return file.Open(file.Written{Path: path, Format: format, Metrics: []string{"loss"}, Before: before, State: state, Drain: drain, Clock: clock})
 	}
 }
 
 func openEvents(dir string) opened {
-	return func(before *Before, state string, drain <-chan struct{}, clock Clock) (collector.Source, error) {
-		return NewEventDir(EventDirConfig{Dir: dir, Metrics: []string{"loss"}, Before: before, State: state, Drain: drain, Clock: clock})
+	return func(before *source.Before, state string, drain <-chan struct{}, clock source.Clock) (collector.Source, error) {
+		return events.New(events.Config{Dir: dir, Metrics: []string{"loss"}, Before: before, State: state, Drain: drain, Clock: clock})
 	}
 }
 
@@ -46,10 +53,10 @@ func afterBefore(t *testing.T, path string, open opened, kill bool, steps ...fun
 	t.Helper()
 	state := t.TempDir()
 	notes = map[string]bool{}
-	seen := map[id]bool{}
+	seen := map[sourcetest.ID]bool{}
 	drain := make(chan struct{})
-	record := func(late bool) *Before {
-		b, err := RecordBefore(path, filepath.Join(state, "before.json"), late)
+	record := func(late bool) *source.Before {
+		b, err := source.RecordBefore(path, filepath.Join(state, "before.json"), late, anything)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +78,7 @@ func afterBefore(t *testing.T, path string, open opened, kill bool, steps ...fun
 		}
 		next()
 		now := time.Unix(0, 0)
-		clock := Clock{
+		clock := source.Clock{
 			Now: func() time.Time {
 				clocked.Lock()
 				defer clocked.Unlock()
@@ -86,7 +93,7 @@ func afterBefore(t *testing.T, path string, open opened, kill bool, steps ...fun
 				} else {
 					next()
 				}
-				return quick.After(0)
+				return sourcetest.Quick().After(0)
 			},
 		}
 		src, err := open(before, filepath.Join(state, "state"), drain, clock)
@@ -94,7 +101,7 @@ func afterBefore(t *testing.T, path string, open opened, kill bool, steps ...fun
 			t.Fatal(err)
 		}
 		for p, err := range src.Points(ctx) {
-			if key := (id{p.Source, p.Seq}); err == nil && !seen[key] {
+			if key := (sourcetest.ID{Source: p.Source, Seq: p.Seq}); err == nil && !seen[key] {
 				seen[key] = true
 				values = append(values, p.Value)
 			}
@@ -120,7 +127,7 @@ type beforeCase struct {
 func (c beforeCase) prepare(t *testing.T, dir string) {
 	t.Helper()
 	for p, text := range c.before {
-		appendFile(t, filepath.Join(dir, p), []byte(text))
+		sourcetest.Append(t, filepath.Join(dir, p), []byte(text))
 		past := time.Now().Add(-time.Hour)
 		if err := os.Chtimes(filepath.Join(dir, p), past, past); err != nil {
 			t.Fatal(err)
@@ -151,7 +158,7 @@ func (c beforeCase) stepsIn(t *testing.T, dir string) (steps []func()) {
 		steps = append(steps, func() {
 			switch s[0] {
 			case '+':
-				appendFile(t, path, []byte(text))
+				sourcetest.Append(t, path, []byte(text))
 			case '=':
 				rewrite(t, path, text)
 			case '!':
@@ -187,11 +194,11 @@ func TestWhatWasThereBeforeIsPassedOver(t *testing.T) {
 		"a table is read, appended to and written whole": {"m.csv", "CSV", map[string]string{"m.csv": table}, []string{"=" + table + "2,1\n", "=" + table + "2,1\n3,2\n"}, []float64{1, 2}},
 		"a program repeats a table":                      {"m.csv", "CSV", map[string]string{"m.csv": table}, []string{"=" + table}, []float64{-99, -98}},
 		"a table of a directory, beside a new one":       {"/", "CSV", map[string]string{"version_0/m.csv": table}, []string{"+version_1/m.csv:step,loss\n0,1\n", "+version_0/m.csv:2,2\n"}, []float64{1, 2}},
-		"a directory of W&B, with a new run":             {"/", "WANDB", map[string]string{"run-1/a.wandb": wandbHeader + string(wandbLog(0, "loss", -99))}, []string{"+run-2/b.wandb:" + wandbHeader + string(wandbLog(0, "loss", 1))}, []float64{1}},
-		"event files, with a new one":                    {"/", "events", map[string]string{"version_0/events.out.tfevents.1": string(eventFileOf(100, "loss=-99", "loss=-98"))}, []string{"+version_1/events.out.tfevents.2:" + string(eventFileOf(200, "loss=1", "loss=2"))}, []float64{1, 2}},
-		"event files, with a new one beside":             {"/", "events", map[string]string{"events.out.tfevents.1": string(eventFileOf(100, "loss=-99", "loss=-98"))}, []string{"+events.out.tfevents.2:" + string(eventFileOf(200, "loss=1", "loss=2"))}, []float64{1, 2}},
-		"an event file that is written anew":             {"/", "events", map[string]string{"events.out.tfevents.1": string(eventFileOf(100, "loss=-99"))}, []string{"=events.out.tfevents.1:" + string(eventFileOf(200, "loss=1", "loss=2"))}, []float64{1, 2}},
-		"an event file that grows":                       {"/", "events", map[string]string{"events.out.tfevents.1": string(eventFileOf(100, "loss=-99"))}, []string{"+events.out.tfevents.1:" + string(tfEvent(300, 4, "loss", 1))}, []float64{1}},
+		"a directory of W&B, with a new run":             {"/", "WANDB", map[string]string{"run-1/a.wandb": sourcetest.WandbHeader + string(sourcetest.WandbLog(0, "loss", -99))}, []string{"+run-2/b.wandb:" + sourcetest.WandbHeader + string(sourcetest.WandbLog(0, "loss", 1))}, []float64{1}},
+		"event files, with a new one":                    {"/", "events", map[string]string{"version_0/events.out.tfevents.1": string(sourcetest.EventFile(100, "loss=-99", "loss=-98"))}, []string{"+version_1/events.out.tfevents.2:" + string(sourcetest.EventFile(200, "loss=1", "loss=2"))}, []float64{1, 2}},
+		"event files, with a new one beside":             {"/", "events", map[string]string{"events.out.tfevents.1": string(sourcetest.EventFile(100, "loss=-99", "loss=-98"))}, []string{"+events.out.tfevents.2:" + string(sourcetest.EventFile(200, "loss=1", "loss=2"))}, []float64{1, 2}},
+		"an event file that is written anew":             {"/", "events", map[string]string{"events.out.tfevents.1": string(sourcetest.EventFile(100, "loss=-99"))}, []string{"=events.out.tfevents.1:" + string(sourcetest.EventFile(200, "loss=1", "loss=2"))}, []float64{1, 2}},
+		"an event file that grows":                       {"/", "events", map[string]string{"events.out.tfevents.1": string(sourcetest.EventFile(100, "loss=-99"))}, []string{"+events.out.tfevents.1:" + string(sourcetest.Event(300, 4, "loss", 1))}, []float64{1}},
 	}
 	for name, c := range cases {
 		for _, kill := range []bool{false, true} {
@@ -219,32 +226,27 @@ func TestWhatWasThereBeforeIsPassedOver(t *testing.T) {
 func TestRecordBefore(t *testing.T) {
 	dir := t.TempDir()
 	path, state := filepath.Join(dir, "m.log"), filepath.Join(dir, "before.json")
-	appendFile(t, path, []byte("loss=-99\n"))
-	if b, err := RecordBefore(path, state, true); b != nil || err != nil {
+	sourcetest.Append(t, path, []byte("loss=-99\n"))
+	if b, err := source.RecordBefore(path, state, true, anything); b != nil || err != nil {
 		t.Errorf("of a program that may run: %+v, %v", b, err)
 	}
 	if _, err := os.Stat(state); err == nil {
 		t.Error("that was remembered")
 	}
-	b, err := RecordBefore(path, state, false)
+	b, err := source.RecordBefore(path, state, false, anything)
 	if err != nil || b.Note() == nil || !strings.Contains(b.Note().Error(), "its 9 bytes are passed over") {
 		t.Fatalf("%+v, %v", b, err)
 	}
-	appendFile(t, path, []byte("loss=1\n"))
-	again, err := RecordBefore(path, state, true)
+	sourcetest.Append(t, path, []byte("loss=1\n"))
+	again, err := source.RecordBefore(path, state, true, anything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := openRegular(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if got := again.size(f); got != 9 {
+	if got := again.Size(path); got != 9 {
 		t.Errorf("%d bytes are passed over after a restart, want 9", got)
 	}
 	rewrite(t, state, "{")
-	if _, err := RecordBefore(path, state, true); err == nil || !strings.Contains(err.Error(), state) {
+	if _, err := source.RecordBefore(path, state, true, anything); err == nil || !strings.Contains(err.Error(), state) {
 		t.Errorf("a state that cannot be read: %v", err)
 	}
 }

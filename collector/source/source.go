@@ -1,13 +1,13 @@
-// Package source holds the places that points come from: a file of lines that a
-// program writes (File) or a table (CSV), a directory of tables (Tables), of W&B's
-// offline runs (WandbDir) or of TensorBoard event files (EventDir), the output of a
-// program that runs under `collector exec` (Stream, written by StreamWriter), a
-// pipe (Reader), an endpoint that is scraped (Scrape), and what programs push
-// (Push).
+// Package source is what the sources of points share: how they poll, how they
+// open files and find them in directories, what they remember between two starts
+// of the collector, and how they say what they did not find. The sources
+// themselves are the packages below it, one for each thing that is followed:
+// file, events, wandb, push and scrape.
 //
 // Sources of files poll. They use no inotify: its instances are few per user and
-// shared by all pods of a node, and it is silent on network file systems. One that
-// sees nothing new waits 50 ms, then twice as long each time, up to one second.
+// shared by all pods of a node, and it is silent on network file systems. A source
+// that sees nothing new waits 50 ms, then twice as long each time, up to one
+// second.
 package source
 
 import (
@@ -25,7 +25,8 @@ type Clock struct {
 	After func(time.Duration) <-chan time.Time
 }
 
-func (c Clock) orReal() Clock {
+// OrReal fills in the machine's clock.
+func (c Clock) OrReal() Clock {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -40,72 +41,51 @@ const (
 	maxPause = time.Second
 )
 
-// pace spaces the polls of one source.
-type pace struct {
-	clock Clock
-	drain <-chan struct{}
-	pause time.Duration
-}
+// Yield takes a point, or an error about one. It returns false when the consumer
+// has had enough.
+type Yield func(collector.Point, error) bool
 
-// wait returns when it is time to look again: after a pause, or at once when
-// drain closes. Its error is ctx's.
-func (p *pace) wait(ctx context.Context, sawData bool) error {
-	p.pause = min(p.pause*2, maxPause)
-	if sawData || p.pause == 0 {
-		p.pause = minPause
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.drain:
-	case <-p.clock.After(p.pause):
-	}
-	return ctx.Err()
-}
-
-// poller is a source that looks for news.
-type poller interface {
-	// poll yields all there is, unless ctx ends. sawData says whether there was
+// Poller is a source that looks for news from time to time.
+type Poller interface {
+	// Poll yields all there is, unless ctx ends. sawData says whether there was
 	// anything; ok is false when the consumer has had enough.
-	poll(ctx context.Context) (sawData, ok bool)
-	// finish yields what is left after the last poll.
-	finish() (ok bool)
+	Poll(ctx context.Context) (sawData, ok bool)
+	// Finish yields what is left after the last poll.
+	Finish() (ok bool)
 }
 
-// following is what follow needs.
-type following struct {
-	clock  Clock
-	drain  <-chan struct{}
-	poller poller
-	yield  func(collector.Point, error) bool
-}
-
-// follow polls until the source is drained and empty, or ctx ends.
-func follow(ctx context.Context, f following) {
-	pace := pace{clock: f.clock, drain: f.drain}
-	for {
+// Follow polls until drain is closed and everything has been read, or until ctx
+// ends, whose error is then yielded.
+func Follow(ctx context.Context, clock Clock, drain <-chan struct{}, p Poller, yield Yield) {
+	for pause := minPause; ; {
 		// Asked before the poll, so that the last one sees all that was
 		// written before the drain.
-		last := closed(f.drain)
-		sawData, ok := f.poller.poll(ctx)
+		last := Closed(drain)
+		sawData, ok := p.Poll(ctx)
 		switch {
 		case !ok:
 			return
-		case ctx.Err() != nil:
-			f.yield(collector.Point{}, ctx.Err())
+		case last && ctx.Err() == nil:
+			p.Finish()
 			return
-		case last:
-			f.poller.finish()
+		case sawData:
+			pause = minPause
+		}
+		select {
+		case <-ctx.Done():
+		case <-drain:
+		case <-clock.After(pause):
+		}
+		if ctx.Err() != nil {
+			yield(collector.Point{}, ctx.Err())
 			return
 		}
-		if err := pace.wait(ctx, sawData); err != nil {
-			f.yield(collector.Point{}, err)
-			return
-		}
+		pause = min(pause*2, maxPause)
 	}
 }
 
-func closed(c <-chan struct{}) bool {
+// Closed reports whether a channel is closed.
+func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true

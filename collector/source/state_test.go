@@ -1,9 +1,10 @@
-package source
+package source_test
 
 import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -13,6 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
+	"github.com/vernier-ml/vernier/collector/source/file"
+	"github.com/vernier-ml/vernier/collector/source/scrape"
+	"github.com/vernier-ml/vernier/collector/source/sourcetest"
 )
 
 // strange are things that a program may put in the place of a file of ours.
@@ -41,28 +48,38 @@ func within(t *testing.T, act func()) {
 	}
 }
 
+func text(t *testing.T) parse.Line {
+	t.Helper()
+	p, err := parse.NewText([]string{"loss"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestAnythingMayStandInPlaceOfWhatIsRemembered(t *testing.T) {
-	page := serve(t, httptest.NewServer, text("loss 1\n"))
-	drain := isClosed()
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("loss 1\n")) }))
+	defer page.Close()
+	drain := sourcetest.Closed()
 	metrics := []string{"loss"}
 	sources := map[string]func(dir, state string) (collector.Source, error){
 		"File": func(dir, state string) (collector.Source, error) {
-			return NewFile(FileConfig{Path: filepath.Join(dir, "log"), Parser: lossParser(t), State: state, Drain: drain, Clock: quick})
+			return file.New(file.Config{Path: filepath.Join(dir, "log"), Parser: text(t), State: state, Drain: drain, Clock: sourcetest.Quick()})
 		},
 		"CSV": func(dir, state string) (collector.Source, error) {
-			return NewCSV(CSVConfig{Path: filepath.Join(dir, "table"), Metrics: metrics, State: state, Drain: drain, Clock: quick})
+			return file.NewCSV(file.CSVConfig{Path: filepath.Join(dir, "table"), Metrics: metrics, State: state, Drain: drain, Clock: sourcetest.Quick()})
 		},
 		"events": func(dir, state string) (collector.Source, error) {
-			return NewEventDir(EventDirConfig{Dir: dir, Metrics: metrics, State: state, Drain: drain, Clock: quick})
+			return events.New(events.Config{Dir: dir, Metrics: metrics, State: state, Drain: drain, Clock: sourcetest.Quick()})
 		},
 		"sessions of events": func(dir, state string) (collector.Source, error) {
-			if err := os.Rename(state, state+sessionsName); err != nil {
+			if err := os.Rename(state, state+".sessions"); err != nil {
 				return nil, err
 			}
-			return NewEventDir(EventDirConfig{Dir: dir, Metrics: metrics, State: state, Drain: drain, Clock: quick})
+			return events.New(events.Config{Dir: dir, Metrics: metrics, State: state, Drain: drain, Clock: sourcetest.Quick()})
 		},
 		"PrometheusMetric": func(_, state string) (collector.Source, error) {
-			return NewScrape(ScrapeConfig{URL: page.URL, Metrics: metrics, State: state, Drain: drain, Clock: quick})
+			return scrape.New(scrape.Config{URL: page.URL, Metrics: metrics, State: state, Drain: drain, Clock: sourcetest.Quick()})
 		},
 	}
 	for kind, open := range sources {
@@ -101,26 +118,10 @@ func TestAnythingMayStandInPlaceOfWhatWasThereBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			within(t, func() {
-				if _, err := RecordBefore(dir, filepath.Join(dir, "before"), true); err == nil || errors.Is(err, fs.ErrNotExist) {
+				if _, err := source.RecordBefore(dir, filepath.Join(dir, "before"), true, anything); err == nil || errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("error %v, want one that tells what is there", err)
 				}
 			})
 		})
-	}
-}
-
-func TestAPipeAmongTheOutputIsNotWaitedFor(t *testing.T) {
-	dir, drain := t.TempDir(), isClosed()
-	if err := unix.Mkfifo(filepath.Join(dir, segmentName(0)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var errs []error
-	within(t, func() {
-		for _, err := range newStream(t, dir, drain).Points(t.Context()) {
-			errs = append(errs, err)
-		}
-	})
-	if len(errs) == 0 {
-		t.Error("nothing is said")
 	}
 }

@@ -1,4 +1,4 @@
-package source
+package source_test
 
 import (
 	"errors"
@@ -14,23 +14,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/sourcetest"
 )
 
 // looks is a tree with what it told.
 type looks struct {
-	*tree
+	source.Tree
 	now         time.Time
 	found, said []string
 	enough      int // files after which no more are wanted; 0: never
 }
 
 func newLooks(dir string, limit int) *looks {
-	return &looks{now: time.Now(), tree: newTree(dir, "logs", limit, func(name string) bool { return strings.HasSuffix(name, ".log") })}
+	return &looks{now: time.Now(), Tree: source.Tree{Root: dir, What: "logs", Limit: limit, Match: func(name string) bool { return strings.HasSuffix(name, ".log") }}}
 }
 
 func (l *looks) look() bool {
 	l.now = l.now.Add(time.Hour)
-	return l.walk(l.now, false, func(path string, trouble error) bool {
+	return l.Walk(l.now, false, func(path string, trouble error) bool {
 		if trouble != nil {
 			l.said = append(l.said, trouble.Error())
 			return true
@@ -54,30 +57,28 @@ func TestATreeFindsFilesOnce(t *testing.T) {
 	}
 	check() // the directory does not exist yet
 	for _, name := range []string{"b.log", "a/x.log", "a/x.txt", "log"} {
-		appendFile(t, filepath.Join(l.root, name), nil)
+		sourcetest.Append(t, filepath.Join(l.Root, name), nil)
 	}
 	if err := errors.Join(
-		os.Symlink("b.log", filepath.Join(l.root, "link.log")), os.Symlink("..", filepath.Join(l.root, "a", "loop")),
-		os.Mkdir(filepath.Join(l.root, "folder.log"), 0o700), syscall.Mkfifo(filepath.Join(l.root, "pipe.log"), 0o600),
+		os.Symlink("b.log", filepath.Join(l.Root, "link.log")), os.Symlink("..", filepath.Join(l.Root, "a", "loop")),
+		os.Mkdir(filepath.Join(l.Root, "folder.log"), 0o700), syscall.Mkfifo(filepath.Join(l.Root, "pipe.log"), 0o600),
 	); err != nil {
 		t.Fatal(err)
 	}
 	check("b.log", "a/x.log")
 	check()
-	appendFile(t, filepath.Join(l.root, "c.log"), nil)
+	sourcetest.Append(t, filepath.Join(l.Root, "c.log"), nil)
 	check("c.log")
 }
 
 func TestATreeHasALimitOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 5 {
-		appendFile(t, filepath.Join(dir, fmt.Sprint(i, ".log")), nil)
+		sourcetest.Append(t, filepath.Join(dir, fmt.Sprint(i, ".log")), nil)
 	}
 	l := newLooks(dir, 3)
-	for range 2 {
-		if !l.look() {
-			t.Error("it says that no more is wanted")
-		}
+	if !l.look() {
+		t.Error("it says that no more is wanted")
 	}
 	if len(l.found) != 3 {
 		t.Errorf("found %q", l.found)
@@ -99,32 +100,17 @@ func TestATreeHasALimitOfDirectories(t *testing.T) {
 	root := t.TempDir()
 	for i := range 6 {
 		for k := range 6 {
-			appendFile(t, filepath.Join(root, fmt.Sprint(i), fmt.Sprint(k), "x.log"), nil)
+			sourcetest.Append(t, filepath.Join(root, fmt.Sprint(i), fmt.Sprint(k), "x.log"), nil)
 		}
 	}
 	l := newLooks(root, 100)
-	l.wide = 20
-	for range 3 {
-		l.look()
-	}
+	l.Dirs = 20
+	l.look()
 	if want := []string{"there are more than 20 directories below " + root + "; the others are not searched"}; !slices.Equal(want, l.said) {
 		t.Errorf("said %q, want %q", l.said, want)
 	}
-	if len(l.dirs) != 20 || l.below != 19 || len(l.found) != 20-1-6 {
-		t.Errorf("%d directories are known, %d names; found %q", len(l.dirs), l.below, l.found)
-	}
-	for i := range 6 { // then there are 1 + 6 + 6 left
-		for k := range 5 {
-			if err := os.RemoveAll(filepath.Join(root, fmt.Sprint(i), fmt.Sprint(k))); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for range 2 { // at first those are known that were known before
-		l.look()
-	}
-	if len(l.dirs) != 13 {
-		t.Errorf("%d directories are known, there are 13", len(l.dirs))
+	if len(l.found) != 20-1-6 {
+		t.Errorf("found %q", l.found)
 	}
 }
 
@@ -154,40 +140,31 @@ func TestAWideDirectoryTakesLittleMemory(t *testing.T) {
 	if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > 256<<10 || len(l.found) != 3 {
 		t.Errorf("%d bytes are held, found %q", held, l.found)
 	}
-	if pause := l.due.Sub(l.now); pause < 20_000*walkEntry/2 {
-		t.Errorf("it is read again after %s", pause)
+	if err := os.Remove(filepath.Join(dir, l.found[0])); err != nil {
+		t.Fatal(err)
+	}
+	l.found, l.said = nil, nil
+	if l.Walk(l.now.Add(150*time.Millisecond), false, nil); len(l.found)+len(l.said) > 0 {
+		t.Errorf("it was read again at once: found %q, said %q", l.found, l.said)
 	}
 }
 
-// A program may make and remove directories without end.
-func TestRemovedDirectoriesAreForgotten(t *testing.T) {
-	root := t.TempDir()
-	l := newLooks(root, 10)
-	for i := range 20 {
-		dir := filepath.Join(root, fmt.Sprint("tmp", i))
-		if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		l.look()
-		if len(l.dirs) != 4 || l.below != 3 {
-			t.Fatalf("%d directories are known, %d names; there are 4", len(l.dirs), l.below)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// A directory may go between the look at it and its reading, which is no trouble.
-func TestADirectoryThatGoesWhileItIsReadIsNoTrouble(t *testing.T) {
+// A directory may be out of reach for a moment: what is in it must not wait for
+// minutes, or for the program's end.
+func TestADirectoryThatCouldNotBeReadIsReadAgain(t *testing.T) {
+	sourcetest.ObeyPermissions(t)
 	l := newLooks(t.TempDir(), 10)
-	d := &treeDir{read: time.Now(), below: []string{"a"}}
-	l.dirs["gone"], l.dirs["gone/a"], l.below = d, &treeDir{}, 1
-	ok := l.readDir("gone", filepath.Join(l.root, "gone"), d, func(path string, err error) bool {
-		t.Errorf("found %q, %v", path, err)
-		return true
-	})
-	if !ok || len(l.dirs) != 0 || l.below != 0 {
-		t.Errorf("ok %v; %d directories are known, %d names", ok, len(l.dirs), l.below)
+	dir := filepath.Join(l.Root, "run")
+	sourcetest.Append(t, filepath.Join(dir, "a.log"), nil)
+	if err := os.Chmod(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	l.look()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.look()
+	if diff := cmp.Diff([]string{"run/a.log"}, l.found); diff != "" || len(l.said) != 1 {
+		t.Errorf("said %q, found (-want +got):\n%s", l.said, diff)
 	}
 }

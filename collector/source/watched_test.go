@@ -1,26 +1,34 @@
-package source
+package source_test
 
 import (
 	"errors"
 	"fmt"
+	"github.com/vernier-ml/vernier/collector/source/events"
+	"github.com/vernier-ml/vernier/collector/source/file"
+	"github.com/vernier-ml/vernier/collector/source/wandb"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/source"
 )
 
 func TestADirectoryThatIsWatchedHasAName(t *testing.T) {
 	for name, open := range map[string]func(dir string) error{
 		"tables": func(dir string) error {
-			_, err := NewTables(TablesConfig{Dir: dir, Metrics: []string{"loss"}})
+			_, err := file.NewTables(file.TablesConfig{Dir: dir, Metrics: []string{"loss"}})
 			return err
 		},
 		"W&B": func(dir string) error {
-			_, err := NewWandbDir(WandbDirConfig{Dir: dir, Metrics: []string{"loss"}})
+			_, err := wandb.New(wandb.Config{Dir: dir, Metrics: []string{"loss"}})
 			return err
 		},
 		"event files": func(dir string) error {
-			_, err := NewEventDir(EventDirConfig{Dir: dir, Metrics: []string{"loss"}})
+			_, err := events.New(events.Config{Dir: dir, Metrics: []string{"loss"}})
 			return err
 		},
 	} {
@@ -31,7 +39,7 @@ func TestADirectoryThatIsWatchedHasAName(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := NewEventDir(EventDirConfig{Dir: "x"}); err == nil || !strings.Contains(err.Error(), "no metric is named") {
+	if _, err := events.New(events.Config{Dir: "x"}); err == nil || !strings.Contains(err.Error(), "no metric is named") {
 		t.Errorf("no metric: %v", err)
 	}
 	t.Chdir(t.TempDir())
@@ -39,23 +47,24 @@ func TestADirectoryThatIsWatchedHasAName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dir, err := watchedDir("a/../b"); err != nil || dir != filepath.Join(here, "b") {
+	if dir, err := source.AbsDir("a/../b"); err != nil || dir != filepath.Join(here, "b") {
 		t.Errorf("%q, %v", dir, err)
 	}
 }
 
 func TestATroubleIsToldOnce(t *testing.T) {
-	said := troubles{}
-	if a, b := errors.New("a"), errors.New("b"); !said.news(a) || !said.news(b) || said.news(errors.New("a")) {
-		t.Error("a and b are news once")
+	var told []string
+	said := source.Troubles{Prefix: "x", Yield: func(_ collector.Point, err error) bool { told = append(told, err.Error()); return true }}
+	for _, text := range []string{"a", "b", "a"} {
+		said.Tell(errors.New(text))
 	}
-	n := 2
-	for i := range 2 * maxTroubles {
-		if said.news(fmt.Errorf("number %d", i)) {
-			n++
-		}
+	if diff := cmp.Diff([]string{"x: a", "x: b"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	if n != maxTroubles || len(said) != n {
-		t.Errorf("%d were told and %d are held, want %d", n, len(said), maxTroubles)
+	for i := range 2000 {
+		said.Tell(fmt.Errorf("number %d", i))
+	}
+	if len(told) != 1000 {
+		t.Errorf("%d were told, want 1000", len(told))
 	}
 }

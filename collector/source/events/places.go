@@ -1,0 +1,336 @@
+package events
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
+)
+
+// rank says how well a place fits the name of a metric; less is better.
+type rank uint8
+
+const (
+	rankRun    rank = iota // the run and the tag are the name
+	rankRoot               // the tag is the name, in the directory itself
+	rankSuffix             // the end of the run's path and the tag are the name
+	rankAny                // the tag is the name, in some run
+)
+
+// candidate is a metric that a tag may be.
+type candidate struct {
+	metric int
+	rank   rank
+}
+
+// table says which tags of a run are read and which metrics they may be.
+// Runs whose tables are equal share one.
+type table struct {
+	tags    []string
+	metrics [][]candidate // by tag
+	// wanted has the tags; curious, besides, reports the others.
+	wanted, curious *parse.Wanted
+}
+
+// run is a directory with event files.
+type run struct {
+	name  string
+	table *table
+}
+
+// place is where a metric is found.
+type place struct {
+	Run string `json:"run"`
+	Tag string `json:"tag"`
+}
+
+// String is the name that says the place: "<run>/<tag>", or the tag.
+func (p place) String() string {
+	switch {
+	case p.Run != "":
+		return p.Run + "/" + p.Tag
+	case strings.Contains(p.Tag, "/"):
+		return "./" + p.Tag // not in a run
+	}
+	return p.Tag
+}
+
+// places finds where the metrics are.
+type places struct {
+	root    string
+	metrics []string
+	state   string // where they are remembered
+	said    *source.Troubles
+	runs    map[string]*run
+	tables  map[string]*table
+	// owners are the places of each metric, in the order in which they took
+	// over. changes counts how often they changed.
+	owners  [][]place
+	missing int // metrics without a place
+	changes int
+	// replaced are the files that took the place of another, with the time in
+	// which they began.
+	replaced map[string]int64
+	rivals   map[int]bool // metrics that were found in a further place
+
+	stranger func(tag []byte)     // is told of tags that are not wanted, while a metric is missing
+	recorded func(parse.Recorded) // is told of the program's own parameters, if set
+}
+
+func newPlaces(cfg Config, said *source.Troubles) *places {
+	return &places{
+		root: filepath.ToSlash(cfg.Dir), metrics: cfg.Metrics, state: cfg.State, said: said,
+		missing: len(cfg.Metrics), changes: 1, owners: make([][]place, len(cfg.Metrics)),
+		runs: map[string]*run{}, tables: map[string]*table{}, replaced: map[string]int64{},
+	}
+}
+
+// placesState is what is remembered of places.
+type placesState struct {
+	Places map[string][]place `json:"places"`
+	// Replaced files, with the times in which they began, as Unix nanoseconds.
+	Replaced map[string]int64 `json:"replaced,omitempty"`
+}
+
+// load reads what was remembered. What cannot be read counts as nothing.
+func (n *places) load() (ok bool) {
+	var s placesState
+	if err := source.LoadState(n.state, &s); err != nil {
+		return n.said.Tell(fmt.Errorf("the state of an earlier collector is lost, metrics that are in several runs may be mixed: %w", err))
+	}
+	for i, metric := range n.metrics {
+		for _, p := range s.Places[metric] {
+			n.own(i, p)
+		}
+	}
+	maps.Copy(n.replaced, s.Replaced)
+	return true
+}
+
+// save remembers the places before anything is reported from them. When that
+// fails, only a restart suffers.
+func (n *places) save() (ok bool) {
+	s := placesState{Places: map[string][]place{}, Replaced: n.replaced}
+	for i, metric := range n.metrics {
+		if owners := n.owners[i]; len(owners) > 0 {
+			s.Places[metric] = owners
+		}
+	}
+	err := source.SaveState(n.state, s)
+	return err == nil || n.said.Tell(fmt.Errorf("remembering the places of the metrics: %w", err))
+}
+
+// replace notes that another file took the place of one.
+func (n *places) replace(path string, began time.Time) (ok bool) {
+	n.replaced[path] = began.UnixNano()
+	return n.save()
+}
+
+// settled reports whether every metric has a place.
+func (n *places) settled() bool { return n.missing == 0 }
+
+// wanted returns what to read of a run.
+func (n *places) wanted(run *run) *parse.Wanted {
+	if n.settled() {
+		return run.table.wanted
+	}
+	return run.table.curious
+}
+
+// dir returns the path of a run's directory.
+func (n *places) dir(run string) string {
+	if run == "" {
+		return n.root
+	}
+	return n.root + "/" + run
+}
+
+// run returns the run of a file.
+func (n *places) run(path string) *run {
+	name := ""
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		name = path[:i]
+	}
+	one := n.runs[name]
+	if one == nil {
+		one = &run{name: strings.Clone(name)}
+		one.table = n.table(one.name)
+		n.runs[one.name] = one
+	}
+	return one
+}
+
+// table works out which tags of a run are which metrics.
+func (n *places) table(run string) *table {
+	byTag := map[string][]candidate{}
+	add := func(tag string, c candidate) {
+		if !slices.ContainsFunc(byTag[tag], func(o candidate) bool { return o.metric == c.metric }) {
+			byTag[tag] = append(byTag[tag], c)
+		}
+	}
+	for i, metric := range n.metrics {
+		if tag, ok := strings.CutPrefix(metric, run+"/"); ok && run != "" {
+			add(tag, candidate{i, rankRun})
+		}
+		if run == "" {
+			add(metric, candidate{i, rankRoot})
+		}
+		for at := range len(metric) {
+			if metric[at] == '/' && at > 0 && at+1 < len(metric) && strings.HasSuffix(n.dir(run), "/"+metric[:at]) {
+				add(metric[at+1:], candidate{i, rankSuffix})
+			}
+		}
+		if run != "" {
+			add(metric, candidate{i, rankAny})
+		}
+	}
+	t := &table{tags: slices.Sorted(maps.Keys(byTag))}
+	for _, tag := range t.tags {
+		t.metrics = append(t.metrics, byTag[tag])
+	}
+	key := fmt.Sprintf("%q %v", t.tags, t.metrics)
+	if known := n.tables[key]; known != nil {
+		return known
+	}
+	t.wanted = parse.NewWanted(t.tags, nil)
+	t.curious = parse.NewWanted(t.tags, n.stranger)
+	if n.recorded != nil {
+		t.wanted, t.curious = t.wanted.Recording(n.recorded), t.curious.Recording(n.recorded)
+	}
+	n.tables[key] = t
+	return t
+}
+
+// offer is a place that a metric without one may have.
+type offer struct {
+	candidate
+	place place
+	file  *eventFile
+}
+
+// offer adds what a tag of a file may be.
+func (n *places) offer(offers []offer, f *eventFile, tag int) []offer {
+	for _, c := range f.run.table.metrics[tag] {
+		o := offer{c, place{f.run.name, f.run.table.tags[tag]}, f}
+		if len(n.owners[c.metric]) == 0 && !slices.Contains(offers, o) {
+			offers = append(offers, o)
+		}
+	}
+	return offers
+}
+
+// accept gives each metric without a place the best that is offered.
+func (n *places) accept(offers []offer) (ok bool) {
+	slices.SortFunc(offers, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), a.file.began.Compare(b.file.began),
+			cmp.Compare(a.file.path, b.file.path), cmp.Compare(a.place.Tag, b.place.Tag))
+	})
+	for _, o := range offers {
+		if len(n.owners[o.metric]) == 0 {
+			n.own(o.metric, o.place)
+		}
+	}
+	return len(offers) == 0 || n.save()
+}
+
+// own gives a metric a further place.
+func (n *places) own(metric int, p place) {
+	if len(n.owners[metric]) == 0 {
+		n.missing--
+	}
+	n.owners[metric] = append(n.owners[metric], p)
+	n.changes++
+}
+
+// rank returns how well a metric's place fits.
+func (n *places) rank(metric int, p place) rank {
+	run := n.runs[p.Run]
+	if run == nil { // it is remembered, and its files are not there yet
+		return rankAny
+	}
+	if tag := slices.Index(run.table.tags, p.Tag); tag >= 0 {
+		for _, c := range run.table.metrics[tag] {
+			if c.metric == metric {
+				return c.rank
+			}
+		}
+	}
+	return rankAny
+}
+
+// claim decides which metrics a tag of a file is, when its first value is read.
+// newest is the time of a metric's newest value.
+func (n *places) claim(f *eventFile, tag int, newest func(metric int) (at time.Time, seen bool)) bool {
+	here := place{f.run.name, f.run.table.tags[tag]}
+	mine := []int{}
+	changes := n.changes
+	for _, c := range f.run.table.metrics[tag] {
+		owners := n.owners[c.metric]
+		at, seen := newest(c.metric)
+		switch {
+		case slices.Contains(owners, here):
+		case len(owners) == 0:
+			n.own(c.metric, here)
+		case seen && f.began.After(at) && follows(owners[len(owners)-1], here):
+			n.own(c.metric, here)
+			if !n.said.Tell(fmt.Errorf("the metric %s goes on as %q, which began after the last value of %q", n.metrics[c.metric], here, owners[len(owners)-1])) {
+				return false
+			}
+		case c.rank == rankAny && n.rank(c.metric, owners[0]) < rankAny:
+			continue // a name that fits is no ambiguity
+		default:
+			if !n.ambiguous(c.metric, owners[len(owners)-1], here) {
+				return false
+			}
+			continue
+		}
+		mine = append(mine, c.metric)
+	}
+	if n.changes != changes {
+		// The other files must ask again.
+		f.mine, f.changes = make([][]int, len(f.run.table.tags)), n.changes
+		if !n.save() {
+			return false
+		}
+	}
+	f.mine[tag] = mine
+	return true
+}
+
+// follows reports whether a place may take over from another.
+func follows(last, here place) bool {
+	return last.Tag == here.Tag && last.Run != here.Run && withoutDigits(last.Run) == withoutDigits(here.Run)
+}
+
+// withoutDigits puts one 0 for each number in a name.
+func withoutDigits(name string) string {
+	b := make([]byte, 0, len(name))
+	for i := range len(name) {
+		digit := '0' <= name[i] && name[i] <= '9'
+		switch {
+		case !digit:
+			b = append(b, name[i])
+		case len(b) == 0 || b[len(b)-1] != '0':
+			b = append(b, '0')
+		}
+	}
+	return string(b)
+}
+
+// ambiguous reports that a metric is in two places, once for each metric.
+func (n *places) ambiguous(metric int, used, other place) bool {
+	if n.rivals == nil {
+		n.rivals = map[int]bool{}
+	}
+	if n.rivals[metric] {
+		return true
+	}
+	n.rivals[metric] = true
+	return n.said.Tell(fmt.Errorf("the metric %s is found as %q and as %q; the first is used: name the metric by its run and tag", n.metrics[metric], used, other))
+}

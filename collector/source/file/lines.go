@@ -1,0 +1,326 @@
+package file
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
+)
+
+// maxLine bounds a line, in bytes. Only the beginning of a longer one is read.
+const maxLine = 1 << 20
+
+// maxKeptSamples bounds the room for samples that is kept from one line to the
+// next.
+const maxKeptSamples = 4096
+
+// readSize is how much is read from a file at a time.
+const readSize = 64 << 10
+
+// lines cuts a stream of bytes into lines and yields their points. A line ends
+// with a line feed or a carriage return, so that each state of a progress bar
+// is a line.
+type lines struct {
+	parser parse.Line
+	source string
+	base   int64 // added to every place to give the Seq
+	now    func() time.Time
+	yield  source.Yield
+
+	at      time.Time // of the bytes that were fed last
+	partial []byte    // the line that has no end yet; partial[0] is at start
+	start   int64
+	cutting bool // the rest of a line that is too long is being dropped
+	samples []parse.Sample
+	search  *search // nil: what is missing is not said
+	// endedWell says at the end whether the program ended by itself and without
+	// an error, so that what it wrote last is whole. Nil: nobody knows.
+	endedWell func() bool
+	open      []openLine // in order, before all that was read since
+
+	skipper parse.Skipper // the parser, if it is one
+	dense   bool          // the last line had a sample, or nothing could be passed over
+}
+
+// newLines begins the lines of a source.
+func newLines(parser parse.Line, name string, now func() time.Time, yield source.Yield) *lines {
+	if p, ok := parser.(parse.Resetter); ok {
+		p.Reset()
+	}
+	l := &lines{parser: parser, source: name, now: now, yield: yield}
+	l.skipper, _ = parser.(parse.Skipper)
+	return l
+}
+
+// feed takes the bytes at a place, counted from base. Calls without a reset
+// between them are of bytes that follow each other. It returns false when the consumer has had enough.
+func (l *lines) feed(at int64, b []byte) bool {
+	ok := l.cut(at, b)
+	l.search.text(b)
+	return ok
+}
+
+// cut yields the points of the lines that end in the bytes.
+func (l *lines) cut(at int64, b []byte) bool {
+	l.at = l.now()
+	// Where the next line feed and carriage return are: each is looked for once,
+	// and not in each line.
+	lf, cr := next(b, '\n', 0), next(b, '\r', 0)
+	for i := 0; i < len(b); {
+		if n := l.skip(b[i:cr]); n > 0 {
+			if i += n; i > lf {
+				lf = next(b, '\n', i)
+			}
+			continue
+		}
+		end := min(lf, cr)
+		if end == len(b) {
+			return l.keep(at+int64(i), b[i:])
+		}
+		if end == lf {
+			lf = next(b, '\n', end+1)
+		} else {
+			cr = next(b, '\r', end+1)
+		}
+		if !l.complete(at+int64(i), b[i:end]) {
+			return false
+		}
+		i = end + 1
+	}
+	return true
+}
+
+// skip returns how much of b, which begins with a line or goes on with one, is
+// passed over because nothing is in it.
+func (l *lines) skip(b []byte) int {
+	if l.skipper == nil || l.dense || l.cutting || len(l.partial) > 0 {
+		return 0
+	}
+	l.dense = true // until a line has no sample
+	return l.skipper.Skip(b)
+}
+
+// next returns the place of the first c from a place on, or len(b).
+func next(b []byte, c byte, from int) int {
+	if k := bytes.IndexByte(b[from:], c); k >= 0 {
+		return from + k
+	}
+	return len(b)
+}
+
+// zeros returns how many zeros b begins with.
+func zeros(b []byte) int {
+	n := 0
+	for n+8 <= len(b) && binary.NativeEndian.Uint64(b[n:]) == 0 {
+		n += 8
+	}
+	for n < len(b) && b[n] == 0 {
+		n++
+	}
+	return n
+}
+
+// complete takes the last bytes of a line.
+func (l *lines) complete(at int64, b []byte) bool {
+	if l.cutting {
+		l.cutting = false
+		return true
+	}
+	if len(l.partial) == 0 {
+		return l.line(at, b)
+	}
+	if !l.keep(at, b) {
+		return false
+	}
+	cut := l.cutting
+	l.cutting = false
+	return cut || l.flush()
+}
+
+// keep takes bytes of a line whose end has not been seen.
+func (l *lines) keep(at int64, b []byte) bool {
+	if l.cutting {
+		return true
+	}
+	if len(l.partial) == 0 {
+		text := b[zeros(b):] // a hole of any size must not fill the line
+		l.start = at + int64(len(b)-len(text))
+		b = text
+	}
+	room := maxLine - len(l.partial)
+	l.partial = append(l.partial, b[:min(room, len(b))]...)
+	if len(b) <= room {
+		return true
+	}
+	note := fmt.Errorf("%s: the line at byte %d is longer than %d bytes; only its beginning was read", l.source, l.start, maxLine)
+	if !l.yield(collector.Point{}, note) {
+		return false
+	}
+	// What stands at the cut may be half a number.
+	l.partial = l.partial[:bytes.LastIndexAny(l.partial, " \t,;")+1]
+	ok := l.flush()
+	l.cutting = true
+	return ok
+}
+
+// flush reads the line that has no end as it is.
+func (l *lines) flush() bool {
+	if len(l.partial) == 0 {
+		return true
+	}
+	ok := l.line(l.start, l.partial)
+	l.reset()
+	return ok
+}
+
+// noEnd stands before the line feed of a line that had none, in the output that a
+// StreamWriter keeps.
+const noEnd = 0
+
+// maxOpen bounds the lines without an end that wait for the end of the program:
+// its two outputs have one each.
+const maxOpen = 2
+
+// openLine is a line of which nobody knows yet whether it is whole.
+type openLine struct {
+	at   int64
+	text []byte
+}
+
+// waits keeps a line until the end if it had none.
+func (l *lines) waits(at int64, b []byte) bool {
+	n := len(b) - 1
+	if n < 0 || b[n] != noEnd || l.endedWell == nil || len(l.open) == maxOpen {
+		return false
+	}
+	l.open = append(l.open, openLine{at, bytes.Clone(b[:n])})
+	return true
+}
+
+// last reads the lines that have no end, once nothing follows them any more.
+func (l *lines) last() bool {
+	for _, o := range l.open {
+		if !l.tail(o.at, o.text) {
+			return false
+		}
+	}
+	l.open = nil
+	ok := l.tail(l.start, l.partial)
+	l.reset()
+	return ok
+}
+
+// tail reads one line without an end.
+func (l *lines) tail(at int64, b []byte) bool {
+	text := b[zeros(b):]
+	if len(text) == 0 {
+		return true
+	}
+	at += int64(len(b) - len(text))
+	peek := l.parser.Parse
+	if p, ok := l.parser.(parse.Peeker); ok {
+		peek = p.Peek
+	}
+	longer, _ := peek(nil, append(text[:len(text):len(text)], '9'))
+	var err error
+	l.samples, err = l.parser.Parse(l.samples[:0], text)
+	torn := l.dropTorn(text, longer)
+	ok := l.report(at, err)
+	if ok && torn != "" {
+		return l.yield(collector.Point{}, fmt.Errorf("%s: the output ends at byte %d in the middle of a number; this value of %s was left out",
+			l.source, at+int64(len(text)), torn))
+	}
+	return ok
+}
+
+// dropTorn takes away the samples of a last line whose number may go on, and
+// returns the metric of the first. A sample is open when one more digit at the
+// end of the line would change it. It is torn unless the program ended well, or,
+// where that is not known, when its number has an end that no whole number has.
+func (l *lines) dropTorn(text []byte, longer []parse.Sample) (metric string) {
+	unfinished := bytes.IndexByte([]byte(".eE+-"), text[len(text)-1]) >= 0
+	if !unfinished && (l.endedWell == nil || l.endedWell()) {
+		return ""
+	}
+	l.samples = slices.DeleteFunc(l.samples, func(s parse.Sample) bool {
+		k := slices.IndexFunc(longer, func(x parse.Sample) bool { return x.Offset == s.Offset && x.Metric == s.Metric })
+		torn := k >= 0 && (math.Float64bits(longer[k].Value) != math.Float64bits(s.Value) || longer[k].Text != s.Text || longer[k].Step != s.Step)
+		if torn && metric == "" {
+			metric = s.Metric
+		}
+		return torn
+	})
+	return metric
+}
+
+// reset forgets the line that has no end.
+func (l *lines) reset() {
+	l.partial, l.cutting = l.partial[:0], false
+	if cap(l.partial) > readSize {
+		l.partial = nil
+	}
+}
+
+// told yields what was never found.
+func (l *lines) told() bool {
+	err := l.search.end()
+	return err == nil || l.yield(collector.Point{}, err)
+}
+
+// line yields the points of one line.
+func (l *lines) line(at int64, b []byte) bool {
+	if l.waits(at, b) {
+		return true
+	}
+	// Something follows those that wait: they are whole.
+	for len(l.open) > 0 {
+		first := l.open[0]
+		l.open = l.open[1:]
+		if !l.read(first.at, first.text) {
+			return false
+		}
+	}
+	return l.read(at, b)
+}
+
+func (l *lines) read(at int64, b []byte) bool {
+	// A file that was truncated under a writer that does not append begins
+	// with a hole.
+	text := b[zeros(b):]
+	at += int64(len(b) - len(text))
+	var err error
+	l.samples, err = l.parser.Parse(l.samples[:0], text)
+	return l.report(at, err)
+}
+
+// report yields the samples of a line at a place.
+func (l *lines) report(at int64, err error) bool {
+	l.dense = len(l.samples) > 0
+	for i := range l.samples {
+		s := &l.samples[i]
+		l.search.found(s.Metric)
+		p := collector.Point{
+			Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time,
+			Source: l.source, Seq: l.base + at + int64(s.Offset),
+		}
+		if p.Time.IsZero() {
+			p.Time = l.at
+		}
+		if !l.yield(p, nil) {
+			return false
+		}
+	}
+	if cap(l.samples) > maxKeptSamples {
+		l.samples = nil
+	}
+	if err != nil {
+		return l.yield(collector.Point{}, fmt.Errorf("%s: the line at byte %d: %w", l.source, at, err))
+	}
+	return true
+}

@@ -1,0 +1,277 @@
+// Package scrape reads metrics from the endpoint of a Prometheus client library.
+package scrape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
+)
+
+// Config describes a Source.
+type Config struct {
+	// URL is the endpoint, http or https. A certificate is not verified, as in
+	// the kubelet's probes: the endpoint is the pod's own.
+	URL string
+	// Header is sent with each request.
+	Header http.Header
+	// Metrics are the wanted metrics, each a name or a selector such as
+	// loss{split="test"}; see parse.Selector.
+	Metrics []string
+	// Interval is the time between two scrapes. It is longer where an answer
+	// takes long: the endpoint is busy with scrapes for a tenth of the time at
+	// most, unless it would have to be left alone for more than 5 s. Default:
+	// 250 ms.
+	Interval time.Duration
+	// LastPatience is how long the scrape after Drain may take. Default: 2 s, since
+	// the program has ended; at most 10 s.
+	LastPatience time.Duration
+	// State is a file in which the source remembers which series it reads for
+	// each metric. It must outlive the process. Empty: not remembered.
+	State string
+	// Last are the last points that an earlier collector recorded, by metric:
+	// the first scrape records only what has changed since.
+	Last map[string]collector.Point
+	// Mine says whether the program that listens at the endpoint's port is the
+	// measured one; see OwnListener. Nil: it is.
+	Mine func() error
+	// Drain is closed when the program has ended. What the endpoint then still
+	// answers is read a last time.
+	Drain <-chan struct{}
+	// Clock is the time; the zero value is the machine's.
+	Clock source.Clock
+}
+
+// Source reads metrics from the endpoint of a Prometheus client library.
+//
+// A value is recorded when it, the step, or the timestamp that the endpoint
+// gives it differs from the one recorded last. So a gauge that stands still
+// makes one point, however often it is scraped.
+//
+// A metric is the samples of its name; a histogram is its _sum, _count and
+// _bucket. When several series match, the one without labels is read, else the
+// first by its labels; that is reported once, and the choice is kept.
+//
+// The step is the value of a metric that is named global_step, step, iteration
+// or epoch (the first of these that is there); also with "_total" at the end,
+// and with the beginning of a wanted metric's name in front: for train_loss,
+// train_epoch too. Where it has labels, the series with those of the metric is
+// taken, else the first.
+//
+// An endpoint that is not up yet is waited for. One that is gone may come back;
+// what was set after the last scrape is then lost.
+//
+// Points cannot be read again. Seq is a counter from 0: give the points to
+// something that keeps them.
+type Source struct {
+	cfg       Config
+	selectors []parse.Selector
+}
+
+var _ collector.Source = (*Source)(nil)
+
+const (
+	defaultInterval = 250 * time.Millisecond
+	maxInterval     = 5 * time.Second
+	// scrapeShare is the part of the time that scrapes may take of the program.
+	scrapeShare = 10
+)
+
+// New returns a source named "prometheus:" and the URL.
+func New(cfg Config) (*Source, error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the endpoint's address: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("the endpoint's address %q must be http://host:port/path or https://host:port/path", cfg.URL)
+	}
+	if len(cfg.Metrics) == 0 {
+		return nil, errors.New("a scrape needs at least one metric")
+	}
+	s := &Source{cfg: cfg}
+	for _, m := range cfg.Metrics {
+		selector, err := parse.NewSelector(m)
+		if err != nil {
+			return nil, err
+		}
+		s.selectors = append(s.selectors, selector)
+	}
+	if s.cfg.Interval <= 0 {
+		s.cfg.Interval = defaultInterval
+	}
+	s.cfg.Clock = cfg.Clock.OrReal()
+	return s, nil
+}
+
+// Points implements collector.Source.
+func (s *Source) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
+	return func(yield func(collector.Point, error) bool) {
+		r := &run{
+			cfg: s.cfg, yield: yield, page: newPage(s.selectors), client: newClient(),
+			last: maps.Clone(s.cfg.Last), found: map[string]bool{}, said: source.Troubles{Prefix: "prometheus", Yield: yield},
+		}
+		if r.last == nil {
+			r.last = map[string]collector.Point{}
+		}
+		defer r.client.CloseIdleConnections()
+		if r.load() {
+			r.run(ctx)
+		}
+	}
+}
+
+// run is one run of a Source's Points.
+type run struct {
+	cfg    Config
+	yield  source.Yield
+	client *http.Client
+	page   *page
+	seq    int64
+	last   map[string]collector.Point // recorded, by metric
+	found  map[string]bool            // metrics that were seen
+	said   source.Troubles
+
+	took     time.Duration // that the endpoint needed for its last answer
+	answered bool
+	refusal  error // the last reason for which there was no answer
+}
+
+// run scrapes until the source is drained, or ctx ends.
+func (r *run) run(ctx context.Context) {
+	for {
+		last := source.Closed(r.cfg.Drain)
+		if !r.scrape(ctx, last) {
+			return
+		}
+		if ctx.Err() != nil {
+			r.yield(collector.Point{}, ctx.Err())
+			return
+		}
+		if last {
+			r.finish()
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-r.cfg.Drain:
+		case <-r.cfg.Clock.After(r.pause(r.took)):
+		}
+	}
+}
+
+// pause is the time until the next scrape, when the last answer took some time.
+func (r *run) pause(took time.Duration) time.Duration {
+	return max(r.cfg.Interval, min(took*(scrapeShare-1), maxInterval))
+}
+
+// scrape reads the endpoint once.
+func (r *run) scrape(ctx context.Context, last bool) bool {
+	r.took = 0
+	if r.cfg.Mine != nil {
+		if err := r.cfg.Mine(); err != nil {
+			r.refusal = err
+			return errors.Is(err, ErrNobodyListens) || r.said.Tell(err)
+		}
+	}
+	at := r.cfg.Clock.Now()
+	err := r.fetch(ctx, last)
+	var refused *unreachableError
+	switch {
+	case ctx.Err() != nil:
+		return true
+	case errors.As(err, &refused): // not up yet, or gone
+		r.refusal = refused.err
+	case err != nil && !r.said.Tell(err):
+		return false
+	default:
+		r.answered, r.took = true, r.cfg.Clock.Now().Sub(at)
+	}
+	for _, err := range r.page.errs {
+		if !r.said.Tell(err) {
+			return false
+		}
+	}
+	return r.record(at, last)
+}
+
+// record yields what has changed.
+func (r *run) record(at time.Time, last bool) bool {
+	if r.page.choose(last) {
+		// Before anything of them is yielded.
+		if err := source.SaveState(r.cfg.State, r.page.owners); err != nil && !r.said.Tell(fmt.Errorf("remembering which series are read: %w", err)) {
+			return false
+		}
+	}
+	for _, metric := range r.cfg.Metrics {
+		reading, several := r.page.read(metric)
+		if reading == nil {
+			continue
+		}
+		r.found[metric] = true
+		if several != "" && !r.said.Tell(fmt.Errorf("the metric %s is several series; %s is read: name the metric by its labels, as %s", metric, reading.series, several)) {
+			return false
+		}
+		p := collector.Point{
+			Metric: metric, Value: reading.value, Text: reading.text, Step: r.page.step(reading), Time: reading.time,
+			Source: r.name(), Seq: r.seq,
+		}
+		if r.unchanged(p) {
+			continue
+		}
+		if p.Time.IsZero() {
+			p.Time = at
+		}
+		r.last[metric] = p
+		r.seq++
+		if !r.yield(p, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *run) name() string { return "prometheus:" + r.cfg.URL }
+
+// unchanged compares a reading with the point recorded last. Its time is zero
+// where the endpoint gives none.
+func (r *run) unchanged(p collector.Point) bool {
+	last, known := r.last[p.Metric]
+	same := p.Value == last.Value || math.IsNaN(p.Value) && math.IsNaN(last.Value)
+	return known && same && p.Step == last.Step && (p.Time.IsZero() || p.Time.Equal(last.Time))
+}
+
+// finish says what was never found.
+func (r *run) finish() {
+	if !r.answered {
+		r.said.Tell(fmt.Errorf("%s never answered: %w", r.cfg.URL, r.refusal))
+		return
+	}
+	var missing []string
+	for _, s := range r.page.selectors {
+		if _, before := r.last[s.Metric]; !r.found[s.Metric] && !before {
+			missing = append(missing, s.Metric)
+		}
+	}
+	if len(missing) > 0 {
+		r.said.Tell(&source.MissingError{Metrics: missing, Text: r.cfg.URL + ": " + r.page.notFound(missing)})
+	}
+}
+
+// load reads which series were chosen before.
+func (r *run) load() bool {
+	if err := source.LoadState(r.cfg.State, &r.page.owners); err != nil {
+		r.page.owners = map[string]string{}
+		return r.said.Tell(fmt.Errorf("the state of an earlier collector is lost, another series may be read: %w", err))
+	}
+	return true
+}

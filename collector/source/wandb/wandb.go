@@ -1,0 +1,241 @@
+// Package wandb follows the files that Weights & Biases writes in offline mode.
+package wandb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
+)
+
+// Config describes a Dir.
+type Config struct {
+	// Dir is the directory to watch, at any depth. It need not exist yet.
+	Dir string
+	// Only is the one file that is read, whatever its name, by its path below Dir;
+	// empty: all that end with ".wandb".
+	Only string
+	// Metrics are the wanted metrics, by the keys given to run.log; those of
+	// nested dictionaries are joined by dots.
+	Metrics []string
+	// Before is what is passed over; nil: nothing.
+	Before *source.Before
+	// Drain is closed when the program has ended and all is written.
+	Drain <-chan struct{}
+	// Clock is the time; the zero value is the machine's.
+	Clock source.Clock
+}
+
+// Dir reads the files that Weights & Biases writes in offline mode: every
+// file below a directory whose name ends with ".wandb". Links are not followed,
+// since W&B's latest-run is one.
+//
+// All runs are read, in the order of their names, which begin with their time:
+// a program that was started again goes on in a run of its own. When two runs
+// have a metric, that is reported once.
+//
+// Seq is the offset of the value in its file. W&B writes to its file every
+// 15 seconds and at the end.
+type Dir struct{ cfg Config }
+
+var _ collector.Source = (*Dir)(nil)
+
+// maxFiles bounds the files that are followed.
+const maxFiles = 10_000
+
+// IsRunFile says by its name whether Dir reads a file.
+func IsRunFile(name string) bool { return strings.HasSuffix(name, ".wandb") }
+
+// New returns a source whose points are named "wandb:" and the file's
+// path below the directory.
+func New(cfg Config) (*Dir, error) {
+	dir, err := source.AbsDir(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("a W&B source: %w", err)
+	}
+	if _, err := parse.NewWandb(cfg.Metrics); err != nil {
+		return nil, err
+	}
+	cfg.Dir, cfg.Clock = dir, cfg.Clock.OrReal()
+	return &Dir{cfg: cfg}, nil
+}
+
+// Points implements collector.Source.
+func (d *Dir) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
+	return func(yield func(collector.Point, error) bool) {
+		reader, err := parse.NewWandb(d.cfg.Metrics)
+		if err != nil {
+			yield(collector.Point{}, err)
+			return
+		}
+		r := &dirRun{
+			cfg: d.cfg, yield: yield, reader: reader, names: parse.NewAnyWandb(),
+			files: source.Tree{Root: d.cfg.Dir, What: "W&B files", Limit: maxFiles, Match: IsRunFile, Only: d.cfg.Only},
+			runs:  map[string]string{}, said: source.Troubles{Prefix: "wandb", Yield: yield},
+		}
+		if note := d.cfg.Before.Note(); note != nil && !r.said.Tell(note) {
+			return
+		}
+		source.Follow(ctx, d.cfg.Clock, d.cfg.Drain, r, yield)
+	}
+}
+
+// runFile is one file that is being read.
+type runFile struct {
+	path   string // below the directory
+	off    int64
+	broken bool
+}
+
+// dirRun is one run of a Dir's Points.
+type dirRun struct {
+	cfg    Config
+	yield  source.Yield
+	reader *parse.Wandb
+	names  *parse.Wandb // for hints
+
+	files source.Tree
+	order []*runFile        // by path below the directory
+	runs  map[string]string // metric -> the run that has it
+	said  source.Troubles
+}
+
+// Poll implements source.Poller.
+func (r *dirRun) Poll(ctx context.Context) (sawData, ok bool) {
+	now, last := r.cfg.Clock.Now(), source.Closed(r.cfg.Drain)
+	if !r.walk(now, last) {
+		return false, false
+	}
+	for _, f := range r.order {
+		if ctx.Err() != nil {
+			break
+		}
+		data, ok := r.read(ctx, f, last)
+		if !ok {
+			return sawData, false
+		}
+		sawData = sawData || data
+	}
+	return sawData, true
+}
+
+// walk finds new files.
+func (r *dirRun) walk(now time.Time, last bool) bool {
+	before := len(r.order)
+	ok := r.files.Walk(now, last, func(path string, trouble error) bool {
+		if trouble != nil {
+			return r.said.Tell(trouble)
+		}
+		r.order = append(r.order, &runFile{path: path, off: r.cfg.Before.Size(r.files.Place(path))})
+		return true
+	})
+	if len(r.order) > before {
+		slices.SortFunc(r.order, func(a, b *runFile) int { return cmp.Compare(a.path, b.path) })
+	}
+	return ok
+}
+
+// read yields the new points of one file. The file is open only meanwhile, so
+// that any number of files can be followed.
+func (r *dirRun) read(ctx context.Context, f *runFile, last bool) (sawData, ok bool) {
+	path := r.files.Place(f.path)
+	info, err := os.Lstat(path)
+	switch {
+	case f.broken || errors.Is(err, fs.ErrNotExist):
+		return false, true // removed; what was in it is read
+	case err != nil:
+		return false, r.said.Tell(err)
+	case info.Size() < f.off:
+		f.broken = true
+		return false, r.said.Tell(fmt.Errorf("%s has shrunk from %d to %d bytes; it is not read further", f.path, f.off, info.Size()))
+	case info.Size() == f.off:
+		return false, true
+	}
+	file, err := source.Open(path)
+	if err != nil {
+		return false, r.said.Tell(err)
+	}
+	defer file.Close()
+	ok = true
+	for {
+		before := f.off
+		f.off, err = r.reader.Read(file, f.off, last, func(s parse.Sample) bool {
+			ok = r.sample(f, s)
+			return ok && ctx.Err() == nil
+		})
+		sawData = sawData || f.off > before
+		if err == nil || !ok || ctx.Err() != nil {
+			return sawData, ok
+		}
+		f.broken = errors.Is(err, parse.ErrNotWandb)
+		if ok = r.said.Tell(fmt.Errorf("%s: %w", f.path, err)); !ok || !errors.Is(err, parse.ErrWandbRecord) {
+			return sawData, ok
+		}
+	}
+}
+
+// sample yields one point.
+func (r *dirRun) sample(f *runFile, s parse.Sample) bool {
+	if first, seen := r.runs[s.Metric]; !seen {
+		r.runs[s.Metric] = f.path
+	} else if first != f.path && !r.said.Tell(fmt.Errorf("the metric %s is in several runs, %s and %s; all are read", s.Metric, first, f.path)) {
+		return false
+	}
+	p := collector.Point{
+		Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time,
+		Source: "wandb:" + f.path, Seq: int64(s.Offset),
+	}
+	if p.Time.IsZero() {
+		p.Time = r.cfg.Clock.Now()
+	}
+	return r.yield(p, nil)
+}
+
+// Finish implements source.Poller: it says what was never found.
+func (r *dirRun) Finish() bool {
+	if len(r.order) == 0 {
+		return r.said.Tell(fmt.Errorf("no file *.wandb was written below %s; set WANDB_MODE=offline and WANDB_DIR to that directory", r.cfg.Dir))
+	}
+	var missing []string
+	for _, m := range r.cfg.Metrics {
+		if r.runs[m] == "" && !slices.Contains(missing, m) {
+			missing = append(missing, m)
+		}
+	}
+	if len(missing) == 0 {
+		return true
+	}
+	return r.said.Tell(&source.MissingError{Metrics: missing, Text: parse.NotFound(missing, r.seen())})
+}
+
+// seen returns names that the newest run has; never nil.
+func (r *dirRun) seen() []string {
+	names := map[string]bool{}
+	file, err := source.Open(r.files.Place(r.order[len(r.order)-1].path))
+	if err != nil {
+		return []string{}
+	}
+	defer file.Close()
+	for offset := int64(0); ; {
+		next, err := r.names.Read(file, offset, true, func(s parse.Sample) bool {
+			names[s.Metric] = true
+			return len(names) < source.MaxNames
+		})
+		if !errors.Is(err, parse.ErrWandbRecord) || len(names) >= source.MaxNames || next <= offset {
+			break
+		}
+		offset = next
+	}
+	return slices.Sorted(maps.Keys(names))
+}
