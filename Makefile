@@ -129,7 +129,7 @@ e2e-writers: ## Read files that TensorBoard, PyTorch, Keras, Lightning and Trans
 	$(call say,installing $(WRITERS) into $(WRITERS_VENV))
 	@python3 -m venv $(WRITERS_VENV) && $(WRITERS_VENV)/bin/pip install -q --no-cache-dir $(PIP_FLAGS) tensorboard setuptools $(WRITERS_ALL)
 	@VERNIER_WRITERS_PYTHON=$(WRITERS_VENV)/bin/python VERNIER_WRITERS="$(WRITERS)" \
-		go test -buildvcs=false -tags=writers -count=1 -timeout 30m -v -run 'Real|TensorBoardShows' ./collector/source
+		go test -buildvcs=false -tags=writers -count=1 -timeout 30m -v -run 'Real|TensorBoardShows' ./collector/source/events
 
 .PHONY: clean
 clean: ## Remove what was built.

@@ -100,16 +100,24 @@ func openJournal(path string, limit int64, apply func(entry)) (*pushJournal, err
 		return nil, fmt.Errorf("open the journal of pushed points: %w", err)
 	}
 	j := &pushJournal{lines: lines, apply: apply}
-	for line, err := range lines.Lines(context.Background(), 0) {
-		if err != nil && !errors.Is(err, journal.ErrLongLine) {
-			return nil, errors.Join(err, lines.Close())
-		}
-		// Points tells of a line that cannot be read, with its place.
-		if e, err := j.parse(line); err == nil {
-			apply(e)
-		}
+	if err := j.scan(func(e entry) bool { apply(e); return true }); err != nil {
+		return nil, errors.Join(err, lines.Close())
 	}
 	return j, nil
+}
+
+// scan calls take with all entries, until it has had enough. A line that cannot be
+// read is left out: points tells of it, with its place.
+func (j *pushJournal) scan(take func(entry) (more bool)) error {
+	for line, err := range j.lines.Lines(context.Background(), 0) {
+		if err != nil && !errors.Is(err, journal.ErrLongLine) {
+			return err
+		}
+		if e, err := j.parse(line); err == nil && !take(e) {
+			return nil
+		}
+	}
+	return nil
 }
 
 // append writes what build returns, if that is a change, and returns once it is

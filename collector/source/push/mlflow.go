@@ -91,6 +91,7 @@ func (m *mlflow) calls() map[string]mlflowCall {
 		"POST /runs/log-inputs":                accept,
 		"POST /runs/log-model":                 accept,
 		"POST /runs/outputs":                   accept,
+		"GET /metrics/get-history":             m.history,
 		"POST /logged-models":                  m.createModel,
 		"GET /logged-models/{model}":           m.get(mlflowModel),
 		"PATCH /logged-models/{model}":         m.change(mlflowModel),
@@ -295,6 +296,32 @@ func (m *mlflow) logBatch(r mlflowRequest) (any, error) {
 		}
 		return e, nil
 	})
+}
+
+// history returns the points of a metric that is wanted, up to maxMLflowHistory,
+// and of another the newest: LightGBM's autologging asks for it.
+func (m *mlflow) history(r mlflowRequest) (any, error) {
+	m.in.journal.mu.Lock()
+	run := m.state.objects[mlflowRun][r.RunID]
+	m.in.journal.mu.Unlock()
+	if run == nil {
+		return nil, mlflowMissed(mlflowRun, r.RunID)
+	}
+	list := []any{}
+	err := m.in.journal.scan(func(e entry) (more bool) {
+		for _, p := range e.Points {
+			if e.Run == r.RunID && p.Metric == r.MetricKey {
+				list = append(list, metricJSON(p))
+			}
+		}
+		return len(list) < maxMLflowHistory
+	})
+	m.in.journal.mu.Lock()
+	defer m.in.journal.mu.Unlock()
+	if p, known := run.metrics[r.MetricKey]; known && len(list) == 0 {
+		list = append(list, metricJSON(p))
+	}
+	return map[string]any{"metrics": list}, err
 }
 
 // fresh returns the wanted points that were not taken before.

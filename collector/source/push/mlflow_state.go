@@ -198,14 +198,17 @@ func (s *mlflowState) json(o *mlflowObject) any {
 	if o.End != 0 {
 		info["end_time"] = o.End
 	}
-	metrics := []map[string]any{}
+	metrics := []any{}
 	for _, key := range slices.Sorted(maps.Keys(o.metrics)) {
-		p := o.metrics[key]
-		metrics = append(metrics, map[string]any{"key": key, "value": numberJSON(p.Value), "timestamp": p.Time / 1e6, "step": p.Step})
+		metrics = append(metrics, metricJSON(o.metrics[key]))
 	}
 	return map[string]any{"run_info": info, "run": map[string]any{
 		"info": info, "data": map[string]any{"metrics": metrics, "params": params, "tags": tags},
 	}}
+}
+
+func metricJSON(p entryPoint) any {
+	return map[string]any{"key": p.Metric, "value": numberJSON(p.Value), "timestamp": p.Time / 1e6, "step": p.Step}
 }
 
 // numberJSON writes a number as protobuf's JSON does.

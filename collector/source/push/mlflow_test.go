@@ -229,3 +229,22 @@ func TestMLflowForgetsBeyondItsRoom(t *testing.T) {
 		t.Errorf("one more model: %s", id)
 	}
 }
+
+// LightGBM's autologging reads back what it logged.
+func TestMLflowShowsTheHistoryOfAMetric(t *testing.T) {
+	p := startPush(t, "", "loss")
+	run := p.newRun(`{}`)
+	for i := range 3 {
+		p.must("POST /runs/log-batch", fmt.Sprintf(`{"run_id": %q, "metrics": [{"key": "loss", "value": %d, "timestamp": 1, "step": %d}, {"key": "other", "value": %d, "timestamp": 1, "step": %d}]}`, run, i, i, i, i))
+	}
+	for metric, want := range map[string][]any{"loss": {0.0, 1.0, 2.0}, "other": {2.0}} {
+		list, _ := p.must(fmt.Sprintf("GET /metrics/get-history?run_id=%s&metric_key=%s", run, metric), "")["metrics"].([]any)
+		var values []any
+		for _, m := range list {
+			values = append(values, at(m, "value"))
+		}
+		if diff := cmp.Diff(want, values); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", metric, diff)
+		}
+	}
+}

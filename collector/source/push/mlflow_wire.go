@@ -16,6 +16,8 @@ const (
 	maxMLflowList = 1000
 	maxMLflowText = 8000 // of a tag; a parameter has 6,000
 	maxMLflowName = 250
+	// maxMLflowHistory is about how many points of a metric are shown.
+	maxMLflowHistory = 25_000
 )
 
 // tagRunName is the tag that holds the name of a run.
@@ -39,6 +41,7 @@ type mlflowRequest struct {
 	Tags           mlflowPairs `json:"tags"`
 	ModelType      string      `json:"model_type"`
 	SourceRunID    string      `json:"source_run_id"`
+	MetricKey      string      `json:"metric_key"`
 
 	model string // of the path
 	untag []string
@@ -141,6 +144,7 @@ func decodeMLflow(path string, body []byte, at *http.Request) (r mlflowRequest, 
 	query := at.URL.Query()
 	for name, field := range map[string]*string{
 		"experiment_id": &r.ExperimentID, "experiment_name": &r.ExperimentName, "run_id": &r.RunID, "run_uuid": &r.RunUUID,
+		"metric_key": &r.MetricKey,
 	} {
 		if v := query.Get(name); v != "" {
 			*field = v
