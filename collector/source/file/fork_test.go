@@ -44,7 +44,7 @@ func TestForkAgainstWriters(t *testing.T) {
 						}
 					}
 				}()
-				w := &writer{t: t, path: path, seen: rec.Seen, sourcetest.Patience: 4 * time.Second}
+				w := &writer{t: t, path: path, seen: rec.Seen, patience: 4 * time.Second}
 				write(w)
 				// It has no notion of a drain: give it time, then stop at the end.
 				tick := time.NewTicker(10 * time.Millisecond)
