@@ -20,8 +20,8 @@ type chooser struct {
 	climb bool // along the gradient
 }
 
-// candidates of a search. Twice as many found nothing better.
-const candidates = 500
+// candidates of a search. Three times as many found nothing better.
+const candidates = 320
 
 // choose gives nil when the search came upon no untried point.
 func (c *chooser) choose(ctx context.Context, number int, t target) suggest.Point {

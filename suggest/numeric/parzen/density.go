@@ -1,64 +1,91 @@
 package parzen
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
 
 // negligible is how far below the largest term the logarithm of another may lie
 // before it is left out of the sum: a relative error of 2e-9.
 const negligible = 20
 
+// block is how many kernels are looked at together, for all rows: few enough for
+// the cache.
+const block = 512
+
 // LogDensities writes the logarithm of the density at each row of x into out.
 // NaN in a row means that the dimension is not active there: the density is
 // then that of the other dimensions.
 func (m *Mixture) LogDensities(x [][]float64, out []float64) {
-	for i, row := range x {
-		out[i] = m.LogDensity(row)
+	sums, indices := make([]float64, len(x)), make([][]int, len(x))
+	for c, row := range x {
+		indices[c], sums[c], out[c] = m.indices(row), m.prior, m.logPrior(row)
+		if m.prior == 0 {
+			out[c] = math.Inf(-1)
+		}
+	}
+	var terms [block]float64
+	for first := 0; first < len(m.ids); first += block {
+		end := min(first+block, len(m.ids))
+		for c, row := range x {
+			part := terms[:end-first]
+			m.terms(row, first, part)
+			out[c], sums[c] = m.accumulate(out[c], sums[c], first, part, indices[c])
+		}
+	}
+	for c, sum := range sums {
+		out[c] += math.Log(sum)
 	}
 }
 
 // LogDensity at one row.
-func (m *Mixture) LogDensity(row []float64) float64 {
-	terms := m.terms(row)
-	index := m.indices(row)
-	top, sum := m.logPrior(row), m.prior
-	if m.prior == 0 {
-		top = math.Inf(-1)
-	}
+func (m *Mixture) LogDensity(x []float64) float64 {
+	var out [1]float64
+	m.LogDensities([][]float64{x}, out[:])
+	return out[0]
+}
+
+// accumulate adds the kernels from first on, whose log densities in the real
+// dimensions are terms, to exp(top)*sum.
+func (m *Mixture) accumulate(top, sum float64, first int, terms []float64, index []int) (float64, float64) {
 	for i, term := range terms {
-		if m.weights[i] == 0 || term <= top-negligible {
-			continue // the masses of levels and choices make it smaller still
+		if term <= top-negligible { // the masses of levels and choices make it smaller still
+			continue
 		}
-		term += m.discrete(i, index)
+		weight := m.weights[first+i]
+		if weight == 0 {
+			continue
+		}
+		term += m.discrete(first+i, index)
 		if term > top {
 			sum *= math.Exp(top - term)
 			top = term
 		}
 		if term > top-negligible {
-			sum += m.weights[i] * math.Exp(term-top)
+			sum += weight * math.Exp(term-top)
 		}
 	}
-	return top + math.Log(sum)
+	return top, sum
 }
 
-// terms are the log densities of the kernels in the real dimensions.
-func (m *Mixture) terms(row []float64) []float64 {
-	out := append(m.scratch[:0], m.heights...)
-	m.scratch = out
+// terms writes the log densities of the kernels from first on in the real
+// dimensions.
+func (m *Mixture) terms(row []float64, first int, out []float64) {
+	copy(out, m.heights[first:])
 	for j := range m.real {
 		k := &m.real[j]
 		v := row[k.at]
 		if math.IsNaN(v) {
-			for i, norm := range k.norms[:len(out)] {
-				out[i] += norm
-			}
+			floats.Add(out, k.norms[first:first+len(out)])
 			continue
 		}
-		means, inverses := k.means[:len(out)], k.inverses[:len(out)]
+		means, inverses := k.means[first:][:len(out)], k.inverses[first:][:len(out)]
 		for i := range out {
 			t := (v - means[i]) * inverses[i]
 			out[i] -= t * t
 		}
 	}
-	return out
 }
 
 // indices are the levels and the choices of a row, -1 where not active.

@@ -56,8 +56,7 @@ type Mixture struct {
 	weights []float64 // sum to 1 with prior
 
 	prior   float64
-	minimum float64   // bandwidth that the kernels were made with
-	scratch []float64 // of terms
+	minimum float64 // bandwidth that the kernels were made with
 }
 
 // normals are the kernels along a Continuous dimension, in the order of the
