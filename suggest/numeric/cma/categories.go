@@ -3,6 +3,8 @@ package cma
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // categories is a product of categorical distributions that learns by the
@@ -73,7 +75,7 @@ func (c *categories) update(chosen [][]int, weights []float64) {
 		}
 	}
 	root := c.whiten(gradient)
-	norm := math.Sqrt(dot(root, root))
+	norm := math.Sqrt(floats.Dot(root, root))
 	if norm > 1e-12 {
 		c.follow(gradient, root, norm)
 	}
@@ -110,7 +112,7 @@ func (c *categories) follow(gradient [][]float64, root []float64, norm float64) 
 		c.path[k] = (1-beta)*c.path[k] + math.Sqrt(beta*(2-beta))*root[k]/norm
 	}
 	c.signal = (1-beta)*(1-beta)*c.signal + beta*(2-beta)
-	c.slowness *= math.Exp(beta * (c.signal - dot(c.path, c.path)/1.5))
+	c.slowness *= math.Exp(beta * (c.signal - floats.Dot(c.path, c.path)/1.5))
 	c.slowness = math.Min(math.Max(c.slowness, 1e-3), 1e10)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
@@ -131,7 +132,7 @@ func (g *gaussian) colour(z, y []float64) {
 		z[k] *= g.root[k]
 	}
 	for i := range y {
-		y[i] = dot(g.b[i*g.d:(i+1)*g.d], z)
+		y[i] = floats.Dot(g.b[i*g.d:(i+1)*g.d], z)
 	}
 }
 
@@ -145,7 +146,7 @@ func (g *gaussian) whiten(y, scratch, z []float64) {
 	}
 	g.turn(y, scratch)
 	for i := range z {
-		z[i] = dot(g.b[i*g.d:(i+1)*g.d], scratch)
+		z[i] = floats.Dot(g.b[i*g.d:(i+1)*g.d], scratch)
 	}
 }
 
@@ -171,15 +172,7 @@ func (g *gaussian) length(y, scratch []float64) float64 {
 	} else {
 		g.turn(y, scratch)
 	}
-	return math.Sqrt(dot(scratch, scratch))
-}
-
-func dot(a, b []float64) float64 {
-	sum := 0.0
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
+	return math.Sqrt(floats.Dot(scratch, scratch))
 }
 
 // step is one result: y of a sample, best first, and its weights.
@@ -207,7 +200,7 @@ func (g *gaussian) update(steps []step, p Parameters) {
 	for i := range g.pathSigma {
 		g.pathSigma[i] = keep*g.pathSigma[i] + add*white[i]
 	}
-	norm := math.Sqrt(dot(g.pathSigma, g.pathSigma))
+	norm := math.Sqrt(floats.Dot(g.pathSigma, g.pathSigma))
 	h := 0.0 // stalls the covariance's path while the step size grows fast
 	if norm/math.Sqrt(1-math.Pow(keep, 2*float64(g.updates+1))) < (1.4+2/(float64(g.d)+1))*p.Chi {
 		h = 1

@@ -29,21 +29,6 @@ func LogBelow(z float64) float64 {
 	return LogDensity(z) + math.Log(Mills(-z))
 }
 
-// LogBetween is the logarithm of the probability of a value between a and b,
-// a <= b; -Inf when they are equal.
-func LogBetween(a, b float64) float64 {
-	switch {
-	case !(a < b):
-		return math.Inf(-1)
-	case a > 0:
-		a, b = -b, -a
-	case b > 0:
-		return math.Log1p(-Below(a) - Below(-b))
-	}
-	high, low := LogBelow(b), LogBelow(a)
-	return high + math.Log(-math.Expm1(low-high))
-}
-
 // Mills is Mills' ratio (1-Below(t))/Density(t) for t >= 0: by a continued
 // fraction for large t (Abramowitz and Stegun 26.2.14).
 func Mills(t float64) float64 {

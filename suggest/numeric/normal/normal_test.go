@@ -23,19 +23,6 @@ func TestTails(t *testing.T) {
 	near(t, "Quantile(0.975)", normal.Quantile(0.975), 1.959963984540054, 1e-13)
 }
 
-func TestLogBetween(t *testing.T) {
-	for _, c := range [][2]float64{{-1, 2}, {-8, -7}, {7, 8}, {-0.1, 0.1}, {0, 1}, {-3, 0}} {
-		want := math.Log(integrate(normal.Density, c[0], c[1]))
-		near(t, "LogBetween", normal.LogBetween(c[0], c[1]), want, 1e-9)
-	}
-	if got := normal.LogBetween(1, 1); !math.IsInf(got, -1) {
-		t.Errorf("an empty interval: %v", got)
-	}
-	if got := normal.LogBetween(math.Inf(-1), math.Inf(1)); got != 0 {
-		t.Errorf("the whole line: %v", got)
-	}
-}
-
 // integrate is Simpson's rule.
 func integrate(f func(float64) float64, a, b float64) float64 {
 	const n = 4000

@@ -16,7 +16,7 @@ import (
 // a gradient to follow where the value itself underflows (Ament et al.,
 // "Unexpected improvements to expected improvement", 2023).
 //
-// It is not safe for use from several goroutines at once; Clone is cheap.
+// It is not safe for use from several goroutines at once.
 type Improvement struct {
 	levels  [][]float64 // for each objective, the different ends of boxes, ascending
 	boxes   [][]side    // for each box, one side for each objective
@@ -57,19 +57,14 @@ func NewImprovement(points [][]float64, ref []float64) *Improvement {
 		}
 		e.boxes = append(e.boxes, sides)
 	}
-	return e.Clone()
-}
-
-// Clone is the same improvement for use from another goroutine.
-func (e *Improvement) Clone() *Improvement {
-	c := &Improvement{levels: e.levels, boxes: e.boxes, terms: make([]float64, len(e.boxes))}
+	e.terms = make([]float64, len(e.boxes))
 	for range e.boxes {
-		c.factors = append(c.factors, make([]factor, len(e.levels)))
+		e.factors = append(e.factors, make([]factor, len(e.levels)))
 	}
 	for _, levels := range e.levels {
-		c.at = append(c.at, make([]moment, len(levels)))
+		e.at = append(e.at, make([]moment, len(levels)))
 	}
-	return c
+	return e
 }
 
 // Log is the logarithm of the expected improvement with the given mean and
