@@ -80,7 +80,7 @@ type Collector struct {
 	// Parameters of the trial, which the collector writes beside event files for
 	// TensorBoard, and compares with those that the program records there
 	// (TensorFlowEvent). None: neither is done.
-	Parameters []Assignment
+	Parameters map[string]string
 	// Experiment and Trial are the names that go into the labels.
 	Experiment, Trial string
 	// Labels of the trial, given to the job and its pods too.

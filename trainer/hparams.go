@@ -1,6 +1,11 @@
 package trainer
 
-import "github.com/vernier-ml/vernier/collector/contract"
+import (
+	"maps"
+	"slices"
+
+	"github.com/vernier-ml/vernier/collector/contract"
+)
 
 // showsParameters reports whether the collector writes the parameters of the
 // trial beside its event files.
@@ -14,8 +19,8 @@ func (p pod) parameters() []string {
 		return nil
 	}
 	args := []string{flag(contract.FlagTrial, p.c.Trial)}
-	for _, a := range p.c.Parameters {
-		args = append(args, flag(contract.FlagParameter, a.Name+"="+a.Value))
+	for _, name := range slices.Sorted(maps.Keys(p.c.Parameters)) {
+		args = append(args, flag(contract.FlagParameter, name+"="+p.c.Parameters[name]))
 	}
 	return args
 }

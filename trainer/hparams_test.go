@@ -20,8 +20,8 @@ func TestParametersGoToTheCollectorOfEventFiles(t *testing.T) {
 		wantArgs []string
 		readOnly bool
 	}{
-		"event files":                         {kind: trainer.TensorFlowEvent, mount: "{name: pvc, mountPath: /data/events}", wantArgs: []string{"--trial=exp-0001", "--parameter=lr=0.1", "--parameter=cost=$$(5)"}},
-		"event files on a volume for reading": {kind: trainer.TensorFlowEvent, mount: "{name: pvc, mountPath: /data/events, readOnly: true}", wantArgs: []string{"--trial=exp-0001", "--parameter=lr=0.1", "--parameter=cost=$$(5)"}, readOnly: true},
+		"event files":                         {kind: trainer.TensorFlowEvent, mount: "{name: pvc, mountPath: /data/events}", wantArgs: []string{"--trial=exp-0001", "--parameter=cost=$$(5)", "--parameter=lr=0.1"}},
+		"event files on a volume for reading": {kind: trainer.TensorFlowEvent, mount: "{name: pvc, mountPath: /data/events, readOnly: true}", wantArgs: []string{"--trial=exp-0001", "--parameter=cost=$$(5)", "--parameter=lr=0.1"}, readOnly: true},
 		"event files, and no parameters":      {kind: trainer.TensorFlowEvent, mount: "{name: pvc, mountPath: /data/events}", none: true, readOnly: true},
 		"a file":                              {kind: trainer.File, mount: "{name: pvc, mountPath: /data/out}", readOnly: true},
 	}
@@ -29,7 +29,7 @@ func TestParametersGoToTheCollectorOfEventFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := collector(tc.kind)
 			if !tc.none {
-				c.Parameters = []trainer.Assignment{{Name: "lr", Value: "0.1"}, {Name: "cost", Value: "$(5)"}}
+				c.Parameters = map[string]string{"lr": "0.1", "cost": "$(5)"}
 			}
 			obj := job(t, "containers: [{name: main, image: i, args: [x], volumeMounts: ["+tc.mount+"]}]")
 			sidecar := injected(t, obj, c).Spec.InitContainers[0]

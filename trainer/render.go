@@ -18,15 +18,17 @@ import (
 type Placeholder struct {
 	// Name as in ${trialParameters.<name>}.
 	Name string
-	// Reference is the name of an assignment, or metadata:
+	// Inactive: the parameter is not active in this trial. The placeholder becomes
+	// empty, and an argument of a command that has only this placeholder is left
+	// out: --momentum=${trialParameters.momentum}, by itself or in a shell's line,
+	// and a flag with its value in the next argument.
+	Inactive bool
+	// Reference is the name of a parameter, or metadata:
 	// ${trialSpec.Name} and ${trialSpec.Namespace} of the trial;
 	// ${trialSpec.Kind}, ${trialSpec.APIVersion}, ${trialSpec.Labels[key]} and
 	// ${trialSpec.Annotations[key]} of the template.
 	Reference string
 }
-
-// Assignment is the value of one parameter.
-type Assignment struct{ Name, Value string }
 
 // Sentinels for what can be wrong with a template.
 var (
@@ -51,12 +53,13 @@ func IsMetadataReference(reference string) bool {
 	return strings.HasPrefix(reference, "${trialSpec.")
 }
 
-// Render fills the placeholders of a template, JSON or YAML, and gives the
-// result the identity of the trial.
+// Render fills the placeholders of a template, JSON or YAML, with the values of
+// parameters by name, and gives the result the identity of the trial.
 //
-// Values are escaped, from the kubelet's $(NAME) too: placeholders are replaced in the strings and map keys of
-// the parsed template, in one pass, so no value can add, remove or break
-// structure, and a value that looks like a placeholder stays as it is. The
+// Values are escaped, from the kubelet's $(NAME) too: placeholders are replaced in
+// the strings and map keys of the parsed template, in one pass, so no value can
+// add, remove or break structure, and a value that looks like a placeholder stays
+// as it is. The
 // result of a replacement is a string, with one exception that Katib's users
 // rely on: in YAML text (a template from a ConfigMap) a placeholder that stands
 // alone and unquoted becomes a number or boolean if its value is one, except in
@@ -64,7 +67,7 @@ func IsMetadataReference(reference string) bool {
 // annotations and the like).
 //
 // All faults are reported at once, joined; see FieldErrors.
-func Render(template []byte, ph []Placeholder, as []Assignment, id Identity) (*unstructured.Unstructured, error) {
+func Render(template []byte, ph []Placeholder, values map[string]string, id Identity) (*unstructured.Unstructured, error) {
 	obj, err := parse(template)
 	if err != nil {
 		return nil, err
@@ -72,8 +75,8 @@ func Render(template []byte, ph []Placeholder, as []Assignment, id Identity) (*u
 	if err := checkHead(obj); err != nil {
 		return nil, err
 	}
-	r := renderer{values: map[string]string{}, problems: map[string]problem{}}
-	r.resolve(obj, ph, as, id)
+	r := renderer{values: map[string]string{}, inactive: map[string]bool{}, problems: map[string]problem{}}
+	r.resolve(obj, ph, values, id)
 	out, _ := r.walk(nil, obj).(map[string]any)
 	if err := errors.Join(r.errs...); err != nil {
 		return nil, err
@@ -166,18 +169,19 @@ type problem struct {
 
 type renderer struct {
 	values   map[string]string
+	inactive map[string]bool
 	problems map[string]problem
 	errs     []error
 }
 
 // resolve finds the value of each declared placeholder. A placeholder without
 // one is a fault only where the template uses it.
-func (r *renderer) resolve(obj map[string]any, ph []Placeholder, as []Assignment, id Identity) {
-	assigned := make(map[string]string, len(as))
-	for _, a := range as {
-		assigned[a.Name] = a.Value
-	}
+func (r *renderer) resolve(obj map[string]any, ph []Placeholder, assigned map[string]string, id Identity) {
 	for _, p := range ph {
+		if p.Inactive {
+			r.values[p.Name], r.inactive[p.Name] = "", true
+			continue
+		}
 		if IsMetadataReference(p.Reference) {
 			v, err := metadata(obj, p.Reference, id)
 			if err != nil {
@@ -238,6 +242,9 @@ func (r *renderer) walk(path []string, v any) any {
 		}
 		return scalar(s)
 	case []any:
+		if n := len(path); n > 0 && (path[n-1] == "command" || path[n-1] == "args") {
+			v = r.activeArguments(v)
+		}
 		out := make([]any, len(v))
 		for i, e := range v {
 			out[i] = r.walk(under(path, strconv.Itoa(i)), e)
@@ -256,6 +263,44 @@ func (r *renderer) walk(path []string, v any) any {
 	default:
 		return v
 	}
+}
+
+// flagPattern finds a flag with a placeholder as its value in a shell's line.
+var flagPattern = regexp.MustCompile(`(^|\s)--?[A-Za-z0-9][\w.-]*[= ]["']?\$\{trialParameters\.([^{}]*)\}["']?(\s|$)`)
+
+// activeArguments leaves out the arguments whose only placeholder is of a parameter
+// that is not active, each with the flag before it that it is the value of.
+func (r *renderer) activeArguments(arguments []any) (out []any) {
+	for _, v := range arguments {
+		text, ok := v.(string)
+		if b, isBare := v.(bare); isBare {
+			text, ok = string(b), true
+		}
+		used := placeholderPattern.FindAllStringSubmatch(text, -1)
+		switch {
+		case !ok || !slices.ContainsFunc(used, func(m []string) bool { return r.inactive[m[1]] }):
+			out = append(out, v)
+		case strings.ContainsAny(text, " \t\n"):
+			// Two flags may share the space between them, so each pass finds one at
+			// least.
+			for range used {
+				text = flagPattern.ReplaceAllStringFunc(text, func(flag string) string {
+					if m := flagPattern.FindStringSubmatch(flag); r.inactive[m[2]] {
+						return m[1] + m[3]
+					}
+					return flag
+				})
+			}
+			out = append(out, text)
+		case len(used) > 1:
+			out = append(out, v)
+		case text == used[0][0] && len(out) > 0:
+			if flag, _ := out[len(out)-1].(string); strings.HasPrefix(flag, "--") && len(flag) > 2 && !strings.Contains(flag, "=") {
+				out = out[:len(out)-1]
+			}
+		}
+	}
+	return out
 }
 
 // replace fills the placeholders of one string.

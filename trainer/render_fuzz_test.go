@@ -43,11 +43,11 @@ func FuzzRender(f *testing.F) {
 		value = strings.ToValidUTF8(value, "?")
 		for _, template := range [][]byte{inline, text} {
 			ph := []trainer.Placeholder{{Name: "v", Reference: "v"}}
-			got, err := trainer.Render(template, ph, []trainer.Assignment{{Name: "v", Value: value}}, id)
+			got, err := trainer.Render(template, ph, map[string]string{"v": value}, id)
 			if err != nil {
 				t.Fatalf("value %q: %v", value, err)
 			}
-			plain, err := trainer.Render(template, ph, []trainer.Assignment{{Name: "v", Value: "plain"}}, id)
+			plain, err := trainer.Render(template, ph, map[string]string{"v": "plain"}, id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,8 +71,8 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("apiVersion: v1\nkind: X\n? [a]\n: b\n")
 	f.Add("apiVersion: v1\nkind: X\nmetadata:\n")
 	f.Fuzz(func(t *testing.T, template string) {
-		ph := []trainer.Placeholder{{"workers", "w"}, {"lr", "w"}}
-		job, err := trainer.Render([]byte(template), ph, []trainer.Assignment{{"w", "1"}}, id)
+		ph := []trainer.Placeholder{{Name: "workers", Reference: "w"}, {Name: "lr", Reference: "w"}}
+		job, err := trainer.Render([]byte(template), ph, map[string]string{"w": "1"}, id)
 		if err != nil {
 			if len(trainer.FieldErrors(err)) == 0 {
 				t.Fatalf("error without a field error: %v", err)

@@ -27,37 +27,37 @@ func TestRender(t *testing.T) {
 	tests := map[string]struct {
 		template     string
 		placeholders []trainer.Placeholder
-		assignments  []trainer.Assignment
+		assignments  map[string]string
 		want         map[string]any // beside apiVersion, kind and identity
 	}{
 		"a placeholder inside an argument is replaced": {
 			template:     one("--lr=${trialParameters.rate}"),
 			placeholders: []trainer.Placeholder{{Name: "rate", Reference: "lr"}},
-			assignments:  []trainer.Assignment{{Name: "lr", Value: "0.01"}},
+			assignments:  map[string]string{"lr": "0.01"},
 			want:         map[string]any{"spec": map[string]any{"args": []any{"--lr=0.01"}}},
 		},
 		"a placeholder twice in one argument is replaced twice": {
 			template:     one("${trialParameters.a}-${trialParameters.b}-${trialParameters.a}"),
 			placeholders: []trainer.Placeholder{{Name: "a", Reference: "x"}, {Name: "b", Reference: "y"}},
-			assignments:  []trainer.Assignment{{Name: "x", Value: "1"}, {Name: "y", Value: "2"}},
+			assignments:  map[string]string{"x": "1", "y": "2"},
 			want:         map[string]any{"spec": map[string]any{"args": []any{"1-2-1"}}},
 		},
 		"a number in JSON stays a string": {
 			template:     one("${trialParameters.n}"),
 			placeholders: []trainer.Placeholder{{Name: "n", Reference: "n"}},
-			assignments:  []trainer.Assignment{{Name: "n", Value: "4"}},
+			assignments:  map[string]string{"n": "4"},
 			want:         map[string]any{"spec": map[string]any{"args": []any{"4"}}},
 		},
 		"quotes and newlines in a value stay in the string": {
 			template:     one("${trialParameters.n}"),
 			placeholders: []trainer.Placeholder{{Name: "n", Reference: "n"}},
-			assignments:  []trainer.Assignment{{Name: "n", Value: "a\"],\n\"command\":[\"rm\"]"}},
+			assignments:  map[string]string{"n": "a\"],\n\"command\":[\"rm\"]"},
 			want:         map[string]any{"spec": map[string]any{"args": []any{"a\"],\n\"command\":[\"rm\"]"}}},
 		},
 		"a value that looks like a placeholder is not replaced again": {
 			template:     one("${trialParameters.a} ${trialParameters.b}"),
 			placeholders: []trainer.Placeholder{{Name: "a", Reference: "a"}, {Name: "b", Reference: "b"}},
-			assignments:  []trainer.Assignment{{Name: "a", Value: "${trialParameters.b}"}, {Name: "b", Value: "2"}},
+			assignments:  map[string]string{"a": "${trialParameters.b}", "b": "2"},
 			want:         map[string]any{"spec": map[string]any{"args": []any{"${trialParameters.b} 2"}}},
 		},
 		"shell variables and trialSpec in the text are left alone": {
@@ -67,7 +67,7 @@ func TestRender(t *testing.T) {
 		"map keys are replaced": {
 			template:     `{"apiVersion":"v1","kind":"X","spec":{"${trialParameters.k}":1}}`,
 			placeholders: []trainer.Placeholder{{Name: "k", Reference: "k"}},
-			assignments:  []trainer.Assignment{{Name: "k", Value: "key: {"}},
+			assignments:  map[string]string{"k": "key: {"},
 			want:         map[string]any{"spec": map[string]any{"key: {": int64(1)}},
 		},
 		"an undeclared use is fine where nobody uses the declared one": {
@@ -107,7 +107,7 @@ func TestRenderedValuesAreNotExpanded(t *testing.T) {
 			"command": ["$(MINE)", "--v=${trialParameters.v}"], "args": ["${trialParameters.v}"],
 			"env": [{"name": "V", "value": "${trialParameters.v}"}], "workingDir": "${trialParameters.v}"}]}}}}`
 	job, err := trainer.Render([]byte(template), []trainer.Placeholder{{Name: "v", Reference: "v"}},
-		[]trainer.Assignment{{Name: "v", Value: "$(HOME) $$ $x"}}, trainer.Identity{Namespace: "ns", Name: "exp-0000"})
+		map[string]string{"v": "$(HOME) $$ $x"}, trainer.Identity{Namespace: "ns", Name: "exp-0000"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestRenderFaults(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := trainer.Render([]byte(tc.template), tc.placeholders, []trainer.Assignment{{Name: "same", Value: "same"}}, id)
+			_, err := trainer.Render([]byte(tc.template), tc.placeholders, map[string]string{"same": "same"}, id)
 			var got []string
 			for _, fe := range trainer.FieldErrors(err) {
 				got = append(got, fe.Error())
@@ -243,5 +243,34 @@ func TestTemplateGVK(t *testing.T) {
 	}
 	if _, err := trainer.TemplateGVK([]byte("[")); err == nil {
 		t.Error("no error for what is not YAML")
+	}
+}
+
+// A program that reads its arguments with argparse cannot read --momentum= .
+func TestArgumentsOfInactiveParametersAreLeftOut(t *testing.T) {
+	ph := []trainer.Placeholder{{Name: "lr", Reference: "lr"}, {Name: "m", Reference: "momentum", Inactive: true}, {Name: "n", Reference: "nesterov", Inactive: true}}
+	tests := map[string]struct{ in, want string }{
+		"a flag with its value":            {`"train","--lr=${trialParameters.lr}","--momentum=${trialParameters.m}"`, `"train","--lr=0.1"`},
+		"a flag and then its value":        {`"train","--momentum","${trialParameters.m}","x"`, `"train","x"`},
+		"a value without a flag":           {`"train","${trialParameters.m}","x"`, `"train","x"`},
+		"a separator is no flag":           {`"train","--","${trialParameters.m}"`, `"train","--"`},
+		"one that has another placeholder": {`"train","--opt=${trialParameters.lr},${trialParameters.m}"`, `"train","--opt=0.1,"`},
+		"flags in a line of a shell":       {`"sh","-c","train --a=${trialParameters.m} --b ${trialParameters.n} --lr=${trialParameters.lr} && date"`, `"sh","-c","train   --lr=0.1 && date"`},
+		"the rest of a shell's line":       {`"sh","-c","M=${trialParameters.m} train"`, `"sh","-c","M= train"`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			job, err := trainer.Render([]byte(`{"apiVersion":"batch/v1","kind":"Job","spec":{"command":[`+tc.in+`]}}`), ph, map[string]string{"lr": "0.1"}, trainer.Identity{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(job.Object["spec"].(map[string]any)["command"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff("["+tc.want+"]", strings.ReplaceAll(string(got), `\u0026`, "&")); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

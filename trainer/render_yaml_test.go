@@ -47,8 +47,8 @@ func TestRenderYAML(t *testing.T) {
 	for _, n := range []string{"workers", "lr", "flag", "word"} {
 		placeholders = append(placeholders, trainer.Placeholder{Name: n, Reference: n})
 	}
-	got, err := trainer.Render([]byte(yamlTemplate), placeholders, []trainer.Assignment{
-		{Name: "workers", Value: "4"}, {Name: "lr", Value: "1e-3"}, {Name: "flag", Value: "true"}, {Name: "word", Value: "null # : ["},
+	got, err := trainer.Render([]byte(yamlTemplate), placeholders, map[string]string{
+		"workers": "4", "lr": "1e-3", "flag": "true", "word": "null # : [",
 	}, id)
 	if err != nil {
 		t.Fatal(err)
@@ -99,8 +99,8 @@ func TestRenderYAMLOddities(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			text := tc.spec + "\napiVersion: v1\nkind: X\n"
-			got, err := trainer.Render([]byte(text), []trainer.Placeholder{{"lr", "lr"}, {"zip", "zip"}, {"inf", "inf"}},
-				[]trainer.Assignment{{"lr", "0.5"}, {"zip", "007"}, {"inf", ".inf"}}, id)
+			got, err := trainer.Render([]byte(text), []trainer.Placeholder{{Name: "lr", Reference: "lr"}, {Name: "zip", Reference: "zip"}, {Name: "inf", Reference: "inf"}},
+				map[string]string{"lr": "0.5", "zip": "007", "inf": ".inf"}, id)
 			if err != nil {
 				t.Fatal(err)
 			}

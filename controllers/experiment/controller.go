@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
-	"github.com/vernier-ml/vernier/controllers/fresh"
+	"github.com/vernier-ml/vernier/controllers/expectations"
 	"github.com/vernier-ml/vernier/controllers/study"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
@@ -66,7 +66,7 @@ type Options struct {
 // Controller reconciles experiments.
 type Controller struct {
 	Options
-	tracker *fresh.Tracker
+	expected *expectations.Expectations
 
 	studies studies
 	// woken are experiments whose algorithms are ready for a question.
@@ -75,7 +75,7 @@ type Controller struct {
 
 // New returns a controller.
 func New(o Options) *Controller {
-	return &Controller{Options: o, tracker: fresh.NewTracker(), studies: studies{memory: o.Memory}, woken: make(chan event.GenericEvent)}
+	return &Controller{Options: o, expected: expectations.New(), studies: studies{memory: o.Memory}, woken: make(chan event.GenericEvent)}
 }
 
 // Register adds the controller and its index to mgr.
@@ -121,7 +121,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if exp.DeletionTimestamp != nil || c.tracker.Stale(exp) {
+	if exp.DeletionTimestamp != nil || c.expected.Stale(exp) {
 		return reconcile.Result{}, nil
 	}
 	// What clients wrote, before the defaults: a status write sends it back.
@@ -210,13 +210,13 @@ func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, s *kept
 		}
 		return reconcile.Result{}, fmt.Errorf("write the status of experiment %s: %w", key, err)
 	}
-	c.tracker.Wrote(exp)
+	c.expected.Wrote(exp)
 	s.wrote = now
 	if over(&want) {
 		c.studies.drop(exp.UID)
 	}
 	for _, e := range transitions(exp, &before, &want) {
-		e.send(c.Recorder, exp)
+		e.Send(c.Recorder, exp)
 	}
 	c.Metrics.finished(exp, &before, &want)
 	return reconcile.Result{}, nil

@@ -4,56 +4,47 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/events"
 )
 
-// news is one event about an experiment.
-type news struct {
-	kind, reason, action, note string
+func started(exp *v1beta1.Experiment) events.Event {
+	return events.Event{Type: corev1.EventTypeNormal, Reason: "ExperimentStarted", Action: "Start", Note: "Experiment " + exp.Name + " is started"}
 }
 
-func (e news) send(r events.EventRecorder, exp *v1beta1.Experiment) {
-	r.Eventf(exp, nil, e.kind, e.reason, e.action, "%s", clip(e.note))
+func resumed(exp *v1beta1.Experiment) events.Event {
+	return events.Event{Type: corev1.EventTypeNormal, Reason: "Resumed", Action: "Resume", Note: fmt.Sprintf("Experiment %s goes on after %d trials", exp.Name, exp.Status.Trials)}
 }
 
-func started(exp *v1beta1.Experiment) news {
-	return news{corev1.EventTypeNormal, "ExperimentStarted", "Start", "Experiment " + exp.Name + " is started"}
-}
-
-func resumed(exp *v1beta1.Experiment) news {
-	return news{corev1.EventTypeNormal, "Resumed", "Resume", fmt.Sprintf("Experiment %s goes on after %d trials", exp.Name, exp.Status.Trials)}
-}
-
-func newBest(o v1beta1.OptimalTrial, metric string) news {
+func newBest(o v1beta1.OptimalTrial, metric string) events.Event {
 	note := "Trial " + o.BestTrialName + " is the best so far"
 	for _, m := range o.Observation.Metrics {
 		if m.Name == metric {
 			note += fmt.Sprintf(": %s min=%s max=%s latest=%s", m.Name, m.Min, m.Max, m.Latest)
 		}
 	}
-	return news{corev1.EventTypeNormal, "NewBest", "Compare", note}
+	return events.Event{Type: corev1.EventTypeNormal, Reason: "NewBest", Action: "Compare", Note: note}
 }
 
-func endedWith(c v1beta1.ExperimentCondition) news {
+func endedWith(c v1beta1.ExperimentCondition) events.Event {
 	switch {
 	case c.Type == v1beta1.ExperimentFailed:
-		return news{corev1.EventTypeWarning, "ExperimentFailed", "Finish", c.Message}
+		return events.Event{Type: corev1.EventTypeWarning, Reason: "ExperimentFailed", Action: "Finish", Note: c.Message}
 	case c.Reason == v1beta1.ReasonExperimentGoalReached:
-		return news{corev1.EventTypeNormal, "GoalReached", "Finish", c.Message}
+		return events.Event{Type: corev1.EventTypeNormal, Reason: "GoalReached", Action: "Finish", Note: c.Message}
 	default:
-		return news{corev1.EventTypeNormal, "ExperimentSucceeded", "Finish", c.Message}
+		return events.Event{Type: corev1.EventTypeNormal, Reason: "ExperimentSucceeded", Action: "Finish", Note: c.Message}
 	}
 }
 
-func inTheWay(message string) news {
-	return news{corev1.EventTypeWarning, "ReconcileError", "Suggest", message}
+func inTheWay(message string) events.Event {
+	return events.Event{Type: corev1.EventTypeWarning, Reason: "ReconcileError", Action: "Suggest", Note: message}
 }
 
 // transitions are the events that a status write speaks of.
-func transitions(exp *v1beta1.Experiment, before, after *v1beta1.ExperimentStatus) []news {
-	var out []news
+func transitions(exp *v1beta1.Experiment, before, after *v1beta1.ExperimentStatus) []events.Event {
+	var out []events.Event
 	had, has := current(before), current(after)
 	if len(before.Conditions) == 0 {
 		out = append(out, started(exp))
@@ -84,13 +75,4 @@ func current(s *v1beta1.ExperimentStatus) v1beta1.ExperimentCondition {
 		return v1beta1.ExperimentCondition{}
 	}
 	return s.Conditions[len(s.Conditions)-1]
-}
-
-// clip keeps a note within the API's limit of 1024 bytes.
-func clip(s string) string {
-	const limit = 1000
-	if len(s) <= limit {
-		return s
-	}
-	return s[:limit] + "..."
 }

@@ -240,7 +240,11 @@ func (c *Controller) template(ctx context.Context, exp *v1beta1.Experiment, firs
 func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal) (*v1beta1.Trial, error) {
 	name := v1beta1.TrialName(exp.Name, n)
 	tt := *exp.Spec.TrialTemplate
-	job, err := trainer.Render(template, placeholders(tt), assignments(exp, p), trainer.Identity{Namespace: exp.Namespace, Name: name})
+	values := map[string]string{}
+	for _, a := range p.Assignments {
+		values[a.Name] = a.Value
+	}
+	job, err := trainer.Render(template, placeholders(exp, values), values, trainer.Identity{Namespace: exp.Namespace, Name: name})
 	if err != nil {
 		return nil, &fatalError{fmt.Sprintf("spec.trialTemplate cannot be rendered: %v", err)}
 	}
@@ -291,26 +295,14 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 	return t.DeepCopy(), nil
 }
 
-func placeholders(t v1beta1.TrialTemplate) []trainer.Placeholder {
-	out := make([]trainer.Placeholder, len(t.TrialParameters))
-	for i, p := range t.TrialParameters {
-		out[i] = trainer.Placeholder{Name: p.Name, Reference: p.Reference}
-	}
-	return out
-}
-
-// assignments are what is put into the template: nothing for parameters that
-// are not active.
-func assignments(exp *v1beta1.Experiment, p study.Proposal) []trainer.Assignment {
-	out := make([]trainer.Assignment, len(p.Assignments))
-	for i, a := range p.Assignments {
-		out[i] = trainer.Assignment{Name: a.Name, Value: a.Value}
-	}
-	for _, spec := range exp.Spec.Parameters {
-		given := slices.ContainsFunc(out, func(a trainer.Assignment) bool { return a.Name == spec.Name })
-		if spec.When != nil && !given {
-			out = append(out, trainer.Assignment{Name: spec.Name})
-		}
+// placeholders are those of the template. Of parameters that have a condition, those
+// without a value are not active.
+func placeholders(exp *v1beta1.Experiment, values map[string]string) []trainer.Placeholder {
+	var out []trainer.Placeholder
+	for _, p := range exp.Spec.TrialTemplate.TrialParameters {
+		conditional := slices.ContainsFunc(exp.Spec.Parameters, func(s v1beta1.ParameterSpec) bool { return s.Name == p.Reference && s.When != nil })
+		_, active := values[p.Reference]
+		out = append(out, trainer.Placeholder{Name: p.Name, Reference: p.Reference, Inactive: conditional && !active})
 	}
 	return out
 }

@@ -48,7 +48,7 @@ func conditional() *v1beta1.Experiment {
 	return exp
 }
 
-func TestInactiveParametersAreEmptyInTheTemplate(t *testing.T) {
+func TestArgumentsOfInactiveParametersAreLeftOut(t *testing.T) {
 	exp := conditional()
 	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{TrialParameters: []v1beta1.TrialParameterSpec{
 		{Name: "model", Reference: "model"}, {Name: "layers", Reference: "layers"},
@@ -57,8 +57,8 @@ func TestInactiveParametersAreEmptyInTheTemplate(t *testing.T) {
 	template := `{"apiVersion":"batch/v1","kind":"Job","spec":{"template":{"spec":{"containers":[{"name":"c",
 		"command":["train","--model=${trialParameters.model}","--layers=${trialParameters.layers}"]}]}}}}`
 	for want, p := range map[string]study.Proposal{
-		`"--model=svm","--layers="`:  {Assignments: assigned("model", "svm")},
-		`"--model=mlp","--layers=3"`: {Assignments: assigned("model", "mlp", "layers", "3")},
+		`["train","--model=svm"]`:     {Assignments: assigned("model", "svm")},
+		`"--model=mlp","--layers=3"]`: {Assignments: assigned("model", "mlp", "layers", "3")},
 	} {
 		trial, err := newTrial(exp, []byte(template), 0, p)
 		if err != nil {

@@ -150,7 +150,10 @@ func TestProposalsFollowAWarmStart(t *testing.T) {
 	distance := func(exp *v1beta1.Experiment) float64 {
 		c := controllerOver(t, noon, objects...)
 		k := use(t, &c.studies, exp)
-		proposals, err := c.propose(t.Context(), exp, k, true, 8)
+		if err := c.warm(t.Context(), exp, k.Study, true); err != nil {
+			t.Fatal(err)
+		}
+		proposals, err := k.Propose(t.Context(), 8)
 		if err != nil {
 			t.Fatal(err)
 		}

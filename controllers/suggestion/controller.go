@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
-	"github.com/vernier-ml/vernier/controllers/fresh"
+	"github.com/vernier-ml/vernier/controllers/expectations"
 )
 
 const (
@@ -44,11 +44,11 @@ type Options struct {
 // Controller keeps suggestions.
 type Controller struct {
 	Options
-	tracker *fresh.Tracker
+	expected *expectations.Expectations
 }
 
 // New returns a controller.
-func New(o Options) *Controller { return &Controller{Options: o, tracker: fresh.NewTracker()} }
+func New(o Options) *Controller { return &Controller{Options: o, expected: expectations.New()} }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
@@ -116,7 +116,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			// Left over from a deleted experiment, or made by somebody else.
 			return reconcile.Result{RequeueAfter: time.Minute}, nil
 		}
-		if c.tracker.Stale(have) {
+		if c.expected.Stale(have) {
 			return reconcile.Result{RequeueAfter: lag}, nil
 		}
 	}
@@ -155,7 +155,7 @@ func (c *Controller) write(ctx context.Context, have, want *v1beta1.Suggestion) 
 	}
 	switch {
 	case err == nil:
-		c.tracker.Wrote(want)
+		c.expected.Wrote(want)
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		return reconcile.Result{RequeueAfter: lag}, nil

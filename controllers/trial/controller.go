@@ -38,7 +38,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
-	"github.com/vernier-ml/vernier/controllers/fresh"
+	"github.com/vernier-ml/vernier/controllers/expectations"
 )
 
 const (
@@ -101,9 +101,9 @@ type Options struct {
 // Controller reconciles trials.
 type Controller struct {
 	Options
-	tracker *fresh.Tracker
-	memory  *memory
-	wakes   chan event.TypedGenericEvent[types.NamespacedName]
+	expected *expectations.Expectations
+	memory   *memory
+	wakes    chan event.TypedGenericEvent[types.NamespacedName]
 
 	mu       sync.Mutex
 	watching controller.Controller
@@ -113,7 +113,7 @@ type Controller struct {
 // New returns a controller.
 func New(o Options) *Controller {
 	return &Controller{
-		Options: o, tracker: fresh.NewTracker(), memory: newMemory(),
+		Options: o, expected: expectations.New(), memory: newMemory(),
 		wakes: make(chan event.TypedGenericEvent[types.NamespacedName], reports),
 		kinds: map[schema.GroupVersionKind]bool{},
 	}
@@ -169,7 +169,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if t.DeletionTimestamp != nil || c.tracker.Stale(t) {
+	if t.DeletionTimestamp != nil || c.expected.Stale(t) {
 		return reconcile.Result{}, nil
 	}
 	s, err := c.observe(ctx, t)
@@ -182,7 +182,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		fatal, trouble := c.launch(ctx, t)
 		d = launched(t, fatal, trouble, c.Now())
 		if fatal == "" && trouble == "" && t.IsRunning() {
-			jobRecreated(t).send(c.Recorder, t)
+			jobRecreated(t).Send(c.Recorder, t)
 			c.Metrics.retries.WithLabelValues(t.Namespace).Inc()
 		}
 	case d.remove:
@@ -210,9 +210,9 @@ func (c *Controller) write(ctx context.Context, t *v1beta1.Trial, want v1beta1.T
 		}
 		return reconcile.Result{}, fmt.Errorf("write the status of trial %s/%s: %w", t.Namespace, t.Name, err)
 	}
-	c.tracker.Wrote(t)
+	c.expected.Wrote(t)
 	for _, e := range transitions(t, &before, &want) {
-		e.send(c.Recorder, t)
+		e.Send(c.Recorder, t)
 	}
 	c.Metrics.wrote(t, &before, &want)
 	return reconcile.Result{RequeueAfter: after}, nil

@@ -1,9 +1,7 @@
 package trial
 
 import (
-	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,13 +19,13 @@ func TestEvents(t *testing.T) {
 		"a trial that succeeds has one":   {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1))}}, noon), []string{"JobSucceeded"}},
 		"a trial that fails has one":      {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Failed)}, noon), []string{"JobFailed"}},
 		"a trial without metrics has one": {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, noon), []string{"MetricsUnavailable"}},
-		"the live view has none":          {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Running), live: true, data: data{stored: stored(points("loss", 1))}}, noon), nil},
+		"the live view has none":          {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Running), data: data{stored: stored(points("loss", 1))}}, noon), nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, e := range transitions(tc.before.trial, &tc.before.trial.Status, tc.d.status) {
-				got = append(got, e.reason)
+				got = append(got, e.Reason)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
@@ -57,15 +55,5 @@ func TestNotesAreSaidOnce(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-func TestEventsAreCutAtAWord(t *testing.T) {
-	got := clip(strings.Repeat("word ", 300))
-	if len(got) > 1024 || !strings.HasSuffix(got, " word…") {
-		t.Errorf("%d bytes that end with %q", len(got), got[len(got)-20:])
-	}
-	if got := clip(strings.Repeat("ä", 600)); len(got) > 1024 || !utf8.ValidString(got) {
-		t.Errorf("%d bytes, valid: %t", len(got), utf8.ValidString(got))
 	}
 }

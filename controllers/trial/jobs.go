@@ -104,8 +104,9 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 	if slices.ContainsFunc(asksOf(t.Spec.Objective), func(a collector.Ask) bool { return a.Strategy != "" }) {
 		inject.Rate = -1 // a curve that is thinned keeps the least, the greatest and the last point only
 	}
+	inject.Parameters = map[string]string{}
 	for _, a := range t.Spec.ParameterAssignments {
-		inject.Parameters = append(inject.Parameters, trainer.Assignment{Name: a.Name, Value: a.Value})
+		inject.Parameters[a.Name] = a.Value
 	}
 	if m := t.Spec.MetricsCollector.Collector; m != nil {
 		inject.Custom = m.CustomCollector

@@ -9,83 +9,86 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory holds what the controller saw pass by. All of it may be lost: a trial
-// then waits a little longer, or runs a job again that went away meanwhile.
-type memory struct {
-	mu sync.Mutex
-	// succeeded is when the job of a trial was first seen as succeeded.
-	succeeded map[types.UID]time.Time
-	// stopping is when a trial was first seen as one to be stopped early.
-	stopping map[types.UID]time.Time
-	// gone is the last state of a job that was deleted, by the trial's UID.
-	gone map[types.UID]*unstructured.Unstructured
-	// resting is until when the store is not read again for a running trial.
-	resting map[types.UID]time.Time
-	// deleted are the UIDs of deleted trials whose points are still stored.
-	deleted map[types.NamespacedName][]types.UID
-}
-
-func newMemory() *memory {
-	return &memory{
-		succeeded: map[types.UID]time.Time{},
-		stopping:  map[types.UID]time.Time{},
-		gone:      map[types.UID]*unstructured.Unstructured{},
-		resting:   map[types.UID]time.Time{},
-		deleted:   map[types.NamespacedName][]types.UID{},
-	}
-}
-
-// succeededFor is how long the job of a trial has been seen as succeeded.
-func (m *memory) succeededFor(trial types.UID, now time.Time) time.Duration {
-	return m.since(m.succeeded, trial, now)
-}
-
-// stoppingFor is how long a trial has been seen as one to be stopped early.
-func (m *memory) stoppingFor(trial types.UID, now time.Time) time.Duration {
-	return m.since(m.stopping, trial, now)
-}
-
-func (m *memory) since(seen map[types.UID]time.Time, trial types.UID, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	first, ok := seen[trial]
-	if !ok {
-		seen[trial], first = now, now
-	}
-	return now.Sub(first)
-}
-
-func (m *memory) jobGone(trial types.UID, job *unstructured.Unstructured) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.gone[trial] = job
-}
-
-// lastJob is the last state of a deleted job, or nil.
-func (m *memory) lastJob(trial types.UID) *unstructured.Unstructured {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.gone[trial]
-}
-
 // readShare is the part of the time, one in so many, that is spent at most on
 // reading the store for one running trial: a curve may have millions of points.
 const readShare = 20
 
-// wasRead notes that the store was read for a running trial until now.
-func (m *memory) wasRead(trial types.UID, took time.Duration, now time.Time) {
+// memory holds what the controller saw pass by. All of it may be lost: a trial
+// then waits a little longer, or runs a job again that went away meanwhile.
+type memory struct {
+	mu     sync.Mutex
+	trials map[types.UID]memories
+	// deleted are the UIDs of deleted trials whose points are still stored.
+	deleted map[types.NamespacedName][]types.UID
+}
+
+// memories are what is remembered of one trial.
+type memories struct {
+	// succeeded is when its job was first seen as succeeded.
+	succeeded time.Time
+	// stopping is when it was first seen as one to be stopped early.
+	stopping time.Time
+	// resting is until when the store is not read again while it runs.
+	resting time.Time
+	// gone is the last state of its job, which was deleted.
+	gone *unstructured.Unstructured
+}
+
+func newMemory() *memory {
+	return &memory{trials: map[types.UID]memories{}, deleted: map[types.NamespacedName][]types.UID{}}
+}
+
+// change changes what is remembered of a trial, and returns it.
+func (m *memory) change(trial types.UID, f func(*memories)) memories {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.resting[trial] = now.Add(max(liveEvery, readShare*took))
+	of := m.trials[trial]
+	f(&of)
+	m.trials[trial] = of
+	return of
+}
+
+func (m *memory) of(trial types.UID) memories {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.trials[trial]
+}
+
+// succeeded is since when the job of a trial has been seen as succeeded.
+func (m *memory) succeeded(trial types.UID, now time.Time) time.Time {
+	return m.change(trial, func(of *memories) {
+		if of.succeeded.IsZero() {
+			of.succeeded = now
+		}
+	}).succeeded
+}
+
+// stopping is since when a trial has been seen as one to be stopped early.
+func (m *memory) stopping(trial types.UID, now time.Time) time.Time {
+	return m.change(trial, func(of *memories) {
+		if of.stopping.IsZero() {
+			of.stopping = now
+		}
+	}).stopping
+}
+
+func (m *memory) jobGone(trial types.UID, job *unstructured.Unstructured) {
+	m.change(trial, func(of *memories) { of.gone = job })
+}
+
+// lastJob is the last state of a deleted job, or nil.
+func (m *memory) lastJob(trial types.UID) *unstructured.Unstructured { return m.of(trial).gone }
+
+// wasRead notes that the store was read for a running trial until now.
+func (m *memory) wasRead(trial types.UID, took time.Duration, now time.Time) {
+	m.change(trial, func(of *memories) { of.resting = now.Add(max(liveEvery, readShare*took)) })
 }
 
 // rest is how long the store is not read again for a running trial; zero or less
 // means that it may be.
 func (m *memory) rest(trial types.UID, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	until, ok := m.resting[trial]
-	if !ok {
+	until := m.of(trial).resting
+	if until.IsZero() {
 		return 0
 	}
 	return until.Sub(now)
@@ -96,19 +99,16 @@ func (m *memory) rest(trial types.UID, now time.Time) time.Duration {
 func (m *memory) forgetJob(trial types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.gone, trial)
-	delete(m.succeeded, trial)
-	delete(m.stopping, trial)
-	delete(m.resting, trial)
+	delete(m.trials, trial)
 }
 
-// forgetJobs drops the last states of the jobs of a trial that is gone: its job
-// goes after it, and nobody asks for that state any more.
+// forgetJobs drops what is known of a trial that is gone by the last state of its
+// job, which goes after it.
 func (m *memory) forgetJobs(trial types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.gone, func(_ types.UID, job *unstructured.Unstructured) bool {
-		return job.GetNamespace() == trial.Namespace && job.GetName() == trial.Name
+	maps.DeleteFunc(m.trials, func(_ types.UID, of memories) bool {
+		return of.gone != nil && of.gone.GetNamespace() == trial.Namespace && of.gone.GetName() == trial.Name
 	})
 }
 

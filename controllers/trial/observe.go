@@ -24,48 +24,44 @@ const cacheTimeout = 20 * time.Second
 
 // observe gathers what plan needs, and reads the store only when plan will look
 // at it.
-func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (seen, error) {
-	s := seen{trial: t}
-	var err error
+func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (s seen, err error) {
+	s.trial = t
 	if s.job, err = c.observeJob(ctx, t); err != nil {
 		return s, err
 	}
-	if t.IsCompleted() {
+	began, at := c.Now(), stageOf(t, s.job)
+	switch at {
+	case completed:
 		c.memory.forgetJob(t.UID)
 		return s, nil
-	}
-	asked := t.Annotations[v1beta1.AnnotationStop] != "" || t.Annotations[v1beta1.AnnotationStopEarly] != ""
-	over, stopped := s.ended(), s.stopsEarly()
-	s.rest = c.memory.rest(t.UID, c.Now())
-	s.live = s.job.presence == present && !over && !asked && t.IsRunning() && liveDue(t, c.Now()) <= 0 && s.rest <= 0
-	if !over && !asked && !s.live {
+	case jobless, unreadable, jobDeleting, unannounced:
 		return s, nil
+	case running:
+		if s.wait = max(liveDue(t, began), c.memory.rest(t.UID, began)); s.wait > 0 {
+			return s, nil
+		}
 	}
 	// Pods before points: a sidecar that is seen to have ended has sent what it
 	// could before that.
 	if s.pods, err = c.pods(ctx, t); err != nil {
 		return s, err
 	}
-	awaited := false
-	if stopped {
-		now := c.Now()
-		s.stoppingFor = c.memory.stoppingFor(t.UID, now)
-		s.stopLeft = waitLeft(s, now)
-		waits := s.stopLeft > 0
-		if waits && runsOn(s) {
+	r := reading{over: at == jobFailed || at == jobSucceeded || at == stoppedEarly}
+	switch at {
+	case jobSucceeded:
+		s.wait = c.memory.succeeded(t.UID, began).Add(patience).Sub(began)
+		r.awaited = s.wait > 0
+	case stoppedEarly:
+		s.wait = stopWait(s.pods, c.memory.stopping(t.UID, began), began)
+		if s.wait > 0 && runsOn(s) {
 			return s, nil
 		}
-		awaited = waits && s.job.presence != absent
+		r.awaited = s.wait > 0 && s.job.presence != absent
 	}
-	if over && s.job.state.Phase == trainer.Succeeded {
-		s.succeededFor = c.memory.succeededFor(t.UID, c.Now())
-		awaited = s.succeededFor < patience
-	}
-	began := c.Now()
-	if s.data, err = c.measure(ctx, t, s.pods, reading{over: over || stopped, awaited: awaited}); err != nil {
+	if s.data, err = c.measure(ctx, t, s.pods, r); err != nil {
 		return s, err
 	}
-	if s.live {
+	if at == running {
 		now := c.Now()
 		c.memory.wasRead(t.UID, now.Sub(began), now)
 	}

@@ -228,8 +228,8 @@ func TestTheStoreRestsBetweenReadsForARunningTrial(t *testing.T) {
 			t.Errorf("a read of %s: after %s there are %s left", took, want, rest)
 		}
 		m.forgetJob("uid")
-		if len(m.resting) != 0 {
-			t.Errorf("what is remembered of a trial that is over: %v", m.resting)
+		if len(m.trials) != 0 {
+			t.Errorf("what is remembered of a trial that is over: %v", m.trials)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestJobsOfDeletedTrialsAreForgotten(t *testing.T) {
 	m.jobGone("uid", &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "ns", "name": "exp-0000"}}})
 	m.jobGone("other", &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "ns", "name": "exp-0001"}}})
 	m.forgetJobs(types.NamespacedName{Namespace: "ns", Name: "exp-0000"})
-	if m.lastJob("uid") != nil || m.lastJob("other") == nil || len(m.gone) != 1 {
-		t.Errorf("what is remembered: %v", m.gone)
+	if m.lastJob("uid") != nil || m.lastJob("other") == nil || len(m.trials) != 1 {
+		t.Errorf("what is remembered: %v", m.trials)
 	}
 }

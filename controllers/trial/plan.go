@@ -80,36 +80,63 @@ type seen struct {
 	job   job
 	pods  []corev1.Pod
 	data  data
-	// succeededFor is how long the job has been seen as succeeded.
-	succeededFor time.Duration
-	// stoppingFor is how long the trial has been seen as one to be stopped early.
-	stoppingFor time.Duration
-	// stopLeft is how long such a trial still waits at most; see waitLeft. It is
-	// found once, before data is read: what is over for plan was over for observe.
-	stopLeft time.Duration
-	// live: a write for a running trial is due, and data was read for it.
-	live bool
-	// rest is how long the store is left alone after it was last read for the
-	// running trial; zero or less means no longer.
-	rest time.Duration
+	// wait is how long there is still something to wait for, at most: the pods and
+	// the last reports of a trial whose job succeeded or that is stopped early, the
+	// next look at one that runs. While a running trial waits, pods and data were
+	// not read.
+	wait time.Duration
 }
 
-// ended says whether the job came to its own end. One that fails while it is
-// removed because its trial is stopped early did not.
-func (s seen) ended() bool {
-	if s.job.presence != present || s.job.err != nil {
-		return false
+// stage is where a trial stands. It decides what is read and what is done.
+type stage int
+
+const (
+	completed stage = iota
+	// killed: the trial was asked to stop before its job had ended.
+	killed
+	// stoppedEarly: a stopping rule gave the trial up before its job had ended.
+	stoppedEarly
+	// jobless: the job is to be made, for the first time or again.
+	jobless
+	// unreadable: the state of the job cannot be read.
+	unreadable
+	jobFailed
+	jobSucceeded
+	// jobDeleting: somebody deleted the job. Its end wakes the trial.
+	jobDeleting
+	// unannounced: the job was created, and then the write that tells of it failed.
+	unannounced
+	running
+)
+
+// stageOf says where a trial stands. An end of the job goes before requests to
+// stop. A job that fails while it is removed because its trial is stopped early did
+// not come to its own end.
+func stageOf(t *v1beta1.Trial, j job) stage {
+	stop, early := t.Annotations[v1beta1.AnnotationStop] != "", t.Annotations[v1beta1.AnnotationStopEarly] != ""
+	leaving := j.deleting || !j.exists
+	switch phase := j.state.Phase; {
+	case t.IsCompleted():
+		return completed
+	case j.presence == present && j.err == nil && phase == trainer.Succeeded:
+		return jobSucceeded
+	case j.presence == present && j.err == nil && phase == trainer.Failed && !(early && leaving):
+		return jobFailed
+	case stop:
+		return killed
+	case early:
+		return stoppedEarly
+	case j.presence != present:
+		return jobless
+	case j.err != nil:
+		return unreadable
+	case j.deleting:
+		return jobDeleting
+	case !t.IsRunning():
+		return unannounced
+	default:
+		return running
 	}
-	removed := s.job.deleting || !s.job.exists
-	stopped := removed && s.trial.Annotations[v1beta1.AnnotationStopEarly] != ""
-	return s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed && !stopped
-}
-
-// stopsEarly says whether the trial is to be stopped early, and nothing else has
-// ended it before.
-func (s seen) stopsEarly() bool {
-	a := s.trial.Annotations
-	return a[v1beta1.AnnotationStopEarly] != "" && a[v1beta1.AnnotationStop] == "" && !s.ended()
 }
 
 // decision is what is to be done about a trial: at most one of these, and then
@@ -124,30 +151,31 @@ type decision struct {
 // plan decides. It does not change s.
 func plan(s seen, now time.Time) decision {
 	t := &v1beta1.Trial{ObjectMeta: s.trial.ObjectMeta, Spec: s.trial.Spec, Status: *s.trial.Status.DeepCopy()}
-	stop, finished := t.Annotations[v1beta1.AnnotationStop], s.ended()
-	switch {
-	case t.IsCompleted():
-		// A job that was stopped, or of which nobody knows whether it has ended,
-		// must not run on, even when jobs are retained.
+	switch stageOf(s.trial, s.job) {
+	case completed:
+		// A job that was stopped, or whose end is not known, must not run on, even
+		// when jobs are retained.
 		keep := t.Spec.RetainRun && !t.IsKilled() && !t.IsEarlyStopped() && s.job.err == nil
 		return decision{remove: s.job.exists && !s.job.deleting && !keep}
-	case stop != "" && !finished:
-		t.MarkKilled("Trial was stopped: "+stop, metav1.NewTime(now))
+	case killed:
+		t.MarkKilled("Trial was stopped: "+t.Annotations[v1beta1.AnnotationStop], metav1.NewTime(now))
 		return finish(t, s, now)
-	case s.stopsEarly():
+	case stoppedEarly:
 		return stopEarly(t, s, now)
-	case s.job.presence == absent, s.job.presence == removed:
+	case jobless:
 		return decision{create: true}
-	case s.job.err != nil:
+	case unreadable:
 		t.MarkFailed("Trial has failed: the state of its job cannot be read: "+s.job.err.Error(), metav1.NewTime(now))
 		return finish(t, s, now)
-	case finished && s.job.state.Phase == trainer.Failed:
+	case jobFailed:
 		t.MarkFailed(failedMessage(s), metav1.NewTime(now))
 		return finish(t, s, now)
-	case finished:
+	case jobSucceeded:
 		return condense(t, s, now)
-	case s.job.deleting:
-		return decision{} // its end wakes the trial
+	case jobDeleting:
+		return decision{}
+	case unannounced:
+		return started(t, now)
 	default:
 		return progress(t, s, now)
 	}
@@ -155,8 +183,8 @@ func plan(s seen, now time.Time) decision {
 
 // condense decides about a trial whose job has succeeded.
 func condense(t *v1beta1.Trial, s seen, now time.Time) decision {
-	if left := patience - s.succeededFor; !allReported(t, s.data) && left > 0 {
-		return decision{after: left} // a report wakes the trial earlier
+	if s.wait > 0 && !allReported(t, s.data) {
+		return decision{after: s.wait} // a report wakes the trial earlier
 	}
 	if hasObjectives(t, best(t.Spec.Objective, s.data)) {
 		t.MarkSucceeded(succeededMessage(s), metav1.NewTime(now))
@@ -172,8 +200,8 @@ func condense(t *v1beta1.Trial, s seen, now time.Time) decision {
 // the same.
 func stopEarly(t *v1beta1.Trial, s seen, now time.Time) decision {
 	awaited := runsOn(s) || s.job.presence != absent && !allReported(t, s.data)
-	if awaited && s.stopLeft > 0 {
-		return decision{remove: s.job.exists && !s.job.deleting, after: min(s.stopLeft, podsEnd)}
+	if awaited && s.wait > 0 {
+		return decision{remove: s.job.exists && !s.job.deleting, after: min(s.wait, podsEnd)}
 	}
 	t.MarkEarlyStopped("Trial was stopped early: "+t.Annotations[v1beta1.AnnotationStopEarly]+noted(s.data), metav1.NewTime(now))
 	return finish(t, s, now)
@@ -186,16 +214,15 @@ func runsOn(s seen) bool {
 	})
 }
 
-// waitLeft is how long a trial that is being stopped early still waits at most:
-// until its pods' grace and patience are over.
-func waitLeft(s seen, now time.Time) time.Duration {
-	until := now.Add(-s.stoppingFor)
-	for _, p := range s.pods {
-		if p.DeletionTimestamp != nil && p.DeletionTimestamp.After(until) {
-			until = p.DeletionTimestamp.Time // the end of its grace
+// stopWait is how long a trial that is being stopped early since some time still
+// waits at most: until its pods' grace and patience are over.
+func stopWait(pods []corev1.Pod, since, now time.Time) time.Duration {
+	for _, p := range pods {
+		if p.DeletionTimestamp != nil && p.DeletionTimestamp.After(since) {
+			since = p.DeletionTimestamp.Time // the end of its grace
 		}
 	}
-	return until.Add(patience).Sub(now)
+	return since.Add(patience).Sub(now)
 }
 
 // allReported says whether nothing more will be reported for a job that has ended.
@@ -219,12 +246,8 @@ func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
 // progress shows how a running trial is doing. A trial that ends within
 // liveEvery is never written to for this.
 func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
-	if !t.IsRunning() {
-		// The job was created, and then the write that tells of it failed.
-		return started(t, now)
-	}
-	if !s.live {
-		return decision{after: max(liveDue(t, now), s.rest, soon)}
+	if s.wait > 0 {
+		return decision{after: max(s.wait, soon)}
 	}
 	if why := trainer.Hopeless(s.pods, now); why != "" {
 		t.MarkFailed(messageFailed+". "+why, metav1.NewTime(now))
@@ -288,8 +311,8 @@ func launched(trial *v1beta1.Trial, fatal, trouble string, now time.Time) decisi
 	// Words may change with each try (a port, a count). Every write wakes the
 	// trial, which then tries again, so they are not written each time.
 	c := t.Condition(v1beta1.TrialCreated)
-	fresh := c.Message == messageCreated || now.Sub(c.LastUpdateTime.Time) >= kindRetry
-	if fresh && c.Message != message {
+	due := c.Message == messageCreated || now.Sub(c.LastUpdateTime.Time) >= kindRetry
+	if due && c.Message != message {
 		c.Message, c.LastUpdateTime = message, at
 		return decision{status: &t.Status, after: kindRetry}
 	}

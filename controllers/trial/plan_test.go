@@ -147,12 +147,12 @@ func TestPlan(t *testing.T) {
 		"a new trial gets a job":                     {seen{trial: aTrial(unseen)}, outcome{Create: true}},
 		"a new trial that was stopped gets none":     {seen{trial: aTrial(unseen, stopped)}, outcome{State: isKilled}},
 		"a job without its status gets it":           {seen{trial: aTrial(unseen), job: jobIn(trainer.Running)}, outcome{State: isRunning}},
-		"a running job is left alone":                {seen{trial: aTrial(written(time.Second)), job: jobIn(trainer.Running)}, outcome{After: time.Second}},
+		"a running job is left alone":                {seen{trial: aTrial(), job: jobIn(trainer.Running), wait: time.Second}, outcome{After: time.Second}},
 		"a running trial that is stopped is killed":  {seen{trial: aTrial(stopped), job: jobIn(trainer.Running), data: some}, outcome{State: isKilled, Loss: "1/3/1"}},
 		"an ended job wins over being stopped":       {seen{trial: aTrial(stopped), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
 		"a succeeded job with all points succeeds":   {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
-		"a succeeded job waits for its last reports": {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some, succeededFor: 10 * time.Second}, outcome{After: 20 * time.Second}},
-		"after that what there is counts":            {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some, succeededFor: patience}, outcome{State: isSucceeded, Loss: "1/3/1"}},
+		"a succeeded job waits for its last reports": {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some, wait: 20 * time.Second}, outcome{After: 20 * time.Second}},
+		"after that what there is counts":            {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some}, outcome{State: isSucceeded, Loss: "1/3/1"}},
 		"a summary stands in for lost reports": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{condensed: true, summary: []collector.Series{points("loss", 7)}, stored: some.stored}},
 			outcome{State: isSucceeded, Loss: "7/7/7"}},
@@ -216,17 +216,15 @@ func TestLiveView(t *testing.T) {
 		want    outcome
 		message string
 	}{
-		"new values are shown":                {seen{trial: aTrial(), job: running, live: true, data: data{stored: observed}}, outcome{State: isRunning, Loss: "2/3/2"}, messageRunning},
-		"the same values are not written":     {seen{trial: aTrial(shown), job: running, live: true, data: data{stored: observed}}, outcome{}, ""},
-		"no values are not written":           {seen{trial: aTrial(), job: running, live: true, pods: podsIn(corev1.PodRunning)}, outcome{}, ""},
-		"pods that are not there are awaited": {seen{trial: aTrial(), job: running, live: true}, outcome{After: lookAgain}, ""},
-		"a pod that starts is looked at again": {seen{trial: aTrial(), job: running, live: true, pods: podsIn(corev1.PodRunning, corev1.PodPending)},
+		"new values are shown":                {seen{trial: aTrial(), job: running, data: data{stored: observed}}, outcome{State: isRunning, Loss: "2/3/2"}, messageRunning},
+		"the same values are not written":     {seen{trial: aTrial(shown), job: running, data: data{stored: observed}}, outcome{}, ""},
+		"no values are not written":           {seen{trial: aTrial(), job: running, pods: podsIn(corev1.PodRunning)}, outcome{}, ""},
+		"pods that are not there are awaited": {seen{trial: aTrial(), job: running}, outcome{After: lookAgain}, ""},
+		"a pod that starts is looked at again": {seen{trial: aTrial(), job: running, pods: podsIn(corev1.PodRunning, corev1.PodPending)},
 			outcome{After: lookAgain}, ""},
-		"a view that is just due is not forgotten":  {seen{trial: aTrial(written(liveEvery)), job: running}, outcome{After: soon}, ""},
-		"it is not due before two seconds":          {seen{trial: aTrial(written(500 * time.Millisecond)), job: running, data: data{stored: observed}}, outcome{After: 1500 * time.Millisecond}, ""},
-		"it is not due before the store has rested": {seen{trial: aTrial(written(500 * time.Millisecond)), job: running, rest: time.Minute}, outcome{After: time.Minute}, ""},
-		"a suspended job says that it waits":        {seen{trial: aTrial(), job: jobIn(trainer.Pending), live: true}, outcome{State: isRunning, After: lookAgain}, "suspended"},
-		"a pod that no try can start fails the trial": {seen{trial: aTrial(), job: running, live: true, pods: hidden, data: data{stored: observed}},
+		"it is not due before two seconds":   {seen{trial: aTrial(), job: running, data: data{stored: observed}, wait: 1500 * time.Millisecond}, outcome{After: 1500 * time.Millisecond}, ""},
+		"a suspended job says that it waits": {seen{trial: aTrial(), job: jobIn(trainer.Pending)}, outcome{State: isRunning, After: lookAgain}, "suspended"},
+		"a pod that no try can start fails the trial": {seen{trial: aTrial(), job: running, pods: hidden, data: data{stored: observed}},
 			outcome{State: isFailed, Loss: "2/3/2"}, "Trial has failed. pod p cannot run: no room"},
 	}
 	for name, tc := range tests {
@@ -264,10 +262,10 @@ func TestMessages(t *testing.T) {
 		"that nothing was seen is said": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, []string{"no metric at all"}},
 		"that nobody reported is said": {
-			seen{trial: aTrial(labelled), job: jobIn(trainer.Succeeded), succeededFor: patience},
+			seen{trial: aTrial(labelled), job: jobIn(trainer.Succeeded)},
 			[]string{"did not report within 30s after the job's end", "(vernier logs exp/exp-0000 -c metrics-logger-and-collector)"}},
 		"the log of another collector is named": {
-			seen{trial: aTrial(labelled, collecting(v1beta1.PushCollector)), job: jobIn(trainer.Succeeded), succeededFor: patience},
+			seen{trial: aTrial(labelled, collecting(v1beta1.PushCollector)), job: jobIn(trainer.Succeeded)},
 			[]string{"(vernier logs exp/exp-0000 -c metrics-collector)"}},
 		"a program that should print JSON is told so": {
 			seen{trial: aTrial(printing(v1beta1.JSONFormat)), job: jobIn(trainer.Succeeded), data: data{final: true}},

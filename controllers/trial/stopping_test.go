@@ -53,32 +53,33 @@ func TestATrialThatIsStoppedEarlyEndsAfterItsPods(t *testing.T) {
 	tests := map[string]struct {
 		seen seen
 		want outcome
+		ago  time.Duration // since the trial is being stopped
 	}{
-		"its job is removed first":              {seen{trial: aTrial(givenUp), job: jobIn(trainer.Running), pods: podsIn(corev1.PodRunning)}, outcome{Remove: true, After: podsEnd}},
-		"its job is removed without pods":       {seen{trial: aTrial(givenUp), job: jobIn(trainer.Running)}, outcome{Remove: true, After: podsEnd}},
-		"a job that goes is not removed again":  {seen{trial: aTrial(givenUp), job: deleting, pods: podsIn(corev1.PodRunning)}, outcome{After: podsEnd}},
-		"pods that end are waited for":          {seen{trial: aTrial(givenUp), job: gone, pods: terminating(time.Minute), stoppingFor: patience + time.Second}, outcome{After: podsEnd}},
-		"the wait for pods has an end":          {seen{trial: aTrial(givenUp), job: gone, pods: terminating(-patience), stoppingFor: time.Hour, data: some}, outcome{State: isStopped, Loss: "1/3/1"}},
-		"the end is not overslept":              {seen{trial: aTrial(givenUp), job: gone, pods: terminating(soon - patience), stoppingFor: time.Hour}, outcome{After: soon}},
-		"pods that nobody deletes are left":     {seen{trial: aTrial(givenUp), job: gone, pods: podsIn(corev1.PodRunning), stoppingFor: patience, data: some}, outcome{State: isStopped, Loss: "1/3/1"}},
-		"a job that does not go is left":        {seen{trial: aTrial(givenUp), job: jobIn(trainer.Running), stoppingFor: patience, data: some}, outcome{State: isStopped, Loss: "1/3/1"}},
-		"without pods nothing is waited for":    {seen{trial: aTrial(givenUp), job: gone, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}},
-		"pods that have ended are not":          {seen{trial: aTrial(givenUp), job: deleting, pods: ended, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}},
-		"the last report is waited for":         {seen{trial: aTrial(givenUp), job: gone, pods: ended, data: some, stoppingFor: 10 * time.Second}, outcome{After: podsEnd}},
-		"but not for ever":                      {seen{trial: aTrial(givenUp), job: gone, data: some, stoppingFor: patience}, outcome{State: isStopped, Loss: "1/3/1"}},
-		"the collector None has none":           {seen{trial: aTrial(givenUp, collecting(v1beta1.NoneCollector)), job: gone}, outcome{State: isStopped}},
-		"a trial without a job has no wait":     {seen{trial: aTrial(unseen, givenUp)}, outcome{State: isStopped}},
-		"a summary stands in for lost reports":  {seen{trial: aTrial(givenUp), job: gone, pods: ended, data: data{condensed: true, summary: []collector.Series{points("loss", 7)}, stored: some.stored}}, outcome{State: isStopped, Loss: "7/7/7"}},
-		"an ended job wins":                     {seen{trial: aTrial(givenUp), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "0.5/3/0.5"}},
-		"a failed job wins":                     {seen{trial: aTrial(givenUp), job: jobIn(trainer.Failed), data: all}, outcome{State: isFailed, Loss: "0.5/3/0.5"}},
-		"a job that fails as it goes does not":  {seen{trial: aTrial(givenUp), job: broken, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}},
-		"nor one that failed before it went":    {seen{trial: aTrial(givenUp), job: brokenAndGone, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}},
-		"to be killed wins, and waits for none": {seen{trial: aTrial(givenUp, alsoStopped), job: jobIn(trainer.Running), pods: podsIn(corev1.PodRunning), data: some}, outcome{State: isKilled, Loss: "1/3/1"}},
-		"its job does not stay, retained":       {seen{trial: aTrial(abandoned, retain), job: jobIn(trainer.Running)}, outcome{Remove: true}},
+		"its job is removed first":              {seen{trial: aTrial(givenUp), job: jobIn(trainer.Running), pods: podsIn(corev1.PodRunning)}, outcome{Remove: true, After: podsEnd}, 0},
+		"its job is removed without pods":       {seen{trial: aTrial(givenUp), job: jobIn(trainer.Running)}, outcome{Remove: true, After: podsEnd}, 0},
+		"a job that goes is not removed again":  {seen{trial: aTrial(givenUp), job: deleting, pods: podsIn(corev1.PodRunning)}, outcome{After: podsEnd}, 0},
+		"pods that end are waited for":          {seen{trial: aTrial(givenUp), job: gone, pods: terminating(time.Minute)}, outcome{After: podsEnd}, patience + time.Second},
+		"the wait for pods has an end":          {seen{trial: aTrial(givenUp), job: gone, pods: terminating(-patience), data: some}, outcome{State: isStopped, Loss: "1/3/1"}, time.Hour},
+		"the end is not overslept":              {seen{trial: aTrial(givenUp), job: gone, pods: terminating(soon - patience)}, outcome{After: soon}, time.Hour},
+		"pods that nobody deletes are left":     {seen{trial: aTrial(givenUp), job: gone, pods: podsIn(corev1.PodRunning), data: some}, outcome{State: isStopped, Loss: "1/3/1"}, patience},
+		"a job that does not go is left":        {seen{trial: aTrial(givenUp), job: jobIn(trainer.Running), data: some}, outcome{State: isStopped, Loss: "1/3/1"}, patience},
+		"without pods nothing is waited for":    {seen{trial: aTrial(givenUp), job: gone, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}, 0},
+		"pods that have ended are not":          {seen{trial: aTrial(givenUp), job: deleting, pods: ended, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}, 0},
+		"the last report is waited for":         {seen{trial: aTrial(givenUp), job: gone, pods: ended, data: some}, outcome{After: podsEnd}, 10 * time.Second},
+		"but not for ever":                      {seen{trial: aTrial(givenUp), job: gone, data: some}, outcome{State: isStopped, Loss: "1/3/1"}, patience},
+		"the collector None has none":           {seen{trial: aTrial(givenUp, collecting(v1beta1.NoneCollector)), job: gone}, outcome{State: isStopped}, 0},
+		"a trial without a job has no wait":     {seen{trial: aTrial(unseen, givenUp)}, outcome{State: isStopped}, 0},
+		"a summary stands in for lost reports":  {seen{trial: aTrial(givenUp), job: gone, pods: ended, data: data{condensed: true, summary: []collector.Series{points("loss", 7)}, stored: some.stored}}, outcome{State: isStopped, Loss: "7/7/7"}, 0},
+		"an ended job wins":                     {seen{trial: aTrial(givenUp), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "0.5/3/0.5"}, 0},
+		"a failed job wins":                     {seen{trial: aTrial(givenUp), job: jobIn(trainer.Failed), data: all}, outcome{State: isFailed, Loss: "0.5/3/0.5"}, 0},
+		"a job that fails as it goes does not":  {seen{trial: aTrial(givenUp), job: broken, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}, 0},
+		"nor one that failed before it went":    {seen{trial: aTrial(givenUp), job: brokenAndGone, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}, 0},
+		"to be killed wins, and waits for none": {seen{trial: aTrial(givenUp, alsoStopped), job: jobIn(trainer.Running), pods: podsIn(corev1.PodRunning), data: some}, outcome{State: isKilled, Loss: "1/3/1"}, 0},
+		"its job does not stay, retained":       {seen{trial: aTrial(abandoned, retain), job: jobIn(trainer.Running)}, outcome{Remove: true}, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			tc.seen.stopLeft = waitLeft(tc.seen, noon)
+			tc.seen.wait = stopWait(tc.seen.pods, noon.Add(-tc.ago), noon)
 			if diff := cmp.Diff(tc.want, outcomeOf(plan(tc.seen, noon))); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -196,11 +197,11 @@ func TestWhatIsReportedAfterTheStopCounts(t *testing.T) {
 			if got := m.Min + "/" + m.Max + "/" + m.Latest; got != tc.want {
 				t.Errorf("it observed %s, want %s", got, tc.want)
 			}
-			if len(b.memory.stopping) != 0 {
+			if len(b.memory.trials) != 0 {
 				b.step(t, tr)
 			}
-			if len(b.memory.stopping) != 0 {
-				t.Errorf("it is remembered after its end: %v", b.memory.stopping)
+			if len(b.memory.trials) != 0 {
+				t.Errorf("it is remembered after its end: %v", b.memory.trials)
 			}
 		})
 	}

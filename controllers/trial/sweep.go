@@ -32,7 +32,7 @@ func (c *Controller) trialDeleted(_ context.Context, e event.DeleteEvent, q queu
 func (c *Controller) forgetDeleted(ctx context.Context, key types.NamespacedName) error {
 	for _, uid := range c.memory.takeDeleted(key) {
 		c.memory.forgetJob(uid)
-		c.tracker.Forget(uid)
+		c.expected.Forget(uid)
 		if err := c.Store.Delete(ctx, string(uid)); err != nil {
 			c.memory.trialDeleted(key, uid)
 			return fmt.Errorf("delete the points of trial %s: %w", key, err)

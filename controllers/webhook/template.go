@@ -176,10 +176,9 @@ func unusedPlaceholders(t *v1beta1.TrialTemplate, text []byte) (warnings, used [
 
 // samples are the placeholders of the experiment and a value for each that
 // could occur.
-func samples(exp *v1beta1.Experiment, used []string) ([]trainer.Placeholder, []trainer.Assignment) {
+func samples(exp *v1beta1.Experiment, used []string) ([]trainer.Placeholder, map[string]string) {
 	var placeholders []trainer.Placeholder
-	var assignments []trainer.Assignment
-	values := map[string]string{}
+	values, assignments := map[string]string{}, map[string]string{}
 	for _, p := range exp.Spec.Parameters {
 		switch f := p.FeasibleSpace; {
 		case len(f.List) > 0:
@@ -201,7 +200,7 @@ func samples(exp *v1beta1.Experiment, used []string) ([]trainer.Placeholder, []t
 			// Said already, or the value comes from an architecture search.
 			value = "test-value"
 		}
-		assignments = append(assignments, trainer.Assignment{Name: p.Reference, Value: value})
+		assignments[p.Reference] = value
 	}
 	return placeholders, assignments
 }

@@ -1,4 +1,4 @@
-package fresh_test
+package expectations_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/vernier-ml/vernier/controllers/fresh"
+	"github.com/vernier-ml/vernier/controllers/expectations"
 )
 
 func object(uid, version string) *corev1.Pod {
@@ -29,11 +29,11 @@ func TestStale(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			tracker := fresh.NewTracker()
+			expected := expectations.New()
 			if tc.wrote != nil {
-				tracker.Wrote(tc.wrote)
+				expected.Wrote(tc.wrote)
 			}
-			if got := tracker.Stale(tc.seen); got != tc.want {
+			if got := expected.Stale(tc.seen); got != tc.want {
 				t.Errorf("Stale = %v, want %v", got, tc.want)
 			}
 		})
@@ -41,10 +41,10 @@ func TestStale(t *testing.T) {
 }
 
 func TestForgottenObjectIsFresh(t *testing.T) {
-	tracker := fresh.NewTracker()
-	tracker.Wrote(object("a", "9"))
-	tracker.Forget("a")
-	if tracker.Stale(object("a", "5")) {
+	expected := expectations.New()
+	expected.Wrote(object("a", "9"))
+	expected.Forget("a")
+	if expected.Stale(object("a", "5")) {
 		t.Error("a forgotten object is stale")
 	}
 }
