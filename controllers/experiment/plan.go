@@ -3,6 +3,7 @@ package experiment
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,14 +128,14 @@ func stillRunning(trials []*v1beta1.Trial) []*v1beta1.Trial {
 	return out
 }
 
+// nextNumber is one above the greatest; trials are in order of number.
 func nextNumber(trials []*v1beta1.Trial) int {
-	next := 0
-	for _, t := range trials {
+	for _, t := range slices.Backward(trials) {
 		if n, ok := t.Number(); ok {
-			next = max(next, n+1)
+			return n + 1
 		}
 	}
-	return next
+	return 0
 }
 
 // recount brings the message of an experiment that failed by its trials up to

@@ -40,25 +40,27 @@ func (h *history) update(objects []*v1beta1.Trial) (changed bool) {
 	entries := make([]entry, 0, len(objects))
 	last, at := -1, 0
 	for _, o := range objects {
+		if at < len(h.entries) {
+			if e := h.entries[at]; e.uid == o.UID && e.version == o.ResourceVersion && e.version != "" {
+				e.object = o
+				entries, at, last = append(entries, e), at+1, e.trial.Number
+				continue
+			}
+		}
 		n, ok := o.Number()
 		if !ok || n <= last {
 			continue
 		}
-		last = n
-		for at < len(h.entries) && h.entries[at].trial.Number < n {
-			at, changed = at+1, true // one was deleted
+		last, changed = n, true
+		var known *entry
+		for at < len(h.entries) && h.entries[at].trial.Number <= n { // those below were deleted
+			known, at = &h.entries[at], at+1
 		}
-		if at < len(h.entries) {
-			if e := h.entries[at]; e.uid == o.UID && e.version == o.ResourceVersion && e.version != "" {
-				e.object = o
-				entries, at = append(entries, e), at+1
-				continue
-			}
+		if known != nil && known.uid == o.UID && known.version == o.ResourceVersion && known.version != "" {
+			known.object = o
+			entries = append(entries, *known)
+			continue
 		}
-		if at < len(h.entries) && h.entries[at].trial.Number == n {
-			at++
-		}
-		changed = true
 		entries = append(entries, entry{uid: o.UID, version: o.ResourceVersion, object: o, trial: translate(h.spec, h.codec, o, n)})
 	}
 	changed = changed || at < len(h.entries)
