@@ -2,6 +2,7 @@ package v1beta1
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,10 @@ const (
 // CollectorSays stands before what a trial's collector noted, in the message of
 // the condition in which the trial ended.
 const CollectorSays = "The collector says: "
+
+// MessageMaxFailed begins the message of an experiment that failed because too many
+// of its trials did. It is Katib's.
+const MessageMaxFailed = "Experiment has failed because max failed count has reached"
 
 // settle returns how c is written over old, the condition of the same type or
 // nil, and whether anything is to be written at all. A condition whose status
@@ -160,6 +165,13 @@ func (e *Experiment) IsFailed() bool { return e.HasCondition(ExperimentFailed) }
 
 // IsCompleted says whether the experiment has ended.
 func (e *Experiment) IsCompleted() bool { return e.IsSucceeded() || e.IsFailed() }
+
+// FailedByTrials says whether the experiment failed because too many of its trials
+// did.
+func (e *Experiment) FailedByTrials() bool {
+	c := e.Condition(ExperimentFailed)
+	return c != nil && c.Status == corev1.ConditionTrue && strings.HasPrefix(c.Message, MessageMaxFailed)
+}
 
 // CanResume says whether a completed experiment goes on when maxTrialCount is
 // raised: it ended because it had run them all, and its resume policy is

@@ -17,6 +17,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/experiment"
 	"github.com/vernier-ml/vernier/controllers/suggestion"
 	"github.com/vernier-ml/vernier/controllers/trial"
+	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
 // tokenValidity is how long a trial can report. It bounds what a stolen token is
@@ -29,6 +30,7 @@ type wiring struct {
 	retention store.Retention
 	registry  prometheus.Registerer
 	reporting trial.Reporting
+	rules     webhook.Rules
 	now       func() time.Time
 }
 
@@ -45,7 +47,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 	experiments := experiment.New(experiment.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experimentMetrics, Now: w.now,
-		Scan: w.store.Scan,
+		Rules: w.rules, Scan: w.store.Scan,
 	})
 	if err := experiments.Register(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the experiment controller: %w", err)

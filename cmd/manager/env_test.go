@@ -32,6 +32,7 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/trial"
+	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
 // The API server of all tests in this package; nil when there is none.
@@ -163,7 +164,7 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.registry = prometheus.NewRegistry()
 	trials, err := addControllers(ctx, mgr, wiring{
-		store: w.store, registry: w.registry, now: time.Now,
+		store: w.store, registry: w.registry, now: time.Now, rules: webhook.Rules{Reader: mgr.GetAPIReader()},
 		reporting: trial.Reporting{
 			Image: "collector", URL: "http://127.0.0.1:1",
 			Token: func(id collector.TrialID) (string, error) { return "token-of-" + id.UID, nil },

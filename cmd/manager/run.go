@@ -75,7 +75,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	trials, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, registry: metrics.Registry,
-		reporting: reporting(o, id), now: time.Now,
+		reporting: reporting(o, id), rules: rulesOf(mgr, o), now: time.Now,
 	})
 	if err != nil {
 		return err

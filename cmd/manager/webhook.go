@@ -40,12 +40,17 @@ func webhookServer(o options, id identity) (ctrlwebhook.Server, error) {
 	return ctrlwebhook.NewServer(wo), nil
 }
 
+// rulesOf are what experiments are admitted by.
+func rulesOf(mgr manager.Manager, o options) webhook.Rules {
+	return webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary}
+}
+
 // addWebhook adds the admission of experiments to mgr.
 func addWebhook(_ context.Context, mgr manager.Manager, o options, id identity, direct client.Client) error {
 	if o.webhookAddress == "" {
 		return nil
 	}
-	if err := webhook.SetupWithManager(mgr, mgr.GetAPIReader()); err != nil {
+	if err := rulesOf(mgr, o).SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the admission webhook: %w", err)
 	}
 	if o.webhookCertDir != "" {

@@ -7,6 +7,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,6 +55,8 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Metrics are this controller's metrics.
 	Metrics *Metrics
+	// Rules check an experiment that no webhook may have seen, and read its template.
+	Rules webhook.Rules
 	// Scan reads the curves of trials.
 	Scan study.Scan
 	// Memory bounds what is kept of experiments between reconciles, in bytes.
@@ -134,27 +137,30 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	defer c.studies.done(s)
 	s.Update(trials)
 	a := plan(exp, trials, s.Ranking(), found, c.Now())
+	var retry, judge time.Duration
 	if found == (findings{}) {
 		// New trials go first: everything else can wait for a free slot.
-		if found, err = c.grow(ctx, exp, s, trials, a); found != (findings{}) {
+		if found, retry = c.tryGrow(ctx, exp, s, trials, a); found != (findings{}) {
 			a = plan(exp, trials, s.Ranking(), found, c.Now())
 		}
 	}
-	if err == nil {
-		err = c.stop(ctx, a)
-	}
-	again := time.Duration(0)
+	err = c.stop(ctx, a)
 	if err == nil && !over(&a.status) {
-		again, err = c.stopEarly(ctx, exp, s, a.status.TrialsPending+a.status.TrialsRunning > 0)
+		judge, err = c.stopEarly(ctx, exp, s, a.status.TrialsPending+a.status.TrialsRunning > 0)
 	}
 	result, writeErr := c.write(ctx, exp, s, a.status)
-	if writeErr != nil {
-		return reconcile.Result{}, writeErr
+	result.RequeueAfter = soonest(result.RequeueAfter, judge, retry, a.after)
+	return result, errors.Join(err, writeErr)
+}
+
+// soonest is the least of the durations that are not 0.
+func soonest(durations ...time.Duration) (least time.Duration) {
+	for _, d := range durations {
+		if d > 0 && (least == 0 || d < least) {
+			least = d
+		}
 	}
-	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
-		result.RequeueAfter = again
-	}
-	return result, err
+	return least
 }
 
 // inspect finds what is known of an experiment, and validates it when it is first
@@ -162,7 +168,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (c *Controller) inspect(exp *v1beta1.Experiment) (*kept, findings) {
 	s, err := c.studies.get(exp)
 	if !exp.IsCreated() {
-		if _, errs := webhook.Validate(exp, nil); len(errs) > 0 {
+		if _, errs := c.Rules.Validate(exp, nil); len(errs) > 0 {
 			return s, findings{fatal: "The experiment is not valid, so no trial was started: " + errs.ToAggregate().Error() +
 				". Correct it, delete this experiment and create it again"}
 		}

@@ -34,6 +34,8 @@ type actions struct {
 	// stop are trials that run although the experiment has ended, and why.
 	stop    []*v1beta1.Trial
 	stopWhy string
+	// after is when to look again although nothing happens; 0: never.
+	after time.Duration
 }
 
 // plan decides, in Katib's order: goal, failures, number of trials, else go on.
@@ -50,7 +52,8 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 		next.Status.StartTime = &t
 	}
 	next.MarkCreated(messageCreated, t)
-	if next.IsCompleted() && resumable(next) {
+	run := failuresInARow(trials)
+	if next.IsCompleted() && resumable(next, c, run) {
 		next.MarkRestarting(messageRestarting, t)
 		next.Status.CompletionTime = nil
 		return actions{status: next.Status}
@@ -58,7 +61,7 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 	if next.IsCompleted() {
 		recount(next, c, t)
 	} else {
-		decide(next, r, c, f, t)
+		decide(next, r, c, run, f, t)
 	}
 	a := actions{status: next.Status}
 	switch {
@@ -66,13 +69,18 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 		a.stopWhy = fmt.Sprintf(messageStop, next.LastCondition().Reason)
 		a.stop = stillRunning(trials)
 	case !f.exhausted && f.trouble == "":
-		a.first, a.add = nextNumber(trials), room(exp, c)
+		a.first, a.add = nextNumber(trials), min(room(exp, c), addMost)
+		if a.after = run.pause(now); a.after > 0 {
+			a.add = 0
+		} else if run.n >= patientFailures {
+			a.add = min(a.add, 1)
+		}
 	}
 	return a
 }
 
 // decide writes the best trials and the condition that follows.
-func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, f findings, now metav1.Time) {
+func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, run failures, f findings, now metav1.Time) {
 	setBest(&next.Status, r)
 	maxFailed, maxTrials := next.Spec.MaxFailedTrialCount, next.Spec.MaxTrialCount
 	switch {
@@ -82,13 +90,17 @@ func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, f findings, no
 		next.MarkSucceeded(v1beta1.ReasonExperimentGoalReached, messageGoalReached, now)
 	case maxFailed != nil && c.bad() > 0 && c.bad() >= int(*maxFailed):
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, tooManyFailures(c, *maxFailed), now)
+	case maxFailed == nil && run.n >= run.limit(&next.Spec):
+		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageInARow, run.n, run.last), now)
+	case maxTrials != nil && c.completed() >= int(*maxTrials) && c.bad() == c.total:
+		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageAllFailed, c.total, run.last), now)
 	case maxTrials != nil && c.completed() >= int(*maxTrials):
 		next.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, messageMaxTrials, now)
 	case f.exhausted && c.active() == 0:
 		next.MarkSucceeded(v1beta1.ReasonExperimentSuggestionEndReached, fmt.Sprintf(messageSuggestionEnd, c.total), now)
 	case c.total > 0:
 		next.MarkRunning(messageRunning, now)
-		say(next, v1beta1.ExperimentRunning, cmp.Or(f.trouble, messageRunning), now)
+		say(next, v1beta1.ExperimentRunning, cmp.Or(f.trouble, run.message(), messageRunning), now)
 	default:
 		say(next, v1beta1.ExperimentCreated, cmp.Or(f.trouble, messageCreated), now)
 	}
@@ -108,13 +120,24 @@ func room(exp *v1beta1.Experiment, c counts) int {
 	return max(0, n)
 }
 
-// resumable says whether an experiment that has ended goes on: it ended because
-// of maxTrialCount, its policy allows it, and maxTrialCount was raised. The
-// count in the status is that of its end: trials that were deleted since, or
-// that the cache does not show yet, do not bring it back.
-func resumable(exp *v1beta1.Experiment) bool {
+// resumable says whether an experiment that has ended goes on: it ended because of
+// maxTrialCount, its policy allows it, and maxTrialCount was raised; or because too
+// many trials failed, and more may fail now. The count in the status is that of its
+// end: trials that were deleted since, or that the cache does not show yet, do not
+// bring it back.
+func resumable(exp *v1beta1.Experiment, c counts, run failures) bool {
 	limit := exp.Spec.MaxTrialCount
-	return exp.CanResume() && (limit == nil || *limit > exp.Status.Trials)
+	switch {
+	case limit != nil && *limit <= exp.Status.Trials:
+		return false
+	case exp.FailedByTrials():
+		if failed := exp.Spec.MaxFailedTrialCount; failed != nil {
+			return c.bad() < int(*failed)
+		}
+		return limit != nil && run.n < run.limit(&exp.Spec)
+	default:
+		return exp.CanResume()
+	}
 }
 
 // stillRunning are the trials that have not ended and were not yet asked to.
@@ -144,7 +167,7 @@ func nextNumber(trials []*v1beta1.Trial) int {
 func recount(next *v1beta1.Experiment, c counts, now metav1.Time) {
 	limit := next.Spec.MaxFailedTrialCount
 	if c.total < int(next.Status.Trials) || limit == nil || c.bad() < int(*limit) ||
-		!strings.HasPrefix(next.LastCondition().Message, messageMaxFailed) {
+		!strings.HasPrefix(next.LastCondition().Message, v1beta1.MessageMaxFailed+": ") {
 		return
 	}
 	say(next, v1beta1.ExperimentFailed, tooManyFailures(c, *limit), now)

@@ -209,7 +209,7 @@ func TestPlanCounts(t *testing.T) {
 			outcome{First: 4, State: expRunning, Reason: runReason}},
 		"without a budget it goes on": {
 			anExperiment(func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }),
-			trialsIn(times(100, failed)...), findings{},
+			trialsIn(times(100, succeeded)...), findings{},
 			outcome{Add: 3, First: 100, State: expRunning, Reason: runReason}},
 		"lowered parallelism starts none and stops none": {
 			anExperiment(parallel(1)), trialsIn(running, running, running), findings{},

@@ -16,8 +16,10 @@ const (
 	messageGoalReached   = "Experiment has succeeded because Objective goal has reached"
 	messageMaxTrials     = "Experiment has succeeded because max trial count has reached"
 	messageSuggestionEnd = "Experiment has succeeded because the algorithm has nothing left to try after %d trials"
-	messageMaxFailed     = "Experiment has failed because max failed count has reached"
-	messageFailures      = messageMaxFailed + ": %s failed and %s no metrics (maxFailedTrialCount is %d). The conditions of these trials say why"
+	messageSlow          = messageRunning + ". The last %d trials have failed, so new ones are made one at a time and wait a little longer after each. The newest is %s"
+	messageInARow        = v1beta1.MessageMaxFailed + ": the last %d trials have all failed, so something is wrong with more than their parameters. Set maxFailedTrialCount to allow more. The newest is %s"
+	messageAllFailed     = v1beta1.MessageMaxFailed + ": all %d trials have failed. The newest is %s"
+	messageFailures      = v1beta1.MessageMaxFailed + ": %s failed and %s no metrics (maxFailedTrialCount is %d). The conditions of these trials say why"
 	messageStop          = "the experiment has ended: %s"
 )
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -36,6 +37,11 @@ type kept struct {
 
 	// wrote is when the status was last written.
 	wrote time.Time
+	// trouble is what was in the way of new trials, which are tried again at
+	// retryAt.
+	trouble findings
+	retryAt time.Time
+	backoff wait.Backoff
 	// judged is when running trials were last looked at by the stopping rule, and
 	// judging how long that took.
 	judged  time.Time

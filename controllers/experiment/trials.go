@@ -15,12 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/study"
-	"github.com/vernier-ml/vernier/controllers/webhook"
 	"github.com/vernier-ml/vernier/trainer"
 )
 
@@ -38,19 +39,45 @@ type fatalError struct{ message string }
 
 func (e *fatalError) Error() string { return e.message }
 
-// grow makes the trials that a asks for. The error is for the queue's back-off;
-// what a user has to know of it is in the findings.
-func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept, trials []*v1beta1.Trial, a actions) (findings, error) {
+// growBackoff is how long new trials wait after an attempt to make some failed.
+var growBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: time.Minute}
+
+// tryGrow makes the trials that a asks for, unless that failed a moment ago: then
+// the findings are what they were, and retry is when it is tried again. A text that
+// changes with each attempt, such as a port or a time, is so not written each time
+// that something wakes the experiment.
+func (c *Controller) tryGrow(ctx context.Context, exp *v1beta1.Experiment, s *kept, trials []*v1beta1.Trial, a actions) (found findings, retry time.Duration) {
 	if a.add == 0 {
-		return findings{}, nil
+		return findings{}, 0
 	}
+	now := c.Now()
+	if left := s.retryAt.Sub(now); left > 0 {
+		return s.trouble, left
+	}
+	found, err := c.grow(ctx, exp, s, trials, a)
+	if err == nil || errors.Is(err, context.Canceled) {
+		s.backoff, s.retryAt = growBackoff, time.Time{}
+		return found, 0
+	}
+	log.FromContext(ctx).Error(err, "no trial can be started for now")
+	if s.retryAt.IsZero() {
+		s.backoff = growBackoff
+	}
+	retry = s.backoff.Step()
+	s.trouble, s.retryAt = found, now.Add(retry)
+	return found, retry
+}
+
+// grow makes the trials that a asks for. The error is what is worth another
+// attempt; what a user has to know of it is in the findings.
+func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept, trials []*v1beta1.Trial, a actions) (findings, error) {
 	first := len(trials) == 0
 	template, err := c.template(ctx, exp, first)
 	if err != nil {
 		return found(err), retry(err)
 	}
 	if first && exp.Spec.TrialTemplate.TrialSpec == nil {
-		if _, errs := webhook.ValidateTemplate(exp, template); len(errs) > 0 {
+		if _, errs := c.Rules.ValidateTemplate(exp, template); len(errs) > 0 {
 			return findings{fatal: "The template in the ConfigMap is not valid, so no trial was started: " + errs.ToAggregate().Error()}, nil
 		}
 	}
@@ -223,7 +250,7 @@ func isAnother(err error) bool {
 // ConfigMap that is not there is waited for a little: it may be applied after the
 // experiment. Later what is wrong with it is trouble that may pass.
 func (c *Controller) template(ctx context.Context, exp *v1beta1.Experiment, first bool) ([]byte, error) {
-	text, err := webhook.ReadTemplate(ctx, c.Reader, exp)
+	text, err := c.Rules.ReadTemplate(ctx, exp)
 	var wrong *field.Error
 	patient := !first || c.Now().Sub(exp.CreationTimestamp.Time) <= applyPatience
 	switch {

@@ -99,7 +99,7 @@ func serve(t *testing.T, config *rest.Config, scheme *runtime.Scheme, o envtest.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := webhook.SetupWithManager(mgr, mgr.GetAPIReader()); err != nil {
+	if err := (webhook.Rules{Reader: mgr.GetAPIReader()}).SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -100,7 +100,7 @@ func TestAlgorithmsThatIgnoreWhatIsGivenGetAWarning(t *testing.T) {
 			exp.Spec.Algorithm.AlgorithmName = tc.algorithm
 			tc.edit(exp)
 			webhook.Default(exp)
-			warnings, errs := webhook.Validate(exp, nil)
+			warnings, errs := rules.Validate(exp, nil)
 			if diff := cmp.Diff(tc.want, warnings); diff != "" || len(errs) > 0 {
 				t.Errorf("errors %v, warnings (-want +got)\n%s", errs, diff)
 			}

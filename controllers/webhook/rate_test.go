@@ -58,7 +58,7 @@ func TestTheRateIsValidated(t *testing.T) {
 				old = exp.DeepCopy()
 			}
 			tc.after(exp)
-			warnings, errs := webhook.Validate(exp, old)
+			warnings, errs := rules.Validate(exp, old)
 			if diff := cmp.Diff(tc.errs, texts(errs)); diff != "" {
 				t.Errorf("errors (-want +got):\n%s", diff)
 			}

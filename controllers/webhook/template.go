@@ -32,7 +32,7 @@ func inlineTemplate(t *v1beta1.TrialTemplate) ([]byte, error) {
 
 // validateTrialTemplate checks the part of the spec that speaks of the
 // template, and the template itself if it is inline.
-func validateTrialTemplate(exp *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
+func (r Rules) validateTrialTemplate(exp *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
 	path := templatePath()
 	t := exp.Spec.TrialTemplate
 	if t == nil {
@@ -55,7 +55,7 @@ func validateTrialTemplate(exp *v1beta1.Experiment) (warnings []string, errs fie
 		if err != nil {
 			return warnings, append(errs, field.Invalid(path.Child("trialSpec"), field.OmitValueType{}, err.Error()))
 		}
-		w, e := ValidateTemplate(exp, text)
+		w, e := r.ValidateTemplate(exp, text)
 		warnings, errs = append(warnings, w...), append(errs, e...)
 	}
 	return warnings, errs
@@ -123,7 +123,7 @@ func validateReference(reference string, searched []string, path *field.Path) *f
 // ValidateTemplate says what is wrong with the text of the experiment's
 // template: it is rendered with values out of the search space, and the
 // collector is injected, as for a trial.
-func ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings []string, errs field.ErrorList) {
+func (r Rules) ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings []string, errs field.ErrorList) {
 	t := exp.Spec.TrialTemplate
 	path := templatePath().Child("trialSpec")
 	if t.ConfigMap != nil {
@@ -145,10 +145,11 @@ func ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings []string, 
 	if t.PrimaryContainerName == "" {
 		return warnings, errs // said already, and no container has an empty name
 	}
-	collector := rehearsal(exp)
+	collector := r.rehearsal(exp)
 	err = trainer.Inject(job, kind.For(job.GroupVersionKind()), collector)
 	if errors.Is(err, trainer.ErrNoTemplate) && job.GetKind() != "Job" {
-		return append(warnings, fmt.Sprintf("%s: %s: its trials cannot be measured by this version", path, trainer.FieldErrors(err)[0].Problem)), errs
+		return warnings, append(errs, field.Invalid(path, job.GetKind(), trainer.FieldErrors(err)[0].Problem+
+			", so that this version can neither run nor measure its trials: use a kind that has pod templates, such as Job, JobSet or PyTorchJob"))
 	}
 	if m := exp.Spec.MetricsCollectorSpec; err == nil && m != nil && m.Collector != nil && m.Collector.Kind == v1beta1.PushCollector {
 		for _, w := range trainer.Warnings(job, kind.For(job.GroupVersionKind()), collector) {
@@ -260,10 +261,11 @@ func imageErrors(path *field.Path, containers []corev1.Container) (errs field.Er
 // rehearsal is the collector as far as it can fail because of the template. A
 // collector that is itself wrong is reported elsewhere; then only the template
 // is tried.
-func rehearsal(exp *v1beta1.Experiment) trainer.Collector {
+func (r Rules) rehearsal(exp *v1beta1.Experiment) trainer.Collector {
 	t, m := exp.Spec.TrialTemplate, exp.Spec.MetricsCollectorSpec
 	c := trainer.Collector{
 		Kind:             trainer.Push,
+		Binary:           r.Binary,
 		Experiment:       exp.Name,
 		Trial:            exp.Name + "-0000",
 		PrimaryContainer: t.PrimaryContainerName,

@@ -144,7 +144,7 @@ func checkWarnings(t *testing.T, tests map[string]faulty) {
 			exp := example(t, "random")
 			tc.edit(exp)
 			webhook.Default(exp)
-			warnings, errs := webhook.Validate(exp, nil)
+			warnings, errs := rules.Validate(exp, nil)
 			if len(errs) > 0 {
 				t.Error(errs.ToAggregate())
 			}
@@ -174,7 +174,7 @@ func TestTemplatesOfConfigMaps(t *testing.T) {
 	exp.Spec.Parameters[1] = v1beta1.ParameterSpec{Name: "workers", ParameterType: "int", FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "4"}}
 	exp.Spec.TrialTemplate.TrialParameters[1] = v1beta1.TrialParameterSpec{Name: "workers", Reference: "workers"}
 	webhook.Default(exp)
-	if _, errs := webhook.Validate(exp, nil); len(errs) > 0 {
+	if _, errs := rules.Validate(exp, nil); len(errs) > 0 {
 		t.Error(errs.ToAggregate())
 	}
 	tests := map[string]struct {
@@ -193,7 +193,7 @@ func TestTemplatesOfConfigMaps(t *testing.T) {
 			if tc.old != "" {
 				text = strings.ReplaceAll(text, tc.old, tc.replacement)
 			}
-			_, errs := webhook.ValidateTemplate(exp, []byte(text))
+			_, errs := rules.ValidateTemplate(exp, []byte(text))
 			if len(errs) != len(tc.want) {
 				t.Errorf("%d errors, want %d", len(errs), len(tc.want))
 			}

@@ -67,7 +67,7 @@ func TestUpdates(t *testing.T) {
 				old.Spec.ResumePolicy = ""
 			}
 			tc.after(exp)
-			_, errs := webhook.Validate(exp, old)
+			_, errs := rules.Validate(exp, old)
 			if len(errs) != len(tc.want) {
 				t.Errorf("%d errors, want %d", len(errs), len(tc.want))
 			}
@@ -109,7 +109,7 @@ func TestCountsThatEndTheExperimentAreSaid(t *testing.T) {
 			old.Status = tc.status
 			exp := old.DeepCopy()
 			tc.after(exp)
-			got, errs := webhook.Validate(exp, old)
+			got, errs := rules.Validate(exp, old)
 			if len(errs) > 0 {
 				t.Error(errs)
 			}
@@ -123,7 +123,7 @@ func TestCountsThatEndTheExperimentAreSaid(t *testing.T) {
 			}
 			exp.Spec = old.Spec
 			exp.Labels = map[string]string{"a": "b"}
-			if got, _ := webhook.Validate(exp, old); len(got) > 0 {
+			if got, _ := rules.Validate(exp, old); len(got) > 0 {
 				t.Errorf("a label brings %q", got)
 			}
 		})
@@ -138,7 +138,7 @@ func TestAnUpdateBringsAllWarnings(t *testing.T) {
 	exp := old.DeepCopy()
 	exp.Annotations = map[string]string{v1beta1.AnnotationCollectorRate: "10"}
 	exp.Spec.MaxTrialCount = ptr(int32(20))
-	got, errs := webhook.Validate(exp, old)
+	got, errs := rules.Validate(exp, old)
 	if len(errs) > 0 || len(got) != 1 || !strings.HasPrefix(got[0], "metadata.annotations[vernier.ml/collector-rate]: it has no effect") {
 		t.Errorf("warnings %q, errors %v", got, errs)
 	}

@@ -18,6 +18,9 @@ import (
 // trials, jobs and pods are made from it.
 const MaxNameLength = 40
 
+// MaxParallel bounds how many trials of an experiment run at once.
+const MaxParallel = 10_000
+
 func specPath() *field.Path     { return field.NewPath("spec") }
 func templatePath() *field.Path { return specPath().Child("trialTemplate") }
 
@@ -28,7 +31,7 @@ func templatePath() *field.Path { return specPath().Child("trialTemplate") }
 //
 // A template in a ConfigMap is not looked at: see ReadTemplate and
 // ValidateTemplate.
-func Validate(exp, old *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
+func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
 	warnings, errs = validateRate(exp, old)
 	if old != nil {
 		changed, faults := validateUpdate(exp, old)
@@ -54,7 +57,7 @@ func Validate(exp, old *v1beta1.Experiment) (warnings []string, errs field.Error
 	warnings = append(warnings, doubtfulCollector(s)...)
 	errs = append(errs, validateCollector(s.MetricsCollectorSpec, specPath().Child("metricsCollectorSpec"))...)
 	errs = append(errs, validateSelectors(s, specPath().Child("objective"))...)
-	w, e = validateTrialTemplate(exp)
+	w, e = r.validateTrialTemplate(exp)
 	return append(warnings, w...), append(errs, e...)
 }
 
@@ -75,8 +78,12 @@ func validateName(name string) field.ErrorList {
 func validateBudget(s *v1beta1.ExperimentSpec) (warnings []string, errs field.ErrorList) {
 	parallel, total, failed := s.ParallelTrialCount, s.MaxTrialCount, s.MaxFailedTrialCount
 	at := specPath().Child
-	if parallel != nil && *parallel <= 0 {
+	switch {
+	case parallel == nil:
+	case *parallel <= 0:
 		errs = append(errs, field.Invalid(at("parallelTrialCount"), *parallel, "must be 1 or more"))
+	case *parallel > MaxParallel:
+		errs = append(errs, field.Invalid(at("parallelTrialCount"), *parallel, fmt.Sprintf("must be at most %d", MaxParallel)))
 	}
 	if total != nil && *total <= 0 {
 		errs = append(errs, field.Invalid(at("maxTrialCount"), *total, "must be 1 or more; leave it out to run until the goal is reached"))

@@ -1,9 +1,8 @@
 // Package webhook admits experiments: it fills in defaults and says what is
 // wrong with them.
 //
-// Default, Validate and ValidateTemplate are pure, and the experiment
-// controller calls them too, so that an experiment that slipped past admission
-// ends with a condition instead of running wrongly.
+// What is checked is checked by the experiment controller too, so that an experiment
+// that slipped past admission ends with a condition instead of running wrongly.
 package webhook
 
 import (
@@ -24,13 +23,22 @@ import (
 	"github.com/vernier-ml/vernier/trainer"
 )
 
+// Rules are what experiments are admitted by. The experiment controller uses them
+// too, for experiments that slipped past admission.
+type Rules struct {
+	// Reader reads ConfigMaps from the API server.
+	Reader client.Reader
+	// Binary is the collector command on every node, in the embedded mode; see
+	// trainer.Collector.
+	Binary string
+}
+
 // Default fills in what an experiment leaves open.
 func Default(exp *v1beta1.Experiment) { v1beta1.SetDefaults(exp) }
 
-// ReadTemplate returns the text of the experiment's template. A template in a ConfigMap, by default of
-// the experiment's namespace, is read through c; a ConfigMap
-// or entry that does not exist is a *field.Error.
-func ReadTemplate(ctx context.Context, c client.Reader, exp *v1beta1.Experiment) ([]byte, error) {
+// ReadTemplate returns the text of the experiment's template. A ConfigMap or entry
+// that does not exist is a *field.Error.
+func (r Rules) ReadTemplate(ctx context.Context, exp *v1beta1.Experiment) ([]byte, error) {
 	t := exp.Spec.TrialTemplate
 	if t == nil {
 		return nil, field.Required(templatePath(), "give the template of a trial's job")
@@ -41,7 +49,7 @@ func ReadTemplate(ctx context.Context, c client.Reader, exp *v1beta1.Experiment)
 	path := templatePath().Child("configMap")
 	var cm corev1.ConfigMap
 	key := client.ObjectKey{Namespace: cmp.Or(t.ConfigMap.ConfigMapNamespace, exp.Namespace), Name: t.ConfigMap.ConfigMapName}
-	if err := c.Get(ctx, key, &cm); err != nil {
+	if err := r.Reader.Get(ctx, key, &cm); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, notFound(path.Child("configMapName"), key.String(), "there is no such ConfigMap: create it before the experiment")
 		}
@@ -71,15 +79,13 @@ func duplicate(path *field.Path, value, detail string) *field.Error {
 
 // SetupWithManager registers the admission handlers of experiments at
 // /mutate-kubeflow-org-v1beta1-experiment and
-// /validate-kubeflow-org-v1beta1-experiment. ConfigMaps are read through
-// reader, which must not be a cache of every ConfigMap in the cluster:
-// mgr.GetAPIReader().
-func SetupWithManager(mgr ctrl.Manager, reader client.Reader) error {
-	hook := admission.WithDefaulter(mgr.GetScheme(), defaulter{reader})
+// /validate-kubeflow-org-v1beta1-experiment.
+func (r Rules) SetupWithManager(mgr ctrl.Manager) error {
+	hook := admission.WithDefaulter(mgr.GetScheme(), defaulter{r})
 	hook.Handler = undecodable{decoder: admission.NewDecoder(mgr.GetScheme()), next: hook.Handler}
 	mgr.GetWebhookServer().Register(MutatePath, hook)
 	return ctrl.NewWebhookManagedBy(mgr, &v1beta1.Experiment{}).
-		WithValidator(validator{reader}).
+		WithValidator(validator{r}).
 		Complete()
 }
 
@@ -104,7 +110,7 @@ func (u undecodable) Handle(ctx context.Context, req admission.Request) admissio
 	return u.next.Handle(ctx, req)
 }
 
-type defaulter struct{ reader client.Reader }
+type defaulter struct{ rules Rules }
 
 var _ admission.Defaulter[*v1beta1.Experiment] = defaulter{}
 
@@ -129,7 +135,7 @@ func (d defaulter) defaultFromConfigMap(ctx context.Context, exp *v1beta1.Experi
 	if t == nil || t.ConfigMap == nil || t.TrialSpec != nil {
 		return
 	}
-	text, err := ReadTemplate(ctx, d.reader, exp)
+	text, err := d.rules.ReadTemplate(ctx, exp)
 	if err != nil {
 		return
 	}
@@ -146,9 +152,7 @@ func DefaultNamespace(exp *v1beta1.Experiment) {
 	}
 }
 
-type validator struct {
-	reader client.Reader
-}
+type validator struct{ rules Rules }
 
 var _ admission.Validator[*v1beta1.Experiment] = validator{}
 
@@ -168,9 +172,9 @@ func (v validator) ValidateDelete(context.Context, *v1beta1.Experiment) (admissi
 }
 
 func (v validator) validate(ctx context.Context, exp, old *v1beta1.Experiment) (admission.Warnings, error) {
-	warnings, errs := Validate(exp, old)
+	warnings, errs := v.rules.Validate(exp, old)
 	if t := exp.Spec.TrialTemplate; old == nil && t != nil && t.ConfigMap != nil && t.TrialSpec == nil {
-		text, err := ReadTemplate(ctx, v.reader, exp)
+		text, err := v.rules.ReadTemplate(ctx, exp)
 		var fe *field.Error
 		switch {
 		case errors.As(err, &fe):
@@ -178,7 +182,7 @@ func (v validator) validate(ctx context.Context, exp, old *v1beta1.Experiment) (
 		case err != nil:
 			return warnings, apierrors.NewInternalError(err)
 		default:
-			w, e := ValidateTemplate(exp, text)
+			w, e := v.rules.ValidateTemplate(exp, text)
 			warnings, errs = append(warnings, w...), append(errs, e...)
 		}
 	}
