@@ -22,6 +22,11 @@ type history struct {
 	entries []entry // in order of number
 	current []*suggest.Trial
 	samples int // of all curves
+
+	// finished is what an experiment that is learned from is worth, nil when it has
+	// changed since; outside of its trials lie outside of the space.
+	finished []*suggest.Trial
+	outside  int
 }
 
 // entry is a trial at one version of its object.
@@ -51,17 +56,20 @@ func (h *history) update(objects []*v1beta1.Trial) (changed bool) {
 		if !ok || n <= last {
 			continue
 		}
-		last, changed = n, true
-		var known *entry
-		for at < len(h.entries) && h.entries[at].trial.Number <= n { // those below were deleted
-			known, at = &h.entries[at], at+1
+		last = n
+		for at < len(h.entries) && h.entries[at].trial.Number < n {
+			at, changed = at+1, true // one was deleted
 		}
-		if known != nil && known.uid == o.UID && known.version == o.ResourceVersion && known.version != "" {
-			known.object = o
-			entries = append(entries, *known)
-			continue
+		now := entry{uid: o.UID, version: o.ResourceVersion, object: o, trial: translate(h.spec, h.codec, o, n)}
+		if at < len(h.entries) && h.entries[at].trial.Number == n {
+			if old := h.entries[at].trial; old.Equal(now.trial) { // the live view of a running trial, for example
+				now.trial = old
+			}
+			changed, at = changed || now.trial != h.entries[at].trial, at+1
+		} else {
+			changed = true
 		}
-		entries = append(entries, entry{uid: o.UID, version: o.ResourceVersion, object: o, trial: translate(h.spec, h.codec, o, n)})
+		entries = append(entries, now)
 	}
 	changed = changed || at < len(h.entries)
 	h.entries = entries
@@ -74,6 +82,7 @@ func (h *history) update(objects []*v1beta1.Trial) (changed bool) {
 // refresh makes a new list of the trials: that of an earlier question may still
 // be read.
 func (h *history) refresh() {
+	h.finished = nil
 	h.current, h.samples = make([]*suggest.Trial, len(h.entries)), 0
 	for i := range h.entries {
 		h.current[i] = h.entries[i].trial
@@ -219,9 +228,11 @@ func (s *Study) Warm(earlier []Earlier) []Learned {
 		}
 		h.update(e.Trials)
 		kept[e.Experiment] = h
-		trials, outside := s.finished(h, e.Experiment)
-		out[i] = Learned{Trials: len(trials), Outside: outside}
-		all = append(all, trials...)
+		if h.finished == nil {
+			h.finished, h.outside = s.finished(h, e.Experiment)
+		}
+		out[i] = Learned{Trials: len(h.finished), Outside: h.outside}
+		all = append(all, h.finished...)
 	}
 	s.warm, s.base.Warm = kept, all
 	return out
