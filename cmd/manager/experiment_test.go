@@ -268,7 +268,7 @@ func TestMetricsUnavailable(t *testing.T) {
 	w.start()
 	e := w.experiment("exp", budget(3))
 	w.create(e)
-	got := w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+	got := w.ends(e, v1beta1.ReasonExperimentFailed)
 	if got.Status.TrialMetricsUnavailable != 3 || got.Status.Trials != 3 {
 		t.Errorf("status: %+v", got.Status)
 	}
