@@ -129,6 +129,7 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 			return err
 		}
 		if nothingRuns(before, view) {
+			view.BestStep = session.bestStep(ctx, view)
 			fmt.Fprintln(s.err, nothingRan(view, time.Now()))
 			return conclude(view, e, s)
 		}
@@ -141,6 +142,7 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	if err != nil {
 		return err
 	}
+	view.BestStep = session.bestStep(ctx, view)
 	_, e.told = display.(*plainDisplay)
 	return conclude(view, e, s)
 }
