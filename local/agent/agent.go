@@ -221,7 +221,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := shim.ProbeMounts(ctx, cfg.ShimBinary)
+	mounts, err := shim.ProbeMounts(ctx, cfg.ShimBinary, cfg.Root)
 	if err != nil {
 		cfg.Log.Info("mount namespaces do not work here; mount paths will be rewritten", "reason", err.Error())
 		mounts = shim.MountsNone

@@ -60,21 +60,22 @@ func entryOf(spec ContainerSpec, mode MountMode) (entry, error) {
 // ProbeMounts finds out how mounts can be made on this machine by making some in
 // a process that ends at once. With MountsNone comes the reason why nothing
 // better works; ask once and hand the mode to each Spawn. binary is the shim's;
-// empty means "shim" beside the running executable.
-func ProbeMounts(ctx context.Context, binary string) (MountMode, error) {
+// empty means "shim" beside the running executable. The probe makes a directory
+// below dir, which must be writable.
+func ProbeMounts(ctx context.Context, binary, dir string) (MountMode, error) {
 	binary, err := Options{Binary: binary}.binary()
 	if err != nil {
 		return MountsNone, err
 	}
 	var refusals []error
 	if os.Geteuid() == 0 {
-		err := probe(ctx, binary, MountsRoot)
+		err := probe(ctx, binary, dir, MountsRoot)
 		if err == nil {
 			return MountsRoot, nil
 		}
 		refusals = append(refusals, fmt.Errorf("as root: %w", err))
 	}
-	err = probe(ctx, binary, MountsUser)
+	err = probe(ctx, binary, dir, MountsUser)
 	if err == nil {
 		return MountsUser, nil
 	}
@@ -87,8 +88,8 @@ func ProbeMounts(ctx context.Context, binary string) (MountMode, error) {
 
 // probe mounts a file at the default path of termination messages, in a new root,
 // so it needs all that a container may need.
-func probe(ctx context.Context, binary string, mode MountMode) error {
-	dir, err := os.MkdirTemp("", "shim-probe-")
+func probe(ctx context.Context, binary, parent string, mode MountMode) error {
+	dir, err := os.MkdirTemp(parent, "shim-probe-")
 	if err != nil {
 		return err
 	}

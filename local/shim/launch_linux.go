@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -27,6 +28,7 @@ func (s *Supervisor) launchMounted(c *container, spec ContainerSpec, child *stdi
 		return err
 	}
 	e.Mounts, e.Staging = spec.allMounts(), filepath.Join(s.dir, stagingName)
+	c.standIns = strings.Join(makeMountPoints(e.Mounts), ", ")
 	e.Parent = os.Getpid()
 	f, err := e.file()
 	if err != nil {

@@ -29,7 +29,7 @@ func bootID() string        { return "" }
 func startTicks(int) uint64 { return 0 }
 
 // ProbeMounts says that this system has no mount namespaces.
-func ProbeMounts(context.Context, string) (MountMode, error) {
+func ProbeMounts(context.Context, string, string) (MountMode, error) {
 	return MountsNone, fmt.Errorf("mount namespaces need Linux: %w", errors.ErrUnsupported)
 }
 

@@ -68,7 +68,7 @@ func newSupervisor(ctx context.Context, o Options, now func() time.Time, logger 
 			return nil, err
 		}
 		var why error
-		if s.mounts, why = ProbeMounts(ctx, self); why != nil {
+		if s.mounts, why = ProbeMounts(ctx, self, o.Dir); why != nil {
 			logger.Print(why)
 		}
 	}
@@ -195,7 +195,7 @@ func (s *Supervisor) start(spec ContainerSpec) (Run, error) {
 		close(c.started)
 		return run, nil
 	}
-	run.PID, run.StartedAt = c.pid, c.began
+	run.PID, run.StartedAt, run.StandIns = c.pid, c.began, c.standIns
 	s.update(run)
 	close(c.started)
 	go s.watch(c, run)
@@ -383,6 +383,8 @@ func (s *Supervisor) resize(key runKey, rows, cols uint16) error {
 // up its grace, or ctx is done.
 func (s *Supervisor) terminate(ctx context.Context) {
 	s.mu.Lock()
+	s.state.Terminating = s.now()
+	_ = s.publish() // logged there
 	all := slices.Collect(maps.Values(s.containers))
 	s.mu.Unlock()
 	var ending sync.WaitGroup
