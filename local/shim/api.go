@@ -2,7 +2,6 @@ package shim
 
 import (
 	"errors"
-	"os"
 	"time"
 )
 
@@ -233,15 +232,4 @@ type Options struct {
 	// Env is the shim's own environment. Default: that of the caller. Containers
 	// never inherit it.
 	Env []string
-}
-
-func (o Options) binary() (string, error) {
-	if o.Binary != "" {
-		return o.Binary, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	return siblingOf(self), nil
 }

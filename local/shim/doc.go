@@ -44,7 +44,4 @@
 //
 // Containers of the same user can see and signal each other's processes, and the
 // shim's: this separates names of files, not users.
-//
-// Outside Linux there are no mounts, no memory limits, and only the process group
-// of a container is killed with it.
 package shim
