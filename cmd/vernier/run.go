@@ -94,11 +94,11 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 		return err
 	}
 	session, err := open(ctx, true)
+	if session != nil && session.started && !o.keep {
+		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
+	}
 	if err != nil {
 		return err
-	}
-	if session.started && !o.keep {
-		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
 	}
 	key := session.key(experiment.GetName())
 	key.Namespace = cmp.Or(experiment.GetNamespace(), key.Namespace)
