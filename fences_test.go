@@ -31,7 +31,7 @@ func TestFences(t *testing.T) {
 	fences := map[string]fence{
 		"suggest reaches the standard library and gonum only": {
 			// The contract suite is a test helper: it starts processes.
-			packages: []string{"./suggest", "./suggest/algorithm/...", "./suggest/numeric/..."},
+			packages: []string{"./suggest", "./suggest/algorithm/...", "./suggest/stop/...", "./suggest/analysis/...", "./suggest/numeric/..."},
 			allow:    []string{module + "/suggest", "gonum.org/v1/gonum"},
 			deny:     []string{"log", "net", "net/http", "math/rand", "os/exec"},
 		},

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/vernier-ml/vernier/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
 func newDescribeCommand(open opener) *cobra.Command {
@@ -43,7 +44,6 @@ func describe(ctx context.Context, text string, out io.Writer, open opener) erro
 		return err
 	}
 	if t.Trial == "" {
-		view.BestStep = session.bestStep(ctx, view)
 		describeExperiment(out, view, time.Now())
 		return describeEvents(ctx, session, out, "Experiment", t.Experiment)
 	}
@@ -63,9 +63,6 @@ func describeExperiment(out io.Writer, v experimentView, now time.Time) {
 	fmt.Fprintf(out, "Trials      %s\n", countsLine(v))
 	if best, ok := v.best(); ok {
 		fmt.Fprintf(out, "Best        %s  %s\n", best.Name, metricText(best))
-		if len(best.Metrics) > 0 && best.Metrics[0].origin(v.BestStep) != "" {
-			fmt.Fprintf(out, "            %s is %s\n", best.Metrics[0].Name, strings.Trim(best.Metrics[0].origin(v.BestStep), "()"))
-		}
 		fmt.Fprintf(out, "            %s\n", paramText(best.Params))
 	}
 	for i, c := range e.Spec.Constraints {

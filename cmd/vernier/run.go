@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/vernier-ml/vernier/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
 // runOptions are the flags of run.
@@ -94,11 +95,11 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 		return err
 	}
 	session, err := open(ctx, true)
-	if session != nil && session.started && !o.keep {
-		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
-	}
 	if err != nil {
 		return err
+	}
+	if session.started && !o.keep {
+		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
 	}
 	key := session.key(experiment.GetName())
 	key.Namespace = cmp.Or(experiment.GetNamespace(), key.Namespace)
@@ -129,7 +130,6 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 			return err
 		}
 		if nothingRuns(before, view) {
-			view.BestStep = session.bestStep(ctx, view)
 			fmt.Fprintln(s.err, nothingRan(view, time.Now()))
 			return conclude(view, e, s)
 		}
@@ -142,7 +142,6 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	if err != nil {
 		return err
 	}
-	view.BestStep = session.bestStep(ctx, view)
 	_, e.told = display.(*plainDisplay)
 	return conclude(view, e, s)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -83,11 +82,7 @@ func (g *global) embedded(ctx context.Context, start bool) (*session, error) {
 		}
 		s.started, err = local.Up(ctx, home, binaries, g.sayProgress)
 		if err != nil {
-			// The caller may have to stop what was started.
-			return s, err
-		}
-		if note := home.DifferentShell(g.getenv); note != "" && !s.started {
-			fmt.Fprintln(g.err, "vernier:", note)
+			return nil, err
 		}
 	}
 	status, err := local.ReadStatus(home)

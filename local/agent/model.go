@@ -92,8 +92,6 @@ type view struct {
 	Probes map[string]probeState
 	// Stops of the newest runs.
 	Stops map[string]stopState
-	// Starting holds the containers whose postStart hook has not ended yet.
-	Starting map[string]bool
 	// Condemned containers are stopped on their own, since the given time,
 	// because a probe or hook failed.
 	Condemned map[string]time.Time
@@ -149,9 +147,9 @@ func (v *view) mainStarted() bool {
 }
 
 // started reports whether the newest run counts as started: it runs, and its
-// postStart hook and startup probe, if any, have passed.
+// startup probe, if any, has passed.
 func (v *view) started(c *corev1.Container) bool {
-	if !v.isRunning(c.Name) || v.Starting[c.Name] {
+	if !v.isRunning(c.Name) {
 		return false
 	}
 	return c.StartupProbe == nil || v.Probes[c.Name].Started

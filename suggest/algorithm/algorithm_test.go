@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 	"github.com/vernier-ml/vernier/suggest/suggesttest"
 )
 
@@ -18,7 +19,7 @@ func TestContract(t *testing.T) {
 func TestRegistry(t *testing.T) {
 	all := algorithm.All()
 	names := algorithm.Names()
-	if !slices.IsSortedFunc(all, func(a, b algorithm.Registration) int { return strings.Compare(a.Name, b.Name) }) {
+	if !slices.IsSortedFunc(all, func(a, b propose.Registration) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("the algorithms are not sorted by name")
 	}
 	if len(slices.Compact(slices.Clone(names))) != len(names) || len(names) != len(all) {

@@ -8,6 +8,13 @@ import (
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/bayes"
+	"github.com/vernier-ml/vernier/suggest/cmaes"
+	"github.com/vernier-ml/vernier/suggest/design"
+	"github.com/vernier-ml/vernier/suggest/history"
+	"github.com/vernier-ml/vernier/suggest/population"
+	"github.com/vernier-ml/vernier/suggest/propose"
+	"github.com/vernier-ml/vernier/suggest/tpe"
 )
 
 const (
@@ -53,19 +60,19 @@ type automatic struct {
 
 var _ suggest.Preparer = (*automatic)(nil)
 
-func autoRegistration() Registration {
-	return Registration{
+func autoRegistration() propose.Registration {
+	return propose.Registration{
 		Name:     "auto",
 		Summary:  "Picks the algorithm for each trial from the search space, the objectives and the number of results, and says why. The best choice when in doubt.",
 		New:      newAuto,
-		Settings: []Setting{randomStateSetting()},
+		Settings: []propose.Setting{propose.RandomStateSetting()},
 		Adaptive: true,
 	}
 }
 
 func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 	r := settings.Read()
-	readSeeding(r)
+	propose.ReadSeeding(r)
 	if err := r.Err(); err != nil { // the arms would name settings of their own
 		return nil, err
 	}
@@ -74,15 +81,15 @@ func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 		views: map[string]*view{"cmaes": {}, autoAfresh: {}},
 	}
 	guided := func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-		return newCmaes(space, append(slices.Clip(settings), suggest.Setting{Name: "surrogate", Value: "true"}))
+		return cmaes.New(space, append(slices.Clip(settings), suggest.Setting{Name: "surrogate", Value: "true"}))
 	}
 	builders := []struct {
 		name  string
 		build suggest.New
 	}{
-		{bayesianName, newBayesian}, {"cmaes", guided}, {autoAfresh, guided},
-		{"tpe", tpeRegistration().New}, {"nsga2", nsga2Registration().New},
-		{"random", newRandom},
+		{bayes.Name, bayes.New}, {"cmaes", guided}, {autoAfresh, guided},
+		{"tpe", tpe.Registration().New}, {"nsga2", population.NSGA2().New},
+		{"random", design.NewRandom},
 	}
 	for _, b := range builders {
 		arm, err := b.build(space, settings)
@@ -91,7 +98,7 @@ func newAuto(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 		}
 		a.arms[b.name] = arm
 	}
-	if arm, err := newGrid(space, settings); err == nil { // the only one that refuses spaces
+	if arm, err := design.NewGrid(space, settings); err == nil { // the only one that refuses spaces
 		a.arms["grid"] = arm
 	}
 	choices := 0
@@ -147,7 +154,7 @@ func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		}
 		got, err := a.arms[p.arm].Suggest(ctx, a.known(p.arm, s), run)
 		if err != nil {
-			if len(out) > 0 && !cancelled(ctx) {
+			if len(out) > 0 && !propose.Cancelled(ctx) {
 				break // what is there; the error comes again with the next question
 			}
 			return nil, err
@@ -155,7 +162,7 @@ func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		for i := range got {
 			got[i] = p.sign(got[i])
 		}
-		s.Trials = append(s.Trials[:len(s.Trials):len(s.Trials)], asPending(next+len(out), got)...)
+		s.Trials = append(s.Trials[:len(s.Trials):len(s.Trials)], propose.Pending(next+len(out), got)...)
 		out = append(out, got...)
 		if len(got) < run {
 			break
@@ -178,13 +185,13 @@ func (a *automatic) pick(s suggest.Study, number int, now situation) pick {
 	case several && len(s.Warm) > 0 && now.finished < autoWarm:
 		return pick{"tpe", fmt.Sprintf("Parzen estimators, which learn from earlier studies with %d objectives", len(s.Objectives))}
 	case several && now.finished < autoFronts:
-		return pick{bayesianName, fmt.Sprintf("Gaussian processes for %d objectives, as results are few", len(s.Objectives))}
+		return pick{bayes.Name, fmt.Sprintf("Gaussian processes for %d objectives, as results are few", len(s.Objectives))}
 	case several:
 		return pick{"nsga2", fmt.Sprintf("a genetic algorithm for %d objectives, as there are %d results or more", len(s.Objectives), autoFronts)}
 	case now.finished < lead(s.Budget):
-		return pick{bayesianName, "a Gaussian process, as results are few"}
+		return pick{bayes.Name, "a Gaussian process, as results are few"}
 	case number%autoEvery == 0:
-		return pick{bayesianName, fmt.Sprintf("a Gaussian process for one trial in %d", autoEvery)}
+		return pick{bayes.Name, fmt.Sprintf("a Gaussian process for one trial in %d", autoEvery)}
 	case a.words:
 		return pick{"tpe", fmt.Sprintf("Parzen estimators, as most parameters are choices and there are %d results or more", lead(s.Budget))}
 	case !finite && now.afresh != a.other(s, number):
@@ -246,20 +253,11 @@ func situationOf(s suggest.Study) (now situation) {
 		if len(s.Objectives) == 0 {
 			continue
 		}
-		_, violation := violationsOf(s.Constraints, t.Constraints)
+		_, violation := history.ViolationsOf(s.Constraints, t.Constraints)
 		loss := s.Objectives[0].Loss(t.Values[0])
 		if violation == 0 && (loss < best || loss == best && t.Number < number) {
 			best, number, now.afresh = loss, t.Number, t.Meta[autoMeta] == autoAfresh
 		}
 	}
 	return now
-}
-
-// asPending makes trials of proposals, numbered from first.
-func asPending(first int, proposals []suggest.Proposal) []*suggest.Trial {
-	trials := make([]*suggest.Trial, len(proposals))
-	for i, p := range proposals {
-		trials[i] = &suggest.Trial{Number: first + i, Point: p.Point, Meta: p.Meta, Resource: p.Resource}
-	}
-	return trials
 }

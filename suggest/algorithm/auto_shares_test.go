@@ -6,12 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/bayes"
 )
 
 // The strategy that found the best trial gets four of five, and all in the second
 // half of the budget; one trial in 16 is still the Gaussian process's.
 func TestAutoSharesTheLaterTrials(t *testing.T) {
-	built, err := newAuto(numbersOnly(t, 3), nil)
+	built, err := newAuto(threeNumbers(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,12 +22,12 @@ func TestAutoSharesTheLaterTrials(t *testing.T) {
 		afresh           bool
 		want             map[string]int
 	}{
-		"first half":                     {8000, 800, 1600, false, map[string]int{bayesianName: 50, "cmaes": 600, autoAfresh: 150}},
-		"first half, the other leads":    {8000, 800, 1600, true, map[string]int{bayesianName: 50, "cmaes": 150, autoAfresh: 600}},
-		"second half":                    {8000, 4000, 4800, false, map[string]int{bayesianName: 50, "cmaes": 750}},
-		"second half, the other leads":   {8000, 4000, 4800, true, map[string]int{bayesianName: 50, autoAfresh: 750}},
-		"no budget":                      {0, 40_000, 40_800, false, map[string]int{bayesianName: 50, "cmaes": 600, autoAfresh: 150}},
-		"the Gaussian process until 300": {300, 200, 300, false, map[string]int{bayesianName: 100}},
+		"first half":                     {8000, 800, 1600, false, map[string]int{bayes.Name: 50, "cmaes": 600, autoAfresh: 150}},
+		"first half, the other leads":    {8000, 800, 1600, true, map[string]int{bayes.Name: 50, "cmaes": 150, autoAfresh: 600}},
+		"second half":                    {8000, 4000, 4800, false, map[string]int{bayes.Name: 50, "cmaes": 750}},
+		"second half, the other leads":   {8000, 4000, 4800, true, map[string]int{bayes.Name: 50, autoAfresh: 750}},
+		"no budget":                      {0, 40_000, 40_800, false, map[string]int{bayes.Name: 50, "cmaes": 600, autoAfresh: 150}},
+		"the Gaussian process until 300": {300, 200, 300, false, map[string]int{bayes.Name: 100}},
 	} {
 		s, got := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: c.budget}, map[string]int{}
 		for number := c.from; number < c.to; number++ {
@@ -34,6 +35,45 @@ func TestAutoSharesTheLaterTrials(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func threeNumbers(t *testing.T) suggest.Space {
+	t.Helper()
+	space, err := suggest.NewSpace([]suggest.ParameterSpec{
+		{Name: "a", Kind: suggest.Double, Min: "0", Max: "1"},
+		{Name: "b", Kind: suggest.Int, Min: "0", Max: "20"},
+		{Name: "c", Kind: suggest.Int, Min: "0", Max: "1000000"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return space
+}
+
+// A strategy sees the trials of the other one as killed, under their own numbers:
+// a sample is drawn for the number that its trial gets.
+func TestStrategiesDoNotHearOfEachOther(t *testing.T) {
+	space := threeNumbers(t)
+	built, err := newAuto(space, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := built.(*automatic)
+	s := suggest.Study{Space: space}
+	for i := range 6 {
+		trial := &suggest.Trial{Number: 2 * i, Point: space.Decode([]float64{0.1, 0.2, 0.3}), State: suggest.Succeeded, Values: []float64{1}}
+		if i%2 == 1 {
+			trial.Meta = suggest.Meta{autoMeta: autoAfresh}
+		}
+		s.Put(trial)
+	}
+	for arm, odd := range map[string]int{"cmaes": 0, autoAfresh: 1} {
+		for i, trial := range a.known(arm, s).Trials {
+			if trial.Number != 2*i || (trial == s.Trials[i]) != (i%2 == odd) || trial != s.Trials[i] && trial.State != suggest.Killed {
+				t.Errorf("%s: trial %d is %v", arm, 2*i, *trial)
+			}
 		}
 	}
 }

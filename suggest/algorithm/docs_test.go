@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 const docsFolder = "../../docs/algorithms"
@@ -67,7 +68,7 @@ func readPage(t *testing.T, file string) string {
 	return string(text)
 }
 
-func settingsTable(settings []algorithm.Setting) string {
+func settingsTable(settings []propose.Setting) string {
 	lines := []string{"| setting | default | what it does, and what it may be |", "|---|---|---|"}
 	for _, s := range settings {
 		lines = append(lines, fmt.Sprintf("| `%s` | %s | %s |", s.Name, s.Default, s.Help))

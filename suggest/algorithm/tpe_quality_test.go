@@ -8,6 +8,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
 	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // measured is what one trial of a numeric problem gives.
@@ -161,7 +162,7 @@ func TestBOHBSettings(t *testing.T) {
 	if err == nil {
 		t.Error("bohb lets somebody else draw its points")
 	}
-	if slices.ContainsFunc(r.Settings, func(s algorithm.Setting) bool { return s.Name == "sampler" }) {
+	if slices.ContainsFunc(r.Settings, func(s propose.Setting) bool { return s.Name == "sampler" }) {
 		t.Error("the setting sampler is documented")
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // constraintsHold searches spaces of which constraints leave a half and less than
 // a thousandth.
-func constraintsHold(t *testing.T, r algorithm.Registration) {
+func constraintsHold(t *testing.T, r propose.Registration) {
 	cases := map[string]struct {
 		parameters int
 		step       string
@@ -43,7 +43,7 @@ func constraintsHold(t *testing.T, r algorithm.Registration) {
 	}
 }
 
-func constrained(t *testing.T, r algorithm.Registration, a suggest.Algorithm, space suggest.Space) {
+func constrained(t *testing.T, r propose.Registration, a suggest.Algorithm, space suggest.Space) {
 	t.Helper()
 	p := Player{Algorithm: a, Study: newStudy(space, 4), Parallel: 5, Objective: bowl(space)}
 	_ = p.Play(t.Context(), 30) // a few points may be all there are

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
-func pointsLieInTheSpace(t *testing.T, r algorithm.Registration) {
+func pointsLieInTheSpace(t *testing.T, r propose.Registration) {
 	for _, name := range spaceNames() {
 		t.Run(name, func(t *testing.T) {
 			a, space := build(t, r, spaces()[name])
@@ -115,7 +115,7 @@ func outside(spec suggest.ParameterSpec, text string) string {
 	return ""
 }
 
-func endsAreReachable(t *testing.T, r algorithm.Registration) {
+func endsAreReachable(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"one double", "one log double", "one int", "mixed", "small", "skewed steps", "small tree"} {
 		t.Run(name, func(t *testing.T) {
 			a, space := build(t, r, spaces()[name])
@@ -239,7 +239,7 @@ func reaches(t *testing.T, parameter suggest.Parameter, i int, trials []*suggest
 	}
 }
 
-func seedDecides(t *testing.T, r algorithm.Registration) {
+func seedDecides(t *testing.T, r propose.Registration) {
 	for _, name := range spaceNames() {
 		t.Run(name, func(t *testing.T) {
 			a, space := build(t, r, spaces()[name])
@@ -258,8 +258,8 @@ func seedDecides(t *testing.T, r algorithm.Registration) {
 	}
 }
 
-func randomStateDecides(t *testing.T, r algorithm.Registration) {
-	if !slices.ContainsFunc(r.Settings, func(s algorithm.Setting) bool { return s.Name == "random_state" }) {
+func randomStateDecides(t *testing.T, r propose.Registration) {
+	if !slices.ContainsFunc(r.Settings, func(s propose.Setting) bool { return s.Name == "random_state" }) {
 		t.Skip("it has no such setting")
 	}
 	a, space := build(t, r, mixed(), suggest.Setting{Name: "random_state", Value: "7"})
@@ -273,7 +273,7 @@ func randomStateDecides(t *testing.T, r algorithm.Registration) {
 	}
 }
 
-func manyEqualsOneByOne(t *testing.T, r algorithm.Registration) {
+func manyEqualsOneByOne(t *testing.T, r propose.Registration) {
 	if r.Adaptive {
 		t.Skip("it learns from results")
 	}
@@ -297,7 +297,7 @@ func manyEqualsOneByOne(t *testing.T, r algorithm.Registration) {
 	}
 }
 
-func goroutinesAgree(t *testing.T, r algorithm.Registration) {
+func goroutinesAgree(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
 	s := history(t, a, space, 6, 15)
 	want := lines(space, ask(t, a, s, 4))
@@ -313,7 +313,7 @@ func goroutinesAgree(t *testing.T, r algorithm.Registration) {
 	group.Wait()
 }
 
-func studyIsNotModified(t *testing.T, r algorithm.Registration) {
+func studyIsNotModified(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
 	b, _ := build(t, r, mixed())
 	s, same := history(t, a, space, 6, 15), history(t, b, space, 6, 15)
@@ -333,7 +333,7 @@ func studyIsNotModified(t *testing.T, r algorithm.Registration) {
 	}
 }
 
-func cancelledContextReturns(t *testing.T, r algorithm.Registration) {
+func cancelledContextReturns(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -343,7 +343,7 @@ func cancelledContextReturns(t *testing.T, r algorithm.Registration) {
 	}
 }
 
-func noneGivesNone(t *testing.T, r algorithm.Registration) {
+func noneGivesNone(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
 	for _, n := range []int{0, -1} {
 		if got, err := a.Suggest(t.Context(), newStudy(space, 1), n); err != nil || len(got) != 0 {
@@ -352,7 +352,7 @@ func noneGivesNone(t *testing.T, r algorithm.Registration) {
 	}
 }
 
-func wrongSettingsAreNamed(t *testing.T, r algorithm.Registration) {
+func wrongSettingsAreNamed(t *testing.T, r propose.Registration) {
 	space := specSpace(t, withSteps(mixed()))
 	names := []string{"no_such_setting", ""}
 	for _, s := range r.Settings {
@@ -361,7 +361,7 @@ func wrongSettingsAreNamed(t *testing.T, r algorithm.Registration) {
 			t.Errorf("setting %q is not documented", s.Name)
 		}
 	}
-	if !slices.IsSortedFunc(r.Settings, func(a, b algorithm.Setting) int { return strings.Compare(a.Name, b.Name) }) {
+	if !slices.IsSortedFunc(r.Settings, func(a, b propose.Setting) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("the settings are not sorted")
 	}
 	for _, name := range names {

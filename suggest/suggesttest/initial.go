@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // initialPointsComeFirst gives points, one of them twice and one that is not in
 // the space, and asks in batches of several sizes.
-func initialPointsComeFirst(t *testing.T, r algorithm.Registration) {
+func initialPointsComeFirst(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"mixed", "small", "tree"} {
 		for _, batch := range []int{1, 2, 5} {
 			a, space := build(t, r, spaces()[name])

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // lateInitialPointsAreKept asks with a deadline that has passed: the initial
 // points need no time.
-func lateInitialPointsAreKept(t *testing.T, r algorithm.Registration) {
+func lateInitialPointsAreKept(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
 	s := newStudy(space, 3)
 	s.Initial = []suggest.Point{space.Decode([]float64{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1})}
@@ -26,7 +26,7 @@ func lateInitialPointsAreKept(t *testing.T, r algorithm.Registration) {
 
 // hugeBatchesEnd asks for more points than there is memory for, with a deadline
 // that has passed.
-func hugeBatchesEnd(t *testing.T, r algorithm.Registration) {
+func hugeBatchesEnd(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
@@ -40,7 +40,7 @@ func hugeBatchesEnd(t *testing.T, r algorithm.Registration) {
 
 // sparseSpacesAreSearched asks in a space of 90 points whose parameters have
 // 10^10 combinations, with a deadline that has passed and without.
-func sparseSpacesAreSearched(t *testing.T, r algorithm.Registration) {
+func sparseSpacesAreSearched(t *testing.T, r propose.Registration) {
 	specs := []suggest.ParameterSpec{{Name: "model", Kind: suggest.Categorical}}
 	for i := range 10 {
 		model := fmt.Sprint("m", i)
@@ -69,7 +69,7 @@ func sparseSpacesAreSearched(t *testing.T, r algorithm.Registration) {
 
 // seedsShareNoCache asks one algorithm for studies that differ in their seed
 // alone.
-func seedsShareNoCache(t *testing.T, r algorithm.Registration) {
+func seedsShareNoCache(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
 	s := history(t, a, space, 1, 20)
 	for seed := range uint64(4) {

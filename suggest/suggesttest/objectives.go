@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // laterObjectivesCount judges the same trials by two second objectives that are
 // each other's opposite: what learns from all objectives proposes other points,
 // and what says that it looks at the first alone may not be wrong about that.
-func laterObjectivesCount(t *testing.T, r algorithm.Registration) {
+func laterObjectivesCount(t *testing.T, r propose.Registration) {
 	if !r.Adaptive || r.Repeats || r.MultiFidelity {
 		// It draws, or promotes by the first objective whatever draws the points.
 		if r.FirstObjective != r.Adaptive {

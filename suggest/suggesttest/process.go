@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 
 // freshProcessAgrees runs this same test again in another process, which prints
 // its proposals, and compares.
-func freshProcessAgrees(t *testing.T, r algorithm.Registration) {
+func freshProcessAgrees(t *testing.T, r propose.Registration) {
 	var want []string
 	for _, name := range spaceNames() {
 		a, space := build(t, r, spaces()[name])

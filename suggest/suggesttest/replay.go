@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // anew builds the algorithm again for each question, as if its process had been
@@ -26,7 +26,7 @@ func (a anew) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Pr
 
 // restartsDoNotShow plays the same study with one algorithm and with a new one
 // for each question.
-func restartsDoNotShow(t *testing.T, r algorithm.Registration) {
+func restartsDoNotShow(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"mixed", "tree", "small"} {
 		for _, parallel := range []int{1, 8} {
 			a, space := build(t, r, spaces()[name])
@@ -42,7 +42,7 @@ func restartsDoNotShow(t *testing.T, r algorithm.Registration) {
 
 // changesAreSeen edits a study as no service should, but as somebody might, and
 // asks one algorithm, which saw all that came before, and a new one.
-func changesAreSeen(t *testing.T, r algorithm.Registration) {
+func changesAreSeen(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"mixed", "tree"} {
 		a, space := build(t, r, spaces()[name])
 		s := history(t, a, space, 1, 20)
@@ -72,7 +72,7 @@ func changesAreSeen(t *testing.T, r algorithm.Registration) {
 }
 
 // processorsDoNotShow plays the same study with one, 8 and 32 processors.
-func processorsDoNotShow(t *testing.T, r algorithm.Registration) {
+func processorsDoNotShow(t *testing.T, r propose.Registration) {
 	before := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(before)
 	a, space := build(t, r, mixed())
@@ -110,7 +110,7 @@ func firstDifference(got, want []string) string {
 }
 
 // maximizeMirrorsMinimize turns the direction and the sign of all values around.
-func maximizeMirrorsMinimize(t *testing.T, r algorithm.Registration) {
+func maximizeMirrorsMinimize(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"mixed", "tree"} {
 		a, space := build(t, r, spaces()[name])
 		s := history(t, a, space, 21, 25)
@@ -129,7 +129,7 @@ func maximizeMirrorsMinimize(t *testing.T, r algorithm.Registration) {
 }
 
 // batchesHaveNoDuplicates asks for 20 points at once, at the start and later.
-func batchesHaveNoDuplicates(t *testing.T, r algorithm.Registration) {
+func batchesHaveNoDuplicates(t *testing.T, r propose.Registration) {
 	if r.Repeats {
 		t.Skip("points come again on purpose")
 	}
@@ -154,7 +154,7 @@ func batchesHaveNoDuplicates(t *testing.T, r algorithm.Registration) {
 }
 
 // deadlinesAreKept gives no time at all: there must be an answer all the same.
-func deadlinesAreKept(t *testing.T, r algorithm.Registration) {
+func deadlinesAreKept(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"mixed", "small", "tree"} {
 		a, space := build(t, r, spaces()[name])
 		for _, already := range []int{0, 30} {
@@ -170,7 +170,7 @@ func deadlinesAreKept(t *testing.T, r algorithm.Registration) {
 }
 
 // hardStudiesAreSurvived plays studies that are hard on the arithmetic.
-func hardStudiesAreSurvived(t *testing.T, r algorithm.Registration) {
+func hardStudiesAreSurvived(t *testing.T, r propose.Registration) {
 	wide := make([]suggest.ParameterSpec, 200)
 	for i := range wide {
 		wide[i] = double(fmt.Sprintf("x%03d", i), "0", "1")

@@ -10,15 +10,15 @@ import (
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // Run holds an algorithm to the contract of suggest.Algorithm. Call it once for
 // each registration, in a test of its own or a subtest.
-func Run(t *testing.T, r algorithm.Registration) {
+func Run(t *testing.T, r propose.Registration) {
 	checks := []struct {
 		name  string
-		check func(*testing.T, algorithm.Registration)
+		check func(*testing.T, propose.Registration)
 	}{
 		{"points lie in the space and on its step", pointsLieInTheSpace},
 		{"both ends and each choice are reachable", endsAreReachable},
@@ -55,7 +55,7 @@ func Run(t *testing.T, r algorithm.Registration) {
 
 // build makes the algorithm. One that refuses a space because a double has no
 // step gets the space with steps.
-func build(t testing.TB, r algorithm.Registration, specs []suggest.ParameterSpec, settings ...suggest.Setting) (suggest.Algorithm, suggest.Space) {
+func build(t testing.TB, r propose.Registration, specs []suggest.ParameterSpec, settings ...suggest.Setting) (suggest.Algorithm, suggest.Space) {
 	t.Helper()
 	space, err := suggest.NewSpace(specs)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/algorithm"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // oddTrialsAreTolerated gives the algorithm a history of what should not be
 // there.
-func oddTrialsAreTolerated(t *testing.T, r algorithm.Registration) {
+func oddTrialsAreTolerated(t *testing.T, r propose.Registration) {
 	for _, name := range spaceNames() {
 		t.Run(name, func(t *testing.T) {
 			a, space := build(t, r, spaces()[name])
@@ -86,7 +86,7 @@ func edited(s suggest.Study, edit func(i int, t *suggest.Trial)) suggest.Study {
 
 // noDuplicates goes through finite spaces, at several parallelisms, with trials
 // that fail, to their end.
-func noDuplicates(t *testing.T, r algorithm.Registration) {
+func noDuplicates(t *testing.T, r propose.Registration) {
 	if r.Repeats {
 		t.Skip("it proposes points again on purpose")
 	}

@@ -1,0 +1,141 @@
+package bayes
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/vernier-ml/vernier/suggest/history"
+	"github.com/vernier-ml/vernier/suggest/numeric/gp"
+)
+
+// target is what a search maximises, and where it begins.
+type target struct {
+	acquisition gp.Acquisition
+	theta       gp.Theta    // its lengthscales are the unit of distance
+	anchors     [][]float64 // good rows, best first
+	low, high   []float64   // of the search; nil: everything
+	why         string
+}
+
+// surrogates turn data into targets.
+type surrogates struct {
+	*data
+	models    *models
+	portfolio portfolio
+	seed      streams
+}
+
+// target of a trial. problem is a word when there is none.
+func (g *surrogates) target(ctx context.Context, number int) (t target, problem string) {
+	if m := len(g.study.Objectives); m >= 2 && m <= exactObjectives && g.results <= exactResults {
+		t, problem = g.front(ctx, number)
+	} else {
+		t, problem = g.loss(ctx, number)
+	}
+	if problem == "singular" && ctx.Err() != nil {
+		problem = "deadline"
+	}
+	if problem == "" && t.acquisition.Utility == nil {
+		problem = "constraints" // nothing holds them, and there is too little to model them
+	}
+	return t, problem
+}
+
+// loss models one loss: the objective, or a scalarisation of several.
+func (g *surrogates) loss(ctx context.Context, number int) (t target, problem string) {
+	losses := g.losses(g.weights(number))
+	kept := g.subset(losses)
+	way := g.portfolio.arm(number, len(g.running))
+	s := newSample(string(way.transform), selected(rowsOf(g.measured), kept), selected(losses, kept))
+	if s.constant() {
+		return t, "constant"
+	}
+	s.results, s.trend, s.quartic = len(g.measured), true, way.transform == gp.Linear
+	s.Outcomes = way.transform.Apply(s.Outcomes)
+	earlier := g.experience(ctx, number, nil)
+	if earlier != nil {
+		earlier.explain(&s)
+		s.role += " after warm"
+		t.acquisition.Offset = earlier.offset
+	}
+	m, ok := g.models.fit(ctx, s, number)
+	if !ok {
+		return t, "singular"
+	}
+	t.theta = m.Theta()
+	candidates, means := s.Rows, incumbents(m, s)
+	if g.levels.joint() {
+		candidates = wholes(s.Rows)
+		means = m.Predict(candidates, false).Mean
+	}
+	if earlier != nil {
+		offsets, _ := earlier.offset(candidates, false)
+		means = sum(means, offsets)
+	}
+	best := g.anchor(&t, candidates, means)
+	t.low, t.high = region(number, g.layout.Dims(), t.theta, t.anchors[0], losses)
+	t.acquisition.Models, t.acquisition.Utility = []*gp.Model{m}, way.utility(best)
+	g.bound(ctx, &t, number, kept)
+	t.why = way.why()
+	return t, ""
+}
+
+func selected[T any](from []T, at []int) []T {
+	out := make([]T, len(at))
+	for k, i := range at {
+		out[k] = from[i]
+	}
+	return out
+}
+
+func sum(a, b []float64) []float64 {
+	out := slices.Clone(a)
+	for i, v := range b {
+		out[i] += v
+	}
+	return out
+}
+
+// incumbents are the values at a model's own rows: the outcomes, or the means
+// where there is noise.
+func incumbents(m *gp.Model, s sample) []float64 {
+	if m.Theta().Noise() > 1e-2*m.Theta().Signal() {
+		return m.Fitted()
+	}
+	return s.Outcomes
+}
+
+// weights of the objectives in a trial's scalarisation: uniform on the simplex.
+func (g *surrogates) weights(number int) []float64 {
+	out := []float64{1}
+	if n := len(g.study.Objectives); n > 1 {
+		stream, total := g.seed.stream("weights", number), 0.0
+		out = make([]float64, n)
+		for k := range out {
+			out[k] = -math.Log(stream.Float64())
+			total += out[k]
+		}
+		for k := range out {
+			out[k] /= total
+		}
+	}
+	return out
+}
+
+// anchor sets the rows that the search begins at, and gives the value to
+// improve upon: that of the best row which holds the constraints, +Inf when
+// there is none.
+func (g *surrogates) anchor(t *target, rows [][]float64, values []float64) float64 {
+	violated := g.violated()
+	best, ranks := math.Inf(1), slices.Clone(values)
+	for i, row := range rows {
+		if len(violated) > 0 && violated[history.RowKey(row)] {
+			ranks[i] = math.MaxFloat64
+		} else {
+			best = math.Min(best, values[i])
+		}
+	}
+	t.anchors = selected(rows, ascending(ranks)[:min(10, len(ranks))])
+	return best
+}

@@ -1,0 +1,339 @@
+// Package fidelity has the algorithms that give most trials a part of the resource
+// only: successive halving, Hyperband, ASHA, PASHA, BOHB, DEHB and MOBSTER.
+package fidelity
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/bayes"
+	"github.com/vernier-ml/vernier/suggest/design"
+	"github.com/vernier-ml/vernier/suggest/history"
+	"github.com/vernier-ml/vernier/suggest/propose"
+	"github.com/vernier-ml/vernier/suggest/tpe"
+)
+
+// fidelity is what the multi-fidelity algorithms have in common: the resources
+// of the rungs, the parameter that receives them, and who draws new points.
+type fidelity struct {
+	space  suggest.Space
+	reader *history.Reader
+	// min and max resource of a trial, whole numbers; eta is the factor between
+	// rungs; depth the number of the highest rung, floor(log_eta(max/min)).
+	min, max, eta int64
+	depth         int
+	// parameter receives the resource; -1: none.
+	parameter int
+
+	seeding propose.Seeding
+	sampler suggest.Algorithm
+	learns  bool // the sampler learns from results
+	joint   bool // and from those of all resources at once; see curves
+}
+
+// defaultMax is the largest resource when nobody says what it is: with eta = 3,
+// it gives rungs of whole numbers.
+const defaultMax = 81
+
+// maxResource bounds resources, so that they are exact.
+const maxResource = 1 << 53
+
+// samplers are who may draw new points.
+func samplers() []propose.Registration {
+	return []propose.Registration{design.Random(), design.Sobol(), tpe.Registration(), tpe.Multivariate(), bayes.Registration()}
+}
+
+func fidelitySettings(more ...propose.Setting) []propose.Setting {
+	names := ""
+	for i, r := range samplers() {
+		switch {
+		case i == len(samplers())-1:
+			names += " or "
+		case i > 0:
+			names += ", "
+		}
+		names += r.Name
+	}
+	all := []propose.Setting{
+		{Name: "eta", Default: "3", Help: "One in eta points goes on to the next rung, which has eta times the resource: a whole number of at least 2."},
+		{Name: "r_l", Default: "r_max", Help: "Katib's name of r_max; what is behind the point is cut off."},
+		{Name: "r_max", Default: "the largest value of the parameter resource_name, or 81", Help: "The resource of a whole trial (epochs, steps, ...), a whole number of at least 1."},
+		{Name: "r_min", Default: "the smallest value of the parameter resource_name, or 1", Help: "The smallest resource that a trial gets, a whole number of at least 1."},
+		propose.RandomStateSetting(),
+		{Name: "resource_name", Default: "none", Help: "The parameter, a number, that is set to the resource that a trial gets. An experiment needs it. Without it the programs of vernier optimize read the resource from the field of that name in each answer."},
+		{Name: "sampler", Default: "random", Help: "What draws new points: " + names + "."},
+	}
+	return sortedSettings(append(all, more...))
+}
+
+func readFidelity(space suggest.Space, r *suggest.SettingsReader) (*fidelity, error) {
+	whole := suggest.Range{Min: 1, Max: maxResource}
+	f := &fidelity{space: space, reader: history.NewReader(space), parameter: -1, eta: r.Int("eta", 3, suggest.Range{Min: 2, Max: maxResource})}
+	low, high := int64(1), int64(defaultMax)
+	if r.Has("resource_name") {
+		name := r.Text("resource_name", "")
+		var err error
+		if low, high, err = f.receive(name); err != nil {
+			return nil, err
+		}
+	}
+	f.max = r.Int("r_max", high, whole)
+	if given := r.Float("r_l", 0, whole); given > 0 {
+		f.max = int64(given)
+	}
+	f.min = r.Int("r_min", min(low, f.max), whole)
+	if err := f.readSampler(r); err != nil {
+		return nil, err
+	}
+	if f.min > f.max {
+		return nil, &suggest.SettingError{Name: "r_min", Problem: fmt.Sprintf("is %d, above r_max, %d; lower it", f.min, f.max)}
+	}
+	for r := f.min; r <= f.max/f.eta; r *= f.eta {
+		f.depth++
+	}
+	return f, nil
+}
+
+func (f *fidelity) readSampler(r *suggest.SettingsReader) error {
+	var names []string
+	for _, s := range samplers() {
+		names = append(names, s.Name)
+	}
+	name := r.Choice("sampler", names[0], names...)
+	var settings suggest.Settings
+	if r.Has(propose.RandomState) {
+		settings = suggest.Settings{{Name: propose.RandomState, Value: r.Text(propose.RandomState, "")}}
+	}
+	f.seeding = propose.ReadSeeding(r)
+	if err := r.Err(); err != nil {
+		return err
+	}
+	for _, s := range samplers() {
+		if s.Name != name {
+			continue
+		}
+		a, err := s.New(f.space, settings)
+		if err != nil {
+			return fmt.Errorf("sampler %s: %w", name, err)
+		}
+		f.sampler, f.learns = a, s.Adaptive
+	}
+	return nil
+}
+
+// receive finds the parameter that receives the resource, and the whole numbers
+// that it may have.
+func (f *fidelity) receive(name string) (low, high int64, err error) {
+	fail := func(problem string) error { return &suggest.SettingError{Name: "resource_name", Problem: problem} }
+	i, ok := f.space.Index(name)
+	if !ok {
+		return 0, 0, fail(fmt.Sprintf("is %q, which is no parameter; name one of the space", name))
+	}
+	p := f.space.At(i)
+	if _, conditional := p.When(); conditional || p.Kind() == suggest.Categorical {
+		return 0, 0, fail(fmt.Sprintf("is %q, which is not a number in each trial; name an int, double or discrete without a condition", name))
+	}
+	if !(p.Max() >= 1) {
+		return 0, 0, fail(fmt.Sprintf("is %q, which is never 1 or more; raise its range", name))
+	}
+	f.parameter = i
+	return int64(math.Ceil(max(p.Min(), 1))), int64(math.Floor(min(p.Max(), maxResource))), nil
+}
+
+// resource of a rung of a bracket that halves the given number of times: the
+// last rung has the largest.
+func (f *fidelity) resource(halvings, rung int) float64 {
+	r := f.max
+	for range halvings - rung {
+		r /= f.eta
+	}
+	return float64(r)
+}
+
+// spend gives the point with the resource in the parameter for it.
+func (f *fidelity) spend(p suggest.Point, resource float64) suggest.Point {
+	if f.parameter < 0 {
+		return p
+	}
+	out := append(suggest.Point(nil), p...)
+	out[f.parameter] = nearestValue(f.space.At(f.parameter), resource)
+	return out
+}
+
+// nearestValue is the value of a number's parameter that is nearest to x.
+func nearestValue(p suggest.Parameter, x float64) suggest.Value {
+	x = math.Min(math.Max(x, p.Min()), p.Max())
+	if v, ok := p.Parse(strconv.FormatFloat(x, 'g', -1, 64)); ok {
+		return v
+	}
+	count, finite := p.Count()
+	if !finite {
+		return p.Decode(0)
+	}
+	low, high := int64(0), count-1
+	for low < high {
+		middle := low + (high-low)/2
+		if x-p.At(middle).Float() > p.At(middle+1).Float()-x {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return p.At(low)
+}
+
+// collisions is how many points the sampler may draw that differ from known ones
+// in nothing but the resource.
+const collisions = 256
+
+// collisionsOfLearners is the same for samplers that take their time. They may
+// also draw known points, when all are known.
+const collisionsOfLearners = 16
+
+// draw gives a proposal of a new point for a trial with the resource. The error is
+// suggest.ErrExhausted when there is none left.
+func (f *fidelity) draw(ctx context.Context, s suggest.Study, b *rungBook, resource float64) (suggest.Proposal, error) {
+	if f.parameter < 0 && !f.learns {
+		return f.drawPlain(ctx, s, b)
+	}
+	view := f.viewed(s, b)
+	known := map[string]bool{}
+	for _, t := range view.Trials {
+		if f.space.Contains(t.Point) {
+			known[f.plainKey(t.Point)] = true
+		}
+	}
+	most := collisions
+	if f.learns {
+		most = collisionsOfLearners
+	}
+	for range most {
+		got, err := f.sampler.Suggest(ctx, view, 1)
+		if err != nil {
+			return suggest.Proposal{}, err
+		}
+		if len(got) == 0 {
+			return suggest.Proposal{}, suggest.ErrExhausted
+		}
+		p := f.spend(got[0].Point, resource)
+		if f.space.Contains(p) && !known[f.plainKey(p)] {
+			got[0].Point = p
+			return got[0], nil
+		}
+		view.Trials = append(view.Trials, &suggest.Trial{Number: view.NextNumber(), Point: got[0].Point, State: suggest.Killed})
+	}
+	return suggest.Proposal{}, suggest.ErrExhausted
+}
+
+// prepare lets a sampler that takes its time learn what draw will ask of it
+// first.
+func (f *fidelity) prepare(ctx context.Context, s suggest.Study, b *rungBook) {
+	if p, ok := f.sampler.(suggest.Preparer); ok {
+		p.Prepare(ctx, f.viewed(s, b))
+	}
+}
+
+// drawPlain is draw for a sampler that only wants to know which points there
+// are.
+func (f *fidelity) drawPlain(ctx context.Context, s suggest.Study, b *rungBook) (suggest.Proposal, error) {
+	s.Initial, s.Budget = nil, 0
+	s.Trials = b.points()
+	got, err := f.sampler.Suggest(ctx, s, 1)
+	if err != nil {
+		return suggest.Proposal{}, err
+	}
+	if len(got) == 0 {
+		return suggest.Proposal{}, suggest.ErrExhausted
+	}
+	return got[0], nil
+}
+
+// plainKey is equal for points that differ in nothing but the resource.
+func (f *fidelity) plainKey(p suggest.Point) string {
+	out := ""
+	for i, v := range p {
+		if i != f.parameter {
+			out += strconv.Quote(v.String())
+		}
+	}
+	return out
+}
+
+// viewed is the study as the sampler sees it.
+func (f *fidelity) viewed(s suggest.Study, b *rungBook) suggest.Study {
+	if f.joint {
+		return f.curves(s, b)
+	}
+	return f.view(s, b)
+}
+
+// view is the study as a sampler of one resource sees it: the trials that brought new points,
+// numbered without gaps. One that learns sees the results of the highest
+// resource that has enough of them, and no others, which are not comparable.
+func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
+	level := -1.0
+	if f.learns {
+		level = f.informative(b)
+	}
+	view := s
+	view.Initial, view.Budget = nil, 0
+	view.Trials = make([]*suggest.Trial, len(b.base))
+	for i, base := range b.base {
+		t := &suggest.Trial{Number: i, Point: base.trial.Point, State: suggest.Killed, Values: base.trial.Values, Constraints: base.trial.Constraints}
+		if base.last == nil && (base.trial.Resource == 0 || !f.learns) {
+			t.State = base.trial.State
+		}
+		for e := base.last; e != nil; e = e.sibling {
+			switch {
+			case !e.finished():
+				t.State, t.Values, t.Constraints = suggest.Running, nil, nil
+			case !e.usable() && t.State == suggest.Killed:
+				t.State = suggest.Failed
+			}
+		}
+		for e := base.last; e != nil; e = e.sibling {
+			if e.usable() && e.trial.Resource == level {
+				t.State, t.Values, t.Constraints = suggest.Succeeded, e.trial.Values, e.trial.Constraints
+			}
+		}
+		view.Trials[i] = t
+	}
+	return view
+}
+
+// informative is the highest resource with enough results; the lowest one
+// otherwise. Enough is twice what BOHB takes (Falkner, Klein and Hutter, ICML
+// 2018), two more than there are parameters: with that, models learn from too
+// few, and forget what smaller resources told.
+func (f *fidelity) informative(b *rungBook) float64 {
+	levels := b.levels()
+	for i := len(levels) - 1; i >= 0; i-- {
+		if i == 0 || levels[i].usable() >= 2*(f.space.Len()+2) {
+			return levels[i].resource
+		}
+	}
+	return -1
+}
+
+// leftover is what to promote when no new point is left: the best one of the
+// highest rung below the top. halvings says how many rungs a bracket has above
+// its first.
+func (b *rungBook) leftover(halvings func(bracket int) int) *rungEntry {
+	var best *rungEntry
+	for _, bracket := range b.brackets {
+		for k, r := range bracket.rungs[:min(len(bracket.rungs), halvings(bracket.number))] {
+			for _, e := range r.entries {
+				if !e.usable() || e.promoted {
+					continue
+				}
+				if best == nil || k > best.rung || k == best.rung && e.compare(best) < 0 {
+					best = e
+				}
+			}
+		}
+	}
+	return best
+}

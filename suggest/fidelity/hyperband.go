@@ -1,0 +1,180 @@
+package fidelity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/propose"
+)
+
+// hyperband runs brackets of successive halving, one after another, that begin
+// with many points and little resource or with few and much (Li et al.,
+// "Hyperband: a novel bandit-based approach to hyperparameter optimization",
+// JMLR 18, 2018, algorithm 1); after the last kind of bracket it begins with the
+// first again. Within a bracket a rung waits for the whole rung below, except
+// for points that are among the promoted ones whatever the others bring; a
+// bracket that waits lets the next one begin, if the budget of trials allows for
+// all of it. So it never waits, at any number
+// of parallel trials. A trial that failed, or that a rule stopped, is the worst
+// of its rung, and is not promoted.
+type hyperband struct {
+	*fidelity
+	// kinds of brackets, which take turns.
+	kinds []bracketKind
+}
+
+// bracketKind is how a bracket is laid out.
+type bracketKind struct {
+	halvings int   // rungs above the first
+	points   int64 // that it begins with
+}
+
+var _ suggest.Preparer = (*hyperband)(nil)
+
+func Hyperband() propose.Registration {
+	return propose.Registration{
+		Name:     "hyperband",
+		Summary:  "Runs brackets of successive halving that hedge between many short trials and few long ones. For trials that can be short, when it is not known how much their beginning tells.",
+		New:      newHyperband,
+		Settings: fidelitySettings(),
+		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
+	}
+}
+
+func newHyperband(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+	f, err := readFidelity(space, settings.Read())
+	if err != nil {
+		return nil, err
+	}
+	return &hyperband{fidelity: f, kinds: f.bracketKinds()}, nil
+}
+
+// bracketKinds are those of Hyperband: bracket s begins with
+// ceil((s_max+1) eta^s / (s+1)) points, s = s_max ... 0.
+func (f *fidelity) bracketKinds() []bracketKind {
+	var kinds []bracketKind
+	for s := f.depth; s >= 0; s-- {
+		points := int64(f.depth + 1)
+		for range s {
+			points *= f.eta
+		}
+		kinds = append(kinds, bracketKind{halvings: s, points: (points + int64(s)) / int64(s+1)})
+	}
+	return kinds
+}
+
+func (h *hyperband) kind(bracket int) bracketKind { return h.kinds[bracket%len(h.kinds)] }
+
+func (h *hyperband) halvings(bracket int) int { return h.kind(bracket).halvings }
+
+// Prepare implements suggest.Preparer.
+func (h *hyperband) Prepare(ctx context.Context, s suggest.Study) {
+	b := readRungs(h.reader.Read(s))
+	if _, e := h.choose(b, s.Budget); e == nil {
+		h.prepare(ctx, s, b)
+	}
+}
+
+// Suggest implements suggest.Algorithm.
+func (h *hyperband) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+	b := readRungs(h.reader.Read(s))
+	return b.fill(ctx, n, func() (suggest.Proposal, error) {
+		number, e := h.choose(b, s.Budget)
+		if e != nil {
+			resource := h.resource(h.halvings(number), e.rung+1)
+			p := b.promote(e, h.spend(e.trial.Point, resource), resource)
+			p.Why = fmt.Sprintf("point of trial %d, one of the best of bracket %d with resource %g, goes on with %g", e.trial.Number, number, e.trial.Resource, resource)
+			return p, nil
+		}
+		resource := h.resource(h.halvings(number), 0)
+		drawn, err := h.draw(ctx, s, b, resource)
+		if errors.Is(err, suggest.ErrExhausted) {
+			return h.promoteLeftover(b, h.halvings)
+		}
+		if err != nil {
+			return suggest.Proposal{}, err
+		}
+		p := b.start(number, 0, drawn.Point, resource)
+		p.Why = fmt.Sprintf("a new point for bracket %d, which begins with %d points and resource %g", number, h.kind(number).points, resource)
+		return p, nil
+	})
+}
+
+// choose says which bracket has work: the first one that does. e is the point to
+// promote there; nil: a new one.
+func (h *hyperband) choose(b *rungBook, budget int) (number int, e *rungEntry) {
+	for _, bracket := range b.brackets {
+		kind := h.kind(bracket.number)
+		if e := bracket.promotable(kind, h.eta); e != nil {
+			return bracket.number, e
+		}
+		if int64(len(bracket.rung(0).entries)) < kind.points {
+			return bracket.number, nil
+		}
+	}
+	return h.following(b, budget), nil
+}
+
+// following is the number of the next bracket to begin. When the number of
+// trials is limited, brackets that would not come to their end are passed over;
+// the one without halvings always does.
+func (h *hyperband) following(b *rungBook, budget int) int {
+	next, left := 0, int64(math.MaxInt64)
+	if budget > 0 {
+		left = int64(budget - b.count)
+	}
+	for _, bracket := range b.brackets {
+		next = bracket.number + 1
+		if budget > 0 {
+			left -= max(0, h.kind(bracket.number).trials(h.eta)-bracket.count())
+		}
+	}
+	for range h.kinds {
+		if kind := h.kind(next); kind.halvings == 0 || kind.trials(h.eta) <= left {
+			return next
+		}
+		next++
+	}
+	return next
+}
+
+// trials of the bracket in all its rungs.
+func (k bracketKind) trials(eta int64) int64 {
+	sum, points := int64(0), k.points
+	for range k.halvings + 1 {
+		sum += points
+		points /= eta
+	}
+	return sum
+}
+
+// count is how many trials the bracket has.
+func (r *bracketBook) count() int64 {
+	n := 0
+	for _, level := range r.rungs {
+		n += len(level.entries)
+	}
+	return int64(n)
+}
+
+// promotable is the point to promote next, from the highest rung that has one:
+// one that is among the best of its rung however those that are still to end
+// turn out.
+func (r *bracketBook) promotable(kind bracketKind, eta int64) (e *rungEntry) {
+	room := kind.points // in this rung
+	for k := range min(kind.halvings, len(r.rungs)) {
+		level := r.rungs[k]
+		open := max(0, room-int64(level.finished()))
+		keep := room / eta
+		if room = keep; open == 0 {
+			room = min(keep, int64(level.usable()))
+		}
+		if candidate, place := level.candidate(); candidate != nil && int64(place)+open < keep {
+			e = candidate
+		}
+	}
+	return e
+}
