@@ -1,6 +1,7 @@
 package push
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -74,12 +75,50 @@ func TestReportMetrics(t *testing.T) {
 	}
 }
 
-func TestReportMetricsIsAllThatIsServed(t *testing.T) {
+// The SDK's get_trial_metrics asks the same address.
+func TestWhatWasReportedIsShown(t *testing.T) {
+	p := startPush(t, "", "loss", "acc")
+	client := katibClient(p.katib)
+	for hour, loss := range []string{"0.30", "nan", "0.1"} {
+		at := fmt.Sprintf("2026-01-02T0%d:00:00Z", hour)
+		if _, err := client.ReportObservationLog(t.Context(), &katibv1beta1.ReportObservationLogRequest{
+			TrialName: pushTrial, ObservationLog: katibLog(at, "loss", loss, "acc", "1")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.report(`{"loss": 7}`) // by another way
+	tests := map[string]struct {
+		ask  *katibv1beta1.GetObservationLogRequest
+		code connect.Code
+		want []string
+	}{
+		"a metric": {ask: &katibv1beta1.GetObservationLogRequest{TrialName: pushTrial, MetricName: "loss"}, want: []string{"loss 0.30", "loss NaN", "loss 0.1", "loss 7"}},
+		"a stretch of time": {ask: &katibv1beta1.GetObservationLogRequest{TrialName: pushTrial, StartTime: "2026-01-02T01:00:00Z", EndTime: "2026-01-02T01:00:00Z"},
+			want: []string{"loss NaN", "acc 1"}},
+		"a metric that is not there": {ask: &katibv1beta1.GetObservationLogRequest{TrialName: pushTrial, MetricName: "f1"}},
+		"another trial":              {ask: &katibv1beta1.GetObservationLogRequest{TrialName: "random-0002"}, code: connect.CodePermissionDenied},
+		"a time that is none":        {ask: &katibv1beta1.GetObservationLogRequest{TrialName: pushTrial, StartTime: "now"}, code: connect.CodeInvalidArgument},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			reply, err := client.GetObservationLog(t.Context(), tc.ask)
+			if tc.code == 0 && err != nil || tc.code != 0 && connect.CodeOf(err) != tc.code {
+				t.Fatalf("error %v, want code %v", err, tc.code)
+			}
+			var got []string
+			for _, l := range reply.GetObservationLog().GetMetricLogs() {
+				got = append(got, l.GetMetric().GetName()+" "+l.GetMetric().GetValue())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("logs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReportMetricsRefusesWhatIsNotItsMatter(t *testing.T) {
 	p := startPush(t, "")
 	client := katibClient(p.katib)
-	if _, err := client.GetObservationLog(t.Context(), &katibv1beta1.GetObservationLogRequest{TrialName: pushTrial}); connect.CodeOf(err) != connect.CodeUnimplemented {
-		t.Errorf("get: %v", err)
-	}
 	if _, err := client.DeleteObservationLog(t.Context(), &katibv1beta1.DeleteObservationLogRequest{TrialName: pushTrial}); connect.CodeOf(err) != connect.CodeUnimplemented {
 		t.Errorf("delete: %v", err)
 	}
