@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -94,6 +97,33 @@ func newAttempt(dir string, s start) (attempt string, lock *os.File, err error) 
 			return "", nil, errors.Join(err, lock.Close())
 		}
 	}
+}
+
+// makeRoom removes the oldest output of earlier attempts, read or not, until it
+// takes no more than limit bytes. The sidecar notices, and notes it.
+func makeRoom(dir string, limit int64) error {
+	outputs, err := filepath.Glob(filepath.Join(dir, attemptsDir, "*", streamName, "*"))
+	if err != nil {
+		return err
+	}
+	number := func(path string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // we named it
+		return n
+	}
+	slices.SortFunc(outputs, func(a, b string) int { return cmp.Or(number(b)-number(a), strings.Compare(b, a)) })
+	kept := int64(0)
+	for _, path := range outputs { // the newest first
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // the sidecar removed it
+		}
+		if kept += info.Size(); kept > limit {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func lockAttempt(dir string, s start) (*os.File, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -56,6 +57,9 @@ type execution struct {
 
 func (e *execution) open(limit int64) (err error) {
 	if e.attempt, e.lock, err = newAttempt(e.dir, start{e.started.UTC()}); err != nil {
+		return err
+	}
+	if err := makeRoom(e.dir, cmp.Or(limit, file.DefaultStreamLimit)); err != nil {
 		return err
 	}
 	stream := filepath.Join(e.attempt, streamName)

@@ -286,6 +286,26 @@ func TestExecNeitherBlocksNorGrowsWhenNobodyReads(t *testing.T) {
 	}
 }
 
+// A program that is started again and again must not fill the node with output that
+// nobody has read: the bound is that of all starts.
+func TestExecKeepsABoundedOutputOfAllStarts(t *testing.T) {
+	const limit = 1 << 20
+	dir := shared(t)
+	for range 4 {
+		cmd := exec.CommandContext(t.Context(), program(t), "exec", "--dir="+dir, "--cap="+strconv.Itoa(limit), "--",
+			"sh", "-c", "i=0; while [ $i -lt 20 ]; do head -c 100000 /dev/zero | tr '\\0' x; echo; i=$((i+1)); done")
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := spoolBytes(dir); got > 2*limit {
+		t.Errorf("%d bytes are kept, want at most %d for the newest start and as many for those before", got, limit)
+	}
+	if newest, err := filepath.Glob(filepath.Join(attemptDir(dir, 3), streamName, "*")); err != nil || len(newest) == 0 {
+		t.Errorf("of the newest start nothing is kept (%v)", err)
+	}
+}
+
 func TestExecOutlivesAClosedOutput(t *testing.T) {
 	dir := shared(t)
 	cmd := execIn(t, dir, "sh", "-c", "i=0; while [ $i -lt 2000 ]; do echo loss=$i; i=$((i+1)); done")
