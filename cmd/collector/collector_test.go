@@ -124,6 +124,7 @@ type sidecar struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	said bytes.Buffer
+	log  bytes.Buffer // standard output; read it after the end
 }
 
 // away stops the service.
@@ -150,7 +151,7 @@ func (b *bench) start(args ...string) *sidecar {
 		"--termination-log=" + b.log}, args...)...)}
 	s.cmd.Env = []string{contract.EnvURL + "=" + b.url, contract.EnvToken + "=" + b.token, contract.EnvPodUID + "=" + podUID, contract.EnvPushToken + "=push-token"}
 	s.cmd.Env = append(s.cmd.Env, b.env...)
-	s.cmd.Stderr = &s.said
+	s.cmd.Stderr, s.cmd.Stdout = &s.said, &s.log
 	if err := s.cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}

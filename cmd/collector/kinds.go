@@ -94,8 +94,8 @@ func prepareStdOut(_ context.Context, j job) (opener, error) {
 	return func(acked map[string]int64) ([]collector.Source, error) {
 		return one(file.NewStream(file.StreamConfig{
 			Dir: filepath.Join(j.dir, streamName), Parser: parser, From: acked["stdout"], Drain: j.drain,
-			EndedWell: func() bool { return endedWell(j.dir) },
-			Wanted:    &file.Wanted{Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters}}))
+			EndedWell: func() bool { return endedWell(j.dir) }, Echo: j.cfg.echo,
+			Wanted: &file.Wanted{Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters}}))
 	}, nil
 }
 
@@ -122,7 +122,7 @@ func before(cfg runConfig, readable func(name string) bool) (*source.Before, err
 func written(j job) file.Written {
 	return file.Written{
 		Path: j.cfg.path, Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters, Explain: true,
-		State: filepath.Join(j.cfg.dir, fileState), Drain: j.drain,
+		State: filepath.Join(j.cfg.dir, fileState), Drain: j.drain, Echo: j.cfg.echo,
 	}
 }
 

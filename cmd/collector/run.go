@@ -43,6 +43,9 @@ type runConfig struct {
 	pushAddress             string
 	katibAddress            string
 	service                 report.DialConfig
+	// echo gets the program's lines: Katib's SDK shows the sidecar's log as the
+	// program's.
+	echo io.Writer
 }
 
 // words is a flag that may be given many times.
@@ -113,7 +116,7 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	return cfg, nil
 }
 
-func runCommand(ctx context.Context, args []string, _, stderr io.Writer) int {
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// First of all: until then, SIGTERM ends the process.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
@@ -121,6 +124,7 @@ func runCommand(ctx context.Context, args []string, _, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, exitUsage, "run", err)
 	}
+	cfg.echo = stdout
 	// One runs beside every trial: memory counts more than the time that the
 	// garbage collector takes, which is little but on large inputs.
 	_ = smallPages()

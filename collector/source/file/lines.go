@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"time"
@@ -44,6 +45,8 @@ type lines struct {
 	endedWell func() bool
 	open      []openLine // in order, before all that was read since
 
+	echo io.Writer // gets what is fed; nil: nothing does
+
 	skipper parse.Skipper // the parser, if it is one
 	dense   bool          // the last line had a sample, or nothing could be passed over
 }
@@ -63,6 +66,9 @@ func newLines(parser parse.Line, name string, now func() time.Time, yield source
 func (l *lines) feed(at int64, b []byte) bool {
 	ok := l.cut(at, b)
 	l.search.text(b)
+	if l.echo != nil {
+		_, _ = l.echo.Write(bytes.ReplaceAll(b, []byte{noEnd}, nil)) // a log that is gone is no reason not to measure
+	}
 	return ok
 }
 

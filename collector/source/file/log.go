@@ -30,6 +30,8 @@ type Config struct {
 	Wanted *Wanted
 	// Before is what is passed over; nil: nothing.
 	Before *source.Before
+	// Echo gets what is read, without zeros; nil: nothing does.
+	Echo io.Writer
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -75,7 +77,7 @@ func (f *Log) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 		name := "file:" + f.cfg.Path
 		r := &logRun{cfg: f.cfg, buf: make([]byte, readSize), said: source.Troubles{Prefix: name, Yield: yield}}
 		r.lines = newLines(f.cfg.Parser, name, f.cfg.Clock.Now, yield)
-		r.lines.search = search
+		r.lines.search, r.lines.echo = search, f.cfg.Echo
 		defer r.close()
 		if note := f.cfg.Before.Note(); note != nil && !r.said.Tell(note) {
 			return

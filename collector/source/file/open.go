@@ -2,6 +2,7 @@ package file
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -38,6 +39,8 @@ type Written struct {
 	State string
 	// Before is what is passed over; nil: nothing.
 	Before *source.Before
+	// Echo gets the lines that are read; nil: nothing does. See Config.
+	Echo io.Writer
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -66,7 +69,7 @@ func Open(w Written) (collector.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := Config{Path: w.Path, Parser: parser, State: w.State, Before: w.Before, Drain: w.Drain, Clock: w.Clock}
+	cfg := Config{Path: w.Path, Parser: parser, State: w.State, Before: w.Before, Echo: w.Echo, Drain: w.Drain, Clock: w.Clock}
 	if w.Explain {
 		cfg.Wanted = &Wanted{Format: w.Format, Metrics: w.Metrics, Filters: w.Filters}
 	}

@@ -28,6 +28,8 @@ type StreamConfig struct {
 	// Wanted is what Parser looks for. With it, the source says at its end what
 	// was never found; see MissingError.
 	Wanted *Wanted
+	// Echo gets what is read, without zeros; nil: nothing does.
+	Echo io.Writer
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// EndedWell says, once Drain is closed, whether the program ended by itself
@@ -71,7 +73,7 @@ func (s *Stream) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 		}
 		r := &streamRun{cfg: s.cfg, buf: make([]byte, readSize), said: source.Troubles{Prefix: "stdout", Yield: yield}}
 		r.lines = newLines(s.cfg.Parser, "stdout", s.cfg.Clock.Now, yield)
-		r.lines.search, r.lines.endedWell = search, s.cfg.EndedWell
+		r.lines.search, r.lines.endedWell, r.lines.echo = search, s.cfg.EndedWell, s.cfg.Echo
 		defer r.release()
 		source.Follow(ctx, s.cfg.Clock, s.cfg.Drain, r, yield)
 	}
