@@ -2,6 +2,8 @@ package gp
 
 import (
 	"math"
+	"reflect"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -178,6 +180,33 @@ func TestPendingRowsLeaveNoTrace(t *testing.T) {
 	}
 	if p := used.Predict(rows[21:24], false); slices.Max(p.Variance) > 2*theta.Noise() {
 		t.Errorf("variances at pending rows: %v", p.Variance)
+	}
+}
+
+// gonum multiplies large matrices in several goroutines.
+func TestParallelismLeavesNoTrace(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	rows, y := mixedRows(400)
+	dims, optional := mixedDims()
+	layout := NewLayout(dims, optional)
+	prior := NewPrior(len(dims), true)
+	type answer struct {
+		theta          Theta
+		mean, variance []float64
+	}
+	var want answer
+	for i, processors := range []int{1, 2, 7} {
+		runtime.GOMAXPROCS(processors)
+		f := &Fit{Layout: layout, Prior: prior, Data: Data{Rows: rows[:300], Outcomes: y[:300]}, Starts: []Theta{prior.Theta()}, Iterations: 3}
+		theta, _ := f.Best(t.Context())
+		m := conditioned(t, layout, theta, rows[:350], y[:350])
+		p := m.Predict(rows[350:], false)
+		got := answer{theta, p.Mean, p.Variance}
+		if i == 0 {
+			want = got
+		} else if !reflect.DeepEqual(got, want) {
+			t.Errorf("with %d processors: other bits", processors)
+		}
 	}
 }
 
