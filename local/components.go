@@ -173,12 +173,12 @@ func (s *supervisor) agent() component {
 	return component{
 		// It ends the pods, for which it takes 12 s at most.
 		name: "agent", path: s.binaries.Vernier, grace: 15 * time.Second,
-		args: []string{
+		args: append([]string{
 			"agent", "--kubeconfig=" + s.home.componentKubeconfig("agent"), "--node-name=" + s.nodeName,
 			"--root=" + s.home.AgentRoot(), "--shim=" + s.binaries.Shim, "--bin-dir=" + filepath.Dir(s.binaries.Collector),
 			"--listen=" + address(s.ports.Kubelet),
 			"--cert=" + pki("kubelet.crt"), "--key=" + pki("kubelet.key"), "--client-ca=" + pki("ca.crt"),
-		},
+		}, s.nodeFlags...),
 		ready: s.nodeReady,
 	}
 }

@@ -52,7 +52,7 @@ func (h Home) componentKubeconfig(n string) string { return h.path("kubeconfigs"
 // The folders and files of an instance, and nothing else, are removed with it.
 var (
 	homeFolders = []string{"pki", "logs", "kubeconfigs", "etcd", "agent", "store", "run"}
-	homeFiles   = []string{"kubeconfig", portsFile, homeMarker}
+	homeFiles   = []string{"kubeconfig", portsFile, resourcesFile, homeMarker}
 )
 
 const (

@@ -34,9 +34,11 @@ type supervisor struct {
 	binaries Binaries
 	log      logr.Logger
 	nodeName string
-	ports    ports
-	starter  *starter
-	probe    *prober
+	// nodeFlags are the agent's flags of what the node offers.
+	nodeFlags []string
+	ports     ports
+	starter   *starter
+	probe     *prober
 
 	mutex  sync.Mutex
 	status Status
@@ -91,6 +93,12 @@ func newSupervisor(o Options) (*supervisor, error) {
 		return nil, err
 	}
 	s.ports = p
+	if s.nodeFlags, err = o.Home.resourceFlags(); err != nil {
+		return nil, err
+	}
+	if err := o.Home.recordShell(); err != nil {
+		return nil, err
+	}
 	if err := o.Home.writeKubeconfigs(p); err != nil {
 		return nil, fmt.Errorf("write kubeconfigs: %w", err)
 	}

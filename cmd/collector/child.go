@@ -22,9 +22,9 @@ const (
 	lingerAfter = 2 * time.Second
 )
 
-// child starts the program in a process group of its own, without a shell,
-// passes signals on to the group, and waits. An error means that it did not
-// start.
+// child starts the program, without a shell, in surroundings like those that it
+// has without us, passes signals on to it, and waits. An error means that it did
+// not start.
 func (e *execution) child(path string) (exit, error) {
 	// The program is killed when the thread that started it ends.
 	runtime.LockOSThread()
@@ -37,41 +37,88 @@ func (e *execution) child(path string) (exit, error) {
 	if err != nil {
 		return exit{}, err
 	}
-	p, err := os.StartProcess(path, e.argv, &os.ProcAttr{Files: []*os.File{os.Stdin, out, errs}, Sys: processAttributes()})
+	place := placeOf(os.Stdin)
+	p, err := os.StartProcess(path, e.argv, &os.ProcAttr{Files: []*os.File{os.Stdin, out, errs}, Sys: place.attributes()})
 	tees.run()
 	if err != nil {
 		tees.wait()
 		return exit{}, err
 	}
 	done, told := make(chan struct{}), make(chan bool, 1)
-	go func() { told <- pass(e.signals, p.Pid, done) }()
+	go func() { told <- place.pass(e.signals, p.Pid, done) }()
 	end := reap(p.Pid)
 	close(done)
 	e.toldToEnd = <-told
 	tees.wait()
+	if place != besideUs {
+		// What it left behind ends with the container; it is over now.
+		unix.Kill(-p.Pid, unix.SIGKILL) //nolint:errcheck // most programs leave nothing behind
+	}
 	return end, nil
+}
+
+// place is where a program runs among sessions and process groups.
+type place int
+
+const (
+	// ownSession is the place of a container's main process, which leads a session
+	// of its own. The program then does too.
+	ownSession place = iota
+	// foreground is that of one with a terminal (tty: true), where we lead the session:
+	// the program's group gets the terminal. In the background it could not read it.
+	foreground
+	// besideUs is for a terminal whose session is another's, a shell's: the program
+	// stays in our group.
+	besideUs
+)
+
+func placeOf(stdin *os.File) place {
+	if _, err := unix.IoctlGetInt(int(stdin.Fd()), unix.TIOCGPGRP); err != nil {
+		return ownSession
+	}
+	if leader, err := unix.Getsid(0); err == nil && leader == os.Getpid() {
+		return foreground
+	}
+	return besideUs
+}
+
+func (p place) attributes() *syscall.SysProcAttr {
+	a := processAttributes()
+	switch p {
+	case ownSession:
+		a.Setsid = true
+	case foreground:
+		a.Foreground, a.Ctty = true, int(os.Stdin.Fd())
+	}
+	return a
 }
 
 // passedOn lists the signals that concern the program.
 func passedOn() []os.Signal {
-	signals := []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
+	signals := []os.Signal{unix.SIGTERM, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 		unix.SIGALRM, unix.SIGVTALRM, unix.SIGCONT, unix.SIGTSTP, unix.SIGWINCH, unix.SIGXCPU}
-	// A program under nohup does not want to hear of it.
-	if !signal.Ignored(unix.SIGHUP) {
-		signals = append(signals, unix.SIGHUP)
+	// What was ignored when we were started, as under nohup, the program ignores too.
+	for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT} {
+		if !signal.Ignored(s) {
+			signals = append(signals, s)
+		}
 	}
-	// Writing to a closed output is an error to handle, not the end.
-	signal.Ignore(unix.SIGPIPE)
+	// Writing to a closed output is an error to handle, not our end. To ignore the
+	// signal would make the program ignore it.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	return signals
 }
 
 // pass passes signals on until done, and returns whether one told the program to
-// end.
-func pass(signals <-chan os.Signal, pid int, done <-chan struct{}) (told bool) {
+// end. The program alone gets them, as from the kubelet: what it does with its
+// children is its own matter. A terminal's signals reach all of our group anyway.
+func (p place) pass(signals <-chan os.Signal, pid int, done <-chan struct{}) (told bool) {
 	for {
 		select {
 		case s := <-signals:
-			unix.Kill(-pid, s.(syscall.Signal)) //nolint:errcheck // the group may just have ended
+			if p != besideUs || s != unix.SIGINT && s != unix.SIGQUIT && s != unix.SIGTSTP && s != unix.SIGWINCH {
+				unix.Kill(pid, s.(syscall.Signal)) //nolint:errcheck // it may just have ended
+			}
 			told = told || tellsToEnd(s)
 		case <-done:
 			return told

@@ -7,7 +7,7 @@ import (
 )
 
 func processAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
 func maxRSS(u unix.Rusage) int64 { return u.Maxrss << 10 }

@@ -8,6 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
 func maxRSS(u unix.Rusage) int64 { return u.Maxrss }

@@ -100,7 +100,7 @@ func probe() error {
 	if err != nil {
 		return err
 	}
-	mode, why := shim.ProbeMounts(context.Background(), binary)
+	mode, why := shim.ProbeMounts(context.Background(), binary, os.TempDir())
 	fmt.Println(mode)
 	return why
 }

@@ -47,7 +47,7 @@ func writeBest(out io.Writer, output string, trial trialView) error {
 	case "table", "":
 		t := &table{header: []string{"TRIAL", trial.Name}}
 		for _, m := range trial.Metrics {
-			t.add(m.Name, m.Value)
+			t.add(m.Name, m.Value, m.origin(nil))
 		}
 		for _, p := range trial.Params {
 			t.add(p.Name, p.Value)

@@ -19,7 +19,7 @@ const collectHelp = `Show what the collector would read, before an experiment is
 collector's own readers.
 
   vernier collect --probe train.log --metric loss --metric val_loss
-  vernier collect --probe train.log --metric loss --filter '(\w+): ([-+.0-9]+)'
+  vernier collect --probe train.log --metric loss --filter '(\w+): ([-+.\deE]+)'
   vernier collect --probe runs/                     event files, W&B files or tables
   vernier collect --probe http://localhost:8080/metrics --metric val_loss
   vernier collect --probe --metric loss -- python3 train.py --lr 0.1

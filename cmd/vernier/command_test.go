@@ -87,7 +87,7 @@ func TestConclude(t *testing.T) {
 
 func TestWriteBest(t *testing.T) {
 	trial := trialView{
-		Name: "charlm-0001", Metrics: []metricView{{"loss", "0.5"}},
+		Name: "charlm-0001", Metrics: []metricView{{Name: "loss", Value: "0.5"}},
 		Params: []v1beta1.ParameterAssignment{{Name: "learning-rate", Value: "0.01"}, {Name: "name", Value: "it's a $b"}},
 	}
 	tests := map[string]string{

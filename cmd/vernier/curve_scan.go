@@ -3,10 +3,45 @@ package main
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"io"
 
+	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/local"
 )
+
+var errFound = errors.New("found")
+
+// stepOfValue is the first step at which the newest attempt that has the value
+// reported it, or nil.
+func stepOfValue(ctx context.Context, s collector.Store, uid, metric string, value float64) *int64 {
+	var step *int64
+	_ = s.Scan(ctx, uid, []string{metric}, func(_ collector.Attempt, p collector.Point) error {
+		if p.Value != value || p.Step == collector.NoStep {
+			return nil
+		}
+		step = &p.Step
+		return errFound
+	})
+	return step
+}
+
+// bestStep looks the step of the best trial's objective up in the store of the
+// embedded instance. It is nil where that is not known: elsewhere, and for a curve
+// that was deleted.
+func (s *session) bestStep(ctx context.Context, v experimentView) (step *int64) {
+	best, ok := v.best()
+	value, isNumber := best.score()
+	if !ok || !isNumber || best.Object == nil || s.home == "" || best.Metrics[0].strategy == string(v1beta1.ExtractByLatest) {
+		return nil
+	}
+	_ = withStore(ctx, "sqlite:"+local.Home(s.home).StorePath(), func(points collector.Store) error {
+		step = stepOfValue(ctx, points, string(best.Object.UID), best.Metrics[0].Name, value)
+		return nil
+	})
+	return step
+}
 
 var curveColumns = []string{"metric", "attempt", "step", "time", "value", "min", "max", "points"}
 

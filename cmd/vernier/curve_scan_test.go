@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/collector"
 )
@@ -79,5 +80,21 @@ func TestAttemptsThatBeganMeanwhileAreLeftOut(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTheStepOfAValue(t *testing.T) {
+	s, trial := curves(t)
+	points := []collector.Point{
+		{Metric: "score", Step: 1, Seq: 100, Value: 0.5, Source: "score"}, {Metric: "score", Step: 2, Seq: 101, Value: 0.25, Source: "score"},
+		{Metric: "score", Step: 3, Seq: 102, Value: 0.25, Source: "score"}, {Metric: "score", Step: collector.NoStep, Seq: 103, Value: 0.125, Source: "score"},
+	}
+	if err := s.Append(t.Context(), trial, collector.Attempt{ID: "pod/1", Started: noon}, points); err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[float64]*int64{0.5: ptr.To[int64](1), 0.25: ptr.To[int64](2), 0.125: nil, 9: nil} {
+		if diff := cmp.Diff(want, stepOfValue(t.Context(), s, trial.UID, "score", value)); diff != "" {
+			t.Errorf("of %g (-want +got):\n%s", value, diff)
+		}
 	}
 }

@@ -44,6 +44,7 @@ func describe(ctx context.Context, text string, out io.Writer, open opener) erro
 		return err
 	}
 	if t.Trial == "" {
+		view.BestStep = session.bestStep(ctx, view)
 		describeExperiment(out, view, time.Now())
 		return describeEvents(ctx, session, out, "Experiment", t.Experiment)
 	}
@@ -63,6 +64,9 @@ func describeExperiment(out io.Writer, v experimentView, now time.Time) {
 	fmt.Fprintf(out, "Trials      %s\n", countsLine(v))
 	if best, ok := v.best(); ok {
 		fmt.Fprintf(out, "Best        %s  %s\n", best.Name, metricText(best))
+		if len(best.Metrics) > 0 && best.Metrics[0].origin(v.BestStep) != "" {
+			fmt.Fprintf(out, "            %s is %s\n", best.Metrics[0].Name, strings.Trim(best.Metrics[0].origin(v.BestStep), "()"))
+		}
 		fmt.Fprintf(out, "            %s\n", paramText(best.Params))
 	}
 	for i, c := range e.Spec.Constraints {

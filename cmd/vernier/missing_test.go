@@ -56,13 +56,13 @@ func TestWhatATrialLacks(t *testing.T) {
 		metrics []metricView
 		want    []string
 	}{
-		"all is there":             {[]metricView{{"loss", "1"}, {"f1", "2"}}, nil},
-		"numbers of any kind":      {[]metricView{{"loss", "NaN"}, {"f1", "1e999"}}, nil},
-		"a text is a value too":    {[]metricView{{"loss", "1"}, {"f1", "Genotype(a)"}}, nil},
-		"a value was not seen":     {[]metricView{{"loss", "1"}, {"f1", "unavailable"}}, []string{"f1"}},
-		"a metric that is bounded": {[]metricView{{"loss", "1"}}, []string{"f1"}},
-		"an additional metric":     {[]metricView{{"loss", "1"}, {"f1", "2"}, {"auc", "unavailable"}}, []string{"auc"}},
-		"several":                  {[]metricView{{"loss", "1"}, {"auc", "unavailable"}}, []string{"f1", "auc"}},
+		"all is there":             {[]metricView{{Name: "loss", Value: "1"}, {Name: "f1", Value: "2"}}, nil},
+		"numbers of any kind":      {[]metricView{{Name: "loss", Value: "NaN"}, {Name: "f1", Value: "1e999"}}, nil},
+		"a text is a value too":    {[]metricView{{Name: "loss", Value: "1"}, {Name: "f1", Value: "Genotype(a)"}}, nil},
+		"a value was not seen":     {[]metricView{{Name: "loss", Value: "1"}, {Name: "f1", Value: "unavailable"}}, []string{"f1"}},
+		"a metric that is bounded": {[]metricView{{Name: "loss", Value: "1"}}, []string{"f1"}},
+		"an additional metric":     {[]metricView{{Name: "loss", Value: "1"}, {Name: "f1", Value: "2"}, {Name: "auc", Value: "unavailable"}}, []string{"auc"}},
+		"several":                  {[]metricView{{Name: "loss", Value: "1"}, {Name: "auc", Value: "unavailable"}}, []string{"f1", "auc"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -26,8 +26,9 @@ func printResult(out io.Writer, v experimentView) {
 		fmt.Fprintf(out, "Of these %s has the best %s.\n", best.Name, v.metricName())
 	default:
 		fmt.Fprintf(out, "\nBest trial: %s\n", best.Name)
-		for _, m := range best.Metrics {
-			fmt.Fprintf(out, "  %-28s %s\n", m.Name+direction(v.Experiment, m.Name), m.Value)
+		for i, m := range best.Metrics {
+			line := fmt.Sprintf("  %-28s %s   %s", m.Name+direction(v.Experiment, m.Name), m.Value, m.origin(v.stepOf(i)))
+			fmt.Fprintln(out, strings.TrimRight(line, " "))
 		}
 		fmt.Fprintln(out, "Parameters:")
 		for _, p := range best.Params {
@@ -35,6 +36,15 @@ func printResult(out io.Writer, v experimentView) {
 		}
 	}
 	fmt.Fprintf(out, "%s.\n", strings.TrimSuffix(countsLine(v), ", 0 running"))
+}
+
+// stepOf is the step of the best trial's ith metric, of which only that of the
+// objective, the first, is looked up.
+func (v experimentView) stepOf(i int) *int64 {
+	if i > 0 {
+		return nil
+	}
+	return v.BestStep
 }
 
 func countOfTrials(n int) string {

@@ -154,3 +154,36 @@ func TestAFrontOfOne(t *testing.T) {
 	requireText(t, out.String(), "1 trial that none beats in all of loss, acc:")
 	requireText(t, frontLine(v), "front  1 trial that none beats")
 }
+
+func TestTheResultSaysWhereItsValueCameFrom(t *testing.T) {
+	tests := map[string]struct {
+		latest string
+		step   *int64
+		want   string
+	}{
+		"the least of a curve":              {"0.31", nil, "0.25   (min; the last value was 0.31)"},
+		"with its step":                     {"0.31", ptr.To[int64](7), "0.25   (min, at step 7; the last value was 0.31)"},
+		"the last value is the least":       {"0.25", ptr.To[int64](9), "0.25   (min, at step 9)"},
+		"a trial that ended in NaN":         {"NaN", nil, "0.25   (min; the last value was NaN: it diverged)"},
+		"a trial that ended in an infinity": {"+Inf", nil, "0.25   (min; the last value was +Inf: it diverged)"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			trial := aTrial(1, v1beta1.TrialSucceeded, "0.25")
+			trial.Status.Observation.Metrics[1].Latest = tc.latest
+			view := newExperimentView(withBest(anExperiment(), trial), []v1beta1.Trial{trial})
+			view.BestStep = tc.step
+			var result, described, best bytes.Buffer
+			printResult(&result, view)
+			describeExperiment(&described, view, noon)
+			if err := writeBest(&best, "table", view.Trials[0]); err != nil {
+				t.Fatal(err)
+			}
+			requireText(t, result.String(), tc.want)
+			requireText(t, described.String(), strings.Trim(tc.want[len("0.25   "):], "()"))
+			if tc.step == nil {
+				requireText(t, best.String(), tc.want[len("0.25   "):])
+			}
+		})
+	}
+}

@@ -95,11 +95,11 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 		return err
 	}
 	session, err := open(ctx, true)
+	if session != nil && session.started && !o.keep {
+		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
+	}
 	if err != nil {
 		return err
-	}
-	if session.started && !o.keep {
-		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
 	}
 	key := session.key(experiment.GetName())
 	key.Namespace = cmp.Or(experiment.GetNamespace(), key.Namespace)
@@ -130,6 +130,7 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 			return err
 		}
 		if nothingRuns(before, view) {
+			view.BestStep = session.bestStep(ctx, view)
 			fmt.Fprintln(s.err, nothingRan(view, time.Now()))
 			return conclude(view, e, s)
 		}
@@ -142,6 +143,7 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	if err != nil {
 		return err
 	}
+	view.BestStep = session.bestStep(ctx, view)
 	_, e.told = display.(*plainDisplay)
 	return conclude(view, e, s)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -82,7 +83,11 @@ func (g *global) embedded(ctx context.Context, start bool) (*session, error) {
 		}
 		s.started, err = local.Up(ctx, home, binaries, g.sayProgress)
 		if err != nil {
-			return nil, err
+			// The caller may have to stop what was started.
+			return s, err
+		}
+		if note := home.DifferentShell(g.getenv); note != "" && !s.started {
+			fmt.Fprintln(g.err, "vernier:", note)
 		}
 	}
 	status, err := local.ReadStatus(home)

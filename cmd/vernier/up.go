@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -14,13 +16,18 @@ import (
 
 func newUpCommand(g *global) *cobra.Command {
 	var foreground bool
+	var offer local.Resources
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start the embedded control plane, or resume it",
 		Long: `Start etcd, the Kubernetes API server, controller manager and scheduler, the
 manager and a node agent on this machine, without root and without Docker. All
 listen on loopback only; all state is in the home, which only you can read. What
-was there before goes on.`,
+was there before goes on.
+
+The node offers the cores, memory and GPUs that this process may use: limits of
+its control group and CUDA_VISIBLE_DEVICES count. --cpu, --memory and --gpus are
+kept for later starts, until one of them is given again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			home, err := g.instanceHome()
@@ -29,6 +36,21 @@ was there before goes on.`,
 			}
 			binaries, err := local.FindBinaries(g.getenv("VERNIER_BIN_DIR"))
 			if err != nil {
+				return err
+			}
+			if flags := cmd.Flags(); flags.Changed("cpu") || flags.Changed("memory") || flags.Changed("gpus") {
+				if status, err := local.ReadStatus(home); err != nil || status.PID != 0 && status.State != local.StateStopped && status.State != local.StateFailed {
+					return errors.Join(err, fmt.Errorf("the instance in %s runs: stop it first, with vernier down, to change what it offers", home))
+				}
+				if err := home.SetResources(offer); err != nil {
+					return usageErrorf("%w", err)
+				}
+			}
+			if foreground && os.Getpid() == 1 {
+				code, err := local.RunAsInit()
+				if err == nil && code != 0 {
+					err = &exitError{code: code, err: errors.New("the supervisor has ended")}
+				}
 				return err
 			}
 			if foreground {
@@ -48,6 +70,9 @@ was there before goes on.`,
 		},
 	}
 	cmd.Flags().BoolVar(&foreground, "foreground", false, "stay in the foreground and log there; Ctrl-C stops the instance")
+	cmd.Flags().StringVar(&offer.CPU, "cpu", "", "cores that trials may ask for, such as 4 or 500m")
+	cmd.Flags().StringVar(&offer.Memory, "memory", "", "memory that trials may ask for, such as 16Gi")
+	cmd.Flags().StringVar(&offer.GPUs, "gpus", "", "UUIDs of the GPUs that trials may ask for, joined by commas, or none")
 	return cmd
 }
 

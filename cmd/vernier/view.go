@@ -36,6 +36,28 @@ type trialView struct {
 type metricView struct {
 	Name  string
 	Value string
+	// strategy is min, max or latest, and last the last value of the curve.
+	strategy, last string
+}
+
+// origin is "(min, at step 7; the last value was 0.31)": where the value of a
+// curve comes from. It is "" where the value is simply the last one.
+func (m metricView) origin(step *int64) string {
+	value, last := shortNumber(m.Value), shortNumber(m.last)
+	if m.strategy == "" || m.last == "" || m.strategy == string(v1beta1.ExtractByLatest) || value == last && step == nil {
+		return ""
+	}
+	text := m.strategy
+	if step != nil {
+		text += fmt.Sprintf(", at step %d", *step)
+	}
+	if value != last {
+		text += "; the last value was " + last
+	}
+	if _, ok := finite(m.last); !ok {
+		text += ": it diverged"
+	}
+	return "(" + text + ")"
 }
 
 // objective is the value of the objective as text, or "" when there is none.
@@ -122,7 +144,8 @@ func newTrialView(trial *v1beta1.Trial) trialView {
 func condense(objective *v1beta1.ObjectiveSpec, metrics []v1beta1.Metric) []metricView {
 	views := make([]metricView, 0, len(metrics))
 	for _, m := range metrics {
-		views = append(views, metricView{Name: m.Name, Value: m.By(objective.Strategy(m.Name, v1beta1.ExtractByLatest))})
+		strategy := objective.Strategy(m.Name, v1beta1.ExtractByLatest)
+		views = append(views, metricView{Name: m.Name, Value: m.By(strategy), strategy: string(strategy), last: m.Latest})
 	}
 	if objective == nil {
 		return views
@@ -158,6 +181,8 @@ type experimentView struct {
 	Message    string
 	// Trials in order of their numbers.
 	Trials []trialView
+	// BestStep is the step of the best trial's objective, nil when it is not known.
+	BestStep *int64
 }
 
 func newExperimentView(experiment *v1beta1.Experiment, trials []v1beta1.Trial) experimentView {

@@ -11,8 +11,8 @@ import (
 
 func TestATrialIsCondensedByItsStrategies(t *testing.T) {
 	view := newTrialView(new(aTrial(7, v1beta1.TrialSucceeded, "0.25")))
-	want := []metricView{{"loss", "0.25"}, {"acc", "0.9"}}
-	if diff := cmp.Diff(want, view.Metrics); diff != "" {
+	want := []metricView{{"loss", "0.25", "min", "8"}, {"acc", "0.9", "max", "0.8"}}
+	if diff := cmp.Diff(want, view.Metrics, cmp.AllowUnexported(metricView{})); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 	if view.Number != 7 || !view.finished() || view.duration(noon.Add(time.Hour)) != 7*time.Second {
@@ -43,7 +43,7 @@ func TestScore(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, ok := trialView{Metrics: []metricView{{"loss", test.text}}}.score()
+			got, ok := trialView{Metrics: []metricView{{Name: "loss", Value: test.text}}}.score()
 			if ok != test.ok || (ok && got != test.want) {
 				t.Errorf("got %v, %v; want %v, %v", got, ok, test.want, test.ok)
 			}

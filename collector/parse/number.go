@@ -12,8 +12,8 @@ const maxText = 1024
 
 // scanNumber reads the number that b begins with and returns its length, 0 if
 // there is none. The grammar is that of Katib's filter,
-// [+-]?\d*(\.\d+)?([Ee][+-]?\d+)? with at least one digit, and besides nan, inf
-// and infinity in any case, where no word character follows.
+// [+-]?\d*(\.\d+)?([Ee][+-]?\d+)? with at least one digit, and besides "1.e-3",
+// and nan, inf and infinity in any case, where no word character follows.
 func scanNumber(b []byte) (v float64, n int) {
 	first := sign(b)
 	if n = scanWord(b[first:]); n > 0 {
@@ -29,6 +29,8 @@ func scanNumber(b []byte) (v float64, n int) {
 		n += 1 + digits(b[n+1:])
 	} else if whole == 0 {
 		return 0, 0
+	} else if n < len(b) && b[n] == '.' && exponent(b[n+1:]) > 0 {
+		n++
 	}
 	n += exponent(b[n:])
 	return parseFloat(b[:n]), n
@@ -41,41 +43,61 @@ func parseFloat(b []byte) float64 {
 }
 
 var (
-	// commas are digits with commas between them, as far as they reach.
-	commas = regexp.MustCompile(`^[+-]?\d+(,\d+)+(\.\d+)?([Ee][+-]?\d+)?`)
+	// joined are digits with commas, points or underscores between them, as far as
+	// they reach.
+	joined = regexp.MustCompile(`^[+-]?\d+(?:[.,_]\d+)+(?:[Ee][+-]?\d+)?`)
 	// grouped are digits in groups of three.
-	grouped = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?([Ee][+-]?\d+)?$`)
+	grouped = regexp.MustCompile(`^[+-]?(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?:_\d{3})+)(?:\.\d+)?(?:[Ee][+-]?\d+)?$`)
+	// points are digits in groups of three parted by points, before a decimal
+	// comma.
+	points = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(?:\.\d{3})+,\d+(?:[^.\d]|$)`)
 )
 
 // scanGrouped is scanNumber for text written for people, where a comma may follow
 // the first digits: groups of three digits parted by commas are one number when
-// there are several or a decimal point follows ("1,234,567", "1,234.5"). Other
-// digits after a comma make it ambiguous ("0,31", "1,234", which may be a decimal
-// comma); ok is then false and n the length of what is.
+// there are several or a decimal point follows ("1,234,567", "1,234.5"), those
+// parted by underscores always. Other digits after a comma make it ambiguous
+// ("0,31", "1,234", which may be a decimal comma), and so do other groups
+// ("1.234,56", "1.2.3") and what may be hexadecimal ("0x10"); ok is then false and
+// n the length of what is.
 func scanGrouped(b []byte) (v float64, n int, ok bool) {
 	v, n = scanNumber(b)
-	if n+1 >= len(b) || b[n] != ',' || !isDigit(b[n+1]) || !allDigits(b[sign(b):n]) {
+	if n == 0 || n+1 >= len(b) {
 		return v, n, true
 	}
-	whole := commas.Find(b)
-	if !grouped.Match(whole) || bytes.Count(whole, []byte(",")) < 2 && bytes.IndexByte(whole, '.') < 0 {
+	plain := allDigits(b[sign(b):n])
+	switch next := isDigit(b[n+1]); {
+	case (b[n] == 'x' || b[n] == 'X') && b[n-1] == '0' && isWord(b[n+1]):
+		return 0, n + 2, false
+	case next && (b[n] == '.' || plain && (b[n] == ',' || b[n] == '_')):
+	case next && b[n] == ',' && points.Match(b):
+	default:
+		return v, n, true
+	}
+	whole := joined.Find(b)
+	if whole == nil {
+		return v, n, true // after an exponent
+	}
+	if !grouped.Match(whole) || bytes.Count(whole, []byte(",")) == 1 && bytes.IndexByte(whole, '.') < 0 {
 		return 0, len(whole), false
 	}
-	return parseFloat(withoutCommas(whole)), len(whole), true
+	return parseFloat(withoutGroups(whole)), len(whole), true
 }
 
-func withoutCommas(b []byte) []byte { return bytes.ReplaceAll(b, []byte(","), nil) }
+func withoutGroups(b []byte) []byte {
+	return bytes.ReplaceAll(bytes.ReplaceAll(b, []byte(","), nil), []byte("_"), nil)
+}
 
 // wholeNumber reads text whose extent is known (what a filter captured, a string,
 // a cell), so that a comma or a percent sign can only be a part of the number:
-// "1,234" is 1234 and "97.5%" is 97.5. ok is false when text is not a number.
+// "1,234" and "1_234" are 1234, "97.5%" is 97.5. ok is false when text is not a number.
 func wholeNumber(text []byte) (v float64, ok bool) {
 	text = bytes.TrimSuffix(text, []byte("%"))
-	if bytes.IndexByte(text, ',') >= 0 {
+	if bytes.ContainsAny(text, ",_") {
 		if !grouped.Match(text) {
 			return 0, false
 		}
-		text = withoutCommas(text)
+		text = withoutGroups(text)
 	}
 	v, n := scanNumber(text)
 	return v, n > 0 && n == len(text)

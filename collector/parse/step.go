@@ -80,13 +80,39 @@ func (f *stepFinder) set(rank int, value string) {
 // inText looks for steps in a line: a name that is a word of its own, then at
 // most a few spaces, quotes, brackets, or one of : = #, then a number. So
 // `step=3`, `"step": 3`, `Epoch 3/10`, `Epoch: [3][100/5005]`, `iter #3`. Of two
-// with one name, that after a '=' counts, else the first.
+// with one name, that after a '=' counts, else the first. A number at the
+// beginning in the manner of boosting libraries is an iteration.
 func (f *stepFinder) inText(line []byte) {
+	if n := countLength(line); n > 0 {
+		f.set(iterationRank, string(bytes.Trim(line[:n], "[]:")))
+	}
 	for at := 1; at < len(line); at++ {
 		if isDigit(line[at]) && !isDigit(line[at-1]) {
 			f.numberAt(line, at)
 		}
 	}
+}
+
+// countLength returns the length of the iteration that a line begins with, as
+// XGBoost and LightGBM print it, `[10]<TAB>train-rmse:0.5`, and CatBoost,
+// `10:<TAB>learn: 0.5`. It is 0 if there is none.
+func countLength(line []byte) int {
+	open := 0
+	if len(line) > 0 && line[0] == '[' {
+		open = 1
+	}
+	d := digits(line[open:])
+	n := open + d + 1
+	if d == 0 || d > 9 || n >= len(line) { // with more it may be a time
+		return 0
+	}
+	switch string(line[n-1 : n+1]) {
+	case "]\t":
+		return open * n
+	case ":\t":
+		return (1 - open) * n
+	}
+	return 0
 }
 
 // numberAt looks at a number in a line, and at what stands before it.
@@ -100,7 +126,7 @@ func (f *stepFinder) numberAt(line []byte, at int) {
 	for begin > 0 && end-begin <= maxStepName && isWord(line[begin-1]) {
 		begin--
 	}
-	if end == at || begin == end {
+	if end == at || begin == end || isRate(line[:begin]) || hasUnit(line[at:]) {
 		return
 	}
 	rank := rankOf(line[begin:end])
@@ -110,6 +136,26 @@ func (f *stepFinder) numberAt(line []byte, at int) {
 	if step, n := scanStep(line[at:]); n > 0 {
 		f.step, f.rank, f.sign = step, rank, sign
 	}
+}
+
+var (
+	perStep  = regexp.MustCompile(`(?i)(?:\b|_)(?:time|it|ns|us|µs|ms|s|secs?|seconds?)/$`)
+	timeUnit = regexp.MustCompile(`^[\d.,]+[ \t](?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|hours?)(?:[^\w=:]|$)`)
+)
+
+// isRate reports whether a line up to a step's name says what each step costs, as
+// in `time/step: 12`.
+func isRate(before []byte) bool {
+	return len(before) > 0 && before[len(before)-1] == '/' && perStep.Match(before)
+}
+
+// hasUnit reports whether a number is a duration, as in `step: 12 ms`.
+func hasUnit(b []byte) bool {
+	n := digits(b)
+	for n < len(b) && (b[n] == '.' || b[n] == ',' || isDigit(b[n])) {
+		n++
+	}
+	return n+1 < len(b) && (b[n] == ' ' || b[n] == '\t') && timeUnit.Match(b[:min(len(b), n+16)])
 }
 
 // inStepGap is what may stand between a step's name and its number.
@@ -134,7 +180,7 @@ func scanStep(b []byte) (step int64, n int) {
 		switch b[n] {
 		case ',':
 			if whole := stepGroups.Find(b); whole != nil {
-				value, n = parseFloat(withoutCommas(whole)), len(whole)
+				value, n = parseFloat(withoutGroups(whole)), len(whole)
 			}
 		case 'k', 'K':
 			value, n = value*1e3, n+1

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Text reads lines such as `epoch=3 loss=0.25 accuracy = 9.1e-1`.
@@ -15,16 +18,19 @@ import (
 //	([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)
 //
 // with these differences, all deliberate: nan, inf and infinity are values; a
-// slash belongs to a name, so that `val/loss=0.3` is a value of the metric
-// val/loss and none of loss; any metric name is found, also one with characters
-// that the grammar does not have; `1,234.5` and `1,234,567` are numbers;
-// `loss=0,31` and `loss=1,234`, whose comma may be a decimal one, are errors
-// instead of 0 and 1; a name without a number after it is passed over.
+// slash belongs to a name, and so does a letter of any script and one of . : @ #
+// after a word, so that `val/loss=0.3` and `val.loss=0.3` are no values of loss;
+// any metric name is found, also one with characters that the grammar does not
+// have; `1,234.5`, `1,234,567`, `1_000` and `1.e-3` are numbers; `loss=0,31`,
+// `loss=1,234` and `loss=1.234,56`, whose comma may be a decimal one, and
+// `loss=0x10` are errors instead of 0 and 1; a name without a number after it is
+// passed over.
 //
 // With filters, each is a Go regular expression whose first group is the name
 // and whose second is the value, as in Katib. What the second captured is the
 // value as a whole: `1,234` is 1234 and `97.5%` is 97.5. A value that is not a
-// number is kept as text.
+// number is kept as text. A capture that an exponent follows (`8.7` of `8.7e-04`)
+// is an error.
 //
 // The step of a line is what it states as global_step, step, iteration (or
 // iter) or epoch, the first of these that it has, in any case of letters, as a
@@ -98,7 +104,7 @@ func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
 	if t.filters == nil {
 		dst, err = t.assignments(dst, line)
 	} else {
-		dst = t.filtered(dst, line)
+		dst, err = t.filtered(dst, line)
 	}
 	if len(dst) == start {
 		if epoch, ok := heading(line); ok {
@@ -135,7 +141,7 @@ func (t *Text) assignments(dst []Sample, line []byte) (_ []Sample, err error) {
 		v, n, ok := scanGrouped(rest)
 		switch {
 		case !ok && err == nil:
-			err = fmt.Errorf("the value %q of %s is ambiguous: write it with a decimal point and without commas, or capture it with a filter", rest[:min(n, 40)], name)
+			err = fmt.Errorf("the value %q of %s is ambiguous: write it as a decimal number with a point and without groups, or capture it with a filter", rest[:min(n, 40)], name)
 		case ok && n > 0:
 			dst = append(dst, Sample{Metric: name, Value: v, Text: textOf(rest[:n], v), Offset: at})
 			next = len(line) - len(rest) + n
@@ -154,7 +160,7 @@ func (t *Text) nameBefore(b []byte) (name string, at int) {
 	}
 	for _, n := range t.byLast[b[len(b)-1]] {
 		at := len(b) - len(n)
-		if at >= 0 && string(b[at:]) == n && (at == 0 || !isName(b[at-1])) {
+		if at >= 0 && string(b[at:]) == n && !endsInName(b[:at]) {
 			return n, at
 		}
 	}
@@ -162,6 +168,29 @@ func (t *Text) nameBefore(b []byte) (name string, at int) {
 }
 
 func isName(c byte) bool { return isWord(c) || c == '|' || c == '-' || c == '/' }
+
+// logPrefix is what Python's logging puts before a message.
+var logPrefix = regexp.MustCompile(`^(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?:[\w.]+:)?$`)
+
+// endsInName reports whether b ends with a part of a name, so that what follows is
+// not a name of its own: a letter of any script, a digit, one of _ | - /, or one
+// of . : @ # after a word, as in val.loss.
+func endsInName(b []byte) bool {
+	last, size := utf8.DecodeLastRune(b)
+	switch {
+	case size == 0:
+		return false
+	case last >= utf8.RuneSelf:
+		return unicode.In(last, unicode.Letter, unicode.Digit, unicode.Mark)
+	case isName(byte(last)):
+		return true
+	case !strings.ContainsRune(".:@#", last):
+		return false
+	}
+	word := bytes.TrimRightFunc(b[:len(b)-1], func(r rune) bool { return r < utf8.RuneSelf && isWord(byte(r)) || unicode.IsLetter(r) })
+	first, _ := utf8.DecodeRune(b[len(word):])
+	return (first == '_' || unicode.IsLetter(first)) && !logPrefix.Match(b)
+}
 
 // escape begins a sequence that a terminal obeys.
 const escape = 0x1b

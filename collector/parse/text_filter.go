@@ -59,10 +59,11 @@ func longestLiteral(re *syntax.Regexp) string {
 	return ""
 }
 
-// filtered applies the user's filters.
-func (t *Text) filtered(dst []Sample, line []byte) []Sample {
+// filtered applies the user's filters. A capture without the exponent that follows
+// it is an error, since it would be another number.
+func (t *Text) filtered(dst []Sample, line []byte) (_ []Sample, err error) {
 	if !slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(line, []byte(n)) }) {
-		return dst
+		return dst, nil
 	}
 	start := len(dst)
 	for _, f := range t.filters {
@@ -78,12 +79,16 @@ func (t *Text) filtered(dst []Sample, line []byte) []Sample {
 			if k < 0 || len(value) == 0 {
 				continue
 			}
+			if rest := line[m[5]:]; isDigit(value[len(value)-1]) && exponent(rest) > 0 {
+				err = fmt.Errorf("the filter %q captures %q of %s and leaves out its exponent %q: let it capture ([eE][-+]?\\d+)? too", f, value, name, rest[:exponent(rest)])
+				continue
+			}
 			s := wholeSample(t.names[k], value)
 			s.Offset = m[2]
 			dst = append(dst, s)
 		}
 	}
-	return distinct(dst, start)
+	return distinct(dst, start), err
 }
 
 // distinct orders dst[start:] by offset, drops what two filters found alike,

@@ -13,12 +13,15 @@ import (
 
 // The grammar in pieces, for slowText.
 var (
-	slowNumber  = regexp.MustCompile(`^[+-]?(\d+(\.\d+)?|\.\d+)([Ee][+-]?\d+)?`)
+	slowNumber  = regexp.MustCompile(`^[+-]?(\d+(\.\d+)?([Ee][+-]?\d+)?|\.\d+([Ee][+-]?\d+)?|\d+\.[Ee][+-]?\d+)`)
 	slowWord    = regexp.MustCompile(`^([+-]?(?i:infinity|nan|inf))(\W|$)`)
-	slowCommas  = regexp.MustCompile(`^[+-]?\d+(,\d+)+(\.\d+)?`)
-	slowGrouped = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(,\d{3}((,\d{3})+(\.\d+)?|\.\d+))$`)
-	slowPower   = regexp.MustCompile(`^[Ee][+-]?\d+`)
-	slowName    = regexp.MustCompile(`[\w|/-]$`)
+	slowDotted  = regexp.MustCompile(`^[+-]?\d*\.\d+\.\d`)
+	slowHex     = regexp.MustCompile(`^[+-]?\d*0[xX]\w`)
+	slowPlain   = regexp.MustCompile(`^[+-]?\d+[,_]\d`)
+	slowJoined  = regexp.MustCompile(`^[+-]?\d+([.,_]\d+)+([Ee][+-]?\d+)?`)
+	slowPoints  = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(\.\d{3})+,\d+([^.\d]|$)`)
+	slowGrouped = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}((,\d{3}){2,}(\.\d+)?|,\d{3}\.\d+|(_\d{3})+(\.\d+)?)([Ee][+-]?\d+)?$`)
+	slowName    = regexp.MustCompile(`([\w|/\pL\pM\p{Nd}-]|(^|[^\pL\w])[\pL_][\pL\w]*[.:@#])$`)
 )
 
 // slowText finds what the default grammar must find, in a line without escape
@@ -40,15 +43,18 @@ func slowText(line string, names ...string) (found []got) {
 		if m := slowWord.FindStringSubmatch(after); m != nil {
 			value = m[1]
 		}
-		if commas := slowCommas.FindString(after); commas != "" {
-			if value = ""; slowGrouped.MatchString(commas) {
-				value = commas + slowPower.FindString(after[len(commas):])
+		if slowHex.MatchString(after) {
+			value = ""
+		}
+		if whole := slowJoined.FindString(after); whole != "" && (slowDotted.MatchString(after) || slowPlain.MatchString(after) || slowPoints.MatchString(after)) {
+			if value = ""; slowGrouped.MatchString(whole) {
+				value = whole
 			}
 		}
 		if name == "" || value == "" {
 			continue
 		}
-		v, err := strconv.ParseFloat(strings.ReplaceAll(value, ",", ""), 64)
+		v, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(value), 64)
 		if err != nil && !math.IsInf(v, 0) { // a NaN with a sign
 			v = math.NaN()
 		}

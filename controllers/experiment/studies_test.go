@@ -121,10 +121,10 @@ func TestWakingSharesNothingWithTheReconcile(t *testing.T) {
 	}
 }
 
-// stopping has six trials that ended with a loss of 1, each over ten steps, one
-// that runs with a loss of 5 and one with 0.5. reads counts how often each curve is
-// read, and asked are the trials that were asked to stop.
-func stopping(t *testing.T, exp *v1beta1.Experiment) (c *Controller, trials []*v1beta1.Trial, reads map[string]int) {
+// stopping has six trials that ended with a loss of 1, each over ten steps, and two
+// at the given step: one with a loss of 5 and one with 0.5. reads counts how often
+// each curve is read.
+func stopping(t *testing.T, exp *v1beta1.Experiment, step int64) (c *Controller, trials []*v1beta1.Trial, reads map[string]int) {
 	t.Helper()
 	exp.Spec.Objective = &v1beta1.ObjectiveSpec{Type: v1beta1.ObjectiveTypeMinimize, ObjectiveMetricName: "loss"}
 	exp.Spec.EarlyStopping = &v1beta1.EarlyStoppingSpec{AlgorithmName: "medianstop"}
@@ -147,7 +147,11 @@ func stopping(t *testing.T, exp *v1beta1.Experiment) (c *Controller, trials []*v
 			return fmt.Errorf("the curve of %s", metrics)
 		}
 		reads[uid]++
-		for step := range int64(10) {
+		last := int64(10)
+		if uid == trials[6].Name || uid == trials[7].Name {
+			last = step
+		}
+		for step := range last {
 			if err := yield(collector.Attempt{ID: "a"}, collector.Point{Value: losses[uid], Step: step + 1}); err != nil {
 				return err
 			}
@@ -159,7 +163,7 @@ func stopping(t *testing.T, exp *v1beta1.Experiment) (c *Controller, trials []*v
 
 func TestTheRuleStopsWhatIsBad(t *testing.T) {
 	exp := experimentNamed("demo")
-	c, trials, reads := stopping(t, exp)
+	c, trials, reads := stopping(t, exp, 9)
 	k := use(t, &c.studies, exp)
 	k.Update(trials)
 	again, err := c.stopEarly(t.Context(), exp, k, true)
@@ -186,9 +190,24 @@ func TestTheRuleStopsWhatIsBad(t *testing.T) {
 	}
 }
 
+func TestATrialAtTheLastStepOfOthersIsNotStopped(t *testing.T) {
+	for step, want := range map[int64]bool{9: true, 10: false, 11: true} {
+		t.Run(fmt.Sprint(step), func(t *testing.T) {
+			exp := experimentNamed("demo")
+			c, trials, _ := stopping(t, exp, step)
+			k := use(t, &c.studies, exp)
+			k.Update(trials)
+			stops, err := k.Judge(t.Context(), c.Scan)
+			if err != nil || (len(stops) == 1) != want {
+				t.Errorf("stops %v, %v; want one: %v", stops, err, want)
+			}
+		})
+	}
+}
+
 func TestCurvesThatCannotBeReadAreAnError(t *testing.T) {
 	exp := experimentNamed("demo")
-	c, trials, _ := stopping(t, exp)
+	c, trials, _ := stopping(t, exp, 9)
 	broken := errors.New("disk full")
 	c.Scan = func(context.Context, string, []string, func(collector.Attempt, collector.Point) error) error {
 		return broken

@@ -31,8 +31,12 @@ func (s *Study) Judge(ctx context.Context, scan Scan) ([]Stop, error) {
 	now := s.base
 	trials := make([]*suggest.Trial, len(s.trials.current))
 	var running []int
+	ends := map[int64]bool{} // last steps of complete trials
 	for i, t := range s.trials.current {
 		trials[i] = t
+		if n := len(t.Curve); n > 0 && t.State == suggest.Succeeded {
+			ends[t.Curve[n-1].Step] = true
+		}
 		if t.State != suggest.Running {
 			continue
 		}
@@ -48,6 +52,9 @@ func (s *Study) Judge(ctx context.Context, scan Scan) ([]Stop, error) {
 		object := s.trials.entries[i].object
 		if object.AskedToStop() {
 			continue
+		}
+		if curve := now.Trials[i].Curve; len(curve) > 0 && ends[curve[len(curve)-1].Step] {
+			continue // it has trained as long as complete trials, and is about to end
 		}
 		if stop, why := s.stopper.Stop(now, now.Trials[i]); stop {
 			out = append(out, Stop{object, s.rule + ": " + why})

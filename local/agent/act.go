@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,9 @@ func (w *worker) start(ctx context.Context, a action) {
 		return
 	}
 	delete(w.failures, c.Name)
+	if err := w.layout.trimLogs(w.v.Pod.UID, c.Name, a.Run); err != nil {
+		w.log.Error(err, "cannot remove the logs of earlier runs", "container", c.Name)
+	}
 	w.enter(c, r)
 	if now, ok := w.v.last(c.Name); ok && now.Reason == reasonStartError {
 		w.event(corev1.EventTypeWarning, "Failed", fmt.Sprintf("container %s could not be started: %s", c.Name, now.Message))
@@ -56,7 +60,20 @@ func (w *worker) start(ctx context.Context, a action) {
 	if a.Run > 0 {
 		w.event(corev1.EventTypeNormal, "Started", fmt.Sprintf("Container %s started again (restart %d)", c.Name, a.Run))
 	}
+	w.warnStandIns(c, r)
 	w.runPostStart(ctx, c, r.Run)
+}
+
+// warnStandIns tells of directories that the container does not see change. Every
+// pod of an ordinary user has some for its termination message and its token.
+func (w *worker) warnStandIns(c *corev1.Container, r shim.Run) {
+	dirs := slices.DeleteFunc(strings.Split(r.StandIns, ", "), func(dir string) bool {
+		return dir == "" || dir == "/dev" || below(dir, "/run") || dir == "/run" || below(dir, "/var")
+	})
+	if len(dirs) > 0 {
+		w.event(corev1.EventTypeWarning, "MountPointMissing", fmt.Sprintf(
+			"container %s mounts volumes at paths that do not exist and may not be made here; it sees %s as it was at its start", c.Name, strings.Join(dirs, ", ")))
+	}
 }
 
 func (w *worker) startFailed(c *corev1.Container, reason string, err error) {
@@ -100,6 +117,7 @@ func (w *worker) containerSpec(ctx context.Context, c *corev1.Container, number 
 		TerminationPath:      w.layout.termination(pod.UID, c.Name),
 		TerminationMountPath: c.TerminationMessagePath,
 		MemoryLimitBytes:     c.Resources.Limits.Memory().Value(),
+		StopGrace:            min(gracePeriod(pod), downGrace),
 		TTY:                  c.TTY, Stdin: c.Stdin,
 	}
 	if spec.Dir == "" {
@@ -172,6 +190,9 @@ func (w *worker) signal(ctx context.Context, a action) {
 
 // merge enters what a shim says of all runs.
 func (w *worker) merge(state shim.State) {
+	if !state.Terminating.IsZero() && w.v.Down.IsZero() {
+		w.goDown(state.Terminating)
+	}
 	for _, r := range state.Runs {
 		if c := findContainer(&w.v.Pod.Spec, r.Name); c != nil {
 			w.enter(c, r)
@@ -193,6 +214,7 @@ func (w *worker) enter(c *corev1.Container, s shim.Run) {
 		delete(w.v.Probes, c.Name)
 		delete(w.v.Stops, c.Name)
 		delete(w.v.Condemned, c.Name)
+		delete(w.v.Starting, c.Name)
 		w.stopProbe(c.Name)
 	}
 	if newest, _ := w.v.last(c.Name); newest.Number == s.Run && !newest.running() {

@@ -48,8 +48,9 @@ type Config struct {
 	// CPU and Memory are what the node offers. Default: all of the machine.
 	CPU    resource.Quantity
 	Memory resource.Quantity
-	// GPUs are the UUIDs of the GPUs to offer. Default, when nil: those found.
-	// An empty list offers none.
+	// GPUs are the UUIDs of the GPUs to offer. Default, when nil: those found that
+	// CUDA_VISIBLE_DEVICES, if set, names. An empty list offers none. A GPU that
+	// another agent of this machine offers is left out.
 	GPUs []string
 	// StorageClass is the class whose claims the agent gives directories to.
 	// Default: StorageClassName, which also serves claims without a class.
@@ -208,6 +209,13 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 	gpus := cfg.GPUs
 	if gpus == nil {
 		gpus = findGPUs(ctx)
+		if names, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
+			gpus = visibleGPUs(gpus, names)
+		}
+	}
+	gpus, locks := lockGPUs(os.TempDir(), gpus, cfg.Log)
+	if len(gpus) > 0 {
+		makeCUDADevices(ctx, cfg.Log)
 	}
 	book, err := openGPUBook(l.gpus(), gpus, cfg.Log)
 	if err != nil {
@@ -221,7 +229,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := shim.ProbeMounts(ctx, cfg.ShimBinary)
+	mounts, err := shim.ProbeMounts(ctx, cfg.ShimBinary, cfg.Root)
 	if err != nil {
 		cfg.Log.Info("mount namespaces do not work here; mount paths will be rewritten", "reason", err.Error())
 		mounts = shim.MountsNone
@@ -234,7 +242,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 		client: client, layout: l, clock: cfg.Clock, log: cfg.Log, gpuBook: book, archive: logs,
 		cluster: &cluster{client: client},
 		pods:    newPodSet(), name: cfg.NodeName, capacity: capacity, images: cfg.Images,
-		getenv: os.Getenv, serviceEnv: services, shimBinary: cfg.ShimBinary, mounts: mounts,
+		getenv: os.Getenv, serviceEnv: services, shimBinary: cfg.ShimBinary, mounts: mounts, gpuLocks: locks,
 	}, nil
 }
 

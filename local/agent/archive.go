@@ -192,6 +192,19 @@ func logRunOf(path string) (int, bool) {
 	return run, err == nil
 }
 
+// trimLogs removes the logs of a container that lives, except those of a run and
+// of the one before it.
+func (l layout) trimLogs(pod types.UID, container string, run int) error {
+	files, err := filepath.Glob(filepath.Join(l.logs(pod), container, "*.log*"))
+	for _, file := range files {
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		if n, e := strconv.Atoi(name); e == nil && n < run-1 {
+			err = errors.Join(err, os.Remove(file))
+		}
+	}
+	return err
+}
+
 // WriteTo writes the output as text, without times and stream names.
 func (l ArchivedLog) WriteTo(w io.Writer) (int64, error) {
 	counted := &countingWriter{w: w}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,6 +31,23 @@ const (
 	messageDown = "Pod was ended by vernier down, or together with the instance"
 )
 
+// signalWindow is how long before the node learns that it goes down a program may
+// have got the same SIGTERM: at the end of a session or of the machine, every
+// process gets one.
+const signalWindow = time.Second
+
+// unaskedSignal reports that a main was ended by SIGTERM without our doing, and when.
+func (v *view) unaskedSignal() (at time.Time, ok bool) {
+	for i := range v.Pod.Spec.Containers {
+		name := v.Pod.Spec.Containers[i].Name
+		r, ran := v.last(name)
+		if ran && !r.running() && r.ExitCode == 128+int32(syscall.SIGTERM) && !v.Stops[name].Terminated {
+			at, ok = latest(at, r.FinishedAt), true
+		}
+	}
+	return at, ok
+}
+
 // downStop is the end of a pod because its node goes down. A pod that had come
 // to its own end before is no victim of it.
 func downStop(v *view) (stop, bool) {
@@ -37,7 +55,10 @@ func downStop(v *view) (stop, bool) {
 		return stop{}, false
 	}
 	if end, ok := naturalEnd(v); ok && end.Before(v.Down) {
-		return stop{}, false
+		signalled, ok := v.unaskedSignal()
+		if !ok || v.Down.Sub(signalled) > signalWindow {
+			return stop{}, false
+		}
 	}
 	return stop{
 		Since: v.Down, Deadline: v.Down.Add(min(gracePeriod(v.Pod), downGrace)),
@@ -54,7 +75,9 @@ func (w *worker) waitsOut() bool {
 // goDown begins the end of the pod. The next agent must know of it too, if this
 // one cannot write the pod's status any more.
 func (w *worker) goDown(now time.Time) {
-	w.v.Down = now
+	if w.v.Down.IsZero() {
+		w.v.Down = now
+	}
 	if !w.hasDir() || isTerminal(w.v.Pod.Status.Phase) {
 		return
 	}

@@ -34,6 +34,7 @@ func TestPlanOfANodeThatGoesDown(t *testing.T) {
 		"a main that is restarted otherwise stays out": {down(viewOf("Always", nil, mains, history{"m": {ends(0, 0, 11, 1)}}), 3), 11, "settled", corev1.PodFailed},
 		"what was asked to end has not succeeded":      {down(viewOf("Never", nil, mains, history{"m": {ends(0, 0, 11, 0)}}), 3), 11, "settled", corev1.PodFailed},
 		"what had ended before has succeeded":          {down(viewOf("Never", nil, mains, history{"m": {ends(0, 0, 9, 0)}}), 3), 11, "settled", corev1.PodSucceeded},
+		"a signal just before was the same shutdown":   {down(viewOf("Never", nil, mains, history{"m": {ends(0, 0, 9.5, 143)}}), 3), 11, "settled", corev1.PodFailed},
 		"what had not begun does not begin":            {down(viewOf("Never", nil, mains, nil), 3), 11, "settled", corev1.PodFailed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -175,6 +176,104 @@ func TestGPUsAreFound(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"GPU-a", "GPU-b"}, gpusFromDriver(dir)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestOnlyVisibleGPUsAreOffered(t *testing.T) {
+	all := []string{"GPU-aa", "GPU-bb", "GPU-cc"}
+	for names, want := range map[string][]string{
+		"": {}, "-1": {}, "1": {"GPU-bb"}, "2,0": {"GPU-cc", "GPU-aa"}, "GPU-b": {"GPU-bb"}, "0,7,1": {"GPU-aa"}, "0, 1": {"GPU-aa", "GPU-bb"},
+	} {
+		if diff := cmp.Diff(want, visibleGPUs(all, names)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", names, diff)
+		}
+	}
+}
+
+func TestTwoInstancesDoNotOfferTheSameGPU(t *testing.T) {
+	dir := t.TempDir()
+	first, held := lockGPUs(dir, []string{"GPU-a", "GPU-b"}, logr.Discard())
+	second, more := lockGPUs(dir, []string{"GPU-b", "GPU-c"}, logr.Discard())
+	if diff := cmp.Diff([][]string{{"GPU-a", "GPU-b"}, {"GPU-c"}}, [][]string{first, second}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, f := range append(held, more...) {
+		f.Close()
+	}
+	if again, _ := lockGPUs(dir, []string{"GPU-b"}, logr.Discard()); len(again) != 1 {
+		t.Error("a GPU stays taken")
+	}
+}
+
+func TestMemoryIsThatOfTheControlGroup(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"no control group": {nil, 8 << 30},
+		"version 2":        {map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "max\n", "sys/fs/cgroup/a/memory.max": "1073741824\n"}, 1 << 30},
+		"version 1":        {map[string]string{"proc/self/cgroup": "5:cpu:/x\n9:memory:/a\n", "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "2147483648\n"}, 2 << 30},
+		"no limit":         {map[string]string{"proc/self/cgroup": "9:memory:/a\n", "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "9223372036854771712\n"}, 8 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			files := map[string]string{"proc/meminfo": "MemTotal:        8388608 kB\nMemFree: 1 kB\n"}
+			maps.Copy(files, test.files)
+			for path, text := range files {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := availableMemory(root); err != nil || got != test.want {
+				t.Errorf("got %d, %v; want %d", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatProtectsIsNotIgnoredInSilence(t *testing.T) {
+	root, other := ptr.To[int64](0), ptr.To[int64](1000)
+	yes := ptr.To(true)
+	pod := func(podContext corev1.PodSecurityContext, own corev1.SecurityContext) *corev1.Pod {
+		return &corev1.Pod{Spec: corev1.PodSpec{SecurityContext: &podContext,
+			Containers: []corev1.Container{{Name: "m", Command: []string{"x"}, SecurityContext: &own}}}}
+	}
+	for name, test := range map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"not as root":               {pod(corev1.PodSecurityContext{RunAsNonRoot: yes, RunAsUser: root}, corev1.SecurityContext{}), "RunAsNonRoot"},
+		"another user will do":      {pod(corev1.PodSecurityContext{RunAsNonRoot: yes, RunAsUser: root}, corev1.SecurityContext{RunAsUser: other}), ""},
+		"the container may be root": {pod(corev1.PodSecurityContext{RunAsNonRoot: yes, RunAsUser: root}, corev1.SecurityContext{RunAsNonRoot: ptr.To(false)}), ""},
+		"what is only asked for":    {pod(corev1.PodSecurityContext{RunAsUser: root}, corev1.SecurityContext{ReadOnlyRootFilesystem: yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}), "capabilities.drop readOnlyRootFilesystem"},
+		"nothing to drop":           {pod(corev1.PodSecurityContext{RunAsUser: other}, corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := strings.Join(ignoredFields(test.pod), " ")
+			if why := checkSpec(test.pod); why != nil {
+				got = why.Reason
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestLogsOfOldRestartsGo(t *testing.T) {
+	l := layout{t.TempDir()}
+	for _, name := range []string{"0.log", "0.log.1", "1.log", "2.log", "10.log"} {
+		touchAll(t, filepath.Join(l.logs("u"), "main", name))
+	}
+	if err := l.trimLogs("u", "main", 3); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(l.logs("u"), "main", "*"))
+	if err != nil || len(left) != 2 || filepath.Base(left[1]) != "2.log" {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 

@@ -11,8 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -78,6 +80,61 @@ func gpusFromDriver(dir string) []string {
 		f.Close() // It was only read.
 	}
 	return sortedValues(byBus)
+}
+
+// visibleGPUs are those that CUDA_VISIBLE_DEVICES names, by index or by the
+// beginning of the UUID; as in CUDA, a name that fits none ends the list.
+func visibleGPUs(all []string, names string) []string {
+	visible := []string{}
+	for name := range strings.SplitSeq(names, ",") {
+		name = strings.TrimSpace(name)
+		i, err := strconv.Atoi(name)
+		if err != nil {
+			i = slices.IndexFunc(all, func(uuid string) bool { return name != "" && strings.HasPrefix(uuid, name) })
+		}
+		if i < 0 || i >= len(all) {
+			break
+		}
+		visible = append(visible, all[i])
+	}
+	return visible
+}
+
+// lockGPUs takes GPUs for this process, and leaves out those that another instance
+// on this machine has. The locks last until the process ends.
+func lockGPUs(dir string, gpus []string, log logr.Logger) (ours []string, locks []*os.File) {
+	for _, uuid := range gpus {
+		file := filepath.Join(dir, "vernier-"+filepath.Base(uuid)+".lock")
+		// One of another user may be opened, but not created again, in /tmp.
+		lock, err := os.Open(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			lock, err = os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o644)
+		}
+		if err == nil {
+			err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		}
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			log.Info("another instance has a GPU", "gpu", uuid)
+			lock.Close()
+			continue
+		}
+		if err != nil {
+			log.Error(err, "cannot tell whether another instance has a GPU", "gpu", uuid)
+		}
+		ours, locks = append(ours, uuid), append(locks, lock)
+	}
+	return ours, locks
+}
+
+// makeCUDADevices has the driver make the device files that it otherwise makes at
+// the first use of CUDA: containers may see the devices of their start only.
+func makeCUDADevices(ctx context.Context, log logr.Logger) {
+	if _, err := os.Stat("/dev/nvidia-uvm"); err == nil {
+		return
+	}
+	if err := exec.CommandContext(ctx, "nvidia-modprobe", "-c=0", "-u").Run(); err != nil {
+		log.Info("cannot make /dev/nvidia-uvm; use CUDA once and start the instance again if programs do not find the GPUs", "reason", err.Error())
+	}
 }
 
 func sortedValues(m map[string]string) []string {

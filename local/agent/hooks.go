@@ -49,17 +49,20 @@ func (w *worker) runPreStop(ctx context.Context, a action) {
 
 // runPostStart runs a postStart hook; a container whose hook fails is stopped.
 func (w *worker) runPostStart(ctx context.Context, c *corev1.Container, number int) {
-	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {
+	if !hasPostStart(c) {
 		return
 	}
 	client := w.shim
+	w.v.Starting[c.Name] = true
 	go func() {
 		err := runHook(ctx, client, c, number, c.Lifecycle.PostStart, w.hostIP)
-		if err == nil {
-			return
-		}
 		w.post(ctx, func() {
-			w.condemn(c.Name, number, "FailedPostStartHook", fmt.Sprintf("postStart hook of container %s: %v", c.Name, err))
+			if newest, ok := w.v.last(c.Name); ok && newest.Number == number {
+				delete(w.v.Starting, c.Name)
+			}
+			if err != nil {
+				w.condemn(c.Name, number, "FailedPostStartHook", fmt.Sprintf("postStart hook of container %s: %v", c.Name, err))
+			}
 		})
 	}()
 }

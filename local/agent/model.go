@@ -92,6 +92,8 @@ type view struct {
 	Probes map[string]probeState
 	// Stops of the newest runs.
 	Stops map[string]stopState
+	// Starting holds the containers whose postStart hook has not ended yet.
+	Starting map[string]bool
 	// Condemned containers are stopped on their own, since the given time,
 	// because a probe or hook failed.
 	Condemned map[string]time.Time
@@ -147,9 +149,9 @@ func (v *view) mainStarted() bool {
 }
 
 // started reports whether the newest run counts as started: it runs, and its
-// startup probe, if any, has passed.
+// postStart hook and startup probe, if any, have passed.
 func (v *view) started(c *corev1.Container) bool {
-	if !v.isRunning(c.Name) {
+	if !v.isRunning(c.Name) || v.Starting[c.Name] {
 		return false
 	}
 	return c.StartupProbe == nil || v.Probes[c.Name].Started

@@ -1,12 +1,12 @@
 package agent
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -19,15 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 )
 
 const (
-	leaseNamespace = "kube-node-lease"
-	leaseSeconds   = 40
-	leaseRenew     = 10 * time.Second
+	leaseSeconds = 40
+	leaseRenew   = 10 * time.Second
 	// statusRefresh is how often the Node's heartbeat times are written.
 	statusRefresh = 5 * time.Minute
 
@@ -49,14 +49,15 @@ type nodeKeeper struct {
 // capacityOf is what the node offers: what was given, else what was found.
 func capacityOf(cfg Config, gpus int) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{
-		corev1.ResourceCPU:  *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
+		// This follows the CPU quota of our control group too.
+		corev1.ResourceCPU:  *resource.NewQuantity(int64(runtime.GOMAXPROCS(0)), resource.DecimalSI),
 		corev1.ResourcePods: *resource.NewQuantity(maxPods, resource.DecimalSI),
 	}
 	if !cfg.CPU.IsZero() {
 		list[corev1.ResourceCPU] = cfg.CPU
 	}
 	if cfg.Memory.IsZero() {
-		bytes, err := totalMemory("/proc/meminfo")
+		bytes, err := availableMemory("/")
 		if err != nil {
 			return nil, fmt.Errorf("finding the size of the memory (give Config.Memory instead): %w", err)
 		}
@@ -70,20 +71,40 @@ func capacityOf(cfg Config, gpus int) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// totalMemory reads MemTotal, in bytes.
-func totalMemory(path string) (int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if fields := strings.Fields(s.Text()); len(fields) >= 2 && fields[0] == "MemTotal:" {
-			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			return kib * 1024, err
+// availableMemory is the machine's memory, or less where a control group of this
+// process limits it, in bytes. root is "/".
+func availableMemory(root string) (int64, error) {
+	total := int64(0)
+	for line := range strings.Lines(trimmedFile(filepath.Join(root, "proc/meminfo"))) {
+		if n, _ := fmt.Sscanf(line, "MemTotal: %d kB", &total); n == 1 {
+			break
 		}
 	}
-	return 0, fmt.Errorf("%s has no line MemTotal", path)
+	if total == 0 {
+		return 0, errors.New("/proc/meminfo has no line MemTotal")
+	}
+	total <<= 10
+	for line := range strings.Lines(trimmedFile(filepath.Join(root, "proc/self/cgroup"))) {
+		// "0::/path" in version 2, "9:memory:/path" in version 1.
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 || fields[1] != "" && fields[1] != "memory" {
+			continue
+		}
+		base, file := "sys/fs/cgroup", "memory.max"
+		if fields[1] == "memory" {
+			base, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		}
+		for path := filepath.Clean("/" + fields[2]); ; path = filepath.Dir(path) {
+			limit, err := strconv.ParseInt(trimmedFile(filepath.Join(root, base, path, file)), 10, 64)
+			if err == nil {
+				total = min(total, limit)
+			}
+			if path == "/" {
+				break
+			}
+		}
+	}
+	return total, nil
 }
 
 // Register makes the Node, or takes an existing one of that name over.
@@ -182,53 +203,25 @@ func (k *nodeKeeper) status() corev1.NodeStatus {
 
 // Keep renews the Lease and the status until the context ends.
 func (k *nodeKeeper) Keep(ctx context.Context) {
-	ticker := k.clock.NewTicker(leaseRenew)
-	defer ticker.Stop()
-	written := k.clock.Now()
-	for {
-		if err := k.renewLease(ctx); err != nil && ctx.Err() == nil {
-			k.log.Error(err, "cannot renew the node's lease")
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if err := k.WriteStatus(ctx); err != nil && ctx.Err() == nil {
+			k.log.Error(err, "cannot refresh the node's status")
 		}
-		if now := k.clock.Now(); now.Sub(written) >= statusRefresh {
-			if err := k.WriteStatus(ctx); err == nil {
-				written = now
-			} else if ctx.Err() == nil {
-				k.log.Error(err, "cannot refresh the node's status")
-			}
+	}, statusRefresh)
+	own := func(l *coordv1.Lease) error {
+		if len(l.OwnerReferences) > 0 {
+			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
+		node, err := k.client.CoreV1().Nodes().Get(ctx, k.name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return errors.Join(k.Register(ctx), err)
 		}
-	}
-}
-
-func (k *nodeKeeper) renewLease(ctx context.Context) error {
-	leases := k.client.CoordinationV1().Leases(leaseNamespace)
-	now := metav1.NewMicroTime(k.clock.Now())
-	patch, err := json.Marshal(map[string]any{"spec": coordv1.LeaseSpec{
-		HolderIdentity: &k.name, LeaseDurationSeconds: ptr.To[int32](leaseSeconds), RenewTime: &now}})
-	if err != nil {
+		if err == nil {
+			l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
+		}
 		return err
 	}
-	_, err = leases.Patch(ctx, k.name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	node, err := k.client.CoreV1().Nodes().Get(ctx, k.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return errors.Join(k.Register(ctx), err)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = leases.Create(ctx, &coordv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: k.name, OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}},
-		Spec: coordv1.LeaseSpec{HolderIdentity: &k.name, LeaseDurationSeconds: ptr.To[int32](leaseSeconds), RenewTime: &now},
-	}, metav1.CreateOptions{})
-	return err
+	lease.NewController(k.clock, k.client, k.name, leaseSeconds, nil, leaseRenew, k.name, corev1.NamespaceNodeLease, own).Run(ctx)
 }
 
 func kernelVersion() string { return trimmedFile("/proc/sys/kernel/osrelease") }

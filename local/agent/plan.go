@@ -185,9 +185,26 @@ func planInit(v *view, now time.Time, d *decision) {
 			return
 		}
 	}
-	for i := range spec.Containers {
-		planStart(v, &spec.Containers[i], now, d)
+	planMains(v, now, d)
+}
+
+// planMains starts the mains that have not run or are to run again. The next one
+// waits for the postStart hook of the one before.
+func planMains(v *view, now time.Time, d *decision) {
+	for i := range v.Pod.Spec.Containers {
+		c := &v.Pod.Spec.Containers[i]
+		r, ok := v.last(c.Name)
+		if !ok || (!r.running() && v.restarts(c, r)) {
+			planStart(v, c, now, d)
+		}
+		if v.Starting[c.Name] || !ok && hasPostStart(c) {
+			return
+		}
 	}
+}
+
+func hasPostStart(c *corev1.Container) bool {
+	return c.Lifecycle != nil && c.Lifecycle.PostStart != nil
 }
 
 // planRunning starts again what has ended and is to be restarted.
@@ -198,13 +215,7 @@ func planRunning(v *view, now time.Time, d *decision) {
 			planStart(v, c, now, d)
 		}
 	}
-	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		r, ok := v.last(c.Name)
-		if !ok || (!r.running() && v.restarts(c, r)) {
-			planStart(v, c, now, d)
-		}
-	}
+	planMains(v, now, d)
 }
 
 // planStart starts a container that does not run, as soon as it may.

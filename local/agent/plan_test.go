@@ -78,6 +78,10 @@ func TestPlan(t *testing.T) {
 		"a sidecar is not restarted when mains are done": {viewOf("Never", []string{"side1"}, one, history{"side1": {ends(0, 0, 9, 1)}, "m": {ends(0, 0, 5, 0)}}), 10, "settled"},
 		"a container that cannot be made is tried later": {with(viewOf("Never", nil, one, nil), func(v *view) { v.Waits["m"] = startWait{Until: at(7)} }), 3, "wake 7"},
 
+		"a main waits for the postStart hook before it": {with(viewOf("Never", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}}), func(v *view) { v.Starting = map[string]bool{"a": true} }), 1, ""},
+		"and starts after it":                           {viewOf("Never", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}}), 1, "start b"},
+		"so does what follows a sidecar with a hook":    {with(viewOf("Never", []string{"side1"}, one, history{"side1": {goes(0, 0)}}), func(v *view) { v.Starting = map[string]bool{"side1": true} }), 1, ""},
+
 		"mains done: the last sidecar is stopped first": {viewOf("Never", sides, one, done("m")), 11, "wake 40, SIGTERM side2"},
 		"then it is waited for":                         {with(viewOf("Never", sides, one, done("m")), func(v *view) { v.Stops["side2"] = stopState{Terminated: true} }), 12, "wake 40"},
 		"then the first":                                {viewOf("Never", sides, one, done("m", "side2")), 12, "SIGTERM side1, wake 40"},

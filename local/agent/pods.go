@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -38,6 +39,7 @@ type node struct {
 	serviceEnv []corev1.EnvVar
 	shimBinary string
 	mounts     shim.MountMode
+	gpuLocks   []*os.File // held, not used
 }
 
 // podSet holds the workers of the node's pods.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +49,8 @@ func (w *worker) admit(ctx context.Context, now time.Time, next *decision) (held
 	w.v.StartTime = now
 	if reason != nil {
 		w.reject(*reason)
+	} else if ignored := ignoredFields(w.v.Pod); len(ignored) > 0 {
+		w.event(corev1.EventTypeWarning, "Ignored", "this node runs programs of this machine as they are; it does not do: "+strings.Join(ignored, ", "))
 	}
 	return false
 }

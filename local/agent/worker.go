@@ -128,7 +128,7 @@ func newWorker(n *node, pod *corev1.Pod) *worker {
 	w.v = view{
 		Pod: pod, HostIP: n.hostIP, Conditions: pod.Status.Conditions,
 		Runs: map[string][]run{}, Waits: map[string]startWait{}, Probes: map[string]probeState{},
-		Stops: map[string]stopState{}, Condemned: map[string]time.Time{},
+		Stops: map[string]stopState{}, Starting: map[string]bool{}, Condemned: map[string]time.Time{},
 	}
 	if t := pod.Status.StartTime; t != nil {
 		w.v.StartTime, w.admitted = t.Time, true
@@ -256,7 +256,14 @@ func (w *worker) publish(ctx context.Context, now time.Time, settled bool, next 
 	if w.dirtySince.IsZero() {
 		w.dirtySince = now
 	}
-	if at := w.dirtySince.Add(statusDelay); !isTerminal(status.Phase) && now.Before(at) {
+	at := w.dirtySince.Add(statusDelay)
+	if isTerminal(status.Phase) {
+		at = now
+		if signalled, ok := w.v.unaskedSignal(); ok && w.v.Down.IsZero() && w.v.Pod.DeletionTimestamp == nil {
+			at = signalled.Add(signalWindow) // perhaps the node goes down too
+		}
+	}
+	if now.Before(at) {
 		next.wakeAt(at)
 		return
 	}

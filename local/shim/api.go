@@ -2,7 +2,6 @@ package shim
 
 import (
 	"errors"
-	"os"
 	"time"
 )
 
@@ -146,6 +145,10 @@ type Run struct {
 	// Message is the shim's own remark: why a start failed, the figures of a
 	// memory kill, lost output.
 	Message string `json:"message,omitempty"`
+	// StandIns names the directories of the machine, if any, that the container sees
+	// as they were at its start, because a mount path is missing in them and could
+	// not be made there.
+	StandIns string `json:"standIns,omitempty"`
 	// TerminationMessage is what the program wrote to its termination message
 	// file, at most MaxTerminationMessage bytes.
 	TerminationMessage string `json:"terminationMessage,omitempty"`
@@ -160,6 +163,10 @@ type State struct {
 	// Runs are ordered by the time of their start. Of each container the newest
 	// runs are kept, KeepRuns at most.
 	Runs []Run `json:"runs"`
+
+	// Terminating is when the shim itself got a SIGTERM, as every process does when
+	// a session or the machine ends; zero while it did not.
+	Terminating time.Time `json:"terminating,omitzero"`
 
 	Mounts MountMode `json:"mounts"`
 	// Limits says in plain words what does not work on this machine.
@@ -225,15 +232,4 @@ type Options struct {
 	// Env is the shim's own environment. Default: that of the caller. Containers
 	// never inherit it.
 	Env []string
-}
-
-func (o Options) binary() (string, error) {
-	if o.Binary != "" {
-		return o.Binary, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	return siblingOf(self), nil
 }

@@ -14,7 +14,7 @@ import (
 // whole life of a pod whose program ends at once. cpu-ms is the processor time of
 // that life, of all processes, the program's own included.
 func BenchmarkPodStart(b *testing.B) {
-	mode, _ := ProbeMounts(b.Context(), testBinary)
+	mode, _ := ProbeMounts(b.Context(), testBinary, b.TempDir())
 	cases := []struct {
 		name   string
 		mounts MountMode

@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"net"
-	"os/exec"
 	"syscall"
 	"time"
 )
@@ -79,37 +78,6 @@ func (c *Client) Spec(ctx context.Context, name string, run int) (ContainerSpec,
 		return ContainerSpec{}, fmt.Errorf("shim in %s answered without a spec", c.dir)
 	}
 	return *r.Spec, nil
-}
-
-// Command prepares argv to run inside a running container: in its file system,
-// with its environment, working directory and user, in a session of its own.
-//
-// The process is the caller's child: the caller sets its streams, waits for it
-// and kills its process group when the container ends. For a terminal, pass the
-// command to pty.Start. When the program cannot be started, it exits with code 127
-// (not found) or 126 and says why on standard error.
-func (c *Client) Command(ctx context.Context, name string, run int, argv []string) (*exec.Cmd, error) {
-	if len(argv) == 0 {
-		return nil, errors.New("run a command in container " + name + ": the command is empty")
-	}
-	spec, err := c.Spec(ctx, name, run)
-	if err != nil {
-		return nil, err
-	}
-	state, err := c.State(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r, ok := state.Find(name, run)
-	if !ok || r.Phase != Running {
-		return nil, fmt.Errorf("run a command in container %s: it is not running", name)
-	}
-	spec.Argv = argv
-	cmd, err := command(spec.prepared(state.PodUID, state.Mounts), state.Mounts, state.PID, r.PID)
-	if err != nil {
-		return nil, fmt.Errorf("run a command in container %s: %w", name, err)
-	}
-	return cmd, nil
 }
 
 // WriteStdin writes to the standard input of a run whose spec asks for one, and

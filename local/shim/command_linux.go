@@ -17,6 +17,37 @@ import (
 
 const stagingName = "root"
 
+// Command prepares argv to run inside a running container: in its file system,
+// with its environment, working directory and user, in a session of its own.
+//
+// The process is the caller's child: the caller sets its streams, waits for it
+// and kills its process group when the container ends. For a terminal, pass the
+// command to pty.Start. When the program cannot be started, it exits with code 127
+// (not found) or 126 and says why on standard error.
+func (c *Client) Command(ctx context.Context, name string, run int, argv []string) (*exec.Cmd, error) {
+	if len(argv) == 0 {
+		return nil, errors.New("run a command in container " + name + ": the command is empty")
+	}
+	spec, err := c.Spec(ctx, name, run)
+	if err != nil {
+		return nil, err
+	}
+	state, err := c.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, ok := state.Find(name, run)
+	if !ok || r.Phase != Running {
+		return nil, fmt.Errorf("run a command in container %s: it is not running", name)
+	}
+	spec.Argv = argv
+	cmd, err := command(spec.prepared(state.PodUID, state.Mounts), state.Mounts, state.PID, r.PID)
+	if err != nil {
+		return nil, fmt.Errorf("run a command in container %s: %w", name, err)
+	}
+	return cmd, nil
+}
+
 // command prepares a prepared spec to run in the file system of a container whose
 // main process is pid, a child of the process shim.
 func command(spec ContainerSpec, mode MountMode, shim, pid int) (*exec.Cmd, error) {
@@ -60,21 +91,22 @@ func entryOf(spec ContainerSpec, mode MountMode) (entry, error) {
 // ProbeMounts finds out how mounts can be made on this machine by making some in
 // a process that ends at once. With MountsNone comes the reason why nothing
 // better works; ask once and hand the mode to each Spawn. binary is the shim's;
-// empty means "shim" beside the running executable.
-func ProbeMounts(ctx context.Context, binary string) (MountMode, error) {
+// empty means "shim" beside the running executable. The probe makes a directory
+// below dir, which must be writable.
+func ProbeMounts(ctx context.Context, binary, dir string) (MountMode, error) {
 	binary, err := Options{Binary: binary}.binary()
 	if err != nil {
 		return MountsNone, err
 	}
 	var refusals []error
 	if os.Geteuid() == 0 {
-		err := probe(ctx, binary, MountsRoot)
+		err := probe(ctx, binary, dir, MountsRoot)
 		if err == nil {
 			return MountsRoot, nil
 		}
 		refusals = append(refusals, fmt.Errorf("as root: %w", err))
 	}
-	err = probe(ctx, binary, MountsUser)
+	err = probe(ctx, binary, dir, MountsUser)
 	if err == nil {
 		return MountsUser, nil
 	}
@@ -87,8 +119,8 @@ func ProbeMounts(ctx context.Context, binary string) (MountMode, error) {
 
 // probe mounts a file at the default path of termination messages, in a new root,
 // so it needs all that a container may need.
-func probe(ctx context.Context, binary string, mode MountMode) error {
-	dir, err := os.MkdirTemp("", "shim-probe-")
+func probe(ctx context.Context, binary, parent string, mode MountMode) error {
+	dir, err := os.MkdirTemp(parent, "shim-probe-")
 	if err != nil {
 		return err
 	}

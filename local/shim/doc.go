@@ -24,11 +24,11 @@
 //
 // A container with mounts starts in a mount namespace of its own: as root, or as
 // an ordinary user inside a user namespace that maps only that user. A mount path
-// that does not exist on the machine is made without touching the machine: a
-// tmpfs takes the place of the deepest directory that exists, its entries are
-// bound back into it, and the missing path is made on the tmpfs. What a program
-// creates directly in such a directory is private to the container and gone with
-// it, and what the machine adds there later is not seen.
+// that does not exist on the machine is made there, as an empty directory or file.
+// Where this user may not do so, a tmpfs takes the place of the deepest directory
+// that exists, its entries are bound back into it, and the missing path is made on
+// the tmpfs. It is read-only, as the directory was for this user, and what the
+// machine adds there later is not seen.
 //
 // Where mount namespaces are refused, paths are mapped instead: a mount path in
 // the arguments, in the environment and in the working directory is replaced by
@@ -44,7 +44,4 @@
 //
 // Containers of the same user can see and signal each other's processes, and the
 // shim's: this separates names of files, not users.
-//
-// Outside Linux there are no mounts, no memory limits, and only the process group
-// of a container is killed with it.
 package shim

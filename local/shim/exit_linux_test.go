@@ -16,7 +16,7 @@ import (
 func modes(t *testing.T) map[string]MountMode {
 	t.Helper()
 	all := map[string]MountMode{"without mounts": MountsNone}
-	if mode, _ := ProbeMounts(t.Context(), testBinary); mode != MountsNone {
+	if mode, _ := ProbeMounts(t.Context(), testBinary, t.TempDir()); mode != MountsNone {
 		all["with mounts"] = mode
 	}
 	return all
@@ -264,6 +264,9 @@ func TestASignalToTheShimIsPassedOnWithGrace(t *testing.T) {
 	}
 	if got, _ := state.Find("main", 0); got.ExitCode != 3 || p.output("main", 0) != "ready\nasked\nsaved\n" {
 		t.Errorf("got %+v, output %q", got, p.output("main", 0))
+	}
+	if state.Terminating.IsZero() {
+		t.Error("the state does not say that the shim was signalled")
 	}
 	if got, _ := state.Find("stubborn", 0); got.Signal != int(syscall.SIGKILL) {
 		t.Errorf("got %+v", got)

@@ -137,7 +137,7 @@ func spawnPod(t testing.TB, o Options) *pod {
 // where they cannot.
 func mountMode(t testing.TB) MountMode {
 	t.Helper()
-	mode, err := ProbeMounts(t.Context(), testBinary)
+	mode, err := ProbeMounts(t.Context(), testBinary, t.TempDir())
 	if mode == MountsNone {
 		t.Skipf("no mounts on this machine: %v", err)
 	}
@@ -167,6 +167,9 @@ func (p *pod) helper(args ...string) ContainerSpec {
 
 func (p *pod) start(spec ContainerSpec) Run {
 	p.t.Helper()
+	if p.options.Mounts != MountsNone {
+		removeMountPoints(p.t, spec.allMounts())
+	}
 	run, err := p.Start(p.t.Context(), spec)
 	if err != nil {
 		p.t.Fatal(err)

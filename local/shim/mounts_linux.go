@@ -94,15 +94,39 @@ func kindOf(info fs.FileInfo) string {
 	return "not a directory"
 }
 
+// makeMountPoints makes the missing mount paths on the machine where this user may
+// do so, as container runtimes do: what a program writes beside a volume then stays.
+// It returns the directories that need a stand-in instead.
+func makeMountPoints(mounts []Mount) []string {
+	for _, v := range mounts {
+		dir := v.MountPath
+		if v.File {
+			dir = filepath.Dir(dir)
+		}
+		_, missing, err := deepest(v.MountPath)
+		if !filepath.IsAbs(dir) || err != nil || missing == "" || inOther(v, mounts) || os.MkdirAll(dir, 0o755) != nil {
+			continue
+		}
+		if v.File {
+			_ = touch(v.MountPath) // if it may not be made, there is a stand-in
+		}
+	}
+	return splits(mounts)
+}
+
+// inOther reports whether a mount path lies inside another volume.
+func inOther(v Mount, mounts []Mount) bool {
+	return slices.ContainsFunc(mounts, func(o Mount) bool {
+		return o.MountPath != v.MountPath && inside(v.MountPath, o.MountPath)
+	})
+}
+
 // splits are the directories of the machine in which a mount path is missing,
 // parents before children, because a stand-in binds what it finds.
 func splits(mounts []Mount) []string {
 	var dirs []string
 	for _, v := range mounts {
-		inVolume := slices.ContainsFunc(mounts, func(o Mount) bool {
-			return o.MountPath != v.MountPath && inside(v.MountPath, o.MountPath)
-		})
-		if existing, missing, err := deepest(v.MountPath); err == nil && missing != "" && !inVolume {
+		if existing, missing, err := deepest(v.MountPath); err == nil && missing != "" && !inOther(v, mounts) {
 			dirs = append(dirs, existing)
 		}
 	}

@@ -44,6 +44,56 @@ func hostFiles(t *testing.T, dirs []string) map[string][]string {
 	return seen
 }
 
+// removeMountPoints removes what was made on the machine to mount on, at the end.
+func removeMountPoints(t testing.TB, mounts []Mount) {
+	t.Helper()
+	var made []string
+	for _, m := range mounts {
+		for path := m.MountPath; ; path = filepath.Dir(path) {
+			if _, err := os.Lstat(path); err == nil {
+				break
+			}
+			made = append(made, path)
+		}
+	}
+	slices.SortFunc(made, func(a, b string) int { return len(b) - len(a) })
+	t.Cleanup(func() {
+		for _, path := range made {
+			_ = os.Remove(path) // as an ordinary user nothing was made
+		}
+	})
+}
+
+func TestWhatAProgramWritesBesideAVolumeStays(t *testing.T) {
+	mode := mountMode(t)
+	project, volume := volumeDir(t, "train.py"), volumeDir(t)
+	p := newPod(t, mode)
+	spec := p.shell("cd " + project + "; echo weights > model.tmp; mv model.tmp model.pt; mv model.pt train.py; echo 0.1 > metrics/m.log; echo w > model.pt")
+	spec.Mounts = []Mount{{HostPath: volume, MountPath: project + "/metrics"}}
+	if got := p.run(spec); got.Reason != ReasonCompleted || got.StandIns != "" {
+		t.Errorf("got %+v: %s", got, p.output("main", 0))
+	}
+	for file, want := range map[string]string{project + "/model.pt": "w\n", project + "/train.py": "weights\n", volume + "/m.log": "0.1\n"} {
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v; want %q", file, got, err, want)
+		}
+	}
+}
+
+func TestAPathThatCannotBeMadeGetsAStandIn(t *testing.T) {
+	mode := mountMode(t)
+	volume := volumeDir(t, "file")
+	p := newPod(t, mode)
+	spec := p.shell("cat /sys/vernier-test/data/file; ls -d /sys/kernel; (: > /sys/new) 2>/dev/null || echo refused")
+	spec.Mounts = []Mount{{HostPath: volume, MountPath: "/sys/vernier-test/data"}}
+	if got := p.run(spec); got.StandIns != "/sys" {
+		t.Errorf("got %+v", got)
+	}
+	if got := p.output("main", 0); !strings.HasPrefix(got, "text of file\n/sys/kernel\n") {
+		t.Errorf("output %q", got)
+	}
+}
+
 // volumeDir makes a directory with files in it.
 func volumeDir(t *testing.T, files ...string) string {
 	t.Helper()
@@ -264,12 +314,10 @@ func TestCommandSeesTheContainersMounts(t *testing.T) {
 	for how, mode := range modes(t) {
 		t.Run(how, func(t *testing.T) {
 			p := newPod(t, mode)
-			private := "true"
-			if mode != MountsNone {
-				private = "echo private > /vernier-test/beside" // on the tmpfs that only the container has
-			}
-			spec := p.shell(private + "; touch /vernier-test/data/ready; sleep 3600")
-			spec.Mounts = []Mount{{HostPath: volume, MountPath: "/vernier-test/data"}}
+			gone := volumeDir(t, "private")
+			spec := p.shell("touch /vernier-test/data/ready; sleep 3600")
+			// A mount that has vanished from the machine is seen all the same.
+			spec.Mounts = []Mount{{HostPath: volume, MountPath: "/vernier-test/data"}, {HostPath: gone, MountPath: "/vernier-test/gone"}}
 			spec.Dir = "/vernier-test/data"
 			spec.Env = append(spec.Env, "COLOUR=green")
 			p.start(spec)
@@ -277,7 +325,10 @@ func TestCommandSeesTheContainersMounts(t *testing.T) {
 				_, err := os.Stat(filepath.Join(volume, "ready"))
 				return err == nil
 			})
-			cmd, err := p.Command(t.Context(), "main", 0, []string{"sh", "-c", "pwd; ls /vernier-test/data; echo $COLOUR; cat /vernier-test/beside 2>/dev/null; exit 3"})
+			if err := os.Rename(gone, gone+"-moved"); err != nil {
+				t.Fatal(err)
+			}
+			cmd, err := p.Command(t.Context(), "main", 0, []string{"sh", "-c", "pwd; ls /vernier-test/data; echo $COLOUR; ls /vernier-test/gone 2>/dev/null; exit 3"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -315,7 +366,7 @@ func TestStandInsComeParentsFirst(t *testing.T) {
 	dir := volumeDir(t, "sub/deep")
 	mounts := []Mount{
 		{MountPath: dir + "/sub/x"}, {MountPath: dir + "/z"}, {MountPath: dir + "/z/inside"},
-		{MountPath: dir}, {MountPath: "/vernier-test/y"}, {MountPath: "/etc"},
+		{MountPath: dir}, {MountPath: "/vernier-nowhere/y"}, {MountPath: "/etc"},
 	}
 	if got, want := splits(mounts[:3]), []string{dir, dir + "/sub"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

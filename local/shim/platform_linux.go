@@ -9,9 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// platformLimits says what does not work on this system.
-func platformLimits() []string { return nil }
-
 // sealDescriptors keeps what this process inherited, beyond its three streams,
 // from the programs that it starts.
 func sealDescriptors() error {

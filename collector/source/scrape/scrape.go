@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -52,6 +53,9 @@ type Config struct {
 }
 
 // Source reads metrics from the endpoint of a Prometheus client library.
+//
+// A metric that has been 0 since it was first seen may not have been set yet. It is
+// recorded when it changes, when its step has changed twice, or at the end.
 //
 // A value is recorded when it, the step, or the timestamp that the endpoint
 // gives it differs from the one recorded last. So a gauge that stands still
@@ -118,7 +122,7 @@ func (s *Source) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
 		r := &run{
 			cfg: s.cfg, yield: yield, page: newPage(s.selectors), client: newClient(),
-			last: maps.Clone(s.cfg.Last), found: map[string]bool{}, said: source.Troubles{Prefix: "prometheus", Yield: yield},
+			last: maps.Clone(s.cfg.Last), zeros: map[string]zero{}, found: map[string]bool{}, said: source.Troubles{Prefix: "prometheus", Yield: yield},
 		}
 		if r.last == nil {
 			r.last = map[string]collector.Point{}
@@ -138,6 +142,7 @@ type run struct {
 	page   *page
 	seq    int64
 	last   map[string]collector.Point // recorded, by metric
+	zeros  map[string]zero            // held back, by metric
 	found  map[string]bool            // metrics that were seen
 	said   source.Troubles
 
@@ -222,8 +227,13 @@ func (r *run) record(at time.Time, last bool) bool {
 			return false
 		}
 		p := collector.Point{
-			Metric: metric, Value: reading.value, Text: reading.text, Step: r.page.step(reading), Time: reading.time,
-			Source: r.name(), Seq: r.seq,
+			Metric: metric, Value: reading.value, Text: reading.text, Step: r.page.step(reading), Time: reading.time, Source: r.name(),
+		}
+		if r.unset(p) {
+			if p.Time = at; last && !r.put(p) {
+				return false
+			}
+			continue
 		}
 		if r.unchanged(p) {
 			continue
@@ -231,13 +241,43 @@ func (r *run) record(at time.Time, last bool) bool {
 		if p.Time.IsZero() {
 			p.Time = at
 		}
-		r.last[metric] = p
-		r.seq++
-		if !r.yield(p, nil) {
+		if !r.put(p) {
 			return false
 		}
 	}
 	return true
+}
+
+// put yields a point.
+func (r *run) put(p collector.Point) bool {
+	delete(r.zeros, p.Metric)
+	p.Seq = r.seq
+	r.last[p.Metric] = p
+	r.seq++
+	return r.yield(p, nil)
+}
+
+// zero is a metric that has been 0 since it was first seen.
+type zero struct {
+	point collector.Point
+	steps int // how often its step has changed
+}
+
+// unset reports whether a reading is of a metric that may never have been set: a
+// gauge of a client library is 0 until then. It is held back as long as it is 0,
+// until the step has changed twice: a program may set its step at the beginning of
+// an epoch, and the metric at its end.
+func (r *run) unset(p collector.Point) bool {
+	if _, known := r.last[p.Metric]; known || p.Value != 0 || !p.Time.IsZero() {
+		return false
+	}
+	z, held := r.zeros[p.Metric]
+	if held && p.Step != z.point.Step {
+		z.steps++
+	}
+	z.point = p
+	r.zeros[p.Metric] = z
+	return z.steps < 2
 }
 
 func (r *run) name() string { return "prometheus:" + r.cfg.URL }
@@ -252,6 +292,15 @@ func (r *run) unchanged(p collector.Point) bool {
 
 // finish says what was never found.
 func (r *run) finish() {
+	for _, metric := range slices.Sorted(maps.Keys(r.zeros)) { // the endpoint went before the last scrape
+		z := r.zeros[metric]
+		if z.point.Time.IsZero() {
+			z.point.Time = r.cfg.Clock.Now()
+		}
+		if !r.put(z.point) {
+			return
+		}
+	}
 	if !r.answered {
 		r.said.Tell(fmt.Errorf("%s never answered: %w", r.cfg.URL, r.refusal))
 		return

@@ -92,6 +92,26 @@ func TestScrape(t *testing.T) {
 		answers []scrapeAnswer
 		want    []string
 	}{
+		"a gauge that is not set yet": {
+			answers: []scrapeAnswer{text("loss 0.0\n"), text("loss 0.0\n"), text("loss 0.5\n"), text("loss 0\n")},
+			want:    []string{"loss=0.5 at -1", "loss=0 at -1"},
+		},
+		"a gauge that is set at the end of an epoch, whose number is set at its beginning": {
+			answers: []scrapeAnswer{text("loss 0.0\nepoch 0\n"), text("loss 0.0\nepoch 1\n"), text("loss 0.5\nepoch 1\n")},
+			want:    []string{"loss=0.5 at 1"},
+		},
+		"a metric that is 0 in several steps": {
+			answers: []scrapeAnswer{text("loss 0\nstep 0\n"), text("loss 0\nstep 1\n"), text("loss 0\nstep 2\n"), text("loss 0\nstep 3\n")},
+			want:    []string{"loss=0 at 2", "loss=0 at 3"},
+		},
+		"a metric that is 0 to the end": {
+			answers: []scrapeAnswer{text("loss 0\nstep 7\n"), text("loss 0\nstep 7\n")},
+			want:    []string{"loss=0 at 7"},
+		},
+		"a 0 that has a time": {
+			answers: []scrapeAnswer{text("loss 0 1000\n"), text("loss 0.5 2000\n")},
+			want:    []string{"loss=0 at -1", "loss=0.5 at -1"},
+		},
 		"each new value once": {
 			answers: []scrapeAnswer{text("loss 3\n"), text("loss 3\n"), text("loss 2\n"), text("loss 2\n"), text("loss 3\n")},
 			want:    []string{"loss=3 at -1", "loss=2 at -1", "loss=3 at -1"},

@@ -44,6 +44,8 @@ type container struct {
 	copying sync.WaitGroup
 	stdin   *os.File
 	tty     *os.File
+	// standIns are the directories of the machine that the container has copies of.
+	standIns string
 
 	mu     sync.Mutex
 	oom    string // why the sampler killed it

@@ -55,7 +55,7 @@ func newSupervisor(ctx context.Context, o Options, now func() time.Time, logger 
 	case err != nil && !errors.Is(err, fs.ErrExist):
 		return nil, err
 	case err != nil: // we are not the first: another shim died here
-		if n, err := KillLeftovers(ctx, o.PodUID); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if n, err := KillLeftovers(ctx, o.PodUID); err != nil {
 			return nil, err
 		} else if n > 0 {
 			logger.Printf("killed %d processes that an earlier shim left behind", n)
@@ -68,7 +68,7 @@ func newSupervisor(ctx context.Context, o Options, now func() time.Time, logger 
 			return nil, err
 		}
 		var why error
-		if s.mounts, why = ProbeMounts(ctx, self); why != nil {
+		if s.mounts, why = ProbeMounts(ctx, self, o.Dir); why != nil {
 			logger.Print(why)
 		}
 	}
@@ -80,7 +80,7 @@ func newSupervisor(ctx context.Context, o Options, now func() time.Time, logger 
 	}
 	s.state = State{
 		Version: Version, PodUID: o.PodUID, Revision: old.Revision, Runs: lose(old.Runs, now()),
-		Mounts: s.mounts, Limits: append(limits, platformLimits()...),
+		Mounts: s.mounts, Limits: limits,
 		PID: os.Getpid(), StartTicks: startTicks(os.Getpid()), BootID: bootID(),
 	}
 	if len(old.Runs) == 0 {
@@ -195,7 +195,7 @@ func (s *Supervisor) start(spec ContainerSpec) (Run, error) {
 		close(c.started)
 		return run, nil
 	}
-	run.PID, run.StartedAt = c.pid, c.began
+	run.PID, run.StartedAt, run.StandIns = c.pid, c.began, c.standIns
 	s.update(run)
 	close(c.started)
 	go s.watch(c, run)
@@ -383,6 +383,8 @@ func (s *Supervisor) resize(key runKey, rows, cols uint16) error {
 // up its grace, or ctx is done.
 func (s *Supervisor) terminate(ctx context.Context) {
 	s.mu.Lock()
+	s.state.Terminating = s.now()
+	_ = s.publish() // logged there
 	all := slices.Collect(maps.Values(s.containers))
 	s.mu.Unlock()
 	var ending sync.WaitGroup

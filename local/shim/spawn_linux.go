@@ -107,7 +107,13 @@ func serveArgs(o Options) []string {
 	return args
 }
 
-// siblingOf is the shim's binary beside another program of ours.
-func siblingOf(path string) string {
-	return filepath.Join(filepath.Dir(path), "shim")
+func (o Options) binary() (string, error) {
+	if o.Binary != "" {
+		return o.Binary, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(filepath.Dir(self), "shim"), nil
 }

@@ -1,0 +1,157 @@
+package parse_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector/parse"
+)
+
+// documented are the files with filters that users copy.
+var documented = []string{"../../docs/collectors-text.md", "../../docs/collectors.md", "../../docs/metrics.md", "../../docs/cli.md", "../../README.md", "../../cmd/vernier/collect.go"}
+
+// yamlFilter, flagFilter and tableFilter are the places where a filter stands.
+var (
+	yamlFilter  = regexp.MustCompile(`metricsFormat: \['((?:[^']|'')*)'\]`)
+	flagFilter  = regexp.MustCompile(`--filter '([^']*)'`)
+	tableFilter = regexp.MustCompile("(?m)^\\|[^|\n]*(?:\\\\\\|[^|\n]*)* \\| `((?:[^`|]|\\\\\\|)*\\([^`]*\\)(?:[^`|]|\\\\\\|)*)` \\|")
+)
+
+// documentedFilters are the filters in the documentation.
+func documentedFilters(t *testing.T) (filters []string) {
+	t.Helper()
+	for _, path := range documented {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range yamlFilter.FindAllSubmatch(text, -1) {
+			filters = append(filters, strings.ReplaceAll(string(m[1]), "''", "'"))
+		}
+		for _, m := range flagFilter.FindAllSubmatch(text, -1) {
+			filters = append(filters, string(m[1]))
+		}
+		for _, m := range tableFilter.FindAllSubmatch(text, -1) {
+			filters = append(filters, strings.ReplaceAll(string(m[1]), `\|`, "|"))
+		}
+	}
+	slices.Sort(filters)
+	return slices.Compact(filters)
+}
+
+// The filters of the documentation, by what they are for.
+const (
+	none     = ""
+	colon    = `([\w|/.-]+)\s*:\s*([-+]?(?:[\d.,]*\d(?:[eE][-+]?\d+)?%?|nan|inf))`
+	word     = `(\w+): ([-+.\deE]+)`
+	dict     = `'([\w|/.-]+)'\s*:\s*'?([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))`
+	lightgbm = `(\S+'s \w+): ([-+.\deE]+)`
+	nanogpt  = `(train loss|val loss|loss) ([-+.\deE]+)`
+	megatron = `\| ([\w -]+): ([-+.\deE]+)`
+)
+
+// frameworks are lines in the formats of training frameworks, with the filter that
+// the documentation gives for them, and what is read: name=value@step.
+var frameworks = map[string]struct {
+	filter  string
+	metrics []string
+	lines   string
+	want    []string
+}{
+	"PyTorch quickstart": {colon, []string{"loss", "Accuracy"},
+		"Epoch 1\n-------------------------------\nloss: 2.302990  [   64/60000]\nloss: -8.7654e-04  [ 6464/60000]\nTest Error: \n Accuracy: 44.7%, Avg loss: 2.155\n",
+		[]string{"loss=2.30299@1", "loss=-0.00087654@1", "Accuracy=44.7@1", "loss=2.155@1"}},
+	"PyTorch MNIST example": {colon, []string{"Loss"},
+		"Train Epoch: 1 [640/60000 (1%)]\tLoss: 1.2e-01\nTrain Epoch: 2 [0/60000 (0%)]\tLoss: 0.043210\n",
+		[]string{"Loss=0.12@1", "Loss=0.04321@2"}},
+	"PyTorch CIFAR tutorial": {colon, []string{"loss"}, "[1,  2000] loss: 2.177\n[1,  4000] loss: 1.8e+00\n", []string{"loss=2.177", "loss=1.8"}},
+	"tqdm":                   {none, []string{"loss", "acc"}, " 45%|████▌     | 45/100 [00:10<00:12,  4.50it/s, acc=0.9, loss=-1.23e-05]\n", []string{"acc=0.9", "loss=-1.23e-05"}},
+	"Lightning": {none, []string{"train_loss", "val_loss"},
+		"Epoch 3: 100%|██████████| 100/100 [00:01<00:00, 80.1it/s, v_num=0, train_loss=8.76e-5, val_loss=-0.400]\n",
+		[]string{"train_loss=8.76e-05@3", "val_loss=-0.4@3"}},
+	"Keras 2": {colon, []string{"loss", "val_loss"},
+		"Epoch 2/5\n1875/1875 [==============================] - 4s 2ms/step - loss: 8.7654e-04 - accuracy: 0.9123 - val_loss: -1.5e+02 - val_accuracy: 0.9534\n",
+		[]string{"loss=0.00087654@2", "val_loss=-150@2"}},
+	"Keras 3": {word, []string{"loss", "val_loss"},
+		"Epoch 2/5\n\x1b[1m1875/1875\x1b[0m \x1b[32m━━━━━━━━━━━━━━━━━━━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m4s\x1b[0m 2ms/step - accuracy: 0.8793 - loss: 4.3e-05 - val_accuracy: 0.9563 - val_loss: -0.1423\n",
+		[]string{"loss=4.3e-05@2", "val_loss=-0.1423@2"}},
+	"Trainer of Hugging Face": {dict, []string{"loss", "eval_loss"},
+		"{'loss': 0.4321, 'grad_norm': 2.1, 'learning_rate': 5e-05, 'epoch': 1.0}\n{'eval_loss': 8.7e-04, 'eval_runtime': 1.5, 'epoch': 2.0}\n{'loss': '-0.25', 'learning_rate': '5e-05', 'epoch': '3'}\n{'loss': nan, 'epoch': 4.0}\n",
+		[]string{"loss=0.4321@1", "eval_loss=0.00087@2", "loss=-0.25@3", "loss=NaN@4"}},
+	"Accelerate": {dict, []string{"accuracy", "f1"}, "epoch 0: {'accuracy': 0.8431, 'f1': -8.9e-01}\n", []string{"accuracy=0.8431@0", "f1=-0.89@0"}},
+	"XGBoost":    {colon, []string{"eval-rmse"}, "[0]\ttrain-rmse:2.50000\teval-rmse:2.61\n[10]\ttrain-rmse:0.51234\teval-rmse:-6.1e-01\n", []string{"eval-rmse=2.61@0", "eval-rmse=-0.61@10"}},
+	"LightGBM":   {lightgbm, []string{"valid_0's l2"}, "[10]\tvalid_0's l2: 0.25\tvalid_0's auc: 0.9\n[20]\tvalid_0's l2: -8.1e-05\n", []string{"valid_0's l2=0.25@10", "valid_0's l2=-8.1e-05@20"}},
+	"CatBoost":   {colon, []string{"test"}, "0:\tlearn: 0.6931\ttest: 0.6927\tbest: 0.6927 (0)\ttotal: 50.1ms\tremaining: 50s\n10:\tlearn: 0.5\ttest: 6.1e-03\tbest: 0.6 (10)\n", []string{"test=0.6927@0", "test=0.0061@10"}},
+	"MMEngine": {colon, []string{"loss", "accuracy/top1"},
+		"2023/01/05 12:00:00 - mmengine - INFO - Epoch(train)  [1][10/100]  lr: 1.0000e-02  eta: 0:10:00  time: 0.1  memory: 100  loss: 2.3e-01\n2023/01/05 12:00:00 - mmengine - INFO - Epoch(val) [1][5/5]    accuracy/top1: 51.2\n",
+		[]string{"loss=0.23", "accuracy/top1=51.2"}},
+	"Megatron": {megatron, []string{"lm loss", "grad norm"},
+		" iteration      100/  500000 | consumed samples:        12800 | elapsed time per iteration (ms): 341.0 | learning rate: 1.500000E-05 | global batch size:   128 | lm loss: 7.654321E+00 | grad norm: -1.234 |\n",
+		[]string{"lm loss=7.654321@100", "grad norm=-1.234@100"}},
+	"nanoGPT":     {nanogpt, []string{"val loss", "loss"}, "step 250: train loss 2.5012, val loss 2.6e-01\niter 260: loss -3.1e-05, time 12.34ms, mfu 1.0%\n", []string{"val loss=0.26@250", "loss=-3.1e-05@260"}},
+	"fastai":      {none, []string{"valid_loss"}, "epoch     train_loss  valid_loss  accuracy  time    \n0         0.512341    0.412313    0.912312  00:11   \n", nil},
+	"Ultralytics": {none, []string{"box_loss"}, "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n        1/3      2.33G      1.165      1.553      1.221        215        640\n", nil},
+}
+
+func TestFrameworksAreReadAsTheDocumentationSays(t *testing.T) {
+	filters := documentedFilters(t)
+	for name, tc := range frameworks {
+		t.Run(name, func(t *testing.T) {
+			var use []string
+			if tc.filter != none {
+				if use = []string{tc.filter}; !slices.Contains(filters, tc.filter) {
+					t.Errorf("the filter %s is not in the documentation, which has\n%s", tc.filter, strings.Join(filters, "\n"))
+				}
+			}
+			p, err := parse.NewText(tc.metrics, use)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for line := range strings.Lines(tc.lines) {
+				samples, err := p.Parse(nil, []byte(strings.TrimRight(line, "\r\n")))
+				if err != nil {
+					t.Errorf("%q: %v", line, err)
+				}
+				for _, s := range samples {
+					one := fmt.Sprintf("%s=%v", s.Metric, s.Value)
+					if s.Step != parse.NoStep {
+						one += fmt.Sprintf("@%d", s.Step)
+					}
+					got = append(got, one)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("values (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Each filter that users may copy is run on a log, with a sign and an exponent.
+func TestEveryDocumentedFilterReadsALog(t *testing.T) {
+	filters := documentedFilters(t)
+	if len(filters) < 6 {
+		t.Fatalf("only %d filters were found in the documentation: %q", len(filters), filters)
+	}
+	for _, filter := range filters {
+		run, sign, exponent := false, false, false
+		for _, tc := range frameworks {
+			if tc.filter == filter {
+				run = true
+				values := strings.Join(tc.want, " ")
+				sign = sign || strings.Contains(values, "=-")
+				exponent = exponent || regexp.MustCompile(`\d[eE][-+]\d`).MatchString(tc.lines)
+			}
+		}
+		if !run || !sign || !exponent {
+			t.Errorf("%s: run %v, with a sign %v, with an exponent %v", filter, run, sign, exponent)
+		}
+	}
+}
