@@ -2,219 +2,206 @@ package collector
 
 import (
 	"cmp"
-	"math"
-	"strings"
+	"context"
+	"maps"
+	"slices"
 )
 
-// Unavailable is what Katib's API shows in place of a value that was never
-// reported.
-const Unavailable = "unavailable"
-
-// Measure is one value of an observation.
-type Measure struct {
-	// Value is the number; NaN when Text is not a number.
-	Value float64
-	// Text is the value as it was written.
-	Text string
+// Scanner reads the points of a trial one by one; a Store is one.
+type Scanner interface {
+	// Scan hands over the points of the named metrics (all when none is named):
+	// attempt by attempt, the newest one first (of those started at once, the one
+	// with the greatest ID), within an attempt in order of Source, and within a
+	// source in order of Seq. Memory does not grow with their number. It ends with
+	// the first error of yield, or when ctx ends. yield must not call the store.
+	Scan(ctx context.Context, trialUID string, metrics []string, yield func(Attempt, Point) error) error
 }
 
-// Finite reports whether the measure can be compared with others: NaN and the
-// infinities are never best and never reach a goal.
-func (m Measure) Finite() bool { return !math.IsNaN(m.Value) && !math.IsInf(m.Value, 0) }
-
-// Observation condenses the points of one metric of one trial. A measure that
-// is unavailable has the Text Unavailable and the Value NaN.
-type Observation struct {
-	Metric           string
-	Min, Max, Latest Measure
-	// Points is the number of points that were condensed. Zero means that the
-	// metric was never seen, and that all measures are unavailable.
-	Points int
-	// Chosen is the measure by the strategy that was asked for; unavailable when
-	// none was.
-	Chosen Measure
-}
-
-// By returns the measure that a strategy names; ok is false when the measure
-// is unavailable, or the strategy is neither min, max nor latest.
-func (o Observation) By(s Strategy) (m Measure, ok bool) {
-	switch s {
-	case StrategyMin:
-		m = o.Min
-	case StrategyMax:
-		m = o.Max
-	case StrategyLatest:
-		m = o.Latest
-	default:
-		m = missing()
-	}
-	return m, m.Text != Unavailable
-}
-
-// Observe condenses the points of one metric.
+// Reduce answers asks from the points of one trial, each with one observation, in
+// their order. What counts, and Min, Max and Latest, is as Aggregator says. Chosen
+// is
 //
-// The newest attempt with points of the metric counts. Of earlier attempts only
-// the points below the first step of every newer one count, so that training
-// that resumed from a checkpoint keeps its past and training that began anew
-// does not. An attempt without steps replaces all earlier ones.
+// for min, max and latest that measure;
 //
-// Min and Max are taken over the finite values; where there is none, over the
-// infinities; where there is none of these either, they are NaN. Values that
-// are not numbers have no part in them. Latest is the last point by step, then
-// Seq, of the newest attempt, whatever its value; a point without a step
-// belongs to the step stated last before it in its source.
-func Observe(series []Series, metric string) Observation {
-	return Reduce(series, Ask{Metric: metric})[0]
-}
-
-// Condenser condenses the points of one metric of one trial one after the other,
-// in memory that does not grow with their number. It observes the rules of
-// Observe, which is made of it.
-type Condenser struct {
-	metric string
-	// points counts what counts. latest is set by the first of them, least and
-	// greatest by the first number, which numbers tells of.
-	points          int
-	numbers         bool
-	least, greatest placed
-	latest          placed
-	tail            *tail // nil unless the mean of the last points is wanted
-
-	// attempt is the one that is being read, begun with the first point of all; age
-	// counts those before it. newest: it is the one that has the latest point.
-	attempt string
-	age     int
-	begun   bool
-	newest  bool
-	// limit is the least step that counted in newer attempts, and lowest that in
-	// this one and newer ones. math.MaxInt64: everything counts.
-	limit, lowest int64
-	steps         carrier
-}
-
-// NewCondenser returns a condenser that has seen no point of metric.
-func NewCondenser(metric string) *Condenser {
-	return &Condenser{metric: metric, limit: math.MaxInt64, lowest: math.MaxInt64}
-}
-
-// Add takes in a point of the metric. Points come attempt by attempt, the newest
-// one first (of those started at once, the one with the greatest ID), within an
-// attempt in order of Source, and within a source in order of Seq. In another
-// order the result is undefined.
-func (c *Condenser) Add(attempt Attempt, p Point) {
-	if !c.begun || attempt.ID != c.attempt {
-		if c.begun {
-			c.age++
+// for mean-last-K the arithmetic mean of the finite values among the last K points
+// that count, in order of attempt, step and Seq, or of all points where there are
+// fewer than K. Where none of them is finite it is Latest. Points whose value is no
+// number take up one of the K places;
+//
+// for best-at-step the value of the metric in the attempt, and at the step, where
+// Objective was best: least, or greatest where Maximize says so, of equal ones that
+// of the newest attempt and in it the first in order of Source, then Seq. Where the
+// metric has several points of that step it is the last one; where it has none, the
+// last one before that step in the same attempt. It is unavailable where there is
+// none of these either, where no value of Objective is finite, and where the best
+// one has no step. For Objective itself it is the best value.
+//
+// The points are read once, and a second time for best-at-step.
+func Reduce(ctx context.Context, s Scanner, trialUID string, asks ...Ask) ([]Observation, error) {
+	aggregators := map[string]*Aggregator{}
+	of := func(metric string) *Aggregator {
+		if aggregators[metric] == nil {
+			aggregators[metric] = &Aggregator{}
 		}
-		c.attempt, c.begun, c.newest = attempt.ID, true, c.points == 0
-		c.limit, c.steps = c.lowest, carrier{}
+		return aggregators[metric]
 	}
-	step := c.steps.of(p)
-	if c.limit != math.MaxInt64 && (step >= c.limit || step == NoStep) {
-		return // a newer attempt has been there
+	for _, ask := range asks {
+		g := of(ask.Metric)
+		g.tail.size = max(g.tail.size, ask.Strategy.MeanLast())
+		if ask.Strategy == StrategyBestAtStep {
+			of(ask.Objective)
+		}
 	}
-	c.lowest = min(c.lowest, step)
-	at := placed{p, step, c.age, c.attempt}
-	if c.newest && (c.points == 0 || at.compare(&c.latest) > 0) {
-		c.latest = at
+	if len(asks) == 0 {
+		return nil, nil
 	}
-	if c.tail != nil {
-		c.tail.add(&at)
+	err := s.Scan(ctx, trialUID, slices.Sorted(maps.Keys(aggregators)), func(a Attempt, p Point) error {
+		aggregators[p.Metric].Add(a, p)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	c.points++
-	if !isNumber(p) {
+	observations := make([]Observation, len(asks))
+	finders := map[int]*finder{}
+	for i, ask := range asks {
+		g := aggregators[ask.Metric]
+		o := g.Observation(ask.Metric)
+		k := ask.Strategy.MeanLast()
+		switch {
+		case k > 0:
+			o.Chosen = o.Latest
+			if mean, ok := g.tail.mean(k); ok {
+				o.Chosen = measure(Point{Value: mean})
+			}
+		case ask.Strategy == StrategyBestAtStep:
+			best, ok := aggregators[ask.Objective].best(ask.Maximize)
+			if ok && ask.Metric == ask.Objective {
+				o.Chosen = measure(best.Point)
+			} else if ok && best.Step != NoStep {
+				finders[i] = &finder{metric: ask.Metric, attempt: best.attempt, step: best.Step}
+			}
+		default:
+			o.Chosen, _ = o.By(ask.Strategy)
+		}
+		observations[i] = o
+	}
+	return observations, find(ctx, s, trialUID, finders, observations)
+}
+
+// find fills in the values at the best steps.
+func find(ctx context.Context, s Scanner, trialUID string, finders map[int]*finder, observations []Observation) error {
+	if len(finders) == 0 {
+		return nil
+	}
+	metrics := map[string]bool{}
+	for _, f := range finders {
+		metrics[f.metric] = true
+	}
+	err := s.Scan(ctx, trialUID, slices.Sorted(maps.Keys(metrics)), func(a Attempt, p Point) error {
+		for _, f := range finders {
+			f.add(a, p)
+		}
+		return nil
+	})
+	for i, f := range finders {
+		if f.found {
+			observations[i].Chosen = measure(f.last)
+		}
+	}
+	return err
+}
+
+// finder looks for the last point of a metric in one attempt up to a step.
+type finder struct {
+	metric  string
+	attempt string
+	step    int64
+
+	steps stepCarrier
+	last  Point
+	found bool
+}
+
+func (f *finder) add(a Attempt, p Point) {
+	if a.ID != f.attempt || p.Metric != f.metric {
 		return
 	}
-	if !c.numbers || better(p.Value, c.least.Value, func(a, b float64) bool { return a < b }) {
-		c.least = at
+	p.Step = f.steps.of(&p)
+	if p.Step == NoStep || p.Step > f.step || f.found && comparePoints(&p, &f.last) <= 0 {
+		return
 	}
-	if !c.numbers || better(p.Value, c.greatest.Value, func(a, b float64) bool { return a > b }) {
-		c.greatest = at
+	f.last, f.found = p, true
+}
+
+// Curves are the series of one trial in memory, for tests and for what was read
+// whole. Its Scan
+// reads the same points for every UID.
+type Curves []Series
+
+var _ Scanner = Curves(nil)
+
+// Scan implements Scanner.
+func (c Curves) Scan(_ context.Context, _ string, metrics []string, yield func(Attempt, Point) error) error {
+	type placed struct {
+		Point
+		attempt Attempt
 	}
-	c.numbers = true
-}
-
-// Observation condenses the points so far. More may follow.
-func (c *Condenser) Observation() Observation {
-	o := Observation{Metric: c.metric, Min: missing(), Max: missing(), Latest: missing(), Chosen: missing(), Points: c.points}
-	if c.points > 0 {
-		o.Latest = measure(c.latest.Point)
+	var all []placed
+	for _, s := range c {
+		if len(metrics) > 0 && !slices.Contains(metrics, s.Metric) {
+			continue
+		}
+		for _, p := range s.Points {
+			p.Metric = s.Metric
+			all = append(all, placed{p, s.Attempt})
+		}
 	}
-	if c.numbers {
-		o.Min, o.Max = measure(c.least.Point), measure(c.greatest.Point)
+	slices.SortStableFunc(all, func(a, b placed) int {
+		return cmp.Or(CompareAttempts(b.attempt, a.attempt), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Seq, b.Seq))
+	})
+	for _, p := range all {
+		if err := yield(p.attempt, p.Point); err != nil {
+			return err
+		}
 	}
-	return o
+	return nil
 }
 
-// LatestStep is the step of the latest point so far; NoStep where it has none and
-// where there is no point.
-func (c *Condenser) LatestStep() int64 {
-	if c.points == 0 {
-		return NoStep
+// Observe sums up one metric of series in memory.
+func Observe(series []Series, metric string) Observation {
+	observations, err := Reduce(context.Background(), Curves(series), "", Ask{Metric: metric})
+	if err != nil {
+		panic(err) // Curves.Scan returns the errors of its caller only
 	}
-	return c.latest.step
+	return observations[0]
 }
 
-// carrier gives points without a step that of the last one before them in their
-// source. Points come in order of Source, then Seq.
-type carrier struct {
-	source string
-	step   int64
-	read   bool // false before the first point
-}
-
-func (c *carrier) of(p Point) int64 {
-	step := p.Step
-	if step == NoStep && c.read && p.Source == c.source {
-		step = c.step
+// ReadSeries reads the series of the named metrics (all when none is named) into
+// memory, ordered by attempt start, then metric.
+func ReadSeries(ctx context.Context, s Scanner, trialUID string, metrics ...string) ([]Series, error) {
+	type key struct{ attempt, metric string }
+	byKey := map[key]*Series{}
+	err := s.Scan(ctx, trialUID, metrics, func(a Attempt, p Point) error {
+		k := key{a.ID, p.Metric}
+		if byKey[k] == nil {
+			byKey[k] = &Series{Attempt: a, Metric: p.Metric}
+		}
+		byKey[k].Points = append(byKey[k].Points, p)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	c.source, c.step, c.read = p.Source, step, true
-	return step
-}
-
-// better compares by kind first: any finite value beats any infinity, and any
-// infinity beats NaN.
-func better(a, b float64, ahead func(a, b float64) bool) bool {
-	ka, kb := kind(a), kind(b)
-	if ka != kb {
-		return ka < kb
+	all := make([]Series, 0, len(byKey))
+	for _, series := range byKey {
+		slices.SortFunc(series.Points, func(a, b Point) int {
+			return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Source, b.Source))
+		})
+		all = append(all, *series)
 	}
-	return ahead(a, b)
+	slices.SortFunc(all, func(a, b Series) int {
+		return cmp.Or(CompareAttempts(a.Attempt, b.Attempt), cmp.Compare(a.Metric, b.Metric))
+	})
+	return all, nil
 }
-
-func kind(v float64) int {
-	switch {
-	case math.IsNaN(v):
-		return 2
-	case math.IsInf(v, 0):
-		return 1
-	default:
-		return 0
-	}
-}
-
-// placed is a point with the step that it belongs to and its attempt: how many
-// newer ones there are, and its ID.
-type placed struct {
-	Point
-	step    int64
-	age     int
-	attempt string
-}
-
-// compare orders by attempt, then as Latest does.
-func (a *placed) compare(b *placed) int {
-	return cmp.Or(cmp.Compare(b.age, a.age), cmp.Compare(a.step, b.step), cmp.Compare(a.Seq, b.Seq),
-		a.Time.Compare(b.Time), cmp.Compare(a.Source, b.Source))
-}
-
-func measure(p Point) Measure {
-	return Measure{p.Value, p.Written()}
-}
-
-// isNumber tells a NaN that was reported from a text that is no number.
-func isNumber(p Point) bool {
-	return !math.IsNaN(p.Value) || p.Text == "" || strings.EqualFold(strings.TrimLeft(p.Text, "+-"), "nan")
-}
-
-func missing() Measure { return Measure{math.NaN(), Unavailable} }

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"math"
 	"testing"
 	"time"
@@ -33,11 +34,28 @@ func stepless(n int, values ...float64) Series {
 	return s
 }
 
+// at sets the times of points, in seconds.
+func at(s Series, seconds ...int) Series {
+	for i, n := range seconds {
+		s.Points[i].Time = start.Add(time.Duration(n) * time.Second)
+	}
+	return s
+}
+
 func texts(s Series, texts ...string) Series {
 	for i, text := range texts {
 		s.Points[i].Text = text
 	}
 	return s
+}
+
+// reduce is Reduce over series in memory.
+func reduce(series []Series, asks ...Ask) []Observation {
+	observations, err := Reduce(context.Background(), Curves(series), "", asks...)
+	if err != nil {
+		panic(err)
+	}
+	return observations
 }
 
 func TestObserve(t *testing.T) {
@@ -128,9 +146,13 @@ func TestObserve(t *testing.T) {
 			series: []Series{stepless(0, 9, 8), curve(1, 3, 5, 4)},
 			min:    "4", max: "5", latest: "4", points: 2,
 		},
-		"two series of one attempt do not share steps": {
-			series: []Series{curve(0, 5, 3), stepless(0, 4, 2)},
-			min:    "2", max: "4", latest: "3", points: 3,
+		"without steps the latest is the one of the latest time, as in Katib": {
+			series: []Series{at(stepless(0, 3, 4, 2), 10, 30, 20)},
+			min:    "2", max: "4", latest: "4", points: 3,
+		},
+		"with steps times do not matter": {
+			series: []Series{at(curve(0, 0, 3, 4, 2), 10, 30, 20)},
+			min:    "2", max: "4", latest: "2", points: 3,
 		},
 		"a newest attempt that reported nothing does not count": {
 			series: []Series{curve(0, 0, 9, 8), curve(1, 0)},
@@ -194,7 +216,7 @@ func TestReduceByStrategy(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Reduce(tc.series, Ask{Metric: "loss", Strategy: tc.by})[0].Chosen
+			got := reduce(tc.series, Ask{Metric: "loss", Strategy: tc.by})[0].Chosen
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("measure (-want +got):\n%s", diff)
 			}
@@ -236,14 +258,14 @@ func TestBestAtStep(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Reduce(tc.series, Ask{Metric: "accuracy", Strategy: StrategyBestAtStep, Objective: "loss", Maximize: tc.maximize})[0]
+			got := reduce(tc.series, Ask{Metric: "accuracy", Strategy: StrategyBestAtStep, Objective: "loss", Maximize: tc.maximize})[0]
 			if diff := cmp.Diff(tc.want, got.Chosen, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("measure (-want +got):\n%s", diff)
 			}
 		})
 	}
 	t.Run("the objective itself is its best", func(t *testing.T) {
-		got := Reduce([]Series{stepless(0, 3, 1, 2)}, Ask{Metric: "loss", Strategy: StrategyBestAtStep, Objective: "loss"})[0]
+		got := reduce([]Series{stepless(0, 3, 1, 2)}, Ask{Metric: "loss", Strategy: StrategyBestAtStep, Objective: "loss"})[0]
 		if diff := cmp.Diff(Measure{1, "1"}, got.Chosen); diff != "" {
 			t.Errorf("measure (-want +got):\n%s", diff)
 		}

@@ -59,9 +59,9 @@ func TestSamplerGivesTheSameInAnyOrder(t *testing.T) {
 			for _, p := range points {
 				s.Add(p)
 			}
-			got, bySeq := s.Buckets()
-			if d := cmp.Diff(want, got, bits); d != "" || bySeq || len(got) > n {
-				t.Fatalf("seed %d, %d buckets, by sequence %v (-want +got):\n%s", seed, n, bySeq, d)
+			got, stepless := s.Buckets()
+			if d := cmp.Diff(want, got, bits); d != "" || stepless || len(got) > n {
+				t.Fatalf("seed %d, %d buckets, stepless %v (-want +got):\n%s", seed, n, stepless, d)
 			}
 			r.Shuffle(len(points), func(i, k int) { points[i], points[k] = points[k], points[i] })
 		}
@@ -74,18 +74,18 @@ func TestSamplerOfPointsWithoutSteps(t *testing.T) {
 	for i, v := range []float64{3, math.NaN(), 1, math.Inf(1), 2} {
 		s.Add(none(int64(i), v))
 	}
-	got, bySeq := s.Buckets()
-	want := []Bucket{{First: 0, Last: 3, Min: 1, Max: 3, Value: math.Inf(1), Points: 4}, {First: 4, Last: 4, Min: 2, Max: 2, Value: 2, Points: 1}}
-	if d := cmp.Diff(want, got, bits); d != "" || !bySeq {
-		t.Errorf("by sequence %v (-want +got):\n%s", bySeq, d)
+	got, stepless := s.Buckets()
+	want := []Bucket{{First: 1, Last: 3, Min: 1, Max: 3, Value: 1, Points: 3}, {First: 4, Last: 5, Min: 2, Max: 2, Value: 2, Points: 2}}
+	if d := cmp.Diff(want, got, bits); d != "" || !stepless {
+		t.Errorf("stepless %v (-want +got):\n%s", stepless, d)
 	}
 	// From the first step on, points without one belong to the last.
 	s.Add(Point{Value: 9, Step: 7, Seq: 5, Source: "s"})
 	s.Add(none(6, 8))
-	got, bySeq = s.Buckets()
+	got, stepless = s.Buckets()
 	want = []Bucket{{First: NoStep, Last: NoStep, Min: 1, Max: 3, Value: 2, Points: 5}, {First: 7, Last: 7, Min: 8, Max: 9, Value: 8, Points: 2}}
-	if d := cmp.Diff(want, got, bits); d != "" || bySeq {
-		t.Errorf("by sequence %v (-want +got):\n%s", bySeq, d)
+	if d := cmp.Diff(want, got, bits); d != "" || stepless {
+		t.Errorf("stepless %v (-want +got):\n%s", stepless, d)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestSamplerHoldsFewBuckets(t *testing.T) {
 	s := NewSampler(16)
 	for i := range int64(100_000) {
 		s.Add(Point{Value: 1, Step: i, Seq: i, Source: "s"})
-		if n := len(s.stepped.buckets); n > 16 {
+		if n := s.stepped.Len(); n > 16 {
 			t.Fatalf("%d buckets after %d points", n, i)
 		}
 	}

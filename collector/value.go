@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -25,3 +26,16 @@ func ParseValue(written string, limit int) (value float64, text string) {
 
 // FormatValue is the shortest form of a number from which it can be read again.
 func FormatValue(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// Written returns the value as text: as the source wrote it, unless that is a
+// number in a notation for people, such as 97.5% or 1,234.5, which a
+// reader of an observation would not take for one; then in the shortest form.
+func (p Point) Written() string {
+	if p.Text != "" {
+		_, err := strconv.ParseFloat(p.Text, 64)
+		if err == nil || errors.Is(err, strconv.ErrRange) || math.IsNaN(p.Value) {
+			return p.Text
+		}
+	}
+	return FormatValue(p.Value)
+}

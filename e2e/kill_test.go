@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/vernier-ml/vernier/api/v1beta1"
-	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/store"
 )
 
 const (
@@ -175,7 +176,7 @@ func checkPoints(t *testing.T, home string, trials []v1beta1.Trial) {
 		want = append(want, step)
 	}
 	for _, trial := range trials {
-		series, err := s.Points(t.Context(), string(trial.UID), "loss")
+		series, err := collector.ReadSeries(t.Context(), s, string(trial.UID), "loss")
 		if err != nil {
 			t.Fatal(err)
 		}

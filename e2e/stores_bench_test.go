@@ -125,13 +125,23 @@ func BenchmarkStoreRead(b *testing.B) {
 			name string
 			act  func(ctx context.Context) error
 		}{
-			{"observe=500k-points-1-metric", func(ctx context.Context) error { _, err := s.Observe(ctx, long.UID, "metric3"); return err }},
-			{"observe=500k-points-10-metrics", func(ctx context.Context) error { _, err := s.Observe(ctx, long.UID); return err }},
-			{"sampled=500k-points-1-metric", func(ctx context.Context) error { _, err := s.Sampled(ctx, long.UID, 256, "metric3"); return err }},
-			{"observe=1k-points", func(ctx context.Context) error { _, err := s.Observe(ctx, benchTrial(1).UID); return err }},
-			{"experiment=100-trials-1-metric", func(ctx context.Context) error {
-				_, err := s.SampledExperiment(ctx, "default", "bench", 256, "metric3")
+			{"observe=500k-points-1-metric", func(ctx context.Context) error {
+				_, err := collector.Reduce(ctx, s, long.UID, collector.Ask{Metric: "metric3"})
 				return err
+			}},
+			{"observe=500k-points-10-metrics", func(ctx context.Context) error { return reduceAll(ctx, s, long.UID) }},
+			{"sampled=500k-points-1-metric", func(ctx context.Context) error {
+				_, err := collector.Sample(ctx, s, long.UID, 256, "metric3")
+				return err
+			}},
+			{"observe=1k-points", func(ctx context.Context) error { return reduceAll(ctx, s, benchTrial(1).UID) }},
+			{"sampled=100-trials-1-metric", func(ctx context.Context) error {
+				for i := range trials {
+					if _, err := collector.Sample(ctx, s, benchTrial(i).UID, 256, "metric3"); err != nil {
+						return err
+					}
+				}
+				return nil
 			}},
 		}
 		for _, read := range reads {
@@ -144,4 +154,17 @@ func BenchmarkStoreRead(b *testing.B) {
 			})
 		}
 	})
+}
+
+func reduceAll(ctx context.Context, s collector.Store, uid string) error {
+	metrics, err := s.Metrics(ctx, uid)
+	if err != nil {
+		return err
+	}
+	var asks []collector.Ask
+	for _, m := range metrics {
+		asks = append(asks, collector.Ask{Metric: m})
+	}
+	_, err = collector.Reduce(ctx, s, uid, asks...)
+	return err
 }

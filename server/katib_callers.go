@@ -58,9 +58,6 @@ func (s *katibService) guard(next http.Handler) http.Handler {
 			_ = faults.Write(w, r, s.count(call, err)) // a client that went away needs no answer
 			return
 		}
-		if call != "" {
-			accepted(r.Context(), c.trial())
-		}
 		if call != "report" {
 			r.Body = http.MaxBytesReader(w, r.Body, maxKatibQuestion)
 		}
@@ -102,14 +99,6 @@ func (c katibCaller) speaksFor(trial string) (KatibReporter, error) {
 		return KatibReporter{}, denied("the pod with the address %s belongs to trial %q; it may not speak for %q", c.address, c.pods[0].Trial.Name, trial)
 	}
 	return c.pods[0], nil
-}
-
-// trial is the UID of the trial whose pod calls; empty when that is not known.
-func (c katibCaller) trial() string {
-	if len(c.pods) != 1 {
-		return ""
-	}
-	return c.pods[0].Trial.UID
 }
 
 // await looks for the calling pod until it is known or patience ends.

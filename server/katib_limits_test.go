@@ -13,7 +13,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
+	katibv1beta1 "github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/server"
 )

@@ -12,7 +12,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
+	katibv1beta1 "github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 )
 

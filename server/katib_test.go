@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
+	katibv1beta1 "github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/server"
@@ -129,7 +129,7 @@ func TestKatibTakesReportsOfTheTrialsPodsOnly(t *testing.T) {
 				tc.edit(k)
 			}
 			err := k.report(t, tc.trial, "2026-01-01T00:00:00Z", "loss", "0.5")
-			points, storeErr := k.store.Points(t.Context(), trial.UID)
+			points, storeErr := collector.ReadSeries(t.Context(), k.store, trial.UID)
 			if storeErr != nil {
 				t.Fatal(storeErr)
 			}
@@ -221,7 +221,7 @@ func TestKatibReportsToTheCollectorsAttempt(t *testing.T) {
 	if err := k.report(t, trial.Name, "", "loss", "1"); err != nil {
 		t.Fatal(err)
 	}
-	series, err := k.store.Points(t.Context(), trial.UID)
+	series, err := collector.ReadSeries(t.Context(), k.store, trial.UID)
 	if err != nil || len(series) != 1 || series[0].Attempt.ID != "pod/1" {
 		t.Errorf("series %+v, %v; want one of pod/1", series, err)
 	}

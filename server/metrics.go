@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 )
 
@@ -29,13 +29,13 @@ type reportMetrics struct {
 	batchPoints prometheus.Histogram
 	batchBytes  prometheus.Histogram
 	streams     prometheus.GaugeFunc
-	ledger      *ledger
+	attempts    *streams
 }
 
 func newReportMetrics(registerer prometheus.Registerer, now func() time.Time) (*reportMetrics, error) {
-	ledger := newLedger(now)
+	attempts := newStreams(now)
 	m := &reportMetrics{
-		ledger: ledger,
+		attempts: attempts,
 		ingested: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vernier_measurements_ingested_total",
 			Help: "Points stored, by kind of source (stdout, file, tfevent, prometheus, wandb, push, other). A point sent twice counts twice.",
@@ -79,7 +79,7 @@ func newReportMetrics(registerer prometheus.Registerer, now func() time.Time) (*
 		streams: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "vernier_report_streams",
 			Help: "Attempts that reported within the last minute and are not final.",
-		}, ledger.live),
+		}, attempts.live),
 	}
 	return m, register(registerer, m.ingested, m.duplicates, m.rejected, m.lag, m.calls, m.seconds, m.inFlight,
 		m.batchPoints, m.batchBytes, m.streams)
@@ -133,7 +133,7 @@ func (m *reportMetrics) ingest(trial collector.TrialID, attempt string, points [
 			newest = p.Time
 		}
 	}
-	for source, n := range m.ledger.stored(stream{trial.UID, attempt}, points, r.GetFinal()) {
+	for source, n := range m.attempts.stored(stream{trial.UID, attempt}, points, r.GetFinal()) {
 		again[kindOf(source)] += n
 	}
 	for kind, n := range kinds {
@@ -144,7 +144,7 @@ func (m *reportMetrics) ingest(trial collector.TrialID, attempt string, points [
 	}
 	m.batchPoints.Observe(float64(len(points)))
 	m.batchBytes.Observe(float64(proto.Size(r)))
-	if lag := m.ledger.now().Sub(newest); lag <= maxLag {
+	if lag := m.attempts.now().Sub(newest); lag <= maxLag {
 		m.lag.Observe(max(0, lag.Seconds()))
 	}
 }
@@ -199,49 +199,14 @@ func (m *measuredStore) Attempts(ctx context.Context, trialUID string) ([]collec
 	return m.Store.Attempts(ctx, trialUID)
 }
 
-func (m *measuredStore) Points(ctx context.Context, trialUID string, metrics ...string) ([]collector.Series, error) {
-	defer m.time("points")()
-	return m.Store.Points(ctx, trialUID, metrics...)
-}
-
 func (m *measuredStore) Scan(ctx context.Context, trialUID string, metrics []string, yield func(collector.Attempt, collector.Point) error) error {
 	defer m.time("scan")()
 	return m.Store.Scan(ctx, trialUID, metrics, yield)
 }
 
-func (m *measuredStore) Sampled(ctx context.Context, trialUID string, buckets int, metrics ...string) ([]collector.SampledSeries, error) {
-	defer m.time("sampled")()
-	return m.Store.Sampled(ctx, trialUID, buckets, metrics...)
-}
-
-func (m *measuredStore) SampledExperiment(ctx context.Context, namespace, experiment string, buckets int, metrics ...string) ([]collector.SampledTrial, error) {
-	defer m.time("sampledexperiment")()
-	return m.Store.SampledExperiment(ctx, namespace, experiment, buckets, metrics...)
-}
-
-func (m *measuredStore) Observe(ctx context.Context, trialUID string, metrics ...string) ([]collector.Observation, error) {
-	defer m.time("observe")()
-	return m.Store.Observe(ctx, trialUID, metrics...)
-}
-
-func (m *measuredStore) Reduce(ctx context.Context, trialUID string, asks ...collector.Ask) ([]collector.Observation, error) {
-	defer m.time("reduce")()
-	return m.Store.Reduce(ctx, trialUID, asks...)
-}
-
 func (m *measuredStore) Metrics(ctx context.Context, trialUID string) ([]string, error) {
 	defer m.time("metrics")()
 	return m.Store.Metrics(ctx, trialUID)
-}
-
-func (m *measuredStore) Count(ctx context.Context, trialUID string) (int64, error) {
-	defer m.time("count")()
-	return m.Store.Count(ctx, trialUID)
-}
-
-func (m *measuredStore) Trials(ctx context.Context) ([]collector.TrialID, error) {
-	defer m.time("trials")()
-	return m.Store.Trials(ctx)
 }
 
 func (m *measuredStore) Inventory(ctx context.Context) ([]collector.TrialInfo, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
@@ -50,20 +50,13 @@ func TestEveryOperationOfAMeasuredStoreIsCounted(t *testing.T) {
 		"Append":   func() error { return s.Append(ctx, trial, attempt, nil) },
 		"Finish":   func() error { return s.Finish(ctx, trial, attempt, "") },
 		"Attempts": func() error { _, err := s.Attempts(ctx, trial.UID); return err },
-		"Points":   func() error { _, err := s.Points(ctx, trial.UID); return err },
 		"Scan": func() error {
 			return s.Scan(ctx, trial.UID, nil, func(collector.Attempt, collector.Point) error { return nil })
 		},
-		"Sampled":           func() error { _, err := s.Sampled(ctx, trial.UID, 2); return err },
-		"SampledExperiment": func() error { _, err := s.SampledExperiment(ctx, "ns", "e", 2); return err },
-		"Observe":           func() error { _, err := s.Observe(ctx, trial.UID); return err },
-		"Reduce":            func() error { _, err := s.Reduce(ctx, trial.UID); return err },
-		"Metrics":           func() error { _, err := s.Metrics(ctx, trial.UID); return err },
-		"Count":             func() error { _, err := s.Count(ctx, trial.UID); return err },
-		"Trials":            func() error { _, err := s.Trials(ctx); return err },
-		"Inventory":         func() error { _, err := s.Inventory(ctx); return err },
-		"Stat":              func() error { _, err := s.Stat(ctx); return err },
-		"Delete":            func() error { return s.Delete(ctx, trial.UID) },
+		"Metrics":   func() error { _, err := s.Metrics(ctx, trial.UID); return err },
+		"Inventory": func() error { _, err := s.Inventory(ctx); return err },
+		"Stat":      func() error { _, err := s.Stat(ctx); return err },
+		"Delete":    func() error { return s.Delete(ctx, trial.UID) },
 	}
 	var want []string
 	for method := range reflect.TypeFor[collector.Store]().Methods() {

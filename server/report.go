@@ -13,7 +13,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 )
@@ -79,7 +79,6 @@ func (s *reportService) guard(next http.Handler) http.Handler {
 			_ = faults.Write(w, r, s.reject(err, 1)) // a client that went away needs no answer
 			return
 		}
-		accepted(r.Context(), trial.UID)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), trialKey{}, trial)))
 	})
 }
@@ -110,7 +109,7 @@ func (s *reportService) Hello(ctx context.Context, r *vernierv1.HelloRequest) (*
 	}
 	for _, state := range states {
 		if state.Attempt.ID == attempt.ID {
-			s.metrics.ledger.hello(stream{trial.UID, attempt.ID}, state.Acked)
+			s.metrics.attempts.hello(stream{trial.UID, attempt.ID}, state.Acked)
 			return &vernierv1.HelloResponse{Acked: state.Acked, Final: state.Final}, nil
 		}
 	}
@@ -230,10 +229,9 @@ func unavailable(ctx context.Context, err error) error {
 	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the store failed: %w", err))
 }
 
-// notStored is why points were not stored: the trial has too many, or the call may be
-// repeated.
+// notStored is why points were not stored: a quota, or the call may be repeated.
 func notStored(ctx context.Context, err error) error {
-	if !errors.Is(err, errTrialFull) {
+	if !errors.Is(err, ErrQuota) {
 		return unavailable(ctx, err)
 	}
 	full := connect.NewError(connect.CodeResourceExhausted, err)

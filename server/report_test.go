@@ -25,7 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
@@ -164,8 +164,12 @@ func TestATokenReportsForItsOwnTrialOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := f.store.Trials(t.Context())
-	if d := cmp.Diff([]collector.TrialID{trial, other}, got); d != "" || err != nil {
+	got, err := f.store.Inventory(t.Context())
+	var ids []collector.TrialID
+	for _, info := range got {
+		ids = append(ids, info.TrialID)
+	}
+	if d := cmp.Diff([]collector.TrialID{trial, other}, ids); d != "" || err != nil {
 		t.Errorf("trials, %v (-want +got):\n%s", err, d)
 	}
 }
@@ -198,7 +202,7 @@ func TestCallsAreRefused(t *testing.T) {
 			if connect.CodeOf(err) != tc.wantCode {
 				t.Errorf("%v, want %v", err, tc.wantCode)
 			}
-			if ids, err := f.store.Trials(t.Context()); err != nil || len(ids) > 0 {
+			if ids, err := f.store.Inventory(t.Context()); err != nil || len(ids) > 0 {
 				t.Errorf("stored: %v, %v", ids, err)
 			}
 			if len(f.woken) > 0 {

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 // shutdownGrace is how long calls may take to end once the server stops. A
@@ -15,24 +17,29 @@ import (
 // HTTP/2 connection would hold up the end by a second.
 const shutdownGrace = 250 * time.Millisecond
 
+const (
+	// maxConnections bounds the connections of one server: each trial that runs has
+	// one, which idles between reports and takes some 30 KiB.
+	maxConnections = 8_000
+	// maxCallsAtOnce bounds those of one connection. A collector makes one.
+	maxCallsAtOnce = 16
+)
+
 // Serve answers requests on l until ctx ends, then lets running calls finish
 // and closes l. It speaks HTTP/1 and HTTP/2; without TLS, HTTP/2 with prior
 // knowledge, as gRPC clients use it. tlsConfig nil means no TLS. It has at most
-// 8,000 connections; the handlers of this package say whose they are.
+// 8,000 connections; more wait until one ends.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, tlsConfig *tls.Config) error {
-	return serve(ctx, boundListener{l, newConnections(maxConnections, strangerTime)}, h, tlsConfig)
-}
-
-func serve(ctx context.Context, l boundListener, h http.Handler, tlsConfig *tls.Config) error {
+	l = netutil.LimitListener(l, maxConnections)
 	s := &http.Server{
 		Handler:           h,
-		ConnContext:       inContext,
 		Protocols:         new(http.Protocols),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
 		WriteTimeout:      time.Minute,
-		// Collectors of slow programs report every few minutes. Pings do not count.
-		IdleTimeout:    10 * time.Minute,
+		// A collector whose program reports more rarely connects again. Pings do not
+		// count.
+		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxCallsAtOnce,
 			SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second},

@@ -285,7 +285,7 @@ func (cfg loadConfig) verify(ctx context.Context) (o outcome, err error) {
 	}
 	defer func() { err = errors.Join(err, points.Close()) }()
 	for n := range cfg.trials {
-		series, err := points.Points(ctx, trialOf(n).UID)
+		series, err := collector.ReadSeries(ctx, points, trialOf(n).UID)
 		if err != nil {
 			return o, err
 		}

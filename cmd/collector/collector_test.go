@@ -185,7 +185,7 @@ func (b *bench) exec(argv ...string) *exec.Cmd {
 
 func (b *bench) points(metrics ...string) []collector.Series {
 	b.t.Helper()
-	series, err := b.store.Points(b.t.Context(), trial.UID, metrics...)
+	series, err := collector.ReadSeries(b.t.Context(), b.store, trial.UID, metrics...)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -269,13 +269,13 @@ func TestStdOutEndToEnd(t *testing.T) {
 	b.wantSummary("loss", 3)
 }
 
-func (b *bench) wantSummary(metric string, count int64) report.Summary {
+func (b *bench) wantSummary(metric string, count int64) contract.Summary {
 	b.t.Helper()
 	message, err := os.ReadFile(b.log)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	summary, err := report.ParseSummary(string(message))
+	summary, err := contract.ParseSummary(string(message))
 	if err != nil {
 		b.t.Fatalf("%v: %s", err, message)
 	}

@@ -86,7 +86,7 @@ func TestCSVEndToEnd(t *testing.T) {
 		t.Errorf("points of loss %+v", points)
 	}
 	want(t, "val_loss", []float64{0.5, 0.25}, values(b.points("val_loss")[0].Points))
-	if m := b.wantSummary("loss", 1).Metrics[0]; m.Last.String() != "97.5" {
-		t.Errorf("the summary says %s", m.Last)
+	if m := b.wantSummary("loss", 1).Metrics[0]; m.Last.Text != "97.5" {
+		t.Errorf("the summary says %s", m.Last.Text)
 	}
 }

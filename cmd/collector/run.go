@@ -170,7 +170,7 @@ func (r *runner) obey(signals <-chan os.Signal, cancel context.CancelFunc) {
 
 // writeSummary writes the termination message. The kubelet mounts the file, so
 // it is written in place; and where it did not, nothing is made in /dev.
-func writeSummary(path string, s report.Summary) error {
+func writeSummary(path string, s contract.Summary) error {
 	b, err := s.Marshal()
 	if err != nil {
 		return err

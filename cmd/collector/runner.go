@@ -14,6 +14,7 @@ import (
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
 )
 
@@ -33,7 +34,7 @@ type runner struct {
 	drain   chan struct{} // closed by the first SIGTERM
 	abandon chan struct{} // closed when the service is given up
 
-	keeper *keeper // of the summary on disk
+	fallback *fallback // the summary on disk
 
 	mu      sync.Mutex
 	errs    []error
@@ -56,8 +57,8 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 	if err := kind.check(cfg); err != nil {
 		return nil, err
 	}
-	keeper := &keeper{log: log, put: func(s report.Summary) error { return writeSummary(cfg.terminationLog, s) }}
-	return &runner{cfg: cfg, log: log, service: service, kind: kind, keeper: keeper,
+	last := &fallback{put: func(s contract.Summary) error { return writeSummary(cfg.terminationLog, s) }}
+	return &runner{cfg: cfg, log: log, service: service, kind: kind, fallback: last,
 		drain: make(chan struct{}), abandon: make(chan struct{})}, nil
 }
 
@@ -169,7 +170,7 @@ func (r *runner) report(ctx context.Context, n int, attempt collector.Attempt, d
 		if err != nil {
 			r.fail(fmt.Errorf("attempt %s: %w", attempt.ID, err))
 		}
-		if err := r.keeper.keep(ending{n, summary, client.History(), client.Stats().Undelivered}); err != nil {
+		if err := r.fallback.end(ending{n, summary, client.Stats().Undelivered}); err != nil {
 			// All the worse when it was needed; run's own error says so.
 			r.log.Error("the summary was not written", "error", err)
 		}
@@ -184,7 +185,7 @@ type reporting struct {
 
 // started takes in a new attempt. Of those that are over, only sums are kept.
 func (r *runner) started(c *report.Client) *reporting {
-	r.keeper.begin()
+	r.fallback.begin()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attempts = slices.DeleteFunc(r.attempts, func(a *reporting) bool {

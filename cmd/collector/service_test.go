@@ -25,7 +25,7 @@ func TestWithoutAServiceTheSummaryHasTheResult(t *testing.T) {
 	}
 	summary := b.wantSummary("loss", 3)
 	m := summary.Metrics[0]
-	if summary.Final || summary.Attempt.ID != podUID+"/1" || m.Min.String() != "0.50" || m.Max.String() != "3" || m.Last.String() != "2" {
+	if summary.Final || summary.Attempt.ID != podUID+"/1" || m.Min.Text != "0.50" || m.Max.Text != "3" || m.Last.Text != "2" {
 		t.Errorf("summary %+v", summary)
 	}
 	if !strings.Contains(s.said.String(), "not all points were delivered") {
@@ -53,7 +53,7 @@ func TestOfAServiceThatRefusesTheSummaryIsOfAllAttempts(t *testing.T) {
 	_ = s.cmd.Wait()
 	summary := b.wantSummary("loss", 3)
 	m := summary.Metrics[0]
-	if summary.Final || summary.Attempt.ID != podUID+"/1" || m.Min.String() != "0.1" || m.Max.String() != "1.3" || m.Last.String() != "1.3" {
+	if summary.Final || summary.Attempt.ID != podUID+"/1" || m.Min.Text != "0.1" || m.Max.Text != "1.3" || m.Last.Text != "1.3" {
 		t.Errorf("summary %+v", summary)
 	}
 }

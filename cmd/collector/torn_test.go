@@ -27,7 +27,7 @@ func TestAKilledProgramLeavesNoHalfNumber(t *testing.T) {
 			if noted := strings.Contains(summary.Note, "in the middle of a number"); noted != tc.noted {
 				t.Errorf("note %q", summary.Note)
 			}
-			if m, want := summary.Metrics[0], map[int64]float64{1: 0.75, 2: 0.5}[tc.count]; m.Min.Number != want {
+			if m, want := summary.Metrics[0], map[int64]float64{1: 0.75, 2: 0.5}[tc.count]; m.Min.Value != want {
 				t.Errorf("min %v, want %v", m.Min, want)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 )
 
 func TestDeletedTrialLosesItsPoints(t *testing.T) {
@@ -20,7 +21,7 @@ func TestDeletedTrialLosesItsPoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually("the points are deleted", func() string {
-		series, err := w.store.Points(t.Context(), string(tr.UID))
+		series, err := collector.ReadSeries(t.Context(), w.store, string(tr.UID))
 		if err != nil {
 			return err.Error()
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/server"
 )
 
 // options are the command line.
@@ -26,7 +27,7 @@ type options struct {
 	katibAddress    string
 	store           string
 	retention       store.Retention
-	maxPoints       int64
+	quota           server.Quota
 	webhookAddress  string
 	webhookCertDir  string
 	collectorImage  string
@@ -42,9 +43,12 @@ type options struct {
 // namespaceFile tells a pod its namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// defaultMaxPoints is 14 hours of one metric at the collector's default rate, and 2 to
-// 7 GB of store.
-const defaultMaxPoints = 50_000_000
+// defaultQuota keeps one namespace to 2 of the 5 GiB of the default volume, with
+// SQLite. 20,000,000 points are 5 hours of one metric at the collector's default
+// rate.
+func defaultQuota() server.Quota {
+	return server.Quota{TrialPoints: 20_000_000, NamespacePoints: 50_000_000, NamespaceBytes: 2 << 30}
+}
 
 // The Services in config/manager and config/webhook.
 const (
@@ -66,7 +70,10 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points: sqlite:PATH, postgres://..., mysql://...; with a password: env:NAME or file:PATH, where the URL is")
 	f.DurationVar(&o.retention.MaxAge, "store-max-age", 0, "delete the curves of experiments that have not reported for this `duration`, at least 2h; 0: never")
 	f.IntVar(&o.retention.MaxExperiments, "store-max-experiments", 0, "keep the curves of this `number` of experiments, those that reported last; 0: of all")
-	f.Int64Var(&o.maxPoints, "store-max-points", defaultMaxPoints, "take at most this `number` of points of one trial; 0: no limit")
+	q := defaultQuota()
+	f.Int64Var(&o.quota.TrialPoints, "store-max-points", q.TrialPoints, "take at most this `number` of points of one trial; 0: no limit")
+	f.Int64Var(&o.quota.NamespacePoints, "store-max-namespace-points", q.NamespacePoints, "take at most this `number` of points of all trials of one namespace; 0: no limit")
+	f.Int64Var(&o.quota.NamespaceBytes, "store-max-namespace-bytes", q.NamespaceBytes, "take at most this `number` of bytes of one namespace, 41 for each point and its text; 0: no limit")
 	f.StringVar(&o.webhookAddress, "webhook-bind-address", ":8443", "`address` of the admission webhook; 0 for none")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "", "`directory` with tls.crt and tls.key of the webhook; empty: from a Secret")
 	f.StringVar(&o.collectorImage, "collector-image", "ghcr.io/vernier-ml/collector:"+version, "`image` of the collector")
@@ -95,8 +102,9 @@ func (o *options) complete() error {
 		return fmt.Errorf("--store-max-age %s, --store-max-experiments %d: give a duration of at least %s and a number above 0, or 0 for no limit",
 			o.retention.MaxAge, o.retention.MaxExperiments, store.MinAge)
 	}
-	if o.maxPoints < 0 {
-		return fmt.Errorf("--store-max-points %d: give a number above 0, or 0 for no limit", o.maxPoints)
+	if q := o.quota; min(q.TrialPoints, q.NamespacePoints, q.NamespaceBytes) < 0 {
+		return fmt.Errorf("--store-max-points %d, --store-max-namespace-points %d, --store-max-namespace-bytes %d: give numbers above 0, or 0 for no limit",
+			q.TrialPoints, q.NamespacePoints, q.NamespaceBytes)
 	}
 	if o.namespace == "" {
 		if text, err := os.ReadFile(namespaceFile); err == nil {

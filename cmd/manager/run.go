@@ -110,7 +110,11 @@ func openStore(ctx context.Context, o options) (collector.Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("register metrics: %w", err), points.Close())
 	}
-	return server.LimitStore(measured, o.maxPoints), nil
+	limited, err := server.LimitStore(measured, o.quota, metrics.Registry)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("register metrics: %w", err), points.Close())
+	}
+	return limited, nil
 }
 
 func restConfig(kubeconfig string) (*rest.Config, error) {

@@ -97,13 +97,13 @@ func (o curveOptions) print(ctx context.Context, s collector.Store, trial collec
 	}
 	var curves []curve
 	if o.points == 0 {
-		series, err := s.Points(ctx, trial.UID, metrics...)
+		series, err := collector.ReadSeries(ctx, s, trial.UID, metrics...)
 		if err != nil {
 			return err
 		}
 		curves = wholeCurves(series)
 	} else {
-		sampled, err := s.Sampled(ctx, trial.UID, o.points, metrics...)
+		sampled, err := collector.Sample(ctx, s, trial.UID, o.points, metrics...)
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func sampledCurves(sampled []collector.SampledSeries) []curve {
 		curves[i] = curve{Metric: s.Metric, id: s.Attempt.ID}
 		for _, b := range s.Buckets {
 			step := b.Last
-			if s.BySeq {
+			if s.Stepless {
 				step = collector.NoStep
 			}
 			row := curveRow{Value: probe.Number(b.Value), Min: probe.Number(b.Min), Max: probe.Number(b.Max), Points: b.Points}

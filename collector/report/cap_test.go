@@ -56,7 +56,7 @@ func (f flood) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 func (s *service) wantResult(t *testing.T, f flood, metric string) (stored int) {
 	t.Helper()
 	all := collector.Observe([]collector.Series{{Attempt: attempt, Metric: metric, Points: f.of(metric)}}, metric)
-	got, err := s.store.Observe(t.Context(), trial.UID, metric)
+	got, err := collector.Reduce(t.Context(), s.store, trial.UID, collector.Ask{Metric: metric})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestACappedCurveKeepsItsResultAcrossKills(t *testing.T) {
 			for _, metric := range []string{"loss", "accuracy"} {
 				s.wantResult(t, f, metric)
 			}
-			series, err := s.store.Points(t.Context(), trial.UID)
+			series, err := collector.ReadSeries(t.Context(), s.store, trial.UID)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 // MaxBatch is the most points that a client sends with one call. A batch that is
@@ -71,9 +72,9 @@ type Config struct {
 // a client holds no more than two batches.
 type Client struct {
 	cfg    Config
-	intake *intake
+	points *batcher
 	retry  retry
-	flying time.Time // age of the batch that is being sent; guarded by intake.mu
+	flying time.Time // age of the batch that is being sent; guarded by points.mu
 	// failed is why points were given up. Nil when none were.
 	failed  error
 	full    bool  // nothing more is stored of the trial
@@ -85,7 +86,7 @@ func NewClient(cfg Config) *Client {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Client{cfg: cfg, intake: newIntake(cfg), retry: retry{drain: cfg.Drain}}
+	return &Client{cfg: cfg, points: newBatcher(cfg), retry: retry{drain: cfg.Drain}}
 }
 
 // Run reports until every source has ended and the service has acknowledged all
@@ -93,20 +94,20 @@ func NewClient(cfg Config) *Client {
 // when the service could not be reached until Abandon was closed, or stores no more
 // of the trial; the summary is complete even so. It is ctx's error when ctx ended;
 // the summary then covers what was read so far.
-func (c *Client) Run(ctx context.Context) (Summary, error) {
+func (c *Client) Run(ctx context.Context) (contract.Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sending, stop := until(ctx, c.cfg.Abandon)
 	defer stop()
 
 	acked := c.hello(sending)
-	c.intake.acknowledged(acked)
+	c.points.acknowledged(acked)
 	sources, err := c.cfg.Sources(acked)
 	if err != nil {
-		return c.summary(false), fmt.Errorf("make the sources: %w", err)
+		return c.points.summary(c.cfg.Attempt, false), fmt.Errorf("make the sources: %w", err)
 	}
 	err = c.forward(ctx, sending, sources)
-	return c.summary(err == nil), err
+	return c.points.summary(c.cfg.Attempt, err == nil), err
 }
 
 // until returns a context that also ends when stop closes.
@@ -120,19 +121,6 @@ func until(ctx context.Context, stop <-chan struct{}) (context.Context, context.
 		}
 	}()
 	return ctx, cancel
-}
-
-func (c *Client) summary(final bool) Summary {
-	c.intake.mu.Lock()
-	defer c.intake.mu.Unlock()
-	return Summary{Attempt: c.cfg.Attempt, Final: final, Metrics: c.intake.tally.list(), Note: c.intake.notes.String()}
-}
-
-// History is what was read. It is whole when Run has returned.
-func (c *Client) History() History {
-	c.intake.mu.Lock()
-	defer c.intake.mu.Unlock()
-	return c.intake.tally.history()
 }
 
 // hello asks until there is an answer. It returns nil when there is none.
@@ -151,11 +139,11 @@ func (c *Client) hello(ctx context.Context) map[string]int64 {
 
 // forward sends what the sources yield until all of them have ended.
 func (c *Client) forward(ctx, sending context.Context, sources []collector.Source) error {
-	// Whoever waits for room looks at ctx when it ends.
+	// What waits for the batch to be taken looks at ctx when it ends.
 	defer context.AfterFunc(ctx, func() {
-		c.intake.mu.Lock()
-		defer c.intake.mu.Unlock()
-		c.intake.room.Broadcast()
+		c.points.mu.Lock()
+		defer c.points.mu.Unlock()
+		c.points.taken.Broadcast()
 	})()
 	var pumps sync.WaitGroup
 	for _, s := range sources {
@@ -168,8 +156,8 @@ func (c *Client) forward(ctx, sending context.Context, sources []collector.Sourc
 	}()
 	for {
 		select {
-		case <-c.intake.wake:
-			if c.intake.ready() {
+		case <-c.points.wake:
+			if c.points.ready() {
 				c.flush(sending, false)
 			}
 		case <-ended:
@@ -186,12 +174,12 @@ func (c *Client) pump(ctx context.Context, s collector.Source) {
 	for {
 		for p, err := range s.Points(ctx) {
 			if err != nil {
-				if c.intake.trouble(err) {
+				if c.points.trouble(err) {
 					c.cfg.Log.Warn("a source could not be read", "attempt", c.cfg.Attempt.ID, "error", err)
 				}
 				continue
 			}
-			if !c.intake.take(ctx, p) {
+			if !c.points.take(ctx, p) {
 				return
 			}
 		}
@@ -204,20 +192,20 @@ func (c *Client) pump(ctx context.Context, s collector.Source) {
 // flush sends the batch and, if asked, the end. The batch is then delivered,
 // refused, or given up, as the notes say.
 func (c *Client) flush(ctx context.Context, final bool) {
-	c.fly(c.intake.oldest())
+	c.fly(c.points.oldest())
 	defer c.fly(time.Time{})
-	batch := c.intake.collect()
+	batch := c.points.collect()
 	if len(batch) == 0 && !final {
 		return
 	}
 	if c.failed != nil && (c.full || ctx.Err() != nil) {
-		c.intake.giveUp(len(batch), c.failed) // as those before it
+		c.points.giveUp(len(batch), c.failed) // as those before it
 		return
 	}
 	err := c.report(ctx, batch, final)
 	if refused(err) && !isFull(err) && len(batch) > 0 {
 		// Sent again it would be refused again, and hold up all that follows.
-		c.intake.refuse(len(batch), err)
+		c.points.refuse(len(batch), err)
 		c.cfg.Log.Error("the report service refused points", "points", len(batch), "error", err)
 		batch, err = nil, nil
 		if final {
@@ -232,14 +220,14 @@ func (c *Client) flush(ctx context.Context, final bool) {
 		if c.trouble == nil {
 			c.trouble = err
 		}
-		c.intake.giveUp(len(batch), c.trouble)
+		c.points.giveUp(len(batch), c.trouble)
 		c.failed = err
 	}
 }
 
 func (c *Client) fly(since time.Time) {
-	c.intake.mu.Lock()
-	defer c.intake.mu.Unlock()
+	c.points.mu.Lock()
+	defer c.points.mu.Unlock()
 	c.flying = since
 }
 
@@ -251,12 +239,12 @@ func (c *Client) report(ctx context.Context, batch []collector.Point, final bool
 		Final: final && c.failed == nil,
 	}
 	if request.Final {
-		request.Note = c.intake.note()
+		request.Note = c.points.note()
 	}
 	return c.call(ctx, func(ctx context.Context) error {
 		answer, err := c.cfg.Service.Report(ctx, request)
 		if err == nil {
-			c.intake.answered(len(batch), proto.Size(request), answer.GetAcked())
+			c.points.answered(len(batch), proto.Size(request), answer.GetAcked())
 		}
 		return err
 	})
@@ -277,7 +265,7 @@ func (c *Client) call(ctx context.Context, do func(context.Context) error) error
 		if ctx.Err() == nil {
 			c.trouble = err
 		}
-		c.intake.retried()
+		c.points.retried()
 		if refused(err) || hopeless(err) && isClosed(c.cfg.Drain) {
 			return err
 		}

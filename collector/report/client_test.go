@@ -112,7 +112,11 @@ func openService(t *testing.T, address string, limit int64, front func(http.Resp
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.store.Close() })
-	_, s.next, err = server.NewReportHandler(server.ReportConfig{Store: server.LimitStore(s.store, limit), Keys: func() [][]byte { return [][]byte{key} }})
+	limited, err := server.LimitStore(s.store, server.Quota{TrialPoints: limit}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, s.next, err = server.NewReportHandler(server.ReportConfig{Store: limited, Keys: func() [][]byte { return [][]byte{key} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +151,7 @@ func (s *service) config(t *testing.T, token string, sources ...collector.Source
 // wantStored checks that exactly the points of the sources are in the store.
 func (s *service) wantStored(t *testing.T, final bool, sources ...numbers) {
 	t.Helper()
-	series, err := s.store.Points(t.Context(), trial.UID)
+	series, err := collector.ReadSeries(t.Context(), s.store, trial.UID)
 	if err != nil || len(series) != 1 {
 		t.Fatalf("%d series, %v", len(series), err)
 	}

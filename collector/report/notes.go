@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 	MaxText = 256
 	// MaxName is the longest name of a metric or a source, in bytes.
 	MaxName = 1024
-	// Metrics that are condensed; a program that makes up names without end must
+	// Metrics that are summed up; a program that makes up names without end must
 	// not fill the memory.
 	maxMetrics = 1000
 )
@@ -72,7 +74,7 @@ func (n *notes) cap(metric string) {
 
 // miss notes metrics that were not found. It reports whether that is news.
 func (n *notes) miss(text string) bool {
-	text = shorten(text, maxMissingText)
+	text = contract.Shorten(text, maxMissingText)
 	if slices.Contains(n.missing, text) || len(n.missing) == maxMissing {
 		return false
 	}
@@ -93,21 +95,21 @@ func (n *notes) add(text string) bool {
 		n.more++
 		return false
 	}
-	n.messages = append(n.messages, message{text: shorten(text, maxMessage), kind: string(n.kind)})
+	n.messages = append(n.messages, message{text: contract.Shorten(text, maxMessage), kind: string(n.kind)})
 	return true
 }
 
 func (n *notes) refuse(points int, err error) {
 	n.refusedN += points
 	if n.refusal == "" {
-		n.refusal = shorten(err.Error(), maxMessage)
+		n.refusal = contract.Shorten(err.Error(), maxMessage)
 	}
 }
 
 func (n *notes) giveUp(points int, why error) {
 	n.undelivered += points
 	if n.trouble == "" {
-		n.trouble = shorten(why.Error(), maxMessage)
+		n.trouble = contract.Shorten(why.Error(), maxMessage)
 	}
 }
 
@@ -138,23 +140,6 @@ func (n *notes) String() string {
 		parts = append(parts, fmt.Sprintf("%d points were not delivered (%s): the curve lacks them", n.undelivered, n.trouble))
 	}
 	return strings.Join(parts, "; ")
-}
-
-// shorten returns s as valid UTF-8 of at most limit bytes. What is longer ends at
-// a word, with an ellipsis.
-func shorten(s string, limit int) string {
-	const ellipsis = "…"
-	s = strings.ToValidUTF8(s, "?")
-	if len(s) <= limit {
-		return s
-	}
-	// A rune at the cut may be torn.
-	cut := strings.ToValidUTF8(s[:limit-len(ellipsis)], "")
-	// A word of any length must not cost all that stands before it.
-	if at := strings.LastIndexByte(cut, ' '); at > limit/2 {
-		cut = cut[:at]
-	}
-	return strings.TrimRight(cut, " ,;:") + ellipsis
 }
 
 // clip returns s as valid UTF-8 of at most limit bytes.

@@ -43,7 +43,7 @@ type SourceStats struct {
 
 // Stats returns the state of now. It may be called while Run runs.
 func (c *Client) Stats() Stats {
-	in := c.intake
+	in := c.points
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	stats := in.stats

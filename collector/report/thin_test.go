@@ -45,21 +45,20 @@ func curve(random *rand.Rand, n int) []collector.Point {
 	return points
 }
 
-// cut condenses points in windows of random sizes, as one life of a collector
+// cut thins points in windows of random sizes, as one life of a collector
 // after the other would.
 func cut(random *rand.Rand, points []collector.Point) (kept []collector.Point) {
-	w := &window{}
 	for len(points) > 0 {
-		w.reset()
 		n := 1 + random.IntN(len(points))
-		exact := random.IntN(n + 1)
-		for i, p := range points[:n] {
-			if i == exact {
-				w.condensed(random.IntN(exact + 1))
+		if random.IntN(3) == 0 {
+			kept = append(kept, points[:n]...)
+		} else {
+			w := newWindow(nil, random.IntN(n))
+			for _, p := range points[:n] {
+				w.add(p)
 			}
-			w.add(p)
+			kept = append(kept, w.points()...)
 		}
-		kept = w.appendTo(kept)
 		points = points[n:]
 	}
 	return kept
@@ -92,7 +91,7 @@ func isSubset(t *testing.T, points, kept []collector.Point) {
 		if i == len(points) {
 			t.Fatalf("the point at %d was never given, or was given before another that was kept before it", p.Seq)
 		}
-		if d := cmp.Diff(points[i], p, cmpopts.EquateNaNs()); d != "" {
+		if d := cmp.Diff(points[i], p, cmpopts.EquateNaNs(), cmpopts.IgnoreFields(p, "Step")); d != "" || p.Step != points[i].Step && points[i].Step != collector.NoStep {
 			t.Fatalf("a point was changed:\n%s", d)
 		}
 		i++
@@ -100,17 +99,16 @@ func isSubset(t *testing.T, points, kept []collector.Point) {
 }
 
 func TestAWindowIsBounded(t *testing.T) {
-	for _, budget := range []int{0, 1, 7, 100, 1000} {
-		w := &window{}
-		w.condensed(budget)
+	for _, budget := range []int{0, 1, 7, 100, 400} {
+		w := newWindow(nil, budget)
 		for i := range int64(100_000) {
 			p := collector.Point{Seq: i, Value: math.Sin(float64(i) / 5000), Step: i}
 			if i%3 == 0 {
-				p.Step = collector.NoStep // each with another anchor
+				p.Step = collector.NoStep
 			}
 			w.add(p)
 		}
-		if n := len(w.appendTo(nil)); n > max(2*budget, 2*maxKept) || n < min(budget/2, 3) {
+		if n := len(w.points()); n > max(budget, 8)+3 || n < min(budget/4, 3) {
 			t.Errorf("with a budget of %d, %d points were kept", budget, n)
 		}
 	}
@@ -118,13 +116,12 @@ func TestAWindowIsBounded(t *testing.T) {
 
 // Points that come evenly are kept evenly.
 func TestAThinnedCurveKeepsItsForm(t *testing.T) {
-	w := &window{}
-	w.condensed(400)
+	w := newWindow(nil, 400)
 	const n = 10_000
 	for i := range int64(n) {
 		w.add(collector.Point{Seq: i, Step: i, Value: float64(i)})
 	}
-	kept, widest, before := w.appendTo(nil), int64(0), int64(0)
+	kept, widest, before := w.points(), int64(0), int64(0)
 	for _, p := range kept {
 		widest, before = max(widest, p.Seq-before), p.Seq
 	}

@@ -32,15 +32,16 @@ var errOther = errors.New("the copy differs from what was copied")
 // attempts, and number and checksum of the points. Trials that are equal already
 // are passed over, so that a copy that was broken off goes on. What the target has
 // of other trials stays; a trial that has other points there is an error. Trials
-// that report meanwhile may be found to differ: stop whoever writes. progress is
+// that report meanwhile may be found to differ: stop what writes. progress is
 // called after every trial.
 func Copy(ctx context.Context, from, to collector.Store, progress func(CopyProgress)) error {
-	ids, err := from.Trials(ctx)
+	trials, err := from.Inventory(ctx)
 	if err != nil {
 		return fmt.Errorf("copy: %w", err)
 	}
-	p := CopyProgress{Total: len(ids)}
-	for _, id := range ids {
+	p := CopyProgress{Total: len(trials)}
+	for _, t := range trials {
+		id := t.TrialID
 		if err := copyTrial(ctx, from, to, id, &p); err != nil {
 			return fmt.Errorf("copy trial %s/%s (%s): %w", id.Namespace, id.Name, id.UID, err)
 		}
@@ -74,7 +75,7 @@ func copyTrial(ctx context.Context, from, to collector.Store, id collector.Trial
 		return err
 	}
 	if got != want {
-		return fmt.Errorf("%w: %d points of %d, checksum %.8x of %.8x: delete the trial there, or see that nobody reports for it", errOther,
+		return fmt.Errorf("%w: %d points of %d, checksum %.8x of %.8x: delete the trial there, or see that nothing reports for it", errOther,
 			got.points, want.points, got.hash, want.hash)
 	}
 	p.Copied += want.points

@@ -13,8 +13,8 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// memory keeps points in the process, for tests and for runs that nobody wants
-// to look at afterwards.
+// memory keeps points in the process, for tests and for runs whose curves
+// need not be kept.
 type memory struct {
 	mu     sync.RWMutex
 	closed bool
@@ -90,22 +90,6 @@ func (m *memory) Attempts(ctx context.Context, trialUID string) ([]collector.Att
 	return states, err
 }
 
-func (m *memory) Points(ctx context.Context, trialUID string, metrics ...string) ([]collector.Series, error) {
-	var all []collector.Series
-	err := m.read(ctx, func() {
-		for _, a := range m.sorted(trialUID) {
-			byMetric := map[string][]collector.Point{}
-			for _, p := range a.points {
-				if len(metrics) == 0 || slices.Contains(metrics, p.Metric) {
-					byMetric[p.Metric] = append(byMetric[p.Metric], p)
-				}
-			}
-			all = append(all, inOrder(a.state.Attempt, byMetric)...)
-		}
-	})
-	return all, err
-}
-
 func (m *memory) Scan(ctx context.Context, trialUID string, metrics []string, yield func(collector.Attempt, collector.Point) error) error {
 	var attempts []collector.Attempt
 	var points [][]collector.Point
@@ -139,95 +123,34 @@ func (m *memory) Scan(ctx context.Context, trialUID string, metrics []string, yi
 	return nil
 }
 
-func (m *memory) Reduce(ctx context.Context, trialUID string, asks ...collector.Ask) ([]collector.Observation, error) {
-	series, err := m.Points(ctx, trialUID)
-	if err != nil {
-		return nil, err
-	}
-	return collector.Reduce(series, asks...), nil
-}
-
-func (m *memory) Observe(ctx context.Context, trialUID string, metrics ...string) ([]collector.Observation, error) {
-	series, err := m.Points(ctx, trialUID, metrics...)
-	if err != nil {
-		return nil, err
-	}
-	if len(metrics) == 0 {
-		metrics = namesOf(series)
-	}
-	return collector.Reduce(series, asksFor(metrics)...), nil
-}
-
-func (m *memory) Sampled(ctx context.Context, trialUID string, buckets int, metrics ...string) ([]collector.SampledSeries, error) {
-	if err := collector.CheckBuckets(buckets); err != nil {
-		return nil, err
-	}
-	series, err := m.Points(ctx, trialUID, metrics...)
-	return collector.Sample(series, buckets), err
-}
-
-func (m *memory) SampledExperiment(ctx context.Context, namespace, experiment string, buckets int, metrics ...string) ([]collector.SampledTrial, error) {
-	if err := collector.CheckBuckets(buckets); err != nil {
-		return nil, err
-	}
-	ids, err := m.Trials(ctx)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(ids, func(a, b collector.TrialID) int { return cmp.Compare(a.Name, b.Name) })
-	var all []collector.SampledTrial
-	for _, id := range ids {
-		if id.Namespace != namespace || id.Experiment != experiment {
-			continue
-		}
-		series, err := m.Sampled(ctx, id.UID, buckets, metrics...)
-		if err != nil {
-			return nil, err
-		}
-		if len(series) > 0 {
-			all = append(all, collector.SampledTrial{Trial: id, Series: series})
-		}
-	}
-	return all, nil
-}
-
 func (m *memory) Metrics(ctx context.Context, trialUID string) ([]string, error) {
-	series, err := m.Points(ctx, trialUID)
-	return namesOf(series), err
-}
-
-func namesOf(series []collector.Series) []string {
-	var names []string
-	for _, s := range series {
-		names = append(names, s.Metric)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-func (m *memory) Count(ctx context.Context, trialUID string) (n int64, err error) {
-	err = m.read(ctx, func() {
+	names := map[string]bool{}
+	err := m.read(ctx, func() {
 		for _, a := range m.sorted(trialUID) {
-			n += int64(len(a.points))
+			for _, p := range a.points {
+				names[p.Metric] = true
+			}
 		}
 	})
-	return n, err
-}
-
-func (m *memory) Trials(ctx context.Context) ([]collector.TrialID, error) {
-	infos, err := m.Inventory(ctx)
-	var ids []collector.TrialID
-	for _, t := range infos {
-		ids = append(ids, t.TrialID)
-	}
-	return ids, err
+	return slices.Sorted(maps.Keys(names)), err
 }
 
 func (m *memory) Inventory(ctx context.Context) ([]collector.TrialInfo, error) {
 	var infos []collector.TrialInfo
 	err := m.read(ctx, func() {
 		for _, uid := range slices.Sorted(maps.Keys(m.trials)) {
-			infos = append(infos, collector.TrialInfo{TrialID: m.trials[uid].id, Touched: m.trials[uid].touched})
+			info := collector.TrialInfo{TrialID: m.trials[uid].id, Touched: m.trials[uid].touched}
+			metrics := map[string]bool{}
+			for _, a := range m.trials[uid].attempts {
+				info.Points += int64(len(a.points))
+				info.Names += 1 + int64(len(a.state.Acked))
+				for _, p := range a.points {
+					info.TextBytes += int64(len(p.Text))
+					metrics[p.Metric] = true
+				}
+			}
+			info.Names += int64(len(metrics))
+			infos = append(infos, info)
 		}
 	})
 	return infos, err
@@ -311,24 +234,6 @@ func (m *memory) sorted(trialUID string) []*memoryAttempt {
 		return nil
 	}
 	return slices.SortedFunc(maps.Values(t.attempts), func(a, b *memoryAttempt) int {
-		return compareAttempts(a.state.Attempt, b.state.Attempt)
+		return collector.CompareAttempts(a.state.Attempt, b.state.Attempt)
 	})
-}
-
-func compareAttempts(a, b collector.Attempt) int {
-	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
-}
-
-// inOrder makes the series of one attempt: metrics by name, points by step, then
-// sequence, then source.
-func inOrder(attempt collector.Attempt, byMetric map[string][]collector.Point) []collector.Series {
-	series := make([]collector.Series, 0, len(byMetric))
-	for _, metric := range slices.Sorted(maps.Keys(byMetric)) {
-		points := byMetric[metric]
-		slices.SortFunc(points, func(a, b collector.Point) int {
-			return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Source, b.Source))
-		})
-		series = append(series, collector.Series{Attempt: attempt, Metric: metric, Points: points})
-	}
-	return series
 }

@@ -49,7 +49,7 @@ func TestAFileOfTheFirstReleaseKeepsEverything(t *testing.T) {
 		t.Fatalf("trials %v, %v", infos, err)
 	}
 	for _, info := range infos {
-		if want, known := experiments[info.Name]; !known || info.Experiment != want || info.Namespace != "ns" || info.Touched.Before(before) {
+		if want, known := experiments[info.Name]; !known || info.Experiment != want || info.Namespace != "ns" || info.Touched.Before(before) || info.Points != 7 || info.TextBytes != 5 {
 			t.Errorf("trial %+v, want experiment %q", info, want)
 		}
 	}
@@ -65,7 +65,7 @@ func TestAFileOfTheFirstReleaseKeepsEverything(t *testing.T) {
 			series.Points = append(series.Points, collector.Point{Metric: series.Metric, Value: v, Step: int64(i), Seq: int64(i*10 + n),
 				Source: "stdout", Time: time.Unix(2, int64(i)).UTC()})
 		}
-		got, err := s.Points(t.Context(), "uid-"+name)
+		got, err := collector.ReadSeries(t.Context(), s, "uid-"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,17 +83,18 @@ func TestAFileOfTheFirstReleaseKeepsEverything(t *testing.T) {
 		[]collector.Point{{Metric: "loss", Source: "stdout", Seq: 2, Value: 99}}); err != nil {
 		t.Fatal(err)
 	}
-	series, err := s.Points(t.Context(), "uid-plain", "loss")
+	series, err := collector.ReadSeries(t.Context(), s, "uid-plain", "loss")
 	if err != nil || len(series) != 1 || len(series[0].Points) != 4 {
 		t.Errorf("series %v, %v", series, err)
 	}
-	if trials, err := s.SampledExperiment(t.Context(), "ns", "e", 2); err != nil || len(trials) != 1 {
-		t.Errorf("trials of experiment e: %v, %v", trials, err)
+	infos, err = s.Inventory(t.Context())
+	if i := slices.IndexFunc(infos, func(info collector.TrialInfo) bool { return info.UID == "uid-plain" }); err != nil || i < 0 || infos[i].Experiment != "e" {
+		t.Errorf("trials %v, %v: want one of experiment e", infos, err)
 	}
 }
 
 func TestEveryEngineHasMigrationsThatSplit(t *testing.T) {
-	counts := map[string][]int{"sqlite": {5, 5}, "postgres": {6}, "mysql": {5}}
+	counts := map[string][]int{"sqlite": {5, 5, 3}, "postgres": {6, 3}, "mysql": {5, 3}}
 	for _, d := range []*dialect{sqliteDialect(), postgresDialect(), mysqlDialect()} {
 		all, err := migrations(d.name)
 		if err != nil || len(all) != len(counts[d.name]) {

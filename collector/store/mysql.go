@@ -19,26 +19,25 @@ import (
 // MySQL from release 8.0 on, and MariaDB from 10.5 on.
 func mysqlDialect() *dialect {
 	return &dialect{
-		name:  "mysql",
-		begin: "START TRANSACTION",
+		name: "mysql",
 		// The default would lock the gaps between rows, against other managers.
-		session:    []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"},
+		write:      sql.TxOptions{Isolation: sql.LevelReadCommitted},
 		read:       sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 		known:      "ON DUPLICATE KEY UPDATE id = id",
 		knownPoint: "ON DUPLICATE KEY UPDATE source = source",
-		ack:        "ON DUPLICATE KEY UPDATE acked = greatest(acked, VALUES(acked))",
+		ack:        "ON DUPLICATE KEY UPDATE acked = greatest(acked, VALUES(acked)), points = points + VALUES(points), text_bytes = text_bytes + VALUES(text_bytes)",
 		lockRows:   " FOR UPDATE",
 		text:       func(s string) any { return []byte(s) },
 		columns:    "source, seq, metric, step, time, value, special, text",
 		encode:     mysqlValue,
 		special:    "special",
-		// 8 parameters each, of at most 65,535.
-		pointRows: []int{512, 64, 8, 1},
-		exclusive: []string{"DO GET_LOCK(CONCAT('vernier.', MD5(DATABASE())), 3600)", createVersions},
-		release:   "DO RELEASE_LOCK(CONCAT('vernier.', MD5(DATABASE())))",
-		kind:      mysqlKind,
-		version:   "SELECT CONCAT(IF(version() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), version())",
-		before:    []string{"ANALYZE TABLE trial, metric, attempt, source, point"},
+		integer:    "SIGNED",
+		exclusive:  []string{"DO GET_LOCK(CONCAT('vernier.', MD5(DATABASE())), 3600)", createVersions},
+		release:    "DO RELEASE_LOCK(CONCAT('vernier.', MD5(DATABASE())))",
+		applied:    func(err error) bool { return mysqlNumber(err) == 1060 }, // duplicate column
+		kind:       mysqlKind,
+		version:    "SELECT CONCAT(IF(version() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), version())",
+		before:     []string{"ANALYZE TABLE trial, metric, attempt, source, point"},
 		size: `SELECT CAST(coalesce(sum(data_length + index_length), 0) AS SIGNED) FROM information_schema.tables
 			WHERE table_schema = DATABASE() AND table_name IN ('trial', 'metric', 'attempt', 'source', 'point')`,
 	}
@@ -57,13 +56,9 @@ func openMySQL(ctx context.Context, rest string) (collector.Store, error) {
 	if err != nil {
 		return nil, hide(err, password)
 	}
-	s, err := openSQL(ctx, mysqlDialect(), pools{
+	return openSQL(ctx, mysqlDialect(), pools{
 		write: serverPool(sql.OpenDB(connector), 1), read: serverPool(sql.OpenDB(connector), sqlReaders), secret: password,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // mysqlConfig understands the parameters of go-sql-driver/mysql, of which tls is
@@ -88,7 +83,8 @@ func mysqlConfig(u *url.URL, password string) (*mysql.Config, error) {
 	if config.Timeout == 0 {
 		config.Timeout = serverDial
 	}
-	config.MaxAllowedPacket = 0 // ask the server
+	config.MaxAllowedPacket = 0     // ask the server
+	config.InterpolateParams = true // one round trip for each statement
 	config.Logger = quiet{}
 	return config, nil
 }
@@ -121,17 +117,19 @@ func mysqlValue(v float64) []any {
 	return []any{v, nil}
 }
 
-func mysqlKind(err error) errorKind {
+func mysqlNumber(err error) uint16 {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {
-		return lost
+		return 0
 	}
-	switch e.Number {
-	case 1205, 1213, 1020: // lock wait, deadlock, record has changed
+	return e.Number
+}
+
+func mysqlKind(err error) errorKind {
+	switch mysqlNumber(err) {
+	case 1205, 1213, 1020, 1451, 1452: // lock wait, deadlock, record has changed, foreign key
 		return conflict
-	case 1451, 1452: // foreign key
-		return orphan
-	case 1021, 1037, 1040, 1041, 1053, 1077, 1078, 1079, 1105, 1114, 1158, 1159, 1160, 1161, 1184, 1290, 1792, 1836, 3024: // resources, shutdown, network, read-only
+	case 0, 1021, 1037, 1040, 1041, 1053, 1077, 1078, 1079, 1105, 1114, 1158, 1159, 1160, 1161, 1184, 1290, 1792, 1836, 3024: // resources, shutdown, network, read-only
 		return lost
 	}
 	return refused

@@ -5,33 +5,32 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// PostgreSQL, from release 12 on. Rows go in as arrays, which have no limit but
-// memory, where parameters end at 65,535.
+// PostgreSQL, from release 12 on.
 func postgresDialect() *dialect {
 	return &dialect{
-		name:     "postgres",
-		numbered: true,
-		begin:    "BEGIN ISOLATION LEVEL READ COMMITTED",
-		read:     sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
-		known:    "ON CONFLICT DO NOTHING",
-		ack:      "ON CONFLICT (attempt, name) DO UPDATE SET acked = greatest(source.acked, excluded.acked)",
-		lockRows: " FOR UPDATE",
-		text:     func(s string) any { return []byte(s) },
-		columns:  "source, seq, metric, step, time, value, text",
-		special:  "NULL::bigint",
-		points:   postgresPoints,
-		// The number is any that nobody else uses; it counts within a database.
+		name:       "postgres",
+		numbered:   true,
+		write:      sql.TxOptions{Isolation: sql.LevelReadCommitted},
+		read:       sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
+		known:      "ON CONFLICT DO NOTHING",
+		knownPoint: "ON CONFLICT DO NOTHING",
+		ack:        "ON CONFLICT (attempt, name) DO UPDATE SET acked = greatest(source.acked, excluded.acked), points = source.points + excluded.points, text_bytes = source.text_bytes + excluded.text_bytes",
+		lockRows:   " FOR UPDATE",
+		text:       func(s string) any { return []byte(s) },
+		columns:    "source, seq, metric, step, time, value, text",
+		special:    "NULL::bigint",
+		integer:    "bigint",
+		encode:     func(v float64) []any { return []any{v} },
+		// The number is any that no other program uses; it counts within a database.
 		exclusive: []string{"SELECT pg_advisory_xact_lock(7305804385535291762)", createVersions},
 		kind:      postgresKind,
 		version:   "SELECT 'PostgreSQL ' || current_setting('server_version')",
@@ -60,13 +59,9 @@ func openPostgres(ctx context.Context, rest string) (collector.Store, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "vernier"
 	}
-	s, err := openSQL(ctx, postgresDialect(), pools{
+	return openSQL(ctx, postgresDialect(), pools{
 		write: serverPool(stdlib.OpenDB(*config), 1), read: serverPool(stdlib.OpenDB(*config), sqlReaders), secret: config.Password,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 func serverPool(db *sql.DB, connections int) *sql.DB {
@@ -76,55 +71,14 @@ func serverPool(db *sql.DB, connections int) *sql.DB {
 	return db
 }
 
-// postgresRows bounds the rows of one statement, and so its memory.
-const postgresRows = 8192
-
-func postgresPoints(ctx context.Context, c *sqlConn, rows []row) error {
-	for len(rows) > 0 {
-		n, bytes := 0, 0
-		for n < len(rows) && n < postgresRows && bytes < 8*maxStatement {
-			bytes += len(rows[n].Text)
-			n++
-		}
-		if err := postgresInsert(ctx, c, rows[:n]); err != nil {
-			return err
-		}
-		rows = rows[n:]
-	}
-	return nil
-}
-
-func postgresInsert(ctx context.Context, c *sqlConn, rows []row) error {
-	source, seq := make([]int64, len(rows)), make([]int64, len(rows))
-	metric, step := make([]int64, len(rows)), make([]int64, len(rows))
-	nanos, value := make([]pgtype.Int8, len(rows)), make([]float64, len(rows))
-	text := make([][]byte, len(rows))
-	for i := range rows {
-		r := &rows[i]
-		source[i], seq[i], metric[i], step[i], value[i] = r.source, r.Seq, r.metric, r.Step, r.Value
-		nanos[i].Int64, nanos[i].Valid = storable(r.Time)
-		if r.Text != "" {
-			text[i] = []byte(r.Text)
-		}
-		if math.IsNaN(r.Value) {
-			value[i] = math.NaN() // one of the many
-		}
-	}
-	return c.prepared(ctx, `INSERT INTO point (source, seq, metric, step, time, value, text)
-		SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::double precision[], ?::bytea[])
-		ON CONFLICT DO NOTHING`, source, seq, metric, step, nanos, value, text)
-}
-
 func postgresKind(err error) errorKind {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) || len(e.Code) != 5 {
 		return lost
 	}
 	switch e.Code {
-	case "40001", "40P01": // serialization failure, deadlock
+	case "40001", "40P01", "23503": // serialization failure, deadlock, foreign key
 		return conflict
-	case "23503": // foreign key
-		return orphan
 	case "25006": // read-only: a standby
 		return lost
 	}

@@ -18,7 +18,6 @@ type sqlStore struct {
 	writer  *writer
 	reads   *sql.DB
 	schema  int
-	now     func() time.Time
 	// secret is a password that no error may show; empty when there is none.
 	secret string
 
@@ -31,39 +30,30 @@ var _ collector.Store = (*sqlStore)(nil)
 // Readers at the same time. Each may hold a page of rows.
 const sqlReaders = 4
 
-// pools are the connections of a store: one that writes, and those that read. They
-// may be one pool.
+// pools are the connections of a store: one that writes, and those that read.
 type pools struct {
 	write, read *sql.DB
 	secret      string
 }
 
 // openSQL migrates the schema and starts the writer. It closes the pools on error.
-func openSQL(ctx context.Context, d *dialect, p pools) (_ *sqlStore, err error) {
-	s := &sqlStore{dialect: d, reads: p.read, now: time.Now, secret: p.secret}
+func openSQL(ctx context.Context, d *dialect, p pools) (_ collector.Store, err error) {
+	s := &sqlStore{dialect: d, reads: p.read, secret: p.secret}
 	defer func() {
 		if err != nil {
-			err = s.explain("", errors.Join(err, p.close()))
+			err = s.explain("", errors.Join(err, p.read.Close(), p.write.Close()))
 		}
 	}()
 	conn, err := p.write.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	s.schema, err = d.migrate(ctx, conn, s.now())
+	s.schema, err = d.migrate(ctx, conn, time.Now())
 	if err = errors.Join(err, conn.Close()); err != nil {
 		return nil, err
 	}
-	s.writer = startWriter(ctx, d, p.write, func() time.Time { return s.now() })
+	s.writer = startWriter(ctx, d, p.write)
 	return s, nil
-}
-
-func (p pools) close() error {
-	err := p.read.Close()
-	if p.write != p.read {
-		err = errors.Join(err, p.write.Close())
-	}
-	return err
 }
 
 // explain says what failed, and hides the password if the engine's driver repeats
@@ -84,7 +74,7 @@ func (s *sqlStore) Append(ctx context.Context, trial collector.TrialID, attempt 
 	if err := check(trial, attempt, points); err != nil {
 		return err
 	}
-	return s.explain("", s.do(request{ctx: ctx, report: report{trial: trial, attempt: attempt, points: points}}))
+	return s.open(func() error { return s.writer.write(ctx, report{trial: trial, attempt: attempt, points: points}) })
 }
 
 // Finish implements collector.Store.
@@ -92,7 +82,9 @@ func (s *sqlStore) Finish(ctx context.Context, trial collector.TrialID, attempt 
 	if err := errors.Join(check(trial, attempt, nil), checkNote(note)); err != nil {
 		return err
 	}
-	return s.explain("", s.do(request{ctx: ctx, report: report{trial: trial, attempt: attempt, final: true, note: note}}))
+	return s.open(func() error {
+		return s.writer.write(ctx, report{trial: trial, attempt: attempt, final: true, note: note})
+	})
 }
 
 // Close implements collector.Store.
@@ -103,20 +95,18 @@ func (s *sqlStore) Close() error {
 		return nil
 	}
 	s.closed = true
-	err := s.writer.close()
-	if s.reads != s.writer.db {
-		err = errors.Join(s.reads.Close(), err)
-	}
-	return s.explain("close the store", err)
+	s.writer.stop()
+	return s.explain("close the store", errors.Join(s.reads.Close(), s.writer.db.Close()))
 }
 
-func (s *sqlStore) do(r request) error {
+// open runs act unless the store is closed.
+func (s *sqlStore) open(act func() error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
 		return ErrClosed
 	}
-	return s.writer.do(r)
+	return s.explain("", act())
 }
 
 // view is one state of the store.
@@ -125,24 +115,29 @@ type view struct {
 	tx      *sql.Tx
 }
 
-// read runs act on one state of the store.
-func (s *sqlStore) read(ctx context.Context, act func(view) error) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return ErrClosed
-	}
-	options := s.dialect.read
-	tx, err := s.reads.BeginTx(ctx, &options)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // a transaction that wrote nothing
-	return act(view{s.dialect, tx})
+// read runs act on one state of the store. what says what failed.
+func (s *sqlStore) read(ctx context.Context, what string, act func(view) error) error {
+	return s.explain(what, s.open(func() error {
+		tx, err := s.reads.BeginTx(ctx, &s.dialect.read)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback() //nolint:errcheck // a transaction that wrote nothing
+		return act(view{s.dialect, tx})
+	}))
 }
 
 // each calls scan for every row.
 func (v view) each(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
 	rows, err := v.tx.QueryContext(ctx, v.dialect.sql(query), args...)
-	return eachRow(rows, err, scan)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err is looked at
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

@@ -13,10 +13,12 @@ const deleteRows = 20_000
 // Delete removes a trial: its points in parts, then the rest.
 func (s *sqlStore) Delete(ctx context.Context, trialUID string) error {
 	for more := true; more; {
-		err := s.do(request{ctx: ctx, act: func(ctx context.Context, c *sqlConn) (err error) {
-			more, err = c.deletePart(ctx, trialUID)
-			return err
-		}})
+		err := s.open(func() error {
+			return s.writer.transact(ctx, func(t *writeTx) (err error) {
+				more, err = t.deletePart(ctx, trialUID)
+				return err
+			})
+		})
 		if err != nil {
 			return s.explain("delete trial "+trialUID, err)
 		}
@@ -26,14 +28,14 @@ func (s *sqlStore) Delete(ctx context.Context, trialUID string) error {
 
 // deletePart deletes some points of a trial, or when few are left, the trial. more
 // says that it is not gone yet.
-func (c *sqlConn) deletePart(ctx context.Context, trialUID string) (more bool, err error) {
-	trial, sources, err := c.lockTrial(ctx, trialUID)
+func (t *writeTx) deletePart(ctx context.Context, trialUID string) (more bool, err error) {
+	trial, sources, err := t.lockTrial(ctx, trialUID)
 	if err != nil || trial == 0 {
 		return false, err
 	}
 	left := int64(deleteRows)
 	for _, source := range sources {
-		n, err := c.deletePoints(ctx, source, left)
+		n, err := t.deletePoints(ctx, source, left)
 		if err != nil {
 			return false, fmt.Errorf("points: %w", err)
 		}
@@ -47,21 +49,21 @@ func (c *sqlConn) deletePart(ctx context.Context, trialUID string) (more bool, e
 		"DELETE FROM metric WHERE trial = ?",
 		"DELETE FROM trial WHERE id = ?",
 	} {
-		if err := c.exec(ctx, query, trial); err != nil {
+		if err := t.exec(ctx, query, trial); err != nil {
 			return false, err
 		}
 	}
-	c.ids.forget()
+	t.rows.forget()
 	return false, nil
 }
 
 // lockTrial keeps other processes from reporting for a trial until the end of the
-// transaction, and waits for those that do: who makes an attempt or a source has a
-// lock on the row that it belongs to, and who adds points has changed their source.
+// transaction, and waits for those that do: making an attempt or a source locks the
+// row that it belongs to, and adding points changes their source.
 // trial is zero when there is none.
-func (c *sqlConn) lockTrial(ctx context.Context, trialUID string) (trial int64, sources []int64, err error) {
+func (t *writeTx) lockTrial(ctx context.Context, trialUID string) (trial int64, sources []int64, err error) {
 	lock := func(query string, arg any) (ids []int64, err error) {
-		err = c.each(ctx, query+c.dialect.lockRows, []any{arg}, func(rows *sql.Rows) error {
+		err = t.view().each(ctx, query+t.dialect.lockRows, []any{arg}, func(rows *sql.Rows) error {
 			var id int64
 			err := rows.Scan(&id)
 			ids = append(ids, id)
@@ -69,7 +71,7 @@ func (c *sqlConn) lockTrial(ctx context.Context, trialUID string) (trial int64, 
 		})
 		return ids, err
 	}
-	trials, err := lock("SELECT id FROM trial WHERE uid = ?", c.dialect.text(trialUID))
+	trials, err := lock("SELECT id FROM trial WHERE uid = ?", t.dialect.text(trialUID))
 	if err != nil || len(trials) == 0 {
 		return 0, nil, err
 	}
@@ -81,18 +83,17 @@ func (c *sqlConn) lockTrial(ctx context.Context, trialUID string) (trial int64, 
 }
 
 // deletePoints deletes the first points of a source, at most limit.
-func (c *sqlConn) deletePoints(ctx context.Context, source, limit int64) (deleted int64, err error) {
+func (t *writeTx) deletePoints(ctx context.Context, source, limit int64) (deleted int64, err error) {
 	var end int64
 	where, args := "source = ?", []any{source}
-	err = c.conn.QueryRowContext(ctx, c.dialect.sql("SELECT seq FROM point WHERE source = ? ORDER BY seq LIMIT 1 OFFSET ?"),
-		source, limit).Scan(&end)
+	err = t.row(ctx, "SELECT seq FROM point WHERE source = ? ORDER BY seq LIMIT 1 OFFSET ?", source, limit).Scan(&end)
 	switch {
 	case err == nil:
 		where, args = where+" AND seq < ?", append(args, end)
 	case !errors.Is(err, sql.ErrNoRows):
 		return 0, err
 	}
-	result, err := c.conn.ExecContext(ctx, c.dialect.sql("DELETE FROM point WHERE "+where), args...)
+	result, err := t.tx.ExecContext(ctx, t.dialect.sql("DELETE FROM point WHERE "+where), args...)
 	if err != nil {
 		return 0, err
 	}

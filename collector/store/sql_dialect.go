@@ -1,33 +1,27 @@
 package store
 
 import (
-	"context"
 	"database/sql"
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/vernier-ml/vernier/collector"
 )
 
-// dialect is in what the SQL engines differ. All else is written once, with "?"
-// for parameters.
+// dialect is how the SQL engines differ. All else is written once, with "?" for
+// parameters.
 type dialect struct {
 	// name is that of the folder of migrations, too.
 	name string
 	// numbered: parameters are $1, $2 and so on.
 	numbered bool
-	// begin begins a transaction that writes, and session prepares a connection
-	// for such.
-	begin   string
-	session []string
-	// read is how transactions that read see one state of the store.
-	read sql.TxOptions
+	// read makes a transaction see one state of the store, and write one that waits
+	// for other processes that write.
+	read, write sql.TxOptions
 	// known ends an insert of names that passes over those that are there,
 	// knownPoint one of points, and ack one that moves the acknowledged sequences of
-	// sources forward.
+	// sources forward and adds to their counts.
 	known, knownPoint, ack string
-	// lockRows ends a select whose rows nobody else may change meanwhile.
+	// lockRows ends a select whose rows no other process may change meanwhile.
 	lockRows string
 	// text makes a parameter of a name or text.
 	text func(string) any
@@ -37,19 +31,18 @@ type dialect struct {
 	columns string
 	encode  func(v float64) []any
 	special string
-	// pointRows are the numbers of rows of the inserts into point, largest first
-	// and 1 last.
-	pointRows []int
-	// points, where it is set, inserts points in another way than by rows.
-	points func(ctx context.Context, c *sqlConn, rows []row) error
+	// integer is the type that a sum is cast to.
+	integer string
 	// exclusive are statements that make that one process at a time migrates, and
 	// that the table of createVersions exists; release ends it where the end of
-	// the transaction does not.
+	// the transaction does not. applied says of an error that a statement of a
+	// migration took effect before a crash, where each is committed by itself.
 	exclusive []string
 	release   string
-	// changed, where it is set, says whether somebody else wrote since c was asked
-	// last.
-	changed func(ctx context.Context, c *sqlConn) (bool, error)
+	applied   func(error) bool
+	// dataVersion, where it is set, is a query whose number changes when another
+	// process writes.
+	dataVersion string
 	// kind tells errors of the engine apart.
 	kind func(err error) errorKind
 	// version and size are queries for Stat: a text, and a number of bytes. before
@@ -66,17 +59,10 @@ const (
 	lost errorKind = iota
 	// refused: the engine refused a statement.
 	refused
-	// conflict: another transaction was in the way, and the same may succeed now.
+	// conflict: another transaction was in the way, or deleted what a row refers to;
+	// the same may succeed now.
 	conflict
-	// orphan: a row refers to one that was deleted.
-	orphan
 )
-
-// row is a point with numbers for names.
-type row struct {
-	source, metric int64
-	collector.Point
-}
 
 // sql writes a query in the dialect.
 func (d *dialect) sql(query string) string {
@@ -97,7 +83,7 @@ func (d *dialect) sql(query string) string {
 	return b.String()
 }
 
-// plain hands a value over as it is. NaN is NULL.
+// plain hands a value over as it is, and NaN as NULL.
 func plain(v float64) []any {
 	if math.IsNaN(v) {
 		return []any{nil}
@@ -107,6 +93,6 @@ func plain(v float64) []any {
 
 // tuples are n rows of parameters: "(?,?),(?,?)".
 func tuples(n, columns int) string {
-	one := "(" + strings.TrimSuffix(strings.Repeat("?,", columns), ",") + ")"
-	return strings.TrimSuffix(strings.Repeat(one+",", n), ",")
+	one := "(?" + strings.Repeat(",?", columns-1) + ")"
+	return one + strings.Repeat(","+one, n-1)
 }

@@ -9,28 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// trialFilter selects trials: a condition on the table trial and its arguments.
-type trialFilter struct {
-	where string
-	args  []any
-}
-
-func (v view) trial(uid string) trialFilter {
-	return trialFilter{"uid = ?", []any{v.dialect.text(uid)}}
-}
-
-func (v view) experiment(namespace, name string) trialFilter {
-	return trialFilter{"namespace = ? AND experiment = ?", []any{v.dialect.text(namespace), v.dialect.text(name)}}
-}
-
 // sqlTrial is a trial with its attempts, oldest first, and the names of its
 // metrics.
 type sqlTrial struct {
-	collector.TrialInfo
 	attempts []sqlAttempt
 	metrics  map[int64]string
 }
@@ -45,106 +31,97 @@ type sqlSource struct {
 	name string
 }
 
-// named returns the numbers and names of the trial's metrics that are named, or of
-// all when none is.
-func (t *sqlTrial) named(metrics []string) map[int64]string {
-	if len(metrics) == 0 {
-		return t.metrics
-	}
-	wanted := map[int64]string{}
-	for id, name := range t.metrics {
-		if slices.Contains(metrics, name) {
-			wanted[id] = name
-		}
-	}
-	return wanted
-}
-
-// trials reads trials without their points, in order of UID.
-func (v view) trials(ctx context.Context, f trialFilter) ([]*sqlTrial, error) {
-	var all []*sqlTrial
-	byID := map[int64]*sqlTrial{}
-	err := v.each(ctx, "SELECT id, uid, namespace, name, experiment, touched FROM trial WHERE "+f.where, f.args, func(rows *sql.Rows) error {
-		t := &sqlTrial{metrics: map[int64]string{}}
-		id, err := t.scan(rows)
-		all, byID[id] = append(all, t), t
+// trial reads a trial without its points; an empty one where there is none.
+func (v view) trial(ctx context.Context, uid string) (sqlTrial, error) {
+	t := sqlTrial{metrics: map[int64]string{}}
+	args := []any{v.dialect.text(uid)}
+	index := map[int64]int{}
+	err := v.each(ctx, "SELECT id, name, started, final, note FROM attempt WHERE trial IN (SELECT id FROM trial WHERE uid = ?)", args, func(rows *sql.Rows) error {
+		var id int64
+		var started sql.NullInt64
+		state := collector.AttemptState{Acked: map[string]int64{}}
+		err := rows.Scan(&id, &state.Attempt.ID, &started, &state.Final, &state.Note)
+		state.Attempt.Started = restored(started.Int64, started.Valid)
+		index[id] = len(t.attempts)
+		t.attempts = append(t.attempts, sqlAttempt{state: state})
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	if err := v.attempts(ctx, f, byID); err != nil {
-		return nil, err
-	}
-	err = v.each(ctx, "SELECT id, trial, name FROM metric WHERE trial IN (SELECT id FROM trial WHERE "+f.where+")", f.args, func(rows *sql.Rows) error {
-		var id, trial int64
-		var name string
-		if err := rows.Scan(&id, &trial, &name); err != nil {
-			return err
-		}
-		if t := byID[trial]; t != nil {
-			t.metrics[id] = name
-		}
-		return nil
-	})
-	slices.SortFunc(all, func(a, b *sqlTrial) int { return cmp.Compare(a.UID, b.UID) })
-	return all, err
-}
-
-func (v view) attempts(ctx context.Context, f trialFilter, trials map[int64]*sqlTrial) error {
-	type place struct {
-		trial *sqlTrial
-		index int
-	}
-	places := map[int64]place{}
-	err := v.each(ctx, "SELECT id, trial, name, started, final, note FROM attempt WHERE trial IN (SELECT id FROM trial WHERE "+f.where+")",
-		f.args, func(rows *sql.Rows) error {
-			var id, trial int64
-			var started sql.NullInt64
-			state := collector.AttemptState{Acked: map[string]int64{}}
-			if err := rows.Scan(&id, &trial, &state.Attempt.ID, &started, &state.Final, &state.Note); err != nil {
-				return err
-			}
-			state.Attempt.Started = restored(started.Int64, started.Valid)
-			if t := trials[trial]; t != nil {
-				places[id] = place{t, len(t.attempts)}
-				t.attempts = append(t.attempts, sqlAttempt{state: state})
-			}
-			return nil
-		})
-	if err != nil {
-		return err
+	if err != nil || len(t.attempts) == 0 {
+		return t, err
 	}
 	err = v.each(ctx, `SELECT id, attempt, name, acked FROM source WHERE attempt IN
-		(SELECT id FROM attempt WHERE trial IN (SELECT id FROM trial WHERE `+f.where+"))", f.args, func(rows *sql.Rows) error {
+		(SELECT id FROM attempt WHERE trial IN (SELECT id FROM trial WHERE uid = ?)) ORDER BY name`, args, func(rows *sql.Rows) error {
 		var s sqlSource
 		var attempt, acked int64
-		if err := rows.Scan(&s.id, &attempt, &s.name, &acked); err != nil {
+		err := rows.Scan(&s.id, &attempt, &s.name, &acked)
+		a := &t.attempts[index[attempt]]
+		a.sources = append(a.sources, s)
+		a.state.Acked[s.name] = acked
+		return err
+	})
+	if err != nil {
+		return t, err
+	}
+	err = v.each(ctx, "SELECT id, name FROM metric WHERE trial IN (SELECT id FROM trial WHERE uid = ?)", args, func(rows *sql.Rows) error {
+		var id int64
+		var name string
+		err := rows.Scan(&id, &name)
+		t.metrics[id] = name
+		return err
+	})
+	slices.SortFunc(t.attempts, func(a, b sqlAttempt) int { return collector.CompareAttempts(a.state.Attempt, b.state.Attempt) })
+	for _, a := range t.attempts { // an engine's own order of bytes may be another
+		slices.SortFunc(a.sources, func(a, b sqlSource) int { return cmp.Compare(a.name, b.name) })
+	}
+	return t, err
+}
+
+// Attempts implements collector.Store.
+func (s *sqlStore) Attempts(ctx context.Context, trialUID string) (states []collector.AttemptState, err error) {
+	err = s.read(ctx, "read the attempts of trial "+trialUID, func(v view) error {
+		t, err := v.trial(ctx, trialUID)
+		for _, a := range t.attempts {
+			states = append(states, a.state)
+		}
+		return err
+	})
+	return states, err
+}
+
+// Metrics implements collector.Store.
+func (s *sqlStore) Metrics(ctx context.Context, trialUID string) (names []string, err error) {
+	err = s.read(ctx, "read the metrics of trial "+trialUID, func(v view) error {
+		t, err := v.trial(ctx, trialUID)
+		names = slices.Sorted(maps.Values(t.metrics))
+		return err
+	})
+	return names, err
+}
+
+// Scan implements collector.Store.
+func (s *sqlStore) Scan(ctx context.Context, trialUID string, metrics []string, yield func(collector.Attempt, collector.Point) error) error {
+	return s.read(ctx, "read the points of trial "+trialUID, func(v view) error {
+		t, err := v.trial(ctx, trialUID)
+		if err != nil {
 			return err
 		}
-		if p := places[attempt]; p.trial != nil {
-			a := &p.trial.attempts[p.index]
-			a.sources = append(a.sources, s)
-			a.state.Acked[s.name] = acked
+		if len(metrics) > 0 {
+			maps.DeleteFunc(t.metrics, func(_ int64, name string) bool { return !slices.Contains(metrics, name) })
+		}
+		if len(t.metrics) == 0 {
+			return nil
+		}
+		query := v.dialect.pointQuery(t.metrics, len(metrics) > 0)
+		for _, a := range slices.Backward(t.attempts) {
+			for _, source := range a.sources {
+				err := v.points(ctx, query, source, t.metrics, func(p collector.Point) error { return yield(a.state.Attempt, p) })
+				if err != nil {
+					return err
+				}
+			}
 		}
 		return nil
 	})
-	for _, t := range trials {
-		slices.SortFunc(t.attempts, func(a, b sqlAttempt) int { return compareAttempts(a.state.Attempt, b.state.Attempt) })
-		for i := range t.attempts {
-			slices.SortFunc(t.attempts[i].sources, func(a, b sqlSource) int { return cmp.Compare(a.name, b.name) })
-		}
-	}
-	return err
-}
-
-// one reads one trial; nil when there is none.
-func (v view) one(ctx context.Context, uid string) (*sqlTrial, error) {
-	all, err := v.trials(ctx, v.trial(uid))
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	return all[0], nil
 }
 
 // pointQuery selects the points of one source in order of seq, which is the order
@@ -160,25 +137,6 @@ func (d *dialect) pointQuery(wanted map[int64]string, some bool) string {
 		where = " AND metric IN (" + strings.Join(ids, ", ") + ")"
 	}
 	return "SELECT seq, metric, step, time, value, " + d.special + ", text FROM point WHERE source = ?" + where + " ORDER BY seq"
-}
-
-// scan yields the points of a trial as they are read, in the order that condensers
-// need.
-func (v view) scan(ctx context.Context, t *sqlTrial, metrics []string, yield func(collector.Attempt, collector.Point) error) error {
-	wanted := t.named(metrics)
-	if len(wanted) == 0 {
-		return nil
-	}
-	query := v.dialect.pointQuery(wanted, len(wanted) < len(t.metrics))
-	for _, a := range slices.Backward(t.attempts) {
-		for _, source := range a.sources {
-			err := v.points(ctx, query, source, wanted, func(p collector.Point) error { return yield(a.state.Attempt, p) })
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // points yields the points of a source. query is of pointQuery.
@@ -206,4 +164,55 @@ func (v view) points(ctx context.Context, query string, source sqlSource, names 
 		}
 		return yield(p)
 	})
+}
+
+// Inventory implements collector.Store.
+func (s *sqlStore) Inventory(ctx context.Context) (infos []collector.TrialInfo, err error) {
+	err = s.read(ctx, "list the trials of the store", func(v view) error {
+		sum := func(column string) string {
+			return "CAST(coalesce(sum(source." + column + "), 0) AS " + v.dialect.integer + ")"
+		}
+		return v.each(ctx, "SELECT trial.uid, trial.namespace, trial.name, trial.experiment, trial.touched, "+sum("points")+", "+sum("text_bytes")+`,
+			count(DISTINCT attempt.id) + count(source.id) + (SELECT count(*) FROM metric WHERE metric.trial = trial.id)
+			FROM trial LEFT JOIN attempt ON attempt.trial = trial.id LEFT JOIN source ON source.attempt = attempt.id
+			GROUP BY trial.id, trial.uid, trial.namespace, trial.name, trial.experiment, trial.touched ORDER BY trial.uid`, nil, func(rows *sql.Rows) error {
+			var t collector.TrialInfo
+			var touched int64
+			err := rows.Scan(&t.UID, &t.Namespace, &t.Name, &t.Experiment, &touched, &t.Points, &t.TextBytes, &t.Names)
+			t.Touched = time.Unix(touched, 0).UTC()
+			infos = append(infos, t)
+			return err
+		})
+	})
+	return infos, err
+}
+
+// Stat implements collector.Store.
+func (s *sqlStore) Stat(ctx context.Context) (collector.Stat, error) {
+	stat := collector.Stat{Schema: s.schema}
+	err := s.open(func() error {
+		for _, statement := range s.dialect.before {
+			if _, err := s.reads.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.read(ctx, "", func(v view) error {
+			row := func(query string, args ...any) *sql.Row {
+				return v.tx.QueryRowContext(ctx, v.dialect.sql(query), args...)
+			}
+			if err := row(v.dialect.version).Scan(&stat.Engine); err != nil {
+				return err
+			}
+			if err := row(v.dialect.size).Scan(&stat.Bytes); err != nil {
+				return err
+			}
+			return row(`SELECT (SELECT count(*) FROM point), (SELECT count(*) FROM trial),
+				(SELECT count(*) FROM (SELECT DISTINCT namespace, experiment FROM trial WHERE experiment <> ?) AS known)`,
+				v.dialect.text("")).Scan(&stat.Points, &stat.Trials, &stat.Experiments)
+		})
+	}
+	return stat, s.explain("measure the store", err)
 }

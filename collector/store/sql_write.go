@@ -3,147 +3,215 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/vernier-ml/vernier/collector"
 )
 
-// write stores reports, all with few statements.
-func (c *sqlConn) write(ctx context.Context, reports []report, now time.Time) error {
-	c.ids.bound()
-	if err := c.trials(ctx, reports, now); err != nil {
-		return fmt.Errorf("write trials: %w", err)
+const (
+	// maxKnownRows bounds the names of each table whose numbers are remembered.
+	maxKnownRows = 50_000
+	// touchEvery is how exact trial.touched is: a trial that reports each second
+	// costs one more write an hour.
+	touchEvery = time.Hour
+)
+
+// name is a name that belongs to a numbered row.
+type name struct {
+	parent int64
+	name   string
+}
+
+// knownRows are the numbers of names in transactions that were committed, or in
+// the present one. That a trial was deleted by another process shows in foreign
+// keys or in dialect.dataVersion; then all is forgotten.
+type knownRows struct {
+	trials            map[string]*trialRow
+	attempts, metrics map[name]int64
+	sources           map[name]sourceRow
+	version           int64
+}
+
+type trialRow struct {
+	id      int64
+	named   bool // its experiment is known
+	touched int64
+}
+
+type sourceRow struct{ id, acked int64 }
+
+func (k *knownRows) forget() {
+	*k = knownRows{trials: map[string]*trialRow{}, attempts: map[name]int64{}, metrics: map[name]int64{}, sources: map[name]sourceRow{}, version: k.version}
+}
+
+// store stores reports.
+func (t *writeTx) store(ctx context.Context, reports []report, now time.Time) error {
+	if k := t.rows; max(len(k.trials), len(k.attempts), len(k.metrics), len(k.sources)) > maxKnownRows {
+		k.forget()
 	}
-	attempts := map[child][]any{}
+	var points [][]any
+	sources := map[name]*sourceReport{}
 	for _, r := range reports {
-		key := child{c.ids.trials[r.trial.UID].id, r.attempt.ID}
-		if _, seen := attempts[key]; !seen {
-			attempts[key] = []any{timeColumn(r.attempt.Started)}
+		trial, err := t.trial(ctx, r.trial, now)
+		if err != nil {
+			return fmt.Errorf("write trial: %w", err)
+		}
+		attempt, err := t.number(ctx, "attempt", "trial", name{trial, r.attempt.ID}, t.rows.attempts, ", started", timeColumn(r.attempt.Started))
+		if err != nil {
+			return fmt.Errorf("write attempt: %w", err)
+		}
+		if points, err = t.collect(ctx, points, sources, trial, attempt, r.points); err != nil {
+			return err
+		}
+		if r.final {
+			if err := t.exec(ctx, "UPDATE attempt SET final = ?, note = ? WHERE id = ?", true, t.dialect.text(r.note), attempt); err != nil {
+				return fmt.Errorf("finish attempt: %w", err)
+			}
 		}
 	}
-	if err := c.children(ctx, "attempt", "trial", ", started", c.ids.attempts, attempts); err != nil {
-		return fmt.Errorf("write attempts: %w", err)
+	if err := t.acknowledge(ctx, sources); err != nil {
+		return fmt.Errorf("write sources: %w", err)
 	}
-	rows, err := c.number(ctx, reports)
-	if err != nil {
-		return err
+	for _, p := range points {
+		p[0] = p[0].(*sourceReport).row.id // known only now
 	}
-	if err := c.points(ctx, rows); err != nil {
+	if err := t.insert(ctx, "point ("+t.dialect.columns+")", t.dialect.knownPoint, points); err != nil {
 		return fmt.Errorf("write points: %w", err)
-	}
-	for _, r := range reports {
-		if !r.final {
-			continue
-		}
-		if err := c.exec(ctx, "UPDATE attempt SET final = ?, note = ? WHERE id = ?",
-			true, c.dialect.text(r.note), c.attemptOf(r)); err != nil {
-			return fmt.Errorf("finish attempts: %w", err)
-		}
 	}
 	return nil
 }
 
-func (c *sqlConn) attemptOf(r report) int64 {
-	return c.ids.attempts[child{c.ids.trials[r.trial.UID].id, r.attempt.ID}]
+// sourceReport is what reports say of a source.
+type sourceReport struct {
+	row          sourceRow
+	acked        int64
+	points, text int64 // those that were not there before
 }
 
-// number moves the acknowledged sequences forward, and gives the points of reports
-// numbers for names.
-func (c *sqlConn) number(ctx context.Context, reports []report) ([]row, error) {
-	n := 0
-	metrics := map[child][]any{}
-	acked := map[child]int64{}
-	for _, r := range reports {
-		trial, attempt := c.ids.trials[r.trial.UID].id, c.attemptOf(r)
-		for i := range r.points {
-			p := &r.points[i]
-			metrics[child{trial, p.Metric}] = nil
-			source := child{attempt, p.Source}
-			acked[source] = max(acked[source], p.Seq+1)
+// collect adds the rows of points of one attempt. Their first column is the
+// *sourceReport.
+func (t *writeTx) collect(ctx context.Context, rows [][]any, sources map[name]*sourceReport, trial, attempt int64, points []collector.Point) ([][]any, error) {
+	for i := range points {
+		p := &points[i]
+		metric, err := t.number(ctx, "metric", "trial", name{trial, p.Metric}, t.rows.metrics, "")
+		if err != nil {
+			return nil, fmt.Errorf("write metric: %w", err)
 		}
-		n += len(r.points)
-	}
-	if err := c.children(ctx, "metric", "trial", "", c.ids.metrics, metrics); err != nil {
-		return nil, fmt.Errorf("write metrics: %w", err)
-	}
-	if err := c.acknowledge(ctx, acked); err != nil {
-		return nil, fmt.Errorf("write sources: %w", err)
-	}
-	rows := make([]row, 0, n)
-	for _, r := range reports {
-		trial, attempt := c.ids.trials[r.trial.UID].id, c.attemptOf(r)
-		for _, p := range r.points {
-			rows = append(rows, row{c.ids.sources[child{attempt, p.Source}], c.ids.metrics[child{trial, p.Metric}], p})
+		key := name{attempt, p.Source}
+		s := sources[key]
+		if s == nil {
+			row, err := t.source(ctx, key)
+			if err != nil {
+				return nil, fmt.Errorf("read source: %w", err)
+			}
+			s = &sourceReport{row: row}
+			sources[key] = s
 		}
+		if p.Seq >= max(s.row.acked, s.acked) {
+			s.points, s.text = s.points+1, s.text+int64(len(p.Text))
+		}
+		s.acked = max(s.acked, p.Seq+1)
+		row := append([]any{s, p.Seq, metric, p.Step, timeColumn(p.Time)}, t.dialect.encode(p.Value)...)
+		rows = append(rows, append(row, t.textColumn(p.Text)))
 	}
 	return rows, nil
 }
 
-// acknowledge writes the acknowledged sequences, in one order, so that two
-// processes that do so do not wait for each other.
-func (c *sqlConn) acknowledge(ctx context.Context, acked map[child]int64) error {
-	keys := make([]child, 0, len(acked))
-	parents, names := map[int64]bool{}, map[string]bool{}
-	for key := range acked {
-		keys = append(keys, key)
-		if _, known := c.ids.sources[key]; !known {
-			parents[key.parent], names[key.name] = true, true
+// trial returns the number of a trial, which is made if there is none, and notes
+// that it reported.
+func (t *writeTx) trial(ctx context.Context, id collector.TrialID, now time.Time) (int64, error) {
+	row := t.rows.trials[id.UID]
+	text := t.dialect.text
+	if row == nil {
+		err := t.insert(ctx, "trial (uid, namespace, name, experiment, touched)", t.dialect.known,
+			[][]any{{text(id.UID), text(id.Namespace), text(id.Name), text(id.Experiment), now.Unix()}})
+		if err != nil {
+			return 0, err
 		}
+		row = &trialRow{}
+		var experiment string
+		err = t.row(ctx, "SELECT id, experiment, touched FROM trial WHERE uid = ?", text(id.UID)).Scan(&row.id, &experiment, &row.touched)
+		if err != nil {
+			return 0, err
+		}
+		row.named = experiment != ""
+		t.rows.trials[id.UID] = row
 	}
-	slices.SortFunc(keys, func(a, b child) int { return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.name, b.name)) })
-	rows := make([][]any, 0, len(keys))
-	for _, key := range keys {
-		rows = append(rows, []any{key.parent, c.dialect.text(key.name), acked[key]})
+	if !row.named && id.Experiment != "" {
+		if err := t.exec(ctx, "UPDATE trial SET experiment = ? WHERE id = ?", text(id.Experiment), row.id); err != nil {
+			return 0, err
+		}
+		row.named = true
 	}
-	if err := c.insert(ctx, "source (attempt, name, acked)", c.dialect.ack, rows); err != nil || len(parents) == 0 {
-		return err
+	if now.Sub(time.Unix(row.touched, 0)) >= touchEvery {
+		if err := t.exec(ctx, "UPDATE trial SET touched = ? WHERE id = ?", now.Unix(), row.id); err != nil {
+			return 0, err
+		}
+		row.touched = now.Unix()
 	}
-	return c.readChildren(ctx, "source", "attempt", c.ids.sources, parents, names)
+	return row.id, nil
 }
 
-// maxStatement bounds the texts of one insert of points, far below the least
-// max_allowed_packet that servers have.
-const maxStatement = 256 << 10
-
-// points inserts rows, as many as possible with each statement.
-func (c *sqlConn) points(ctx context.Context, rows []row) error {
-	if c.dialect.points != nil {
-		return c.dialect.points(ctx, c, rows)
+// number returns the number of a name, which is made if there is none. extra are
+// the values of further columns.
+func (t *writeTx) number(ctx context.Context, table, parent string, key name, known map[name]int64, columns string, extra ...any) (int64, error) {
+	if id, ok := known[key]; ok {
+		return id, nil
 	}
-	var args []any
-	for len(rows) > 0 {
-		size := c.fitting(rows)
-		args = args[:0]
-		columns := 0
-		for _, r := range rows[:size] {
-			args = append(args, r.source, r.Seq, r.metric, r.Step, timeColumn(r.Time))
-			args = append(args, c.dialect.encode(r.Value)...)
-			args = append(args, c.textColumn(r.Text))
+	row := append([]any{key.parent, t.dialect.text(key.name)}, extra...)
+	if err := t.insert(ctx, table+" ("+parent+", name"+columns+")", t.dialect.known, [][]any{row}); err != nil {
+		return 0, err
+	}
+	var id int64
+	err := t.row(ctx, "SELECT id FROM "+table+" WHERE "+parent+" = ? AND name = ?", row[0], row[1]).Scan(&id)
+	known[key] = id
+	return id, err
+}
+
+// acknowledge moves the acknowledged sequences forward, in one order, so that two
+// processes that do so do not wait for each other, and learns the numbers of
+// sources.
+func (t *writeTx) acknowledge(ctx context.Context, sources map[name]*sourceReport) error {
+	keys := slices.SortedFunc(maps.Keys(sources), func(a, b name) int {
+		return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.name, b.name))
+	})
+	rows := make([][]any, 0, len(keys))
+	for _, key := range keys {
+		s := sources[key]
+		rows = append(rows, []any{key.parent, t.dialect.text(key.name), s.acked, s.points, s.text})
+	}
+	if err := t.insert(ctx, "source (attempt, name, acked, points, text_bytes)", t.dialect.ack, rows); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		s := sources[key]
+		if s.row.id == 0 {
+			var err error
+			if s.row, err = t.source(ctx, key); err != nil {
+				return err
+			}
 		}
-		columns = len(args) / size
-		if err := c.prepared(ctx, "INSERT INTO point ("+c.dialect.columns+") VALUES "+tuples(size, columns)+" "+c.dialect.knownPoint, args...); err != nil {
-			return err
-		}
-		rows = rows[size:]
+		t.rows.sources[key] = sourceRow{s.row.id, max(s.row.acked, s.acked)}
 	}
 	return nil
 }
 
-// fitting is how many of rows, at least 1, the next statement takes.
-func (c *sqlConn) fitting(rows []row) int {
-	n, bytes := 0, 0
-	for n < len(rows) && n < c.dialect.pointRows[0] {
-		if bytes += len(rows[n].Text); bytes > maxStatement {
-			break
-		}
-		n++
+// source returns the row of a source; the zero value where there is none.
+func (t *writeTx) source(ctx context.Context, key name) (sourceRow, error) {
+	row, known := t.rows.sources[key]
+	if known {
+		return row, nil
 	}
-	for _, size := range c.dialect.pointRows {
-		if size <= n {
-			return size
-		}
+	err := t.row(ctx, "SELECT id, acked FROM source WHERE attempt = ? AND name = ?", key.parent, t.dialect.text(key.name)).Scan(&row.id, &row.acked)
+	if errors.Is(err, sql.ErrNoRows) {
+		return row, nil
 	}
-	return 1
+	return row, err
 }
 
 func timeColumn(t time.Time) any {
@@ -153,9 +221,9 @@ func timeColumn(t time.Time) any {
 	return nil
 }
 
-func (c *sqlConn) textColumn(text string) any {
+func (t *writeTx) textColumn(text string) any {
 	if text == "" {
 		return nil
 	}
-	return c.dialect.text(text)
+	return t.dialect.text(text)
 }

@@ -3,9 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -20,21 +20,17 @@ type report struct {
 	note    string
 }
 
-// action is a write of another kind, with a transaction of its own.
-type action func(ctx context.Context, c *sqlConn) error
-
-// request is a report or an action that waits for its transaction.
+// request is a report that waits for its transaction.
 type request struct {
-	ctx    context.Context //nolint:containedctx // travels with the request to the writer, as in net/http
-	report report
-	act    action // nil for a report
-	done   chan error
+	ctx context.Context //nolint:containedctx // travels with the request to the writer, as in net/http
+	report
+	done chan error
 }
 
 const (
-	// maxGroup and maxGroupPoints bound the requests that share a transaction. While
+	// maxGroup and maxGroupPoints bound the reports that share a transaction. While
 	// one transaction commits, those that arrive queue up and form the next: no
-	// request waits for company.
+	// report waits for company.
 	maxGroup       = 256
 	maxGroupPoints = 16384
 	// groupTime bounds a transaction; an engine that does not answer is an error.
@@ -43,58 +39,55 @@ const (
 	tries = 5
 )
 
-// writer owns the only connection of this process that writes.
+// writer commits the reports that arrive together in one transaction, since a
+// commit costs more than the rows of a report.
 type writer struct {
 	dialect  *dialect
-	db       *sql.DB
+	db       *sql.DB // one connection
 	now      func() time.Time
 	requests chan request
 	stopped  chan struct{}
-	conn     *sqlConn // nil until needed, and after one that broke
+
+	mu       sync.Mutex // held during a transaction
+	rows     knownRows
+	prepared map[string]*sql.Stmt // by query; nil until it is prepared
 }
 
-func startWriter(ctx context.Context, d *dialect, db *sql.DB, now func() time.Time) *writer {
-	w := &writer{dialect: d, db: db, now: now, requests: make(chan request, maxGroup), stopped: make(chan struct{})}
+func startWriter(ctx context.Context, d *dialect, db *sql.DB) *writer {
+	w := &writer{dialect: d, db: db, now: time.Now, requests: make(chan request, maxGroup), stopped: make(chan struct{}), prepared: map[string]*sql.Stmt{}}
+	w.rows.forget()
 	go w.loop(context.WithoutCancel(ctx))
 	return w
 }
 
-// do hands a request to the writer and returns after it was committed. Once it has
-// begun, its context no longer matters, so that the answer says what really
-// happened.
-func (w *writer) do(r request) error {
-	r.done = make(chan error, 1)
+// write returns after the report was committed. Once that has begun, ctx no longer
+// matters, so that the answer says what really happened.
+func (w *writer) write(ctx context.Context, r report) error {
+	q := request{ctx, r, make(chan error, 1)}
 	select {
-	case w.requests <- r:
-		return <-r.done
-	case <-r.ctx.Done():
-		return r.ctx.Err()
+	case w.requests <- q:
+		return <-q.done
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
-func (w *writer) close() error {
+// stop returns once everything is committed. No write may follow.
+func (w *writer) stop() {
 	close(w.requests)
 	<-w.stopped
-	if w.conn == nil {
-		return w.db.Close()
-	}
-	return errors.Join(w.conn.close(), w.db.Close())
 }
 
 func (w *writer) loop(ctx context.Context) {
 	defer close(w.stopped)
 	for first := range w.requests {
-		group := w.gather(first)
-		errs := w.commit(ctx, group)
-		for i, r := range group {
-			r.done <- errs[i]
-		}
+		w.commit(ctx, w.gather(first))
 	}
 }
 
 func (w *writer) gather(first request) []request {
 	group := []request{first}
-	points := len(first.report.points)
+	points := len(first.points)
 	for len(group) < maxGroup && points < maxGroupPoints {
 		select {
 		case r, open := <-w.requests:
@@ -102,7 +95,7 @@ func (w *writer) gather(first request) []request {
 				return group
 			}
 			group = append(group, r)
-			points += len(r.report.points)
+			points += len(r.points)
 		default:
 			return group
 		}
@@ -110,180 +103,177 @@ func (w *writer) gather(first request) []request {
 	return group
 }
 
-// commit writes the reports of a group in one transaction, then runs its actions,
-// and returns one error for each request. When the engine refuses the reports, each
-// is tried alone, so that only those fail that are to blame.
-func (w *writer) commit(ctx context.Context, group []request) []error {
-	errs := make([]error, len(group))
-	var together []report
-	var of []int
-	for i, r := range group {
-		switch {
-		case r.ctx.Err() != nil:
-			errs[i] = r.ctx.Err()
-		case r.act != nil:
-			errs[i] = w.transact(ctx, r.act)
-		default:
-			together, of = append(together, r.report), append(of, i)
+// commit answers a group of requests. When the engine refuses the reports together,
+// each is tried alone, so that only those fail that are to blame.
+func (w *writer) commit(ctx context.Context, group []request) {
+	var alive []request
+	var reports []report
+	for _, r := range group {
+		if err := r.ctx.Err(); err != nil {
+			r.done <- err
+			continue
 		}
+		alive, reports = append(alive, r), append(reports, r.report)
 	}
-	if len(together) == 0 {
-		return errs
+	if len(alive) == 0 {
+		return
 	}
-	err := w.write(ctx, together)
-	alone := err != nil && len(together) > 1 && w.dialect.kind(err) == refused
-	for k, i := range of {
-		errs[i] = err
+	err := w.store(ctx, reports)
+	alone := err != nil && len(alive) > 1 && w.dialect.kind(err) == refused
+	for i, r := range alive {
 		if alone {
-			errs[i] = w.write(ctx, together[k:k+1])
+			err = w.store(ctx, reports[i:i+1])
 		}
+		r.done <- err
 	}
-	return errs
 }
 
-func (w *writer) write(ctx context.Context, reports []report) error {
-	return w.transact(ctx, func(ctx context.Context, c *sqlConn) error { return c.write(ctx, reports, w.now()) })
+func (w *writer) store(ctx context.Context, reports []report) error {
+	ctx, cancel := context.WithTimeout(ctx, groupTime)
+	defer cancel()
+	return w.transact(ctx, func(t *writeTx) error { return t.store(ctx, reports, w.now()) })
 }
 
 // transact runs act in a transaction, again where another one was in the way.
-func (w *writer) transact(ctx context.Context, act action) error {
+func (w *writer) transact(ctx context.Context, act func(*writeTx) error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for try := 1; ; try++ {
 		err := w.once(ctx, act)
-		if err == nil || try == tries {
+		if err == nil {
+			w.prepare(ctx)
+			return nil
+		}
+		w.rows.forget() // what was learned in the transaction is not true any more
+		kind := w.dialect.kind(err)
+		if kind == lost { // after a failover the address may lead to another server
+			w.db.SetMaxIdleConns(0)
+			w.db.SetMaxIdleConns(1)
+		}
+		if try == tries || kind != conflict {
 			return err
 		}
-		if k := w.dialect.kind(err); k != conflict && k != orphan {
-			return err
-		}
 	}
 }
 
-func (w *writer) once(ctx context.Context, act action) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, groupTime)
-	defer cancel()
-	if w.conn == nil {
-		if w.conn, err = openConn(ctx, w.dialect, w.db); err != nil {
-			return fmt.Errorf("connect: %w", err)
-		}
-	}
-	c := w.conn
-	if err := c.exec(ctx, w.dialect.begin); err != nil {
-		return errors.Join(fmt.Errorf("begin: %w", err), w.drop())
-	}
-	if w.dialect.changed != nil {
-		changed, err := w.dialect.changed(ctx, c)
-		if err != nil {
-			return errors.Join(err, w.undo(ctx, err))
-		}
-		if changed {
-			c.ids.forget()
-		}
-	}
-	if err := act(ctx, c); err != nil {
-		return errors.Join(err, w.undo(ctx, err))
-	}
-	if err := c.exec(ctx, "COMMIT"); err != nil {
-		return errors.Join(fmt.Errorf("commit: %w", err), w.undo(ctx, err))
-	}
-	return nil
-}
-
-// undo rolls back. What was learned in the transaction is not true any more. A
-// connection that led to an engine that cannot write is given up: after a
-// failover, the address leads to another.
-func (w *writer) undo(ctx context.Context, cause error) error {
-	w.conn.ids.forget()
-	if w.conn.exec(ctx, "ROLLBACK") != nil || w.dialect.kind(cause) == lost {
-		return w.drop() // why is said by the error before this one
-	}
-	return nil
-}
-
-// drop closes a connection that broke; the next transaction opens another.
-func (w *writer) drop() error {
-	c := w.conn
-	w.conn = nil
-	c.discard()
-	return nil
-}
-
-// sqlConn is the writing connection with its statements, and the numbers of names
-// that it knows.
-type sqlConn struct {
-	dialect    *dialect
-	conn       *sql.Conn
-	statements map[string]*sql.Stmt
-	ids        ids
-	version    int64 // see dialect.changed of SQLite
-}
-
-func openConn(ctx context.Context, d *dialect, db *sql.DB) (*sqlConn, error) {
-	conn, err := db.Conn(ctx)
+func (w *writer) once(ctx context.Context, act func(*writeTx) error) error {
+	tx, err := w.db.BeginTx(ctx, &w.dialect.write)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("begin: %w", err)
 	}
-	c := &sqlConn{dialect: d, conn: conn, statements: map[string]*sql.Stmt{}}
-	c.ids.forget()
-	for _, statement := range d.session {
-		if err := c.exec(ctx, statement); err != nil {
-			c.discard()
-			return nil, err
+	t := &writeTx{dialect: w.dialect, tx: tx, rows: &w.rows, prepared: w.prepared}
+	if err := t.checkVersion(ctx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if err := act(t); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// prepare prepares the queries that were used for the first time: that needs the
+// connection, which a transaction has for itself.
+func (w *writer) prepare(ctx context.Context) {
+	for query, statement := range w.prepared {
+		if statement == nil {
+			var err error
+			if w.prepared[query], err = w.db.PrepareContext(ctx, w.dialect.sql(query)); err != nil {
+				delete(w.prepared, query) // it goes on unprepared
+			}
 		}
 	}
-	return c, nil
 }
 
-func (c *sqlConn) close() error {
-	var errs []error
-	for _, s := range c.statements {
-		errs = append(errs, s.Close())
+// writeTx is a transaction that writes.
+type writeTx struct {
+	dialect  *dialect
+	tx       *sql.Tx
+	rows     *knownRows
+	prepared map[string]*sql.Stmt
+}
+
+// exec runs a query; there are few different ones.
+func (t *writeTx) exec(ctx context.Context, query string, args ...any) (err error) {
+	if statement := t.prepared[query]; statement != nil {
+		_, err = t.tx.StmtContext(ctx, statement).ExecContext(ctx, args...)
+	} else {
+		t.prepared[query] = nil
+		_, err = t.tx.ExecContext(ctx, t.dialect.sql(query), args...)
 	}
-	return errors.Join(append(errs, c.conn.Close())...)
-}
-
-// discard closes the connection and keeps it from being used again.
-func (c *sqlConn) discard() {
-	for _, s := range c.statements {
-		_ = s.Close() // of a connection that is thrown away
-	}
-	_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // marks it, and returns that
-	_ = c.conn.Close()                                           // of no use any more
-}
-
-func (c *sqlConn) exec(ctx context.Context, query string, args ...any) error {
-	_, err := c.conn.ExecContext(ctx, c.dialect.sql(query), args...)
 	return err
 }
 
-// prepared runs a statement that is prepared once; there are few of them.
-func (c *sqlConn) prepared(ctx context.Context, query string, args ...any) error {
-	s := c.statements[query]
-	if s == nil {
-		var err error
-		if s, err = c.conn.PrepareContext(ctx, c.dialect.sql(query)); err != nil {
-			return err
-		}
-		c.statements[query] = s
+func (t *writeTx) row(ctx context.Context, query string, args ...any) *sql.Row {
+	return t.tx.QueryRowContext(ctx, t.dialect.sql(query), args...)
+}
+
+func (t *writeTx) view() view { return view{t.dialect, t.tx} }
+
+// checkVersion forgets the rows that are known when another process wrote, in an
+// engine that holds no foreign keys.
+func (t *writeTx) checkVersion(ctx context.Context) error {
+	if t.dialect.dataVersion == "" {
+		return nil
 	}
-	_, err := s.ExecContext(ctx, args...)
+	var version int64
+	err := t.row(ctx, t.dialect.dataVersion).Scan(&version)
+	if version != t.rows.version {
+		t.rows.forget()
+		t.rows.version = version
+	}
 	return err
 }
 
-// each calls scan for every row.
-func (c *sqlConn) each(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
-	rows, err := c.conn.QueryContext(ctx, c.dialect.sql(query), args...)
-	return eachRow(rows, err, scan)
-}
-
-func eachRow(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
-	if err != nil {
-		return err
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err is looked at
-	for rows.Next() {
-		if err := scan(rows); err != nil {
+// insert adds rows of arguments, many with each statement.
+func (t *writeTx) insert(ctx context.Context, into, end string, rows [][]any) error {
+	var args []any
+	for len(rows) > 0 {
+		n := t.fitting(rows)
+		args = args[:0]
+		for _, r := range rows[:n] {
+			args = append(args, r...)
+		}
+		if err := t.exec(ctx, "INSERT INTO "+into+" VALUES "+tuples(n, len(rows[0]))+" "+end, args...); err != nil {
 			return err
 		}
+		rows = rows[n:]
 	}
-	return rows.Err()
+	return nil
+}
+
+// maxStatement bounds the texts of one statement, far below the least
+// max_allowed_packet that servers have.
+const maxStatement = 256 << 10
+
+// insertRows are the numbers of rows of a statement, so that there are few
+// different statements, which engines and drivers remember. More rows are no faster:
+// the driver of SQLite looks for each parameter among all.
+var insertRows = [...]int{64, 8, 1}
+
+// fitting is how many of rows, at least 1, the next statement takes.
+func (t *writeTx) fitting(rows [][]any) int {
+	n, bytes := 0, 0
+	for n < len(rows) && n < insertRows[0] && bytes <= maxStatement {
+		for _, arg := range rows[n] {
+			switch v := arg.(type) {
+			case string:
+				bytes += len(v)
+			case []byte:
+				bytes += len(v)
+			}
+		}
+		n++
+	}
+	if bytes > maxStatement {
+		n--
+	}
+	for _, size := range insertRows {
+		if size <= n {
+			return size
+		}
+	}
+	return 1
 }

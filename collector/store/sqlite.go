@@ -29,22 +29,21 @@ import (
 // Space of deleted trials is used again; the file does not shrink.
 func sqliteDialect() *dialect {
 	return &dialect{
-		name:       "sqlite",
-		begin:      "BEGIN IMMEDIATE",
-		read:       sql.TxOptions{ReadOnly: true},
-		known:      "ON CONFLICT DO NOTHING",
-		knownPoint: "ON CONFLICT DO NOTHING",
-		ack:        "ON CONFLICT (attempt, name) DO UPDATE SET acked = max(acked, excluded.acked)",
-		text:       func(s string) any { return s },
-		columns:    "source, seq, metric, step, time, value, text",
-		encode:     plain, // there is no NaN
-		special:    "NULL",
-		pointRows:  []int{128, 16, 1},                                                   // of at most 32,766 parameters; more rows are no faster
-		exclusive:  []string{createVersions, "DELETE FROM migration WHERE version < 0"}, // which takes the lock of the file
-		changed:    sqliteChanged,
-		kind:       sqliteKind,
-		version:    "SELECT 'SQLite ' || sqlite_version()",
-		size:       "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
+		name:        "sqlite",
+		read:        sql.TxOptions{ReadOnly: true},
+		known:       "ON CONFLICT DO NOTHING",
+		knownPoint:  "ON CONFLICT DO NOTHING",
+		ack:         "ON CONFLICT (attempt, name) DO UPDATE SET acked = max(acked, excluded.acked), points = points + excluded.points, text_bytes = text_bytes + excluded.text_bytes",
+		text:        func(s string) any { return s },
+		columns:     "source, seq, metric, step, time, value, text",
+		encode:      plain, // there is no NaN
+		special:     "NULL",
+		integer:     "INTEGER",
+		exclusive:   []string{createVersions, "DELETE FROM migration WHERE version < 0"}, // which takes the lock of the file
+		dataVersion: "PRAGMA data_version",                                               // foreign keys of point would cost a search for each row
+		kind:        sqliteKind,
+		version:     "SELECT 'SQLite ' || sqlite_version()",
+		size:        "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
 	}
 }
 
@@ -121,11 +120,7 @@ func attachSQLite(ctx context.Context, path string, busy time.Duration) (collect
 		}
 		return nil, errors.Join(err, read.Close(), write.Close())
 	}
-	s, err := openSQL(ctx, sqliteDialect(), pools{write: write, read: read})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return openSQL(ctx, sqliteDialect(), pools{write: write, read: read})
 }
 
 // createPrivate makes the file readable by its owner only; SQLite gives its
@@ -147,18 +142,6 @@ func dsn(path string, busy time.Duration, cacheKiB int, pragmas ...string) strin
 	}, pragmas...)
 	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
 	return u.String()
-}
-
-// sqliteChanged: SQLite holds no foreign keys here, because those of point would
-// cost a search for each row.
-func sqliteChanged(ctx context.Context, c *sqlConn) (bool, error) {
-	var version int64
-	if err := c.conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version); err != nil {
-		return false, err
-	}
-	changed := version != c.version
-	c.version = version
-	return changed, nil
 }
 
 func sqliteKind(err error) errorKind {

@@ -39,7 +39,7 @@ func TestPointsAreReadInTheOrderOfTheKey(t *testing.T) {
 		"some metrics": s.dialect.pointQuery(map[int64]string{1: "a", 7: "b"}, true),
 	} {
 		var plan []string
-		err := s.read(t.Context(), func(v view) error {
+		err := s.read(t.Context(), "", func(v view) error {
 			return v.each(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1}, func(rows *sql.Rows) error {
 				var id, parent, unused int64
 				var detail string
@@ -64,7 +64,7 @@ func TestOnlyNamedMetricsAreReadFromTheFile(t *testing.T) {
 	}
 	s := openTest(t, filepath.Join(t.TempDir(), "points.db"))
 	appendLong(t, s, 100)
-	series, err := s.Points(t.Context(), testTrial.UID, "loss", "unknown")
+	series, err := collector.ReadSeries(t.Context(), s, testTrial.UID, "loss", "unknown")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,13 +108,19 @@ func BenchmarkObserve(b *testing.B) {
 			s := openTest(b, filepath.Join(b.TempDir(), "points.db"))
 			appendLong(b, s, n)
 			for call, act := range map[string]func(ctx context.Context) error{
-				"observe=one": func(ctx context.Context) error { _, err := s.Observe(ctx, testTrial.UID, "loss"); return err },
-				"observe=two": func(ctx context.Context) error {
-					_, err := s.Observe(ctx, testTrial.UID, "loss", "accuracy")
+				"reduce=one": func(ctx context.Context) error {
+					_, err := collector.Reduce(ctx, s, testTrial.UID, collector.Ask{Metric: "loss"})
 					return err
 				},
-				"points=one": func(ctx context.Context) error { _, err := s.Points(ctx, testTrial.UID, "loss"); return err },
-				"metrics":    func(ctx context.Context) error { _, err := s.Metrics(ctx, testTrial.UID); return err },
+				"reduce=two": func(ctx context.Context) error {
+					_, err := collector.Reduce(ctx, s, testTrial.UID, collector.Ask{Metric: "loss"}, collector.Ask{Metric: "accuracy"})
+					return err
+				},
+				"points=one": func(ctx context.Context) error {
+					_, err := collector.ReadSeries(ctx, s, testTrial.UID, "loss")
+					return err
+				},
+				"metrics": func(ctx context.Context) error { _, err := s.Metrics(ctx, testTrial.UID); return err },
 			} {
 				b.Run(call, func(b *testing.B) {
 					runtime.GC()

@@ -47,10 +47,10 @@ func testPoints(from, to int64) []collector.Point {
 // The engine refuses points of sequence 666.
 func refuseSequence666(t *testing.T, s *sqlStore) {
 	t.Helper()
-	err := s.do(request{ctx: t.Context(), act: func(ctx context.Context, c *sqlConn) error {
-		return c.exec(ctx, `CREATE TRIGGER refuse BEFORE INSERT ON point WHEN NEW.seq = 666
+	err := s.writer.transact(t.Context(), func(tx *writeTx) error {
+		return tx.exec(t.Context(), `CREATE TRIGGER refuse BEFORE INSERT ON point WHEN NEW.seq = 666
 			BEGIN SELECT RAISE(ABORT, 'boom'); END`)
-	}})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestAFileIsOpenedWhileOthersOpenAndWriteIt(t *testing.T) {
 		})
 	}
 	group.Wait()
-	got, err := openTest(t, path).Points(t.Context(), testTrial.UID)
+	got, err := collector.ReadSeries(t.Context(), openTest(t, path), testTrial.UID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,27 +93,27 @@ func TestARequestThatFailsIsUndoneAloneInItsGroup(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	add := func(ctx context.Context, uid string, seqs ...int64) request {
-		r := request{ctx: ctx, report: report{trial: collector.TrialID{UID: uid}, attempt: testAttempt}}
+		r := request{ctx, report{trial: collector.TrialID{UID: uid}, attempt: testAttempt}, make(chan error, 1)}
 		for _, seq := range seqs {
-			r.report.points = append(r.report.points, collector.Point{Metric: "loss", Source: "stdout", Seq: seq, Value: 1})
+			r.points = append(r.points, collector.Point{Metric: "loss", Source: "stdout", Seq: seq, Value: 1})
 		}
 		return r
 	}
 	// The group is handed to commit directly, so that it is one transaction.
-	errs := s.writer.commit(t.Context(), []request{
-		add(t.Context(), "a", 0, 1), add(t.Context(), "b", 2, 666), add(cancelled, "c", 3), add(t.Context(), "a", 4),
-	})
+	group := []request{add(t.Context(), "a", 0, 1), add(t.Context(), "b", 2, 666), add(cancelled, "c", 3), add(t.Context(), "a", 4)}
+	s.writer.commit(t.Context(), group)
+	var errs []error
+	for _, r := range group {
+		errs = append(errs, <-r.done)
+	}
 	if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "boom") || !errors.Is(errs[2], context.Canceled) || errs[3] != nil {
 		t.Errorf("errors %v", errs)
 	}
-	trials, err := s.Trials(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	trials, err := s.Inventory(t.Context())
+	if err != nil || len(trials) != 1 || trials[0].UID != "a" || trials[0].Points != 3 {
+		t.Errorf("trials %v, %v: want a with 3 points", trials, err)
 	}
-	if d := cmp.Diff([]collector.TrialID{{UID: "a"}}, trials); d != "" {
-		t.Errorf("trials (-want +got):\n%s", d)
-	}
-	series, err := s.Points(t.Context(), "a")
+	series, err := collector.ReadSeries(t.Context(), s, "a")
 	if err != nil || len(series) != 1 || len(series[0].Points) != 3 {
 		t.Errorf("series %v, %v", series, err)
 	}
@@ -194,7 +194,7 @@ func TestTwoProcessesMayOpenTheSameNewFile(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	series, err := openTest(t, path).Points(t.Context(), testTrial.UID)
+	series, err := collector.ReadSeries(t.Context(), openTest(t, path), testTrial.UID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestWhatWasAcknowledgedSurvivesAKill(t *testing.T) {
 		}
 		acked := lastAcked(t, out, cmd, after)
 		s := openTest(t, path)
-		series, err := s.Points(t.Context(), testTrial.UID)
+		series, err := collector.ReadSeries(t.Context(), s, testTrial.UID)
 		if err != nil || len(series) != 1 {
 			t.Fatalf("series %v, %v", series, err)
 		}
@@ -311,7 +311,7 @@ func BenchmarkPoints(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := s.Points(b.Context(), testTrial.UID, "loss"); err != nil {
+		if _, err := collector.ReadSeries(b.Context(), s, testTrial.UID, "loss"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -21,7 +21,7 @@ func (s *scene) stored() (n int) {
 	if err != nil {
 		return 0 // the service has not made it, or is being killed in it
 	}
-	observed, err := points.Observe(s.t.Context(), trial.UID, "loss")
+	observed, err := collector.Reduce(s.t.Context(), points, trial.UID, collector.Ask{Metric: "loss"})
 	if err == nil {
 		n = observed[0].Points
 	}
@@ -148,7 +148,7 @@ func (s *scene) verify(n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, points.Close()) }()
-	series, err := points.Points(s.t.Context(), trial.UID)
+	series, err := collector.ReadSeries(s.t.Context(), points, trial.UID)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,11 @@ func TestTheStatusShowsTheValueByStrategy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := aTrial(byStrategies(tc.loss, tc.accuracy)).Spec.Objective
 			series := []collector.Series{loss, accuracy}
-			whole := observation(o, best(o, data{final: true, stored: collector.Reduce(series, asksOf(o)...)}))
+			stored, err := collector.Reduce(t.Context(), collector.Curves(series), "", asksOf(o)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := observation(o, best(o, data{final: true, stored: stored}))
 			left := observation(o, best(o, data{condensed: true, summary: series}))
 			got := []string{whole.Metrics[0].Value, whole.Metrics[1].Value, left.Metrics[0].Value, left.Metrics[1].Value}
 			if diff := cmp.Diff([]string{tc.wantLoss, tc.wantAccuracy, tc.summary[0], tc.summary[1]}, got); diff != "" {

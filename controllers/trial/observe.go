@@ -15,7 +15,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/trainer"
 )
 
@@ -181,7 +181,7 @@ func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev
 		return d, nil
 	}
 	if asks := asksOf(t.Spec.Objective); len(attempts) > 0 && len(asks) > 0 {
-		observed, err := c.Store.Reduce(ctx, string(t.UID), asks...)
+		observed, err := collector.Reduce(ctx, c.Store, string(t.UID), asks...)
 		if err != nil {
 			return d, fmt.Errorf("read the points of trial %s/%s: %w", t.Namespace, t.Name, err)
 		}
@@ -254,14 +254,14 @@ func (d *data) note(text string) {
 }
 
 // summaries are what the collectors left in their termination messages.
-func summaries(pods []corev1.Pod) []report.Summary {
-	var all []report.Summary
+func summaries(pods []corev1.Pod) []contract.Summary {
+	var all []contract.Summary
 	for i := range pods {
 		for _, cs := range pods[i].Status.InitContainerStatuses {
 			if cs.Name != trainer.Sidecar && cs.Name != trainer.SidecarLogger || cs.State.Terminated == nil {
 				continue
 			}
-			if s, err := report.ParseSummary(cs.State.Terminated.Message); err == nil {
+			if s, err := contract.ParseSummary(cs.State.Terminated.Message); err == nil {
 				all = append(all, s)
 			}
 		}

@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -16,7 +15,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/trainer"
 )
@@ -24,10 +23,10 @@ import (
 // summarized is a pod whose collector left a summary of one value of loss.
 func summarized(t *testing.T, attempt string, final bool, loss float64) corev1.Pod {
 	t.Helper()
-	v := report.Value{Number: loss}
-	text, err := report.Summary{
+	v := collector.Measure{Value: loss, Text: collector.FormatValue(loss)}
+	text, err := contract.Summary{
 		Attempt: collector.Attempt{ID: attempt, Started: noon}, Final: final,
-		Metrics: []report.MetricSummary{{Name: "loss", Last: v, Min: v, Max: v, Step: 1, Count: 1}},
+		Metrics: []contract.MetricSummary{{Name: "loss", Last: v, Min: v, Max: v, Step: 1, Count: 1}},
 	}.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -80,15 +79,15 @@ func TestSummariesStandInForWhatTheStoreLacks(t *testing.T) {
 // is made of; that an attempt before it is not must be said.
 func TestWhatEarlierAttemptsLackIsSaid(t *testing.T) {
 	tests := map[string]struct {
-		summary report.Summary
+		summary contract.Summary
 		want    []string
 	}{
 		"all attempts of the pod are final": {
-			report.Summary{Attempt: collector.Attempt{ID: "a/1", Started: noon}, Final: true, Note: "capped"}, []string{"capped"}},
+			contract.Summary{Attempt: collector.Attempt{ID: "a/1", Started: noon}, Final: true, Note: "capped"}, []string{"capped"}},
 		"an earlier one is not": {
-			report.Summary{Attempt: collector.Attempt{ID: "a/1", Started: noon}, Note: "5 points lost; capped"}, []string{"5 points lost; capped"}},
+			contract.Summary{Attempt: collector.Attempt{ID: "a/1", Started: noon}, Note: "5 points lost; capped"}, []string{"5 points lost; capped"}},
 		"a pod before it was cut off": {
-			report.Summary{Attempt: collector.Attempt{ID: "b/0", Started: noon.Add(-time.Hour)}, Note: "3 points lost"}, []string{"capped"}},
+			contract.Summary{Attempt: collector.Attempt{ID: "b/0", Started: noon.Add(-time.Hour)}, Note: "3 points lost"}, []string{"capped"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -107,19 +106,15 @@ func TestWhatEarlierAttemptsLackIsSaid(t *testing.T) {
 	}
 }
 
-// curveless is a store whose curves nobody may load.
+// curveless counts how often curves are read.
 type curveless struct {
 	collector.Store
 	observed int
 }
 
-func (c *curveless) Points(context.Context, string, ...string) ([]collector.Series, error) {
-	return nil, errors.New("a curve is loaded")
-}
-
-func (c *curveless) Reduce(ctx context.Context, uid string, asks ...collector.Ask) ([]collector.Observation, error) {
+func (c *curveless) Scan(ctx context.Context, uid string, metrics []string, yield func(collector.Attempt, collector.Point) error) error {
 	c.observed++
-	return c.Store.Reduce(ctx, uid, asks...)
+	return c.Store.Scan(ctx, uid, metrics, yield)
 }
 
 // storeWith is a store with a trial's points, each series of a source of its

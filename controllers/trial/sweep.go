@@ -63,7 +63,7 @@ func (c *Controller) sweep(ctx context.Context) error {
 
 func (c *Controller) sweepOnce(ctx context.Context) error {
 	// The store first: a trial that is made after this is not in stored.
-	stored, err := c.Store.Trials(ctx)
+	stored, err := c.Store.Inventory(ctx)
 	if err != nil {
 		return fmt.Errorf("list the trials of the store: %w", err)
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 func testUnknown(t *testing.T, s collector.Store) {
-	diff(t, "points", []collector.Series(nil), mustPoints(t, s, "nobody"))
-	diff(t, "attempts", []collector.AttemptState(nil), mustAttempts(t, s, "nobody"))
-	if err := s.Delete(t.Context(), "nobody"); err != nil {
+	diff(t, "points", []collector.Series(nil), mustPoints(t, s, "unknown"))
+	diff(t, "attempts", []collector.AttemptState(nil), mustAttempts(t, s, "unknown"))
+	if err := s.Delete(t.Context(), "unknown"); err != nil {
 		t.Errorf("delete: %v", err)
 	}
 }
@@ -45,33 +45,19 @@ func testClosed(t *testing.T, s collector.Store) {
 			t.Errorf("close: %v", err)
 		}
 	}
-	_, trialsErr := s.Trials(t.Context())
-	_, pointsErr := s.Points(t.Context(), trialA.UID)
 	_, attemptsErr := s.Attempts(t.Context(), trialA.UID)
-	_, observeErr := s.Observe(t.Context(), trialA.UID)
 	_, metricsErr := s.Metrics(t.Context(), trialA.UID)
-	_, countErr := s.Count(t.Context(), trialA.UID)
-	_, reduceErr := s.Reduce(t.Context(), trialA.UID, collector.Ask{Metric: "m"})
-	_, sampledErr := s.Sampled(t.Context(), trialA.UID, 10)
-	_, allErr := s.SampledExperiment(t.Context(), "ns", "e", 10)
-	_, listErr := s.Inventory(t.Context())
+	_, inventoryErr := s.Inventory(t.Context())
 	_, statErr := s.Stat(t.Context())
 	for call, err := range map[string]error{
-		"append":   s.Append(t.Context(), trialA, first, []collector.Point{point("m", 0, 1, 1)}),
-		"finish":   s.Finish(t.Context(), trialA, first, ""),
-		"delete":   s.Delete(t.Context(), trialA.UID),
-		"trials":   trialsErr,
-		"points":   pointsErr,
-		"attempts": attemptsErr,
-		"observe":  observeErr,
-		"metrics":  metricsErr,
-		"count":    countErr,
-		"reduce":   reduceErr,
-		"sampled":  sampledErr,
-		"all":      allErr,
-		"list":     listErr,
-		"stat":     statErr,
-		"scan":     s.Scan(t.Context(), trialA.UID, nil, func(collector.Attempt, collector.Point) error { return nil }),
+		"append":    s.Append(t.Context(), trialA, first, []collector.Point{point("m", 0, 1, 1)}),
+		"finish":    s.Finish(t.Context(), trialA, first, ""),
+		"delete":    s.Delete(t.Context(), trialA.UID),
+		"attempts":  attemptsErr,
+		"metrics":   metricsErr,
+		"inventory": inventoryErr,
+		"stat":      statErr,
+		"scan":      s.Scan(t.Context(), trialA.UID, nil, func(collector.Attempt, collector.Point) error { return nil }),
 	} {
 		if err == nil {
 			t.Errorf("%s after close: no error", call)

@@ -69,9 +69,28 @@ func testIsolation(t *testing.T, s collector.Store) {
 func testTrials(t *testing.T, s collector.Store) {
 	mustAppend(t, s, trialB, first)
 	mustAppend(t, s, trialA, first, point("m", 0, 0, 1))
-	ids, err := s.Trials(t.Context())
+	ids := mustTrials(t, s)
+	diff(t, "trials", []collector.TrialID{trialA, trialB}, ids)
+}
+
+func mustMetrics(t *testing.T, s collector.Store, uid string) []string {
+	t.Helper()
+	names, err := s.Metrics(t.Context(), uid)
 	if err != nil {
+		t.Fatalf("metrics: %v", err)
+	}
+	return names
+}
+
+func testMetrics(t *testing.T, s collector.Store) {
+	mustAppend(t, s, trialA, second, point("b", 0, 0, 1), point("a", 0, 1, 1))
+	mustAppend(t, s, trialA, first, point("b", 0, 0, 1), point("B", 0, 1, 1))
+	mustAppend(t, s, trialB, first, point("c", 0, 0, 1))
+	diff(t, "metrics", []string{"B", "a", "b"}, mustMetrics(t, s, trialA.UID))
+	diff(t, "metrics of an unknown trial", []string(nil), mustMetrics(t, s, "unknown"))
+	if err := s.Delete(t.Context(), trialA.UID); err != nil {
 		t.Fatal(err)
 	}
-	diff(t, "trials", []collector.TrialID{trialA, trialB}, ids)
+	diff(t, "metrics after delete", []string(nil), mustMetrics(t, s, trialA.UID))
+	diff(t, "metrics of the other trial", []string{"c"}, mustMetrics(t, s, trialB.UID))
 }

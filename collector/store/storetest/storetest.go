@@ -32,14 +32,10 @@ func Run(t *testing.T, open Open, opts Options) {
 		"points are in order of step, then sequence":                 testPointOrder,
 		"series are in order of attempt start, then metric":          testSeriesOrder,
 		"only the named metrics are returned":                        testMetricFilter,
-		"observations are of the named metrics, in their order":      testObserveNames,
-		"every strategy gives what the points give":                  testReduce,
-		"a scan hands over all points in the order of condensers":    testScan,
+		"a scan hands over all points in the order of aggregators":   testScan,
 		"a scan ends with its caller":                                testScanEnds,
-		"sampled curves are those of the points":                     testSampled,
-		"all curves of an experiment are read at once":               testSampledExperiment,
 		"trials are listed with their experiment and last report":    testInventory,
-		"the points of a trial are counted":                          testCount,
+		"the points of a trial are counted":                          testCounts,
 		"the store knows its size":                                   testStat,
 		"a long trial is deleted while others write":                 testDeleteLong,
 		"names are bytes":                                            testNames,
@@ -99,11 +95,23 @@ func mustAppend(t *testing.T, s collector.Store, trial collector.TrialID, a coll
 
 func mustPoints(t *testing.T, s collector.Store, uid string, metrics ...string) []collector.Series {
 	t.Helper()
-	series, err := s.Points(t.Context(), uid, metrics...)
+	series, err := collector.ReadSeries(t.Context(), s, uid, metrics...)
 	if err != nil {
 		t.Fatalf("points: %v", err)
 	}
 	return series
+}
+
+func mustTrials(t *testing.T, s collector.Store) (ids []collector.TrialID) {
+	t.Helper()
+	infos, err := s.Inventory(t.Context())
+	if err != nil {
+		t.Fatalf("inventory: %v", err)
+	}
+	for _, info := range infos {
+		ids = append(ids, info.TrialID)
+	}
+	return ids
 }
 
 func mustAttempts(t *testing.T, s collector.Store, uid string) []collector.AttemptState {

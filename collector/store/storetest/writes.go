@@ -38,10 +38,7 @@ func testFirstStays(t *testing.T, s collector.Store) {
 	mustAppend(t, s, renamed, later, point("m", 5, 0, 2))
 	diff(t, "points", []collector.Series{{Attempt: first, Metric: "m", Points: []collector.Point{point("m", 0, 0, 1)}}},
 		mustPoints(t, s, trialA.UID))
-	ids, err := s.Trials(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := mustTrials(t, s)
 	diff(t, "trials", []collector.TrialID{trialA}, ids)
 }
 
@@ -66,10 +63,7 @@ func testAtomic(t *testing.T, s collector.Store) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	ids, err := s.Trials(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := mustTrials(t, s)
 	diff(t, "trials", []collector.TrialID(nil), ids)
 	diff(t, "points", []collector.Series(nil), mustPoints(t, s, trialA.UID))
 }
@@ -147,10 +141,9 @@ func testCancelled(t *testing.T, s collector.Store) {
 	if err := s.Append(ctx, trialA, first, []collector.Point{point("m", 0, 0, 1)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("append: %v, want context.Canceled", err)
 	}
-	_, pointsErr := s.Points(ctx, trialA.UID)
-	_, observeErr := s.Observe(ctx, trialA.UID)
+	scanErr := s.Scan(ctx, trialA.UID, nil, func(collector.Attempt, collector.Point) error { return nil })
 	_, metricsErr := s.Metrics(ctx, trialA.UID)
-	for call, err := range map[string]error{"points": pointsErr, "observe": observeErr, "metrics": metricsErr} {
+	for call, err := range map[string]error{"scan": scanErr, "metrics": metricsErr} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want context.Canceled", call, err)
 		}

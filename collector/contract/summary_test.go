@@ -1,4 +1,4 @@
-package report
+package contract
 
 import (
 	"errors"
@@ -6,19 +6,30 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/collector"
 )
 
+var (
+	now      = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	nanEqual = cmp.Comparer(func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) })
+)
+
 func summaryOf(points ...collector.Point) Summary {
-	tally := newTally([]string{"m"})
+	var g collector.Aggregator
 	for i, p := range points {
 		p.Metric, p.Seq = "m", int64(i)
-		tally.add(p)
+		g.Add(collector.Attempt{}, p)
 	}
-	return Summary{Attempt: collector.Attempt{ID: "pod/0", Started: now}, Metrics: tally.list()}
+	s := Summary{Attempt: collector.Attempt{ID: "pod/0", Started: now}}
+	if m, ok := Summarize("m", &g); ok {
+		s.Metrics = append(s.Metrics, m)
+	}
+	return s
 }
 
 // The summary must say what the store's points would have said.
@@ -26,6 +37,7 @@ func TestASummaryReducesAsItsPointsDo(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	tests := map[string][]collector.Point{
 		"one point":              {{Value: 1, Step: 3}},
+		"sources that alternate": {{Value: 0.9, Step: 3, Source: "a"}, {Value: 0.1, Step: -1, Source: "b"}, {Value: 0.5, Step: -1, Source: "a"}},
 		"without steps":          {{Value: 2, Step: -1}, {Value: 1, Step: -1}, {Value: 3, Step: -1, Text: "3.0"}},
 		"steps out of order":     {{Value: 1, Step: 5}, {Value: 2, Step: 1}, {Value: 0.5, Step: 3, Text: "0.50"}},
 		"no step after steps":    {{Value: 1, Step: 5}, {Value: 2, Step: -1}},
@@ -39,7 +51,7 @@ func TestASummaryReducesAsItsPointsDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := summaryOf(points...)
 			for i := range points {
-				points[i].Metric, points[i].Seq, points[i].Source = "m", int64(i), "stdout"
+				points[i].Metric, points[i].Seq = "m", int64(i)
 			}
 			b, err := s.Marshal()
 			if err != nil {
@@ -74,18 +86,23 @@ func inStepOrder(points []collector.Point) []collector.Point {
 
 func TestASummaryAlwaysFits(t *testing.T) {
 	s := Summary{Attempt: collector.Attempt{ID: "pod/0"}, Note: strings.Repeat("a line that is \"quoted\"\n", 1000)}
-	tally := newTally([]string{"objective"})
-	for i := range 500 {
-		tally.add(collector.Point{Metric: fmt.Sprintf("metric-%d", i), Value: math.Pi})
+	add := func(name string, p collector.Point) {
+		var g collector.Aggregator
+		g.Add(collector.Attempt{}, p)
+		m, _ := Summarize(name, &g)
+		s.Metrics = append(s.Metrics, m)
 	}
-	tally.add(collector.Point{Metric: "objective", Value: math.NaN(), Text: strings.Repeat("x", 10_000)})
-	s.Metrics = tally.list()
+	add("objective", collector.Point{Value: math.NaN(), Text: strings.Repeat("x", 10_000)})
+	for i := range 500 {
+		add(fmt.Sprintf("metric-%d", i), collector.Point{Value: math.Pi})
+	}
 	b, err := s.Marshal()
 	if err != nil || len(b) > MaxSummary || len(b) < MaxSummary/2 {
 		t.Fatalf("%d bytes, %v", len(b), err)
 	}
 	back, err := ParseSummary(string(b))
-	if err != nil || back.Metrics[0].Name != "objective" || len(back.Metrics) < 10 || back.Note == "" {
+	if err != nil || back.Metrics[0].Name != "objective" || len(back.Metrics) < 10 || 
+		!strings.Contains(back.Note, fmt.Sprintf("%d more metrics did not fit", 501-len(back.Metrics))) {
 		t.Errorf("%d metrics, note %q, %v", len(back.Metrics), back.Note, err)
 	}
 }
@@ -114,4 +131,27 @@ func FuzzParseSummary(f *testing.F) {
 			collector.Observe([]collector.Series{series}, series.Metric)
 		}
 	})
+}
+
+func TestShorten(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		want string
+	}{
+		"what fits is kept":            {"twenty bytes of text", "twenty bytes of text"},
+		"what does not ends at a word": {"more than twenty bytes, as it were", "more than twenty…"},
+		"a long word is cut":           {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaa…"},
+		"a comma does not end it":      {"twelve bytes, then something", "twelve bytes…"},
+		"no character is torn":         {"ääääääääääääää", "ääääääää…"},
+		"what is no UTF-8 is made so":  {"a\xffb", "a?b"},
+		"nothing":                      {"", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Shorten(tc.text, 20)
+			if got != tc.want || len(got) > 20 || !utf8.ValidString(got) {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
 }

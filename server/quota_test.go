@@ -7,14 +7,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
@@ -22,44 +22,39 @@ import (
 	"github.com/vernier-ml/vernier/server"
 )
 
-// asked counts what a store is asked.
-type asked struct {
+// failing fails the next Append.
+type failing struct {
 	collector.Store
-	questions map[string]int
-	broken    error // of the next Append
+	err error
 }
 
-func newAsked(t *testing.T) *asked {
+func (f *failing) Append(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, points []collector.Point) error {
+	if err := f.err; err != nil {
+		f.err = nil
+		return err
+	}
+	return f.Store.Append(ctx, trial, attempt, points)
+}
+
+func memory(t *testing.T) collector.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), "memory:")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &asked{Store: s, questions: map[string]int{}}
+	return s
 }
 
-func (a *asked) Append(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, points []collector.Point) error {
-	if err := a.broken; err != nil {
-		a.broken = nil
-		return err
+func limit(t *testing.T, s collector.Store, q server.Quota) collector.Store {
+	t.Helper()
+	limited, err := server.LimitStore(s, q, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return a.Store.Append(ctx, trial, attempt, points)
+	return limited
 }
 
-func (a *asked) Attempts(ctx context.Context, uid string) ([]collector.AttemptState, error) {
-	a.questions["attempts"]++
-	return a.Store.Attempts(ctx, uid)
-}
-
-func (a *asked) Metrics(ctx context.Context, uid string) ([]string, error) {
-	a.questions["metrics"]++
-	return a.Store.Metrics(ctx, uid)
-}
-
-func (a *asked) Count(ctx context.Context, uid string) (int64, error) {
-	a.questions["count"]++
-	return a.Store.Count(ctx, uid)
-}
+func isFull(err error) bool { return errors.Is(err, server.ErrQuota) }
 
 var podAttempt = collector.Attempt{ID: "pod/0", Started: time.Unix(1, 0)}
 
@@ -74,47 +69,41 @@ func lines(from, n int64) (points []collector.Point) {
 func TestALimitedStoreKeepsTheContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, _ string) collector.Store {
 		t.Helper()
-		return server.LimitStore(newAsked(t).Store, 1<<40)
+		return limit(t, memory(t), server.Quota{TrialPoints: 1 << 40, NamespacePoints: 1 << 40})
 	}, storetest.Options{})
 }
 
-func TestOfOneTrialSoManyPointsAreStored(t *testing.T) {
-	a := newAsked(t)
-	s := server.LimitStore(a, 1000)
+func TestOfOneTrialSoManyPointsAreStored(t *testing.T) { synctest.Test(t, soManyPoints) }
+
+func soManyPoints(t *testing.T) {
+	s := limit(t, memory(t), server.Quota{TrialPoints: 1000})
 	send := func(from, n int64) error { return s.Append(t.Context(), trial, podAttempt, lines(from, n)) }
 	for i := range int64(90) {
 		if err := send(i*10, 10); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range 20 { // what is sent again is stored once
+	for range 10 { // what is sent again is stored once
 		if err := send(0, 10); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"attempts": 1, "metrics": 1, "count": 1}, a.questions); diff != "" {
-		t.Errorf("questions to the store (-want +got):\n%s", diff)
+	if err := send(900, 100); err == nil || isFull(err) || !strings.Contains(err.Error(), "counted again") {
+		t.Errorf("before the next count: %v", err)
 	}
+	time.Sleep(time.Minute)
 	if err := send(900, 100); err != nil {
 		t.Errorf("the last points that fit: %v", err)
 	}
-	for range 100 {
-		err := send(1000, 1)
-		if err == nil || !strings.Contains(err.Error(), "random-0001 has 1000 points, and at most 1000 are kept: report less often") {
-			t.Fatalf("one more: %v", err)
-		}
-	}
-	if a.questions["count"] > 4 {
-		t.Errorf("counted %d times", a.questions["count"])
+	time.Sleep(time.Minute)
+	if err := send(1000, 1); !errors.Is(err, server.ErrQuota) || !strings.Contains(err.Error(), "collector-rate") {
+		t.Fatalf("one more: %v", err)
 	}
 	other := collector.TrialID{Namespace: "ns", Name: "random-0002", UID: "uid-2"}
 	if err := errors.Join(
 		s.Append(t.Context(), other, podAttempt, lines(0, 10)), s.Finish(t.Context(), trial, podAttempt, "note"),
 	); err != nil {
 		t.Errorf("another trial, and the end of this one: %v", err)
-	}
-	if n, err := s.Count(t.Context(), trial.UID); n != 1000 || err != nil {
-		t.Errorf("%d points are stored, %v", n, err)
 	}
 	if err := s.Delete(t.Context(), trial.UID); err != nil {
 		t.Fatal(err)
@@ -126,39 +115,82 @@ func TestOfOneTrialSoManyPointsAreStored(t *testing.T) {
 
 // What a manager before this one stored counts. Offsets in a log are no points.
 func TestWhatWasStoredBeforeCounts(t *testing.T) {
-	a := newAsked(t)
-	if err := a.Store.Append(t.Context(), trial, podAttempt, lines(0, 900)); err != nil {
+	points := memory(t)
+	if err := points.Append(t.Context(), trial, podAttempt, lines(0, 900)); err != nil {
 		t.Fatal(err)
 	}
-	s := server.LimitStore(a, 1000)
+	s := limit(t, points, server.Quota{TrialPoints: 1000})
 	if err := s.Append(t.Context(), trial, podAttempt, lines(900, 101)); err == nil {
 		t.Error("1,001 points are taken")
 	}
 	if err := s.Append(t.Context(), trial, podAttempt, lines(900, 100)); err != nil {
 		t.Error(err)
 	}
-	if a.questions["count"] != 1 {
-		t.Errorf("counted %d times", a.questions["count"])
-	}
 }
 
 func TestWhatTheStoreDidNotTakeDoesNotCount(t *testing.T) {
-	a := newAsked(t)
-	s := server.LimitStore(a, 10)
+	f := &failing{Store: memory(t)}
+	s := limit(t, f, server.Quota{TrialPoints: 10})
 	for range 5 {
-		a.broken = errors.New("down")
+		f.err = errors.New("down")
 		if err := s.Append(t.Context(), trial, podAttempt, lines(0, 10)); err == nil {
 			t.Fatal("no error")
 		}
 	}
-	if err := s.Append(t.Context(), trial, podAttempt, lines(0, 10)); err != nil || a.questions["count"] > 0 {
-		t.Errorf("%v, counted %d times", err, a.questions["count"])
+	if err := s.Append(t.Context(), trial, podAttempt, lines(0, 10)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Three trials of one namespace fill its quota, and another namespace has its own.
+func TestANamespaceCannotFillTheStoreForOthers(t *testing.T) { synctest.Test(t, namespaceQuota) }
+
+func namespaceQuota(t *testing.T) {
+	for name, q := range map[string]server.Quota{
+		"points": {TrialPoints: 1000, NamespacePoints: 2000},
+		"bytes":  {TrialPoints: 1000, NamespaceBytes: 2000 * 41},
+	} {
+		registry := prometheus.NewRegistry()
+		s, err := server.LimitStore(memory(t), q, registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := 0
+		for i := range 30 {
+			id := collector.TrialID{Namespace: "greedy", Name: fmt.Sprint("t-", i%3), UID: fmt.Sprint("uid-", i%3)}
+			if err := s.Append(t.Context(), id, podAttempt, lines(int64(i/3)*100, 100)); err == nil {
+				stored += 100
+			} else if !errors.Is(err, server.ErrQuota) && !strings.Contains(err.Error(), "counted again") {
+				t.Fatalf("%s: %v", name, err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if stored != 2000 {
+			t.Errorf("%s: %d points of the namespace are stored, want 2000", name, stored)
+		}
+		modest := collector.TrialID{Namespace: "modest", Name: "t-0", UID: "uid"}
+		if err := s.Append(t.Context(), modest, podAttempt, lines(0, 1000)); err != nil {
+			t.Errorf("%s: another namespace: %v", name, err)
+		}
+		greedy := collector.TrialID{Namespace: "greedy", Name: "t-0", UID: "uid-0"}
+		if err := errors.Join(s.Finish(t.Context(), greedy, podAttempt, "a note"), s.Finish(t.Context(), modest, podAttempt, "")); err != nil {
+			t.Fatal(err)
+		}
+		for uid, want := range map[string]string{"uid-0": "a note; namespace greedy uses 100 %", "uid": ""} {
+			states, err := s.Attempts(t.Context(), uid)
+			if err != nil || len(states) != 1 || !strings.HasPrefix(states[0].Note, want) || want == "" && states[0].Note != "" {
+				t.Errorf("%s: attempts %+v, %v: want the note %q", name, states, err, want)
+			}
+		}
+		if n, err := testutil.GatherAndCount(registry, "vernier_store_namespace_used_ratio"); n != 1 || err != nil {
+			t.Errorf("%s: the use of %d namespaces is shown, %v", name, n, err)
+		}
 	}
 }
 
 // Attempts, sources and metrics are rows too, and a program makes up their names.
 func TestNamesWithoutEndAreRefused(t *testing.T) {
-	s := server.LimitStore(newAsked(t), 1<<40)
+	s := limit(t, memory(t), server.Quota{TrialPoints: 1 << 40})
 	const batch = 4096
 	for i := 0; ; i++ {
 		points := make([]collector.Point, batch)
@@ -174,27 +206,20 @@ func TestNamesWithoutEndAreRefused(t *testing.T) {
 			t.Fatal("names are taken without end")
 		}
 	}
-	var err error
-	for i := 0; err == nil && i < 5000; i++ {
-		err = s.Finish(t.Context(), trial, collector.Attempt{ID: fmt.Sprint("pod/", i)}, "note")
-	}
-	if err == nil {
-		t.Error("attempts are taken without end")
-	}
 }
 
 // A manager that knew no such bound may have stored more names. Under these a trial
 // goes on, and comes to its end.
 func TestATrialWithTooManyNamesGoesOnUnderThem(t *testing.T) {
-	a := newAsked(t)
+	before := memory(t)
 	points := make([]collector.Point, 100_100)
 	for i := range points {
 		points[i] = collector.Point{Metric: fmt.Sprint("m", i), Source: "stdout", Seq: int64(i)}
 	}
-	if err := a.Store.Append(t.Context(), trial, podAttempt, points); err != nil {
+	if err := before.Append(t.Context(), trial, podAttempt, points); err != nil {
 		t.Fatal(err)
 	}
-	s := server.LimitStore(a, 1<<40)
+	s := limit(t, before, server.Quota{TrialPoints: 1 << 40})
 	more := func(metric string) error {
 		return s.Append(t.Context(), trial, podAttempt, []collector.Point{{Metric: metric, Source: "stdout", Seq: 1e6}})
 	}
@@ -208,7 +233,7 @@ func TestATrialWithTooManyNamesGoesOnUnderThem(t *testing.T) {
 
 func TestAFullTrialHearsThatItIs(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	_, handler, err := server.NewReportHandler(server.ReportConfig{Store: server.LimitStore(newAsked(t), 3),
+	_, handler, err := server.NewReportHandler(server.ReportConfig{Store: limit(t, memory(t), server.Quota{TrialPoints: 3}),
 		Keys: func() [][]byte { return [][]byte{key} }, Metrics: registry})
 	if err != nil {
 		t.Fatal(err)

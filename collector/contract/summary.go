@@ -1,4 +1,4 @@
-package report
+package contract
 
 import (
 	"encoding/json"
@@ -15,9 +15,9 @@ import (
 // MaxSummary is the size of a termination message that the kubelet keeps.
 const MaxSummary = 4096
 
-// Summary condenses the points of one attempt into what fits a termination
-// message. The trial gets its objective from it when the store has lost, or
-// never had, the points.
+// Summary is the sidecar's termination message: what one attempt measured, in so
+// few bytes. The trial gets its objective from it when the store has lost, or never
+// had, the points.
 type Summary struct {
 	Attempt collector.Attempt
 	// Final is true when the service has acknowledged everything: the store is
@@ -30,66 +30,45 @@ type Summary struct {
 	Note string
 }
 
-// MetricSummary condenses the points of one metric.
+// MetricSummary sums up the points of one metric in one attempt, as
+// collector.Aggregator does. Min and Max are unavailable where no value is a
+// number.
 type MetricSummary struct {
-	Name string
-	// Last, Min and Max are what collector.Observe says of the attempt. Min and Max
-	// have the text collector.Unavailable where no value is a number.
-	Last, Min, Max Value
+	Name           string
+	Last, Min, Max collector.Measure
 	// Step is the step of Last, or collector.NoStep.
 	Step int64
-	// Count is the number of points. Of attempts before the newest one, only those
-	// that were a least or greatest value of their time are counted.
+	// Count is the number of points.
 	Count int64
 }
 
-// Value is a number and how it was written.
-type Value struct {
-	Number float64
-	// Text is as in collector.Point: empty unless it differs from the shortest
-	// form of Number.
-	Text string
+// maxText bounds a value that is not a number, which may be any text, in bytes.
+const maxText = 40
+
+// Summarize returns the summary of a metric; ok is false when it has no points.
+func Summarize(name string, g *collector.Aggregator) (m MetricSummary, ok bool) {
+	o := g.Observation(name)
+	return MetricSummary{Name: name, Last: clipped(o.Latest), Min: clipped(o.Min), Max: clipped(o.Max),
+		Step: g.LatestStep(), Count: int64(o.Points)}, o.Points > 0
 }
 
-func (v Value) String() string {
-	return collector.Point{Value: v.Number, Text: v.Text}.Written()
-}
-
-// ahead reports whether a replaces b as an extreme: a finite value beats an
-// infinite one, which beats NaN, which beats what is no number; within a class
-// the order counts.
-func ahead(a, b Value, inOrder bool) bool {
-	if class(a) != class(b) {
-		return class(a) < class(b)
+func clipped(m collector.Measure) collector.Measure {
+	if len(m.Text) > maxText {
+		m.Text = collector.FormatValue(m.Value)
 	}
-	return inOrder
-}
-
-// notNumber is the class of text.
-const notNumber = 3
-
-func class(v Value) int {
-	switch {
-	case math.IsNaN(v.Number) && v.Text != "" && !strings.EqualFold(strings.TrimLeft(v.Text, "+-"), "nan"):
-		return notNumber
-	case math.IsNaN(v.Number):
-		return 2
-	case math.IsInf(v.Number, 0):
-		return 1
-	}
-	return 0
+	return m
 }
 
 // Series returns the summary as points, at most three for each metric (least,
-// greatest, last), so that what condenses the points of a store condenses a
-// summary too. Their source is "summary"; only the last one's step is known, and
-// it orders behind the others.
+// greatest, last), so that what reduces the points of a store reduces a summary
+// too. Their source is "summary"; only the last one's step is known, and it orders
+// behind the others.
 func (s Summary) Series() []collector.Series {
 	var all []collector.Series
 	for _, m := range s.Metrics {
 		series := collector.Series{Attempt: s.Attempt, Metric: m.Name}
-		for i, v := range []Value{m.Min, m.Max, m.Last} {
-			series.Points = append(series.Points, collector.Point{Metric: m.Name, Value: v.Number, Text: v.Text,
+		for i, v := range []collector.Measure{m.Min, m.Max, m.Last} {
+			series.Points = append(series.Points, collector.Point{Metric: m.Name, Value: v.Value, Text: v.Text,
 				Step: m.Step, Source: "summary", Seq: int64(i)})
 		}
 		if m.Count == 1 {
@@ -128,7 +107,7 @@ func (s Summary) Marshal() ([]byte, error) {
 		w.Started = s.Attempt.Started.UTC().Format(time.RFC3339Nano)
 	}
 	for _, m := range s.Metrics {
-		w.Metrics = append(w.Metrics, wireMetric{m.Name, m.Last.String(), m.Min.String(), m.Max.String(), m.Step, m.Count})
+		w.Metrics = append(w.Metrics, wireMetric{m.Name, m.Last.Text, m.Min.Text, m.Max.Text, m.Step, m.Count})
 	}
 	note := s.Note
 	for {
@@ -138,7 +117,7 @@ func (s Summary) Marshal() ([]byte, error) {
 		}
 		switch {
 		case len(note) > 80:
-			note = shorten(note, len(note)/2)
+			note = Shorten(note, len(note)/2)
 			w.Note = note
 		case len(w.Metrics) > 0:
 			w.Metrics = w.Metrics[:len(w.Metrics)-1]
@@ -172,19 +151,32 @@ func ParseSummary(message string) (Summary, error) {
 			return Summary{}, fmt.Errorf("%w: a metric without name or points", ErrNoSummary)
 		}
 		s.Metrics = append(s.Metrics, MetricSummary{Name: m.Name, Step: m.Step, Count: m.Count,
-			Last: parseValue(m.Last), Min: parseValue(m.Min), Max: parseValue(m.Max)})
+			Last: parseMeasure(m.Last), Min: parseMeasure(m.Min), Max: parseMeasure(m.Max)})
 	}
 	return s, nil
 }
 
-func parseValue(text string) Value {
-	number, err := strconv.ParseFloat(text, 64)
+func parseMeasure(text string) collector.Measure {
+	value, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return Value{Number: math.NaN(), Text: text}
+		value = math.NaN()
 	}
-	v := Value{Number: number}
-	if v.String() != text {
-		v.Text = text
+	return collector.Measure{Value: value, Text: text}
+}
+
+// Shorten returns s as valid UTF-8 of at most limit bytes. What is longer ends at
+// a word, with an ellipsis.
+func Shorten(s string, limit int) string {
+	const ellipsis = "…"
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) <= limit {
+		return s
 	}
-	return v
+	// A rune at the cut may be torn.
+	cut := strings.ToValidUTF8(s[:limit-len(ellipsis)], "")
+	// A word of any length must not cost all that stands before it.
+	if at := strings.LastIndexByte(cut, ' '); at > limit/2 {
+		cut = cut[:at]
+	}
+	return strings.TrimRight(cut, " ,;:") + ellipsis
 }

@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,53 +47,6 @@ func appendRandom(t *testing.T, s collector.Store, trial collector.TrialID, r *r
 
 var randomMetrics = []string{"loss", "accuracy", "f1"}
 
-// randomTrials is how many trials the tests by chance look at.
-const randomTrials = 25
-
-// testReduce compares with what the points give, for every strategy.
-func testReduce(t *testing.T, s collector.Store) {
-	for seed := range uint64(randomTrials) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		trial := collector.TrialID{Namespace: "ns", Name: "t", UID: string(rune('A' + seed))}
-		appendRandom(t, s, trial, r)
-		series := mustPoints(t, s, trial.UID)
-		diff(t, "observations", collector.Reduce(series, asks("f1", "unknown")...), mustReduce(t, s, trial.UID, asks("f1", "unknown")...))
-		var all []collector.Ask
-		for _, metric := range randomMetrics {
-			all = append(all, asks(metric)...)
-		}
-		diff(t, "observations", collector.Reduce(series, all...), mustReduce(t, s, trial.UID, all...))
-	}
-	diff(t, "no ask", []collector.Observation(nil), mustReduce(t, s, "A"))
-	diff(t, "an unknown trial", collector.Reduce(nil, asks("loss")...), mustReduce(t, s, "nobody", asks("loss")...))
-}
-
-// asks asks for metrics by every strategy.
-func asks(metrics ...string) []collector.Ask {
-	var all []collector.Ask
-	for _, m := range metrics {
-		for _, strategy := range []collector.Strategy{"", collector.StrategyMin, collector.StrategyMax, collector.StrategyLatest,
-			collector.MeanLast(1), collector.MeanLast(4), collector.MeanLast(collector.MaxMeanLast)} {
-			all = append(all, collector.Ask{Metric: m, Strategy: strategy})
-		}
-		for _, objective := range []string{"loss", "accuracy", "unknown"} {
-			for _, maximize := range []bool{false, true} {
-				all = append(all, collector.Ask{Metric: m, Strategy: collector.StrategyBestAtStep, Objective: objective, Maximize: maximize})
-			}
-		}
-	}
-	return all
-}
-
-func mustReduce(t *testing.T, s collector.Store, uid string, asks ...collector.Ask) []collector.Observation {
-	t.Helper()
-	observations, err := s.Reduce(t.Context(), uid, asks...)
-	if err != nil {
-		t.Fatalf("reduce: %v", err)
-	}
-	return observations
-}
-
 func testScanEnds(t *testing.T, s collector.Store) {
 	trial := collector.TrialID{UID: "A"}
 	appendRandom(t, s, trial, rand.New(rand.NewPCG(1, 9)))
@@ -108,13 +63,13 @@ func testScanEnds(t *testing.T, s collector.Store) {
 	}
 }
 
-// testScan checks the order, which condensers rely on, and that nothing is missing.
+// testScan checks the order, which aggregators rely on, and that nothing is missing.
 func testScan(t *testing.T, s collector.Store) {
 	type placed struct {
 		Attempt string
 		collector.Point
 	}
-	for seed := range uint64(5) {
+	for seed := range uint64(25) {
 		trial := collector.TrialID{UID: string(rune('A' + seed))}
 		appendRandom(t, s, trial, rand.New(rand.NewPCG(seed, 9)))
 		for _, metrics := range [][]string{nil, {"loss"}, {"f1", "accuracy", "unknown"}, {"unknown"}} {
@@ -132,14 +87,8 @@ func testScan(t *testing.T, s collector.Store) {
 				t.Fatal(err)
 			}
 			age := map[string]int{"pod/1": 0, "pod/0a": 1, "pod/0": 2, "no start time": 3}
-			sortFunc(want, func(a, b placed) bool {
-				switch {
-				case a.Attempt != b.Attempt:
-					return age[a.Attempt] < age[b.Attempt]
-				case a.Source != b.Source:
-					return a.Source < b.Source
-				}
-				return a.Seq < b.Seq
+			slices.SortFunc(want, func(a, b placed) int {
+				return cmp.Or(cmp.Compare(age[a.Attempt], age[b.Attempt]), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Seq, b.Seq))
 			})
 			diff(t, "points", want, got)
 		}

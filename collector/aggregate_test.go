@@ -24,7 +24,11 @@ type stepped struct {
 }
 
 func (a stepped) compare(b stepped) int {
-	return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.Seq, b.Seq),
+	byTime := 0
+	if a.step == NoStep && b.step == NoStep {
+		byTime = a.Time.Compare(b.Time)
+	}
+	return cmp.Or(cmp.Compare(a.step, b.step), byTime, cmp.Compare(a.Seq, b.Seq),
 		a.Time.Compare(b.Time), cmp.Compare(a.Source, b.Source))
 }
 
@@ -82,7 +86,7 @@ func wholeCounted(series []Series, metric string) []group {
 }
 
 // observeWhole is what Observe promises, written for a whole curve in memory: it
-// shares no code with Condenser but the order of points.
+// shares no code with Aggregator but the order of points.
 func observeWhole(series []Series, metric string) Observation {
 	o := Observation{Metric: metric, Min: missing(), Max: missing(), Latest: missing(), Chosen: missing()}
 	var counted []stepped
@@ -102,7 +106,7 @@ func observeWhole(series []Series, metric string) Observation {
 			break
 		}
 		for _, p := range counted {
-			if !among(p.Value) || !isNumber(p.Point) {
+			if !among(p.Value) || rank(&p.Point) == rankText {
 				continue
 			}
 			if o.Min.Text == Unavailable {
@@ -154,7 +158,7 @@ func randomSeries(r *rand.Rand) []Series {
 	return series
 }
 
-// inFeedOrder are the points of a metric as a Condenser needs them.
+// inFeedOrder are the points of a metric as a Aggregator needs them.
 func inFeedOrder(series []Series, metric string) (attempts []Attempt, points []Point) {
 	type fed struct {
 		Attempt
@@ -177,17 +181,17 @@ func inFeedOrder(series []Series, metric string) (attempts []Attempt, points []P
 	return attempts, points
 }
 
-func TestCondensingPointByPointEqualsCondensingTheWhole(t *testing.T) {
+func TestAggregatingPointByPointEqualsAggregatingTheWhole(t *testing.T) {
 	restarted, resumed, numberless := 0, 0, 0
 	for seed := range uint64(20_000) {
 		series := randomSeries(rand.New(rand.NewPCG(seed, 1)))
 		want := observeWhole(series, "loss")
 		attempts, points := inFeedOrder(series, "loss")
-		c := NewCondenser("loss")
+		c := &Aggregator{}
 		for i, p := range points {
 			c.Add(attempts[i], p)
 		}
-		for name, got := range map[string]Observation{"Condenser": c.Observation(), "Observe": Observe(series, "loss")} {
+		for name, got := range map[string]Observation{"Aggregator": c.Observation("loss"), "Observe": Observe(series, "loss")} {
 			if diff := gocmp.Diff(want, got, bits); diff != "" {
 				t.Fatalf("seed %d: %s (-whole +got):\n%s\n%+v", seed, name, diff, series)
 			}
@@ -207,11 +211,11 @@ func TestCondensingPointByPointEqualsCondensingTheWhole(t *testing.T) {
 	}
 }
 
-func TestACondenserMayBeAskedBetweenPoints(t *testing.T) {
-	c := NewCondenser("loss")
+func TestAnAggregatorMayBeAskedBetweenPoints(t *testing.T) {
+	c := &Aggregator{}
 	var got []string
 	say := func() {
-		o := c.Observation()
+		o := c.Observation("loss")
 		got = append(got, o.Min.Text+"/"+o.Max.Text+"/"+o.Latest.Text)
 	}
 	say()
@@ -225,8 +229,8 @@ func TestACondenserMayBeAskedBetweenPoints(t *testing.T) {
 	}
 }
 
-func TestACondenserDoesNotGrow(t *testing.T) {
-	c := NewCondenser("loss")
+func TestAnAggregatorDoesNotGrow(t *testing.T) {
+	c := &Aggregator{}
 	a, p, seq := attempt(0), curve(0, 0, 1).Points[0], int64(0)
 	allocations := testing.AllocsPerRun(1000, func() {
 		seq++
@@ -234,7 +238,7 @@ func TestACondenserDoesNotGrow(t *testing.T) {
 		c.Add(a, p)
 	})
 	if size := unsafe.Sizeof(*c); allocations > 0 || size > 1024 {
-		t.Errorf("a point allocates %v times, the condenser has %d bytes", allocations, size)
+		t.Errorf("a point allocates %v times, the aggregator has %d bytes", allocations, size)
 	}
 }
 
@@ -295,14 +299,14 @@ func TestStrategiesGiveWhatTheyPromise(t *testing.T) {
 	for seed := range uint64(2000) {
 		series := randomSeries(rand.New(rand.NewPCG(seed, 5)))
 		for _, k := range []int{1, 3, 1000} {
-			got := Reduce(series, Ask{Metric: "loss", Strategy: MeanLast(k)})[0].Chosen
+			got := reduce(series, Ask{Metric: "loss", Strategy: MeanLast(k)})[0].Chosen
 			if diff := gocmp.Diff(meanWhole(series, "loss", k), got, bits); diff != "" {
 				t.Fatalf("seed %d, mean of the last %d (-want +got):\n%s", seed, k, diff)
 			}
 		}
 		for _, metric := range []string{"loss", "accuracy"} {
 			for _, maximize := range []bool{false, true} {
-				got := Reduce(series, Ask{Metric: metric, Strategy: StrategyBestAtStep, Objective: "loss", Maximize: maximize})[0].Chosen
+				got := reduce(series, Ask{Metric: metric, Strategy: StrategyBestAtStep, Objective: "loss", Maximize: maximize})[0].Chosen
 				if diff := gocmp.Diff(bestWhole(series, metric, "loss", maximize), got, bits); diff != "" {
 					t.Fatalf("seed %d, %s where loss is best, maximize %v (-want +got):\n%s", seed, metric, maximize, diff)
 				}

@@ -6,10 +6,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
-// One summary stands for all attempts of a pod, whatever the order in which they
+// The newest attempt's summary stands for all of a pod, whatever the order in which they
 // end.
 func TestTheSummaryOfSeveralAttempts(t *testing.T) {
 	type end struct {
@@ -40,12 +40,15 @@ func TestTheSummaryOfSeveralAttempts(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			k := endings{begun: tc.begun}
+			var got contract.Summary
+			k := fallback{begun: tc.begun, put: func(s contract.Summary) error { got = s; return nil }}
 			for _, e := range tc.ends {
-				k.add(ending{n: e.n, summary: report.Summary{Attempt: collector.Attempt{ID: string(rune('0' + e.n))}, Final: e.final, Note: e.note}, undelivered: e.undelivered})
+				err := k.end(ending{n: e.n, summary: contract.Summary{Attempt: collector.Attempt{ID: string(rune('0' + e.n))}, Final: e.final, Note: e.note}, undelivered: e.undelivered})
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
-			got := k.whole()
-			if diff := cmp.Diff(report.Summary{Attempt: collector.Attempt{ID: tc.id}, Final: tc.final, Note: tc.note}, got); diff != "" {
+			if diff := cmp.Diff(contract.Summary{Attempt: collector.Attempt{ID: tc.id}, Final: tc.final, Note: tc.note}, got); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}
 		})

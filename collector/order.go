@@ -1,0 +1,87 @@
+package collector
+
+import (
+	"cmp"
+	"math"
+	"strings"
+)
+
+// Less reports whether a is a better minimum than b. Finite numbers come before
+// infinities, infinities before NaN, and NaN before text that is not a number.
+func Less(a, b *Point) bool {
+	ra, rb := rank(a), rank(b)
+	return ra < rb || ra == rb && a.Value < b.Value
+}
+
+// Greater reports whether a is a better maximum than b, with the same order of
+// kinds as Less.
+func Greater(a, b *Point) bool {
+	ra, rb := rank(a), rank(b)
+	return ra < rb || ra == rb && a.Value > b.Value
+}
+
+const (
+	rankFinite = iota
+	rankInfinite
+	rankNaN
+	rankText
+)
+
+func rank(p *Point) int {
+	switch {
+	case !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0):
+		return rankFinite
+	case !math.IsNaN(p.Value):
+		return rankInfinite
+	case p.Text == "" || strings.EqualFold(strings.TrimLeft(p.Text, "+-"), "nan"):
+		return rankNaN
+	}
+	return rankText
+}
+
+// CompareAttempts orders attempts by start, then ID.
+func CompareAttempts(a, b Attempt) int {
+	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
+}
+
+// comparePoints orders the points of a metric in one attempt: by step, then by
+// place in the source. Their Step is resolved: see stepCarrier.
+func comparePoints(a, b *Point) int {
+	return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Seq, b.Seq), a.Time.Compare(b.Time), cmp.Compare(a.Source, b.Source))
+}
+
+// stepCarrier resolves the steps of the points of one metric in one attempt: a
+// point without a step belongs to the step stated last before it in its source.
+// Points of a source come in order of Seq; sources may alternate.
+type stepCarrier struct {
+	source string
+	step   int64
+	begun  bool
+	others map[string]int64 // of other sources, at most maxCarried
+}
+
+const maxCarried = 64
+
+func (c *stepCarrier) of(p *Point) int64 {
+	if !c.begun || p.Source != c.source {
+		c.change(p.Source)
+	}
+	if p.Step != NoStep {
+		c.step = p.Step
+	}
+	return c.step
+}
+
+func (c *stepCarrier) change(source string) {
+	if c.begun && c.step != NoStep {
+		if c.others == nil || len(c.others) == maxCarried {
+			c.others = map[string]int64{}
+		}
+		c.others[c.source] = c.step
+	}
+	step, known := c.others[source]
+	if !known {
+		step = NoStep
+	}
+	c.source, c.step, c.begun = source, step, true
+}
