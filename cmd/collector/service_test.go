@@ -18,14 +18,14 @@ func TestWithoutAServiceTheSummaryHasTheResult(t *testing.T) {
 	// A fifth of it is left for the reading once the service was given up.
 	s := b.run("--kind=StdOut", "--metric=loss", "--grace=15s")
 	b.say("step=1 loss=3", "step=2 loss=0.50", "step=3 loss=nan", "step=4 loss=0.01")
-	b.say("step=4 loss=2") // started again
+	b.say("step=4 loss=2") // started again: the summary is of this attempt
 	_ = s.cmd.Process.Signal(unix.SIGTERM)
 	if err := s.cmd.Wait(); err == nil || s.cmd.ProcessState.ExitCode() != exitFailed {
 		t.Errorf("the sidecar ended with %v", err)
 	}
-	summary := b.wantSummary("loss", 3)
+	summary := b.wantSummary("loss", 1)
 	m := summary.Metrics[0]
-	if summary.Final || summary.Attempt.ID != podUID+"/1" || m.Min.Text != "0.50" || m.Max.Text != "3" || m.Last.Text != "2" {
+	if summary.Final || summary.Attempt.ID != podUID+"/1" || m.Min.Text != "2" || m.Max.Text != "2" || m.Last.Text != "2" {
 		t.Errorf("summary %+v", summary)
 	}
 	if !strings.Contains(s.said.String(), "not all points were delivered") {
@@ -41,9 +41,7 @@ func (b *bench) say(lines ...string) {
 	}
 }
 
-// What a program measured before it was started again counts up to the step from
-// which it went on, as in the store.
-func TestOfAServiceThatRefusesTheSummaryIsOfAllAttempts(t *testing.T) {
+func TestWhereTheServiceRefusesTheSummaryIsOfTheLastAttempt(t *testing.T) {
 	b := newBench(t)
 	b.token = "of nobody" // such a service is given up at once
 	s := b.run("--kind=StdOut", "--metric=loss")
@@ -51,9 +49,9 @@ func TestOfAServiceThatRefusesTheSummaryIsOfAllAttempts(t *testing.T) {
 	b.say("step=3 loss=1.3")
 	_ = s.cmd.Process.Signal(unix.SIGTERM)
 	_ = s.cmd.Wait()
-	summary := b.wantSummary("loss", 3)
+	summary := b.wantSummary("loss", 1)
 	m := summary.Metrics[0]
-	if summary.Final || summary.Attempt.ID != podUID+"/1" || m.Min.Text != "0.1" || m.Max.Text != "1.3" || m.Last.Text != "1.3" {
+	if summary.Final || summary.Attempt.ID != podUID+"/1" || m.Min.Text != "1.3" || m.Max.Text != "1.3" || m.Last.Text != "1.3" {
 		t.Errorf("summary %+v", summary)
 	}
 }

@@ -101,7 +101,7 @@ func TestASummaryAlwaysFits(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(b), err)
 	}
 	back, err := ParseSummary(string(b))
-	if err != nil || back.Metrics[0].Name != "objective" || len(back.Metrics) < 10 || 
+	if err != nil || back.Metrics[0].Name != "objective" || len(back.Metrics) < 10 ||
 		!strings.Contains(back.Note, fmt.Sprintf("%d more metrics did not fit", 501-len(back.Metrics))) {
 		t.Errorf("%d metrics, note %q, %v", len(back.Metrics), back.Note, err)
 	}
