@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/vernier-ml/vernier/local/statefile"
 )
@@ -78,6 +80,8 @@ func (h Home) create() error {
 	if err != nil {
 		return err
 	}
+	// Another start may be writing the marker now.
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "."+homeMarker) })
 	if len(entries) > 0 && !h.exists() {
 		return fmt.Errorf("%s holds files of others (%s, for instance) and is not the home of an instance: name a directory that is empty or does not exist yet", h, entries[0].Name())
 	}

@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // asProgram makes the test binary act as another program, named by it.
@@ -20,6 +24,10 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "parent":
 		os.Exit(parentOfSleep())
+	case "supervisor":
+		os.Exit(actAsSupervisor(Home(os.Args[2])))
+	case "init":
+		os.Exit(actAsInit())
 	case "holder":
 		os.Exit(holdHome(Home(os.Args[1])))
 	}
@@ -46,6 +54,51 @@ func holdHome(home Home) int {
 	}
 	fmt.Println("held")
 	select {}
+}
+
+// actAsSupervisor holds a home and says so until it gets SIGTERM.
+func actAsSupervisor(home Home) int {
+	if _, err := home.lock(); err != nil {
+		return 1
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	say := func(state State) {
+		if err := statefile.WriteJSON(home.path("run", "status.json"), Status{State: state, PID: os.Getpid()}); err != nil {
+			panic(err)
+		}
+	}
+	say(StateReady)
+	<-stop
+	say(StateStopping)
+	<-time.After(300 * time.Millisecond)
+	say(StateStopped)
+	return 0
+}
+
+// actAsInit is RunAsInit as process 1, and its child otherwise: that leaves an
+// orphan and exits with 7 if it was reaped, else with 9.
+func actAsInit() int {
+	if os.Getpid() == 1 {
+		code, err := RunAsInit()
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		return code
+	}
+	out, err := exec.Command("sh", "-c", "sleep 0.05 >/dev/null & echo $!").Output()
+	pid, convErr := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil || convErr != nil {
+		return 1
+	}
+	for range 400 {
+		if !isAlive(pid) {
+			return 7
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	return 9
 }
 
 // startProgram starts the test binary as a program and returns its first line.

@@ -166,7 +166,7 @@ func (w *worker) signal(ctx context.Context, a action) {
 	if !ok || w.shim == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, signalTimeout)
 	defer cancel()
 	done := w.v.Stops[a.Container]
 	var err error
@@ -183,6 +183,12 @@ func (w *worker) signal(ctx context.Context, a action) {
 	if err != nil {
 		// A shim that is gone is noticed by its watch.
 		w.log.Error(err, "cannot signal a container", "container", a.Container, "signal", string(a.Verb))
+		if a.Verb == verbKill && errors.Is(err, context.DeadlineExceeded) {
+			// It hangs; its containers end with it, and the next shim records that.
+			if err := shim.KillShim(w.layout.shim(w.v.Pod.UID)); err != nil {
+				w.log.Error(err, "cannot kill a shim that hangs")
+			}
+		}
 		return
 	}
 	w.v.Stops[a.Container] = done

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -363,4 +364,51 @@ func TestProbesDecideReadinessAndRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.await("probed", "the container was restarted", func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].RestartCount == 1 })
+}
+
+// An empty directory at /tmp is the usual place for what a probe looks at.
+func TestProbesAndHooksSeeTheFilesOfTheirContainer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	pod := r.pod("inside", "touch /tmp/healthy; trap 'exit 0' TERM; while :; do sleep 0.02; done")
+	pod.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	c := &pod.Spec.Containers[0]
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}}
+	sees := func(file string) corev1.ProbeHandler {
+		return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "while ! test -e " + file + "; do sleep 0.02; done; touch /tmp/probed"}}}
+	}
+	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 60, ProbeHandler: sees("/tmp/healthy")}
+	r.create(pod)
+	r.await("inside", "the probe finds the container's file", func(p *corev1.Pod) bool {
+		cond := findCondition(p.Status.Conditions, corev1.PodReady)
+		return cond != nil && cond.Status == corev1.ConditionTrue
+	})
+	if exists("/tmp/probed") {
+		t.Error("the probe wrote to the machine's /tmp")
+	}
+}
+
+func TestAHungShimDoesNotHoldItsPod(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	pod := r.create(r.pod("hung", "echo up; while :; do sleep 0.02; done"))
+	r.awaitPhase("hung", corev1.PodRunning)
+	state, err := shim.ReadState(layout{r.config.Root}.shim(pod.UID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(state.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	grace := int64(1)
+	if err := r.client.CoreV1().Pods(r.namespace).Delete(t.Context(), "hung", metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the pod is gone", func() bool {
+		_, err := r.client.CoreV1().Pods(r.namespace).Get(t.Context(), "hung", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	if run, ok := state.Latest("main"); !ok || syscall.Kill(run.PID, 0) == nil {
+		t.Errorf("the program lives on: %+v", run)
+	}
 }

@@ -66,7 +66,8 @@ func imageMatches(pattern, name string) bool {
 
 // hostVariables are the agent's own variables that containers see. The others
 // may hold secrets.
-var hostVariables = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+var hostVariables = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"VIRTUAL_ENV", "CONDA_PREFIX"}
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -120,19 +121,9 @@ func (s *podSet) list() []corev1.Pod {
 		pods = append(pods, *pod)
 	}
 	slices.SortFunc(pods, func(a, b corev1.Pod) int {
-		return cmpStrings(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return pods
-}
-
-func cmpStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // observe brings a version of an object: it starts the pod's worker, or tells it.

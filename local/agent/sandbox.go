@@ -24,6 +24,8 @@ const (
 	gpuPatience = 10 * time.Second
 	// callTimeout bounds one exchange with the API server or a shim.
 	callTimeout = 15 * time.Second
+	// signalTimeout bounds a signal: a shim that takes longer hangs.
+	signalTimeout = 5 * time.Second
 	// shutdownTimeout bounds the orderly end of a shim.
 	shutdownTimeout = 11 * time.Second
 )

@@ -1,0 +1,127 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// upAsTest starts a home with the test binary as its supervisor.
+func upAsTest(t *testing.T, home Home) (started bool, err error) {
+	t.Helper()
+	t.Setenv(asProgram, "supervisor")
+	return Up(t.Context(), home, Binaries{Vernier: os.Args[0]}, func(string) {})
+}
+
+func downAtEnd(t *testing.T, home Home) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := Down(ctx, home); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOfTwoStartsAtOnceOneStartsAndBothSucceed(t *testing.T) {
+	home := Home(filepath.Join(t.TempDir(), "home"))
+	downAtEnd(t, home)
+	t.Setenv(asProgram, "supervisor")
+	var starts atomic.Int32
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			started, err := Up(t.Context(), home, Binaries{Vernier: os.Args[0]}, func(string) {})
+			if err != nil {
+				t.Error(err)
+			}
+			if started {
+				starts.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := starts.Load(); n != 1 {
+		t.Errorf("%d of them started it, want 1", n)
+	}
+}
+
+func TestAStartDuringAStopComesAfterIt(t *testing.T) {
+	home := Home(filepath.Join(t.TempDir(), "home"))
+	downAtEnd(t, home)
+	if started, err := upAsTest(t, home); err != nil || !started {
+		t.Fatalf("%v, %v", started, err)
+	}
+	before, err := ReadStatus(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(before.PID, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is stopping", func() bool {
+		s, err := ReadStatus(home)
+		return err == nil && s.State != StateReady
+	})
+	if started, err := upAsTest(t, home); err != nil || !started {
+		t.Fatalf("%v, %v", started, err)
+	}
+	if after, err := ReadStatus(home); err != nil || after.State != StateReady || after.PID == before.PID {
+		t.Errorf("%+v, %v", after, err)
+	}
+}
+
+func TestWhatTheNodeOffersIsKept(t *testing.T) {
+	home := testHome(t)
+	if err := home.SetResources(Resources{CPU: "4", GPUs: "none"}); err != nil {
+		t.Fatal(err)
+	}
+	flags, err := home.resourceFlags()
+	if diff := cmp.Diff([]string{"--cpu=4", "--gpus="}, flags); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for _, bad := range []Resources{{CPU: "four"}, {Memory: "-1Gi"}} {
+		if home.SetResources(bad) == nil {
+			t.Errorf("%+v was accepted", bad)
+		}
+	}
+}
+
+func TestAnotherShellIsTold(t *testing.T) {
+	home := testHome(t)
+	t.Setenv("VIRTUAL_ENV", "/yesterday")
+	if err := home.recordShell(); err != nil {
+		t.Fatal(err)
+	}
+	if note := home.DifferentShell(os.Getenv); note != "" {
+		t.Errorf("the same shell: %q", note)
+	}
+	t.Setenv("VIRTUAL_ENV", "/today")
+	if note := home.DifferentShell(os.Getenv); !strings.Contains(note, "/yesterday") || !strings.Contains(note, "/today") {
+		t.Errorf("another environment: %q", note)
+	}
+}
+
+func TestProcessOneReapsOrphans(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), asProgram+"=init")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) {
+		t.Skip("process namespaces need root")
+	}
+	if cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("%v: %s; want exit code 7", err, out)
+	}
+}
