@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,6 +51,16 @@ func (s *supervisor) prepareCluster(ctx context.Context) error {
 		_, err := client.Resource(resource).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "vernier-local", Force: true})
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	for _, object := range objects {
+		if _, ok, _ := unstructured.NestedSlice(object.Object, "webhooks"); !ok {
+			continue
+		}
+		// Homes of before have them under another name, for a port that may be gone.
+		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+		if err := client.Resource(resource).Delete(ctx, "vernier.ml", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete %s vernier.ml: %w", object.GetKind(), err)
 		}
 	}
 	for _, object := range objects {

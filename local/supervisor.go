@@ -274,7 +274,7 @@ func (s *supervisor) keep(ctx context.Context, c component) (stop func()) {
 
 const (
 	// startLimit bounds the time that a component may take to become ready.
-	startLimit = 60 * time.Second
+	startLimit = 150 * time.Second
 	// A component that has ended startAttempts times before it was ready for
 	// the first time will not get better.
 	startAttempts = 5

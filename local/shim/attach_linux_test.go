@@ -333,3 +333,12 @@ func TestAStateThatCannotBeReadIsLeftAside(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestTheProbeOfMountsNeedsNoTMPDIR(t *testing.T) {
+	mode := mountMode(t)
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", "/nonexistent")
+	if got, err := ProbeMounts(t.Context(), testBinary, dir); got != mode {
+		t.Errorf("got %s, %v; want %s", got, err, mode)
+	}
+}
