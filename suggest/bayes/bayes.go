@@ -1,27 +1,29 @@
-// Package bayes has Bayesian optimization with Gaussian processes.
+// Package bayes has Bayesian optimization with Gaussian processes: of one
+// objective, of several, under constraints, and over points and resources.
+//
+// An optimizer reads a study as data. Of these, models makes Gaussian processes,
+// and surrogates a target: an acquisition function and where its search begins.
+// The portfolio says how losses are transformed for a trial, and which
+// acquisition function is used; the chooser finds the point.
 package bayes
 
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/history"
 	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
+// Name of the algorithm.
 const Name = "bayesianoptimization"
 
-// bayesianOptimization models the losses by a Gaussian process and proposes
-// where an improvement is to be expected. What one call does is read from the
-// study as data, of which surrogates make a target, for which a chooser finds
-// the point.
-//
-// The hyperparameters that it fits travel in Proposal.Meta and are where the
-// next fit begins.
-type bayesianOptimization struct {
-	settings bayesianSettings
+// optimizer is the algorithm. It keeps nothing between calls that is not read
+// from the study: the hyperparameters that it fits travel in Proposal.Meta, and
+// are where the next fit begins.
+type optimizer struct {
+	settings configuration
 	reader   *history.Reader
 
 	// levels at which the model looks at curves; nil: by the study.
@@ -33,15 +35,16 @@ type bayesianOptimization struct {
 	cache *modelCache
 }
 
-type bayesianSettings struct {
+type configuration struct {
 	seeding  propose.Seeding
 	initial  int // 0: by the number of parameters
 	function string
 	climb    bool
 }
 
-var _ suggest.Preparer = (*bayesianOptimization)(nil)
+var _ suggest.Preparer = (*optimizer)(nil)
 
+// Registration of the algorithm.
 func Registration() propose.Registration {
 	return propose.Registration{
 		Name:     Name,
@@ -58,18 +61,19 @@ func Registration() propose.Registration {
 	}
 }
 
+// New implements suggest.New.
 func New(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	a, err := newBayesianOf(space, settings)
+	a, err := newOptimizer(space, settings)
 	if err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-// newBayesianOver models curves at the given resources. spend gives a point with
+// NewOver is the algorithm over points and resources: it models curves at the given resources. spend gives a point with
 // all of the resource; nil: it is not in the point.
 func NewOver(space suggest.Space, seeding propose.Seeding, at []int64, spend func(suggest.Point) suggest.Point) (suggest.Algorithm, error) {
-	a, err := newBayesianOf(space, nil)
+	a, err := newOptimizer(space, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +81,10 @@ func NewOver(space suggest.Space, seeding propose.Seeding, at []int64, spend fun
 	return a, nil
 }
 
-func newBayesianOf(space suggest.Space, settings suggest.Settings) (*bayesianOptimization, error) {
+func newOptimizer(space suggest.Space, settings suggest.Settings) (*optimizer, error) {
 	r := settings.Read()
-	a := &bayesianOptimization{reader: history.NewReader(space), lock: make(chan struct{}, 1), cache: newModelCache()}
-	a.settings = bayesianSettings{
+	a := &optimizer{reader: history.NewReader(space), lock: make(chan struct{}, 1), cache: newModelCache()}
+	a.settings = configuration{
 		seeding:  propose.ReadSeeding(r),
 		initial:  int(r.Int("n_initial_points", 0, suggest.Range{Min: 0, Max: 1 << 20})),
 		function: r.Choice("acq_func", "gp_hedge", "gp_hedge", "LCB", "EI", "PI", "EIps", "PIps"),
@@ -100,7 +104,7 @@ func newBayesianOf(space suggest.Space, settings suggest.Settings) (*bayesianOpt
 }
 
 // Suggest implements suggest.Algorithm.
-func (a *bayesianOptimization) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
+func (a *optimizer) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	if n <= 0 || errors.Is(ctx.Err(), context.Canceled) {
 		return nil, ctx.Err()
 	}
@@ -116,7 +120,7 @@ func (a *bayesianOptimization) Suggest(ctx context.Context, s suggest.Study, n i
 }
 
 // Prepare implements suggest.Preparer: it fits what the next question needs.
-func (a *bayesianOptimization) Prepare(ctx context.Context, s suggest.Study) {
+func (a *optimizer) Prepare(ctx context.Context, s suggest.Study) {
 	defer a.acquire(ctx)()
 	if ctx.Err() != nil {
 		return
@@ -129,110 +133,11 @@ func (a *bayesianOptimization) Prepare(ctx context.Context, s suggest.Study) {
 
 // acquire waits for the cache, but no longer than ctx: an answer whose time is up
 // does not use it. Call release in the end.
-func (a *bayesianOptimization) acquire(ctx context.Context) (release func()) {
+func (a *optimizer) acquire(ctx context.Context) (release func()) {
 	select {
 	case a.lock <- struct{}{}:
 		return func() { <-a.lock }
 	case <-ctx.Done():
 		return func() {}
 	}
-}
-
-// proposer makes the proposals of one call.
-type proposer struct {
-	initial    int // how many trials are spread evenly at first
-	study      suggest.Study
-	data       *data
-	tried      *propose.Tried
-	seed       streams
-	surrogates *surrogates
-	chooser    *chooser
-}
-
-// proposer of a study.
-func (a *bayesianOptimization) proposer(s suggest.Study) *proposer {
-	d, seed := newData(a.reader, s, a.levels, a.spend), streams(a.settings.seeding.Seed(s))
-	tried := propose.NewTriedAlways(d.space, d.rows)
-	p := &proposer{initial: a.settings.initial, study: s, data: d, tried: tried, seed: seed}
-	p.surrogates = &surrogates{
-		data: d, seed: seed, portfolio: portfolio{function: a.settings.function, budget: s.Budget},
-		models: &models{data: d, seed: seed, cache: a.cache},
-	}
-	p.chooser = &chooser{data: d, tried: tried, seed: seed, climb: a.settings.climb}
-	return p
-}
-
-// ready says whether there is enough to learn from.
-func (p *proposer) ready(number int) bool {
-	initial := p.initial
-	if len(p.data.warm) > 0 && len(p.study.Objectives) == 1 { // with several they are not modelled
-		initial = 3
-	}
-	known := p.data.results + len(p.data.failed)
-	return p.data.results >= 3 && known+len(p.data.running) >= initial && number > 0
-}
-
-// propose finds the point for the trial with the given number.
-func (p *proposer) propose(ctx context.Context, number int) (suggest.Proposal, error) {
-	if p.tried.Exhausted() {
-		return suggest.Proposal{}, suggest.ErrExhausted
-	}
-	late := ctx.Err() != nil
-	if !p.ready(number) {
-		if !late {
-			if known, ok := p.known(ctx, number); ok {
-				return known, nil
-			}
-		}
-		point, middle, err := spread(ctx, p.data, p.tried, p.seed, number)
-		why := "spread evenly over the space, before there is enough to learn from"
-		if middle {
-			why = "the middle of the space, for the beginning"
-		}
-		return suggest.Proposal{Point: point, Why: why}, err
-	}
-	if late {
-		return p.fallback(ctx, number, "deadline")
-	}
-	target, problem := p.surrogates.target(ctx, number)
-	if problem != "" {
-		return p.fallback(ctx, number, problem)
-	}
-	point := p.chooser.choose(ctx, number, target)
-	if point == nil {
-		return p.fallback(ctx, number, "untried")
-	}
-	proposal := suggest.Proposal{Point: point, Meta: p.surrogates.models.takeMeta(), Why: target.why}
-	if ctx.Err() != nil {
-		proposal.Fallback = "deadline"
-	}
-	return proposal, nil
-}
-
-// known proposes, before there are results to learn from, what other studies
-// tell: first their best point, then where they may be best; ok is false when
-// they tell nothing.
-func (p *proposer) known(ctx context.Context, number int) (proposal suggest.Proposal, ok bool) {
-	if len(p.data.warm) == 0 {
-		return proposal, false
-	}
-	pending := slices.Concat(rowsOf(p.data.measured), rowsOf(p.data.failed), p.data.running) // it is all there is to go by
-	e := p.surrogates.experience(ctx, number, pending)
-	if e == nil {
-		return proposal, false
-	}
-	t := e.target()
-	if len(p.study.Trials) == 0 && len(p.data.running) == 0 {
-		if best := p.data.point(e.best[0]); p.tried.Add(best) {
-			return suggest.Proposal{Point: best, Why: "the best point of other studies", Meta: p.surrogates.models.takeMeta()}, true
-		}
-	}
-	point := p.chooser.choose(ctx, number, t)
-	return suggest.Proposal{Point: point, Why: t.why, Meta: p.surrogates.models.takeMeta()}, point != nil
-}
-
-func (p *proposer) fallback(ctx context.Context, number int, problem string) (suggest.Proposal, error) {
-	p.surrogates.models.takeMeta() // it is fitted again for the next trial
-	point, _, err := spread(ctx, p.data, p.tried, p.seed, number)
-	return suggest.Proposal{Point: point, Fallback: problem, Why: "spread evenly over the space, as the model could not be used (" + problem + ")"}, err
 }

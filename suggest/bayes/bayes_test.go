@@ -23,13 +23,13 @@ func unitCube(t testing.TB, d int) suggest.Space {
 	return space
 }
 
-func bayesian(t testing.TB, space suggest.Space, settings ...suggest.Setting) *bayesianOptimization {
+func bayesian(t testing.TB, space suggest.Space, settings ...suggest.Setting) *optimizer {
 	t.Helper()
 	a, err := New(space, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.(*bayesianOptimization)
+	return a.(*optimizer)
 }
 
 // tell appends what a trial of the proposal measured.

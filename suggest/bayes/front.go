@@ -62,19 +62,21 @@ func (g *surrogates) improveFront(t *target, rows, values [][]float64) {
 	at := pareto.Front(points)
 	front := selected(points, at)
 	t.anchors = selected(candidates, at)
-	t.acquisition.Utility = frontUtility{improvement: pareto.NewImprovement(front, beyond(front))}
+	t.acquisition.Utility = frontUtility{improvement: pareto.NewImprovement(front, beyond(front, values))}
 }
 
 // beyond is a reference point: the worst of the front in each objective, and a
-// tenth of the front's extent further, which makes its ends worth something.
-func beyond(front [][]float64) []float64 {
-	ref := make([]float64, len(front[0]))
-	for k := range ref {
-		low, high := math.Inf(1), math.Inf(-1)
+// tenth of the range of all values further, which makes the ends of the front
+// worth something. The front's own extent may be nothing: it may be one point.
+// values has one objective in each row.
+func beyond(front, values [][]float64) []float64 {
+	ref := make([]float64, len(values))
+	for k, all := range values {
+		ref[k] = math.Inf(-1)
 		for _, p := range front {
-			low, high = math.Min(low, p[k]), math.Max(high, p[k])
+			ref[k] = math.Max(ref[k], p[k])
 		}
-		ref[k] = high + math.Max(0.1*(high-low), 1e-3)
+		ref[k] += math.Max(0.1*(slices.Max(all)-slices.Min(all)), 1e-3)
 	}
 	return ref
 }
