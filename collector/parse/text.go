@@ -141,7 +141,7 @@ func (t *Text) assignments(dst []Sample, line []byte) (_ []Sample, err error) {
 		v, n, ok := scanGrouped(rest)
 		switch {
 		case !ok && err == nil:
-			err = fmt.Errorf("the value %q of %s is ambiguous: write it as a decimal number with a point and without groups, or capture it with a filter", rest[:min(n, 40)], name)
+			err = fmt.Errorf("the value %q of %s is ambiguous: write it with a decimal point and without commas, or capture it with a filter", rest[:min(n, 40)], name)
 		case ok && n > 0:
 			dst = append(dst, Sample{Metric: name, Value: v, Text: textOf(rest[:n], v), Offset: at})
 			next = len(line) - len(rest) + n
