@@ -48,9 +48,9 @@ func documentedFilters(t *testing.T) (filters []string) {
 // The filters of the documentation, by what they are for.
 const (
 	none     = ""
-	colon    = `([\w|/.-]+)\s*:\s*([-+]?(?:[\d.,]*\d(?:[eE][-+]?\d+)?%?|nan|inf))`
+	colon    = parse.ColonFilter
 	word     = `(\w+): ([-+.\deE]+)`
-	dict     = `'([\w|/.-]+)'\s*:\s*'?([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))`
+	dict     = parse.DictFilter
 	lightgbm = `(\S+'s \w+): ([-+.\deE]+)`
 	nanogpt  = `(train loss|val loss|loss) ([-+.\deE]+)`
 	megatron = `\| ([\w -]+): ([-+.\deE]+)`

@@ -17,11 +17,14 @@ const (
 	maxSearchedName = 200
 )
 
-// colonFilter finds "name: value".
-const colonFilter = `([\w|/-]+)\s*:\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`
+// ColonFilter finds "name: value", and DictFilter the items of a Python dictionary.
+const (
+	ColonFilter = `([\w|/.-]+)\s*:\s*([-+]?(?:[\d.,]*\d(?:[eE][-+]?\d+)?%?|nan|inf))`
+	DictFilter  = `'([\w|/.-]+)'\s*:\s*'?([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))`
+)
 
 const (
-	namePattern   = `([A-Za-z_][\w|/.@-]*)["']?[ \t]*([=:])[ \t]*`
+	namePattern   = `([\pL_][\w\pL\pM|/.@:#-]*)(["']?)[ \t]*([=:])[ \t]*`
 	numberPattern = `["']?[+-]?(?:\.?\d|(?i:nan|inf)\b)`
 )
 
@@ -134,6 +137,8 @@ func (s *Names) Hints() map[string]string {
 // format reads; else it is empty.
 func (s *Names) Advice() string {
 	switch {
+	case s.shape.utf16:
+		return "the text is UTF-16: write it as UTF-8"
 	case s.shape.spans && s.cfg.Format == FormatJSON:
 		return "the JSON spans several lines: write one object a line"
 	case s.shape.spans:
@@ -155,7 +160,9 @@ func (s *Names) format(name string) string {
 }
 
 func (s *Names) line(line []byte) {
-	s.shape.look(line)
+	for _, column := range s.shape.look(line) {
+		s.hint(column, "it is a column of a table that is separated by blanks, which is not read: print "+column+"=..., or read a CSV file that the program writes")
+	}
 	if len(s.names) >= s.cfg.MaxNames {
 		return
 	}
@@ -176,21 +183,22 @@ func (s *Names) line(line []byte) {
 			return
 		}
 	}
+	line = line[len(logPrefix.Find(line)):]
 	for _, m := range assigned.FindAllSubmatch(line, maxSearchedPairs) {
-		s.assigned(string(m[1]), string(m[2]), inJSON)
+		s.assigned(string(m[1]), string(m[3]), inJSON, string(m[2]) == "'")
 	}
 	if inJSON {
 		return // its lists are no mistake
 	}
 	for _, m := range wrapped.FindAllSubmatch(line, maxSearchedPairs) {
 		sign, end := "=", ""
-		if string(m[2]) == ":" {
+		if string(m[3]) == ":" {
 			sign = ": "
 		}
-		if len(m[4]) == 0 {
+		if len(m[5]) == 0 {
 			end = "..."
 		}
-		written := string(m[1]) + sign + string(m[3]) + end
+		written := string(m[1]) + sign + string(m[4]) + end
 		if name := string(m[1]); !s.known[name] {
 			s.hint(name, fmt.Sprintf("it is written %q, which is not a number: print the number alone, as .item() gives it", written))
 		}
@@ -199,7 +207,7 @@ func (s *Names) line(line []byte) {
 
 // assigned takes a name that a sign and a number follow, or notes why it is not
 // found.
-func (s *Names) assigned(name, sign string, inJSON bool) {
+func (s *Names) assigned(name, sign string, inJSON, inDict bool) {
 	format := s.cfg.Format
 	quoted := `it is written "` + name + sign
 	if sign == ":" {
@@ -220,12 +228,14 @@ func (s *Names) assigned(name, sign string, inJSON bool) {
 	case sign == "=" && format == FormatLogfmt && isTime(name):
 	case sign == "=":
 		s.add(name)
+	case inDict:
+		s.hint(name, `it is written "'`+name+`': ...", as Python prints a dictionary: `+s.cfg.Use+"filter '"+DictFilter+"'")
 	case inJSON:
 		s.hint(name, "the lines are JSON: "+s.format(FormatJSON))
 	case format == FormatLogfmt:
 		s.hint(name, quoted+": print "+name+"=...")
 	default:
-		s.hint(name, quoted+": print "+name+"=..., or "+s.cfg.Use+"filter '"+colonFilter+"'")
+		s.hint(name, quoted+": print "+name+"=..., or "+s.cfg.Use+"filter '"+ColonFilter+"'")
 	}
 }
 

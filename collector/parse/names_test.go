@@ -11,7 +11,7 @@ import (
 )
 
 func TestMissingNamesAreExplained(t *testing.T) {
-	const filter = `([\w|/-]+)\s*:\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`
+	const filter = parse.ColonFilter
 	tests := map[string]struct {
 		format, text   string
 		filters        []string
@@ -64,6 +64,24 @@ func TestMissingNamesAreExplained(t *testing.T) {
 			want: "loss was not found: did you mean val_loss?; there is val_loss"},
 		"logfmt with a time": {format: "LOGFMT", text: "ts=1767225600 time=1 val_loss=3\n", missing: []string{"f1"},
 			want: "f1 was not found; there is val_loss"},
+		"a dictionary of Python": {format: "TEXT", text: "{'eval_loss': 1.9, 'epoch': 1.0}\n", missing: []string{"eval_loss"},
+			want: `eval_loss was not found: it is written "'eval_loss': ...", as Python prints a dictionary: use the filter '` + parse.DictFilter + `'`},
+		"one like it is in a dictionary of Python": {format: "TEXT", text: "{'eval_loss': 1.9}\n", missing: []string{"loss"},
+			want: `loss was not found: did you mean eval_loss? (it is written "'eval_loss': ...", as Python prints a dictionary: use the filter '` + parse.DictFilter + `'); there is eval_loss`},
+		"fastai's table": {format: "TEXT", text: "lr=1\nepoch     train_loss  valid_loss  accuracy  time    \n0         0.512341    0.412313    0.912312  00:11   \n", missing: []string{"valid_loss"},
+			want: "valid_loss was not found: it is a column of a table that is separated by blanks, which is not read: print valid_loss=..., or read a CSV file that the program writes; there is lr, train_loss, accuracy, time"},
+		"Ultralytics' table": {format: "TEXT", text: "      Epoch    GPU_mem   box_loss       Size\n        1/3      2.33G      1.165        640: 100%|████| 8/8 [00:01<00:00]\n", missing: []string{"box_loss"},
+			want: "box_loss was not found: it is a column of a table that is separated by blanks, which is not read: print box_loss=..., or read a CSV file that the program writes; there is GPU_mem, Size"},
+		"a sentence that begins like a table": {format: "TEXT", text: "epoch one begins\n12 batches left\n", missing: []string{"loss"},
+			want: "loss was not found; there is nothing like it"},
+		"UTF-16": {format: "TEXT", text: "\xff\xfel\x00o\x00s\x00s\x00=\x001\x00\n\x00l\x00", missing: []string{"loss"},
+			want: "loss was not found: the text is UTF-16: write it as UTF-8"},
+		"UTF-16 without a mark": {format: "TEXT", text: "\x00l\x00o\x00s\x00s\x00=\x001\x00\n\x00l", missing: []string{"loss"},
+			want: "loss was not found: the text is UTF-16: write it as UTF-8"},
+		"a name in Python's logging": {format: "TEXT", text: "INFO:root:lr=1\n", missing: []string{"loss"},
+			want: "loss was not found; there is lr"},
+		"a name with a colon and an umlaut": {format: "TEXT", text: "val:lüss=1\n", missing: []string{"lüss"},
+			want: "lüss was not found: did you mean val:lüss?; there is val:lüss"},
 		"nothing is missing": {format: "TEXT", text: "loss=1\n", want: ""},
 		"a last line has no end": {format: "TEXT", text: "lr=1", missing: []string{"loss"},
 			want: "loss was not found; there is lr"},
@@ -74,7 +92,7 @@ func TestMissingNamesAreExplained(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range tc.text { // in the smallest pieces
+			for i := range len(tc.text) { // in the smallest pieces
 				if _, err := s.Write([]byte(tc.text[i : i+1])); err != nil {
 					t.Fatal(err)
 				}

@@ -53,9 +53,12 @@ func rankOf(name []byte) int {
 	return noRank
 }
 
+// maxStep is the largest step: a float64 holds all whole numbers up to it.
+const maxStep int64 = 1 << 53
+
 // Step returns v as a step, if it is one: a whole number from 0 to 2^53.
 func Step(v float64) (int64, bool) {
-	if !(v >= 0 && v <= 1<<53) || v != float64(int64(v)) {
+	if !(v >= 0 && v <= float64(maxStep)) || v != float64(int64(v)) {
 		return NoStep, false
 	}
 	return int64(v), true
@@ -66,9 +69,12 @@ type stepFinder struct {
 	step int64
 	rank int
 	sign bool // it stands after a '='
+
+	epoch int64 // that the line states too, or NoStep
+	total int64 // after the step and a slash, or 0
 }
 
-func newStepFinder() stepFinder { return stepFinder{step: NoStep, rank: noRank} }
+func newStepFinder() stepFinder { return stepFinder{step: NoStep, rank: noRank, epoch: NoStep} }
 
 // set takes a value if it is a step.
 func (f *stepFinder) set(rank int, value string) {
@@ -130,12 +136,64 @@ func (f *stepFinder) numberAt(line []byte, at int) {
 		return
 	}
 	rank := rankOf(line[begin:end])
+	if rank == epochRank && f.epoch == NoStep {
+		f.epoch, _ = scanStep(line[at:])
+	}
 	if rank == noRank || rank > f.rank || rank == f.rank && (f.sign || !sign) {
 		return
 	}
 	if step, n := scanStep(line[at:]); n > 0 {
-		f.step, f.rank, f.sign = step, rank, sign
+		f.step, f.rank, f.sign, f.total = step, rank, sign, totalAfter(line[at+n:])
 	}
+}
+
+// totalAfter returns the number after a slash, 0 if there is none.
+func totalAfter(b []byte) int64 {
+	if len(b) > 1 && b[0] == '/' && isDigit(b[1]) {
+		if total, n := scanStep(b[1:]); n > 0 {
+			return total
+		}
+	}
+	return 0
+}
+
+// withinEpochs counts steps on that begin anew in each epoch, as in
+// `Epoch [3/5], Step [300/600]`: where the step goes back, or stays, while the
+// epoch grows, the steps of the epochs before are added. They are as many as the
+// step's total, or else as the greatest one. The first epoch that is seen is the
+// first, unless it is beyond 1 and its steps have a total, as after a restart: then
+// it is counted from epoch 1.
+type withinEpochs struct {
+	epoch int64 // the last one, NoStep at the beginning
+	last  int64 // the greatest step of it
+	base  int64 // the steps of the epochs before
+}
+
+func (w *withinEpochs) step(epoch, step, total int64) int64 {
+	switch {
+	case epoch == NoStep:
+		return w.base + step
+	case w.epoch == NoStep || epoch < w.epoch:
+		w.base = 0
+		if step <= total && epoch > 1 {
+			w.base = product(epoch-1, total)
+		}
+	case epoch == w.epoch:
+		w.last = max(w.last, step)
+		return min(w.base+step, maxStep)
+	case step <= w.last:
+		w.base += product(epoch-w.epoch, max(total, w.last))
+	}
+	w.epoch, w.last = epoch, step
+	return min(w.base+step, maxStep)
+}
+
+// product returns a times b, at most maxStep.
+func product(a, b int64) int64 {
+	if b > 0 && a > maxStep/b {
+		return maxStep
+	}
+	return a * b
 }
 
 var (

@@ -38,7 +38,8 @@ import (
 // two of one name, that before a '=' counts, else the first.
 // A line that says nothing but an epoch, as Keras prints above its progress
 // bars, is the step of the lines after it that state none, until a line with a
-// metric states a finer step than an epoch.
+// metric states a finer step than an epoch. Steps that begin anew in each epoch are
+// counted on; see withinEpochs.
 //
 // The time is the first word, if that is an RFC 3339 time, or a number of
 // seconds, milliseconds, microseconds or nanoseconds since 1970 with the 10, 13,
@@ -50,9 +51,17 @@ type Text struct {
 	names   []string
 	filters []filter
 
-	epoch int64 // what the last heading said, or NoStep
-	finer bool  // steps have been finer than epochs
+	epochs epochs
 }
+
+// epochs is what is remembered of the epochs and steps of a text.
+type epochs struct {
+	heading int64 // the epoch that the last heading said, or NoStep
+	finer   bool  // steps have been finer than epochs
+	within  withinEpochs
+}
+
+func newEpochs() epochs { return epochs{heading: NoStep, within: withinEpochs{epoch: NoStep}} }
 
 var (
 	_ Line     = (*Text)(nil)
@@ -69,7 +78,7 @@ func NewText(metrics, filters []string) (*Text, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	t := &Text{names: names, epoch: NoStep}
+	t := &Text{names: names, epochs: newEpochs()}
 	for _, n := range names {
 		last := n[len(n)-1]
 		t.byLast[last] = append(t.byLast[last], n)
@@ -85,12 +94,12 @@ func NewText(metrics, filters []string) (*Text, error) {
 }
 
 // Reset implements Resetter.
-func (t *Text) Reset() { t.epoch, t.finer = NoStep, false }
+func (t *Text) Reset() { t.epochs = newEpochs() }
 
 // Peek implements Peeker.
 func (t *Text) Peek(dst []Sample, line []byte) ([]Sample, error) {
-	epoch, finer := t.epoch, t.finer
-	defer func() { t.epoch, t.finer = epoch, finer }()
+	before := t.epochs
+	defer func() { t.epochs = before }()
 	return t.Parse(dst, line)
 }
 
@@ -108,21 +117,35 @@ func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
 	}
 	if len(dst) == start {
 		if epoch, ok := heading(line); ok {
-			t.epoch = epoch
+			t.epochs.heading = epoch
 		}
 		return dst, err
 	}
-	steps := newStepFinder()
-	steps.inText(line)
-	t.finer = t.finer || steps.rank < epochRank
-	if steps.rank == noRank && !t.finer {
-		steps.step = t.epoch
-	}
-	at := leadingTime(line)
+	step, at := t.epochs.step(line), leadingTime(line)
 	for i := start; i < len(dst); i++ {
-		dst[i].Step, dst[i].Time = steps.step, at
+		dst[i].Step, dst[i].Time = step, at
 	}
 	return dst, err
+}
+
+// step returns the step of a line with samples.
+func (e *epochs) step(line []byte) int64 {
+	f := newStepFinder()
+	f.inText(line)
+	e.finer = e.finer || f.rank < epochRank
+	switch f.rank {
+	case noRank:
+		if !e.finer {
+			return e.heading
+		}
+	case stepRank, iterationRank:
+		epoch := f.epoch
+		if epoch == NoStep {
+			epoch = e.heading
+		}
+		return e.within.step(epoch, f.step, f.total)
+	}
+	return f.step
 }
 
 // assignments finds name=value.
@@ -170,7 +193,7 @@ func (t *Text) nameBefore(b []byte) (name string, at int) {
 func isName(c byte) bool { return isWord(c) || c == '|' || c == '-' || c == '/' }
 
 // logPrefix is what Python's logging puts before a message.
-var logPrefix = regexp.MustCompile(`^(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?:[\w.]+:)?$`)
+var logPrefix = regexp.MustCompile(`^(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?:[\w.]+:)?`)
 
 // endsInName reports whether b ends with a part of a name, so that what follows is
 // not a name of its own: a letter of any script, a digit, one of _ | - /, or one
@@ -189,7 +212,7 @@ func endsInName(b []byte) bool {
 	}
 	word := bytes.TrimRightFunc(b[:len(b)-1], func(r rune) bool { return r < utf8.RuneSelf && isWord(byte(r)) || unicode.IsLetter(r) })
 	first, _ := utf8.DecodeRune(b[len(word):])
-	return (first == '_' || unicode.IsLetter(first)) && !logPrefix.Match(b)
+	return (first == '_' || unicode.IsLetter(first)) && len(logPrefix.Find(b)) < len(b)
 }
 
 // escape begins a sequence that a terminal obeys.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/probe"
 )
 
@@ -18,7 +19,7 @@ func TestProbeQuotesWhatIsNoNumber(t *testing.T) {
 }
 
 func TestProbeSaysWhyNothingIsFound(t *testing.T) {
-	const colon = `it is written "loss: ...": print loss=..., or add --filter '([\w|/-]+)\s*:\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)'`
+	const colon = `it is written "loss: ...": print loss=..., or add --filter '` + parse.ColonFilter + `'`
 	tests := map[string]struct {
 		name, text string
 		want       string // the name and the hint

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/probe"
 	"github.com/vernier-ml/vernier/collector/source/events"
 	"github.com/vernier-ml/vernier/collector/tensorboard"
@@ -74,7 +75,7 @@ func run(t *testing.T, cfg probe.Config, metrics ...string) *probe.Report {
 }
 
 func TestProbeFiles(t *testing.T) {
-	const colon = `it is written "acc: ...": print acc=..., or add --filter '([\w|/-]+)\s*:\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)'`
+	const colon = `it is written "acc: ...": print acc=..., or add --filter '` + parse.ColonFilter + `'`
 	tests := map[string]struct {
 		name, text string
 		cfg        probe.Config
