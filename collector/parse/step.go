@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"strconv"
+	"unicode/utf8"
 )
 
 // stepNames are the names of a step, the best first, with their ranks: where a
@@ -132,14 +134,17 @@ func (f *stepFinder) numberAt(line []byte, at int) {
 	for begin > 0 && end-begin <= maxStepName && isWord(line[begin-1]) {
 		begin--
 	}
-	if end == at || begin == end || isRate(line[:begin]) || hasUnit(line[at:]) {
+	if end == at || begin == end {
 		return
 	}
 	rank := rankOf(line[begin:end])
+	if rank == noRank || isRate(line[:begin]) || hasUnit(line[at:]) {
+		return
+	}
 	if rank == epochRank && f.epoch == NoStep {
 		f.epoch, _ = scanStep(line[at:])
 	}
-	if rank == noRank || rank > f.rank || rank == f.rank && (f.sign || !sign) {
+	if rank > f.rank || rank == f.rank && (f.sign || !sign) {
 		return
 	}
 	if step, n := scanStep(line[at:]); n > 0 {
@@ -196,10 +201,7 @@ func product(a, b int64) int64 {
 	return a * b
 }
 
-var (
-	perStep  = regexp.MustCompile(`(?i)(?:\b|_)(?:time|it|ns|us|µs|ms|s|secs?|seconds?)/$`)
-	timeUnit = regexp.MustCompile(`^[\d.,]+[ \t](?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|hours?)(?:[^\w=:]|$)`)
-)
+var perStep = regexp.MustCompile(`(?i)(?:\b|_)(?:time|it|ns|us|µs|ms|s|secs?|seconds?)/$`)
 
 // isRate reports whether a line up to a step's name says what each step costs, as
 // in `time/step: 12`.
@@ -207,13 +209,23 @@ func isRate(before []byte) bool {
 	return len(before) > 0 && before[len(before)-1] == '/' && perStep.Match(before)
 }
 
-// hasUnit reports whether a number is a duration, as in `step: 12 ms`.
+// timeUnits are the units of a duration that may stand after a blank.
+var timeUnits = []string{"ns", "us", "µs", "ms", "s", "sec", "secs", "second", "seconds", "min", "mins", "minute", "minutes", "hour", "hours"}
+
+// hasUnit reports whether the number that b begins with is a duration, as in
+// `step: 12 ms`, and not followed by a name, as in `step: 12 s=3`.
 func hasUnit(b []byte) bool {
-	n := digits(b)
-	for n < len(b) && (b[n] == '.' || b[n] == ',' || isDigit(b[n])) {
+	unit := bytes.TrimLeft(b[:min(len(b), 32)], "0123456789.,")
+	if len(unit) < 2 || unit[0] != ' ' {
+		return false
+	}
+	unit = unit[1:]
+	n := 0
+	for n < len(unit) && (isWord(unit[n]) || unit[n] >= utf8.RuneSelf) {
 		n++
 	}
-	return n+1 < len(b) && (b[n] == ' ' || b[n] == '\t') && timeUnit.Match(b[:min(len(b), n+16)])
+	named := n < len(unit) && (unit[n] == '=' || unit[n] == ':')
+	return !named && slices.Contains(timeUnits, string(unit[:n]))
 }
 
 // inStepGap is what may stand between a step's name and its number.
@@ -230,6 +242,10 @@ func byteSet(bytes string) (set [256]bool) {
 // "1e3", "12k", "1.5M". n is 0 if there is none; a number with a unit ("37ms",
 // "50%") is none.
 func scanStep(b []byte) (step int64, n int) {
+	if n := digits(b); n > 0 && n < 16 && (n == len(b) || b[n] == ' ' || b[n] == '/') { // what most lines have
+		step, _ := strconv.ParseInt(string(b[:n]), 10, 64) // 15 digits fit
+		return step, n
+	}
 	value, n := scanNumber(b)
 	if n == 0 || !isDigit(b[0]) {
 		return NoStep, 0
