@@ -67,13 +67,15 @@ func attemptDir(dir string, n int) string {
 	return filepath.Join(dir, attemptsDir, strconv.Itoa(n))
 }
 
-// newAttempt takes the next number in dir. The lock is held until the returned
+// newAttempt takes the next number in dir, with a start after those of all earlier
+// attempts. The lock is held until the returned
 // file is closed or the process ends.
 func newAttempt(dir string, s start) (attempt string, lock *os.File, err error) {
 	parent := filepath.Join(dir, attemptsDir)
 	if err := makeShared(parent); err != nil {
 		return "", nil, err
 	}
+	s.Started = afterEarlier(parent, s.Started)
 	temp, err := os.MkdirTemp(parent, ".new-*")
 	if err != nil {
 		return "", nil, err
@@ -124,6 +126,26 @@ func makeRoom(dir string, limit int64) error {
 		}
 	}
 	return nil
+}
+
+// afterEarlier moves a start behind those of the earlier attempts: their order says
+// which one counts, and the node's clock may have been set back. What cannot be read
+// is passed over: the program must start.
+func afterEarlier(parent string, started time.Time) time.Time {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return started
+	}
+	for _, e := range entries {
+		var earlier start
+		if _, err := strconv.Atoi(e.Name()); err != nil || readJSON(filepath.Join(parent, e.Name(), startName), &earlier) != nil {
+			continue
+		}
+		if !started.After(earlier.Started) {
+			started = earlier.Started.Add(time.Nanosecond)
+		}
+	}
+	return started
 }
 
 func lockAttempt(dir string, s start) (*os.File, error) {

@@ -40,3 +40,21 @@ func TestAnythingMayStandInPlaceOfAStart(t *testing.T) {
 		})
 	}
 }
+
+// The node's clock is set back between two starts of a program: the later start
+// still is the newest attempt.
+func TestALaterAttemptStartsLaterWhateverTheClockSays(t *testing.T) {
+	dir := t.TempDir()
+	var before time.Time
+	for n, seconds := range []int64{100, 40, 40, 200, 10} {
+		attempt, lock, err := newAttempt(dir, start{time.Unix(seconds, 0).UTC()})
+		must(t, err)
+		must(t, lock.Close())
+		var s start
+		must(t, readJSON(filepath.Join(attempt, startName), &s))
+		if !s.Started.After(before) {
+			t.Errorf("attempt %d started at %v, the one before at %v", n, s.Started, before)
+		}
+		before = s.Started
+	}
+}

@@ -20,11 +20,9 @@ import (
 // SQLite keeps points in one file, in write-ahead mode: readers and the writer do
 // not wait for each other.
 //
-// A write that was acknowledged survives the death of the process at any line.
-// It survives the loss of power only from the last checkpoint on (synchronous =
-// NORMAL: the file stays sound, the newest transactions may be missing). Whoever
-// reports then has been told that they are stored; the trial's summary in the
-// termination message remains.
+// A write that was acknowledged survives the death of the process at any line, and
+// the loss of power (synchronous = FULL: each commit waits for the disk; reports that
+// arrive together share one).
 //
 // Space of deleted trials is used again; the file does not shrink.
 func sqliteDialect() *dialect {
@@ -137,7 +135,7 @@ func dsn(path string, busy time.Duration, cacheKiB int, pragmas ...string) strin
 	pragmas = append([]string{
 		fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()),
 		fmt.Sprintf("cache_size(-%d)", cacheKiB),
-		"synchronous(NORMAL)",
+		"synchronous(FULL)",
 		"temp_store(MEMORY)",
 	}, pragmas...)
 	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: url.Values{"_pragma": pragmas}.Encode()}

@@ -130,6 +130,22 @@ func openPlain(t *testing.T, path string) *sql.DB {
 	return db
 }
 
+// Only then a commit waits for the disk in write-ahead mode.
+func TestWhatWasAcknowledgedSurvivesALossOfPower(t *testing.T) {
+	s := openTest(t, filepath.Join(t.TempDir(), "points.db"))
+	err := s.writer.transact(t.Context(), func(tx *writeTx) error {
+		var level int
+		err := tx.row(t.Context(), "PRAGMA synchronous").Scan(&level)
+		if level < 2 {
+			t.Errorf("the writing connection has synchronous level %d, want FULL", level)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheFileIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, filepath.Join(dir, "points.db"))
