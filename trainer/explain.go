@@ -173,7 +173,7 @@ func commandOf(pod *corev1.Pod, container string) string {
 			continue
 		}
 		argv := slices.Concat(c.Command, c.Args)
-		if i := slices.Index(argv, "--"); i >= 0 && len(argv) > 1 && argv[1] == "exec" {
+		if i := slices.Index(argv, "--"); i >= 0 && len(argv) > 1 && (argv[1] == "exec" || argv[1] == "env" && path.Base(argv[0]) == "collector") {
 			argv = argv[i+1:]
 		}
 		if len(argv) > 0 && !slices.Contains(runners, path.Base(argv[0])) {

@@ -258,3 +258,29 @@ func TestInjectWandbWritesItsFilesOffline(t *testing.T) {
 		})
 	}
 }
+
+// A container that may be started again in its pod tells the sidecar of each start.
+func TestInjectTellsOfFurtherStarts(t *testing.T) {
+	const binary = "/var/run/vernier/bin/collector"
+	for name, test := range map[string]struct {
+		kind string
+		spec string
+		want []string
+	}{
+		"File":             {trainer.File, "restartPolicy: OnFailure\ncontainers: [{name: main, image: i, command: [train, now]}]", []string{binary, "env", "--dir=/var/run/vernier", "--", "train", "now"}},
+		"Push":             {trainer.Push, "restartPolicy: Always\ncontainers: [{name: main, image: i, command: [train]}]", []string{binary, "env", "--dir=/var/run/vernier", "--", "train"}},
+		"PrometheusMetric": {trainer.PrometheusMetric, "restartPolicy: OnFailure\ncontainers: [{name: main, image: i, command: [train]}]", []string{binary, "env", "--dir=/var/run/vernier", "--", "train"}},
+		"event files":      {trainer.TensorFlowEvent, "restartPolicy: OnFailure\ncontainers: [{name: main, image: i, command: [train]}]", []string{"train"}},
+		"never":            {trainer.File, "restartPolicy: Never\ncontainers: [{name: main, image: i, command: [train]}]", []string{"train"}},
+		"no command":       {trainer.File, "restartPolicy: OnFailure\ncontainers: [{name: main, image: i}]", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := collector(test.kind)
+			c.Endpoint.Port = 9090
+			got := injected(t, job(t, test.spec), c)
+			if diff := cmp.Diff(test.want, got.Spec.Containers[0].Command); diff != "" {
+				t.Errorf("command (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

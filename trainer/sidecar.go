@@ -74,6 +74,10 @@ func (p pod) inject() error {
 		return fmt.Errorf("there is no injection for a collector of kind %q: use StdOut, File, TensorFlowEvent, PrometheusMetric, Push or Custom", p.c.Kind)
 	}
 
+	if err := p.announceStarts(main, where); err != nil {
+		return err
+	}
+
 	// A program that fails says why in its last lines: the trial's condition
 	// quotes them, also when the pod is gone.
 	if _, set := main["terminationMessagePolicy"]; !set {
@@ -93,6 +97,26 @@ func (p pod) inject() error {
 	}
 	upsert(p.spec, "initContainers", sidecar)
 	return nil
+}
+
+// announceStarts lets "collector env" tell the sidecar of each start, where a
+// container may be started again in its pod: what a start that crashed measured is
+// not that of the next. Under "collector exec" the sidecar sees it anyway, and event
+// files show it themselves. A container without a command cannot tell.
+func (p pod) announceStarts(main map[string]any, where []string) error {
+	policy, _ := p.spec["restartPolicy"].(string)
+	switch p.c.Kind {
+	case File, PrometheusMetric, Push:
+	default:
+		return nil
+	}
+	if command, _ := main["command"].([]any); len(command) == 0 || policy == "" || policy == string(corev1.RestartPolicyNever) {
+		return nil
+	}
+	if err := p.mountMetrics(main, where); err != nil {
+		return err
+	}
+	return p.wrapEnv(main)
 }
 
 // wrap runs the command of the primary container under "collector exec". The

@@ -26,7 +26,7 @@ func prepareEvents(_ context.Context, j job) (opener, error) {
 		return nil, err
 	}
 	return func(map[string]int64) ([]collector.Source, error) {
-		return []collector.Source{&sessions{dir: dir, next: j.next}}, nil
+		return []collector.Source{&sessions{points: dir.Sessions, next: j.next}}, nil
 	}, nil
 }
 
@@ -35,7 +35,7 @@ func prepareEvents(_ context.Context, j job) (opener, error) {
 // earlier step is void from that step on, as between the attempts of a program
 // that is started anew.
 type sessions struct {
-	dir *events.Dir
+	points func(ctx context.Context) iter.Seq2[events.SessionPoint, error]
 	// next begins an attempt.
 	next func(n int, started time.Time, s collector.Source)
 	// later are the sessions from 1 on. They outlive one reading.
@@ -47,7 +47,7 @@ func (s *sessions) Points(ctx context.Context) iter.Seq2[collector.Point, error]
 	return func(yield func(collector.Point, error) bool) {
 		// After a reading that was cut short, the attempts are there already, and
 		// pass over what they have seen.
-		for p, err := range s.dir.Sessions(ctx) {
+		for p, err := range s.points(ctx) {
 			if err != nil || p.Session == 0 {
 				if !yield(p.Point, err) {
 					return

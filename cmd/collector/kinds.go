@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
 	"github.com/vernier-ml/vernier/collector/source/file"
 	"github.com/vernier-ml/vernier/collector/source/wandb"
 )
@@ -25,8 +28,14 @@ const (
 // job is one attempt whose points are to be found.
 type job struct {
 	cfg   runConfig
+	n     int
 	dir   string // of the attempt
 	drain <-chan struct{}
+	part  *part // nil but where files are read part by part
+	// split tells the starts of a program apart in what a journal kept.
+	split func(collector.Source) func(context.Context) iter.Seq2[events.SessionPoint, error]
+	// journal is told what the end of the journal is asked from.
+	journal func(end func() int64)
 	// next reports a further attempt, which the kind has seen begin.
 	next func(n int, started time.Time, s collector.Source)
 }
@@ -41,16 +50,27 @@ type kind struct {
 	wraps bool
 	// needsPath: --path must be given.
 	needsPath bool
+	// restart is how further starts of the program are told apart.
+	restart restart
 	// prepare does what cannot wait for the service.
 	prepare func(ctx context.Context, j job) (opener, error)
 }
 
+// restart is how a kind tells the starts of a program apart.
+type restart int
+
+const (
+	restartNone    restart = iota // it does by itself
+	restartFiles                  // by what is in the files
+	restartJournal                // by the end of its journal
+)
+
 // kinds are all ways to measure, by name.
 func kinds() []kind {
 	return []kind{
-		{name: "File", needsPath: true, prepare: prepareFile},
-		{name: "PrometheusMetric", prepare: prepareScrape},
-		{name: "Push", prepare: preparePush},
+		{name: "File", needsPath: true, restart: restartFiles, prepare: prepareFile},
+		{name: "PrometheusMetric", restart: restartJournal, prepare: prepareScrape},
+		{name: "Push", restart: restartJournal, prepare: preparePush},
 		{name: "StdOut", wraps: true, prepare: prepareStdOut},
 		{name: "TensorFlowEvent", needsPath: true, prepare: prepareEvents},
 	}
@@ -100,16 +120,32 @@ func prepareStdOut(_ context.Context, j job) (opener, error) {
 }
 
 func prepareFile(_ context.Context, j job) (opener, error) {
-	before, err := before(j.cfg, func(name string) bool { return file.IsTable(name) || wandb.IsRunFile(name) })
+	var first *source.Before
+	var err error
+	if j.n == 0 {
+		first, err = before(j.cfg, readableTable)
+	} else {
+		first, err = source.RecordBefore(j.cfg.path, filepath.Join(j.dir, fileBefore), true, readableTable)
+	}
+	if err == nil {
+		err = writeEnv(j.cfg, nil)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return func(map[string]int64) ([]collector.Source, error) {
 		w := written(j)
-		w.Before = before
-		return one(file.Open(w))
+		w.Before, w.Until = first, j.part.until.Load
+		s, err := file.Open(w)
+		if err != nil {
+			return nil, err
+		}
+		return []collector.Source{j.part.ended(s)}, nil
 	}, nil
 }
+
+// readableTable says which files of a directory the File kind reads.
+func readableTable(name string) bool { return file.IsTable(name) || wandb.IsRunFile(name) }
 
 // before looks at what the program will find. The program starts once the
 // sidecar is ready, and not before.
@@ -120,9 +156,13 @@ func before(cfg runConfig, readable func(name string) bool) (*source.Before, err
 
 // written is what the File kind reads.
 func written(j job) file.Written {
+	state := fileState
+	if j.n > 0 {
+		state += "." + strconv.Itoa(j.n)
+	}
 	return file.Written{
 		Path: j.cfg.path, Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters, Explain: true,
-		State: filepath.Join(j.cfg.dir, fileState), Drain: j.drain, Echo: j.cfg.echo,
+		State: filepath.Join(j.cfg.dir, state), Drain: j.drain, Echo: j.cfg.echo,
 	}
 }
 

@@ -89,8 +89,9 @@ func preparePush(ctx context.Context, j job) (opener, error) {
 		return abandon(err)
 	}
 	go push.Serve(ctx)
+	j.journal(push.End)
 	return func(map[string]int64) ([]collector.Source, error) {
-		return []collector.Source{push}, nil
+		return []collector.Source{&sessions{points: j.split(push), next: j.next}}, nil
 	}, nil
 }
 
@@ -206,7 +207,7 @@ func tellProgram(cfg runConfig, push push.Config) error {
 			return err
 		}
 	}
-	if err := writeJSON(filepath.Join(cfg.dir, contract.FileEnv), env); err != nil {
+	if err := writeEnv(cfg, env); err != nil {
 		return err
 	}
 	if !strings.HasPrefix(cfg.katibAddress, sharedHost+":") {
@@ -224,6 +225,14 @@ func tellProgram(cfg runConfig, push push.Config) error {
 		hosts = fmt.Appendf(hosts, "\n%s %s\n", host, strings.Join(contract.KatibHosts(), " "))
 	}
 	return os.WriteFile(filepath.Join(cfg.dir, contract.FileHosts), hosts, 0o644)
+}
+
+// writeEnv tells "collector env" what to set.
+func writeEnv(cfg runConfig, env map[string]string) error {
+	if err := os.MkdirAll(cfg.dir, 0o777); err != nil {
+		return err
+	}
+	return writeJSON(filepath.Join(cfg.dir, contract.FileEnv), env)
 }
 
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
@@ -252,7 +261,8 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 }
 
 // envCommand becomes the program that it is given, with the addresses of the
-// sidecar in the environment. It is needed where the sidecar chooses them.
+// sidecar in the environment, and tells the sidecar of the start. It is needed where
+// the sidecar chooses the addresses, and where a container may be started again.
 func envCommand(_ context.Context, args []string, _, stderr io.Writer) int {
 	flags := flag.NewFlagSet("env", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -270,6 +280,9 @@ func envCommand(_ context.Context, args []string, _, stderr io.Writer) int {
 	path, code, err := find(flags.Arg(0))
 	if err != nil {
 		return fail(stderr, code, "env", err)
+	}
+	if err := announceStart(*dir); err != nil {
+		fmt.Fprintf(stderr, "collector env: %v\n", err)
 	}
 	err = unix.Exec(path, flags.Args(), mergeEnv(os.Environ(), env))
 	return fail(stderr, exitNotExecutable, "env", errors.New(startError(path, err)))

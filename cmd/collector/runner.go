@@ -31,8 +31,11 @@ type runner struct {
 	log     *slog.Logger
 	service vernierv1.ReportServiceClient
 	kind    kind
-	drain   chan struct{} // closed by the first SIGTERM
-	abandon chan struct{} // closed when the service is given up
+	starts  starts
+	// journalEnd is where the journal of the kind ends; nil where it has none.
+	journalEnd func() int64
+	drain      chan struct{} // closed by the first SIGTERM
+	abandon    chan struct{} // closed when the service is given up
 
 	fallback *fallback // the summary on disk
 
@@ -58,8 +61,10 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 		return nil, err
 	}
 	last := &fallback{put: func(s contract.Summary) error { return writeSummary(cfg.terminationLog, s) }}
-	return &runner{cfg: cfg, log: log, service: service, kind: kind, fallback: last,
-		drain: make(chan struct{}), abandon: make(chan struct{})}, nil
+	r := &runner{cfg: cfg, log: log, service: service, kind: kind, fallback: last,
+		drain: make(chan struct{}), abandon: make(chan struct{})}
+	r.starts.r = r
+	return r, nil
 }
 
 // run reports until SIGTERM, even when all is said before: a native sidecar that
@@ -67,7 +72,7 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 func (r *runner) run(ctx context.Context) error {
 	if !r.kind.wraps {
 		// Before it is ready: whoever waits for that may push at once.
-		if err := r.begin(ctx, 0, collector.Attempt{ID: r.cfg.podUID + "/0", Started: time.Now()}, r.drain); err != nil {
+		if err := r.starts.first(ctx); err != nil {
 			return err // at once, and not ready: the kubelet tries again, and shows it
 		}
 	}
@@ -78,7 +83,7 @@ func (r *runner) run(ctx context.Context) error {
 	if r.kind.wraps {
 		r.watch(ctx)
 	} else {
-		<-r.drain
+		r.starts.watch(ctx)
 	}
 	r.pending.Wait()
 	return errors.Join(r.errs...)
@@ -142,7 +147,8 @@ func (r *runner) awaitEnd(dir string, o *over) {
 
 // begin reports one attempt in the background.
 func (r *runner) begin(ctx context.Context, n int, attempt collector.Attempt, drain <-chan struct{}) error {
-	job := job{cfg: r.cfg, dir: attemptDir(r.cfg.dir, n), drain: drain, next: r.follow(ctx, attempt, drain)}
+	job := job{cfg: r.cfg, n: n, dir: attemptDir(r.cfg.dir, n), drain: drain, next: r.follow(ctx, attempt, drain),
+		split: r.starts.split, journal: func(end func() int64) { r.journalEnd = end }}
 	open, err := r.kind.prepare(ctx, job)
 	if err != nil {
 		return fmt.Errorf("attempt %s: %w", attempt.ID, err)

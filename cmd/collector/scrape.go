@@ -26,6 +26,9 @@ const (
 // prepareScrape scrapes at once and keeps what it finds on disk, since an
 // endpoint tells nothing twice.
 func prepareScrape(ctx context.Context, j job) (opener, error) {
+	if err := writeEnv(j.cfg, nil); err != nil {
+		return nil, err
+	}
 	spool, err := report.OpenSpool(filepath.Join(j.cfg.dir, scrapeSpool), "prometheus:"+j.cfg.url, 0)
 	if err != nil {
 		return nil, err
@@ -35,8 +38,9 @@ func prepareScrape(ctx context.Context, j job) (opener, error) {
 		return nil, errors.Join(err, spool.Close())
 	}
 	go spool.Fill(ctx, scrape) //nolint:errcheck // Points yields its error
+	j.journal(spool.End)
 	return func(map[string]int64) ([]collector.Source, error) {
-		return []collector.Source{spool}, nil
+		return []collector.Source{&sessions{points: j.split(spool), next: j.next}}, nil
 	}, nil
 }
 

@@ -157,5 +157,8 @@ func parseSpooled(line []byte) (collector.Point, error) {
 	return collector.Point{Metric: r.Metric, Value: value, Text: r.Text, Step: r.Step, Time: when}, nil
 }
 
+// End returns the Seq that the next point will have at least.
+func (s *Spool) End() int64 { return s.lines.End() }
+
 // Close closes the file; it stays where it is.
 func (s *Spool) Close() error { return s.lines.Close() }

@@ -190,6 +190,16 @@ func (b *Before) Rewritten(f File) bool {
 	return true
 }
 
+// Bound is how many of n bytes from a place on may be read of a file, when only
+// what lay there may be: nil sets no bound.
+func (b *Before) Bound(f File, from int64, n int) int {
+	if b == nil {
+		return n
+	}
+	m, _ := b.Of(f)
+	return int(max(0, min(int64(n), m.Size-from)))
+}
+
 // Note says what is passed over, nil if that is nothing.
 func (b *Before) Note() error {
 	if b == nil {

@@ -28,6 +28,9 @@ type CSVConfig struct {
 	State string
 	// Before is what is passed over; nil: nothing.
 	Before *source.Before
+	// Until, if not nil, returns what lay there when the program was started again,
+	// nil before that: nothing else is read then.
+	Until func() *source.Before
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -153,7 +156,7 @@ func (r *csvRun) Poll(ctx context.Context) (sawData, ok bool) {
 
 // read yields the points of the next bytes of the file. n is 0 at its end.
 func (r *csvRun) read() (n int, ok bool) {
-	n, err := r.cur.ReadAt(r.buf, r.cur.off)
+	n, err := r.cur.ReadAt(r.buf[:bound(r.cfg.Until, r.cur, len(r.buf))], r.cur.off)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, r.said.Tell(err)
 	}

@@ -30,6 +30,9 @@ type Config struct {
 	Wanted *Wanted
 	// Before is what is passed over; nil: nothing.
 	Before *source.Before
+	// Until, if not nil, returns what lay there when the program was started again,
+	// nil before that: nothing else is read then.
+	Until func() *source.Before
 	// Echo gets what is read, without zeros; nil: nothing does.
 	Echo io.Writer
 	// Drain is closed when the program has ended and all is written.
@@ -171,7 +174,7 @@ func (r *logRun) open() bool {
 // read yields the points of the next bytes of the current file. n is 0 at its
 // end.
 func (r *logRun) read() (n int, ok bool) {
-	n, err := r.cur.ReadAt(r.buf, r.cur.off)
+	n, err := r.cur.ReadAt(r.buf[:bound(r.cfg.Until, r.cur, len(r.buf))], r.cur.off)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, r.said.Tell(err)
 	}

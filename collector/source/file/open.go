@@ -39,6 +39,9 @@ type Written struct {
 	State string
 	// Before is what is passed over; nil: nothing.
 	Before *source.Before
+	// Until, if not nil, returns what lay there when the program was started again,
+	// nil before that: nothing else is read then.
+	Until func() *source.Before
 	// Echo gets the lines that are read; nil: nothing does. See Config.
 	Echo io.Writer
 	// Drain is closed when the program has ended and all is written.
@@ -53,15 +56,15 @@ func Open(w Written) (collector.Source, error) {
 	directory := strings.HasSuffix(w.Path, "/")
 	switch {
 	case directory && w.Format == FormatWandb:
-		return wandb.New(wandb.Config{Dir: w.Path, Metrics: w.Metrics, Before: w.Before, Drain: w.Drain, Clock: w.Clock})
+		return wandb.New(wandb.Config{Dir: w.Path, Metrics: w.Metrics, Before: w.Before, Until: w.Until, Drain: w.Drain, Clock: w.Clock})
 	case directory && w.Format == FormatCSV:
-		return NewTables(TablesConfig{Dir: w.Path, Metrics: w.Metrics, State: w.State, Before: w.Before, Drain: w.Drain, Clock: w.Clock})
+		return NewTables(TablesConfig{Dir: w.Path, Metrics: w.Metrics, State: w.State, Before: w.Before, Until: w.Until, Drain: w.Drain, Clock: w.Clock})
 	case directory:
 		return nil, fmt.Errorf("the directory %s cannot be read as %s; a directory holds %s or %s", w.Path, w.Format, FormatCSV, FormatWandb)
 	case w.Format == FormatCSV && len(w.Filters) > 0:
 		return nil, fmt.Errorf("filters are for the format %s alone, not for %s", parse.FormatText, w.Format)
 	case w.Format == FormatCSV:
-		return NewCSV(CSVConfig{Path: w.Path, Metrics: w.Metrics, State: w.State, Before: w.Before, Drain: w.Drain, Clock: w.Clock})
+		return NewCSV(CSVConfig{Path: w.Path, Metrics: w.Metrics, State: w.State, Before: w.Before, Until: w.Until, Drain: w.Drain, Clock: w.Clock})
 	case w.Format == FormatWandb:
 		return nil, fmt.Errorf("%s is read from the directory of the runs, which ends with a slash; %s is a file", FormatWandb, w.Path)
 	}
@@ -69,7 +72,7 @@ func Open(w Written) (collector.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := Config{Path: w.Path, Parser: parser, State: w.State, Before: w.Before, Echo: w.Echo, Drain: w.Drain, Clock: w.Clock}
+	cfg := Config{Path: w.Path, Parser: parser, State: w.State, Before: w.Before, Until: w.Until, Echo: w.Echo, Drain: w.Drain, Clock: w.Clock}
 	if w.Explain {
 		cfg.Wanted = &Wanted{Format: w.Format, Metrics: w.Metrics, Filters: w.Filters}
 	}

@@ -89,6 +89,14 @@ func (f *reading) passOver(before *source.Before) {
 	}
 }
 
+// bound is how much may be read of the next n bytes of f; see Config.Until.
+func bound(until func() *source.Before, f *reading, n int) int {
+	if until == nil {
+		return n
+	}
+	return until().Bound(f.File, f.off, n)
+}
+
 // successors opens the files that have taken cur's place at path, oldest
 // first: none, unless there is another file at path now and there is data in
 // it or in one before it. Besides that one there may be some that were rotated

@@ -23,6 +23,9 @@ type TablesConfig struct {
 	State string
 	// Before is what is passed over; nil: nothing.
 	Before *source.Before
+	// Until, if not nil, returns what lay there when the program was started again,
+	// nil before that: nothing else is read then.
+	Until func() *source.Before
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -118,7 +121,7 @@ func (r *tablesRun) Finish() bool {
 // add reads one more table; rel is its path below the directory.
 func (r *tablesRun) add(rel string) bool {
 	path := r.files.Place(rel)
-	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Before: r.cfg.Before, part: true, Clock: r.cfg.Clock}
+	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Before: r.cfg.Before, Until: r.cfg.Until, part: true, Clock: r.cfg.Clock}
 	if r.cfg.State != "" {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(path)) // never fails

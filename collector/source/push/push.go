@@ -146,6 +146,9 @@ func (s *Source) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	}
 }
 
+// End returns the Seq that the next point will have at least.
+func (s *Source) End() int64 { return s.intake.journal.lines.End() }
+
 // missing says which metrics were never pushed; nil when none is missing.
 func (s *Source) missing(found map[string]bool) error {
 	var missing, there []string

@@ -196,6 +196,8 @@ func (r *run) scrape(ctx context.Context, last bool) bool {
 		return true
 	case errors.As(err, &refused): // not up yet, or gone
 		r.refusal = refused.err
+		// What answers next is a program that was started again.
+		clear(r.last)
 	case err != nil && !r.said.Tell(err):
 		return false
 	default:

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -31,6 +33,9 @@ type Config struct {
 	Metrics []string
 	// Before is what is passed over; nil: nothing.
 	Before *source.Before
+	// Until, if not nil, returns what lay there when the program was started again,
+	// nil before that: nothing else is read then.
+	Until func() *source.Before
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
 	// Clock is the time; the zero value is the machine's.
@@ -167,10 +172,14 @@ func (r *dirRun) read(ctx context.Context, f *runFile, last bool) (sawData, ok b
 		return false, r.said.Tell(err)
 	}
 	defer file.Close()
+	var from io.ReaderAt = file
+	if r.cfg.Until != nil {
+		from = io.NewSectionReader(file, 0, f.off+int64(r.cfg.Until().Bound(file, f.off, math.MaxInt32)))
+	}
 	ok = true
 	for {
 		before := f.off
-		f.off, err = r.reader.Read(file, f.off, last, func(s parse.Sample) bool {
+		f.off, err = r.reader.Read(from, f.off, last, func(s parse.Sample) bool {
 			ok = r.sample(f, s)
 			return ok && ctx.Err() == nil
 		})
