@@ -57,9 +57,9 @@ func TestTheSidecarTellsHowItIsDoing(t *testing.T) {
 		"vernier_collector_points_read_total": 2, "vernier_collector_points_capped_total": 0,
 		"vernier_collector_unreadable_total": 1, "vernier_collector_batches_total": float64(len(b.woken)), "vernier_collector_lag_seconds": 0,
 		"vernier_collector_calls_failed_total": 0,
-		// The place behind the beginning of the match, not behind the line.
-		"vernier_collector_source_acked_offset": float64(strings.LastIndex(text, "2") + 1),
-		"vernier_collector_source_read_offset":  float64(strings.LastIndex(text, "2") + 1),
+		// The place behind the beginning of the object that has the value.
+		"vernier_collector_source_acked_offset": float64(strings.LastIndex(text, "{") + 1),
+		"vernier_collector_source_read_offset":  float64(strings.LastIndex(text, "{") + 1),
 	} {
 		if f := got[name]; f == nil || total(f) != want {
 			t.Errorf("%s is %v, want %v", name, f, want)

@@ -14,8 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
-
-	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 // seen is a program that prints all that it can see of what surrounds it.
@@ -39,9 +37,13 @@ kill -TERM $$
 // TestWhatSurroundsAProgramStaysAsItIs runs a program as a container runtime does,
 // and under each of the commands that the injector puts before it.
 func TestWhatSurroundsAProgramStaysAsItIs(t *testing.T) {
-	wrappers := map[string][]string{
-		"StdOut": {"exec"},
-		"Push":   {"env"},
+	wrappers := map[string]struct {
+		command string
+		sidecar []string
+	}{
+		"StdOut": {"exec", nil},
+		"Push":   {"env", nil},
+		"File, in a container that may be started again": {"env", []string{"--kind=File", "--path=/tmp/no-such-file-here"}},
 	}
 	script := filepath.Join(t.TempDir(), "seen.sh")
 	if err := os.WriteFile(script, []byte(seen), 0o600); err != nil {
@@ -67,15 +69,17 @@ func TestWhatSurroundsAProgramStaysAsItIs(t *testing.T) {
 		return strings.ReplaceAll(out.String(), beside, "DIR"), cmd.ProcessState.ExitCode()
 	}
 	plain, code := run([]string{"sh", script})
-	for kind, command := range wrappers {
+	for kind, w := range wrappers {
 		t.Run(kind, func(t *testing.T) {
-			dir := shared(t)
-			if err := os.WriteFile(filepath.Join(dir, contract.FileEnv), []byte(`{"VERNIER_PUSH_URL":"http://x"}`), 0o600); err != nil {
-				t.Fatal(err)
+			b := newBench(t)
+			args := w.sidecar
+			if args == nil {
+				args = []string{"--kind=" + kind}
 			}
-			argv := append(append([]string{program(t)}, command...), "--dir="+dir, "--", "sh", script)
+			b.start(append(args, "--metric=loss")...)
+			b.until("ready", func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil })
+			argv := []string{program(t), w.command, "--dir=" + b.dir, "--", "sh", script}
 			got, gotCode := run(argv)
-			got = strings.ReplaceAll(got, "VERNIER_PUSH_URL=http://x\n", "") // what is documented
 			if diff := cmp.Diff(strings.Split(plain, "\n"), strings.Split(got, "\n")); diff != "" || gotCode != code {
 				t.Errorf("exit code %d, plainly %d; what it sees (-plainly +here):\n%s", gotCode, code, diff)
 			}
