@@ -78,7 +78,7 @@ func (s *supervisor) etcd() component {
 			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + filepath.Join(pki, "ca.crt"),
 			"--peer-cert-file=" + filepath.Join(pki, "etcd.crt"), "--peer-key-file=" + filepath.Join(pki, "etcd.key"),
 			"--quota-backend-bytes=8589934592", "--log-level=warn",
-			// There is nobody to wait for: the default second of an election
+			// There is no other member: the default second of an election
 			// would only delay each resume.
 			"--heartbeat-interval=25", "--election-timeout=250",
 		},

@@ -146,7 +146,7 @@ func sortedValues(m map[string]string) []string {
 }
 
 // gpuBook says which pod's containers hold which GPUs. It is on disk before a
-// container starts, so that no GPU is given away twice, whoever dies.
+// container starts, so that no GPU is given away twice, whichever process dies.
 type gpuBook struct {
 	path string
 	all  []string

@@ -38,7 +38,7 @@ const (
 )
 
 // lostExitCode and startErrorExitCode are what the kubelet reports for runs
-// whose end nobody saw, and for runs that never began.
+// whose end was not seen, and for runs that never began.
 const (
 	lostExitCode       = 137
 	startErrorExitCode = 128

@@ -251,7 +251,7 @@ func planCondemned(v *view, now time.Time, d *decision) {
 // then the sidecars one by one in the reverse of their start order.
 func planStop(v *view, s stop, now time.Time, d *decision) {
 	spec := &v.Pod.Spec
-	turn, busy := s.Since, false
+	from, busy := s.Since, false // from: when the next sidecar may be asked to end
 	first := func(c *corev1.Container) {
 		r, ok := v.last(c.Name)
 		if !ok {
@@ -262,7 +262,7 @@ func planStop(v *view, s stop, now time.Time, d *decision) {
 			planEnd(v, c, s.Deadline, now, d)
 			return
 		}
-		turn = latest(turn, r.FinishedAt)
+		from = latest(from, r.FinishedAt)
 	}
 	for i := range spec.Containers {
 		first(&spec.Containers[i])
@@ -281,7 +281,7 @@ func planStop(v *view, s stop, now time.Time, d *decision) {
 		switch {
 		case !ok:
 		case r.running() && busy:
-			// Not its turn. Past the last moment nobody waits for anybody.
+			// It waits for those before it, up to its own last moment.
 			hard := sidecarDeadline(v, s, s.Deadline)
 			if now.Before(hard) {
 				d.wakeAt(hard)
@@ -290,18 +290,18 @@ func planStop(v *view, s stop, now time.Time, d *decision) {
 			}
 		case r.running():
 			busy = true
-			planEnd(v, c, sidecarDeadline(v, s, turn), now, d)
+			planEnd(v, c, sidecarDeadline(v, s, from), now, d)
 		default:
-			turn = latest(turn, r.FinishedAt)
+			from = latest(from, r.FinishedAt)
 		}
 	}
 }
 
-func sidecarDeadline(v *view, s stop, turn time.Time) time.Time {
+func sidecarDeadline(v *view, s stop, from time.Time) time.Time {
 	if v.Gone {
 		return s.Deadline
 	}
-	return latest(s.Deadline, turn.Add(sidecarMinGrace))
+	return latest(s.Deadline, from.Add(sidecarMinGrace))
 }
 
 // planEnd takes one running container one step towards its end: preStop hook,

@@ -59,8 +59,8 @@ func newPodSet() *podSet {
 }
 
 // admit books a pod's resources, or says why they are not there, or that the pod
-// is one more than its Job may have (see surplus.go) and books nothing.
-func (s *podSet) admit(pod *corev1.Pod, allocatable corev1.ResourceList, parallelism int32) (why *verdict, surplus bool) {
+// is one more than its Job may have (see excess.go) and books nothing.
+func (s *podSet) admit(pod *corev1.Pod, allocatable corev1.ResourceList, parallelism int32) (why *verdict, excess bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var others []*corev1.Pod
@@ -73,7 +73,7 @@ func (s *podSet) admit(pod *corev1.Pod, allocatable corev1.ResourceList, paralle
 		}
 		others = append(others, other)
 	}
-	if isSurplus(pod, others, parallelism) {
+	if isExcess(pod, others, parallelism) {
 		return nil, true
 	}
 	if why := admit(pod, others, allocatable); why != nil {

@@ -45,7 +45,7 @@ func endProcesses(ctx context.Context, l layout, uid types.UID) error {
 			return fmt.Errorf("ending the shim of pod %s: %w", uid, err)
 		}
 	}
-	if _, err := shim.KillLeftovers(ctx, string(uid)); err != nil {
+	if _, err := shim.KillOrphans(ctx, string(uid)); err != nil {
 		return fmt.Errorf("ending the processes of pod %s: %w", uid, err)
 	}
 	return nil

@@ -37,8 +37,8 @@ func (w *worker) admit(ctx context.Context, now time.Time, next *decision) (held
 		return false
 	}
 	reason := checkSpec(w.v.Pod)
-	if reason == nil && w.mounts != shim.MountsNone { // where paths are mapped, nothing is hidden
-		reason = checkHidden(w.v.Pod)
+	if reason == nil && w.mounts != shim.MountsNone { // where paths are mapped, nothing is covered
+		reason = checkShadowed(w.v.Pod)
 	}
 	if reason == nil {
 		reason, held = w.pods.admit(w.v.Pod, w.capacity, w.parallelism)
@@ -208,7 +208,7 @@ func (w *worker) warnLimits(state shim.State) {
 func mountsAnything(pod *corev1.Pod) bool {
 	for _, c := range allContainers(&pod.Spec) {
 		for _, m := range c.VolumeMounts {
-			// Nobody means the token volume that is in every pod.
+			// The token volume is in every pod, used or not.
 			if m.MountPath != "/var/run/secrets/kubernetes.io/serviceaccount" {
 				return true
 			}

@@ -12,7 +12,7 @@ const Version = 1
 
 // Names of the environment variables that the shim adds to each container.
 const (
-	// EnvPodUID marks every process of the pod; KillLeftovers looks for it.
+	// EnvPodUID marks every process of the pod; KillOrphans looks for it.
 	EnvPodUID = "VERNIER_POD_UID"
 	// EnvContainer is "name/run". It tells the containers of one pod apart when
 	// their processes were orphaned.

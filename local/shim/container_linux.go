@@ -166,7 +166,7 @@ func (c *container) closeStreams() string {
 
 // emptyMessage makes the termination message file, empty and writable for any user
 // of the container. What an earlier run left there is replaced, not opened: it may
-// be a link, or a pipe that nobody reads.
+// be a link, or a pipe without a reader.
 func emptyMessage(path string) error {
 	if path == "" {
 		return nil
@@ -186,7 +186,7 @@ func emptyMessage(path string) error {
 }
 
 // readMessage reads the beginning of a termination message. Only a regular file is
-// read: to open a pipe that nobody writes would never end.
+// read: opening a pipe without a writer would never end.
 func readMessage(path string) (string, error) {
 	if path == "" {
 		return "", nil

@@ -126,8 +126,8 @@ func spawnPod(t testing.TB, o Options) *pod {
 		if err := c.Shutdown(ctx); err != nil {
 			t.Errorf("shut down: %v", err)
 		}
-		if _, err := KillLeftovers(ctx, o.PodUID); err != nil {
-			t.Errorf("kill leftovers: %v", err)
+		if _, err := KillOrphans(ctx, o.PodUID); err != nil {
+			t.Errorf("kill orphans: %v", err)
 		}
 	})
 	return &pod{Client: c, t: t, options: o}

@@ -30,8 +30,8 @@ func ProbeMounts(context.Context, string, string) (MountMode, error) { return Mo
 // KillShim is not possible here.
 func KillShim(string) error { return errLinux }
 
-// KillLeftovers is not possible here.
-func KillLeftovers(context.Context, string) (int, error) { return 0, errLinux }
+// KillOrphans is not possible here.
+func KillOrphans(context.Context, string) (int, error) { return 0, errLinux }
 
 // Command is not possible here.
 func (c *Client) Command(context.Context, string, int, []string) (*exec.Cmd, error) {

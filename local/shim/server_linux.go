@@ -85,7 +85,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// idle ends the shim when nobody needs it.
+// idle ends the shim when it is not needed any more.
 type idle struct {
 	after time.Duration
 	quiet func() bool // asked under mu, so that an answer is not old when it is used
@@ -105,7 +105,7 @@ func newIdle(after time.Duration, quiet func() bool, stop func()) *idle {
 	return i
 }
 
-// check starts the count-down if nothing runs and nobody is connected.
+// check starts the count-down if nothing runs and no client is connected.
 func (i *idle) check() { i.client(0) }
 
 func (i *idle) client(change int) {

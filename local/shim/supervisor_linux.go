@@ -55,7 +55,7 @@ func newSupervisor(ctx context.Context, o Options, now func() time.Time, logger 
 	case err != nil && !errors.Is(err, fs.ErrExist):
 		return nil, err
 	case err != nil: // we are not the first: another shim died here
-		if n, err := KillLeftovers(ctx, o.PodUID); err != nil {
+		if n, err := KillOrphans(ctx, o.PodUID); err != nil {
 			return nil, err
 		} else if n > 0 {
 			logger.Printf("killed %d processes that an earlier shim left behind", n)

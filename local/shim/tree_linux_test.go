@@ -161,11 +161,11 @@ func TestDeathOfTheShim(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if n, err := KillLeftovers(ctx, p.options.PodUID); err != nil || n < 1 {
+	if n, err := KillOrphans(ctx, p.options.PodUID); err != nil || n < 1 {
 		t.Errorf("killed %d leftovers, %v", n, err)
 	}
 	if lives(orphan) {
-		t.Error("the orphan outlives KillLeftovers")
+		t.Error("the orphan outlives KillOrphans")
 	}
 
 	again, err := Spawn(t.Context(), p.options)
@@ -184,7 +184,7 @@ func TestDeathOfTheShim(t *testing.T) {
 	}
 }
 
-func TestKillLeftoversSparesOthers(t *testing.T) {
+func TestKillOrphansSparesOthers(t *testing.T) {
 	mine, other := exec.Command("sleep", "3600"), exec.Command("sleep", "3600")
 	uid := fmt.Sprintf("leftover-%d", os.Getpid())
 	mine.Env = []string{EnvPodUID + "=" + uid}
@@ -195,14 +195,14 @@ func TestKillLeftoversSparesOthers(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	}
-	n, err := KillLeftovers(t.Context(), uid)
+	n, err := KillOrphans(t.Context(), uid)
 	if n != 1 || err != nil {
 		t.Errorf("killed %d, %v; want 1", n, err)
 	}
 	if lives(mine.Process.Pid) || !lives(other.Process.Pid) {
 		t.Errorf("mine lives: %v, the other lives: %v", lives(mine.Process.Pid), lives(other.Process.Pid))
 	}
-	if _, err := KillLeftovers(t.Context(), ""); err == nil {
+	if _, err := KillOrphans(t.Context(), ""); err == nil {
 		t.Error("no error for an empty UID")
 	}
 }

@@ -17,7 +17,7 @@ func podOf(kind, apiVersion, owner string) *corev1.Pod {
 	}}}}
 }
 
-func TestIsSurplus(t *testing.T) {
+func TestIsExcess(t *testing.T) {
 	job := func(name string) *corev1.Pod { return podOf("Job", "batch/v1", name) }
 	leaving := job("a")
 	leaving.DeletionTimestamp = ptr.To(metav1.Now())
@@ -39,7 +39,7 @@ func TestIsSurplus(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := isSurplus(test.pod, test.others, test.limit); got != test.want {
+			if got := isExcess(test.pod, test.others, test.limit); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
@@ -70,7 +70,7 @@ func (r *rig) createOf(job *batchv1.Job, name, script string) {
 	r.create(pod)
 }
 
-func TestASurplusPodOfAJobIsHeldUntilItsTurn(t *testing.T) {
+func TestAnExcessPodOfAJobIsHeldUntilAnotherHasEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func TestASurplusPodOfAJobIsHeldUntilItsTurn(t *testing.T) {
 	}
 }
 
-func TestASurplusPodThatIsDeletedNeverRuns(t *testing.T) {
+func TestAnExcessPodThatIsDeletedNeverRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	dir := t.TempDir()

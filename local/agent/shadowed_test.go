@@ -66,7 +66,7 @@ func TestFilesOfTheMachineAreNotHiddenByTheCollector(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
 				{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: c.volume, MountPath: c.at}}},
 			}}}
-			got := checkHidden(pod)
+			got := checkShadowed(pod)
 			if c.want == "" {
 				if got != nil {
 					t.Errorf("refused: %s", got.Message)

@@ -13,7 +13,7 @@ import (
 )
 
 // keepPrograms adds mounts for directories of programs that come with the image
-// and that another mount would hide: the collector's may lie below /tmp, and a
+// and that another mount would cover: the collector's may lie below /tmp, and a
 // volume at /tmp.
 func keepPrograms(mounts []mountPoint, dirs []string) []mountPoint {
 	all := slices.Clone(mounts)
@@ -21,12 +21,12 @@ func keepPrograms(mounts []mountPoint, dirs []string) []mountPoint {
 		dir = filepath.Clean(dir)
 		real, err := filepath.EvalSymlinks(dir)
 		if err != nil {
-			continue // it is not there: nothing is hidden
+			continue // it is not there: nothing is covered
 		}
 		for _, at := range slices.Compact([]string{dir, real}) {
-			hidden := func(m mountPoint) bool { return !m.File && below(at, m.MountPath) }
+			covered := func(m mountPoint) bool { return !m.File && below(at, m.MountPath) }
 			taken := func(m mountPoint) bool { return m.MountPath == at }
-			if slices.ContainsFunc(mounts, hidden) && !slices.ContainsFunc(all, taken) {
+			if slices.ContainsFunc(mounts, covered) && !slices.ContainsFunc(all, taken) {
 				all = append(all, mountPoint{HostPath: real, MountPath: at, ReadOnly: true})
 			}
 		}
@@ -42,10 +42,10 @@ func below(path, dir string) bool {
 // namedEntries is how many entries of a directory a message names.
 const namedEntries = 3
 
-// checkHidden finds a pod whose program would not see files of this machine,
+// checkShadowed finds a pod whose program would not see files of this machine,
 // because the collector's empty directory lies over them. On a cluster only the
-// image's files could be hidden; here they are the user's own.
-func checkHidden(pod *corev1.Pod) *verdict {
+// image's files could be covered; here they are the user's own.
+func checkShadowed(pod *corev1.Pod) *verdict {
 	for _, c := range allContainers(&pod.Spec) {
 		for _, m := range c.VolumeMounts {
 			if m.Name != trainer.SourceVolume {

@@ -17,10 +17,10 @@ import (
 // and makes another one; later it sees both and deletes the one that is less far.
 // A node that started both at once would run a program twice that should run
 // once. This one holds a pod back while its Job has as many pods active here as
-// it may have: either the controller deletes it, or its turn comes.
+// it may have: it starts when the controller has deleted another one, or the Job may have more.
 
-// surplusRecheck is how often a pod that is held back is looked at again.
-const surplusRecheck = 200 * time.Millisecond
+// excessRecheck is how often a pod that is held back is looked at again.
+const excessRecheck = 200 * time.Millisecond
 
 // jobOf is the UID and name of the Job that controls a pod.
 func jobOf(pod *corev1.Pod) (uid types.UID, name string, ok bool) {
@@ -31,10 +31,10 @@ func jobOf(pod *corev1.Pod) (uid types.UID, name string, ok bool) {
 	return owner.UID, owner.Name, true
 }
 
-// isSurplus reports whether a Job has limit pods active among others, and pod
+// isExcess reports whether a Job has limit pods active among others, and pod
 // would be one more. A pod that is being deleted does not count: the Job
 // controller replaces it at once, if the Job says so.
-func isSurplus(pod *corev1.Pod, others []*corev1.Pod, limit int32) bool {
+func isExcess(pod *corev1.Pod, others []*corev1.Pod, limit int32) bool {
 	job, _, ok := jobOf(pod)
 	if !ok {
 		return false
@@ -52,7 +52,7 @@ func isSurplus(pod *corev1.Pod, others []*corev1.Pod, limit int32) bool {
 // Job whose second pod comes is asked how many it may have.
 func (w *worker) hold(ctx context.Context, now time.Time, next *decision) {
 	if w.parallelismKnown {
-		next.wakeAt(now.Add(surplusRecheck))
+		next.wakeAt(now.Add(excessRecheck))
 		return
 	}
 	_, name, _ := jobOf(w.v.Pod)

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// KillLeftovers kills every process of a pod, found by the mark that the shim puts
+// KillOrphans kills every process of a pod, found by the mark that the shim puts
 // into the environment of its containers, with their descendants, and returns how
 // many. Use it when the pod's shim is dead, and after Shutdown for processes that
 // were started by Command. The caller and its ancestors are spared. A process that
 // cleared its environment and left its parent is not found.
-func KillLeftovers(ctx context.Context, podUID string) (int, error) {
+func KillOrphans(ctx context.Context, podUID string) (int, error) {
 	if podUID == "" {
-		return 0, fmt.Errorf("kill leftovers: the pod's UID is missing")
+		return 0, fmt.Errorf("kill orphans: the pod's UID is missing")
 	}
 	mark := EnvPodUID + "=" + podUID
 	killed := make(map[int]bool)
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		table, err := processes()
 		if err != nil {
-			return len(killed), fmt.Errorf("kill leftovers of pod %s: %w", podUID, err)
+			return len(killed), fmt.Errorf("kill orphans of pod %s: %w", podUID, err)
 		}
 		spared := make(map[int]bool)
 		for pid := os.Getpid(); pid > 0 && !spared[pid]; pid = table[pid].parent {
@@ -35,12 +35,12 @@ func KillLeftovers(ctx context.Context, podUID string) (int, error) {
 			killed[pid] = true
 		}
 		if err := killAll(members); err != nil {
-			return len(killed), fmt.Errorf("kill leftovers of pod %s: %w", podUID, err)
+			return len(killed), fmt.Errorf("kill orphans of pod %s: %w", podUID, err)
 		}
 		// They are not our children, so nothing tells us when they are gone.
 		select {
 		case <-ctx.Done():
-			return len(killed), fmt.Errorf("kill leftovers of pod %s: %d processes do not end: %w", podUID, len(members), ctx.Err())
+			return len(killed), fmt.Errorf("kill orphans of pod %s: %d processes do not end: %w", podUID, len(members), ctx.Err())
 		case <-time.After(pause):
 		}
 	}
