@@ -17,7 +17,7 @@ func podConditions(v *view, s *corev1.PodStatus, now time.Time) []corev1.PodCond
 	ready := containersReady
 	ready.Type = corev1.PodReady
 	if ready.Status == corev1.ConditionTrue {
-		ready = readyWithGates(v.Pod, ready)
+		ready = readyWithGates(v.Pod)
 	}
 	conditions := []corev1.PodCondition{
 		{Type: corev1.PodReadyToStartContainers, Status: conditionOf(v.SandboxReady && (!isTerminal(s.Phase) || v.anyRunning()))},
@@ -40,43 +40,40 @@ func podConditions(v *view, s *corev1.PodStatus, now time.Time) []corev1.PodCond
 	return conditions
 }
 
-func initializedCondition(v *view, s *corev1.PodStatus) corev1.PodCondition {
-	cond := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
-	if s.Phase == corev1.PodSucceeded {
-		cond.Reason = "PodCompleted"
-		return cond
+// condition is True when nothing is missing; otherwise it names what is.
+func condition(t corev1.PodConditionType, missing []string, reason, message string) corev1.PodCondition {
+	if len(missing) == 0 {
+		return corev1.PodCondition{Type: t, Status: corev1.ConditionTrue}
 	}
-	if v.mainStarted() {
-		return cond
+	return corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, Reason: reason,
+		Message: fmt.Sprintf("%s: [%s]", message, strings.Join(missing, " "))}
+}
+
+func initializedCondition(v *view, s *corev1.PodStatus) corev1.PodCondition {
+	if s.Phase == corev1.PodSucceeded {
+		return corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue, Reason: "PodCompleted"}
 	}
 	var incomplete []string
 	for i := range v.Pod.Spec.InitContainers {
 		c := &v.Pod.Spec.InitContainers[i]
-		done := v.started(c)
-		if !isSidecar(c) {
-			r, ok := v.last(c.Name)
-			done = ok && !r.running() && r.ExitCode == 0
+		r, ok := v.last(c.Name)
+		done := ok && !r.running() && r.ExitCode == 0
+		if isSidecar(c) {
+			done = v.started(c)
 		}
-		if !done {
+		if !done && !v.mainStarted() {
 			incomplete = append(incomplete, c.Name)
 		}
 	}
-	if len(incomplete) > 0 {
-		cond.Status, cond.Reason = corev1.ConditionFalse, "ContainersNotInitialized"
-		cond.Message = fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(incomplete, " "))
-	}
-	return cond
+	return condition(corev1.PodInitialized, incomplete, "ContainersNotInitialized", "containers with incomplete status")
 }
 
 func containersReadyCondition(v *view, s *corev1.PodStatus) corev1.PodCondition {
-	cond := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}
 	switch s.Phase {
 	case corev1.PodSucceeded:
-		cond.Reason = "PodCompleted"
-		return cond
+		return corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodCompleted"}
 	case corev1.PodFailed:
-		cond.Reason = "PodFailed"
-		return cond
+		return corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodFailed"}
 	}
 	var unready []string
 	for i, c := range v.Pod.Spec.InitContainers {
@@ -84,32 +81,22 @@ func containersReadyCondition(v *view, s *corev1.PodStatus) corev1.PodCondition 
 			unready = append(unready, c.Name)
 		}
 	}
-	for i, c := range v.Pod.Spec.Containers {
-		if !s.ContainerStatuses[i].Ready {
+	for _, c := range s.ContainerStatuses {
+		if !c.Ready {
 			unready = append(unready, c.Name)
 		}
 	}
-	if len(unready) > 0 {
-		cond.Reason = "ContainersNotReady"
-		cond.Message = fmt.Sprintf("containers with unready status: [%s]", strings.Join(unready, " "))
-		return cond
-	}
-	cond.Status = corev1.ConditionTrue
-	return cond
+	return condition(corev1.ContainersReady, unready, "ContainersNotReady", "containers with unready status")
 }
 
-func readyWithGates(pod *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
+func readyWithGates(pod *corev1.Pod) corev1.PodCondition {
 	var missing []string
 	for _, gate := range pod.Spec.ReadinessGates {
 		if c := findCondition(pod.Status.Conditions, gate.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
 			missing = append(missing, string(gate.ConditionType))
 		}
 	}
-	if len(missing) > 0 {
-		ready.Status, ready.Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
-		ready.Message = fmt.Sprintf("readiness gates that are not True: [%s]", strings.Join(missing, " "))
-	}
-	return ready
+	return condition(corev1.PodReady, missing, "ReadinessGatesNotReady", "readiness gates that are not True")
 }
 
 // disruptedCondition marks a pod that failed because the node went down or lost
