@@ -58,9 +58,11 @@ func holdHome(home Home) int {
 
 // actAsSupervisor holds a home and says so until it gets SIGTERM.
 func actAsSupervisor(home Home) int {
-	if _, err := home.lock(); err != nil {
+	unlock, err := home.lock() // a lock that is not referred to is given back
+	if err != nil {
 		return 1
 	}
+	defer unlock()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
 	say := func(state State) {
