@@ -59,7 +59,12 @@ func (g *surrogates) failure(ctx context.Context, number int, kept []int) (limit
 	s.results = len(g.measured) + len(g.failed)
 	theta := gp.NewPrior(len(g.layout.Dims()), false).Theta().Rounded()
 	if min(len(g.failed), len(kept)) >= fewFailures {
-		theta = g.models.theta(ctx, s, number)
+		// The step from success to failure alone makes a stationary model take short
+		// lengthscales, and so forget between the trials that others failed there.
+		fitted := g.models.theta(ctx, s, number)
+		for d := range g.layout.Dims() {
+			theta[d] = max(theta[d], fitted[d])
+		}
 	}
 	m, ok := g.models.condition(s, theta, g.running)
 	return limit{model: m, bound: -mean, blur: 0.1}, ok
