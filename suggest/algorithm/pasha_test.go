@@ -21,15 +21,15 @@ func stepwise(flips float64) func(*suggest.Trial) (suggest.State, float64) {
 }
 
 // PASHA opens a rung only when the order of the points changed at the highest
-// two: a consistent order needs no rung above the third.
+// two: a consistent order needs no rung above the second.
 func TestPASHAOpensRungsWhenTheOrderChanges(t *testing.T) {
 	cases := map[string]struct {
 		flips, want float64
 	}{
-		"never":                         {1000, 9},
-		"between the second and third":  {3, 27}, // and never again
-		"between the third and fourth":  {9, 9},  // not seen
-		"between all that there may be": {0.5, 9},
+		"never":                         {1000, 3},
+		"between the first and second":  {1, 9}, // and never again
+		"between the second and third":  {3, 3}, // not seen
+		"between all that there may be": {0.5, 3},
 	}
 	for name, c := range cases {
 		w := newWorld(t, "pasha", unit())

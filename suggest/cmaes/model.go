@@ -97,7 +97,7 @@ func (r *cmaRules) Next(g *history.Generations[cmaState], entries []int) *cmaSta
 	if next.scale == 0 {
 		next.scale = extent(results)
 	}
-	if r.options.strategy != cma.None && next.model.Stop(next.scale) != "" {
+	if r.options.strategy != cma.None && (next.model.Stop(next.scale) != "" || next.restarts.Spent(next.cost)) {
 		r.begin(&next)
 	}
 	return &next

@@ -9,8 +9,9 @@ import (
 	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
-// pashaTop is the highest rung at the start.
-const pashaTop = 2
+// pashaTop is the highest rung at the start: two rungs, whose orders are compared
+// (R_0 = eta r in algorithm 1 of the paper).
+const pashaTop = 1
 
 // pashaPercentile is of the differences between pairs that change places and
 // back: what is nearer together is taken as equal.

@@ -309,9 +309,15 @@ func TestRestarts(t *testing.T) {
 		if got != 8 || !near(sigma, 0.02, 1e-12) {
 			t.Errorf("BIPOP, small: population %d, sigma %v", got, sigma)
 		}
+		if bipop.Spent(149) || !bipop.Spent(150) {
+			t.Error("BIPOP: a small run does not end after half of the last large one")
+		}
 	}
 	if got, sigma := bipop.Next(250, 0.5, 0.5); got != 32 || sigma != 0.2 {
 		t.Errorf("BIPOP, large again: population %d, sigma %v", got, sigma)
+	}
+	if bipop.Spent(1 << 40) {
+		t.Error("BIPOP: a large run ends for its cost")
 	}
 	if got, _ := bipop.Next(900, 1, 0); got != 16 {
 		t.Errorf("BIPOP, the largest small run: population %d, want 16", got)

@@ -27,13 +27,21 @@ type Restarts struct {
 	Sigma      float64
 
 	large int // runs with a population that grows, the first one included
+	last  int // the cost of the last of these
 	costs [2]int
 	small bool // the present run's regime
 }
 
+// Spent says whether a run that has cost so many results ends for that: one of the
+// small regime has half of what the last large run cost.
+func (r *Restarts) Spent(cost int) bool { return r.small && 2*cost >= r.last }
+
 // Next is the population and the step size of the next run, after one that cost
 // the given number of results. u and v are uniform between 0 and 1.
 func (r *Restarts) Next(cost int, u, v float64) (population int, sigma float64) {
+	if !r.small {
+		r.last = cost
+	}
 	if r.large == 0 {
 		r.large = 1
 		cost = 0 // the first run belongs to neither regime
