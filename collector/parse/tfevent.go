@@ -146,6 +146,10 @@ func (e *Events) Read(r io.ReaderAt, offset int64, w *Wanted, emit func(Scalar) 
 		if data, err = e.record(offset); err == nil {
 			err = d.event(data)
 		}
+		if err == nil {
+			offset = data.to + recordFooter
+			continue
+		}
 		if errors.Is(err, errChecksum) || errors.Is(err, errTooLarge) || errors.Is(err, errProtobuf) {
 			e.skipped.add(offset, err)
 			err = nil

@@ -75,8 +75,8 @@ func floatTime(v float64) (time.Time, bool) {
 	if !(math.Abs(v) <= 1<<38) {
 		return time.Time{}, false
 	}
-	whole, fraction := math.Modf(v)
-	return time.Unix(int64(whole), int64(math.Round(fraction*1e9))).UTC(), true
+	whole := math.Floor(v)
+	return time.Unix(int64(whole), int64((v-whole)*1e9+0.5)).UTC(), true
 }
 
 // timeOf reads a whole text as RFC 3339 or as a time since 1970.
