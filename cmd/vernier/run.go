@@ -123,6 +123,11 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	if err := session.apply(ctx, objects); err != nil {
 		return refusedRerun(err, before)
 	}
+	if cwd, err := os.Getwd(); err == nil && session.home != "" {
+		for _, hint := range workdirHints(experiment, cwd) {
+			fmt.Fprintf(s.err, "Warning: %s\n", hint)
+		}
+	}
 	e := ending{requireGoal: o.requireGoal}
 	if before != nil {
 		view, err := loadExperiment(ctx, session.client, key)
