@@ -6,100 +6,12 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
-	"runtime"
-	"runtime/debug"
+
+	"github.com/vernier-ml/vernier/collector/command"
 )
-
-const usage = `usage:
-  collector install DST                        copy this program to DST
-  collector exec [--dir D] [--cap BYTES] -- COMMAND [ARGUMENT...]
-                                               run a program and keep its output for "collector run"
-  collector env [--dir D] -- COMMAND [ARGUMENT...]
-                                               run a program that knows where to push its metrics
-  collector run --kind KIND [flags]            report the metrics of a trial
-  collector await [--dir D]                    wait until "collector run" can be stopped without loss
-  collector metrics [--dir D]                  print how "collector run" is doing, for Prometheus
-  collector version                            say which build this is
-  collector help                               print this
-
-"collector run -h" and "collector exec -h" list the flags.
-`
-
-// Exit codes. "collector exec" otherwise exits as its program does.
-const (
-	exitFailed        = 1
-	exitUsage         = 2
-	exitNotKept       = 125 // exec: the output cannot be kept
-	exitNotExecutable = 126
-	exitNotFound      = 127
-	exitSignalled     = 128 // plus the signal's number
-)
-
-// command is a sub-command; it returns the exit code.
-type command func(ctx context.Context, args []string, stdout, stderr io.Writer) int
-
-func commands() map[string]command {
-	return map[string]command{
-		"await":   awaitCommand,
-		"env":     envCommand,
-		"exec":    execCommand,
-		"install": installCommand,
-		"metrics": metricsCommand,
-		"run":     runCommand,
-		"version": versionCommand,
-	}
-}
-
-func main() {
-	os.Exit(dispatch(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
-}
-
-func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) == 0 {
-		fmt.Fprint(stderr, usage)
-		return exitUsage
-	}
-	switch args[0] {
-	case "help", "-h", "-help", "--help":
-		fmt.Fprint(stdout, usage)
-		return 0
-	}
-	run, known := commands()[args[0]]
-	if !known {
-		fmt.Fprintf(stderr, "collector: unknown command %q\n%s", args[0], usage)
-		return exitUsage
-	}
-	return run(ctx, args[1:], stdout, stderr)
-}
 
 // version is set by the linker.
 var version = "dev"
 
-func versionCommand(_ context.Context, _ []string, stdout, _ io.Writer) int {
-	revision := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = s.Value
-			}
-		}
-	}
-	fmt.Fprintf(stdout, "collector %s (revision %s, %s, %s/%s)\n", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return 0
-}
-
-// fail says what went wrong and returns code.
-func fail(stderr io.Writer, code int, what string, err error) int {
-	if err != nil && !errors.Is(err, errSaid) {
-		fmt.Fprintf(stderr, "collector %s: %v\n", what, err)
-	}
-	return code
-}
-
-// errSaid is an error that the user has seen already.
-var errSaid = errors.New("said already")
+func main() { os.Exit(command.Main(version, os.Args[1:])) }

@@ -1,8 +1,0 @@
-package main
-
-import "golang.org/x/sys/unix"
-
-// smallPages keeps the kernel from giving huge pages where it gives them to all:
-// a heap of two megabytes would take four. Where it cannot, memory is all that is
-// lost.
-func smallPages() error { return unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0) }

@@ -1,0 +1,171 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/contract"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
+	"github.com/vernier-ml/vernier/collector/source/file"
+	"github.com/vernier-ml/vernier/collector/source/wandb"
+)
+
+// fileState is a file of the sidecar in the shared directory.
+const (
+	fileState  = "file.state"  // what the File kind remembers
+	fileBefore = "before.json" // what was there before the program started
+)
+
+// job is one attempt whose points are to be found.
+type job struct {
+	cfg   runConfig
+	n     int
+	dir   string // of the attempt
+	drain <-chan struct{}
+	part  *part // nil but where files are read part by part
+	// split tells the starts of a program apart in what a journal kept.
+	split func(collector.Source) func(context.Context) iter.Seq2[events.SessionPoint, error]
+	// journal is told what the end of the journal is asked from.
+	journal func(end func() int64)
+	// next reports a further attempt, which the kind has seen begin.
+	next func(n int, started time.Time, s collector.Source)
+}
+
+// opener makes the sources of a job once it is known what was acknowledged.
+type opener func(acked map[string]int64) ([]collector.Source, error)
+
+// kind is a way to measure.
+type kind struct {
+	name string
+	// wraps: the program is run by "collector exec".
+	wraps bool
+	// needsPath: --path must be given.
+	needsPath bool
+	// restart is how further starts of the program are told apart.
+	restart restart
+	// prepare does what cannot wait for the service.
+	prepare func(ctx context.Context, j job) (opener, error)
+}
+
+// restart is how a kind tells the starts of a program apart.
+type restart int
+
+const (
+	restartNone    restart = iota // it does by itself
+	restartFiles                  // by what is in the files
+	restartJournal                // by the end of its journal
+)
+
+// kinds are all ways to measure, by name.
+func kinds() []kind {
+	return []kind{
+		{name: "File", needsPath: true, restart: restartFiles, prepare: prepareFile},
+		{name: "PrometheusMetric", restart: restartJournal, prepare: prepareScrape},
+		{name: "Push", restart: restartJournal, prepare: preparePush},
+		{name: "StdOut", wraps: true, prepare: prepareStdOut},
+		{name: "TensorFlowEvent", needsPath: true, prepare: prepareEvents},
+	}
+}
+
+func kindNamed(name string) (kind, error) {
+	var names []string
+	for _, k := range kinds() {
+		if k.name == name {
+			return k, nil
+		}
+		names = append(names, k.name)
+	}
+	return kind{}, fmt.Errorf("--%s is %q; it must be one of %s", contract.FlagKind, name, strings.Join(names, ", "))
+}
+
+func (k kind) check(cfg runConfig) error {
+	if k.needsPath && cfg.path == "" {
+		return fmt.Errorf("--%s is needed for --%s=%s", contract.FlagPath, contract.FlagKind, k.name)
+	}
+	var err error
+	switch k.name {
+	case "StdOut":
+		if _, err = parse.NewLine(cfg.format, cfg.metrics, cfg.filters); err != nil {
+			err = fmt.Errorf("%w, and %s with --%s=File", err, file.FormatCSV, contract.FlagKind)
+		}
+	case "File":
+		_, err = file.Open(written(job{cfg: cfg}))
+	}
+	if err != nil {
+		return fmt.Errorf("--%s=%s: %w", contract.FlagFormat, cfg.format, err)
+	}
+	return nil
+}
+
+func prepareStdOut(_ context.Context, j job) (opener, error) {
+	parser, err := parse.NewLine(j.cfg.format, j.cfg.metrics, j.cfg.filters)
+	if err != nil {
+		return nil, err
+	}
+	return func(acked map[string]int64) ([]collector.Source, error) {
+		return one(file.NewStream(file.StreamConfig{
+			Dir: filepath.Join(j.dir, streamName), Parser: parser, From: acked["stdout"], Drain: j.drain,
+			EndedWell: func() bool { return endedWell(j.dir) }, Echo: j.cfg.echo,
+			Wanted: &file.Wanted{Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters}}))
+	}, nil
+}
+
+func prepareFile(_ context.Context, j job) (opener, error) {
+	var first *source.Before
+	var err error
+	if j.n == 0 {
+		first, err = before(j.cfg, readableTable)
+	} else {
+		first, err = source.RecordBefore(j.cfg.path, filepath.Join(j.dir, fileBefore), true, readableTable)
+	}
+	if err == nil {
+		err = writeEnv(j.cfg, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func(map[string]int64) ([]collector.Source, error) {
+		w := written(j)
+		w.Before, w.Until = first, j.part.until.Load
+		s, err := file.Open(w)
+		if err != nil {
+			return nil, err
+		}
+		return []collector.Source{j.part.ended(s)}, nil
+	}, nil
+}
+
+// readableTable says which files of a directory the File kind reads.
+func readableTable(name string) bool { return file.IsTable(name) || wandb.IsRunFile(name) }
+
+// before looks at what the program will find. The program starts once the
+// sidecar is ready, and not before.
+func before(cfg runConfig, readable func(name string) bool) (*source.Before, error) {
+	_, err := os.Stat(filepath.Join(cfg.dir, readyName))
+	return source.RecordBefore(cfg.path, filepath.Join(cfg.dir, fileBefore), err == nil, readable)
+}
+
+// written is what the File kind reads.
+func written(j job) file.Written {
+	state := fileState
+	if j.n > 0 {
+		state += "." + strconv.Itoa(j.n)
+	}
+	return file.Written{
+		Path: j.cfg.path, Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters, Explain: true,
+		State: filepath.Join(j.cfg.dir, state), Drain: j.drain, Echo: j.cfg.echo,
+	}
+}
+
+func one[S collector.Source](s S, err error) ([]collector.Source, error) {
+	return []collector.Source{s}, err
+}

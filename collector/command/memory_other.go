@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package command
+
+func smallPages() error { return nil }

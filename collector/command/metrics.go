@@ -1,0 +1,219 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/collector/contract"
+	"github.com/vernier-ml/vernier/collector/report"
+)
+
+const (
+	// metricsSocket is where the metrics are served unless --metrics says
+	// otherwise.
+	metricsSocket = "metrics.sock"
+	// metricsOff is the value of --metrics that serves none.
+	metricsOff = "off"
+	// maxSeries bounds the sources whose offsets are shown.
+	maxSeries = 100
+	// metricsPatience bounds a scrape.
+	metricsPatience = 10 * time.Second
+)
+
+// metric is one family of the collector's own metrics. The exposition is written
+// by hand: the usual library would add to a program that runs beside every trial.
+type metric struct {
+	name, kind, help string
+	value            func(s report.Stats) float64
+}
+
+func metrics() []metric {
+	count := func(name, help string, n func(s report.Stats) int64) metric {
+		return metric{"vernier_collector_" + name + "_total", "counter", help, func(s report.Stats) float64 { return float64(n(s)) }}
+	}
+	return []metric{
+		count("points_read", "Points found, each once for each start of the collector.", func(s report.Stats) int64 { return s.Read }),
+		count("points_sent", "Points that the report service has acknowledged.", func(s report.Stats) int64 { return s.Sent }),
+		count("points_capped", "Points left out by the cap on the rate.", func(s report.Stats) int64 { return s.Capped }),
+		count("points_refused", "Points that the report service did not accept.", func(s report.Stats) int64 { return s.Refused }),
+		count("points_undelivered", "Points given up because the service could not be reached in the time that there was, or stores no more of the trial.", func(s report.Stats) int64 { return s.Undelivered }),
+		count("unreadable", "Lines, records and files that could not be read.", func(s report.Stats) int64 { return s.Troubles }),
+		count("output_dropped_bytes", "Output removed before it was read, because the space for it was used up.", func(s report.Stats) int64 { return s.DroppedBytes }),
+		count("batches", "Calls that the report service has acknowledged.", func(s report.Stats) int64 { return s.Batches }),
+		count("batch_bytes", "Bytes in these calls.", func(s report.Stats) int64 { return s.Bytes }),
+		count("calls_failed", "Calls to the report service that failed and were tried again.", func(s report.Stats) int64 { return s.Retries }),
+		{"vernier_collector_lag_seconds", "gauge", "Seconds since the oldest point was read that is not acknowledged; 0 when there is none.",
+			func(s report.Stats) float64 { return s.Lag.Seconds() }},
+	}
+}
+
+// writeMetrics writes Prometheus's text format.
+func (r *runner) writeMetrics(to io.Writer) error {
+	w := bufio.NewWriter(to)
+	s := r.stats()
+	for _, m := range metrics() {
+		single(w, m.name, m.kind, m.help, m.value(s))
+	}
+	single(w, "vernier_collector_spool_bytes", "gauge", "Bytes of output, pushed and scraped points kept in the shared directory.", float64(spoolBytes(r.cfg.dir)))
+	var use unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &use); err == nil {
+		cpu := time.Duration(use.Utime.Nano() + use.Stime.Nano())
+		single(w, "process_cpu_seconds_total", "counter", "CPU time used by the collector.", cpu.Seconds())
+	}
+	if rss := residentBytes(); rss > 0 {
+		single(w, "process_resident_memory_bytes", "gauge", "Resident memory of the collector.", float64(rss))
+	}
+	sources := s.Sources[:min(len(s.Sources), maxSeries)]
+	header(w, "vernier_collector_source_read_offset", "gauge", "Place up to which a source was read (the first 100 sources).")
+	for _, one := range sources {
+		fmt.Fprintf(w, "vernier_collector_source_read_offset{source=%s} %d\n", label(one.Name), one.Read)
+	}
+	header(w, "vernier_collector_source_acked_offset", "gauge", "Place up to which a source is stored (the first 100 sources).")
+	for _, one := range sources {
+		fmt.Fprintf(w, "vernier_collector_source_acked_offset{source=%s} %d\n", label(one.Name), one.Acked)
+	}
+	return w.Flush()
+}
+
+func header(w io.Writer, name, kind, help string) {
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+func single(w io.Writer, name, kind, help string, value float64) {
+	header(w, name, kind, help)
+	fmt.Fprintf(w, "%s %s\n", name, strconv.FormatFloat(value, 'g', -1, 64))
+}
+
+// label quotes the value of a label.
+func label(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
+
+// spoolBytes is the size of what is kept in the shared directory. What cannot be
+// looked at counts as nothing.
+func spoolBytes(dir string) (sum int64) {
+	size := func(path string) {
+		if info, err := os.Stat(path); err == nil {
+			sum += info.Size()
+		}
+	}
+	size(filepath.Join(dir, pushJournal))
+	size(filepath.Join(dir, scrapeSpool))
+	streams, err := filepath.Glob(filepath.Join(dir, attemptsDir, "*", streamName, "*"))
+	if err != nil {
+		return sum // the pattern is well-formed unless dir holds one itself
+	}
+	for _, path := range streams {
+		size(path)
+	}
+	return sum
+}
+
+// residentBytes is 0 where the system does not tell.
+func residentBytes() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, resident int64
+	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
+		return 0
+	}
+	return resident * int64(os.Getpagesize())
+}
+
+// serveMetrics serves the metrics until the returned function is called. That
+// they cannot be served is said and is no reason not to measure.
+func (r *runner) serveMetrics(ctx context.Context) (stop func()) {
+	at := r.cfg.metricsAt
+	if at == metricsOff {
+		return func() {}
+	}
+	var l net.Listener
+	err := os.MkdirAll(r.cfg.dir, 0o777)
+	switch {
+	case err != nil:
+	case strings.Contains(at, "/"):
+		l, err = listenUnix(ctx, at)
+	default:
+		l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", at)
+	}
+	if err != nil {
+		r.log.Warn("the collector's own metrics are not served", "error", err)
+		return func() {}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		if err := r.writeMetrics(w); err != nil {
+			r.log.Debug("a scrape was cut off", "error", err)
+		}
+	})
+	server := &http.Server{Handler: mux, ReadTimeout: metricsPatience, WriteTimeout: metricsPatience, IdleTimeout: time.Minute, MaxHeaderBytes: 8 << 10}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			r.log.Warn("the collector's own metrics are served no more", "error", err)
+		}
+	}()
+	return func() {
+		_ = server.Close() // a scrape may be cut off
+		<-served
+	}
+}
+
+// metricsCommand prints what "collector run" serves: its image has no shell and
+// no curl.
+func metricsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("metrics", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	dir := flags.String(contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
+	if err := flags.Parse(args); err != nil {
+		return fail(stderr, exitUsage, "metrics", errSaid)
+	}
+	ctx, cancel := context.WithTimeout(ctx, metricsPatience)
+	defer cancel()
+	if err := fetchMetrics(ctx, filepath.Join(*dir, metricsSocket), stdout); err != nil {
+		return fail(stderr, exitFailed, "metrics", err)
+	}
+	return 0
+}
+
+func fetchMetrics(ctx context.Context, socket string, to io.Writer) error {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://collector/metrics", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
+			return fmt.Errorf("no collector serves its metrics at %s: is one running, and not with --%s elsewhere?", socket, contract.FlagMetrics)
+		}
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", socket, answer.Status)
+	}
+	_, err = io.Copy(to, answer.Body)
+	return err
+}

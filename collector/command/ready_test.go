@@ -1,0 +1,79 @@
+package command
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestASidecarIsWaitedFor(t *testing.T) {
+	const never = time.Hour
+	tests := map[string]struct {
+		up   time.Duration // the sidecar comes up after
+		wait time.Duration
+		gets os.Signal // after a second
+		want bool
+		took time.Duration
+	}{
+		"it is up":                    {0, lateWait, nil, true, 0},
+		"it comes late":               {lateWait - readyPoll, lateWait, nil, true, lateWait - readyPoll},
+		"it does not come":            {never, lateWait, nil, false, lateWait + readyPoll},
+		"a startup probe ends sooner": {lateWait, readyWait, nil, false, readyWait + readyPoll},
+		"it is told to end":           {never, lateWait, unix.SIGTERM, false, time.Second},
+		"it is told something else":   {2 * time.Second, lateWait, unix.SIGUSR1, true, 2 * time.Second},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir, begin := t.TempDir(), time.Now()
+				if tc.up == 0 {
+					must(t, sayReady(dir))
+				} else {
+					defer time.AfterFunc(tc.up-1, func() { _ = sayReady(dir) }).Stop() // just before it is looked for
+				}
+				signals := make(chan os.Signal, 1)
+				if tc.gets != nil {
+					time.AfterFunc(time.Second, func() { signals <- tc.gets })
+				}
+				if got, took := awaitReady(dir, tc.wait, signals), time.Since(begin); got != tc.want || took != tc.took {
+					t.Errorf("ready %v after %s, want %v after %s", got, took, tc.want, tc.took)
+				}
+			})
+		})
+	}
+}
+
+// A program that was told to end, as its pod is, has little time.
+func TestTheSidecarOfAProgramThatWasToldToEndIsWaitedForLess(t *testing.T) {
+	for told, want := range map[bool]time.Duration{false: lateWait + readyPoll, true: readyWait + readyPoll} {
+		synctest.Test(t, func(t *testing.T) {
+			var said bytes.Buffer
+			e, begin := execution{dir: t.TempDir(), stderr: &said, toldToEnd: told}, time.Now()
+			e.awaitSidecar()
+			if took := time.Since(begin); took != want || !strings.Contains(said.String(), "has not come up") {
+				t.Errorf("told %v: it took %s, want %s; it said %q", told, took, want, said.String())
+			}
+		})
+	}
+}
+
+// The program's end is what counts, also for who ends the wait for its sidecar.
+func TestASignalInTheWaitForTheSidecarLeavesTheExitCode(t *testing.T) {
+	dir := t.TempDir()
+	cmd := execIn(t, dir, "sh", "-c", "exit 3")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	must(t, cmd.Start())
+	until(t, "ended", func() bool { _, err := os.Stat(filepath.Join(attemptDir(dir, 0), exitName)); return err == nil })
+	must(t, cmd.Process.Signal(unix.SIGTERM))
+	err := cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(said.String(), "has not come up") {
+		t.Errorf("%v, code %d, want 3; it said %q", err, code, said.String())
+	}
+}

@@ -1,0 +1,188 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/collector/contract"
+	"github.com/vernier-ml/vernier/collector/report"
+)
+
+// defaultGrace is the time from SIGTERM to exit. The kubelet's own default is 30
+// seconds.
+const defaultGrace = 25 * time.Second
+
+// runConfig is what "collector run" was told.
+type runConfig struct {
+	kind, dir, path, format string
+	metrics, filters        words
+	trial                   string
+	parameters              words
+	url                     string
+	headers                 words
+	secretHeaders           string // a line for each
+	sharedNetwork           bool
+	grace                   time.Duration
+	terminationLog          string
+	podUID                  string
+	rate                    int64
+	metricsAt               string
+	pushToken               string
+	pushAddress             string
+	katibAddress            string
+	service                 report.DialConfig
+	// echo gets the program's lines: Katib's SDK shows the sidecar's log as the
+	// program's.
+	echo io.Writer
+}
+
+// words is a flag that may be given many times.
+type words []string
+
+func (w *words) String() string { return strings.Join(*w, " ") }
+
+func (w *words) Set(s string) error {
+	if s == "" {
+		return errors.New("it is empty")
+	}
+	*w = append(*w, s)
+	return nil
+}
+
+func parseRun(args []string, env func(string) string, stderr io.Writer) (runConfig, error) {
+	cfg := runConfig{
+		podUID:        env(contract.EnvPodUID),
+		pushToken:     env(contract.EnvPushToken),
+		secretHeaders: env(contract.EnvScrapeHeaders),
+		service:       report.DialConfig{URL: env(contract.EnvURL), Token: env(contract.EnvToken), CA: env(contract.EnvCA)},
+	}
+	log := env(contract.EnvTerminationLog)
+	if log == "" {
+		log = contract.DefaultTerminationLog
+	}
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&cfg.kind, contract.FlagKind, "", "StdOut, File, TensorFlowEvent, PrometheusMetric or Push")
+	flags.StringVar(&cfg.dir, contract.FlagDir, contract.DefaultDir, "directory shared with the measured container")
+	flags.StringVar(&cfg.path, contract.FlagPath, "", "file (File), directory (TensorFlowEvent, and File if it ends with a slash) or socket (Push)")
+	flags.StringVar(&cfg.format, contract.FlagFormat, "TEXT", "TEXT, JSON or LOGFMT (StdOut, File), CSV (File), WANDB (a directory of File)")
+	flags.StringVar(&cfg.url, contract.FlagURL, "", "endpoint (PrometheusMetric)")
+	flags.Var(&cfg.headers, contract.FlagHeader, "header for the endpoint, \"Name: value\"; may be repeated. A secret belongs into "+contract.EnvScrapeHeaders+", a line for each")
+	flags.BoolVar(&cfg.sharedNetwork, contract.FlagSharedNetwork, false, "other trials listen on this network too: make sure that the endpoint is this trial's")
+	flags.StringVar(&cfg.trial, contract.FlagTrial, "", "name of the trial (Push, and for TensorBoard)")
+	flags.Var(&cfg.parameters, contract.FlagParameter, "\"NAME=VALUE\" of a parameter, for TensorBoard and to compare with what the program records (TensorFlowEvent); may be repeated")
+	flags.Var(&cfg.filters, contract.FlagFilter, "regular expression that finds name and value in a line; may be repeated")
+	flags.Var(&cfg.metrics, contract.FlagMetric, "metric to collect, the objective first; may be repeated")
+	flags.DurationVar(&cfg.grace, contract.FlagGrace, defaultGrace, "time from SIGTERM to exit")
+	flags.StringVar(&cfg.terminationLog, contract.FlagTerminationLog, log, "file for the summary")
+	flags.Int64Var(&cfg.rate, contract.FlagRate, report.DefaultRate, "points a second of a metric that are kept in the long run; 0 keeps all")
+	flags.StringVar(&cfg.metricsAt, contract.FlagMetrics, "", "unix socket or host:port that serves this program's own metrics, or off (default: metrics.sock in --dir)")
+	flags.StringVar(&cfg.pushAddress, contract.FlagPushAddress, "", "loopback address that takes metrics beside the socket (Push)")
+	flags.StringVar(&cfg.katibAddress, contract.FlagKatibAddress, "", "loopback address of Katib's report_metrics (Push)")
+	if err := flags.Parse(args); err != nil {
+		return cfg, errSaid
+	}
+	if cfg.metricsAt == "" {
+		cfg.metricsAt = filepath.Join(cfg.dir, metricsSocket)
+	}
+	switch {
+	case cfg.pushAddress != "" && cfg.pushToken == "":
+		return cfg, fmt.Errorf("%s is not set; --%s needs it", contract.EnvPushToken, contract.FlagPushAddress)
+	case cfg.katibAddress != "" && cfg.trial == "":
+		return cfg, fmt.Errorf("--%s needs the trial's name: --%s=NAME", contract.FlagKatibAddress, contract.FlagTrial)
+	case flags.NArg() > 0:
+		return cfg, fmt.Errorf("argument %q is not understood; everything is a flag", flags.Arg(0))
+	case len(cfg.metrics) == 0:
+		return cfg, fmt.Errorf("name at least the objective: --%s=NAME", contract.FlagMetric)
+	case cfg.podUID == "":
+		return cfg, fmt.Errorf("%s is not set; take it from metadata.uid", contract.EnvPodUID)
+	case cfg.rate < 0:
+		return cfg, fmt.Errorf("--%s must not be negative", contract.FlagRate)
+	case cfg.grace <= 0:
+		return cfg, fmt.Errorf("--%s must be positive", contract.FlagGrace)
+	}
+	return cfg, nil
+}
+
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	// First of all: until then, SIGTERM ends the process.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
+	cfg, err := parseRun(args, os.Getenv, stderr)
+	if err != nil {
+		return fail(stderr, exitUsage, "run", err)
+	}
+	cfg.echo = stdout
+	// One runs beside every trial: memory counts more than the time that the
+	// garbage collector takes, which is little but on large inputs.
+	_ = smallPages()
+	debug.SetGCPercent(10)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, err := newRunner(cfg, slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
+		return fail(stderr, exitUsage, "run", err)
+	}
+	go r.obey(signals, cancel)
+	h := newHparams(cfg, time.Now())
+	r.mind(h.start())
+	err = r.run(ctx)
+	r.mind(h.end(time.Now()))
+	if err != nil {
+		return fail(stderr, exitFailed, "run", err)
+	}
+	return 0
+}
+
+// obey turns signals into the phases of the end. After the first, sources drain;
+// after four fifths of the grace, the service is given up and the rest is read
+// for the summary only; at the end of the grace, or on a second signal, all
+// stops.
+func (r *runner) obey(signals <-chan os.Signal, cancel context.CancelFunc) {
+	<-signals
+	close(r.drain)
+	abandon, end := time.NewTimer(r.cfg.grace*4/5), time.NewTimer(r.cfg.grace)
+	for {
+		select {
+		case <-abandon.C:
+			close(r.abandon)
+		case <-end.C:
+			cancel()
+			return
+		case <-signals:
+			cancel()
+			return
+		}
+	}
+}
+
+// writeSummary writes the termination message. The kubelet mounts the file, so
+// it is written in place; and where it did not, nothing is made in /dev.
+func writeSummary(path string, s contract.Summary) error {
+	b, err := s.Marshal()
+	if err != nil {
+		return err
+	}
+	mode := os.O_WRONLY | os.O_TRUNC | os.O_CREATE
+	if path == contract.DefaultTerminationLog {
+		mode &^= os.O_CREATE
+	}
+	f, err := os.OpenFile(path, mode, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}
