@@ -81,7 +81,8 @@ func isLogfmt(line []byte) bool {
 // guess looks at the name and the first lines of a file: it is JSON when at least
 // as many of them are objects as have name=value, and logfmt when all that have
 // name=value are as loggers write them. A program may log before it writes
-// objects, and print its configuration as one before it writes text.
+// objects, and print its configuration as one before it writes text. A dictionary of
+// Python is text.
 func guess(path string, filters []string) (string, error) {
 	if len(filters) > 0 {
 		return parse.FormatText, nil // which alone has filters
@@ -108,7 +109,7 @@ func guess(path string, filters []string) (string, error) {
 		}
 	}
 	named := slices.Contains([]string{".json", ".jsonl", ".ndjson"}, filepath.Ext(path))
-	if objects == 0 && bytes.HasPrefix(b, []byte("{")) || objects > 0 && (named || objects >= texts+logs) {
+	if objects == 0 && bytes.HasPrefix(b, []byte("{")) && !bytes.HasPrefix(b, []byte("{'")) || objects > 0 && (named || objects >= texts+logs) {
 		return parse.FormatJSON, nil
 	}
 	if logs > 0 && texts == 0 && objects == 0 {

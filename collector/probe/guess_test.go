@@ -31,6 +31,7 @@ func TestTheFormatOfAFileIsGuessed(t *testing.T) {
 		"lines of a logger beside text":        {"train.log", "ts=2026-03-04T05:06:07Z level=info msg=x\nloss = 0.5\n", nil, "TEXT"},
 		"text with a time":                     {"train.log", "time=3 loss=0.5 accuracy=0.9\n", nil, "TEXT"},
 		"text after a time":                    {"train.log", "2026-03-04T05:06:07Z level=1 time=3 loss=0.5\n", nil, "TEXT"},
+		"a dictionary of Python":               {"train.log", "{'eval_loss': 1.9, 'epoch': 1.0}\n", nil, "TEXT"},
 		"plain text":                           {"train.log", "loss=0.5 accuracy=0.9\n", nil, "TEXT"},
 		"nothing":                              {"m.json", "", nil, "TEXT"},
 	}
