@@ -17,10 +17,11 @@ const (
 	maxSearchedName = 200
 )
 
-// ColonFilter finds "name: value", and DictFilter the items of a Python dictionary.
+// ColonFilter finds "name: value", and DictFilter the items of a Python dictionary;
+// \x27 is the quote that cannot stand in a shell's quotes or YAML's.
 const (
 	ColonFilter = `([\w|/.-]+)\s*:\s*([-+]?(?:[\d.,]*\d(?:[eE][-+]?\d+)?%?|nan|inf))`
-	DictFilter  = `'([\w|/.-]+)'\s*:\s*'?([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))`
+	DictFilter  = `\x27([\w|/.-]+)\x27\s*:\s*\x27?([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))`
 )
 
 const (
