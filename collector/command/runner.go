@@ -38,6 +38,7 @@ type runner struct {
 	abandon    chan struct{} // closed when the service is given up
 
 	fallback *fallback // the summary on disk
+	outputs  outputs   // of the program (StdOut)
 
 	mu      sync.Mutex
 	errs    []error
@@ -104,6 +105,10 @@ func (r *runner) watch(ctx context.Context) {
 	last := &over{c: make(chan struct{})}
 	for n := 0; ; {
 		stopping := isClosed(r.drain)
+		if reported(r.cfg.dir, n) {
+			n++
+			continue
+		}
 		dir := attemptDir(r.cfg.dir, n)
 		var s start
 		err := readJSON(filepath.Join(dir, startName), &s)
@@ -111,6 +116,9 @@ func (r *runner) watch(ctx context.Context) {
 			last.say()
 			last = &over{c: make(chan struct{})}
 			go r.awaitEnd(dir, last)
+			if err := r.outputs.begin(r.cfg.dir, n); err != nil {
+				r.log.Warn("the output of an earlier attempt is not removed", "error", err)
+			}
 			if err := r.begin(ctx, n, collector.Attempt{ID: r.cfg.podUID + "/" + strconv.Itoa(n), Started: s.Started}, last.c); err != nil {
 				r.log.Error("an attempt is not measured", "error", err)
 				r.fail(err)
@@ -179,6 +187,12 @@ func (r *runner) report(ctx context.Context, n int, attempt collector.Attempt, d
 		if err := r.fallback.end(ending{n, summary, client.Stats().Undelivered}); err != nil {
 			// All the worse when it was needed; run's own error says so.
 			r.log.Error("the summary was not written", "error", err)
+		}
+		if !r.kind.wraps || !summary.Final {
+			return
+		}
+		if err := r.outputs.end(r.cfg.dir, n); err != nil {
+			r.log.Warn("the output of an attempt is not removed", "error", err)
 		}
 	})
 }
