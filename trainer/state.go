@@ -29,7 +29,8 @@ type State struct {
 
 // Evaluate reads the state of a job (JSON) from two GJSON expressions over the
 // whole object. As in Katib, an expression holds when its result is an object
-// or a list that is not empty, and failure wins over success. The first object
+// or a list that is not empty; here also when it is true or a number other than 0.
+// Failure wins over success. The first object
 // of the result gives reason and message. Neither holds: the job runs, unless
 // it is suspended.
 func Evaluate(job, successCondition, failureCondition string) (State, error) {
@@ -56,8 +57,9 @@ func Evaluate(job, successCondition, failureCondition string) (State, error) {
 	return State{Phase: Running}, nil
 }
 
+// holds: a boolean or a number, as of status.succeeded, is read as a condition of C.
 func holds(r gjson.Result) bool {
-	return r.IsObject() || r.IsArray() && len(r.Array()) > 0
+	return r.IsObject() || r.IsArray() && len(r.Array()) > 0 || r.Type == gjson.True || r.Type == gjson.Number && r.Num != 0
 }
 
 func stateOf(p Phase, r gjson.Result) State {

@@ -38,7 +38,7 @@ func TestEvaluate(t *testing.T) {
 		"an empty list, a word, true and a number do not hold": {
 			`{"status":{"a":[],"b":"yes","c":true,"d":1}}`, "status.b", "status.a", trainer.State{Phase: trainer.Running},
 		},
-		"true does not hold": {`{"status":{"c":true}}`, "status.c", "status.c", trainer.State{Phase: trainer.Running}},
+		"a text does not hold": {`{"status":{"c":"x"}}`, "status.c", "status.c", trainer.State{Phase: trainer.Running}},
 		"spec.suspend is pending": {
 			`{"spec":{"suspend":true}}`, complete, failed, trainer.State{Phase: trainer.Pending, Reason: "Suspended", Message: "the job is suspended"},
 		},
@@ -115,4 +115,20 @@ func FuzzEvaluate(f *testing.F) {
 			t.Errorf("no phase for %q over %q", expression, job)
 		}
 	})
+}
+
+// A condition such as status.succeeded would otherwise never hold, and the trial
+// would run for ever.
+func TestNumbersAndBooleansAreConditions(t *testing.T) {
+	for status, want := range map[string]trainer.Phase{
+		`{"succeeded":1}`:    trainer.Succeeded,
+		`{"succeeded":0}`:    trainer.Running,
+		`{"succeeded":true}`: trainer.Succeeded,
+		`{}`:                 trainer.Running,
+	} {
+		got, err := trainer.Evaluate(`{"status":`+status+`}`, "status.succeeded", "status.failed")
+		if err != nil || got.Phase != want {
+			t.Errorf("%s: %s, %v, want %s", status, got.Phase, err, want)
+		}
+	}
 }

@@ -12,15 +12,15 @@ func TestDefaultsOfSeveralObjectives(t *testing.T) {
 	const several = "objectives: [{objectiveMetricName: loss, type: minimize}, {objectiveMetricName: speed, type: maximize}]\n"
 	tests := map[string]struct{ given, want string }{
 		"the first is the objective, the others are collected beside it": {several,
-			"{type: minimize, objectiveMetricName: loss, additionalMetricNames: [speed], metricStrategies: [{name: speed, value: max}, {name: loss, value: min}]}"},
+			"{type: minimize, objectiveMetricName: loss, additionalMetricNames: [speed], metricStrategies: [{name: speed, value: best-at-step}, {name: loss, value: min}]}"},
 		"what the objective says stays": {several + "objective: {additionalMetricNames: [a, speed], metricStrategies: [{name: speed, value: latest}]}",
 			"{type: minimize, objectiveMetricName: loss, additionalMetricNames: [a, speed], metricStrategies: [{name: speed, value: latest}, {name: loss, value: min}, {name: a, value: min}]}"},
 		"metrics with bounds are collected too": {"objective: {type: maximize, objectiveMetricName: acc}\nconstraints: [{metricName: memory, max: 16}, {metricName: acc, min: 0.5}]",
-			"{type: maximize, objectiveMetricName: acc, additionalMetricNames: [memory], metricStrategies: [{name: memory, value: latest}, {name: acc, value: max}]}"},
-		"an objective with a bound keeps the strategy of its direction": {several + "constraints: [{metricName: speed, min: 2}]",
-			"{type: minimize, objectiveMetricName: loss, additionalMetricNames: [speed], metricStrategies: [{name: speed, value: max}, {name: loss, value: min}]}"},
+			"{type: maximize, objectiveMetricName: acc, additionalMetricNames: [memory], metricStrategies: [{name: memory, value: best-at-step}, {name: acc, value: max}]}"},
+		"an objective with a bound has one strategy": {several + "constraints: [{metricName: speed, min: 2}]",
+			"{type: minimize, objectiveMetricName: loss, additionalMetricNames: [speed], metricStrategies: [{name: speed, value: best-at-step}, {name: loss, value: min}]}"},
 		"what disagrees is left for validation": {several + "objective: {type: maximize, objectiveMetricName: other}",
-			"{type: maximize, objectiveMetricName: other, additionalMetricNames: [loss, speed], metricStrategies: [{name: loss, value: min}, {name: speed, value: max}, {name: other, value: max}]}"},
+			"{type: maximize, objectiveMetricName: other, additionalMetricNames: [loss, speed], metricStrategies: [{name: loss, value: best-at-step}, {name: speed, value: best-at-step}, {name: other, value: max}]}"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -68,8 +68,9 @@ func (s *ExperimentSpec) AllObjectives() []ObjectiveMetric {
 
 // setObjectivesDefaults makes of several objectives what readers of one expect:
 // the first is the objective, and the metrics of the others and of constraints are
-// collected beside it. Without a strategy, that of an objective follows its own
-// direction, and that of a constraint is latest.
+// collected beside it. Without a strategy of their own they have the value at the
+// step where the first objective is best: the values of a trial are those of one
+// moment, as of one checkpoint.
 func setObjectivesDefaults(s *ExperimentSpec) {
 	if len(s.Objectives) > 0 {
 		first := s.Objectives[0]
@@ -87,10 +88,10 @@ func setObjectivesDefaults(s *ExperimentSpec) {
 		return
 	}
 	for _, o := range s.Objectives {
-		s.Objective.collect(o.ObjectiveMetricName, o.Type.DefaultStrategy())
+		s.Objective.collect(o.ObjectiveMetricName, ExtractByBestAtStep)
 	}
 	for _, c := range s.Constraints {
-		s.Objective.collect(c.MetricName, ExtractByLatest)
+		s.Objective.collect(c.MetricName, ExtractByBestAtStep)
 	}
 }
 

@@ -67,7 +67,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 // reporting says how trials report to this manager.
 func reporting(o options, id identity) trial.Reporting {
 	r := trial.Reporting{
-		RerunDisrupted: o.embedded,
+		RerunDisrupted: true,
 		Image:          o.collectorImage, Binary: o.collectorBinary, Rate: o.collectorRate, URL: o.reportURL,
 		Token: func(t collector.TrialID) (string, error) {
 			return report.Sign(id.reportKey, report.Claims{Trial: t, Expires: time.Now().Add(tokenValidity)})
@@ -81,7 +81,8 @@ func reporting(o options, id identity) trial.Reporting {
 			Requests: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("24Mi"),
 			},
-			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
+			// Both, because a ResourceQuota may demand them of every container.
+			Limits: corev1.ResourceList{corev1.ResourceCPU: o.collectorCPU, corev1.ResourceMemory: o.collectorMemory},
 		}
 	}
 	return r

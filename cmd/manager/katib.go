@@ -45,7 +45,7 @@ func addKatib(ctx context.Context, mgr manager.Manager, o options, points collec
 	if err != nil {
 		return fmt.Errorf("listen for Katib's clients on %s: %w", o.katibAddress, err)
 	}
-	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+	return mgr.Add(everyReplica(func(ctx context.Context) error {
 		return server.Serve(ctx, listener, mux, nil)
 	}))
 }

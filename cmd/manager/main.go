@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -61,6 +63,22 @@ func spareMemory() {
 		debug.SetGCPercent(50)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(256 << 20)
+		debug.SetMemoryLimit(memoryLimit("/sys/fs/cgroup/memory.max"))
 	}
 }
+
+// memoryLimit is three quarters of the container's limit in a file of the cgroup;
+// 256 MiB where there is none.
+func memoryLimit(file string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return defaultMemory
+	}
+	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || limit <= 0 { // "max"
+		return defaultMemory
+	}
+	return limit / 4 * 3
+}
+
+const defaultMemory = 256 << 20

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -30,6 +31,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/server"
 )
 
@@ -80,11 +82,12 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	listening, err := addReportService(ctx, mgr, o, id, points, trials.Wake)
+	reported := trial.OnlyReporters(points, mgr.GetClient())
+	listening, err := addReportService(ctx, mgr, o, id, reported, trials.Wake)
 	if err != nil {
 		return err
 	}
-	if err := addKatib(ctx, mgr, o, points, trials.Wake); err != nil {
+	if err := addKatib(ctx, mgr, o, reported, trials.Wake); err != nil {
 		return err
 	}
 	if err := addWebhook(ctx, mgr, o, id, direct); err != nil {
@@ -187,10 +190,34 @@ func cacheOptions() (cache.Options, error) {
 		DefaultTransform:     cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1beta1.Experiment{}: all,
-			&v1beta1.Trial{}:      all,
+			&v1beta1.Trial{}:      {Label: labels.Everything(), Transform: slimTrial},
 			&v1beta1.Suggestion{}: all,
 		},
 	}, nil
+}
+
+// slimTrial leaves of the job of a trial that has ended its kind only: it is not made
+// again, and with a script in its arguments it is most of what a trial takes. (A write
+// of the status does not change the spec.)
+func slimTrial(o any) (any, error) {
+	t, ok := o.(*v1beta1.Trial)
+	if !ok {
+		return o, nil
+	}
+	t.ManagedFields = nil
+	if t.Spec.RunSpec == nil || !t.IsCompleted() {
+		return t, nil
+	}
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(t.Spec.RunSpec.Raw, &head); err != nil {
+		return t, nil //nolint:nilerr // the trial controller says what is wrong with it
+	}
+	raw, err := json.Marshal(head)
+	if err != nil {
+		return nil, fmt.Errorf("shorten the job of trial %s/%s: %w", t.Namespace, t.Name, err)
+	}
+	t.Spec.RunSpec = &runtime.RawExtension{Raw: raw}
+	return t, nil
 }
 
 // addReportService adds the report service. The result says whether it listens.
@@ -209,18 +236,27 @@ func addReportService(ctx context.Context, mgr manager.Manager, o options, id id
 	if o.reportTLS() {
 		tlsConfig = &tls.Config{GetCertificate: id.certificate, MinVersion: tls.VersionTLS12}
 	}
-	// An address that is taken is found out now, not once the leader is elected.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.reportAddress)
 	if err != nil {
 		return nil, fmt.Errorf("listen for reports on %s: %w", o.reportAddress, err)
 	}
 	listening := new(atomic.Bool)
-	return listening, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+	return listening, mgr.Add(everyReplica(func(ctx context.Context) error {
 		listening.Store(true)
 		defer listening.Store(false)
 		return server.Serve(ctx, listener, mux, tlsConfig)
 	}))
 }
+
+// everyReplica runs on each manager, and not on the leader alone: a manager that
+// stands by serves admission and takes reports.
+type everyReplica func(context.Context) error
+
+// Start implements manager.Runnable.
+func (f everyReplica) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everyReplica) NeedLeaderElection() bool { return false }
 
 // addProbes adds /healthz and /readyz. Ready is a manager whose caches are
 // filled and that takes reports.
@@ -229,7 +265,7 @@ func addProbes(mgr manager.Manager, listening *atomic.Bool) error {
 		return fmt.Errorf("add the health check: %w", err)
 	}
 	synced := new(atomic.Bool)
-	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+	if err := mgr.Add(everyReplica(func(ctx context.Context) error {
 		synced.Store(mgr.GetCache().WaitForCacheSync(ctx))
 		return nil
 	})); err != nil {

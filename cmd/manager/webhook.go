@@ -56,7 +56,7 @@ func addWebhook(_ context.Context, mgr manager.Manager, o options, id identity, 
 	if o.webhookCertDir != "" {
 		return nil // whoever made the certificate has announced its authority
 	}
-	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+	return mgr.Add(everyReplica(func(ctx context.Context) error {
 		tick := time.NewTicker(announceEvery)
 		defer tick.Stop()
 		for {

@@ -2,9 +2,12 @@ package study
 
 import (
 	"cmp"
+	"errors"
 	"slices"
+	"strconv"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
 )
@@ -42,12 +45,34 @@ func newRanking(spec *v1beta1.ExperimentSpec) *Ranking {
 }
 
 // Best is the best trial by the first objective; of equals the one that is best in
-// the others, then the first. Nil when no trial is ranked.
+// the others, then the first. Where no trial is ranked, it is the last one whose
+// objective is a text, as the Genotype of DARTS is; nil when there is none.
 func (r *Ranking) Best() *v1beta1.Trial {
-	if r.top.trial == nil {
+	if r.top.trial != nil {
+		return r.trials.object(r.top.trial)
+	}
+	if r.trials == nil {
 		return nil
 	}
-	return r.trials.object(r.top.trial)
+	for _, e := range slices.Backward(r.trials.entries) {
+		if e.object.IsSucceeded() && objectiveIsText(r.trials.spec, e.object.Status.Observation) {
+			return e.object
+		}
+	}
+	return nil
+}
+
+func objectiveIsText(spec *v1beta1.ExperimentSpec, o *v1beta1.Observation) bool {
+	if o == nil || spec.Objective == nil {
+		return false
+	}
+	return slices.ContainsFunc(o.Metrics, func(m v1beta1.Metric) bool {
+		if m.Name != spec.Objective.ObjectiveMetricName || m.Latest == "" || m.Latest == collector.Unavailable {
+			return false
+		}
+		_, err := strconv.ParseFloat(m.Latest, 64)
+		return errors.Is(err, strconv.ErrSyntax)
+	})
 }
 
 // Front names, of several objectives, the newest n trials that no other beats, in

@@ -87,6 +87,14 @@ func TestCompare(t *testing.T) {
 			spec:   lossAndSpeed(onlyLoss, bounded("memory", ptr.To(1.0), ptr.To(2.0))),
 			trials: []*v1beta1.Trial{result(0, "loss", "3", "memory", "0.5"), result(1, "loss", "5", "memory", "1"), result(2, "loss", "4", "memory", "2"), result(3, "loss", "1", "memory", "2.5")},
 			top:    "exp-0002"},
+		"where all results are texts the last one is shown": {
+			spec:   lossAndSpeed(onlyLoss),
+			trials: []*v1beta1.Trial{result(0, "loss", "Genotype(a)"), result(1, "loss", "Genotype(b)"), result(2, "loss", "NaN"), result(3, "loss", "unavailable")},
+			top:    "exp-0001"},
+		"a number goes before a text": {
+			spec:   lossAndSpeed(onlyLoss),
+			trials: []*v1beta1.Trial{result(0, "loss", "9"), result(1, "loss", "Genotype(b)")},
+			top:    "exp-0000"},
 		"one objective has no front": {
 			spec:   lossAndSpeed(onlyLoss),
 			trials: []*v1beta1.Trial{result(0, "loss", "2"), result(1, "loss", "1")},

@@ -2,6 +2,7 @@ package suggestion
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -10,8 +11,12 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
-// kept is how many proposals the record holds at most: the newest.
-const kept = 256
+// kept is how many proposals the record holds at most, and keptBytes how many bytes
+// of names and values: the newest. An object of the API server has at most 1.5 MB.
+const (
+	kept      = 256
+	keptBytes = 512 << 10
+)
 
 const (
 	messageCreated    = "Suggestion is created"
@@ -50,11 +55,20 @@ func plan(have *v1beta1.Suggestion, exp *v1beta1.Experiment, trials []*v1beta1.T
 
 // proposals are the newest trials as the algorithm proposed them.
 func proposals(trials []*v1beta1.Trial) []v1beta1.TrialAssignment {
-	newest := trials[max(0, len(trials)-kept):]
-	out := make([]v1beta1.TrialAssignment, len(newest))
-	for i, t := range newest {
-		out[i] = v1beta1.TrialAssignment{Name: t.Name, ParameterAssignments: t.Spec.ParameterAssignments, Labels: t.Spec.Labels}
+	var out []v1beta1.TrialAssignment
+	size := 0
+	for _, t := range slices.Backward(trials[max(0, len(trials)-kept):]) {
+		const markup = 32 // of an assignment in JSON
+		size += markup + len(t.Name)
+		for _, a := range t.Spec.ParameterAssignments {
+			size += markup + len(a.Name) + len(a.Value)
+		}
+		if size > keptBytes {
+			break
+		}
+		out = append(out, v1beta1.TrialAssignment{Name: t.Name, ParameterAssignments: t.Spec.ParameterAssignments, Labels: t.Spec.Labels})
 	}
+	slices.Reverse(out)
 	return out
 }
 
@@ -66,6 +80,8 @@ func follow(s *v1beta1.Suggestion, exp *v1beta1.Experiment, trials int, now meta
 	s.MarkCreated(messageCreated, now)
 	s.MarkDeploymentReady(messageReady, now)
 	switch {
+	case exp.IsSucceeded() && exp.Spec.ResumePolicy == v1beta1.LongRunning:
+		s.MarkRunning(messageRunning, now) // as in Katib it waits for a larger budget
 	case exp.IsCompleted():
 		if s.Status.CompletionTime == nil {
 			s.Status.CompletionTime = &now

@@ -1,6 +1,7 @@
 package suggestion
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -94,6 +95,36 @@ func TestRecordIsBounded(t *testing.T) {
 	first, last := s.Status.Suggestions[0], s.Status.Suggestions[kept-1]
 	if first.Name != "exp-0744" || last.Name != "exp-0999" || last.ParameterAssignments[0].Value != "999" {
 		t.Errorf("from %s to %s (%v)", first.Name, last.Name, last.ParameterAssignments)
+	}
+}
+
+// An object above the API server's limit could never be written again.
+func TestRecordIsBoundedInBytes(t *testing.T) {
+	trials := some(1000)
+	for _, trial := range trials {
+		for p := range 400 {
+			trial.Spec.ParameterAssignments = append(trial.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: fmt.Sprint("parameter-", p), Value: "0.123456789012345"})
+		}
+	}
+	s := plan(nil, anExperiment(), trials, noon)
+	raw, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(s.Status.Suggestions)
+	if len(raw) > 1<<20 || n == 0 || s.Status.Suggestions[n-1].Name != "exp-0999" || s.Status.SuggestionCount != 1000 {
+		t.Errorf("%d bytes, %d proposals", len(raw), n)
+	}
+}
+
+// Katib's clients wait for a suggestion that runs before they raise the budget.
+func TestTheRecordOfALongRunningExperimentGoesOnRunning(t *testing.T) {
+	exp := anExperiment()
+	exp.Spec.ResumePolicy = v1beta1.LongRunning
+	s := plan(nil, exp, some(3), noon)
+	exp.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, "", metav1.NewTime(noon))
+	if s = plan(s, exp, some(3), noon); s.IsSucceeded() || !s.HasCondition(v1beta1.SuggestionRunning) {
+		t.Errorf("%+v", s.Status.Conditions)
 	}
 }
 

@@ -45,9 +45,9 @@ const (
 	conflictPause = 50 * time.Millisecond
 	// podIndex finds the pods of a trial in the cache.
 	podIndex = "trial"
-	// reports is how many wake-ups by reports can be waiting. More are dropped:
+	// wakes is how many wake-ups by reports can be waiting. More are dropped:
 	// a trial is woken by its job's end in any case.
-	reports = 4096
+	wakes = 4096
 )
 
 // Reporting says how the collectors of trials report.
@@ -114,7 +114,7 @@ type Controller struct {
 func New(o Options) *Controller {
 	return &Controller{
 		Options: o, expected: expectations.New(), memory: newMemory(),
-		wakes: make(chan event.TypedGenericEvent[types.NamespacedName], reports),
+		wakes: make(chan event.TypedGenericEvent[types.NamespacedName], wakes),
 		kinds: map[schema.GroupVersionKind]bool{},
 	}
 }

@@ -89,10 +89,9 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 			labels[k] = v
 		}
 	}
-	rate, err := v1beta1.CollectorRate(t.Annotations)
-	if err != nil {
-		return trainer.Collector{}, fmt.Errorf("annotation %s is %q: %w", v1beta1.AnnotationCollectorRate, t.Annotations[v1beta1.AnnotationCollectorRate], err)
-	}
+	// Admission does not see an annotation that was changed alone; with one that
+	// cannot be read the default holds.
+	rate, _ := v1beta1.CollectorRate(t.Annotations)
 	inject := trainer.Collector{
 		Image: c.Reporting.Image, Binary: c.Reporting.Binary, ImagePullPolicy: c.Reporting.PullPolicy, Resources: c.Reporting.Resources,
 		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective), Rate: cmp.Or(rate, c.Reporting.Rate),

@@ -13,6 +13,10 @@ import (
 // reading the store for one running trial: a curve may have millions of points.
 const readShare = 20
 
+// liveShare is how much each running trial adds to the time between two live views
+// of one: all together are written to at most 50 times a second.
+const liveShare = 20 * time.Millisecond
+
 // memory holds what the controller saw pass by. All of it may be lost: a trial
 // then waits a little longer, or runs a job again that went away meanwhile.
 type memory struct {
@@ -81,7 +85,9 @@ func (m *memory) lastJob(trial types.UID) *unstructured.Unstructured { return m.
 
 // wasRead notes that the store was read for a running trial until now.
 func (m *memory) wasRead(trial types.UID, took time.Duration, now time.Time) {
-	m.change(trial, func(of *memories) { of.resting = now.Add(max(liveEvery, readShare*took)) })
+	m.change(trial, func(of *memories) {
+		of.resting = now.Add(max(liveEvery, readShare*took, time.Duration(len(m.trials))*liveShare))
+	})
 }
 
 // rest is how long the store is not read again for a running trial; zero or less

@@ -176,7 +176,7 @@ func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev
 	if err != nil {
 		return d, fmt.Errorf("read the attempts of trial %s/%s: %w", t.Namespace, t.Name, err)
 	}
-	d.read(attempts, pods, r.over)
+	d.read(attempts, slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return !reports(t.Spec.PrimaryPodLabels, &p) }), r.over)
 	if r.awaited && !allReported(t, d) {
 		return d, nil
 	}

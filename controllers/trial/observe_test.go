@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -226,6 +227,16 @@ func TestTheStoreRestsBetweenReadsForARunningTrial(t *testing.T) {
 		if len(m.trials) != 0 {
 			t.Errorf("what is remembered of a trial that is over: %v", m.trials)
 		}
+	}
+}
+
+func TestLiveViewsSlowDownWithTheNumberOfTrials(t *testing.T) {
+	m := newMemory()
+	for i := range 500 {
+		m.wasRead(types.UID(fmt.Sprint(i)), 0, noon)
+	}
+	if rest := m.rest("499", noon); rest < 9*time.Second {
+		t.Errorf("the last of 500 trials rests for %s", rest)
 	}
 }
 

@@ -20,6 +20,9 @@ const (
 	liveEvery = 2 * time.Second
 	// lookAgain is how often a trial looks at pods that do not start.
 	lookAgain = 5 * time.Second
+	// poll is how often the store is read for a running trial that no report wakes:
+	// reports may reach a manager that is not the leader.
+	poll = 20 * time.Second
 	// soon is the least wait: that the time has just come is seen a moment later.
 	soon = 10 * time.Millisecond
 	// kindRetry is how often a trial looks for a kind that is not installed.
@@ -184,7 +187,7 @@ func plan(s seen, now time.Time) decision {
 // condense decides about a trial whose job has succeeded.
 func condense(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if s.wait > 0 && !allReported(t, s.data) {
-		return decision{after: s.wait} // a report wakes the trial earlier
+		return decision{after: min(s.wait, lookAgain)} // a report wakes the trial earlier
 	}
 	if hasObjectives(t, best(t.Spec.Objective, s.data)) {
 		t.MarkSucceeded(succeededMessage(s), metav1.NewTime(now))
@@ -253,7 +256,7 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 		t.MarkFailed(messageFailed+". "+why, metav1.NewTime(now))
 		return finish(t, s, now)
 	}
-	d := decision{}
+	d := decision{after: poll}
 	message := messageRunning
 	if why := waiting(s); why != "" {
 		message, d.after = messageRunning+". "+why, lookAgain

@@ -151,7 +151,7 @@ func TestPlan(t *testing.T) {
 		"a running trial that is stopped is killed":  {seen{trial: aTrial(stopped), job: jobIn(trainer.Running), data: some}, outcome{State: isKilled, Loss: "1/3/1"}},
 		"an ended job wins over being stopped":       {seen{trial: aTrial(stopped), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
 		"a succeeded job with all points succeeds":   {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: all}, outcome{State: isSucceeded, Loss: "1/3/2"}},
-		"a succeeded job waits for its last reports": {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some, wait: 20 * time.Second}, outcome{After: 20 * time.Second}},
+		"a succeeded job waits for its last reports": {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some, wait: 20 * time.Second}, outcome{After: lookAgain}},
 		"after that what there is counts":            {seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: some}, outcome{State: isSucceeded, Loss: "1/3/1"}},
 		"a summary stands in for lost reports": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{condensed: true, summary: []collector.Series{points("loss", 7)}, stored: some.stored}},
@@ -216,9 +216,9 @@ func TestLiveView(t *testing.T) {
 		want    outcome
 		message string
 	}{
-		"new values are shown":                {seen{trial: aTrial(), job: running, data: data{stored: observed}}, outcome{State: isRunning, Loss: "2/3/2"}, messageRunning},
-		"the same values are not written":     {seen{trial: aTrial(shown), job: running, data: data{stored: observed}}, outcome{}, ""},
-		"no values are not written":           {seen{trial: aTrial(), job: running, pods: podsIn(corev1.PodRunning)}, outcome{}, ""},
+		"new values are shown":                {seen{trial: aTrial(), job: running, data: data{stored: observed}}, outcome{State: isRunning, Loss: "2/3/2", After: poll}, messageRunning},
+		"the same values are not written":     {seen{trial: aTrial(shown), job: running, data: data{stored: observed}}, outcome{After: poll}, ""},
+		"no values are not written":           {seen{trial: aTrial(), job: running, pods: podsIn(corev1.PodRunning)}, outcome{After: poll}, ""},
 		"pods that are not there are awaited": {seen{trial: aTrial(), job: running}, outcome{After: lookAgain}, ""},
 		"a pod that starts is looked at again": {seen{trial: aTrial(), job: running, pods: podsIn(corev1.PodRunning, corev1.PodPending)},
 			outcome{After: lookAgain}, ""},

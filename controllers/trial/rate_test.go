@@ -33,8 +33,8 @@ func TestTheRateOfATrialsAnnotationTakesTheManagersPlace(t *testing.T) {
 		"a number":                              {"10", 50, "min", 10, ""},
 		"a number where the manager has no cap": {"10", -1, "min", 10, ""},
 		"no cap":                                {"off", 50, "min", -1, ""},
-		"a number, and a strategy that needs all": {"10", 50, "mean-last-5", -1, ""},
-		"not a number": {"fast", 50, "min", 0, `annotation vernier.ml/collector-rate is "fast": the points a second of each metric that are kept must be a whole number from 1 to 1000000, or off for all`},
+		"a number, and a strategy that needs all":      {"10", 50, "mean-last-5", -1, ""},
+		"not a number, which must not end every trial": {"fast", 50, "min", 50, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

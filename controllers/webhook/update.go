@@ -40,11 +40,18 @@ func validateUpdate(exp, old *v1beta1.Experiment) (changed bool, errs field.Erro
 // validateRestart says whether a completed experiment may go on.
 func validateRestart(exp, old *v1beta1.Experiment) field.ErrorList {
 	path := specPath().Child("maxTrialCount")
+	if m := exp.Spec.MaxTrialCount; (old.CanResume() || old.FailedByTrials()) && m != nil && *m <= old.Status.Trials {
+		return field.ErrorList{field.Invalid(path, *m, fmt.Sprintf("the experiment has completed with %d trials: raise maxTrialCount above that to go on", old.Status.Trials))}
+	}
+	if old.FailedByTrials() {
+		bad, limit := old.Status.TrialsFailed+old.Status.TrialMetricsUnavailable, exp.Spec.MaxFailedTrialCount
+		if limit != nil && *limit <= bad {
+			return field.ErrorList{field.Invalid(specPath().Child("maxFailedTrialCount"), *limit, fmt.Sprintf("%d trials have failed: raise maxFailedTrialCount above that to go on", bad))}
+		}
+		return nil
+	}
 	if !old.CanResume() {
 		return field.ErrorList{field.Forbidden(path, whyNoRestart(old)+": create a new experiment instead")}
-	}
-	if m := exp.Spec.MaxTrialCount; m != nil && *m <= old.Status.Trials {
-		return field.ErrorList{field.Invalid(path, *m, fmt.Sprintf("the experiment has completed with %d trials: raise maxTrialCount above that to go on", old.Status.Trials))}
 	}
 	return nil
 }

@@ -33,6 +33,13 @@ type Rules struct {
 	Binary string
 }
 
+// LabelTemplates, with the value trial-templates, marks a ConfigMap whose templates
+// experiments of all namespaces may use. It is Katib's.
+const (
+	LabelTemplates = "katib.kubeflow.org/component"
+	templates      = "trial-templates"
+)
+
 // Default fills in what an experiment leaves open.
 func Default(exp *v1beta1.Experiment) { v1beta1.SetDefaults(exp) }
 
@@ -54,6 +61,9 @@ func (r Rules) ReadTemplate(ctx context.Context, exp *v1beta1.Experiment) ([]byt
 			return nil, notFound(path.Child("configMapName"), key.String(), "there is no such ConfigMap: create it before the experiment")
 		}
 		return nil, fmt.Errorf("read the trial template from ConfigMap %s: %w", key, err)
+	}
+	if cm.Namespace != exp.Namespace && cm.Labels[LabelTemplates] != templates {
+		return nil, field.Forbidden(path.Child("configMapNamespace"), fmt.Sprintf("ConfigMap %s is in another namespace and not shared: copy it, or give it the label %s=%s", key, LabelTemplates, templates))
 	}
 	text, ok := cm.Data[t.ConfigMap.TemplatePath]
 	if !ok {
