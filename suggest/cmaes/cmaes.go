@@ -50,6 +50,7 @@ var (
 // expensive to learn within the usual budgets.
 const cmaSeparableAbove = 50
 
+// Registration is the registration of the algorithm.
 func Registration() propose.Registration {
 	return propose.Registration{
 		Name:    "cmaes",
@@ -70,6 +71,7 @@ func Registration() propose.Registration {
 	}
 }
 
+// New builds the algorithm; see Registration.
 func New(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 	r := settings.Read()
 	a := &cmaes{space: space, ledger: history.NewFollower(space)}

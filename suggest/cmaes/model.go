@@ -56,8 +56,10 @@ func newCmaRules(l *history.Follower, o cmaOptions) *cmaRules {
 	return r
 }
 
+// Meta implements history.Rules.
 func (r *cmaRules) Meta() string { return "cma" }
 
+// Need implements history.Rules.
 func (r *cmaRules) Need(s *cmaState) int {
 	if s == nil {
 		return r.population
@@ -65,7 +67,7 @@ func (r *cmaRules) Need(s *cmaState) int {
 	return s.model.Population()
 }
 
-// stale results are those of an earlier run: they would pull the present one
+// Stale results are those of an earlier run: they would pull the present one
 // back.
 func (r *cmaRules) Stale(s *cmaState, generation int) bool { return s != nil && generation < s.began }
 
@@ -80,6 +82,7 @@ func (r *cmaRules) evenly(number int) []float64 {
 	return u
 }
 
+// Next implements history.Rules.
 func (r *cmaRules) Next(g *history.Generations[cmaState], entries []int) *cmaState {
 	results := make([]*history.Row, len(entries))
 	for k, i := range entries {

@@ -31,6 +31,7 @@ type grid struct {
 
 var _ suggest.Algorithm = (*grid)(nil)
 
+// Grid is the registration of the algorithm.
 func Grid() propose.Registration {
 	return propose.Registration{
 		Name:    "grid",
@@ -49,6 +50,7 @@ func Grid() propose.Registration {
 	}
 }
 
+// NewGrid builds the algorithm; see Grid.
 func NewGrid(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 	r := settings.Read()
 	a := &grid{space: space, reader: history.NewReader(space), seeding: propose.ReadSeeding(r), size: 1}

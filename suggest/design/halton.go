@@ -9,6 +9,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
+// Halton is the registration of the algorithm.
 func Halton() propose.Registration {
 	return propose.Registration{
 		Name:       "halton",

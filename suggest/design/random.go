@@ -23,6 +23,7 @@ type random struct {
 
 var _ suggest.Algorithm = (*random)(nil)
 
+// Random is the registration of the algorithm.
 func Random() propose.Registration {
 	return propose.Registration{
 		Name:       "random",
@@ -33,6 +34,7 @@ func Random() propose.Registration {
 	}
 }
 
+// NewRandom builds the algorithm; see Random.
 func NewRandom(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 	r := settings.Read()
 	a := &random{space: space, reader: history.NewReader(space), seeding: propose.ReadSeeding(r)}

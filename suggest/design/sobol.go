@@ -9,6 +9,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
+// Sobol is the registration of the algorithm.
 func Sobol() propose.Registration {
 	return propose.Registration{
 		Name:       "sobol",

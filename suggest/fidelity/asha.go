@@ -25,6 +25,7 @@ type asha struct {
 
 var _ suggest.Preparer = (*asha)(nil)
 
+// ASHA is the registration of the algorithm.
 func ASHA() propose.Registration {
 	return propose.Registration{
 		Name:     "asha",

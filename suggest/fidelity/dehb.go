@@ -37,6 +37,7 @@ const metaSlot = "slot"
 // evolutions is how often a mutant that was tried before is drawn anew.
 const evolutions = 32
 
+// DEHB is the registration of the algorithm.
 func DEHB() propose.Registration {
 	return propose.Registration{
 		Name:    "dehb",

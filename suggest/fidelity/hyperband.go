@@ -34,6 +34,7 @@ type bracketKind struct {
 
 var _ suggest.Preparer = (*hyperband)(nil)
 
+// Hyperband is the registration of the algorithm.
 func Hyperband() propose.Registration {
 	return propose.Registration{
 		Name:     "hyperband",

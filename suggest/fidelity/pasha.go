@@ -20,6 +20,7 @@ const pashaPercentile = 0.9
 // pashaPairs bounds how many entries are paired, the best ones.
 const pashaPairs = 32
 
+// PASHA is the registration of the algorithm.
 func PASHA() propose.Registration {
 	return propose.Registration{
 		Name:     "pasha",

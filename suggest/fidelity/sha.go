@@ -6,6 +6,7 @@ import (
 
 import "github.com/vernier-ml/vernier/suggest"
 
+// SuccessiveHalving is the registration of the algorithm.
 func SuccessiveHalving() propose.Registration {
 	return propose.Registration{
 		Name:    "successive-halving",

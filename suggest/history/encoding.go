@@ -10,13 +10,14 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/box"
 )
 
-// encoding maps points to the rows that numeric models see, and back.
+// Encoding maps points to the rows that numeric models see, and back.
 type Encoding struct {
 	Space suggest.Space
 	// dims has one dimension for each parameter.
 	Dims []box.Dim
 }
 
+// NewEncoding is the encoding of a space.
 func NewEncoding(space suggest.Space) *Encoding {
 	e := &Encoding{Space: space, Dims: make([]box.Dim, space.Len())}
 	for i := range e.Dims {
@@ -40,7 +41,7 @@ func dimension(p suggest.Parameter) box.Dim {
 	return box.Dim{Kind: box.Ordered, Levels: levels}
 }
 
-// row is a point of the space as a model sees it: the unit coordinate of a
+// Row is a point of the space as a model sees it: the unit coordinate of a
 // number, the index of a choice, NaN where a parameter is not active.
 func (e *Encoding) Row(p suggest.Point) []float64 {
 	x := make([]float64, len(e.Dims))
@@ -58,7 +59,7 @@ func (e *Encoding) Row(p suggest.Point) []float64 {
 	return x
 }
 
-// point is the point nearest to a row. NaN becomes the middle of a number's
+// Point is the point nearest to a row. NaN becomes the middle of a number's
 // range, or the first choice, where the parameter turns out to be active. The
 // constraints of the space may not hold.
 func (e *Encoding) Point(x []float64) suggest.Point {
@@ -82,13 +83,13 @@ func (e *Encoding) Point(x []float64) suggest.Point {
 	return e.Space.Decode(u)
 }
 
-// sameRow says whether two rows have the same bits: where parameters are not
+// SameRow says whether two rows have the same bits: where parameters are not
 // active they are NaN.
 func SameRow(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
 }
 
-// rowKey tells rows apart that do not agree to nine digits.
+// RowKey tells rows apart that do not agree to nine digits.
 func RowKey(row []float64) string {
 	var b strings.Builder
 	var buf [8]byte

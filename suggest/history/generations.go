@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// generations rebuilds the state of an algorithm whose trials carry their
+// Generations rebuilds the state of an algorithm whose trials carry their
 // generation, by following these through the trials of a study. A generation
 // ends when enough results wait: all of them then make the next state, late
 // ones of earlier generations and those of points from elsewhere too. More
@@ -30,7 +30,7 @@ type Generations[S any] struct {
 	Ahead  Proposed[S] // what new trials are made of
 }
 
-// proposed is the state that new trials are made of.
+// Proposed is the state that new trials are made of.
 type Proposed[S any] struct {
 	State   *S
 	number  int
@@ -38,7 +38,7 @@ type Proposed[S any] struct {
 	Meta    string // that the trials carry
 }
 
-// rules are what differs between algorithms.
+// Rules are what differs between algorithms.
 type Rules[S any] interface {
 	// meta is the key under which a trial keeps its generation and, after a
 	// space, the numbers of the trials that led to the generation.
@@ -53,14 +53,15 @@ type Rules[S any] interface {
 	Stale(s *S, generation int) bool
 }
 
-// foreign is the generation of a trial that belongs to none.
+// Foreign is the generation of a trial that belongs to none.
 const Foreign = -1
 
+// NewGenerations replays what l follows, by the rules.
 func NewGenerations[S any](l *Follower, r Rules[S]) *Generations[S] {
 	return &Generations[S]{ledger: l, rules: r, States: map[int]*S{}}
 }
 
-// advance reads the entries that are new, and ends the generation when enough
+// Advance reads the entries that are new, and ends the generation when enough
 // results wait. It can be called again after an error.
 func (g *Generations[S]) Advance(ctx context.Context) error {
 	for len(g.Of) < len(g.ledger.History.Rows) {
@@ -81,7 +82,7 @@ func (g *Generations[S]) Advance(ctx context.Context) error {
 	return nil
 }
 
-// outdated says whether entries that have changed would have made a difference
+// Outdated says whether entries that have changed would have made a difference
 // to what was read: no service takes a result back and gives it again later, but
 // then the answers must not depend on when they were read.
 func (g *Generations[S]) Outdated(changed []int) bool {

@@ -28,6 +28,7 @@ type darts struct {
 
 var _ suggest.Algorithm = (*darts)(nil)
 
+// DARTS is the registration of the algorithm.
 func DARTS() propose.Registration {
 	return propose.Registration{
 		Name:     "darts",

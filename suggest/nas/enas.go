@@ -66,6 +66,7 @@ type enasSettings struct {
 var _ suggest.Algorithm = (*enas)(nil)
 var _ suggest.Preparer = (*enas)(nil)
 
+// ENAS is the registration of the algorithm.
 func ENAS() propose.Registration {
 	return propose.Registration{
 		Name: "enas",

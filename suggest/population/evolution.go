@@ -44,6 +44,7 @@ type evolutionOptions struct {
 
 var _ suggest.Algorithm = (*evolution)(nil)
 
+// RegularizedEvolution is the registration of the algorithm.
 func RegularizedEvolution() propose.Registration {
 	return propose.Registration{
 		Name:    "regularized-evolution",

@@ -245,10 +245,13 @@ func (r *geneticRules) founder(number, draw int, stream *rng.Stream) suggest.Poi
 	return r.ledger.Space.Decode(u)
 }
 
+// Meta implements history.Rules.
 func (r *geneticRules) Meta() string { return r.name }
 
+// Stale implements history.Rules.
 func (r *geneticRules) Stale(*survivors, int) bool { return false }
 
+// Need implements history.Rules.
 func (r *geneticRules) Need(s *survivors) int {
 	if s == nil || len(s.members) < r.founders {
 		return max(1, r.founders/5)
@@ -256,6 +259,7 @@ func (r *geneticRules) Need(s *survivors) int {
 	return max(1, r.options.population/10)
 }
 
+// Next implements history.Rules.
 func (r *geneticRules) Next(g *history.Generations[survivors], entries []int) *survivors {
 	next := &survivors{}
 	var all []*history.Row

@@ -10,6 +10,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
+// NSGA2 is the registration of the algorithm.
 func NSGA2() propose.Registration {
 	return propose.Registration{
 		Name:       "nsga2",

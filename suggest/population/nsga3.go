@@ -13,6 +13,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
+// NSGA3 is the registration of the algorithm.
 func NSGA3() propose.Registration {
 	return propose.Registration{
 		Name:       "nsga3",

@@ -44,6 +44,7 @@ type pb2 struct {
 	choice []bool
 }
 
+// PB2 is the registration of the algorithm.
 func PB2() propose.Registration {
 	return propose.Registration{
 		Name: "pb2",

@@ -69,6 +69,7 @@ const (
 
 var _ suggest.Algorithm = (*pbt)(nil)
 
+// PBT is the registration of the algorithm.
 func PBT() propose.Registration {
 	return propose.Registration{
 		Name: "pbt",

@@ -11,7 +11,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
-// fill makes at most n proposals, for the trials with the numbers from first
+// Fill makes at most n proposals, for the trials with the numbers from first
 // on, as suggest.Algorithm wants it: cancellation is an error, and what else
 // ends it before n is told only when there is no proposal, as it comes again
 // with the next question. That may be suggest.ErrExhausted, a deadline that has
@@ -38,7 +38,7 @@ func Fill(ctx context.Context, first, n int, propose func(number int) (suggest.P
 	return out, nil
 }
 
-// interrupted says whether to end with what there is: the context was cancelled,
+// Interrupted says whether to end with what there is: the context was cancelled,
 // which is an error, or its deadline has passed and there is a proposal.
 func Interrupted(ctx context.Context, proposals int) (done bool, err error) {
 	err = ctx.Err()
@@ -48,11 +48,11 @@ func Interrupted(ctx context.Context, proposals int) (done bool, err error) {
 	return err != nil, err
 }
 
-// cancelled says whether nobody waits for the answer any more. A deadline that
+// Cancelled says whether nobody waits for the answer any more. A deadline that
 // has passed is no such thing.
 func Cancelled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
-// turn is the work for the trial with one number.
+// Drawing is the work for the trial with one number.
 type Drawing struct {
 	// draw draws a point, another one at each call. It is called more than once
 	// when points were tried already.
@@ -61,7 +61,7 @@ type Drawing struct {
 	Proposal func(p suggest.Point) suggest.Proposal
 }
 
-// fill makes proposals with points that were not tried. key names the
+// Fill makes proposals with points that were not tried. key names the
 // randomness of the systematic search.
 func (t *Tried) Fill(ctx context.Context, first, n int, key rng.Key, turns func(number int) Drawing) ([]suggest.Proposal, error) {
 	return Fill(ctx, first, n, func(number int) (suggest.Proposal, error) {
@@ -74,7 +74,7 @@ func (t *Tried) Fill(ctx context.Context, first, n int, key rng.Key, turns func(
 	})
 }
 
-// asPending makes trials of proposals, numbered from first.
+// Pending makes trials of proposals, numbered from first.
 func Pending(first int, proposals []suggest.Proposal) []*suggest.Trial {
 	trials := make([]*suggest.Trial, len(proposals))
 	for i, p := range proposals {

@@ -7,7 +7,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 )
 
-// initialFirst builds algorithms that propose the study's initial points, in
+// InitialFirst builds algorithms that propose the study's initial points, in
 // their order, before any of their own. A point counts as proposed when a trial
 // of any state has it, so that nothing is lost or repeated when a process dies.
 func InitialFirst(build suggest.New) suggest.New {

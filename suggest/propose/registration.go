@@ -39,8 +39,10 @@ type Setting struct {
 	Help string
 }
 
+// RandomState is the name of the setting that takes the place of the study's seed.
 const RandomState = "random_state"
 
+// RandomStateSetting documents RandomState.
 func RandomStateSetting() Setting {
 	return Setting{
 		Name:    RandomState,
@@ -49,17 +51,19 @@ func RandomStateSetting() Setting {
 	}
 }
 
-// seeding decides between the study's seed and the setting random_state.
+// Seeding decides between the study's seed and the setting random_state.
 type Seeding struct {
 	given bool
 	state uint64
 }
 
+// ReadSeeding reads RandomState.
 func ReadSeeding(r *suggest.SettingsReader) Seeding {
 	n := r.Int(RandomState, 0, suggest.AtLeast(0))
 	return Seeding{given: r.Has(RandomState), state: uint64(n)}
 }
 
+// Seed of the randomness for a study.
 func (s Seeding) Seed(study suggest.Study) uint64 {
 	if s.given {
 		return s.state

@@ -31,11 +31,11 @@ const (
 	MaxSteps = 1 << 20
 )
 
-// modelAttempts is how many samples may hit points that were tried, or that
+// ModelAttempts is how many samples may hit points that were tried, or that
 // constraints forbid, before the prior is drawn from.
 const ModelAttempts = Attempts / 2
 
-// tried knows which points of a space were proposed before, and which may not
+// Tried knows which points of a space were proposed before, and which may not
 // be proposed.
 type Tried struct {
 	space  suggest.Space
@@ -50,7 +50,7 @@ type Tried struct {
 	added []suggest.Point
 }
 
-// newTried knows the points of trials in all states: what failed is not tried
+// NewTried knows the points of trials in all states: what failed is not tried
 // again.
 func NewTried(space suggest.Space, rows []*history.Row) *Tried {
 	if _, finite := space.Size(); finite || space.Constrained() { // next to allowed points, others may be the same in all digits
@@ -59,7 +59,7 @@ func NewTried(space suggest.Space, rows []*history.Row) *Tried {
 	return &Tried{space: space, rows: rows}
 }
 
-// newTriedAlways is for algorithms that may propose the same point twice also in
+// NewTriedAlways is for algorithms that may propose the same point twice also in
 // a space that is not finite.
 func NewTriedAlways(space suggest.Space, rows []*history.Row) *Tried {
 	t := &Tried{space: space, rows: rows, Keys: make(map[string]struct{}, len(rows))}
@@ -72,7 +72,7 @@ func NewTriedAlways(space suggest.Space, rows []*history.Row) *Tried {
 	return t
 }
 
-// add notes a point and says whether it is new and allowed.
+// Add notes a point and says whether it is new and allowed.
 func (t *Tried) Add(p suggest.Point) bool {
 	if t.Keys == nil {
 		if !t.space.Contains(p) {
@@ -91,14 +91,16 @@ func (t *Tried) Add(p suggest.Point) bool {
 	return true
 }
 
+// Has says whether the point with a key was tried or added.
 func (t *Tried) Has(key string) bool {
 	_, ok := t.Keys[key]
 	return ok
 }
 
+// Exhausted says whether no point of a finite space is left.
 func (t *Tried) Exhausted() bool { return t.finite && uint64(len(t.Keys)) >= t.size }
 
-// untried draws until a point is new and allowed, and notes it. The error is
+// Untried draws until a point is new and allowed, and notes it. The error is
 // suggest.ErrExhausted when there is none left, and that of ctx when it ended
 // before there was a point; a deadline is a little late then.
 func (t *Tried) Untried(ctx context.Context, draw func() suggest.Point, stream *rng.Stream) (suggest.Point, error) {
@@ -259,7 +261,7 @@ func (t *Tried) walk(ctx context.Context, p suggest.Point) (suggest.Point, error
 	return nil, fmt.Errorf("no point among %d satisfies the constraints on the parameters; loosen them, or narrow the ranges to where they hold", MaxSteps)
 }
 
-// unknown says whether a point of the space was not proposed yet.
+// Unknown says whether a point of the space was not proposed yet.
 func (t *Tried) Unknown(p suggest.Point) bool {
 	key, ok := t.space.Key(p)
 	return ok && !t.Has(key)

@@ -6,7 +6,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
-// tpeConfig is what the settings say.
+// Config is what the settings say.
 type Config struct {
 	// startup is how many trials must be measured before the model is used.
 	Startup int
@@ -34,7 +34,7 @@ type Config struct {
 	period int
 }
 
-// defaultTPE is what newTPE has without settings.
+// Default is what the algorithm has without settings.
 func Default(multivariate string) Config {
 	return Config{
 		Startup: 10, Candidates: 24, Gamma: 0.15,
@@ -68,6 +68,7 @@ const (
 	no   = "false"
 )
 
+// Registration is the registration of the algorithm.
 func Registration() propose.Registration {
 	return propose.Registration{
 		Name:    "tpe",
@@ -80,6 +81,7 @@ func Registration() propose.Registration {
 	}
 }
 
+// Multivariate is the registration of the algorithm.
 func Multivariate() propose.Registration {
 	return propose.Registration{
 		Name:    "multivariate-tpe",

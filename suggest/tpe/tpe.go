@@ -49,7 +49,7 @@ func newTPE(space suggest.Space, settings suggest.Settings, multivariate string)
 	return NewWith(space, config, seeding), nil
 }
 
-// newTPEWith is for algorithms that are built on this one.
+// NewWith is for algorithms that are built on this one.
 func NewWith(space suggest.Space, config Config, seeding propose.Seeding) *tpe {
 	a := &tpe{seeding: seeding, config: config, historic: history.NewReader(space)}
 	a.model = newTPEModel(a.historic.Encoding, config)
