@@ -9,7 +9,7 @@ import (
 // asked for, in bytes, and maxNames how many are remembered: the first lines name
 // all that there is.
 const (
-	maxNamesSearched = 1 << 20
+	maxNamesSearched = 128 << 10
 	maxNames         = 100
 )
 
