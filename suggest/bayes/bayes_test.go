@@ -124,6 +124,31 @@ func TestBayesianAvoidsWhatFails(t *testing.T) {
 	}
 }
 
+// Once the bottom is found there is nothing left to improve where trials succeed.
+// They must not go where others failed then, of whose loss nothing is known.
+func TestBayesianDoesNotGoBackToWhatFails(t *testing.T) {
+	const seeds = 4
+	space := unitCube(t, 3)
+	failed := 0.0
+	for seed := range uint64(seeds) {
+		s := newStudyOf(space, seed, 1)
+		playedBy(t, bayesian(t, space), &s, 50, func(x []float64) []float64 {
+			if x[0] > 0.5 {
+				return nil
+			}
+			return bowlAt(0.3)(x)
+		})
+		for _, trial := range s.Trials[30:] {
+			if trial.State == suggest.Failed {
+				failed += 1. / seeds
+			}
+		}
+	}
+	if failed > 7 { // without the weight of failures 10 or more
+		t.Errorf("%v of the last 20 failed in the mean", failed)
+	}
+}
+
 // Each branch of the tree has numbers of its own; the better one is the one
 // with the narrower bottom.
 func TestBayesianSearchesTrees(t *testing.T) {

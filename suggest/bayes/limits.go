@@ -10,11 +10,12 @@ import (
 )
 
 // limit is a model whose value should be at most the bound; blur is added to its
-// variance.
+// variance, and the logarithm of the probability is multiplied by the weight.
 type limit struct {
-	model *gp.Model
-	bound float64
-	blur  float64
+	model  *gp.Model
+	bound  float64
+	blur   float64
+	weight float64
 }
 
 // bound adds the models of what makes a trial useless: that it fails, and that
@@ -38,7 +39,7 @@ func (g *surrogates) bound(ctx context.Context, t *target, number int, kept []in
 	u := gp.Bounded{Utility: t.acquisition.Utility}
 	for _, l := range limits {
 		t.acquisition.Models = append(t.acquisition.Models, l.model)
-		u.Limits, u.Blurs = append(u.Limits, l.bound), append(u.Blurs, l.blur)
+		u.Limits, u.Blurs, u.Weights = append(u.Limits, l.bound), append(u.Blurs, l.blur), append(u.Weights, l.weight)
 	}
 	t.acquisition.Utility = u
 }
@@ -67,7 +68,28 @@ func (g *surrogates) failure(ctx context.Context, number int, kept []int) (limit
 		}
 	}
 	m, ok := g.models.condition(s, theta, g.running)
-	return limit{model: m, bound: -mean, blur: 0.1}, ok
+	if !ok {
+		return limit{}, false
+	}
+	return limit{model: m, bound: -mean, blur: 0.1, weight: 1 + failureWeight*float64(len(g.failed))*explained(m, s)}, true
+}
+
+// failureWeight is by how much each failure makes the chance of failing count
+// more, where failures can be foretold. Without it, once little is left to
+// improve where trials succeed, half of them go where they fail, as nothing is
+// known of the loss there.
+const failureWeight = 0.3
+
+// explained is the share of the outcomes' variance that is predicted from the
+// other outcomes, from 0 to 1: of failures that come by chance there is none.
+func explained(m *gp.Model, s sample) float64 {
+	mean, _ := m.LeaveOneOut()
+	rest, all := 0.0, 0.0
+	for i, y := range s.Outcomes {
+		rest += (y - mean[i]) * (y - mean[i])
+		all += y * y
+	}
+	return math.Max(0, 1-rest/all)
 }
 
 // constraint models how far the c-th constraint is violated, on a scale that is
@@ -87,7 +109,7 @@ func (g *surrogates) constraint(ctx context.Context, number, c int, kept []int) 
 	s := newSample("constraint"+strconv.Itoa(c), rows, values)
 	s.results = len(g.measured)
 	m, ok := g.models.fit(ctx, s, number)
-	return limit{model: m, bound: bound, blur: 1e-6}, ok
+	return limit{model: m, bound: bound, blur: 1e-6, weight: 1}, ok
 }
 
 // bilog brings values to the scale sign(v) log(1+|v|/median|v|), with mean 0

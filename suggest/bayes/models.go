@@ -14,7 +14,7 @@ import (
 const (
 	// fitRows is how many results a fit sees at most: more cost much, and change
 	// the hyperparameters little.
-	fitRows = 256
+	fitRows = 400
 	// pendingModelled is how many pending trials, the newest, a model sees at most.
 	pendingModelled = 400
 )

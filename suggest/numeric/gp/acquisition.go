@@ -134,6 +134,8 @@ type Bounded struct {
 	Limits []float64
 	// Blurs are variances that are added to those of the last models.
 	Blurs []float64
+	// Weights multiply the logarithms of the probabilities.
+	Weights []float64
 }
 
 // Value implements Utility.
@@ -144,7 +146,9 @@ func (u Bounded) Value(mean, variance, dMean, dVariance []float64) float64 {
 	}
 	for i, limit := range u.Limits {
 		k := first + i
-		value += logProbability(limit, u.Blurs[i], mean[k:], variance[k:], dMean[k:], dVariance[k:])
+		value += u.Weights[i] * logProbability(limit, u.Blurs[i], mean[k:], variance[k:], dMean[k:], dVariance[k:])
+		dMean[k] *= u.Weights[i]
+		dVariance[k] *= u.Weights[i]
 	}
 	return value
 }

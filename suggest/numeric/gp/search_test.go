@@ -37,8 +37,8 @@ func TestAcquisitionGradients(t *testing.T) {
 		"lower bound":               {Models: models[:1], Utility: LowerBound{Beta: 1.8}},
 		"exploration, in reach":     {Models: models[:1], Utility: Exploration{Threshold: 5}},
 		"exploration, out of reach": {Models: models[:1], Utility: Exploration{Threshold: -5}},
-		"bounded":                   {Models: models, Utility: Bounded{Utility: Improvement{Best: 0}, Limits: []float64{0, -0.5}, Blurs: []float64{0.1, 1e-6}}},
-		"bounds alone":              {Models: models, Utility: Bounded{Limits: []float64{0, -0.5}, Blurs: []float64{0.1, 1e-6}}},
+		"bounded":                   {Models: models, Utility: Bounded{Utility: Improvement{Best: 0}, Limits: []float64{0, -0.5}, Blurs: []float64{0.1, 1e-6}, Weights: []float64{1, 3}}},
+		"bounds alone":              {Models: models, Utility: Bounded{Limits: []float64{0, -0.5}, Blurs: []float64{0.1, 1e-6}, Weights: []float64{1, 3}}},
 	}
 	for name, a := range cases {
 		_, gradients := a.Values(rows[30:], true)
