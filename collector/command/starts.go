@@ -76,38 +76,76 @@ type part struct {
 	once  sync.Once
 }
 
-// seen draws the lines that an earlier collector drew, and begins the first
-// attempt, before the program can start.
-func (s *starts) first(ctx context.Context) error {
-	if err := s.begin(ctx, 0, time.Now()); err != nil {
-		return err
-	}
+// further is a start of the program after the first, with the line before it.
+type further struct {
+	start start
+	line  line
+}
+
+// drawn are the starts before which an earlier collector drew a line.
+func (s *starts) drawn() ([]further, error) {
+	var all []further
 	for n := 1; ; n++ {
-		var l line
-		if err := readJSON(filepath.Join(attemptDir(s.r.cfg.dir, n), goName), &l); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			return err
+		var f further
+		err := readJSON(filepath.Join(attemptDir(s.r.cfg.dir, n), goName), &f.line)
+		if errors.Is(err, fs.ErrNotExist) {
+			return all, nil
 		}
-		var begun start
-		if err := readJSON(filepath.Join(attemptDir(s.r.cfg.dir, n), startName), &begun); err != nil {
-			return err
+		if err == nil {
+			err = readJSON(filepath.Join(attemptDir(s.r.cfg.dir, n), startName), &f.start)
 		}
-		if err := s.draw(ctx, n, begun, l); err != nil {
-			return err
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, f)
 	}
 }
 
+// first begins the attempts that an earlier collector knew, each no further than
+// to the line behind it, and the one that goes on, before the program can start.
+func (s *starts) first(ctx context.Context) error {
+	drawn, err := s.drawn()
+	if err != nil {
+		return err
+	}
+	if s.r.kind.restart != restartFiles {
+		for _, f := range drawn {
+			s.begun, s.lines = append(s.begun, f.start), append(s.lines, f.line)
+		}
+		return s.begin(ctx, 0, time.Now(), nil)
+	}
+	began := time.Now()
+	for n, f := range drawn {
+		until, err := s.before(n + 1)
+		if err != nil {
+			return err
+		}
+		if err := s.begin(ctx, n, began, until); err != nil {
+			return err
+		}
+		began = f.start.Started
+	}
+	return s.begin(ctx, len(drawn), began, nil)
+}
+
+// before is what start n finds in the files.
+func (s *starts) before(n int) (*source.Before, error) {
+	return source.RecordBefore(s.r.cfg.path, filepath.Join(attemptDir(s.r.cfg.dir, n), fileBefore), false, readableTable)
+}
+
 // begin begins an attempt of a kind that reads files, or the first of another.
-func (s *starts) begin(ctx context.Context, n int, began time.Time) error {
+// until is where it ended, nil when it goes on.
+func (s *starts) begin(ctx context.Context, n int, began time.Time, until *source.Before) error {
 	r := s.r
 	attempt := collector.Attempt{ID: r.cfg.podUID + "/" + strconv.Itoa(n), Started: began}
 	if r.kind.restart != restartFiles {
 		return r.begin(ctx, n, attempt, r.drain)
 	}
 	s.part = &part{over: over{c: make(chan struct{})}, read: make(chan struct{})}
+	if until != nil {
+		s.part.until.Store(until)
+		s.part.over.say()
+	}
 	j := job{cfg: r.cfg, n: n, dir: attemptDir(r.cfg.dir, n), drain: s.part.over.c, part: s.part}
 	open, err := r.kind.prepare(ctx, j)
 	if err != nil {
@@ -167,8 +205,7 @@ func (s *starts) draw(ctx context.Context, n int, begun start, l line) error {
 	switch s.r.kind.restart {
 	case restartFiles:
 		last := s.part
-		state := filepath.Join(attemptDir(s.r.cfg.dir, n), fileBefore)
-		before, err := source.RecordBefore(s.r.cfg.path, state, false, readableTable)
+		before, err := s.before(n)
 		if err != nil {
 			return err
 		}
@@ -178,7 +215,7 @@ func (s *starts) draw(ctx context.Context, n int, begun start, l line) error {
 		case <-last.read:
 		case <-time.After(readPatience):
 		}
-		return s.begin(ctx, n, begun.Started)
+		return s.begin(ctx, n, begun.Started, nil)
 	case restartJournal:
 		s.mu.Lock()
 		defer s.mu.Unlock()
