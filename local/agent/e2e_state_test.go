@@ -408,7 +408,9 @@ func TestAHungShimDoesNotHoldItsPod(t *testing.T) {
 		_, err := r.client.CoreV1().Pods(r.namespace).Get(t.Context(), "hung", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
-	if run, ok := state.Latest("main"); !ok || syscall.Kill(run.PID, 0) == nil {
-		t.Errorf("the program lives on: %+v", run)
+	run, ok := state.Latest("main")
+	if !ok {
+		t.Fatalf("the shim did not know its program: %+v", state)
 	}
+	eventually(t, "the program has ended and was reaped", func() bool { return syscall.Kill(run.PID, 0) != nil })
 }
