@@ -63,7 +63,7 @@ with mlflow.start_run(run_name="trial") as run:
     mlflow.log_metric("loss", 7, step=0)
     mlflow.log_metric("loss", math.nan, step=1)
     mlflow.log_metrics({"loss": x, "accuracy": 0.5, "other": math.inf}, step=2)
-    with mlflow.start_run(nested=True):
+    with mlflow.start_run(nested=True) as child:
         mlflow.log_metric("accuracy", 0.25)
     mlflow.log_text("hello", "notes/hello.txt")
     assert mlflow.artifacts.load_text(run.info.artifact_uri + "/notes/hello.txt") == "hello"
@@ -75,8 +75,7 @@ assert done.info.status == "FINISHED" and done.data.params["optimizer"] == "adam
 assert done.data.metrics["loss"] == x and done.data.metrics["other"] == math.inf, done.data.metrics
 history = client.get_metric_history(run.info.run_id, "loss")
 assert [m.step for m in history] == [0, 1, 2] and math.isnan(history[1].value), history
-children = mlflow.search_runs(filter_string="tags.mlflow.parentRunId = '%s'" % run.info.run_id, output_format="list")
-assert len(children) == 1 and children[0].data.metrics == {"accuracy": 0.25}, children
+assert client.get_run(child.info.run_id).data.metrics == {"accuracy": 0.25}
 assert {a.path for a in client.list_artifacts(run.info.run_id)} == {"notes", "w.bin"}
 `},
 		// A plain example of Katib: its SDK, its default address.
