@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,8 +64,12 @@ func checkShadowed(pod *corev1.Pod) *verdict {
 	return nil
 }
 
-// entriesOf names some of what is in a directory; nothing if it is not there.
+// entriesOf names some of what is in a directory; nothing if it is not there, or
+// has no files at any depth: mount points of other pods leave such directories.
 func entriesOf(dir string) []string {
+	if !hasFiles(dir) {
+		return nil
+	}
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -73,4 +78,21 @@ func entriesOf(dir string) []string {
 	names, _ := f.Readdirnames(namedEntries) // what cannot be listed cannot be missed
 	slices.Sort(names)
 	return names
+}
+
+// emptyDirs is how many directories without a file are looked into.
+const emptyDirs = 1000
+
+// hasFiles tells whether there is anything but directories below dir.
+func hasFiles(dir string) (found bool) {
+	seen := 0
+	_ = filepath.WalkDir(filepath.Clean(dir)+"/", func(_ string, e fs.DirEntry, err error) error {
+		seen++
+		if err == nil && !e.IsDir() || seen > emptyDirs {
+			found = true
+			return fs.SkipAll
+		}
+		return nil // what cannot be listed cannot be missed
+	})
+	return found
 }

@@ -50,14 +50,22 @@ func TestProgramsAreNotHiddenByMounts(t *testing.T) {
 }
 
 func TestFilesOfTheMachineAreNotHiddenByTheCollector(t *testing.T) {
-	full, empty := t.TempDir(), t.TempDir()
+	full, empty, hollow, deep := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	touch(t, filepath.Join(full, "train.py"))
+	for _, dir := range []string{hollow, deep} {
+		if err := os.MkdirAll(filepath.Join(dir, "runs", "a"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	touch(t, filepath.Join(deep, "runs", "a", "model.pt"))
 	cases := map[string]struct {
 		volume, at string
 		want       string
 	}{
 		"a directory with a program": {trainer.SourceVolume, full, "over " + full + ", which has files on this machine (train.py)"},
 		"an empty directory":         {trainer.SourceVolume, empty, ""},
+		"mount points of other pods": {trainer.SourceVolume, hollow, ""},
+		"a file further below":       {trainer.SourceVolume, deep, "which has files on this machine (runs)"},
 		"one that is not there":      {trainer.SourceVolume, filepath.Join(full, "metrics"), ""},
 		"a volume of the user's own": {"data", full, ""},
 	}
