@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -10,8 +11,8 @@ import (
 // begins at a multiple of that; stretches without points do not exist. So a curve
 // that grows moves no stretch until all double their width.
 //
-// It is what thins curves everywhere: for models and for eyes (Sample), under the
-// cap on the rate of a collector, and for what a store keeps of old trials.
+// It thins curves as they are read, for models and for eyes; Thin chooses the points
+// of a curve that are kept, by the same stretches.
 type Thinner struct {
 	limit     int
 	width     uint // a stretch spans 2^width places
@@ -104,4 +105,57 @@ func (s *Stretch) join(other *Stretch) {
 // come does not show.
 func improves(better func(a, b *Point) bool, a, b *Point) bool {
 	return better(a, b) || !better(b, a) && comparePoints(a, b) < 0
+}
+
+// Thin returns the points of one series of one source, in order of Seq, that show
+// its form and decide its result: of at most limit stretches the first, the last, the
+// least and the greatest, and three more on which the steps and times of other parts
+// of the curve may depend. A point without a step gets the one that was stated last
+// before it. What was thinned may be thinned again, together with later points: so a
+// curve may be cut anywhere, thinned part by part, and keeps its extremes.
+func Thin(points []Point, limit int) []Point {
+	if len(points) == 0 {
+		return nil
+	}
+	width, from, to := 0, points[0].Seq, points[len(points)-1].Seq
+	for to>>width-from>>width >= int64(limit) {
+		width++
+	}
+	var kept []Point
+	var s Stretch
+	keep := func() { kept = append(kept, s.First, s.Last, s.Least, s.Greatest) }
+	// before is the last point before any step is stated: its step was stated in an
+	// earlier part, and may be the highest. Without steps, latest has the latest time.
+	var before, latest *Point
+	var p Point
+	step := NoStep
+	for i := range points {
+		p = points[i]
+		if p.Step == NoStep && step == NoStep {
+			before = &points[i]
+			if latest == nil || !p.Time.Before(latest.Time) {
+				latest = before
+			}
+		} else if p.Step != NoStep {
+			step = p.Step
+		}
+		p.Step = step
+		one := Stretch{p.Seq, p.Seq, p, p, p, p, 1}
+		switch {
+		case i == 0:
+			s = one
+		case p.Seq>>width == s.From>>width:
+			s.join(&one)
+		default:
+			keep()
+			s = one
+		}
+	}
+	keep()
+	kept = append(kept, p) // from which later parts take their step
+	if before != nil {
+		kept = append(kept, *before, *latest)
+	}
+	slices.SortFunc(kept, func(a, b Point) int { return cmp.Compare(a.Seq, b.Seq) })
+	return slices.CompactFunc(kept, func(a, b Point) bool { return a.Seq == b.Seq })
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -11,61 +12,72 @@ import (
 	"github.com/vernier-ml/vernier/collector/contract"
 )
 
+const (
+	// DefaultRate is how many points a second of a metric are kept in the long
+	// run, unless the user says otherwise.
+	DefaultRate = 1000
+	// burstSeconds is how much of the rate a metric may use ahead of its time: a
+	// program of some minutes, or one that is read late, is kept whole.
+	burstSeconds = 100
+	// maxStretches bounds what one thinned series takes of a batch, four points for
+	// each stretch.
+	maxStretches = MaxBatch / 8
+)
+
 // batcher is where the sources put points and the sender takes them. It holds one
 // batch: while that one is full and the one before it is being sent, the sources
 // wait, and their offsets stay where they are.
+//
+// A series whose metric is beyond the cap on the rate is thinned within the batch. A
+// batch covers its sources without a gap, and is stored as a whole or not at all. So
+// it does not matter where batches begin and end, and a collector that was killed may
+// cut them otherwise: the series keeps its extremes.
 type batcher struct {
 	rate  int64     // points a second of a metric; 0: no cap
 	start time.Time // of the attempt
 	order []string  // metrics in the order of the summary
 
-	mu      sync.Mutex
-	taken   sync.Cond     // the batch was taken
-	wake    chan struct{} // has an element when the sender should look
-	timer   *time.Timer   // ends the linger of a batch
-	expired bool          // it has
+	begun chan struct{} // has an element when a batch began
+	ready chan struct{} // has an element when it should not linger
+	taken sync.Cond     // the batch was taken
 
-	sources map[string]*sourceState // by the name that the source gives
+	mu      sync.Mutex
+	sources map[string]*sourceState
 	metrics map[string]*metricState
 	others  metricState // the metrics beyond maxMetrics
 
 	allowed int64 // points of a metric so far, by the cap
 	batch   []collector.Point
 	spare   []collector.Point // the batch before, for its memory
-	thinned map[windowKey]*window
-	held    int       // in thinned
+	thinned bool
+	filled  bool
 	opened  time.Time // when the batch got its first point
-	sent    time.Time // when the last one was taken
+	flying  time.Time // the same of the one that is being sent
 
 	notes notes
 	stats Stats
 }
 
 type sourceState struct {
-	name   string
 	known  int64 // stored before this collector began, by Hello
 	seen   int64 // largest Seq read plus one
 	stored int64 // largest Seq acknowledged plus one
 }
 
 type metricState struct {
-	name   string // empty for the others
 	all    collector.Aggregator
 	kept   int64 // in batches that were taken
 	held   int64 // in batch
 	capped bool
 }
 
-type windowKey struct{ source, metric string }
-
 func newBatcher(cfg Config) *batcher {
 	b := &batcher{
-		rate: cfg.Rate, start: cfg.Attempt.Started, order: slices.Clone(cfg.Metrics), wake: make(chan struct{}, 1),
-		sources: map[string]*sourceState{}, metrics: map[string]*metricState{}, thinned: map[windowKey]*window{},
+		rate: cfg.Rate, start: cfg.Attempt.Started, order: slices.Clone(cfg.Metrics),
+		begun: make(chan struct{}, 1), ready: make(chan struct{}, 1),
+		sources: map[string]*sourceState{}, metrics: map[string]*metricState{},
 	}
 	b.taken.L = &b.mu
-	b.timer = time.AfterFunc(time.Hour, b.expire)
-	b.timer.Stop()
 	if now := time.Now(); b.start.IsZero() || b.start.After(now) {
 		b.start = now
 	}
@@ -79,37 +91,27 @@ func (b *batcher) acknowledged(acked map[string]int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, next := range acked {
-		b.sources[name] = &sourceState{name: name, known: next, stored: next}
+		b.sources[name] = &sourceState{known: next, stored: next}
 	}
 }
 
 // allow works out how many points of each metric the cap allows by now.
 func (b *batcher) allow() {
-	elapsed := max(time.Since(b.start), 0)
-	b.allowed = b.rate * (burstSeconds + int64(elapsed/time.Second))
+	b.allowed = b.rate * (burstSeconds + int64(max(time.Since(b.start), 0)/time.Second))
 }
 
-func (b *batcher) expire() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.expired = true
-	b.call()
-}
-
-// call makes the sender look.
-func (b *batcher) call() {
+func signal(c chan<- struct{}) {
 	select {
-	case b.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-func (b *batcher) size() int { return len(b.batch) + b.held }
-
-// full reports whether the sources must wait until the batch was taken. A
-// thinned batch never fills; it must not span the time for which the service is
-// away.
-func (b *batcher) full() bool { return b.size() >= MaxBatch || b.expired && len(b.thinned) > 0 }
+// full reports whether the sources must wait until the batch was taken. A batch that
+// is thinned must not span the time for which the service is away.
+func (b *batcher) full() bool {
+	return b.filled || b.thinned && time.Since(b.opened) > maxLinger
+}
 
 // trouble notes what a source could not read. It reports whether it was told for
 // the first time.
@@ -121,11 +123,7 @@ func (b *batcher) trouble(err error) bool {
 	if errors.As(err, &gap) {
 		b.stats.DroppedBytes += gap.Dropped()
 	}
-	var missing interface{ Missing() []string }
-	if errors.As(err, &missing) {
-		return b.notes.miss(err.Error())
-	}
-	return b.notes.add(err.Error())
+	return b.notes.add(err)
 }
 
 // take takes in a point. It waits while there is no room, and returns false when
@@ -133,20 +131,16 @@ func (b *batcher) trouble(err error) bool {
 func (b *batcher) take(ctx context.Context, p collector.Point) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s, m := b.source(p.Source), b.metric(p.Metric)
+	s, m := b.source(&p), b.metric(&p)
 	if p.Seq < s.seen {
 		return true
 	}
 	s.seen = p.Seq + 1
 	b.stats.Read++
-	p.Source = s.name
 	if p.Text != "" {
 		p.Text = clip(p.Text, MaxText)
 	}
-	if m == &b.others {
-		p.Metric = clip(p.Metric, MaxName)
-	} else {
-		p.Metric = m.name
+	if m != &b.others {
 		m.all.Add(collector.Attempt{}, p)
 	}
 	if p.Seq < s.known {
@@ -154,100 +148,98 @@ func (b *batcher) take(ctx context.Context, p collector.Point) bool {
 		return true
 	}
 	for b.full() {
-		b.call()
+		signal(b.ready)
 		b.taken.Wait()
 		if ctx.Err() != nil {
 			return false
 		}
 	}
-	b.put(p, m)
+	b.batch = append(b.batch, p)
+	m.held++
+	if len(b.batch) == 1 {
+		b.opened = time.Now()
+		signal(b.begun)
+	}
+	if len(b.batch) >= MaxBatch {
+		b.thin()
+		// Thinning must pay for itself: it looks at all of the batch.
+		if b.filled = len(b.batch) > MaxBatch*3/4; b.filled {
+			signal(b.ready)
+		}
+	}
 	return true
 }
 
-func (b *batcher) source(given string) *sourceState {
-	s := b.sources[given]
+// source returns the state of the point's source, whose name is clipped.
+func (b *batcher) source(p *collector.Point) *sourceState {
+	s := b.sources[p.Source]
 	if s == nil {
-		name := clip(given, MaxName)
-		if s = b.sources[name]; s == nil {
-			s = &sourceState{name: name}
+		p.Source = clip(p.Source, MaxName)
+		if s = b.sources[p.Source]; s == nil {
+			s = &sourceState{}
+			b.sources[p.Source] = s
 		}
-		b.sources[given] = s
 	}
 	return s
 }
 
-func (b *batcher) metric(given string) *metricState {
-	m := b.metrics[given]
+// metric returns the state of the point's metric, whose name is clipped.
+func (b *batcher) metric(p *collector.Point) *metricState {
+	m := b.metrics[p.Metric]
+	if m == nil {
+		p.Metric = clip(p.Metric, MaxName)
+		m = b.metrics[p.Metric]
+	}
 	switch {
 	case m != nil:
-	case len(b.metrics) < maxMetrics:
-		m = &metricState{name: clip(given, MaxName)}
-		b.metrics[given] = m
-		if !slices.Contains(b.order, m.name) {
-			b.order = append(b.order, m.name)
-		}
-	default:
-		m = &b.others
+		return m
+	case len(b.metrics) >= maxMetrics:
+		return &b.others
+	}
+	m = &metricState{}
+	b.metrics[p.Metric] = m
+	if !slices.Contains(b.order, p.Metric) {
+		b.order = append(b.order, p.Metric)
 	}
 	return m
 }
 
-// put adds a point to the batch, or to a window that thins where the cap allows no
-// more.
-func (b *batcher) put(p collector.Point, m *metricState) {
-	key := windowKey{p.Source, p.Metric}
-	w := b.thinned[key]
-	if w == nil && b.rate > 0 && m.kept+m.held >= b.allowed {
-		w = b.thin(key, m)
+// thin condenses each series of which the batch has more than the cap allows.
+func (b *batcher) thin() {
+	if b.rate == 0 {
+		return
 	}
-	if w != nil {
-		before := w.held()
-		w.add(p)
-		b.held += w.held() - before
-	} else {
-		b.batch = append(b.batch, p)
-		m.held++
-	}
-	if b.opened.IsZero() {
-		now := time.Now()
-		b.opened = now
-		b.timer.Reset(max(minLinger, maxLinger-now.Sub(b.sent)))
-	}
-	if b.size() >= MaxBatch {
-		b.call()
-	}
-}
-
-// thin moves the points of a series from the batch to a window.
-func (b *batcher) thin(key windowKey, m *metricState) *window {
-	if !m.capped {
-		m.capped = true
-		b.notes.cap(key.metric)
-	}
-	ours := func(p collector.Point) bool { return p.Source == key.source && p.Metric == key.metric }
-	var moved []collector.Point
+	type series struct{ source, metric string }
+	var order []series
+	over := map[series][]collector.Point{}
+	rest := b.batch[:0]
 	for _, p := range b.batch {
-		if ours(p) {
-			moved = append(moved, p)
+		if m := b.metric(&p); m.kept+m.held > b.allowed {
+			key := series{p.Source, p.Metric}
+			if over[key] == nil {
+				order = append(order, key)
+			}
+			over[key] = append(over[key], p)
+		} else {
+			rest = append(rest, p)
 		}
 	}
-	b.batch = slices.DeleteFunc(b.batch, ours)
-	m.held -= int64(len(moved))
-	w := newWindow(m, len(moved))
-	for _, p := range moved {
-		w.add(p)
+	b.batch = rest
+	for _, key := range order {
+		points := over[key]
+		m := b.metric(&points[0])
+		kept := collector.Thin(points, int(min(max((b.allowed-m.kept)/4, 2), maxStretches)))
+		b.batch = append(b.batch, kept...)
+		left := int64(len(points) - len(kept))
+		m.held -= left
+		b.stats.Capped += left
+		b.notes.capped += left
+		if !m.capped {
+			m.capped = true
+			b.notes.cap(key.metric)
+		}
+		b.thinned = true
 	}
-	b.held += w.held()
-	b.thinned[key] = w
-	return w
-}
-
-// ready reports whether there is a batch to send: a full one or one that has
-// waited long enough.
-func (b *batcher) ready() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.size() >= MaxBatch || b.expired && b.size() > 0
 }
 
 // collect takes the batch: the points of each source in order of Seq. It is
@@ -255,31 +247,32 @@ func (b *batcher) ready() bool {
 func (b *batcher) collect() []collector.Point {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.timer.Stop()
+	b.thin()
+	if b.thinned {
+		slices.SortFunc(b.batch, func(p, q collector.Point) int { return cmp.Compare(p.Seq, q.Seq) })
+	}
 	for _, m := range b.metrics {
 		m.kept, m.held = m.kept+m.held, 0
 	}
 	b.others.kept, b.others.held = b.others.kept+b.others.held, 0
-	for _, w := range b.thinned {
-		points := w.points()
-		b.batch = append(b.batch, points...)
-		kept := int64(len(points))
-		w.metric.kept += kept
-		b.stats.Capped += w.raw - kept
-		b.notes.capped += w.raw - kept
-	}
-	if len(b.thinned) > 0 {
-		sortBySeq(b.batch)
-	}
-	clear(b.thinned)
 	clear(b.spare[:cap(b.spare)]) // of strings
-	batch := b.batch
-	b.batch, b.spare = b.spare[:0], batch
-	b.held, b.expired = 0, false
-	b.opened, b.sent = time.Time{}, time.Now()
+	b.batch, b.spare = b.spare[:0], b.batch
+	b.flying, b.opened = b.opened, time.Time{}
+	b.thinned, b.filled = false, false
+	select {
+	case <-b.ready: // meant this batch
+	default:
+	}
 	b.allow()
 	b.taken.Broadcast()
-	return batch
+	return b.spare
+}
+
+// landed says that the batch is not being sent any more.
+func (b *batcher) landed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.flying = time.Time{}
 }
 
 // answered takes in what the service has stored.
@@ -296,32 +289,11 @@ func (b *batcher) answered(points, bytes int, acked map[string]int64) {
 	}
 }
 
-// refuse counts points that the service did not want.
-func (b *batcher) refuse(points int, why error) {
+// account changes what is said of the points.
+func (b *batcher) account(change func(*Stats, *notes)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stats.Refused += int64(points)
-	b.notes.refuse(points, why)
-}
-
-// giveUp counts points that the service did not take in the time that there was.
-func (b *batcher) giveUp(points int, why error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stats.Undelivered += int64(points)
-	b.notes.giveUp(points, why)
-}
-
-func (b *batcher) retried() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stats.Retries++
-}
-
-func (b *batcher) note() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.notes.String()
+	change(&b.stats, &b.notes)
 }
 
 // summary is that of all points that were read.
@@ -337,11 +309,4 @@ func (b *batcher) summary(attempt collector.Attempt, final bool) contract.Summar
 		}
 	}
 	return s
-}
-
-// oldest is when the batch got its first point, or the zero time.
-func (b *batcher) oldest() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.opened
 }

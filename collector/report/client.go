@@ -1,10 +1,15 @@
+// Package report is how points travel from a trial's pod to the report service:
+// the token that a trial reports with, the batches on the wire, and the client that
+// the collector runs.
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -74,7 +79,6 @@ type Client struct {
 	cfg    Config
 	points *batcher
 	retry  retry
-	flying time.Time // age of the batch that is being sent; guarded by points.mu
 	// failed is why points were given up. Nil when none were.
 	failed  error
 	full    bool  // nothing more is stored of the trial
@@ -154,16 +158,23 @@ func (c *Client) forward(ctx, sending context.Context, sources []collector.Sourc
 		pumps.Wait()
 		close(ended)
 	}()
+	linger := minLinger
 	for {
 		select {
-		case <-c.points.wake:
-			if c.points.ready() {
-				c.flush(sending, false)
-			}
+		case <-c.points.begun:
 		case <-ended:
 			c.flush(sending, true)
 			return c.outcome(ctx)
 		}
+		select {
+		case <-time.After(linger):
+		case <-c.points.ready:
+		case <-ended:
+			continue
+		}
+		sent := time.Now()
+		c.flush(sending, false)
+		linger = max(minLinger, maxLinger-time.Since(sent))
 	}
 }
 
@@ -192,43 +203,38 @@ func (c *Client) pump(ctx context.Context, s collector.Source) {
 // flush sends the batch and, if asked, the end. The batch is then delivered,
 // refused, or given up, as the notes say.
 func (c *Client) flush(ctx context.Context, final bool) {
-	c.fly(c.points.oldest())
-	defer c.fly(time.Time{})
 	batch := c.points.collect()
+	defer c.points.landed()
 	if len(batch) == 0 && !final {
 		return
 	}
-	if c.failed != nil && (c.full || ctx.Err() != nil) {
-		c.points.giveUp(len(batch), c.failed) // as those before it
-		return
+	err := c.failed
+	if err == nil || !c.full && ctx.Err() == nil {
+		err = c.report(ctx, batch, final)
 	}
-	err := c.report(ctx, batch, final)
 	if refused(err) && !isFull(err) && len(batch) > 0 {
 		// Sent again it would be refused again, and hold up all that follows.
-		c.points.refuse(len(batch), err)
+		c.points.account(func(s *Stats, n *notes) {
+			s.Refused += int64(len(batch))
+			n.refused.add(len(batch), err)
+		})
 		c.cfg.Log.Error("the report service refused points", "points", len(batch), "error", err)
 		batch, err = nil, nil
 		if final {
 			err = c.report(ctx, nil, true)
 		}
 	}
-	if isFull(err) {
+	if isFull(err) && !c.full {
 		c.full = true
 		c.cfg.Log.Error("the report service takes no more points of this trial", "attempt", c.cfg.Attempt.ID, "error", err)
 	}
 	if err != nil {
-		if c.trouble == nil {
-			c.trouble = err
-		}
-		c.points.giveUp(len(batch), c.trouble)
 		c.failed = err
+		c.points.account(func(s *Stats, n *notes) {
+			s.Undelivered += int64(len(batch))
+			n.undelivered.add(len(batch), cmp.Or(c.trouble, err))
+		})
 	}
-}
-
-func (c *Client) fly(since time.Time) {
-	c.points.mu.Lock()
-	defer c.points.mu.Unlock()
-	c.flying = since
 }
 
 func (c *Client) report(ctx context.Context, batch []collector.Point, final bool) error {
@@ -239,7 +245,7 @@ func (c *Client) report(ctx context.Context, batch []collector.Point, final bool
 		Final: final && c.failed == nil,
 	}
 	if request.Final {
-		request.Note = c.points.note()
+		request.Note = c.points.summary(c.cfg.Attempt, true).Note
 	}
 	return c.call(ctx, func(ctx context.Context) error {
 		answer, err := c.cfg.Service.Report(ctx, request)
@@ -265,7 +271,7 @@ func (c *Client) call(ctx context.Context, do func(context.Context) error) error
 		if ctx.Err() == nil {
 			c.trouble = err
 		}
-		c.points.retried()
+		c.points.account(func(s *Stats, _ *notes) { s.Retries++ })
 		if refused(err) || hopeless(err) && isClosed(c.cfg.Drain) {
 			return err
 		}
@@ -305,4 +311,32 @@ func (c *Client) outcome(ctx context.Context) error {
 		return fmt.Errorf("%w: %d points: %w", ErrNotDelivered, c.Stats().Undelivered, c.failed)
 	}
 	return nil
+}
+
+// retry spaces tries.
+type retry struct {
+	drain <-chan struct{}
+	pause time.Duration
+}
+
+// wait returns false when ctx ended. The first wait during which drain closes
+// ends at once, and the pauses begin anew.
+func (r *retry) wait(ctx context.Context) bool {
+	r.pause = min(max(2*r.pause, minRetry), maxRetry)
+	select {
+	case <-r.drain:
+		r.drain, r.pause = nil, 0
+	case <-time.After(r.pause/2 + rand.N(r.pause/2)):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

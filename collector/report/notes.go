@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,12 +10,11 @@ import (
 )
 
 const (
-	// Messages that are kept word for word, of different kinds.
+	// Messages that are kept word for word, of different kinds; and as many of metrics
+	// that were not found, which may list names.
 	maxMessages = 3
 	maxMessage  = 300
-	// What is said of metrics that were not found: it may list names.
-	maxMissing     = 3
-	maxMissingText = 700
+	maxMissing  = 700
 	// MaxText is the longest value text, in bytes; what is longer is cut.
 	MaxText = 256
 	// MaxName is the longest name of a metric or a source, in bytes.
@@ -26,14 +26,10 @@ const (
 
 // notes is what a user should know beside the points.
 type notes struct {
-	missing     []string // what is said of metrics that were not found
-	messages    []message
-	more        int    // messages of further kinds
-	kind        []byte // room for that of a message
-	refusedN    int
-	refusal     string
-	undelivered int
-	trouble     string // why the first of them were not delivered
+	missing              []string // what is said of metrics that were not found
+	messages             []message
+	more                 int // messages of further kinds
+	refused, undelivered loss
 	// What the cap on the rate left out.
 	rate        int64
 	capped      int64
@@ -47,11 +43,25 @@ type message struct {
 	more int // of the kind
 }
 
-// kindOf appends a message without what differs between messages of one kind:
-// numbers, and what is quoted. There may be one for each line of a program.
-func kindOf(dst []byte, text string) []byte {
+// loss is points that did not arrive, and why the first of them did not.
+type loss struct {
+	points int
+	why    string
+}
+
+func (l *loss) add(points int, err error) {
+	l.points += points
+	if l.why == "" {
+		l.why = contract.Shorten(err.Error(), maxMessage)
+	}
+}
+
+// kindOf is a message without what differs between messages of one kind: numbers,
+// and what is quoted. There may be one for each line of a program.
+func kindOf(text string) string {
+	var kind []byte
 	quoted := false
-	for i := 0; i < min(len(text), maxMissingText); i++ {
+	for i := 0; i < min(len(text), maxMissing); i++ {
 		c := text[i]
 		switch {
 		case c == '\\' && quoted:
@@ -59,58 +69,44 @@ func kindOf(dst []byte, text string) []byte {
 		case c == '"':
 			quoted = !quoted
 		case !quoted && (c < '0' || c > '9'):
-			dst = append(dst, c)
+			kind = append(kind, c)
 		}
 	}
-	return dst
+	return string(kind)
 }
 
 // cap notes that the rate of a metric was too high.
 func (n *notes) cap(metric string) {
-	if len(n.cappedNames) <= maxMessages {
+	if len(n.cappedNames) < maxMessages {
 		n.cappedNames = append(n.cappedNames, clip(metric, maxMessage))
+	} else if len(n.cappedNames) == maxMessages {
+		n.cappedNames = append(n.cappedNames, "and others")
 	}
 }
 
-// miss notes metrics that were not found. It reports whether that is news.
-func (n *notes) miss(text string) bool {
-	text = contract.Shorten(text, maxMissingText)
-	if slices.Contains(n.missing, text) || len(n.missing) == maxMissing {
-		return false
-	}
-	n.missing = append(n.missing, text)
-	return true
-}
-
-// add reports whether the message is among those that are kept.
-func (n *notes) add(text string) bool {
-	n.kind = kindOf(n.kind[:0], text)
-	for i := range n.messages {
-		if n.messages[i].kind == string(n.kind) {
-			n.messages[i].more++
+// add reports whether the message is new and among those that are kept.
+func (n *notes) add(err error) bool {
+	var missing interface{ Missing() []string }
+	if errors.As(err, &missing) {
+		text := contract.Shorten(err.Error(), maxMissing)
+		if slices.Contains(n.missing, text) || len(n.missing) == maxMessages {
 			return false
 		}
+		n.missing = append(n.missing, text)
+		return true
 	}
-	if len(n.messages) == maxMessages {
+	kind := kindOf(err.Error())
+	i := slices.IndexFunc(n.messages, func(m message) bool { return m.kind == kind })
+	switch {
+	case i >= 0:
+		n.messages[i].more++
+	case len(n.messages) == maxMessages:
 		n.more++
-		return false
+	default:
+		n.messages = append(n.messages, message{text: contract.Shorten(err.Error(), maxMessage), kind: kind})
+		return true
 	}
-	n.messages = append(n.messages, message{text: contract.Shorten(text, maxMessage), kind: string(n.kind)})
-	return true
-}
-
-func (n *notes) refuse(points int, err error) {
-	n.refusedN += points
-	if n.refusal == "" {
-		n.refusal = contract.Shorten(err.Error(), maxMessage)
-	}
-}
-
-func (n *notes) giveUp(points int, why error) {
-	n.undelivered += points
-	if n.trouble == "" {
-		n.trouble = contract.Shorten(why.Error(), maxMessage)
-	}
+	return false
 }
 
 // String is empty when all went well.
@@ -126,18 +122,14 @@ func (n *notes) String() string {
 		parts = append(parts, fmt.Sprintf("and %d more of other kinds", n.more))
 	}
 	if n.capped > 0 {
-		names := slices.Clone(n.cappedNames)
-		if len(names) > maxMessages {
-			names[maxMessages] = "and others"
-		}
 		parts = append(parts, fmt.Sprintf("%d points were left out of the curve of %s: more than %d a second; the least, the greatest and the last value are kept",
-			n.capped, strings.Join(names, ", "), n.rate))
+			n.capped, strings.Join(n.cappedNames, ", "), n.rate))
 	}
-	if n.refusedN > 0 {
-		parts = append(parts, fmt.Sprintf("%d points were refused: %s", n.refusedN, n.refusal))
+	if n.refused.points > 0 {
+		parts = append(parts, fmt.Sprintf("%d points were refused: %s", n.refused.points, n.refused.why))
 	}
-	if n.undelivered > 0 {
-		parts = append(parts, fmt.Sprintf("%d points were not delivered (%s): the curve lacks them", n.undelivered, n.trouble))
+	if n.undelivered.points > 0 {
+		parts = append(parts, fmt.Sprintf("%d points were not delivered (%s): the curve lacks them", n.undelivered.points, n.undelivered.why))
 	}
 	return strings.Join(parts, "; ")
 }

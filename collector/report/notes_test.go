@@ -23,13 +23,13 @@ func TestNotesSayWhatIsMissingFirstAndNothingTwice(t *testing.T) {
 		in.trouble(fmt.Errorf("file: %w", &missingError{"loss was not found; there is acc"}))
 	}
 	const want = `file: loss was not found; there is acc; file:x: the line at byte 0: "" is not a JSON object (and 8 more of the kind); another trouble`
-	if got := in.note(); got != want {
+	if got := in.notes.String(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	for i := range 5 {
 		in.trouble(errors.New("trouble of kind " + strings.Repeat("x", i)))
 	}
-	if got := in.note(); !strings.HasSuffix(got, "; and 4 more of other kinds") {
+	if got := in.notes.String(); !strings.HasSuffix(got, "; and 4 more of other kinds") {
 		t.Error(got)
 	}
 }

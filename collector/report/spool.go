@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -18,9 +16,13 @@ import (
 // million points.
 const DefaultSpoolLimit = 128 << 20
 
-// maxSpoolLine bounds a record, in bytes: names and texts are clipped, so that
-// none of ours comes near.
-const maxSpoolLine = 64 << 10
+const (
+	// maxSpoolLine bounds a record, in bytes: names and texts are clipped, so that
+	// none of ours comes near.
+	maxSpoolLine = 64 << 10
+	// maxFailed bounds the errors of a source that are kept.
+	maxFailed = 10
+)
 
 // Spool gives points that come from no file a file, so that neither a service
 // that is away nor a collector that is killed loses them. Seq is the offset in
@@ -32,12 +34,6 @@ type Spool struct {
 }
 
 var _ collector.Source = (*Spool)(nil)
-
-// maxFailed bounds the errors of a source that are kept.
-const maxFailed = 10
-
-// errSpoolFull is yielded when points had to be dropped.
-var errSpoolFull = errors.New("the spool is full")
 
 // OpenSpool opens the spool file, or makes it. source is the name that its points
 // get. limit is in bytes, 0 means DefaultSpoolLimit.
@@ -61,40 +57,33 @@ func (s *Spool) Fill(ctx context.Context, from collector.Source) error {
 		if err == nil {
 			err = s.put(p)
 		}
-		if errors.Is(err, errSpoolFull) {
+		if errors.Is(err, journal.ErrFull) {
 			dropped++
-			continue
-		}
-		if err != nil && len(s.failed) < maxFailed {
+		} else if err != nil && len(s.failed) < maxFailed {
 			s.failed = append(s.failed, err)
 		}
 	}
 	if dropped > 0 {
-		s.failed = append(s.failed, fmt.Errorf("%d points dropped: %w", dropped, errSpoolFull))
+		s.failed = append(s.failed, fmt.Errorf("%d points dropped: %w", dropped, journal.ErrFull))
 	}
 	return errors.Join(s.failed...)
 }
 
-// spooled is a record. Numbers that JSON does not have are in text.
+// spooled is a record. Value is text, since JSON has no NaN.
 type spooled struct {
-	Metric string `json:"m"`
-	Value  string `json:"v"`
-	Text   string `json:"x,omitempty"`
-	Step   int64  `json:"s"`
-	Time   int64  `json:"t"`
+	Metric string    `json:"m"`
+	Value  string    `json:"v"`
+	Text   string    `json:"x,omitempty"`
+	Step   int64     `json:"s"`
+	Time   time.Time `json:"t,omitzero"`
 }
 
 func (s *Spool) put(p collector.Point) error {
-	record, err := json.Marshal(spooled{clip(p.Metric, MaxName), strconv.FormatFloat(p.Value, 'g', -1, 64),
-		clip(p.Text, MaxText), p.Step, unixNano(p.Time)})
+	record, err := json.Marshal(spooled{clip(p.Metric, MaxName), collector.FormatValue(p.Value), clip(p.Text, MaxText), p.Step, p.Time})
 	if err != nil {
 		return err
 	}
-	err = s.lines.Append(record)
-	if errors.Is(err, journal.ErrFull) {
-		return errSpoolFull
-	}
-	return err
+	return s.lines.Append(record)
 }
 
 // Points implements collector.Source. It ends after Fill has returned.
@@ -133,28 +122,12 @@ func (s *Spool) point(line journal.Line, err error) (collector.Point, error) {
 	if err != nil {
 		return collector.Point{}, err
 	}
-	p, err := parseSpooled(line.Text)
-	if err != nil {
+	var r spooled
+	if err := json.Unmarshal(line.Text, &r); err != nil {
 		return collector.Point{}, s.lines.At(line.Offset, err)
 	}
-	p.Source, p.Seq = s.source, line.Offset
-	return p, nil
-}
-
-func parseSpooled(line []byte) (collector.Point, error) {
-	var r spooled
-	if err := json.Unmarshal(line, &r); err != nil {
-		return collector.Point{}, err
-	}
-	value, err := strconv.ParseFloat(r.Value, 64)
-	if err != nil {
-		value = math.NaN()
-	}
-	var when time.Time
-	if r.Time != 0 {
-		when = time.Unix(0, r.Time).UTC()
-	}
-	return collector.Point{Metric: r.Metric, Value: value, Text: r.Text, Step: r.Step, Time: when}, nil
+	value, _ := collector.ParseValue(r.Value, MaxText)
+	return collector.Point{Metric: r.Metric, Value: value, Text: r.Text, Step: r.Step, Time: r.Time, Source: s.source, Seq: line.Offset}, nil
 }
 
 // End returns the Seq that the next point will have at least.

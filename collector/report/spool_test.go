@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/journal"
 )
 
 // listed is a source that yields a list and ends.
@@ -105,7 +106,7 @@ func TestAFullSpoolSaysWhatItDropped(t *testing.T) {
 	for i := range 10 {
 		in = append(in, collector.Point{Metric: "m", Value: float64(i)})
 	}
-	if err := s.Fill(t.Context(), in); !errors.Is(err, errSpoolFull) {
+	if err := s.Fill(t.Context(), in); !errors.Is(err, journal.ErrFull) {
 		t.Errorf("fill: %v", err)
 	}
 	got, errs := read(t, s)

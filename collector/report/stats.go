@@ -47,17 +47,11 @@ func (c *Client) Stats() Stats {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	stats := in.stats
-	oldest := c.flying
-	if oldest.IsZero() {
-		oldest = in.opened
-	}
-	if !oldest.IsZero() {
+	if oldest := cmp.Or(in.flying, in.opened); !oldest.IsZero() {
 		stats.Lag = time.Since(oldest)
 	}
 	for name, s := range in.sources {
-		if name == s.name { // not a name that was too long
-			stats.Sources = append(stats.Sources, SourceStats{s.name, s.seen, s.stored})
-		}
+		stats.Sources = append(stats.Sources, SourceStats{name, s.seen, s.stored})
 	}
 	slices.SortFunc(stats.Sources, func(a, b SourceStats) int { return cmp.Compare(a.Name, b.Name) })
 	return stats

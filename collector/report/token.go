@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,22 +80,9 @@ func Verify(keys [][]byte, token string, now time.Time) (Claims, error) {
 		return Claims{}, fmt.Errorf("%w: the signature is not base64url", ErrTokenMalformed)
 	}
 	// Nothing of the body is read before the signature is known to be ours.
-	if !anyKey(keys, signed, signature) {
+	if !slices.ContainsFunc(keys, func(key []byte) bool { return len(key) >= MinKeySize && hmac.Equal(mac(key, signed), signature) }) {
 		return Claims{}, ErrTokenForged
 	}
-	return decodeClaims(body, now)
-}
-
-func anyKey(keys [][]byte, signed string, signature []byte) bool {
-	for _, key := range keys {
-		if len(key) >= MinKeySize && hmac.Equal(mac(key, signed), signature) {
-			return true
-		}
-	}
-	return false
-}
-
-func decodeClaims(body string, now time.Time) (Claims, error) {
 	raw, err := tokenEncoding.DecodeString(body)
 	if err != nil {
 		return Claims{}, fmt.Errorf("%w: the body is not base64url", ErrTokenMalformed)

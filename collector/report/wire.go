@@ -23,9 +23,6 @@ func EncodePoints(points []collector.Point) []*vernierv1.SourcePoints {
 		e := columns[p.Source]
 		if e == nil {
 			e = &encoder{message: &vernierv1.SourcePoints{Source: p.Source}, metrics: map[string]uint32{}, seq: -1}
-			if len(columns) == 0 {
-				e.grow(len(points)) // mostly there is one source
-			}
 			columns[p.Source] = e
 		}
 		e.add(p)
@@ -38,16 +35,9 @@ func EncodePoints(points []collector.Point) []*vernierv1.SourcePoints {
 }
 
 type encoder struct {
-	message *vernierv1.SourcePoints
-	metrics map[string]uint32
-	seq     int64
-	time    int64
-}
-
-func (e *encoder) grow(n int) {
-	m := e.message
-	m.Metric, m.Value, m.Step = make([]uint32, 0, n), make([]float64, 0, n), make([]int64, 0, n)
-	m.Seq, m.Time = make([]uint64, 0, n), make([]int64, 0, n)
+	message   *vernierv1.SourcePoints
+	metrics   map[string]uint32
+	seq, time int64
 }
 
 func (e *encoder) add(p collector.Point) {

@@ -1,4 +1,4 @@
-package report
+package collector_test
 
 import (
 	"fmt"
@@ -45,20 +45,20 @@ func curve(random *rand.Rand, n int) []collector.Point {
 	return points
 }
 
-// cut thins points in windows of random sizes, as one life of a collector
-// after the other would.
+// cut thins points in parts of random sizes, as one life of a collector after the
+// other would, and some parts twice, as they come.
 func cut(random *rand.Rand, points []collector.Point) (kept []collector.Point) {
 	for len(points) > 0 {
-		n := 1 + random.IntN(len(points))
-		if random.IntN(3) == 0 {
-			kept = append(kept, points[:n]...)
-		} else {
-			w := newWindow(nil, random.IntN(n))
-			for _, p := range points[:n] {
-				w.add(p)
-			}
-			kept = append(kept, w.points()...)
+		n, limit := 1+random.IntN(len(points)), 2+random.IntN(20)
+		part := points[:n]
+		switch random.IntN(3) {
+		case 0:
+			part = collector.Thin(part, limit)
+		case 1:
+			k := random.IntN(n)
+			part = collector.Thin(append(collector.Thin(part[:k], limit), part[k:]...), limit)
 		}
+		kept = append(kept, part...)
 		points = points[n:]
 	}
 	return kept
@@ -98,30 +98,38 @@ func isSubset(t *testing.T, points, kept []collector.Point) {
 	}
 }
 
-func TestAWindowIsBounded(t *testing.T) {
-	for _, budget := range []int{0, 1, 7, 100, 400} {
-		w := newWindow(nil, budget)
+func TestAThinnedCurveIsBounded(t *testing.T) {
+	for _, limit := range []int{2, 7, 100, 400} {
+		var all, byPart []collector.Point
 		for i := range int64(100_000) {
 			p := collector.Point{Seq: i, Value: math.Sin(float64(i) / 5000), Step: i}
 			if i%3 == 0 {
 				p.Step = collector.NoStep
 			}
-			w.add(p)
+			all, byPart = append(all, p), append(byPart, p)
+			if len(byPart) >= 10*limit {
+				byPart = collector.Thin(byPart, limit)
+			}
 		}
-		if n := len(w.points()); n > max(budget, 8)+3 || n < min(budget/4, 3) {
-			t.Errorf("with a budget of %d, %d points were kept", budget, n)
+		for how, n := range map[string]int{"at once": len(collector.Thin(all, limit)), "part by part": len(collector.Thin(byPart, limit))} {
+			if n > 4*limit+3 || n < limit/2 {
+				t.Errorf("thinned %s to %d stretches, %d points were kept", how, limit, n)
+			}
 		}
 	}
 }
 
 // Points that come evenly are kept evenly.
 func TestAThinnedCurveKeepsItsForm(t *testing.T) {
-	w := newWindow(nil, 400)
 	const n = 10_000
+	var kept []collector.Point
 	for i := range int64(n) {
-		w.add(collector.Point{Seq: i, Step: i, Value: float64(i)})
+		kept = append(kept, collector.Point{Seq: i, Step: i, Value: float64(i)})
+		if i%1000 == 999 {
+			kept = collector.Thin(kept, 100)
+		}
 	}
-	kept, widest, before := w.points(), int64(0), int64(0)
+	widest, before := int64(0), int64(0)
 	for _, p := range kept {
 		widest, before = max(widest, p.Seq-before), p.Seq
 	}
