@@ -71,15 +71,7 @@ type Aggregator struct {
 	least, greatest, latest aggregated
 	tail                    tail // of the last points, where they are wanted
 
-	attempt string
-	age     int // attempts that are newer
-	begun   bool
-	newest  bool // latest is of the attempt that is being read
-	// limit is the least step that counted in newer attempts, and lowest that in
-	// this one and newer ones. Without bounded, everything counts.
-	limit, lowest int64
-	bounded       bool
-	steps         stepCarrier
+	lineage lineage
 }
 
 // Add takes in a point of the metric. Points come attempt by attempt, the newest
@@ -87,23 +79,11 @@ type Aggregator struct {
 // attempt in order of Source, and within a source in order of Seq. In another
 // order the result is undefined.
 func (g *Aggregator) Add(attempt Attempt, p Point) {
-	if !g.begun {
-		g.lowest = math.MaxInt64
+	if !g.lineage.counts(attempt, &p) {
+		return
 	}
-	if !g.begun || attempt.ID != g.attempt {
-		if g.begun {
-			g.age++
-		}
-		g.attempt, g.begun, g.newest = attempt.ID, true, g.points == 0
-		g.limit, g.bounded, g.steps = g.lowest, g.lowest != math.MaxInt64, stepCarrier{}
-	}
-	p.Step = g.steps.of(&p)
-	if g.bounded && (p.Step >= g.limit || p.Step == NoStep) {
-		return // a newer attempt has been there
-	}
-	g.lowest = min(g.lowest, p.Step)
-	at := aggregated{p, g.age, g.attempt}
-	if g.newest && (g.points == 0 || at.compare(&g.latest) > 0) {
+	at := aggregated{p, g.lineage.age, attempt.ID}
+	if g.points == 0 || at.compare(&g.latest) > 0 {
 		g.latest = at
 	}
 	g.tail.add(&at)
@@ -118,6 +98,37 @@ func (g *Aggregator) Add(attempt Attempt, p Point) {
 		g.greatest = at
 	}
 	g.numbers = true
+}
+
+// lineage tells which points of a metric count when a program was started several
+// times: see Aggregator.
+type lineage struct {
+	attempt string
+	age     int // attempts that are newer
+	begun   bool
+	// limit is the least step that counted in newer attempts, and lowest that in
+	// this one and newer ones. Without bounded, everything counts.
+	limit, lowest int64
+	bounded       bool
+	steps         stepCarrier
+}
+
+// counts resolves the step of a point and says whether it counts. Points come as
+// Aggregator.Add takes them.
+func (l *lineage) counts(attempt Attempt, p *Point) bool {
+	if !l.begun {
+		l.attempt, l.lowest, l.begun = attempt.ID, math.MaxInt64, true
+	}
+	if attempt.ID != l.attempt {
+		l.age++
+		l.attempt, l.limit, l.bounded, l.steps = attempt.ID, l.lowest, l.lowest != math.MaxInt64, stepCarrier{}
+	}
+	p.Step = l.steps.of(p)
+	if l.bounded && (p.Step >= l.limit || p.Step == NoStep) {
+		return false // a newer attempt has been there
+	}
+	l.lowest = min(l.lowest, p.Step)
+	return true
 }
 
 // Observation sums up the points so far. More may follow.

@@ -79,6 +79,34 @@ func (s *Sampler) Add(p Point) {
 	s.stepless.Add(s.count, p)
 }
 
+// Curve samples what counts of one metric of all attempts of a trial, in at most n
+// buckets, as Aggregator and Sampler say. So a curve never goes back in steps.
+type Curve struct {
+	lineage lineage
+	sampler *Sampler
+}
+
+// NewCurve returns a curve of at most n buckets; n is one that CheckBuckets lets
+// pass.
+func NewCurve(n int) *Curve { return &Curve{sampler: NewSampler(n)} }
+
+// Add takes in a point. Points come as Aggregator.Add takes them.
+func (c *Curve) Add(attempt Attempt, p Point) {
+	if c.lineage.counts(attempt, &p) {
+		c.sampler.Add(p)
+	}
+}
+
+// Buckets returns the buckets so far, in order of place: steps, or numbers from 1
+// where no point that counts belongs to a step.
+func (c *Curve) Buckets() []Bucket {
+	buckets, _ := c.sampler.Buckets()
+	if len(buckets) > 0 && buckets[0].Last == NoStep {
+		return buckets[1:] // of no step
+	}
+	return buckets
+}
+
 // Buckets returns the buckets so far. More points may follow.
 func (s *Sampler) Buckets() (buckets []Bucket, stepless bool) {
 	if s.stepped.Len() == 0 {

@@ -1,6 +1,8 @@
 package study
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -31,12 +33,27 @@ func (a attempt) hand(over func(collector.Attempt, collector.Point)) {
 	}
 }
 
-func curveOf(attempts ...attempt) []suggest.Sample {
-	c := curve{}
-	for _, a := range attempts {
-		a.hand(c.add)
+// curveOf is the curve of a running trial whose store has the attempts, the newest
+// first.
+func curveOf(t *testing.T, attempts ...attempt) []suggest.Sample {
+	t.Helper()
+	s := Study{base: suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}}}
+	seq := int64(0)
+	with, err := s.withCurve(t.Context(), func(_ context.Context, _ string, _ []string, yield func(collector.Attempt, collector.Point) error) error {
+		var all error
+		for _, a := range attempts {
+			a.hand(func(a collector.Attempt, p collector.Point) {
+				seq++
+				p.Seq = seq
+				all = errors.Join(all, yield(a, p))
+			})
+		}
+		return all
+	}, entry{trial: &suggest.Trial{}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return c.samples()
+	return with.Curve
 }
 
 // path is a curve of steps and values.
@@ -55,24 +72,26 @@ func TestCurve(t *testing.T) {
 		"nothing":              {nil, nil},
 		"steps as reported":    {[]attempt{{"a", 0, "s", 5, []float64{1, 2}}}, path(5, 1, 6, 2)},
 		"counted without step": {[]attempt{{"a", 0, "s", collector.NoStep, []float64{1, 2}}}, path(1, 1, 2, 2)},
-		"a second attempt follows the first, which is read later": {
+		"an attempt without steps replaces an older one": {
 			[]attempt{{"b", 1, "s", collector.NoStep, []float64{3}}, {"a", 0, "s", collector.NoStep, []float64{1, 2}}},
-			path(1, 1, 2, 2, 1, 3)},
-		"attempts of one moment follow each other by their names": {
-			[]attempt{{"b", 0, "s", 1, []float64{2}}, {"a", 0, "s", 1, []float64{1}}}, path(1, 1, 1, 2)},
+			path(1, 3)},
+		"an attempt that began anew replaces an older one": {
+			[]attempt{{"b", 1, "s", 1, []float64{3}}, {"a", 0, "s", 1, []float64{1, 2}}}, path(1, 3)},
+		"an attempt that goes on from a checkpoint keeps what was before it": {
+			[]attempt{{"b", 1, "s", 2, []float64{3, 4}}, {"a", 0, "s", 0, []float64{0, 1, 2}}}, path(0, 0, 1, 1, 2, 3, 3, 4)},
 		"sources of one attempt are put in order of steps": {
-			[]attempt{{"a", 0, "s", 1, []float64{1, 2}}, {"a", 0, "t", 1, []float64{8, 9}}},
-			path(1, 1, 1, 8, 2, 2, 2, 9)},
-		"steps that go back are put in order, those of one step as they came": {
-			[]attempt{{"a", 0, "s", 7, []float64{1}}, {"a", 0, "s", 3, []float64{2}}, {"a", 0, "s", 7, []float64{3}}}, path(3, 2, 7, 1, 7, 3)},
+			[]attempt{{"a", 0, "s", 1, []float64{1, 2}}, {"a", 0, "t", 2, []float64{8, 9}}},
+			path(1, 1, 2, 8, 3, 9)},
+		"steps that go back are put in order, and the last of one step counts": {
+			[]attempt{{"a", 0, "s", 7, []float64{1}}, {"a", 0, "s", 3, []float64{2}}, {"a", 0, "s", 7, []float64{3}}}, path(3, 2, 7, 3)},
 		"a point without a step belongs to the step before it in its source": {
-			[]attempt{{"a", 0, "s", 5, []float64{1, 2}}, {"a", 0, "s", collector.NoStep, []float64{3}}}, path(5, 1, 6, 2, 6, 3)},
-		"points of a source without steps are counted by themselves": {
-			[]attempt{{"a", 0, "s", 5, []float64{1, 2}}, {"a", 0, "t", collector.NoStep, []float64{3}}}, path(1, 3, 5, 1, 6, 2)},
+			[]attempt{{"a", 0, "s", 5, []float64{1, 2}}, {"a", 0, "s", collector.NoStep, []float64{3}}}, path(5, 1, 6, 3)},
+		"points of no step are left out where others have steps": {
+			[]attempt{{"a", 0, "s", 5, []float64{1, 2}}, {"a", 0, "t", collector.NoStep, []float64{3}}}, path(5, 1, 6, 2)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, curveOf(tc.in...)); diff != "" {
+			if diff := cmp.Diff(tc.want, curveOf(t, tc.in...)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -82,27 +101,27 @@ func TestCurve(t *testing.T) {
 // A long curve keeps points at even places, which stay while it grows, and the
 // last one.
 func TestLongCurvesAreThinnedAtPlacesThatStay(t *testing.T) {
-	c := curve{}
-	var before []suggest.Sample
-	for n := int64(1); n <= 20*curvePoints; n++ {
-		c.add(collector.Attempt{ID: "a"}, collector.Point{Source: "s", Step: n, Value: float64(n)})
-		now := c.samples()
-		if len(now) > curvePoints || n >= curvePoints && len(now) < curvePoints/2 || n < curvePoints && int64(len(now)) != n {
+	places := map[int64]bool{}
+	for n := 1; n <= 20*curvePoints; n += 97 {
+		now := curveOf(t, attempt{"a", 0, "s", 0, make([]float64, n)})
+		if len(now) > curvePoints || n >= curvePoints && len(now) < curvePoints/2 || n < curvePoints && len(now) != n {
 			t.Fatalf("%d samples of %d points", len(now), n)
 		}
-		if last := now[len(now)-1]; last.Step != n {
+		if last := now[len(now)-1]; last.Step != int64(n)-1 {
 			t.Fatalf("the last of %d points is missing: %v", n, last)
 		}
 		even := now[:len(now)-1]
-		for i := 1; i < len(even); i++ {
-			if even[i].Step-even[i-1].Step != even[0].Step {
-				t.Fatalf("of %d points, %d and %d are looked at, and the first is %d", n, even[i-1].Step, even[i].Step, even[0].Step)
+		for i, p := range even {
+			if i > 1 && p.Step-even[i-1].Step != even[1].Step-even[0].Step {
+				t.Fatalf("of %d points, %d and %d are looked at, and the first are %d and %d", n, even[i-1].Step, p.Step, even[0].Step, even[1].Step)
+			}
+			if n > curvePoints && !places[p.Step] && p.Step < int64(n)-97-int64(n)/64 {
+				t.Fatalf("with %d points a place was added at %d", n, p.Step)
 			}
 		}
-		if len(before) > 1 && even[0].Step != before[0].Step && even[0].Step != 2*before[0].Step {
-			t.Fatalf("with %d points the places moved from %v to %v", n, before[0], even[0])
+		for _, p := range even {
+			places[p.Step] = true
 		}
-		before = now
 	}
 }
 
@@ -115,19 +134,9 @@ func TestLongCurvesEndWithTheGreatestStep(t *testing.T) {
 		"another source":     {"a", 0, "t", 1, after},
 		"no steps":           {"a", 0, "s", collector.NoStep, after},
 	} {
-		got := curveOf(attempt{"a", 0, "s", 10_000, before}, second)
+		got := curveOf(t, attempt{"a", 0, "s", 10_000, before}, second)
 		if last := got[len(got)-1].Step; last != 10_000+4*curvePoints || len(got) > curvePoints {
 			t.Errorf("%s: %d samples, the last of step %d", name, len(got), last)
 		}
-	}
-}
-
-func TestManyAttemptsMakeABoundedCurve(t *testing.T) {
-	var all []attempt
-	for i := range 40 {
-		all = append(all, attempt{id: string(rune('a' + i)), minutes: i, source: "s", first: 1, values: make([]float64, 100)})
-	}
-	if got := curveOf(all...); len(got) > curvePoints || len(got) < curvePoints/2 || got[len(got)-1].Step != 100 {
-		t.Errorf("%d samples, the last %v", len(got), got[len(got)-1])
 	}
 }

@@ -84,16 +84,26 @@ func (s *Study) ReadCurves(ctx context.Context, scan Scan) error {
 	return nil
 }
 
+// curvePoints bounds a curve. Of a longer one the last point of each stretch of 2^k
+// steps is kept: places that stay the same while the curve grows, so that curves can
+// be compared point by point.
+const curvePoints = 256
+
+// withCurve is a trial with its curve. What was measured before a newer attempt took
+// the same steps again has no part in it.
 func (s *Study) withCurve(ctx context.Context, scan Scan, e entry) (*suggest.Trial, error) {
-	read := curve{}
+	curve := collector.NewCurve(curvePoints)
 	err := scan(ctx, string(e.uid), []string{s.base.Objectives[0].Name}, func(a collector.Attempt, p collector.Point) error {
-		read.add(a, p)
+		curve.Add(a, p)
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the curve of trial %s: %w", e.object.Name, err)
 	}
 	with := *e.trial
-	with.Curve = read.samples()
+	with.Curve = nil
+	for _, b := range curve.Buckets() {
+		with.Curve = append(with.Curve, suggest.Sample{Step: b.Last, Value: b.Value})
+	}
 	return &with, nil
 }
