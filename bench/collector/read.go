@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -176,10 +177,7 @@ func sourcePass(ctx context.Context, d data) (points int, err error) {
 	if d.format == "events" {
 		s, err = events.New(events.Config{Dir: d.dir, Metrics: tags, Drain: drain})
 	} else {
-		var parser parse.Line
-		if parser, err = lineParser(d.format); err == nil {
-			s, err = file.New(file.Config{Path: d.path, Parser: parser, Drain: drain})
-		}
+		s, err = file.Open(file.Config{Path: d.path, Format: strings.ToUpper(d.format), Metrics: tags, Drain: drain})
 	}
 	if err != nil {
 		return 0, err

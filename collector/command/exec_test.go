@@ -49,13 +49,9 @@ func readExit(t *testing.T, dir string, n int) exit {
 // kept returns the points that a sidecar would find.
 func kept(t *testing.T, dir string, metrics ...string) (points []collector.Point) {
 	t.Helper()
-	parser, err := parse.NewText(metrics, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	over := make(chan struct{})
 	close(over)
-	s, err := file.NewStream(file.StreamConfig{Dir: filepath.Join(attemptDir(dir, 0), streamName), Parser: parser, Drain: over})
+	s, err := file.OpenStream(file.Config{Path: filepath.Join(attemptDir(dir, 0), streamName), Format: parse.FormatText, Metrics: metrics, Drain: over})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,15 +107,10 @@ func (k kind) check(cfg runConfig) error {
 }
 
 func prepareStdOut(_ context.Context, j job) (opener, error) {
-	parser, err := parse.NewLine(j.cfg.format, j.cfg.metrics, j.cfg.filters)
-	if err != nil {
-		return nil, err
-	}
 	return func(acked map[string]int64) ([]collector.Source, error) {
-		return one(file.NewStream(file.StreamConfig{
-			Dir: filepath.Join(j.dir, streamName), Parser: parser, From: acked["stdout"], Drain: j.drain,
-			EndedWell: func() bool { return endedWell(j.dir) }, Echo: j.cfg.echo,
-			Wanted: &file.Wanted{Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters}}))
+		return one(file.OpenStream(file.Config{
+			Path: filepath.Join(j.dir, streamName), Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters, Explain: true,
+			From: acked["stdout"], Drain: j.drain, EndedWell: func() bool { return endedWell(j.dir) }, Echo: j.cfg.echo}))
 	}, nil
 }
 
@@ -155,12 +150,12 @@ func before(cfg runConfig, readable func(name string) bool) (*source.Before, err
 }
 
 // written is what the File kind reads.
-func written(j job) file.Written {
+func written(j job) file.Config {
 	state := fileState
 	if j.n > 0 {
 		state += "." + strconv.Itoa(j.n)
 	}
-	return file.Written{
+	return file.Config{
 		Path: j.cfg.path, Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters, Explain: true,
 		State: filepath.Join(j.cfg.dir, state), Drain: j.drain, Echo: j.cfg.echo,
 	}

@@ -59,12 +59,6 @@ type Resetter interface {
 	Reset()
 }
 
-// Peeker is implemented by those that can read a line and forget it again.
-type Peeker interface {
-	// Peek does what Parse does and remembers nothing of the line.
-	Peek(dst []Sample, line []byte) ([]Sample, error)
-}
-
 // wanted returns the metrics without repeats.
 func wanted(metrics []string) ([]string, error) {
 	if len(metrics) == 0 {

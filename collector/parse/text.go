@@ -66,7 +66,6 @@ func newEpochs() epochs { return epochs{heading: NoStep, within: withinEpochs{ep
 var (
 	_ Line     = (*Text)(nil)
 	_ Resetter = (*Text)(nil)
-	_ Peeker   = (*Text)(nil)
 	_ Skipper  = (*Text)(nil)
 )
 
@@ -95,13 +94,6 @@ func NewText(metrics, filters []string) (*Text, error) {
 
 // Reset implements Resetter.
 func (t *Text) Reset() { t.epochs = newEpochs() }
-
-// Peek implements Peeker.
-func (t *Text) Peek(dst []Sample, line []byte) ([]Sample, error) {
-	before := t.epochs
-	defer func() { t.epochs = before }()
-	return t.Parse(dst, line)
-}
 
 // Parse implements Line.
 func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {

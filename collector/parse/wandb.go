@@ -82,6 +82,27 @@ func NewAnyWandb() *Wandb {
 	return &Wandb{names: map[string]string{}, any: true, block: make([]byte, wandbBlock)}
 }
 
+// WandbNames returns the names in a log that is complete, each once, at most so
+// many; never nil. What is wrong with the log is for who reads it.
+func WandbNames(r io.ReaderAt, most int) []string {
+	names, reader := []string{}, NewAnyWandb()
+	known := map[string]bool{}
+	for offset := int64(0); len(names) < most; {
+		next, err := reader.Read(r, offset, true, func(s Sample) bool {
+			if !known[s.Metric] {
+				known[s.Metric] = true
+				names = append(names, s.Metric)
+			}
+			return len(names) < most
+		})
+		if !errors.Is(err, ErrWandbRecord) || next <= offset {
+			break
+		}
+		offset = next
+	}
+	return names
+}
+
 // Read reads the complete records of r from offset on, which must be 0 or what
 // an earlier call returned, and calls emit for each sample until emit returns
 // false. It returns the offset to go on from. Offset of a sample is a place in

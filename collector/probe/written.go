@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -46,13 +45,11 @@ type names struct {
 func newNames() *names { return &names{known: map[string]bool{}} }
 
 func (n *names) add(name string) {
-	if !n.full() && !n.known[name] {
+	if len(n.list) < maxNames && !n.known[name] {
 		n.known[name] = true
 		n.list = append(n.list, name)
 	}
 }
-
-func (n *names) full() bool { return len(n.list) >= maxNames }
 
 // isRead says which files at a path are read: the file that is named, and below
 // a directory those whose base name is one of a kind.
@@ -105,7 +102,7 @@ func (w *written) Source(metrics []string) (collector.Source, error) {
 		dir, base := filepath.Split(w.cfg.Path)
 		return wandb.New(wandb.Config{Dir: cmp.Or(dir, "."), Only: base, Metrics: metrics, Drain: ended(), Clock: timeless})
 	}
-	return file.Open(file.Written{
+	return file.Open(file.Config{
 		Path: w.cfg.Path, Format: w.cfg.Format, Metrics: metrics, Filters: w.cfg.Filters, Drain: ended(), Clock: timeless,
 	})
 }
@@ -161,19 +158,10 @@ func namesConfig(format string, filters []string) parse.NamesConfig {
 	return parse.NamesConfig{Format: format, Filters: filters, MaxBytes: maxSearched, MaxNames: maxNames, Use: "add --"}
 }
 
-// wandbNames finds the names in a W&B file. What is wrong with it is said by the
-// source.
+// wandbNames finds the names in a W&B file.
 func wandbNames(f *os.File, all *names, _ map[string]string) error {
-	reader := parse.NewAnyWandb()
-	for offset := int64(0); !all.full(); {
-		next, err := reader.Read(f, offset, true, func(s parse.Sample) bool {
-			all.add(s.Metric)
-			return !all.full()
-		})
-		if !errors.Is(err, parse.ErrWandbRecord) || next <= offset {
-			break
-		}
-		offset = next
+	for _, name := range parse.WandbNames(f, maxNames) {
+		all.add(name)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ type opened func(before *source.Before, state string, drain <-chan struct{}, clo
 
 func openWritten(path, format string) opened {
 	return func(before *source.Before, state string, drain <-chan struct{}, clock source.Clock) (collector.Source, error) {
-		return file.Open(file.Written{Path: path, Format: format, Metrics: []string{"loss"}, Before: before, State: state, Drain: drain, Clock: clock})
+		return file.Open(file.Config{Path: path, Format: format, Metrics: []string{"loss"}, Before: before, State: state, Drain: drain, Clock: clock})
 	}
 }
 

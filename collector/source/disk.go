@@ -40,10 +40,10 @@ func Open(path string) (File, error) {
 // it, are remembered to notice that the file has become another.
 const PrintSize = 64
 
-// Holds reports whether the file has these bytes, at most PrintSize, at a place.
+// Holds reports whether the file has these bytes at a place.
 func (f File) Holds(want []byte, at int64) bool {
-	var b [PrintSize]byte
-	n, _ := f.ReadAt(b[:len(want)], at) // a file that cannot be read does not hold them
+	b := make([]byte, len(want))
+	n, _ := f.ReadAt(b, at) // a file that cannot be read does not hold them
 	return bytes.Equal(b[:n], want)
 }
 

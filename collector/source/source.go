@@ -12,6 +12,7 @@ package source
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -52,6 +53,38 @@ type Poller interface {
 	Poll(ctx context.Context) (sawData, ok bool)
 	// Finish yields what is left after the last poll.
 	Finish() (ok bool)
+	// Close lets go of what it holds, at the end of the reading.
+	Close()
+}
+
+// Polled is a source that polls files. Each reading begins anew.
+type Polled struct {
+	// Name begins its errors.
+	Name string
+	// Before is what is passed over; nil: nothing.
+	Before *Before
+	// Drain is closed when the program has ended and all is written.
+	Drain <-chan struct{}
+	// Clock is the time.
+	Clock Clock
+	// Begin returns what is polled, or nil when the consumer has had enough.
+	Begin func(said *Troubles) Poller
+}
+
+var _ collector.Source = (*Polled)(nil)
+
+// Points implements collector.Source.
+func (s *Polled) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
+	return func(yield func(collector.Point, error) bool) {
+		said := &Troubles{Prefix: s.Name, Yield: yield}
+		if note := s.Before.Note(); note != nil && !said.Tell(note) {
+			return
+		}
+		if p := s.Begin(said); p != nil {
+			defer p.Close()
+			Follow(ctx, s.Clock, s.Drain, p, yield)
+		}
+	}
 }
 
 // Follow polls until drain is closed and everything has been read, or until ctx

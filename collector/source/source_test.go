@@ -23,6 +23,7 @@ func (s *sightings) Poll(context.Context) (sawData, ok bool) {
 }
 
 func (*sightings) Finish() bool { return true }
+func (*sightings) Close()       {}
 
 func TestPauseGrowsAndShrinks(t *testing.T) {
 	var asked []string

@@ -48,15 +48,6 @@ func within(t *testing.T, act func()) {
 	}
 }
 
-func text(t *testing.T) parse.Line {
-	t.Helper()
-	p, err := parse.NewText([]string{"loss"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func TestAnythingMayStandInPlaceOfWhatIsRemembered(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("loss 1\n")) }))
 	defer page.Close()
@@ -64,10 +55,10 @@ func TestAnythingMayStandInPlaceOfWhatIsRemembered(t *testing.T) {
 	metrics := []string{"loss"}
 	sources := map[string]func(dir, state string) (collector.Source, error){
 		"File": func(dir, state string) (collector.Source, error) {
-			return file.New(file.Config{Path: filepath.Join(dir, "log"), Parser: text(t), State: state, Drain: drain, Clock: sourcetest.Quick()})
+			return file.Open(file.Config{Path: filepath.Join(dir, "log"), Format: parse.FormatText, Metrics: metrics, State: state, Drain: drain, Clock: sourcetest.Quick()})
 		},
 		"CSV": func(dir, state string) (collector.Source, error) {
-			return file.NewCSV(file.CSVConfig{Path: filepath.Join(dir, "table"), Metrics: metrics, State: state, Drain: drain, Clock: sourcetest.Quick()})
+			return file.Open(file.Config{Format: file.FormatCSV, Path: filepath.Join(dir, "table"), Metrics: metrics, State: state, Drain: drain, Clock: sourcetest.Quick()})
 		},
 		"events": func(dir, state string) (collector.Source, error) {
 			return events.New(events.Config{Dir: dir, Metrics: metrics, State: state, Drain: drain, Clock: sourcetest.Quick()})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"github.com/vernier-ml/vernier/collector/source/events"
-	"github.com/vernier-ml/vernier/collector/source/file"
 	"github.com/vernier-ml/vernier/collector/source/wandb"
 	"os"
 	"path/filepath"
@@ -19,10 +18,6 @@ import (
 
 func TestADirectoryThatIsWatchedHasAName(t *testing.T) {
 	for name, open := range map[string]func(dir string) error{
-		"tables": func(dir string) error {
-			_, err := file.NewTables(file.TablesConfig{Dir: dir, Metrics: []string{"loss"}})
-			return err
-		},
 		"W&B": func(dir string) error {
 			_, err := wandb.New(wandb.Config{Dir: dir, Metrics: []string{"loss"}})
 			return err

@@ -130,7 +130,7 @@ func (d *Dir) read(ctx context.Context, yieldSession func(*SessionPoint, error) 
 		r.places.recorded = r.parameter
 	}
 	r.sessions = newSessions(d.cfg.Metrics, &r.said)
-	defer r.sessions.close()
+	defer r.Close()
 	if !r.places.load() || !r.sessions.load(d.cfg.State) {
 		return
 	}
@@ -196,6 +196,9 @@ func (r *dirRun) found(path string, trouble error) bool {
 	r.files = append(r.files, f)
 	return true
 }
+
+// Close implements source.Poller.
+func (r *dirRun) Close() { r.sessions.close() }
 
 // Finish implements source.Poller.
 func (r *dirRun) Finish() bool {

@@ -17,7 +17,7 @@ import (
 
 // csvStates reads a file that has one content after the other and returns the
 // points as text.
-func csvStates(t *testing.T, cfg CSVConfig, states ...string) (points, errs []string) {
+func csvStates(t *testing.T, cfg Config, states ...string) (points, errs []string) {
 	t.Helper()
 	w := &table{path: cfg.Path}
 	for _, text := range states {
@@ -35,7 +35,7 @@ func csvStates(t *testing.T, cfg CSVConfig, states ...string) (points, errs []st
 	}
 	drain := make(chan struct{})
 	cfg.Drain, cfg.Clock = drain, stepping(t, w, drain)
-	src, err := NewCSV(cfg)
+	src, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestCSVTables(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			cfg := CSVConfig{Path: filepath.Join(dir, "m.csv"), Metrics: []string{"loss", "val_loss"}, State: filepath.Join(dir, "state")}
+			cfg := Config{Format: FormatCSV, Path: filepath.Join(dir, "m.csv"), Metrics: []string{"loss", "val_loss"}, State: filepath.Join(dir, "state")}
 			points, errs := csvStates(t, cfg, tc.states...)
 			if diff := cmp.Diff(tc.want, points); diff != "" {
 				t.Errorf("points (-want +got):\n%s", diff)
@@ -151,7 +151,7 @@ func TestCSVTables(t *testing.T) {
 // The numbers of tables outlive the collector, however many tables there were.
 func TestCSVTableNumbersAfterARestart(t *testing.T) {
 	dir := t.TempDir()
-	cfg := CSVConfig{Path: filepath.Join(dir, "m.csv"), Metrics: []string{"loss"}, State: filepath.Join(dir, "state")}
+	cfg := Config{Format: FormatCSV, Path: filepath.Join(dir, "m.csv"), Metrics: []string{"loss"}, State: filepath.Join(dir, "state")}
 	for i := range maxGenerations + 8 {
 		for range 2 {
 			points, errs := csvStates(t, cfg, fmt.Sprintf("loss\n%d\n", i))
@@ -178,7 +178,7 @@ func TestCSVOfARealLogger(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	src, err := NewCSV(CSVConfig{Path: path, Metrics: []string{"train_loss", "val_loss"}, Drain: sourcetest.Closed()})
+	src, err := Open(Config{Format: FormatCSV, Path: path, Metrics: []string{"train_loss", "val_loss"}, Drain: sourcetest.Closed()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,10 +205,10 @@ func TestCSVOfARealLogger(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("points (-want +got):\n%s", diff)
 	}
-	if _, err := NewCSV(CSVConfig{Path: path}); err == nil {
+	if _, err := Open(Config{Format: FormatCSV, Path: path}); err == nil {
 		t.Error("a source without metrics is accepted")
 	}
-	if _, err := NewCSV(CSVConfig{Metrics: []string{"x"}}); err == nil {
+	if _, err := Open(Config{Format: FormatCSV, Metrics: []string{"x"}}); err == nil {
 		t.Error("a source without a path is accepted")
 	}
 }

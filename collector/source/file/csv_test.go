@@ -170,10 +170,10 @@ func TestCSVReadsRewritingAtEveryKillPoint(t *testing.T) {
 			dir := t.TempDir()
 			w := lightning(filepath.Join(dir, "metrics.csv"), block)
 			drain := make(chan struct{})
-			cfg := CSVConfig{Path: w.path, Metrics: csvMetrics, State: filepath.Join(dir, "state"), Drain: drain, Clock: stepping(t, w, drain)}
+			cfg := Config{Format: FormatCSV, Path: w.path, Metrics: csvMetrics, State: filepath.Join(dir, "state"), Drain: drain, Clock: stepping(t, w, drain)}
 			rec := sourcetest.NewRecord()
 			for limit := kill; ; limit = -1 {
-				src, err := NewCSV(cfg)
+				src, err := Open(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -211,7 +211,7 @@ func TestCSVReadsRewritingThatItSeesSeldom(t *testing.T) {
 		}
 		w.steps = merged
 		drain := make(chan struct{})
-		src, err := NewCSV(CSVConfig{Path: w.path, Metrics: csvMetrics, Drain: drain, Clock: stepping(t, w, drain)})
+		src, err := Open(Config{Format: FormatCSV, Path: w.path, Metrics: csvMetrics, Drain: drain, Clock: stepping(t, w, drain)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func TestCSVWhileTheWriterRuns(t *testing.T) {
 			defer close(done)
 			random := rand.New(rand.NewPCG(3, uint64(i)))
 			for lives := 0; ; lives++ {
-				src, err := NewCSV(CSVConfig{Path: w.path, Metrics: csvMetrics, State: filepath.Join(dir, "state"), Drain: drain, Clock: sourcetest.Quick()})
+				src, err := Open(Config{Format: FormatCSV, Path: w.path, Metrics: csvMetrics, State: filepath.Join(dir, "state"), Drain: drain, Clock: sourcetest.Quick()})
 				if err != nil {
 					t.Error(err)
 					return

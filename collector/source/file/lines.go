@@ -21,9 +21,6 @@ const maxLine = 1 << 20
 // next.
 const maxKeptSamples = 4096
 
-// readSize is how much is read from a file at a time.
-const readSize = 64 << 10
-
 // lines cuts a stream of bytes into lines and yields their points. A line ends
 // with a line feed or a carriage return, so that each state of a progress bar
 // is a line.
@@ -229,13 +226,12 @@ func (l *lines) tail(at int64, b []byte) bool {
 		return true
 	}
 	at += int64(len(b) - len(text))
-	peek := l.parser.Parse
-	if p, ok := l.parser.(parse.Peeker); ok {
-		peek = p.Peek
-	}
-	longer, _ := peek(nil, append(text[:len(text):len(text)], '9'))
 	var err error
 	l.samples, err = l.parser.Parse(l.samples[:0], text)
+	var longer []parse.Sample
+	if len(l.samples) > 0 {
+		longer, _ = l.parser.Parse(nil, append(text[:len(text):len(text)], '9'))
+	}
 	torn := l.dropTorn(text, longer)
 	ok := l.report(at, err)
 	if ok && torn != "" {

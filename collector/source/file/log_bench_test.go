@@ -36,12 +36,8 @@ func BenchmarkFile(b *testing.B) {
 	for name, c := range corpora {
 		b.Run(name, func(b *testing.B) {
 			path, size := written(b, "", c.line)
-			parser, err := parse.NewLine(c.format, c.metrics, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
 			// As the sidecar reads it: what is missing is looked for.
-			src, err := New(Config{Path: path, Parser: parser, Drain: sourcetest.Closed(), Wanted: &Wanted{Format: c.format, Metrics: c.metrics}})
+			src, err := Open(Config{Path: path, Format: c.format, Metrics: c.metrics, Explain: true, Drain: sourcetest.Closed()})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -52,7 +48,7 @@ func BenchmarkFile(b *testing.B) {
 		path, size := written(b, "epoch,step,loss,accuracy,lr\r\n", func(i int) string {
 			return fmt.Sprintf("%d,%d,0.%06d,0.98,0.001\r\n", i/100, i, i)
 		})
-		src, err := NewCSV(CSVConfig{Path: path, Metrics: []string{"loss", "accuracy"}, Drain: sourcetest.Closed()})
+		src, err := Open(Config{Format: FormatCSV, Path: path, Metrics: []string{"loss", "accuracy"}, Drain: sourcetest.Closed()})
 		if err != nil {
 			b.Fatal(err)
 		}

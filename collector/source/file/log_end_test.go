@@ -21,7 +21,7 @@ func TestFileEndsWithItsContext(t *testing.T) {
 		once.Do(func() { close(waiting) })
 		return nil
 	}}
-	src, err := New(Config{Path: filepath.Join(t.TempDir(), "none"), Parser: lossParser(t), Clock: never})
+	src, err := Open(Config{Path: filepath.Join(t.TempDir(), "none"), Format: "TEXT", Metrics: []string{"loss"}, Clock: never})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestFileDrainEndsThePause(t *testing.T) {
 		})
 		return nil
 	}}
-	src, err := New(Config{Path: path, Parser: lossParser(t), Drain: drain, Clock: clock})
+	src, err := Open(Config{Path: path, Format: "TEXT", Metrics: []string{"loss"}, Drain: drain, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestFileSeqIsTheOffset(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []int64
-	for _, p := range drained(t, Config{Path: path, Parser: lossParser(t)}) {
+	for _, p := range drained(t, Config{Path: path, Format: "TEXT", Metrics: []string{"loss"}}) {
 		got = append(got, p.Seq)
 		if !strings.HasPrefix(text[p.Seq:], "loss") {
 			t.Errorf("Seq %d is not at a match", p.Seq)
@@ -34,7 +34,7 @@ func TestFileSeqIsTheOffset(t *testing.T) {
 func drained(t *testing.T, cfg Config) []collector.Point {
 	t.Helper()
 	cfg.Drain = sourcetest.Closed()
-	src, err := New(cfg)
+	src, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func drained(t *testing.T, cfg Config) []collector.Point {
 // Each file at a path, and each truncation, has a number that stays its own.
 func TestFileSeqAfterGenerations(t *testing.T) {
 	dir := t.TempDir()
-	cfg := Config{Path: filepath.Join(dir, "m.log"), Parser: lossParser(t), State: filepath.Join(dir, "state")}
+	cfg := Config{Path: filepath.Join(dir, "m.log"), Format: "TEXT", Metrics: []string{"loss"}, State: filepath.Join(dir, "state")}
 	write := func(s string) {
 		if err := os.WriteFile(cfg.Path, []byte(s), 0o644); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ func TestFileReadsEveryWriter(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "metrics.log")
 			drain := make(chan struct{})
-			src, err := New(Config{Path: path, Parser: lossParser(t), Drain: drain, Clock: sourcetest.Quick()})
+			src, err := Open(Config{Path: path, Format: "TEXT", Metrics: []string{"loss"}, Drain: drain, Clock: sourcetest.Quick()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,8 +71,8 @@ func TestFileKilledAndStartedAgain(t *testing.T) {
 			go func() {
 				defer close(done)
 				for lives := 0; ; lives++ {
-					src, err := New(Config{
-						Path: path, Parser: lossParser(t), Drain: drain, Clock: sourcetest.Quick(), State: filepath.Join(dir, "state"),
+					src, err := Open(Config{
+						Path: path, Format: "TEXT", Metrics: []string{"loss"}, Drain: drain, Clock: sourcetest.Quick(), State: filepath.Join(dir, "state"),
 					})
 					if err != nil {
 						t.Error(err)
@@ -104,7 +104,7 @@ func TestFileDoesNotTearANumberAtTheCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	drain := sourcetest.Closed()
-	src, err := New(Config{Path: path, Parser: lossParser(t), Drain: drain})
+	src, err := Open(Config{Path: path, Format: "TEXT", Metrics: []string{"loss"}, Drain: drain})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +122,7 @@ func ExampleFile() {
 	_ = os.WriteFile(path, []byte("epoch=1 loss=0.50\n"), 0o644)
 	drain := make(chan struct{})
 	close(drain) // the program has ended
-	parser, _ := parse.NewText([]string{"loss"}, nil)
-	src, _ := New(Config{Path: path, Parser: parser, Drain: drain})
+	src, _ := Open(Config{Path: path, Format: "TEXT", Metrics: []string{"loss"}, Drain: drain})
 	for p, err := range src.Points(context.Background()) {
 		fmt.Println(p.Metric, p.Value, p.Text, p.Step, p.Seq, err)
 	}

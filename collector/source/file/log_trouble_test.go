@@ -37,11 +37,11 @@ func TestFileTroublesAreSaid(t *testing.T) {
 			for path, text := range tc.files {
 				sourcetest.Put(t, dir, path, []byte(text))
 			}
-			cfg := Config{Path: filepath.Join(dir, tc.path), Parser: lossParser(t), Drain: sourcetest.Closed()}
+			cfg := Config{Path: filepath.Join(dir, tc.path), Format: "TEXT", Metrics: []string{"loss"}, Drain: sourcetest.Closed()}
 			if tc.state != "" {
 				cfg.State = filepath.Join(dir, tc.state)
 			}
-			src, err := New(cfg)
+			src, err := Open(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,9 +66,9 @@ func TestFileTroublesAreSaid(t *testing.T) {
 
 func TestConstructorsRefuseWhatCannotWork(t *testing.T) {
 	for name, err := range map[string]error{
-		"a file without a path":                  second(New(Config{Parser: lossParser(t)})),
-		"a file without a parser":                second(New(Config{Path: "x"})),
-		"a stream without a directory":           second(NewStream(StreamConfig{Parser: lossParser(t)})),
+		"a file without a path":                  second(Open(Config{Format: "TEXT", Metrics: []string{"loss"}})),
+		"a file without a format":                second(Open(Config{Path: "x", Metrics: []string{"loss"}})),
+		"a stream without a directory":           second(OpenStream(Config{Format: "TEXT", Metrics: []string{"loss"}})),
 		"a stream writer with hardly any room":   second(NewStreamWriter(t.TempDir(), 1)),
 		"a stream writer that gets no directory": second(NewStreamWriter("/dev/null/x", 0)),
 	} {

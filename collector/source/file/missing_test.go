@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/source"
 	"github.com/vernier-ml/vernier/collector/source/sourcetest"
 )
@@ -61,19 +60,11 @@ func TestSourcesOfLinesSayWhatIsMissing(t *testing.T) {
 			w := newWriter(t, filepath.Join(dir, "stream"), 0)
 			say(t, w.Lane(), "%s", tc.text)
 			sourcetest.Shut(t, w)
-			parser := func() parse.Line {
-				p, err := parse.NewLine(tc.format, metrics, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return p
-			}
-			file, err := Open(Written{Path: path, Format: tc.format, Metrics: metrics, Explain: true, Drain: sourcetest.Closed()})
+			file, err := Open(Config{Path: path, Format: tc.format, Metrics: metrics, Explain: true, Drain: sourcetest.Closed()})
 			if err != nil {
 				t.Fatal(err)
 			}
-			stream, err := NewStream(StreamConfig{Dir: filepath.Join(dir, "stream"), Parser: parser(), Drain: sourcetest.Closed(),
-				Wanted: &Wanted{Format: tc.format, Metrics: metrics}})
+			stream, err := OpenStream(Config{Path: filepath.Join(dir, "stream"), Format: tc.format, Metrics: metrics, Explain: true, Drain: sourcetest.Closed()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +86,7 @@ func TestASourceThatIsStoppedMissesNothing(t *testing.T) {
 	if err := os.WriteFile(path, []byte("lr=1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src, err := Open(Written{Path: path, Format: "TEXT", Metrics: []string{"loss"}, Explain: true, Drain: sourcetest.Closed()})
+	src, err := Open(Config{Path: path, Format: "TEXT", Metrics: []string{"loss"}, Explain: true, Drain: sourcetest.Closed()})
 	if err != nil {
 		t.Fatal(err)
 	}

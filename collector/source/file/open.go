@@ -1,6 +1,9 @@
+// Package file follows what programs write to files: lines, tables, and the output
+// that a StreamWriter keeps.
 package file
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -19,9 +22,9 @@ const (
 	FormatWandb = "WANDB"
 )
 
-// Written describes what a program writes to files.
-type Written struct {
-	// Path is a file, or a directory if it ends with a slash.
+// Config says what is read.
+type Config struct {
+	// Path is a file, or a directory if it ends with a slash. It need not exist yet.
 	Path string
 	// Format is CSV or WANDB for a directory, and CSV or one of parse.Formats for
 	// a file.
@@ -30,19 +33,29 @@ type Written struct {
 	Metrics []string
 	// Filters find metrics in text; see parse.NewText.
 	Filters []string
-	// Explain: at its end the source says which metrics were never found, with a
-	// source.MissingError. Sources other than those of lines say it in any case.
+	// Explain: a source of lines says at its end which metrics were never found,
+	// with a source.MissingError. Other sources always say it.
 	Explain bool
-	// State is a file in which the source remembers what must outlive the process
-	// (see Config.State); for a directory of tables, files whose names begin
-	// so.
+	// State is a file in which the source remembers what it has seen at Path, so
+	// that Seq is the same after the collector was killed; for a directory of
+	// tables, files whose names begin so. It must outlive the process and belong to
+	// one attempt of one trial. Empty: not remembered; then a collector that starts
+	// after a rotation or truncation numbers the new file as if it were the first.
 	State string
 	// Before is what is passed over; nil: nothing.
 	Before *source.Before
 	// Until, if not nil, returns what lay there when the program was started again,
 	// nil before that: nothing else is read then.
 	Until func() *source.Before
-	// Echo gets the lines that are read; nil: nothing does. See Config.
+	// From is the Seq up to which all output of a stream is stored (the largest one
+	// stored plus one), 0 when unknown. What was dropped before it is no loss.
+	From int64
+	// EndedWell says, once Drain is closed, whether the program whose stream this is
+	// ended by itself and without an error. If not, a number at the very end of the
+	// output may be a part of one, and is left out with an error. If so, and by
+	// default, only one that ends in a point, a sign or an exponent is.
+	EndedWell func() bool
+	// Echo gets the lines that are read, without zeros; nil: nothing does.
 	Echo io.Writer
 	// Drain is closed when the program has ended and all is written.
 	Drain <-chan struct{}
@@ -52,29 +65,29 @@ type Written struct {
 
 // Open returns the source that reads a place in a format. Its error says
 // which of them do not go together.
-func Open(w Written) (collector.Source, error) {
-	directory := strings.HasSuffix(w.Path, "/")
+func Open(cfg Config) (collector.Source, error) {
+	cfg.Clock = cfg.Clock.OrReal()
+	directory := strings.HasSuffix(cfg.Path, "/")
 	switch {
-	case directory && w.Format == FormatWandb:
-		return wandb.New(wandb.Config{Dir: w.Path, Metrics: w.Metrics, Before: w.Before, Until: w.Until, Drain: w.Drain, Clock: w.Clock})
-	case directory && w.Format == FormatCSV:
-		return NewTables(TablesConfig{Dir: w.Path, Metrics: w.Metrics, State: w.State, Before: w.Before, Until: w.Until, Drain: w.Drain, Clock: w.Clock})
+	case cfg.Path == "":
+		return nil, errors.New("no file is named")
+	case directory && cfg.Format == FormatWandb:
+		return wandb.New(wandb.Config{Dir: cfg.Path, Metrics: cfg.Metrics, Before: cfg.Before, Until: cfg.Until, Drain: cfg.Drain, Clock: cfg.Clock})
+	case directory && cfg.Format == FormatCSV:
+		return newTables(cfg)
 	case directory:
-		return nil, fmt.Errorf("the directory %s cannot be read as %s; a directory holds %s or %s", w.Path, w.Format, FormatCSV, FormatWandb)
-	case w.Format == FormatCSV && len(w.Filters) > 0:
-		return nil, fmt.Errorf("filters are for the format %s alone, not for %s", parse.FormatText, w.Format)
-	case w.Format == FormatCSV:
-		return NewCSV(CSVConfig{Path: w.Path, Metrics: w.Metrics, State: w.State, Before: w.Before, Until: w.Until, Drain: w.Drain, Clock: w.Clock})
-	case w.Format == FormatWandb:
-		return nil, fmt.Errorf("%s is read from the directory of the runs, which ends with a slash; %s is a file", FormatWandb, w.Path)
+		return nil, fmt.Errorf("the directory %s cannot be read as %s; a directory holds %s or %s", cfg.Path, cfg.Format, FormatCSV, FormatWandb)
+	case cfg.Format == FormatCSV && len(cfg.Filters) > 0:
+		return nil, fmt.Errorf("filters are for the format %s alone, not for %s", parse.FormatText, cfg.Format)
+	case cfg.Format == FormatCSV:
+		return newTable(cfg)
+	case cfg.Format == FormatWandb:
+		return nil, fmt.Errorf("%s is read from the directory of the runs, which ends with a slash; %s is a file", FormatWandb, cfg.Path)
 	}
-	parser, err := parse.NewLine(w.Format, w.Metrics, w.Filters)
-	if err != nil {
-		return nil, err
-	}
-	cfg := Config{Path: w.Path, Parser: parser, State: w.State, Before: w.Before, Until: w.Until, Echo: w.Echo, Drain: w.Drain, Clock: w.Clock}
-	if w.Explain {
-		cfg.Wanted = &Wanted{Format: w.Format, Metrics: w.Metrics, Filters: w.Filters}
-	}
-	return New(cfg)
+	return newLog(cfg)
+}
+
+// polled is the source that polls what begin returns.
+func (c Config) polled(name string, begin func(said *source.Troubles) source.Poller) collector.Source {
+	return &source.Polled{Name: name, Before: c.Before, Drain: c.Drain, Clock: c.Clock, Begin: begin}
 }

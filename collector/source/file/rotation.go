@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/vernier-ml/vernier/collector/source"
 )
@@ -16,11 +15,12 @@ import (
 type reading struct {
 	source.File
 	generation int   // its number among the files seen, -1 until known
+	base       int64 // where it begins in the whole, if it is a segment
 	off        int64 // what is before this was read
 	// The first line, or the beginning of it, and the bytes before off: by these it
 	// is noticed that the file has become another.
 	head, tail []byte
-	modified   time.Time
+	maxHead    int
 }
 
 func open(path string) (*reading, error) {
@@ -28,13 +28,16 @@ func open(path string) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reading{File: f, generation: -1}, nil
+	return &reading{File: f, generation: -1, maxHead: source.PrintSize}, nil
 }
+
+// reset makes it a file of which nothing was read.
+func (f *reading) reset() { f.generation, f.off, f.head, f.tail = -1, 0, nil, nil }
 
 // passed takes in the bytes that were read at off.
 func (f *reading) passed(b []byte) {
 	if !f.headComplete() {
-		f.head = headOf(append(f.head, b[:min(len(b), source.PrintSize)]...))
+		f.head = headOf(append(f.head, b[:min(len(b), f.maxHead)]...), f.maxHead)
 	}
 	f.tail = append(f.tail, b[max(0, len(b)-source.PrintSize):]...)
 	f.tail = slices.Delete(f.tail, 0, max(0, len(f.tail)-source.PrintSize))
@@ -42,8 +45,8 @@ func (f *reading) passed(b []byte) {
 }
 
 // headOf cuts b to a head: the first line, or as much of it as is remembered.
-func headOf(b []byte) []byte {
-	b = b[:min(len(b), source.PrintSize)]
+func headOf(b []byte, most int) []byte {
+	b = b[:min(len(b), most)]
 	if end := bytes.IndexAny(b, "\r\n"); end >= 0 {
 		b = b[:end+1]
 	}
@@ -52,7 +55,7 @@ func headOf(b []byte) []byte {
 
 // headComplete reports whether no more bytes can change the head.
 func (f *reading) headComplete() bool {
-	return len(f.head) == source.PrintSize || bytes.HasSuffix(f.head, []byte("\n")) || bytes.HasSuffix(f.head, []byte("\r"))
+	return len(f.head) == f.maxHead || bytes.HasSuffix(f.head, []byte("\n")) || bytes.HasSuffix(f.head, []byte("\r"))
 }
 
 // intact reports whether what was read is still there.
@@ -60,41 +63,11 @@ func (f *reading) intact() bool {
 	return f.Holds(f.head, 0) && f.Holds(f.tail, f.off-int64(len(f.tail)))
 }
 
-// truncated looks, at the end of the file, whether it was truncated.
-func (f *reading) truncated() (bool, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return false, err
-	}
-	if info.Size() < f.off {
-		return true, nil
-	}
-	if info.ModTime().Equal(f.modified) {
-		return false, nil
-	}
-	f.modified = info.ModTime()
-	return !f.intact(), nil
-}
-
-// begin makes it a file of which nothing was read, or only what is passed over.
-func (f *reading) begin(before *source.Before) {
-	f.generation, f.off, f.head, f.tail = -1, 0, nil, nil
-	f.passOver(before)
-}
-
 // passOver places it behind what was in it before the program started.
 func (f *reading) passOver(before *source.Before) {
 	if m, ok := before.Of(f.File); ok {
-		f.off, f.head, f.tail = m.Size, slices.Clone(headOf(m.Head)), slices.Clone(m.Tail)
+		f.off, f.head, f.tail = m.Size, slices.Clone(headOf(m.Head, f.maxHead)), slices.Clone(m.Tail)
 	}
-}
-
-// bound is how much may be read of the next n bytes of f; see Config.Until.
-func bound(until func() *source.Before, f *reading, n int) int {
-	if until == nil {
-		return n
-	}
-	return until().Bound(f.File, f.off, n)
 }
 
 // successors opens the files that have taken cur's place at path, oldest
@@ -102,12 +75,12 @@ func bound(until func() *source.Before, f *reading, n int) int {
 // it or in one before it. Besides that one there may be some that were rotated
 // away in turn: where cur is now "path.3", these are "path.2" and "path.1".
 func successors(path string, cur *reading, known func(*reading) bool) []*reading {
-	now, err := open(path)
-	if err != nil {
+	info, err := os.Stat(path)
+	if err != nil || os.SameFile(info, cur.Info) {
 		return nil
 	}
-	if os.SameFile(now.Info, cur.Info) {
-		now.Close()
+	now, err := open(path)
+	if err != nil {
 		return nil
 	}
 	found := between(path, cur, func(f *reading) bool { return known(f) || os.SameFile(f.Info, now.Info) })

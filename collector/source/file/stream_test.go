@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"fmt"
+	"github.com/vernier-ml/vernier/collector"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -18,9 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func newStream(t testing.TB, dir string, drain <-chan struct{}) *Stream {
+func newStream(t testing.TB, dir string, drain <-chan struct{}) collector.Source {
 	t.Helper()
-	s, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), Drain: drain, Clock: sourcetest.Quick()})
+	s, err := OpenStream(Config{Path: dir, Format: "TEXT", Metrics: []string{"loss"}, Drain: drain, Clock: sourcetest.Quick()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestStreamReportsWhatWasDropped(t *testing.T) {
 			for i := range 2000 {
 				say(t, lane, "step=%d loss=%d.5\n", i, i)
 			}
-			src, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), From: tc.from, Drain: sourcetest.Closed()})
+			src, err := OpenStream(Config{Path: dir, Format: "TEXT", Metrics: []string{"loss"}, From: tc.from, Drain: sourcetest.Closed()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +227,7 @@ func TestEachOutputMayEndInATornNumber(t *testing.T) {
 			say(t, errs, "%s", tc.errs)
 			sourcetest.Shut(t, w)
 			for well, want := range map[bool]int{true: tc.restored, false: tc.killed} {
-				src, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), Drain: sourcetest.Closed(), Clock: sourcetest.Quick(), EndedWell: func() bool { return well }})
+				src, err := OpenStream(Config{Path: dir, Format: "TEXT", Metrics: []string{"loss"}, Drain: sourcetest.Closed(), Clock: sourcetest.Quick(), EndedWell: func() bool { return well }})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -272,7 +273,7 @@ func TestZerosBeforeALineFeedAreNoEnd(t *testing.T) {
 	}
 	say(t, out, "\x00\nloss=10\n")
 	sourcetest.Shut(t, w)
-	src, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), Drain: sourcetest.Closed(), Clock: sourcetest.Quick(), EndedWell: func() bool { return false }})
+	src, err := OpenStream(Config{Path: dir, Format: "TEXT", Metrics: []string{"loss"}, Drain: sourcetest.Closed(), Clock: sourcetest.Quick(), EndedWell: func() bool { return false }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +335,7 @@ func TestStreamDrainNeedsNoClock(t *testing.T) {
 	say(t, w.Lane(), "step=0 loss=0.5")
 	sourcetest.Shut(t, w)
 	stopped := source.Clock{After: func(time.Duration) <-chan time.Time { return nil }}
-	src, err := NewStream(StreamConfig{Dir: dir, Parser: lossParser(t), Drain: sourcetest.Closed(), Clock: stopped})
+	src, err := OpenStream(Config{Path: dir, Format: "TEXT", Metrics: []string{"loss"}, Drain: sourcetest.Closed(), Clock: stopped})
 	if err != nil {
 		t.Fatal(err)
 	}

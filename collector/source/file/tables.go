@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"iter"
 	"strings"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -12,82 +11,45 @@ import (
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
-// TablesConfig describes a Tables.
-type TablesConfig struct {
-	// Dir is the directory to watch, at any depth. It need not exist yet.
-	Dir string
-	// Metrics are the names of the wanted columns.
-	Metrics []string
-	// State is how the names of the files begin in which the tables are
-	// remembered; see CSVConfig.State.
-	State string
-	// Before is what is passed over; nil: nothing.
-	Before *source.Before
-	// Until, if not nil, returns what lay there when the program was started again,
-	// nil before that: nothing else is read then.
-	Until func() *source.Before
-	// Drain is closed when the program has ended and all is written.
-	Drain <-chan struct{}
-	// Clock is the time; the zero value is the machine's.
-	Clock source.Clock
-}
-
-// Tables reads the tables below a directory, every regular file whose name ends
-// with ".csv", each as CSV does: those of Lightning lie in
-// <name>/version_0/metrics.csv, where the number is another for each start of a
-// program. Links are not followed. When two tables have a metric, that is
-// reported once; both are read.
-type Tables struct{ cfg TablesConfig }
-
-var _ collector.Source = (*Tables)(nil)
-
 // maxTableFiles bounds the tables that are followed: each takes a buffer and an
 // open file.
 const maxTableFiles = 100
 
-// IsTable says by its name whether Tables reads a file.
+// IsTable says by its name whether a file in a directory of tables is read.
 func IsTable(name string) bool { return strings.HasSuffix(name, ".csv") }
 
-// NewTables returns a source whose points are named as those of CSV.
-func NewTables(cfg TablesConfig) (*Tables, error) {
-	dir, err := source.AbsDir(cfg.Dir)
+// newTables returns a source of the tables below a directory, at any depth: every
+// regular file whose name ends with ".csv", each as newTable reads it. Those of
+// Lightning lie in <name>/version_0/metrics.csv, where the number is another for
+// each start of a program. Links are not followed. When two tables have a metric,
+// that is reported once; both are read.
+func newTables(cfg Config) (collector.Source, error) {
+	dir, err := source.AbsDir(cfg.Path)
 	if err != nil {
 		return nil, fmt.Errorf("a source of tables: %w", err)
 	}
 	if _, err := parse.NewCSV(cfg.Metrics); err != nil {
 		return nil, err
 	}
-	cfg.Dir, cfg.Clock = dir, cfg.Clock.OrReal()
-	return &Tables{cfg: cfg}, nil
+	return cfg.polled("csv", func(said *source.Troubles) source.Poller {
+		return &tables{
+			cfg: cfg, said: said, owners: map[string]string{},
+			files: source.Tree{Root: dir, What: "tables", Limit: maxTableFiles, Match: IsTable},
+		}
+	}), nil
 }
 
-// Points implements collector.Source.
-func (t *Tables) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
-	return func(yield func(collector.Point, error) bool) {
-		r := &tablesRun{
-			cfg: t.cfg, yield: yield, owners: map[string]string{}, said: source.Troubles{Prefix: "csv", Yield: yield},
-			files: source.Tree{Root: t.cfg.Dir, What: "tables", Limit: maxTableFiles, Match: IsTable},
-		}
-		defer r.close()
-		if note := t.cfg.Before.Note(); note != nil && !r.said.Tell(note) {
-			return
-		}
-		source.Follow(ctx, t.cfg.Clock, t.cfg.Drain, r, yield)
-	}
-}
-
-// tablesRun is one run of a Tables' Points.
-type tablesRun struct {
-	cfg    TablesConfig
-	yield  source.Yield
-	said   source.Troubles
+// tables are those below a directory.
+type tables struct {
+	cfg    Config
+	said   *source.Troubles
 	files  source.Tree
-	tables []*csvRun
+	tables []*follower
 	owners map[string]string // metric -> the table that has it
 }
 
 // Poll implements source.Poller.
-func (r *tablesRun) Poll(ctx context.Context) (sawData, ok bool) {
+func (r *tables) Poll(ctx context.Context) (sawData, ok bool) {
 	ok = r.files.Walk(r.cfg.Clock.Now(), source.Closed(r.cfg.Drain), func(path string, trouble error) bool {
 		if trouble != nil {
 			return r.said.Tell(trouble)
@@ -106,9 +68,9 @@ func (r *tablesRun) Poll(ctx context.Context) (sawData, ok bool) {
 }
 
 // Finish implements source.Poller.
-func (r *tablesRun) Finish() bool {
+func (r *tables) Finish() bool {
 	if len(r.tables) == 0 {
-		return r.said.Tell(fmt.Errorf("no file *.csv was written below %s", r.cfg.Dir))
+		return r.said.Tell(fmt.Errorf("no file *.csv was written below %s", r.files.Root))
 	}
 	for _, table := range r.tables {
 		if !table.Finish() {
@@ -119,17 +81,17 @@ func (r *tablesRun) Finish() bool {
 }
 
 // add reads one more table; rel is its path below the directory.
-func (r *tablesRun) add(rel string) bool {
-	path := r.files.Place(rel)
-	cfg := CSVConfig{Path: path, Metrics: r.cfg.Metrics, Before: r.cfg.Before, Until: r.cfg.Until, part: true, Clock: r.cfg.Clock}
-	if r.cfg.State != "" {
+func (r *tables) add(rel string) bool {
+	cfg := r.cfg
+	cfg.Path = r.files.Place(rel)
+	if cfg.State != "" {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(path)) // never fails
-		cfg.State = fmt.Sprintf("%s.%016x", r.cfg.State, h.Sum64())
+		_, _ = h.Write([]byte(cfg.Path)) // never fails
+		cfg.State = fmt.Sprintf("%s.%016x", cfg.State, h.Sum64())
 	}
-	table, ok := newCSVRun(cfg, func(p collector.Point, err error) bool {
+	table := followTable(cfg, true, &source.Troubles{Prefix: "file:" + cfg.Path, Yield: func(p collector.Point, err error) bool {
 		if err != nil {
-			return r.yield(p, err)
+			return r.said.Yield(p, err)
 		}
 		first, owned := r.owners[p.Metric]
 		if !owned {
@@ -137,16 +99,17 @@ func (r *tablesRun) add(rel string) bool {
 		} else if first != rel && !r.said.Tell(fmt.Errorf("the metric %s is in several tables, %s and %s; all are read", p.Metric, first, rel)) {
 			return false
 		}
-		return r.yield(p, nil)
-	})
+		return r.said.Yield(p, nil)
+	}})
 	if table != nil {
 		r.tables = append(r.tables, table)
 	}
-	return ok
+	return table != nil
 }
 
-func (r *tablesRun) close() {
+// Close implements source.Poller.
+func (r *tables) Close() {
 	for _, table := range r.tables {
-		table.close()
+		table.Close()
 	}
 }

@@ -35,7 +35,7 @@ func tablesAll(t *testing.T, dir, state string, steps ...func()) (points, errs [
 		Now:   func() time.Time { now = now.Add(2 * time.Second); return now },
 		After: func(time.Duration) <-chan time.Time { next(); return sourcetest.Quick().After(0) },
 	}
-	src, err := NewTables(TablesConfig{Dir: dir, Metrics: []string{"loss"}, State: state, Drain: drain, Clock: clock})
+	src, err := Open(Config{Format: FormatCSV, Path: dir + "/", Metrics: []string{"loss"}, State: state, Drain: drain, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestTablesEndWithTheirContext(t *testing.T) {
 	for _, enough := range []bool{true, false} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		src, err := NewTables(TablesConfig{Dir: dir, Metrics: []string{"loss"}, Clock: sourcetest.Quick()})
+		src, err := Open(Config{Format: FormatCSV, Path: dir + "/", Metrics: []string{"loss"}, Clock: sourcetest.Quick()})
 		if err != nil {
 			t.Fatal(err)
 		}

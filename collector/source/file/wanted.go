@@ -13,14 +13,6 @@ const (
 	maxNames         = 100
 )
 
-// Wanted is what was asked for in lines of text. It is for sources that shall say
-// what was never found, with a source.MissingError at their end.
-type Wanted struct {
-	Format  string
-	Metrics []string
-	Filters []string
-}
-
 // search looks for the metrics that are still missing. It costs nothing any more
 // once all were found. A nil search looks for nothing.
 type search struct {
@@ -30,18 +22,14 @@ type search struct {
 	any     bool // something was written
 }
 
-// newSearch returns nil for nil.
-func newSearch(w *Wanted) (*search, error) {
-	if w == nil {
-		return nil, nil
-	}
+func newSearch(cfg Config) (*search, error) {
 	names, err := parse.NewNames(parse.NamesConfig{
-		Format: w.Format, Filters: w.Filters, MaxBytes: maxNamesSearched, MaxNames: maxNames})
+		Format: cfg.Format, Filters: cfg.Filters, MaxBytes: maxNamesSearched, MaxNames: maxNames})
 	if err != nil {
 		return nil, err
 	}
 	s := &search{missing: map[string]bool{}, names: names}
-	for _, m := range w.Metrics {
+	for _, m := range cfg.Metrics {
 		if !s.missing[m] {
 			s.missing[m] = true
 			s.metrics = append(s.metrics, m)

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -21,7 +19,7 @@ import (
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
-// Config describes a Dir.
+// Config says what is read.
 type Config struct {
 	// Dir is the directory to watch, at any depth. It need not exist yet.
 	Dir string
@@ -42,29 +40,22 @@ type Config struct {
 	Clock source.Clock
 }
 
-// Dir reads the files that Weights & Biases writes in offline mode: every
-// file below a directory whose name ends with ".wandb". Links are not followed,
-// since W&B's latest-run is one.
+// maxFiles bounds the files that are followed.
+const maxFiles = 10_000
+
+// IsRunFile says by its name whether a file is one of W&B.
+func IsRunFile(name string) bool { return strings.HasSuffix(name, ".wandb") }
+
+// New returns a source that reads the files that Weights & Biases writes in
+// offline mode: every file below a directory whose name ends with ".wandb". Links
+// are not followed, since W&B's latest-run is one. Its points are named "wandb:" and
+// the file's path below the directory; Seq is the offset of the value in its file.
+// W&B writes to its file every 15 seconds and at the end.
 //
 // All runs are read, in the order of their names, which begin with their time:
 // a program that was started again goes on in a run of its own. When two runs
 // have a metric, that is reported once.
-//
-// Seq is the offset of the value in its file. W&B writes to its file every
-// 15 seconds and at the end.
-type Dir struct{ cfg Config }
-
-var _ collector.Source = (*Dir)(nil)
-
-// maxFiles bounds the files that are followed.
-const maxFiles = 10_000
-
-// IsRunFile says by its name whether Dir reads a file.
-func IsRunFile(name string) bool { return strings.HasSuffix(name, ".wandb") }
-
-// New returns a source whose points are named "wandb:" and the file's
-// path below the directory.
-func New(cfg Config) (*Dir, error) {
+func New(cfg Config) (collector.Source, error) {
 	dir, err := source.AbsDir(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("a W&B source: %w", err)
@@ -73,27 +64,13 @@ func New(cfg Config) (*Dir, error) {
 		return nil, err
 	}
 	cfg.Dir, cfg.Clock = dir, cfg.Clock.OrReal()
-	return &Dir{cfg: cfg}, nil
-}
-
-// Points implements collector.Source.
-func (d *Dir) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
-	return func(yield func(collector.Point, error) bool) {
-		reader, err := parse.NewWandb(d.cfg.Metrics)
-		if err != nil {
-			yield(collector.Point{}, err)
-			return
+	return &source.Polled{Name: "wandb", Before: cfg.Before, Drain: cfg.Drain, Clock: cfg.Clock, Begin: func(said *source.Troubles) source.Poller {
+		reader, _ := parse.NewWandb(cfg.Metrics) // it did a moment ago
+		return &dirRun{
+			cfg: cfg, said: said, reader: reader, runs: map[string]string{},
+			files: source.Tree{Root: dir, What: "W&B files", Limit: maxFiles, Match: IsRunFile, Only: cfg.Only},
 		}
-		r := &dirRun{
-			cfg: d.cfg, yield: yield, reader: reader, names: parse.NewAnyWandb(),
-			files: source.Tree{Root: d.cfg.Dir, What: "W&B files", Limit: maxFiles, Match: IsRunFile, Only: d.cfg.Only},
-			runs:  map[string]string{}, said: source.Troubles{Prefix: "wandb", Yield: yield},
-		}
-		if note := d.cfg.Before.Note(); note != nil && !r.said.Tell(note) {
-			return
-		}
-		source.Follow(ctx, d.cfg.Clock, d.cfg.Drain, r, yield)
-	}
+	}}, nil
 }
 
 // runFile is one file that is being read.
@@ -103,18 +80,18 @@ type runFile struct {
 	broken bool
 }
 
-// dirRun is one run of a Dir's Points.
+// dirRun is one reading of a directory.
 type dirRun struct {
 	cfg    Config
-	yield  source.Yield
+	said   *source.Troubles
 	reader *parse.Wandb
-	names  *parse.Wandb // for hints
-
-	files source.Tree
-	order []*runFile        // by path below the directory
-	runs  map[string]string // metric -> the run that has it
-	said  source.Troubles
+	files  source.Tree
+	order  []*runFile        // by path below the directory
+	runs   map[string]string // metric -> the run that has it
 }
+
+// Close implements source.Poller: files are open only while they are read.
+func (r *dirRun) Close() {}
 
 // Poll implements source.Poller.
 func (r *dirRun) Poll(ctx context.Context) (sawData, ok bool) {
@@ -208,7 +185,7 @@ func (r *dirRun) sample(f *runFile, s parse.Sample) bool {
 	if p.Time.IsZero() {
 		p.Time = r.cfg.Clock.Now()
 	}
-	return r.yield(p, nil)
+	return r.said.Yield(p, nil)
 }
 
 // Finish implements source.Poller: it says what was never found.
@@ -230,21 +207,12 @@ func (r *dirRun) Finish() bool {
 
 // seen returns names that the newest run has; never nil.
 func (r *dirRun) seen() []string {
-	names := map[string]bool{}
 	file, err := source.Open(r.files.Place(r.order[len(r.order)-1].path))
 	if err != nil {
 		return []string{}
 	}
 	defer file.Close()
-	for offset := int64(0); ; {
-		next, err := r.names.Read(file, offset, true, func(s parse.Sample) bool {
-			names[s.Metric] = true
-			return len(names) < source.MaxNames
-		})
-		if !errors.Is(err, parse.ErrWandbRecord) || len(names) >= source.MaxNames || next <= offset {
-			break
-		}
-		offset = next
-	}
-	return slices.Sorted(maps.Keys(names))
+	names := parse.WandbNames(file, source.MaxNames)
+	slices.Sort(names)
+	return names
 }
