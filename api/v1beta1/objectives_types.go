@@ -40,6 +40,11 @@ type WarmStart struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Experiment string `json:"experiment"`
+	// ParameterAssignments are the values that its trials had of parameters which it
+	// did not search.
+	// +optional
+	// +listType=atomic
+	ParameterAssignments []ParameterAssignment `json:"parameterAssignments,omitempty"`
 }
 
 // Outside is how far value is out of the bounds; at most 0 within them.

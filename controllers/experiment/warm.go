@@ -35,7 +35,7 @@ func (c *Controller) warm(ctx context.Context, exp *v1beta1.Experiment, s *study
 		if err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
-		earlier = append(earlier, study.Earlier{Experiment: w.Experiment, Trials: trials})
+		earlier = append(earlier, study.Earlier{WarmStart: w, Trials: trials})
 		refused = append(refused, nil)
 		if first && other.IsCompleted() {
 			refused[len(refused)-1] = fmt.Errorf("%s has ended, and none of its %d trials", at, len(trials))
@@ -44,9 +44,9 @@ func (c *Controller) warm(ctx context.Context, exp *v1beta1.Experiment, s *study
 	for i, learned := range s.Warm(earlier) {
 		switch why := refused[i]; {
 		case why == nil || learned.Trials > 0:
-		case learned.Outside > 0 && len(missing(&exp.Spec, earlier[i].Trials)) > 0:
-			names := strings.Join(missing(&exp.Spec, earlier[i].Trials), ", ")
-			return &fatalError{fmt.Sprintf("%v has a value of the parameter %s: name one that has it, or fix %s in the template", why, names, names)}
+		case learned.Outside > 0 && len(missing(&exp.Spec, earlier[i])) > 0:
+			return &fatalError{fmt.Sprintf("%v has a value of the parameter %s: say which value they had, in parameterAssignments beside the experiment's name",
+				why, strings.Join(missing(&exp.Spec, earlier[i]), ", "))}
 		case learned.Outside > 0:
 			return &fatalError{fmt.Sprintf("%v has a value that this one allows for each of its parameters (%s): name one that did, or widen the parameters",
 				why, parameterNames(&exp.Spec))}
@@ -57,14 +57,13 @@ func (c *Controller) warm(ctx context.Context, exp *v1beta1.Experiment, s *study
 	return nil
 }
 
-// missing are the parameters, other than conditional ones, that no trial has a
-// value of.
-func missing(spec *v1beta1.ExperimentSpec, trials []*v1beta1.Trial) (names []string) {
+// missing are the parameters, other than conditional ones, that no trial has a value
+// of and none is assumed of.
+func missing(spec *v1beta1.ExperimentSpec, e study.Earlier) (names []string) {
 	for _, p := range spec.Parameters {
-		has := func(t *v1beta1.Trial) bool {
-			return slices.ContainsFunc(t.Spec.ParameterAssignments, func(a v1beta1.ParameterAssignment) bool { return a.Name == p.Name })
-		}
-		if p.When == nil && !slices.ContainsFunc(trials, has) {
+		isIt := func(a v1beta1.ParameterAssignment) bool { return a.Name == p.Name }
+		has := func(t *v1beta1.Trial) bool { return slices.ContainsFunc(t.Spec.ParameterAssignments, isIt) }
+		if p.When == nil && !slices.ContainsFunc(e.ParameterAssignments, isIt) && !slices.ContainsFunc(e.Trials, has) {
 			names = append(names, p.Name)
 		}
 	}

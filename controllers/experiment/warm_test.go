@@ -110,6 +110,8 @@ func TestWarmStart(t *testing.T) {
 		begun   bool
 		says    string
 		fatal   bool
+		assume  []v1beta1.ParameterAssignment
+		only    string // the one value of lr
 	}{
 		"its trials are known":                  {objects: []client.Object{earlier(true), known}},
 		"one that still runs is learned from":   {objects: []client.Object{earlier(false), known}},
@@ -123,12 +125,20 @@ func TestWarmStart(t *testing.T) {
 		"one whose trials lie outside of the space is refused": {objects: []client.Object{earlier(true), ofExperiment("earlier", "earlier", "1.5", result(0, "loss", "1"))}, fatal: true,
 			says: `has ended, and none of its 1 trials has a value that this one allows for each of its parameters (lr): name one that did, or widen the parameters`},
 		"one without a parameter of this one is refused by that name": {objects: []client.Object{earlier(true), without}, fatal: true,
-			says: `has ended, and none of its 1 trials has a value of the parameter lr: name one that has it, or fix lr in the template`},
-		"one with other metrics stops nothing later": {objects: []client.Object{earlier(true), other}, begun: true},
+			says: `has ended, and none of its 1 trials has a value of the parameter lr: say which value they had, in parameterAssignments beside the experiment's name`},
+		"one without a parameter whose value is assumed is learned from": {objects: []client.Object{earlier(true), without}, assume: assigned("lr", "0.5")},
+		"one without a parameter that has one value is learned from":     {objects: []client.Object{earlier(true), without}, only: "0.5"},
+		"one with other metrics stops nothing later":                     {objects: []client.Object{earlier(true), other}, begun: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			c, exp := controllerOver(t, noon.Add(tc.after), tc.objects...), later()
+			c := controllerOver(t, noon.Add(tc.after), tc.objects...)
+			exp := later(func(e *v1beta1.Experiment) {
+				e.Spec.WarmStartFrom[0].ParameterAssignments = tc.assume
+				if tc.only != "" {
+					e.Spec.Parameters[0].FeasibleSpace = v1beta1.FeasibleSpace{Min: tc.only, Max: tc.only}
+				}
+			})
 			k := use(t, &c.studies, exp)
 			err := c.warm(t.Context(), exp, k.Study, !tc.begun)
 			fatal := errors.As(err, new(*fatalError))

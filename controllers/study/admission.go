@@ -53,7 +53,7 @@ func Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
 	if err != nil {
 		return spaceErrors(spec, err)
 	}
-	errs := initialErrors(spec, codec)
+	errs := append(initialErrors(spec, codec), warmErrors(spec, space)...)
 	if _, err := algorithmOf(spec, space); err != nil {
 		errs = append(errs, settingErrors(spec, err)...)
 	}
@@ -88,6 +88,22 @@ func initialErrors(spec *v1beta1.ExperimentSpec, codec codec) (errs field.ErrorL
 		if _, ok := pointOf(codec, t.ParameterAssignments); !ok {
 			at := field.NewPath("spec", "initialTrials").Index(i).Child("parameterAssignments")
 			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "is not in the search space: "+misfit(spec, codec, t.ParameterAssignments)))
+		}
+	}
+	return errs
+}
+
+// warmErrors are faults of the values that earlier experiments are said to have had.
+func warmErrors(spec *v1beta1.ExperimentSpec, space suggest.Space) (errs field.ErrorList) {
+	for i, w := range spec.WarmStartFrom {
+		for j, a := range w.ParameterAssignments {
+			at := field.NewPath("spec", "warmStartFrom").Index(i).Child("parameterAssignments").Index(j)
+			k, known := space.Index(a.Name)
+			if !known {
+				errs = append(errs, field.Invalid(at.Child("name"), a.Name, "is no parameter of this experiment; correct or remove it"))
+			} else if _, ok := space.At(k).Parse(a.Value); !ok {
+				errs = append(errs, field.Invalid(at.Child("value"), a.Value, "must be "+space.At(k).Allowed()))
+			}
 		}
 	}
 	return errs

@@ -18,8 +18,9 @@ import (
 // one that stays the same stays the same *suggest.Trial.
 type history struct {
 	spec    *v1beta1.ExperimentSpec
-	codec   codec   // nil: points are not needed
-	entries []entry // in order of number
+	codec   codec                         // nil: points are not needed
+	assumed []v1beta1.ParameterAssignment // of parameters that a trial has no value of
+	entries []entry                       // in order of number
 	current []*suggest.Trial
 	samples int // of all curves
 
@@ -60,7 +61,7 @@ func (h *history) update(objects []*v1beta1.Trial) (changed bool) {
 		for at < len(h.entries) && h.entries[at].trial.Number < n {
 			at, changed = at+1, true // one was deleted
 		}
-		now := entry{uid: o.UID, version: o.ResourceVersion, object: o, trial: translate(h.spec, h.codec, o, n)}
+		now := entry{uid: o.UID, version: o.ResourceVersion, object: o, trial: h.translate(o, n)}
 		if at < len(h.entries) && h.entries[at].trial.Number == n {
 			if old := h.entries[at].trial; old.Equal(now.trial) { // the live view of a running trial, for example
 				now.trial = old
@@ -106,10 +107,16 @@ func (h *history) bytes() int {
 }
 
 // translate is a trial as search sees it, without its curve.
-func translate(spec *v1beta1.ExperimentSpec, codec codec, t *v1beta1.Trial, n int) *suggest.Trial {
+func (h *history) translate(t *v1beta1.Trial, n int) *suggest.Trial {
 	out := &suggest.Trial{Number: n, State: stateOf(t)}
-	if codec != nil {
-		out.Point, _ = pointOf(codec, t.Spec.ParameterAssignments)
+	if h.codec != nil {
+		assignments := t.Spec.ParameterAssignments
+		for _, a := range h.assumed {
+			if !slices.ContainsFunc(assignments, func(b v1beta1.ParameterAssignment) bool { return a.Name == b.Name }) {
+				assignments = append(slices.Clip(assignments), a)
+			}
+		}
+		out.Point, _ = pointOf(h.codec, assignments)
 	}
 	if text := t.Annotations[v1beta1.AnnotationMeta]; text != "" {
 		// We did not write what cannot be read: the algorithm does without it.
@@ -121,10 +128,10 @@ func translate(spec *v1beta1.ExperimentSpec, codec codec, t *v1beta1.Trial, n in
 	if out.State != suggest.Succeeded && out.State != suggest.Pruned {
 		return out
 	}
-	values, ok := objectiveValues(spec, t.Status.Observation)
+	values, ok := objectiveValues(h.spec, t.Status.Observation)
 	switch {
 	case ok:
-		out.Values, out.Constraints = values, constraintValues(spec, t.Status.Observation)
+		out.Values, out.Constraints = values, constraintValues(h.spec, t.Status.Observation)
 	case out.State == suggest.Succeeded:
 		// It ran to its end, but what it reported is not a finite number.
 		out.State = suggest.Unmeasured
@@ -207,8 +214,8 @@ func value(o *v1beta1.Observation, metric string, by v1beta1.MetricStrategyType)
 
 // Earlier is an experiment to learn from.
 type Earlier struct {
-	Experiment string
-	Trials     []*v1beta1.Trial
+	v1beta1.WarmStart
+	Trials []*v1beta1.Trial
 }
 
 // Learned is what an earlier experiment is worth: how many of its trials are
@@ -224,7 +231,12 @@ func (s *Study) Warm(earlier []Earlier) []Learned {
 	for i, e := range earlier {
 		h := s.warm[e.Experiment]
 		if h == nil {
-			h = &history{spec: s.trials.spec, codec: s.codec}
+			h = &history{spec: s.trials.spec, codec: s.codec, assumed: e.ParameterAssignments}
+			for _, p := range s.trials.spec.Parameters {
+				if only, ok := onlyValue(p.FeasibleSpace); ok {
+					h.assumed = append(slices.Clip(h.assumed), v1beta1.ParameterAssignment{Name: p.Name, Value: only})
+				}
+			}
 		}
 		h.update(e.Trials)
 		kept[e.Experiment] = h
@@ -236,6 +248,14 @@ func (s *Study) Warm(earlier []Earlier) []Learned {
 	}
 	s.warm, s.base.Warm = kept, all
 	return out
+}
+
+// onlyValue is the value of a parameter that has but one.
+func onlyValue(f v1beta1.FeasibleSpace) (value string, ok bool) {
+	if len(f.List) == 1 {
+		return f.List[0], true
+	}
+	return f.Min, f.Min != "" && f.Min == f.Max
 }
 
 func (s *Study) finished(h *history, experiment string) (out []*suggest.Trial, outside int) {

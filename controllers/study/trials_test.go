@@ -99,7 +99,7 @@ func TestWarmTrials(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []int
-			if learned := s.Warm([]Earlier{{"earlier", tc.trials}}); learned[0].Trials != len(tc.want) {
+			if learned := s.Warm([]Earlier{{v1beta1.WarmStart{Experiment: "earlier"}, tc.trials}}); learned[0].Trials != len(tc.want) {
 				t.Errorf("%+v", learned)
 			}
 			for _, w := range s.question().Warm {
