@@ -73,7 +73,7 @@ func Up(ctx context.Context, h Home, b Binaries, progress func(string)) (started
 				continue
 			}
 			status, _ := ReadStatus(h)
-			return true, fmt.Errorf("the supervisor ended (%w): %s; the end of its log %s:\n%s", err, status.Message, h.log("supervisor"), tailOf(h.log("supervisor")))
+			return true, fmt.Errorf("the supervisor ended (%w): %s; see its log %s:\n%s", err, status.Message, h.log("supervisor"), tailOf(h.log("supervisor")))
 		case <-ctx.Done():
 			return own != nil, fmt.Errorf("the instance in %s did not become ready: %w; see vernier status and %s", h, ctx.Err(), h.path("logs"))
 		case <-poll.C:

@@ -307,7 +307,7 @@ func (s *supervisor) awaitReady(ctx context.Context, c component) error {
 }
 
 func (s *supervisor) notReady(c component, what string, err error) error {
-	return fmt.Errorf("%s %s: %w; the end of its log %s:\n%s", c.name, what, err, s.home.log(c.name), tailOf(s.home.log(c.name)))
+	return fmt.Errorf("%s %s: %w; see its log %s:\n%s", c.name, what, err, s.home.log(c.name), tailOf(s.home.log(c.name)))
 }
 
 func (s *supervisor) componentChanged(name string, pid int, err error) {

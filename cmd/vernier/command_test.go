@@ -311,7 +311,9 @@ func TestAnInstanceThatIsNotReadySaysWhy(t *testing.T) {
 		"none":     {local.Status{State: local.StateStopped}, "no instance runs in /h: start it with vernier up"},
 		"starting": {local.Status{State: local.StateStarting, Message: "waiting for etcd"}, "the instance in /h is Starting: waiting for etcd: wait, then ask again"},
 		"stopping": {local.Status{State: local.StateStopping}, "the instance in /h is Stopping: wait, then ask again"},
-		"failed":   {local.Status{State: local.StateFailed, Message: "etcd ended"}, "the instance in /h is Failed: etcd ended: start it with vernier up"},
+		"with the end of a log": {local.Status{State: local.StateFailed, Message: "etcd ended: exit status 1; see its log /h/etcd.log:\n{\"level\":\"info\"}\nbind: address in use"},
+			"the instance in /h is Failed: etcd ended: exit status 1; see its log /h/etcd.log: start it with vernier up"},
+		"failed": {local.Status{State: local.StateFailed, Message: "etcd ended"}, "the instance in /h is Failed: etcd ended: start it with vernier up"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,9 +43,10 @@ func newStatusCommand(g *global) *cobra.Command {
 
 // notReady says what an instance is that is not ready, why, and what to do.
 func notReady(home local.Home, status local.Status) error {
-	why := ""
-	if status.Message != "" {
-		why = ": " + status.Message
+	// The reason is the first line; the end of a log may follow.
+	why, _, _ := strings.Cut(status.Message, "\n")
+	if why != "" {
+		why = ": " + strings.TrimSuffix(why, ":")
 	}
 	switch status.State {
 	case local.StateStarting, local.StateStopping:
