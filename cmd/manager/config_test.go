@@ -24,6 +24,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/katib"
 )
 
 // install applies what config/default renders, but no webhooks (they would
@@ -82,6 +83,53 @@ func TestRightsSuffice(t *testing.T) {
 			return "it has not ended"
 		}
 		return ""
+	})
+}
+
+// With these rights the manager says why a job has no pods, sees whether Katib is
+// installed, and lets go what an uninstalled Katib has left behind.
+func TestRightsSufficeOnAClusterThatHadKatib(t *testing.T) {
+	w := newWorld(t, never)
+	w.actAsInstalled()
+	w.start()
+	e := w.experiment("exp", budget(1), func(e *v1beta1.Experiment) { e.Finalizers = []string{"update-prometheus-metrics"} })
+	w.create(e)
+	refused := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: w.namespace, Name: "refused"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Job", Namespace: w.namespace, Name: "exp-0000"},
+		Type:           corev1.EventTypeWarning, Reason: "FailedCreate", Message: `Error creating: pods "exp-0000-x7k2p" is forbidden: exceeded quota: small`,
+		LastTimestamp: metav1.NewTime(time.Now().Add(time.Minute)),
+	}
+	if err := w.client.Create(t.Context(), refused); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the trial says why its job has no pods", func() string {
+		for _, tr := range w.trialsOf(e) {
+			if c := tr.LastCondition(); c == nil || !strings.Contains(c.Message, "Its job has no pods since ") || !strings.Contains(c.Message, "because a pod is forbidden: exceeded quota: small") {
+				return fmt.Sprintf("%+v", c)
+			}
+			return ""
+		}
+		return "no trial"
+	})
+	cfg := rest.CopyConfig(apiServer)
+	cfg.Impersonate = w.as
+	c, err := client.New(cfg, client.Options{Scheme: w.client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := katib.Look(t.Context(), c); err != nil || p.Installed() {
+		t.Errorf("Katib is installed: %v, %v", p.Installed(), err)
+	}
+	if err := w.client.Delete(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the experiment goes", func() string {
+		err := w.client.Get(t.Context(), client.ObjectKeyFromObject(e), &v1beta1.Experiment{})
+		if apierrors.IsNotFound(err) {
+			return ""
+		}
+		return fmt.Sprint("it is there: ", err)
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -36,31 +35,23 @@ type wiring struct {
 
 // addControllers adds the three controllers to mgr.
 func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.Controller, error) {
-	experimentMetrics, err := experiment.NewMetrics(w.registry, mgr.GetCache())
-	if err != nil {
-		return nil, fmt.Errorf("register the metrics of experiments: %w", err)
-	}
-	trialMetrics, err := trial.NewMetrics(w.registry, mgr.GetCache())
-	if err != nil {
-		return nil, fmt.Errorf("register the metrics of trials: %w", err)
-	}
 	experiments := experiment.New(experiment.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experimentMetrics, Now: w.now,
-		Rules: w.rules, Scan: w.store.Scan,
+		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experiment.NewMetrics(w.registry, mgr.GetCache()), Now: w.now,
+		Rules: w.rules, Scan: w.store.Scan, Katib: w.rules.Katib,
 	})
 	if err := experiments.Register(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the experiment controller: %w", err)
 	}
 	trials := trial.New(trial.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Mapper: mgr.GetRESTMapper(),
-		Recorder: mgr.GetEventRecorder("trial-controller"), Metrics: trialMetrics,
-		Store: w.store, Retention: w.retention, Reporting: w.reporting, Now: w.now,
+		Recorder: mgr.GetEventRecorder("trial-controller"), Metrics: trial.NewMetrics(w.registry, mgr.GetCache()),
+		Store: w.store, Retention: w.retention, Reporting: w.reporting, Katib: w.rules.Katib, Now: w.now,
 	})
 	if err := trials.Register(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the trial controller: %w", err)
 	}
-	suggestions := suggestion.New(suggestion.Options{Client: mgr.GetClient(), Now: w.now})
+	suggestions := suggestion.New(suggestion.Options{Client: mgr.GetClient(), Katib: w.rules.Katib, Now: w.now})
 	return trials, suggestions.Register(mgr)
 }
 
@@ -78,11 +69,9 @@ func reporting(o options, id identity) trial.Reporting {
 	}
 	if !o.embedded {
 		r.Resources = corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{
-				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("24Mi"),
-			},
-			// Both, because a ResourceQuota may demand them of every container.
-			Limits: corev1.ResourceList{corev1.ResourceCPU: o.collectorCPU, corev1.ResourceMemory: o.collectorMemory},
+			// All four, because a ResourceQuota may demand them of every container.
+			Requests: corev1.ResourceList{corev1.ResourceCPU: o.collectorCPURequest.Quantity, corev1.ResourceMemory: o.collectorMemoryRequest.Quantity},
+			Limits:   corev1.ResourceList{corev1.ResourceCPU: o.collectorCPU.Quantity, corev1.ResourceMemory: o.collectorMemory.Quantity},
 		}
 	}
 	return r

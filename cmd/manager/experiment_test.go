@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -183,6 +185,39 @@ func TestExperimentRunsToTheEnd(t *testing.T) {
 		}
 		return ""
 	})
+	counted := map[string]float64{
+		"katib_experiment_created_total": 1, "katib_experiment_succeeded_total": 1, "katib_experiments_current": 1,
+		"katib_trial_created_total": 6, "katib_trial_succeeded_total": 6, "katib_trials_current": 6,
+		"vernier_trials_finished_total": 6, "vernier_trials": 6, "vernier_experiments_completed_total": 1, "vernier_experiments": 1,
+	}
+	if diff := cmp.Diff(counted, w.metrics(slices.Collect(maps.Keys(counted))...)); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+	if err := w.client.Delete(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("deletions are counted", func() string {
+		return cmp.Diff(map[string]float64{"katib_experiment_deleted_total": 1}, w.metrics("katib_experiment_deleted_total"))
+	})
+}
+
+// metrics are the sums of the namespace's metrics of these names.
+func (w *world) metrics(names ...string) map[string]float64 {
+	w.t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	sums := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			ours := slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == "namespace" && l.GetValue() == w.namespace })
+			if ours && slices.Contains(names, f.GetName()) {
+				sums[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sums
 }
 
 // A model that takes more time to learn than a reconcile waits for holds new

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/server"
 )
 
@@ -48,6 +49,19 @@ func addKatib(ctx context.Context, mgr manager.Manager, o options, points collec
 	return mgr.Add(everyReplica(func(ctx context.Context) error {
 		return server.Serve(ctx, listener, mux, nil)
 	}))
+}
+
+// addKatibsPresence looks whether Katib is installed, now and as mgr runs. The control
+// plane of the embedded mode has none.
+func addKatibsPresence(ctx context.Context, mgr manager.Manager, o options, direct client.Client) (*katib.Presence, error) {
+	if o.embedded {
+		return nil, nil
+	}
+	present, err := katib.Look(ctx, direct)
+	if err != nil {
+		return nil, err
+	}
+	return present, mgr.Add(present)
 }
 
 func indexForKatib(ctx context.Context, indexer client.FieldIndexer) error {

@@ -35,13 +35,15 @@ type options struct {
 	collectorImage  string
 	collectorBinary string
 	collectorRate   int64
-	collectorCPU    resource.Quantity
-	collectorMemory resource.Quantity
-	leaderElect     bool
-	namespace       string
-	embedded        bool
-	level           slog.Level
-	version         bool
+	// What the collector beside a trial may use, and what is reserved for it.
+	collectorCPU, collectorMemory               resource.QuantityValue
+	collectorCPURequest, collectorMemoryRequest resource.QuantityValue
+
+	leaderElect bool
+	namespace   string
+	embedded    bool
+	level       slog.Level
+	version     bool
 }
 
 // namespaceFile tells a pod its namespace.
@@ -83,9 +85,14 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.collectorImage, "collector-image", "ghcr.io/vernier-ml/collector:"+version, "`image` of the collector")
 	f.Int64Var(&o.collectorRate, "collector-rate", 0, "points a second of each metric of a trial that are kept in the long run; less than 0: all; 0: the collector's default, 1000")
 	f.StringVar(&o.collectorBinary, "collector-binary", "", "`path` of the collector on every node, where pods run without images; empty: an init container brings it")
-	cpu, memory := resource.QuantityValue{Quantity: resource.MustParse("1")}, resource.QuantityValue{Quantity: resource.MustParse("128Mi")}
-	f.Var(&cpu, "collector-cpu-limit", "`quantity` of CPU that the collector beside a trial may use")
-	f.Var(&memory, "collector-memory-limit", "`quantity` of memory that the collector beside a trial may use")
+	quantity := func(into *resource.QuantityValue, name, value, usage string) {
+		into.Quantity = resource.MustParse(value)
+		f.Var(into, name, usage)
+	}
+	quantity(&o.collectorCPURequest, "collector-cpu-request", "10m", "`quantity` of CPU that is reserved for the collector beside a trial")
+	quantity(&o.collectorMemoryRequest, "collector-memory-request", "24Mi", "`quantity` of memory that is reserved for the collector beside a trial")
+	quantity(&o.collectorCPU, "collector-cpu-limit", "1", "`quantity` of CPU that the collector beside a trial may use")
+	quantity(&o.collectorMemory, "collector-memory-limit", "128Mi", "`quantity` of memory that the collector beside a trial may use")
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "run the controllers only while holding a lease")
 	f.StringVar(&o.namespace, "namespace", "", "the manager's own `namespace`; empty: that of its pod")
 	f.BoolVar(&o.embedded, "embedded", false, "run beside a local control plane: loopback only, no Secrets, key in --report-key-file")
@@ -94,7 +101,6 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	o.collectorCPU, o.collectorMemory = cpu.Quantity, memory.Quantity
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q: there are only flags, see --help", f.Arg(0))
 	}

@@ -75,9 +75,14 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
+	present, err := addKatibsPresence(ctx, mgr, o, direct)
+	if err != nil {
+		return err
+	}
+	rules := rulesOf(mgr, o, present)
 	trials, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, registry: metrics.Registry,
-		reporting: reporting(o, id), rules: rulesOf(mgr, o), now: time.Now,
+		reporting: reporting(o, id), rules: rules, now: time.Now,
 	})
 	if err != nil {
 		return err
@@ -90,7 +95,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err := addKatib(ctx, mgr, o, reported, trials.Wake); err != nil {
 		return err
 	}
-	if err := addWebhook(ctx, mgr, o, id, direct); err != nil {
+	if err := addWebhook(mgr, o, id, direct, rules); err != nil {
 		return err
 	}
 	if err := addProbes(mgr, listening); err != nil {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
@@ -41,16 +42,16 @@ func webhookServer(o options, id identity) (ctrlwebhook.Server, error) {
 }
 
 // rulesOf are what experiments are admitted by.
-func rulesOf(mgr manager.Manager, o options) webhook.Rules {
-	return webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary}
+func rulesOf(mgr manager.Manager, o options, present *katib.Presence) webhook.Rules {
+	return webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary, Katib: present}
 }
 
 // addWebhook adds the admission of experiments to mgr.
-func addWebhook(_ context.Context, mgr manager.Manager, o options, id identity, direct client.Client) error {
+func addWebhook(mgr manager.Manager, o options, id identity, direct client.Client, rules webhook.Rules) error {
 	if o.webhookAddress == "" {
 		return nil
 	}
-	if err := rulesOf(mgr, o).SetupWithManager(mgr); err != nil {
+	if err := rules.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the admission webhook: %w", err)
 	}
 	if o.webhookCertDir != "" {

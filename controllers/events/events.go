@@ -5,18 +5,23 @@ package events
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 )
 
-// Event is one event about an object.
-type Event struct {
-	// Type is Normal or Warning.
-	Type string
-	// Reason and Action are words in CamelCase.
-	Reason, Action string
-	// Note is for people.
-	Note string
+// Event is one event about an object. Reason and Action are words in CamelCase, Note
+// is for people.
+type Event struct{ Type, Reason, Action, Note string }
+
+// Normal is an event that tells of progress.
+func Normal(reason, action, note string) Event {
+	return Event{corev1.EventTypeNormal, reason, action, note}
+}
+
+// Warning is an event that somebody should look at.
+func Warning(reason, action, note string) Event {
+	return Event{corev1.EventTypeWarning, reason, action, note}
 }
 
 // Send sends the event.

@@ -34,6 +34,8 @@ type cluster struct {
 	exp     *v1beta1.Experiment
 	trials  []v1beta1.Trial
 	version int
+	writes  int          // of the experiment's status
+	refuse  func() error // answers attempts to make a trial; may be nil
 }
 
 // newCluster has an experiment over three parameters with n trials that have ended
@@ -72,23 +74,23 @@ func newCluster(tb testing.TB, algorithm string, n int, change ...func(*v1beta1.
 			return nil
 		},
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			if c.refuse != nil {
+				return c.refuse()
+			}
 			c.add(o.(*v1beta1.Trial))
 			return nil
 		},
 		SubResourceUpdate: func(_ context.Context, _ client.Client, _ string, o client.Object, _ ...client.SubResourceUpdateOption) error {
 			c.version++
+			c.writes++
 			o.SetResourceVersion(strconv.Itoa(c.version))
 			o.(*v1beta1.Experiment).DeepCopyInto(c.exp)
 			return nil
 		},
 	})
-	metrics, err := NewMetrics(prometheus.NewRegistry(), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
 	now := noon
 	c.Controller = New(Options{
-		Client: api, Reader: api, Metrics: metrics, Recorder: events.NewFakeRecorder(1 << 20), Rules: webhook.Rules{Reader: api},
+		Client: api, Reader: api, Metrics: NewMetrics(prometheus.NewRegistry(), nil), Recorder: events.NewFakeRecorder(1 << 20), Rules: webhook.Rules{Reader: api},
 		Now: func() time.Time { now = now.Add(time.Second); return now },
 	})
 	r := rand.New(rand.NewPCG(1, 2))

@@ -29,6 +29,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/expectations"
+	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/controllers/study"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
@@ -62,6 +63,8 @@ type Options struct {
 	// Memory bounds what is kept of experiments between reconciles, in bytes.
 	// Default: 128 MiB.
 	Memory int
+	// Katib knows whether Katib is installed.
+	Katib *katib.Presence
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -94,7 +97,10 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 	}
 	return builder.ControllerManagedBy(mgr).
 		Named("experiment").
-		For(&v1beta1.Experiment{}).
+		For(&v1beta1.Experiment{}, builder.WithPredicates(predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+			c.Metrics.katib.Inc("deleted", e.Object.GetNamespace())
+			return true
+		}})).
 		Owns(&v1beta1.Trial{}, builder.WithPredicates(stateChanged())).
 		WatchesRawSource(source.Channel(c.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
@@ -123,6 +129,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			c.studies.dropNamed(req.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if leave, err := c.Katib.Leave(ctx, c.Client, exp); err != nil || leave > 0 {
+		return reconcile.Result{RequeueAfter: leave}, err
 	}
 	if exp.DeletionTimestamp != nil || c.expected.Stale(exp) {
 		return reconcile.Result{}, nil
@@ -224,6 +233,6 @@ func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, s *kept
 	for _, e := range transitions(exp, &before, &want) {
 		e.Send(c.Recorder, exp)
 	}
-	c.Metrics.finished(exp, &before, &want)
+	c.Metrics.wrote(exp, &before, &want)
 	return reconcile.Result{}, nil
 }

@@ -3,19 +3,9 @@ package experiment
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/events"
 )
-
-func started(exp *v1beta1.Experiment) events.Event {
-	return events.Event{Type: corev1.EventTypeNormal, Reason: "ExperimentStarted", Action: "Start", Note: "Experiment " + exp.Name + " is started"}
-}
-
-func resumed(exp *v1beta1.Experiment) events.Event {
-	return events.Event{Type: corev1.EventTypeNormal, Reason: "Resumed", Action: "Resume", Note: fmt.Sprintf("Experiment %s goes on after %d trials", exp.Name, exp.Status.Trials)}
-}
 
 func newBest(o v1beta1.OptimalTrial, metric string) events.Event {
 	note := "Trial " + o.BestTrialName + " is the best so far"
@@ -24,22 +14,18 @@ func newBest(o v1beta1.OptimalTrial, metric string) events.Event {
 			note += fmt.Sprintf(": %s min=%s max=%s latest=%s", m.Name, m.Min, m.Max, m.Latest)
 		}
 	}
-	return events.Event{Type: corev1.EventTypeNormal, Reason: "NewBest", Action: "Compare", Note: note}
+	return events.Normal("NewBest", "Compare", note)
 }
 
 func endedWith(c v1beta1.ExperimentCondition) events.Event {
 	switch {
 	case c.Type == v1beta1.ExperimentFailed:
-		return events.Event{Type: corev1.EventTypeWarning, Reason: "ExperimentFailed", Action: "Finish", Note: c.Message}
+		return events.Warning("ExperimentFailed", "Finish", c.Message)
 	case c.Reason == v1beta1.ReasonExperimentGoalReached:
-		return events.Event{Type: corev1.EventTypeNormal, Reason: "GoalReached", Action: "Finish", Note: c.Message}
+		return events.Normal("GoalReached", "Finish", c.Message)
 	default:
-		return events.Event{Type: corev1.EventTypeNormal, Reason: "ExperimentSucceeded", Action: "Finish", Note: c.Message}
+		return events.Normal("ExperimentSucceeded", "Finish", c.Message)
 	}
-}
-
-func inTheWay(message string) events.Event {
-	return events.Event{Type: corev1.EventTypeWarning, Reason: "ReconcileError", Action: "Suggest", Note: message}
 }
 
 // transitions are the events that a status write speaks of.
@@ -47,24 +33,23 @@ func transitions(exp *v1beta1.Experiment, before, after *v1beta1.ExperimentStatu
 	var out []events.Event
 	had, has := current(before), current(after)
 	if len(before.Conditions) == 0 {
-		out = append(out, started(exp))
+		out = append(out, events.Normal("ExperimentStarted", "Start", "Experiment "+exp.Name+" is started"))
 	}
 	if before.CurrentOptimalTrial.BestTrialName != after.CurrentOptimalTrial.BestTrialName && after.CurrentOptimalTrial.BestTrialName != "" && exp.Spec.Objective != nil {
 		out = append(out, newBest(after.CurrentOptimalTrial, exp.Spec.Objective.ObjectiveMetricName))
 	}
 	switch {
 	case has.Type == v1beta1.ExperimentFailed: // its message counts trials, and goes on doing so
-	case had.Type == has.Type && had.Message != has.Message && has.Message != messageRunning && has.Message != messageCreated:
-		out = append(out, inTheWay(has.Message))
-	case len(before.Conditions) == 0 && has.Type == v1beta1.ExperimentCreated && has.Message != messageCreated:
-		out = append(out, inTheWay(has.Message))
+	case had.Type == has.Type && had.Message != has.Message && has.Message != messageRunning && has.Message != messageCreated,
+		len(before.Conditions) == 0 && has.Type == v1beta1.ExperimentCreated && has.Message != messageCreated:
+		out = append(out, events.Warning("ReconcileError", "Suggest", has.Message))
 	}
 	if had.Type != has.Type {
 		switch has.Type {
 		case v1beta1.ExperimentSucceeded, v1beta1.ExperimentFailed:
 			out = append(out, endedWith(has))
 		case v1beta1.ExperimentRestarting:
-			out = append(out, resumed(exp))
+			out = append(out, events.Normal("Resumed", "Resume", fmt.Sprintf("Experiment %s goes on after %d trials", exp.Name, exp.Status.Trials)))
 		}
 	}
 	return out

@@ -32,7 +32,7 @@ func (c *Controller) stopEarly(ctx context.Context, exp *v1beta1.Experiment, s *
 		if err := c.ask(ctx, v.Trial, v1beta1.AnnotationStopEarly, v.Why); err != nil {
 			return 0, err
 		}
-		c.Metrics.stoppedEarly(exp.Spec.EarlyStopping.AlgorithmName)
+		c.Metrics.stopped.WithLabelValues(exp.Spec.EarlyStopping.AlgorithmName).Inc()
 	}
 	s.judged = c.Now()
 	s.judging = s.judged.Sub(began)

@@ -133,14 +133,9 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, s *ke
 	start := c.Now()
 	proposals, err := s.Propose(ctx, n)
 	name := exp.Spec.Algorithm.AlgorithmName
-	c.Metrics.suggested(name, len(proposals), err, c.Now().Sub(start))
+	c.Metrics.suggested(name, proposals, err, c.Now().Sub(start))
 	if err != nil {
 		return nil, fmt.Errorf("algorithm %q: %w", name, err)
-	}
-	for _, p := range proposals {
-		if p.Fallback != "" {
-			c.Metrics.fellBack(name, p.Fallback)
-		}
 	}
 	return proposals, nil
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/expectations"
+	"github.com/vernier-ml/vernier/controllers/katib"
 )
 
 const (
@@ -37,6 +38,8 @@ const (
 type Options struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
+	// Katib knows whether Katib is installed.
+	Katib *katib.Presence
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -99,7 +102,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := c.Client.Get(ctx, req.NamespacedName, exp); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if exp.DeletionTimestamp != nil {
+	if exp.DeletionTimestamp != nil || c.Katib.Owns(exp) {
 		return reconcile.Result{}, nil
 	}
 	v1beta1.SetDefaults(exp)

@@ -39,6 +39,7 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/expectations"
+	"github.com/vernier-ml/vernier/controllers/katib"
 )
 
 const (
@@ -94,6 +95,8 @@ type Options struct {
 	Retention store.Retention
 	// Reporting goes into the jobs.
 	Reporting Reporting
+	// Katib knows whether Katib is installed.
+	Katib *katib.Presence
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -169,6 +172,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if leave, err := c.Katib.Leave(ctx, c.Client, t); err != nil || leave > 0 {
+		return reconcile.Result{RequeueAfter: leave}, err
+	}
 	if t.DeletionTimestamp != nil || c.expected.Stale(t) {
 		return reconcile.Result{}, nil
 	}
@@ -230,8 +236,12 @@ func (c *Controller) remove(ctx context.Context, t *v1beta1.Trial) error {
 	job.SetNamespace(t.Namespace)
 	job.SetName(t.Name)
 	err = c.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
 		return fmt.Errorf("delete the job of trial %s/%s: %w", t.Namespace, t.Name, err)
+	default:
+		jobDeleted(t).Send(c.Recorder, t)
 	}
 	return nil
 }

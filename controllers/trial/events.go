@@ -1,36 +1,28 @@
 package trial
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/events"
 )
 
-func jobCreated(t *v1beta1.Trial) events.Event {
-	return events.Event{Type: corev1.EventTypeNormal, Reason: "JobCreated", Action: "CreateJob", Note: "Job " + t.Name + " is created"}
-}
-
 func jobRecreated(t *v1beta1.Trial) events.Event {
-	return events.Event{Type: corev1.EventTypeWarning, Reason: "JobRecreated", Action: "CreateJob", Note: "Job " + t.Name + " was gone before it had ended, and is created again"}
+	return events.Warning("JobRecreated", "CreateJob", "Job "+t.Name+" was gone before it had ended, and is created again")
 }
 
-func jobWaits(message string) events.Event {
-	return events.Event{Type: corev1.EventTypeWarning, Reason: "ReconcileError", Action: "CreateJob", Note: message}
+func jobDeleted(t *v1beta1.Trial) events.Event {
+	return events.Normal("JobDeleted", "DeleteJob", "Job "+t.Name+" is deleted")
 }
 
 func endedAs(c v1beta1.TrialCondition) events.Event {
 	switch c.Type {
 	case v1beta1.TrialFailed:
-		return events.Event{Type: corev1.EventTypeWarning, Reason: "JobFailed", Action: "Finish", Note: c.Message}
+		return events.Warning("JobFailed", "Finish", c.Message)
 	case v1beta1.TrialMetricsUnavailable:
-		return events.Event{Type: corev1.EventTypeWarning, Reason: "MetricsUnavailable", Action: "Finish", Note: c.Message}
-	case v1beta1.TrialKilled:
-		return events.Event{Type: corev1.EventTypeNormal, Reason: "TrialKilled", Action: "Finish", Note: c.Message}
-	case v1beta1.TrialEarlyStopped:
-		return events.Event{Type: corev1.EventTypeNormal, Reason: "TrialEarlyStopped", Action: "Finish", Note: c.Message}
+		return events.Warning("MetricsUnavailable", "Finish", c.Message)
+	case v1beta1.TrialKilled, v1beta1.TrialEarlyStopped:
+		return events.Normal("Trial"+string(c.Type), "Finish", c.Message)
 	default:
-		return events.Event{Type: corev1.EventTypeNormal, Reason: "JobSucceeded", Action: "Finish", Note: c.Message}
+		return events.Normal("JobSucceeded", "Finish", c.Message)
 	}
 }
 
@@ -41,11 +33,14 @@ func transitions(t *v1beta1.Trial, before, after *v1beta1.TrialStatus) []events.
 	case had.Type == has.Type && had.Message == has.Message:
 		return nil
 	case has.Type == v1beta1.TrialCreated && has.Message != messageCreated:
-		return []events.Event{jobWaits(has.Message)}
+		return []events.Event{events.Warning("ReconcileError", "CreateJob", has.Message)}
 	case had.Type == has.Type || has.Type == v1beta1.TrialCreated:
 		return nil
 	case has.Type == v1beta1.TrialRunning:
-		return []events.Event{jobCreated(t)}
+		return []events.Event{
+			events.Normal("JobCreated", "CreateJob", "Job "+t.Name+" is created"),
+			events.Normal("JobRunning", "RunJob", "Job "+t.Name+" is running"),
+		}
 	default:
 		return []events.Event{endedAs(has)}
 	}

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,11 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (s seen, err
 	// could before that.
 	if s.pods, err = c.pods(ctx, t); err != nil {
 		return s, err
+	}
+	if at == running && len(s.pods) == 0 && s.job.state.Phase == trainer.Running {
+		if s.podless, err = c.podless(ctx, t, began); err != nil {
+			return s, err
+		}
 	}
 	r := reading{over: at == jobFailed || at == jobSucceeded || at == stoppedEarly}
 	switch at {
@@ -159,6 +165,46 @@ func (c *Controller) pods(ctx context.Context, t *v1beta1.Trial) ([]corev1.Pod, 
 // still be ending.
 func ofTrial(t *v1beta1.Trial, pods []corev1.Pod) []corev1.Pod {
 	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.CreationTimestamp.Before(&t.CreationTimestamp) })
+}
+
+// podlessPatience is how long a job may have no pods without an event that says why.
+const podlessPatience = time.Minute
+
+// creating is how the Job controller begins to tell of a pod, by a name of its own
+// for each attempt.
+var creating = regexp.MustCompile(`^Error creating: pods? "[^"]*" `)
+
+// podless says why a job has no pods, by the newest warning about it or what it made;
+// "" while nothing is wrong.
+func (c *Controller) podless(ctx context.Context, t *v1beta1.Trial, now time.Time) (string, error) {
+	var list corev1.EventList
+	err := c.Reader.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning})
+	if err != nil {
+		return "", fmt.Errorf("list the events about the job of trial %s/%s: %w", t.Namespace, t.Name, err)
+	}
+	why, newest := "", t.CreationTimestamp.Time
+	for _, e := range list.Items {
+		about, at := e.InvolvedObject, lastSeen(&e)
+		ours := about.Kind != "Trial" && (about.Name == t.Name || strings.HasPrefix(about.Name, t.Name+"-"))
+		if ours && !at.Before(newest) {
+			why, newest = creating.ReplaceAllString(strings.TrimSpace(e.Message), "a pod "), at
+		}
+	}
+	if started := t.Status.StartTime; why == "" && started != nil && now.Sub(started.Time) > podlessPatience {
+		why = "nothing has made them and no event says why: does the controller of its kind run?"
+	}
+	return why, nil
+}
+
+func lastSeen(e *corev1.Event) time.Time {
+	at := e.LastTimestamp.Time
+	if s := e.Series; s != nil && s.LastObservedTime.After(at) {
+		at = s.LastObservedTime.Time
+	}
+	if e.EventTime.After(at) {
+		at = e.EventTime.Time
+	}
+	return at
 }
 
 // reading says what measure is asked for.

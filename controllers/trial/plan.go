@@ -83,6 +83,8 @@ type seen struct {
 	job   job
 	pods  []corev1.Pod
 	data  data
+	// podless is why a job that should run has no pods, or "".
+	podless string
 	// wait is how long there is still something to wait for, at most: the pods and
 	// the last reports of a trial whose job succeeded or that is stopped early, the
 	// next look at one that runs. While a running trial waits, pods and data were
@@ -258,7 +260,7 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 	}
 	d := decision{after: poll}
 	message := messageRunning
-	if why := waiting(s); why != "" {
+	if why := waiting(s, t.Condition(v1beta1.TrialRunning).Message, now); why != "" {
 		message, d.after = messageRunning+". "+why, lookAgain
 	} else if len(s.data.stored) == 0 && starting(s.pods) {
 		d.after = lookAgain // pods wake nobody: an image that cannot be had shows itself later

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 
@@ -57,8 +58,19 @@ func noted(d data) string {
 	return ". " + v1beta1.CollectorSays + strings.Join(d.notes, "; ")
 }
 
-// waiting says why a job does not train yet; empty when it does.
-func waiting(s seen) string {
+// noPods begins what is said of a job without pods.
+const noPods = "Its job has no pods since "
+
+// waiting says why a job does not train yet; empty when it does. said is what was
+// said before.
+func waiting(s seen, said string, now time.Time) string {
+	if s.podless != "" {
+		since := now.UTC().Format(time.RFC3339)
+		if _, earlier, found := strings.Cut(said, noPods); found {
+			since, _, _ = strings.Cut(earlier, ",")
+		}
+		return noPods + since + ", because " + s.podless
+	}
 	if s.job.state.Phase == trainer.Pending {
 		if s.job.state.Reason == "" {
 			return "Its job waits: it is suspended"

@@ -108,6 +108,7 @@ func newBench(t *testing.T, tr *v1beta1.Trial) *bench {
 	tr.Spec.RunSpec = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"batch/v1","kind":"Job"}`)}
 	b := &bench{now: noon}
 	b.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(tr).
+		WithIndex(&corev1.Event{}, "type", func(o client.Object) []string { return []string{o.(*corev1.Event).Type} }).
 		WithIndex(&corev1.Pod{}, podIndex, func(o client.Object) []string { return []string{o.GetLabels()[v1beta1.LabelTrial]} }).
 		WithObjects(tr,
 			&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: tr.Namespace, Name: tr.Name, OwnerReferences: owner}},
@@ -119,12 +120,8 @@ func newBench(t *testing.T, tr *v1beta1.Trial) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics, err := NewMetrics(prometheus.NewRegistry(), b.client)
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.Controller = New(Options{
-		Client: b.client, Reader: b.client, Store: memory, Metrics: metrics,
+		Client: b.client, Reader: b.client, Store: memory, Metrics: NewMetrics(prometheus.NewRegistry(), b.client),
 		Recorder: events.NewFakeRecorder(10), Now: func() time.Time { return b.now },
 	})
 	b.kinds[gvk] = true

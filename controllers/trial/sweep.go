@@ -25,6 +25,7 @@ const sweepEvery = 10 * time.Minute
 func (c *Controller) trialDeleted(_ context.Context, e event.DeleteEvent, q queue) {
 	key := client.ObjectKeyFromObject(e.Object)
 	c.memory.trialDeleted(key, e.Object.GetUID())
+	c.Metrics.katib.Inc("deleted", key.Namespace)
 	q.Add(reconcile.Request{NamespacedName: key})
 }
 

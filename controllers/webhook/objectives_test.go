@@ -72,12 +72,23 @@ func TestFaultsOfConstraints(t *testing.T) {
 	})
 }
 
+// assuming is a warm start from trials that had a value of a parameter.
+func assuming(name, value string) edit {
+	return func(e *v1beta1.Experiment) {
+		e.Spec.WarmStartFrom = []v1beta1.WarmStart{{Experiment: "earlier", ParameterAssignments: []v1beta1.ParameterAssignment{{Name: name, Value: value}}}}
+		e.Spec.Algorithm.AlgorithmName = "tpe"
+	}
+}
+
 func TestFaultsOfWarmStarts(t *testing.T) {
 	checkFaults(t, map[string]faulty{
-		"two":         {warm("earlier", "earliest"), nil},
-		"itself":      {warm("random"), []string{`spec.warmStartFrom[0].experiment: Invalid value: "random": is this experiment: name an earlier one`}},
-		"twice":       {warm("earlier", "earlier"), []string{`spec.warmStartFrom[1].experiment: Duplicate value: "earlier": is named already: remove one`}},
-		"a namespace": {warm("ml/earlier"), []string{`spec.warmStartFrom[0].experiment: Invalid value: "ml/earlier": is no name of an experiment: write that of one in the same namespace, without the namespace`}},
+		"two":                            {warm("earlier", "earliest"), nil},
+		"itself":                         {warm("random"), []string{`spec.warmStartFrom[0].experiment: Invalid value: "random": is this experiment: name an earlier one`}},
+		"twice":                          {warm("earlier", "earlier"), []string{`spec.warmStartFrom[1].experiment: Duplicate value: "earlier": is named already: remove one`}},
+		"a value":                        {assuming("lr", "0.02"), nil},
+		"a value of no parameter":        {assuming("dropout", "0"), []string{`spec.warmStartFrom[0].parameterAssignments[0].name: Invalid value: "dropout": is no parameter of this experiment`}},
+		"a value that the space has not": {assuming("lr", "7"), []string{`spec.warmStartFrom[0].parameterAssignments[0].value: Invalid value: "7": must be `}},
+		"a namespace":                    {warm("ml/earlier"), []string{`spec.warmStartFrom[0].experiment: Invalid value: "ml/earlier": is no name of an experiment: write that of one in the same namespace, without the namespace`}},
 	})
 }
 
@@ -92,7 +103,10 @@ func TestAlgorithmsThatIgnoreWhatIsGivenGetAWarning(t *testing.T) {
 		"tpe learns from other experiments":      {"tpe", warm("earlier"), nil},
 		"cmaes looks at one objective":           {"cmaes", two, []string{"spec.objectives: cmaes goes by the first one; auto, nsga2 and others look for good trials in all"}},
 		"tpe looks at two objectives":            {"tpe", two, nil},
-		"random looks at none":                   {"random", two, nil},
+		"cmaes' sigma is a part of the range": {"cmaes", func(e *v1beta1.Experiment) {
+			e.Spec.Algorithm.AlgorithmSettings = []v1beta1.AlgorithmSetting{{Name: "sigma", Value: "0.3"}}
+		}, []string{"spec.algorithm.algorithmSettings[0]: sigma is a part of each parameter's range here, and not in the parameters' units as in Katib"}},
+		"random looks at none": {"random", two, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -93,10 +93,13 @@ func validateReferences(exp *v1beta1.Experiment) (warnings []string, errs field.
 		case names[p.Name]:
 			errs = append(errs, duplicate(at.Child("name"), p.Name, "is declared already: remove one, or give it another name"))
 		}
-		names[p.Name], referred[p.Reference] = true, true
-		if e := validateReference(p.Reference, searched, at.Child("reference")); e != nil {
+		switch e := validateReference(p.Reference, searched, at.Child("reference")); {
+		case e != nil:
 			errs = append(errs, e)
+		case referred[p.Reference] && !names[p.Name]: // as in Katib: most often one of them is meant for another parameter
+			errs = append(errs, duplicate(at.Child("reference"), p.Reference, "has a placeholder already: use that one in both places, or correct the reference"))
 		}
+		names[p.Name], referred[p.Reference] = true, true
 	}
 	for i, name := range searched {
 		if !referred[name] {

@@ -37,6 +37,8 @@ func TestFaultsOfTheTemplate(t *testing.T) {
 		"a placeholder twice": {template(func(t *v1beta1.TrialTemplate) {
 			t.TrialParameters = append(t.TrialParameters, t.TrialParameters[0])
 		}), []string{`trialParameters[2].name: Duplicate value: "learningRate": is declared already: remove one, or give it another name`}},
+		"a reference twice": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters[1].Reference = "lr" }),
+			[]string{`trialParameters[1].reference: Duplicate value: "lr": has a placeholder already`}},
 		"a reference to nothing": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters[0].Reference = "" }), []string{"trialParameters[0].reference: Required"}},
 		"a reference to a parameter that is not searched": {template(func(t *v1beta1.TrialTemplate) { t.TrialParameters[0].Reference = "rate" }),
 			[]string{`trialParameters[0].reference: Not found: "rate": there is no such parameter; the parameters are: lr, momentum`}},

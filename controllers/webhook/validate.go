@@ -51,6 +51,7 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 	errs = append(errs, validateSpace(s)...)
 	errs = append(errs, validateStopping(s)...)
 	errs = append(errs, validateAlgorithm(s)...)
+	warnings = append(warnings, doubtfulSettings(s)...)
 	w, e = validateWarmStart(exp)
 	warnings, errs = append(warnings, w...), append(errs, e...)
 	errs = append(errs, validateResume(s)...)
@@ -199,6 +200,20 @@ func validateAlgorithm(s *v1beta1.ExperimentSpec) field.ErrorList {
 	// There is nothing to build, but the space is worth a look.
 	built = slices.DeleteFunc(built, func(e *field.Error) bool { return !strings.HasPrefix(e.Field, specPath().Child("parameters").String()) })
 	return append(field.ErrorList{unknown(path.Child("algorithmName"), s.Algorithm.AlgorithmName, "algorithm", study.Algorithms())}, built...)
+}
+
+// doubtfulSettings warns of settings that mean something else in Katib.
+func doubtfulSettings(s *v1beta1.ExperimentSpec) (warnings []string) {
+	if s.Algorithm == nil || s.Algorithm.AlgorithmName != "cmaes" {
+		return nil
+	}
+	for i, setting := range s.Algorithm.AlgorithmSettings {
+		if setting.Name == "sigma" {
+			warnings = append(warnings, fmt.Sprintf("%s: sigma is a part of each parameter's range here, and not in the parameters' units as in Katib",
+				specPath().Child("algorithm", "algorithmSettings").Index(i)))
+		}
+	}
+	return warnings
 }
 
 // unknown says that there is no such thing and what there is.

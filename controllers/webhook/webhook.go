@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/trainer"
 )
 
@@ -31,6 +32,8 @@ type Rules struct {
 	// Binary is the collector command on every node, in the embedded mode; see
 	// trainer.Collector.
 	Binary string
+	// Katib knows whether Katib is installed.
+	Katib *katib.Presence
 }
 
 // LabelTemplates, with the value trial-templates, marks a ConfigMap whose templates
@@ -183,6 +186,9 @@ func (v validator) ValidateDelete(context.Context, *v1beta1.Experiment) (admissi
 
 func (v validator) validate(ctx context.Context, exp, old *v1beta1.Experiment) (admission.Warnings, error) {
 	warnings, errs := v.rules.Validate(exp, old)
+	if old == nil && v.rules.Katib.Installed() {
+		warnings = append(warnings, katib.Warning)
+	}
 	if t := exp.Spec.TrialTemplate; old == nil && t != nil && t.ConfigMap != nil && t.TrialSpec == nil {
 		text, err := v.rules.ReadTemplate(ctx, exp)
 		var fe *field.Error

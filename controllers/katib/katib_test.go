@@ -1,0 +1,75 @@
+package katib
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func api(t *testing.T, installed bool, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, admissionv1.AddToScheme, metav1.AddMetaToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if installed {
+		objects = append(objects, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooks}})
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func TestObjectsThatKatibHasSeen(t *testing.T) {
+	const others, katibs = "example.com/keep", "clean-metrics-in-db"
+	tests := map[string]struct {
+		finalizers          []string
+		installed, deleting bool
+		leave               time.Duration
+		want                []string // finalizers afterwards
+	}{
+		"Katib is installed":                      {[]string{katibs}, true, false, lookEvery, []string{katibs}},
+		"Katib is installed and will clean up":    {[]string{katibs, others}, true, true, lookEvery, []string{katibs, others}},
+		"Katib is installed and has not seen it":  {[]string{others}, true, false, 0, []string{others}},
+		"Katib is gone":                           {[]string{katibs}, false, false, 0, []string{katibs}},
+		"Katib is gone and the object is deleted": {[]string{katibs, others}, false, true, 0, []string{others}},
+		"another's finalizer is left alone":       {[]string{others}, false, true, 0, []string{others}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			trial := &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", Finalizers: tc.finalizers}}
+			c := api(t, tc.installed, trial)
+			key := client.ObjectKeyFromObject(trial)
+			if tc.deleting {
+				if err := c.Delete(t.Context(), trial); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.Get(t.Context(), key, trial); err != nil {
+				t.Fatal(err)
+			}
+			p, err := Look(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave, err := p.Leave(t.Context(), c, trial)
+			if err != nil || leave != tc.leave {
+				t.Errorf("left for %s, %v; want %s", leave, err, tc.leave)
+			}
+			if err := c.Get(t.Context(), key, trial); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, trial.Finalizers); diff != "" {
+				t.Errorf("finalizers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package trial
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// about is a warning about an object, seen some time before noon.
+func about(kind, name, message string, ago time.Duration) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "ns", Name: name + message[:1] + ago.String()},
+		InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "ns", Name: name},
+		Type:           corev1.EventTypeWarning, Message: message, LastTimestamp: metav1.NewTime(noon.Add(-ago)),
+	}
+}
+
+const overQuota = `Error creating: pods "exp-0000-x7k2p" is forbidden: exceeded quota: small, limited: limits.cpu=1`
+
+func withConditions(tr *v1beta1.Trial) {
+	tr.Spec.SuccessCondition, tr.Spec.FailureCondition = "status.succeeded", "status.failed"
+}
+
+func TestAJobWithoutPodsSaysWhy(t *testing.T) {
+	const quota = "a pod is forbidden: exceeded quota: small, limited: limits.cpu=1"
+	justStarted := func(tr *v1beta1.Trial) { *tr.Status.StartTime = metav1.NewTime(noon) }
+	tests := map[string]struct {
+		change func(*v1beta1.Trial)
+		events []*corev1.Event
+		said   string // before
+		want   string
+	}{
+		"a quota":                     {events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Second)}, want: "2030-01-02T12:00:00Z, because " + quota},
+		"the newest event counts":     {events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Minute), about("Job", "exp-0000", "other", time.Second)}, want: "2030-01-02T12:00:00Z, because other"},
+		"of a job that the job made":  {events: []*corev1.Event{about("Job", "exp-0000-workers-0", overQuota, time.Second)}, want: "because " + quota},
+		"the time stays":              {events: []*corev1.Event{about("Job", "exp-0000", "other", time.Second)}, said: noPods + "2030-01-02T11:30:00Z, because " + quota, want: "2030-01-02T11:30:00Z, because other"},
+		"nothing says why":            {want: "2030-01-02T12:00:00Z, because nothing has made them"},
+		"it has only begun":           {change: justStarted},
+		"of another trial":            {change: justStarted, events: []*corev1.Event{about("Job", "exp-00001", overQuota, time.Second)}},
+		"of a deleted trial":          {change: justStarted, events: []*corev1.Event{about("Job", "exp-0000", overQuota, 2*time.Hour)}},
+		"what the trial itself warns": {change: justStarted, events: []*corev1.Event{about("Trial", "exp-0000", "x", time.Second)}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tr := aTrial(withConditions)
+			if tc.change != nil {
+				tc.change(tr)
+			}
+			if tc.said != "" {
+				tr.Condition(v1beta1.TrialRunning).Message = messageRunning + ". " + tc.said
+			}
+			b := newBench(t, tr)
+			if err := b.client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod"}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range tc.events {
+				if err := b.client.Create(t.Context(), e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			message := b.step(t, tr).Condition(v1beta1.TrialRunning).Message
+			if tc.want == "" && message != messageRunning || !strings.Contains(message, tc.want) || tc.want != "" && !strings.HasPrefix(message, messageRunning+". "+noPods) {
+				t.Errorf("the trial says %q, want %q", message, tc.want)
+			}
+		})
+	}
+}
+
+func TestATrialWithPodsIsNotSaidToHaveNone(t *testing.T) {
+	tr := aTrial(withConditions)
+	b := newBench(t, tr)
+	if err := b.client.Create(t.Context(), about("Job", "exp-0000", overQuota, time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if message := b.step(t, tr).Condition(v1beta1.TrialRunning).Message; message != messageRunning {
+		t.Errorf("it says %q", message)
+	}
+}
+
+// Katib's finalizer would keep a trial that nobody else lets go.
+func TestADeletedTrialThatKatibLeftBehindGoes(t *testing.T) {
+	tr := aTrial(func(tr *v1beta1.Trial) { tr.Finalizers = []string{"clean-metrics-in-db"} })
+	b := newBench(t, tr)
+	if err := b.client.Delete(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	key := client.ObjectKeyFromObject(tr)
+	if _, err := b.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.client.Get(t.Context(), key, tr); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("it is still there: %v, finalizers %v", err, tr.Finalizers)
+	}
+}
