@@ -7,12 +7,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/vernier-ml/vernier/local/agent"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2/textlogger"
 )
 
 func newAgentCommand() *cobra.Command {
 	var config agent.Config
-	var binDir, cpu, memory string
+	var kubeconfig, binDir, cpu, memory string
 	var gpus []string
 	cmd := &cobra.Command{
 		Use:    "agent",
@@ -26,6 +27,10 @@ func newAgentCommand() *cobra.Command {
 			down, stopDown := signal.NotifyContext(ctx, syscall.SIGTERM)
 			defer stopDown()
 			config.Down = down.Done()
+			var err error
+			if config.REST, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+				return err
+			}
 			for _, q := range []struct {
 				text string
 				into *resource.Quantity
@@ -44,13 +49,13 @@ func newAgentCommand() *cobra.Command {
 			}
 			// Our own programs come first in every container's PATH, the
 			// collector above all.
-			config.Images = []agent.Image{{Path: []string{binDir}}}
+			config.Path = []string{binDir}
 			config.Log = textlogger.NewLogger(textlogger.NewConfig())
 			return agent.Run(ctx, config)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig of the API server")
+	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the API server")
 	f.StringVar(&config.NodeName, "node-name", "local", "name of the node")
 	f.StringVar(&config.Root, "root", "", "folder of the agent")
 	f.StringVar(&config.ShimBinary, "shim", "", "the shim binary")

@@ -1,13 +1,15 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -84,19 +86,14 @@ func (w *worker) startFailed(c *corev1.Container, reason string, err error) {
 		w.failures[c.Name] = newBackoff()
 		w.event(corev1.EventTypeWarning, "Failed", fmt.Sprintf("container %s: %s: %v", c.Name, reason, err))
 	}
-	w.v.Waits[c.Name] = startWait{Reason: reason, Message: err.Error(), Until: w.clock.Now().Add(w.failures[c.Name].Step())}
+	w.v.Waits[c.Name] = startWait{Reason: reason, Message: err.Error(), Until: time.Now().Add(w.failures[c.Name].Step())}
 }
 
 // containerSpec says to the shim what a run of a container is.
 func (w *worker) containerSpec(ctx context.Context, c *corev1.Container, number int) (shim.ContainerSpec, error) {
 	pod := w.v.Pod
-	image := findImage(w.images, c.Image)
-	base := append(imageEnv(image, w.getenv), w.serviceEnv...)
-	hostname := pod.Spec.Hostname
-	if hostname == "" {
-		hostname = pod.Name
-	}
-	base = append(base, corev1.EnvVar{Name: "HOSTNAME", Value: hostname})
+	hostname := corev1.EnvVar{Name: "HOSTNAME", Value: cmp.Or(pod.Spec.Hostname, pod.Name)}
+	base := slices.Concat(hostEnv(w.path, os.Getenv), w.serviceEnv, []corev1.EnvVar{hostname})
 	env, err := makeEnv(ctx, envRequest{
 		Pod: pod, Container: c, Facts: w.facts(), Base: base, Over: w.gpuBook.gpuEnv(w.gpus[c.Name]),
 	}, w.cluster)
@@ -120,10 +117,7 @@ func (w *worker) containerSpec(ctx context.Context, c *corev1.Container, number 
 		StopGrace:            min(gracePeriod(pod), downGrace),
 		TTY:                  c.TTY, Stdin: c.Stdin,
 	}
-	if spec.Dir == "" {
-		spec.Dir = image.Dir
-	}
-	for _, m := range keepPrograms(mounts, image.Path) {
+	for _, m := range keepPrograms(mounts, w.path) {
 		spec.Mounts = append(spec.Mounts, shim.Mount{HostPath: m.HostPath, MountPath: m.MountPath, ReadOnly: m.ReadOnly, File: m.File})
 	}
 	setUser(pod, c, &spec)
@@ -147,16 +141,6 @@ func setUser(pod *corev1.Pod, c *corev1.Container, spec *shim.ContainerSpec) {
 		if sc.RunAsGroup != nil {
 			spec.GID = sc.RunAsGroup
 		}
-	}
-}
-
-// serviceVariables lets programs in pods find the API server. There are no
-// Service addresses on this node, so it is named by its own address.
-func serviceVariables(host string, port int) []corev1.EnvVar {
-	return []corev1.EnvVar{
-		{Name: "KUBERNETES_SERVICE_HOST", Value: host},
-		{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(port)},
-		{Name: "KUBERNETES_SERVICE_PORT_HTTPS", Value: strconv.Itoa(port)},
 	}
 }
 
@@ -237,6 +221,6 @@ func (w *worker) condemn(container string, number int, reason, message string) {
 	if !ok || !r.running() || r.Number != number || !w.v.Condemned[container].IsZero() {
 		return
 	}
-	w.v.Condemned[container] = w.clock.Now()
+	w.v.Condemned[container] = time.Now()
 	w.event(corev1.EventTypeWarning, reason, message)
 }

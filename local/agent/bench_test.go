@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/clock"
 
 	"github.com/vernier-ml/vernier/local/shim"
 )
@@ -39,7 +38,7 @@ func BenchmarkShortPods(b *testing.B) {
 		done <- Run(ctx, Config{
 			REST: world.rest, NodeName: ns.Name, Root: root, ShimBinary: world.shim, CPU: resource.MustParse("64"), GPUs: []string{},
 			CertFile: filepath.Join(world.dir, "server.crt"), KeyFile: filepath.Join(world.dir, "server.key"),
-			ClientCAFile: filepath.Join(world.dir, "ca.crt"), Clock: clock.RealClock{},
+			ClientCAFile: filepath.Join(world.dir, "ca.crt"), ListenAddress: "127.0.0.1:0",
 		})
 	}()
 	events, err := world.client.CoreV1().Pods(ns.Name).Watch(ctx, metav1.ListOptions{})

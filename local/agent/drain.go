@@ -108,7 +108,7 @@ func (w *worker) recoverDown() {
 	case err != nil:
 		// That the file is there says enough.
 		w.log.Error(err, "cannot read when the node went down")
-		at = w.clock.Now()
+		at = time.Now()
 	}
 	w.v.Down = at
 	if !w.admitted {
@@ -140,7 +140,7 @@ func isClosed(c <-chan struct{}) bool {
 func (n *node) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
-	now := n.clock.Now()
+	now := time.Now()
 	n.pods.mu.Lock()
 	n.pods.down = now
 	workers := make([]*worker, 0, len(n.pods.workers))

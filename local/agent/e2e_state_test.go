@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/local/shim"
@@ -161,7 +162,7 @@ func TestProgramsAreFoundBelowAVolume(t *testing.T) {
 	if err := os.WriteFile(tool, []byte("#!/bin/sh\necho found; ls -A "+home+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, func(c *Config) { c.Images = []Image{{Path: []string{bin}}} })
+	r := newRig(t, func(c *Config) { c.Path = []string{bin} })
 	for name, command := range map[string]string{"by-name": filepath.Base(tool), "by-path": tool} {
 		pod := r.pod(name, "")
 		pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
@@ -239,14 +240,32 @@ func TestWhatTheNodeCannotRunFailsClearly(t *testing.T) {
 	}
 }
 
+// The test does what the volume controller of Kubernetes does: it names the
+// provisioner, binds and releases.
 func TestAClaimIsADirectoryThatOutlivesPods(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	claims := r.client.CoreV1().PersistentVolumeClaims(r.namespace)
-	if _, err := claims.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: ptr.To(r.config.StorageClass),
-		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-	}}, metav1.CreateOptions{}); err != nil {
+	claims, volumes := r.client.CoreV1().PersistentVolumeClaims(r.namespace), r.client.CoreV1().PersistentVolumes()
+	claim, err := claims.Create(t.Context(), &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "data", Annotations: map[string]string{"volume.kubernetes.io/storage-provisioner": provisionerOf(r.config.StorageClass)}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: ptr.To(r.config.StorageClass),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	volume := "pvc-" + string(claim.UID)
+	eventually(t, "there is a volume", func() bool {
+		got, err := volumes.Get(t.Context(), volume, metav1.GetOptions{})
+		return err == nil && got.Spec.ClaimRef != nil && got.Spec.ClaimRef.UID == claim.UID
+	})
+	claim.Spec.VolumeName = volume
+	if claim, err = claims.Update(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	claim.Status.Phase = corev1.ClaimBound
+	if _, err := claims.UpdateStatus(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	with := func(name, script string) *corev1.Pod {
@@ -262,20 +281,21 @@ func TestAClaimIsADirectoryThatOutlivesPods(t *testing.T) {
 	if got := r.logs("reads", corev1.PodLogOptions{}); got != "kept\n" {
 		t.Errorf("log = %q", got)
 	}
-	claim, err := claims.Get(t.Context(), "data", metav1.GetOptions{})
-	if err != nil || claim.Status.Phase != corev1.ClaimBound {
-		t.Fatalf("claim: %+v, %v", claim.Status, err)
-	}
-	// The admission of the API server guards claims; no controller lifts that here.
-	if _, err := claims.Patch(t.Context(), "data", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := claims.Patch(t.Context(), "data", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := claims.Delete(t.Context(), "data", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the directory is removed", func() bool {
+	for subresource, patch := range map[string]string{"": `{"metadata":{"finalizers":null}}`, "status": `{"status":{"phase":"Released"}}`} {
+		if _, err := volumes.Patch(t.Context(), volume, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresource); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the volume and its directory are removed", func() bool {
+		_, gone := volumes.Get(t.Context(), volume, metav1.GetOptions{})
 		dirs, err := filepath.Glob(filepath.Join(r.config.Root, "claims", "*", "*"))
-		return err == nil && len(dirs) == 0
+		return apierrors.IsNotFound(gone) && err == nil && len(dirs) == 0
 	})
 }
 

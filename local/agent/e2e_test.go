@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
@@ -20,8 +19,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
-	"k8s.io/utils/clock"
-	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -45,12 +42,12 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, client: client, node: ns.Name, namespace: ns.Name, config: Config{
-		REST: world.rest, NodeName: ns.Name, Root: filepath.Join(t.TempDir(), "root"), ShimBinary: world.shim,
+		REST: world.rest, ListenAddress: "127.0.0.1:0", NodeName: ns.Name, Root: filepath.Join(t.TempDir(), "root"), ShimBinary: world.shim,
 		CPU: resource.MustParse("8"), Memory: resource.MustParse("8Gi"), GPUs: []string{},
 		// The agents of tests that run side by side keep off each other's claims.
 		StorageClass: ns.Name,
 		CertFile:     filepath.Join(world.dir, "server.crt"), KeyFile: filepath.Join(world.dir, "server.key"),
-		ClientCAFile: filepath.Join(world.dir, "ca.crt"), Clock: clock.RealClock{},
+		ClientCAFile: filepath.Join(world.dir, "ca.crt"),
 	}}
 	if change != nil {
 		change(&r.config)
@@ -248,19 +245,14 @@ func TestInitContainersAndSidecarsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestRestartsBackOff(t *testing.T) {
+func TestRestartsBackOffAndTheLogsOfTwoRunsAreKept(t *testing.T) {
 	t.Parallel()
-	fake := testclock.NewFakeClock(time.Now())
-	r := newRig(t, func(c *Config) { c.Clock = fake })
-	pod := r.pod("crash", "exit 1")
+	r := newRig(t, nil)
+	pod := r.pod("crash", "echo crashed; exit 1")
 	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	r.create(pod)
-	ahead := time.Duration(0)
 	waiting := func(count int32) func(*corev1.Pod) bool {
 		return func(p *corev1.Pod) bool {
-			// Status writes wait for the clock too. The ends of runs have the real time,
-			// so that a clock that runs faster would eat up the back-off.
-			fake.SetTime(time.Now().Add(ahead))
 			if len(p.Status.ContainerStatuses) == 0 {
 				return false
 			}
@@ -272,10 +264,12 @@ func TestRestartsBackOff(t *testing.T) {
 	if got.Status.Phase != corev1.PodRunning || got.Status.ContainerStatuses[0].LastTerminationState.Terminated == nil {
 		t.Errorf("status while backing off: %+v", got.Status)
 	}
-	ahead = backoffFirst
-	r.await("crash", "the third exit backs off", waiting(2))
-	if got := r.logs("crash", corev1.PodLogOptions{Previous: true}); got != "" {
+	r.await("crash", "the third exit backs off", waiting(2)) // 10 s later
+	if got := r.logs("crash", corev1.PodLogOptions{Previous: true}); got != "crashed\n" {
 		t.Errorf("previous log = %q", got)
+	}
+	if l := (layout{r.config.Root}); exists(l.log(got.UID, "main", 0)) || !exists(l.log(got.UID, "main", 1)) {
+		t.Error("the log of the first run is kept, or that of the second is not")
 	}
 }
 

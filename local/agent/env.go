@@ -2,16 +2,20 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/kubectl/pkg/util/fieldpath"
+	"k8s.io/kubectl/pkg/util/resource"
 	"k8s.io/utils/ptr"
 )
 
@@ -72,34 +76,45 @@ func configErrorf(format string, args ...any) error {
 	return &configError{fmt.Errorf(format, args...)}
 }
 
-// environment is an ordered set of variables: names in the order of their
-// first appearance, the last value wins.
-type environment struct {
-	names  []string
-	values map[string]string
-}
+// environment holds variables by name.
+type environment map[string]string
 
-func newEnvironment() *environment { return &environment{values: map[string]string{}} }
-
-func (e *environment) set(name, value string) {
-	if _, ok := e.values[name]; !ok {
-		e.names = append(e.names, name)
+func (e environment) set(vars []corev1.EnvVar) {
+	for _, v := range vars {
+		e[v.Name] = v.Value
 	}
-	e.values[name] = value
 }
 
-func (e *environment) lookup(name string) (string, bool) {
-	v, ok := e.values[name]
-	return v, ok
-}
-
-// list returns "NAME=value" strings.
-func (e *environment) list() []string {
-	out := make([]string, 0, len(e.names))
-	for _, name := range e.names {
-		out = append(out, name+"="+e.values[name])
+// list returns "NAME=value" strings, sorted.
+func (e environment) list() []string {
+	out := make([]string, 0, len(e))
+	for _, name := range slices.Sorted(maps.Keys(e)) {
+		out = append(out, name+"="+e[name])
 	}
 	return out
+}
+
+// hostVariables are the agent's own variables that containers see. The others
+// may hold secrets.
+var hostVariables = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"VIRTUAL_ENV", "CONDA_PREFIX"}
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// hostEnv is what a container sees of the agent's environment, with dirs before
+// its PATH.
+func hostEnv(dirs []string, getenv func(string) string) []corev1.EnvVar {
+	var env []corev1.EnvVar
+	for _, name := range hostVariables {
+		value := getenv(name)
+		if name == "PATH" {
+			value = strings.Join(append(slices.Clone(dirs), cmp.Or(value, defaultPath)), string(os.PathListSeparator))
+		}
+		if value != "" {
+			env = append(env, corev1.EnvVar{Name: name, Value: value})
+		}
+	}
+	return env
 }
 
 // envRequest is what a container's environment is made from.
@@ -108,8 +123,8 @@ type envRequest struct {
 	Container *corev1.Container
 	// Facts are the pod's values that its spec does not hold.
 	Facts facts
-	// Base is what stands below the container's own variables: the host's or
-	// the image's, and those of services. Its values take part in expansion.
+	// Base is what stands below the container's own variables: the host's and
+	// those of services. Its values take part in expansion.
 	Base []corev1.EnvVar
 	// Over is what stands above them, such as the visible GPUs.
 	Over []corev1.EnvVar
@@ -117,11 +132,9 @@ type envRequest struct {
 
 // makeEnv resolves the environment of a container: base, then envFrom, then
 // env in order, then over. A value may refer to what stands before it.
-func makeEnv(ctx context.Context, req envRequest, from objects) (*environment, error) {
-	env := newEnvironment()
-	for _, e := range req.Base {
-		env.set(e.Name, e.Value)
-	}
+func makeEnv(ctx context.Context, req envRequest, from objects) (environment, error) {
+	env := environment{}
+	env.set(req.Base)
 	for i := range req.Container.EnvFrom {
 		if err := addEnvFrom(ctx, env, req.Pod.Namespace, &req.Container.EnvFrom[i], from); err != nil {
 			return nil, err
@@ -132,13 +145,11 @@ func makeEnv(ctx context.Context, req envRequest, from objects) (*environment, e
 			return nil, err
 		}
 	}
-	for _, e := range req.Over {
-		env.set(e.Name, e.Value)
-	}
+	env.set(req.Over)
 	return env, nil
 }
 
-func addEnvFrom(ctx context.Context, env *environment, namespace string, src *corev1.EnvFromSource, from objects) error {
+func addEnvFrom(ctx context.Context, env environment, namespace string, src *corev1.EnvFromSource, from objects) error {
 	var ref reference
 	switch {
 	case src.ConfigMapRef != nil:
@@ -151,15 +162,15 @@ func addEnvFrom(ctx context.Context, env *environment, namespace string, src *co
 	data, err := ref.data(ctx, from)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if name := src.Prefix + key; validEnvName(name) && !bytes.Contains(data[key], []byte{0}) {
-			env.set(name, string(data[key]))
+			env[name] = string(data[key])
 		}
 	}
 	return err
 }
 
-func addEnv(ctx context.Context, env *environment, req envRequest, e *corev1.EnvVar, from objects) error {
+func addEnv(ctx context.Context, env environment, req envRequest, e *corev1.EnvVar, from objects) error {
 	if e.ValueFrom == nil {
-		env.set(e.Name, expand(e.Value, env.lookup))
+		env[e.Name] = expand(e.Value, env)
 		return nil
 	}
 	value, ok, err := envValue(ctx, req, e.ValueFrom, from)
@@ -167,7 +178,7 @@ func addEnv(ctx context.Context, env *environment, req envRequest, e *corev1.Env
 		return fmt.Errorf("env %s: %w", e.Name, err)
 	}
 	if ok {
-		env.set(e.Name, value)
+		env[e.Name] = value
 	}
 	return nil
 }
@@ -176,11 +187,8 @@ func addEnv(ctx context.Context, env *environment, req envRequest, e *corev1.Env
 func envValue(ctx context.Context, req envRequest, src *corev1.EnvVarSource, from objects) (value string, ok bool, err error) {
 	namespace := req.Pod.Namespace
 	switch {
-	case src.FieldRef != nil:
-		value, err = fieldValue(req.Pod, req.Facts, src.FieldRef.FieldPath)
-		return value, err == nil, err
-	case src.ResourceFieldRef != nil:
-		value, err = resourceValue(req.Pod, req.Container, req.Facts, src.ResourceFieldRef)
+	case src.FieldRef != nil || src.ResourceFieldRef != nil:
+		value, err = downwardValue(req.Pod, req.Container, req.Facts, src.FieldRef, src.ResourceFieldRef)
 		return value, err == nil, err
 	case src.ConfigMapKeyRef != nil:
 		ref := src.ConfigMapKeyRef
@@ -206,13 +214,13 @@ func validEnvName(name string) bool {
 var errNoCommand = errors.New("image entrypoints are not available here: give a command")
 
 // makeArgv is the command line of a container: command and args, expanded.
-func makeArgv(c *corev1.Container, env *environment) ([]string, error) {
+func makeArgv(c *corev1.Container, env environment) ([]string, error) {
 	if len(c.Command) == 0 {
 		return nil, fmt.Errorf("container %q (image %q): %w", c.Name, c.Image, errNoCommand)
 	}
 	argv := make([]string, 0, len(c.Command)+len(c.Args))
 	for _, s := range slices.Concat(c.Command, c.Args) {
-		argv = append(argv, expand(s, env.lookup))
+		argv = append(argv, expand(s, env))
 	}
 	return argv, nil
 }
@@ -220,15 +228,63 @@ func makeArgv(c *corev1.Container, env *environment) ([]string, error) {
 var variableReference = regexp.MustCompile(`\$\$|\$\([^)]*\)`)
 
 // expand replaces each $(NAME) in s by its value. $$ stands for $, so $$(NAME)
-// is left as $(NAME). A name that lookup does not know is left as it stands.
-func expand(s string, lookup func(string) (string, bool)) string {
+// is left as $(NAME). A name that is not in the environment is left as it stands.
+func expand(s string, env environment) string {
 	return variableReference.ReplaceAllStringFunc(s, func(match string) string {
 		if match == "$$" {
 			return "$"
 		}
-		if value, ok := lookup(match[2 : len(match)-1]); ok {
+		if value, ok := env[match[2:len(match)-1]]; ok {
 			return value
 		}
 		return match
 	})
+}
+
+// facts are what is known of a pod only on its node.
+type facts struct {
+	IP string // of the node, and of its pods
+	// Allocatable stands in for limits that a container does not set.
+	Allocatable corev1.ResourceList
+}
+
+// downwardValue is a value of the downward API: a field of the pod, or an amount of
+// a container: the named one, else c.
+func downwardValue(pod *corev1.Pod, c *corev1.Container, f facts, field *corev1.ObjectFieldSelector, amount *corev1.ResourceFieldSelector) (value string, err error) {
+	switch {
+	case amount != nil:
+		if amount.ContainerName != "" {
+			c = findContainer(&pod.Spec, amount.ContainerName)
+		}
+		if c == nil {
+			return "", configErrorf("resourceFieldRef: the pod has no container %q", amount.ContainerName)
+		}
+		limited := *c
+		limited.Resources.Limits = corev1.ResourceList{}
+		maps.Copy(limited.Resources.Limits, f.Allocatable)
+		maps.Copy(limited.Resources.Limits, c.Resources.Limits)
+		value, err = resource.ExtractContainerResourceValue(amount, &limited)
+	case field == nil:
+	case field.FieldPath == "spec.nodeName":
+		value = pod.Spec.NodeName
+	case field.FieldPath == "spec.serviceAccountName":
+		value = pod.Spec.ServiceAccountName
+	case slices.Contains([]string{"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}, field.FieldPath):
+		value = f.IP
+	default:
+		value, err = fieldpath.ExtractFieldPathAsString(pod, field.FieldPath)
+	}
+	if err != nil {
+		return "", &configError{err}
+	}
+	return value, nil
+}
+
+func findContainer(spec *corev1.PodSpec, name string) *corev1.Container {
+	for _, c := range allContainers(spec) {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
 }

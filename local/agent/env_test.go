@@ -38,8 +38,7 @@ func (s stored) Data(_ context.Context, kind objectKind, _, name string) (map[st
 }
 
 func TestExpand(t *testing.T) {
-	vars := map[string]string{"A": "1", "B": "$(A)", "EMPTY": ""}
-	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+	vars := environment{"A": "1", "B": "$(A)", "EMPTY": ""}
 	tests := map[string]struct{ in, want string }{
 		"plain":                         {"abc", "abc"},
 		"a reference":                   {"x$(A)y", "x1y"},
@@ -57,7 +56,7 @@ func TestExpand(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := expand(test.in, lookup); got != test.want {
+			if got := expand(test.in, vars); got != test.want {
 				t.Errorf("expand(%q) = %q, want %q", test.in, got, test.want)
 			}
 		})
@@ -70,10 +69,10 @@ func FuzzExpand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		// Whatever the text, escaping each dollar gives the text back.
-		if got := expand(strings.ReplaceAll(s, "$", "$$"), func(string) (string, bool) { return "!", true }); got != s {
+		if got := expand(strings.ReplaceAll(s, "$", "$$"), environment{"A": "!"}); got != s {
 			t.Errorf("expand(escape(%q)) = %q", s, got)
 		}
-		expand(s, func(string) (string, bool) { return "", false })
+		expand(s, nil)
 	})
 }
 
@@ -125,7 +124,7 @@ func TestMakeEnv(t *testing.T) {
 		"an annotation":                             {container: corev1.Container{Env: []corev1.EnvVar{field("metadata.annotations['x']")}}, want: []string{"F=y"}},
 		"a pod's address":                           {container: corev1.Container{Env: []corev1.EnvVar{field("status.podIP")}}, want: []string{"F=10.0.0.1"}},
 		"a service account":                         {container: corev1.Container{Env: []corev1.EnvVar{field("spec.serviceAccountName")}}, want: []string{"F=sa"}},
-		"an unknown field":                          {container: corev1.Container{Env: []corev1.EnvVar{field("spec.what")}}, wantErr: "not supported"},
+		"an unknown field":                          {container: corev1.Container{Env: []corev1.EnvVar{field("spec.what")}}, wantErr: "unsupported fieldPath"},
 		"cpu is rounded up":                         {container: corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1500m")}}, Env: []corev1.EnvVar{amount("limits.cpu", "")}}, want: []string{"R=2"}},
 		"cpu in thousandths":                        {container: corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1500m")}}, Env: []corev1.EnvVar{amount("limits.cpu", "1m")}}, want: []string{"R=1500"}},
 		"memory in MiB":                             {container: corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"memory": resource.MustParse("1Gi")}}, Env: []corev1.EnvVar{amount("requests.memory", "1Mi")}}, want: []string{"R=1024"}},
@@ -135,7 +134,7 @@ func TestMakeEnv(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			env, err := makeEnv(t.Context(), envRequest{Pod: pod, Container: &test.container, Base: test.base, Over: test.over,
-				Facts: facts{NodeName: "n", PodIP: "10.0.0.1", Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4")}}}, objects)
+				Facts: facts{IP: "10.0.0.1", Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4")}}}, objects)
 			if test.wantErr != "" {
 				var config *configError
 				if err == nil || !strings.Contains(err.Error(), test.wantErr) || !errors.As(err, &config) {
@@ -154,8 +153,7 @@ func TestMakeEnv(t *testing.T) {
 }
 
 func TestMakeArgv(t *testing.T) {
-	env := newEnvironment()
-	env.set("LR", "0.1")
+	env := environment{"LR": "0.1"}
 	got, err := makeArgv(&corev1.Container{Command: []string{"train", "--lr=$(LR)"}, Args: []string{"$$(LR)", "$(NO)"}}, env)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/local/shim"
@@ -136,7 +135,7 @@ func TestNoGPUIsGivenOutTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][]string{"side0": {"a"}, "m0": {"b"}, "init0": {"b", "c"}}
+	want := map[string][]string{"side0": {"a"}, "m0": {"b"}, "init0": {"a", "b"}} // init0 ends before the others start
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -145,8 +144,8 @@ func TestNoGPUIsGivenOutTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := book.Allocate(gpuPod("2", nil, nil, []int{2})); err == nil {
-		t.Error("two GPUs were given where one is free")
+	if _, err := book.Allocate(gpuPod("2", nil, nil, []int{3})); err == nil {
+		t.Error("three GPUs were given where two are free")
 	}
 	if again, err := book.Allocate(gpuPod("1", []int{2}, []int{1}, []int{1})); err != nil || cmp.Diff(want, again) != "" {
 		t.Errorf("asking again gave %v, %v", again, err)
@@ -335,39 +334,28 @@ func TestTheArchiveKeepsTheNewestPods(t *testing.T) {
 	}
 }
 
-func TestImagesAreMatchedByName(t *testing.T) {
-	images := []Image{{Pattern: "docker.io/kubeflow*", Venv: "/venv", Path: []string{"/opt/k"}}, {Pattern: "python:3.?", Path: []string{"/opt/py"}}}
-	for name, want := range map[string]string{
-		"docker.io/kubeflowkatib/pytorch-mnist:latest": "/venv/bin:/opt/k:/host", "python:3.9": "/opt/py:/host", "python:3.11": "/host", "busybox": "/host",
-	} {
-		env := imageEnv(findImage(images, name), func(n string) string { return map[string]string{"PATH": "/host", "SECRET": "x"}[n] })
-		if env[0].Value != want {
-			t.Errorf("%s: PATH=%s, want %s", name, env[0].Value, want)
-		}
-		for _, e := range env {
-			if e.Name == "SECRET" {
-				t.Error("the agent's own environment leaks")
-			}
-		}
-	}
-	for _, bad := range []Image{{Pattern: "["}, {Venv: "relative"}} {
-		if err := checkImages([]Image{bad}); err == nil {
-			t.Errorf("%+v was accepted", bad)
-		}
+func TestContainersSeeChosenVariablesOfTheHost(t *testing.T) {
+	host := map[string]string{"PATH": "/host", "VIRTUAL_ENV": "/venv", "SECRET": "x"}
+	env := environment{}
+	env.set(hostEnv([]string{"/opt/v"}, func(name string) string { return host[name] }))
+	if diff := cmp.Diff(environment{"PATH": "/opt/v:/host", "VIRTUAL_ENV": "/venv"}, env); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestParseLogQuery(t *testing.T) {
-	good, err := parseLogQuery(url.Values{"follow": {"true"}, "tailLines": {"3"}, "sinceSeconds": {"10"}, "previous": {"1"}}, t0)
-	if err != nil || !good.Follow || !good.Previous || *good.TailLines != 3 || !good.Since.Equal(t0.Add(-10*time.Second)) {
-		t.Errorf("query = %+v, %v", good, err)
+func TestParseLogOptions(t *testing.T) {
+	got, err := parseLogOptions(url.Values{"follow": {"true"}, "tailLines": {"3"}, "sinceTime": {t0.Format(time.RFC3339)}, "previous": {"true"}, "stream": {"All"}})
+	since := metav1.NewTime(t0.Local())
+	want := &corev1.PodLogOptions{Follow: true, TailLines: ptr.To[int64](3), SinceTime: &since, Previous: true, Stream: ptr.To("All")}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	for _, bad := range []string{"follow=x", "tailLines=-1", "limitBytes=x", "sinceSeconds=0", "sinceTime=yesterday"} {
+	for _, bad := range []string{"follow=x", "limitBytes=x", "sinceTime=yesterday"} {
 		q, err := url.ParseQuery(bad)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parseLogQuery(q, t0); err == nil {
+		if _, err := parseLogOptions(q); err == nil {
 			t.Errorf("%s was accepted", bad)
 		}
 	}
@@ -477,9 +465,9 @@ func (c *countingTokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAcco
 }
 
 func TestATokenIsRenewedWhenMostOfItsLifeIsOver(t *testing.T) {
-	fake := testclock.NewFakeClock(t0)
+	now := t0
 	source := &countingTokens{}
-	keeper := &tokenKeeper{volumeSource: source, clock: fake}
+	keeper := &tokenKeeper{volumeSource: source, now: func() time.Time { return now }}
 	var got []string
 	for range 4 {
 		token, _, err := keeper.Token(t.Context(), &corev1.Pod{}, &corev1.ServiceAccountTokenProjection{})
@@ -487,7 +475,7 @@ func TestATokenIsRenewedWhenMostOfItsLifeIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = append(got, token)
-		fake.Step(40 * time.Second)
+		now = now.Add(40 * time.Second)
 	}
 	if diff := cmp.Diff([]string{"1", "1", "2", "3"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

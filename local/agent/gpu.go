@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/resource"
 
 	"github.com/vernier-ml/vernier/local/statefile"
 )
@@ -80,6 +81,23 @@ func gpusFromDriver(dir string) []string {
 		f.Close() // It was only read.
 	}
 	return sortedValues(byBus)
+}
+
+// offeredGPUs are the GPUs that the node offers, with the locks that keep other
+// instances from them.
+func offeredGPUs(ctx context.Context, cfg Config) (ours []string, locks []*os.File) {
+	gpus := cfg.GPUs
+	if gpus == nil {
+		gpus = findGPUs(ctx)
+		if names, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
+			gpus = visibleGPUs(gpus, names)
+		}
+	}
+	ours, locks = lockGPUs(os.TempDir(), gpus, cfg.Log)
+	if len(ours) > 0 {
+		makeCUDADevices(ctx, cfg.Log)
+	}
+	return ours, locks
 }
 
 // visibleGPUs are those that CUDA_VISIBLE_DEVICES names, by index or by the
@@ -171,38 +189,30 @@ func openGPUBook(path string, all []string, log logr.Logger) (*gpuBook, error) {
 }
 
 // Allocate gives each container of a pod the GPUs that its limits ask for. A
-// pod that already holds its GPUs keeps them. Init containers, which end
-// before the mains begin, share the mains' GPUs; sidecars get their own.
+// pod that already holds its GPUs keeps them. It gets as many as the scheduler
+// counts: init containers share those of the mains, sidecars have their own.
 func (b *gpuBook) Allocate(pod *corev1.Pod) (map[string][]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if held, ok := b.held[pod.UID]; ok {
 		return held, nil
 	}
+	limits := resource.PodLimits(pod, resource.PodResourcesOptions{})
+	count := limits[resourceGPU]
 	free := b.free()
-	given := map[string][]string{}
-	take := func(c *corev1.Container) error {
-		n := gpuCount(c)
-		if n > len(free) {
-			return fmt.Errorf("container %q: %w: asked for %d, free %d of %d", c.Name, errNoGPU, n, len(free), len(b.all))
-		}
-		if n > 0 {
-			given[c.Name], free = slices.Clone(free[:n]), free[n:]
-		}
-		return nil
+	if n := int(count.Value()); n > len(free) {
+		return nil, fmt.Errorf("%w: asked for %d, free %d of %d", errNoGPU, n, len(free), len(b.all))
 	}
-	var early []*corev1.Container
+	given := map[string][]string{}
 	for _, c := range allContainers(&pod.Spec) {
-		if !isSidecar(c) && isInit(&pod.Spec, c) {
-			early = append(early, c)
+		n := gpuCount(c)
+		if n == 0 {
 			continue
 		}
-		if err := take(c); err != nil {
-			return nil, err
+		given[c.Name] = slices.Clone(free[:n])
+		if isSidecar(c) || !isInit(&pod.Spec, c) {
+			free = free[n:] // an init container ends before what comes later begins
 		}
-	}
-	if err := b.shareEarly(&pod.Spec, early, given, free); err != nil {
-		return nil, err
 	}
 	if len(given) == 0 {
 		return nil, nil
@@ -213,26 +223,6 @@ func (b *gpuBook) Allocate(pod *corev1.Pod) (map[string][]string, error) {
 		return nil, fmt.Errorf("recording the GPU allocation: %w", err)
 	}
 	return given, nil
-}
-
-// shareEarly serves init containers from the mains' GPUs and the free ones.
-// A sidecar's GPUs are not among them: it runs beside later init containers.
-func (b *gpuBook) shareEarly(spec *corev1.PodSpec, early []*corev1.Container, given map[string][]string, free []string) error {
-	var pool []string
-	for i := range spec.Containers {
-		pool = append(pool, given[spec.Containers[i].Name]...)
-	}
-	pool = append(pool, free...)
-	for _, c := range early {
-		n := gpuCount(c)
-		if n > len(pool) {
-			return fmt.Errorf("init container %q: %w: asked for %d, free %d of %d", c.Name, errNoGPU, n, len(pool), len(b.all))
-		}
-		if n > 0 {
-			given[c.Name] = slices.Clone(pool[:n])
-		}
-	}
-	return nil
 }
 
 // Release gives a pod's GPUs back. Call it when all its processes are gone.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,18 @@ func (w *worker) runPostStart(ctx context.Context, c *corev1.Container, number i
 
 // runHook runs a lifecycle hook of a running container.
 func runHook(ctx context.Context, client *shim.Client, c *corev1.Container, number int, h *corev1.LifecycleHandler, host string) error {
+	if h.Sleep == nil {
+		return runHandler(ctx, client, c, number, corev1.ProbeHandler{Exec: h.Exec, HTTPGet: h.HTTPGet, TCPSocket: h.TCPSocket}, host)
+	}
+	select {
+	case <-time.After(time.Duration(h.Sleep.Seconds) * time.Second):
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// runHandler does what a hook or a probe asks for.
+func runHandler(ctx context.Context, client *shim.Client, c *corev1.Container, number int, h corev1.ProbeHandler, host string) error {
 	switch {
 	case h.Exec != nil:
 		return runInContainer(ctx, client, c.Name, number, h.Exec.Command)
@@ -76,13 +89,8 @@ func runHook(ctx context.Context, client *shim.Client, c *corev1.Container, numb
 		return httpGet(ctx, c, h.HTTPGet, host)
 	case h.TCPSocket != nil:
 		return tcpConnect(ctx, c, h.TCPSocket, host)
-	case h.Sleep != nil:
-		t := time.NewTimer(time.Duration(h.Sleep.Seconds) * time.Second)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
+	case h.GRPC != nil:
+		return errors.New("gRPC probes are not supported on this node; use exec, httpGet or tcpSocket")
 	}
 	return nil
 }
@@ -114,14 +122,8 @@ func runInContainer(ctx context.Context, client *shim.Client, name string, numbe
 		return err
 	}
 	out := &limitedBuffer{max: maxOutput}
-	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, func() { killGroup(cmd) })
-	err = cmd.Wait()
-	stop()
+	err = runPlain(ctx, cmd, nil, out, out)
 	if ctx.Err() != nil {
 		return fmt.Errorf("command %q: %w", argv, ctx.Err())
 	}
@@ -140,18 +142,11 @@ func killGroup(cmd *exec.Cmd) {
 }
 
 func httpGet(ctx context.Context, c *corev1.Container, h *corev1.HTTPGetAction, host string) error {
-	port, err := portNumber(c, h.Port)
+	address, err := probeAddress(c, h.Port, cmp.Or(h.Host, host))
 	if err != nil {
 		return err
 	}
-	if h.Host != "" {
-		host = h.Host
-	}
-	scheme := strings.ToLower(string(h.Scheme))
-	if scheme == "" {
-		scheme = "http"
-	}
-	url := fmt.Sprintf("%s://%s/%s", scheme, net.JoinHostPort(host, strconv.Itoa(port)), strings.TrimPrefix(h.Path, "/"))
+	url := fmt.Sprintf("%s://%s/%s", strings.ToLower(cmp.Or(string(h.Scheme), "http")), address, strings.TrimPrefix(h.Path, "/"))
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -177,32 +172,27 @@ func httpGet(ctx context.Context, c *corev1.Container, h *corev1.HTTPGetAction, 
 }
 
 func tcpConnect(ctx context.Context, c *corev1.Container, h *corev1.TCPSocketAction, host string) error {
-	port, err := portNumber(c, h.Port)
+	address, err := probeAddress(c, h.Port, cmp.Or(h.Host, host))
 	if err != nil {
 		return err
 	}
-	if h.Host != "" {
-		host = h.Host
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	return conn.Close()
 }
 
-// portNumber resolves a port that may be named by the container.
-func portNumber(c *corev1.Container, port intstr.IntOrString) (int, error) {
-	if port.Type == intstr.Int {
-		return port.IntValue(), nil
-	}
+// probeAddress is host:port; the container may name the port.
+func probeAddress(c *corev1.Container, port intstr.IntOrString, host string) (string, error) {
 	for _, p := range c.Ports {
-		if p.Name == port.StrVal {
-			return int(p.ContainerPort), nil
+		if port.Type == intstr.String && p.Name == port.StrVal {
+			port = intstr.FromInt32(p.ContainerPort)
 		}
 	}
-	if n, err := strconv.Atoi(port.StrVal); err == nil {
-		return n, nil
+	number := port.IntValue() // 0 for a name
+	if number == 0 {
+		return "", fmt.Errorf("container %s has no port %q", c.Name, port.String())
 	}
-	return 0, fmt.Errorf("container %s has no port %q", c.Name, port.StrVal)
+	return net.JoinHostPort(host, strconv.Itoa(number)), nil
 }

@@ -2,15 +2,16 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis"
 	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 	crilogs "k8s.io/cri-client/pkg/logs"
@@ -18,48 +19,22 @@ import (
 	"github.com/vernier-ml/vernier/local/shim"
 )
 
-// logQuery is what a request for logs asks for.
-type logQuery struct {
-	crilogs.LogOptions
-	Previous bool
-}
-
-// parseLogQuery reads the parameters that the API server makes of PodLogOptions.
-func parseLogQuery(q url.Values, now time.Time) (logQuery, error) {
-	var out logQuery
-	for name, into := range map[string]*bool{"follow": &out.Follow, "timestamps": &out.Timestamp, "previous": &out.Previous} {
-		if v := q.Get(name); v != "" {
-			b, err := strconv.ParseBool(v)
-			if err != nil {
-				return logQuery{}, fmt.Errorf("%s: %q is not a boolean", name, v)
-			}
-			*into = b
+// parseLogOptions reads the parameters of a request for logs, which the API server
+// makes of PodLogOptions that it has validated.
+func parseLogOptions(q url.Values) (*corev1.PodLogOptions, error) {
+	fields := map[string]any{}
+	for name := range q {
+		fields[name] = q.Get(name)
+		if value := []byte(q.Get(name)); json.Valid(value) {
+			fields[name] = json.RawMessage(value)
 		}
 	}
-	for name, into := range map[string]**int64{"tailLines": &out.TailLines, "limitBytes": &out.LimitBytes} {
-		if v := q.Get(name); v != "" {
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil || n < 0 {
-				return logQuery{}, fmt.Errorf("%s: %q is not a number from 0", name, v)
-			}
-			*into = &n
-		}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
 	}
-	if v := q.Get("sinceSeconds"); v != "" {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil || n < 1 {
-			return logQuery{}, fmt.Errorf("sinceSeconds: %q is not a number from 1", v)
-		}
-		out.Since = now.Add(-time.Duration(n) * time.Second)
-	}
-	if v := q.Get("sinceTime"); v != "" {
-		t, err := time.Parse(time.RFC3339, v)
-		if err != nil {
-			return logQuery{}, fmt.Errorf("sinceTime: %q is not a time in RFC 3339", v)
-		}
-		out.Since = t
-	}
-	return out, nil
+	options := &corev1.PodLogOptions{}
+	return options, json.Unmarshal(data, options)
 }
 
 // shimState asks a pod's shim, or reads what it left behind.
@@ -79,7 +54,7 @@ func (s *kubeletServer) serveLogs(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	query, err := parseLogQuery(r.URL.Query(), time.Now())
+	query, err := parseLogOptions(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -99,10 +74,16 @@ func (s *kubeletServer) serveLogs(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	options := crilogs.LogOptions{TailLines: query.TailLines, LimitBytes: query.LimitBytes, Follow: query.Follow, Timestamp: query.Timestamps}
+	if query.SinceSeconds != nil {
+		options.Since = time.Now().Add(-time.Duration(*query.SinceSeconds) * time.Second)
+	} else if query.SinceTime != nil {
+		options.Since = query.SinceTime.Time
+	}
 	w.Header().Set("Content-Type", "text/plain")
 	out := &flushWriter{w: w, flusher: http.NewResponseController(w), now: query.Follow}
 	running := runProbe{dir: s.layout.shim(t.pod.UID), container: t.container.Name, run: number}
-	if err := crilogs.ReadLogs(r.Context(), path, "", &query.LogOptions, running, out, out); err != nil && r.Context().Err() == nil {
+	if err := crilogs.ReadLogs(r.Context(), path, "", &options, running, out, out); err != nil && r.Context().Err() == nil {
 		s.log.Error(err, "cannot read a log", "path", path)
 	}
 }

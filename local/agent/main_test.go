@@ -69,7 +69,8 @@ func startWorld(dir string) (stop func(), err error) {
 		Append("kubelet-client-certificate", filepath.Join(dir, "client.crt")).
 		Append("kubelet-client-key", filepath.Join(dir, "client.key")).
 		Append("kubelet-certificate-authority", filepath.Join(dir, "ca.crt")).
-		Append("kubelet-preferred-address-types", "InternalIP")
+		Append("kubelet-preferred-address-types", "InternalIP").
+		Append("disable-admission-plugins", "TaintNodesByCondition") // as in the embedded mode
 	cfg, err := env.Start()
 	stop = func() {
 		if err := env.Stop(); err != nil {

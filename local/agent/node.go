@@ -37,13 +37,11 @@ const (
 // nodeKeeper registers the Node and keeps its Lease and status fresh.
 type nodeKeeper struct {
 	client   kubernetes.Interface
-	clock    clock.WithTicker
 	log      logr.Logger
 	name     string
 	hostIP   string
 	port     int32
 	capacity corev1.ResourceList
-	version  string
 }
 
 // capacityOf is what the node offers: what was given, else what was found.
@@ -116,44 +114,7 @@ func (k *nodeKeeper) Register(ctx context.Context) error {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("registering node %s: %w", k.name, err)
 	}
-	if err := k.WriteStatus(ctx); err != nil {
-		return err
-	}
-	return k.removeTaint(ctx)
-}
-
-// removeTaint removes the taint that admission puts on new nodes; the
-// controller that would remove it need not run for one node.
-func (k *nodeKeeper) removeTaint(ctx context.Context) error {
-	node, err := k.client.CoreV1().Nodes().Get(ctx, k.name, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading node %s: %w", k.name, err)
-	}
-	kept := []corev1.Taint{}
-	for _, t := range node.Spec.Taints {
-		if t.Key != corev1.TaintNodeNotReady && t.Key != corev1.TaintNodeUnreachable {
-			kept = append(kept, t)
-		}
-	}
-	if len(kept) == len(node.Spec.Taints) {
-		return nil
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": node.ResourceVersion},
-		"spec":     map[string]any{"taints": kept},
-	})
-	if err != nil {
-		return err
-	}
-	_, err = k.client.CoreV1().Nodes().Patch(ctx, k.name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsConflict(err) {
-		// Somebody else changed the node, maybe to the same end.
-		return k.removeTaint(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("making node %s schedulable: %w", k.name, err)
-	}
-	return nil
+	return k.WriteStatus(ctx)
 }
 
 // WriteStatus writes capacity, addresses and conditions.
@@ -170,7 +131,7 @@ func (k *nodeKeeper) WriteStatus(ctx context.Context) error {
 }
 
 func (k *nodeKeeper) status() corev1.NodeStatus {
-	now := metav1.NewTime(k.clock.Now())
+	now := metav1.NewTime(time.Now())
 	condition := func(t corev1.NodeConditionType, s corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: t, Status: s, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 	}
@@ -191,9 +152,9 @@ func (k *nodeKeeper) status() corev1.NodeStatus {
 		NodeInfo: corev1.NodeSystemInfo{
 			OperatingSystem:         runtime.GOOS,
 			Architecture:            runtime.GOARCH,
-			KubeletVersion:          k.version,
+			KubeletVersion:          kubeletVersion,
 			ContainerRuntimeVersion: "vernier://local-processes",
-			KernelVersion:           kernelVersion(),
+			KernelVersion:           trimmedFile("/proc/sys/kernel/osrelease"),
 			MachineID:               trimmedFile("/etc/machine-id"),
 			BootID:                  trimmedFile("/proc/sys/kernel/random/boot_id"),
 			OSImage:                 runtime.GOOS,
@@ -221,10 +182,8 @@ func (k *nodeKeeper) Keep(ctx context.Context) {
 		}
 		return err
 	}
-	lease.NewController(k.clock, k.client, k.name, leaseSeconds, nil, leaseRenew, k.name, corev1.NamespaceNodeLease, own).Run(ctx)
+	lease.NewController(clock.RealClock{}, k.client, k.name, leaseSeconds, nil, leaseRenew, k.name, corev1.NamespaceNodeLease, own).Run(ctx)
 }
-
-func kernelVersion() string { return trimmedFile("/proc/sys/kernel/osrelease") }
 
 // trimmedFile is the content of a small file, or nothing.
 func trimmedFile(path string) string {

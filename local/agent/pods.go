@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 
 	"github.com/vernier-ml/vernier/local/shim"
 )
@@ -26,7 +25,6 @@ type node struct {
 	client     kubernetes.Interface
 	cluster    *cluster
 	layout     layout
-	clock      clock.WithTicker
 	log        logr.Logger
 	recorder   record.EventRecorder
 	gpuBook    *gpuBook
@@ -35,8 +33,7 @@ type node struct {
 	name       string
 	hostIP     string
 	capacity   corev1.ResourceList
-	images     []Image
-	getenv     func(string) string
+	path       []string // before PATH in every container
 	serviceEnv []corev1.EnvVar
 	shimBinary string
 	mounts     shim.MountMode

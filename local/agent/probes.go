@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -101,16 +100,15 @@ func (p *prober) run(ctx context.Context) {
 // loop repeats one probe. It returns true once a startup probe has passed, and
 // false when the container is ending.
 func (p *prober) loop(ctx context.Context, kind probeKind, probe *corev1.Probe) bool {
-	clock := p.worker.clock
 	delay := time.Duration(probe.InitialDelaySeconds) * time.Second
 	var s streak
 	for {
-		timer := clock.NewTimer(delay)
+		timer := time.NewTimer(delay)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return false
-		case <-timer.C():
+		case <-timer.C:
 		}
 		delay = time.Duration(max(probe.PeriodSeconds, 1)) * time.Second
 		err := p.once(ctx, probe)
@@ -156,15 +154,5 @@ func (p *prober) report(kind probeKind, ok bool) {
 func (p *prober) once(ctx context.Context, probe *corev1.Probe) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
-	switch {
-	case probe.Exec != nil:
-		return runInContainer(ctx, p.client, p.container.Name, p.number, probe.Exec.Command)
-	case probe.HTTPGet != nil:
-		return httpGet(ctx, p.container, probe.HTTPGet, p.worker.hostIP)
-	case probe.TCPSocket != nil:
-		return tcpConnect(ctx, p.container, probe.TCPSocket, p.worker.hostIP)
-	case probe.GRPC != nil:
-		return errors.New("gRPC probes are not supported on this node; use exec, httpGet or tcpSocket")
-	}
-	return nil
+	return runHandler(ctx, p.client, p.container, p.number, probe.ProbeHandler, p.worker.hostIP)
 }

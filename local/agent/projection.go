@@ -115,18 +115,7 @@ func (files payload) addKeys(ctx context.Context, ref reference, items []corev1.
 
 func addDownward(pod *corev1.Pod, src *corev1.DownwardAPIProjection, f facts, mode fs.FileMode, files payload) error {
 	for _, item := range src.Items {
-		var value string
-		var err error
-		switch {
-		case item.FieldRef != nil:
-			value, err = fieldValue(pod, f, item.FieldRef.FieldPath)
-		case item.ResourceFieldRef != nil:
-			c := findContainer(&pod.Spec, item.ResourceFieldRef.ContainerName)
-			if c == nil {
-				return configErrorf("downward API file %q: the pod has no container %q", item.Path, item.ResourceFieldRef.ContainerName)
-			}
-			value, err = resourceValue(pod, c, f, item.ResourceFieldRef)
-		}
+		value, err := downwardValue(pod, nil, f, item.FieldRef, item.ResourceFieldRef)
 		if err != nil {
 			return fmt.Errorf("downward API file %q: %w", item.Path, err)
 		}

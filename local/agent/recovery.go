@@ -72,7 +72,7 @@ func (n *node) release(uid types.UID) {
 // forget removes all of a pod that is gone, but keeps its logs for a while.
 func (n *node) forget(pod *corev1.Pod) {
 	n.release(pod.UID)
-	if err := n.archive.Take(n.layout.logs(pod.UID), pod, n.clock.Now()); err != nil {
+	if err := n.archive.Take(n.layout.logs(pod.UID), pod, time.Now()); err != nil {
 		n.log.Error(err, "cannot keep the logs of a pod that is gone", "pod", pod.Namespace+"/"+pod.Name)
 	}
 	if err := os.RemoveAll(n.layout.pod(pod.UID)); err != nil {

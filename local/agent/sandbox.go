@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/local/shim"
@@ -117,7 +116,7 @@ func (w *worker) takeGPUs(now time.Time) bool {
 }
 
 func (w *worker) facts() facts {
-	return facts{NodeName: w.name, HostIP: w.hostIP, PodIP: w.hostIP, Allocatable: w.capacity}
+	return facts{IP: w.hostIP, Allocatable: w.capacity}
 }
 
 // makeSandbox starts or finds the pod's shim and makes its volumes, side by side.
@@ -156,7 +155,7 @@ func (w *worker) makeSandbox(ctx, callCtx context.Context, pod *corev1.Pod, f fa
 
 func (w *worker) makeVolumes(ctx context.Context, pod *corev1.Pod, f facts) (volumeSet, error) {
 	maker := volumeMaker{layout: w.layout, from: w.tokens}
-	return maker.Make(ctx, pod, f, w.clock.Now())
+	return maker.Make(ctx, pod, f, time.Now())
 }
 
 func (w *worker) spawn(ctx context.Context, pod *corev1.Pod) (*shim.Client, shim.State, error) {
@@ -243,7 +242,7 @@ func (w *worker) shimLost(client *shim.Client, err error) {
 }
 
 func (w *worker) refreshTime() time.Time {
-	at := w.clock.Now().Add(contentRefresh)
+	at := time.Now().Add(contentRefresh)
 	if r := w.volumes.Renew; !r.IsZero() && r.Before(at) {
 		return r
 	}
@@ -270,7 +269,7 @@ func (w *worker) refreshVolumes(ctx context.Context, next *decision) {
 // tokenKeeper remembers a pod's tokens until they are to be renewed.
 type tokenKeeper struct {
 	volumeSource
-	clock  clock.PassiveClock
+	now    func() time.Time
 	tokens map[string]heldToken
 }
 
@@ -283,7 +282,7 @@ type heldToken struct {
 // Token is not safe for concurrent use; a pod's volumes are made one at a time.
 func (k *tokenKeeper) Token(ctx context.Context, pod *corev1.Pod, src *corev1.ServiceAccountTokenProjection) (string, time.Time, error) {
 	key := fmt.Sprintf("%s\x00%d", src.Audience, ptr.Deref(src.ExpirationSeconds, 0))
-	now := k.clock.Now()
+	now := k.now()
 	if held, ok := k.tokens[key]; ok && now.Before(held.renew) {
 		return held.token, held.expiry, nil
 	}

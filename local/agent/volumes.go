@@ -58,7 +58,7 @@ func (m *volumeMaker) makeOne(ctx context.Context, pod *corev1.Pod, vol *corev1.
 	var never time.Time
 	switch {
 	case vol.EmptyDir != nil:
-		return dir, never, makeEmptyDir(dir)
+		return dir, never, makeOpenDir(dir)
 	case vol.HostPath != nil:
 		return vol.HostPath.Path, never, checkHostPath(vol.HostPath)
 	case vol.PersistentVolumeClaim != nil:
@@ -80,7 +80,8 @@ func (m *volumeMaker) makeOne(ctx context.Context, pod *corev1.Pod, vol *corev1.
 	return dir, renew, writePayload(dir, files)
 }
 
-func makeEmptyDir(dir string) error {
+// makeOpenDir makes a directory that any user of a container may write to.
+func makeOpenDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -141,7 +142,7 @@ type mountPoint struct {
 
 // mountPoints resolves the mounts of a container. Paths below a volume are
 // made where they are missing.
-func mountPoints(pod *corev1.Pod, c *corev1.Container, volumes map[string]string, env *environment) ([]mountPoint, error) {
+func mountPoints(pod *corev1.Pod, c *corev1.Container, volumes map[string]string, env environment) ([]mountPoint, error) {
 	var mounts []mountPoint
 	for _, m := range c.VolumeMounts {
 		dir, ok := volumes[m.Name]
@@ -150,7 +151,7 @@ func mountPoints(pod *corev1.Pod, c *corev1.Container, volumes map[string]string
 		}
 		sub := m.SubPath
 		if m.SubPathExpr != "" {
-			sub = expand(m.SubPathExpr, env.lookup)
+			sub = expand(m.SubPathExpr, env)
 		}
 		path, err := subPath(dir, sub)
 		if err != nil {

@@ -88,7 +88,7 @@ func (w *worker) begin(ctx context.Context, t *task, next *decision, what string
 	if t.running {
 		return
 	}
-	if w.clock.Now().Before(t.next) {
+	if time.Now().Before(t.next) {
 		next.wakeAt(t.next)
 		return
 	}
@@ -101,7 +101,7 @@ func (w *worker) begin(ctx context.Context, t *task, next *decision, what string
 			if err == nil {
 				*t = task{}
 			} else {
-				t.failed(w.clock.Now())
+				t.failed(time.Now())
 				if !errors.Is(err, context.Canceled) {
 					w.log.Error(err, "cannot "+what+"; trying again")
 				}
@@ -123,7 +123,7 @@ func newWorker(n *node, pod *corev1.Pod) *worker {
 		parallelism: 1,
 		failures:    map[string]*wait.Backoff{},
 		probing:     map[string]context.CancelFunc{},
-		tokens:      &tokenKeeper{volumeSource: n.cluster, clock: n.clock},
+		tokens:      &tokenKeeper{volumeSource: n.cluster, now: time.Now},
 	}
 	w.v = view{
 		Pod: pod, HostIP: n.hostIP, Conditions: pod.Status.Conditions,
@@ -168,15 +168,15 @@ func (w *worker) Run(ctx context.Context) {
 		case at.again:
 			pause = 0
 		case !at.wake.IsZero():
-			pause = max(at.wake.Sub(w.clock.Now()), time.Millisecond)
+			pause = max(at.wake.Sub(time.Now()), time.Millisecond)
 		}
-		timer := w.clock.NewTimer(pause)
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 		case f := <-w.inbox:
 			f()
 			w.drain()
-		case <-timer.C():
+		case <-timer.C:
 		}
 		timer.Stop()
 	}
@@ -203,7 +203,7 @@ type pause struct {
 
 // step does all that can be done now.
 func (w *worker) step(ctx context.Context) pause {
-	now := w.clock.Now()
+	now := time.Now()
 	var next decision
 	if isTerminal(w.v.Pod.Status.Phase) {
 		// The end was written before; only what is left of the pod is to go.
