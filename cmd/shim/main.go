@@ -63,7 +63,7 @@ func serve(args []string) error {
 	flags.StringVar(&o.Dir, "dir", "", "the pod's directory")
 	flags.StringVar(&o.PodUID, "pod-uid", "", "the pod's UID")
 	mounts := flags.String("mounts", "", "root, user or none; found out if empty")
-	flags.DurationVar(&o.IdleExit, "idle-exit", 0, "end after so long without containers and clients; negative: never (default 10m)")
+	flags.DurationVar(&o.IdleExit, "idle-exit", 0, "end after so long without containers and requests (default 10m)")
 	readyFD := flags.Int("ready-fd", 0, "descriptor to write a line to once clients can connect")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -120,28 +120,8 @@ func (w *worker) containerSpec(ctx context.Context, c *corev1.Container, number 
 	for _, m := range keepPrograms(mounts, w.path) {
 		spec.Mounts = append(spec.Mounts, shim.Mount{HostPath: m.HostPath, MountPath: m.MountPath, ReadOnly: m.ReadOnly, File: m.File})
 	}
-	setUser(pod, c, &spec)
+	secure(pod, c, &spec)
 	return spec, nil
-}
-
-// setUser takes user and groups from the security contexts; the container's
-// come before the pod's.
-func setUser(pod *corev1.Pod, c *corev1.Container, spec *shim.ContainerSpec) {
-	if sc := pod.Spec.SecurityContext; sc != nil {
-		spec.UID, spec.GID = sc.RunAsUser, sc.RunAsGroup
-		spec.SupplementalGroups = slices.Clone(sc.SupplementalGroups)
-		if sc.FSGroup != nil {
-			spec.SupplementalGroups = append(spec.SupplementalGroups, *sc.FSGroup)
-		}
-	}
-	if sc := c.SecurityContext; sc != nil {
-		if sc.RunAsUser != nil {
-			spec.UID = sc.RunAsUser
-		}
-		if sc.RunAsGroup != nil {
-			spec.GID = sc.RunAsGroup
-		}
-	}
 }
 
 // signal sends SIGTERM or SIGKILL to the newest run of a container.
@@ -162,7 +142,7 @@ func (w *worker) signal(ctx context.Context, a action) {
 		}
 	} else {
 		done.Killed = true
-		err = w.shim.Kill(ctx, a.Container, r.Number)
+		err = w.shim.Signal(ctx, a.Container, r.Number, syscall.SIGKILL)
 	}
 	if err != nil {
 		// A shim that is gone is noticed by its watch.

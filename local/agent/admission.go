@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/moby/sys/capability"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
@@ -60,9 +62,15 @@ func outOf(name corev1.ResourceName, requested, used, capacity int64) *verdict {
 
 // checkSpec finds what this kind of node can never run, so that a pod fails
 // with a clear message instead of waiting for ever.
-func checkSpec(pod *corev1.Pod) *verdict {
+func checkSpec(pod *corev1.Pod, mounts shim.MountMode) *verdict {
 	for _, c := range allContainers(&pod.Spec) {
-		if runsAsRoot(pod, c) && mustNotBeRoot(pod, c) {
+		var spec shim.ContainerSpec
+		secure(pod, c, &spec)
+		if spec.ReadOnly && mounts == shim.MountsNone {
+			return &verdict{Reason: "ReadOnlyRootFilesystem", Message: fmt.Sprintf(
+				"container %q has readOnlyRootFilesystem, which needs mount namespaces, and this machine does not allow them", c.Name)}
+		}
+		if asRoot(spec) && mustNotBeRoot(pod, c) {
 			return &verdict{Reason: "RunAsNonRoot", Message: fmt.Sprintf(
 				"container %q has runAsNonRoot and would run as root, as this node does: set runAsUser, or start the instance as another user", c.Name)}
 		}
@@ -73,11 +81,8 @@ func checkSpec(pod *corev1.Pod) *verdict {
 	return nil
 }
 
-func runsAsRoot(pod *corev1.Pod, c *corev1.Container) bool {
-	var spec shim.ContainerSpec
-	setUser(pod, c, &spec)
-	return ptr.Deref(spec.UID, int64(os.Geteuid())) == 0
-}
+// asRoot tells whether a run has the rights of root.
+func asRoot(spec shim.ContainerSpec) bool { return ptr.Deref(spec.UID, int64(os.Geteuid())) == 0 }
 
 func mustNotBeRoot(pod *corev1.Pod, c *corev1.Container) bool {
 	must := false
@@ -90,16 +95,43 @@ func mustNotBeRoot(pod *corev1.Pod, c *corev1.Container) bool {
 	return must
 }
 
-// ignoredFields names what a pod asks for and this node does not do.
-func ignoredFields(pod *corev1.Pod) []string {
-	ignored := map[string]bool{"hostAliases": len(pod.Spec.HostAliases) > 0}
-	for _, c := range allContainers(&pod.Spec) {
-		if sc := c.SecurityContext; sc != nil && c.Name != trainer.Sidecar && c.Name != trainer.SidecarLogger {
-			ignored["readOnlyRootFilesystem"] = ignored["readOnlyRootFilesystem"] || ptr.Deref(sc.ReadOnlyRootFilesystem, false)
-			// An ordinary user has no capabilities to drop.
-			ignored["capabilities.drop"] = ignored["capabilities.drop"] || runsAsRoot(pod, c) && sc.Capabilities != nil && len(sc.Capabilities.Drop) > 0
+// secure takes user, groups and rights from the security contexts; the container's
+// come before the pod's. Our own sidecars are programs of this machine: they read
+// what any user's program writes.
+func secure(pod *corev1.Pod, c *corev1.Container, spec *shim.ContainerSpec) {
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		spec.UID, spec.GID = sc.RunAsUser, sc.RunAsGroup
+		spec.SupplementalGroups = slices.Clone(sc.SupplementalGroups)
+		if sc.FSGroup != nil {
+			spec.SupplementalGroups = append(spec.SupplementalGroups, *sc.FSGroup)
 		}
 	}
-	maps.DeleteFunc(ignored, func(_ string, is bool) bool { return !is })
-	return slices.Sorted(maps.Keys(ignored))
+	sc := c.SecurityContext
+	if sc == nil {
+		return
+	}
+	spec.UID, spec.GID = cmp.Or(sc.RunAsUser, spec.UID), cmp.Or(sc.RunAsGroup, spec.GID)
+	if c.Name == trainer.Sidecar || c.Name == trainer.SidecarLogger {
+		return
+	}
+	spec.ReadOnly = ptr.Deref(sc.ReadOnlyRootFilesystem, false)
+	if sc.Capabilities != nil && asRoot(*spec) { // another user has none
+		spec.DropCapabilities = dropped(sc.Capabilities)
+	}
+}
+
+// dropped are the numbers of the capabilities to drop: those that are named, and
+// with ALL those that are not to be added again.
+func dropped(c *corev1.Capabilities) (numbers []int) {
+	named := func(list []corev1.Capability, want string) bool {
+		return slices.ContainsFunc(list, func(name corev1.Capability) bool {
+			return strings.TrimPrefix(strings.ToLower(string(name)), "cap_") == want
+		})
+	}
+	for _, known := range capability.ListKnown() {
+		if named(c.Drop, known.String()) || named(c.Drop, "all") && !named(c.Add, known.String()) {
+			numbers = append(numbers, int(known))
+		}
+	}
+	return numbers
 }

@@ -240,6 +240,24 @@ func TestWhatTheNodeCannotRunFailsClearly(t *testing.T) {
 	}
 }
 
+func TestProtectionIsHonoured(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	outside := t.TempDir()
+	pod := r.pod("protected", "(: > "+outside+"/f) 2>/dev/null || echo refused; grep CapEff /proc/self/status")
+	pod.Spec.HostAliases = []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{"db"}}}
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: ptr.To(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+	r.create(pod)
+	r.awaitPhase("protected", corev1.PodSucceeded)
+	if got := r.logs("protected", corev1.PodLogOptions{}); got != "refused\nCapEff:\t0000000000000000\n" {
+		t.Errorf("log = %q", got)
+	}
+	eventually(t, "what has no effect is told", func() bool {
+		events, err := r.client.CoreV1().Events(r.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Ignored"})
+		return err == nil && len(events.Items) == 1 && strings.Contains(events.Items[0].Message, "hostAliases")
+	})
+}
+
 // The test does what the volume controller of Kubernetes does: it names the
 // provisioner, binds and releases.
 func TestAClaimIsADirectoryThatOutlivesPods(t *testing.T) {

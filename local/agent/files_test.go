@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/moby/sys/capability"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/local/shim"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 func TestAPayloadIsReplacedAsAWhole(t *testing.T) {
@@ -247,16 +249,47 @@ func TestWhatProtectsIsNotIgnoredInSilence(t *testing.T) {
 		"not as root":               {pod(corev1.PodSecurityContext{RunAsNonRoot: yes, RunAsUser: root}, corev1.SecurityContext{}), "RunAsNonRoot"},
 		"another user will do":      {pod(corev1.PodSecurityContext{RunAsNonRoot: yes, RunAsUser: root}, corev1.SecurityContext{RunAsUser: other}), ""},
 		"the container may be root": {pod(corev1.PodSecurityContext{RunAsNonRoot: yes, RunAsUser: root}, corev1.SecurityContext{RunAsNonRoot: ptr.To(false)}), ""},
-		"what is only asked for":    {pod(corev1.PodSecurityContext{RunAsUser: root}, corev1.SecurityContext{ReadOnlyRootFilesystem: yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}), "capabilities.drop readOnlyRootFilesystem"},
-		"nothing to drop":           {pod(corev1.PodSecurityContext{RunAsUser: other}, corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}), ""},
+		"what needs mounts":         {pod(corev1.PodSecurityContext{}, corev1.SecurityContext{ReadOnlyRootFilesystem: yes}), "ReadOnlyRootFilesystem"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := strings.Join(ignoredFields(test.pod), " ")
-			if why := checkSpec(test.pod); why != nil {
+			got := ""
+			if why := checkSpec(test.pod, shim.MountsNone); why != nil {
 				got = why.Reason
 			}
 			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if why := checkSpec(test.pod, shim.MountsUser); why != nil && why.Reason != "RunAsNonRoot" {
+				t.Errorf("refused where there are mounts: %+v", why)
+			}
+		})
+	}
+}
+
+func TestWhatIsAskedOfASecurityContext(t *testing.T) {
+	caps := func(add []corev1.Capability, drop ...corev1.Capability) *corev1.Capabilities {
+		return &corev1.Capabilities{Add: add, Drop: drop}
+	}
+	root, other, yes := ptr.To[int64](0), ptr.To[int64](1000), ptr.To(true)
+	all := len(capability.ListKnown())
+	for name, test := range map[string]struct {
+		container string
+		context   corev1.SecurityContext
+		readOnly  bool
+		dropped   int
+	}{
+		"read-only":             {"m", corev1.SecurityContext{ReadOnlyRootFilesystem: yes}, true, 0},
+		"all capabilities":      {"m", corev1.SecurityContext{RunAsUser: root, Capabilities: caps(nil, "ALL")}, false, all},
+		"all but one":           {"m", corev1.SecurityContext{RunAsUser: root, Capabilities: caps([]corev1.Capability{"CHOWN"}, "ALL")}, false, all - 1},
+		"one, by its long name": {"m", corev1.SecurityContext{RunAsUser: root, Capabilities: caps(nil, "CAP_NET_RAW")}, false, 1},
+		"another user has none": {"m", corev1.SecurityContext{RunAsUser: other, Capabilities: caps(nil, "ALL")}, false, 0},
+		"the sidecar is ours":   {trainer.Sidecar, corev1.SecurityContext{RunAsUser: root, ReadOnlyRootFilesystem: yes, Capabilities: caps(nil, "ALL")}, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var spec shim.ContainerSpec
+			secure(&corev1.Pod{}, &corev1.Container{Name: test.container, SecurityContext: &test.context}, &spec)
+			if spec.ReadOnly != test.readOnly || len(spec.DropCapabilities) != test.dropped {
+				t.Errorf("got %+v", spec)
 			}
 		})
 	}

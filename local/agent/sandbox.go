@@ -35,7 +35,7 @@ func (w *worker) admit(ctx context.Context, now time.Time, next *decision) (held
 	if w.admitted || w.v.Pod.DeletionTimestamp != nil || w.v.Gone {
 		return false
 	}
-	reason := checkSpec(w.v.Pod)
+	reason := checkSpec(w.v.Pod, w.mounts)
 	if reason == nil && w.mounts != shim.MountsNone { // where paths are mapped, nothing is covered
 		reason = checkShadowed(w.v.Pod)
 	}
@@ -50,8 +50,8 @@ func (w *worker) admit(ctx context.Context, now time.Time, next *decision) (held
 	w.v.StartTime = now
 	if reason != nil {
 		w.reject(*reason)
-	} else if ignored := ignoredFields(w.v.Pod); len(ignored) > 0 {
-		w.event(corev1.EventTypeWarning, "Ignored", "this node runs programs of this machine as they are; it does not do: "+strings.Join(ignored, ", "))
+	} else if len(w.v.Pod.Spec.HostAliases) > 0 {
+		w.event(corev1.EventTypeWarning, "Ignored", "this node runs programs of this machine with its /etc/hosts: hostAliases have no effect")
 	}
 	return false
 }
@@ -196,12 +196,7 @@ func (w *worker) warnLimits(state shim.State) {
 		return
 	}
 	w.warned = true
-	text := "mount namespaces are not available here; mount paths are rewritten in the command, the arguments, the environment and " +
-		"the working directory, and paths that are written inside the program do not work"
-	for _, limit := range state.Limits {
-		text += "; " + limit
-	}
-	w.event(corev1.EventTypeWarning, "MountPathsRewritten", text)
+	w.event(corev1.EventTypeWarning, "MountPathsRewritten", strings.Join(state.Limits, "; "))
 }
 
 func mountsAnything(pod *corev1.Pod) bool {

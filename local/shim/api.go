@@ -97,6 +97,12 @@ type ContainerSpec struct {
 	GID                *int64  `json:"gid,omitempty"`
 	SupplementalGroups []int64 `json:"supplementalGroups,omitempty"` // need root
 
+	// ReadOnly says that the run may write to its mounts, /dev and /proc only. It
+	// means nothing where paths are mapped.
+	ReadOnly bool `json:"readOnly,omitempty"`
+	// DropCapabilities are numbers of capabilities that root does without.
+	DropCapabilities []int `json:"dropCapabilities,omitempty"`
+
 	// StopGrace is how long the run may take to end after a SIGTERM that the shim
 	// itself got, before it is killed.
 	StopGrace time.Duration `json:"stopGrace,omitempty"`
@@ -226,8 +232,8 @@ type Options struct {
 	PodUID string
 	// Mounts is what ProbeMounts returned, so that not every shim must probe.
 	Mounts MountMode
-	// IdleExit ends a shim that runs no container and serves no client for so
-	// long; its state stays. Default: 10 minutes. Negative: never.
+	// IdleExit ends a shim that runs no container and is asked nothing for so
+	// long; its state stays. Default: 10 minutes.
 	IdleExit time.Duration
 	// Env is the shim's own environment. Default: that of the caller. Containers
 	// never inherit it.

@@ -32,7 +32,7 @@ func TestAnotherClientFindsTheContainers(t *testing.T) {
 	if diff := cmp.Diff(p.shell("while ! test -e go; do sleep 0.01; done; exit 42"), spec); diff != "" {
 		t.Errorf("spec (-want +got)\n%s", diff)
 	}
-	if err := second.Kill(t.Context(), "main", 0); err != nil {
+	if err := second.Signal(t.Context(), "main", 0, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.end("main", 0); got.Signal != int(syscall.SIGKILL) {
@@ -179,7 +179,7 @@ func TestRequestsAreIdempotent(t *testing.T) {
 	}
 	for name, f := range map[string]func() error{
 		"signal": func() error { return p.Signal(t.Context(), "nobody", 0, syscall.SIGTERM) },
-		"kill":   func() error { return p.Kill(t.Context(), "main", 7) },
+		"kill":   func() error { return p.Signal(t.Context(), "main", 7, syscall.SIGKILL) },
 	} {
 		if err := f(); !errors.Is(err, ErrUnknownRun) {
 			t.Errorf("%s of an unknown run: %v, want ErrUnknownRun", name, err)

@@ -1,15 +1,19 @@
 package shim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"net"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 // Client talks to the shim of one pod. It holds no connection between calls and
@@ -32,52 +36,29 @@ func (c *Client) Dir() string { return c.dir }
 // the container still runs, or a later one was started.
 func (c *Client) Start(ctx context.Context, spec ContainerSpec) (Run, error) {
 	r, err := c.call(ctx, request{Op: opStart, Spec: &spec})
-	if err != nil {
-		return Run{}, err
-	}
-	if r.Run == nil {
-		return Run{}, fmt.Errorf("shim in %s: start of %s/%d was answered without a run", c.dir, spec.Name, spec.Run)
-	}
-	return *r.Run, nil
+	return r.Run, err
 }
 
 // Signal sends sig to the main process of a run, as the kubelet does: what that
-// has started is its own affair. A run that has ended is left alone.
+// has started is its own affair. SIGKILL goes to all processes of the run, orphaned
+// ones included. It does not wait; Watch tells of the end. A run that has ended is
+// left alone.
 func (c *Client) Signal(ctx context.Context, name string, run int, sig syscall.Signal) error {
 	_, err := c.call(ctx, request{Op: opSignal, Name: name, Run: run, Signal: int(sig)})
-	return err
-}
-
-// Kill sends SIGKILL to all processes of a run, orphaned ones included. It does
-// not wait; Watch tells of the end. A run that has ended is left alone.
-func (c *Client) Kill(ctx context.Context, name string, run int) error {
-	_, err := c.call(ctx, request{Op: opKill, Name: name, Run: run})
 	return err
 }
 
 // State returns the present state.
 func (c *Client) State(ctx context.Context) (State, error) {
 	r, err := c.call(ctx, request{Op: opState})
-	if err != nil {
-		return State{}, err
-	}
-	if r.State == nil {
-		return State{}, fmt.Errorf("shim in %s answered without a state", c.dir)
-	}
-	return *r.State, nil
+	return r.State, err
 }
 
 // Spec returns the spec of a run that this shim started, so that an agent that
 // was started after it can run Command with the same environment.
 func (c *Client) Spec(ctx context.Context, name string, run int) (ContainerSpec, error) {
 	r, err := c.call(ctx, request{Op: opSpec, Name: name, Run: run})
-	if err != nil {
-		return ContainerSpec{}, err
-	}
-	if r.Spec == nil {
-		return ContainerSpec{}, fmt.Errorf("shim in %s answered without a spec", c.dir)
-	}
-	return *r.Spec, nil
+	return r.Spec, err
 }
 
 // WriteStdin writes to the standard input of a run whose spec asks for one, and
@@ -121,26 +102,15 @@ func (c *Client) Watch(ctx context.Context, after uint64) iter.Seq2[State, error
 				yield(State{}, err)
 				return
 			}
-			if r.State == nil || r.State.Revision <= after {
+			if r.State.Revision <= after {
 				continue
 			}
 			after = r.State.Revision
-			if !yield(*r.State, nil) {
+			if !yield(r.State, nil) {
 				return
 			}
 		}
 	}
-}
-
-func (c *Client) dial(ctx context.Context) (net.Conn, error) {
-	conn, err := dialSocket(ctx, c.dir)
-	if err == nil {
-		return conn, nil
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return nil, fmt.Errorf("%w in %s: %w", ErrNotRunning, c.dir, err)
 }
 
 // lost turns the failure of a connection into what it means for the caller.
@@ -155,9 +125,9 @@ func (c *Client) lost(ctx context.Context, err error) error {
 }
 
 func (c *Client) call(ctx context.Context, q request) (response, error) {
-	conn, err := c.dial(ctx)
+	conn, err := dialSocket(ctx, c.dir)
 	if err != nil {
-		return response{}, err
+		return response{}, cmp.Or(ctx.Err(), fmt.Errorf("%w in %s: %w", ErrNotRunning, c.dir, err))
 	}
 	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -171,4 +141,37 @@ func (c *Client) call(ctx context.Context, q request) (response, error) {
 		return response{}, c.lost(ctx, err)
 	}
 	return r, r.err()
+}
+
+const stateName = "state.json"
+
+// ReadState reads what the shim of dir recorded last, whether it lives or not. It
+// wraps fs.ErrNotExist when there never was one, and statefile.ErrCorrupt when it
+// cannot be decoded.
+func ReadState(dir string) (State, error) {
+	path := filepath.Join(dir, stateName)
+	var s State
+	if err := statefile.ReadJSON(path, &s); err != nil {
+		return State{}, err
+	}
+	if s.Version != Version {
+		return State{}, fmt.Errorf("%s: %w: the file has %d, this program speaks %d", path, ErrVersion, s.Version, Version)
+	}
+	return s, nil
+}
+
+// forget drops the oldest runs of each container beyond KeepRuns. A run that has
+// not ended is always kept.
+func forget(runs []Run) []Run {
+	newer := make(map[string]int)
+	kept := make([]Run, 0, len(runs))
+	for i := len(runs) - 1; i >= 0; i-- {
+		r := runs[i]
+		if newer[r.Name] < KeepRuns || r.Phase != Exited {
+			kept = append(kept, r)
+		}
+		newer[r.Name]++
+	}
+	slices.Reverse(kept)
+	return kept
 }

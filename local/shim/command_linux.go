@@ -51,17 +51,6 @@ func (c *Client) Command(ctx context.Context, name string, run int, argv []strin
 // command prepares a prepared spec to run in the file system of a container whose
 // main process is pid, a child of the process shim.
 func command(spec ContainerSpec, mode MountMode, shim, pid int) (*exec.Cmd, error) {
-	if mode == MountsNone || len(spec.allMounts()) == 0 {
-		return direct(spec)
-	}
-	root, err := os.OpenFile(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	if p, err := readProcess(pid); err != nil || p.parent != shim {
-		root.Close()
-		return nil, errors.New("it has ended")
-	}
 	binary, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", shim))
 	if err != nil {
 		return nil, err
@@ -70,22 +59,28 @@ func command(spec ContainerSpec, mode MountMode, shim, pid int) (*exec.Cmd, erro
 	if err != nil {
 		return nil, err
 	}
-	e.Join = true
+	e.Mounts, e.Join = nil, mode != MountsNone
+	cmd := exec.Command(strings.TrimSuffix(binary, " (deleted)"), "enter") // it may have been replaced
+	cmd.Env = slices.DeleteFunc(slices.Clone(spec.Env), func(v string) bool { return !strings.HasPrefix(v, EnvPodUID+"=") })
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	namespaces(cmd.SysProcAttr, mode)
 	f, err := e.file()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(strings.TrimSuffix(binary, " (deleted)"), "enter") // it may have been replaced
-	cmd.Env = slices.DeleteFunc(slices.Clone(spec.Env), func(v string) bool { return !strings.HasPrefix(v, EnvPodUID+"=") })
-	cmd.ExtraFiles = []*os.File{f, root}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	namespaces(cmd.SysProcAttr, mode)
+	cmd.ExtraFiles = []*os.File{f}
+	if !e.Join {
+		return cmd, nil
+	}
+	root, err := os.OpenFile(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, root)
+	if p, err := readProcess(pid); err != nil || p.parent != shim {
+		return nil, errors.New("it has ended")
+	}
 	return cmd, nil
-}
-
-func entryOf(spec ContainerSpec, mode MountMode) (entry, error) {
-	who, err := identityOf(spec)
-	return entry{Argv: spec.Argv, Env: spec.Env, Dir: spec.Dir, Identity: who, User: mode == MountsUser}, err
 }
 
 // ProbeMounts finds out how mounts can be made on this machine by making some in

@@ -6,8 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +34,10 @@ type entry struct {
 	Staging  string    `json:"staging"`
 	Identity *identity `json:"identity,omitempty"`
 	User     bool      `json:"user,omitempty"` // inside a user namespace of ours
+	// ReadOnly says that nothing but the mounts may be written to.
+	ReadOnly bool `json:"readOnly,omitempty"`
+	// Dropped are the capabilities that root does without.
+	Dropped []int `json:"dropped,omitempty"`
 	// Join is set to run beside a container, in the root on rootFD, with no mounts
 	// of its own.
 	Join bool `json:"join,omitempty"`
@@ -37,8 +46,18 @@ type entry struct {
 	Parent int `json:"parent,omitempty"`
 }
 
-// Enter makes the calling process, which must be in a fresh mount namespace, into
-// the program of the entry on descriptor 3. It returns only on failure, with an
+// entryOf is the entry of a prepared spec.
+func entryOf(spec ContainerSpec, mode MountMode) (entry, error) {
+	who, err := identityOf(spec)
+	e := entry{Argv: spec.Argv, Env: spec.Env, Dir: spec.Dir, Identity: who, User: mode == MountsUser, Dropped: spec.DropCapabilities}
+	if mode != MountsNone {
+		e.Mounts, e.ReadOnly = spec.allMounts(), spec.ReadOnly
+	}
+	return e, err
+}
+
+// Enter makes the calling process, which must be in a fresh mount namespace where it
+// is to mount something, into the program of the entry on descriptor 3. It returns only on failure, with an
 // exit code.
 func Enter() int {
 	// Privileges and the death signal belong to a thread: stay on this one.
@@ -83,8 +102,10 @@ func (e entry) run() error {
 		if err := errors.Join(unix.Fchdir(rootFD), unix.Chroot(".")); err != nil {
 			return fmt.Errorf("enter the container's file system: %w", err)
 		}
-	} else if err := mountAll(e.Mounts, e.Staging); err != nil {
-		return err
+	} else if len(e.Mounts) > 0 || e.ReadOnly {
+		if err := mountAll(e.Mounts, e.Staging, e.ReadOnly); err != nil {
+			return err
+		}
 	}
 	if err := e.drop(); err != nil {
 		return err
@@ -95,7 +116,7 @@ func (e entry) run() error {
 		}
 		return fmt.Errorf("the working directory: %w", err)
 	}
-	path, err := findProgram(e.Argv[0], e.Env, e.Dir)
+	path, err := findProgram(e.Argv[0], e.Env)
 	if err != nil {
 		return err
 	}
@@ -120,6 +141,12 @@ func (e entry) drop() error {
 			return fmt.Errorf("drop capabilities: %w", err)
 		}
 		return nil
+	}
+	for _, c := range e.Dropped {
+		// Root gets at execve what is in this set, and nothing else.
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // not known here
+			return fmt.Errorf("drop capability %d: %w", c, err)
+		}
 	}
 	if e.Identity == nil {
 		return nil
@@ -161,6 +188,9 @@ func (e entry) file() (*os.File, error) {
 
 // namespaces adds to attr what a mode needs.
 func namespaces(attr *syscall.SysProcAttr, mode MountMode) {
+	if mode == MountsNone {
+		return
+	}
 	attr.Cloneflags = unix.CLONE_NEWNS
 	if mode != MountsUser {
 		return
@@ -171,4 +201,146 @@ func namespaces(attr *syscall.SysProcAttr, mode MountMode) {
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	// execve of `shim enter` would take the new namespace's capabilities away.
 	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_DAC_OVERRIDE}
+}
+
+// identity is who a container runs as. nil means: as the shim.
+type identity struct {
+	UID    int   `json:"uid"`
+	GID    int   `json:"gid"`
+	Groups []int `json:"groups"`
+}
+
+// identityOf says who a spec wants to run as, or why that cannot be.
+func identityOf(spec ContainerSpec) (*identity, error) {
+	if spec.UID == nil && spec.GID == nil && len(spec.SupplementalGroups) == 0 {
+		return nil, nil
+	}
+	own := identity{UID: os.Geteuid(), GID: os.Getegid()}
+	want := own
+	if spec.UID != nil {
+		want.UID, want.GID = int(*spec.UID), 0
+		if want.UID == own.UID {
+			want.GID = own.GID
+		}
+	}
+	if spec.GID != nil {
+		want.GID = int(*spec.GID)
+	}
+	for _, g := range spec.SupplementalGroups {
+		want.Groups = append(want.Groups, int(g))
+	}
+	if want.UID == own.UID && want.GID == own.GID && len(want.Groups) == 0 {
+		return nil, nil
+	}
+	if own.UID == 0 {
+		return &want, nil
+	}
+
+	groups, err := os.Getgroups()
+	if err != nil {
+		return nil, err
+	}
+	groups = append(groups, own.GID)
+	if want.UID != own.UID {
+		return nil, fmt.Errorf("run as user %d: only root may change the user, and this node runs as user %d: %w", want.UID, own.UID, os.ErrPermission)
+	}
+	for _, g := range append([]int{want.GID}, want.Groups...) {
+		if !slices.Contains(groups, g) {
+			return nil, fmt.Errorf("run with group %d: only root may change groups, and this node runs as user %d without that group: %w", g, own.UID, os.ErrPermission)
+		}
+	}
+	if want.GID != own.GID {
+		return nil, fmt.Errorf("run with group %d: only root may change the primary group, which is %d: %w", want.GID, own.GID, os.ErrPermission)
+	}
+	return nil, nil
+}
+
+// defaultPath is searched when the environment has no PATH, as container runtimes do.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// checkDir says why a directory cannot be a working directory.
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("the working directory %s does not exist: %w", dir, err)
+	case err != nil:
+		return fmt.Errorf("the working directory: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("the working directory %s is not a directory: %w", dir, syscall.ENOTDIR)
+	}
+	return nil
+}
+
+// findProgram resolves a command with the PATH of env. One with a slash is relative
+// to the working directory, as is a relative directory of PATH.
+func findProgram(command string, env []string) (string, error) {
+	search := defaultPath
+	for _, e := range env {
+		if value, ok := strings.CutPrefix(e, "PATH="); ok {
+			search = value // the last one counts, as for execve's reader
+		}
+	}
+	dirs := filepath.SplitList(search)
+	problem := fmt.Errorf("not found in PATH %s: %w", search, os.ErrNotExist)
+	if strings.Contains(command, "/") {
+		dirs = []string{""}
+	}
+	for _, dir := range dirs {
+		path := filepath.Join(dir, command)
+		err := checkProgram(path)
+		if err == nil {
+			return path, nil
+		}
+		// A directory of PATH that may not be searched hides nothing of ours.
+		if unseen := (*fs.PathError)(nil); dir == "" || !errors.As(err, &unseen) {
+			problem = err
+		}
+	}
+	return "", fmt.Errorf("command %q: %w", command, problem)
+}
+
+func checkProgram(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory: %w", path, syscall.EACCES)
+	case info.Mode()&0o111 == 0:
+		return fmt.Errorf("%s is not executable (mode %#o); try chmod +x: %w", path, info.Mode().Perm(), syscall.EACCES)
+	}
+	return nil
+}
+
+// explainExec says what execve's error means for a program that findProgram found.
+func explainExec(path string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return fmt.Errorf("%s exists, but the interpreter in its first line, or its loader, does not: %w", path, err)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Errorf("%s is no program for this machine; a script needs a first line like #!/bin/sh: %w", path, err)
+	case errors.Is(err, syscall.E2BIG):
+		return fmt.Errorf("%s: the arguments and the environment are too long together: %w", path, err)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// sealDescriptors keeps what this process inherited, beyond its three streams,
+// from the programs that it starts.
+func sealDescriptors() error {
+	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return nil
+	}
+	// Linux before 5.11.
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("list open files: %w", err)
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 )
 
 // modes are the ways to start a program that work on this machine.
@@ -209,6 +210,28 @@ func TestUserAndGroups(t *testing.T) {
 			p.run(spec)
 			want := "65534\n1234\n1234 5 6\nCapEff:\t0000000000000000\n"
 			if diff := cmp.Diff(want, p.output("main", 0)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRootDoesWithoutCapabilitiesThatAreDropped(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	for how, mode := range modes(t) {
+		t.Run(how, func(t *testing.T) {
+			p := newPod(t, mode)
+			spec := p.shell("grep CapEff /proc/self/status; chown 65534 . 2>/dev/null || echo refused")
+			spec.Dir = t.TempDir()
+			for c := range 64 { // those that the kernel does not know too
+				if c != unix.CAP_KILL {
+					spec.DropCapabilities = append(spec.DropCapabilities, c)
+				}
+			}
+			p.run(spec)
+			if diff := cmp.Diff("CapEff:\t0000000000000020\nrefused\n", p.output("main", 0)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

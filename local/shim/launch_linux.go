@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -26,7 +25,7 @@ func (s *Supervisor) launch(c *container) (err error) {
 		return err
 	}
 	c.began = s.now()
-	if err := s.launchAny(c, c.spec.prepared(s.podUID, s.mounts), child); err != nil {
+	if err := s.fork(c, child); err != nil {
 		return err
 	}
 	c.copyOutput()
@@ -42,42 +41,6 @@ func attributes(c *container, child *stdio) *syscall.ProcAttr {
 	return attr
 }
 
-// direct prepares a program that needs no mounts.
-func direct(spec ContainerSpec) (*exec.Cmd, error) {
-	who, err := identityOf(spec)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkDir(spec.Dir); err != nil {
-		return nil, err
-	}
-	path, err := findProgram(spec.Argv[0], spec.Env, spec.Dir)
-	if err != nil {
-		return nil, err
-	}
-	return &exec.Cmd{
-		Path:        path,
-		Args:        spec.Argv,
-		Env:         spec.Env,
-		Dir:         spec.Dir,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: who.credential()},
-	}, nil
-}
-
-func (s *Supervisor) launchDirect(c *container, spec ContainerSpec, child *stdio) error {
-	cmd, err := direct(spec)
-	if err != nil {
-		return err
-	}
-	attr := attributes(c, child)
-	attr.Dir, attr.Env, attr.Sys.Credential = cmd.Dir, cmd.Env, cmd.SysProcAttr.Credential
-	c.pid, c.exit, err = s.reaper.fork(cmd.Path, cmd.Args, attr)
-	if err != nil {
-		return explainExec(cmd.Path, err)
-	}
-	return nil
-}
-
 func toExit(status syscall.WaitStatus, at time.Time) exitStatus {
 	if status.Signaled() {
 		return exitStatus{code: 128 + int(status.Signal()), signal: int(status.Signal()), at: at}
@@ -85,23 +48,15 @@ func toExit(status syscall.WaitStatus, at time.Time) exitStatus {
 	return exitStatus{code: status.ExitStatus(), at: at}
 }
 
-func (s *Supervisor) launchAny(c *container, spec ContainerSpec, child *stdio) error {
-	if s.mounts == MountsNone || len(spec.allMounts()) == 0 {
-		return s.launchDirect(c, spec, child)
-	}
-	return s.launchMounted(c, spec, child)
-}
-
-// launchMounted starts `shim enter` in namespaces of its own and waits until it
-// has become the program.
-func (s *Supervisor) launchMounted(c *container, spec ContainerSpec, child *stdio) error {
-	e, err := entryOf(spec, s.mounts)
+// fork starts `shim enter`, in namespaces of its own where there can be, and waits
+// until it has become the program.
+func (s *Supervisor) fork(c *container, child *stdio) error {
+	e, err := entryOf(c.spec.prepared(s.podUID, s.mounts), s.mounts)
 	if err != nil {
 		return err
 	}
-	e.Mounts, e.Staging = spec.allMounts(), filepath.Join(s.dir, stagingName)
+	e.Staging, e.Parent = filepath.Join(s.dir, stagingName), os.Getpid()
 	c.standIns = strings.Join(makeMountPoints(e.Mounts), ", ")
-	e.Parent = os.Getpid()
 	f, err := e.file()
 	if err != nil {
 		return err
@@ -120,7 +75,7 @@ func (s *Supervisor) launchMounted(c *container, spec ContainerSpec, child *stdi
 	pid, exit, err := s.reaper.fork("/proc/self/exe", []string{"shim", "enter"}, attr)
 	w.Close()
 	if err != nil {
-		return fmt.Errorf("make a mount namespace: %w", err)
+		return fmt.Errorf("start a process: %w", err)
 	}
 	text, err := io.ReadAll(report)
 	if err == nil && len(text) > 0 {

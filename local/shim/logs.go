@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -131,64 +132,32 @@ func (l *criLog) close() string {
 	return fmt.Sprintf("%d bytes of output were lost: %v", l.lost, l.lostErr)
 }
 
-// copyStream logs what r yields until it ends. A last line without newline is
-// written as a part, so that readers give back the exact bytes.
+// copyStream logs what r yields until it ends. A line that is longer than
+// maxLogLine, and a last line without newline, are written in parts, so that readers
+// give back the exact bytes.
 func (l *criLog) copyStream(stream string, r io.Reader) {
-	s := &lineSplitter{stream: stream}
-	buf := make([]byte, 32<<10)
+	in := bufio.NewReaderSize(r, maxLogLine)
+	var out []byte
 	for {
-		n, err := r.Read(buf)
-		if n > 0 {
-			l.write(s.add(buf[:n], l.now()))
+		text, err := in.ReadSlice('\n')
+		if len(text) > 0 {
+			text, full := bytes.CutSuffix(text, []byte{'\n'})
+			tag := " P "
+			if full {
+				tag = " F "
+			}
+			out = l.now().UTC().AppendFormat(out, logTime+" ")
+			out = append(append(out, stream...), tag...)
+			out = append(append(out, text...), '\n')
 		}
-		if err != nil {
-			l.write(s.rest(l.now()))
+		over := err != nil && !errors.Is(err, bufio.ErrBufferFull)
+		// Before it waits for more, all that is complete is written.
+		if rest, _ := in.Peek(in.Buffered()); over || !bytes.Contains(rest, []byte{'\n'}) || len(out) > maxLogLine {
+			l.write(out)
+			out = out[:0]
+		}
+		if over {
 			return
 		}
 	}
-}
-
-// lineSplitter turns chunks of output into log entries.
-type lineSplitter struct {
-	stream string
-	line   []byte // the unfinished line, at most maxLogLine bytes
-	out    []byte
-}
-
-// add returns the entries that data completes, valid until the next call.
-func (s *lineSplitter) add(data []byte, now time.Time) []byte {
-	s.out = s.out[:0]
-	for len(data) > 0 {
-		text, rest, full := bytes.Cut(data, []byte{'\n'})
-		for len(s.line)+len(text) > maxLogLine {
-			n := maxLogLine - len(s.line)
-			s.line = append(s.line, text[:n]...)
-			text = text[n:]
-			s.entry('P', now)
-		}
-		s.line = append(s.line, text...)
-		if full {
-			s.entry('F', now)
-		}
-		data = rest
-	}
-	return s.out
-}
-
-func (s *lineSplitter) rest(now time.Time) []byte {
-	s.out = s.out[:0]
-	if len(s.line) > 0 {
-		s.entry('P', now)
-	}
-	return s.out
-}
-
-func (s *lineSplitter) entry(tag byte, now time.Time) {
-	s.out = now.UTC().AppendFormat(s.out, logTime)
-	s.out = append(s.out, ' ')
-	s.out = append(s.out, s.stream...)
-	s.out = append(s.out, ' ', tag, ' ')
-	s.out = append(s.out, s.line...)
-	s.out = append(s.out, '\n')
-	s.line = s.line[:0]
 }

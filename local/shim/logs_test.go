@@ -3,6 +3,7 @@ package shim
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -60,21 +61,16 @@ func TestLogEntriesOfAStream(t *testing.T) {
 		"no newline at the end":                {[]string{"a\nb"}, "F a\nP b\n"},
 		"a carriage return stays":              {[]string{"50%\r100%\r\n"}, "F 50%\r100%\r\n"},
 		"binary junk stays":                    {[]string{"\x00\xff\xfe\n"}, "F \x00\xff\xfe\n"},
-		"a line of just the limit":             {[]string{long + "\n"}, "F " + long + "\n"},
-		"a line one byte longer":               {[]string{long + "y\n"}, "P " + long + "\nF y\n"},
-		"a line of twice the limit":            {[]string{long, long, "\n"}, "P " + long + "\nF " + long + "\n"},
+		"a line that just fits":                {[]string{long[1:] + "\n"}, "F " + long[1:] + "\n"},
+		"a line two bytes longer":              {[]string{long + "y\n"}, "P " + long + "\nF y\n"},
+		"a line of twice the limit":            {[]string{long, long, "\n"}, "P " + long + "\nP " + long + "\nF \n"},
 		"a long line without newline":          {[]string{long + "y"}, "P " + long + "\nP y\n"},
-		"a long line that ends at its newline": {[]string{long, "\n"}, "F " + long + "\n"},
+		"a long line that ends at its newline": {[]string{long, "\n"}, "P " + long + "\nF \n"},
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := &lineSplitter{stream: "stderr"}
-			var got []byte
-			for _, chunk := range c.chunks {
-				got = append(got, s.add([]byte(chunk), now)...)
-			}
-			got = append(got, s.rest(now)...)
+			got := logged(t, "stderr", now, c.chunks...)
 			want := ""
 			for line := range strings.Lines(c.want) {
 				want += "2026-01-02T03:04:05.000000600Z stderr " + line
@@ -86,6 +82,26 @@ func TestLogEntriesOfAStream(t *testing.T) {
 	}
 }
 
+// logged is what is logged of a stream that comes in chunks.
+func logged(t *testing.T, stream string, now time.Time, chunks ...string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := openLog(ContainerSpec{LogPath: path, LogMaxBytes: 1 << 30}, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var readers []io.Reader
+	for _, chunk := range chunks {
+		readers = append(readers, strings.NewReader(chunk))
+	}
+	l.copyStream(stream, io.MultiReader(readers...))
+	data, err := os.ReadFile(path)
+	if lost := l.close(); err != nil || lost != "" {
+		t.Fatal(err, lost)
+	}
+	return data
+}
+
 func FuzzLogKeepsEveryByte(f *testing.F) {
 	f.Add([]byte("a\nb"), 1)
 	f.Add(bytes.Repeat([]byte("long"), maxLogLine), 5000)
@@ -94,14 +110,13 @@ func FuzzLogKeepsEveryByte(f *testing.F) {
 		if step < 1 {
 			step = 1
 		}
-		s := &lineSplitter{stream: "stdout"}
-		var out []byte
+		var chunks []string
 		for rest := data; len(rest) > 0; {
 			n := min(step, len(rest))
-			out = append(out, s.add(rest[:n], time.Unix(0, 0))...)
+			chunks = append(chunks, string(rest[:n]))
 			rest = rest[n:]
 		}
-		out = append(out, s.rest(time.Unix(0, 0))...)
+		out := logged(t, "stdout", time.Unix(0, 0), chunks...)
 		parts := texts(t, out)
 		for _, part := range parts {
 			if len(part) > maxLogLine+1 {

@@ -31,7 +31,8 @@ type mounter struct {
 }
 
 // mountAll makes the mounts. It changes the namespace of the calling process.
-func mountAll(mounts []Mount, staging string) error {
+// With readOnly, nothing but the mounts, /dev and /proc can be written to.
+func mountAll(mounts []Mount, staging string, readOnly bool) error {
 	m := &mounter{staging: staging, surfaces: map[string]surface{"/": host}}
 	// Later changes of the machine's mounts may come in; nothing goes out.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
@@ -66,7 +67,10 @@ func mountAll(mounts []Mount, staging string) error {
 			return fmt.Errorf("mount %s at %s: %w", v.HostPath, v.MountPath, err)
 		}
 	}
-	return m.finish()
+	if err := m.finish(); err != nil || !readOnly {
+		return err
+	}
+	return m.lockRoot()
 }
 
 func openSource(v Mount) (*os.File, error) {
@@ -369,6 +373,42 @@ func (m *mounter) finish() error {
 		}
 	}
 	return nil
+}
+
+// mountName undoes how /proc/self/mountinfo writes a path.
+var mountName = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// lockRoot makes every mount read-only but the volumes, /dev and /proc.
+func (m *mounter) lockRoot() error {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	m.surfaces["/dev"], m.surfaces["/proc"] = volume, volume
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			return fmt.Errorf("not a line of mountinfo: %q", line)
+		}
+		path := mountName.Replace(fields[4])
+		if m.inVolume(path) {
+			continue
+		}
+		// One that another mount covers cannot be reached, and need not be.
+		if err := makeReadOnly(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("make %s read-only: %w", path, err)
+		}
+	}
+	return nil
+}
+
+func (m *mounter) inVolume(path string) bool {
+	for target, kind := range m.surfaces {
+		if kind == volume && inside(path, target) {
+			return true
+		}
+	}
+	return false
 }
 
 // makeReadOnly keeps the other flags of the mount: in a user namespace they are

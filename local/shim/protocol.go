@@ -11,7 +11,6 @@ type op string
 const (
 	opStart    op = "start"
 	opSignal   op = "signal"
-	opKill     op = "kill"
 	opState    op = "state"
 	opWatch    op = "watch" // answered when the revision is greater, or after a while
 	opSpec     op = "spec"
@@ -37,12 +36,12 @@ type request struct {
 
 // response is the line that the shim answers.
 type response struct {
-	Version int            `json:"v"`
-	Code    string         `json:"code,omitempty"` // of the sentinel that Error wraps
-	Error   string         `json:"error,omitempty"`
-	Run     *Run           `json:"run,omitempty"`
-	State   *State         `json:"state,omitempty"`
-	Spec    *ContainerSpec `json:"spec,omitempty"`
+	Version int           `json:"v"`
+	Code    string        `json:"code,omitempty"` // of the sentinel that Error wraps
+	Error   string        `json:"error,omitempty"`
+	Run     Run           `json:"run,omitzero"`
+	State   State         `json:"state,omitzero"`
+	Spec    ContainerSpec `json:"spec,omitzero"`
 }
 
 // sentinels are the errors that keep their identity on the wire.

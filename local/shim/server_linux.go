@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -55,9 +55,12 @@ func Serve(ctx context.Context, o Options, logger *log.Logger, ready func() erro
 		return err
 	}
 	defer func() { _ = os.Remove(filepath.Join(o.Dir, socketName)) }()
-	s.idle = newIdle(o.IdleExit, func() bool { return s.running(nil) == 0 }, stop)
 	v := &server{supervisor: s, stop: stop}
 	go v.accept(serving, l)
+	go func() {
+		s.awaitIdle(serving, cmp.Or(o.IdleExit, defaultIdleExit))
+		stop()
+	}()
 	if err := ready(); err != nil {
 		return err
 	}
@@ -85,53 +88,6 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// idle ends the shim when it is not needed any more.
-type idle struct {
-	after time.Duration
-	quiet func() bool // asked under mu, so that an answer is not old when it is used
-	stop  func()
-
-	mu      sync.Mutex
-	clients int
-	timer   *time.Timer
-}
-
-func newIdle(after time.Duration, quiet func() bool, stop func()) *idle {
-	if after == 0 {
-		after = defaultIdleExit
-	}
-	i := &idle{after: after, quiet: quiet, stop: stop}
-	i.check()
-	return i
-}
-
-// check starts the count-down if nothing runs and no client is connected.
-func (i *idle) check() { i.client(0) }
-
-func (i *idle) client(change int) {
-	if i.after < 0 {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.clients += change
-	if i.timer != nil {
-		i.timer.Stop()
-		i.timer = nil
-	}
-	if i.clients == 0 && i.quiet() {
-		i.timer = time.AfterFunc(i.after, i.expire)
-	}
-}
-
-func (i *idle) expire() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.clients == 0 && i.quiet() {
-		i.stop()
-	}
-}
-
 // server speaks the protocol.
 type server struct {
 	supervisor *Supervisor
@@ -148,9 +104,7 @@ func (v *server) accept(ctx context.Context, l net.Listener) {
 			}
 			return
 		}
-		v.supervisor.idle.client(1)
 		go func() {
-			defer v.supervisor.idle.client(-1)
 			defer func() { _ = conn.Close() }()
 			v.serve(ctx, conn)
 		}()
@@ -176,6 +130,7 @@ func (v *server) serve(ctx context.Context, conn net.Conn) {
 
 func (v *server) answer(ctx context.Context, q request) (r response, err error) {
 	s, key := v.supervisor, runKey{q.Name, q.Run}
+	s.use()
 	if q.Version != Version {
 		return r, fmt.Errorf("%w: the client speaks %d, this shim %d", ErrVersion, q.Version, Version)
 	}
@@ -184,19 +139,13 @@ func (v *server) answer(ctx context.Context, q request) (r response, err error) 
 		if q.Spec == nil {
 			return r, errors.New("start: the spec is missing")
 		}
-		var run Run
-		run, err = s.start(*q.Spec)
-		r.Run = &run
+		r.Run, err = s.start(*q.Spec)
 	case opSignal:
 		err = s.signal(key, syscall.Signal(q.Signal))
-	case opKill:
-		err = s.kill(key)
 	case opState:
-		state, _ := s.snapshot()
-		r.State = &state
+		r.State, _ = s.snapshot()
 	case opWatch:
-		state := s.next(ctx, q.After)
-		r.State = &state
+		r.State = s.next(ctx, q.After)
 	case opSpec:
 		r.Spec, err = s.spec(key)
 	case opStdin:

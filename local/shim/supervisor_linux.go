@@ -27,13 +27,13 @@ type Supervisor struct {
 	now    func() time.Time
 	log    *log.Logger
 	reaper *reaper
-	idle   *idle
 
 	mu         sync.Mutex
 	state      State
 	changed    chan struct{} // closed and replaced when state was published
 	containers map[runKey]*container
 	closing    bool
+	used       time.Time // when a client last asked, or a container last ended
 }
 
 // newSupervisor takes over what an earlier shim of the directory recorded.
@@ -272,8 +272,8 @@ func (s *Supervisor) watch(c *container, run Run) {
 	run = c.result(run, status, remarks...)
 	run.TerminationMessage = message
 	s.update(run)
+	s.use()
 	close(c.ended)
-	s.idle.check()
 }
 
 func (s *Supervisor) tree(c *container) tree {
@@ -284,6 +284,10 @@ func (s *Supervisor) tree(c *container) tree {
 func (s *Supervisor) running(c *container) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.runningLocked(c)
+}
+
+func (s *Supervisor) runningLocked(c *container) int {
 	n := 0
 	for _, other := range s.containers {
 		if other != c && !isClosed(other.ended) {
@@ -291,6 +295,31 @@ func (s *Supervisor) running(c *container) int {
 		}
 	}
 	return n
+}
+
+func (s *Supervisor) use() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = s.now()
+}
+
+// awaitIdle returns when nothing has run and nobody has asked for so long, and no
+// run starts any more, or when ctx is done.
+func (s *Supervisor) awaitIdle(ctx context.Context, after time.Duration) {
+	s.use()
+	tick := time.NewTicker(after / 8)
+	defer tick.Stop()
+	for idle := false; !idle; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		idle = s.runningLocked(nil) == 0 && s.now().Sub(s.used) > after
+		s.closing = s.closing || idle
+		s.mu.Unlock()
+	}
 }
 
 func (s *Supervisor) killRun(c *container) {
@@ -323,28 +352,22 @@ func (s *Supervisor) signal(key runKey, sig syscall.Signal) error {
 	if !c.ask(sig) {
 		return nil
 	}
+	if sig == syscall.SIGKILL {
+		s.killRun(c)
+		return nil
+	}
 	if err := s.reaper.signal(c.pid, sig); err != nil {
 		return fmt.Errorf("signal %s with %v: %w", key, sig, err)
 	}
 	return nil
 }
 
-func (s *Supervisor) kill(key runKey) error {
-	c, err := s.live(key)
-	if c == nil || err != nil {
-		return err
-	}
-	c.ask(syscall.SIGKILL)
-	s.killRun(c)
-	return nil
-}
-
-func (s *Supervisor) spec(key runKey) (*ContainerSpec, error) {
+func (s *Supervisor) spec(key runKey) (ContainerSpec, error) {
 	c := s.container(key)
 	if c == nil {
-		return nil, fmt.Errorf("%w: %s was not started by this shim", ErrUnknownRun, key)
+		return ContainerSpec{}, fmt.Errorf("%w: %s was not started by this shim", ErrUnknownRun, key)
 	}
-	return &c.spec, nil
+	return c.spec, nil
 }
 
 func (s *Supervisor) writeStdin(key runKey, data []byte, eof bool) error {

@@ -64,7 +64,7 @@ func TestOrphansBelongToTheirOwnContainer(t *testing.T) {
 	if !lives(orphan) {
 		t.Error("the orphan of the container that runs was killed")
 	}
-	if err := p.Kill(t.Context(), "stays", 0); err != nil {
+	if err := p.Signal(t.Context(), "stays", 0, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.end("stays", 0); got.ExitCode != 137 || got.Reason != ReasonError || got.Message != "" {
@@ -107,7 +107,7 @@ func TestKillEndsATreeThatIgnoresSignals(t *testing.T) {
 	if err := p.Signal(t.Context(), "main", 0, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Kill(t.Context(), "main", 0); err != nil {
+	if err := p.Signal(t.Context(), "main", 0, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	p.end("main", 0)
