@@ -46,6 +46,7 @@ func newKatibOver(t *testing.T, storeAddress string) *katib {
 	if k.store, err = store.Open(t.Context(), storeAddress); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = k.store.Close() })
 	t.Cleanup(func() {
 		if err := k.store.Close(); err != nil {
 			t.Error(err)

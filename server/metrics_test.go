@@ -27,6 +27,7 @@ func measured(t *testing.T) (collector.Store, *prometheus.Registry) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = plain.Close() })
 	registry := prometheus.NewRegistry()
 	s, err := server.MeasureStore(plain, registry)
 	if err != nil {
@@ -57,6 +58,7 @@ func TestEveryOperationOfAMeasuredStoreIsCounted(t *testing.T) {
 		"Inventory": func() error { _, err := s.Inventory(ctx); return err },
 		"Stat":      func() error { _, err := s.Stat(ctx); return err },
 		"Delete":    func() error { return s.Delete(ctx, trial.UID) },
+		"Thin":      func() error { _, err := s.Thin(ctx, trial.UID, 256); return err },
 	}
 	var want []string
 	for method := range reflect.TypeFor[collector.Store]().Methods() {

@@ -52,8 +52,8 @@ var errRecount = errors.New("the store is counted again within a minute: send th
 // LimitStore returns s as a store that holds a quota. A point that is sent again may
 // count again until the store is counted anew, which is done before anything is
 // refused. A call for which that must wait fails, and may be repeated.
-func LimitStore(s collector.Store, q Quota, registerer prometheus.Registerer) (collector.Store, error) {
-	l := &limitedStore{Store: s, quota: q, now: time.Now, trials: map[string]*usage{}, namespaces: map[string]*usage{},
+func LimitStore(s collector.Store, q Quota, registerer prometheus.Registerer) (*LimitedStore, error) {
+	l := &LimitedStore{Store: s, quota: q, now: time.Now, trials: map[string]*usage{}, namespaces: map[string]*usage{}, said: map[string]bool{},
 		used: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "vernier_store_namespace_used_ratio",
 			Help: "Part of its quota that a namespace uses, of points or bytes, whichever is more.",
@@ -61,7 +61,8 @@ func LimitStore(s collector.Store, q Quota, registerer prometheus.Registerer) (c
 	return l, register(registerer, l.used)
 }
 
-type limitedStore struct {
+// LimitedStore is a store that holds a quota.
+type LimitedStore struct {
 	collector.Store
 	quota Quota
 	now   func() time.Time
@@ -94,7 +95,7 @@ func (a *amount) add(b amount, sign int64) {
 }
 
 // Append implements collector.Store.
-func (l *limitedStore) Append(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, points []collector.Point) error {
+func (l *LimitedStore) Append(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, points []collector.Point) error {
 	a := amountOf(points)
 	err := l.take(ctx, trial, a, func() error { return l.Store.Append(ctx, trial, attempt, points) })
 	if !errors.Is(err, errNames) {
@@ -109,7 +110,7 @@ func (l *limitedStore) Append(ctx context.Context, trial collector.TrialID, atte
 }
 
 // known says whether all names of a report are stored already.
-func (l *limitedStore) known(ctx context.Context, uid, attempt string, points []collector.Point) (bool, error) {
+func (l *LimitedStore) known(ctx context.Context, uid, attempt string, points []collector.Point) (bool, error) {
 	states, err := l.Attempts(ctx, uid)
 	if err != nil {
 		return false, err
@@ -128,7 +129,7 @@ func (l *limitedStore) known(ctx context.Context, uid, attempt string, points []
 
 // Finish implements collector.Store. The note says when the namespace is near its
 // quota, so that the trial's condition does.
-func (l *limitedStore) Finish(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, note string) error {
+func (l *LimitedStore) Finish(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, note string) error {
 	if near := l.near(trial.Namespace); near != "" {
 		if note != "" {
 			near = note + "; " + near
@@ -139,7 +140,7 @@ func (l *limitedStore) Finish(ctx context.Context, trial collector.TrialID, atte
 }
 
 // Delete implements collector.Store.
-func (l *limitedStore) Delete(ctx context.Context, trialUID string) error {
+func (l *LimitedStore) Delete(ctx context.Context, trialUID string) error {
 	err := l.Store.Delete(ctx, trialUID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,6 +151,19 @@ func (l *limitedStore) Delete(ctx context.Context, trialUID string) error {
 		delete(l.trials, trialUID)
 	}
 	return err
+}
+
+// Thin implements collector.Store.
+func (l *LimitedStore) Thin(ctx context.Context, trialUID string, stretches int) (removed int64, err error) {
+	removed, err = l.Store.Thin(ctx, trialUID, stretches)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.trials[trialUID]; t != nil { // the texts show with the next count
+		less := amount{points: removed, bytes: removed * pointBytes}
+		t.counted.add(less, -1)
+		l.of(l.namespaces, t.namespace).counted.add(less, -1)
+	}
+	return removed, err
 }
 
 func amountOf(points []collector.Point) amount {
@@ -165,7 +179,7 @@ func amountOf(points []collector.Point) amount {
 }
 
 // take stores what there is room for.
-func (l *limitedStore) take(ctx context.Context, trial collector.TrialID, a amount, store func() error) error {
+func (l *LimitedStore) take(ctx context.Context, trial collector.TrialID, a amount, store func() error) error {
 	err := l.admitted(trial, a, store)
 	if errors.Is(err, errRecount) {
 		if err := l.count(ctx); err != nil {
@@ -176,7 +190,7 @@ func (l *limitedStore) take(ctx context.Context, trial collector.TrialID, a amou
 	return err
 }
 
-func (l *limitedStore) admitted(trial collector.TrialID, a amount, store func() error) error {
+func (l *LimitedStore) admitted(trial collector.TrialID, a amount, store func() error) error {
 	l.counting.RLock()
 	defer l.counting.RUnlock()
 	if err := l.reserve(trial, a); err != nil {
@@ -193,7 +207,7 @@ func (l *limitedStore) admitted(trial collector.TrialID, a amount, store func() 
 }
 
 // reserve notes that an amount is stored, or says why not.
-func (l *limitedStore) reserve(trial collector.TrialID, a amount) error {
+func (l *LimitedStore) reserve(trial collector.TrialID, a amount) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.counted.IsZero() {
@@ -226,10 +240,11 @@ func (l *limitedStore) reserve(trial collector.TrialID, a amount) error {
 	t.namespace = trial.Namespace
 	t.since.add(a, 1)
 	n.since.add(a, 1)
+	l.report(trial.Namespace, n)
 	return nil
 }
 
-func (l *limitedStore) of(all map[string]*usage, key string) *usage {
+func (l *LimitedStore) of(all map[string]*usage, key string) *usage {
 	u := all[key]
 	if u == nil {
 		u = &usage{}
@@ -240,7 +255,7 @@ func (l *limitedStore) of(all map[string]*usage, key string) *usage {
 
 // count asks the store what it has, unless it did a moment ago. Others that wait for
 // it find it done.
-func (l *limitedStore) count(ctx context.Context) error {
+func (l *LimitedStore) count(ctx context.Context) error {
 	l.counting.Lock()
 	defer l.counting.Unlock()
 	l.mu.Lock()
@@ -262,30 +277,26 @@ func (l *limitedStore) count(ctx context.Context) error {
 		l.of(l.namespaces, t.Namespace).counted.add(a, 1)
 	}
 	l.counted = now
-	l.report()
+	l.used.Reset()
+	for namespace, u := range l.namespaces {
+		l.report(namespace, u)
+	}
 	return nil
 }
 
-// report shows how much of their quota namespaces use.
-func (l *limitedStore) report() {
-	l.used.Reset()
-	before := l.said
-	l.said = map[string]bool{}
-	for namespace, u := range l.namespaces {
-		part := l.part(u)
-		l.used.WithLabelValues(namespace).Set(part)
-		if part < nearQuota {
-			continue
-		}
-		l.said[namespace] = true
-		if !before[namespace] {
-			slog.Warn("a namespace is near its quota of the store", "namespace", namespace, "points", u.counted.points, "bytes", u.counted.bytes, "used", part)
-		}
+// report shows how much of its quota a namespace uses, and logs when it comes near.
+func (l *LimitedStore) report(namespace string, u *usage) {
+	part := l.part(u)
+	l.used.WithLabelValues(clip(namespace, maxNote)).Set(part)
+	if part >= nearQuota && !l.said[namespace] {
+		slog.Warn("a namespace is near its quota of the store", "namespace", namespace,
+			"points", u.counted.points+u.since.points, "bytes", u.counted.bytes+u.since.bytes, "used", part)
 	}
+	l.said[namespace] = part >= nearQuota
 }
 
 // part is that of the quota of a namespace, of points or of bytes.
-func (l *limitedStore) part(u *usage) float64 {
+func (l *LimitedStore) part(u *usage) float64 {
 	part := 0.0
 	if l.quota.NamespacePoints > 0 {
 		part = float64(u.counted.points+u.since.points) / float64(l.quota.NamespacePoints)
@@ -296,8 +307,11 @@ func (l *limitedStore) part(u *usage) float64 {
 	return part
 }
 
-// near says that a namespace is near its quota; empty when it is not.
-func (l *limitedStore) near(namespace string) string {
+// NearQuota says that a namespace uses most of its quota.
+func (l *LimitedStore) NearQuota(namespace string) bool { return l.near(namespace) != "" }
+
+// near says how much a namespace uses that is near its quota; empty when it is not.
+func (l *LimitedStore) near(namespace string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u := l.namespaces[namespace]

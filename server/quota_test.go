@@ -42,6 +42,7 @@ func memory(t *testing.T) collector.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
@@ -182,9 +183,49 @@ func namespaceQuota(t *testing.T) {
 				t.Errorf("%s: attempts %+v, %v: want the note %q", name, states, err, want)
 			}
 		}
-		if n, err := testutil.GatherAndCount(registry, "vernier_store_namespace_used_ratio"); n != 1 || err != nil {
+		if n, err := testutil.GatherAndCount(registry, "vernier_store_namespace_used_ratio"); n != 2 || err != nil {
 			t.Errorf("%s: the use of %d namespaces is shown, %v", name, n, err)
 		}
+	}
+}
+
+// From four fifths of its quota on a namespace shows as near it, and thinning the
+// curves of trials that have ended gives it room.
+func TestANamespaceNearItsQuotaIsSaidAndGetsRoom(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s, err := server.LimitStore(memory(t), server.Quota{NamespacePoints: 10_000}, registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := func() float64 {
+		families, err := registry.Gather()
+		if err != nil || len(families) != 1 || len(families[0].GetMetric()) != 1 {
+			t.Fatalf("%v, %v", families, err)
+		}
+		return families[0].GetMetric()[0].GetGauge().GetValue()
+	}
+	old := collector.TrialID{Namespace: "ns", Name: "old", UID: "old"}
+	for i, want := range []struct {
+		used float64
+		near bool
+	}{{0.4, false}, {0.8, true}} {
+		if err := s.Append(t.Context(), old, podAttempt, lines(int64(i)*4000, 4000)); err != nil {
+			t.Fatal(err)
+		}
+		if got := used(); got != want.used || s.NearQuota("ns") != want.near {
+			t.Errorf("after %d reports %v is used, near %v; want %v", i+1, got, s.NearQuota("ns"), want)
+		}
+	}
+	done, err := store.Prune(t.Context(), s, store.Retention{Full: s.NearQuota}, time.Now())
+	if err != nil || done.Thinned != 1 || s.NearQuota("ns") {
+		t.Errorf("thinned: %+v, %v; near %v", done, err, s.NearQuota("ns"))
+	}
+	next := collector.TrialID{Namespace: "ns", Name: "next", UID: "next"}
+	if err := s.Append(t.Context(), next, podAttempt, lines(0, 4000)); err != nil {
+		t.Errorf("a trial that needs the room: %v", err)
+	}
+	if got := used(); got <= 0.4 || got >= 0.6 {
+		t.Errorf("%v is used in the end", got)
 	}
 }
 

@@ -53,6 +53,7 @@ func newFixture(t *testing.T, encrypted bool) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = s.Close() })
 	if f.store, err = server.MeasureStore(s, f.registry); err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +242,7 @@ func TestTheBodyOfAStrangersCallIsNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = s.Close() })
 	path, handler, err := server.NewReportHandler(server.ReportConfig{Store: s, Keys: func() [][]byte { return [][]byte{key} }, Metrics: registry})
 	if err != nil {
 		t.Fatal(err)

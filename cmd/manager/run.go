@@ -80,6 +80,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	rules := rulesOf(mgr, o, present)
+	o.retention.Full = points.NearQuota
 	trials, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, registry: metrics.Registry,
 		reporting: reporting(o, id), rules: rules, now: time.Now,
@@ -109,7 +110,7 @@ func run(ctx context.Context, o options) (err error) {
 }
 
 // openStore opens the store of points, with its metrics and its limit.
-func openStore(ctx context.Context, o options) (collector.Store, error) {
+func openStore(ctx context.Context, o options) (*server.LimitedStore, error) {
 	points, err := store.Open(ctx, o.store)
 	if err != nil {
 		return nil, err

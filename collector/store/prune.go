@@ -22,10 +22,20 @@ type Retention struct {
 	// MaxExperiments keeps the experiments that reported last, so many of them.
 	// Zero: their number does not matter.
 	MaxExperiments int
-	// Keep says that a trial stays though its experiment goes: one that runs, or
-	// that is the best of its experiment. nil: none.
+	// ThinAfter thins the curves of trials that have not reported for longer than
+	// this. Zero: age does not matter. Less than MinAge counts as MinAge.
+	ThinAfter time.Duration
+	// Full says that a namespace has little room left: the curves of its trials are
+	// thinned too, the oldest first, until it has. nil: none has.
+	Full func(namespace string) bool
+	// Keep says that the curves of a trial stay as they are whatever else is said: of
+	// one that runs, or that is the best of its experiment. nil: none.
 	Keep func(collector.TrialID) bool
 }
+
+// thinStretches is the number of stretches of a curve that is thinned: about a
+// thousand points of each metric.
+const thinStretches = 256
 
 // MinAge is the least MaxAge: when a trial has reported is known to the hour.
 const MinAge = 2 * time.Hour
@@ -37,33 +47,59 @@ const pruneTrials = 10_000
 type Pruned struct {
 	// Trials that were deleted.
 	Trials []collector.TrialID
+	// Thinned trials lost this number of Points.
+	Thinned int
+	Points  int64
 	// More trials are left to delete: call again.
 	More bool
 }
 
 // Zero says whether everything is kept.
-func (r Retention) Zero() bool { return r.MaxAge <= 0 && r.MaxExperiments <= 0 }
+func (r Retention) Zero() bool {
+	return r.MaxAge <= 0 && r.MaxExperiments <= 0 && r.ThinAfter <= 0 && r.Full == nil
+}
 
-// Prune deletes what need not be kept, the oldest first. What was deleted before
-// an error is in the result. It may be called by several processes at once.
+// Prune deletes and thins what need not be kept, the oldest first. What was done
+// before an error is in the result. It may be called by several processes at once.
 func Prune(ctx context.Context, s collector.Store, r Retention, now time.Time) (Pruned, error) {
-	var done Pruned
+	done, err := r.prune(ctx, s, now, pruneTrials)
+	if err != nil {
+		err = fmt.Errorf("prune the store: %w", err)
+	}
+	return done, err
+}
+
+func (r Retention) prune(ctx context.Context, s collector.Store, now time.Time, most int) (done Pruned, err error) {
 	if r.Zero() {
 		return done, nil
 	}
 	infos, err := s.Inventory(ctx)
 	if err != nil {
-		return done, fmt.Errorf("prune the store: %w", err)
+		return done, err
 	}
 	for _, id := range r.victims(infos, now) {
-		if len(done.Trials) == pruneTrials {
+		if len(done.Trials) == most {
 			done.More = true
 			return done, nil
 		}
 		if err := s.Delete(ctx, id.UID); err != nil {
-			return done, fmt.Errorf("prune the store: %w", err)
+			return done, err
 		}
 		done.Trials = append(done.Trials, id)
+	}
+	slices.SortStableFunc(infos, func(a, b collector.TrialInfo) int { return a.Touched.Compare(b.Touched) })
+	for _, t := range infos {
+		old := r.ThinAfter > 0 && now.Sub(t.Touched) > max(r.ThinAfter, MinAge)
+		if t.Thinned || t.Points <= thinStretches || !old && (r.Full == nil || !r.Full(t.Namespace)) || r.Keep != nil && r.Keep(t.TrialID) {
+			continue
+		}
+		removed, err := s.Thin(ctx, t.UID, thinStretches)
+		if err != nil {
+			return done, err
+		}
+		if removed > 0 {
+			done.Thinned, done.Points = done.Thinned+1, done.Points+removed
+		}
 	}
 	return done, nil
 }

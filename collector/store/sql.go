@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,12 +15,10 @@ import (
 // sqlStore keeps points in an SQL engine: one connection writes, a few read. A
 // write that was acknowledged was committed.
 type sqlStore struct {
+	pools
 	dialect *dialect
 	writer  *writer
-	reads   *sql.DB
 	schema  int
-	// secret is a password that no error may show; empty when there is none.
-	secret string
 
 	mu     sync.RWMutex // held for writing by Close only
 	closed bool
@@ -32,16 +31,27 @@ const sqlReaders = 4
 
 // pools are the connections of a store: one that writes, and those that read.
 type pools struct {
-	write, read *sql.DB
-	secret      string
+	write, reads *sql.DB
+	// secret is a password that no error may show; empty when there is none.
+	secret string
+	// keep is a connection that must outlast the others; nil where none must.
+	keep *sql.Conn
+}
+
+func (p pools) close() error {
+	err := errors.Join(p.reads.Close(), p.write.Close())
+	if p.keep != nil {
+		err = errors.Join(err, p.keep.Close())
+	}
+	return err
 }
 
 // openSQL migrates the schema and starts the writer. It closes the pools on error.
 func openSQL(ctx context.Context, d *dialect, p pools) (_ collector.Store, err error) {
-	s := &sqlStore{dialect: d, reads: p.read, secret: p.secret}
+	s := &sqlStore{dialect: d, pools: p}
 	defer func() {
 		if err != nil {
-			err = s.explain("", errors.Join(err, p.read.Close(), p.write.Close()))
+			err = s.explain("", errors.Join(err, p.close()))
 		}
 	}()
 	conn, err := p.write.Conn(ctx)
@@ -96,7 +106,7 @@ func (s *sqlStore) Close() error {
 	}
 	s.closed = true
 	s.writer.stop()
-	return s.explain("close the store", errors.Join(s.reads.Close(), s.writer.db.Close()))
+	return s.explain("close the store", s.close())
 }
 
 // open runs act unless the store is closed.
@@ -109,27 +119,40 @@ func (s *sqlStore) open(act func() error) error {
 	return s.explain("", act())
 }
 
-// view is one state of the store.
-type view struct {
-	dialect *dialect
-	tx      *sql.Tx
-}
-
 // read runs act on one state of the store. what says what failed.
-func (s *sqlStore) read(ctx context.Context, what string, act func(view) error) error {
+func (s *sqlStore) read(ctx context.Context, what string, act func(tx) error) error {
 	return s.explain(what, s.open(func() error {
-		tx, err := s.reads.BeginTx(ctx, &s.dialect.read)
+		t, err := s.reads.BeginTx(ctx, &s.dialect.read)
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback() //nolint:errcheck // a transaction that wrote nothing
-		return act(view{s.dialect, tx})
+		defer t.Rollback() //nolint:errcheck // a transaction that wrote nothing
+		return act(tx{dialect: s.dialect, tx: t})
 	}))
 }
 
+// tx is a transaction.
+type tx struct {
+	dialect *dialect
+	tx      *sql.Tx
+	rows    *knownRows // of one that writes
+}
+
+func (t tx) exec(ctx context.Context, query string, args ...any) (changed int64, err error) {
+	result, err := t.tx.ExecContext(ctx, t.dialect.sql(query), args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (t tx) row(ctx context.Context, query string, args ...any) *sql.Row {
+	return t.tx.QueryRowContext(ctx, t.dialect.sql(query), args...)
+}
+
 // each calls scan for every row.
-func (v view) each(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
-	rows, err := v.tx.QueryContext(ctx, v.dialect.sql(query), args...)
+func (t tx) each(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
+	rows, err := t.tx.QueryContext(ctx, t.dialect.sql(query), args...)
 	if err != nil {
 		return err
 	}
@@ -140,4 +163,60 @@ func (v view) each(ctx context.Context, query string, args []any, scan func(*sql
 		}
 	}
 	return rows.Err()
+}
+
+const (
+	// maxStatement bounds the texts of one statement, in bytes, far below the least
+	// max_allowed_packet that servers have.
+	maxStatement = 256 << 10
+	// maxRows bounds its rows. More are no faster: the driver of SQLite looks for each
+	// parameter among all.
+	maxRows = 64
+)
+
+// insert adds rows of arguments, many with each statement.
+func (t tx) insert(ctx context.Context, into, end string, rows [][]any) error {
+	query := func(n int) string {
+		one := "(?" + strings.Repeat(",?", len(rows[0])-1) + ")"
+		return t.dialect.sql("INSERT INTO " + into + " VALUES " + one + strings.Repeat(","+one, n-1) + " " + end)
+	}
+	var full *sql.Stmt // of maxRows rows
+	for len(rows) > 0 {
+		var args []any
+		n, bytes := 0, 0
+		for ; n < min(len(rows), maxRows) && (n == 0 || bytes+size(rows[n]) <= maxStatement); n++ {
+			args, bytes = append(args, rows[n]...), bytes+size(rows[n])
+		}
+		var err error
+		switch {
+		case n < maxRows || full == nil && len(rows) < 2*maxRows:
+			_, err = t.tx.ExecContext(ctx, query(n), args...)
+		case full == nil: // reading it costs as much as what it does
+			if full, err = t.tx.PrepareContext(ctx, query(n)); err != nil {
+				return err
+			}
+			defer full.Close() //nolint:errcheck // with its transaction, at the latest
+			fallthrough
+		default:
+			_, err = full.ExecContext(ctx, args...)
+		}
+		if err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// size is that of the texts among arguments, in bytes.
+func size(args []any) (bytes int) {
+	for _, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			bytes += len(v)
+		case []byte:
+			bytes += len(v)
+		}
+	}
+	return bytes
 }

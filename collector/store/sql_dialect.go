@@ -90,9 +90,3 @@ func plain(v float64) []any {
 	}
 	return []any{v}
 }
-
-// tuples are n rows of parameters: "(?,?),(?,?)".
-func tuples(n, columns int) string {
-	one := "(?" + strings.Repeat(",?", columns-1) + ")"
-	return one + strings.Repeat(","+one, n-1)
-}

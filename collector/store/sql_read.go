@@ -32,7 +32,7 @@ type sqlSource struct {
 }
 
 // trial reads a trial without its points; an empty one where there is none.
-func (v view) trial(ctx context.Context, uid string) (sqlTrial, error) {
+func (v tx) named(ctx context.Context, uid string) (sqlTrial, error) {
 	t := sqlTrial{metrics: map[int64]string{}}
 	args := []any{v.dialect.text(uid)}
 	index := map[int64]int{}
@@ -78,8 +78,8 @@ func (v view) trial(ctx context.Context, uid string) (sqlTrial, error) {
 
 // Attempts implements collector.Store.
 func (s *sqlStore) Attempts(ctx context.Context, trialUID string) (states []collector.AttemptState, err error) {
-	err = s.read(ctx, "read the attempts of trial "+trialUID, func(v view) error {
-		t, err := v.trial(ctx, trialUID)
+	err = s.read(ctx, "read the attempts of trial "+trialUID, func(v tx) error {
+		t, err := v.named(ctx, trialUID)
 		for _, a := range t.attempts {
 			states = append(states, a.state)
 		}
@@ -90,8 +90,8 @@ func (s *sqlStore) Attempts(ctx context.Context, trialUID string) (states []coll
 
 // Metrics implements collector.Store.
 func (s *sqlStore) Metrics(ctx context.Context, trialUID string) (names []string, err error) {
-	err = s.read(ctx, "read the metrics of trial "+trialUID, func(v view) error {
-		t, err := v.trial(ctx, trialUID)
+	err = s.read(ctx, "read the metrics of trial "+trialUID, func(v tx) error {
+		t, err := v.named(ctx, trialUID)
 		names = slices.Sorted(maps.Values(t.metrics))
 		return err
 	})
@@ -100,8 +100,8 @@ func (s *sqlStore) Metrics(ctx context.Context, trialUID string) (names []string
 
 // Scan implements collector.Store.
 func (s *sqlStore) Scan(ctx context.Context, trialUID string, metrics []string, yield func(collector.Attempt, collector.Point) error) error {
-	return s.read(ctx, "read the points of trial "+trialUID, func(v view) error {
-		t, err := v.trial(ctx, trialUID)
+	return s.read(ctx, "read the points of trial "+trialUID, func(v tx) error {
+		t, err := v.named(ctx, trialUID)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (d *dialect) pointQuery(wanted map[int64]string, some bool) string {
 }
 
 // points yields the points of a source. query is of pointQuery.
-func (v view) points(ctx context.Context, query string, source sqlSource, names map[int64]string, yield func(collector.Point) error) error {
+func (v tx) points(ctx context.Context, query string, source sqlSource, names map[int64]string, yield func(collector.Point) error) error {
 	var metric int64
 	var nanos, special sql.NullInt64
 	var value sql.NullFloat64
@@ -168,18 +168,18 @@ func (v view) points(ctx context.Context, query string, source sqlSource, names 
 
 // Inventory implements collector.Store.
 func (s *sqlStore) Inventory(ctx context.Context) (infos []collector.TrialInfo, err error) {
-	err = s.read(ctx, "list the trials of the store", func(v view) error {
+	err = s.read(ctx, "list the trials of the store", func(v tx) error {
 		sum := func(column string) string {
 			return "CAST(coalesce(sum(source." + column + "), 0) AS " + v.dialect.integer + ")"
 		}
-		return v.each(ctx, "SELECT trial.uid, trial.namespace, trial.name, trial.experiment, trial.touched, "+sum("points")+", "+sum("text_bytes")+`,
+		return v.each(ctx, "SELECT trial.uid, trial.namespace, trial.name, trial.experiment, trial.touched, trial.thinned, "+sum("points")+", "+sum("text_bytes")+`,
 			count(DISTINCT attempt.id) + count(source.id) + (SELECT count(*) FROM metric WHERE metric.trial = trial.id)
 			FROM trial LEFT JOIN attempt ON attempt.trial = trial.id LEFT JOIN source ON source.attempt = attempt.id
-			GROUP BY trial.id, trial.uid, trial.namespace, trial.name, trial.experiment, trial.touched ORDER BY trial.uid`, nil, func(rows *sql.Rows) error {
+			GROUP BY trial.id, trial.uid, trial.namespace, trial.name, trial.experiment, trial.touched, trial.thinned ORDER BY trial.uid`, nil, func(rows *sql.Rows) error {
 			var t collector.TrialInfo
-			var touched int64
-			err := rows.Scan(&t.UID, &t.Namespace, &t.Name, &t.Experiment, &touched, &t.Points, &t.TextBytes, &t.Names)
-			t.Touched = time.Unix(touched, 0).UTC()
+			var touched, thinned int64
+			err := rows.Scan(&t.UID, &t.Namespace, &t.Name, &t.Experiment, &touched, &thinned, &t.Points, &t.TextBytes, &t.Names)
+			t.Touched, t.Thinned = time.Unix(touched, 0).UTC(), thinned > 0 && thinned == t.Points
 			infos = append(infos, t)
 			return err
 		})
@@ -199,7 +199,7 @@ func (s *sqlStore) Stat(ctx context.Context) (collector.Stat, error) {
 		return nil
 	})
 	if err == nil {
-		err = s.read(ctx, "", func(v view) error {
+		err = s.read(ctx, "", func(v tx) error {
 			row := func(query string, args ...any) *sql.Row {
 				return v.tx.QueryRowContext(ctx, v.dialect.sql(query), args...)
 			}

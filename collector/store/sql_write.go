@@ -50,7 +50,7 @@ func (k *knownRows) forget() {
 }
 
 // store stores reports.
-func (t *writeTx) store(ctx context.Context, reports []report, now time.Time) error {
+func (t tx) store(ctx context.Context, reports []report, now time.Time) error {
 	if k := t.rows; max(len(k.trials), len(k.attempts), len(k.metrics), len(k.sources)) > maxKnownRows {
 		k.forget()
 	}
@@ -69,7 +69,7 @@ func (t *writeTx) store(ctx context.Context, reports []report, now time.Time) er
 			return err
 		}
 		if r.final {
-			if err := t.exec(ctx, "UPDATE attempt SET final = ?, note = ? WHERE id = ?", true, t.dialect.text(r.note), attempt); err != nil {
+			if _, err := t.exec(ctx, "UPDATE attempt SET final = ?, note = ? WHERE id = ?", true, t.dialect.text(r.note), attempt); err != nil {
 				return fmt.Errorf("finish attempt: %w", err)
 			}
 		}
@@ -95,7 +95,7 @@ type sourceReport struct {
 
 // collect adds the rows of points of one attempt. Their first column is the
 // *sourceReport.
-func (t *writeTx) collect(ctx context.Context, rows [][]any, sources map[name]*sourceReport, trial, attempt int64, points []collector.Point) ([][]any, error) {
+func (t tx) collect(ctx context.Context, rows [][]any, sources map[name]*sourceReport, trial, attempt int64, points []collector.Point) ([][]any, error) {
 	for i := range points {
 		p := &points[i]
 		metric, err := t.number(ctx, "metric", "trial", name{trial, p.Metric}, t.rows.metrics, "")
@@ -124,7 +124,7 @@ func (t *writeTx) collect(ctx context.Context, rows [][]any, sources map[name]*s
 
 // trial returns the number of a trial, which is made if there is none, and notes
 // that it reported.
-func (t *writeTx) trial(ctx context.Context, id collector.TrialID, now time.Time) (int64, error) {
+func (t tx) trial(ctx context.Context, id collector.TrialID, now time.Time) (int64, error) {
 	row := t.rows.trials[id.UID]
 	text := t.dialect.text
 	if row == nil {
@@ -143,13 +143,13 @@ func (t *writeTx) trial(ctx context.Context, id collector.TrialID, now time.Time
 		t.rows.trials[id.UID] = row
 	}
 	if !row.named && id.Experiment != "" {
-		if err := t.exec(ctx, "UPDATE trial SET experiment = ? WHERE id = ?", text(id.Experiment), row.id); err != nil {
+		if _, err := t.exec(ctx, "UPDATE trial SET experiment = ? WHERE id = ?", text(id.Experiment), row.id); err != nil {
 			return 0, err
 		}
 		row.named = true
 	}
 	if now.Sub(time.Unix(row.touched, 0)) >= touchEvery {
-		if err := t.exec(ctx, "UPDATE trial SET touched = ? WHERE id = ?", now.Unix(), row.id); err != nil {
+		if _, err := t.exec(ctx, "UPDATE trial SET touched = ? WHERE id = ?", now.Unix(), row.id); err != nil {
 			return 0, err
 		}
 		row.touched = now.Unix()
@@ -159,7 +159,7 @@ func (t *writeTx) trial(ctx context.Context, id collector.TrialID, now time.Time
 
 // number returns the number of a name, which is made if there is none. extra are
 // the values of further columns.
-func (t *writeTx) number(ctx context.Context, table, parent string, key name, known map[name]int64, columns string, extra ...any) (int64, error) {
+func (t tx) number(ctx context.Context, table, parent string, key name, known map[name]int64, columns string, extra ...any) (int64, error) {
 	if id, ok := known[key]; ok {
 		return id, nil
 	}
@@ -176,7 +176,7 @@ func (t *writeTx) number(ctx context.Context, table, parent string, key name, kn
 // acknowledge moves the acknowledged sequences forward, in one order, so that two
 // processes that do so do not wait for each other, and learns the numbers of
 // sources.
-func (t *writeTx) acknowledge(ctx context.Context, sources map[name]*sourceReport) error {
+func (t tx) acknowledge(ctx context.Context, sources map[name]*sourceReport) error {
 	keys := slices.SortedFunc(maps.Keys(sources), func(a, b name) int {
 		return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.name, b.name))
 	})
@@ -202,7 +202,7 @@ func (t *writeTx) acknowledge(ctx context.Context, sources map[name]*sourceRepor
 }
 
 // source returns the row of a source; the zero value where there is none.
-func (t *writeTx) source(ctx context.Context, key name) (sourceRow, error) {
+func (t tx) source(ctx context.Context, key name) (sourceRow, error) {
 	row, known := t.rows.sources[key]
 	if known {
 		return row, nil
@@ -221,7 +221,7 @@ func timeColumn(t time.Time) any {
 	return nil
 }
 
-func (t *writeTx) textColumn(text string) any {
+func (t tx) textColumn(text string) any {
 	if text == "" {
 		return nil
 	}

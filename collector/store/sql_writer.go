@@ -48,13 +48,12 @@ type writer struct {
 	requests chan request
 	stopped  chan struct{}
 
-	mu       sync.Mutex // held during a transaction
-	rows     knownRows
-	prepared map[string]*sql.Stmt // by query; nil until it is prepared
+	mu   sync.Mutex // held during a transaction
+	rows knownRows
 }
 
 func startWriter(ctx context.Context, d *dialect, db *sql.DB) *writer {
-	w := &writer{dialect: d, db: db, now: time.Now, requests: make(chan request, maxGroup), stopped: make(chan struct{}), prepared: map[string]*sql.Stmt{}}
+	w := &writer{dialect: d, db: db, now: time.Now, requests: make(chan request, maxGroup), stopped: make(chan struct{})}
 	w.rows.forget()
 	go w.loop(context.WithoutCancel(ctx))
 	return w
@@ -131,17 +130,16 @@ func (w *writer) commit(ctx context.Context, group []request) {
 func (w *writer) store(ctx context.Context, reports []report) error {
 	ctx, cancel := context.WithTimeout(ctx, groupTime)
 	defer cancel()
-	return w.transact(ctx, func(t *writeTx) error { return t.store(ctx, reports, w.now()) })
+	return w.transact(ctx, func(t tx) error { return t.store(ctx, reports, w.now()) })
 }
 
 // transact runs act in a transaction, again where another one was in the way.
-func (w *writer) transact(ctx context.Context, act func(*writeTx) error) error {
+func (w *writer) transact(ctx context.Context, act func(tx) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for try := 1; ; try++ {
 		err := w.once(ctx, act)
 		if err == nil {
-			w.prepare(ctx)
 			return nil
 		}
 		w.rows.forget() // what was learned in the transaction is not true any more
@@ -156,65 +154,27 @@ func (w *writer) transact(ctx context.Context, act func(*writeTx) error) error {
 	}
 }
 
-func (w *writer) once(ctx context.Context, act func(*writeTx) error) error {
-	tx, err := w.db.BeginTx(ctx, &w.dialect.write)
+func (w *writer) once(ctx context.Context, act func(tx) error) error {
+	begun, err := w.db.BeginTx(ctx, &w.dialect.write)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	t := &writeTx{dialect: w.dialect, tx: tx, rows: &w.rows, prepared: w.prepared}
+	t := tx{dialect: w.dialect, tx: begun, rows: &w.rows}
 	if err := t.checkVersion(ctx); err != nil {
-		return errors.Join(err, tx.Rollback())
+		return errors.Join(err, begun.Rollback())
 	}
 	if err := act(t); err != nil {
-		return errors.Join(err, tx.Rollback())
+		return errors.Join(err, begun.Rollback())
 	}
-	if err := tx.Commit(); err != nil {
+	if err := begun.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
 }
 
-// prepare prepares the queries that were used for the first time: that needs the
-// connection, which a transaction has for itself.
-func (w *writer) prepare(ctx context.Context) {
-	for query, statement := range w.prepared {
-		if statement == nil {
-			var err error
-			if w.prepared[query], err = w.db.PrepareContext(ctx, w.dialect.sql(query)); err != nil {
-				delete(w.prepared, query) // it goes on unprepared
-			}
-		}
-	}
-}
-
-// writeTx is a transaction that writes.
-type writeTx struct {
-	dialect  *dialect
-	tx       *sql.Tx
-	rows     *knownRows
-	prepared map[string]*sql.Stmt
-}
-
-// exec runs a query; there are few different ones.
-func (t *writeTx) exec(ctx context.Context, query string, args ...any) (err error) {
-	if statement := t.prepared[query]; statement != nil {
-		_, err = t.tx.StmtContext(ctx, statement).ExecContext(ctx, args...)
-	} else {
-		t.prepared[query] = nil
-		_, err = t.tx.ExecContext(ctx, t.dialect.sql(query), args...)
-	}
-	return err
-}
-
-func (t *writeTx) row(ctx context.Context, query string, args ...any) *sql.Row {
-	return t.tx.QueryRowContext(ctx, t.dialect.sql(query), args...)
-}
-
-func (t *writeTx) view() view { return view{t.dialect, t.tx} }
-
 // checkVersion forgets the rows that are known when another process wrote, in an
 // engine that holds no foreign keys.
-func (t *writeTx) checkVersion(ctx context.Context) error {
+func (t tx) checkVersion(ctx context.Context) error {
 	if t.dialect.dataVersion == "" {
 		return nil
 	}
@@ -225,55 +185,4 @@ func (t *writeTx) checkVersion(ctx context.Context) error {
 		t.rows.version = version
 	}
 	return err
-}
-
-// insert adds rows of arguments, many with each statement.
-func (t *writeTx) insert(ctx context.Context, into, end string, rows [][]any) error {
-	var args []any
-	for len(rows) > 0 {
-		n := t.fitting(rows)
-		args = args[:0]
-		for _, r := range rows[:n] {
-			args = append(args, r...)
-		}
-		if err := t.exec(ctx, "INSERT INTO "+into+" VALUES "+tuples(n, len(rows[0]))+" "+end, args...); err != nil {
-			return err
-		}
-		rows = rows[n:]
-	}
-	return nil
-}
-
-// maxStatement bounds the texts of one statement, far below the least
-// max_allowed_packet that servers have.
-const maxStatement = 256 << 10
-
-// insertRows are the numbers of rows of a statement, so that there are few
-// different statements, which engines and drivers remember. More rows are no faster:
-// the driver of SQLite looks for each parameter among all.
-var insertRows = [...]int{64, 8, 1}
-
-// fitting is how many of rows, at least 1, the next statement takes.
-func (t *writeTx) fitting(rows [][]any) int {
-	n, bytes := 0, 0
-	for n < len(rows) && n < insertRows[0] && bytes <= maxStatement {
-		for _, arg := range rows[n] {
-			switch v := arg.(type) {
-			case string:
-				bytes += len(v)
-			case []byte:
-				bytes += len(v)
-			}
-		}
-		n++
-	}
-	if bytes > maxStatement {
-		n--
-	}
-	for _, size := range insertRows {
-		if size <= n {
-			return size
-		}
-	}
-	return 1
 }

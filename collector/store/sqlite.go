@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	sqlitedriver "modernc.org/sqlite" // the driver "sqlite", in pure Go
@@ -118,8 +119,30 @@ func attachSQLite(ctx context.Context, path string, busy time.Duration) (collect
 		}
 		return nil, errors.Join(err, read.Close(), write.Close())
 	}
-	return openSQL(ctx, sqliteDialect(), pools{write: write, read: read})
+	return openSQL(ctx, sqliteDialect(), pools{write: write, reads: read})
 }
+
+// openMemory opens a store that ends with it: a database of SQLite in memory, with
+// one connection that takes turns. Another one that is never used keeps it alive when
+// that one is given up.
+func openMemory(ctx context.Context, rest string) (collector.Store, error) {
+	if rest != "" {
+		return nil, fmt.Errorf("nothing may follow %q", "memory:")
+	}
+	db, err := sql.Open("sqlite", fmt.Sprintf("file:/%d?vfs=memdb", memories.Add(1)))
+	if err != nil {
+		return nil, err
+	}
+	keep, err := db.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	db.SetMaxOpenConns(2) // keep and one more
+	return openSQL(ctx, sqliteDialect(), pools{write: db, reads: db, keep: keep})
+}
+
+// memories counts the databases in memory, which need names.
+var memories atomic.Int64
 
 // createPrivate makes the file readable by its owner only; SQLite gives its
 // side files the same mode.

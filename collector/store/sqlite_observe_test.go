@@ -39,7 +39,7 @@ func TestPointsAreReadInTheOrderOfTheKey(t *testing.T) {
 		"some metrics": s.dialect.pointQuery(map[int64]string{1: "a", 7: "b"}, true),
 	} {
 		var plan []string
-		err := s.read(t.Context(), "", func(v view) error {
+		err := s.read(t.Context(), "", func(v tx) error {
 			return v.each(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1}, func(rows *sql.Rows) error {
 				var id, parent, unused int64
 				var detail string

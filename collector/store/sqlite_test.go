@@ -47,9 +47,10 @@ func testPoints(from, to int64) []collector.Point {
 // The engine refuses points of sequence 666.
 func refuseSequence666(t *testing.T, s *sqlStore) {
 	t.Helper()
-	err := s.writer.transact(t.Context(), func(tx *writeTx) error {
-		return tx.exec(t.Context(), `CREATE TRIGGER refuse BEFORE INSERT ON point WHEN NEW.seq = 666
+	err := s.writer.transact(t.Context(), func(tx tx) error {
+		_, err := tx.exec(t.Context(), `CREATE TRIGGER refuse BEFORE INSERT ON point WHEN NEW.seq = 666
 			BEGIN SELECT RAISE(ABORT, 'boom'); END`)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func openPlain(t *testing.T, path string) *sql.DB {
 // Only then a commit waits for the disk in write-ahead mode.
 func TestWhatWasAcknowledgedSurvivesALossOfPower(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "points.db"))
-	err := s.writer.transact(t.Context(), func(tx *writeTx) error {
+	err := s.writer.transact(t.Context(), func(tx tx) error {
 		var level int
 		err := tx.row(t.Context(), "PRAGMA synchronous").Scan(&level)
 		if level < 2 {

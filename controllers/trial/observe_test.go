@@ -126,6 +126,7 @@ func storeWith(t *testing.T, trial *v1beta1.Trial, final bool, series ...collect
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = s.Close() })
 	id := collector.TrialID{Namespace: "ns", Name: trial.Name, UID: string(trial.UID)}
 	for i, some := range series {
 		for k := range some.Points {

@@ -120,6 +120,7 @@ func newBench(t *testing.T, tr *v1beta1.Trial) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = memory.Close() })
 	b.Controller = New(Options{
 		Client: b.client, Reader: b.client, Store: memory, Metrics: NewMetrics(prometheus.NewRegistry(), b.client),
 		Recorder: events.NewFakeRecorder(10), Now: func() time.Time { return b.now },

@@ -87,7 +87,7 @@ func (c *Controller) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// prune deletes the curves that the retention does not keep.
+// prune deletes and thins the curves that the retention does not keep.
 func (c *Controller) prune(ctx context.Context) error {
 	r := c.Retention
 	if r.Zero() {
@@ -106,6 +106,9 @@ func (c *Controller) prune(ctx context.Context) error {
 		done, err := store.Prune(ctx, c.Store, r, c.Now())
 		if n := len(done.Trials); n > 0 {
 			log.FromContext(ctx).Info("Curves were deleted, as the retention says", "trials", n)
+		}
+		if done.Thinned > 0 {
+			log.FromContext(ctx).Info("Curves were thinned, because they are old or their namespace is near its quota", "trials", done.Thinned, "points", done.Points)
 		}
 		if err != nil {
 			return err

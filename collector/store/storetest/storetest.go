@@ -51,6 +51,7 @@ func Run(t *testing.T, open Open, opts Options) {
 		"acknowledged sequences never go back":                       testAcked,
 		"finish marks its attempt only, again and again":             testFinish,
 		"delete removes a trial wholly and no other":                 testDelete,
+		"a thinned curve keeps its result":                           testThin,
 		"a deleted trial may begin again":                            testDeleteThenAppend,
 		"trials are listed in order of UID":                          testTrials,
 		"many writers and readers at once lose and double nothing":   testConcurrency,

@@ -1,0 +1,2 @@
+-- How many points a trial had when its curves were thinned.
+ALTER TABLE trial ADD COLUMN thinned bigint NOT NULL DEFAULT 0;
