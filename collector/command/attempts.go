@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 // "collector exec" and "collector run" meet in the shared directory D. Each
@@ -281,17 +278,12 @@ func awaitReady(dir string, wait time.Duration, signals <-chan os.Signal) bool {
 // only this keeps a program that ends at once from ending before the sidecar
 // listens; SIGTERM would then end the sidecar with nothing read.
 func awaitCommand(_ context.Context, args []string, _, stderr io.Writer) int {
-	flags := flag.NewFlagSet("await", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	dir := flags.String(contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
-	if err := flags.Parse(args); err != nil {
-		return fail(stderr, exitUsage, "await", errSaid)
+	dir, rest, err := parseDir("await", args, stderr, nil)
+	if err := cmp.Or(err, noArguments(rest)); err != nil {
+		return fail(stderr, exitUsage, "await", err)
 	}
-	if flags.NArg() > 0 {
-		return fail(stderr, exitUsage, "await", fmt.Errorf("argument %q is not understood; everything is a flag", flags.Arg(0)))
-	}
-	if !awaitReady(*dir, readyWait, nil) {
-		return fail(stderr, exitFailed, "await", fmt.Errorf("the collector in %s was not ready within %v", *dir, readyWait))
+	if !awaitReady(dir, readyWait, nil) {
+		return fail(stderr, exitFailed, "await", fmt.Errorf("the collector in %s was not ready within %v", dir, readyWait))
 	}
 	return 0
 }

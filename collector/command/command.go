@@ -6,11 +6,14 @@ package command
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 const usage = `usage:
@@ -90,6 +93,28 @@ func sayVersion(build string, stdout io.Writer) {
 		}
 	}
 	fmt.Fprintf(stdout, "collector %s (revision %s, %s, %s/%s)\n", build, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// parseDir reads the flags of a command that meets the sidecar in a directory, and
+// those that more adds.
+func parseDir(name string, args []string, stderr io.Writer, more func(*flag.FlagSet)) (dir string, rest []string, err error) {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&dir, contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
+	if more != nil {
+		more(flags)
+	}
+	if flags.Parse(args) != nil {
+		return "", nil, errSaid
+	}
+	return dir, flags.Args(), nil
+}
+
+func noArguments(rest []string) error {
+	if len(rest) > 0 {
+		return fmt.Errorf("argument %q is not understood; everything is a flag", rest[0])
+	}
+	return nil
 }
 
 // fail says what went wrong and returns code.

@@ -22,20 +22,20 @@ import (
 )
 
 func execCommand(_ context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("exec", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	dir := flags.String(contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
-	limit := flags.Int64(contract.FlagCap, file.DefaultStreamLimit, "bytes of output to keep there")
-	if err := flags.Parse(args); err != nil {
-		return fail(stderr, exitUsage, "exec", errSaid)
+	limit := int64(file.DefaultStreamLimit)
+	dir, argv, err := parseDir("exec", args, stderr, func(flags *flag.FlagSet) {
+		flags.Int64Var(&limit, contract.FlagCap, limit, "bytes of output to keep there")
+	})
+	if err == nil && len(argv) == 0 {
+		err = errors.New("no command; write: collector exec -- COMMAND [ARGUMENT...]")
 	}
-	if flags.NArg() == 0 {
-		return fail(stderr, exitUsage, "exec", errors.New("no command; write: collector exec -- COMMAND [ARGUMENT...]"))
+	if err != nil {
+		return fail(stderr, exitUsage, "exec", err)
 	}
-	e := execution{argv: flags.Args(), dir: *dir, stdout: stdout, stderr: stderr, started: time.Now(), signals: make(chan os.Signal, 64)}
+	e := execution{argv: argv, dir: dir, stdout: stdout, stderr: stderr, started: time.Now(), signals: make(chan os.Signal, 64)}
 	signal.Notify(e.signals, passedOn()...)
 	defer signal.Stop(e.signals)
-	if err := e.open(*limit); err != nil {
+	if err := e.open(limit); err != nil {
 		// Better to fail now than to train for hours unmeasured.
 		return fail(stderr, exitNotKept, "exec", fmt.Errorf("the output cannot be kept, so no metric could be read: %w", err))
 	}

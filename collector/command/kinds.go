@@ -3,18 +3,15 @@ package command
 import (
 	"context"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/source"
-	"github.com/vernier-ml/vernier/collector/source/events"
 	"github.com/vernier-ml/vernier/collector/source/file"
 	"github.com/vernier-ml/vernier/collector/source/wandb"
 )
@@ -25,22 +22,7 @@ const (
 	fileBefore = "before.json" // what was there before the program started
 )
 
-// job is one attempt whose points are to be found.
-type job struct {
-	cfg   runConfig
-	n     int
-	dir   string // of the attempt
-	drain <-chan struct{}
-	part  *part // nil but where files are read part by part
-	// split tells the starts of a program apart in what a journal kept.
-	split func(collector.Source) func(context.Context) iter.Seq2[events.SessionPoint, error]
-	// journal is told what the end of the journal is asked from.
-	journal func(end func() int64)
-	// next reports a further attempt, which the kind has seen begin.
-	next func(n int, started time.Time, s collector.Source)
-}
-
-// opener makes the sources of a job once it is known what was acknowledged.
+// opener makes the sources of an attempt once it is known what was acknowledged.
 type opener func(acked map[string]int64) ([]collector.Source, error)
 
 // kind is a way to measure.
@@ -53,7 +35,7 @@ type kind struct {
 	// restart is how further starts of the program are told apart.
 	restart restart
 	// prepare does what cannot wait for the service.
-	prepare func(ctx context.Context, j job) (opener, error)
+	prepare func(ctx context.Context, r *runner, a *attempt) (opener, error)
 }
 
 // restart is how a kind tells the starts of a program apart.
@@ -98,7 +80,7 @@ func (k kind) check(cfg runConfig) error {
 			err = fmt.Errorf("%w, and %s with --%s=File", err, file.FormatCSV, contract.FlagKind)
 		}
 	case "File":
-		_, err = file.Open(written(job{cfg: cfg}))
+		_, err = file.Open(written(cfg, &attempt{}))
 	}
 	if err != nil {
 		return fmt.Errorf("--%s=%s: %w", contract.FlagFormat, cfg.format, err)
@@ -106,36 +88,34 @@ func (k kind) check(cfg runConfig) error {
 	return nil
 }
 
-func prepareStdOut(_ context.Context, j job) (opener, error) {
+func prepareStdOut(_ context.Context, r *runner, a *attempt) (opener, error) {
 	return func(acked map[string]int64) ([]collector.Source, error) {
-		return one(file.OpenStream(file.Config{
-			Path: filepath.Join(j.dir, streamName), Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters, Explain: true,
-			From: acked["stdout"], Drain: j.drain, EndedWell: func() bool { return endedWell(j.dir) }, Echo: j.cfg.echo}))
+		s, err := file.OpenStream(file.Config{
+			Path: filepath.Join(a.dir, streamName), Format: r.cfg.format, Metrics: r.cfg.metrics, Filters: r.cfg.filters, Explain: true,
+			From: acked["stdout"], Drain: a.over.Done(), EndedWell: func() bool { return endedWell(a.dir) }, Echo: r.cfg.echo})
+		return []collector.Source{s}, err
 	}, nil
 }
 
-func prepareFile(_ context.Context, j job) (opener, error) {
+func prepareFile(_ context.Context, r *runner, a *attempt) (opener, error) {
 	var first *source.Before
 	var err error
-	if j.n == 0 {
-		first, err = before(j.cfg, readableTable)
+	if a.n == 0 {
+		first, err = before(r.cfg, readableTable)
 	} else {
-		first, err = source.RecordBefore(j.cfg.path, filepath.Join(j.dir, fileBefore), true, readableTable)
+		first, err = source.RecordBefore(r.cfg.path, filepath.Join(a.dir, fileBefore), true, readableTable)
 	}
 	if err == nil {
-		err = writeEnv(j.cfg, nil)
+		err = writeEnv(r.cfg, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return func(map[string]int64) ([]collector.Source, error) {
-		w := written(j)
-		w.Before, w.Until = first, j.part.until.Load
+		w := written(r.cfg, a)
+		w.Before, w.Until, w.Drain = first, a.until.Load, a.over.Done()
 		s, err := file.Open(w)
-		if err != nil {
-			return nil, err
-		}
-		return []collector.Source{j.part.ended(s)}, nil
+		return []collector.Source{&readToEnd{s, a.read}}, err
 	}, nil
 }
 
@@ -150,17 +130,13 @@ func before(cfg runConfig, readable func(name string) bool) (*source.Before, err
 }
 
 // written is what the File kind reads.
-func written(j job) file.Config {
+func written(cfg runConfig, a *attempt) file.Config {
 	state := fileState
-	if j.n > 0 {
-		state += "." + strconv.Itoa(j.n)
+	if a.n > 0 {
+		state += "." + strconv.Itoa(a.n)
 	}
 	return file.Config{
-		Path: j.cfg.path, Format: j.cfg.format, Metrics: j.cfg.metrics, Filters: j.cfg.filters, Explain: true,
-		State: filepath.Join(j.cfg.dir, state), Drain: j.drain, Echo: j.cfg.echo,
+		Path: cfg.path, Format: cfg.format, Metrics: cfg.metrics, Filters: cfg.filters, Explain: true,
+		State: filepath.Join(cfg.dir, state), Echo: cfg.echo,
 	}
-}
-
-func one[S collector.Source](s S, err error) ([]collector.Source, error) {
-	return []collector.Source{s}, err
 }

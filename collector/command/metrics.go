@@ -2,9 +2,9 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -64,7 +64,7 @@ func metrics() []metric {
 // writeMetrics writes Prometheus's text format.
 func (r *runner) writeMetrics(to io.Writer) error {
 	w := bufio.NewWriter(to)
-	s := r.stats()
+	s := r.statistics()
 	for _, m := range metrics() {
 		single(w, m.name, m.kind, m.help, m.value(s))
 	}
@@ -180,15 +180,13 @@ func (r *runner) serveMetrics(ctx context.Context) (stop func()) {
 // metricsCommand prints what "collector run" serves: its image has no shell and
 // no curl.
 func metricsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("metrics", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	dir := flags.String(contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
-	if err := flags.Parse(args); err != nil {
-		return fail(stderr, exitUsage, "metrics", errSaid)
+	dir, rest, err := parseDir("metrics", args, stderr, nil)
+	if err := cmp.Or(err, noArguments(rest)); err != nil {
+		return fail(stderr, exitUsage, "metrics", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, metricsPatience)
 	defer cancel()
-	if err := fetchMetrics(ctx, filepath.Join(*dir, metricsSocket), stdout); err != nil {
+	if err := fetchMetrics(ctx, filepath.Join(dir, metricsSocket), stdout); err != nil {
 		return fail(stderr, exitFailed, "metrics", err)
 	}
 	return 0

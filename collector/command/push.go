@@ -1,10 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -12,12 +12,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/source/push"
 )
@@ -51,83 +51,63 @@ type addresses struct {
 
 // preparePush listens before the program is started, so that it never finds nobody
 // there, and keeps what is pushed on disk until the service can be asked.
-func preparePush(ctx context.Context, j job) (opener, error) {
-	if err := os.MkdirAll(j.cfg.dir, 0o777); err != nil {
+func preparePush(ctx context.Context, r *runner, a *attempt) (opener, error) {
+	if err := os.MkdirAll(r.cfg.dir, 0o777); err != nil {
 		return nil, err
 	}
-	path := j.cfg.path
-	if path == "" {
-		path = filepath.Join(j.cfg.dir, pushSocket)
-	}
-	socket, err := listenUnix(ctx, path)
+	socket, err := listenUnix(ctx, cmp.Or(r.cfg.path, filepath.Join(r.cfg.dir, pushSocket)))
 	if err != nil {
 		return nil, err
 	}
-	listeners := []net.Listener{socket}
-	abandon := func(err error) (opener, error) {
-		for _, l := range listeners {
+	cfg := push.Config{
+		Trusted: []net.Listener{socket}, Token: r.cfg.pushToken, Trial: r.cfg.trial, Seed: r.cfg.podUID,
+		Journal: filepath.Join(r.cfg.dir, pushJournal), Artifacts: filepath.Join(r.cfg.dir, pushArtifacts),
+		Metrics: r.cfg.metrics, Drain: a.over.Done(),
+	}
+	// A port that is taken must not cost the trial its other ways to report.
+	cfg.Guarded, cfg.Katib, cfg.Trouble = listenTCP(ctx, r.cfg, a.over)
+	var pushed *push.Source
+	if err = makeShared(cfg.Artifacts); err == nil {
+		pushed, err = push.New(cfg)
+	}
+	if err == nil {
+		err = tellProgram(r.cfg, cfg)
+	}
+	if err != nil {
+		for _, l := range slices.Concat(cfg.Trusted, cfg.Guarded, cfg.Katib) {
 			err = errors.Join(err, l.Close())
 		}
 		return nil, err
 	}
-	cfg := push.Config{
-		Trusted: []net.Listener{socket}, Token: j.cfg.pushToken, Trial: j.cfg.trial, Seed: j.cfg.podUID,
-		Journal: filepath.Join(j.cfg.dir, pushJournal), Artifacts: filepath.Join(j.cfg.dir, pushArtifacts),
-		Metrics: j.cfg.metrics, Drain: j.drain,
-	}
-	// A port that is taken must not cost the trial its other ways to report.
-	cfg.Guarded, cfg.Katib, cfg.Trouble = listenTCP(ctx, j.cfg, j.drain)
-	listeners = append(append(listeners, cfg.Guarded...), cfg.Katib...)
-	if err := makeShared(cfg.Artifacts); err != nil {
-		return abandon(err)
-	}
-	push, err := push.New(cfg)
-	if err != nil {
-		return abandon(err)
-	}
-	if err := tellProgram(j.cfg, cfg); err != nil {
-		return abandon(err)
-	}
-	go push.Serve(ctx)
-	j.journal(push.End)
-	return func(map[string]int64) ([]collector.Source, error) {
-		return []collector.Source{&sessions{points: j.split(push), next: j.next}}, nil
-	}, nil
+	go pushed.Serve(ctx)
+	r.journalEnd = pushed.End
+	return r.sessions(ctx, a, r.split(pushed)), nil
 }
 
 // listenTCP listens where the flags say. trouble says what could not be had. Once
-// drain is closed no program is left to push, and nothing is waited for.
-func listenTCP(ctx context.Context, cfg runConfig, drain <-chan struct{}) (push, katib []net.Listener, trouble error) {
-	waiting, cancel := context.WithTimeout(ctx, keptPatience)
+// over ends no program is left to push, and nothing is waited for.
+func listenTCP(ctx context.Context, cfg runConfig, over context.Context) (push, katib []net.Listener, trouble error) {
+	waiting, cancel := context.WithTimeout(over, keptPatience)
 	defer cancel()
-	go func() {
-		select {
-		case <-drain:
-			cancel()
-		case <-waiting.Done():
-		}
-	}()
 	var kept addresses
 	if err := readJSON(filepath.Join(cfg.dir, pushAddresses), &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		trouble = err // new addresses do as well
 	}
-	if cfg.pushAddress != "" {
-		l, err := listenFirst(ctx, waiting, kept.Push, cfg.pushAddress)
+	at := func(kept *string, lacking string, candidates ...string) []net.Listener {
+		l, err := listenFirst(ctx, waiting, *kept, candidates...)
 		if l == nil {
-			err = fmt.Errorf("metrics can be pushed over the socket only: %w", err)
-		} else {
-			push, kept.Push = []net.Listener{l}, l.Addr().String()
+			trouble = errors.Join(trouble, fmt.Errorf("%s: %w", lacking, err))
+			return nil
 		}
 		trouble = errors.Join(trouble, err)
+		*kept = l.Addr().String()
+		return []net.Listener{l}
+	}
+	if cfg.pushAddress != "" {
+		push = at(&kept.Push, "metrics can be pushed over the socket only", cfg.pushAddress)
 	}
 	if cfg.katibAddress != "" {
-		l, err := listenFirst(ctx, waiting, kept.Katib, katibCandidates(cfg)...)
-		if l == nil {
-			err = fmt.Errorf("report_metrics is not served: %w", err)
-		} else {
-			katib, kept.Katib = []net.Listener{l}, l.Addr().String()
-		}
-		trouble = errors.Join(trouble, err)
+		katib = at(&kept.Katib, "report_metrics is not served", katibCandidates(cfg)...)
 	}
 	return push, katib, errors.Join(trouble, writeJSON(filepath.Join(cfg.dir, pushAddresses), kept))
 }
@@ -137,44 +117,32 @@ func listenTCP(ctx context.Context, cfg runConfig, drain <-chan struct{}) (push,
 // somebody else may have its port for a moment. Where another is taken for it, the
 // error says so.
 func listenFirst(ctx, waiting context.Context, kept string, candidates ...string) (net.Listener, error) {
+	listen := func(address string) (net.Listener, error) { return new(net.ListenConfig).Listen(ctx, "tcp", address) }
 	var lost error
-	if kept != "" {
-		l, err := listenAgain(ctx, waiting, kept)
+	for kept != "" {
+		last := waiting.Err() != nil
+		l, err := listen(kept)
 		if err == nil {
 			return l, nil
 		}
-		lost = fmt.Errorf("%s cannot be had again, and what programs push there is lost: %w", kept, err)
-	}
-	var first error
-	for _, address := range candidates {
-		l, err := listen(ctx, address)
-		if err == nil {
-			return l, lost
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return nil, errors.Join(lost, first)
-}
-
-// listenAgain tries while an address is taken, until waiting ends.
-func listenAgain(ctx, waiting context.Context, address string) (net.Listener, error) {
-	for {
-		last := waiting.Err() != nil
-		l, err := listen(ctx, address)
-		if err == nil || last || !errors.Is(err, unix.EADDRINUSE) {
-			return l, err
+		if last || !errors.Is(err, unix.EADDRINUSE) {
+			lost = fmt.Errorf("%s cannot be had again, and what programs push there is lost: %w", kept, err)
+			break
 		}
 		select {
 		case <-time.After(keptPause):
 		case <-waiting.Done():
 		}
 	}
-}
-
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	return new(net.ListenConfig).Listen(ctx, "tcp", address)
+	var first error
+	for _, address := range candidates {
+		l, err := listen(address)
+		if err == nil {
+			return l, lost
+		}
+		first = cmp.Or(first, err)
+	}
+	return nil, errors.Join(lost, first)
 }
 
 // katibCandidates are addresses for report_metrics, whose port is in the
@@ -264,27 +232,25 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 // sidecar in the environment, and tells the sidecar of the start. It is needed where
 // the sidecar chooses the addresses, and where a container may be started again.
 func envCommand(_ context.Context, args []string, _, stderr io.Writer) int {
-	flags := flag.NewFlagSet("env", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	dir := flags.String(contract.FlagDir, contract.DefaultDir, "directory shared with the sidecar")
-	if err := flags.Parse(args); err != nil {
-		return fail(stderr, exitUsage, "env", errSaid)
+	dir, argv, err := parseDir("env", args, stderr, nil)
+	if err == nil && len(argv) == 0 {
+		err = errors.New("no command; write: collector env -- COMMAND [ARGUMENT...]")
 	}
-	if flags.NArg() == 0 {
-		return fail(stderr, exitUsage, "env", errors.New("no command; write: collector env -- COMMAND [ARGUMENT...]"))
+	if err != nil {
+		return fail(stderr, exitUsage, "env", err)
 	}
 	var env map[string]string
-	if err := readJSON(filepath.Join(*dir, contract.FileEnv), &env); err != nil {
+	if err := readJSON(filepath.Join(dir, contract.FileEnv), &env); err != nil {
 		return fail(stderr, exitNotKept, "env", fmt.Errorf("the collector has not said where it listens, so no metric could be pushed: %w", err))
 	}
-	path, code, err := find(flags.Arg(0))
+	path, code, err := find(argv[0])
 	if err != nil {
 		return fail(stderr, code, "env", err)
 	}
-	if err := announceStart(*dir); err != nil {
+	if err := announceStart(dir); err != nil {
 		fmt.Fprintf(stderr, "collector env: %v\n", err)
 	}
-	err = unix.Exec(path, flags.Args(), mergeEnv(os.Environ(), env))
+	err = unix.Exec(path, argv, mergeEnv(os.Environ(), env))
 	return fail(stderr, exitNotExecutable, "env", errors.New(startError(path, err)))
 }
 

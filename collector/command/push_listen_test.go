@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"net"
 	"path/filepath"
 	"slices"
@@ -37,9 +38,10 @@ func TestThePortOfTheLastOneIsWaitedFor(t *testing.T) {
 				}
 				cfg := runConfig{dir: t.TempDir(), pushAddress: "127.0.0.1:0", katibAddress: "127.0.0.1:0"}
 				must(t, writeJSON(filepath.Join(cfg.dir, pushAddresses), addresses{Push: last[0], Katib: last[1]}))
-				drain, begin := make(chan struct{}), time.Now()
-				defer time.AfterFunc(tc.drain, func() { close(drain) }).Stop()
-				push, katib, trouble := listenTCP(t.Context(), cfg, drain)
+				over, end := context.WithCancel(t.Context())
+				begin := time.Now()
+				defer time.AfterFunc(tc.drain, end).Stop()
+				push, katib, trouble := listenTCP(t.Context(), cfg, over)
 				took := time.Since(begin)
 				var got []string
 				for _, l := range append(push, katib...) {

@@ -103,7 +103,7 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	case cfg.katibAddress != "" && cfg.trial == "":
 		return cfg, fmt.Errorf("--%s needs the trial's name: --%s=NAME", contract.FlagKatibAddress, contract.FlagTrial)
 	case flags.NArg() > 0:
-		return cfg, fmt.Errorf("argument %q is not understood; everything is a flag", flags.Arg(0))
+		return cfg, noArguments(flags.Args())
 	case len(cfg.metrics) == 0:
 		return cfg, fmt.Errorf("name at least the objective: --%s=NAME", contract.FlagMetric)
 	case cfg.podUID == "":
@@ -152,7 +152,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 // stops.
 func (r *runner) obey(signals <-chan os.Signal, cancel context.CancelFunc) {
 	<-signals
-	close(r.drain)
+	r.drain()
 	abandon, end := time.NewTimer(r.cfg.grace*4/5), time.NewTimer(r.cfg.grace)
 	for {
 		select {

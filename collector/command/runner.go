@@ -4,25 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/source"
 )
 
+// How often a start of the program is looked for. A program that is wrapped waits
+// for nobody; of others, each further start does.
 const (
-	// How often a start of the program is looked for: before the first, and
-	// after it.
 	pollFirst = 20 * time.Millisecond
 	pollNext  = 250 * time.Millisecond
+	startPoll = 50 * time.Millisecond
 )
 
 // runner reports the attempts of one pod.
@@ -31,22 +35,38 @@ type runner struct {
 	log     *slog.Logger
 	service vernierv1.ReportServiceClient
 	kind    kind
-	starts  starts
+	// draining ends with the first SIGTERM.
+	draining context.Context //nolint:containedctx // the life of the program, not of a call
+	drain    context.CancelFunc
+	abandon  chan struct{} // closed when the service is given up
 	// journalEnd is where the journal of the kind ends; nil where it has none.
 	journalEnd func() int64
-	drain      chan struct{} // closed by the first SIGTERM
-	abandon    chan struct{} // closed when the service is given up
+	current    *attempt // the one that goes on
 
-	fallback *fallback // the summary on disk
-	outputs  outputs   // of the program (StdOut)
+	mu       sync.Mutex
+	errs     []error
+	attempts []*attempt // that are, or were, reported
+	starts   []further  // after the first, where a journal is split by them
+	pending  sync.WaitGroup
+}
 
-	mu      sync.Mutex
-	errs    []error
-	pending sync.WaitGroup
-	// attempts are those that are reported, the newest last, and ended sums up
-	// those before them.
-	attempts []*reporting
-	ended    report.Stats
+// attempt is one start of the program, or what of it counts as one.
+type attempt struct {
+	collector.Attempt
+	n   int
+	dir string // that it shares with the program
+	// over ends when the program has: nothing is written any more.
+	over context.Context //nolint:containedctx // the life of the attempt, not of a call
+	end  context.CancelFunc
+
+	until atomic.Pointer[source.Before] // what the next start found in the files
+	read  chan struct{}                 // closed when the files were read to their end
+
+	// Of one that was reported (client is nil then); guarded by runner.mu.
+	client  *report.Client
+	stats   report.Stats
+	summary contract.Summary
+	freed   bool
 }
 
 func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
@@ -61,10 +81,8 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 	if err := kind.check(cfg); err != nil {
 		return nil, err
 	}
-	last := &fallback{put: func(s contract.Summary) error { return writeSummary(cfg.terminationLog, s) }}
-	r := &runner{cfg: cfg, log: log, service: service, kind: kind, fallback: last,
-		drain: make(chan struct{}), abandon: make(chan struct{})}
-	r.starts.r = r
+	r := &runner{cfg: cfg, log: log, service: service, kind: kind, abandon: make(chan struct{})}
+	r.draining, r.drain = context.WithCancel(context.Background())
 	return r, nil
 }
 
@@ -73,7 +91,7 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 func (r *runner) run(ctx context.Context) error {
 	if !r.kind.wraps {
 		// Before it is ready: whoever waits for that may push at once.
-		if err := r.starts.first(ctx); err != nil {
+		if err := r.first(ctx); err != nil {
 			return err // at once, and not ready: the kubelet tries again, and shows it
 		}
 	}
@@ -81,158 +99,188 @@ func (r *runner) run(ctx context.Context) error {
 	if err := sayReady(r.cfg.dir); err != nil {
 		return err
 	}
-	if r.kind.wraps {
-		r.watch(ctx)
-	} else {
-		r.starts.watch(ctx)
-	}
+	r.watch(ctx)
 	r.pending.Wait()
 	return errors.Join(r.errs...)
 }
 
-// over says, once, that an attempt has ended.
-type over struct {
-	once sync.Once
-	c    chan struct{}
-}
-
-func (o *over) say() { o.once.Do(func() { close(o.c) }) }
-
-// watch begins each attempt that "collector exec" starts. An attempt is over
-// when its exec has ended, when the next has begun, or at SIGTERM.
+// watch looks for starts of the program until SIGTERM, and once more then.
 func (r *runner) watch(ctx context.Context) {
-	pause := pollFirst
-	last := &over{c: make(chan struct{})}
 	for n := 0; ; {
-		stopping := isClosed(r.drain)
-		if reported(r.cfg.dir, n) {
-			n++
-			continue
-		}
-		dir := attemptDir(r.cfg.dir, n)
+		stopping := r.draining.Err() != nil
 		var s start
-		err := readJSON(filepath.Join(dir, startName), &s)
-		if err == nil {
-			last.say()
-			last = &over{c: make(chan struct{})}
-			go r.awaitEnd(dir, last)
-			if err := r.outputs.begin(r.cfg.dir, n); err != nil {
-				r.log.Warn("the output of an earlier attempt is not removed", "error", err)
-			}
-			if err := r.begin(ctx, n, collector.Attempt{ID: r.cfg.podUID + "/" + strconv.Itoa(n), Started: s.Started}, last.c); err != nil {
-				r.log.Error("an attempt is not measured", "error", err)
+		err := readJSON(filepath.Join(attemptDir(r.cfg.dir, n), startName), &s)
+		switch {
+		case err == nil:
+			if err := r.started(ctx, n, s); err != nil {
+				r.log.Error("a start of the program is not measured as one of its own", "error", err)
 				r.fail(err)
 			}
-			n, pause = n+1, pollNext
+			n++
 			continue
-		}
-		if !errors.Is(err, os.ErrNotExist) {
+		case !errors.Is(err, fs.ErrNotExist):
 			r.fail(fmt.Errorf("read attempt %d: %w", n, err))
-			<-r.drain
-			last.say()
+			<-r.draining.Done()
+			return
+		case stopping:
 			return
 		}
-		if stopping {
-			last.say()
-			return
+		pause := startPoll
+		if r.kind.wraps {
+			if pause = pollNext; n == 0 {
+				pause = pollFirst
+			}
 		}
 		select {
-		case <-r.drain:
+		case <-r.draining.Done():
 		case <-time.After(pause):
 		}
 	}
 }
 
-// awaitEnd says that an attempt is over when its exec has ended. Where files
-// cannot be locked, SIGTERM says so later.
-func (r *runner) awaitEnd(dir string, o *over) {
-	if err := awaitEnd(dir); err != nil {
-		r.log.Warn("the end of the program cannot be seen before SIGTERM", "error", err)
-		return
+// started takes in a start that was seen. Where the program is wrapped it begins an
+// attempt, which is over when its exec has ended, when the next has begun, or at
+// SIGTERM.
+func (r *runner) started(ctx context.Context, n int, s start) error {
+	if !r.kind.wraps {
+		return r.line(ctx, n, s)
 	}
-	o.say()
-}
-
-// begin reports one attempt in the background.
-func (r *runner) begin(ctx context.Context, n int, attempt collector.Attempt, drain <-chan struct{}) error {
-	job := job{cfg: r.cfg, n: n, dir: attemptDir(r.cfg.dir, n), drain: drain, next: r.follow(ctx, attempt, drain),
-		split: r.starts.split, journal: func(end func() int64) { r.journalEnd = end }}
-	open, err := r.kind.prepare(ctx, job)
-	if err != nil {
-		return fmt.Errorf("attempt %s: %w", attempt.ID, err)
+	if reported(r.cfg.dir, n) {
+		return nil
 	}
-	r.report(ctx, n, attempt, drain, open)
+	if r.current != nil {
+		r.current.end()
+	}
+	if err := r.begin(ctx, n, s.Started, nil); err != nil {
+		return err
+	}
+	go func(a *attempt) {
+		if err := awaitEnd(a.dir); err != nil {
+			r.log.Warn("the end of the program cannot be seen before SIGTERM", "error", err)
+			return
+		}
+		a.end()
+	}(r.current)
 	return nil
 }
 
+// begin begins an attempt. until is what the one after it found, nil when it goes on.
+func (r *runner) begin(ctx context.Context, n int, began time.Time, until *source.Before) error {
+	a := &attempt{Attempt: r.identity(n, began), n: n, dir: attemptDir(r.cfg.dir, n), read: make(chan struct{})}
+	a.over, a.end = context.WithCancel(r.draining)
+	if until != nil {
+		a.until.Store(until)
+		a.end()
+	}
+	open, err := r.kind.prepare(ctx, r, a)
+	if err != nil {
+		return fmt.Errorf("attempt %s: %w", a.ID, err)
+	}
+	r.current = a
+	r.report(ctx, a, open)
+	return nil
+}
+
+func (r *runner) identity(n int, began time.Time) collector.Attempt {
+	return collector.Attempt{ID: r.cfg.podUID + "/" + strconv.Itoa(n), Started: began}
+}
+
 // report reports what the sources of an attempt yield, in the background.
-func (r *runner) report(ctx context.Context, n int, attempt collector.Attempt, drain <-chan struct{}, open opener) {
+func (r *runner) report(ctx context.Context, a *attempt, open opener) {
 	client := report.NewClient(report.Config{
-		Attempt: attempt,
-		Metrics: r.cfg.metrics,
-		Sources: open,
-		Service: r.service,
-		Drain:   drain,
-		Abandon: r.abandon,
-		Rate:    r.cfg.rate,
-		Log:     r.log,
+		Attempt: a.Attempt, Metrics: r.cfg.metrics, Sources: open, Service: r.service,
+		Drain: a.over.Done(), Abandon: r.abandon, Rate: r.cfg.rate, Log: r.log,
 	})
-	one := r.started(client)
+	r.mu.Lock()
+	a.client = client
+	r.attempts = append(r.attempts, a)
+	r.free()
+	r.mu.Unlock()
 	r.pending.Go(func() {
 		summary, err := client.Run(ctx)
-		r.stopped(one)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		a.client, a.stats, a.summary = nil, client.Stats(), summary
 		if err != nil {
-			r.fail(fmt.Errorf("attempt %s: %w", attempt.ID, err))
+			r.errs = append(r.errs, fmt.Errorf("attempt %s: %w", a.ID, err))
 		}
-		if err := r.fallback.end(ending{n, summary, client.Stats().Undelivered}); err != nil {
+		if err := writeSummary(r.cfg.terminationLog, summarize(r.attempts)); err != nil {
 			// All the worse when it was needed; run's own error says so.
 			r.log.Error("the summary was not written", "error", err)
 		}
-		if !r.kind.wraps || !summary.Final {
-			return
-		}
-		if err := r.outputs.end(r.cfg.dir, n); err != nil {
-			r.log.Warn("the output of an attempt is not removed", "error", err)
-		}
+		r.free()
 	})
 }
 
-// reporting is an attempt that is, or was, reported.
-type reporting struct {
-	client *report.Client
-	over   bool
-}
-
-// started takes in a new attempt. Of those that are over, only sums are kept.
-func (r *runner) started(c *report.Client) *reporting {
-	r.fallback.begin()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.attempts = slices.DeleteFunc(r.attempts, func(a *reporting) bool {
-		if a.over {
-			r.ended = r.ended.Add(a.client.Stats())
-			r.ended.Sources = nil
+// summarize is the termination message of a pod: the summary of the newest attempt
+// that has ended. It is final if all attempts are, and else says what the earlier
+// ones lack.
+func summarize(attempts []*attempt) contract.Summary {
+	var newest *attempt
+	final, cut, lost := true, 0, int64(0)
+	for _, a := range attempts {
+		if a.client == nil && (newest == nil || a.n > newest.n) {
+			newest = a
 		}
-		return a.over
-	})
-	one := &reporting{client: c}
-	r.attempts = append(r.attempts, one)
-	return one
+	}
+	for _, a := range attempts {
+		final = final && a.client == nil && a.summary.Final
+		if a.client == nil && !a.summary.Final && a != newest {
+			cut, lost = cut+1, lost+a.stats.Undelivered
+		}
+	}
+	s := newest.summary
+	s.Final = final
+	if cut > 0 {
+		note := fmt.Sprintf("earlier attempts that were not reported to their end: %d; %d of their points were not delivered", cut, lost)
+		s.Note = strings.TrimSuffix(note+"; "+s.Note, "; ")
+	}
+	return s
 }
 
-func (r *runner) stopped(one *reporting) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one.over = true
+// reportedName is a file of an attempt that is stored to its end, and whose output is
+// gone: a sidecar that starts again passes it over.
+const reportedName = "reported"
+
+// reported says whether an attempt is stored to its end and its output gone.
+func reported(dir string, n int) bool {
+	_, err := os.Stat(filepath.Join(attemptDir(dir, n), reportedName))
+	return err == nil
 }
 
-// stats sums up all attempts. What is of one moment is that of the newest.
-func (r *runner) stats() report.Stats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	sum := r.ended
+// free removes the kept output of attempts that are stored to their end, but of the
+// newest, of which a sidecar that starts again makes its summary.
+func (r *runner) free() {
+	if !r.kind.wraps {
+		return
+	}
+	newest := r.attempts[len(r.attempts)-1]
 	for _, a := range r.attempts {
-		sum = sum.Add(a.client.Stats())
+		if a.freed || a == newest || !a.summary.Final {
+			continue
+		}
+		a.freed = true
+		// The mark first: without its output the attempt must not be read again.
+		err := os.WriteFile(filepath.Join(a.dir, reportedName), nil, 0o644)
+		if err == nil {
+			err = os.RemoveAll(filepath.Join(a.dir, streamName))
+		}
+		if err != nil {
+			r.log.Warn("the output of an earlier attempt is not removed", "error", err)
+		}
+	}
+}
+
+// statistics sums up all attempts. What is of one moment is that of the newest.
+func (r *runner) statistics() (sum report.Stats) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.attempts {
+		if a.client != nil {
+			sum = sum.Add(a.client.Stats())
+		} else {
+			sum = sum.Add(a.stats)
+		}
 	}
 	return sum
 }
@@ -241,13 +289,4 @@ func (r *runner) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.errs = append(r.errs, err)
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -25,44 +25,42 @@ const (
 
 // prepareScrape scrapes at once and keeps what it finds on disk, since an
 // endpoint tells nothing twice.
-func prepareScrape(ctx context.Context, j job) (opener, error) {
-	if err := writeEnv(j.cfg, nil); err != nil {
+func prepareScrape(ctx context.Context, r *runner, a *attempt) (opener, error) {
+	if err := writeEnv(r.cfg, nil); err != nil {
 		return nil, err
 	}
-	spool, err := report.OpenSpool(filepath.Join(j.cfg.dir, scrapeSpool), "prometheus:"+j.cfg.url, 0)
+	spool, err := report.OpenSpool(filepath.Join(r.cfg.dir, scrapeSpool), "prometheus:"+r.cfg.url, 0)
 	if err != nil {
 		return nil, err
 	}
-	scrape, err := newScrape(ctx, j, spool)
+	scrape, err := newScrape(ctx, r.cfg, a, spool)
 	if err != nil {
 		return nil, errors.Join(err, spool.Close())
 	}
 	go spool.Fill(ctx, scrape) //nolint:errcheck // Points yields its error
-	j.journal(spool.End)
-	return func(map[string]int64) ([]collector.Source, error) {
-		return []collector.Source{&sessions{points: j.split(spool), next: j.next}}, nil
-	}, nil
+	r.journalEnd = spool.End
+	return r.sessions(ctx, a, r.split(spool)), nil
 }
 
-func newScrape(ctx context.Context, j job, spool *report.Spool) (*scrape.Source, error) {
-	header, err := scrapeHeader(j.cfg)
+func newScrape(ctx context.Context, cfg runConfig, a *attempt, spool *report.Spool) (*scrape.Source, error) {
+	header, err := scrapeHeader(cfg)
 	if err != nil {
 		return nil, err
 	}
-	cfg := scrape.Config{
-		URL: j.cfg.url, Header: header, Metrics: j.cfg.metrics,
-		State: filepath.Join(j.cfg.dir, scrapeState), Last: map[string]collector.Point{}, Drain: j.drain,
+	to := scrape.Config{
+		URL: cfg.url, Header: header, Metrics: cfg.metrics,
+		State: filepath.Join(cfg.dir, scrapeState), Last: map[string]collector.Point{}, Drain: a.over.Done(),
 	}
 	for p, err := range spool.Kept(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		cfg.Last[p.Metric] = p
+		to.Last[p.Metric] = p
 	}
-	if j.cfg.sharedNetwork {
-		cfg.Mine = ownListener(j.cfg)
+	if cfg.sharedNetwork {
+		to.Mine = ownListener(cfg)
 	}
-	return scrape.New(cfg)
+	return scrape.New(to)
 }
 
 // scrapeHeader is what flags and environment say, the flags first.

@@ -8,9 +8,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -27,8 +24,6 @@ const (
 	goName = "go"
 	// startPatience is how long a program waits for that.
 	startPatience = 10 * time.Second
-	// startPoll is how often starts are looked for. A program waits for it.
-	startPoll = 50 * time.Millisecond
 	// readPatience is how long the new start waits until what the last one wrote is
 	// read, which it may truncate.
 	readPatience = 2 * time.Second
@@ -38,6 +33,12 @@ const (
 type line struct {
 	// Offset is where the journal ended (Push, PrometheusMetric).
 	Offset int64 `json:"offset"`
+}
+
+// further is a start of the program after the first, with the line before it.
+type further struct {
+	start start
+	line  line
 }
 
 // announceStart takes the next attempt and waits for the line. That nobody draws
@@ -58,41 +59,17 @@ func announceStart(dir string) error {
 	return fmt.Errorf("the collector's sidecar does not answer; what this start measures may count as that of the last one")
 }
 
-// starts sees the program of a kind that wraps nothing start again.
-type starts struct {
-	r    *runner
-	part *part // of kinds that read files: the attempt that goes on
-
-	mu    sync.Mutex
-	begun []start // after the first
-	lines []line  // where their points begin (Push, PrometheusMetric)
-}
-
-// part is one attempt that reads files, up to where the next begins.
-type part struct {
-	over  over
-	until atomic.Pointer[source.Before]
-	read  chan struct{} // closed when all of it was read once
-	once  sync.Once
-}
-
-// further is a start of the program after the first, with the line before it.
-type further struct {
-	start start
-	line  line
-}
-
 // drawn are the starts before which an earlier collector drew a line.
-func (s *starts) drawn() ([]further, error) {
+func (r *runner) drawn() ([]further, error) {
 	var all []further
 	for n := 1; ; n++ {
 		var f further
-		err := readJSON(filepath.Join(attemptDir(s.r.cfg.dir, n), goName), &f.line)
+		err := readJSON(filepath.Join(attemptDir(r.cfg.dir, n), goName), &f.line)
 		if errors.Is(err, fs.ErrNotExist) {
 			return all, nil
 		}
 		if err == nil {
-			err = readJSON(filepath.Join(attemptDir(s.r.cfg.dir, n), startName), &f.start)
+			err = readJSON(filepath.Join(attemptDir(r.cfg.dir, n), startName), &f.start)
 		}
 		if err != nil {
 			return nil, err
@@ -103,140 +80,80 @@ func (s *starts) drawn() ([]further, error) {
 
 // first begins the attempts that an earlier collector knew, each no further than
 // to the line behind it, and the one that goes on, before the program can start.
-func (s *starts) first(ctx context.Context) error {
-	drawn, err := s.drawn()
+func (r *runner) first(ctx context.Context) error {
+	drawn, err := r.drawn()
 	if err != nil {
 		return err
 	}
-	if s.r.kind.restart != restartFiles {
-		for _, f := range drawn {
-			s.begun, s.lines = append(s.begun, f.start), append(s.lines, f.line)
-		}
-		return s.begin(ctx, 0, time.Now(), nil)
-	}
 	began := time.Now()
+	if r.kind.restart != restartFiles {
+		r.starts = drawn
+		return r.begin(ctx, 0, began, nil)
+	}
 	for n, f := range drawn {
-		until, err := s.before(n + 1)
+		until, err := r.found(n + 1)
 		if err != nil {
 			return err
 		}
-		if err := s.begin(ctx, n, began, until); err != nil {
+		if err := r.begin(ctx, n, began, until); err != nil {
 			return err
 		}
 		began = f.start.Started
 	}
-	return s.begin(ctx, len(drawn), began, nil)
+	return r.begin(ctx, len(drawn), began, nil)
 }
 
-// before is what start n finds in the files.
-func (s *starts) before(n int) (*source.Before, error) {
-	return source.RecordBefore(s.r.cfg.path, filepath.Join(attemptDir(s.r.cfg.dir, n), fileBefore), false, readableTable)
-}
-
-// begin begins an attempt of a kind that reads files, or the first of another.
-// until is where it ended, nil when it goes on.
-func (s *starts) begin(ctx context.Context, n int, began time.Time, until *source.Before) error {
-	r := s.r
-	attempt := collector.Attempt{ID: r.cfg.podUID + "/" + strconv.Itoa(n), Started: began}
-	if r.kind.restart != restartFiles {
-		return r.begin(ctx, n, attempt, r.drain)
-	}
-	s.part = &part{over: over{c: make(chan struct{})}, read: make(chan struct{})}
-	if until != nil {
-		s.part.until.Store(until)
-		s.part.over.say()
-	}
-	j := job{cfg: r.cfg, n: n, dir: attemptDir(r.cfg.dir, n), drain: s.part.over.c, part: s.part}
-	open, err := r.kind.prepare(ctx, j)
-	if err != nil {
-		return fmt.Errorf("attempt %s: %w", attempt.ID, err)
-	}
-	r.report(ctx, n, attempt, j.drain, open)
-	return nil
-}
-
-// watch draws a line for each further start, until the sidecar is told to end.
-func (s *starts) watch(ctx context.Context) {
-	r := s.r
-	for n := 0; ; {
-		dir := attemptDir(r.cfg.dir, n)
-		var begun start
-		err := readJSON(filepath.Join(dir, startName), &begun)
-		if err == nil {
-			if _, err := os.Stat(filepath.Join(dir, goName)); err != nil {
-				if err := s.line(ctx, n, begun); err != nil {
-					r.log.Error("a further start of the program is not told from the last", "error", err)
-					r.fail(err)
-				}
-			}
-			n++
-			continue
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			r.fail(fmt.Errorf("read attempt %d: %w", n, err))
-			<-r.drain
-		}
-		select {
-		case <-r.drain:
-			if s.part != nil {
-				s.part.over.say()
-			}
-			return
-		case <-time.After(startPoll):
-		}
-	}
+// found is what start n finds in the files.
+func (r *runner) found(n int) (*source.Before, error) {
+	return source.RecordBefore(r.cfg.path, filepath.Join(attemptDir(r.cfg.dir, n), fileBefore), false, readableTable)
 }
 
 // line draws the line before start n, which waits for it.
-func (s *starts) line(ctx context.Context, n int, begun start) error {
-	var l line
-	if n > 0 {
-		if end := s.r.journalEnd; end != nil {
-			l.Offset = end()
-		}
-		if err := s.draw(ctx, n, begun, l); err != nil {
-			return err
-		}
+func (r *runner) line(ctx context.Context, n int, s start) error {
+	path := filepath.Join(attemptDir(r.cfg.dir, n), goName)
+	if _, err := os.Stat(path); err == nil {
+		return nil // by an earlier collector
 	}
-	return writeJSON(filepath.Join(attemptDir(s.r.cfg.dir, n), goName), l)
-}
-
-func (s *starts) draw(ctx context.Context, n int, begun start, l line) error {
-	switch s.r.kind.restart {
-	case restartFiles:
-		last := s.part
-		before, err := s.before(n)
+	var l line
+	switch {
+	case n == 0:
+	case r.kind.restart == restartFiles:
+		last := r.current
+		until, err := r.found(n)
 		if err != nil {
 			return err
 		}
-		last.until.Store(before)
-		last.over.say()
+		last.until.Store(until)
+		last.end()
 		select {
 		case <-last.read:
 		case <-time.After(readPatience):
 		}
-		return s.begin(ctx, n, begun.Started, nil)
-	case restartJournal:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.begun, s.lines = append(s.begun, begun), append(s.lines, l)
+		if err := r.begin(ctx, n, s.Started, nil); err != nil {
+			return err
+		}
+	case r.kind.restart == restartJournal:
+		l.Offset = r.journalEnd()
+		r.mu.Lock()
+		r.starts = append(r.starts, further{s, l})
+		r.mu.Unlock()
 	}
-	return nil
+	return writeJSON(path, l)
 }
 
 // split gives each point of a journal the start that it came after.
-func (s *starts) split(from collector.Source) func(ctx context.Context) iter.Seq2[events.SessionPoint, error] {
+func (r *runner) split(from collector.Source) func(ctx context.Context) iter.Seq2[events.SessionPoint, error] {
 	return func(ctx context.Context) iter.Seq2[events.SessionPoint, error] {
 		return func(yield func(events.SessionPoint, error) bool) {
 			for p, err := range from.Points(ctx) {
 				one := events.SessionPoint{Point: p, Began: []time.Time{{}}}
-				s.mu.Lock()
-				for i, l := range s.lines {
-					if err == nil && p.Seq >= l.Offset {
-						one.Session, one.Began = i+1, append(one.Began, s.begun[i].Started)
+				r.mu.Lock()
+				for i, f := range r.starts {
+					if err == nil && p.Seq >= f.line.Offset {
+						one.Session, one.Began = i+1, append(one.Began, f.start.Started)
 					}
 				}
-				s.mu.Unlock()
+				r.mu.Unlock()
 				if !yield(one, err) {
 					return
 				}
@@ -245,22 +162,24 @@ func (s *starts) split(from collector.Source) func(ctx context.Context) iter.Seq
 	}
 }
 
-// ended notes that a source of a part was read to its end.
-func (p *part) ended(s collector.Source) collector.Source { return &endNoted{s, p} }
-
-type endNoted struct {
+// readToEnd closes a channel once a source was read to its end.
+type readToEnd struct {
 	collector.Source
-	part *part
+	read chan struct{}
 }
 
-// Points implements collector.Source.
-func (e *endNoted) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
+// Points implements collector.Source. It is called again only after it was cut short.
+func (e *readToEnd) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
 		for p, err := range e.Source.Points(ctx) {
 			if !yield(p, err) {
 				return
 			}
 		}
-		e.part.once.Do(func() { close(e.part.read) })
+		select {
+		case <-e.read:
+		default:
+			close(e.read)
+		}
 	}
 }

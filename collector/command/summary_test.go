@@ -7,6 +7,7 @@ import (
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/contract"
+	"github.com/vernier-ml/vernier/collector/report"
 )
 
 // The newest attempt's summary stands for all of a pod, whatever the order in which they
@@ -40,14 +41,15 @@ func TestTheSummaryOfSeveralAttempts(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var got contract.Summary
-			k := fallback{begun: tc.begun, put: func(s contract.Summary) error { got = s; return nil }}
-			for _, e := range tc.ends {
-				err := k.end(ending{n: e.n, summary: contract.Summary{Attempt: collector.Attempt{ID: string(rune('0' + e.n))}, Final: e.final, Note: e.note}, undelivered: e.undelivered})
-				if err != nil {
-					t.Fatal(err)
-				}
+			var attempts []*attempt
+			for range tc.begun - len(tc.ends) {
+				attempts = append(attempts, &attempt{client: &report.Client{}})
 			}
+			for _, e := range tc.ends {
+				attempts = append(attempts, &attempt{n: e.n, stats: report.Stats{Undelivered: e.undelivered},
+					summary: contract.Summary{Attempt: collector.Attempt{ID: string(rune('0' + e.n))}, Final: e.final, Note: e.note}})
+			}
+			got := summarize(attempts)
 			if diff := cmp.Diff(contract.Summary{Attempt: collector.Attempt{ID: tc.id}, Final: tc.final, Note: tc.note}, got); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}
