@@ -164,122 +164,90 @@ func (f *fields) faults() faults {
 	return all
 }
 
-// text reads a string, or a number as its literal text.
-func (f *fields) text(name string) string {
-	v, ok := f.take(name)
-	if !ok {
-		return ""
-	}
-	text, ok := textOf(v)
-	if !ok {
-		f.fail("%s is %s; it must be a string or a number", f.path(name), describe(v))
-	}
-	return text
-}
-
-// word reads a string.
-func (f *fields) word(name string) string {
-	text, _ := f.checkedWord(name)
-	return text
-}
-
-// checkedWord reads a string that is checked further; ok is false when it is
-// none, which has been said.
-func (f *fields) checkedWord(name string) (text string, ok bool) {
+// read takes a field that must be what convert can read; given is false when there is
+// none, and ok when there is none or it is right. What is wrong has been said.
+func read[T any](f *fields, name, must string, convert func(any) (T, bool)) (value T, given, ok bool) {
 	v, given := f.take(name)
 	if !given {
-		return "", true
+		return value, false, true
 	}
-	if text, ok = v.(string); !ok {
-		f.fail("%s is %s; it must be a string", f.path(name), describe(v))
+	if value, ok = convert(v); !ok {
+		f.fail("%s is %s; it must be %s", f.path(name), describe(v), must)
 	}
-	return text, ok
+	return value, true, ok
 }
 
-// list reads a list; nil when there is none.
-func (f *fields) list(name string) []any {
-	v, ok := f.take(name)
-	if !ok {
+// items reads a list of what convert can read; nil when there is none.
+func items[T any](f *fields, name, must string, convert func(any) (T, bool)) []T {
+	all, given, ok := read(f, name, "a list", as[[]any])
+	if !given || !ok {
 		return nil
 	}
-	items, ok := v.([]any)
-	if !ok {
-		f.fail("%s is %s; it must be a list", f.path(name), describe(v))
-	}
-	return items
-}
-
-// listed reads a list that must not be empty; todo says what belongs in it.
-func (f *fields) listed(name, todo string) []any {
-	before := len(f.errs)
-	items := f.list(name)
-	if len(items) == 0 && len(f.errs) == before {
-		f.fail("%s is missing or empty; %s", f.path(name), todo)
-	}
-	return items
-}
-
-// texts reads a list of strings or numbers.
-func (f *fields) texts(name string) []string {
-	items := f.list(name)
-	out := make([]string, len(items))
-	for i, v := range items {
-		var ok bool
-		if out[i], ok = textOf(v); !ok {
-			f.fail("%s[%d] is %s; it must be a string or a number", f.path(name), i, describe(v))
+	out := make([]T, len(all))
+	for i, v := range all {
+		if out[i], ok = convert(v); !ok {
+			f.fail("%s[%d] is %s; it must be %s", f.path(name), i, describe(v), must)
 		}
 	}
 	return out
 }
 
+func as[T any](v any) (T, bool) {
+	t, ok := v.(T)
+	return t, ok
+}
+
+const (
+	aText   = "a string or a number"
+	aNumber = `a number, null, "NaN", "Infinity" or "-Infinity"`
+)
+
+// text reads a string, or a number as its literal text.
+func (f *fields) text(name string) string {
+	text, _, _ := read(f, name, aText, textOf)
+	return text
+}
+
+// texts reads a list of strings or numbers.
+func (f *fields) texts(name string) []string { return items(f, name, aText, textOf) }
+
+// word reads a string; ok is false when it is none.
+func (f *fields) word(name string) (text string, ok bool) {
+	text, _, ok = read(f, name, "a string", as[string])
+	return text, ok
+}
+
+// list reads a list; nil when there is none.
+func (f *fields) list(name string) []any {
+	all, _, _ := read(f, name, "a list", as[[]any])
+	return all
+}
+
 // whole reads a whole number from 0 to maxNumber; given is false when there is
 // none.
 func (f *fields) whole(name string) (n int, given bool) {
-	v, ok := f.take(name)
-	if !ok {
-		return 0, false
-	}
-	whole, ok := wholeOf(v)
-	if !ok || whole < 0 || whole > maxNumber {
-		f.fail("%s is %s; it must be a whole number from 0 to %d", f.path(name), describe(v), maxNumber)
-		return 0, true
-	}
-	return int(whole), true
+	n, given, _ = read(f, name, fmt.Sprintf("a whole number from 0 to %d", maxNumber), func(v any) (int, bool) {
+		whole, ok := wholeOf(v)
+		return int(whole), ok && whole >= 0 && whole <= maxNumber
+	})
+	return n, given
 }
 
-// finite reads a number that is finite; given is false when there is none.
-func (f *fields) finite(name string) (x float64, given bool) {
-	v, ok := f.take(name)
-	if !ok {
-		return 0, false
+// finite reads a number that is finite; nil when there is none.
+func (f *fields) finite(name string) *float64 {
+	x, given, ok := read(f, name, "a finite number", func(v any) (float64, bool) {
+		x, ok := numberOf(v)
+		return x, ok && isFinite(x)
+	})
+	if !given || !ok {
+		return nil
 	}
-	x, ok = numberOf(v)
-	if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
-		f.fail("%s is %s; it must be a finite number", f.path(name), describe(v))
-		return 0, true
-	}
-	return x, true
+	return &x
 }
 
-// numbers reads a list of numbers, any of which may be NaN or infinite.
-func (f *fields) numbers(name string) (out []float64, given bool) {
-	v, ok := f.take(name)
-	if !ok {
-		return nil, false
-	}
-	items, ok := v.([]any)
-	if !ok {
-		f.fail("%s is %s; it must be a list of numbers", f.path(name), describe(v))
-		return nil, true
-	}
-	out = make([]float64, len(items))
-	for i, v := range items {
-		if out[i], ok = numberOf(v); !ok {
-			f.fail("%s[%d] is %s; it must be a number, null, \"NaN\", \"Infinity\" or \"-Infinity\"", f.path(name), i, describe(v))
-		}
-	}
-	return out, true
-}
+// numbers reads a list of numbers, any of which may be NaN or infinite; nil when
+// there is none.
+func (f *fields) numbers(name string) []float64 { return items(f, name, aNumber, numberOf) }
 
 func textOf(v any) (text string, ok bool) {
 	switch v := v.(type) {

@@ -117,7 +117,7 @@ func readReport(v any) (*report, error) {
 		return nil, fmt.Errorf("report.step is %s; it must be a whole number, such as the epoch", describe(step))
 	}
 	if r.sample.Value, ok = numberOf(value); !ok || !measured {
-		return nil, fmt.Errorf("report.value is %s; it must be a number, null, \"NaN\", \"Infinity\" or \"-Infinity\"", describe(value))
+		return nil, fmt.Errorf("report.value is %s; it must be %s", describe(value), aNumber)
 	}
 	return r, nil
 }

@@ -66,7 +66,7 @@ func (s *Session) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		if err != nil && len(line) == 0 && !tooLong {
 			return nil
 		}
-		answer := appendError(nil, nil, fmt.Errorf("the line is longer than %d bytes; split it into several requests", MaxLine))
+		answer := encode(failed{Error: fmt.Sprintf("the line is longer than %d bytes; split it into several requests", MaxLine)})
 		if !tooLong {
 			answer = s.Answer(ctx, line)
 		}
@@ -99,29 +99,30 @@ func readLine(r *bufio.Reader, buf []byte) (line []byte, tooLong bool, err error
 // Answer answers one request. Neither has a newline.
 func (s *Session) Answer(ctx context.Context, line []byte) []byte {
 	r, err := s.readRequest(line)
+	var answer any
 	if err == nil {
-		var answer []byte
-		if answer, err = s.do(ctx, r); err == nil {
-			return answer
-		}
+		answer, err = s.do(ctx, r)
 	}
-	return appendError(nil, r.id, err)
+	if err != nil {
+		answer = failed{err.Error(), r.id}
+	}
+	return encode(answer)
 }
 
-func (s *Session) do(ctx context.Context, r request) ([]byte, error) {
+func (s *Session) do(ctx context.Context, r request) (any, error) {
 	switch {
 	case r.tell != nil:
-		assigned, err := s.tell(r.tell)
+		numbers, err := s.tell(r.tell)
 		if err == nil {
 			s.prepare(ctx)
 		}
-		return appendTold(nil, r.id, assigned), err
+		return learned{true, numbers, r.id}, err
 	case r.report != nil:
 		stop, why, err := s.report(*r.report)
-		return appendStop(nil, r.id, stop, why), err
+		return judged{stop, why, r.id}, err
 	}
-	proposals, exhausted, err := s.ask(ctx, r.ask)
-	return appendTrials(nil, r.id, s.study.Space, proposals, exhausted), err
+	trials, exhausted, err := s.ask(ctx, r.ask)
+	return asked{trials, exhausted, r.id}, err
 }
 
 // prepare lets the algorithm learn from results while nobody waits for trials.
@@ -147,7 +148,7 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 }
 
 // ask makes at most n trials of what the algorithm proposes.
-func (s *Session) ask(ctx context.Context, n int) (made []trial, exhausted bool, err error) {
+func (s *Session) ask(ctx context.Context, n int) (made []proposed, exhausted bool, err error) {
 	next := s.study.NextNumber()
 	if left := maxNumber + 1 - next; n > left { // nothing could be told of them
 		return nil, false, fmt.Errorf("trials have numbers up to %d, so that %d more can be asked for; number them from 0", maxNumber, left)
@@ -169,9 +170,10 @@ func (s *Session) ask(ctx context.Context, n int) (made []trial, exhausted bool,
 	case err != nil:
 		return nil, false, err
 	}
+	made = []proposed{}
 	var pending []*suggest.Trial
 	for i, p := range proposals {
-		made = append(made, trial{number: next + i, proposal: p})
+		made = append(made, proposed{next + i, params{s.study.Space, p.Point}, p.Resource, p.Meta, p.Why, p.Fallback})
 		pending = append(pending, &suggest.Trial{Number: next + i, Point: p.Point, Resource: p.Resource, Meta: p.Meta})
 	}
 	s.study.Put(pending...)
@@ -215,6 +217,9 @@ func (s *Session) report(r report) (stop bool, why string, err error) {
 		stop, why = s.config.Stopper.Stop(s.study, &t)
 		return nil
 	})
+	if !stop {
+		why = ""
+	}
 	return stop, why, err
 }
 

@@ -36,7 +36,10 @@ func ReadStudy(r io.Reader) (suggest.Study, error) {
 	}
 	f.where = ""
 	file := spaceFile{}
-	parameters := f.listed("parameters", "list what is to be searched")
+	parameters, _, ok := read(f, "parameters", "a list", as[[]any])
+	if ok && len(parameters) == 0 {
+		f.fail("%s is missing or empty; list what is to be searched", f.path("parameters"))
+	}
 	file.study.Objectives = f.objectives()
 	constraints := f.list("constraints")
 	file.study.Budget, _ = f.whole("budget")
@@ -77,12 +80,9 @@ func (f *fields) objectives() []suggest.Objective {
 			f.errs.add(err)
 			continue
 		}
-		name := g.word("name")
-		direction := g.word("type")
-		out[i] = suggest.Objective{Name: name, Direction: suggest.Direction(direction)}
-		if goal, given := g.finite("goal"); given {
-			out[i].Goal = &goal
-		}
+		name, _ := g.word("name")
+		direction, _ := g.word("type")
+		out[i] = suggest.Objective{Name: name, Direction: suggest.Direction(direction), Goal: g.finite("goal")}
 		switch out[i].Direction {
 		case "":
 			out[i].Direction = suggest.Minimize
@@ -106,12 +106,11 @@ func (s *spaceFile) parameters(items []any) {
 			unread[i] = true
 			continue
 		}
-		specs[i] = suggest.ParameterSpec{
-			Name: f.word("name"), Kind: f.kind(),
-			Min: f.text("min"), Max: f.text("max"), Step: f.text("step"),
-			List: f.texts("list"), Distribution: suggest.Distribution(f.word("distribution")),
-		}
-		specs[i].When = f.when()
+		name, _ := f.word("name")
+		kind := f.kind()
+		specs[i] = suggest.ParameterSpec{Name: name, Kind: kind, Min: f.text("min"), Max: f.text("max"), Step: f.text("step"), List: f.texts("list")}
+		distribution, _ := f.word("distribution")
+		specs[i].Distribution, specs[i].When = suggest.Distribution(distribution), f.when()
 		unread[i] = len(f.faults()) > 0
 		s.wrong = append(s.wrong, f.faults()...)
 	}
@@ -132,7 +131,7 @@ func (s *spaceFile) parameters(items []any) {
 
 func (f *fields) kind() suggest.Kind {
 	kinds := []string{string(suggest.Double), string(suggest.Int), string(suggest.Discrete), string(suggest.Categorical)}
-	word, ok := f.checkedWord("type")
+	word, ok := f.word("type")
 	if ok && !slices.Contains(kinds, word) {
 		f.fail("%s is %s; it must be one of %s", f.path("type"), strconv.Quote(shorten(word)), strings.Join(kinds, ", "))
 	}
@@ -149,7 +148,8 @@ func (f *fields) when() *suggest.When {
 		f.errs.add(err)
 		return nil
 	}
-	w := &suggest.When{Parameter: g.word("parameter"), In: g.texts("in")}
+	parameter, _ := g.word("parameter")
+	w := &suggest.When{Parameter: parameter, In: g.texts("in")}
 	f.errs = append(f.errs, g.faults()...)
 	return w
 }
@@ -224,14 +224,9 @@ func readConstraint(where string, item any) (c suggest.Constraint, wrong faults)
 		wrong.add(fmt.Errorf("%w, or a string such as \"a + b <= 10\"", err))
 		return c, wrong
 	}
-	name, ok := f.checkedWord("name")
+	name, ok := f.word("name")
 	c.Name = name
-	if low, given := f.finite("min"); given {
-		c.Min = &low
-	}
-	if high, given := f.finite("max"); given {
-		c.Max = &high
-	}
+	c.Min, c.Max = f.finite("min"), f.finite("max")
 	if ok && c.Name == "" {
 		f.fail("%s is missing; name what is measured", f.path("name"))
 	}
@@ -272,7 +267,7 @@ func (s *spaceFile) warm(items []any) {
 			continue
 		}
 		t := readTold(f, len(s.study.Objectives))
-		study, ok := f.checkedWord("study")
+		study, ok := f.word("study")
 		if ok && study == "" {
 			f.fail("%s is missing; name the study that the trial is of, as values of different studies are not compared", f.path("study"))
 		}
@@ -291,10 +286,13 @@ func (s *spaceFile) warm(items []any) {
 func (s *spaceFile) known(i int, f *fields, t told, study string) {
 	trial := &suggest.Trial{
 		Number: i, State: t.state, Values: t.values, Constraints: t.constraints,
-		Curve: t.curve, Resource: t.resource, Meta: suggest.Meta{},
+		Curve: t.curve, Meta: suggest.Meta{},
 	}
 	maps.Copy(trial.Meta, t.meta)
 	trial.Meta["study"] = study
+	if t.resource != nil {
+		trial.Resource = *t.resource
+	}
 	if t.numbered {
 		trial.Number = t.number
 	}

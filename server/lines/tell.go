@@ -59,14 +59,14 @@ func (s *Session) apply(t told, before *suggest.Trial) (*suggest.Trial, error) {
 		return nil, fmt.Errorf("%s would get a number above %d; number the trials from 0", t.where, maxNumber)
 	}
 	after.State, after.Values, after.Constraints = t.state, t.values, t.constraints
-	if t.curved {
-		after.Curve = t.curve
+	if t.curve != nil {
+		after.Curve = slices.Concat(t.curve) // nil when it is empty
 	}
 	if t.meta != nil {
 		after.Meta = t.meta
 	}
-	if t.resourced {
-		after.Resource = t.resource
+	if t.resource != nil {
+		after.Resource = *t.resource
 	}
 	after.Values = valuesOf(after, len(s.study.Objectives))
 	return &after, nil
@@ -86,7 +86,7 @@ func valuesOf(t suggest.Trial, objectives int) []float64 {
 // and each must be at most 0.
 func counted(constraints []suggest.Constraint, t told) ([]suggest.Constraint, error) {
 	switch n := len(t.constraints); {
-	case n == 0 && !t.measured, n == len(constraints):
+	case t.constraints == nil, n == len(constraints):
 		return constraints, nil
 	case n > 0 && len(constraints) == 0:
 		for i := range n {

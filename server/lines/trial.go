@@ -16,19 +16,16 @@ const maxNumber = 1_000_000_000
 
 // told is what a tell, or an entry of warm, says of a trial.
 type told struct {
-	where       string
-	number      int
-	numbered    bool
-	state       suggest.State
-	values      []float64
-	constraints []float64
-	measured    bool // constraints were given
-	curve       []suggest.Sample
-	curved      bool // a curve was given
-	params      map[string]any
-	meta        suggest.Meta
-	resource    float64
-	resourced   bool // a resource was given
+	where    string
+	number   int
+	numbered bool
+	state    suggest.State
+	// Of what was not given it is nil.
+	values, constraints []float64
+	curve               []suggest.Sample
+	params              map[string]any
+	meta                suggest.Meta
+	resource            *float64
 }
 
 var states = []suggest.State{
@@ -46,12 +43,12 @@ func readTold(f *fields, objectives int) told {
 	} else {
 		f.skip("values", "value")
 	}
-	t.constraints, t.measured = f.numbers("constraints")
-	t.curve, t.curved = f.curve()
+	t.constraints = f.numbers("constraints")
+	t.curve = inSteps(items(f, "curve", "a pair of a whole number and a number: [step, value]", sampleOf))
 	t.params = f.params()
 	t.meta = f.meta()
-	if t.resource, t.resourced = f.finite("resource"); t.resource < 0 {
-		f.fail("%s is %v; it must be at least 0", f.path("resource"), t.resource)
+	if t.resource = f.finite("resource"); t.resource != nil && *t.resource < 0 {
+		f.fail("%s is %v; it must be at least 0", f.path("resource"), *t.resource)
 	}
 	// What ask says for the user, so that its trials can be told as they came.
 	f.skip("why", "fallback")
@@ -60,7 +57,7 @@ func readTold(f *fields, objectives int) told {
 
 // state reads a state; known is false when it is none, which has been said.
 func (f *fields) state() (state suggest.State, known bool) {
-	word, ok := f.checkedWord("state")
+	word, ok := f.word("state")
 	words := make([]string, len(states))
 	for i, s := range states {
 		if words[i] = s.String(); ok && words[i] == word {
@@ -76,7 +73,8 @@ func (f *fields) state() (state suggest.State, known bool) {
 // values reads values or value. Only a trial that succeeded or was pruned has
 // some; one that failed may say NaN.
 func (f *fields) values(state suggest.State, objectives int) []float64 {
-	values, given := f.numbers("values")
+	values := f.numbers("values")
+	given := values != nil
 	// A lone null is a number here: NaN.
 	if v, ok := f.left["value"]; ok {
 		if given {
@@ -84,7 +82,7 @@ func (f *fields) values(state suggest.State, objectives int) []float64 {
 		}
 		x, ok := numberOf(v)
 		if !ok {
-			f.fail("%s is %s; it must be a number, null, \"NaN\", \"Infinity\" or \"-Infinity\"", f.path("value"), describe(v))
+			f.fail("%s is %s; it must be %s", f.path("value"), describe(v), aNumber)
 		}
 		values, given = []float64{x}, true
 	}
@@ -105,24 +103,14 @@ func (f *fields) values(state suggest.State, objectives int) []float64 {
 	return values
 }
 
-func (f *fields) curve() (curve []suggest.Sample, given bool) {
-	v, given := f.left["curve"]
-	items := f.list("curve")
-	for i, item := range items {
-		pair, ok := item.([]any)
-		if !ok || len(pair) != 2 {
-			f.fail("%s[%d] is %s; it must be a pair: [step, value]", f.path("curve"), i, describe(item))
-			return nil, true
-		}
-		step, okStep := wholeOf(pair[0])
-		value, okValue := numberOf(pair[1])
-		if !okStep || !okValue {
-			f.fail("%s[%d] is [%s, %s]; it must be a whole number and a number", f.path("curve"), i, describe(pair[0]), describe(pair[1]))
-			return nil, true
-		}
-		curve = append(curve, suggest.Sample{Step: step, Value: value})
+func sampleOf(v any) (suggest.Sample, bool) {
+	pair, ok := v.([]any)
+	if !ok || len(pair) != 2 {
+		return suggest.Sample{}, false
 	}
-	return inSteps(curve), given && v != nil
+	step, okStep := wholeOf(pair[0])
+	value, okValue := numberOf(pair[1])
+	return suggest.Sample{Step: step, Value: value}, okStep && okValue
 }
 
 // inSteps brings a curve in order of steps. Of several samples of one step the
@@ -147,15 +135,7 @@ func withSample(curve []suggest.Sample, s suggest.Sample) []suggest.Sample {
 	if n := len(curve); n == 0 || curve[n-1].Step < s.Step {
 		return append(curve, s)
 	}
-	i, found := slices.BinarySearchFunc(curve, s.Step, func(have suggest.Sample, step int64) int {
-		switch {
-		case have.Step < step:
-			return -1
-		case have.Step > step:
-			return 1
-		}
-		return 0
-	})
+	i, found := slices.BinarySearchFunc(curve, s.Step, func(have suggest.Sample, step int64) int { return cmp.Compare(have.Step, step) })
 	curve = slices.Clone(curve)
 	if found {
 		curve[i] = s
@@ -165,34 +145,24 @@ func withSample(curve []suggest.Sample, s suggest.Sample) []suggest.Sample {
 }
 
 func (f *fields) params() map[string]any {
-	v, ok := f.take("params")
-	if !ok {
-		return nil
-	}
-	params, ok := v.(map[string]any)
-	if !ok {
-		f.fail("%s is %s; it must be an object of names and values", f.path("params"), describe(v))
-	}
+	params, _, _ := read(f, "params", "an object of names and values", as[map[string]any])
 	return params
 }
 
 func (f *fields) meta() suggest.Meta {
-	v, ok := f.take("meta")
-	if !ok {
-		return nil
-	}
+	v, given := f.take("meta")
 	entries, ok := v.(map[string]any)
-	if !ok {
+	if given && !ok {
 		f.fail("%s is %s; give back what ask answered", f.path("meta"), describe(v))
+	}
+	if entries == nil {
 		return nil
 	}
 	meta := make(suggest.Meta, len(entries))
 	for name, v := range entries {
-		text, ok := v.(string)
-		if !ok {
+		if meta[name], ok = v.(string); !ok {
 			f.fail("%s holds something other than a string; give back what ask answered", f.path("meta"))
 		}
-		meta[name] = text
 	}
 	return meta
 }
