@@ -7,16 +7,6 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-func testPointOrder(t *testing.T, s collector.Store) {
-	mustAppend(t, s, trialA, first, point("m", 2, 30, 1), point("m", 1, 40, 2))
-	mustAppend(t, s, trialA, first, point("m", 1, 10, 3), point("m", collector.NoStep, 50, 4), point("m", 2, 20, 5))
-	var got []int64
-	for _, p := range mustPoints(t, s, trialA.UID)[0].Points {
-		got = append(got, p.Seq)
-	}
-	diff(t, "sequences", []int64{50, 10, 40, 20, 30}, got)
-}
-
 func testSeriesOrder(t *testing.T, s collector.Store) {
 	early := collector.Attempt{ID: "zz", Started: base.Add(-time.Hour)}
 	twin := collector.Attempt{ID: "pod/0a", Started: first.Started}
@@ -32,19 +22,6 @@ func testSeriesOrder(t *testing.T, s collector.Store) {
 	}
 	diff(t, "series", []string{"zz a", "zz b", "pod/0 a", "pod/0 b", "pod/0a a", "pod/0a b", "pod/1 a", "pod/1 b"}, got)
 	diff(t, "attempts", []string{"zz", "pod/0", "pod/0a", "pod/1"}, attempts)
-}
-
-func testMetricFilter(t *testing.T, s collector.Store) {
-	mustAppend(t, s, trialA, first, point("a", 0, 0, 1), point("b", 0, 1, 2), point("c", 0, 2, 3))
-	names := func(metrics ...string) (got []string) {
-		for _, series := range mustPoints(t, s, trialA.UID, metrics...) {
-			got = append(got, series.Metric)
-		}
-		return got
-	}
-	diff(t, "two", []string{"a", "c"}, names("c", "a", "a"))
-	diff(t, "unknown", []string(nil), names("d"))
-	diff(t, "all", []string{"a", "b", "c"}, names())
 }
 
 func testSources(t *testing.T, s collector.Store) {
@@ -64,13 +41,6 @@ func testIsolation(t *testing.T, s collector.Store) {
 		diff(t, uid, []collector.Series{{Attempt: first, Metric: "m", Points: []collector.Point{point("m", 0, 0, want)}}},
 			mustPoints(t, s, uid))
 	}
-}
-
-func testTrials(t *testing.T, s collector.Store) {
-	mustAppend(t, s, trialB, first)
-	mustAppend(t, s, trialA, first, point("m", 0, 0, 1))
-	ids := mustTrials(t, s)
-	diff(t, "trials", []collector.TrialID{trialA, trialB}, ids)
 }
 
 func mustMetrics(t *testing.T, s collector.Store, uid string) []string {

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vernier-ml/vernier/collector"
 )
 
@@ -34,40 +32,4 @@ func testExact(t *testing.T, s collector.Store) {
 	far.Time = time.Time{}
 	diff(t, "a time that does not fit becomes the zero time",
 		[]collector.Series{{Attempt: other, Metric: "m", Points: []collector.Point{far}}}, mustPoints(t, s, trialB.UID))
-}
-
-func testOddNames(t *testing.T, s collector.Store) {
-	for i, name := range []string{"'; DROP TABLE point; --", "train/loss", "损失", "a\nb", "%", "M", "m"} {
-		trial := collector.TrialID{Namespace: name, Name: name, UID: name}
-		attempt := collector.Attempt{ID: name, Started: base}
-		p := point(name, 0, 0, float64(i))
-		p.Source = name
-		mustAppend(t, s, trial, attempt, p)
-		diff(t, name, []collector.Series{{Attempt: attempt, Metric: name, Points: []collector.Point{p}}},
-			mustPoints(t, s, name, name))
-	}
-}
-
-func testCopies(t *testing.T, s collector.Store) {
-	sent := []collector.Point{point("m", 0, 0, 1)}
-	mustAppend(t, s, trialA, first, sent...)
-	want := mustPoints(t, s, trialA.UID)
-	sent[0].Value = 99
-	got := mustPoints(t, s, trialA.UID)
-	got[0].Points[0].Value, got[0].Metric = 99, "other"
-	mustAttempts(t, s, trialA.UID)[0].Acked["stdout"] = 99
-	diff(t, "points", want, mustPoints(t, s, trialA.UID))
-	diff(t, "acked", map[string]int64{"stdout": 1}, mustAttempts(t, s, trialA.UID)[0].Acked)
-}
-
-func testLarge(t *testing.T, s collector.Store) {
-	var want []collector.Point
-	for i := range int64(20_001) {
-		want = append(want, point("m", i, i, float64(i)/3))
-	}
-	mustAppend(t, s, trialA, first, want...)
-	got := mustPoints(t, s, trialA.UID)
-	if len(got) != 1 || !cmp.Equal(want, got[0].Points, same) {
-		t.Errorf("the points differ from those sent")
-	}
 }

@@ -168,7 +168,7 @@ func testTwoStores(t *testing.T, open Open) {
 // testNames: names that differ in case, accents, trailing blanks or zero bytes are
 // different, and may be long.
 func testNames(t *testing.T, s collector.Store) {
-	names := []string{"m", "M", "m ", "m  ", " m", "m\x00", "m\t", "é", "e\u0301", "ß", "ss", "Σ", "σ", "ς", "\xff\xfe", "😀", "%", "_", `\`, "'", `"`, "`",
+	names := []string{"m", "M", "m ", "m  ", " m", "m\x00", "m\t", "é", "e\u0301", "ß", "ss", "Σ", "σ", "ς", "\xff\xfe", "😀", "%", "_", "a\nb", "'; DROP TABLE point; --", `\`, "'", `"`, "`",
 		strings.Repeat("n", 2048), strings.Repeat("n", 2047) + "N", strings.Repeat("é", 1024)}
 	var batch []collector.Point
 	for i, name := range names {
