@@ -17,7 +17,7 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/collector/store/storetest"
-	"github.com/vernier-ml/vernier/collector/store/storetest/servers"
+	"github.com/vernier-ml/vernier/e2e/servers"
 )
 
 // starters start the servers of the drivers that need one.

@@ -3,10 +3,8 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"maps"
 	"math"
 	"slices"
@@ -115,9 +113,6 @@ func copyAttempts(ctx context.Context, from, to collector.Store, id collector.Tr
 	if err != nil {
 		return err
 	}
-	if len(states) == 0 {
-		return nil
-	}
 	for _, a := range states {
 		if a.Final {
 			err = to.Finish(ctx, id, a.Attempt, a.Note)
@@ -139,60 +134,26 @@ type checksum struct {
 
 // sum reads a trial whole. Equal trials have equal sums in every store.
 func sum(ctx context.Context, s collector.Store, uid string) (checksum, error) {
-	w := summer{h: sha256.New()}
+	h, c := sha256.New(), checksum{}
 	states, err := s.Attempts(ctx, uid)
 	if err != nil {
-		return checksum{}, err
+		return c, err
 	}
 	for _, a := range states {
-		w.text(a.Attempt.ID, a.Note)
-		nanos, known := storable(a.Attempt.Started)
-		w.number(nanos, flag(known), flag(a.Final), int64(len(a.Acked)))
+		fmt.Fprintf(h, "%q %q %d %t %d\n", a.Attempt.ID, a.Note, a.Attempt.Started.UnixNano(), a.Final, len(a.Acked))
 		for _, source := range slices.Sorted(maps.Keys(a.Acked)) {
-			w.text(source)
-			w.number(a.Acked[source])
+			fmt.Fprintf(h, "%q %d\n", source, a.Acked[source])
 		}
 	}
-	c := checksum{}
 	err = s.Scan(ctx, uid, nil, func(a collector.Attempt, p collector.Point) error {
 		c.points++
-		nanos, known := storable(p.Time)
-		bits := math.Float64bits(p.Value)
-		if math.IsNaN(p.Value) {
-			bits = math.Float64bits(math.NaN())
+		value := p.Value
+		if math.IsNaN(value) {
+			value = math.NaN() // of one kind
 		}
-		w.text(a.ID, p.Source, p.Metric, p.Text)
-		w.number(p.Seq, p.Step, nanos, flag(known), int64(bits))
+		fmt.Fprintf(h, "%q %q %q %q %d %d %d %x\n", a.ID, p.Source, p.Metric, p.Text, p.Seq, p.Step, p.Time.UnixNano(), math.Float64bits(value))
 		return nil
 	})
-	w.h.Sum(c.hash[:0])
+	h.Sum(c.hash[:0])
 	return c, err
-}
-
-// summer hashes values so that where one ends does not matter.
-type summer struct {
-	h   hash.Hash
-	buf []byte
-}
-
-func (s *summer) text(texts ...string) {
-	for _, t := range texts {
-		s.buf = append(binary.AppendVarint(s.buf[:0], int64(len(t))), t...)
-		s.h.Write(s.buf)
-	}
-}
-
-func (s *summer) number(numbers ...int64) {
-	s.buf = s.buf[:0]
-	for _, n := range numbers {
-		s.buf = binary.AppendVarint(s.buf, n)
-	}
-	s.h.Write(s.buf)
-}
-
-func flag(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
 }
