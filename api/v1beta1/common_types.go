@@ -58,7 +58,7 @@ const (
 	ComparisonTypeGreater ComparisonType = "greater"
 )
 
-// EarlyStoppingRule stops a trial when a metric compares with a value.
+// EarlyStoppingRule stops a trial if a metric compares this way with a value.
 type EarlyStoppingRule struct {
 	// Name of the metric.
 	// +optional
@@ -107,23 +107,23 @@ type ObjectiveSpec struct {
 	// ObjectiveMetricName is the metric that is optimized.
 	// +optional
 	ObjectiveMetricName string `json:"objectiveMetricName,omitempty"`
-	// AdditionalMetricNames are collected beside the objective.
+	// AdditionalMetricNames are collected in addition to the objective.
 	// +optional
 	// +listType=atomic
 	AdditionalMetricNames []string `json:"additionalMetricNames,omitempty"`
-	// MetricStrategies say which of the reported values stands for a metric.
-	// Default: min or max, as the objective's type, for every metric.
+	// MetricStrategies say which of the reported values becomes a metric's result.
+	// Default: min or max, according to the objective's type, for every metric.
 	// +optional
 	// +listType=atomic
 	MetricStrategies []MetricStrategy `json:"metricStrategies,omitempty"`
 }
 
-// MetricStrategyType says which of the reported values stands for a metric: min,
-// max, latest, best-at-step, or mean-last-K with K from 1 to 1000.
+// MetricStrategyType says which of the reported values becomes a metric's result:
+// min, max, latest, best-at-step, or mean-last-K with K from 1 to 1000.
 // +kubebuilder:validation:Pattern=`^(min|max|latest|best-at-step|mean-last-([1-9][0-9]{0,2}|1000))$`
 type MetricStrategyType string
 
-// The strategies of a metric, but for mean-last-K. The first three are Katib's.
+// The strategies of a metric, except mean-last-K. The first three are Katib's.
 const (
 	ExtractByMin        MetricStrategyType = "min"
 	ExtractByMax        MetricStrategyType = "max"
@@ -142,7 +142,7 @@ type MetricStrategy struct {
 	Value MetricStrategyType `json:"value,omitempty"`
 }
 
-// Metric is the condensed result of one metric.
+// Metric is the result of one metric.
 type Metric struct {
 	// Name of the metric.
 	// +optional
@@ -156,17 +156,16 @@ type Metric struct {
 	// Latest is the last reported value, as reported.
 	// +optional
 	Latest string `json:"latest,omitempty"`
-	// Value is the value by the metric's strategy, where that is none of the three
-	// above.
+	// Value is the result if the metric's strategy is none of the three above.
 	// +optional
 	Value string `json:"value,omitempty"`
 }
 
-// unavailable is Katib's word for a value that was never reported.
+// unavailable is Katib's placeholder for a value that was never reported.
 const unavailable = "unavailable"
 
-// By is the value by a strategy, as reported: the latest where the strategy's own
-// was never reported.
+// By returns the value that a strategy selects, as reported, or the latest value if
+// that one is unavailable.
 func (m *Metric) By(strategy MetricStrategyType) string {
 	value := m.Value
 	switch strategy {
@@ -183,7 +182,7 @@ func (m *Metric) By(strategy MetricStrategyType) string {
 	return value
 }
 
-// Strategy of a metric, or fallback where none is given. o may be nil.
+// Strategy returns the strategy of a metric, or fallback if it has none. o may be nil.
 func (o *ObjectiveSpec) Strategy(metric string, fallback MetricStrategyType) MetricStrategyType {
 	if o != nil {
 		for _, s := range o.MetricStrategies {
@@ -195,9 +194,9 @@ func (o *ObjectiveSpec) Strategy(metric string, fallback MetricStrategyType) Met
 	return fallback
 }
 
-// Observation is the condensed result of a trial.
+// Observation is the result of a trial.
 type Observation struct {
-	// Metrics are the condensed metrics, the objective first.
+	// Metrics are the results of the metrics, the objective first.
 	// +optional
 	// +listType=atomic
 	Metrics []Metric `json:"metrics,omitempty"`
@@ -213,8 +212,8 @@ type ParameterAssignment struct {
 	Value string `json:"value,omitempty"`
 }
 
-// CollectorKind says how metrics are collected. None is of Katib: the schema lets
-// it pass, and admission refuses it and says what to use.
+// CollectorKind says how metrics are collected. The schema accepts Katib's kind None,
+// so that admission can reject it with advice.
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:XValidation:rule="self in ['StdOut', 'File', 'TensorFlowEvent', 'PrometheusMetric', 'Push', 'Custom', 'None']",message="use one of StdOut, File, TensorFlowEvent, PrometheusMetric, Push, Custom"
 type CollectorKind string
@@ -242,20 +241,20 @@ type MetricsCollectorSpec struct {
 
 // SourceSpec says where metrics are.
 type SourceSpec struct {
-	// HTTPGet is the endpoint of a PrometheusMetric collector. The host is
-	// localhost unless it is set. The port may be auto: then each trial gets one
-	// of its own, which its program finds in VERNIER_METRICS_PORT.
+	// HTTPGet is the endpoint of a PrometheusMetric collector. The default host is
+	// localhost. With port auto, each trial gets its own port, in the variable
+	// VERNIER_METRICS_PORT.
 	// +optional
 	HTTPGet *corev1.HTTPGetAction `json:"httpGet,omitempty"`
 	// FileSystemPath is the file or directory that metrics are written to.
 	// +optional
 	FileSystemPath *FileSystemPath `json:"fileSystemPath,omitempty"`
-	// Filter says how metrics look in text.
+	// Filter finds metrics in text.
 	// +optional
 	Filter *FilterSpec `json:"filter,omitempty"`
 }
 
-// FilterSpec says how metrics look in text.
+// FilterSpec finds metrics in text.
 type FilterSpec struct {
 	// MetricsFormat are Go regular expressions, each with at least two groups:
 	// the name and the value. Default: name=value.
@@ -268,7 +267,7 @@ type FilterSpec struct {
 // +kubebuilder:validation:Enum=File;Directory;InvalidKind
 type FileSystemKind string
 
-// The kinds of path.
+// The kinds of paths.
 const (
 	FileKind      FileSystemKind = "File"
 	DirectoryKind FileSystemKind = "Directory"
@@ -280,9 +279,9 @@ type FileFormat string
 
 // The formats of metrics in files.
 const (
-	// TextFormat is lines with name=value, or what the filters find in them.
+	// TextFormat is lines with name=value, or what the filters match.
 	TextFormat FileFormat = "TEXT"
-	// JSONFormat is a JSON object a line.
+	// JSONFormat is one JSON object per line.
 	JSONFormat FileFormat = "JSON"
 	// LogfmtFormat is lines of key=value pairs, where values may be quoted.
 	LogfmtFormat FileFormat = "LOGFMT"
@@ -321,7 +320,7 @@ type CollectorSpec struct {
 	CustomCollector *corev1.Container `json:"customCollector,omitempty"`
 }
 
-// ResumePolicy says whether a finished experiment can go on.
+// ResumePolicy says whether a finished experiment can be resumed.
 // +kubebuilder:validation:Enum="";Never;LongRunning;FromVolume
 type ResumePolicy string
 
@@ -340,7 +339,7 @@ type Condition struct {
 	// Reason of the last transition.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message for a person.
+	// Message for people.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// LastUpdateTime is when the condition was last written.

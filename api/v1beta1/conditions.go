@@ -36,18 +36,18 @@ const (
 	ReasonExperimentIsRestarting = "Experiment is restarting"
 )
 
-// CollectorSays stands before what a trial's collector noted, in the message of
-// the condition in which the trial ended.
+// CollectorSays precedes the notes of a trial's collector in the message of the
+// trial's final condition.
 const CollectorSays = "The collector says: "
 
 // MessageMaxFailed begins the message of an experiment that failed because too many
 // of its trials did. It is Katib's.
 const MessageMaxFailed = "Experiment has failed because max failed count has reached"
 
-// settle returns how c is written over old, the condition of the same type or
-// nil, and whether anything is to be written at all. A condition whose status
-// and reason are unchanged stays where and as it is; otherwise it moves to the
-// end of its list. LastTransitionTime moves with the status only.
+// settle returns what to write for c in place of old, the condition of the same
+// type or nil, and whether to write at all. A condition whose status and reason
+// are unchanged keeps its content and position; otherwise it moves to the end of
+// its list. LastTransitionTime changes with the status only.
 func settle(old *Condition, c Condition, now metav1.Time) (Condition, bool) {
 	if old != nil && old.Status == c.Status && old.Reason == c.Reason {
 		return c, false
@@ -111,13 +111,13 @@ func (e *Experiment) MarkCreated(message string, now metav1.Time) {
 	e.SetCondition(ExperimentCreated, condition(corev1.ConditionTrue, ReasonExperimentCreated, message), now)
 }
 
-// MarkRunning records that trials are asked for or run.
+// MarkRunning records that trials are requested or running.
 func (e *Experiment) MarkRunning(message string, now metav1.Time) {
 	e.SetCondition(ExperimentRunning, condition(corev1.ConditionTrue, ReasonExperimentRunning, message), now)
 }
 
-// MarkRestarting records that a finished experiment goes on: its end is
-// removed. As in Katib the condition is never taken back.
+// MarkRestarting records that a finished experiment is resumed: its final
+// condition is removed. As in Katib, Restarting is never removed.
 func (e *Experiment) MarkRestarting(message string, now metav1.Time) {
 	e.RemoveCondition(ExperimentSucceeded)
 	e.RemoveCondition(ExperimentFailed)
@@ -151,7 +151,7 @@ func (e *Experiment) stopRunning(message string, now metav1.Time) {
 // IsCreated says whether the controller has seen the experiment.
 func (e *Experiment) IsCreated() bool { return e.HasCondition(ExperimentCreated) }
 
-// IsRunning says whether the experiment runs.
+// IsRunning says whether the experiment is running.
 func (e *Experiment) IsRunning() bool { return e.HasCondition(ExperimentRunning) }
 
 // IsRestarting says whether the experiment was ever restarted.
@@ -173,8 +173,8 @@ func (e *Experiment) FailedByTrials() bool {
 	return c != nil && c.Status == corev1.ConditionTrue && strings.HasPrefix(c.Message, MessageMaxFailed)
 }
 
-// CanResume says whether a completed experiment goes on when maxTrialCount is
-// raised: it ended because it had run them all, and its resume policy is
+// CanResume says whether a completed experiment continues if maxTrialCount is
+// raised: it ended because all trials had run, and its resume policy is
 // LongRunning or FromVolume.
 func (e *Experiment) CanResume() bool {
 	c := e.Condition(ExperimentSucceeded)

@@ -47,8 +47,8 @@ func (s *Suggestion) MarkCreated(message string, now metav1.Time) {
 	s.SetCondition(SuggestionCreated, condition(corev1.ConditionTrue, ReasonSuggestionCreated, message), now)
 }
 
-// MarkDeploymentReady records that whatever answers the requests is ready; an
-// algorithm that is built in always is.
+// MarkDeploymentReady records that the service that answers requests is ready;
+// built-in algorithms always are.
 func (s *Suggestion) MarkDeploymentReady(message string, now metav1.Time) {
 	s.SetCondition(SuggestionDeploymentReady, condition(corev1.ConditionTrue, ReasonDeploymentReady, message), now)
 }
@@ -58,8 +58,8 @@ func (s *Suggestion) MarkRunning(message string, now metav1.Time) {
 	s.SetCondition(SuggestionRunning, condition(corev1.ConditionTrue, ReasonSuggestionRunning, message), now)
 }
 
-// MarkRestarting records that the experiment goes on: the end is removed and
-// Running is False until the next point.
+// MarkRestarting records that the experiment is resumed: the final condition is
+// removed, and Running is False until the next point.
 func (s *Suggestion) MarkRestarting(message string, now metav1.Time) {
 	s.RemoveCondition(SuggestionSucceeded)
 	s.SetCondition(SuggestionRunning, condition(corev1.ConditionFalse, ReasonExperimentIsRestarting, message), now)

@@ -32,8 +32,8 @@ func (t *Trial) LastCondition() *TrialCondition {
 	return &t.Status.Conditions[len(t.Status.Conditions)-1]
 }
 
-// State is the type of the last condition that is True; TrialCreated for a trial
-// without one, which was just made.
+// State is the type of the last condition that is True, or TrialCreated for a new
+// trial without one.
 func (t *Trial) State() TrialConditionType {
 	for i := len(t.Status.Conditions) - 1; i >= 0; i-- {
 		if c := &t.Status.Conditions[i]; c.Status == corev1.ConditionTrue {
@@ -73,7 +73,7 @@ func (t *Trial) MarkCreated(message string, now metav1.Time) {
 	t.SetCondition(TrialCreated, condition(corev1.ConditionTrue, ReasonTrialCreated, message), now)
 }
 
-// MarkRunning records that the trial's job runs.
+// MarkRunning records that the trial's job is running.
 func (t *Trial) MarkRunning(message string, now metav1.Time) {
 	t.SetCondition(TrialRunning, condition(corev1.ConditionTrue, ReasonTrialRunning, message), now)
 }
@@ -89,7 +89,7 @@ func (t *Trial) MarkFailed(message string, now metav1.Time) {
 	t.end(TrialFailed, ReasonTrialFailed, message, now)
 }
 
-// MarkKilled records that the trial was ended from outside: its experiment
+// MarkKilled records that the trial was stopped from outside: its experiment
 // ended or wanted fewer trials.
 func (t *Trial) MarkKilled(message string, now metav1.Time) {
 	t.end(TrialKilled, ReasonTrialKilled, message, now)
@@ -117,7 +117,7 @@ func (t *Trial) end(ct TrialConditionType, reason, message string, now metav1.Ti
 // IsCreated says whether the controller has seen the trial.
 func (t *Trial) IsCreated() bool { return t.HasCondition(TrialCreated) }
 
-// IsRunning says whether the trial's job runs.
+// IsRunning says whether the trial's job is running.
 func (t *Trial) IsRunning() bool { return t.HasCondition(TrialRunning) }
 
 // IsSucceeded says whether the trial has succeeded.
@@ -126,7 +126,7 @@ func (t *Trial) IsSucceeded() bool { return t.HasCondition(TrialSucceeded) }
 // IsFailed says whether the trial's job has failed.
 func (t *Trial) IsFailed() bool { return t.HasCondition(TrialFailed) }
 
-// IsKilled says whether the trial was ended from outside.
+// IsKilled says whether the trial was stopped from outside.
 func (t *Trial) IsKilled() bool { return t.HasCondition(TrialKilled) }
 
 // IsEarlyStopped says whether a stopping rule ended the trial.
@@ -139,11 +139,10 @@ func (t *Trial) IsMetricsUnavailable() bool { return t.HasCondition(TrialMetrics
 // IsCompleted says whether the trial has ended, in whatever way.
 func (t *Trial) IsCompleted() bool { return t.State().Ended() }
 
-// Ended says whether this is the state of a trial that has ended, in whatever way.
+// Ended says whether a trial in this state has ended, in whatever way.
 func (ct TrialConditionType) Ended() bool { return ct != TrialCreated && ct != TrialRunning }
 
-// SortTrials lists trials in order of number, then of name. It keeps pointers into
-// trials.
+// SortTrials returns pointers into trials, ordered by number, then by name.
 func SortTrials(trials []Trial) []*Trial {
 	type numbered struct {
 		n     int

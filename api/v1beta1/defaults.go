@@ -12,8 +12,8 @@ import (
 const (
 	DefaultParallelTrialCount = 3
 	DefaultResumePolicy       = NeverResume
-	// DefaultAlgorithmName is searched with when the experiment names no
-	// algorithm: it chooses by the search space. (Katib requires a name.)
+	// DefaultAlgorithmName is used if the experiment names no algorithm. It
+	// chooses one by the search space. (Katib requires a name.)
 	DefaultAlgorithmName        = "auto"
 	DefaultFilePath             = "/var/log/katib/metrics.log"
 	DefaultTensorFlowEventPath  = "/var/log/katib/tfevent/"
@@ -22,12 +22,11 @@ const (
 	DefaultPrometheusMetricPort = 8080
 )
 
-// SetDefaults fills in what the experiment leaves open. It changes nothing that
-// is set, and a second call changes nothing.
+// SetDefaults fills in what the experiment does not set. It is idempotent.
 //
-// The defaults are Katib's, and these of Vernier: algorithmName auto; every
-// kind of job that DefaultsForKind knows; parallelTrialCount is never defaulted
-// above maxTrialCount.
+// The defaults are Katib's, with these additions: algorithmName is auto; there are
+// defaults for every kind of job that DefaultsForKind knows; parallelTrialCount is
+// never defaulted above maxTrialCount.
 func SetDefaults(e *Experiment) {
 	s := &e.Spec
 	if s.ParallelTrialCount == nil {
@@ -74,7 +73,7 @@ func (t *TrialTemplate) Kind() string {
 
 func setAlgorithmDefaults(s *ExperimentSpec) {
 	if s.NasConfig != nil {
-		return // no algorithm for layers and operations is an obvious choice
+		return // there is no obvious choice of algorithm for layers and operations
 	}
 	if s.Algorithm == nil {
 		s.Algorithm = &AlgorithmSpec{}
@@ -84,7 +83,7 @@ func setAlgorithmDefaults(s *ExperimentSpec) {
 	}
 }
 
-// setObjectiveDefaults gives every metric without a strategy that of the
+// setObjectiveDefaults gives every metric without a strategy the one for the
 // objective's direction.
 func setObjectiveDefaults(o *ObjectiveSpec) {
 	if o == nil || o.ObjectiveMetricName == "" {
@@ -120,8 +119,8 @@ func setCollectorDefaults(s *ExperimentSpec) {
 	}
 }
 
-// setFileDefaults are those of a File collector. A directory of unknown files has
-// no default format.
+// setFileDefaults sets the defaults of a File collector. A directory has no default
+// format.
 func setFileDefaults(m *MetricsCollectorSpec) {
 	kind, path := FileKind, DefaultFilePath
 	if m.Source != nil && m.Source.FileSystemPath != nil {

@@ -2,7 +2,7 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ExperimentStatus is what the controller has seen.
+// ExperimentStatus is the state that the controller has observed.
 type ExperimentStatus struct {
 	// StartTime is when the controller first saw the experiment.
 	// +optional
@@ -18,13 +18,13 @@ type ExperimentStatus struct {
 	// +optional
 	// +listType=atomic
 	Conditions []ExperimentCondition `json:"conditions,omitempty"`
-	// CurrentOptimalTrial is the best trial so far, of several objectives by the
-	// first.
+	// CurrentOptimalTrial is the best trial so far. With several objectives it is
+	// the best in the first one.
 	// +optional
 	CurrentOptimalTrial OptimalTrial `json:"currentOptimalTrial"`
-	// ParetoTrialList (Vernier) names the trials of several objectives that no
-	// other trial beats: none is at least as good in all and better in one. In
-	// order of their numbers, the newest 500 at most.
+	// ParetoTrialList (Vernier) is the Pareto front of several objectives: the
+	// trials that no other trial dominates, in order of their numbers, the newest
+	// 500 at most.
 	// +optional
 	// +listType=atomic
 	ParetoTrialList []string `json:"paretoTrialList,omitempty"`

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ExperimentSpec says what is searched for, how, and with what budget.
+// ExperimentSpec says what to search for, how, and with what budget.
 // +kubebuilder:validation:XValidation:rule="!(has(self.parameters) && size(self.parameters) > 0 && has(self.nasConfig))",message="parameters and nasConfig exclude each other: give one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxTrialCount) || !has(self.parallelTrialCount) || self.parallelTrialCount <= self.maxTrialCount",message="parallelTrialCount must not be above maxTrialCount"
 type ExperimentSpec struct {
@@ -20,7 +20,7 @@ type ExperimentSpec struct {
 	// Algorithm says how the search space is searched.
 	// +optional
 	Algorithm *AlgorithmSpec `json:"algorithm,omitempty"`
-	// EarlyStopping says when a running trial is stopped.
+	// EarlyStopping says when to stop a running trial.
 	// +optional
 	EarlyStopping *EarlyStoppingSpec `json:"earlyStopping,omitempty"`
 	// TrialTemplate is the template of a trial's job.
@@ -30,8 +30,8 @@ type ExperimentSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ParallelTrialCount *int32 `json:"parallelTrialCount,omitempty"`
-	// MaxTrialCount is how many trials are run in all. Without it the
-	// experiment runs until its goal is reached or the space is used up.
+	// MaxTrialCount is the total number of trials. Without it the experiment runs
+	// until its goal is reached or the space is exhausted.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxTrialCount *int32 `json:"maxTrialCount,omitempty"`
@@ -46,34 +46,34 @@ type ExperimentSpec struct {
 	// NasConfig is the search space of neural architecture search.
 	// +optional
 	NasConfig *NasConfig `json:"nasConfig,omitempty"`
-	// ResumePolicy says whether the finished experiment can go on when
+	// ResumePolicy says whether the finished experiment continues if
 	// maxTrialCount is raised. Default: Never.
 	// +optional
 	ResumePolicy ResumePolicy `json:"resumePolicy,omitempty"`
-	// Seed (Vernier) makes the proposals repeatable. Default: derived from the
+	// Seed (Vernier) makes the proposals reproducible. Default: derived from the
 	// experiment's UID.
 	// +optional
 	Seed *int64 `json:"seed,omitempty"`
-	// ParameterConstraints (Vernier) are conditions on the parameters that each
+	// ParameterConstraints (Vernier) are conditions on the parameters that every
 	// proposed point satisfies, such as "batch * accumulate <= 512".
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=10000
 	ParameterConstraints []string `json:"parameterConstraints,omitempty"`
-	// InitialTrials (Vernier) are points that are tried first, in this order.
+	// InitialTrials (Vernier) are points to try first, in this order.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	InitialTrials []InitialTrial `json:"initialTrials,omitempty"`
-	// Objectives (Vernier) are optimized together. The first is the main one: it
-	// takes the place of objective, which may be left out.
+	// Objectives (Vernier) are optimized together. The first one is the main one
+	// and replaces objective, which may be omitted.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Objectives []ObjectiveMetric `json:"objectives,omitempty"`
-	// Constraints (Vernier) bound metrics. Trials outside of the bounds are never
-	// the best, and the algorithm looks elsewhere.
+	// Constraints (Vernier) are bounds on metrics. Trials that violate them are
+	// never the best, and the algorithm learns to avoid them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -86,9 +86,9 @@ type ExperimentSpec struct {
 	WarmStartFrom []WarmStart `json:"warmStartFrom,omitempty"`
 }
 
-// InitialTrial is a point that is tried before the algorithm proposes any.
+// InitialTrial is a point to try before the algorithm proposes any.
 type InitialTrial struct {
-	// ParameterAssignments give each parameter that is active a value.
+	// ParameterAssignments have a value for every active parameter.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	ParameterAssignments []ParameterAssignment `json:"parameterAssignments"`
@@ -128,19 +128,20 @@ type ParameterSpec struct {
 	// ParameterType is int, double, discrete or categorical.
 	// +optional
 	ParameterType ParameterType `json:"parameterType,omitempty"`
-	// FeasibleSpace are the values that the parameter may take.
+	// FeasibleSpace is the set of values that the parameter may take.
 	// +optional
 	FeasibleSpace FeasibleSpace `json:"feasibleSpace,omitempty"`
 	// When (Vernier) says for which values of another parameter this one is
-	// active. Elsewhere it has no value, and its placeholder in the template
-	// becomes empty. Default: always active.
+	// active. An inactive parameter has no value: an argument that consists of its
+	// placeholder is omitted, and elsewhere the placeholder becomes empty.
+	// Default: always active.
 	// +optional
 	When *ParameterCondition `json:"when,omitempty"`
 }
 
-// ParameterCondition holds when another parameter has one of some values.
+// ParameterCondition is satisfied if another parameter has one of the given values.
 type ParameterCondition struct {
-	// Parameter that decides. It has finitely many values.
+	// Parameter that this one depends on. It must have finitely many values.
 	// +kubebuilder:validation:MinLength=1
 	Parameter string `json:"parameter"`
 	// In lists the values.
@@ -149,7 +150,7 @@ type ParameterCondition struct {
 	In []string `json:"in"`
 }
 
-// FeasibleSpace are the values that a parameter may take. Numbers are strings,
+// FeasibleSpace is the set of values that a parameter may take. Numbers are strings,
 // as in Katib.
 type FeasibleSpace struct {
 	// Max is the largest value of an int or double.
@@ -179,8 +180,8 @@ type TrialTemplate struct {
 
 	TrialSource `json:",inline"`
 
-	// TrialParameters are the placeholders ${trialParameters.name} of the
-	// template and the parameters that they stand for.
+	// TrialParameters maps the placeholders ${trialParameters.name} of the template
+	// to parameters.
 	// +optional
 	// +listType=atomic
 	TrialParameters []TrialParameterSpec `json:"trialParameters,omitempty"`
@@ -190,17 +191,17 @@ type TrialTemplate struct {
 	// PrimaryContainerName is the container whose metrics are collected.
 	// +optional
 	PrimaryContainerName string `json:"primaryContainerName,omitempty"`
-	// SuccessCondition is a GJSON expression over the job that holds when the
-	// job has succeeded.
+	// SuccessCondition is a GJSON expression over the job that is true if the job
+	// has succeeded.
 	// +optional
 	SuccessCondition string `json:"successCondition,omitempty"`
-	// FailureCondition is a GJSON expression over the job that holds when the
-	// job has failed.
+	// FailureCondition is a GJSON expression over the job that is true if the job
+	// has failed.
 	// +optional
 	FailureCondition string `json:"failureCondition,omitempty"`
 }
 
-// TrialSource is where the template comes from: one of its fields.
+// TrialSource is where the template comes from. Exactly one field is set.
 type TrialSource struct {
 	// TrialSpec is the template itself: any object.
 	// +optional
@@ -231,7 +232,7 @@ type TrialParameterSpec struct {
 	// Name of the placeholder: ${trialParameters.name}.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Description for a person.
+	// Description for people.
 	// +optional
 	Description string `json:"description,omitempty"`
 	// Reference is the name of a search parameter, or metadata of the trial:

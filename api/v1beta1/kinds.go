@@ -1,6 +1,6 @@
 package v1beta1
 
-// KindDefaults are the defaults of a trial template whose job is of one kind.
+// KindDefaults are the defaults of a trial template for one kind of job.
 type KindDefaults struct {
 	// SuccessCondition and FailureCondition are GJSON expressions over the job.
 	SuccessCondition, FailureCondition string
@@ -9,7 +9,7 @@ type KindDefaults struct {
 	PrimaryPodLabels map[string]string
 }
 
-// holdsTrue is the expression that holds while the condition is True.
+// holdsTrue is the expression that is satisfied while the condition is True.
 func holdsTrue(conditionType string) string {
 	return `status.conditions.#(type=="` + conditionType + `")#|#(status=="True")#`
 }
@@ -20,7 +20,7 @@ func master() map[string]string {
 
 // kindDefaults is the table of kinds. Katib has defaults for Job, TFJob,
 // PyTorchJob, XGBoostJob, MPIJob and TrainJob; the rest are Vernier's. As in
-// Katib the kind alone decides, whatever its group.
+// Katib, the group is ignored.
 func kindDefaults() map[string]KindDefaults {
 	succeeded, failed := holdsTrue("Succeeded"), holdsTrue("Failed")
 	operator := KindDefaults{succeeded, failed, master()}
@@ -32,7 +32,7 @@ func kindDefaults() map[string]KindDefaults {
 		"MPIJob":     operator,
 		"JAXJob":     operator,
 		"MXJob":      operator,
-		// The operator labels no pod of a collective PaddleJob as its master.
+		// The operator does not label a master in a collective PaddleJob.
 		"PaddleJob": {succeeded, failed, map[string]string{
 			"training.kubeflow.org/replica-type":  "worker",
 			"training.kubeflow.org/replica-index": "0",
@@ -72,10 +72,10 @@ func DefaultsForKind(kind string) (KindDefaults, bool) {
 	return d, ok
 }
 
-// SetKindDefaults sets what t leaves open for jobs of the kind: success and
-// failure condition and primary pod labels. SetDefaults calls it for an inline
-// template. The kind of a template in a ConfigMap is known only when it is
-// read; whoever reads it calls this.
+// SetKindDefaults sets what t does not: the success and failure condition and the
+// primary pod labels. SetDefaults calls it for an inline template. The kind of a
+// template in a ConfigMap is known only after reading it, so its reader calls
+// this.
 func SetKindDefaults(t *TrialTemplate, kind string) {
 	d, ok := DefaultsForKind(kind)
 	if !ok {

@@ -14,29 +14,29 @@ const (
 	LabelTrial = "katib.kubeflow.org/trial"
 	// LabelTrialNumber, on trials, is the trial's number, counted from 0.
 	LabelTrialNumber = "vernier.ml/trial-number"
-	// AnnotationMeta, on trials, holds what the algorithm wants back (JSON, an
-	// object of strings).
+	// AnnotationMeta, on trials, holds the algorithm's own data (a JSON object of
+	// strings).
 	AnnotationMeta = "vernier.ml/meta"
-	// AnnotationWhy, on trials, says in a sentence why their point was proposed.
+	// AnnotationWhy, on trials, is a sentence about why their point was proposed.
 	AnnotationWhy = "vernier.ml/why"
-	// AnnotationResource, on trials, is how much of the resource the algorithm
-	// gave the trial.
+	// AnnotationResource, on trials, is the resource that the algorithm gave the
+	// trial.
 	AnnotationResource = "vernier.ml/resource"
-	// AnnotationStop, on trials, asks that the trial be stopped; its value says
-	// why. The trial becomes Killed.
+	// AnnotationStop, on trials, requests that the trial be stopped; its value is
+	// the reason. The trial becomes Killed.
 	AnnotationStop = "vernier.ml/stop"
-	// AnnotationStopEarly, on trials, asks that the trial be stopped as not worth
-	// going on with; its value says why. The trial becomes EarlyStopped when its
-	// pods have ended, with the observation of all that was reported.
+	// AnnotationStopEarly, on trials, requests that the trial be stopped early; its
+	// value is the reason. The trial becomes EarlyStopped when its pods have ended,
+	// with the observation of everything that was reported.
 	AnnotationStopEarly = "vernier.ml/stop-early"
 	// AnnotationInterrupted, on experiments, is set when a user ends one early: the
-	// maxTrialCount that it was lowered to and the one before, such as "4 of 24", or
-	// "4" where there was none. It means nothing once maxTrialCount is another one.
+	// lowered maxTrialCount and the previous one, such as "4 of 24", or "4" if there
+	// was none. It is void once maxTrialCount changes again.
 	AnnotationInterrupted = "vernier.ml/interrupted"
-	// AnnotationCollectorRate, on experiments, caps the points a second of each
-	// metric of a trial that are kept in the long run: a whole number from 1 to
+	// AnnotationCollectorRate, on experiments, caps how many points per second of
+	// each metric of a trial are kept in the long run: a whole number from 1 to
 	// MaxCollectorRate, or CollectorRateOff. Default: the manager's. Trials get it
-	// when they are made.
+	// when they are created.
 	AnnotationCollectorRate = "vernier.ml/collector-rate"
 )
 
@@ -46,8 +46,8 @@ const (
 	CollectorRateOff = "off"
 )
 
-// CollectorRate is what the AnnotationCollectorRate of annotations says: 0 when it
-// is not there, -1 for CollectorRateOff.
+// CollectorRate parses AnnotationCollectorRate: 0 if it is absent, -1 for
+// CollectorRateOff.
 func CollectorRate(annotations map[string]string) (int64, error) {
 	text, set := annotations[AnnotationCollectorRate]
 	switch {
@@ -69,8 +69,8 @@ func TrialName(experiment string, number int) string {
 	return fmt.Sprintf("%s-%04d", experiment, number)
 }
 
-// Number is the trial's number; ok is false when its label holds none, as on a
-// trial that was made by hand.
+// Number is the trial's number; ok is false if its label has none, as on a trial
+// that was created by hand.
 func (t *Trial) Number() (n int, ok bool) {
 	n, err := strconv.Atoi(t.Labels[LabelTrialNumber])
 	return n, err == nil && n >= 0

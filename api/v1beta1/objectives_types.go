@@ -12,14 +12,14 @@ type ObjectiveMetric struct {
 	ObjectiveMetricName string `json:"objectiveMetricName"`
 	// Type is the direction: minimize or maximize.
 	Type ObjectiveType `json:"type"`
-	// Goal is what a trial must reach in this objective. The experiment ends when
-	// one trial reaches the goals of all objectives that have one.
+	// Goal is the value that a trial must reach. The experiment ends when one trial
+	// reaches the goals of all objectives that have one.
 	// +optional
 	Goal *float64 `json:"goal,omitempty"`
 }
 
-// MetricConstraint (Vernier) bounds a metric: a trial outside of the bounds, or
-// without the metric, is never the best.
+// MetricConstraint (Vernier) bounds a metric: a trial that is out of bounds, or has
+// no value of the metric, is never the best.
 // +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="give min, max or both"
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",message="min must not be above max"
 type MetricConstraint struct {
@@ -47,7 +47,7 @@ type WarmStart struct {
 	ParameterAssignments []ParameterAssignment `json:"parameterAssignments,omitempty"`
 }
 
-// Outside is how far value is out of the bounds; at most 0 within them.
+// Outside is by how much value is out of bounds; at most 0 within them.
 func (c *MetricConstraint) Outside(value float64) float64 {
 	far := math.Inf(-1)
 	if c.Min != nil {
@@ -59,8 +59,8 @@ func (c *MetricConstraint) Outside(value float64) float64 {
 	return far
 }
 
-// AllObjectives are the objectives, the main one first: objectives, or else the
-// one objective. Empty when there is none.
+// AllObjectives returns the objectives, the main one first: objectives, or else the
+// single objective, if any.
 func (s *ExperimentSpec) AllObjectives() []ObjectiveMetric {
 	switch {
 	case len(s.Objectives) > 0:
@@ -71,11 +71,10 @@ func (s *ExperimentSpec) AllObjectives() []ObjectiveMetric {
 	return nil
 }
 
-// setObjectivesDefaults makes of several objectives what readers of one expect:
-// the first is the objective, and the metrics of the others and of constraints are
-// collected beside it. Without a strategy of their own they have the value at the
-// step where the first objective is best: the values of a trial are those of one
-// moment, as of one checkpoint.
+// setObjectivesDefaults lets code that knows a single objective handle several: the
+// first becomes the objective, and the metrics of the others and of constraints
+// become additional ones. Their default strategy is the value at the step where the
+// first objective is best, so that the values of a trial belong to one checkpoint.
 func setObjectivesDefaults(s *ExperimentSpec) {
 	if len(s.Objectives) > 0 {
 		first := s.Objectives[0]
@@ -100,7 +99,7 @@ func setObjectivesDefaults(s *ExperimentSpec) {
 	}
 }
 
-// collect adds a metric, with a strategy, where it has none yet.
+// collect adds a metric, and its strategy if it has none.
 func (o *ObjectiveSpec) collect(name string, strategy MetricStrategyType) {
 	if name == "" || name == o.ObjectiveMetricName {
 		return

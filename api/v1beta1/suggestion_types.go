@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SuggestionSpec says how many points are wanted from which algorithm.
+// SuggestionSpec says how many points are requested from which algorithm.
 type SuggestionSpec struct {
 	// Algorithm that proposes points.
 	// +optional
@@ -12,7 +12,7 @@ type SuggestionSpec struct {
 	// EarlyStopping rule of the experiment.
 	// +optional
 	EarlyStopping *EarlyStoppingSpec `json:"earlyStopping,omitempty"`
-	// Requests is the number of points asked for so far.
+	// Requests is the number of points requested so far.
 	// +optional
 	Requests int32 `json:"requests,omitempty"`
 	// ResumePolicy of the experiment.
@@ -20,7 +20,7 @@ type SuggestionSpec struct {
 	ResumePolicy ResumePolicy `json:"resumePolicy,omitempty"`
 }
 
-// SuggestionStatus is the record of the points that were proposed.
+// SuggestionStatus is the record of the proposed points.
 type SuggestionStatus struct {
 	// AlgorithmSettings that an external algorithm wrote back.
 	// +optional
@@ -33,7 +33,7 @@ type SuggestionStatus struct {
 	// +optional
 	// +listType=atomic
 	Suggestions []TrialAssignment `json:"suggestions,omitempty"`
-	// StartTime is when the first point was asked for.
+	// StartTime is when the first point was requested.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is when the experiment ended.
@@ -51,7 +51,7 @@ type SuggestionStatus struct {
 
 // TrialAssignment is one proposed point.
 type TrialAssignment struct {
-	// ParameterAssignments are the point.
+	// ParameterAssignments are the values of the point.
 	// +optional
 	// +listType=atomic
 	ParameterAssignments []ParameterAssignment `json:"parameterAssignments,omitempty"`

@@ -10,15 +10,15 @@ type TrialSpec struct {
 	// Objective is the experiment's objective.
 	// +optional
 	Objective *ObjectiveSpec `json:"objective,omitempty"`
-	// Objectives (Vernier) are those of the experiment, where there are several.
+	// Objectives (Vernier) are those of the experiment, if there are several.
 	// +optional
 	// +listType=atomic
 	Objectives []ObjectiveMetric `json:"objectives,omitempty"`
-	// ParameterAssignments are the point.
+	// ParameterAssignments are the values of the point.
 	// +optional
 	// +listType=atomic
 	ParameterAssignments []ParameterAssignment `json:"parameterAssignments"`
-	// EarlyStoppingRules stop the trial; written by external algorithms.
+	// EarlyStoppingRules stop the trial. External algorithms write them.
 	// +optional
 	// +listType=atomic
 	EarlyStoppingRules []EarlyStoppingRule `json:"earlyStoppingRules,omitempty"`
@@ -40,11 +40,11 @@ type TrialSpec struct {
 	// PrimaryContainerName is the container whose metrics are collected.
 	// +optional
 	PrimaryContainerName string `json:"primaryContainerName,omitempty"`
-	// SuccessCondition is a GJSON expression that holds when the job has
+	// SuccessCondition is a GJSON expression that is true if the job has
 	// succeeded.
 	// +optional
 	SuccessCondition string `json:"successCondition,omitempty"`
-	// FailureCondition is a GJSON expression that holds when the job has failed.
+	// FailureCondition is a GJSON expression that is true if the job has failed.
 	// +optional
 	FailureCondition string `json:"failureCondition,omitempty"`
 	// Labels that an algorithm gave the trial.
@@ -52,7 +52,7 @@ type TrialSpec struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// TrialStatus is what the controller has seen.
+// TrialStatus is the state that the controller has observed.
 type TrialStatus struct {
 	// StartTime is when the trial started.
 	// +optional
@@ -68,7 +68,7 @@ type TrialStatus struct {
 	// +optional
 	// +listType=atomic
 	Conditions []TrialCondition `json:"conditions,omitempty"`
-	// Observation is the condensed result.
+	// Observation is the result.
 	// +optional
 	Observation *Observation `json:"observation,omitempty"`
 }
