@@ -1,5 +1,5 @@
-// Package config holds the manifests that install Vernier. Those that the
-// embedded mode applies by itself are embedded.
+// Package config has the manifests that install Vernier. Those that the embedded
+// mode applies are embedded.
 package config
 
 import "embed"

@@ -17,7 +17,7 @@ const (
 )
 
 // FormatWandb is the format of the files that Weights & Biases writes offline.
-// Programs are told to write such files by their environment.
+// Environment variables make programs write such files.
 const FormatWandb = "WANDB"
 
 // Labels of a trial's job and pods, as Katib's.
@@ -26,8 +26,7 @@ const (
 	LabelTrial      = "katib.kubeflow.org/trial"
 )
 
-// Names that Inject gives to what it adds. Katib's SDK finds the sidecar by its
-// name.
+// Names of what Inject adds. Katib's SDK finds the sidecar by its name.
 const (
 	// SidecarLogger is the sidecar of the collectors StdOut and File.
 	SidecarLogger = "metrics-logger-and-collector"
@@ -35,33 +34,34 @@ const (
 	Sidecar = "metrics-collector"
 	// InstallContainer copies the collector into the pod (StdOut).
 	InstallContainer = "vernier-install"
-	// MetricsVolume is shared by sidecar and primary container.
+	// MetricsVolume is shared by the sidecar and the primary container.
 	MetricsVolume = "vernier-metrics"
-	// SourceVolume holds the files that the primary container writes, unless
-	// it mounts a volume there itself.
+	// SourceVolume holds the files that the primary container writes, unless the
+	// template mounts a volume there.
 	SourceVolume = "vernier-source"
-	// EnvTrialName tells a program the name of its trial.
+	// EnvTrialName is the variable with the name of the trial.
 	EnvTrialName = "KATIB_TRIAL_NAME"
-	// EnvMetricsPort tells a program the port that is scraped (PrometheusMetric).
+	// EnvMetricsPort is the variable with the port that is scraped
+	// (PrometheusMetric).
 	EnvMetricsPort = "VERNIER_METRICS_PORT"
 )
 
 // Collector says what is injected into a job.
 type Collector struct {
-	// Image of the sidecar; it has the command "collector" on its PATH.
+	// Image of the sidecar, with the command "collector" on its PATH.
 	Image string
-	// Binary is the collector command as the primary container finds it, where it
-	// is there already: on the host of the embedded mode. Empty means that an init
-	// container puts it into the pod (StdOut).
+	// Binary is the path of the collector command in the primary container if it is
+	// there already, as in the embedded mode. If empty, an init container copies it
+	// into the pod (StdOut).
 	Binary string
 	// ImagePullPolicy of the sidecar. Default: Kubernetes' own.
 	ImagePullPolicy corev1.PullPolicy
 	// Kind is StdOut, File, TensorFlowEvent, PrometheusMetric, Push or Custom.
 	Kind string
-	// Custom is the container that collects (Custom). It is not changed.
+	// Custom is the user's collector container (Custom).
 	Custom *corev1.Container
-	// Path is the file or directory (File, TensorFlowEvent, Custom); absolute. A
-	// Custom collector may have none.
+	// Path is the absolute path of the file or directory (File, TensorFlowEvent,
+	// Custom). It is optional for Custom.
 	Path string
 	// Directory says that the Path of a File or Custom collector is a directory.
 	Directory bool
@@ -69,28 +69,28 @@ type Collector struct {
 	Format string
 	// Endpoint is what is scraped (PrometheusMetric).
 	Endpoint Endpoint
-	// Filters are regular expressions of Katib's metricsFormat. None means
-	// Katib's default.
+	// Filters are the regular expressions of Katib's metricsFormat. Default:
+	// Katib's.
 	Filters []string
 	// Metrics to collect, the objective first.
 	Metrics []string
-	// Rate caps the points a second of each metric that are kept in the long run.
-	// 0 means the collector's default, less than 0 no cap.
+	// Rate caps the points per second of each metric that are kept in the long run.
+	// 0 means the collector's default, negative no cap.
 	Rate int64
-	// Parameters of the trial, which the collector writes beside event files for
-	// TensorBoard, and compares with those that the program records there
-	// (TensorFlowEvent). None: neither is done.
+	// Parameters of the trial. The collector writes them beside event files for
+	// TensorBoard, and compares them with those that the program records there
+	// (TensorFlowEvent). If there are none, it does neither.
 	Parameters map[string]string
 	// Experiment and Trial are the names that go into the labels.
 	Experiment, Trial string
-	// Labels of the trial, given to the job and its pods too.
+	// Labels of the trial, which the job and its pods get too.
 	Labels map[string]string
 	// ReportURL is the address of the report service.
 	ReportURL string
 	// Token lets the pod report for this trial only.
 	Token string
-	// CA signed the report service's certificate, as PEM. Empty means the
-	// system's authorities.
+	// CA is the PEM certificate of the authority that signed the report service's
+	// certificate. Default: the system's authorities.
 	CA string
 	// PrimaryContainer is the container whose metrics are collected.
 	PrimaryContainer string
@@ -98,18 +98,18 @@ type Collector struct {
 	PrimaryPodLabels map[string]string
 	// Resources of the sidecar.
 	Resources corev1.ResourceRequirements
-	// Grace is the pod's termination grace period where the template sets none,
-	// so that the last points can be sent. Zero leaves the template as it is.
+	// Grace is the pod's termination grace period if the template sets none, so
+	// that the last points can be sent. Zero leaves the template unchanged.
 	Grace time.Duration
-	// RerunDisrupted has a Job run a pod again that was disrupted (its node went
-	// down), without counting a failure; see rerunDisrupted.
+	// RerunDisrupted makes a Job replace a disrupted pod (whose node went down)
+	// without counting a failure; see rerunDisrupted.
 	RerunDisrupted bool
 }
 
 // sidecar is the name of the container that collects.
 func (c Collector) sidecar() string { return SidecarOf(c.Kind) }
 
-// SidecarOf is the name of the sidecar of a kind of collector.
+// SidecarOf is the name of the sidecar for a kind of collector.
 func SidecarOf(kind string) string {
 	if kind == StdOut || kind == File {
 		return SidecarLogger

@@ -11,13 +11,13 @@ import (
 	"github.com/vernier-ml/vernier/collector/contract"
 )
 
-// pushes reports whether the sidecar takes what others send to it.
+// pushes reports whether the sidecar accepts points from others.
 func (p pod) pushes() bool { return p.c.Kind == Push || p.c.Kind == Custom }
 
-// addCustom puts the user's own collector beside the primary container, as Katib
-// does: as it is written, with the place of the metrics, and with a view of the
-// processes of the pod. The sidecar stands in for Katib's DBManager, so that what
-// the collector reports is delivered as all else is.
+// addCustom adds the user's collector container to the pod, as Katib does: as it is
+// written, with the directory of the metrics mounted, and able to see the pod's
+// processes. The sidecar stands in for Katib's DBManager, so that the collector's
+// reports are delivered like all others.
 func (p pod) addCustom(main map[string]any, where []string) error {
 	switch {
 	case p.c.Custom == nil:
@@ -59,8 +59,8 @@ func (p pod) addCustom(main map[string]any, where []string) error {
 	return nil
 }
 
-// checkCustomName refuses a name that another container of the pod has. One that
-// was injected before has the socket of the sidecar.
+// checkCustomName rejects the name of another container of the pod. A collector that
+// was injected before is recognized by the sidecar's socket.
 func (p pod) checkCustomName(name string) error {
 	if slices.Contains([]string{SidecarLogger, Sidecar, InstallContainer}, name) {
 		return fmt.Errorf("the container of the Custom collector is named %q, which the sidecar beside it has: rename it", name)
@@ -79,7 +79,7 @@ func (p pod) checkCustomName(name string) error {
 	return nil
 }
 
-// addMount mounts a volume unless the container has one there.
+// addMount mounts a volume unless the container has one at that path.
 func addMount(container map[string]any, m any) {
 	place, _ := at(m, "mountPath").(string)
 	list, _ := container["volumeMounts"].([]any)

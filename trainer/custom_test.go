@@ -12,7 +12,7 @@ import (
 	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
-// customCollector is as in Katib's example.
+// customCollector is like Katib's example.
 func customCollector() *corev1.Container {
 	return &corev1.Container{
 		Name: "custom-collector", Image: "registry.example/custom:1", ImagePullPolicy: corev1.PullAlways,

@@ -7,10 +7,9 @@ import (
 )
 
 // rerunDisrupted gives a batch/v1 Job a policy that ignores the failure of a pod
-// with the condition DisruptionTarget, so that another pod takes its place. A Job
-// keeps its own policy; one that may not have such a policy stays as it is:
-// Kubernetes takes it only with the restart policy Never, and when pods are
-// replaced after their end.
+// with the condition DisruptionTarget, so that another pod replaces it. A Job that
+// has its own policy keeps it. Kubernetes accepts the policy only with the restart
+// policy Never and if pods are replaced after their end; other Jobs stay unchanged.
 func rerunDisrupted(job *unstructured.Unstructured) {
 	if job.GroupVersionKind() != batchv1.SchemeGroupVersion.WithKind("Job") {
 		return

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Exit codes with a meaning of their own: those of POSIX shells, which the
-// collector's exec keeps to.
+// Exit codes with a special meaning: those of POSIX shells, which collector exec
+// uses too.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
@@ -28,15 +28,15 @@ var signals = map[int32]string{
 	9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ",
 }
 
-// cause is one explanation; the lowest rank tells the most.
+// cause is one explanation; the lowest rank is the most informative.
 type cause struct {
 	rank int
 	text string
 }
 
 // Explain says in one sentence why a job failed: which container of which pod,
-// what happened to it, and what to do. It is "" when the pods show no reason
-// (they may be gone already).
+// what happened to it, and what to do. It is "" if the pods show no reason, for
+// example because they are gone.
 func Explain(pods []corev1.Pod, primaryContainer string) string {
 	var causes []cause
 	for i := range pods {
@@ -49,9 +49,9 @@ func Explain(pods []corev1.Pod, primaryContainer string) string {
 	return causes[0].text
 }
 
-// podCauses are the explanations that one pod offers: the primary container
-// before the pod as a whole, before other containers. A program that was
-// killed because its job had failed already comes last.
+// podCauses are the explanations from one pod: the primary container before the pod
+// as a whole, before other containers. A program that was killed because its job had
+// already failed comes last.
 func podCauses(pod *corev1.Pod, primary string) []cause {
 	var causes []cause
 	add := func(rank int, text string) {
@@ -60,7 +60,7 @@ func podCauses(pod *corev1.Pod, primary string) []cause {
 		}
 	}
 	if pod.Status.Reason == "Terminated" || pod.Status.Reason == "NodeShutdown" {
-		// However its programs ended, they did so because they were told to.
+		// Its programs ended because they were told to.
 		add(1, podCause(pod))
 		return causes
 	}
@@ -164,9 +164,9 @@ var runners = []string{
 	"env", "nice", "nohup", "setsid", "stdbuf", "timeout", "time", "ionice", "taskset", "numactl", "chrt", "xargs",
 }
 
-// commandOf is the program that a container was to run, quoted, with a space
-// behind it: what "collector exec" runs, or the command itself. It is empty for a
-// shell, which was found.
+// commandOf is the program that a container was to run, quoted and followed by a
+// space: what "collector exec" runs, or the command itself. It is empty for a shell,
+// because that was found.
 func commandOf(pod *corev1.Pod, container string) string {
 	for _, c := range pod.Spec.Containers {
 		if c.Name != container {
@@ -183,8 +183,8 @@ func commandOf(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-// wrote says where the program's own words are. The pod of a trial goes when the
-// trial ends, unless it is retained.
+// wrote says where to find the program's output. The pod of a trial is deleted when
+// the trial ends, unless it is retained.
 func wrote(pod *corev1.Pod, container string) string {
 	if experiment, trial := pod.Labels[LabelExperiment], pod.Labels[LabelTrial]; experiment != "" && trial != "" {
 		return fmt.Sprintf(" (vernier logs %s/%s; on a cluster, set trialTemplate.retain to keep the pod)", experiment, trial)
@@ -204,7 +204,7 @@ func memoryLimit(pod *corev1.Pod, name string) string {
 	return "; it has no limit of its own, so the node ran out"
 }
 
-// quote adds a program's or the kubelet's message, its end if it is long.
+// quote adds a program's or the kubelet's message, or the end of a long one.
 func quote(message string) string {
 	message = strings.TrimSpace(message)
 	if message == "" {
@@ -217,7 +217,7 @@ func quote(message string) string {
 }
 
 // Waiting says in one sentence what the pods of a trial wait for: a node, an
-// image, a ConfigMap. It is "" when no pod is stuck. A pod that just starts is
+// image, a ConfigMap. It is "" if no pod is stuck. A pod that is just starting is
 // not stuck.
 func Waiting(pods []corev1.Pod) string {
 	for i := range pods {
@@ -241,7 +241,7 @@ func Waiting(pods []corev1.Pod) string {
 	return ""
 }
 
-// unschedulableAdvice is what to do about a message of the scheduler.
+// unschedulableAdvice says what to do about a message of the scheduler.
 func unschedulableAdvice(message string) string {
 	if strings.Contains(message, "persistentvolumeclaim") && strings.Contains(message, "not found") {
 		return "create the PersistentVolumeClaim, or correct its name in the template"

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Directories that cannot be replaced by an empty one. Of the first, nothing
-// below can be either; the second hold programs or everybody's files, and a
-// directory below them may be had.
+// Directories that must not be hidden by an empty one. For the first list, neither
+// must anything below them; the second contain programs or users' files, and
+// directories below them are allowed.
 var (
 	systemTrees       = []string{"/bin", "/boot", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys", "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/sbin"}
 	systemDirectories = []string{"/dev", "/dev/pts", "/dev/shm", "/etc", "/home", "/opt", "/root", "/run", "/usr", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/usr/share", "/var", "/var/lib", "/var/run"}
 )
 
-// scripts are the endings of files that programs are told to run.
+// scripts are the extensions of files that interpreters run.
 var scripts = []string{".bash", ".ipynb", ".jar", ".jl", ".js", ".lua", ".pl", ".py", ".pyz", ".R", ".r", ".rb", ".sh"}
 
-// checkHidden refuses to put an empty directory where the container needs what
-// is there: the system, the program, or the script that it is told to run. Other
-// files below dir may be what the program writes.
+// checkHidden refuses to mount an empty directory over something that the container
+// needs: the system, the program, or the script that it runs. Other files below dir
+// may be what the program writes.
 func (p pod) checkHidden(main map[string]any, where []string, dir string) error {
 	const advice = "write the metrics to a directory of their own, for instance %s, or mount a volume there"
 	own := path.Join(dir, "metrics", path.Base(p.c.Path))
@@ -48,7 +48,7 @@ func (p pod) checkHidden(main map[string]any, where []string, dir string) error 
 	return nil
 }
 
-// hides returns a file that a word of the command names and that dir would hide.
+// hides returns a file that the command names and that dir would hide.
 func (p pod) hides(main map[string]any, dir, text string, program bool) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n=;&|()<>\"'`", r) })
 	if program {
@@ -70,7 +70,7 @@ func (p pod) hides(main map[string]any, dir, text string, program bool) string {
 	return ""
 }
 
-// mounted says whether a file below dir lies on a volume of the user's.
+// mounted says whether a file below dir is on one of the user's volumes.
 func mounted(main map[string]any, dir, file string) bool {
 	mounts, _ := main["volumeMounts"].([]any)
 	return slices.ContainsFunc(mounts, func(m any) bool {

@@ -7,22 +7,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ReasonDirectoryHidden is the reason of a pod that the embedded node refused
+// ReasonDirectoryHidden is the reason of a pod that the embedded node rejected
 // because the collector's directory would hide files of the machine.
 const ReasonDirectoryHidden = "DirectoryHidden"
 
 const (
-	// crashes is how often a collector that does not come up is started again
-	// before its trial is given up: two and a half minutes, as Kubernetes waits.
+	// crashes is how often a collector that does not start is restarted before its
+	// trial fails: two and a half minutes with Kubernetes' back-off.
 	crashes = 4
-	// imagePatience is how long the collector's image may be out of reach.
+	// imagePatience is how long the collector's image may be unavailable.
 	imagePatience = 15 * time.Minute
 )
 
-// Hopeless says in one sentence why a job will never train, though Kubernetes
-// would try for ever, or as often as its backoffLimit says: a collector that
-// cannot start, or a directory that no try makes free. It is "" while there is
-// hope. Only pods whose program has not begun are looked at.
+// Hopeless says in one sentence why a job will never train, although Kubernetes
+// would retry forever, or up to its backoffLimit: the collector cannot start, or its
+// directory is not empty. It is "" if there is hope. It considers only pods whose
+// program has not started.
 func Hopeless(pods []corev1.Pod, now time.Time) string {
 	for i := range pods {
 		pod := &pods[i]

@@ -7,13 +7,13 @@ import (
 	"github.com/vernier-ml/vernier/collector/contract"
 )
 
-// showsParameters reports whether the collector writes the parameters of the
-// trial beside its event files.
+// showsParameters reports whether the collector writes the trial's parameters beside
+// its event files.
 func (p pod) showsParameters() bool {
 	return p.c.Kind == TensorFlowEvent && len(p.c.Parameters) > 0
 }
 
-// parameters are the collector's arguments for it.
+// parameters are the collector's arguments for that.
 func (p pod) parameters() []string {
 	if !p.showsParameters() {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/vernier-ml/vernier/trainer"
 )
 
-// The collector of event files is told the parameters, and may write beside the
-// files; no other collector is, or may.
+// Only the collector of event files gets the parameters, and may write beside the
+// files.
 func TestParametersGoToTheCollectorOfEventFiles(t *testing.T) {
 	tests := map[string]struct {
 		kind     string

@@ -17,11 +17,11 @@ import (
 // primary container the variable KATIB_TRIAL_NAME. The primary template gets
 // the collector as a native sidecar (an init container that keeps running).
 // For StdOut the command of the primary container is run by "collector exec",
-// argument by argument, without a shell; for the other kinds it stays as it is.
-// For Custom the user's container comes beside the primary one.
+// argument by argument, without a shell; for other kinds it is unchanged.
+// For Custom the user's container is added beside the primary one.
 //
-// The job must have its namespace: ports of the trial's own follow from it.
-// Injecting twice changes nothing more. On an error the job is unchanged.
+// The job must have its namespace, because the trial's ports depend on it.
+// Inject is idempotent. On an error the job is unchanged.
 func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 	roles, err := kind.Roles(job)
 	if err != nil {
@@ -73,8 +73,8 @@ func addLabels(obj map[string]any, where []string, c Collector) error {
 	return nil
 }
 
-// labelTemplate writes the labels of the trial into one pod template, and its
-// name into the environment of the primary container there.
+// labelTemplate writes the trial's labels into one pod template, and its name into
+// the environment of the primary container there.
 func labelTemplate(job *unstructured.Unstructured, role Role, c Collector) error {
 	tpl, err := Template(job, role)
 	if err != nil {
@@ -97,8 +97,8 @@ func labelTemplate(job *unstructured.Unstructured, role Role, c Collector) error
 var roleOrder = []string{"launcher", "chief", "master", "scheduler", "worker"}
 
 // choosePrimary finds the role whose pods are measured: the one that the kind
-// names, else the one with the primary container, else among several the one
-// that the primary pod labels mean.
+// names, else the one with the primary container, else the one among several that
+// the primary pod labels select.
 func choosePrimary(job *unstructured.Unstructured, roles []Role, c Collector) (Role, error) {
 	var candidates []Role
 	for _, role := range roles {
@@ -144,8 +144,8 @@ func byLabels(job *unstructured.Unstructured, candidates []Role, c Collector) (R
 	if len(matching) == 1 {
 		return matching[0], nil
 	}
-	// Labels that an operator writes are not in the template, but they name
-	// its roles.
+	// Labels that an operator sets are not in the template, but they name its
+	// roles.
 	wanted := []string{
 		c.PrimaryPodLabels["training.kubeflow.org/replica-type"],
 		c.PrimaryPodLabels["jobset.sigs.k8s.io/replicatedjob-name"],
@@ -178,7 +178,7 @@ func noContainer(role Role, tpl map[string]any, name string) error {
 		"there is no container %q, which primaryContainerName names; the containers are: %s", name, strings.Join(have, ", "))
 }
 
-// container returns the container of the pod template with the name, or nil.
+// container returns the pod template's container with the name, or nil.
 func container(tpl map[string]any, name string) map[string]any {
 	list, _ := at(tpl, "spec", "containers").([]any)
 	return named(list, name)
@@ -193,8 +193,8 @@ func named(list []any, name string) map[string]any {
 	return nil
 }
 
-// upsert puts an entry into a list of named entries: in the place of the one
-// with its name, or at the end.
+// upsert puts an entry into a list of named entries: it replaces the one with its
+// name, or is appended.
 func upsert(parent map[string]any, key string, entry map[string]any) {
 	list, _ := parent[key].([]any)
 	for i, v := range list {

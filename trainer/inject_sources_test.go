@@ -15,8 +15,8 @@ import (
 	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
-// variables are the environment of a container by name; those taken from a field
-// stand as "@" and its path.
+// variables are the environment of a container by name; the value of one from a
+// field is "@" and the field's path.
 func variables(c corev1.Container) map[string]string {
 	env := map[string]string{}
 	for _, e := range c.Env {
@@ -78,8 +78,8 @@ func TestInjectPrometheusMetric(t *testing.T) {
 	}
 }
 
-// Headers hold credentials: they are no arguments, which everybody on the node
-// sees.
+// Headers contain credentials, so they are not arguments, which every user of the
+// node can see.
 func TestInjectHandsHeadersOverByTheEnvironment(t *testing.T) {
 	secret := func(name, key string) *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key}}
@@ -140,7 +140,7 @@ func TestInjectHandsHeadersOverByTheEnvironment(t *testing.T) {
 	}
 }
 
-// On the host's network a fixed port is one for all trials of a node.
+// On the host's network, all trials of a node share a fixed port.
 func TestInjectRefusesAFixedPortOnTheHostsNetwork(t *testing.T) {
 	tests := map[string]struct {
 		network  string
@@ -183,8 +183,8 @@ func TestInjectRefusesAFixedPortOnTheHostsNetwork(t *testing.T) {
 	}
 }
 
-// TestTrialsGetPortsOfTheirOwn holds that ports differ between the trials of an
-// experiment, and stay below those that Linux gives to outgoing connections.
+// TestTrialsGetPortsOfTheirOwn verifies that ports differ between the trials of an
+// experiment, and are below those that Linux uses for outgoing connections.
 func TestTrialsGetPortsOfTheirOwn(t *testing.T) {
 	ports := map[int]bool{}
 	for n := range 100 {
@@ -259,7 +259,7 @@ func TestInjectWandbWritesItsFilesOffline(t *testing.T) {
 	}
 }
 
-// A container that may be started again in its pod tells the sidecar of each start.
+// A container that may be restarted in its pod tells the sidecar about each start.
 func TestInjectTellsOfFurtherStarts(t *testing.T) {
 	const binary = "/var/run/vernier/bin/collector"
 	for name, test := range map[string]struct {

@@ -59,7 +59,7 @@ func injected(t *testing.T, obj *unstructured.Unstructured, c trainer.Collector)
 	return typed
 }
 
-// injectedTwice is injected, and holds that a second injection changes nothing.
+// injectedTwice is injected, and verifies that a second injection changes nothing.
 func injectedTwice(t *testing.T, obj *unstructured.Unstructured, c trainer.Collector) corev1.PodSpec {
 	t.Helper()
 	got := injected(t, obj, c)
@@ -168,7 +168,7 @@ func TestInjectInstallsNothingWhereTheCollectorIs(t *testing.T) {
 	}
 }
 
-// place is where sidecar and primary container see the metrics.
+// place is where the sidecar and the primary container see the metrics.
 type place struct {
 	Main, Sidecar []corev1.VolumeMount
 	Volumes       []string

@@ -37,9 +37,9 @@ func decodeJSON(raw []byte) (map[string]any, error) {
 	return obj, nil
 }
 
-// parseYAML reads YAML text. A placeholder may stand where YAML's grammar has
-// no room for it, as in [${trialParameters.x}]; so each is first exchanged for
-// a plain word that occurs nowhere in the text.
+// parseYAML reads YAML text. A placeholder may be where YAML's grammar does not
+// allow one, as in [${trialParameters.x}], so each is first replaced by a plain word
+// that does not occur in the text.
 func parseYAML(text string) (map[string]any, error) {
 	word := "placeholder"
 	for strings.Contains(text, word) {
@@ -72,7 +72,7 @@ func parseYAML(text string) (map[string]any, error) {
 	return obj, nil
 }
 
-// tokens are the words that stand for placeholders while YAML is read.
+// tokens are the words that replace placeholders while YAML is parsed.
 type tokens struct {
 	word  string
 	found []string
@@ -82,7 +82,7 @@ func (t tokens) name(i int, suffix string) string {
 	return fmt.Sprintf("%s%d%s", t.word, i, suffix)
 }
 
-// index is the number of the placeholder that a word stands for.
+// index is the number of the placeholder that a word replaces.
 func (t tokens) index(value string) (int, bool) {
 	rest, _ := strings.CutPrefix(value, t.word)
 	digits, _ := strings.CutSuffix(rest, "end")
@@ -90,7 +90,7 @@ func (t tokens) index(value string) (int, bool) {
 	return i, err == nil && i < len(t.found) && value == t.name(i, "end")
 }
 
-// mark renames the words that stand alone and unquoted, and keeps what looks
+// mark renames words that are unquoted scalars of their own, and keeps what looks
 // like a date a string, as Kubernetes does.
 func (t tokens) mark(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
@@ -156,7 +156,7 @@ func (t tokens) restore(tree any) any {
 	return walk(tree)
 }
 
-// restored puts the placeholders back into an error's text.
+// restored puts the placeholders back into the text of an error.
 func restored(s, word string, found []string) string {
 	t := tokens{word, found}
 	for i, p := range found {

@@ -20,15 +20,15 @@ const (
 	loopbackAddress  = "127.0.0.1"
 )
 
-// sharesNetwork says whether other pods reach the same loopback addresses: where
-// pods run as processes of the machine, and where they use the host's network.
+// sharesNetwork says whether other pods can reach the same loopback addresses:
+// if pods run as processes of the machine, or use the host's network.
 func (p pod) sharesNetwork() bool {
 	host, _ := p.spec["hostNetwork"].(bool)
 	return host || p.c.Binary != ""
 }
 
-// pushToken keeps out programs of other trials. It is a function of the trial's
-// token, and does not tell it.
+// pushToken keeps out programs of other trials. It is derived from the trial's
+// token, and does not reveal it.
 func (c Collector) pushToken() string {
 	sum := sha256.Sum256([]byte(pushTokenPurpose + "\x00" + c.Token))
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
@@ -50,7 +50,7 @@ func (p pod) addPush(main map[string]any, where []string) error {
 		switch {
 		case mayComeByEnvFrom(main, name):
 			late = true
-		// The file with the token goes with the address: to no other server.
+		// The token's file is only for this address, not for another server.
 		case name == contract.EnvTrainerToken && (named(theirs, contract.EnvTrainerURL) != nil || mayComeByEnvFrom(main, contract.EnvTrainerURL)):
 		default:
 			addEnv(main, name, env[name])
@@ -63,11 +63,11 @@ func (p pod) addPush(main map[string]any, where []string) error {
 	return nil
 }
 
-// mayComeByEnvFrom says whether a ConfigMap or Secret that the template names
-// may set one of the variables that other systems know too. What it holds is
-// seen first when the container starts, and a variable in env would hide it.
+// mayComeByEnvFrom says whether a ConfigMap or Secret in the template's envFrom may
+// set a variable that other systems use too. Its content is known only when the
+// container starts, and a variable in env would override it.
 func mayComeByEnvFrom(main map[string]any, name string) bool {
-	if name == contract.EnvPushURL { // ours alone
+	if name == contract.EnvPushURL { // only ours
 		return false
 	}
 	list, _ := main["envFrom"].([]any)
@@ -85,13 +85,13 @@ func addEnv(main map[string]any, name, value string) {
 	}
 }
 
-// aliasKatib makes the names of Katib's DBManager mean the sidecar.
+// aliasKatib makes the names of Katib's DBManager resolve to the sidecar.
 func (p pod) aliasKatib() {
 	list, _ := p.spec["hostAliases"].([]any)
 	for _, v := range list {
 		names, _ := at(v, "hostnames").([]any)
 		if slices.Contains(names, any(contract.KatibHosts()[0])) {
-			return // the template's own, or ours
+			return // the template's, or ours
 		}
 	}
 	var names []any
@@ -101,9 +101,9 @@ func (p pod) aliasKatib() {
 	p.spec["hostAliases"] = append(slices.Clip(list), map[string]any{"ip": loopbackAddress, "hostnames": names})
 }
 
-// Warnings says what the program will not find of what the collector offers,
-// though Inject can be done: as field errors without a cause. None for a job
-// that Inject refuses.
+// Warnings lists what the collector cannot offer the program, although Inject
+// succeeds, as field errors without a cause. There are none for a job that Inject
+// rejects.
 func Warnings(job *unstructured.Unstructured, kind Kind, c Collector) []*FieldError {
 	roles, err := kind.Roles(job)
 	if err != nil || c.Kind != Push {
@@ -135,9 +135,9 @@ func Warnings(job *unstructured.Unstructured, kind Kind, c Collector) []*FieldEr
 	return nil
 }
 
-// shareNetwork lets "collector env" tell the program the addresses that the
-// sidecar found, and a file of the sidecar stand in for /etc/hosts. A container
-// without a command cannot be wrapped: it has the socket and report_metrics.
+// shareNetwork makes "collector env" give the program the addresses that the sidecar
+// uses, and mounts a file of the sidecar as /etc/hosts. A container without a
+// command cannot be wrapped: it has the socket and report_metrics.
 func (p pod) shareNetwork(main map[string]any) error {
 	mounts, _ := main["volumeMounts"].([]any)
 	if !slices.ContainsFunc(mounts, func(v any) bool { return at(v, "mountPath") == etcHosts }) {
@@ -148,8 +148,8 @@ func (p pod) shareNetwork(main map[string]any) error {
 	return p.wrapEnv(main)
 }
 
-// wrapEnv runs the command under "collector env", which sets what is not set
-// when the program starts. A container without a command stays as it is.
+// wrapEnv runs the command under "collector env", which sets missing variables when
+// the program starts. A container without a command stays unchanged.
 func (p pod) wrapEnv(main map[string]any) error {
 	command, _ := main["command"].([]any)
 	if len(command) == 0 {

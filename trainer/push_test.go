@@ -12,7 +12,7 @@ import (
 	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
-// told is what a program that pushes finds, and what the sidecar is told.
+// told is what a program that pushes gets, and the sidecar's arguments.
 type told struct {
 	Command []string
 	Env     map[string]string

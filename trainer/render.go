@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Placeholder is one name that a template may use, and what it stands for.
+// Placeholder is one name that a template may use, and its value.
 type Placeholder struct {
 	// Name as in ${trialParameters.<name>}.
 	Name string
-	// Inactive: the parameter is not active in this trial. The placeholder becomes
-	// empty, and an argument of a command that has only this placeholder is left
-	// out: --momentum=${trialParameters.momentum}, by itself or in a shell's line,
-	// and a flag with its value in the next argument.
+	// Inactive means that the parameter is not active in this trial. The placeholder
+	// becomes empty, and an argument of a command whose only placeholder it is, is
+	// omitted: --momentum=${trialParameters.momentum}, by itself or in a shell
+	// command line, and a flag with its value in the next argument.
 	Inactive bool
 	// Reference is the name of a parameter, or metadata:
 	// ${trialSpec.Name} and ${trialSpec.Namespace} of the trial;
@@ -32,8 +32,7 @@ type Placeholder struct {
 
 // Sentinels for what can be wrong with a template.
 var (
-	// ErrUnknownPlaceholder: the template uses a placeholder that is not
-	// declared.
+	// ErrUnknownPlaceholder: the template uses an undeclared placeholder.
 	ErrUnknownPlaceholder = errors.New("placeholder is not declared")
 	// ErrNoAssignment: a placeholder refers to a parameter without a value.
 	ErrNoAssignment = errors.New("placeholder has no value")
@@ -47,26 +46,25 @@ var (
 	numberPattern      = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 )
 
-// IsMetadataReference says whether a reference speaks of the trial or template
-// rather than of a parameter.
+// IsMetadataReference says whether a reference is to the trial or template instead
+// of a parameter.
 func IsMetadataReference(reference string) bool {
 	return strings.HasPrefix(reference, "${trialSpec.")
 }
 
-// Render fills the placeholders of a template, JSON or YAML, with the values of
-// parameters by name, and gives the result the identity of the trial.
+// Render replaces the placeholders of a template, JSON or YAML, by the values of
+// parameters, and gives the result the identity of the trial.
 //
-// Values are escaped, from the kubelet's $(NAME) too: placeholders are replaced in
-// the strings and map keys of the parsed template, in one pass, so no value can
-// add, remove or break structure, and a value that looks like a placeholder stays
-// as it is. The
-// result of a replacement is a string, with one exception that Katib's users
-// rely on: in YAML text (a template from a ConfigMap) a placeholder that stands
-// alone and unquoted becomes a number or boolean if its value is one, except in
-// fields that hold strings only (command, args, env values, labels,
-// annotations and the like).
+// Values are escaped, also against the kubelet's expansion of $(NAME). Placeholders
+// are replaced in the strings and map keys of the parsed template, in one pass, so a
+// value cannot change the structure, and a value that looks like a placeholder is
+// kept. The result of a replacement is a string, with one exception that Katib's
+// users rely on: in YAML text (a template from a ConfigMap), an unquoted scalar that
+// consists of a placeholder becomes a number or boolean if its value is one, except
+// in fields that are always strings (command, args, env values, labels, annotations
+// and the like).
 //
-// All faults are reported at once, joined; see FieldErrors.
+// All errors are reported at once, joined; see FieldErrors.
 func Render(template []byte, ph []Placeholder, values map[string]string, id Identity) (*unstructured.Unstructured, error) {
 	obj, err := parse(template)
 	if err != nil {
@@ -90,8 +88,7 @@ func Render(template []byte, ph []Placeholder, values map[string]string, id Iden
 	return job, nil
 }
 
-// Placeholders lists the names of the placeholders in a template, sorted, each
-// once.
+// Placeholders lists the distinct names of the placeholders in a template, sorted.
 func Placeholders(template []byte) (found []string, err error) {
 	obj, err := parse(template)
 	if err != nil {
@@ -134,8 +131,8 @@ func visit(v any, f func(string)) {
 	}
 }
 
-// checkHead reports what every template must and must not say about itself. An
-// empty metadata is removed.
+// checkHead checks the kind, version and metadata of a template. It removes empty
+// metadata.
 func checkHead(obj map[string]any) error {
 	var errs []error
 	for _, key := range []string{"apiVersion", "kind"} {
@@ -174,8 +171,8 @@ type renderer struct {
 	errs     []error
 }
 
-// resolve finds the value of each declared placeholder. A placeholder without
-// one is a fault only where the template uses it.
+// resolve finds the value of each declared placeholder. A missing value is an error
+// only if the template uses the placeholder.
 func (r *renderer) resolve(obj map[string]any, ph []Placeholder, assigned map[string]string, id Identity) {
 	for _, p := range ph {
 		if p.Inactive {
@@ -200,7 +197,7 @@ func (r *renderer) resolve(obj map[string]any, ph []Placeholder, assigned map[st
 	}
 }
 
-// metadata returns what a ${trialSpec...} reference stands for.
+// metadata returns the value of a ${trialSpec...} reference.
 func metadata(obj map[string]any, reference string, id Identity) (string, error) {
 	m := metadataPattern.FindStringSubmatch(reference)
 	keyed := m != nil && (m[1] == "Labels" || m[1] == "Annotations")
@@ -265,11 +262,11 @@ func (r *renderer) walk(path []string, v any) any {
 	}
 }
 
-// flagPattern finds a flag with a placeholder as its value in a shell's line.
+// flagPattern finds a flag with a placeholder as its value in a shell command line.
 var flagPattern = regexp.MustCompile(`(^|\s)--?[A-Za-z0-9][\w.-]*[= ]["']?\$\{trialParameters\.([^{}]*)\}["']?(\s|$)`)
 
-// activeArguments leaves out the arguments whose only placeholder is of a parameter
-// that is not active, each with the flag before it that it is the value of.
+// activeArguments removes the arguments whose only placeholder is an inactive
+// parameter, and the flag before such an argument if that is its value.
 func (r *renderer) activeArguments(arguments []any) (out []any) {
 	for _, v := range arguments {
 		text, ok := v.(string)
@@ -281,8 +278,8 @@ func (r *renderer) activeArguments(arguments []any) (out []any) {
 		case !ok || !slices.ContainsFunc(used, func(m []string) bool { return r.inactive[m[1]] }):
 			out = append(out, v)
 		case strings.ContainsAny(text, " \t\n"):
-			// Two flags may share the space between them, so each pass finds one at
-			// least.
+			// Two flags may share the space between them, so each pass finds at
+			// least one.
 			for range used {
 				text = flagPattern.ReplaceAllStringFunc(text, func(flag string) string {
 					if m := flagPattern.FindStringSubmatch(flag); r.inactive[m[2]] {
@@ -303,7 +300,7 @@ func (r *renderer) activeArguments(arguments []any) (out []any) {
 	return out
 }
 
-// replace fills the placeholders of one string.
+// replace replaces the placeholders of one string.
 func (r *renderer) replace(path []string, s string) string {
 	if !strings.Contains(s, opening) {
 		return s
@@ -341,7 +338,7 @@ func expanded(path []string) bool {
 	return false
 }
 
-// stringsOnly says whether Kubernetes takes nothing but a string at the path.
+// stringsOnly says whether Kubernetes accepts only a string at the path.
 func stringsOnly(path []string) bool {
 	n := len(path)
 	if n < 2 {

@@ -31,8 +31,8 @@ func shape(v any) any {
 	return v
 }
 
-// FuzzRender holds that no value changes the structure of the object, and that
-// it arrives as it is.
+// FuzzRender verifies that no value changes the structure of the object, and that
+// values arrive unchanged.
 func FuzzRender(f *testing.F) {
 	for _, seed := range []string{"0.1", "a\"b", "x\ny: z", "${trialParameters.v}", "\x00", "\"]}", "- a", "'", "*x", "&x", "!!int 3", "{{", "# c", "\\u0022", "null", "1_000", "é\u2028"} {
 		f.Add(seed)
@@ -62,8 +62,8 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// FuzzTemplate holds that no template makes Render panic, and that a rendered
-// one has no placeholder left.
+// FuzzTemplate verifies that no template makes Render panic, and that no placeholder
+// is left in a rendered one.
 func FuzzTemplate(f *testing.F) {
 	f.Add(yamlTemplate)
 	f.Add(one("${trialParameters.workers}"))

@@ -99,8 +99,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// The kubelet makes $(HOME) the container's own and $$ one dollar: a value must
-// come out of that as it is.
+// The kubelet expands $(HOME) and turns $$ into a dollar sign. A value must come out
+// of that unchanged.
 func TestRenderedValuesAreNotExpanded(t *testing.T) {
 	template := `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"annotations": {"v": "${trialParameters.v}"}},
 		"spec": {"template": {"spec": {"containers": [{"name": "main",

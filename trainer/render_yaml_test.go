@@ -9,7 +9,7 @@ import (
 	"github.com/vernier-ml/vernier/trainer"
 )
 
-// yamlTemplate is a template as it stands in a ConfigMap.
+// yamlTemplate is a template from a ConfigMap.
 const yamlTemplate = `
 # ${trialParameters.comment} in a comment is nobody's business
 apiVersion: batch/v1

@@ -16,33 +16,32 @@ import (
 	"github.com/vernier-ml/vernier/collector/contract"
 )
 
-// headerVariable begins the names that the primary container's variables have in
-// the sidecar, so that they cannot be taken for the sidecar's own.
+// headerVariable is the prefix of the primary container's variables in the sidecar,
+// so that they cannot collide with the sidecar's own.
 const headerVariable = "VERNIER_SCRAPE_HEADER_"
 
-// referencePattern finds $(NAME), and $$(NAME), which stands for its text.
+// referencePattern finds $(NAME), and $$(NAME), which is literal text.
 var referencePattern = regexp.MustCompile(`\$?\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`)
 
-// Endpoint is where a trainer shows its metrics.
+// Endpoint is where a program serves its metrics.
 type Endpoint struct {
-	// Scheme is http or https, in any case. Empty means http.
+	// Scheme is http or https, in upper or lower case. Default: http.
 	Scheme string
-	// Host is where the endpoint is. Empty means localhost.
+	// Host of the endpoint. Default: localhost.
 	Host string
-	// Port is its TCP port; 0 means one of the trial's own, which follows from
-	// its name and namespace and is another for each of 12,000 trials of an
-	// experiment.
+	// Port is its TCP port. 0 means the trial's own port, which depends on its name
+	// and namespace, and is unique among 12,000 trials of an experiment.
 	Port int
 	// Path begins with a slash.
 	Path string
-	// Headers are sent with each request, as "Name: value". $(NAME) stands for a
+	// Headers are sent with each request, as "Name: value". $(NAME) is replaced by a
 	// variable of the primary container whose value comes from a Secret or a
 	// ConfigMap; $$(NAME) is the text $(NAME).
 	Headers []string
 }
 
-// EndpointOf is the endpoint that the API means; a port that is no number is one
-// of the trial's own.
+// EndpointOf converts the API's endpoint; a port that is not a number means the
+// trial's own.
 func EndpointOf(get *corev1.HTTPGetAction) Endpoint {
 	e := Endpoint{Scheme: string(get.Scheme), Host: get.Host, Port: int(get.Port.IntVal), Path: get.Path}
 	for _, h := range get.HTTPHeaders {
@@ -51,8 +50,8 @@ func EndpointOf(get *corev1.HTTPGetAction) Endpoint {
 	return e
 }
 
-// Ports that trials get as their own. They lie below those that Linux gives to
-// outgoing connections.
+// The range of ports for trials. It is below the one that Linux uses for outgoing
+// connections.
 const (
 	firstOwnPort = 20000
 	ownPorts     = 12000
@@ -63,7 +62,7 @@ func (p pod) port() int {
 	if p.c.Endpoint.Port != 0 {
 		return p.c.Endpoint.Port
 	}
-	// Trials of one experiment are numbered, and so are their ports.
+	// Trials of an experiment are numbered, and so are their ports.
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(p.namespace + "/" + p.c.Experiment)) // never fails
 	number, err := strconv.ParseUint(p.c.Trial[strings.LastIndexByte(p.c.Trial, '-')+1:], 10, 31)
@@ -86,9 +85,9 @@ func (e Endpoint) loopback() bool {
 	return e.Host == "" || strings.EqualFold(e.Host, "localhost") || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
 
-// refuseNodePort refuses a port that trials of one node would share: who is
-// behind it cannot be seen from the sidecar, whose processes are its own. (In
-// the embedded mode it can, but a template means the same there.)
+// refuseNodePort rejects a port that trials of one node would share, because the
+// sidecar cannot see which program is behind it. (In the embedded mode it can, but
+// templates should mean the same there.)
 func (p pod) refuseNodePort() error {
 	host, _ := p.spec["hostNetwork"].(bool)
 	if !host || p.c.Endpoint.Port == 0 || !p.c.Endpoint.loopback() {
@@ -98,20 +97,20 @@ func (p pod) refuseNodePort() error {
 		"on the host's network the port %d is one for all trials of a node, so that metrics of another trial could be taken for this one's: write port: auto in httpGet and let the program listen at the port in %s, or leave hostNetwork out", p.c.Endpoint.Port, EnvMetricsPort)
 }
 
-// addScrape tells the primary container where to show its metrics.
+// addScrape tells the primary container where to serve its metrics.
 func (p pod) addScrape(main map[string]any) error {
 	if err := p.refuseNodePort(); err != nil {
 		return err
 	}
 	upsert(main, "env", map[string]any{"name": EnvMetricsPort, "value": strconv.Itoa(p.port())})
-	if p.c.Binary != "" { // the sidecar tells this program from other trials' by it
+	if p.c.Binary != "" { // so that the sidecar can identify this trial's program
 		upsert(main, "env", map[string]any{"name": contract.EnvPodUID, "valueFrom": fieldRef("metadata.uid")})
 	}
 	return nil
 }
 
-// headers are the sidecar's variables for Endpoint.Headers. They often hold
-// credentials, and arguments are seen by everybody on the node.
+// headers are the sidecar's variables for Endpoint.Headers. They often contain
+// credentials, and every user of the node can see arguments.
 func (p pod) headers(main map[string]any, where []string) ([]corev1.EnvVar, error) {
 	if p.c.Kind != PrometheusMetric || len(p.c.Endpoint.Headers) == 0 {
 		return nil, nil
@@ -143,11 +142,11 @@ func (p pod) headers(main map[string]any, where []string) ([]corev1.EnvVar, erro
 		}
 		lines = append(lines, line+literal(header[end:]))
 	}
-	// The kubelet expands what stands above.
+	// The kubelet expands references to earlier variables.
 	return append(env, corev1.EnvVar{Name: contract.EnvScrapeHeaders, Value: strings.Join(lines, "\n")}), nil
 }
 
-// headerSource is the primary container's variable as the sidecar has it.
+// headerSource is the primary container's variable for the sidecar.
 func headerSource(theirs []any, name string, where []string) (corev1.EnvVar, error) {
 	v := corev1.EnvVar{Name: headerVariable + name, ValueFrom: &corev1.EnvVarSource{}}
 	from, _ := named(theirs, name)["valueFrom"].(map[string]any)

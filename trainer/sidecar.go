@@ -18,10 +18,10 @@ import (
 const (
 	// kubernetesGrace is Kubernetes' default termination grace period.
 	kubernetesGrace = 30 * time.Second
-	// graceReserve is what the collector leaves of the grace period, so that it
-	// ends by itself and can still write its summary.
+	// graceReserve is the part of the grace period that the collector keeps for
+	// writing its summary and ending by itself.
 	graceReserve = 5 * time.Second
-	// minimumGrace is what the kubelet gives a native sidecar at least.
+	// minimumGrace is the least that the kubelet gives a native sidecar.
 	minimumGrace = 2 * time.Second
 )
 
@@ -78,8 +78,8 @@ func (p pod) inject() error {
 		return err
 	}
 
-	// A program that fails says why in its last lines: the trial's condition
-	// quotes them, also when the pod is gone.
+	// A failing program says why in its last lines. The trial's condition quotes
+	// them even when the pod is gone.
 	if _, set := main["terminationMessagePolicy"]; !set {
 		main["terminationMessagePolicy"] = string(corev1.TerminationMessageFallbackToLogsOnError)
 	}
@@ -99,10 +99,10 @@ func (p pod) inject() error {
 	return nil
 }
 
-// announceStarts lets "collector env" tell the sidecar of each start, where a
-// container may be started again in its pod: what a start that crashed measured is
-// not that of the next. Under "collector exec" the sidecar sees it anyway, and event
-// files show it themselves. A container without a command cannot tell.
+// announceStarts makes "collector env" tell the sidecar about each start of a
+// container that may be restarted in its pod, so that the points of a crashed start
+// are kept apart from those of the next. This is not needed under "collector exec",
+// nor for event files, and not possible for a container without a command.
 func (p pod) announceStarts(main map[string]any, where []string) error {
 	policy, _ := p.spec["restartPolicy"].(string)
 	switch p.c.Kind {
@@ -119,8 +119,8 @@ func (p pod) announceStarts(main map[string]any, where []string) error {
 	return p.wrapEnv(main)
 }
 
-// wrap runs the command of the primary container under "collector exec". The
-// arguments of the container follow by themselves.
+// wrap runs the primary container's command under "collector exec". The container's
+// arguments need no change.
 func (p pod) wrap(main map[string]any, where []string) error {
 	command, _ := main["command"].([]any)
 	if len(command) == 0 {
@@ -136,7 +136,7 @@ func (p pod) wrap(main map[string]any, where []string) error {
 	return p.install(main)
 }
 
-// install brings the collector into the pod unless it is on every node.
+// install copies the collector into the pod unless it is on every node.
 func (p pod) install(main map[string]any) error {
 	if p.c.Binary != "" {
 		return nil
@@ -165,9 +165,9 @@ func (p pod) mountMetrics(main map[string]any, where []string) error {
 	return nil
 }
 
-// shareSource makes the place where the primary container writes its metrics
-// visible to the sidecar, and returns the sidecar's mounts: those of the
-// primary container that hold the place, or an empty directory for both.
+// shareSource makes the path where the primary container writes its metrics visible
+// to the sidecar, and returns the sidecar's mounts: those of the primary container
+// that contain the path, or an empty directory for both.
 func (p pod) shareSource(main map[string]any, where []string) ([]any, error) {
 	dir := path.Clean(p.c.Path)
 	if (p.c.Kind == File || p.c.Kind == Custom) && !p.c.Directory {
@@ -202,8 +202,8 @@ func (p pod) shareSource(main map[string]any, where []string) ([]any, error) {
 	return shared, nil
 }
 
-// offline lets W&B write its files to the place that is read, instead of talking
-// to its servers. What the template says itself counts.
+// offline makes W&B write its files to the path that is read, instead of talking to
+// its servers. Variables of the template take precedence.
 func (p pod) offline(main map[string]any) {
 	if p.c.Format != FormatWandb {
 		return
@@ -220,8 +220,8 @@ func mount(volume, at string) map[string]any {
 	return map[string]any{"name": volume, "mountPath": at}
 }
 
-// mirror is a mount as the sidecar has it: the same place, read only unless the
-// sidecar writes there too.
+// mirror is a mount for the sidecar: the same path, read-only unless the sidecar
+// writes there too.
 func (p pod) mirror(m map[string]any) map[string]any {
 	out := mount(fmt.Sprint(m["name"]), fmt.Sprint(m["mountPath"]))
 	if sub, ok := m["subPath"]; ok {
@@ -265,10 +265,9 @@ func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error
 	}, main)
 }
 
-// startupProbe keeps the program from starting before the collector listens. A
-// program that ends at once would else be over, and the collector stopped,
-// before the collector could catch SIGTERM. (StdOut needs none: there the
-// program's own wrapper waits.)
+// startupProbe keeps the program from starting before the collector listens.
+// Otherwise a program that ends at once would be over, and the collector stopped,
+// before it could catch SIGTERM. (StdOut needs none, because collector exec waits.)
 func startupProbe() map[string]any {
 	return map[string]any{
 		"exec":             map[string]any{"command": []any{"collector", "await", flag(contract.FlagDir, contract.DefaultDir)}},
@@ -314,7 +313,7 @@ func (p pod) arguments() []string {
 	return append(args, flag(contract.FlagGrace, p.grace().String()))
 }
 
-// grace is how long the collector may take to end.
+// grace is how long the collector has to end.
 func (p pod) grace() time.Duration {
 	grace := kubernetesGrace
 	switch s := p.spec["terminationGracePeriodSeconds"].(type) {
@@ -326,8 +325,8 @@ func (p pod) grace() time.Duration {
 	return max(grace-graceReserve, minimumGrace)
 }
 
-// ours completes a container of ours: image, resources, and the security
-// context that lets it run beside the primary container and read its files.
+// ours completes one of our containers: image, resources, and the security context
+// that lets it run beside the primary container and read its files.
 func (p pod) ours(c corev1.Container, main map[string]any) (map[string]any, error) {
 	c.Image, c.ImagePullPolicy, c.Resources = p.c.Image, p.c.ImagePullPolicy, p.c.Resources
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
@@ -354,7 +353,7 @@ func flag(name, value string) string {
 	return "--" + name + "=" + literal(value)
 }
 
-// literal protects a value from the kubelet's expansion of $(NAME).
+// literal escapes a value against the kubelet's expansion of $(NAME).
 func literal(s string) string {
 	return strings.ReplaceAll(s, "$", "$$")
 }

@@ -7,32 +7,30 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Phase is where a job is in its life.
+// Phase of a job.
 type Phase string
 
 // The phases of a job.
 const (
-	// Pending: the job exists but is held back (suspended, for instance by a
-	// queue).
+	// Pending: the job exists but is suspended, for instance by a queue.
 	Pending   Phase = "Pending"
 	Running   Phase = "Running"
 	Succeeded Phase = "Succeeded"
 	Failed    Phase = "Failed"
 )
 
-// State is a job's phase, with the reason and message of the job's own
-// condition where it has one.
+// State is a job's phase, with the reason and message of the job's own condition if
+// it has one.
 type State struct {
 	Phase           Phase
 	Reason, Message string
 }
 
-// Evaluate reads the state of a job (JSON) from two GJSON expressions over the
-// whole object. As in Katib, an expression holds when its result is an object
-// or a list that is not empty; here also when it is true or a number other than 0.
-// Failure wins over success. The first object
-// of the result gives reason and message. Neither holds: the job runs, unless
-// it is suspended.
+// Evaluate reads the state of a job (JSON) with two GJSON expressions over the whole
+// object. As in Katib, an expression is satisfied if its result is an object or a
+// list that is not empty; here also if it is true or a number other than 0. Failure
+// takes precedence over success. The first object of the result gives the reason and
+// message. If neither is satisfied, the job is running, unless it is suspended.
 func Evaluate(job, successCondition, failureCondition string) (State, error) {
 	if !gjson.Valid(job) {
 		return State{}, fmt.Errorf("read the job's state: the job is not valid JSON")
@@ -57,7 +55,7 @@ func Evaluate(job, successCondition, failureCondition string) (State, error) {
 	return State{Phase: Running}, nil
 }
 
-// holds: a boolean or a number, as of status.succeeded, is read as a condition of C.
+// holds treats a boolean or a number, such as status.succeeded, as C does.
 func holds(r gjson.Result) bool {
 	return r.IsObject() || r.IsArray() && len(r.Array()) > 0 || r.Type == gjson.True || r.Type == gjson.Number && r.Num != 0
 }
@@ -73,8 +71,8 @@ func stateOf(p Phase, r gjson.Result) State {
 	return s
 }
 
-// suspended looks where Kubernetes Jobs, JobSets, TrainJobs and the training
-// operator's kinds keep the switch.
+// suspended looks for the suspend field of Jobs, JobSets, TrainJobs and the training
+// operator's kinds.
 func suspended(job string) (string, bool) {
 	for _, path := range []string{"spec.suspend", "spec.runPolicy.suspend"} {
 		if gjson.Get(job, path).Type == gjson.True {
@@ -91,9 +89,9 @@ func suspended(job string) (string, bool) {
 	return "Suspended", true
 }
 
-// CheckCondition reports an expression that GJSON cannot have been meant to
-// read. GJSON itself has no errors: a broken expression silently finds nothing,
-// and the trial would run for ever.
+// CheckCondition rejects expressions that cannot be meant as GJSON. GJSON itself has
+// no errors: a broken expression silently finds nothing, and the trial would run
+// forever.
 func CheckCondition(expression string) error {
 	if strings.TrimSpace(expression) == "" {
 		return fmt.Errorf(`the expression is empty: give a GJSON expression such as status.conditions.#(type=="Complete")#|#(status=="True")#`)
@@ -149,8 +147,8 @@ func quoteEnd(s string, from int) int {
 	return -1
 }
 
-// modifier returns the name after the @ at position i where GJSON would read a
-// modifier: at the start of a path or part of one.
+// modifier returns the name after the @ at position i if GJSON would read a modifier
+// there: at the start of a path or of a part of one.
 func modifier(s string, i int) string {
 	if i > 0 && !strings.ContainsRune(".|[{,:", rune(s[i-1])) {
 		return ""

@@ -117,8 +117,8 @@ func FuzzEvaluate(f *testing.F) {
 	})
 }
 
-// A condition such as status.succeeded would otherwise never hold, and the trial
-// would run for ever.
+// Otherwise a condition such as status.succeeded would never be satisfied, and the
+// trial would run forever.
 func TestNumbersAndBooleansAreConditions(t *testing.T) {
 	for status, want := range map[string]trainer.Phase{
 		`{"succeeded":1}`:    trainer.Succeeded,

@@ -1,10 +1,10 @@
-// Package trainer holds the words of running: Kind, Role, State. It renders a
-// trial's template into a job, injects the collector into the job's pod
-// templates, reads a job's state, and explains from its pods why it failed or
-// waits.
+// Package trainer defines what running a trial is about: Kind, Role, State. It
+// renders a trial's template into a job, injects the collector into the job's pod
+// templates, reads a job's state, and explains from its pods why it failed or is
+// waiting.
 //
-// Jobs of any kind are read as unstructured objects: the package knows no
-// operator's Go types and nothing of experiments. It does no I/O.
+// Jobs of any kind are unstructured objects: the package knows neither operators' Go
+// types nor experiments. It does no I/O.
 package trainer
 
 import (
@@ -21,24 +21,24 @@ import (
 // Identity is the namespace and name of a trial, and so of its job.
 type Identity struct{ Namespace, Name string }
 
-// Kind knows where the pods of one kind of job come from.
+// Kind knows the pod templates of one kind of job.
 type Kind interface {
 	// GVK is the kind of job.
 	GVK() schema.GroupVersionKind
-	// Roles lists the pod templates of the job, in a stable order. At most one
-	// role is primary; none is when the kind cannot tell, and then Inject
-	// chooses by the primary container and pod labels. A job without a pod
-	// template is an error that wraps ErrNoTemplate.
+	// Roles lists the pod templates of the job, in a stable order. At most one role
+	// is primary. If none is, because the kind cannot tell, Inject chooses by the
+	// primary container and pod labels. A job without a pod template is an error
+	// that wraps ErrNoTemplate.
 	Roles(job *unstructured.Unstructured) ([]Role, error)
 }
 
 // Role is one pod template of a job.
 type Role struct {
-	// Name of the role, for people: Master, Worker. Empty when the job has one
+	// Name of the role, for people: Master, Worker. Empty if the job has only one
 	// role.
 	Name string
-	// TemplatePath leads to the pod template in the object. An element that is
-	// a decimal number indexes a list.
+	// TemplatePath is the path of the pod template in the object. An element that is
+	// a decimal number is a list index.
 	TemplatePath []string
 	// Primary is true for the role whose metrics are collected.
 	Primary bool
@@ -46,16 +46,16 @@ type Role struct {
 
 // Sentinels for what can be wrong with a job.
 var (
-	// ErrNoTemplate: no pod template can be found in the job.
+	// ErrNoTemplate: the job has no pod template.
 	ErrNoTemplate = errors.New("no pod template found")
 	// ErrNoCommand: the StdOut collector needs a command and there is none.
 	ErrNoCommand = errors.New("no command")
 )
 
-// FieldError is a fault at one place of a template or job.
+// FieldError is an error in one field of a template or job.
 type FieldError struct {
-	// Field is the path of the faulty field: spec.template.metadata.name.
-	// Empty means the object as a whole.
+	// Field is the path of the field: spec.template.metadata.name. Empty means the
+	// whole object.
 	Field string
 	// Problem says what is wrong and what to do.
 	Problem string
@@ -100,8 +100,8 @@ func FieldErrors(err error) []*FieldError {
 	return []*FieldError{{Problem: err.Error()}}
 }
 
-// FieldPath writes a path as people read it: spec.containers[0].image. Keys
-// that are not plain words are bracketed and quoted.
+// FieldPath formats a path for people: spec.containers[0].image. Keys that are not
+// plain words are bracketed and quoted.
 func FieldPath(path []string) string {
 	var b strings.Builder
 	for _, p := range path {
@@ -121,8 +121,8 @@ func FieldPath(path []string) string {
 	return b.String()
 }
 
-// at follows path from v through maps and lists. It returns nil where the path
-// leads nowhere.
+// at follows path from v through maps and lists. It returns nil if there is nothing
+// at the path.
 func at(v any, path ...string) any {
 	for _, p := range path {
 		switch c := v.(type) {
@@ -141,13 +141,13 @@ func at(v any, path ...string) any {
 	return v
 }
 
-// under returns path with more elements, never sharing memory with it.
+// under returns path with more elements, without sharing memory.
 func under(path []string, more ...string) []string {
 	return append(slices.Clone(path), more...)
 }
 
-// Template returns the pod template of role in job as a map that shares memory
-// with it, or an error when there is none.
+// Template returns the pod template of role in job as a map that shares memory with
+// it, or an error if there is none.
 func Template(job *unstructured.Unstructured, role Role) (map[string]any, error) {
 	tpl, ok := at(job.Object, role.TemplatePath...).(map[string]any)
 	if !ok {

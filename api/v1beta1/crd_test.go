@@ -66,7 +66,7 @@ func schemaOf(t *testing.T, plural string) schema {
 	return schema{s, validator, cel.NewValidator(s, true, celconfig.PerCallLimit)}
 }
 
-// faults are what the API server would say about the object.
+// faults are the errors that the API server would report for the object.
 func (s schema) faults(t *testing.T, obj map[string]any) field.ErrorList {
 	errs := validation.ValidateCustomResource(nil, obj, s.validator)
 	celErrs, _ := s.rules.Validate(t.Context(), nil, s.structural, obj, nil, celconfig.RuntimeCELCostBudget)
@@ -114,8 +114,8 @@ func examples(t *testing.T) map[string][]byte {
 	return all
 }
 
-// Every example passes the schema, and comes back from the API server and from
-// the Go types as it was: nothing is dropped, nothing is added.
+// Every example passes the schema, and survives the API server and the Go types
+// unchanged.
 func TestExperimentsRoundTrip(t *testing.T) {
 	s := schemaOf(t, "experiments")
 	for name, text := range examples(t) {
@@ -152,7 +152,7 @@ func TestExperimentsRoundTrip(t *testing.T) {
 	}
 }
 
-// The API server refuses a CRD whose rules could cost too much; here it is told
+// The API server rejects a CRD whose rules may be too expensive; this finds out
 // without one.
 func TestRulesCompileAndAreCheap(t *testing.T) {
 	for _, plural := range []string{"experiments", "trials", "suggestions"} {

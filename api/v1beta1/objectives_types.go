@@ -40,8 +40,8 @@ type WarmStart struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Experiment string `json:"experiment"`
-	// ParameterAssignments are the values that its trials had of parameters which it
-	// did not search.
+	// ParameterAssignments are the values that its trials had for parameters that it
+	// did not tune.
 	// +optional
 	// +listType=atomic
 	ParameterAssignments []ParameterAssignment `json:"parameterAssignments,omitempty"`

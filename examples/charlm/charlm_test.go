@@ -17,7 +17,7 @@ import (
 	"github.com/vernier-ml/vernier/collector/parse"
 )
 
-// corpus makes a directory of Go files in which every line is alike, so that a
+// corpus creates a directory of Go files in which all lines are alike, so that a
 // small model learns something quickly.
 func corpus(t *testing.T) string {
 	t.Helper()
@@ -45,8 +45,7 @@ func flags(t *testing.T, args ...string) config {
 	return cfg
 }
 
-// The gradient is that of the loss: it agrees with finite differences in every
-// kind of weight.
+// The gradient agrees with finite differences of the loss for every kind of weight.
 func TestGradientAgreesWithFiniteDifferences(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	m := newModel(7, 3, random)
@@ -154,7 +153,7 @@ func TestDivergenceIsReportedAsNaN(t *testing.T) {
 	}
 }
 
-// What is printed and what is written as events is what the collector reads.
+// The collector reads what is printed, and what is written as events.
 func TestEventsAndOutputAreReadByTheCollector(t *testing.T) {
 	logdir := filepath.Join(t.TempDir(), "logs")
 	var out bytes.Buffer

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	maxText      = 2 << 20  // bytes of text that are read
+	maxText      = 2 << 20  // bytes of text to read
 	maxFile      = 32 << 10 // of one file
 	maxFiles     = 6        // of one directory, for variety
-	validateEach = 10       // one file in so many is for validation
+	validateEach = 10       // one file in ten is for validation
 )
 
-// classes is the size of the alphabet: something else, tab, newline, and the
-// printable ASCII characters.
+// classes is the size of the alphabet: tab, newline, the printable ASCII
+// characters, and one class for everything else.
 const classes = 3 + '~' - ' ' + 1
 
 func class(c byte) uint8 {
@@ -35,7 +35,7 @@ func class(c byte) uint8 {
 }
 
 // load reads a bounded sample of the Go files below dir, in lexical order, and
-// splits it into texts to train on and to validate with.
+// splits it into texts for training and for validation.
 func load(dir string, context int) (train, validation []uint8, err error) {
 	root := filepath.Join(dir, "src")
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
@@ -76,8 +76,8 @@ func load(dir string, context int) (train, validation []uint8, err error) {
 	return train, validation, nil
 }
 
-// entryName is the name of an entry, which WalkDir leaves out for a root that it cannot
-// read.
+// entryName is the name of an entry. WalkDir passes a nil entry if it cannot read
+// the root.
 func entryName(e fs.DirEntry) string {
 	if e == nil {
 		return ""

@@ -18,13 +18,13 @@ type scalar struct {
 
 // eventWriter writes a TensorBoard event file: records of a length, the data
 // and their checksums, where the data is a tensorflow.Event in protobuf form.
-// Each event is written at once, so that it is seen while training runs.
+// Each event is written at once, so that it is visible while training runs.
 type eventWriter struct{ file *os.File }
 
 func newEventWriter(dir string, now time.Time) (*eventWriter, error) {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "localhost" // only a part of the file's name
+		host = "localhost" // only a part of the file name
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making --logdir: %w", err)
@@ -66,13 +66,13 @@ func (w *eventWriter) record(data []byte) error {
 	return nil
 }
 
-// masked is the checksum of the format, CRC-32C turned and moved.
+// masked is the checksum of the format: CRC-32C, rotated and offset.
 func masked(b []byte) uint32 {
 	c := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
 	return (c>>15 | c<<17) + 0xa282ead8
 }
 
-// wallTime begins an event with its time, a 64-bit float in field 1.
+// wallTime starts an event with its time, a 64-bit float in field 1.
 func wallTime(t time.Time) []byte {
 	return binary.LittleEndian.AppendUint64([]byte{1<<3 | 1}, math.Float64bits(float64(t.UnixMicro())/1e6))
 }

@@ -1,13 +1,13 @@
-// Command charlm trains a small language model on Go source: from the last few
-// characters it predicts the next one. It is the program that the demo tunes.
+// Command charlm trains a small language model on Go source: it predicts the next
+// character from the last few. It is the program that the demo tunes.
 //
 // After each epoch it prints a line such as
 //
 //	epoch=3 train_loss=2.3112 val_loss=2.2954 lr=0.003 weights=7423
 //
-// where a loss is the mean cross entropy in nats a character, and with --logdir
-// it writes the same numbers as TensorBoard scalars. A run with the same flags,
-// data and build gives the same numbers. It uses one core.
+// where a loss is the mean cross entropy in nats per character. With --logdir it
+// also writes these numbers as TensorBoard scalars. Runs with the same flags, data
+// and build give the same numbers. It uses one core.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// config is what the flags say.
+// config has the values of the flags.
 type config struct {
 	lr        float64
 	width     int
@@ -125,7 +125,7 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	return nil
 }
 
-// dataDir says where the training text is: the flag, else GOROOT.
+// dataDir is the directory of the training text: the flag, else GOROOT.
 func dataDir(ctx context.Context, flagged string) (string, error) {
 	if flagged != "" {
 		return flagged, nil

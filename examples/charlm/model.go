@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 )
 
-// embedding is the number of values that stand for a character.
+// embedding is the number of values per character.
 const embedding = 12
 
-// model is embeddings of the last characters, a hidden layer of tanh units, and
-// a softmax over the alphabet. All weights lie in one slice, so that an
-// optimizer sees a vector; the matrices are views of it, row by row.
+// model has embeddings of the last characters, a hidden layer of tanh units, and a
+// softmax over the alphabet. All weights are in one slice, so that an optimizer
+// sees a vector; the matrices are views of it, in row order.
 type model struct {
 	width, context int
 	layers
@@ -46,7 +46,7 @@ func (m *model) view(v []float64) layers {
 	}
 }
 
-// newModel draws weights of a variance that keeps the size of activations.
+// newModel draws weights with a variance that preserves the scale of activations.
 func newModel(width, context int, random *rand.Rand) *model {
 	m := &model{width: width, context: context}
 	m.weights = make([]float64, m.size())
@@ -78,9 +78,8 @@ func (m *model) newScratch() *scratch {
 	}
 }
 
-// loss returns the cross entropy of the next character after text[:at], in
-// nats, and leaves the activations in s. There must be context characters
-// before at.
+// loss returns the cross entropy of the character after text[:at], in nats, and
+// leaves the activations in s. There must be context characters before at.
 func (m *model) loss(text []uint8, at int, s *scratch) float64 {
 	for i, c := range text[at-m.context : at] {
 		copy(s.x[i*embedding:], m.embed[int(c)*embedding:(int(c)+1)*embedding])
@@ -129,8 +128,8 @@ func (m *model) backward(text []uint8, at int, s *scratch, g layers, scale float
 	}
 }
 
-// dot returns the inner product of two vectors of one length. Four sums keep
-// the processor busy.
+// dot returns the inner product of two vectors of equal length. Four sums keep the
+// processor busy.
 func dot(a, b []float64) float64 {
 	b = b[:len(a)]
 	var s0, s1, s2, s3 float64

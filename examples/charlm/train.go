@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// validationExamples is the number of places in the validation text that are
-// looked at, the same ones after each epoch.
+// validationExamples is the number of positions in the validation text to evaluate,
+// the same ones after each epoch.
 const validationExamples = 4000
 
 // trainer trains one model.
@@ -34,8 +34,8 @@ func newTrainer(cfg config, train, validation []uint8) (*trainer, error) {
 	}, nil
 }
 
-// epoch makes the updates of one epoch and returns the mean loss before them.
-// Once that is not finite, training has diverged and nothing more is done.
+// epoch makes the updates of one epoch and returns the mean loss before them. If
+// that is not finite, training has diverged, and it makes no further updates.
 func (t *trainer) epoch() float64 {
 	g := t.model.view(t.gradient)
 	total := 0.0
@@ -67,7 +67,7 @@ func (t *trainer) validate() float64 {
 	return total / float64(n)
 }
 
-// optimizer changes weights by their gradient.
+// optimizer updates weights from their gradient.
 type optimizer interface {
 	update(weights, gradient []float64)
 }
@@ -85,7 +85,7 @@ func newOptimizer(name string, lr float64, size int) (optimizer, error) {
 	}
 }
 
-// momentum is gradient descent that keeps a part of its velocity (none: plain
+// momentum is gradient descent that keeps a fraction of its velocity (0: plain
 // descent).
 type momentum struct {
 	lr, keep float64

@@ -16,7 +16,7 @@ class Vernier:
 
 
 def loss(lr, layers, optimizer, momentum=0.9):
-    """Stands for a training run; the best is 0, at lr 0.01 and 3 layers."""
+    """Stands in for a training run; the best is 0, at lr 0.01 and 3 layers."""
     return math.log10(lr / 0.01) ** 2 + 0.1 * abs(layers - 3) + (optimizer == "adam") * 0.05 + (momentum - 0.9) ** 2
 
 
@@ -25,7 +25,7 @@ algorithm = sys.argv[1] if len(sys.argv) > 1 else "bayesianoptimization"
 vernier = Vernier("--space", space, "--algorithm", algorithm, "--seed", "1")
 best = None
 for _ in range(10):
-    answer = vernier(ask=4)  # four at a time, as if four machines worked
+    answer = vernier(ask=4)  # four at a time, as if four machines were working
     results = []
     for trial in answer["trials"]:
         value = loss(**trial["params"])

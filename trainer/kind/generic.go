@@ -12,8 +12,8 @@ import (
 	"github.com/vernier-ml/vernier/trainer"
 )
 
-// generic is any kind of job. A pod template is whatever has spec.containers,
-// at any depth; none is primary by itself.
+// generic is any kind of job. A pod template is anything with spec.containers, at
+// any depth. None is primary.
 type generic struct{ gvk schema.GroupVersionKind }
 
 var _ trainer.Kind = generic{}
@@ -36,8 +36,8 @@ func (g generic) Roles(obj *unstructured.Unstructured) ([]trainer.Role, error) {
 	return roles, nil
 }
 
-// find calls yield with the path of every pod template, in the order of sorted
-// keys. It does not look into status.
+// find calls yield with the path of every pod template, in order of sorted keys. It
+// skips status.
 func find(v any, path []string, yield func([]string)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -72,7 +72,7 @@ func isTemplate(v map[string]any) bool {
 	return true
 }
 
-// roleName reads a role's name from where its template stands:
+// roleName derives a role's name from the path of its template:
 // spec.pytorchReplicaSpecs.Master.template is Master;
 // spec.replicatedJobs[0].template.spec.template is the name of that entry.
 func roleName(obj map[string]any, path []string) string {

@@ -19,8 +19,8 @@ func All() []trainer.Kind {
 	return all
 }
 
-// For returns the kind for gvk: the one known by that name, or the generic one,
-// which finds pod templates by their structure.
+// For returns the known kind for gvk, or the generic one, which finds pod templates
+// by their structure.
 func For(gvk schema.GroupVersionKind) trainer.Kind {
 	for _, k := range All() {
 		if k.GVK() == gvk {

@@ -11,7 +11,7 @@ import (
 	"github.com/vernier-ml/vernier/trainer"
 )
 
-// TestKind holds a kind to its contract on one fixture.
+// TestKind verifies the contract of a kind with one fixture.
 func TestKind(t *testing.T, kind trainer.Kind, f Fixture) {
 	t.Helper()
 	if got, want := kind.GVK(), f.Object().GroupVersionKind(); got != want {

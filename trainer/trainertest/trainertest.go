@@ -1,7 +1,7 @@
-// Package trainertest holds the contract that every kind of job passes, and the
-// fixtures that show the kind's jobs in each phase of their life.
+// Package trainertest has the contract tests of kinds of jobs, and fixtures with
+// their jobs in each phase.
 //
-// A kind is tested by having a file in fixtures.
+// A kind is tested if it has a file in fixtures.
 package trainertest
 
 import (
@@ -28,8 +28,8 @@ type Fixture struct {
 	// PrimaryContainer and PrimaryPodLabels as an experiment has them.
 	PrimaryContainer string            `json:"primaryContainer"`
 	PrimaryPodLabels map[string]string `json:"primaryPodLabels"`
-	// PrimaryTemplate is the path of the template that is measured; empty when
-	// the kind has none that can be found.
+	// PrimaryTemplate is the path of the template that is measured; empty if none
+	// can be found in the kind.
 	PrimaryTemplate string `json:"primaryTemplate"`
 	// Templates are the paths of all pod templates.
 	Templates []string `json:"templates"`
@@ -43,13 +43,13 @@ type Fixture struct {
 type State struct {
 	Name   string         `json:"name"`
 	Status map[string]any `json:"status"`
-	// Phase, Reason and Message that are to be read from the status.
+	// Phase, Reason and Message that the status should give.
 	Phase   trainer.Phase `json:"phase"`
 	Reason  string        `json:"reason"`
 	Message string        `json:"message"`
 }
 
-// Object is the fixture's job, the caller's own.
+// Object is a copy of the fixture's job.
 func (f Fixture) Object() *unstructured.Unstructured {
 	return (&unstructured.Unstructured{Object: f.Job}).DeepCopy()
 }
@@ -79,7 +79,7 @@ func Fixtures() ([]Fixture, error) {
 		if err := yaml.UnmarshalStrict(text, &f); err != nil {
 			return nil, fmt.Errorf("read the fixture %s: %w", e.Name(), err)
 		}
-		// Through the decoder of objects, so that numbers have their types.
+		// Through the decoder of API objects, so that numbers have the right types.
 		job := &unstructured.Unstructured{}
 		raw, err := yaml.Marshal(f.Job)
 		if err == nil {
