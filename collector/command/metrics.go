@@ -38,64 +38,55 @@ const (
 // by hand: the usual library would add to a program that runs beside every trial.
 type metric struct {
 	name, kind, help string
-	value            func(s report.Stats) float64
+	value            float64
 }
 
-func metrics() []metric {
-	count := func(name, help string, n func(s report.Stats) int64) metric {
-		return metric{"vernier_collector_" + name + "_total", "counter", help, func(s report.Stats) float64 { return float64(n(s)) }}
+func (r *runner) metrics(s report.Stats) []metric {
+	count := func(name, help string, n int64) metric {
+		return metric{"vernier_collector_" + name + "_total", "counter", help, float64(n)}
 	}
-	return []metric{
-		count("points_read", "Points found, each once for each start of the collector.", func(s report.Stats) int64 { return s.Read }),
-		count("points_sent", "Points that the report service has acknowledged.", func(s report.Stats) int64 { return s.Sent }),
-		count("points_capped", "Points left out by the cap on the rate.", func(s report.Stats) int64 { return s.Capped }),
-		count("points_refused", "Points that the report service did not accept.", func(s report.Stats) int64 { return s.Refused }),
-		count("points_undelivered", "Points given up because the service could not be reached in the time that there was, or stores no more of the trial.", func(s report.Stats) int64 { return s.Undelivered }),
-		count("unreadable", "Lines, records and files that could not be read.", func(s report.Stats) int64 { return s.Troubles }),
-		count("output_dropped_bytes", "Output removed before it was read, because the space for it was used up.", func(s report.Stats) int64 { return s.DroppedBytes }),
-		count("batches", "Calls that the report service has acknowledged.", func(s report.Stats) int64 { return s.Batches }),
-		count("batch_bytes", "Bytes in these calls.", func(s report.Stats) int64 { return s.Bytes }),
-		count("calls_failed", "Calls to the report service that failed and were tried again.", func(s report.Stats) int64 { return s.Retries }),
-		{"vernier_collector_lag_seconds", "gauge", "Seconds since the oldest point was read that is not acknowledged; 0 when there is none.",
-			func(s report.Stats) float64 { return s.Lag.Seconds() }},
+	all := []metric{
+		count("points_read", "Points found, each once for each start of the collector.", s.Read),
+		count("points_sent", "Points that the report service has acknowledged.", s.Sent),
+		count("points_capped", "Points left out by the cap on the rate.", s.Capped),
+		count("points_refused", "Points that the report service did not accept.", s.Refused),
+		count("points_undelivered", "Points given up because the service could not be reached in the time that there was, or stores no more of the trial.", s.Undelivered),
+		count("unreadable", "Lines, records and files that could not be read.", s.Troubles),
+		count("output_dropped_bytes", "Output removed before it was read, because the space for it was used up.", s.DroppedBytes),
+		count("batches", "Calls that the report service has acknowledged.", s.Batches),
+		count("batch_bytes", "Bytes in these calls.", s.Bytes),
+		count("calls_failed", "Calls to the report service that failed and were tried again.", s.Retries),
+		{"vernier_collector_lag_seconds", "gauge", "Seconds since the oldest point was read that is not acknowledged; 0 when there is none.", s.Lag.Seconds()},
+		{"vernier_collector_spool_bytes", "gauge", "Bytes of output, pushed and scraped points kept in the shared directory.", float64(spoolBytes(r.cfg.dir))},
 	}
+	var use unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &use); err == nil {
+		cpu := time.Duration(use.Utime.Nano() + use.Stime.Nano())
+		all = append(all, metric{"process_cpu_seconds_total", "counter", "CPU time used by the collector.", cpu.Seconds()})
+	}
+	if rss := residentBytes(); rss > 0 {
+		all = append(all, metric{"process_resident_memory_bytes", "gauge", "Resident memory of the collector.", float64(rss)})
+	}
+	return all
 }
 
 // writeMetrics writes Prometheus's text format.
 func (r *runner) writeMetrics(to io.Writer) error {
 	w := bufio.NewWriter(to)
 	s := r.statistics()
-	for _, m := range metrics() {
-		single(w, m.name, m.kind, m.help, m.value(s))
+	const header = "# HELP %[1]s %[3]s\n# TYPE %[1]s %[2]s\n"
+	for _, m := range r.metrics(s) {
+		fmt.Fprintf(w, header+"%[1]s %[4]s\n", m.name, m.kind, m.help, strconv.FormatFloat(m.value, 'g', -1, 64))
 	}
-	single(w, "vernier_collector_spool_bytes", "gauge", "Bytes of output, pushed and scraped points kept in the shared directory.", float64(spoolBytes(r.cfg.dir)))
-	var use unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &use); err == nil {
-		cpu := time.Duration(use.Utime.Nano() + use.Stime.Nano())
-		single(w, "process_cpu_seconds_total", "counter", "CPU time used by the collector.", cpu.Seconds())
+	offsets := func(name, help string, of func(report.SourceStats) int64) {
+		fmt.Fprintf(w, header, name, "gauge", help+" (the first 100 sources).")
+		for _, one := range s.Sources[:min(len(s.Sources), maxSeries)] {
+			fmt.Fprintf(w, "%s{source=%s} %d\n", name, label(one.Name), of(one))
+		}
 	}
-	if rss := residentBytes(); rss > 0 {
-		single(w, "process_resident_memory_bytes", "gauge", "Resident memory of the collector.", float64(rss))
-	}
-	sources := s.Sources[:min(len(s.Sources), maxSeries)]
-	header(w, "vernier_collector_source_read_offset", "gauge", "Place up to which a source was read (the first 100 sources).")
-	for _, one := range sources {
-		fmt.Fprintf(w, "vernier_collector_source_read_offset{source=%s} %d\n", label(one.Name), one.Read)
-	}
-	header(w, "vernier_collector_source_acked_offset", "gauge", "Place up to which a source is stored (the first 100 sources).")
-	for _, one := range sources {
-		fmt.Fprintf(w, "vernier_collector_source_acked_offset{source=%s} %d\n", label(one.Name), one.Acked)
-	}
+	offsets("vernier_collector_source_read_offset", "Place up to which a source was read", func(s report.SourceStats) int64 { return s.Read })
+	offsets("vernier_collector_source_acked_offset", "Place up to which a source is stored", func(s report.SourceStats) int64 { return s.Acked })
 	return w.Flush()
-}
-
-func header(w io.Writer, name, kind, help string) {
-	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-}
-
-func single(w io.Writer, name, kind, help string, value float64) {
-	header(w, name, kind, help)
-	fmt.Fprintf(w, "%s %s\n", name, strconv.FormatFloat(value, 'g', -1, 64))
 }
 
 // label quotes the value of a label.

@@ -116,8 +116,12 @@ func (t tx) collect(ctx context.Context, rows [][]any, sources map[name]*sourceR
 			s.points, s.text = s.points+1, s.text+int64(len(p.Text))
 		}
 		s.acked = max(s.acked, p.Seq+1)
+		var text any
+		if p.Text != "" {
+			text = t.dialect.text(p.Text)
+		}
 		row := append([]any{s, p.Seq, metric, p.Step, timeColumn(p.Time)}, t.dialect.encode(p.Value)...)
-		rows = append(rows, append(row, t.textColumn(p.Text)))
+		rows = append(rows, append(row, text))
 	}
 	return rows, nil
 }
@@ -219,11 +223,4 @@ func timeColumn(t time.Time) any {
 		return nanos
 	}
 	return nil
-}
-
-func (t tx) textColumn(text string) any {
-	if text == "" {
-		return nil
-	}
-	return t.dialect.text(text)
 }

@@ -80,26 +80,19 @@ func (w *writer) stop() {
 func (w *writer) loop(ctx context.Context) {
 	defer close(w.stopped)
 	for first := range w.requests {
-		w.commit(ctx, w.gather(first))
-	}
-}
-
-func (w *writer) gather(first request) []request {
-	group := []request{first}
-	points := len(first.points)
-	for len(group) < maxGroup && points < maxGroupPoints {
-		select {
-		case r, open := <-w.requests:
-			if !open {
-				return group
+		group, points := []request{first}, len(first.points)
+		for more := true; more && len(group) < maxGroup && points < maxGroupPoints; {
+			select {
+			case r, open := <-w.requests:
+				if more = open; open {
+					group, points = append(group, r), points+len(r.points)
+				}
+			default:
+				more = false
 			}
-			group = append(group, r)
-			points += len(r.points)
-		default:
-			return group
 		}
+		w.commit(ctx, group)
 	}
-	return group
 }
 
 // commit answers a group of requests. When the engine refuses the reports together,

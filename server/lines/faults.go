@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// SpaceFileError is all that is wrong with a space file, in its order. Find it
-// with errors.As.
+// SpaceFileError is all that is wrong with a space file, in its order and each
+// once. Find it with errors.As.
 type SpaceFileError []error
 
 // Error has a line for each fault.
@@ -21,28 +21,14 @@ func (e SpaceFileError) Error() string {
 // Unwrap gives the single faults.
 func (e SpaceFileError) Unwrap() []error { return e }
 
-// faults are what is wrong, each once.
-type faults []error
-
 // add takes in an error, or the several that it is made of.
-func (f *faults) add(err error) {
-	if err == nil {
-		return
-	}
+func (e *SpaceFileError) add(err error) {
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) {
 		for _, one := range several.Unwrap() {
-			f.add(one)
+			e.add(one)
 		}
-		return
+	} else if err != nil {
+		*e = append(*e, err)
 	}
-	*f = append(*f, err)
-}
-
-// end is nil without faults.
-func (f faults) end() error {
-	if len(f) == 0 {
-		return nil
-	}
-	return SpaceFileError(f)
 }

@@ -106,7 +106,7 @@ type fields struct {
 	where string // path to the object, for errors
 	left  map[string]any
 	known []string
-	errs  faults
+	errs  SpaceFileError
 }
 
 func newFields(where string, v any) (*fields, error) {
@@ -151,7 +151,7 @@ func (f *fields) end() error {
 }
 
 // faults are all that is wrong with the fields, those that nobody took last.
-func (f *fields) faults() faults {
+func (f *fields) faults() SpaceFileError {
 	where := f.where
 	if where == "" {
 		where = "the object"

@@ -50,8 +50,8 @@ func ReadStudy(r io.Reader) (suggest.Study, error) {
 	file.constraints(constraints)
 	file.initial(initial)
 	file.warm(warm)
-	if err := file.wrong.end(); err != nil {
-		return suggest.Study{}, err
+	if len(file.wrong) > 0 {
+		return suggest.Study{}, file.wrong
 	}
 	return file.study, nil
 }
@@ -59,7 +59,7 @@ func ReadStudy(r io.Reader) (suggest.Study, error) {
 // spaceFile is a space file as far as it was read.
 type spaceFile struct {
 	study suggest.Study
-	wrong faults
+	wrong SpaceFileError
 	// searchable: the parameters are right, so that what speaks of them can be
 	// checked.
 	searchable bool
@@ -211,7 +211,7 @@ func (s *spaceFile) onlyNamesParameters(where, text string) (bool, error) {
 }
 
 // readConstraint reads a constraint on what is measured.
-func readConstraint(where string, item any) (c suggest.Constraint, wrong faults) {
+func readConstraint(where string, item any) (c suggest.Constraint, wrong SpaceFileError) {
 	if text, ok := item.(string); ok {
 		c, err := suggest.ParseConstraint(text)
 		if err != nil {
