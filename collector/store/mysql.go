@@ -57,7 +57,7 @@ func openMySQL(ctx context.Context, rest string) (collector.Store, error) {
 		return nil, hide(err, password)
 	}
 	return openSQL(ctx, mysqlDialect(), pools{
-		write: serverPool(sql.OpenDB(connector), 1), reads: serverPool(sql.OpenDB(connector), sqlReaders), secret: password,
+		writes: serverPool(sql.OpenDB(connector), 1), reads: serverPool(sql.OpenDB(connector), sqlReaders), secret: password,
 	})
 }
 

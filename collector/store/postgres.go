@@ -60,7 +60,7 @@ func openPostgres(ctx context.Context, rest string) (collector.Store, error) {
 		config.RuntimeParams["application_name"] = "vernier"
 	}
 	return openSQL(ctx, postgresDialect(), pools{
-		write: serverPool(stdlib.OpenDB(*config), 1), reads: serverPool(stdlib.OpenDB(*config), sqlReaders), secret: config.Password,
+		writes: serverPool(stdlib.OpenDB(*config), 1), reads: serverPool(stdlib.OpenDB(*config), sqlReaders), secret: config.Password,
 	})
 }
 

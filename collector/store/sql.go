@@ -16,9 +16,14 @@ import (
 // write that was acknowledged was committed.
 type sqlStore struct {
 	pools
-	dialect *dialect
-	writer  *writer
-	schema  int
+	dialect  *dialect
+	schema   int
+	now      func() time.Time
+	requests chan request
+	stopped  chan struct{} // closed when all requests are answered
+
+	writing sync.Mutex // held during a transaction that writes
+	rows    knownRows
 
 	mu     sync.RWMutex // held for writing by Close only
 	closed bool
@@ -31,7 +36,7 @@ const sqlReaders = 4
 
 // pools are the connections of a store: one that writes, and those that read.
 type pools struct {
-	write, reads *sql.DB
+	writes, reads *sql.DB
 	// secret is a password that no error may show; empty when there is none.
 	secret string
 	// keep is a connection that must outlast the others; nil where none must.
@@ -39,7 +44,7 @@ type pools struct {
 }
 
 func (p pools) close() error {
-	err := errors.Join(p.reads.Close(), p.write.Close())
+	err := errors.Join(p.reads.Close(), p.writes.Close())
 	if p.keep != nil {
 		err = errors.Join(err, p.keep.Close())
 	}
@@ -48,21 +53,22 @@ func (p pools) close() error {
 
 // openSQL migrates the schema and starts the writer. It closes the pools on error.
 func openSQL(ctx context.Context, d *dialect, p pools) (_ collector.Store, err error) {
-	s := &sqlStore{dialect: d, pools: p}
+	s := &sqlStore{dialect: d, pools: p, now: time.Now, requests: make(chan request, maxGroup), stopped: make(chan struct{})}
+	s.rows.forget()
 	defer func() {
 		if err != nil {
 			err = s.explain("", errors.Join(err, p.close()))
 		}
 	}()
-	conn, err := p.write.Conn(ctx)
+	conn, err := p.writes.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	s.schema, err = d.migrate(ctx, conn, time.Now())
+	s.schema, err = d.migrate(ctx, conn, s.now())
 	if err = errors.Join(err, conn.Close()); err != nil {
 		return nil, err
 	}
-	s.writer = startWriter(ctx, d, p.write)
+	go s.loop(context.WithoutCancel(ctx))
 	return s, nil
 }
 
@@ -84,7 +90,7 @@ func (s *sqlStore) Append(ctx context.Context, trial collector.TrialID, attempt 
 	if err := check(trial, attempt, points); err != nil {
 		return err
 	}
-	return s.open(func() error { return s.writer.write(ctx, report{trial: trial, attempt: attempt, points: points}) })
+	return s.open(func() error { return s.report(ctx, report{trial: trial, attempt: attempt, points: points}) })
 }
 
 // Finish implements collector.Store.
@@ -93,7 +99,7 @@ func (s *sqlStore) Finish(ctx context.Context, trial collector.TrialID, attempt 
 		return err
 	}
 	return s.open(func() error {
-		return s.writer.write(ctx, report{trial: trial, attempt: attempt, final: true, note: note})
+		return s.report(ctx, report{trial: trial, attempt: attempt, final: true, note: note})
 	})
 }
 
@@ -105,7 +111,8 @@ func (s *sqlStore) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.writer.stop()
+	close(s.requests)
+	<-s.stopped
 	return s.explain("close the store", s.close())
 }
 

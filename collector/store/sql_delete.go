@@ -32,7 +32,7 @@ func (s *sqlStore) Delete(ctx context.Context, trialUID string) error {
 }
 
 func (s *sqlStore) write(ctx context.Context, act func(tx) error) error {
-	return s.open(func() error { return s.writer.transact(ctx, act) })
+	return s.open(func() error { return s.transact(ctx, act) })
 }
 
 // deletePart deletes some points of a trial, or when few are left, the trial. more

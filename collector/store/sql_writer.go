@@ -2,10 +2,8 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/vernier-ml/vernier/collector"
@@ -39,51 +37,27 @@ const (
 	tries = 5
 )
 
-// writer commits the reports that arrive together in one transaction, since a
-// commit costs more than the rows of a report.
-type writer struct {
-	dialect  *dialect
-	db       *sql.DB // one connection
-	now      func() time.Time
-	requests chan request
-	stopped  chan struct{}
-
-	mu   sync.Mutex // held during a transaction
-	rows knownRows
-}
-
-func startWriter(ctx context.Context, d *dialect, db *sql.DB) *writer {
-	w := &writer{dialect: d, db: db, now: time.Now, requests: make(chan request, maxGroup), stopped: make(chan struct{})}
-	w.rows.forget()
-	go w.loop(context.WithoutCancel(ctx))
-	return w
-}
-
-// write returns after the report was committed. Once that has begun, ctx no longer
+// report returns after the report was committed. Once that has begun, ctx no longer
 // matters, so that the answer says what really happened.
-func (w *writer) write(ctx context.Context, r report) error {
+func (s *sqlStore) report(ctx context.Context, r report) error {
 	q := request{ctx, r, make(chan error, 1)}
 	select {
-	case w.requests <- q:
+	case s.requests <- q:
 		return <-q.done
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// stop returns once everything is committed. No write may follow.
-func (w *writer) stop() {
-	close(w.requests)
-	<-w.stopped
-}
-
-func (w *writer) loop(ctx context.Context) {
-	defer close(w.stopped)
-	for first := range w.requests {
+// loop commits the reports that arrive together in one transaction, since a commit
+// costs more than the rows of a report.
+func (s *sqlStore) loop(ctx context.Context) {
+	defer close(s.stopped)
+	for first := range s.requests {
 		group, points := []request{first}, len(first.points)
 		for more := true; more && len(group) < maxGroup && points < maxGroupPoints; {
 			select {
-			case r, open := <-w.requests:
+			case r, open := <-s.requests:
 				if more = open; open {
 					group, points = append(group, r), points+len(r.points)
 				}
@@ -91,13 +65,13 @@ func (w *writer) loop(ctx context.Context) {
 				more = false
 			}
 		}
-		w.commit(ctx, group)
+		s.commit(ctx, group)
 	}
 }
 
 // commit answers a group of requests. When the engine refuses the reports together,
 // each is tried alone, so that only those fail that are to blame.
-func (w *writer) commit(ctx context.Context, group []request) {
+func (s *sqlStore) commit(ctx context.Context, group []request) {
 	var alive []request
 	var reports []report
 	for _, r := range group {
@@ -110,36 +84,36 @@ func (w *writer) commit(ctx context.Context, group []request) {
 	if len(alive) == 0 {
 		return
 	}
-	err := w.store(ctx, reports)
-	alone := err != nil && len(alive) > 1 && w.dialect.kind(err) == refused
+	err := s.store(ctx, reports)
+	alone := err != nil && len(alive) > 1 && s.dialect.kind(err) == refused
 	for i, r := range alive {
 		if alone {
-			err = w.store(ctx, reports[i:i+1])
+			err = s.store(ctx, reports[i:i+1])
 		}
 		r.done <- err
 	}
 }
 
-func (w *writer) store(ctx context.Context, reports []report) error {
+func (s *sqlStore) store(ctx context.Context, reports []report) error {
 	ctx, cancel := context.WithTimeout(ctx, groupTime)
 	defer cancel()
-	return w.transact(ctx, func(t tx) error { return t.store(ctx, reports, w.now()) })
+	return s.transact(ctx, func(t tx) error { return t.store(ctx, reports, s.now()) })
 }
 
 // transact runs act in a transaction, again where another one was in the way.
-func (w *writer) transact(ctx context.Context, act func(tx) error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (s *sqlStore) transact(ctx context.Context, act func(tx) error) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	for try := 1; ; try++ {
-		err := w.once(ctx, act)
+		err := s.once(ctx, act)
 		if err == nil {
 			return nil
 		}
-		w.rows.forget() // what was learned in the transaction is not true any more
-		kind := w.dialect.kind(err)
+		s.rows.forget() // what was learned in the transaction is not true any more
+		kind := s.dialect.kind(err)
 		if kind == lost { // after a failover the address may lead to another server
-			w.db.SetMaxIdleConns(0)
-			w.db.SetMaxIdleConns(1)
+			s.writes.SetMaxIdleConns(0)
+			s.writes.SetMaxIdleConns(1)
 		}
 		if try == tries || kind != conflict {
 			return err
@@ -147,12 +121,12 @@ func (w *writer) transact(ctx context.Context, act func(tx) error) error {
 	}
 }
 
-func (w *writer) once(ctx context.Context, act func(tx) error) error {
-	begun, err := w.db.BeginTx(ctx, &w.dialect.write)
+func (s *sqlStore) once(ctx context.Context, act func(tx) error) error {
+	begun, err := s.writes.BeginTx(ctx, &s.dialect.write)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	t := tx{dialect: w.dialect, tx: begun, rows: &w.rows}
+	t := tx{dialect: s.dialect, tx: begun, rows: &s.rows}
 	if err := t.checkVersion(ctx); err != nil {
 		return errors.Join(err, begun.Rollback())
 	}

@@ -29,7 +29,7 @@ func TestTheWriterGivesUpAConnectionThatCannotWrite(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "points.db"))
 	// A temporary table is of one connection.
 	on := func(query string, fail error) error {
-		return s.writer.transact(t.Context(), func(tx tx) error {
+		return s.transact(t.Context(), func(tx tx) error {
 			_, err := tx.exec(t.Context(), query)
 			return cmp.Or(err, fail)
 		})

@@ -119,7 +119,7 @@ func attachSQLite(ctx context.Context, path string, busy time.Duration) (collect
 		}
 		return nil, errors.Join(err, read.Close(), write.Close())
 	}
-	return openSQL(ctx, sqliteDialect(), pools{write: write, reads: read})
+	return openSQL(ctx, sqliteDialect(), pools{writes: write, reads: read})
 }
 
 // openMemory opens a store that ends with it: a database of SQLite in memory, with
@@ -138,7 +138,7 @@ func openMemory(ctx context.Context, rest string) (collector.Store, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	db.SetMaxOpenConns(2) // keep and one more
-	return openSQL(ctx, sqliteDialect(), pools{write: db, reads: db, keep: keep})
+	return openSQL(ctx, sqliteDialect(), pools{writes: db, reads: db, keep: keep})
 }
 
 // memories counts the databases in memory, which need names.

@@ -47,7 +47,7 @@ func testPoints(from, to int64) []collector.Point {
 // The engine refuses points of sequence 666.
 func refuseSequence666(t *testing.T, s *sqlStore) {
 	t.Helper()
-	err := s.writer.transact(t.Context(), func(tx tx) error {
+	err := s.transact(t.Context(), func(tx tx) error {
 		_, err := tx.exec(t.Context(), `CREATE TRIGGER refuse BEFORE INSERT ON point WHEN NEW.seq = 666
 			BEGIN SELECT RAISE(ABORT, 'boom'); END`)
 		return err
@@ -102,7 +102,7 @@ func TestARequestThatFailsIsUndoneAloneInItsGroup(t *testing.T) {
 	}
 	// The group is handed to commit directly, so that it is one transaction.
 	group := []request{add(t.Context(), "a", 0, 1), add(t.Context(), "b", 2, 666), add(cancelled, "c", 3), add(t.Context(), "a", 4)}
-	s.writer.commit(t.Context(), group)
+	s.commit(t.Context(), group)
 	var errs []error
 	for _, r := range group {
 		errs = append(errs, <-r.done)
@@ -134,7 +134,7 @@ func openPlain(t *testing.T, path string) *sql.DB {
 // Only then a commit waits for the disk in write-ahead mode.
 func TestWhatWasAcknowledgedSurvivesALossOfPower(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "points.db"))
-	err := s.writer.transact(t.Context(), func(tx tx) error {
+	err := s.transact(t.Context(), func(tx tx) error {
 		var level int
 		err := tx.row(t.Context(), "PRAGMA synchronous").Scan(&level)
 		if level < 2 {
