@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
 // Li et al., Hyperband (JMLR 18, 2018), table 1: R = 81, eta = 3.
@@ -84,5 +85,50 @@ func TestHyperbandPromotesWhatIsCertain(t *testing.T) {
 	first, second := w.study.Trials[6], w.study.Trials[7]
 	if first.Meta["parent"] != "0" || second.Meta["bracket"] != "1" {
 		t.Errorf("got %v and %v, want the best one of bracket 0 and a new point of bracket 1", first.Meta, second.Meta)
+	}
+}
+
+// The figures of Katib's example: 9 at once, as its controller demands, and a
+// budget of one round of brackets. No later bracket takes the trials that one which
+// waits for its rung still needs, in whatever order the trials end.
+func TestHyperbandKeepsPlacesForPromotions(t *testing.T) {
+	settings := []suggest.Setting{{Name: "r_l", Value: "9"}, {Name: "eta", Value: "3"}, {Name: "resource_name", Value: "epochs"}}
+	space := append(unit(), suggest.ParameterSpec{Name: "epochs", Kind: suggest.Int, Min: "1", Max: "9"})
+	want := map[string]int{"bracket 0: 1": 9, "bracket 0: 3": 3, "bracket 0: 9": 1, "bracket 1: 3": 5, "bracket 1: 9": 1, "bracket 2: 9": 3}
+	for seed := range uint64(20) {
+		w := newWorld(t, "hyperband", space, settings...)
+		w.stream = rng.New(seed, "world", 0, "order")
+		w.study.Budget = 22
+		for len(w.study.Trials) < 22 || len(w.running) > 0 {
+			w.ask(min(9-len(w.running), 22-len(w.study.Trials)))
+			w.finish()
+		}
+		if diff := cmp.Diff(want, table(w.study.Trials)); diff != "" {
+			t.Errorf("order %d (-want +got):\n%s", seed, diff)
+		}
+	}
+}
+
+// What is kept for promotions that can no longer come, since too many trials failed,
+// is spent all the same.
+func TestHyperbandSpendsItsBudgetWhenTrialsFail(t *testing.T) {
+	for _, name := range []string{"hyperband", "dehb", "bohb", "successive-halving"} {
+		for seed := range uint64(10) {
+			w := newWorld(t, name, unit(), suggest.Setting{Name: "r_l", Value: "9"})
+			w.stream = rng.New(seed, "world", 0, "order")
+			w.study.Budget = 22
+			w.end = func(t *suggest.Trial) (suggest.State, float64) {
+				if t.Number%3 != 1 {
+					return suggest.Failed, 0
+				}
+				return suggest.Succeeded, t.Point[0].Float()
+			}
+			for len(w.study.Trials) < 22 {
+				if w.ask(min(9-len(w.running), 22-len(w.study.Trials))); len(w.running) == 0 {
+					t.Fatalf("%s stops after %d of 22 trials", name, len(w.study.Trials))
+				}
+				w.finish()
+			}
+		}
 	}
 }

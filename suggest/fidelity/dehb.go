@@ -84,7 +84,10 @@ func (d *dehb) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.P
 		}
 	}
 	return b.fill(ctx, n, func() (suggest.Proposal, error) {
-		number, rung, e := d.place(b, s.Budget)
+		number, rung, e, ok := d.place(b, s.Budget)
+		if !ok {
+			return suggest.Proposal{}, suggest.ErrExhausted
+		}
 		resource := d.resource(d.halvings(number), rung)
 		population := d.population(b, resource)
 		slot := population.entries % d.sizes[resource]
@@ -143,23 +146,25 @@ func (d *dehb) next(ctx context.Context, s suggest.Study, b *rungBook, known *pr
 
 // place is the first bracket and rung with room. In the first round e is the
 // point to promote there; later ones evolve a rung once the one below has ended.
-func (d *dehb) place(b *rungBook, budget int) (number, rung int, e *rungEntry) {
+// It is not ok when a result that is still to come must be waited for.
+func (d *dehb) place(b *rungBook, budget int) (number, rung int, e *rungEntry, ok bool) {
+	left := b.left(budget)
 	for _, bracket := range b.brackets {
-		kind := d.kind(bracket.number)
-		if bracket.number >= len(d.kinds) {
-			if rung, ok := bracket.open(kind, d.eta); ok {
-				return bracket.number, rung, nil
+		kind, promotes := d.kind(bracket.number), bracket.number < len(d.kinds)
+		if promotes {
+			if e := bracket.promotable(kind, d.eta); e != nil {
+				return bracket.number, e.rung + 1, e, true
 			}
-			continue
+			ok = int64(len(bracket.rung(0).entries)) < kind.points
+		} else {
+			rung, ok = bracket.open(kind, d.eta)
 		}
-		if e := bracket.promotable(kind, d.eta); e != nil {
-			return bracket.number, e.rung + 1, e
+		if ok && b.mayBegin(left) {
+			return bracket.number, rung, nil, true
 		}
-		if int64(len(bracket.rung(0).entries)) < kind.points {
-			return bracket.number, 0, nil
-		}
+		left -= bracket.left(kind, d.eta, promotes)
 	}
-	return d.following(b, budget), 0, nil
+	return d.following(b, left), 0, nil, b.mayBegin(left)
 }
 
 // open is the lowest rung with room, if the rung below has ended.

@@ -17,9 +17,9 @@ import (
 // first again. Within a bracket a rung waits for the whole rung below, except
 // for points that are among the promoted ones whatever the others bring; a
 // bracket that waits lets the next one begin, if the budget of trials allows for
-// all of it. So it never waits, at any number
-// of parallel trials. A trial that failed, or that a rule stopped, is the worst
-// of its rung, and is not promoted.
+// all of it. So workers wait only near the end of a budget, whose last trials
+// belong to the brackets that have begun. A trial that failed, or that a rule
+// stopped, is the worst of its rung, and is not promoted.
 type hyperband struct {
 	*fidelity
 	// kinds of brackets, which take turns.
@@ -74,7 +74,7 @@ func (h *hyperband) halvings(bracket int) int { return h.kind(bracket).halvings 
 // Prepare implements suggest.Preparer.
 func (h *hyperband) Prepare(ctx context.Context, s suggest.Study) {
 	b := readRungs(h.reader.Read(s))
-	if _, e := h.choose(b, s.Budget); e == nil {
+	if _, e, ok := h.choose(b, s.Budget); ok && e == nil {
 		h.prepare(ctx, s, b)
 	}
 }
@@ -83,7 +83,10 @@ func (h *hyperband) Prepare(ctx context.Context, s suggest.Study) {
 func (h *hyperband) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	b := readRungs(h.reader.Read(s))
 	return b.fill(ctx, n, func() (suggest.Proposal, error) {
-		number, e := h.choose(b, s.Budget)
+		number, e, ok := h.choose(b, s.Budget)
+		if !ok {
+			return suggest.Proposal{}, suggest.ErrExhausted
+		}
 		if e != nil {
 			resource := h.resource(h.halvings(number), e.rung+1)
 			p := b.promote(e, h.spend(e.trial.Point, resource), resource)
@@ -105,33 +108,30 @@ func (h *hyperband) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 }
 
 // choose says which bracket has work: the first one that does. e is the point to
-// promote there; nil: a new one.
-func (h *hyperband) choose(b *rungBook, budget int) (number int, e *rungEntry) {
+// promote there; nil: a new one. It is not ok when a result that is still to come
+// must be waited for.
+func (h *hyperband) choose(b *rungBook, budget int) (number int, e *rungEntry, ok bool) {
+	left := b.left(budget)
 	for _, bracket := range b.brackets {
 		kind := h.kind(bracket.number)
 		if e := bracket.promotable(kind, h.eta); e != nil {
-			return bracket.number, e
+			return bracket.number, e, true
 		}
-		if int64(len(bracket.rung(0).entries)) < kind.points {
-			return bracket.number, nil
+		if int64(len(bracket.rung(0).entries)) < kind.points && b.mayBegin(left) {
+			return bracket.number, nil, true
 		}
+		left -= bracket.left(kind, h.eta, true)
 	}
-	return h.following(b, budget), nil
+	return h.following(b, left), nil, b.mayBegin(left)
 }
 
-// following is the number of the next bracket to begin. When the number of
-// trials is limited, brackets that would not come to their end are passed over;
-// the one without halvings always does.
-func (h *hyperband) following(b *rungBook, budget int) int {
-	next, left := 0, int64(math.MaxInt64)
-	if budget > 0 {
-		left = int64(budget - b.count)
-	}
-	for _, bracket := range b.brackets {
-		next = bracket.number + 1
-		if budget > 0 {
-			left -= max(0, h.kind(bracket.number).trials(h.eta)-bracket.count())
-		}
+// following is the number of the next bracket to begin when so many trials are
+// left for it. Brackets that would not come to their end are passed over; the one
+// without halvings always does.
+func (h *hyperband) following(b *rungBook, left int64) int {
+	next := 0
+	if n := len(b.brackets); n > 0 {
+		next = b.brackets[n-1].number + 1
 	}
 	for range h.kinds {
 		if kind := h.kind(next); kind.halvings == 0 || kind.trials(h.eta) <= left {
@@ -141,6 +141,19 @@ func (h *hyperband) following(b *rungBook, budget int) int {
 	}
 	return next
 }
+
+// left is how many trials the budget still has; 0 is no budget.
+func (b *rungBook) left(budget int) int64 {
+	if budget == 0 {
+		return math.MaxInt64
+	}
+	return int64(budget - b.count)
+}
+
+// mayBegin says whether a new point may begin when so many trials are left beside
+// those that brackets before it still need. While a trial runs these are kept for
+// its bracket; when none does, nothing will need them.
+func (b *rungBook) mayBegin(left int64) bool { return left > 0 || !b.waiting() }
 
 // trials of the bracket in all its rungs.
 func (k bracketKind) trials(eta int64) int64 {
@@ -152,13 +165,22 @@ func (k bracketKind) trials(eta int64) int64 {
 	return sum
 }
 
-// count is how many trials the bracket has.
-func (r *bracketBook) count() int64 {
-	n := 0
-	for _, level := range r.rungs {
-		n += len(level.entries)
+// left is how many trials the bracket may still start. Where rungs are filled by
+// promotion, one below which too many failed stays smaller.
+func (r *bracketBook) left(kind bracketKind, eta int64, promotes bool) int64 {
+	sum, room := int64(0), kind.points
+	for k := range kind.halvings + 1 {
+		level := &rungLevel{}
+		if k < len(r.rungs) {
+			level = r.rungs[k]
+		}
+		sum += max(0, room-int64(len(level.entries)))
+		over := int64(level.finished()) >= room
+		if room /= eta; promotes && over {
+			room = min(room, int64(level.usable()))
+		}
 	}
-	return int64(n)
+	return sum
 }
 
 // promotable is the point to promote next, from the highest rung that has one:
