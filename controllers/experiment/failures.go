@@ -30,7 +30,8 @@ type failures struct {
 	n      int
 	proven bool // a trial had a result before
 	ended  time.Time
-	last   string // the name and message of the newest
+	last   string    // the name and message of the newest
+	newest time.Time // when the newest trial that has not ended was made
 }
 
 // failuresInARow looks at trials, which are in order of number. Trials that were
@@ -48,6 +49,11 @@ func failuresInARow(trials []*v1beta1.Trial) (run failures) {
 		case v1beta1.TrialSucceeded, v1beta1.TrialEarlyStopped:
 			run.proven = true
 			return run
+		case v1beta1.TrialKilled:
+		default:
+			if at := t.CreationTimestamp.Time; at.After(run.newest) {
+				run.newest = at
+			}
 		}
 	}
 	return run
@@ -75,6 +81,18 @@ func (f failures) pause(now time.Time) time.Duration {
 		pause = backoff.Step()
 	}
 	return max(0, f.ended.Add(pause).Sub(now))
+}
+
+// atOnce bounds how many of n trials are made now: after three failures in a row one,
+// and no other before it has ended.
+func (f failures) atOnce(n int) int {
+	switch {
+	case f.n < patientFailures:
+		return n
+	case f.newest.After(f.ended):
+		return 0
+	}
+	return min(n, 1)
 }
 
 // message says that new trials wait; empty when they do not.

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,38 @@ func TestFailuresInARow(t *testing.T) {
 				t.Errorf("%+v, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// Creating a trial wakes the experiment again, so that one for each reconcile would
+// fill all places.
+func TestAfterFailuresOneTrialIsTriedAtATime(t *testing.T) {
+	trial := func(n int, c v1beta1.TrialConditionType, at time.Duration) *v1beta1.Trial {
+		made := aTrial(n, c)
+		made.CreationTimestamp = metav1.NewTime(noon.Add(at))
+		if c == failed {
+			ended := metav1.NewTime(noon.Add(at + time.Second))
+			made.Status.CompletionTime = &ended
+		}
+		return made
+	}
+	history := []*v1beta1.Trial{trial(0, running, -time.Hour), trial(1, failed, 0), trial(2, failed, 0), trial(3, failed, 0)}
+	tests := map[string]struct {
+		more *v1beta1.Trial
+		want int
+	}{
+		"none runs that was made since":     {nil, 1},
+		"one runs that was made since":      {trial(4, running, 3 * time.Second), 0},
+		"the one that was made since fails": {trial(4, failed, 3 * time.Second), 1},
+	}
+	for name, tc := range tests {
+		trials := history
+		if tc.more != nil {
+			trials = append(slices.Clone(history), tc.more)
+		}
+		if a := planned(anExperiment(unlimited, parallel(8)), trials, findings{}, noon.Add(time.Minute)); a.add != tc.want {
+			t.Errorf("%s: %d trials are made, want %d", name, a.add, tc.want)
+		}
 	}
 }
 

@@ -69,11 +69,9 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 		a.stopWhy = fmt.Sprintf(messageStop, next.LastCondition().Reason)
 		a.stop = stillRunning(trials)
 	case !f.exhausted && f.trouble == "":
-		a.first, a.add = nextNumber(trials), min(room(exp, c), addMost)
+		a.first, a.add = nextNumber(trials), run.atOnce(min(room(exp, c), addMost))
 		if a.after = run.pause(now); a.after > 0 {
 			a.add = 0
-		} else if run.n >= patientFailures {
-			a.add = min(a.add, 1)
 		}
 	}
 	return a
