@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -160,6 +161,7 @@ func (s *supervisor) manager() component {
 			"--metrics-bind-address=" + address(s.ports.Metrics), "--health-probe-bind-address=" + address(s.ports.Health),
 			"--report-bind-address=" + address(s.ports.Report), "--report-url=http://" + address(s.ports.Report),
 			"--report-key-file=" + s.home.path("pki", "report.key"),
+			"--katib-bind-address=" + cmp.Or(s.home.DBManager(), "0"),
 			"--store=sqlite:" + s.home.StorePath(),
 			"--webhook-bind-address=" + address(s.ports.Webhook), "--webhook-cert-dir=" + s.home.path("pki", "webhook"),
 			"--collector-image=" + collectorImage, "--collector-binary=" + s.binaries.Collector, "--namespace=" + systemNamespace, "--leader-elect=false", "--embedded",

@@ -47,6 +47,20 @@ func (h Home) AgentRoot() string { return h.path("agent") }
 // StorePath is the file of the observation store.
 func (h Home) StorePath() string { return h.path("store", "observations.db") }
 
+// maxSocketPath is how long the path of a unix socket may be.
+const maxSocketPath = 107
+
+// DBManager is the address at which Katib's SDK reads metrics (db_manager_address): a
+// socket in the home, since that protocol has no credentials. It is empty where the
+// home's path is too long for one.
+func (h Home) DBManager() string {
+	path, err := filepath.Abs(h.path("run", "katib-db-manager.sock"))
+	if err != nil || len(path) > maxSocketPath {
+		return ""
+	}
+	return "unix:" + path
+}
+
 func (h Home) pki() string                         { return h.path("pki") }
 func (h Home) log(component string) string         { return h.path("logs", component+".log") }
 func (h Home) componentKubeconfig(n string) string { return h.path("kubeconfigs", n) }

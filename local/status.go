@@ -31,7 +31,9 @@ type Status struct {
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
 	// Ready is when everything was ready for the first time.
-	Ready      time.Time         `json:"ready,omitzero"`
+	Ready time.Time `json:"ready,omitzero"`
+	// DBManager is where Katib's SDK reads metrics.
+	DBManager  string            `json:"dbManager,omitempty"`
 	Components []ComponentStatus `json:"components"`
 }
 

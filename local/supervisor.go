@@ -80,7 +80,7 @@ func errorText(err error) string {
 
 func newSupervisor(o Options) (*supervisor, error) {
 	s := &supervisor{home: o.Home, binaries: o.Binaries, log: o.Log, nodeName: "local", starter: newStarter()}
-	s.status = Status{State: StateStarting, PID: os.Getpid(), Started: time.Now()}
+	s.status = Status{State: StateStarting, PID: os.Getpid(), Started: time.Now(), DBManager: o.Home.DBManager()}
 	s.update(func(*Status) {})
 	if err := ensurePKI(o.Home.pki(), s.nodeName, time.Now()); err != nil {
 		return nil, err

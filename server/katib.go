@@ -62,6 +62,7 @@ type KatibConfig struct {
 //     whose address belongs to the trial that the call names.
 //   - Everybody who reaches it can read. A pod of a trial reads in its own
 //     namespace; others by a name that only one trial has.
+//   - Over a unix socket, whose file says who reaches it, metrics are only read.
 func NewKatibHandler(cfg KatibConfig) (path string, handler http.Handler, err error) {
 	if cfg.Store == nil || cfg.Reporters == nil || cfg.Trials == nil {
 		return "", nil, errors.New("the DBManager needs a store, pods and trials")

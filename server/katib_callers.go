@@ -78,8 +78,11 @@ func (s *katibService) whoCalls(r *http.Request, call string) (katibCaller, erro
 	if err == nil {
 		c.address = peer.Addr().Unmap().WithZone("")
 	}
-	if call == "" {
+	switch {
+	case call == "":
 		return c, nil // nothing is served there
+	case err != nil && call != "get":
+		return c, denied("this socket shows metrics and takes none: a trial pushes to its own collector (use the collector Push)")
 	}
 	if c.pods, err = s.pods(r.Context(), c.address); err != nil || len(c.pods) > 0 || call == "get" {
 		return c, err

@@ -2,9 +2,11 @@ package server_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -145,5 +147,51 @@ func TestTheReadingEndsWithItsReader(t *testing.T) {
 	handler.ServeHTTP(httptest.NewRecorder(), r)
 	if s.read != 10 {
 		t.Errorf("%d points were read", s.read)
+	}
+}
+
+// A unix socket tells nothing of who calls, but that it may read.
+func TestOverASocketMetricsAreOnlyRead(t *testing.T) {
+	k := newKatib(t)
+	k.epochs(t, 3, "loss", "")
+	path, handler, err := server.NewKatibHandler(server.KatibConfig{
+		Store:     k.store,
+		Reporters: func(context.Context, netip.Addr) ([]server.KatibReporter, error) { return k.pods, nil },
+		Trials:    func(context.Context, string) ([]collector.TrialID, error) { return k.trials, nil },
+		After: func(time.Duration) <-chan time.Time {
+			t.Error("it waits for a pod with no address")
+			return time.After(0)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "katib.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, l, mux, nil) }()
+	transport := &http.Transport{Protocols: new(http.Protocols), DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	k.client = katibv1beta1.NewDBManagerClient(&http.Client{Transport: transport}, "http://localhost", connect.WithGRPC())
+	if lines, err := k.read(t, &katibv1beta1.GetObservationLogRequest{TrialName: trial.Name}); err != nil || len(lines) != 3 {
+		t.Errorf("read %q, %v", lines, err)
+	}
+	if err := k.report(t, trial.Name, "", "loss", "0.5"); connect.CodeOf(err) != connect.CodePermissionDenied {
+		t.Errorf("a report: %v", err)
+	}
+	if _, err := k.client.DeleteObservationLog(t.Context(), &katibv1beta1.DeleteObservationLogRequest{TrialName: trial.Name}); connect.CodeOf(err) != connect.CodePermissionDenied {
+		t.Errorf("a deletion: %v", err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,7 +45,7 @@ func addKatib(ctx context.Context, mgr manager.Manager, o options, points collec
 	}
 	mux := http.NewServeMux()
 	mux.Handle(path, handler)
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.katibAddress)
+	listener, err := o.listenForKatib(ctx)
 	if err != nil {
 		return fmt.Errorf("listen for Katib's clients on %s: %w", o.katibAddress, err)
 	}
@@ -62,6 +65,23 @@ func addKatibsPresence(ctx context.Context, mgr manager.Manager, o options, dire
 		return nil, err
 	}
 	return present, mgr.Add(present)
+}
+
+// listenForKatib listens on the address of Katib's DBManager. A socket that a manager
+// left which was killed is replaced.
+func (o *options) listenForKatib(ctx context.Context) (net.Listener, error) {
+	path, ok := o.katibSocket()
+	if !ok {
+		return new(net.ListenConfig).Listen(ctx, "tcp", o.katibAddress)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return listener, os.Chmod(path, 0o600)
 }
 
 func indexForKatib(ctx context.Context, indexer client.FieldIndexer) error {

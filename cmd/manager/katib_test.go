@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"io"
+	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -98,6 +100,29 @@ func TestKatibIsOffWhereItCannotTellPodsApart(t *testing.T) {
 	o, err := parseFlags([]string{"--embedded", "--report-key-file=x", "--katib-bind-address=:1"}, io.Discard)
 	if err != nil || o.katibAddress != "" {
 		t.Errorf("embedded: address %q, %v", o.katibAddress, err)
+	}
+	o, err = parseFlags([]string{"--embedded", "--report-key-file=x", "--katib-bind-address=unix:/run/k.sock"}, io.Discard)
+	if path, ok := o.katibSocket(); err != nil || !ok || path != "/run/k.sock" {
+		t.Errorf("embedded, with a socket: address %q, %v", o.katibAddress, err)
+	}
+}
+
+// A manager that was killed leaves its socket.
+func TestTheSocketForKatibsClientsIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "katib.sock")
+	o := options{katibAddress: "unix:" + path}
+	for range 2 {
+		l, err := o.listenForKatib(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
 	}
 }
 

@@ -73,7 +73,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.reportAddress, "report-bind-address", ":9443", "`address` of the report service")
 	f.StringVar(&o.reportURL, "report-url", "", "`URL` of the report service as pods reach it: http means no TLS; empty: the Service "+serviceName)
 	f.StringVar(&o.reportKeyFile, "report-key-file", "", "`file` with the key that signs report tokens, made if absent; empty: a Secret")
-	f.StringVar(&o.katibAddress, "katib-bind-address", ":6789", "`address` of Katib's DBManager, without TLS; 0 for none; always none with --embedded, where pods have no addresses of their own")
+	f.StringVar(&o.katibAddress, "katib-bind-address", ":6789", "`address` of Katib's DBManager, without TLS: host:port, or unix:PATH, where metrics are only read; 0 for none; with --embedded, where pods have no addresses of their own, unix:PATH or none")
 	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points: sqlite:PATH, postgres://..., mysql://...; with a password: env:NAME or file:PATH, where the URL is")
 	f.DurationVar(&o.retention.MaxAge, "store-max-age", 0, "delete the curves of experiments that have not reported for this `duration`, at least 2h; 0: never")
 	f.IntVar(&o.retention.MaxExperiments, "store-max-experiments", 0, "keep the curves of this `number` of experiments, those that reported last; 0: of all")
@@ -143,7 +143,7 @@ func (o *options) complete() error {
 	if o.embedded && o.reportKeyFile == "" {
 		return fmt.Errorf("--embedded needs --report-key-file: there is no Secret to keep the key in")
 	}
-	if o.katibAddress == "0" || o.embedded {
+	if _, socket := o.katibSocket(); o.katibAddress == "0" || o.embedded && !socket {
 		o.katibAddress = ""
 	}
 	if o.webhookAddress == "" || o.webhookAddress == "0" {
@@ -157,6 +157,11 @@ func (o *options) complete() error {
 		o.webhookAddress = ""
 	}
 	return nil
+}
+
+// katibSocket is the path of the unix socket of Katib's DBManager, if it has one.
+func (o *options) katibSocket() (path string, ok bool) {
+	return strings.CutPrefix(o.katibAddress, "unix:")
 }
 
 // reportTLS says whether the report service speaks TLS.

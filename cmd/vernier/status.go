@@ -60,6 +60,9 @@ func notReady(home local.Home, status local.Status) error {
 func statusTable(cmd *cobra.Command, home local.Home, status local.Status) error {
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s   %s\n", home, status.State)
+	if status.DBManager != "" && status.State == local.StateReady {
+		fmt.Fprintf(out, "Katib's db_manager_address   %s\n", status.DBManager)
+	}
 	t := &table{header: []string{"COMPONENT", "PID", "RESTARTS", "MEMORY", "AGE", "LAST ERROR"}}
 	for _, c := range status.Components {
 		t.add(c.Name, strconv.Itoa(c.PID), strconv.Itoa(c.Restarts), fmt.Sprintf("%d MB", c.ResidentBytes>>20), age(time.Since(c.Since)), c.LastError)

@@ -66,6 +66,9 @@ kept for later starts, until one of them is given again.`,
 				return nil
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "ready after %.1f s in %s\nkubectl --kubeconfig %s get experiments\n", time.Since(begin).Seconds(), home, home.Kubeconfig())
+			if address := home.DBManager(); address != "" {
+				fmt.Fprintf(cmd.OutOrStdout(), "Katib's SDK reads metrics with db_manager_address=%q\n", address)
+			}
 			return nil
 		},
 	}
