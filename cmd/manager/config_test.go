@@ -70,7 +70,9 @@ func TestRightsSuffice(t *testing.T) {
 	w.actAsInstalled()
 	w.start()
 	goal := 0.5
-	e := w.experiment("exp", func(e *v1beta1.Experiment) { e.Spec.Objective.Goal = &goal })
+	e := w.experiment("exp", func(e *v1beta1.Experiment) {
+		e.Spec.Objective.Goal, e.Spec.ResumePolicy = &goal, v1beta1.FromVolume
+	})
 	w.create(e)
 	w.ends(e, v1beta1.ReasonExperimentGoalReached)
 	w.noJobs()
@@ -84,6 +86,11 @@ func TestRightsSuffice(t *testing.T) {
 		}
 		return ""
 	})
+	var claim corev1.PersistentVolumeClaim
+	key := client.ObjectKey{Namespace: e.Namespace, Name: "exp-" + e.Spec.Algorithm.AlgorithmName}
+	if err := w.client.Get(t.Context(), key, &claim); err != nil || !metav1.IsControlledBy(&claim, e) {
+		t.Errorf("the volume claim of the suggestion: %v, %+v", err, claim.OwnerReferences)
+	}
 }
 
 // With these rights the manager says why a job has no pods, sees whether Katib is

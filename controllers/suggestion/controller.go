@@ -147,6 +147,12 @@ func (c *Controller) write(ctx context.Context, have, want *v1beta1.Suggestion) 
 	var err error
 	switch {
 	case have == nil:
+		// The record comes last: what exists with it is not looked for again.
+		if claim := volumeClaim(want); claim != nil {
+			if err := c.Client.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+				return reconcile.Result{}, fmt.Errorf("make the volume claim of suggestion %s/%s: %w", want.Namespace, want.Name, err)
+			}
+		}
 		err = c.Client.Create(ctx, want)
 	case !sameSpec(have, want):
 		err = c.Client.Update(ctx, want)

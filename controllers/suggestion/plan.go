@@ -5,8 +5,11 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -51,6 +54,27 @@ func plan(have *v1beta1.Suggestion, exp *v1beta1.Experiment, trials []*v1beta1.T
 	s.Status.Suggestions = proposals(trials)
 	follow(s, exp, len(trials), metav1.NewTime(now))
 	return s
+}
+
+// volumeClaim is the claim that Katib's clients look for where the resume policy is
+// FromVolume; nil with another. What an algorithm needs is in the trials, so nothing is
+// kept in it: it asks for a volume that exists nowhere, and takes no storage.
+func volumeClaim(s *v1beta1.Suggestion) *corev1.PersistentVolumeClaim {
+	if s.Spec.ResumePolicy != v1beta1.FromVolume || s.Spec.Algorithm == nil {
+		return nil
+	}
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Name: s.Name + "-" + s.Spec.Algorithm.AlgorithmName,
+			Labels: maps.Clone(s.Labels), OwnerReferences: slices.Clone(s.OwnerReferences),
+		},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
+			StorageClassName: ptr.To(""),
+			Selector:         &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1.LabelExperiment: "none"}},
+		},
+	}
 }
 
 // proposals are the newest trials as the algorithm proposed them.
