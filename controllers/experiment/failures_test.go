@@ -89,8 +89,8 @@ func TestAfterFailuresOneTrialIsTriedAtATime(t *testing.T) {
 		want int
 	}{
 		"none runs that was made since":     {nil, 1},
-		"one runs that was made since":      {trial(4, running, 3 * time.Second), 0},
-		"the one that was made since fails": {trial(4, failed, 3 * time.Second), 1},
+		"one runs that was made since":      {trial(4, running, 3*time.Second), 0},
+		"the one that was made since fails": {trial(4, failed, 3*time.Second), 1},
 	}
 	for name, tc := range tests {
 		trials := history

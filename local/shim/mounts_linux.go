@@ -103,19 +103,35 @@ func kindOf(info fs.FileInfo) string {
 // It returns the directories that need a stand-in instead.
 func makeMountPoints(mounts []Mount) []string {
 	for _, v := range mounts {
-		dir := v.MountPath
-		if v.File {
-			dir = filepath.Dir(dir)
-		}
+		dir := dirToMake(v)
 		_, missing, err := deepest(v.MountPath)
 		if !filepath.IsAbs(dir) || err != nil || missing == "" || inOther(v, mounts) || os.MkdirAll(dir, 0o755) != nil {
 			continue
 		}
-		if v.File {
+		if v.File && dir == filepath.Dir(v.MountPath) {
 			_ = touch(v.MountPath) // if it may not be made, there is a stand-in
 		}
 	}
 	return splits(mounts)
+}
+
+// clusterDirs are where programs look to find out whether they run in a cluster. On
+// the machine they must not appear, or every program of it would believe so.
+var clusterDirs = []string{"/run/secrets/kubernetes.io", "/var/run/secrets/kubernetes.io"}
+
+// dirToMake is the directory to make for a mount path: the path itself, that of a
+// file, or the last one above a cluster's.
+func dirToMake(v Mount) string {
+	dir := v.MountPath
+	if v.File {
+		dir = filepath.Dir(dir)
+	}
+	for _, cluster := range clusterDirs {
+		if inside(dir, cluster) {
+			return filepath.Dir(cluster)
+		}
+	}
+	return dir
 }
 
 // inOther reports whether a mount path lies inside another volume.

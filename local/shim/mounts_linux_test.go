@@ -418,3 +418,24 @@ func TestPathsAreMappedWhereMountsAreRefused(t *testing.T) {
 		t.Errorf("the state does not tell of the limits: %+v", state)
 	}
 }
+
+// Katib's and Kubernetes' clients take the directory of the service account for a sign
+// that they run in a cluster.
+func TestNoPodMakesTheMachineLookLikeACluster(t *testing.T) {
+	tests := map[string]struct {
+		mount Mount
+		want  string
+	}{
+		"a volume":                   {Mount{MountPath: "/data/run"}, "/data/run"},
+		"a file":                     {Mount{MountPath: "/data/run/config", File: true}, "/data/run"},
+		"a service account":          {Mount{MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}, "/var/run/secrets"},
+		"without the symbolic link":  {Mount{MountPath: "/run/secrets/kubernetes.io/serviceaccount"}, "/run/secrets"},
+		"a file beside it":           {Mount{MountPath: "/var/run/secrets/kubernetes.io/token", File: true}, "/var/run/secrets"},
+		"a name that only begins so": {Mount{MountPath: "/var/run/secrets/kubernetes.io-mine"}, "/var/run/secrets/kubernetes.io-mine"},
+	}
+	for name, tc := range tests {
+		if got := dirToMake(tc.mount); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
