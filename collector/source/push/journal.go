@@ -39,8 +39,8 @@ var (
 // entry is what one request changed. It is one line of the journal: all of it is
 // there or nothing, also when the collector is killed while it writes.
 type entry struct {
-	// Key is the request's own identity, hashed; zero means that it has none.
-	Key digest `json:"k,omitzero"`
+	// Key is the request's own identity, hashed; empty means that it has none.
+	Key string `json:"k,omitempty"`
 	// Run is the MLflow run that the points belong to.
 	Run string `json:"r,omitempty"`
 	// Trainer is set for a report of Kubeflow Trainer's status.

@@ -2,14 +2,14 @@ package push
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/vernier-ml/vernier/collector/parse"
 )
@@ -19,6 +19,10 @@ const (
 	// mlflowVersion is what clients are told: the first that has logged models, and
 	// before those whose clients would send traces.
 	mlflowVersion = "3.0.0"
+	// tagRunName is the tag that holds the name of a run.
+	tagRunName = "mlflow.runName"
+	// maxMLflowHistory is about how many points of a metric are shown.
+	maxMLflowHistory = 25_000
 )
 
 // Codes of MLflow's errors.
@@ -66,6 +70,8 @@ func mlflowFault(code, format string, args ...any) error {
 	return &mlflowError{code, fmt.Sprintf(format, args...)}
 }
 
+func invalid(err error) error { return mlflowFault(mlflowInvalid, "%v", err) }
+
 func mlflowMissed(kind, id string) error {
 	return mlflowFault(mlflowMissing, "there is no %s %q in this trial", kind, id)
 }
@@ -83,11 +89,10 @@ func (m *mlflow) calls() map[string]mlflowCall {
 		"POST /runs/create":                    m.createRun,
 		"GET /runs/get":                        m.get(mlflowRun),
 		"POST /runs/update":                    m.change(mlflowRun),
-		"POST /runs/log-metric":                m.logBatch,
+		"POST /runs/log-metric":                m.logMetric,
 		"POST /runs/log-batch":                 m.logBatch,
-		"POST /runs/log-parameter":             m.logBatch,
+		"POST /runs/log-parameter":             m.logParameter,
 		"POST /runs/set-tag":                   m.change(mlflowRun),
-		"POST /runs/delete-tag":                m.change(mlflowRun),
 		"POST /runs/log-inputs":                accept,
 		"POST /runs/log-model":                 accept,
 		"POST /runs/outputs":                   accept,
@@ -103,7 +108,7 @@ func (m *mlflow) calls() map[string]mlflowCall {
 func (m *mlflow) serveOn(mux *http.ServeMux) {
 	for pattern, call := range m.calls() {
 		method, path, _ := strings.Cut(pattern, " ")
-		mux.HandleFunc(method+" "+mlflowBase+path, func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, path, call) })
+		mux.HandleFunc(method+" "+mlflowBase+path, func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, call) })
 	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		answerMLflow(w, mlflowFault(mlflowUnserved, "%s %s is not served: this is the collector of a trial, not a whole tracking server", r.Method, r.URL.Path))
@@ -113,19 +118,20 @@ func (m *mlflow) serveOn(mux *http.ServeMux) {
 	}
 }
 
-func (m *mlflow) serve(w http.ResponseWriter, r *http.Request, path string, call mlflowCall) {
+func (m *mlflow) serve(w http.ResponseWriter, r *http.Request, call mlflowCall) {
 	body, release, err := m.in.body(w, r, maxBody)
 	if err != nil {
 		answerMLflow(w, err)
 		return
 	}
 	defer release()
-	request, err := decodeMLflow(path, body, r)
-	if err != nil {
-		answerMLflow(w, mlflowFault(mlflowInvalid, "%v", err))
-		return
+	request, err := decodeMLflow(body, r)
+	var said any
+	if err == nil {
+		said, err = call(request)
+	} else {
+		err = invalid(err)
 	}
-	said, err := call(request)
 	if err != nil {
 		answerMLflow(w, err)
 		return
@@ -164,13 +170,24 @@ func (m *mlflow) write(build func() (entry, error)) (said any, err error) {
 }
 
 // create writes down a new object, and shows it. check may refuse it.
-func (m *mlflow) create(kind string, check func() error, o mlflowEvent) (any, error) {
+func (m *mlflow) create(r mlflowRequest, kind string, check func() error, o mlflowEvent) (any, error) {
+	var errs [3]error
+	o.Kind = kind
+	o.Start, errs[0] = mlflowInt(r.Get("start_time"))
+	o.Start = cmp.Or(o.Start, m.in.clock.Now().UnixMilli())
+	o.Tags, errs[1] = r.pairs("tags")
+	o.Params, errs[2] = r.pairs("params")
+	if err := cmp.Or(errs[0], errs[1], errs[2]); err != nil {
+		return nil, invalid(err)
+	}
+	if kind == mlflowRun {
+		o.Tags[tagRunName] = o.Name
+	}
 	_, err := m.write(func() (entry, error) {
 		if err := check(); err != nil {
 			return entry{}, err
 		}
 		var err error
-		o.Kind, o.Start = kind, cmp.Or(o.Start, m.in.clock.Now().UnixMilli())
 		o.ID, err = m.state.newID(kind)
 		o.Name = cmp.Or(o.Name, o.ID)
 		return entry{Event: &o}, err
@@ -198,19 +215,23 @@ func (m *mlflow) get(kind string) mlflowCall {
 // change changes an object and shows it.
 func (m *mlflow) change(kind string) mlflowCall {
 	return func(r mlflowRequest) (any, error) {
-		if len(r.Status)+len(r.RunName) > 2*maxMLflowName {
+		e := mlflowEvent{Kind: kind, ID: r.id(kind), Status: r.text("status"), Name: r.text("run_name")}
+		var errs [3]error
+		e.End, errs[0] = mlflowInt(r.Get("end_time"))
+		e.Tags, errs[1] = r.pairs("tags")
+		if kind == mlflowModel {
+			e.Params, errs[2] = r.pairs("params")
+		}
+		if err := cmp.Or(errs[0], errs[1], errs[2]); err != nil {
+			return nil, invalid(err)
+		}
+		if len(e.Status)+len(e.Name) > 2*maxMLflowName {
 			return nil, mlflowFault(mlflowInvalid, "the status or the name is too long")
 		}
-		e := mlflowEvent{Kind: kind, ID: r.id(kind), Status: r.Status, Name: r.RunName, Params: r.Params, Tags: r.Tags, End: r.EndTime.int(), Untag: r.untag}
-		if r.RunName != "" {
-			e.Tags = map[string]string{tagRunName: r.RunName}
+		if e.Name != "" {
+			e.Tags[tagRunName] = e.Name
 		}
-		if _, err := m.write(func() (entry, error) {
-			if m.state.objects[kind][e.ID] == nil {
-				return entry{}, mlflowMissed(kind, e.ID)
-			}
-			return entry{Event: &e}, nil
-		}); err != nil {
+		if _, err := m.write(func() (entry, error) { return entry{Event: &e}, m.exists(kind, e.ID) }); err != nil {
 			return nil, err
 		}
 		return m.show(kind, e.ID)
@@ -218,81 +239,114 @@ func (m *mlflow) change(kind string) mlflowCall {
 }
 
 func (m *mlflow) createExperiment(r mlflowRequest) (any, error) {
-	if r.Name == "" || len(r.Name) > 2*maxMLflowName {
-		return nil, mlflowFault(mlflowInvalid, "the name has %d bytes; it must have 1 to %d", len(r.Name), 2*maxMLflowName)
+	name := r.text("name")
+	if name == "" || len(name) > 2*maxMLflowName {
+		return nil, mlflowFault(mlflowInvalid, "the name has %d bytes; it must have 1 to %d", len(name), 2*maxMLflowName)
 	}
-	return m.create(mlflowExperiment, func() error {
-		if m.state.named(r.Name) != nil {
-			return mlflowFault(mlflowExists, "the experiment %q exists already", r.Name)
+	return m.create(r, mlflowExperiment, func() error {
+		if m.state.named(name) != nil {
+			return mlflowFault(mlflowExists, "the experiment %q exists already", name)
 		}
 		return nil
-	}, mlflowEvent{Name: r.Name, Tags: r.Tags})
+	}, mlflowEvent{Name: name})
 }
 
 func (m *mlflow) experimentByName(r mlflowRequest) (any, error) {
 	m.in.journal.mu.Lock()
 	defer m.in.journal.mu.Unlock()
-	if o := m.state.named(r.ExperimentName); o != nil {
+	if o := m.state.named(r.text("experiment_name")); o != nil {
 		return m.state.json(o), nil
 	}
-	return nil, mlflowMissed(mlflowExperiment, r.ExperimentName)
+	return nil, mlflowMissed(mlflowExperiment, r.text("experiment_name"))
 }
 
 // exists refuses what belongs to an object that is not there.
 func (m *mlflow) exists(kind, id string) error {
-	if id != "" && m.state.objects[kind][id] == nil {
+	if m.state.objects[kind][id] == nil {
 		return mlflowMissed(kind, id)
 	}
 	return nil
 }
 
 func (m *mlflow) createRun(r mlflowRequest) (any, error) {
-	tags := mlflowPairs{}
-	maps.Copy(tags, r.Tags)
-	name := cutMLflow(cmp.Or(r.RunName, tags[tagRunName], m.state.trial, "trial"), maxMLflowName)
-	tags[tagRunName] = name
-	experiment := cmp.Or(r.ExperimentID, "0")
-	return m.create(mlflowRun, func() error { return m.exists(mlflowExperiment, experiment) }, mlflowEvent{
-		Experiment: experiment, Name: name, User: cutMLflow(r.UserID, maxMLflowName), Status: "RUNNING", Start: r.StartTime.int(), Tags: tags,
+	experiment := cmp.Or(r.text("experiment_id"), "0")
+	named := r.Get(`tags.#(key=="` + tagRunName + `").value`).String()
+	return m.create(r, mlflowRun, func() error { return m.exists(mlflowExperiment, experiment) }, mlflowEvent{
+		Experiment: experiment, Name: cutMLflow(cmp.Or(r.text("run_name"), named, m.state.trial, "trial"), maxMLflowName),
+		User: cutMLflow(r.text("user_id"), maxMLflowName), Status: "RUNNING",
 	})
 }
 
 func (m *mlflow) createModel(r mlflowRequest) (any, error) {
-	if len(r.Name) > maxMLflowName || len(r.ModelType) > maxMLflowName {
-		return nil, mlflowFault(mlflowInvalid, "the name or the type of the model has more than %d bytes", maxMLflowName)
+	e := mlflowEvent{
+		Experiment: cmp.Or(r.text("experiment_id"), "0"), Run: r.text("source_run_id"), Status: "LOGGED_MODEL_PENDING",
+		Name: cutMLflow(r.text("name"), maxMLflowName), Type: cutMLflow(r.text("model_type"), maxMLflowName),
 	}
-	experiment := cmp.Or(r.ExperimentID, "0")
-	return m.create(mlflowModel, func() error {
-		return cmp.Or(m.exists(mlflowExperiment, experiment), m.exists(mlflowRun, r.SourceRunID))
-	}, mlflowEvent{
-		Experiment: experiment, Run: r.SourceRunID, Name: r.Name, Type: r.ModelType, Status: "LOGGED_MODEL_PENDING", Params: r.Params, Tags: r.Tags,
-	})
+	return m.create(r, mlflowModel, func() error {
+		if err := m.exists(mlflowExperiment, e.Experiment); err != nil || e.Run == "" {
+			return err
+		}
+		return m.exists(mlflowRun, e.Run)
+	}, e)
 }
 
-// logBatch takes metrics, parameters and tags of a run, all or nothing. As in
-// MLflow, a point is the same as another of equal run, metric, step, time and
-// value, so that a batch may be sent again.
-func (m *mlflow) logBatch(r mlflowRequest) (any, error) {
-	points, err := m.measured(r.Metrics)
+func (m *mlflow) logMetric(r mlflowRequest) (any, error) {
+	return m.log(r.id(mlflowRun), []gjson.Result{r.Result}, nil, nil)
+}
+
+func (m *mlflow) logParameter(r mlflowRequest) (any, error) {
+	params, err := r.pairs("params")
 	if err != nil {
-		return nil, err
+		return nil, invalid(err)
 	}
-	return m.write(func() (entry, error) {
-		run := m.state.objects[mlflowRun][r.RunID]
-		if run == nil {
-			return entry{}, mlflowMissed(mlflowRun, r.RunID)
+	return m.log(r.id(mlflowRun), nil, params, nil)
+}
+
+func (m *mlflow) logBatch(r mlflowRequest) (any, error) {
+	metrics, err := r.list("metrics")
+	params, errParams := r.pairs("params")
+	tags, errTags := r.pairs("tags")
+	if err := cmp.Or(err, errParams, errTags); err != nil {
+		return nil, invalid(err)
+	}
+	return m.log(r.id(mlflowRun), metrics, params, tags)
+}
+
+// log takes metrics, parameters and tags of a run, all or nothing. As in MLflow, a
+// point is the same as another of equal run, metric, step, time and value, so that a
+// batch may be sent again.
+func (m *mlflow) log(id string, metrics []gjson.Result, params, tags map[string]string) (any, error) {
+	var samples []parse.Sample
+	for _, one := range metrics {
+		sample, err := mlflowSample(one)
+		if err != nil {
+			return nil, invalid(err)
 		}
-		for _, key := range slices.Sorted(maps.Keys(r.Params)) {
-			if old, known := run.Params[key]; known && old != r.Params[key] {
-				return entry{}, mlflowFault(mlflowInvalid, "the parameter %.80q of run %s is %.80q already and cannot become %.80q: a parameter is logged once", key, run.ID, old, r.Params[key])
+		samples = append(samples, sample)
+	}
+	points := m.in.points(samples)
+	return m.write(func() (entry, error) {
+		run := m.state.objects[mlflowRun][id]
+		if run == nil {
+			return entry{}, mlflowMissed(mlflowRun, id)
+		}
+		for _, key := range slices.Sorted(maps.Keys(params)) {
+			if old, known := run.Params[key]; known && old != params[key] {
+				return entry{}, mlflowFault(mlflowInvalid, "the parameter %.80q of run %s is %.80q already and cannot become %.80q: a parameter is logged once", key, run.ID, old, params[key])
 			}
 		}
-		e := entry{Run: run.ID, Points: m.fresh(run.ID, points)}
-		if len(r.Params)+len(r.Tags) > 0 {
-			e.Event = &mlflowEvent{Kind: mlflowRun, ID: run.ID, Params: r.Params, Tags: r.Tags}
-		}
+		e := entry{Run: run.ID}
+		taken := map[string]bool{}
 		for _, point := range points {
 			m.state.measure(run.ID, point)
+			d := identity(run.ID, point)
+			if m.in.wants(point.Metric) && !m.points.has(d) && !taken[d] {
+				taken[d] = true
+				e.Points = append(e.Points, point)
+			}
+		}
+		if len(params)+len(tags) > 0 {
+			e.Event = &mlflowEvent{Kind: mlflowRun, ID: run.ID, Params: params, Tags: tags}
 		}
 		return e, nil
 	})
@@ -301,16 +355,17 @@ func (m *mlflow) logBatch(r mlflowRequest) (any, error) {
 // history returns the points of a metric that is wanted, up to maxMLflowHistory,
 // and of another the newest: LightGBM's autologging asks for it.
 func (m *mlflow) history(r mlflowRequest) (any, error) {
+	id, metric := r.id(mlflowRun), r.text("metric_key")
 	m.in.journal.mu.Lock()
-	run := m.state.objects[mlflowRun][r.RunID]
+	run := m.state.objects[mlflowRun][id]
 	m.in.journal.mu.Unlock()
 	if run == nil {
-		return nil, mlflowMissed(mlflowRun, r.RunID)
+		return nil, mlflowMissed(mlflowRun, id)
 	}
 	list := []any{}
 	err := m.in.journal.scan(func(e entry) (more bool) {
 		for _, p := range e.Points {
-			if e.Run == r.RunID && p.Metric == r.MetricKey {
+			if e.Run == id && p.Metric == metric {
 				list = append(list, metricJSON(p))
 			}
 		}
@@ -318,66 +373,8 @@ func (m *mlflow) history(r mlflowRequest) (any, error) {
 	})
 	m.in.journal.mu.Lock()
 	defer m.in.journal.mu.Unlock()
-	if p, known := run.metrics[r.MetricKey]; known && len(list) == 0 {
+	if p, known := run.metrics[metric]; known && len(list) == 0 {
 		list = append(list, metricJSON(p))
 	}
 	return map[string]any{"metrics": list}, err
-}
-
-// fresh returns the wanted points that were not taken before.
-func (m *mlflow) fresh(run string, points []entryPoint) (out []entryPoint) {
-	batch := map[digest]bool{}
-	for _, point := range points {
-		d := identity(run, point)
-		if m.in.wants(point.Metric) && !m.points.has(d) && !batch[d] {
-			batch[d] = true
-			out = append(out, point)
-		}
-	}
-	return out
-}
-
-// measured are the points of a request. MLflow's own server too wants a time.
-func (m *mlflow) measured(metrics []mlflowPair) ([]entryPoint, error) {
-	points := make([]entryPoint, len(metrics))
-	for i, one := range metrics {
-		v, err := one.number()
-		switch {
-		case err != nil:
-			return nil, mlflowFault(mlflowInvalid, "%v", err)
-		case one.Key == "" || len(one.Key) > maxMLflowName:
-			return nil, mlflowFault(mlflowInvalid, "the name of a metric has %d bytes; it must have 1 to %d", len(one.Key), maxMLflowName)
-		case one.Timestamp == "":
-			return nil, mlflowFault(mlflowInvalid, "metric %.80q has no timestamp: give the time of the value in milliseconds since 1970", one.Key)
-		}
-		sample := parse.Sample{Metric: one.Key, Value: v, Step: max(one.Step.int(), 0), Time: time.UnixMilli(one.Timestamp.int())}
-		points[i] = newEntryPoint(sample, m.in.clock.Now())
-	}
-	return points, nil
-}
-
-// mlflowPairs are tags or parameters.
-type mlflowPairs map[string]string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (p *mlflowPairs) UnmarshalJSON(b []byte) error {
-	var list mlflowList
-	if err := json.Unmarshal(b, &list); err != nil {
-		return err
-	}
-	*p = mlflowPairs{}
-	for _, kv := range list {
-		if err := p.add(kv); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p mlflowPairs) add(kv mlflowPair) error {
-	if kv.Key == "" || len(kv.Key) > maxMLflowName {
-		return fmt.Errorf("the key %.40q has %d bytes; it must have 1 to %d", kv.Key, len(kv.Key), maxMLflowName)
-	}
-	p[kv.Key] = cutMLflow(kv.text(), maxMLflowText)
-	return nil
 }

@@ -2,7 +2,7 @@ package push
 
 import (
 	"cmp"
-	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"math"
 	"os"
@@ -15,11 +15,11 @@ import (
 const (
 	// maxMLflowObjects bounds the experiments, the runs and the models, each.
 	maxMLflowObjects = 10_000
-	// maxMLflowBytes bounds their names, tags, parameters and newest metrics.
-	// What is beyond is accepted and forgotten.
-	maxMLflowBytes = 8 << 20
-	// pairCost is what an element of a map takes beside its text, in bytes.
-	pairCost = 64
+	// maxMLflowBytes bounds what was said of them, and the names of metrics. Tags,
+	// parameters and metrics beyond it are accepted and forgotten.
+	maxMLflowBytes = 16 << 20
+	// metricCost is what a metric takes beside its name, in bytes.
+	metricCost = 128
 )
 
 // Kinds of an mlflowEvent.
@@ -43,7 +43,6 @@ type mlflowEvent struct {
 	End        int64             `json:"z,omitempty"`
 	Params     map[string]string `json:"p,omitempty"`
 	Tags       map[string]string `json:"t,omitempty"`
-	Untag      []string          `json:"x,omitempty"`
 }
 
 // mlflowObject is an experiment, a run or a model, with the newest value of each
@@ -58,7 +57,7 @@ type mlflowObject struct {
 type mlflowState struct {
 	artifacts, seed, trial string
 	objects                map[string]map[string]*mlflowObject // by kind, by ID
-	size                   int                                 // of all text, in bytes
+	size                   int                                 // of what was said, in bytes
 }
 
 func newMLflowState(cfg Config) *mlflowState {
@@ -88,62 +87,31 @@ func (s *mlflowState) newID(kind string) (string, error) {
 	if n >= maxMLflowObjects {
 		return "", mlflowFault(mlflowFull, "there are %d of the kind %s; that is all that a trial can have", n, kind)
 	}
-	d := digestOf(s.seed, kind, strconv.Itoa(n))
-	switch kind {
+	switch id := digestOf(s.seed, kind, strconv.Itoa(n)); kind {
 	case mlflowExperiment:
 		return strconv.Itoa(n), nil
 	case mlflowModel:
-		return "m-" + hex.EncodeToString(d[:]), nil
+		return "m-" + id, nil
+	default:
+		return id, nil
 	}
-	return hex.EncodeToString(d[:]), nil
 }
 
+// change makes or changes an object: what the event's JSON says is put over it.
 func (s *mlflowState) change(e mlflowEvent) {
 	kind, known := s.objects[e.Kind]
 	if !known {
-		return
+		return // somebody else wrote it
 	}
-	o := kind[e.ID]
-	if o == nil {
-		o = &mlflowObject{mlflowEvent: mlflowEvent{Kind: e.Kind, ID: e.ID, Params: map[string]string{}, Tags: map[string]string{}}, metrics: map[string]entryPoint{}}
-		kind[e.ID] = o
-		s.size += pairCost + len(e.ID)
+	text, _ := json.Marshal(e) // texts and numbers can be written
+	if s.size += len(text); s.size > maxMLflowBytes {
+		e.Params, e.Tags = nil, nil
+		text, _ = json.Marshal(e)
 	}
-	for _, f := range []struct {
-		field *string
-		value string
-	}{
-		{&o.Experiment, e.Experiment}, {&o.Run, e.Run}, {&o.Name, e.Name}, {&o.User, e.User}, {&o.Type, e.Type}, {&o.Status, e.Status},
-	} {
-		if f.value != "" {
-			s.size += len(f.value) - len(*f.field)
-			*f.field = f.value
-		}
+	if kind[e.ID] == nil {
+		kind[e.ID] = &mlflowObject{metrics: map[string]entryPoint{}}
 	}
-	o.Start, o.End = cmp.Or(e.Start, o.Start), cmp.Or(e.End, o.End)
-	s.put(o.Params, e.Params)
-	s.put(o.Tags, e.Tags)
-	for _, tag := range e.Untag {
-		if v, ok := o.Tags[tag]; ok {
-			s.size -= len(tag) + len(v) + pairCost
-			delete(o.Tags, tag)
-		}
-	}
-}
-
-// put adds pairs as long as there is room.
-func (s *mlflowState) put(to, pairs map[string]string) {
-	for _, k := range slices.Sorted(maps.Keys(pairs)) {
-		old, known := to[k]
-		more := len(pairs[k]) - len(old)
-		if !known {
-			more = len(k) + len(pairs[k]) + pairCost
-		}
-		if s.size+more <= maxMLflowBytes {
-			to[k] = pairs[k]
-			s.size += more
-		}
-	}
+	_ = json.Unmarshal(text, &kind[e.ID].mlflowEvent) // it was written a moment ago
 }
 
 // measure keeps a point if it is the newest of its metric, by step and time, as
@@ -154,31 +122,22 @@ func (s *mlflowState) measure(id string, p entryPoint) {
 		return
 	}
 	old, known := run.metrics[p.Metric]
-	if known && cmp.Or(cmp.Compare(p.Step, old.Step), cmp.Compare(p.Time, old.Time)) < 0 {
-		return
-	}
 	if !known {
-		if s.size+len(p.Metric)+2*pairCost > maxMLflowBytes {
-			return
-		}
-		s.size += len(p.Metric) + 2*pairCost
+		s.size += len(p.Metric) + metricCost
 	}
-	run.metrics[p.Metric] = p
+	if known && cmp.Or(cmp.Compare(p.Step, old.Step), cmp.Compare(p.Time, old.Time)) >= 0 || !known && s.size <= maxMLflowBytes {
+		run.metrics[p.Metric] = p
+	}
 }
 
-// location is where artifacts of an experiment, or of one of its objects, belong:
-// a directory, so that the client writes there itself.
-func (s *mlflowState) location(experiment string, rest ...string) string {
-	return filepath.Join(append([]string{s.artifacts, experiment}, rest...)...)
-}
-
-// json shows an object as MLflow does.
+// json shows an object as MLflow does. Artifacts belong in a directory, so that the
+// client writes there itself.
 func (s *mlflowState) json(o *mlflowObject) any {
 	params, tags := pairsJSON(o.Params), pairsJSON(o.Tags)
 	switch o.Kind {
 	case mlflowExperiment:
 		return map[string]any{"experiment_id": o.ID, "experiment": map[string]any{
-			"experiment_id": o.ID, "name": o.Name, "artifact_location": s.location(o.ID), "lifecycle_stage": "active",
+			"experiment_id": o.ID, "name": o.Name, "artifact_location": filepath.Join(s.artifacts, o.ID), "lifecycle_stage": "active",
 			"creation_time": o.Start, "last_update_time": max(o.Start, o.End), "tags": tags,
 		}}
 	case mlflowModel:
@@ -186,14 +145,14 @@ func (s *mlflowState) json(o *mlflowObject) any {
 			"info": map[string]any{
 				"model_id": o.ID, "experiment_id": o.Experiment, "name": o.Name, "model_type": o.Type, "source_run_id": o.Run,
 				"creation_timestamp_ms": o.Start, "last_updated_timestamp_ms": max(o.Start, o.End),
-				"artifact_uri": s.location(o.Experiment, "models", o.ID, "artifacts"), "status": o.Status, "tags": tags,
+				"artifact_uri": filepath.Join(s.artifacts, o.Experiment, "models", o.ID, "artifacts"), "status": o.Status, "tags": tags,
 			},
 			"data": map[string]any{"params": params, "metrics": []any{}},
 		}}
 	}
 	info := map[string]any{
-		"run_id": o.ID, "run_uuid": o.ID, "run_name": o.Name, "experiment_id": o.Experiment, "user_id": o.User,
-		"status": o.Status, "start_time": o.Start, "artifact_uri": s.location(o.Experiment, o.ID, "artifacts"), "lifecycle_stage": "active",
+		"run_id": o.ID, "run_uuid": o.ID, "run_name": o.Name, "experiment_id": o.Experiment, "user_id": o.User, "status": o.Status,
+		"start_time": o.Start, "artifact_uri": filepath.Join(s.artifacts, o.Experiment, o.ID, "artifacts"), "lifecycle_stage": "active",
 	}
 	if o.End != 0 {
 		info["end_time"] = o.End
@@ -207,22 +166,19 @@ func (s *mlflowState) json(o *mlflowObject) any {
 	}}
 }
 
+// metricJSON shows a point; a number is written as protobuf's JSON does.
 func metricJSON(p entryPoint) any {
-	return map[string]any{"key": p.Metric, "value": numberJSON(p.Value), "timestamp": p.Time / 1e6, "step": p.Step}
-}
-
-// numberJSON writes a number as protobuf's JSON does.
-func numberJSON(text string) any {
-	v, err := strconv.ParseFloat(text, 64)
-	switch {
+	var value any = "NaN"
+	switch v, err := strconv.ParseFloat(p.Value, 64); {
 	case err != nil || math.IsNaN(v):
-		return "NaN"
 	case math.IsInf(v, 1):
-		return "Infinity"
+		value = "Infinity"
 	case math.IsInf(v, -1):
-		return "-Infinity"
+		value = "-Infinity"
+	default:
+		value = v
 	}
-	return v
+	return map[string]any{"key": p.Metric, "value": value, "timestamp": p.Time / 1e6, "step": p.Step}
 }
 
 func pairsJSON(pairs map[string]string) []map[string]string {

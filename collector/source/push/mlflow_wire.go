@@ -1,7 +1,6 @@
 package push
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/vernier-ml/vernier/collector/parse"
 )
 
 // Limits of MLflow's own server for one request.
@@ -16,155 +20,114 @@ const (
 	maxMLflowList = 1000
 	maxMLflowText = 8000 // of a tag; a parameter has 6,000
 	maxMLflowName = 250
-	// maxMLflowHistory is about how many points of a metric are shown.
-	maxMLflowHistory = 25_000
 )
 
-// tagRunName is the tag that holds the name of a run.
-const tagRunName = "mlflow.runName"
-
-// mlflowRequest is what any of the calls may say.
+// mlflowRequest is the body of a call, or what its query says.
 type mlflowRequest struct {
-	ExperimentID   string      `json:"experiment_id"`
-	ExperimentName string      `json:"experiment_name"`
-	Name           string      `json:"name"`
-	RunID          string      `json:"run_id"`
-	RunUUID        string      `json:"run_uuid"` // what run_id was called
-	RunName        string      `json:"run_name"`
-	UserID         string      `json:"user_id"`
-	Status         string      `json:"status"`
-	StartTime      mlflowInt   `json:"start_time"`
-	EndTime        mlflowInt   `json:"end_time"`
-	mlflowPair                 // of log-metric, log-parameter and set-tag
-	Metrics        mlflowList  `json:"metrics"`
-	Params         mlflowPairs `json:"params"`
-	Tags           mlflowPairs `json:"tags"`
-	ModelType      string      `json:"model_type"`
-	SourceRunID    string      `json:"source_run_id"`
-	MetricKey      string      `json:"metric_key"`
-
+	gjson.Result
 	model string // of the path
-	untag []string
 }
+
+func decodeMLflow(body []byte, at *http.Request) (mlflowRequest, error) {
+	r := mlflowRequest{model: at.PathValue("model")}
+	if at.Method == http.MethodGet || len(body) == 0 {
+		query := map[string]string{}
+		for name, values := range at.URL.Query() {
+			query[name] = values[0]
+		}
+		body, _ = json.Marshal(query) // texts can be written
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(body, &object); err != nil {
+		return r, fmt.Errorf("the body cannot be read: %w", err)
+	}
+	r.Result = gjson.ParseBytes(body)
+	return r, nil
+}
+
+func (r mlflowRequest) text(name string) string { return r.Get(name).String() }
 
 // id is the object that is meant.
-func (r *mlflowRequest) id(kind string) string {
-	switch kind {
-	case mlflowExperiment:
-		return r.ExperimentID
-	case mlflowRun:
-		return r.RunID
+func (r mlflowRequest) id(kind string) string {
+	switch {
+	case kind == mlflowModel:
+		return r.model
+	case kind == mlflowExperiment:
+		return r.text("experiment_id")
+	case r.Get("run_id").Exists():
+		return r.text("run_id")
 	}
-	return r.model
+	return r.text("run_uuid") // what run_id was called
 }
 
-// mlflowPair is a point of a metric, a parameter or a tag: the value of each
-// stands in the same place.
-type mlflowPair struct {
-	Key       string          `json:"key"`
-	Value     json.RawMessage `json:"value"`
-	Timestamp mlflowInt       `json:"timestamp"` // milliseconds; empty: not given
-	Step      mlflowInt       `json:"step"`
+// list returns the elements of a list, which are counted first: taken apart, they
+// need very much more room than the body.
+func (r mlflowRequest) list(name string) ([]gjson.Result, error) {
+	v := r.Get(name)
+	switch n := r.Get(name + ".#").Int(); {
+	case v.Type == gjson.Null:
+		return nil, nil
+	case !v.IsArray():
+		return nil, fmt.Errorf("%s is no list", name)
+	case n > maxMLflowList:
+		return nil, fmt.Errorf("there are %d %s in one request, more than %d", n, name, maxMLflowList)
+	}
+	return v.Array(), nil
 }
 
-// number reads a value as protobuf's JSON writes it, where NaN and the infinities
-// are words.
-func (m mlflowPair) number() (float64, error) {
-	text := strings.Trim(string(m.Value), `"`)
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil && !math.IsInf(v, 0) {
-		return 0, fmt.Errorf("the value %.40q of metric %.80q is not a number", text, m.Key)
+// pairs reads tags or parameters: a list, or the only one of some calls.
+func (r mlflowRequest) pairs(name string) (map[string]string, error) {
+	list, err := r.list(name)
+	if r.Get("key").Exists() || r.Get("value").Exists() {
+		list = append(list, r.Result)
 	}
-	return v, nil
-}
-
-func (m mlflowPair) text() string {
-	var s string
-	if json.Unmarshal(m.Value, &s) == nil {
-		return s
-	}
-	return string(m.Value)
-}
-
-// mlflowInt is a 64-bit integer, which protobuf's JSON may write as text.
-type mlflowInt json.Number
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (i *mlflowInt) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, (*json.Number)(i)) }
-
-func (i mlflowInt) int() int64 {
-	n, err := json.Number(i).Int64()
-	if f, floatErr := json.Number(i).Float64(); err != nil && floatErr == nil && math.Abs(f) < 1<<63 {
-		return int64(f)
-	}
-	return n
-}
-
-// mlflowList is refused while it is read when it is too long: decoded, it would
-// take very much more room than the body.
-type mlflowList []mlflowPair
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (l *mlflowList) UnmarshalJSON(b []byte) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	t, err := d.Token()
-	if err != nil || t == nil {
-		return err
-	}
-	if t != json.Delim('[') {
-		return errors.New("metrics, params or tags are no list")
-	}
-	for d.More() {
-		if len(*l) == maxMLflowList {
-			return fmt.Errorf("there are more than %d metrics, params or tags in one request", maxMLflowList)
+	pairs := map[string]string{}
+	for _, one := range list {
+		key := one.Get("key").String()
+		if key == "" || len(key) > maxMLflowName {
+			return nil, fmt.Errorf("the key %.40q has %d bytes; it must have 1 to %d", key, len(key), maxMLflowName)
 		}
-		var v mlflowPair
-		if err := d.Decode(&v); err != nil {
-			return err
-		}
-		*l = append(*l, v)
+		pairs[key] = cutMLflow(one.Get("value").String(), maxMLflowText)
 	}
-	return nil
+	return pairs, err
+}
+
+// mlflowInt reads an integer, which protobuf's JSON may write as text; 0 when it is
+// not given.
+func mlflowInt(v gjson.Result) (int64, error) {
+	text := v.String()
+	if v.Type == gjson.Null || text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if f, floatErr := strconv.ParseFloat(text, 64); err != nil && floatErr == nil && math.Abs(f) < 1<<63 {
+		return int64(f), nil
+	}
+	return n, err
+}
+
+// mlflowSample reads a metric. MLflow's own server too wants a time. The number is
+// written as protobuf's JSON has it, where NaN and the infinities are words.
+func mlflowSample(one gjson.Result) (s parse.Sample, err error) {
+	s.Metric = one.Get("key").String()
+	at, errTime := mlflowInt(one.Get("timestamp"))
+	s.Step, err = mlflowInt(one.Get("step"))
+	s.Step, s.Time = max(s.Step, 0), time.UnixMilli(at)
+	value := one.Get("value").String()
+	v, errValue := strconv.ParseFloat(value, 64)
+	switch s.Value = v; {
+	case s.Metric == "" || len(s.Metric) > maxMLflowName:
+		return s, fmt.Errorf("the name of a metric has %d bytes; it must have 1 to %d", len(s.Metric), maxMLflowName)
+	case one.Get("timestamp").Type == gjson.Null:
+		return s, fmt.Errorf("metric %.80q has no timestamp: give the time of the value in milliseconds since 1970", s.Metric)
+	case errValue != nil && !math.IsInf(v, 0):
+		return s, fmt.Errorf("the value %.40q of metric %.80q is not a number", value, s.Metric)
+	}
+	return s, errors.Join(err, errTime)
 }
 
 // cutMLflow keeps the first bytes of a text, without a part of a character: that
 // would come back from the journal as another one.
 func cutMLflow(text string, limit int) string {
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
-}
-
-// decodeMLflow reads the body of a request, its query, and the one pair that some
-// calls have.
-func decodeMLflow(path string, body []byte, at *http.Request) (r mlflowRequest, err error) {
-	if len(bytes.TrimSpace(body)) > 0 {
-		if err := json.Unmarshal(body, &r); err != nil {
-			return r, fmt.Errorf("the body cannot be read: %w", err)
-		}
-	}
-	query := at.URL.Query()
-	for name, field := range map[string]*string{
-		"experiment_id": &r.ExperimentID, "experiment_name": &r.ExperimentName, "run_id": &r.RunID, "run_uuid": &r.RunUUID,
-		"metric_key": &r.MetricKey,
-	} {
-		if v := query.Get(name); v != "" {
-			*field = v
-		}
-	}
-	if r.RunID == "" {
-		r.RunID = r.RunUUID
-	}
-	r.model = at.PathValue("model")
-	switch path {
-	case "/runs/log-metric":
-		r.Metrics, r.Params, r.Tags = mlflowList{r.mlflowPair}, nil, nil
-	case "/runs/log-parameter":
-		r.Metrics, r.Params, r.Tags = nil, mlflowPairs{}, nil
-		err = r.Params.add(r.mlflowPair)
-	case "/runs/set-tag", "/experiments/set-experiment-tag":
-		r.Params, r.Tags = nil, mlflowPairs{}
-		err = r.Tags.add(r.mlflowPair)
-	case "/runs/delete-tag":
-		r.Params, r.Tags, r.untag = nil, nil, []string{r.Key}
-	}
-	return r, err
 }

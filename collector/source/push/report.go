@@ -71,7 +71,7 @@ type reports struct {
 func newReports(in *intake) *reports { return &reports{in: in, keys: newWindow()} }
 
 func (s *reports) apply(e entry) {
-	if e.Key != (digest{}) {
+	if e.Key != "" {
 		s.keys.add(e.Key)
 	}
 }

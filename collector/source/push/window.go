@@ -2,44 +2,23 @@ package push
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 )
 
-// digest identifies a request or a point among those of one trial.
-type digest [16]byte
-
-var digestEncoding = base64.RawURLEncoding
-
-// digestOf hashes words; their borders count.
-func digestOf(words ...string) (d digest) {
-	var text []byte
+// digestOf identifies a request or a point among those of one trial: a hash of
+// words, whose borders count.
+func digestOf(words ...string) string {
+	h := sha256.New()
 	for _, w := range words {
-		text = append(append(strconv.AppendInt(text, int64(len(w)), 10), ':'), w...)
+		fmt.Fprintf(h, "%d:%s", len(w), w) // never fails
 	}
-	sum := sha256.Sum256(text)
-	copy(d[:], sum[:])
-	return d
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (d digest) MarshalText() ([]byte, error) {
-	return digestEncoding.AppendEncode(nil, d[:]), nil
-}
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (d *digest) UnmarshalText(text []byte) error {
-	b, err := digestEncoding.DecodeString(string(text))
-	if err != nil || len(b) != len(d) {
-		return fmt.Errorf("%q is no digest", text)
-	}
-	copy(d[:], b)
-	return nil
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // identity is what makes two points of MLflow the same, there as here.
-func identity(run string, p entryPoint) digest {
+func identity(run string, p entryPoint) string {
 	return digestOf(run, p.Metric, p.Value, strconv.FormatInt(p.Step, 10), strconv.FormatInt(p.Time, 10))
 }
 
@@ -49,19 +28,19 @@ const windowSize = 1 << 14
 
 // window remembers the newest digests.
 type window struct {
-	seen map[digest]struct{}
-	ring []digest
+	seen map[string]struct{}
+	ring []string
 	next int
 }
 
-func newWindow() *window { return &window{seen: map[digest]struct{}{}} }
+func newWindow() *window { return &window{seen: map[string]struct{}{}} }
 
-func (w *window) has(d digest) bool {
+func (w *window) has(d string) bool {
 	_, ok := w.seen[d]
 	return ok
 }
 
-func (w *window) add(d digest) {
+func (w *window) add(d string) {
 	if w.has(d) {
 		return
 	}
