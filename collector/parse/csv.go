@@ -48,7 +48,10 @@ func NewCSV(metrics []string) (*CSV, error) {
 }
 
 // Reset implements Resetter.
-func (c *CSV) Reset() { c.columns, c.rows, c.first = nil, 0, nil }
+func (c *CSV) Reset() {
+	c.columns, c.rows, c.first = nil, 0, nil
+	c.record.Reset()
+}
 
 // Rows returns how many records have been read that were no header.
 func (c *CSV) Rows() int64 { return c.rows }

@@ -42,9 +42,16 @@ type JSON struct {
 	record record
 	any    bool // every key that holds a number
 	room   int  // for more names, in bytes, if any
+	alone  bool // each object says its own step, whatever was before
 }
 
-var _ Line = (*JSON)(nil)
+var (
+	_ Line     = (*JSON)(nil)
+	_ Resetter = (*JSON)(nil)
+)
+
+// Reset implements Resetter.
+func (j *JSON) Reset() { j.record.Reset() }
 
 // NewJSON returns a parser of the named metrics.
 func NewJSON(metrics []string) (*JSON, error) {
@@ -58,7 +65,7 @@ func NewJSON(metrics []string) (*JSON, error) {
 // NewAnyJSON returns a parser that takes every number, under its key or path
 // of keys, except times and steps. An object whose names take many times more
 // space than itself is an error.
-func NewAnyJSON() *JSON { return &JSON{any: true} }
+func NewAnyJSON() *JSON { return &JSON{any: true, record: record{epochs: newEpochs()}} }
 
 // Parse implements Line. On error nothing is appended.
 func (j *JSON) Parse(dst []Sample, line []byte) ([]Sample, error) {
@@ -74,6 +81,8 @@ func (j *JSON) ParseAll(dst []Sample, text []byte) ([]Sample, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return dst, nil
 	}
+	j.alone = true
+	defer func() { j.alone = false }()
 	return j.parse(dst, text, true)
 }
 
@@ -133,6 +142,9 @@ func (j *JSON) object(dst []Sample, object gjson.Result) ([]Sample, error) {
 	}
 	if j.any {
 		j.record.index, j.record.found = map[string]int{}, nil
+	}
+	if j.alone {
+		j.record.Reset()
 	}
 	j.record.begin()
 	j.members(object, "", 0)

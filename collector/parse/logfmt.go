@@ -22,7 +22,13 @@ import (
 // iter), epoch; timestamp, or else time or ts.
 type Logfmt struct{ record record }
 
-var _ Line = (*Logfmt)(nil)
+var (
+	_ Line     = (*Logfmt)(nil)
+	_ Resetter = (*Logfmt)(nil)
+)
+
+// Reset implements Resetter.
+func (l *Logfmt) Reset() { l.record.Reset() }
 
 // NewLogfmt returns a parser of the named metrics. Its error names one that no
 // line can hold.

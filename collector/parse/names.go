@@ -24,19 +24,14 @@ const (
 	DictFilter  = `\x27([\w|/.-]+)\x27\s*:\s*\x27?([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))`
 )
 
-const (
-	namePattern   = `([\pL_][\w\pL\pM|/.@:#-]*)(["']?)[ \t]*([=:])[ \t]*`
-	numberPattern = `["']?[+-]?(?:\.?\d|(?i:nan|inf)\b)`
-)
-
-var (
-	// assigned is what looks like a metric: a name, a sign, a number. Names and
-	// numbers may be quoted.
-	assigned = regexp.MustCompile(namePattern + numberPattern)
-	// wrapped is a name whose value is a number within brackets, as programs print
-	// what holds numbers: loss=tensor(0.5), loss: [0.5].
-	wrapped = regexp.MustCompile(namePattern + `([\w.]{0,40}[(\[]{1,8}[ \t]*` + numberPattern + `[^)\]]{0,20}([)\]]?))`)
-)
+// written is a name, a sign, and a number, which is perhaps within brackets, as
+// programs print what holds numbers: loss=tensor(0.5), loss: [0.5]. Names and numbers
+// may be quoted.
+var written = func() *regexp.Regexp {
+	const number = `["']?[+-]?(?:\.?\d|(?i:nan|inf)\b)`
+	return regexp.MustCompile(`([\pL_][\w\pL\pM|/.@:#-]*)(["']?)[ \t]*([=:])[ \t]*(?:` + number +
+		`|([\w.]{0,40}[(\[]{1,8}[ \t]*` + number + `[^)\]]{0,20}([)\]]?)))`)
+}()
 
 // NamesConfig describes Names.
 type NamesConfig struct {
@@ -47,9 +42,8 @@ type NamesConfig struct {
 	// names are remembered.
 	MaxBytes int64
 	MaxNames int
-	// Use is the word before a format or a filter in a hint: "use the" or "add
-	// --". Default: "use the ".
-	Use string
+	// Flags: hints name the flags of the command line.
+	Flags bool
 }
 
 // Names searches the text that is written to it, line by line, for the names of
@@ -75,9 +69,6 @@ type Names struct {
 // NewNames returns a search that has seen nothing. Its error says which filter
 // cannot be used.
 func NewNames(cfg NamesConfig) (*Names, error) {
-	if cfg.Use == "" {
-		cfg.Use = "use the "
-	}
 	s := &Names{cfg: cfg, json: NewAnyJSON(), known: map[string]bool{}, hints: map[string]string{}}
 	for _, f := range cfg.Filters {
 		compiled, err := newFilter(f)
@@ -94,21 +85,15 @@ func (s *Names) Write(b []byte) (int, error) {
 	n := len(b)
 	b = b[:max(0, min(int64(n), s.cfg.MaxBytes-s.read))]
 	s.read += int64(n)
-	for {
-		end := bytes.IndexAny(b, "\r\n")
-		if end < 0 {
-			break
-		}
+	for end := bytes.IndexAny(b, "\r\n"); end >= 0; end = bytes.IndexAny(b, "\r\n") {
 		if !s.cut {
 			s.line(append(s.partial, b[:end]...))
 		}
-		s.partial, s.cut = s.partial[:0], false
-		b = b[end+1:]
+		s.partial, s.cut, b = s.partial[:0], false, b[end+1:]
 	}
-	if len(s.partial)+len(b) > maxSearchedLine {
-		s.partial, s.cut = nil, true
-	}
-	if !s.cut {
+	if s.cut = s.cut || len(s.partial)+len(b) > maxSearchedLine; s.cut {
+		s.partial = nil
+	} else {
 		s.partial = append(s.partial, b...)
 	}
 	return n, nil
@@ -143,21 +128,24 @@ func (s *Names) Advice() string {
 	case s.shape.spans && s.cfg.Format == FormatJSON:
 		return "the JSON spans several lines: write one object a line"
 	case s.shape.spans:
-		return "this looks like JSON over several lines: write one object a line, and " + s.format(FormatJSON)
+		return "this looks like JSON over several lines: write one object a line, and " + s.use("format", FormatJSON)
 	case s.shape.table == ',':
-		return "this looks like CSV: " + s.format("CSV")
+		return "this looks like CSV: " + s.use("format", "CSV")
 	case s.shape.table != 0:
 		return fmt.Sprintf("this looks like a table that is separated by %s: only commas are read, as CSV", separatorName(s.shape.table))
 	}
 	return ""
 }
 
-// format is the advice to use a format.
-func (s *Names) format(name string) string {
-	if strings.HasSuffix(s.cfg.Use, "--") {
-		return s.cfg.Use + "format " + name
+// use is the advice to use a format or a filter.
+func (s *Names) use(what, value string) string {
+	switch {
+	case s.cfg.Flags:
+		return "add --" + what + " " + value
+	case what == "filter":
+		return "use the filter " + value
 	}
-	return strings.TrimSuffix(s.cfg.Use, "the ") + "format " + name
+	return "use " + what + " " + value
 }
 
 func (s *Names) line(line []byte) {
@@ -167,7 +155,6 @@ func (s *Names) line(line []byte) {
 	if len(s.names) >= s.cfg.MaxNames {
 		return
 	}
-	inJSON := bytes.HasPrefix(bytes.TrimSpace(line), []byte("{"))
 	for _, f := range s.filters {
 		for _, m := range f.FindAllSubmatch(line, maxSearchedPairs) {
 			if len(bytes.TrimSpace(m[2])) > 0 {
@@ -184,59 +171,51 @@ func (s *Names) line(line []byte) {
 			return
 		}
 	}
-	line = line[len(logPrefix.Find(line)):]
-	for _, m := range assigned.FindAllSubmatch(line, maxSearchedPairs) {
-		s.assigned(string(m[1]), string(m[3]), inJSON, string(m[2]) == "'")
-	}
-	if inJSON {
-		return // its lists are no mistake
-	}
-	for _, m := range wrapped.FindAllSubmatch(line, maxSearchedPairs) {
-		sign, end := "=", ""
-		if string(m[3]) == ":" {
+	inJSON := bytes.HasPrefix(bytes.TrimSpace(line), []byte("{"))
+	for _, m := range written.FindAllSubmatch(line[len(logPrefix.Find(line)):], maxSearchedPairs) {
+		name, quote, sign := string(m[1]), string(m[2]), string(m[3])
+		if sign == ":" {
 			sign = ": "
 		}
-		if len(m[5]) == 0 {
-			end = "..."
-		}
-		written := string(m[1]) + sign + string(m[4]) + end
-		if name := string(m[1]); !s.known[name] {
-			s.hint(name, fmt.Sprintf("it is written %q, which is not a number: print the number alone, as .item() gives it", written))
+		switch {
+		case len(m[4]) == 0:
+			s.pair(name, quote, sign, inJSON)
+		case !inJSON && !s.known[name]: // the lists of JSON are no mistake
+			end := ""
+			if len(m[5]) == 0 {
+				end = "..."
+			}
+			s.hint(name, fmt.Sprintf("it is written %q, which is not a number: print the number alone, as .item() gives it", name+sign+string(m[4])+end))
 		}
 	}
 }
 
-// assigned takes a name that a sign and a number follow, or notes why it is not
-// found.
-func (s *Names) assigned(name, sign string, inJSON, inDict bool) {
-	format := s.cfg.Format
-	quoted := `it is written "` + name + sign
-	if sign == ":" {
-		quoted += " "
-	}
-	quoted += `..."`
+// pair takes a name that a sign and a number follow, or notes why it is not found.
+func (s *Names) pair(name, quote, sign string, inJSON bool) {
+	format, equals := s.cfg.Format, sign == "="
+	here := `it is written "` + name + sign + `..."`
 	switch {
 	case len(s.filters) > 0:
 		if !s.known[name] {
-			s.hint(name, quoted+", where the filter does not find it")
+			s.hint(name, here+", where the filter does not find it")
 		}
-	case s.shape.spans && (format == FormatJSON || sign == ":"):
+	case s.shape.spans && (format == FormatJSON || !equals):
 		s.hint(name, s.Advice())
-	case format == FormatJSON && sign == "=":
-		s.hint(name, quoted+": "+s.format(FormatText))
+	case format == FormatJSON && equals:
+		s.hint(name, here+": "+s.use("format", FormatText))
 	case format == FormatJSON:
-		s.hint(name, quoted+", which is not in a JSON object")
-	case sign == "=" && format == FormatLogfmt && isTime(name):
-	case sign == "=":
+		s.hint(name, here+", which is not in a JSON object")
+	case equals && (format != FormatLogfmt || !isTime(name)):
 		s.add(name)
-	case inDict:
-		s.hint(name, `it is written "'`+name+`': ...", as Python prints a dictionary: `+s.cfg.Use+"filter '"+DictFilter+"'")
+	case equals:
+	case quote == "'":
+		s.hint(name, `it is written "'`+name+`': ...", as Python prints a dictionary: `+s.use("filter", "'"+DictFilter+"'"))
 	case inJSON:
-		s.hint(name, "the lines are JSON: "+s.format(FormatJSON))
+		s.hint(name, "the lines are JSON: "+s.use("format", FormatJSON))
 	case format == FormatLogfmt:
-		s.hint(name, quoted+": print "+name+"=...")
+		s.hint(name, here+": print "+name+"=...")
 	default:
-		s.hint(name, quoted+": print "+name+"=..., or "+s.cfg.Use+"filter '"+ColonFilter+"'")
+		s.hint(name, here+": print "+name+"=..., or "+s.use("filter", "'"+ColonFilter+"'"))
 	}
 }
 
@@ -250,11 +229,10 @@ func (s *Names) hint(name, text string) {
 // add takes a name that is not that of a step, which is a metric only when it is
 // asked for.
 func (s *Names) add(name string) {
-	if name == "" || len(name) > maxSearchedName || s.known[name] || len(s.names) >= s.cfg.MaxNames || IsStep(name) {
-		return
+	if name != "" && len(name) <= maxSearchedName && !s.known[name] && len(s.names) < s.cfg.MaxNames && !IsStep(name) {
+		s.known[name] = true
+		s.names = append(s.names, name)
 	}
-	s.known[name] = true
-	s.names = append(s.names, name)
 }
 
 // Missing says why metrics that were asked for were not found, in one sentence
@@ -288,13 +266,12 @@ const maxListed = 12
 // notFound says which metrics were not found, with the reason of each, or else a
 // name that it may be meant to be and the hint for that.
 func notFound(missing, names []string, reasons, hints map[string]string) string {
-	var others []string
+	var others, parts []string
 	for _, name := range names {
 		if !slices.Contains(missing, name) && !slices.Contains(others, name) {
 			others = append(others, name)
 		}
 	}
-	var parts []string
 	explained := false
 	for _, name := range missing {
 		reason := reasons[name]
@@ -311,15 +288,15 @@ func notFound(missing, names []string, reasons, hints map[string]string) string 
 		parts = append(parts, part)
 	}
 	said := strings.Join(parts, "; ")
-	switch n := len(others) - maxListed; {
-	case len(parts) == 0:
-		return ""
-	case len(others) == 0 && explained:
+	switch more := ""; {
+	case said == "" || len(others) == 0 && explained:
 		return said
 	case len(others) == 0:
 		return said + "; there is nothing like it"
-	case n > 0:
-		return fmt.Sprintf("%s; there is %s and %d more", said, strings.Join(others[:maxListed], ", "), n)
+	default:
+		if n := len(others) - maxListed; n > 0 {
+			others, more = others[:maxListed], fmt.Sprintf(" and %d more", n)
+		}
+		return said + "; there is " + strings.Join(others, ", ") + more
 	}
-	return said + "; there is " + strings.Join(others, ", ")
 }

@@ -33,7 +33,7 @@ func TestMissingNamesAreExplained(t *testing.T) {
 		"one like it is written with a colon": {format: "TEXT", text: "val_loss: 3\n", missing: []string{"val_los"},
 			want: `val_los was not found: did you mean val_loss? (it is written "val_loss: ...": print val_loss=..., or use the filter '` + filter + `'); there is val_loss`},
 		"it is written as a tensor": {format: "TEXT", text: "epoch=1 loss=tensor(0.5, device='cuda:0') lr=1\n", missing: []string{"loss"},
-			want: `loss was not found: it is written "loss=tensor(0.5, device='cuda:0')", which is not a number: print the number alone, as .item() gives it; there is lr, cuda`},
+			want: `loss was not found: it is written "loss=tensor(0.5, device='cuda:0')", which is not a number: print the number alone, as .item() gives it; there is lr`},
 		"it is written as a tensor, with a colon": {format: "TEXT", text: "loss: tensor([[0.5, 0.6], [0.7, 0.8], [0.9, 1.0]])\n", missing: []string{"loss"},
 			want: `loss was not found: it is written "loss: tensor([[0.5, 0.6]", which is not a number: print the number alone, as .item() gives it`},
 		"one like it is written as a list": {format: "LOGFMT", text: "val_loss=[0.5]\n", missing: []string{"val_los"},

@@ -2,6 +2,7 @@ package parse
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,31 +12,26 @@ import (
 // the likeliest first: those that differ by few characters, and those of which
 // it is a part, or that are a part of it.
 func Nearest(name string, names []string, n int) []string {
-	type candidate struct {
-		name     string
-		distance int
-	}
-	var found []candidate
 	low := strings.ToLower(name)
+	distances := map[string]int{}
 	for _, other := range names {
-		d := distance(low, strings.ToLower(other))
-		limit := max(1, min(utf8.RuneCountInString(name), utf8.RuneCountInString(other))/3)
+		like := strings.ToLower(other)
+		d := distance(low, like)
 		switch {
 		case other == "":
-		case d <= limit:
-			found = append(found, candidate{other, d})
-		case len(low) > 2 && strings.Contains(strings.ToLower(other), low), len(other) > 2 && strings.Contains(low, strings.ToLower(other)):
-			found = append(found, candidate{other, 1000 + d})
+		case d <= max(1, min(utf8.RuneCountInString(name), utf8.RuneCountInString(other))/3):
+			distances[other] = d
+		case len(low) > 2 && strings.Contains(like, low), len(like) > 2 && strings.Contains(low, like):
+			distances[other] = 1000 + d
 		}
 	}
-	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+	found := slices.SortedFunc(maps.Keys(distances), func(a, b string) int {
+		return cmp.Or(cmp.Compare(distances[a], distances[b]), cmp.Compare(a, b))
 	})
-	var out []string
-	for _, c := range found[:min(n, len(found))] {
-		out = append(out, c.name)
+	if len(found) == 0 {
+		return nil
 	}
-	return out
+	return found[:min(n, len(found))]
 }
 
 // distance is how many characters must be changed, added, left out or swapped

@@ -85,6 +85,7 @@ type record struct {
 	found []Sample       // by index; those without a metric were not found
 	steps stepFinder
 	time  stamp
+	epochs
 }
 
 // newRecord returns a record of the named metrics.
@@ -93,7 +94,7 @@ func newRecord(metrics []string) (record, error) {
 	if err != nil {
 		return record{}, err
 	}
-	r := record{index: make(map[string]int, len(names)), found: make([]Sample, len(names))}
+	r := record{index: make(map[string]int, len(names)), found: make([]Sample, len(names)), epochs: newEpochs()}
 	for i, n := range names {
 		r.index[n] = i
 	}
@@ -113,6 +114,9 @@ func (r *record) key(name, value string) (reserved bool) {
 		return r.time.offer(name, value)
 	}
 	rank := rankOf([]byte(name))
+	if rank == epochRank && r.steps.epoch == NoStep {
+		r.steps.epoch = wholeStep(value)
+	}
 	if rank <= r.steps.rank && rank != noRank {
 		r.steps.set(rank, value)
 	}
@@ -121,16 +125,23 @@ func (r *record) key(name, value string) (reserved bool) {
 
 // end appends what was found.
 func (r *record) end(dst []Sample) []Sample {
-	offset := 0
+	offset, step := 0, NoStep
 	for _, s := range r.found {
-		if s.Metric != "" {
-			s.Step, s.Time, s.Offset = r.steps.step, r.time.at, offset
-			dst = append(dst, s)
-			offset++
+		if s.Metric == "" {
+			continue
 		}
+		if offset == 0 {
+			step = r.epochs.step(&r.steps)
+		}
+		s.Step, s.Time, s.Offset = step, r.time.at, offset
+		dst = append(dst, s)
+		offset++
 	}
 	return dst
 }
+
+// Reset implements Resetter.
+func (r *record) Reset() { r.epochs = newEpochs() }
 
 // stamp keeps the time of a record.
 type stamp struct {

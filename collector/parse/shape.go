@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// shape is what a text looks like, by its first two lines that are not empty.
+// shape is what a text looks like.
 type shape struct {
-	header []byte // the first line
-	lines  int
+	header []byte // the first line, until the second
+	lines  int    // that are not empty, up to two
 	// spans: it begins with a bracket that stands alone, as JSON over several
 	// lines does.
 	spans bool
@@ -26,63 +26,54 @@ type shape struct {
 // separators are what may separate the cells of a table; only commas are read.
 const separators = ",;\t|"
 
-// columnName is a cell of a header.
-var columnName = regexp.MustCompile(`^\s*"?[A-Za-z_][\w /|.@-]*"?\s*$`)
+// maxHeader bounds the header of a table that is separated by blanks, in bytes.
+const maxHeader = 1024
+
+var (
+	// columnName is a cell of a header.
+	columnName   = regexp.MustCompile(`^\s*"?[A-Za-z_][\w /|.@-]*"?\s*$`)
+	beginsNumber = regexp.MustCompile(`^[-+]?\.?\d`)
+)
 
 // look takes in the next line. It returns the columns of a table that is separated
-// by blanks when the line is its first row.
+// by blanks, whose header begins with an epoch, when the line is its first row.
 func (s *shape) look(line []byte) (columns []string) {
 	if s.lines == 0 {
 		s.utf16 = len(line) > 3 && bytes.Count(line, []byte{0})*5 >= len(line)*2
 	}
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
-	columns = s.blanks(line)
-	if len(line) == 0 || s.lines == 2 {
-		return columns
+	cells, n := strings.Fields(string(line[:min(len(line), maxHeader)])), len(s.columns)
+	if n > 0 && len(cells) >= n && beginsNumber.MatchString(cells[0]) && beginsNumber.MatchString(cells[n-1]) {
+		columns = s.columns
 	}
-	if s.lines++; s.lines == 1 {
+	if s.columns = nil; len(cells) > 2 && strings.EqualFold(cells[0], "epoch") {
+		s.columns = cells
+	}
+	switch {
+	case len(line) == 0 || s.lines == 2:
+		return columns
+	case s.lines == 0:
 		s.header = bytes.Clone(line)
 		s.spans = string(line) == "{" || string(line) == "[" || string(line) == "[{"
-		return columns
-	}
-	for i := range len(separators) {
-		if isTable(s.header, line, separators[i:i+1]) {
-			s.table = separators[i]
-			break
+	default:
+		for i := len(separators) - 1; i >= 0; i-- {
+			if isTable(s.header, line, separators[i:i+1]) {
+				s.table = separators[i]
+			}
 		}
+		s.header = nil
 	}
-	s.header = nil
+	s.lines++
 	return columns
 }
 
-// maxHeader bounds the header of a table that is separated by blanks, in bytes.
-const maxHeader = 1024
-
-// blanks looks for a header that begins with an epoch, and returns it with the row
-// of numbers after it.
-func (s *shape) blanks(line []byte) (columns []string) {
-	cells := strings.Fields(string(line[:min(len(line), maxHeader)]))
-	header := s.columns
-	s.columns = nil
-	switch n := len(header); {
-	case len(cells) > 2 && strings.EqualFold(cells[0], "epoch"):
-		s.columns = cells
-	case n > 0 && len(cells) >= n && beginsNumber.MatchString(cells[0]) && beginsNumber.MatchString(cells[n-1]):
-		return header
-	}
-	return nil
-}
-
-var beginsNumber = regexp.MustCompile(`^[-+]?\.?\d`)
-
 // isTable reports whether two lines are names and as many cells, with a number
 // among them.
-func isTable(header, row []byte, separator string) bool {
+func isTable(header, row []byte, separator string) (number bool) {
 	names, cells := strings.Split(string(header), separator), strings.Split(string(row), separator)
 	if len(names) < 2 || len(names) != len(cells) {
 		return false
 	}
-	number := false
 	for i, name := range names {
 		if !columnName.MatchString(name) {
 			return false

@@ -80,9 +80,17 @@ func newStepFinder() stepFinder { return stepFinder{step: NoStep, rank: noRank, 
 
 // set takes a value if it is a step.
 func (f *stepFinder) set(rank int, value string) {
-	if step, n := scanStep([]byte(value)); n > 0 && n == len(value) {
+	if step := wholeStep(value); step != NoStep {
 		f.step, f.rank = step, rank
 	}
+}
+
+// wholeStep reads a whole text as a step, NoStep if it is none.
+func wholeStep(text string) int64 {
+	if step, n := scanStep([]byte(text)); n > 0 && n == len(text) {
+		return step
+	}
+	return NoStep
 }
 
 // inText looks for steps in a line: a name that is a word of its own, then at
@@ -160,6 +168,33 @@ func totalAfter(b []byte) int64 {
 		}
 	}
 	return 0
+}
+
+// epochs is what is remembered of the epochs and steps of a text.
+type epochs struct {
+	heading int64 // the epoch that the last heading said, or NoStep
+	finer   bool  // steps have been finer than epochs
+	within  withinEpochs
+}
+
+func newEpochs() epochs { return epochs{heading: NoStep, within: withinEpochs{epoch: NoStep}} }
+
+// step returns the step of a line with samples that says what f has found.
+func (e *epochs) step(f *stepFinder) int64 {
+	e.finer = e.finer || f.rank < epochRank
+	switch f.rank {
+	case noRank:
+		if !e.finer {
+			return e.heading
+		}
+	case stepRank, iterationRank:
+		epoch := f.epoch
+		if epoch == NoStep {
+			epoch = e.heading
+		}
+		return e.within.step(epoch, f.step, f.total)
+	}
+	return f.step
 }
 
 // withinEpochs counts steps on that begin anew in each epoch, as in

@@ -54,15 +54,6 @@ type Text struct {
 	epochs epochs
 }
 
-// epochs is what is remembered of the epochs and steps of a text.
-type epochs struct {
-	heading int64 // the epoch that the last heading said, or NoStep
-	finer   bool  // steps have been finer than epochs
-	within  withinEpochs
-}
-
-func newEpochs() epochs { return epochs{heading: NoStep, within: withinEpochs{epoch: NoStep}} }
-
 var (
 	_ Line     = (*Text)(nil)
 	_ Resetter = (*Text)(nil)
@@ -113,31 +104,13 @@ func (t *Text) Parse(dst []Sample, line []byte) ([]Sample, error) {
 		}
 		return dst, err
 	}
-	step, at := t.epochs.step(line), leadingTime(line)
+	f := newStepFinder()
+	f.inText(line)
+	step, at := t.epochs.step(&f), leadingTime(line)
 	for i := start; i < len(dst); i++ {
 		dst[i].Step, dst[i].Time = step, at
 	}
 	return dst, err
-}
-
-// step returns the step of a line with samples.
-func (e *epochs) step(line []byte) int64 {
-	f := newStepFinder()
-	f.inText(line)
-	e.finer = e.finer || f.rank < epochRank
-	switch f.rank {
-	case noRank:
-		if !e.finer {
-			return e.heading
-		}
-	case stepRank, iterationRank:
-		epoch := f.epoch
-		if epoch == NoStep {
-			epoch = e.heading
-		}
-		return e.within.step(epoch, f.step, f.total)
-	}
-	return f.step
 }
 
 // assignments finds name=value.

@@ -155,7 +155,7 @@ func hintsOf(search *parse.Names) map[string]string {
 // namesConfig is the search for the names in a text; its hints are for the
 // command line.
 func namesConfig(format string, filters []string) parse.NamesConfig {
-	return parse.NamesConfig{Format: format, Filters: filters, MaxBytes: maxSearched, MaxNames: maxNames, Use: "add --"}
+	return parse.NamesConfig{Format: format, Filters: filters, MaxBytes: maxSearched, MaxNames: maxNames, Flags: true}
 }
 
 // wandbNames finds the names in a W&B file.

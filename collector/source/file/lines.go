@@ -36,7 +36,10 @@ type lines struct {
 	start   int64
 	cutting bool // the rest of a line that is too long is being dropped
 	samples []parse.Sample
-	search  *search // nil: what is missing is not said
+	names   *parse.Names // nil: what is missing is not said
+	asked   []string     // without repeats
+	missing []string     // of them
+	any     bool         // something was fed
 	// endedWell says at the end whether the program ended by itself and without
 	// an error, so that what it wrote last is whole. Nil: nobody knows.
 	endedWell func() bool
@@ -46,6 +49,26 @@ type lines struct {
 
 	skipper parse.Skipper // the parser, if it is one
 	dense   bool          // the last line had a sample, or nothing could be passed over
+}
+
+// maxNamesSearched bounds how much of a text is searched for names that nobody
+// asked for, in bytes, and maxNames how many are remembered: the first lines name
+// all that there is.
+const (
+	maxNamesSearched = 128 << 10
+	maxNames         = 100
+)
+
+// explain makes told say what was not found of what is configured.
+func (l *lines) explain(cfg Config) (err error) {
+	l.names, err = parse.NewNames(parse.NamesConfig{Format: cfg.Format, Filters: cfg.Filters, MaxBytes: maxNamesSearched, MaxNames: maxNames})
+	for _, m := range cfg.Metrics {
+		if !slices.Contains(l.asked, m) {
+			l.asked = append(l.asked, m)
+		}
+	}
+	l.missing = slices.Clone(l.asked)
+	return err
 }
 
 // newLines begins the lines of a source.
@@ -62,7 +85,10 @@ func newLines(parser parse.Line, name string, now func() time.Time, yield source
 // between them are of bytes that follow each other. It returns false when the consumer has had enough.
 func (l *lines) feed(at int64, b []byte) bool {
 	ok := l.cut(at, b)
-	l.search.text(b)
+	l.any = l.any || len(b) > 0
+	if len(l.missing) > 0 {
+		_, _ = l.names.Write(b) // never fails
+	}
 	if l.echo != nil {
 		_, _ = l.echo.Write(bytes.ReplaceAll(b, []byte{noEnd}, nil)) // a log that is gone is no reason not to measure
 	}
@@ -271,8 +297,11 @@ func (l *lines) reset() {
 
 // told yields what was never found.
 func (l *lines) told() bool {
-	err := l.search.end()
-	return err == nil || l.yield(collector.Point{}, err)
+	if len(l.missing) == 0 || !l.any {
+		return true
+	}
+	l.names.End()
+	return l.yield(collector.Point{}, &source.MissingError{Metrics: l.missing, Text: l.names.Missing(l.asked, l.missing)})
 }
 
 // line yields the points of one line.
@@ -306,7 +335,9 @@ func (l *lines) report(at int64, err error) bool {
 	l.dense = len(l.samples) > 0
 	for i := range l.samples {
 		s := &l.samples[i]
-		l.search.found(s.Metric)
+		if len(l.missing) > 0 {
+			l.missing = slices.DeleteFunc(l.missing, func(m string) bool { return m == s.Metric })
+		}
 		p := collector.Point{
 			Metric: s.Metric, Value: s.Value, Text: s.Text, Step: s.Step, Time: s.Time,
 			Source: l.source, Seq: l.base + at + int64(s.Offset),

@@ -43,7 +43,7 @@ func newWantedLines(cfg Config, name string, yield source.Yield) (*lines, error)
 	l := newLines(parser, name, cfg.Clock.Now, yield)
 	l.endedWell, l.echo = cfg.EndedWell, cfg.Echo
 	if cfg.Explain {
-		l.search, err = newSearch(cfg)
+		err = l.explain(cfg)
 	}
 	return l, err
 }
@@ -85,7 +85,7 @@ func (l *logFile) feed(at int64, b []byte) bool {
 func (l *logFile) left() bool { return len(l.partial) == 0 || l.identify() && l.last() }
 
 func (l *logFile) finish() bool {
-	if l.search != nil && !l.search.any {
+	if l.names != nil && !l.any {
 		return l.said.Tell(errors.New("the program wrote nothing to it"))
 	}
 	return l.left() && l.told()

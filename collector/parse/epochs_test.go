@@ -1,0 +1,80 @@
+package parse_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/collector/parse"
+)
+
+// Steps that begin anew in each epoch are counted on, in whatever format they are
+// written; steps that count through all epochs stay as they are.
+func TestStepsThatBeginAnewInEachEpochAreCountedOn(t *testing.T) {
+	tests := map[string]struct {
+		epochs, steps []string
+		want          []int64
+	}{
+		"within each epoch":            {[]string{"1", "1", "2", "2", "3"}, []string{"100", "200", "100", "200", "100"}, []int64{100, 200, 300, 400, 500}},
+		"once at the end of each":      {[]string{"0", "1", "2"}, []string{"500", "500", "500"}, []int64{500, 1000, 1500}},
+		"through all epochs":           {[]string{"1", "1", "2", "2"}, []string{"100", "200", "300", "400"}, []int64{100, 200, 300, 400}},
+		"epochs in parts, as HF's":     {[]string{"0.5", "1.0", "1.5", "2.0"}, []string{"10", "20", "30", "40"}, []int64{10, 20, 30, 40}},
+		"a validation at the same one": {[]string{"0", "0", "1", "1"}, []string{"49", "49", "99", "99"}, []int64{49, 49, 99, 99}},
+	}
+	forms := map[string]struct {
+		head, row string
+		parser    func() (parse.Line, error)
+	}{
+		"JSON":   {"", `{"epoch": EPOCH, "step": STEP, "loss": 1}`, func() (parse.Line, error) { return parse.NewLine("JSON", []string{"loss"}, nil) }},
+		"LOGFMT": {"", `epoch=EPOCH step=STEP loss=1`, func() (parse.Line, error) { return parse.NewLine("LOGFMT", []string{"loss"}, nil) }},
+		"CSV":    {"epoch,loss,step", `EPOCH,1,STEP`, func() (parse.Line, error) { return parse.NewCSV([]string{"loss"}) }},
+		"TEXT":   {"", `epoch=EPOCH step=STEP loss=1`, func() (parse.Line, error) { return parse.NewLine("TEXT", []string{"loss"}, nil) }},
+	}
+	for format, form := range forms {
+		for name, tc := range tests {
+			t.Run(format+": "+name, func(t *testing.T) {
+				p, err := form.parser()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 2 { // a text that is begun anew is read as the first time
+					if r, ok := p.(parse.Resetter); ok {
+						r.Reset()
+					}
+					var got []int64
+					lines := []string{form.head}
+					for i := range tc.steps {
+						lines = append(lines, strings.NewReplacer("EPOCH", tc.epochs[i], "STEP", tc.steps[i]).Replace(form.row))
+					}
+					for _, line := range lines {
+						samples, err := p.Parse(nil, []byte(line))
+						if err != nil {
+							t.Error(err)
+						}
+						for _, s := range samples {
+							got = append(got, s.Step)
+						}
+					}
+					if diff := cmp.Diff(tc.want, got); diff != "" {
+						t.Errorf("steps (-want +got):\n%s", diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Reports that are pushed are not lines of one text: each says its own step.
+func TestReportsKeepTheirSteps(t *testing.T) {
+	p, err := parse.NewJSON([]string{"loss"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		samples, err := p.ParseAll(nil, []byte(`[{"epoch": 1, "step": 100, "loss": 1}, {"epoch": 2, "step": 50, "loss": 1}]`))
+		if err != nil || len(samples) != 2 || samples[0].Step != 100 || samples[1].Step != 50 {
+			t.Errorf("%v, %v", samples, err)
+		}
+	}
+}
