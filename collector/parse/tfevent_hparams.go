@@ -14,19 +14,7 @@ type Recorded struct {
 	// Value is what was recorded, as text: a number in its shortest form, true or
 	// false, or the string.
 	Value string
-	// Kind is what it was recorded as.
-	Kind RecordedKind
 }
-
-// RecordedKind is the type of a recorded value.
-type RecordedKind uint8
-
-// The types of recorded values that are read. Lists and null are passed over.
-const (
-	RecordedText RecordedKind = iota
-	RecordedNumber
-	RecordedBool
-)
 
 // Limits of what is read of one session. The rest is passed over.
 const (
@@ -102,13 +90,13 @@ func recordedEntry(b []byte) (p Recorded, ok bool) {
 	for f.next() {
 		switch f.key {
 		case valueNumber:
-			p.Kind, ok = RecordedNumber, true
+			ok = true
 			p.Value = strconv.FormatFloat(math.Float64frombits(f.value), 'g', -1, 64)
 		case valueString:
-			p.Kind, ok = RecordedText, len(f.bytes) <= MaxRecordedText
+			ok = len(f.bytes) <= MaxRecordedText
 			p.Value = printable(f.bytes[:min(len(f.bytes), MaxRecordedText)])
 		case valueBool:
-			p.Kind, p.Value, ok = RecordedBool, strconv.FormatBool(f.value != 0), true
+			p.Value, ok = strconv.FormatBool(f.value != 0), true
 		default: // null, a list, or a struct
 			ok = false
 		}

@@ -33,7 +33,7 @@ func textEntry(name, v string) []byte { return entry(name, submessage(3, []byte(
 func readRecorded(t *testing.T, file []byte) (recorded []string, scalars []float64) {
 	t.Helper()
 	w := NewWanted([]string{"t"}, nil).Recording(func(p Recorded) {
-		recorded = append(recorded, fmt.Sprintf("%s=%s %d", p.Name, p.Value, p.Kind))
+		recorded = append(recorded, p.Name+"="+p.Value)
 	})
 	next, err := NewEvents().Read(bytes.NewReader(file), 0, w, func(s Scalar) bool {
 		scalars = append(scalars, s.Value)
@@ -62,27 +62,27 @@ func TestRecordedParameters(t *testing.T) {
 	}{
 		"numbers, texts and truths": {
 			value: sessionStart(numberEntry("lr", 0.1), textEntry("optimizer", "adam"), entry("nesterov", varint(4, 1)), entry("amsgrad", varint(4, 0))),
-			want:  []string{"lr=0.1 1", "optimizer=adam 0", "nesterov=true 2", "amsgrad=false 2"},
+			want:  []string{"lr=0.1", "optimizer=adam", "nesterov=true", "amsgrad=false"},
 		},
-		"a whole number has no exponent below 1e21": {value: sessionStart(numberEntry("batch", 32)), want: []string{"batch=32 1"}},
-		"no number is a number":                     {value: sessionStart(numberEntry("x", math.NaN())), want: []string{"x=NaN 1"}},
+		"a whole number has no exponent below 1e21": {value: sessionStart(numberEntry("batch", 32)), want: []string{"batch=32"}},
+		"no number is a number":                     {value: sessionStart(numberEntry("x", math.NaN())), want: []string{"x=NaN"}},
 		"null, lists and structs are passed over": {
-			value: sessionStart(entry("a", varint(1, 0)), entry("b", submessage(6)), entry("c", submessage(5)), numberEntry("d", 1)), want: []string{"d=1 1"}},
-		"the last kind of a value counts":     {value: sessionStart(entry("a", varint(4, 1), submessage(3, []byte("b")))), want: []string{"a=b 0"}},
+			value: sessionStart(entry("a", varint(1, 0)), entry("b", submessage(6)), entry("c", submessage(5)), numberEntry("d", 1)), want: []string{"d=1"}},
+		"the last kind of a value counts":     {value: sessionStart(entry("a", varint(4, 1), submessage(3, []byte("b")))), want: []string{"a=b"}},
 		"a name without a value":              {value: sessionStart(submessage(1, submessage(1, []byte("a"))))},
 		"a value without a name":              {value: sessionStart(submessage(1, submessage(2, submessage(3, []byte("a")))))},
-		"the group and the start":             {value: sessionStart(submessage(4, []byte("group")), fixed64(5, 1), numberEntry("a", 1)), want: []string{"a=1 1"}},
+		"the group and the start":             {value: sessionStart(submessage(4, []byte("group")), fixed64(5, 1), numberEntry("a", 1)), want: []string{"a=1"}},
 		"the experiment's record has others":  {value: hparamsValue("_hparams_/experiment", "hparams", submessage(2, numberEntry("a", 1)))},
 		"the end of a session has none":       {value: hparamsValue("_hparams_/session_end_info", "hparams", submessage(4, varint(1, 1)))},
 		"another plugin's data":               {value: hparamsValue(tagHparams, "text", submessage(3, numberEntry("a", 1)))},
 		"no metadata":                         {value: submessage(1, submessage(1, []byte(tagHparams)))},
 		"a scalar by that tag is none":        {value: simple(tagHparams, 1)},
 		"content that is no message":          {value: hparamsValue(tagHparams, "hparams", []byte("\xff\xff"))},
-		"what comes before what is torn":      {value: sessionStart(numberEntry("a", 1), []byte{0x0a, 0x7f}), want: []string{"a=1 1"}},
-		"a name and a text at the bound":      {value: sessionStart(textEntry(long, long)), want: []string{long + "=" + long + " 0"}},
-		"a name and a text beyond the bound":  {value: sessionStart(textEntry(long+"x", "1"), textEntry("a", long+"x"), textEntry("b", "1")), want: []string{"b=1 0"}},
-		"nothing that moves a terminal":       {value: sessionStart(textEntry("a\n\x1b[2J", "\xff\u202e"), textEntry("größe", "ä b")), want: []string{"a??[2J=?? 0", "größe=ä b 0"}},
-		"entries that are none count as well": {value: sessionStart(append([][]byte{bytes.Repeat(submessage(1), MaxRecorded-1)}, tooManyEntries()...)...), want: []string{"p0=1 1"}},
+		"what comes before what is torn":      {value: sessionStart(numberEntry("a", 1), []byte{0x0a, 0x7f}), want: []string{"a=1"}},
+		"a name and a text at the bound":      {value: sessionStart(textEntry(long, long)), want: []string{long + "=" + long}},
+		"a name and a text beyond the bound":  {value: sessionStart(textEntry(long+"x", "1"), textEntry("a", long+"x"), textEntry("b", "1")), want: []string{"b=1"}},
+		"nothing that moves a terminal":       {value: sessionStart(textEntry("a\n\x1b[2J", "\xff\u202e"), textEntry("größe", "ä b")), want: []string{"a??[2J=??", "größe=ä b"}},
+		"entries that are none count as well": {value: sessionStart(append([][]byte{bytes.Repeat(submessage(1), MaxRecorded-1)}, tooManyEntries()...)...), want: []string{"p0=1"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestASessionOfTooManyParametersEndsAtTheBound(t *testing.T) {
 func TestParametersInARecordLargerThanTheWindow(t *testing.T) {
 	image := submessage(1, submessage(1, []byte("x")), submessage(4, make([]byte, 2*eventWindow)))
 	got, scalars := readRecorded(t, append(version(), eventAt(1, image, sessionStart(numberEntry("lr", 0.5)), simple("t", 2))...))
-	if diff := cmp.Diff([]string{"lr=0.5 1"}, got); diff != "" || len(scalars) != 1 {
+	if diff := cmp.Diff([]string{"lr=0.5"}, got); diff != "" || len(scalars) != 1 {
 		t.Errorf("scalars %v (-want +got):\n%s", scalars, diff)
 	}
 }

@@ -125,7 +125,6 @@ func (d *Dir) read(ctx context.Context, yieldSession func(*SessionPoint, error) 
 		recorded: newRecordedParameters(d.cfg.Given), ids: map[source.FileID]*eventFile{},
 	}
 	r.places = newPlaces(d.cfg, &r.said)
-	r.places.stranger = func(tag []byte) { r.strangers.add(r.places, r.now.run.name, tag) }
 	if d.cfg.Recorded != nil || len(d.cfg.Given) > 0 {
 		r.places.recorded = r.parameter
 	}
@@ -148,11 +147,10 @@ type dirRun struct {
 	events *parse.Events
 	said   source.Troubles
 
-	tree      source.Tree
-	places    *places
-	strangers strangers
-	sessions  *sessions
-	recorded  *recordedParameters
+	tree     source.Tree
+	places   *places
+	sessions *sessions
+	recorded *recordedParameters
 
 	files []*eventFile // all, in the order in which they were found
 	ids   map[source.FileID]*eventFile
@@ -233,7 +231,7 @@ func (r *dirRun) scalar(f *eventFile, s *parse.Scalar) bool {
 		return r.sessions.start(r.files, f, s)
 	}
 	if f.changes != r.places.changes {
-		f.mine, f.changes = make([][]int, len(f.run.table.tags)), r.places.changes
+		f.mine, f.changes = make([][]int, len(f.run.tags)), r.places.changes
 	}
 	if f.mine[s.Tag] == nil && !r.places.claim(f, s.Tag, r.sessions.newest) {
 		return false

@@ -191,7 +191,7 @@ func (r *dirRun) peek(f *eventFile, offers []offer) (_ []offer, ok bool) {
 	}
 	r.now = nil
 	head := io.NewSectionReader(file, 0, peekSize)
-	_, err = r.events.Read(head, 0, f.run.table.wanted, func(s parse.Scalar) bool {
+	_, err = r.events.Read(head, 0, f.run.wanted, func(s parse.Scalar) bool {
 		if s.Tag >= 0 {
 			offers = r.places.offer(offers, f, s.Tag)
 		}
@@ -227,7 +227,7 @@ func (r *dirRun) read(ctx context.Context, f *eventFile) (more, ok bool) {
 	before := f.off
 	ok = true
 	r.now = f
-	f.off, err = r.events.Read(file, f.off, r.places.wanted(f.run), func(s parse.Scalar) bool {
+	f.off, err = r.events.Read(file, f.off, f.run.wanted, func(s parse.Scalar) bool {
 		ok = r.scalar(f, &s)
 		return ok && ctx.Err() == nil
 	})

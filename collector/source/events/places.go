@@ -29,19 +29,12 @@ type candidate struct {
 	rank   rank
 }
 
-// table says which tags of a run are read and which metrics they may be.
-// Runs whose tables are equal share one.
-type table struct {
-	tags    []string
-	metrics [][]candidate // by tag
-	// wanted has the tags; curious, besides, reports the others.
-	wanted, curious *parse.Wanted
-}
-
 // run is a directory with event files.
 type run struct {
-	name  string
-	table *table
+	name    string
+	tags    []string
+	metrics [][]candidate // that they may be, by tag
+	wanted  *parse.Wanted // the tags
 }
 
 // place is where a metric is found.
@@ -68,7 +61,6 @@ type places struct {
 	state   string // where they are remembered
 	said    *source.Troubles
 	runs    map[string]*run
-	tables  map[string]*table
 	// owners are the places of each metric, in the order in which they took
 	// over. changes counts how often they changed.
 	owners  [][]place
@@ -79,7 +71,6 @@ type places struct {
 	replaced map[string]int64
 	rivals   map[int]bool // metrics that were found in a further place
 
-	stranger func(tag []byte)     // is told of tags that are not wanted, while a metric is missing
 	recorded func(parse.Recorded) // is told of the program's own parameters, if set
 }
 
@@ -87,7 +78,7 @@ func newPlaces(cfg Config, said *source.Troubles) *places {
 	return &places{
 		root: filepath.ToSlash(cfg.Dir), metrics: cfg.Metrics, state: cfg.State, said: said,
 		missing: len(cfg.Metrics), changes: 1, owners: make([][]place, len(cfg.Metrics)),
-		runs: map[string]*run{}, tables: map[string]*table{}, replaced: map[string]int64{},
+		runs: map[string]*run{}, replaced: map[string]int64{},
 	}
 }
 
@@ -135,14 +126,6 @@ func (n *places) replace(path string, began time.Time) (ok bool) {
 // settled reports whether every metric has a place.
 func (n *places) settled() bool { return n.missing == 0 }
 
-// wanted returns what to read of a run.
-func (n *places) wanted(run *run) *parse.Wanted {
-	if n.settled() {
-		return run.table.wanted
-	}
-	return run.table.curious
-}
-
 // dir returns the path of a run's directory.
 func (n *places) dir(run string) string {
 	if run == "" {
@@ -157,17 +140,15 @@ func (n *places) run(path string) *run {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		name = path[:i]
 	}
-	one := n.runs[name]
-	if one == nil {
-		one = &run{name: strings.Clone(name)}
-		one.table = n.table(one.name)
-		n.runs[one.name] = one
+	if n.runs[name] == nil {
+		name = strings.Clone(name)
+		n.runs[name] = n.newRun(name)
 	}
-	return one
+	return n.runs[name]
 }
 
-// table works out which tags of a run are which metrics.
-func (n *places) table(run string) *table {
+// newRun works out which tags of a run are which metrics.
+func (n *places) newRun(name string) *run {
 	byTag := map[string][]candidate{}
 	add := func(tag string, c candidate) {
 		if !slices.ContainsFunc(byTag[tag], func(o candidate) bool { return o.metric == c.metric }) {
@@ -175,36 +156,30 @@ func (n *places) table(run string) *table {
 		}
 	}
 	for i, metric := range n.metrics {
-		if tag, ok := strings.CutPrefix(metric, run+"/"); ok && run != "" {
+		if tag, ok := strings.CutPrefix(metric, name+"/"); ok && name != "" {
 			add(tag, candidate{i, rankRun})
 		}
-		if run == "" {
+		if name == "" {
 			add(metric, candidate{i, rankRoot})
 		}
 		for at := range len(metric) {
-			if metric[at] == '/' && at > 0 && at+1 < len(metric) && strings.HasSuffix(n.dir(run), "/"+metric[:at]) {
+			if metric[at] == '/' && at > 0 && at+1 < len(metric) && strings.HasSuffix(n.dir(name), "/"+metric[:at]) {
 				add(metric[at+1:], candidate{i, rankSuffix})
 			}
 		}
-		if run != "" {
+		if name != "" {
 			add(metric, candidate{i, rankAny})
 		}
 	}
-	t := &table{tags: slices.Sorted(maps.Keys(byTag))}
-	for _, tag := range t.tags {
-		t.metrics = append(t.metrics, byTag[tag])
+	tags := slices.Sorted(maps.Keys(byTag))
+	r := &run{name: name, tags: tags, wanted: parse.NewWanted(tags, nil)}
+	for _, tag := range r.tags {
+		r.metrics = append(r.metrics, byTag[tag])
 	}
-	key := fmt.Sprintf("%q %v", t.tags, t.metrics)
-	if known := n.tables[key]; known != nil {
-		return known
-	}
-	t.wanted = parse.NewWanted(t.tags, nil)
-	t.curious = parse.NewWanted(t.tags, n.stranger)
 	if n.recorded != nil {
-		t.wanted, t.curious = t.wanted.Recording(n.recorded), t.curious.Recording(n.recorded)
+		r.wanted = r.wanted.Recording(n.recorded)
 	}
-	n.tables[key] = t
-	return t
+	return r
 }
 
 // offer is a place that a metric without one may have.
@@ -216,8 +191,8 @@ type offer struct {
 
 // offer adds what a tag of a file may be.
 func (n *places) offer(offers []offer, f *eventFile, tag int) []offer {
-	for _, c := range f.run.table.metrics[tag] {
-		o := offer{c, place{f.run.name, f.run.table.tags[tag]}, f}
+	for _, c := range f.run.metrics[tag] {
+		o := offer{c, place{f.run.name, f.run.tags[tag]}, f}
 		if len(n.owners[c.metric]) == 0 && !slices.Contains(offers, o) {
 			offers = append(offers, o)
 		}
@@ -254,8 +229,8 @@ func (n *places) rank(metric int, p place) rank {
 	if run == nil { // it is remembered, and its files are not there yet
 		return rankAny
 	}
-	if tag := slices.Index(run.table.tags, p.Tag); tag >= 0 {
-		for _, c := range run.table.metrics[tag] {
+	if tag := slices.Index(run.tags, p.Tag); tag >= 0 {
+		for _, c := range run.metrics[tag] {
 			if c.metric == metric {
 				return c.rank
 			}
@@ -267,10 +242,10 @@ func (n *places) rank(metric int, p place) rank {
 // claim decides which metrics a tag of a file is, when its first value is read.
 // newest is the time of a metric's newest value.
 func (n *places) claim(f *eventFile, tag int, newest func(metric int) (at time.Time, seen bool)) bool {
-	here := place{f.run.name, f.run.table.tags[tag]}
+	here := place{f.run.name, f.run.tags[tag]}
 	mine := []int{}
 	changes := n.changes
-	for _, c := range f.run.table.metrics[tag] {
+	for _, c := range f.run.metrics[tag] {
 		owners := n.owners[c.metric]
 		at, seen := newest(c.metric)
 		switch {
@@ -294,7 +269,7 @@ func (n *places) claim(f *eventFile, tag int, newest func(metric int) (at time.T
 	}
 	if n.changes != changes {
 		// The other files must ask again.
-		f.mine, f.changes = make([][]int, len(f.run.table.tags)), n.changes
+		f.mine, f.changes = make([][]int, len(f.run.tags)), n.changes
 		if !n.save() {
 			return false
 		}

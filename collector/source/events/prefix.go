@@ -13,35 +13,47 @@ import (
 )
 
 const (
-	// maxStrangers bounds the tags that are remembered because a missing metric
-	// may be meant, and maxTags those that are named in an error message.
-	maxStrangers = 1000
-	maxTags      = 100
-	maxTagName   = 200
+	// maxPlaces bounds the tags that are looked at for a missing metric, and maxTags
+	// those that are named in an error message.
+	maxPlaces  = 10_000
+	maxTags    = 100
+	maxTagName = 200
 )
 
-// strangers are tags that are not wanted, seen while a metric is missing.
-type strangers struct {
-	places map[place]bool  // that a missing metric may be, as Katib sees it
-	tags   map[string]bool // for an error message
+// tags returns the places of the scalars that were read past.
+func (r *dirRun) tags() []place {
+	found := map[place]bool{}
+	for _, f := range r.files {
+		wanted := parse.NewWanted(nil, func(tag []byte) {
+			if len(tag) <= maxTagName && len(found) < maxPlaces {
+				found[place{f.run.name, string(tag)}] = true
+			}
+		})
+		// What is wrong with the file was said when it was read.
+		_ = r.again(f, wanted, func(parse.Scalar) bool { return true })
+	}
+	return slices.Collect(maps.Keys(found))
 }
 
-func (s *strangers) add(n *places, run string, tag []byte) {
-	if len(tag) > maxTagName {
-		return
+// again reads once more what was read of a file.
+func (r *dirRun) again(f *eventFile, wanted *parse.Wanted, emit func(parse.Scalar) bool) error {
+	file, err := source.Open(r.tree.Place(f.path))
+	if err != nil {
+		return err
 	}
-	if s.tags == nil {
-		s.places, s.tags = map[place]bool{}, map[string]bool{}
-	}
-	for i, metric := range n.metrics {
-		if len(n.owners[i]) == 0 && len(s.places) < maxStrangers && katibMatches(metric, n.dir(run), string(tag)) {
-			s.places[place{run, string(tag)}] = true
-			break
+	defer file.Close()
+	more := true
+	for at := f.passed; more && at < f.off; {
+		next, err := r.events.Read(io.NewSectionReader(file, 0, f.off), at, wanted, func(s parse.Scalar) bool {
+			more = emit(s)
+			return more
+		})
+		if next == at {
+			return err
 		}
+		at = next
 	}
-	if len(s.tags) < maxTags {
-		s.tags[string(tag)] = true
-	}
+	return nil
 }
 
 // katibMatches is Katib's rule: the tag begins with what follows the last slash
@@ -60,12 +72,16 @@ func katibMatches(metric, dir, tag string) bool {
 // from the name by a number, as TensorFlow 1 makes names unique, else the
 // shortest, in the run that began first. The others are named in a warning.
 func (r *dirRun) prefix() bool {
+	if r.places.missing == 0 {
+		return true
+	}
+	tags := r.tags()
 	var missing []string
 	for i, metric := range r.cfg.Metrics {
 		if len(r.places.owners[i]) > 0 {
 			continue
 		}
-		found := r.katibPlaces(metric)
+		found := r.katibPlaces(metric, tags)
 		if len(found) == 0 {
 			missing = append(missing, metric)
 			continue
@@ -82,26 +98,22 @@ func (r *dirRun) prefix() bool {
 	if len(missing) == 0 {
 		return true
 	}
-	there := slices.Sorted(maps.Keys(r.strangers.tags))
-	for _, owners := range r.places.owners {
-		there = append(there, placeNames(owners)...)
+	names := map[string]bool{}
+	for _, p := range tags {
+		names[p.Tag] = true
 	}
-	text := parse.NotFound(missing, there)
+	there := slices.Sorted(maps.Keys(names))
+	text := parse.NotFound(missing, there[:min(len(there), maxTags)])
 	if len(there) == 0 {
 		text += ", nor any other scalar"
 	}
 	return r.said.Tell(&source.MissingError{Metrics: missing, Text: text})
 }
 
-// katibPlaces returns the places that Katib would take for a metric, the best
+// katibPlaces returns the places that Katib would read for a metric, the best
 // first.
-func (r *dirRun) katibPlaces(metric string) []place {
-	var found []place
-	for p := range r.strangers.places {
-		if katibMatches(metric, r.places.dir(p.Run), p.Tag) {
-			found = append(found, p)
-		}
-	}
+func (r *dirRun) katibPlaces(metric string, tags []place) []place {
+	found := slices.DeleteFunc(slices.Clone(tags), func(p place) bool { return !katibMatches(metric, r.places.dir(p.Run), p.Tag) })
 	base := metric[strings.LastIndexByte(metric, '/')+1:]
 	began := map[string]int64{}
 	for _, f := range r.files {
@@ -129,36 +141,24 @@ func unlike(tag, base string) int {
 // their own, since their files were read before.
 func (r *dirRun) readAgain(metric int, p place) bool {
 	wanted := parse.NewWanted([]string{p.Tag}, nil)
+	ok := true
 	for _, f := range r.files {
-		if f.run.name == p.Run && f.off > f.passed && !r.readTag(f, metric, wanted) {
+		if f.run.name != p.Run || f.off <= f.passed {
+			continue
+		}
+		named := *f
+		named.source = f.source + "#" + r.cfg.Metrics[metric]
+		named.fileSession = fileSession{session: f.session, last: -1}
+		r.sessions.recall(&named)
+		err := r.again(f, wanted, func(s parse.Scalar) bool {
+			ok = s.Tag < 0 || r.point(&named, metric, &s, 0)
+			return ok
+		})
+		if !ok || err != nil && !r.trouble(f, err) {
 			return false
 		}
 	}
 	return true
-}
-
-func (r *dirRun) readTag(f *eventFile, metric int, wanted *parse.Wanted) bool {
-	file, err := source.Open(r.tree.Place(f.path))
-	if err != nil {
-		return r.trouble(f, err)
-	}
-	defer file.Close()
-	again := *f
-	again.source = f.source + "#" + r.cfg.Metrics[metric]
-	again.fileSession = fileSession{session: f.session, last: -1}
-	r.sessions.recall(&again)
-	ok := true
-	for at := f.passed; ok && at < f.off; {
-		next, err := r.events.Read(io.NewSectionReader(file, 0, f.off), at, wanted, func(s parse.Scalar) bool {
-			ok = s.Tag < 0 || r.point(&again, metric, &s, 0)
-			return ok
-		})
-		if next == at {
-			return ok && (err == nil || r.trouble(f, err))
-		}
-		at = next
-	}
-	return ok
 }
 
 func placeNames(places []place) []string {
