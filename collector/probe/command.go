@@ -187,9 +187,6 @@ func (c *Command) Source(metrics []string) (collector.Source, error) {
 	return from, err
 }
 
-// Trouble implements Target.
-func (c *Command) Trouble(err error) Trouble { return c.output.Trouble(err) }
-
 // Describe implements Target. It waits for the end of the program.
 func (c *Command) Describe(r *Report) {
 	c.output.Describe(r)

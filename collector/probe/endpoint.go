@@ -2,7 +2,6 @@ package probe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ type endpoint struct {
 	url   string
 	bytes int64
 	names []string
-	late  bool // the second answer
 }
 
 // scrapePatience is how long an answer may take, as in a trial.
@@ -27,20 +25,9 @@ func (e *endpoint) Source(metrics []string) (collector.Source, error) {
 	return scrape.New(scrape.Config{URL: e.url, Metrics: metrics, LastPatience: scrapePatience, Drain: ended(), Clock: timeless})
 }
 
-func (e *endpoint) Trouble(err error) Trouble {
-	e.late = e.late || errors.Is(err, context.DeadlineExceeded)
-	return plain(err, "prometheus")
-}
-
 // hint implements hinter.
 func (e *endpoint) hint(name string) string {
-	base, _, labels := strings.Cut(name, "{")
-	switch {
-	case !slices.Contains(e.names, strings.TrimSpace(base)):
-		return ""
-	case e.late:
-		return fmt.Sprintf("the address showed %s, and did not answer again within %s", base, scrapePatience)
-	case labels:
+	if base, _, labels := strings.Cut(name, "{"); labels && slices.Contains(e.names, strings.TrimSpace(base)) {
 		return base + " is there, with other labels"
 	}
 	return ""
@@ -49,11 +36,8 @@ func (e *endpoint) hint(name string) string {
 func (e *endpoint) Describe(r *Report) { r.Kind, r.Path, r.Bytes = PrometheusMetric, e.url, e.bytes }
 
 func (e *endpoint) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
-	names, e.bytes, err = scrape.Names(ctx, e.url)
-	if err != nil {
+	if e.names, e.bytes, err = scrape.Names(ctx, e.url); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNothing, err)
 	}
-	slices.Sort(names)
-	e.names = names
-	return names, nil, nil
+	return e.names, nil, nil
 }

@@ -2,7 +2,6 @@ package probe
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,8 +32,8 @@ func (d *eventDir) Source(metrics []string) (collector.Source, error) {
 
 // Names are the tags with scalars, in their runs, as a metric would name them.
 func (d *eventDir) Names(ctx context.Context) (found []string, hints map[string]string, err error) {
-	all, reader := newNames(), parse.NewEvents()
-	err = eachFile(ctx, d.place(), d.isRead(), func(path string, f *os.File) error {
+	all, reader := names{}, parse.NewEvents()
+	err = eachFile(ctx, d.place(), isEventFile, func(path string, f *os.File) error {
 		run, err := filepath.Rel(d.dir, filepath.Dir(path))
 		if err != nil {
 			return err
@@ -51,17 +50,13 @@ func (d *eventDir) Names(ctx context.Context) (found []string, hints map[string]
 	return all.list, nil, err
 }
 
-func (d *eventDir) Trouble(err error) Trouble { return plain(err, "tfevent") }
-
 func (d *eventDir) Describe(r *Report) {
 	r.Kind, r.Path, r.Recorded = TensorFlowEvent, d.place(), d.recorded
-	r.Bytes = sizeOf(d.place(), d.isRead())
+	r.Bytes = sizeOf(d.place(), isEventFile)
 }
 
 // place is the directory, or the one file of it that is read.
 func (d *eventDir) place() string { return filepath.Join(d.dir, d.only) }
-
-func (d *eventDir) isRead() func(string, fs.DirEntry) bool { return isRead(d.place(), isEventFile) }
 
 func isEventFile(base string) bool { return strings.Contains(base, "tfevents") }
 

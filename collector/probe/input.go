@@ -106,9 +106,6 @@ func (in *Input) Source(metrics []string) (collector.Source, error) {
 	return file.NewReader(io.MultiReader(&in.head, in), parser, timeless), nil
 }
 
-// Trouble implements Target.
-func (in *Input) Trouble(err error) Trouble { return plain(err, "stdout") }
-
 // Describe implements Target. It reads to the end what was not read, as there was
 // no metric.
 func (in *Input) Describe(r *Report) {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -151,10 +152,13 @@ type Target interface {
 	// Source makes the collector's own source of the metrics. Its clock must
 	// tell the zero time, so that points without a time have none.
 	Source(metrics []string) (collector.Source, error)
-	// Trouble turns an error of the source into what the user is told.
-	Trouble(err error) Trouble
 	// Describe fills in what was read.
 	Describe(r *Report)
+}
+
+// explainer is a Target that knows more of a trouble.
+type explainer interface {
+	trouble(text string) Trouble
 }
 
 // hinter is a Target that knows more of a name that was not found once all is
@@ -255,8 +259,15 @@ func (r *Report) trouble(t Target, err error) {
 		r.MoreTroubles++
 		return
 	}
-	r.Troubles = append(r.Troubles, t.Trouble(err))
+	told := Trouble{Text: sourceName.ReplaceAllString(err.Error(), "")}
+	if e, ok := t.(explainer); ok {
+		told = e.trouble(told.Text)
+	}
+	r.Troubles = append(r.Troubles, told)
 }
+
+// sourceName is what begins the errors of a source.
+var sourceName = regexp.MustCompile(`^(?:tfevent|prometheus|stdout|wandb|csv): `)
 
 // missing lists what was asked for and not found.
 func (r *Report) missing(asked, names []string, hints map[string]string) {
@@ -284,41 +295,35 @@ func (r *Report) unread(hints map[string]string) {
 
 // add counts one point.
 func (m *Metric) add(p collector.Point) {
+	v := Number(p.Value)
 	if m.Count++; m.Count == 1 {
-		m.First = Number(p.Value)
+		m.First = v
 	}
-	m.Last = Number(p.Value)
-	if math.IsNaN(p.Value) {
+	if m.Last = v; math.IsNaN(p.Value) {
 		m.NaNs++
 	} else {
-		v := Number(p.Value)
-		if m.Min == nil || v < *m.Min {
-			m.Min = &v
-		}
-		if m.Max == nil || v > *m.Max {
-			m.Max = &v
-		}
+		widen(&m.Min, &m.Max, v, cmp.Compare)
 	}
 	if p.Step == collector.NoStep {
 		m.Stepless++
 	} else {
-		if m.FirstStep == nil || p.Step < *m.FirstStep {
-			m.FirstStep = &p.Step
-		}
-		if m.LastStep == nil || p.Step > *m.LastStep {
-			m.LastStep = &p.Step
-		}
+		widen(&m.FirstStep, &m.LastStep, p.Step, cmp.Compare)
 	}
 	if !p.Time.IsZero() {
-		if m.Begin == nil || p.Time.Before(*m.Begin) {
-			m.Begin = &p.Time
-		}
-		if m.End == nil || p.Time.After(*m.End) {
-			m.End = &p.Time
-		}
+		widen(&m.Begin, &m.End, p.Time, time.Time.Compare)
 	}
 	if len(m.Sources) < 3 && !slices.Contains(m.Sources, p.Source) {
 		m.Sources = append(m.Sources, p.Source)
+	}
+}
+
+// widen takes v into the range from least to most.
+func widen[T any](least, most **T, v T, compare func(a, b T) int) {
+	if *least == nil || compare(v, **least) < 0 {
+		*least = &v
+	}
+	if *most == nil || compare(v, **most) > 0 {
+		*most = &v
 	}
 }
 

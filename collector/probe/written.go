@@ -31,38 +31,27 @@ func ended() <-chan struct{} {
 	return c
 }
 
-// plain is a trouble without the name of the source in front.
-func plain(err error, prefix string) Trouble {
-	return Trouble{Text: strings.TrimPrefix(err.Error(), prefix+": ")}
-}
-
 // names collects names, each once.
 type names struct {
 	list  []string
 	known map[string]bool
 }
 
-func newNames() *names { return &names{known: map[string]bool{}} }
-
 func (n *names) add(name string) {
+	if n.known == nil {
+		n.known = map[string]bool{}
+	}
 	if len(n.list) < maxNames && !n.known[name] {
 		n.known[name] = true
 		n.list = append(n.list, name)
 	}
 }
 
-// isRead says which files at a path are read: the file that is named, and below
-// a directory those whose base name is one of a kind.
-func isRead(path string, kind func(base string) bool) func(string, fs.DirEntry) bool {
-	return func(file string, e fs.DirEntry) bool {
-		return e.Type().IsRegular() && (file == path || kind(e.Name()))
-	}
-}
-
-// eachFile opens the files at a path that are read.
-func eachFile(ctx context.Context, path string, read func(string, fs.DirEntry) bool, visit func(path string, f *os.File) error) error {
+// eachFile opens the files that are read: the one at the path, or those below it
+// whose base name is one of a kind.
+func eachFile(ctx context.Context, path string, kind func(base string) bool, visit func(path string, f *os.File) error) error {
 	return filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
-		if err = cmp.Or(err, ctx.Err()); err != nil || !read(file, e) {
+		if err = cmp.Or(err, ctx.Err()); err != nil || !e.Type().IsRegular() || file != path && !kind(e.Name()) {
 			return err
 		}
 		f, err := os.Open(file)
@@ -74,10 +63,10 @@ func eachFile(ctx context.Context, path string, read func(string, fs.DirEntry) b
 	})
 }
 
-// sizeOf is the size of the files at a path that are read.
-func sizeOf(path string, read func(string, fs.DirEntry) bool) (sum int64) {
+// sizeOf is the size of the files that are read.
+func sizeOf(path string, kind func(base string) bool) (sum int64) {
 	// What cannot be looked at has been said by the source.
-	_ = eachFile(context.Background(), path, read, func(_ string, f *os.File) error {
+	_ = eachFile(context.Background(), path, kind, func(_ string, f *os.File) error {
 		if info, err := f.Stat(); err == nil {
 			sum += info.Size()
 		}
@@ -115,14 +104,14 @@ func (w *written) Names(ctx context.Context) (found []string, hints map[string]s
 	case file.FormatCSV:
 		visit = tableNames
 	}
-	all, hints := newNames(), map[string]string{}
-	err = eachFile(ctx, w.cfg.Path, w.isRead(), func(_ string, f *os.File) error { return visit(f, all, hints) })
+	all, hints := names{}, map[string]string{}
+	err = eachFile(ctx, w.cfg.Path, w.isRead, func(_ string, f *os.File) error { return visit(f, &all, hints) })
 	return all.list, hints, err
 }
 
-// isRead says which files are read.
-func (w *written) isRead() func(string, fs.DirEntry) bool {
-	return isRead(w.cfg.Path, func(base string) bool { return strings.HasSuffix(base, "."+strings.ToLower(w.cfg.Format)) })
+// isRead says which files below a directory are read.
+func (w *written) isRead(base string) bool {
+	return strings.HasSuffix(base, "."+strings.ToLower(w.cfg.Format))
 }
 
 // lineNames finds names in lines.
@@ -197,14 +186,13 @@ func tableNames(f *os.File, all *names, hints map[string]string) error {
 
 var bytePlace = regexp.MustCompile(`^the line at byte (\d+)(?:: )?`)
 
-// Trouble says at which line it was.
-func (w *written) Trouble(err error) Trouble {
-	text := strings.TrimPrefix(plain(err, "wandb").Text, "file:"+w.cfg.Path+": ")
+// trouble implements explainer: it says at which line it was.
+func (w *written) trouble(text string) Trouble {
+	text = strings.TrimPrefix(text, "file:"+w.cfg.Path+": ")
 	if m := bytePlace.FindStringSubmatch(text); m != nil {
-		if place, err := strconv.ParseInt(m[1], 10, 64); err == nil {
-			if before := w.linesBefore(place); before >= 0 {
-				return Trouble{Line: before + 1, Text: text[len(m[0]):]}
-			}
+		place, _ := strconv.ParseInt(m[1], 10, 64) // digits, of a place in a file
+		if before := w.linesBefore(place); before >= 0 {
+			return Trouble{Line: before + 1, Text: text[len(m[0]):]}
 		}
 	}
 	return Trouble{Text: text}
@@ -229,5 +217,5 @@ func (w *written) linesBefore(place int64) int {
 }
 
 func (w *written) Describe(r *Report) {
-	r.Kind, r.Path, r.Format, r.Bytes = File, w.cfg.Path, w.cfg.Format, sizeOf(w.cfg.Path, w.isRead())
+	r.Kind, r.Path, r.Format, r.Bytes = File, w.cfg.Path, w.cfg.Format, sizeOf(w.cfg.Path, w.isRead)
 }
