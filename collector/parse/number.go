@@ -116,10 +116,22 @@ func wholeSample(metric string, text []byte) Sample {
 // shortest form.
 func textOf(raw []byte, v float64) string {
 	var buf [32]byte
-	if bytes.Equal(strconv.AppendFloat(buf[:0], v, 'g', -1, 64), raw) {
+	if plain(raw, v) || bytes.Equal(strconv.AppendFloat(buf[:0], v, 'g', -1, 64), raw) {
 		return ""
 	}
 	return kept(raw)
+}
+
+// plain reports whether a number surely is written in its shortest form, as most are,
+// which is much faster than to write it: with at most 15 digits, no exponent, and
+// nothing that could be left out.
+func plain(raw []byte, v float64) bool {
+	if a := math.Abs(v); len(raw) > 16 || a < 1e-4 || a >= 1e6 {
+		return false
+	}
+	whole, fraction, point := bytes.Cut(bytes.TrimPrefix(raw, []byte("-")), []byte("."))
+	return allDigits(whole) && (whole[0] != '0' || len(whole) == 1) &&
+		(!point || allDigits(fraction) && fraction[len(fraction)-1] != '0')
 }
 
 func kept(text []byte) string { return string(text[:min(len(text), maxText)]) }

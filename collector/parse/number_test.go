@@ -2,6 +2,7 @@ package parse
 
 import (
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,4 +47,25 @@ func FuzzNumber(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What counts as the shortest form at a glance is it.
+func TestAPlainNumberIsTheShortestForm(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	plains := 0
+	for range 200_000 {
+		text := strconv.FormatFloat(random.NormFloat64()*math.Pow(10, float64(random.IntN(16)-6)), "fg"[random.IntN(2)], random.IntN(18)-1, 64)
+		text = []string{"", "+", "0", "-0"}[random.IntN(4)*random.IntN(2)] + text + []string{"", "0", ".0"}[random.IntN(3)*random.IntN(2)]
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !plain([]byte(text), v) {
+			continue
+		}
+		plains++
+		if want := strconv.FormatFloat(v, 'g', -1, 64); text != want {
+			t.Fatalf("%s is not the shortest form of %s", text, want)
+		}
+	}
+	if plains < 10_000 {
+		t.Errorf("only %d numbers were plain", plains)
+	}
 }

@@ -52,8 +52,8 @@ func (c *cursor) next() bool {
 	if c.rest.from >= c.rest.to || c.err != nil {
 		return false
 	}
-	if len(c.b) < maxFieldHead || c.base != c.w.base {
-		b, err := c.w.at(c.rest.from, int(min(maxFieldHead, c.rest.size())))
+	if need := int(min(maxFieldHead, c.rest.size())); len(c.b) < need || c.base != c.w.base {
+		b, err := c.w.at(c.rest.from, need)
 		if err != nil {
 			c.err = err
 			return false
