@@ -1,7 +1,6 @@
 package scrape
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -108,53 +107,30 @@ func gone(err error) error {
 
 // readAll reads the lines of a page. What came before an error counts.
 func (p *page) readAll(body io.Reader) error {
-	limited := &io.LimitedReader{R: body, N: maxPage}
-	err := p.readLines(limited)
-	p.size = maxPage - limited.N
+	text, err := io.ReadAll(io.LimitReader(body, maxPage+1))
+	p.size = int64(min(len(text), maxPage))
+	for line := range bytes.Lines(text[:p.size]) {
+		whole, ended := bytes.CutSuffix(line, []byte("\n"))
+		switch {
+		case !ended && err == nil && len(text) <= maxPage:
+			err = errors.New("the page breaks off within a line; a last line must end with a line feed")
+		case !ended: // the rest is missing
+		case len(whole) > maxPageLine:
+			if whole[0] != '#' && len(p.errs) < maxPageErrors {
+				p.errs = append(p.errs, fmt.Errorf("%.60q: the line is longer than %d bytes", whole[:60], maxPageLine))
+			}
+		default:
+			p.take(bytes.TrimSuffix(whole, []byte("\r")))
+		}
+	}
+	if len(text) > maxPage {
+		err = fmt.Errorf("the page is larger than %d bytes; only its beginning was read", maxPage)
+	}
 	p.broken++
 	if err == nil {
 		p.broken = 0
 	}
 	return err
-}
-
-func (p *page) readLines(limited *io.LimitedReader) error {
-	lines := bufio.NewReaderSize(limited, maxPageLine)
-	for {
-		line, err := lines.ReadSlice('\n')
-		switch {
-		case err == nil:
-			p.take(bytes.TrimSuffix(line[:len(line)-1], []byte("\r")))
-		case errors.Is(err, bufio.ErrBufferFull):
-			if err := p.tooLong(lines, line); err != nil {
-				return err
-			}
-		case errors.Is(err, io.EOF) && limited.N <= 0:
-			return fmt.Errorf("the page is larger than %d bytes; only its beginning was read", maxPage)
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return errors.New("the page breaks off within a line; a last line must end with a line feed")
-		case errors.Is(err, io.EOF):
-			return nil
-		default:
-			return err
-		}
-	}
-}
-
-// tooLong passes over a line that does not fit.
-func (p *page) tooLong(lines *bufio.Reader, line []byte) error {
-	if line[0] != '#' && len(p.errs) < maxPageErrors {
-		p.errs = append(p.errs, fmt.Errorf("%.60q: the line is longer than %d bytes", line[:60], maxPageLine))
-	}
-	for {
-		_, err := lines.ReadSlice('\n')
-		if err == nil || errors.Is(err, io.EOF) {
-			return nil // the caller meets the end again
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return err
-		}
-	}
 }
 
 // Names returns the names that an endpoint shows, and the size of its page in

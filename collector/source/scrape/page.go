@@ -106,17 +106,14 @@ func (p *page) take(line []byte) {
 	if !ok || err != nil {
 		return
 	}
-	if _, is := p.steps[string(p.line.Name)]; is {
-		name := string(p.line.Name)
-		if len(p.paces[name]) < maxSeries {
-			p.paces[name] = append(p.paces[name], p.reading())
-		}
+	name := p.line.Name
+	if _, is := p.steps[name]; is && len(p.paces[name]) < maxSeries {
+		p.paces[name] = append(p.paces[name], p.reading())
 	}
-	wanted := p.names[string(p.line.Name)]
-	if len(p.hints) < source.MaxNames && !p.hints[string(p.line.Name)] {
-		p.hints[string(p.line.Name)] = true
+	if len(p.hints) < source.MaxNames {
+		p.hints[name] = true
 	}
-	for _, i := range wanted {
+	for _, i := range p.names[name] {
 		s := p.selectors[i]
 		if s.Matches(&p.line) && len(p.found[s.Metric]) < maxSeries {
 			p.found[s.Metric] = append(p.found[s.Metric], p.reading())

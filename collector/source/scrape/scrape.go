@@ -231,13 +231,7 @@ func (r *run) record(at time.Time, last bool) bool {
 		p := collector.Point{
 			Metric: metric, Value: reading.value, Text: reading.text, Step: r.page.step(reading), Time: reading.time, Source: r.name(),
 		}
-		if r.unset(p) {
-			if p.Time = at; last && !r.put(p) {
-				return false
-			}
-			continue
-		}
-		if r.unchanged(p) {
+		if r.unset(p) && !last || r.unchanged(p) {
 			continue
 		}
 		if p.Time.IsZero() {
