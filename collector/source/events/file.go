@@ -181,7 +181,7 @@ func (r *dirRun) peek(f *eventFile, offers []offer) (_ []offer, ok bool) {
 			f.size = file.Info.Size()
 			return offers, true
 		}
-		if r.places.replaced[f.path] == f.began.UnixNano() {
+		if r.places.Replaced[f.path] == f.began.UnixNano() {
 			f.rename(f.began)
 		}
 		if f.source == "" {

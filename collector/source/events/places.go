@@ -61,31 +61,27 @@ type places struct {
 	state   string // where they are remembered
 	said    *source.Troubles
 	runs    map[string]*run
-	// owners are the places of each metric, in the order in which they took
-	// over. changes counts how often they changed.
-	owners  [][]place
-	missing int // metrics without a place
+	// changes counts how often the places of a metric changed.
 	changes int
-	// replaced are the files that took the place of another, with the time in
-	// which they began.
-	replaced map[string]int64
-	rivals   map[int]bool // metrics that were found in a further place
+	placesState
+	rivals map[string]bool // metrics that were found in a further place
 
 	recorded func(parse.Recorded) // is told of the program's own parameters, if set
 }
 
 func newPlaces(cfg Config, said *source.Troubles) *places {
 	return &places{
-		root: filepath.ToSlash(cfg.Dir), metrics: cfg.Metrics, state: cfg.State, said: said,
-		missing: len(cfg.Metrics), changes: 1, owners: make([][]place, len(cfg.Metrics)),
-		runs: map[string]*run{}, replaced: map[string]int64{},
+		root: filepath.ToSlash(cfg.Dir), metrics: cfg.Metrics, state: cfg.State, said: said, changes: 1,
+		runs: map[string]*run{}, rivals: map[string]bool{}, placesState: placesState{Places: map[string][]place{}, Replaced: map[string]int64{}},
 	}
 }
 
 // placesState is what is remembered of places.
 type placesState struct {
+	// Places of each metric, in the order in which they took over.
 	Places map[string][]place `json:"places"`
-	// Replaced files, with the times in which they began, as Unix nanoseconds.
+	// Replaced files, with the times in which those began that took their places,
+	// as Unix nanoseconds.
 	Replaced map[string]int64 `json:"replaced,omitempty"`
 }
 
@@ -95,36 +91,28 @@ func (n *places) load() (ok bool) {
 	if err := source.LoadState(n.state, &s); err != nil {
 		return n.said.Tell(fmt.Errorf("the state of an earlier collector is lost, metrics that are in several runs may be mixed: %w", err))
 	}
-	for i, metric := range n.metrics {
-		for _, p := range s.Places[metric] {
-			n.own(i, p)
-		}
-	}
-	maps.Copy(n.replaced, s.Replaced)
+	maps.Copy(n.Places, s.Places)
+	maps.Copy(n.Replaced, s.Replaced)
 	return true
 }
 
 // save remembers the places before anything is reported from them. When that
 // fails, only a restart suffers.
 func (n *places) save() (ok bool) {
-	s := placesState{Places: map[string][]place{}, Replaced: n.replaced}
-	for i, metric := range n.metrics {
-		if owners := n.owners[i]; len(owners) > 0 {
-			s.Places[metric] = owners
-		}
-	}
-	err := source.SaveState(n.state, s)
+	err := source.SaveState(n.state, n.placesState)
 	return err == nil || n.said.Tell(fmt.Errorf("remembering the places of the metrics: %w", err))
 }
 
 // replace notes that another file took the place of one.
 func (n *places) replace(path string, began time.Time) (ok bool) {
-	n.replaced[path] = began.UnixNano()
+	n.Replaced[path] = began.UnixNano()
 	return n.save()
 }
 
 // settled reports whether every metric has a place.
-func (n *places) settled() bool { return n.missing == 0 }
+func (n *places) settled() bool {
+	return !slices.ContainsFunc(n.metrics, func(m string) bool { return len(n.Places[m]) == 0 })
+}
 
 // dir returns the path of a run's directory.
 func (n *places) dir(run string) string {
@@ -193,7 +181,7 @@ type offer struct {
 func (n *places) offer(offers []offer, f *eventFile, tag int) []offer {
 	for _, c := range f.run.metrics[tag] {
 		o := offer{c, place{f.run.name, f.run.tags[tag]}, f}
-		if len(n.owners[c.metric]) == 0 && !slices.Contains(offers, o) {
+		if len(n.Places[n.metrics[c.metric]]) == 0 && !slices.Contains(offers, o) {
 			offers = append(offers, o)
 		}
 	}
@@ -207,19 +195,16 @@ func (n *places) accept(offers []offer) (ok bool) {
 			cmp.Compare(a.file.path, b.file.path), cmp.Compare(a.place.Tag, b.place.Tag))
 	})
 	for _, o := range offers {
-		if len(n.owners[o.metric]) == 0 {
-			n.own(o.metric, o.place)
+		if metric := n.metrics[o.metric]; len(n.Places[metric]) == 0 {
+			n.own(metric, o.place)
 		}
 	}
 	return len(offers) == 0 || n.save()
 }
 
 // own gives a metric a further place.
-func (n *places) own(metric int, p place) {
-	if len(n.owners[metric]) == 0 {
-		n.missing--
-	}
-	n.owners[metric] = append(n.owners[metric], p)
+func (n *places) own(metric string, p place) {
+	n.Places[metric] = append(n.Places[metric], p)
 	n.changes++
 }
 
@@ -246,23 +231,25 @@ func (n *places) claim(f *eventFile, tag int, newest func(metric int) (at time.T
 	mine := []int{}
 	changes := n.changes
 	for _, c := range f.run.metrics[tag] {
-		owners := n.owners[c.metric]
+		metric := n.metrics[c.metric]
+		owners := n.Places[metric]
 		at, seen := newest(c.metric)
 		switch {
 		case slices.Contains(owners, here):
 		case len(owners) == 0:
-			n.own(c.metric, here)
+			n.own(metric, here)
 		case seen && f.began.After(at) && follows(owners[len(owners)-1], here):
-			n.own(c.metric, here)
-			if !n.said.Tell(fmt.Errorf("the metric %s goes on as %q, which began after the last value of %q", n.metrics[c.metric], here, owners[len(owners)-1])) {
+			n.own(metric, here)
+			if !n.said.Tell(fmt.Errorf("the metric %s goes on as %q, which began after the last value of %q", metric, here, owners[len(owners)-1])) {
 				return false
 			}
 		case c.rank == rankAny && n.rank(c.metric, owners[0]) < rankAny:
 			continue // a name that fits is no ambiguity
 		default:
-			if !n.ambiguous(c.metric, owners[len(owners)-1], here) {
+			if !n.rivals[metric] && !n.said.Tell(fmt.Errorf("the metric %s is found as %q and as %q; the first is used: name the metric by its run and tag", metric, owners[len(owners)-1], here)) {
 				return false
 			}
+			n.rivals[metric] = true
 			continue
 		}
 		mine = append(mine, c.metric)
@@ -296,16 +283,4 @@ func withoutDigits(name string) string {
 		}
 	}
 	return string(b)
-}
-
-// ambiguous reports that a metric is in two places, once for each metric.
-func (n *places) ambiguous(metric int, used, other place) bool {
-	if n.rivals == nil {
-		n.rivals = map[int]bool{}
-	}
-	if n.rivals[metric] {
-		return true
-	}
-	n.rivals[metric] = true
-	return n.said.Tell(fmt.Errorf("the metric %s is found as %q and as %q; the first is used: name the metric by its run and tag", n.metrics[metric], used, other))
 }

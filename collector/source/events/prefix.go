@@ -72,13 +72,13 @@ func katibMatches(metric, dir, tag string) bool {
 // from the name by a number, as TensorFlow 1 makes names unique, else the
 // shortest, in the run that began first. The others are named in a warning.
 func (r *dirRun) prefix() bool {
-	if r.places.missing == 0 {
+	if r.places.settled() {
 		return true
 	}
 	tags := r.tags()
 	var missing []string
 	for i, metric := range r.cfg.Metrics {
-		if len(r.places.owners[i]) > 0 {
+		if len(r.places.Places[metric]) > 0 {
 			continue
 		}
 		found := r.katibPlaces(metric, tags)
