@@ -51,7 +51,7 @@ type NamesConfig struct {
 // found. Writing to it never fails.
 type Names struct {
 	cfg     NamesConfig
-	filters []filter
+	filters []*regexp.Regexp
 	json    *JSON
 
 	partial []byte

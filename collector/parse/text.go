@@ -49,7 +49,7 @@ import (
 type Text struct {
 	byLast  [256][]string // the names that end with a byte, longest first
 	names   []string
-	filters []filter
+	filters []*regexp.Regexp
 
 	epochs epochs
 }

@@ -5,58 +5,19 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"slices"
-	"unicode/utf8"
 )
 
-// filter is a user's regular expression.
-type filter struct {
-	*regexp.Regexp
-	// literal is in every match; empty when none is known.
-	literal []byte
-}
-
-func newFilter(expression string) (filter, error) {
+// newFilter reads a user's regular expression.
+func newFilter(expression string) (*regexp.Regexp, error) {
 	re, err := regexp.Compile(expression)
 	if err != nil {
-		return filter{}, fmt.Errorf("metrics filter %q: %w", expression, err)
+		return nil, fmt.Errorf("metrics filter %q: %w", expression, err)
 	}
 	if re.NumSubexp() < 2 {
-		return filter{}, fmt.Errorf("metrics filter %q has %d groups: the first must hold the metric's name and the second its value", expression, re.NumSubexp())
+		return nil, fmt.Errorf("metrics filter %q has %d groups: the first must hold the metric's name and the second its value", expression, re.NumSubexp())
 	}
-	tree, err := syntax.Parse(expression, syntax.Perl)
-	if err != nil {
-		return filter{}, fmt.Errorf("metrics filter %q: %w", expression, err)
-	}
-	return filter{re, []byte(longestLiteral(tree.Simplify()))}, nil
-}
-
-// longestLiteral returns the longest text that every match of an expression
-// holds, as far as its parts that stand in a row tell.
-func longestLiteral(re *syntax.Regexp) string {
-	switch re.Op {
-	case syntax.OpLiteral:
-		// The replacement character also matches bytes that are no UTF-8.
-		if re.Flags&syntax.FoldCase == 0 && !slices.Contains(re.Rune, utf8.RuneError) {
-			return string(re.Rune)
-		}
-	case syntax.OpCapture, syntax.OpPlus:
-		return longestLiteral(re.Sub[0])
-	case syntax.OpRepeat:
-		if re.Min > 0 {
-			return longestLiteral(re.Sub[0])
-		}
-	case syntax.OpConcat:
-		longest := ""
-		for _, sub := range re.Sub {
-			if l := longestLiteral(sub); len(l) > len(longest) {
-				longest = l
-			}
-		}
-		return longest
-	}
-	return ""
+	return re, nil
 }
 
 // filtered applies the user's filters. A capture without the exponent that follows
@@ -67,9 +28,6 @@ func (t *Text) filtered(dst []Sample, line []byte) (_ []Sample, err error) {
 	}
 	start := len(dst)
 	for _, f := range t.filters {
-		if !bytes.Contains(line, f.literal) {
-			continue
-		}
 		for _, m := range f.FindAllSubmatchIndex(line, -1) {
 			if m[2] < 0 || m[4] < 0 {
 				continue

@@ -46,32 +46,6 @@ func TestTextAgreesWithKatibsFilter(t *testing.T) {
 	}
 }
 
-// A filter is tried only where its literal is; the literal must be in every
-// match.
-func TestFilterLiterals(t *testing.T) {
-	tests := map[string]string{
-		`(\w+)=(\d+)`: "=",
-		`{metricName: ([\w|-]+), metricValue: ((-?\d+)(\.\d+)?)}`: ", metricValue: ",
-		`(a)|(b)`:         "",
-		`(?i)(loss): (.)`: "",
-		`(abc)*(d)`:       "d",
-		`(abc)+(d)`:       "abc",
-		`(abc){2}(d)`:     "abc",
-		`(abc){0,2}(d)`:   "d",
-		`(abc)?(d+)`:      "d",
-		`(\x{fffd})(.)`:   "",
-	}
-	for expression, want := range tests {
-		f, err := newFilter(expression)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := string(f.literal); got != want {
-			t.Errorf("the literal of %s is %q, want %q", expression, got, want)
-		}
-	}
-}
-
 // With a filter, what is found is what the expression alone finds.
 func FuzzFilter(f *testing.F) {
 	for _, s := range []string{"loss: 0.5", "val/loss = 97.5% loss:1,234", "loss=x loss=y"} {

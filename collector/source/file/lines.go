@@ -89,8 +89,11 @@ func (l *lines) feed(at int64, b []byte) bool {
 	if len(l.missing) > 0 {
 		_, _ = l.names.Write(b) // never fails
 	}
-	if l.echo != nil {
-		_, _ = l.echo.Write(bytes.ReplaceAll(b, []byte{noEnd}, nil)) // a log that is gone is no reason not to measure
+	for l.echo != nil && len(b) > 0 {
+		b = b[zeros(b):]
+		n := next(b, noEnd, 0)
+		_, _ = l.echo.Write(b[:n]) // a log that is gone is no reason not to measure
+		b = b[n:]
 	}
 	return ok
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -63,8 +62,7 @@ func guard(token string, h http.Handler) http.Handler {
 // reports takes JSON objects, or lists of them.
 type reports struct {
 	in       *intake
-	keys     *window // of requests with a key; guarded by the journal's lock
-	parsers  sync.Pool
+	keys     *window      // of requests with a key; guarded by the journal's lock
 	searched atomic.Int64 // reports that were searched for names
 }
 
@@ -115,17 +113,13 @@ func (s *reports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *reports) parse(body []byte) ([]parse.Sample, error) {
-	parser, ok := s.parsers.Get().(*parse.JSON)
-	if !ok {
-		parser = parse.NewAnyJSON()
-		if len(s.in.metrics) > 0 {
-			var err error
-			if parser, err = parse.NewJSON(s.in.metrics); err != nil {
-				return nil, err
-			}
+	parser := parse.NewAnyJSON()
+	if len(s.in.metrics) > 0 {
+		var err error
+		if parser, err = parse.NewJSON(s.in.metrics); err != nil {
+			return nil, err
 		}
 	}
-	defer s.parsers.Put(parser)
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, errors.New("the report is empty: send a JSON object")
 	}
