@@ -17,7 +17,7 @@ from sklearn import datasets, ensemble, linear_model, neighbors, neural_network,
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 LOADERS = {
     "breast": datasets.load_breast_cancer,
@@ -82,6 +82,48 @@ def model(name, p, regression):
         intercept_scaling=p["scaling"], max_iter=200, random_state=0)
 
 
+def kernel(p, regression):
+    common = {
+        "kernel": p["kernel"],
+        "C": p["c"],
+        "gamma": p.get("gamma", "scale"),
+        "degree": p.get("degree", 3),
+        "coef0": p.get("coef0", 0.0),
+        "tol": p.get("tol", 1e-3),
+        "max_iter": 5000,
+    }
+    return svm.SVR(**common) if regression else svm.SVC(probability=True, random_state=0, **common)
+
+
+def net(p, regression):
+    kind = neural_network.MLPRegressor if regression else neural_network.MLPClassifier
+    return kind(
+        hidden_layer_sizes=tuple(p[f"units{i + 1}"] for i in range(p["layers"])),
+        activation=p["activation"], solver=p["solver"], learning_rate_init=p["lr"], batch_size=p["batch"],
+        beta_1=p.get("beta1", 0.9), momentum=p.get("momentum", 0.9), learning_rate=p.get("schedule", "constant"),
+        alpha=p["alpha"], max_iter=20, random_state=0)
+
+
+def conditional(name, p, regression):
+    """A model whose space has conditions; inactive parameters are not in p."""
+    if name == "net":
+        return net(p, regression)
+    if name == "kernel" or p["model"] == "kernel":
+        return kernel(p, regression)
+    if p["model"] == "forest":
+        kind = ensemble.RandomForestRegressor if regression else ensemble.RandomForestClassifier
+        return kind(n_estimators=20, max_depth=p["depth"], max_features=p["features"], min_samples_leaf=p["leaf"],
+                    bootstrap=p["bootstrap"] == "yes", random_state=0)
+    if p["model"] == "knn":
+        return model("knn", p, regression)
+    if regression:
+        return linear_model.Ridge(alpha=p["strength"])
+    return linear_model.LogisticRegression(C=1 / p["strength"], max_iter=200, random_state=0)
+
+
+SCALES = {"standard": StandardScaler, "range": MinMaxScaler, "none": FunctionTransformer}
+
+
 class Oracle:
     def __init__(self):
         self.loaded = {}
@@ -100,6 +142,12 @@ class Oracle:
     def loss(self, task, params):
         regression = task["data"] == "diabetes"
         x, y = self.load(task["data"])
+        if task["model"] in ("net", "kernel", "choice"):
+            train, test, y_train, y_test = train_test_split(
+                x, y, train_size=min(500, 2 * len(y) // 3), random_state=1, stratify=None if regression else y)
+            m = make_pipeline(SCALES[params["scale"]](), conditional(task["model"], params, regression))
+            m.fit(train, y_train)
+            return self.measure(task["metric"], m, test, y_test, np.unique(y))
         folds = KFold(5) if regression else StratifiedKFold(5)
         losses = []
         for train, test in folds.split(x, y):
