@@ -39,6 +39,38 @@ func TestAutoSharesTheLaterTrials(t *testing.T) {
 	}
 }
 
+// In a space with conditions Parzen estimators get two of three early trials.
+func TestAutoSharesTheEarlyTrialsOfConditionalSpaces(t *testing.T) {
+	space, err := suggest.NewSpace([]suggest.ParameterSpec{
+		{Name: "solver", Kind: suggest.Categorical, List: []string{"adam", "sgd"}},
+		{Name: "momentum", Kind: suggest.Double, Min: "0", Max: "1", When: &suggest.When{Parameter: "solver", In: []string{"sgd"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		space    suggest.Space
+		from, to int
+		want     map[string]int
+	}{
+		"the first trials": {space, 0, 8, map[string]int{bayes.Name: 8}},
+		"then":             {space, 8, 68, map[string]int{bayes.Name: 20, "tpe": 40}},
+		"no conditions":    {threeNumbers(t), 0, 60, map[string]int{bayes.Name: 60}},
+	} {
+		built, err := newAuto(c.space, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, got := suggest.Study{Objectives: []suggest.Objective{{Name: "loss"}}, Budget: 100}, map[string]int{}
+		for number := c.from; number < c.to; number++ {
+			got[built.(*automatic).pick(s, number, situation{finished: number}).arm]++
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func threeNumbers(t *testing.T) suggest.Space {
 	t.Helper()
 	space, err := suggest.NewSpace([]suggest.ParameterSpec{
