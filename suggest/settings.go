@@ -34,7 +34,7 @@ func (s Settings) Read() *SettingsReader {
 	r := &SettingsReader{values: make(map[string]string, len(s)), order: s}
 	for _, setting := range s {
 		if _, ok := r.values[setting.Name]; ok {
-			r.fail(setting.Name, "is given twice; remove one")
+			r.Fail(setting.Name, "is given twice; remove one")
 		}
 		r.values[setting.Name] = setting.Value
 	}
@@ -96,9 +96,13 @@ func (r Range) String() string {
 	return strings.Join(parts, " and ")
 }
 
-func (r *SettingsReader) fail(name, format string, args ...any) {
+// Fail notes what is wrong with a setting, and what to do about it.
+func (r *SettingsReader) Fail(name, format string, args ...any) {
 	r.errs = append(r.errs, &SettingError{Name: name, Problem: fmt.Sprintf(format, args...)})
 }
+
+// Reject notes an error that is about no setting alone.
+func (r *SettingsReader) Reject(err error) { r.errs = append(r.errs, err) }
 
 func (r *SettingsReader) get(name string) (text string, ok bool) {
 	r.known = append(r.known, name)
@@ -127,7 +131,7 @@ func (r *SettingsReader) Choice(name, byDefault string, choices ...string) strin
 		return byDefault
 	}
 	if !slices.Contains(choices, text) {
-		r.fail(name, "is %q; use one of %s", text, strings.Join(choices, ", "))
+		r.Fail(name, "is %q; use one of %s", text, strings.Join(choices, ", "))
 		return byDefault
 	}
 	return text
@@ -141,7 +145,7 @@ func (r *SettingsReader) Int(name string, byDefault int64, within Range) int64 {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || !within.contains(float64(n)) {
-		r.fail(name, "is %q; it must be a whole number, %s", text, within)
+		r.Fail(name, "is %q; it must be a whole number, %s", text, within)
 		return byDefault
 	}
 	return n
@@ -155,11 +159,11 @@ func (r *SettingsReader) Float(name string, byDefault float64, within Range) flo
 	}
 	n, err := parseNumber(text)
 	if err != nil {
-		r.fail(name, "is %q; it must be a number, %s", text, within)
+		r.Fail(name, "is %q; it must be a number, %s", text, within)
 		return byDefault
 	}
 	if !within.contains(n.value) {
-		r.fail(name, "is %s; it must be %s", text, within)
+		r.Fail(name, "is %s; it must be %s", text, within)
 		return byDefault
 	}
 	return n.value
@@ -173,7 +177,7 @@ func (r *SettingsReader) Bool(name string, byDefault bool) bool {
 	}
 	b, err := strconv.ParseBool(text)
 	if err != nil {
-		r.fail(name, "is %q; use true or false", text)
+		r.Fail(name, "is %q; use true or false", text)
 		return byDefault
 	}
 	return b

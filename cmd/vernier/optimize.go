@@ -15,7 +15,6 @@ import (
 	"github.com/vernier-ml/vernier/server/lines"
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
-	"github.com/vernier-ml/vernier/suggest/propose"
 	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
@@ -220,13 +219,12 @@ func describeMethod(out io.Writer, name string) error {
 	return nil
 }
 
-func describeOne[S propose.Setting | stop.Setting](out io.Writer, kind, name, summary string, settings []S) {
+func describeOne(out io.Writer, kind, name, summary string, settings []suggest.SettingHelp) {
 	fmt.Fprintf(out, "%s (%s)\n%s\n", name, kind, summary)
 	if len(settings) == 0 {
 		fmt.Fprintln(out, "\nIt has no settings.")
 	}
 	for _, s := range settings {
-		s := propose.Setting(s)
 		fmt.Fprintf(out, "\n  %s (default: %s)\n      %s\n", s.Name, s.Default, s.Help)
 	}
 }

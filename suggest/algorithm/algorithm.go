@@ -4,6 +4,7 @@
 package algorithm
 
 import (
+	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/bayes"
 	"github.com/vernier-ml/vernier/suggest/cmaes"
 	"github.com/vernier-ml/vernier/suggest/design"
@@ -48,21 +49,7 @@ func All() []propose.Registration {
 }
 
 // Get finds an algorithm by its name.
-func Get(name string) (r propose.Registration, ok bool) {
-	for _, r := range All() {
-		if r.Name == name {
-			return r, true
-		}
-	}
-	return propose.Registration{}, false
-}
+func Get(name string) (r propose.Registration, ok bool) { return suggest.Find(All(), name) }
 
 // Names of all algorithms, sorted.
-func Names() []string {
-	all := All()
-	names := make([]string, len(all))
-	for i, r := range all {
-		names[i] = r.Name
-	}
-	return names
-}
+func Names() []string { return suggest.Names(All()) }

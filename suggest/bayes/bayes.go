@@ -63,26 +63,19 @@ func Registration() propose.Registration {
 
 // New implements suggest.New.
 func New(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	a, err := newOptimizer(space, settings)
-	if err != nil {
-		return nil, err
-	}
-	return a, nil
+	return suggest.Reading(func(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm { return newOptimizer(space, r) })(space, settings)
 }
 
-// NewOver is the algorithm over points and resources: it models curves at the given resources. spend gives a point with
-// all of the resource; nil: it is not in the point.
-func NewOver(space suggest.Space, seeding propose.Seeding, at []int64, spend func(suggest.Point) suggest.Point) (suggest.Algorithm, error) {
-	a, err := newOptimizer(space, nil)
-	if err != nil {
-		return nil, err
-	}
+// NewOver is the algorithm over points and resources: it models curves at the
+// given resources. spend gives a point with all of the resource; nil: it is not in
+// the point.
+func NewOver(space suggest.Space, seeding propose.Seeding, at []int64, spend func(suggest.Point) suggest.Point) suggest.Algorithm {
+	a := newOptimizer(space, suggest.Settings{}.Read())
 	a.settings.seeding, a.levels, a.spend = seeding, at, spend
-	return a, nil
+	return a
 }
 
-func newOptimizer(space suggest.Space, settings suggest.Settings) (*optimizer, error) {
-	r := settings.Read()
+func newOptimizer(space suggest.Space, r *suggest.SettingsReader) *optimizer {
 	a := &optimizer{reader: history.NewReader(space), lock: make(chan struct{}, 1), cache: newModelCache()}
 	a.settings = configuration{
 		seeding:  propose.ReadSeeding(r),
@@ -97,10 +90,7 @@ func newOptimizer(space suggest.Space, settings suggest.Settings) (*optimizer, e
 			a.settings.initial = 1
 		}
 	}
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return a
 }
 
 // Suggest implements suggest.Algorithm.

@@ -35,9 +35,7 @@ func spread(ctx context.Context, d *data, tried *propose.Tried, seed streams, nu
 				return d.whole(d.space.Decode(u))
 			}
 		}
-		for i := range u {
-			u[i] = stream.Float64()
-		}
+		stream.Fill(u)
 		return d.whole(d.space.Decode(u))
 	}
 	p, err = tried.Untried(ctx, draw, seed.stream("untried", number))

@@ -73,7 +73,10 @@ func Registration() propose.Registration {
 
 // New builds the algorithm; see Registration.
 func New(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	r := settings.Read()
+	return suggest.Reading(newCMAES)(space, settings)
+}
+
+func newCMAES(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
 	a := &cmaes{space: space, ledger: history.NewFollower(space)}
 	numbers := 0
 	for _, dim := range a.ledger.Dims {
@@ -92,10 +95,7 @@ func New(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, err
 		strategy:  cma.Strategy(r.Choice("restart_strategy", string(cma.BIPOP), string(cma.None), string(cma.IPOP), string(cma.BIPOP))),
 		surrogate: r.Bool("surrogate", false),
 	}
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return a
 }
 
 // Prepare implements suggest.Preparer.
@@ -189,9 +189,7 @@ func (d *cmaDrawer) draw() suggest.Point {
 		d.u = nil
 		return d.enc.Point(d.row)
 	}
-	for i := range d.row {
-		d.row[i] = d.prior.Float64()
-	}
+	d.prior.Fill(d.row)
 	return d.enc.Space.Decode(d.row)
 }
 

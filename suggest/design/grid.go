@@ -52,12 +52,12 @@ func Grid() propose.Registration {
 
 // NewGrid builds the algorithm; see Grid.
 func NewGrid(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	r := settings.Read()
+	return suggest.Reading(newGrid)(space, settings)
+}
+
+func newGrid(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
 	a := &grid{space: space, reader: history.NewReader(space), seeding: propose.ReadSeeding(r), size: 1}
 	points := uint64(r.Int(gridPoints, 0, suggest.Range{Min: 1, Max: 1e9}))
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
 	var problems suggest.SpaceError
 	for i := range space.Len() {
 		p := space.At(i)
@@ -79,9 +79,9 @@ func NewGrid(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 		}
 	}
 	if len(problems) > 0 {
-		return nil, problems
+		r.Reject(problems)
 	}
-	return a, nil
+	return a
 }
 
 // Suggest implements suggest.Algorithm.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/propose"
@@ -27,21 +25,12 @@ var _ suggest.Preparer = (*asha)(nil)
 
 // ASHA is the registration of the algorithm.
 func ASHA() propose.Registration {
-	return propose.Registration{
-		Name:     "asha",
-		Summary:  "Tries many points for a short time and promotes the best third of them to three times the resource, without ever waiting. For trials that can be short.",
-		New:      newASHA,
-		Settings: fidelitySettings(),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
-	}
+	summary := "Tries many points for a short time and promotes the best third of them to three times the resource, without ever waiting. For trials that can be short."
+	return registration("asha", summary, "", nil, func(f *fidelity, _ *suggest.SettingsReader) suggest.Algorithm { return f.asha() })
 }
 
-func newASHA(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	f, err := readFidelity(space, settings.Read())
-	if err != nil {
-		return nil, err
-	}
-	return &asha{fidelity: f, top: func(*rungBook) int { return f.depth }}, nil
+func (f *fidelity) asha() *asha {
+	return &asha{fidelity: f, top: func(*rungBook) int { return f.depth }}
 }
 
 // Prepare implements suggest.Preparer.
@@ -114,9 +103,4 @@ func (b *rungBook) fill(ctx context.Context, n int, next func() (suggest.Proposa
 		return nil, nil
 	}
 	return out, err
-}
-
-func sortedSettings(all []propose.Setting) []propose.Setting {
-	slices.SortFunc(all, func(a, b propose.Setting) int { return strings.Compare(a.Name, b.Name) })
-	return all
 }

@@ -13,36 +13,18 @@ import (
 // parameters; a third of the points is drawn at random whatever the model says,
 // so that it keeps the guarantees of Hyperband.
 func BOHB() propose.Registration {
-	settings := withoutSampler(fidelitySettings(
-		propose.Setting{Name: "num_samples", Default: "64", Help: "How many points are drawn from the density of good trials, of which the best one is proposed: from 1 to 10000."},
-		propose.Setting{Name: "random_fraction", Default: "1/3", Help: "The share of new points that is drawn at random, from 0 to 1."},
-		propose.Setting{Name: "top_n_percent", Default: "15", Help: "How many percent of the trials count as good, above 0 and below 100."},
-	))
-	return propose.Registration{
-		Name:     "bohb",
-		Summary:  "Hyperband whose new points come from a model of the trials with the largest resource. For trials that can be short, when there are enough of them to learn from.",
-		New:      newBOHB,
-		Settings: settings,
-		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
-	}
-}
-
-func newBOHB(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	r := settings.Read()
-	c := tpe.Default(tpe.Auto)
-	c.Startup = space.Len() + 2
-	c.Candidates = int(r.Int("num_samples", 64, suggest.Range{Min: 1, Max: 10000}))
-	c.Random = r.Float("random_fraction", 1.0/3, suggest.Range{Min: 0, Max: 1})
-	c.Gamma = r.Float("top_n_percent", 15, suggest.Between(0, 100)) / 100
-	for _, s := range settings {
-		if s.Name == "sampler" {
-			return nil, &suggest.SettingError{Name: s.Name, Problem: "is not for bohb, which draws points itself; remove it or use hyperband"}
-		}
-	}
-	f, err := readFidelity(space, r)
-	if err != nil {
-		return nil, err
-	}
-	f.sampler, f.learns = tpe.NewWith(space, c, f.seeding), true
-	return &hyperband{fidelity: f, kinds: f.bracketKinds()}, nil
+	summary := "Hyperband whose new points come from a model of the trials with the largest resource. For trials that can be short, when there are enough of them to learn from."
+	return registration("bohb", summary, "hyperband", []propose.Setting{
+		{Name: "num_samples", Default: "64", Help: "How many points are drawn from the density of good trials, of which the best one is proposed: from 1 to 10000."},
+		{Name: "random_fraction", Default: "1/3", Help: "The share of new points that is drawn at random, from 0 to 1."},
+		{Name: "top_n_percent", Default: "15", Help: "How many percent of the trials count as good, above 0 and below 100."},
+	}, func(f *fidelity, r *suggest.SettingsReader) suggest.Algorithm {
+		c := tpe.Default(tpe.Auto)
+		c.Startup = f.space.Len() + 2
+		c.Candidates = int(r.Int("num_samples", 64, suggest.Range{Min: 1, Max: 10000}))
+		c.Random = r.Float("random_fraction", 1.0/3, suggest.Range{Min: 0, Max: 1})
+		c.Gamma = r.Float("top_n_percent", 15, suggest.Between(0, 100)) / 100
+		f.sampler, f.learns = tpe.NewWith(f.space, c, f.seeding), true
+		return f.hyperband()
+	})
 }

@@ -39,30 +39,19 @@ const evolutions = 32
 
 // DEHB is the registration of the algorithm.
 func DEHB() propose.Registration {
-	return propose.Registration{
-		Name:    "dehb",
-		Summary: "Hyperband whose later points come from differential evolution, with good points of small resources as parents of those with larger ones. For many parameters and many short trials.",
-		New:     newDEHB,
-		Settings: fidelitySettings(
-			propose.Setting{Name: "crossover", Default: "0.5", Help: "The probability of each parameter to come from the mutant, from 0 to 1."},
-			propose.Setting{Name: "mutation_factor", Default: "0.5", Help: "How far differences between parents carry, above 0 and at most 2."},
-		),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
-	}
+	summary := "Hyperband whose later points come from differential evolution, with good points of small resources as parents of those with larger ones. For many parameters and many short trials."
+	return registration("dehb", summary, "", []propose.Setting{
+		{Name: "crossover", Default: "0.5", Help: "The probability of each parameter to come from the mutant, from 0 to 1."},
+		{Name: "mutation_factor", Default: "0.5", Help: "How far differences between parents carry, above 0 and at most 2."},
+	}, newDEHB)
 }
 
-func newDEHB(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	r := settings.Read()
+func newDEHB(f *fidelity, r *suggest.SettingsReader) suggest.Algorithm {
 	d := &dehb{
 		factor:    r.Float("mutation_factor", 0.5, suggest.Range{Min: 0, OpenMin: true, Max: 2}),
 		crossover: r.Float("crossover", 0.5, suggest.Range{Min: 0, Max: 1}),
-		Encoding:  history.NewEncoding(space), sizes: map[float64]int{},
+		Encoding:  f.reader.Encoding, sizes: map[float64]int{}, hyperband: *f.hyperband(),
 	}
-	f, err := readFidelity(space, r)
-	if err != nil {
-		return nil, err
-	}
-	d.hyperband = hyperband{fidelity: f, kinds: f.bracketKinds()}
 	for _, kind := range d.kinds {
 		points := kind.points
 		for rung := range kind.halvings + 1 {
@@ -71,7 +60,7 @@ func newDEHB(space suggest.Space, settings suggest.Settings) (suggest.Algorithm,
 			points /= f.eta
 		}
 	}
-	return d, nil
+	return d
 }
 
 // Suggest implements suggest.Algorithm.

@@ -28,7 +28,7 @@ func TestDEHBHasNoFavouritesAmongChoices(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := newDEHB(space, nil)
+			a, err := DEHB().New(space, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

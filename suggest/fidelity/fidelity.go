@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/bayes"
@@ -46,101 +48,95 @@ func samplers() []propose.Registration {
 	return []propose.Registration{design.Random(), design.Sobol(), tpe.Registration(), tpe.Multivariate(), bayes.Registration()}
 }
 
-func fidelitySettings(more ...propose.Setting) []propose.Setting {
-	names := ""
-	for i, r := range samplers() {
-		switch {
-		case i == len(samplers())-1:
-			names += " or "
-		case i > 0:
-			names += ", "
-		}
-		names += r.Name
-	}
-	all := []propose.Setting{
+// registration of an algorithm with settings of its own beside the common ones.
+// read gets what is common, and says who draws; instead is the algorithm to use for
+// another sampler, where the algorithm draws points itself.
+func registration(name, summary, instead string, own []propose.Setting, read func(*fidelity, *suggest.SettingsReader) suggest.Algorithm) propose.Registration {
+	samplerNames := suggest.Names(samplers())
+	last := len(samplerNames) - 1
+	all := append([]propose.Setting{
 		{Name: "eta", Default: "3", Help: "One in eta points goes on to the next rung, which has eta times the resource: a whole number of at least 2."},
 		{Name: "r_l", Default: "r_max", Help: "Katib's name of r_max; what is behind the point is cut off."},
 		{Name: "r_max", Default: "the largest value of the parameter resource_name, or 81", Help: "The resource of a whole trial (epochs, steps, ...), a whole number of at least 1."},
 		{Name: "r_min", Default: "the smallest value of the parameter resource_name, or 1", Help: "The smallest resource that a trial gets, a whole number of at least 1."},
 		propose.RandomStateSetting(),
 		{Name: "resource_name", Default: "none", Help: "The parameter, a number, that is set to the resource that a trial gets. An experiment needs it. Without it the programs of vernier optimize read the resource from the field of that name in each answer."},
-		{Name: "sampler", Default: "random", Help: "What draws new points: " + names + "."},
+	}, own...)
+	if instead == "" {
+		names := strings.Join(samplerNames[:last], ", ") + " or " + samplerNames[last]
+		all = append(all, propose.Setting{Name: "sampler", Default: "random", Help: "What draws new points: " + names + "."})
 	}
-	return sortedSettings(append(all, more...))
+	slices.SortFunc(all, func(a, b propose.Setting) int { return strings.Compare(a.Name, b.Name) })
+	return propose.Registration{
+		Name: name, Summary: summary, Settings: all,
+		New: suggest.Reading(func(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
+			if instead != "" && r.Has("sampler") {
+				r.Fail("sampler", "is not for %s, which draws points itself; remove it or use %s", name, instead)
+			}
+			return read(readFidelity(space, r, instead == ""), r)
+		}),
+		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
+	}
 }
 
-func readFidelity(space suggest.Space, r *suggest.SettingsReader) (*fidelity, error) {
+func readFidelity(space suggest.Space, r *suggest.SettingsReader, sampled bool) *fidelity {
 	whole := suggest.Range{Min: 1, Max: maxResource}
-	f := &fidelity{space: space, reader: history.NewReader(space), parameter: -1, eta: r.Int("eta", 3, suggest.Range{Min: 2, Max: maxResource})}
+	f := &fidelity{
+		space: space, reader: history.NewReader(space), parameter: -1, seeding: propose.ReadSeeding(r),
+		eta: r.Int("eta", 3, suggest.Range{Min: 2, Max: maxResource}),
+	}
 	low, high := int64(1), int64(defaultMax)
 	if r.Has("resource_name") {
-		name := r.Text("resource_name", "")
-		var err error
-		if low, high, err = f.receive(name); err != nil {
-			return nil, err
-		}
+		low, high = f.receive(r, r.Text("resource_name", ""))
 	}
 	f.max = r.Int("r_max", high, whole)
 	if given := r.Float("r_l", 0, whole); given > 0 {
 		f.max = int64(given)
 	}
 	f.min = r.Int("r_min", min(low, f.max), whole)
-	if err := f.readSampler(r); err != nil {
-		return nil, err
-	}
 	if f.min > f.max {
-		return nil, &suggest.SettingError{Name: "r_min", Problem: fmt.Sprintf("is %d, above r_max, %d; lower it", f.min, f.max)}
+		r.Fail("r_min", "is %d, above r_max, %d; lower it", f.min, f.max)
 	}
 	for r := f.min; r <= f.max/f.eta; r *= f.eta {
 		f.depth++
 	}
-	return f, nil
+	if sampled {
+		f.readSampler(r)
+	}
+	return f
 }
 
-func (f *fidelity) readSampler(r *suggest.SettingsReader) error {
-	var names []string
-	for _, s := range samplers() {
-		names = append(names, s.Name)
-	}
-	name := r.Choice("sampler", names[0], names...)
+func (f *fidelity) readSampler(r *suggest.SettingsReader) {
+	all := samplers()
+	name := r.Choice("sampler", all[0].Name, suggest.Names(all)...)
 	var settings suggest.Settings
 	if r.Has(propose.RandomState) {
 		settings = suggest.Settings{{Name: propose.RandomState, Value: r.Text(propose.RandomState, "")}}
 	}
-	f.seeding = propose.ReadSeeding(r)
-	if err := r.Err(); err != nil {
-		return err
+	s, _ := suggest.Find(all, name)
+	a, err := s.New(f.space, settings)
+	if err != nil {
+		r.Reject(fmt.Errorf("sampler %s: %w", name, err))
 	}
-	for _, s := range samplers() {
-		if s.Name != name {
-			continue
-		}
-		a, err := s.New(f.space, settings)
-		if err != nil {
-			return fmt.Errorf("sampler %s: %w", name, err)
-		}
-		f.sampler, f.learns = a, s.Adaptive
-	}
-	return nil
+	f.sampler, f.learns = a, s.Adaptive
 }
 
 // receive finds the parameter that receives the resource, and the whole numbers
 // that it may have.
-func (f *fidelity) receive(name string) (low, high int64, err error) {
-	fail := func(problem string) error { return &suggest.SettingError{Name: "resource_name", Problem: problem} }
+func (f *fidelity) receive(r *suggest.SettingsReader, name string) (low, high int64) {
 	i, ok := f.space.Index(name)
 	if !ok {
-		return 0, 0, fail(fmt.Sprintf("is %q, which is no parameter; name one of the space", name))
+		r.Fail("resource_name", "is %q, which is no parameter; name one of the space", name)
+		return 1, defaultMax
 	}
 	p := f.space.At(i)
 	if _, conditional := p.When(); conditional || p.Kind() == suggest.Categorical {
-		return 0, 0, fail(fmt.Sprintf("is %q, which is not a number in each trial; name an int, double or discrete without a condition", name))
-	}
-	if !(p.Max() >= 1) {
-		return 0, 0, fail(fmt.Sprintf("is %q, which is never 1 or more; raise its range", name))
+		r.Fail("resource_name", "is %q, which is not a number in each trial; name an int, double or discrete without a condition", name)
+	} else if !(p.Max() >= 1) {
+		r.Fail("resource_name", "is %q, which is never 1 or more; raise its range", name)
 	}
 	f.parameter = i
-	return int64(math.Ceil(max(p.Min(), 1))), int64(math.Floor(min(p.Max(), maxResource))), nil
+	return int64(math.Ceil(max(p.Min(), 1))), int64(math.Floor(max(1, min(p.Max(), maxResource))))
 }
 
 // resource of a rung of a bracket that halves the given number of times: the

@@ -36,21 +36,28 @@ var _ suggest.Preparer = (*hyperband)(nil)
 
 // Hyperband is the registration of the algorithm.
 func Hyperband() propose.Registration {
-	return propose.Registration{
-		Name:     "hyperband",
-		Summary:  "Runs brackets of successive halving that hedge between many short trials and few long ones. For trials that can be short, when it is not known how much their beginning tells.",
-		New:      newHyperband,
-		Settings: fidelitySettings(),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
-	}
+	summary := "Runs brackets of successive halving that hedge between many short trials and few long ones. For trials that can be short, when it is not known how much their beginning tells."
+	return registration("hyperband", summary, "", nil, func(f *fidelity, _ *suggest.SettingsReader) suggest.Algorithm { return f.hyperband() })
 }
 
-func newHyperband(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	f, err := readFidelity(space, settings.Read())
-	if err != nil {
-		return nil, err
-	}
-	return &hyperband{fidelity: f, kinds: f.bracketKinds()}, nil
+func (f *fidelity) hyperband() *hyperband { return &hyperband{fidelity: f, kinds: f.bracketKinds()} }
+
+// SuccessiveHalving is synchronous successive halving (Jamieson and Talwalkar,
+// "Non-stochastic best arm identification and hyperparameter optimization",
+// AISTATS 2016): hyperband with the bracket of the most halvings alone, which is
+// repeated, and begun again while it waits.
+func SuccessiveHalving() propose.Registration {
+	summary := "Tries a number of points for a short time, the best third of them three times as long, and so on, rung by rung. For trials that can be short and whose beginning tells much."
+	return registration("successive-halving", summary, "", []propose.Setting{
+		{Name: "n_points", Default: "so many that one gets the whole resource", Help: "How many points a bracket begins with, a whole number of at least 1."},
+	}, func(f *fidelity, r *suggest.SettingsReader) suggest.Algorithm {
+		kind := bracketKind{halvings: f.depth, points: 1}
+		for range f.depth {
+			kind.points *= f.eta
+		}
+		kind.points = r.Int("n_points", kind.points, suggest.Range{Min: 1, Max: maxResource})
+		return &hyperband{fidelity: f, kinds: []bracketKind{kind}}
+	})
 }
 
 // bracketKinds are those of Hyperband: bracket s begins with

@@ -15,42 +15,20 @@ import (
 // search", arXiv 2003.10865, 2020): it learns from what each trial came to at
 // each rung, and asks what a whole trial would come to.
 func MOBSTER() propose.Registration {
-	return propose.Registration{
-		Name:     "mobster",
-		Summary:  "ASHA whose new points come from a Gaussian process that learns from short and long trials at once. The best choice for trials that can be short.",
-		New:      newMobster,
-		Settings: withoutSampler(fidelitySettings()),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
-	}
-}
-
-func withoutSampler(settings []propose.Setting) []propose.Setting {
-	return slices.DeleteFunc(settings, func(s propose.Setting) bool { return s.Name == "sampler" })
-}
-
-func newMobster(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	for _, s := range settings {
-		if s.Name == "sampler" {
-			return nil, &suggest.SettingError{Name: s.Name, Problem: "is not for mobster, which draws points itself; remove it or use asha"}
+	summary := "ASHA whose new points come from a Gaussian process that learns from short and long trials at once. The best choice for trials that can be short."
+	return registration("mobster", summary, "asha", nil, func(f *fidelity, _ *suggest.SettingsReader) suggest.Algorithm {
+		var levels []int64
+		for k := range f.depth + 1 {
+			levels = append(levels, int64(f.resource(f.depth, k)))
 		}
-	}
-	f, err := readFidelity(space, settings.Read())
-	if err != nil {
-		return nil, err
-	}
-	var levels []int64
-	for k := range f.depth + 1 {
-		levels = append(levels, int64(f.resource(f.depth, k)))
-	}
-	var spend func(suggest.Point) suggest.Point
-	if f.parameter >= 0 {
-		spend = func(p suggest.Point) suggest.Point { return f.spend(p, float64(f.max)) }
-	}
-	if f.sampler, err = bayes.NewOver(space, f.seeding, levels, spend); err != nil {
-		return nil, err
-	}
-	f.learns, f.joint = true, true
-	return &asha{fidelity: f, top: func(*rungBook) int { return f.depth }}, nil
+		var spend func(suggest.Point) suggest.Point
+		if f.parameter >= 0 {
+			spend = func(p suggest.Point) suggest.Point { return f.spend(p, float64(f.max)) }
+		}
+		f.sampler = bayes.NewOver(f.space, f.seeding, levels, spend)
+		f.learns, f.joint = true, true
+		return f.asha()
+	})
 }
 
 // curves is the study as a model over points and resources sees it: a trial for

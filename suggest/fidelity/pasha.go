@@ -20,36 +20,23 @@ const pashaPercentile = 0.9
 // pashaPairs bounds how many entries are paired, the best ones.
 const pashaPairs = 32
 
-// PASHA is the registration of the algorithm.
+// PASHA is progressive ASHA (Bohdal et al., "PASHA: efficient HPO and NAS with
+// progressive resource allocation", ICLR 2023, algorithm 1): the highest rung
+// begins low, and rises by one while the soft ranking of the points there differs
+// from the one at the rung below.
 func PASHA() propose.Registration {
-	return propose.Registration{
-		Name:     "pasha",
-		Summary:  "ASHA that gives larger resources only once the order of the points at the highest two rungs disagrees. For very large data or models, where a good order is enough.",
-		New:      newPASHA,
-		Settings: fidelitySettings(),
-		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
-	}
-}
-
-// newPASHA builds progressive ASHA (Bohdal et al., "PASHA: efficient HPO and NAS
-// with progressive resource allocation", ICLR 2023, algorithm 1): the highest
-// rung begins low, and rises by one while the soft ranking of the points there
-// differs from the one at the rung below.
-func newPASHA(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	f, err := readFidelity(space, settings.Read())
-	if err != nil {
-		return nil, err
-	}
-	top := func(b *rungBook) int {
-		bracket := b.bracket(0)
-		// A rung that was opened stays open.
-		top := min(f.depth, max(pashaTop, len(bracket.rungs)-1))
-		for top < f.depth && !bracket.stable(b, top) {
-			top++
-		}
-		return top
-	}
-	return &asha{fidelity: f, top: top}, nil
+	summary := "ASHA that gives larger resources only once the order of the points at the highest two rungs disagrees. For very large data or models, where a good order is enough."
+	return registration("pasha", summary, "", nil, func(f *fidelity, _ *suggest.SettingsReader) suggest.Algorithm {
+		return &asha{fidelity: f, top: func(b *rungBook) int {
+			bracket := b.bracket(0)
+			// A rung that was opened stays open.
+			top := min(f.depth, max(pashaTop, len(bracket.rungs)-1))
+			for top < f.depth && !bracket.stable(b, top) {
+				top++
+			}
+			return top
+		}}
+	})
 }
 
 // pair is a point at two rungs.

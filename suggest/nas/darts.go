@@ -84,9 +84,7 @@ func (a *darts) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.
 func (a *darts) draw(ctx context.Context, known *propose.Tried, u []float64, seed uint64, number int) (suggest.Point, error) {
 	stream := rng.New(seed, "darts", number, "point")
 	return known.Untried(ctx, func() suggest.Point {
-		for i := range u {
-			u[i] = stream.Float64()
-		}
+		stream.Fill(u)
 		return a.space.Decode(u)
 	}, rng.New(seed, "darts", number, "untried"))
 }

@@ -95,10 +95,8 @@ func enasSettingsDoc() []propose.Setting {
 	}
 }
 
-func newENAS(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	given := settings
-	settings = slices.DeleteFunc(slices.Clone(settings), isNone)
-	r := settings.Read()
+func newENAS(space suggest.Space, given suggest.Settings) (suggest.Algorithm, error) {
+	r := slices.DeleteFunc(slices.Clone(given), isNone).Read()
 	above := func(max float64) suggest.Range { return suggest.Range{Min: 0, OpenMin: true, Max: max} }
 	a := &enas{Reader: history.NewReader(space), seeding: propose.ReadSeeding(r)}
 	a.enasSettings = enasSettings{

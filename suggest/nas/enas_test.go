@@ -95,7 +95,7 @@ func TestENASBeatsRandomSearch(t *testing.T) {
 	space := architectures(t, 5, 6)
 	var gains []float64
 	for seed := range uint64(30) {
-		gains = append(gains, bestOf(t, newENAS, space, seed, 120)-bestOf(t, design.NewRandom, space, seed, 120))
+		gains = append(gains, bestOf(t, ENAS().New, space, seed, 120)-bestOf(t, design.NewRandom, space, seed, 120))
 	}
 	suggesttest.HoldsBetter(t, gains)
 }
@@ -110,7 +110,7 @@ func TestENASCreditsTheChoicesThatWereMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := newENAS(space, nil)
+	built, err := ENAS().New(space, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestENASCreditsTheChoicesThatWereMade(t *testing.T) {
 func TestENASKeepsTheWantedRateOfSkips(t *testing.T) {
 	space := architectures(t, 4, 3)
 	for _, target := range []string{"0.2", "0.8"} {
-		a, err := newENAS(space, suggest.Settings{{Name: "controller_skip_target", Value: target}, {Name: "controller_skip_weight", Value: "100"}})
+		a, err := ENAS().New(space, suggest.Settings{{Name: "controller_skip_target", Value: target}, {Name: "controller_skip_weight", Value: "100"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestENASForgetsWhatALateResultChanges(t *testing.T) {
 		p := space.Decode(u)
 		trials = append(trials, &suggest.Trial{Number: i, Point: p, State: suggest.Succeeded, Values: []float64{measure(i, p)}})
 	}
-	one, err := newENAS(space, nil)
+	one, err := ENAS().New(space, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestENASForgetsWhatALateResultChanges(t *testing.T) {
 	late := append([]*suggest.Trial(nil), trials...)
 	late[5] = &suggest.Trial{Number: 5, Point: trials[5].Point, State: suggest.Running}
 	for _, history := range [][]*suggest.Trial{late[:20], late, trials, trials[:30], trials} {
-		fresh, err := newENAS(space, nil)
+		fresh, err := ENAS().New(space, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestENASForgetsWhatALateResultChanges(t *testing.T) {
 
 func TestENASStaysBoundedInLongStudies(t *testing.T) {
 	space := architectures(t, 2, 3)
-	built, err := newENAS(space, nil)
+	built, err := ENAS().New(space, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestENASSettings(t *testing.T) {
 		{Name: "controller_skip_target", Value: "0.4"}, {Name: "controller_skip_weight", Value: "None"}, {Name: "controller_train_steps", Value: "50"},
 		{Name: "controller_log_every_steps", Value: "10"},
 	}
-	a, err := newENAS(space, katib)
+	a, err := ENAS().New(space, katib)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestENASSettings(t *testing.T) {
 		{Name: "controller_train_steps", Value: "0"}, {Name: "controller_skip_weight", Value: "0"},
 	} {
 		var wrong *suggest.SettingError
-		if _, err := newENAS(space, suggest.Settings{s}); !errors.As(err, &wrong) || wrong.Name != s.Name {
+		if _, err := ENAS().New(space, suggest.Settings{s}); !errors.As(err, &wrong) || wrong.Name != s.Name {
 			t.Errorf("%v: got %v", s, err)
 		}
 	}
@@ -273,7 +273,7 @@ func TestENASSettings(t *testing.T) {
 // not compare with those of whole trials.
 func TestENASRanksStoppedTrialsBehind(t *testing.T) {
 	space := architectures(t, 2, 2)
-	a, err := newENAS(space, nil)
+	a, err := ENAS().New(space, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

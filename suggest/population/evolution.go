@@ -49,7 +49,7 @@ func RegularizedEvolution() propose.Registration {
 	return propose.Registration{
 		Name:    "regularized-evolution",
 		Summary: "Changes one parameter of the best among some of the latest trials (regularized evolution). For architectures and other spaces of many choices, also noisy ones; for one or more objectives.",
-		New:     newEvolution,
+		New:     suggest.Reading(newEvolution),
 		Settings: []propose.Setting{
 			{Name: "founders", Default: "20, or the population where that is less", Help: "How many trials with a result there are before any is changed, a whole number of at least 1 and at most the population."},
 			{Name: "population", Default: "50", Help: "How many of the latest trials may have children, a whole number of at least 2."},
@@ -62,17 +62,13 @@ func RegularizedEvolution() propose.Registration {
 	}
 }
 
-func newEvolution(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	r := settings.Read()
+func newEvolution(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
 	a := &evolution{space: space, ledger: history.NewFollower(space), seeding: propose.ReadSeeding(r)}
 	a.options.population = int(r.Int("population", 50, suggest.Range{Min: 2, Max: 10_000}))
 	a.options.sample = int(r.Int("sample_size", 10, suggest.Range{Min: 1, Max: 10_000}))
 	a.options.founders = int(r.Int("founders", int64(min(20, a.options.population)), suggest.Range{Min: 1, Max: float64(a.options.population)}))
 	a.options.variation = variation{dims: a.ledger.Dims, near: 5}
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return a
 }
 
 // Suggest implements suggest.Algorithm.
@@ -132,9 +128,7 @@ func (m *mutator) draw() suggest.Point {
 	if m.draws == len(m.elite)+1 && m.a.sequence != nil {
 		m.a.sequence.At(uint32(m.number), u)
 	} else {
-		for i := range u {
-			u[i] = m.stream.Float64()
-		}
+		m.stream.Fill(u)
 	}
 	return m.a.space.Decode(u)
 }

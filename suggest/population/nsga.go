@@ -62,18 +62,33 @@ type survivors struct {
 	members    []survivor
 }
 
-// geneticSettings are those of both variants, sorted by name.
-func geneticSettings() []propose.Setting {
-	return []propose.Setting{
-		{Name: "crossover_prob", Default: "0.9", Help: "Probability of two parents in place of one, from 0 to 1."},
-		{Name: "mutation_prob", Default: "1/parameters", Help: "Probability that a parameter is changed at random, above 0 and at most 1."},
-		{Name: "population", Default: "30, and 50 above three objectives", Help: "How many trials survive, a whole number of at least 4."},
-		propose.RandomStateSetting(),
+// registration of a variant.
+func registration(name, summary string, survive survival) propose.Registration {
+	return propose.Registration{
+		Name: name, Summary: summary, Adaptive: true, Evolves: true, Exhaustive: true,
+		New: suggest.Reading(func(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
+			return newGenetic(name, space, r, survive)
+		}),
+		Settings: []propose.Setting{
+			{Name: "crossover_prob", Default: "0.9", Help: "Probability of two parents in place of one, from 0 to 1."},
+			{Name: "mutation_prob", Default: "1/parameters", Help: "Probability that a parameter is changed at random, above 0 and at most 1."},
+			{Name: "population", Default: "30, and 50 above three objectives", Help: "How many trials survive, a whole number of at least 4."},
+			propose.RandomStateSetting(),
+		},
 	}
 }
 
-func newGenetic(name string, space suggest.Space, settings suggest.Settings, survive survival) (suggest.Algorithm, error) {
-	r := settings.Read()
+// NSGA2 is the registration of the algorithm.
+func NSGA2() propose.Registration {
+	return registration("nsga2", "A genetic algorithm that keeps the trials which no other beats in all objectives, and of these the ones with the most room (NSGA-II). For two or three objectives and many trials; works with one.", surviveByCrowding)
+}
+
+// NSGA3 is the registration of the algorithm.
+func NSGA3() propose.Registration {
+	return registration("nsga3", "A genetic algorithm that keeps the trials which no other beats in all objectives, spread over directions of compromise (NSGA-III). For four objectives or more and many trials.", surviveByDirections)
+}
+
+func newGenetic(name string, space suggest.Space, r *suggest.SettingsReader, survive survival) suggest.Algorithm {
 	a := &genetic{name: name, space: space, ledger: history.NewFollower(space), seeding: propose.ReadSeeding(r)}
 	free := 0
 	for _, dim := range a.ledger.Dims {
@@ -91,10 +106,7 @@ func newGenetic(name string, space suggest.Space, settings suggest.Settings, sur
 			near:      5, // the usual 15 or 20 are for tens of thousands of trials
 		},
 	}
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return a
 }
 
 // Prepare implements suggest.Preparer.
@@ -238,9 +250,7 @@ func (r *geneticRules) founder(number, draw int, stream *rng.Stream) suggest.Poi
 	if r.sequence != nil && draw == len(r.elite)+1 {
 		r.sequence.At(uint32(number), u)
 	} else {
-		for i := range u {
-			u[i] = stream.Float64()
-		}
+		stream.Fill(u)
 	}
 	return r.ledger.Space.Decode(u)
 }

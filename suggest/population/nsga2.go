@@ -4,28 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
-	"github.com/vernier-ml/vernier/suggest/propose"
 )
-
-// NSGA2 is the registration of the algorithm.
-func NSGA2() propose.Registration {
-	return propose.Registration{
-		Name:       "nsga2",
-		Summary:    "A genetic algorithm that keeps the trials which no other beats in all objectives, and of these the ones with the most room (NSGA-II). For two or three objectives and many trials; works with one.",
-		New:        newNsga2,
-		Settings:   geneticSettings(),
-		Adaptive:   true,
-		Evolves:    true,
-		Exhaustive: true,
-	}
-}
-
-func newNsga2(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	return newGenetic("nsga2", space, settings, surviveByCrowding)
-}
 
 // crowdedMost is how many objectives the crowding distance is for.
 const crowdedMost = 3

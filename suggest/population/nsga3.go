@@ -6,29 +6,10 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/history"
 	"github.com/vernier-ml/vernier/suggest/numeric/pareto"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
-	"github.com/vernier-ml/vernier/suggest/propose"
 )
-
-// NSGA3 is the registration of the algorithm.
-func NSGA3() propose.Registration {
-	return propose.Registration{
-		Name:       "nsga3",
-		Summary:    "A genetic algorithm that keeps the trials which no other beats in all objectives, spread over directions of compromise (NSGA-III). For four objectives or more and many trials.",
-		New:        newNsga3,
-		Settings:   geneticSettings(),
-		Adaptive:   true,
-		Evolves:    true,
-		Exhaustive: true,
-	}
-}
-
-func newNsga3(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	return newGenetic("nsga3", space, settings, surviveByDirections)
-}
 
 // surviveByDirections keeps whole fronts and, of the first one that does not
 // fit, those that lie along directions with few survivors (Deb and Jain, "An

@@ -50,7 +50,7 @@ func PB2() propose.Registration {
 		Name: "pb2",
 		Summary: "Population-based training whose new parameters come from a model instead of chance. " +
 			"Comes to better schedules than pbt with the same number of trials; the training must write and read checkpoints.",
-		New:            newPB2,
+		New:            suggest.Reading(newPB2),
 		Settings:       populationSettingsDoc(),
 		Adaptive:       true,
 		FirstObjective: true,
@@ -58,20 +58,14 @@ func PB2() propose.Registration {
 	}
 }
 
-func newPB2(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	r := settings.Read()
-	a := &pbt{space: space, reader: history.NewReader(space), name: "pb2", seeding: propose.ReadSeeding(r)}
-	var err error
-	a.populationSettings, err = readPopulation(r)
-	if err := errors.Join(err, r.Err()); err != nil {
-		return nil, err
-	}
+func newPB2(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
+	a := &pbt{space: space, reader: history.NewReader(space), name: "pb2", seeding: propose.ReadSeeding(r), populationSettings: readPopulation(r)}
 	b := &pb2{Encoding: history.NewEncoding(space)}
 	for _, d := range b.Dims {
 		b.choice = append(b.choice, d.Kind == box.Choice)
 	}
 	a.explore = b.explore
-	return a, nil
+	return a
 }
 
 // progress is what the model learns from: a trial, and how far its loss fell.
@@ -244,9 +238,7 @@ func (o *objective) best(x exploration, stream *rng.Stream) suggest.Point {
 	for i := range pb2Draws {
 		p := x.donor.point
 		if i%3 > 0 {
-			for d := range u {
-				u[d] = stream.Float64()
-			}
+			stream.Fill(u)
 			p = o.b.Space.Decode(u)
 		} else if i > 0 {
 			p = perturbSome(o.b.Space, p, pb2Resample, stream)

@@ -50,7 +50,7 @@ func TestPB2LearnsChoicesThatChange(t *testing.T) {
 		return []float64{progress, generation + 1}
 	}
 	r := trainer{
-		algorithm: buildPopulation(t, newPB2, s, nPopulation, "8"), study: s, parallel: 8,
+		algorithm: buildPopulation(t, PB2().New, s, nPopulation, "8"), study: s, parallel: 8,
 		train: train, loss: func(_ *suggest.Trial, state []float64) float64 { return -state[0] },
 	}
 	r.run(t, 8*24)

@@ -75,7 +75,7 @@ func PBT() propose.Registration {
 		Name: "pbt",
 		Summary: "Population-based training: trains many models at once, replaces the worst by copies of the best and changes their parameters on the way. " +
 			"For schedules, such as of a learning rate; the training must write and read checkpoints.",
-		New: newPBT,
+		New: suggest.Reading(newPBT),
 		Settings: populationSettingsDoc(propose.Setting{
 			Name: resampling, Default: "0.25",
 			Help: "Probability, from 0 to 1, with which a member that explores draws a parameter anew instead of changing it a little.",
@@ -103,7 +103,7 @@ func populationSettingsDoc(own ...propose.Setting) []propose.Setting {
 	)
 }
 
-func readPopulation(r *suggest.SettingsReader) (populationSettings, error) {
+func readPopulation(r *suggest.SettingsReader) populationSettings {
 	p := populationSettings{
 		size:        int(r.Int(nPopulation, 20, suggest.Range{Min: 2, Max: 10000})),
 		quantile:    r.Float(truncation, 0.25, suggest.Range{Min: 0, Max: 1}),
@@ -112,25 +112,19 @@ func readPopulation(r *suggest.SettingsReader) (populationSettings, error) {
 		failures:    int(r.Int(maxFailures, 2, suggest.Range{Min: 1, Max: 1e9})),
 	}
 	if dir := r.Text(trialDir, "/"); !strings.HasPrefix(dir, "/") {
-		return p, &suggest.SettingError{Name: trialDir, Problem: fmt.Sprintf("is %q; it must be an absolute path", dir)}
+		r.Fail(trialDir, "is %q; it must be an absolute path", dir)
 	}
-	return p, nil
+	return p
 }
 
-func newPBT(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	r := settings.Read()
-	a := &pbt{space: space, reader: history.NewReader(space), name: "pbt", seeding: propose.ReadSeeding(r)}
+func newPBT(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
+	a := &pbt{space: space, reader: history.NewReader(space), name: "pbt", seeding: propose.ReadSeeding(r), populationSettings: readPopulation(r)}
 	resample := r.Float(resampling, 0.25, suggest.Range{Min: 0, Max: 1})
-	var err error
-	a.populationSettings, err = readPopulation(r)
-	if err := errors.Join(err, r.Err()); err != nil {
-		return nil, err
-	}
 	a.explore = func(x exploration) (suggest.Point, string, error) {
 		stream := rng.New(x.seed, "pbt", x.number, "explore")
 		return exploreAllowed(space, x.donor.point, resample, stream), "", nil
 	}
-	return a, nil
+	return a
 }
 
 // exploreAllowed explores until the constraints on the parameters hold; the
@@ -213,9 +207,7 @@ func (a *pbt) begin(v *interval, x exploration) (why string, err error) {
 	stream := rng.New(x.seed, a.name, x.number, "begin")
 	u := make([]float64, a.space.Len())
 	draw := func() suggest.Point {
-		for i := range u {
-			u[i] = stream.Float64()
-		}
+		stream.Fill(u)
 		return a.space.Decode(u)
 	}
 	known := propose.NewTriedAlways(a.space, x.rows)

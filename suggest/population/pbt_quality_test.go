@@ -53,7 +53,7 @@ func TestPopulationsBeatRandomSearchOnSchedules(t *testing.T) {
 		"rates have a floor":  {decay, func(_ *suggest.Trial, state []float64) float64 { return math.Log10(state[0]) }},
 	}
 	for name, problem := range problems {
-		for algorithm, build := range map[string]suggest.New{"pb2": newPB2, "pbt": newPBT} {
+		for algorithm, build := range map[string]suggest.New{"pb2": PB2().New, "pbt": PBT().New} {
 			t.Run(name+" "+algorithm, func(t *testing.T) {
 				var gains []float64
 				for seed := range uint64(seeds) {

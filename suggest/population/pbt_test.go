@@ -118,7 +118,7 @@ func schedule(t *suggest.Trial, parent []float64) []float64 {
 func TestReplacedMembersTakeOverFromTheBest(t *testing.T) {
 	s := newPopulationStudy(t, 1, learningRate)
 	r := trainer{
-		algorithm: buildPopulation(t, newPBT, s, nPopulation, "8", intervalSetting, "5"), study: s, parallel: 1,
+		algorithm: buildPopulation(t, PBT().New, s, nPopulation, "8", intervalSetting, "5"), study: s, parallel: 1,
 		train: schedule, loss: func(_ *suggest.Trial, state []float64) float64 { return -state[0] },
 	}
 	r.run(t, 80)
@@ -164,7 +164,7 @@ func TestFailedTrialsAreRepeatedThenReplaced(t *testing.T) {
 	s := newPopulationStudy(t, 1, learningRate)
 	// Member 2 fails in generation 1, as long as it goes on from itself.
 	r := trainer{
-		algorithm: buildPopulation(t, newPBT, s, nPopulation, "6", maxFailures, "3"), study: s, parallel: 1, train: schedule,
+		algorithm: buildPopulation(t, PBT().New, s, nPopulation, "6", maxFailures, "3"), study: s, parallel: 1, train: schedule,
 		loss: func(trial *suggest.Trial, state []float64) float64 {
 			if trial.Meta[memberMeta] == "2" && trial.Meta[generationMeta] == "1" && trial.Meta[parentMeta] == "2" {
 				return math.NaN()
@@ -193,7 +193,7 @@ func TestFailedTrialsAreRepeatedThenReplaced(t *testing.T) {
 
 func TestDivergedMembersAreReplacedAtOnce(t *testing.T) {
 	s := newPopulationStudy(t, 1, learningRate)
-	a := buildPopulation(t, newPBT, s, nPopulation, "4")
+	a := buildPopulation(t, PBT().New, s, nPopulation, "4")
 	for i := range 4 {
 		s.Trials = append(s.Trials, member(s.Space, i, i, 0, "", float64(i)))
 	}
@@ -223,7 +223,7 @@ func member(space suggest.Space, number, member, generation int, parent string, 
 
 func TestMembersWaitForHalfOfTheOthers(t *testing.T) {
 	s := newPopulationStudy(t, 1, learningRate)
-	a := buildPopulation(t, newPBT, s, nPopulation, "6")
+	a := buildPopulation(t, PBT().New, s, nPopulation, "6")
 	for i := range 6 {
 		s.Trials = append(s.Trials, member(s.Space, i, i, 0, "", float64(i)))
 	}
@@ -257,7 +257,7 @@ func TestMembersWaitForHalfOfTheOthers(t *testing.T) {
 func TestGenerationsEnd(t *testing.T) {
 	s := newPopulationStudy(t, 1, learningRate)
 	r := trainer{
-		algorithm: buildPopulation(t, newPBT, s, nPopulation, "5", nGenerations, "3"), study: s, parallel: 2,
+		algorithm: buildPopulation(t, PBT().New, s, nPopulation, "5", nGenerations, "3"), study: s, parallel: 2,
 		train: schedule, loss: func(_ *suggest.Trial, state []float64) float64 { return -state[0] },
 	}
 	r.run(t, 15)
@@ -269,7 +269,7 @@ func TestGenerationsEnd(t *testing.T) {
 func TestSomeExploreAmongEquals(t *testing.T) {
 	s := newPopulationStudy(t, 1, learningRate)
 	r := trainer{
-		algorithm: buildPopulation(t, newPBT, s, nPopulation, "5"), study: s, parallel: 1,
+		algorithm: buildPopulation(t, PBT().New, s, nPopulation, "5"), study: s, parallel: 1,
 		train: schedule, loss: func(*suggest.Trial, []float64) float64 { return 7 },
 	}
 	r.run(t, 30)
@@ -296,7 +296,7 @@ func TestMaximizeMirrorsMinimizeInPopulations(t *testing.T) {
 		}
 		return out
 	}
-	for name, build := range map[string]suggest.New{"pb2": newPB2, "pbt": newPBT} {
+	for name, build := range map[string]suggest.New{"pb2": PB2().New, "pbt": PBT().New} {
 		if diff := cmp.Diff(trials(build, suggest.Minimize, 1), trials(build, suggest.Maximize, -1)); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
@@ -306,7 +306,7 @@ func TestMaximizeMirrorsMinimizeInPopulations(t *testing.T) {
 func TestPopulationOfStrangers(t *testing.T) {
 	// Trials without Meta are members of generation 0.
 	s := newPopulationStudy(t, 1, learningRate)
-	a := buildPopulation(t, newPBT, s, nPopulation, "4")
+	a := buildPopulation(t, PBT().New, s, nPopulation, "4")
 	for i := range 6 {
 		trial := member(s.Space, i, i, 0, "", float64(i))
 		trial.Meta = suggest.Meta{memberMeta: "x", generationMeta: "99999999999"}
@@ -332,7 +332,7 @@ func TestPopulationSettingsAreChecked(t *testing.T) {
 		intervalSetting: {"-1"}, nGenerations: {"-1"}, maxFailures: {"0"},
 	} {
 		for _, value := range values {
-			_, err := newPBT(space, suggest.Settings{{Name: name, Value: value}})
+			_, err := PBT().New(space, suggest.Settings{{Name: name, Value: value}})
 			var wrong *suggest.SettingError
 			if !errors.As(err, &wrong) || wrong.Name != name {
 				t.Errorf("%s = %s: got %v", name, value, err)
@@ -343,7 +343,7 @@ func TestPopulationSettingsAreChecked(t *testing.T) {
 		{Name: trialDir, Value: "/var/log/katib/checkpoints/"}, {Name: nPopulation, Value: "40"},
 		{Name: truncation, Value: "0.2"}, {Name: resampling, Value: "0.3"},
 	}
-	if _, err := newPBT(space, katib); err != nil {
+	if _, err := PBT().New(space, katib); err != nil {
 		t.Errorf("Katib's settings: %v", err)
 	}
 }

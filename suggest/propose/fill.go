@@ -1,6 +1,6 @@
 // Package propose is what algorithms have in common when they make proposals: the
 // loop that fills an answer, the search for a point that was not tried, initial
-// points, seeds, and the Registration under which an algorithm is known.
+// points and seeds.
 package propose
 
 import (

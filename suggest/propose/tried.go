@@ -131,7 +131,7 @@ func (t *Tried) Untried(ctx context.Context, draw func() suggest.Point, stream *
 		if err := t.enough(ctx, i); err != nil {
 			return nil, err
 		}
-		scatter(u, stream)
+		stream.Fill(u)
 		if p := t.space.Decode(u); t.Add(p) {
 			return p, nil
 		}
@@ -168,7 +168,7 @@ func (t *Tried) near(stream *rng.Stream) (suggest.Point, bool) {
 	u := make([]float64, t.space.Len())
 	for range 64 {
 		from, _ := t.space.Encode(begin[stream.Uint64N(uint64(len(begin)))])
-		scatter(u, stream)
+		stream.Fill(u)
 		for apart(u, from) {
 			if p := t.space.Decode(u); t.Add(p) {
 				return p, true
@@ -190,12 +190,6 @@ func apart(u, v []float64) bool {
 		}
 	}
 	return false
-}
-
-func scatter(u []float64, stream *rng.Stream) {
-	for i := range u {
-		u[i] = stream.Float64()
-	}
 }
 
 // weigh picks among all points that are left, each with its prior probability;

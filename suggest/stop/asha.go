@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
 // asha is asynchronous successive halving of the stopping type (Li et al., "A
@@ -18,17 +19,23 @@ import (
 // A trial is asked again at each report. From the second one after a rung on,
 // its best value since the rung is compared, so what got past a rung early is
 // stopped later only when it did not improve beyond those that came after.
+//
+// With brackets it is the rule hyperband (Li et al., "Hyperband", JMLR 18, 2018):
+// the brackets begin to stop trials at different rungs. Trials are spread over
+// them by a hash of their number and the seed, in the proportions of the number
+// of trials that Hyperband starts in each bracket.
 type asha struct {
 	rungs     rungs
 	minTrials int
+	brackets  bool
 }
 
 func ashaRegistration() Registration {
 	return Registration{
 		Name:    "asha",
 		Summary: "Stops, at steps that grow geometrically, all but the best 1/eta of the trials that came so far. The strongest saving, with any number of parallel trials.",
-		New:     newASHA,
-		Settings: []Setting{
+		New:     suggest.ReadingStopper(func(r *suggest.SettingsReader) suggest.Stopper { return readASHA(r, false) }),
+		Settings: []suggest.SettingHelp{
 			etaSetting(),
 			minTrialsSetting("2", "values at a rung, the trial's own included,"),
 			rMaxSetting("no end", "At and after it nothing is stopped."),
@@ -37,18 +44,44 @@ func ashaRegistration() Registration {
 	}
 }
 
-func newASHA(settings suggest.Settings) (suggest.Stopper, error) {
-	r := settings.Read()
-	a := asha{rungs: readRungs(r), minTrials: int(r.Int(minTrials, 2, suggest.AtLeast(1)))}
-	if err := r.Err(); err != nil {
-		return nil, err
+func hyperbandRegistration() Registration {
+	return Registration{
+		Name:    "hyperband",
+		Summary: "The rule asha in several brackets, of which some stop trials early and others late. For curves whose beginning may deceive.",
+		New:     suggest.ReadingStopper(func(r *suggest.SettingsReader) suggest.Stopper { return readASHA(r, true) }),
+		Settings: []suggest.SettingHelp{
+			etaSetting(),
+			minTrialsSetting("2", "values at a rung, the trial's own included,"),
+			rMaxSetting("the last step of the longest trial that succeeded", "Until it is known nothing is stopped."),
+			rMinSetting(),
+		},
 	}
-	return a, nil
+}
+
+func readASHA(r *suggest.SettingsReader, brackets bool) asha {
+	return asha{rungs: readRungs(r), minTrials: count(r, minTrials, 2), brackets: brackets}
 }
 
 // Stop implements suggest.Stopper.
 func (a asha) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why string) {
 	c := contest{rungs: a.rungs, minTrials: a.minTrials, name: "rung", takesPart: func(int) bool { return true }}
+	if !a.brackets {
+		return c.judge(s, t)
+	}
+	if c.rungs.end == 0 {
+		c.rungs.end = horizon(s)
+	}
+	brackets := c.rungs.brackets()
+	if len(brackets) == 0 {
+		return false, ""
+	}
+	key := rng.NewKey(s.Seed, "hyperband", "bracket")
+	bracket := draw(key, t.Number, brackets)
+	if c.rungs.first = brackets[bracket].first; c.rungs.first >= c.rungs.end {
+		return false, ""
+	}
+	c.name = fmt.Sprintf("rung of bracket %d", len(brackets)-1-bracket)
+	c.takesPart = func(number int) bool { return draw(key, number, brackets) == bracket }
 	return c.judge(s, t)
 }
 
@@ -65,16 +98,16 @@ const (
 	maxResource = 1 << 53
 )
 
-func etaSetting() Setting {
-	return Setting{Name: settingEta, Default: "3", Help: "One in eta trials goes on at each rung, a whole number of at least 2."}
+func etaSetting() suggest.SettingHelp {
+	return suggest.SettingHelp{Name: settingEta, Default: "3", Help: "One in eta trials goes on at each rung, a whole number of at least 2."}
 }
 
-func rMinSetting() Setting {
-	return Setting{Name: settingRMin, Default: "1", Help: "The step of the first rung, a whole number of at least 1."}
+func rMinSetting() suggest.SettingHelp {
+	return suggest.SettingHelp{Name: settingRMin, Default: "1", Help: "The step of the first rung, a whole number of at least 1."}
 }
 
-func rMaxSetting(byDefault, more string) Setting {
-	return Setting{Name: settingRMax, Default: byDefault, Help: "The step at which a whole trial ends, a whole number of at least 1. " + more}
+func rMaxSetting(byDefault, more string) suggest.SettingHelp {
+	return suggest.SettingHelp{Name: settingRMax, Default: byDefault, Help: "The step at which a whole trial ends, a whole number of at least 1. " + more}
 }
 
 func readRungs(r *suggest.SettingsReader) rungs {
@@ -99,6 +132,47 @@ func (l rungs) reached(step int64) (rung int64, ok bool) {
 		rung *= l.eta
 	}
 	return rung, true
+}
+
+// bracket begins at the rung first and has a share of the trials.
+type bracket struct {
+	first int64
+	share float64
+}
+
+// brackets of Hyperband, the most aggressive one first: bracket s of s_max
+// begins at r_min*eta^(s_max-s), with ceil((s_max+1) eta^s / (s+1)) trials. They
+// are counted with whole numbers, since log(243)/log(3) is below 5 in floating
+// point. None when the end is not known or below the first rung.
+func (l rungs) brackets() []bracket {
+	var out []bracket
+	for first := l.first; l.end > 0 && first <= l.end; first *= l.eta {
+		out = append(out, bracket{first: first})
+		if first > l.end/l.eta {
+			break
+		}
+	}
+	count, power := float64(len(out)), 1.0
+	for s := range out {
+		out[len(out)-1-s].share = count * power / float64(s+1)
+		power *= float64(l.eta)
+	}
+	return out
+}
+
+// draw picks the bracket of a trial.
+func draw(key rng.Key, number int, brackets []bracket) int {
+	sum := 0.0
+	for _, b := range brackets {
+		sum += b.share
+	}
+	u := key.Stream(uint64(number)).Float64() * sum
+	for i, b := range brackets {
+		if u -= b.share; u < 0 {
+			return i
+		}
+	}
+	return len(brackets) - 1
 }
 
 // contest compares the trials that take part in it at each rung.
@@ -190,4 +264,19 @@ func (l *lineage) continues(t *suggest.Trial) float64 {
 		}
 	}
 	return l.resources[number]
+}
+
+// horizon is the last step of the longest trial that succeeded; 0 when there is
+// none.
+func horizon(s suggest.Study) int64 {
+	end := int64(0)
+	for _, t := range s.Trials {
+		if t.State != suggest.Succeeded {
+			continue
+		}
+		for _, sample := range t.Curve {
+			end = max(end, sample.Step)
+		}
+	}
+	return end
 }

@@ -40,7 +40,7 @@ func synthetic() map[string]func(*rng.Stream) func(u float64) float64 {
 // would have become the best, and the steps that were spared.
 func verdicts(family func(*rng.Stream) func(float64) float64, noise float64, searches, n int) (stopped, wrong, spared int) {
 	const end = 60
-	r, err := newExtrapolation(nil)
+	r, err := curveRegistration().New(nil)
 	if err != nil {
 		panic(err)
 	}

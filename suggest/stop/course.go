@@ -176,16 +176,21 @@ const (
 	startStep = "start_step"
 )
 
-func startStepSetting(byDefault string) Setting {
-	return Setting{
+func startStepSetting(byDefault string) suggest.SettingHelp {
+	return suggest.SettingHelp{
 		Name: startStep, Default: byDefault,
 		Help: "How many measurements a trial must have reported before it may be stopped, a whole number of at least 1. It counts reports: with one every 100 steps, 4 is at step 400.",
 	}
 }
 
-func minTrialsSetting(byDefault, what string) Setting {
-	return Setting{
+func minTrialsSetting(byDefault, what string) suggest.SettingHelp {
+	return suggest.SettingHelp{
 		Name: minTrials, Default: byDefault,
 		Help: "How many " + what + " there must be to compare with, a whole number of at least 1.",
 	}
+}
+
+// count reads a setting that is a number of things: 1 or more.
+func count(r *suggest.SettingsReader, name string, byDefault int64) int {
+	return int(r.Int(name, byDefault, suggest.AtLeast(1)))
 }

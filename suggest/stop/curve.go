@@ -45,8 +45,8 @@ func curveRegistration() Registration {
 	return Registration{
 		Name:    "curve",
 		Summary: "Extrapolates the learning curve and stops a trial that will hardly beat the best one. For smooth curves and few trials; it needs some complete ones.",
-		New:     newExtrapolation,
-		Settings: []Setting{
+		New:     suggest.ReadingStopper(newExtrapolation),
+		Settings: []suggest.SettingHelp{
 			{Name: "interval", Default: "a twentieth of r_max", Help: "A trial is judged by its reports up to the first one in each next so many steps, a whole number of at least 1."},
 			minTrialsSetting("4", "trials that succeeded and got to the last step"),
 			rMaxSetting("the last step of the longest trial that succeeded", ""),
@@ -56,21 +56,16 @@ func curveRegistration() Registration {
 	}
 }
 
-func newExtrapolation(settings suggest.Settings) (suggest.Stopper, error) {
-	r := settings.Read()
+func newExtrapolation(r *suggest.SettingsReader) suggest.Stopper {
 	whole := suggest.Range{Min: 1, Max: maxResource}
-	e := &extrapolation{
+	return &extrapolation{
 		judged:    map[int]judgement{},
 		threshold: r.Float("threshold", 0.05, suggest.Between(0, 1)),
-		minTrials: int(r.Int(minTrials, 4, suggest.AtLeast(1))),
-		start:     int(r.Int(startStep, 4, suggest.AtLeast(1))),
+		minTrials: count(r, minTrials, 4),
+		start:     count(r, startStep, 4),
 		end:       r.Int(settingRMax, 0, whole),
 		interval:  r.Int("interval", 0, whole),
 	}
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	return e, nil
 }
 
 // Stop implements suggest.Stopper.

@@ -26,7 +26,7 @@ func TestCurveDoesNotMindHowOftenSomebodyLooks(t *testing.T) {
 	}
 	stopped := 0
 	for number := 6; number < 30; number++ {
-		always, _ := newExtrapolation(settings)
+		always, _ := curveRegistration().New(settings)
 		curve := full(number)
 		first := 0
 		for i := 1; i < end && first == 0; i++ {
@@ -40,7 +40,7 @@ func TestCurveDoesNotMindHowOftenSomebodyLooks(t *testing.T) {
 		stopped++
 		entry := curve[first-1].Step / interval
 		for i := first; i < end && curve[i-1].Step/interval == entry; i++ {
-			seldom, _ := newExtrapolation(settings)
+			seldom, _ := curveRegistration().New(settings)
 			if stop, _ := seldom.Stop(s, &suggest.Trial{Number: number, State: suggest.Running, Curve: curve[:i]}); !stop {
 				t.Errorf("trial %d, stopped at step %d, is not when somebody looks first at step %d", number, first, i)
 			}
@@ -55,7 +55,7 @@ func TestCurveDoesNotMindHowOftenSomebodyLooks(t *testing.T) {
 // of other complete trials.
 func TestCurveKeepsNoStaleJudgement(t *testing.T) {
 	family := synthetic()["two phases"]
-	kept, _ := newExtrapolation(nil)
+	kept, _ := curveRegistration().New(nil)
 	for step := range 60 {
 		var s suggest.Study
 		for number := range 6 {
@@ -69,7 +69,7 @@ func TestCurveKeepsNoStaleJudgement(t *testing.T) {
 		trial := *s.Trials[5]
 		s.Trials = s.Trials[:5]
 		trial.Number, trial.State, trial.Curve = 9, suggest.Running, trial.Curve[:6+step%3*4]
-		fresh, _ := newExtrapolation(nil)
+		fresh, _ := curveRegistration().New(nil)
 		stop, why := kept.Stop(s, &trial)
 		if wantStop, wantWhy := fresh.Stop(s, &trial); stop != wantStop || why != wantWhy {
 			t.Fatalf("step %d: %v, %q; a new one says %v, %q", step, stop, why, wantStop, wantWhy)

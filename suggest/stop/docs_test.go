@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
@@ -31,7 +32,7 @@ func TestEachRuleIsDocumented(t *testing.T) {
 	}
 }
 
-func settingsTable(settings []stop.Setting) string {
+func settingsTable(settings []suggest.SettingHelp) string {
 	lines := []string{"| setting | default | what it does, and what it may be |", "|---|---|---|"}
 	for _, s := range settings {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("| `%s` | %s | %s |", s.Name, s.Default, strings.TrimSpace(s.Help))))

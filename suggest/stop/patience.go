@@ -16,55 +16,40 @@ type patience struct {
 	rule     suggest.Stopper // nil: none
 }
 
-// rules that patience can hold back, with their defaults.
+// patientRules are those that patience can hold back, with their defaults.
 func patientRules() []Registration {
 	return []Registration{ashaRegistration(), curveRegistration(), hyperbandRegistration(), medianRegistration(), percentileRegistration(), wilcoxonRegistration()}
 }
 
 func patienceRegistration() Registration {
-	var names []string
-	for _, r := range patientRules() {
-		names = append(names, r.Name)
-	}
 	return Registration{
 		Name:    "patience",
 		Summary: "Stops a trial that has not improved for some reports. It can also hold back another rule until then.",
-		New:     newPatience,
-		Settings: []Setting{
+		New:     suggest.ReadingStopper(newPatience),
+		Settings: []suggest.SettingHelp{
 			{Name: "min_delta", Default: "0", Help: "What counts as an improvement must be larger than this, a number of at least 0."},
 			{Name: "patience", Default: "10", Help: "How many reports in a row may bring no improvement, a whole number of at least 1."},
-			{Name: "rule", Default: "none", Help: "Another rule, with its defaults, that must want to stop too: none, " + strings.Join(names, ", ") + "."},
+			{Name: "rule", Default: "none", Help: "Another rule, with its defaults, that must want to stop too: none, " + strings.Join(suggest.Names(patientRules()), ", ") + "."},
 			startStepSetting("1"),
 		},
 	}
 }
 
-func newPatience(settings suggest.Settings) (suggest.Stopper, error) {
-	names := []string{"none"}
-	for _, r := range patientRules() {
-		names = append(names, r.Name)
-	}
-	r := settings.Read()
+func newPatience(r *suggest.SettingsReader) suggest.Stopper {
 	p := patience{
-		reports:  int(r.Int("patience", 10, suggest.AtLeast(1))),
+		reports:  count(r, "patience", 10),
 		minDelta: r.Float("min_delta", 0, suggest.AtLeast(0)),
-		start:    int(r.Int(startStep, 1, suggest.AtLeast(1))),
+		start:    count(r, startStep, 1),
 	}
-	name := r.Choice("rule", "none", names...)
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	for _, other := range patientRules() {
-		if other.Name != name {
-			continue
+	rules := patientRules()
+	name := r.Choice("rule", "none", append([]string{"none"}, suggest.Names(rules)...)...)
+	if rule, ok := suggest.Find(rules, name); ok {
+		var err error
+		if p.rule, err = rule.New(nil); err != nil {
+			r.Reject(fmt.Errorf("rule %s: %w", name, err))
 		}
-		rule, err := other.New(nil)
-		if err != nil {
-			return nil, fmt.Errorf("rule %s: %w", name, err)
-		}
-		p.rule = rule
 	}
-	return p, nil
+	return p
 }
 
 // Stop implements suggest.Stopper.

@@ -1,4 +1,4 @@
-// Package stop holds the rules that stop a trial early, one file each. To add
+// Package stop holds the rules that stop a trial early. To add
 // one, write its file and name it in All; the contract suite then tests it.
 //
 // Each rule reads the curves of the main objective (suggest.Trial.Curve) and is
@@ -11,25 +11,7 @@ package stop
 import "github.com/vernier-ml/vernier/suggest"
 
 // Registration is a stopping rule under the name that users know it by.
-type Registration struct {
-	// Name in algorithmName of earlyStopping.
-	Name string
-	// Summary says in a sentence what it does and when to use it.
-	Summary string
-	// New builds it, and is its validation.
-	New func(suggest.Settings) (suggest.Stopper, error)
-	// Settings that New understands, sorted by name.
-	Settings []Setting
-}
-
-// Setting documents a setting of a stopping rule.
-type Setting struct {
-	Name string
-	// Default in words or as a value.
-	Default string
-	// Help says in a sentence what it does and what values it may have.
-	Help string
-}
+type Registration = suggest.Registration[suggest.NewStopper]
 
 // All is each stopping rule there is, sorted by name.
 func All() []Registration {
@@ -40,21 +22,7 @@ func All() []Registration {
 }
 
 // Get finds a stopping rule by its name.
-func Get(name string) (r Registration, ok bool) {
-	for _, r := range All() {
-		if r.Name == name {
-			return r, true
-		}
-	}
-	return Registration{}, false
-}
+func Get(name string) (r Registration, ok bool) { return suggest.Find(All(), name) }
 
 // Names of all stopping rules, sorted.
-func Names() []string {
-	all := All()
-	names := make([]string, len(all))
-	for i, r := range all {
-		names[i] = r.Name
-	}
-	return names
-}
+func Names() []string { return suggest.Names(All()) }

@@ -18,8 +18,8 @@ func thresholdRegistration() Registration {
 	return Registration{
 		Name:    "threshold",
 		Summary: "Stops a trial whose value leaves fixed bounds or is no number any more. Without bounds it stops only what diverged.",
-		New:     newThreshold,
-		Settings: []Setting{
+		New:     suggest.ReadingStopper(newThreshold),
+		Settings: []suggest.SettingHelp{
 			{Name: "lower", Default: "no bound", Help: "The smallest value of the objective that is allowed, a number."},
 			startStepSetting("1"),
 			{Name: "upper", Default: "no bound", Help: "The largest value of the objective that is allowed, a number."},
@@ -27,21 +27,17 @@ func thresholdRegistration() Registration {
 	}
 }
 
-func newThreshold(settings suggest.Settings) (suggest.Stopper, error) {
-	r := settings.Read()
+func newThreshold(r *suggest.SettingsReader) suggest.Stopper {
 	finite := suggest.Range{Min: math.Inf(-1), Max: math.Inf(1)}
 	t := threshold{
 		lower: r.Float("lower", math.Inf(-1), finite),
 		upper: r.Float("upper", math.Inf(1), finite),
-		start: int(r.Int(startStep, 1, suggest.AtLeast(1))),
-	}
-	if err := r.Err(); err != nil {
-		return nil, err
+		start: count(r, startStep, 1),
 	}
 	if t.lower > t.upper {
-		return nil, &suggest.SettingError{Name: "lower", Problem: fmt.Sprintf("is %g, above upper, %g; swap them", t.lower, t.upper)}
+		r.Fail("lower", "is %g, above upper, %g; swap them", t.lower, t.upper)
 	}
-	return t, nil
+	return t
 }
 
 // Stop implements suggest.Stopper.

@@ -23,24 +23,14 @@ func wilcoxonRegistration() Registration {
 	return Registration{
 		Name:    "wilcoxon",
 		Summary: "Stops a trial that is significantly worse than the best one, step by step (signed-rank test). For objectives that average over folds or instances, one at each step.",
-		New:     newWilcoxon,
-		Settings: []Setting{
+		Settings: []suggest.SettingHelp{
 			{Name: "p_threshold", Default: "0.1", Help: "The trial stops when the test's p-value is below it, above 0 and below 1."},
 			{Name: startStep, Default: "2", Help: "How many steps both trials must have reported, a whole number of at least 2."},
 		},
+		New: suggest.ReadingStopper(func(r *suggest.SettingsReader) suggest.Stopper {
+			return wilcoxon{p: r.Float("p_threshold", 0.1, suggest.Between(0, 1)), steps: int(r.Int(startStep, 2, suggest.AtLeast(2)))}
+		}),
 	}
-}
-
-func newWilcoxon(settings suggest.Settings) (suggest.Stopper, error) {
-	r := settings.Read()
-	w := wilcoxon{
-		p:     r.Float("p_threshold", 0.1, suggest.Between(0, 1)),
-		steps: int(r.Int(startStep, 2, suggest.AtLeast(2))),
-	}
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	return w, nil
 }
 
 // Stop implements suggest.Stopper.

@@ -354,19 +354,30 @@ func noneGivesNone(t *testing.T, r propose.Registration) {
 
 func wrongSettingsAreNamed(t *testing.T, r propose.Registration) {
 	space := specSpace(t, withSteps(mixed()))
+	wrong := []string{"", "no such value", "-1e999", "NaN", "9999999999999999999999"}
+	settingsAreNamed(t, r.Settings, wrong, func(settings suggest.Settings) error {
+		_, err := r.New(space, settings)
+		return err
+	})
+}
+
+// settingsAreNamed holds that settings are documented, and that the error about one
+// with a wrong value names it.
+func settingsAreNamed(t *testing.T, documented []suggest.SettingHelp, wrong []string, build func(suggest.Settings) error) {
+	t.Helper()
 	names := []string{"no_such_setting", ""}
-	for _, s := range r.Settings {
+	for _, s := range documented {
 		names = append(names, s.Name)
 		if s.Name == "" || s.Default == "" || s.Help == "" {
 			t.Errorf("setting %q is not documented", s.Name)
 		}
 	}
-	if !slices.IsSortedFunc(r.Settings, func(a, b propose.Setting) int { return strings.Compare(a.Name, b.Name) }) {
+	if !slices.IsSorted(names[2:]) {
 		t.Error("the settings are not sorted")
 	}
 	for _, name := range names {
-		for _, value := range []string{"", "no such value", "-1e999", "NaN", "9999999999999999999999"} {
-			_, err := r.New(space, suggest.Settings{{Name: name, Value: value}})
+		for _, value := range wrong {
+			err := build(suggest.Settings{{Name: name, Value: value}})
 			var problem *suggest.SettingError
 			if !errors.As(err, &problem) || problem.Name != name {
 				t.Errorf("%q = %q: got %v, want an error about it", name, value, err)

@@ -1,10 +1,8 @@
 package suggesttest
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -334,27 +332,11 @@ func stopperSurvivesOneNaN(t *testing.T, r stop.Registration) {
 }
 
 func stopperNamesWrongSettings(t *testing.T, r stop.Registration) {
-	names := []string{"no_such_setting", ""}
-	for _, s := range r.Settings {
-		names = append(names, s.Name)
-		if s.Name == "" || s.Default == "" || s.Help == "" {
-			t.Errorf("setting %q is not documented", s.Name)
+	settingsAreNamed(t, r.Settings, []string{"", "no such value", "NaN", "1e999"}, func(settings suggest.Settings) error {
+		rule, err := r.New(settings)
+		if rule != nil && err != nil {
+			t.Errorf("%v: both a rule and %v", settings, err)
 		}
-	}
-	if !slices.IsSortedFunc(r.Settings, func(a, b stop.Setting) int { return strings.Compare(a.Name, b.Name) }) {
-		t.Error("the settings are not sorted")
-	}
-	for _, name := range names {
-		for _, value := range []string{"", "no such value", "NaN", "1e999"} {
-			rule, err := r.New(suggest.Settings{{Name: name, Value: value}})
-			var problem *suggest.SettingError
-			if !errors.As(err, &problem) || problem.Name != name || !isNil(rule) {
-				t.Errorf("%q = %q: got %v, %v, want an error about it", name, value, rule, err)
-			}
-		}
-	}
-}
-
-func isNil(rule suggest.Stopper) bool {
-	return rule == nil || reflect.ValueOf(rule).Kind() == reflect.Pointer && reflect.ValueOf(rule).IsNil()
+		return err
+	})
 }

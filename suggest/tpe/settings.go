@@ -71,11 +71,9 @@ const (
 // Registration is the registration of the algorithm.
 func Registration() propose.Registration {
 	return propose.Registration{
-		Name:    "tpe",
-		Summary: "Tree-structured Parzen estimator: looks where good trials are frequent and bad ones rare. For any kind of parameters, also conditional ones, for many trials, several objectives and constraints.",
-		New: func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-			return newTPE(space, settings, Auto)
-		},
+		Name:     "tpe",
+		Summary:  "Tree-structured Parzen estimator: looks where good trials are frequent and bad ones rare. For any kind of parameters, also conditional ones, for many trials, several objectives and constraints.",
+		New:      newTPE(Auto),
 		Settings: tpeSettings("true, unless half of the parameters or more are categorical and there are no conditions; by turns for several objectives without conditions"),
 		Adaptive: true,
 	}
@@ -84,14 +82,19 @@ func Registration() propose.Registration {
 // Multivariate is the registration of the algorithm.
 func Multivariate() propose.Registration {
 	return propose.Registration{
-		Name:    "multivariate-tpe",
-		Summary: "The algorithm tpe with parameters modelled together whatever their kinds, under the name that Katib has for it.",
-		New: func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-			return newTPE(space, settings, yes)
-		},
+		Name:     "multivariate-tpe",
+		Summary:  "The algorithm tpe with parameters modelled together whatever their kinds, under the name that Katib has for it.",
+		New:      newTPE(yes),
 		Settings: tpeSettings("true; by turns for several objectives without conditions"),
 		Adaptive: true,
 	}
+}
+
+// newTPE is the constructor with the setting multivariate as it is by default.
+func newTPE(multivariate string) suggest.New {
+	return suggest.Reading(func(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
+		return NewWith(space, readTPE(r, multivariate), propose.ReadSeeding(r))
+	})
 }
 
 // tpeSettings documents what readTPE reads.

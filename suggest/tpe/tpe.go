@@ -40,15 +40,6 @@ type tpe struct {
 
 var _ suggest.Algorithm = (*tpe)(nil)
 
-func newTPE(space suggest.Space, settings suggest.Settings, multivariate string) (suggest.Algorithm, error) {
-	r := settings.Read()
-	seeding, config := propose.ReadSeeding(r), readTPE(r, multivariate)
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	return NewWith(space, config, seeding), nil
-}
-
 // NewWith is for algorithms that are built on this one.
 func NewWith(space suggest.Space, config Config, seeding propose.Seeding) *tpe {
 	a := &tpe{seeding: seeding, config: config, historic: history.NewReader(space)}
@@ -152,9 +143,7 @@ func (a *tpe) spread(keys tpeKeys, number int) func() suggest.Point {
 				return space.Decode(u)
 			}
 		}
-		for i := range u {
-			u[i] = stream.Float64()
-		}
+		stream.Fill(u)
 		return space.Decode(u)
 	}
 }

@@ -78,6 +78,13 @@ func (s *Stream) Float64() float64 {
 	return (float64(s.Uint64()>>12) + 0.5) / (1 << 52)
 }
 
+// Fill writes such numbers to u.
+func (s *Stream) Fill(u []float64) {
+	for i := range u {
+		u[i] = s.Float64()
+	}
+}
+
 // Uint64N is uniform in [0, n). It panics when n is 0.
 func (s *Stream) Uint64N(n uint64) uint64 {
 	if n == 0 {
