@@ -61,9 +61,6 @@ type Range struct {
 // AtLeast is the range from min up, min included.
 func AtLeast(min float64) Range { return Range{Min: min, Max: math.Inf(1)} }
 
-// Above is the range from min up, min not included.
-func Above(min float64) Range { return Range{Min: min, OpenMin: true, Max: math.Inf(1)} }
-
 // Between is the range from min to max, neither included.
 func Between(min, max float64) Range {
 	return Range{Min: min, Max: max, OpenMin: true, OpenMax: true}

@@ -17,7 +17,7 @@ func read(settings suggest.Settings) (values []any, err error) {
 	values = []any{
 		r.Int("count", 24, suggest.AtLeast(1)),
 		r.Float("gamma", 0.25, suggest.Between(0, 1)),
-		r.Float("weight", 1, suggest.Above(0)),
+		r.Float("weight", 1, suggest.Range{OpenMin: true, Max: math.Inf(1)}),
 		r.Choice("restart", "none", "none", "ipop"),
 		r.Bool("lazy", true),
 		r.Text("resource", ""),

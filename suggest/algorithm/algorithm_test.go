@@ -7,12 +7,11 @@ import (
 
 	"github.com/vernier-ml/vernier/suggest/algorithm"
 	"github.com/vernier-ml/vernier/suggest/propose"
-	"github.com/vernier-ml/vernier/suggest/suggesttest"
 )
 
 func TestContract(t *testing.T) {
 	for _, r := range algorithm.All() {
-		t.Run(r.Name, func(t *testing.T) { suggesttest.Run(t, r) })
+		t.Run(r.Name, func(t *testing.T) { holdToContract(t, r) })
 	}
 }
 

@@ -6,12 +6,11 @@ import (
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest/stop"
-	"github.com/vernier-ml/vernier/suggest/suggesttest"
 )
 
 func TestContract(t *testing.T) {
 	for _, r := range stop.All() {
-		t.Run(r.Name, func(t *testing.T) { suggesttest.RunStopper(t, r) })
+		t.Run(r.Name, func(t *testing.T) { holdToContract(t, r) })
 	}
 }
 

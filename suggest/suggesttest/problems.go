@@ -46,7 +46,7 @@ func (p Problem) Best(ctx context.Context, build suggest.New, settings suggest.S
 		return nil, err
 	}
 	player := Player{
-		Algorithm: a, Study: newStudy(space, seed), Parallel: parallel,
+		Algorithm: a, Study: NewStudy(space, seed), Parallel: parallel,
 		Objective: func(_ int, point suggest.Point) float64 { return p.Loss(point) },
 	}
 	player.Study.Budget = n

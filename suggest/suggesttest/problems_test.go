@@ -11,7 +11,10 @@ import (
 func TestMinimaAreWhereTheyAreSaidToBe(t *testing.T) {
 	for _, p := range Problems() {
 		t.Run(p.Name, func(t *testing.T) {
-			space := specSpace(t, p.Parameters)
+			space, err := suggest.NewSpace(p.Parameters)
+			if err != nil {
+				t.Fatal(err)
+			}
 			var assignments []suggest.Assignment
 			for i, value := range p.At {
 				assignments = append(assignments, suggest.Assignment{Name: space.At(i).Name(), Value: value})

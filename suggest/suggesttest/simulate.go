@@ -11,6 +11,7 @@ import (
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
+	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // CurveProblem is a function to minimise of which each evaluation is a training
@@ -170,7 +171,7 @@ func (s Simulation) Run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	r := &simulator{Simulation: s, best: math.Inf(1), noise: rng.NewKey(s.Seed, "simulation", "noise")}
-	r.out.Study = newStudy(space, s.Seed)
+	r.out.Study = NewStudy(space, s.Seed)
 	r.out.Study.Objectives[0].Direction = s.Direction
 	r.out.Study.Parallel, r.out.Study.Budget = max(1, s.Workers), s.Trials
 	for worker := range max(1, s.Workers) {
@@ -210,7 +211,7 @@ func (r *simulator) start(ctx context.Context) error {
 	if len(got) == 0 && err == nil && len(r.running) == 0 {
 		return errors.New("no proposal while nothing is running")
 	}
-	for _, t := range pending(r.out.Study, got) {
+	for _, t := range propose.Pending(r.out.Study.NextNumber(), got) {
 		t.State = suggest.Running
 		speeds := rng.NewKey(r.Seed, "simulation", "speed")
 		j := job{trial: len(r.out.Study.Trials), worker: r.idle[0], end: r.Problem.Steps}

@@ -1,8 +1,9 @@
-package suggesttest
+package algorithm_test
 
 import (
 	"context"
 	"fmt"
+	"github.com/vernier-ml/vernier/suggest/suggesttest"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // points need no time.
 func lateInitialPointsAreKept(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
-	s := newStudy(space, 3)
+	s := suggesttest.NewStudy(space, 3)
 	s.Initial = []suggest.Point{space.Decode([]float64{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1})}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
@@ -31,7 +32,7 @@ func hugeBatchesEnd(t *testing.T, r propose.Registration) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
 	for _, already := range []int{0, 30} {
-		got, err := a.Suggest(ctx, history(t, a, space, 9, already), 1<<50)
+		got, err := a.Suggest(ctx, studyOf(t, a, space, 9, already), 1<<50)
 		if err != nil || len(got) == 0 || len(got) > 100 {
 			t.Errorf("after %d trials: %d proposals, %v", already, len(got), err)
 		}
@@ -52,7 +53,7 @@ func sparseSpacesAreSearched(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, specs)
 	late, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
-	s := newStudy(space, 3)
+	s := suggesttest.NewStudy(space, 3)
 	s.Parallel = 50
 	for _, ctx := range []context.Context{late, t.Context()} {
 		got, err := a.Suggest(ctx, s, 20)
@@ -71,7 +72,7 @@ func sparseSpacesAreSearched(t *testing.T, r propose.Registration) {
 // alone.
 func seedsShareNoCache(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
-	s := history(t, a, space, 1, 20)
+	s := studyOf(t, a, space, 1, 20)
 	for seed := range uint64(4) {
 		b, _ := build(t, r, mixed())
 		s.Seed = seed

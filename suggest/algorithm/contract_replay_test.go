@@ -1,9 +1,10 @@
-package suggesttest
+package algorithm_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/vernier-ml/vernier/suggest/suggesttest"
 	"math"
 	"runtime"
 	"slices"
@@ -45,7 +46,7 @@ func restartsDoNotShow(t *testing.T, r propose.Registration) {
 func changesAreSeen(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"mixed", "tree"} {
 		a, space := build(t, r, spaces()[name])
-		s := history(t, a, space, 1, 20)
+		s := studyOf(t, a, space, 1, 20)
 		changes := []struct {
 			name string
 			edit func(trial *suggest.Trial)
@@ -89,7 +90,7 @@ func processorsDoNotShow(t *testing.T, r propose.Registration) {
 // played gives the points of 40 trials as text.
 func played(t *testing.T, a suggest.Algorithm, space suggest.Space, parallel int) []string {
 	t.Helper()
-	p := Player{Algorithm: a, Study: newStudy(space, 17), Parallel: parallel, Objective: bowl(space)}
+	p := suggesttest.Player{Algorithm: a, Study: suggesttest.NewStudy(space, 17), Parallel: parallel, Objective: bowl(space)}
 	if err := p.Play(t.Context(), 40); err != nil && !errors.Is(err, suggest.ErrExhausted) {
 		t.Fatal(err)
 	}
@@ -113,11 +114,11 @@ func firstDifference(got, want []string) string {
 func maximizeMirrorsMinimize(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"mixed", "tree"} {
 		a, space := build(t, r, spaces()[name])
-		s := history(t, a, space, 21, 25)
+		s := studyOf(t, a, space, 21, 25)
 		want := lines(space, ask(t, a, s, 3))
 		b, _ := build(t, r, spaces()[name])
 		s.Objectives = []suggest.Objective{{Name: "score", Direction: suggest.Maximize}}
-		s = edited(s, func(_ int, trial *suggest.Trial) {
+		s = suggesttest.Edited(s, func(_ int, trial *suggest.Trial) {
 			if len(trial.Values) > 0 {
 				trial.Values = []float64{-trial.Values[0]}
 			}
@@ -136,7 +137,7 @@ func batchesHaveNoDuplicates(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"one double", "mixed", "small", "tree", "huge and finite"} {
 		a, space := build(t, r, spaces()[name])
 		for _, already := range []int{0, 25} {
-			s := history(t, a, space, 9, already)
+			s := studyOf(t, a, space, 9, already)
 			seen := map[string]bool{}
 			for _, trial := range s.Trials {
 				key, _ := space.Key(trial.Point)
@@ -158,7 +159,7 @@ func deadlinesAreKept(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"mixed", "small", "tree"} {
 		a, space := build(t, r, spaces()[name])
 		for _, already := range []int{0, 30} {
-			s := history(t, a, space, 9, already)
+			s := studyOf(t, a, space, 9, already)
 			ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 			got, err := a.Suggest(ctx, s, 1)
 			cancel()
@@ -173,24 +174,24 @@ func deadlinesAreKept(t *testing.T, r propose.Registration) {
 func hardStudiesAreSurvived(t *testing.T, r propose.Registration) {
 	wide := make([]suggest.ParameterSpec, 200)
 	for i := range wide {
-		wide[i] = double(fmt.Sprintf("x%03d", i), "0", "1")
+		wide[i] = suggest.ParameterSpec{Name: fmt.Sprintf("x%03d", i), Kind: suggest.Double, Min: "0", Max: "1"}
 	}
 	cases := map[string]struct {
 		specs []suggest.ParameterSpec
 		loss  func(number int, u []float64) float64
 	}{
-		"200 parameters":        {wide, func(_ int, u []float64) float64 { return sphere(u) }},
-		"40 % of space crashes": {mixed(), func(_ int, u []float64) float64 { return crash(u[0] < 0.4, sphere(u)) }},
-		"all but one crash":     {mixed(), func(n int, u []float64) float64 { return crash(n != 3, sphere(u)) }},
+		"200 parameters":        {wide, func(_ int, u []float64) float64 { return sumOfSquares(u) }},
+		"40 % of space crashes": {mixed(), func(_ int, u []float64) float64 { return crash(u[0] < 0.4, sumOfSquares(u)) }},
+		"all but one crash":     {mixed(), func(n int, u []float64) float64 { return crash(n != 3, sumOfSquares(u)) }},
 		"huge values":           {mixed(), func(_ int, u []float64) float64 { return 1e300 * (u[0] - 0.5) }},
 		"tiny differences":      {mixed(), func(_ int, u []float64) float64 { return 1e9 + 1e-7*u[0] }},
 		"a few values only":     {mixed(), func(_ int, u []float64) float64 { return math.Floor(3 * u[0]) }},
-		"one outlier":           {mixed(), func(n int, u []float64) float64 { return sphere(u) + 1e290*float64(n/7%2) }},
+		"one outlier":           {mixed(), func(n int, u []float64) float64 { return sumOfSquares(u) + 1e290*float64(n/7%2) }},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			a, space := build(t, r, c.specs)
-			p := Player{Algorithm: a, Study: newStudy(space, 13), Parallel: 2}
+			p := suggesttest.Player{Algorithm: a, Study: suggesttest.NewStudy(space, 13), Parallel: 2}
 			p.Objective = func(number int, point suggest.Point) float64 {
 				u, ok := space.Encode(point)
 				if !ok {
@@ -211,4 +212,12 @@ func crash(crashes bool, otherwise float64) float64 {
 		return math.NaN()
 	}
 	return otherwise
+}
+
+func sumOfSquares(u []float64) float64 {
+	sum := 0.0
+	for _, x := range u {
+		sum += x * x
+	}
+	return sum
 }

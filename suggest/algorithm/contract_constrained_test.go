@@ -1,7 +1,8 @@
-package suggesttest
+package algorithm_test
 
 import (
 	"fmt"
+	"github.com/vernier-ml/vernier/suggest/suggesttest"
 	"slices"
 	"testing"
 
@@ -27,8 +28,7 @@ func constraintsHold(t *testing.T, r propose.Registration) {
 		t.Run(name, func(t *testing.T) {
 			specs := make([]suggest.ParameterSpec, c.parameters)
 			for i := range specs {
-				specs[i] = double(fmt.Sprintf("x%d", i), "0", "1")
-				specs[i].Step = c.step
+				specs[i] = suggest.ParameterSpec{Name: fmt.Sprintf("x%d", i), Kind: suggest.Double, Min: "0", Max: "1", Step: c.step}
 			}
 			space, err := specSpace(t, specs).WithConstraints([]string{c.constraint})
 			if err != nil {
@@ -45,7 +45,7 @@ func constraintsHold(t *testing.T, r propose.Registration) {
 
 func constrained(t *testing.T, r propose.Registration, a suggest.Algorithm, space suggest.Space) {
 	t.Helper()
-	p := Player{Algorithm: a, Study: newStudy(space, 4), Parallel: 5, Objective: bowl(space)}
+	p := suggesttest.Player{Algorithm: a, Study: suggesttest.NewStudy(space, 4), Parallel: 5, Objective: bowl(space)}
 	_ = p.Play(t.Context(), 30) // a few points may be all there are
 	if _, finite := space.Size(); len(p.Study.Trials) < 30 && !finite || len(p.Study.Trials) < 4 {
 		t.Errorf("%d trials", len(p.Study.Trials))

@@ -1,4 +1,4 @@
-package suggesttest
+package stop_test
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/stop"
 )
 
-const brokenRuleVariable = "VERNIER_SUGGESTTEST_BROKEN_RULE"
+const brokenRuleVariable = "VERNIER_STOP_BROKEN_RULE"
 
 type brokenRule struct {
 	suggest.Stopper
@@ -90,7 +90,7 @@ func TestBrokenRule(t *testing.T) {
 		}
 		return brokenRule{Stopper: rule, stop: f.stop}, nil
 	}
-	RunStopper(t, r)
+	holdToContract(t, r)
 }
 
 func TestTheSuiteFindsFaultsOfRules(t *testing.T) {

@@ -1,4 +1,4 @@
-package suggesttest
+package algorithm_test
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	childVariable = "VERNIER_SUGGESTTEST_CHILD"
+	childVariable = "VERNIER_CONTRACT_CHILD"
 	childPrefix   = "proposal: "
 )
 
@@ -22,7 +22,7 @@ func freshProcessAgrees(t *testing.T, r propose.Registration) {
 	var want []string
 	for _, name := range spaceNames() {
 		a, space := build(t, r, spaces()[name])
-		s := history(t, a, space, 11, 12)
+		s := studyOf(t, a, space, 11, 12)
 		want = append(want, lines(space, ask(t, a, s, 3))...)
 	}
 	if os.Getenv(childVariable) != "" {

@@ -1,4 +1,4 @@
-package suggesttest
+package algorithm_test
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ func laterObjectivesCount(t *testing.T, r propose.Registration) {
 		return
 	}
 	a, space := build(t, r, spaces()["mixed"])
-	once := history(t, a, space, 3, 60)
+	once := studyOf(t, a, space, 3, 60)
 	judged := func(sign float64) suggest.Study {
 		s := once
 		s.Objectives = append(slices.Clone(once.Objectives), suggest.Objective{Name: "second"})

@@ -1,6 +1,7 @@
-package suggesttest
+package algorithm_test
 
 import (
+	"github.com/vernier-ml/vernier/suggest/suggesttest"
 	"slices"
 	"testing"
 
@@ -16,14 +17,14 @@ func initialPointsComeFirst(t *testing.T, r propose.Registration) {
 			a, space := build(t, r, spaces()[name])
 			one := space.Decode(slices.Repeat([]float64{0.1}, space.Len()))
 			two := space.Decode(slices.Repeat([]float64{0.9}, space.Len()))
-			s := newStudy(space, 3)
+			s := suggesttest.NewStudy(space, 3)
 			s.Initial = []suggest.Point{one, make(suggest.Point, space.Len()), one, two}
 			for len(s.Trials) < 5 {
 				got := ask(t, a, s, batch)
 				if len(got) == 0 {
 					t.Fatalf("%s, %d at a time: no proposal", name, batch)
 				}
-				s.Put(pending(s, got)...)
+				s.Put(propose.Pending(s.NextNumber(), got)...)
 			}
 			for i, want := range []suggest.Point{one, two} {
 				if got := s.Trials[i].Point; !got.Equal(want) {

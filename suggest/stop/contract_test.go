@@ -1,4 +1,4 @@
-package suggesttest
+package stop_test
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 	"github.com/vernier-ml/vernier/suggest/stop"
+	"github.com/vernier-ml/vernier/suggest/suggesttest"
 )
 
-// RunStopper holds a stopping rule to the contract of suggest.Stopper. Call it
-// once for each registration, in a test of its own or a subtest.
-func RunStopper(t *testing.T, r stop.Registration) {
+// holdToContract holds a stopping rule to the contract of suggest.Stopper.
+func holdToContract(t *testing.T, r stop.Registration) {
 	checks := []struct {
 		name  string
 		check func(*testing.T, stop.Registration)
@@ -139,7 +139,7 @@ func deref(trials []*suggest.Trial) []suggest.Trial {
 // mirror negates all values and maximizes.
 func mirror(s suggest.Study) suggest.Study {
 	s.Objectives = []suggest.Objective{{Name: "score", Direction: suggest.Maximize}}
-	return edited(s, func(_ int, t *suggest.Trial) {
+	return suggesttest.Edited(s, func(_ int, t *suggest.Trial) {
 		t.Curve, t.Values = slices.Clone(t.Curve), slices.Clone(t.Values)
 		for j := range t.Curve {
 			t.Curve[j].Value = -t.Curve[j].Value
@@ -332,7 +332,7 @@ func stopperSurvivesOneNaN(t *testing.T, r stop.Registration) {
 }
 
 func stopperNamesWrongSettings(t *testing.T, r stop.Registration) {
-	settingsAreNamed(t, r.Settings, []string{"", "no such value", "NaN", "1e999"}, func(settings suggest.Settings) error {
+	suggesttest.SettingsAreNamed(t, r.Settings, []string{"", "no such value", "NaN", "1e999"}, func(settings suggest.Settings) error {
 		rule, err := r.New(settings)
 		if rule != nil && err != nil {
 			t.Errorf("%v: both a rule and %v", settings, err)

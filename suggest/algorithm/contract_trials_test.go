@@ -1,8 +1,9 @@
-package suggesttest
+package algorithm_test
 
 import (
 	"errors"
 	"fmt"
+	"github.com/vernier-ml/vernier/suggest/suggesttest"
 	"math"
 	"testing"
 
@@ -32,15 +33,15 @@ func oddTrialsAreTolerated(t *testing.T, r propose.Registration) {
 }
 
 func oddStudies(t *testing.T, a suggest.Algorithm, space suggest.Space) map[string]suggest.Study {
-	once := history(t, a, space, 2, 30)
+	once := studyOf(t, a, space, 2, 30)
 	valued := func(values ...float64) suggest.Study {
-		return edited(once, func(_ int, t *suggest.Trial) { t.State, t.Values = suggest.Succeeded, values })
+		return suggesttest.Edited(once, func(_ int, t *suggest.Trial) { t.State, t.Values = suggest.Succeeded, values })
 	}
 	stated := func(state suggest.State) suggest.Study {
-		return edited(once, func(_ int, t *suggest.Trial) { t.State, t.Values = state, nil })
+		return suggesttest.Edited(once, func(_ int, t *suggest.Trial) { t.State, t.Values = state, nil })
 	}
 	pointed := func(p suggest.Point) suggest.Study {
-		return edited(once, func(_ int, t *suggest.Trial) { t.Point = p })
+		return suggesttest.Edited(once, func(_ int, t *suggest.Trial) { t.Point = p })
 	}
 	foreign, _ := space.Parse([]suggest.Assignment{{Name: space.At(0).Name(), Value: "1e300"}, {Name: "other", Value: "x"}})
 	studies := map[string]suggest.Study{
@@ -63,25 +64,13 @@ func oddStudies(t *testing.T, a suggest.Algorithm, space suggest.Space) map[stri
 	for state := suggest.Pending; state <= suggest.Killed; state++ {
 		studies[fmt.Sprintf("all trials are %v", state)] = stated(state)
 	}
-	studies["some values are not finite"] = edited(once, func(i int, t *suggest.Trial) {
+	studies["some values are not finite"] = suggesttest.Edited(once, func(i int, t *suggest.Trial) {
 		if i%3 == 0 {
 			t.State, t.Values = suggest.Succeeded, []float64{[]float64{math.NaN(), math.Inf(1), math.Inf(-1)}[i/3%3]}
 		}
 	})
-	studies["numbers have gaps"] = edited(once, func(i int, t *suggest.Trial) { t.Number *= 1_000_003 })
+	studies["numbers have gaps"] = suggesttest.Edited(once, func(i int, t *suggest.Trial) { t.Number *= 1_000_003 })
 	return studies
-}
-
-// edited is the study with another trial in the place of each.
-func edited(s suggest.Study, edit func(i int, t *suggest.Trial)) suggest.Study {
-	before := s.Trials
-	s.Trials = make([]*suggest.Trial, len(before))
-	for i, t := range before {
-		after := *t
-		edit(i, &after)
-		s.Trials[i] = &after
-	}
-	return s
 }
 
 // noDuplicates goes through finite spaces, at several parallelisms, with trials
@@ -95,7 +84,7 @@ func noDuplicates(t *testing.T, r propose.Registration) {
 			t.Run(fmt.Sprintf("%s, %d at a time", name, parallel), func(t *testing.T) {
 				a, space := build(t, r, spaces()[name])
 				size, _ := space.Size()
-				p := Player{Algorithm: a, Study: newStudy(space, 8), Parallel: parallel, Objective: bowl(space)}
+				p := suggesttest.Player{Algorithm: a, Study: suggesttest.NewStudy(space, 8), Parallel: parallel, Objective: bowl(space)}
 				// A trial of the user's own: its point is not proposed again.
 				p.Study.Put(&suggest.Trial{Number: 0, Point: space.Decode(make([]float64, space.Len())), State: suggest.Killed})
 				trials := int(size) + 5

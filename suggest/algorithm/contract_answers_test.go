@@ -1,8 +1,9 @@
-package suggesttest
+package algorithm_test
 
 import (
 	"context"
 	"errors"
+	"github.com/vernier-ml/vernier/suggest/suggesttest"
 	"math"
 	"reflect"
 	"slices"
@@ -23,7 +24,7 @@ func pointsLieInTheSpace(t *testing.T, r propose.Registration) {
 			if !reflect.DeepEqual(specSpace(t, specs), space) {
 				specs = withSteps(specs)
 			}
-			s := history(t, a, space, 5, 40)
+			s := studyOf(t, a, space, 5, 40)
 			if len(s.Trials) == 0 {
 				t.Fatal("no proposals")
 			}
@@ -140,7 +141,7 @@ func endsAreReachable(t *testing.T, r propose.Registration) {
 			if size, finite := space.Size(); finite && size < 1000 {
 				asked = int(size) + 1 // to the end
 			}
-			p := Player{Algorithm: a, Study: newStudy(space, 3), Parallel: 50, Objective: bowl(space)}
+			p := suggesttest.Player{Algorithm: a, Study: suggesttest.NewStudy(space, 3), Parallel: 50, Objective: bowl(space)}
 			if err := p.Play(t.Context(), asked); err != nil && !errors.Is(err, suggest.ErrExhausted) {
 				t.Fatal(err)
 			}
@@ -161,7 +162,7 @@ func findsEnds(t *testing.T, a suggest.Algorithm, space suggest.Space, asked int
 	}
 	for _, low := range []bool{true, false} {
 		best := slices.Repeat([]float64{1}, space.Len())
-		p := Player{Algorithm: a, Study: newStudy(space, 3), Parallel: 2}
+		p := suggesttest.Player{Algorithm: a, Study: suggesttest.NewStudy(space, 3), Parallel: 2}
 		p.Objective = func(_ int, point suggest.Point) float64 {
 			sum := 0.0
 			for i, v := range point {
@@ -244,14 +245,14 @@ func seedDecides(t *testing.T, r propose.Registration) {
 		t.Run(name, func(t *testing.T) {
 			a, space := build(t, r, spaces()[name])
 			b, _ := build(t, r, spaces()[name])
-			one, two := history(t, a, space, 1, 20), history(t, b, space, 1, 20)
+			one, two := studyOf(t, a, space, 1, 20), studyOf(t, b, space, 1, 20)
 			if !reflect.DeepEqual(one, two) {
 				t.Error("the same seed gave two histories")
 			}
 			if size, finite := space.Size(); finite && size < 1000 {
 				return // two seeds may well agree
 			}
-			if other := history(t, a, space, 2, 20); one.Trials[0].Point.Equal(other.Trials[0].Point) && one.Trials[1].Point.Equal(other.Trials[1].Point) {
+			if other := studyOf(t, a, space, 2, 20); one.Trials[0].Point.Equal(other.Trials[0].Point) && one.Trials[1].Point.Equal(other.Trials[1].Point) {
 				t.Error("another seed gave the same points")
 			}
 		})
@@ -264,11 +265,11 @@ func randomStateDecides(t *testing.T, r propose.Registration) {
 	}
 	a, space := build(t, r, mixed(), suggest.Setting{Name: "random_state", Value: "7"})
 	b, _ := build(t, r, mixed(), suggest.Setting{Name: "random_state", Value: "8"})
-	want := lines(space, ask(t, a, newStudy(space, 1), 5))
-	if got := lines(space, ask(t, a, newStudy(space, 2), 5)); !slices.Equal(got, want) {
+	want := lines(space, ask(t, a, suggesttest.NewStudy(space, 1), 5))
+	if got := lines(space, ask(t, a, suggesttest.NewStudy(space, 2), 5)); !slices.Equal(got, want) {
 		t.Error("the seed matters although random_state is set")
 	}
-	if got := lines(space, ask(t, b, newStudy(space, 1), 5)); slices.Equal(got, want) {
+	if got := lines(space, ask(t, b, suggesttest.NewStudy(space, 1), 5)); slices.Equal(got, want) {
 		t.Error("another random_state gives the same points")
 	}
 }
@@ -281,13 +282,13 @@ func manyEqualsOneByOne(t *testing.T, r propose.Registration) {
 		t.Run(name, func(t *testing.T) {
 			a, space := build(t, r, spaces()[name])
 			for _, already := range []int{0, 9} {
-				s := history(t, a, space, 4, already)
+				s := studyOf(t, a, space, 4, already)
 				want := ask(t, a, s, 25)
 				var got []suggest.Proposal
 				for range 25 {
 					one := ask(t, a, s, 1)
 					got = append(got, one...)
-					s.Put(pending(s, one)...)
+					s.Put(propose.Pending(s.NextNumber(), one)...)
 				}
 				if g, w := lines(space, got), lines(space, want); !slices.Equal(g, w) {
 					t.Errorf("after %d trials: one by one gives %v, at once %v", already, g, w)
@@ -299,7 +300,7 @@ func manyEqualsOneByOne(t *testing.T, r propose.Registration) {
 
 func goroutinesAgree(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
-	s := history(t, a, space, 6, 15)
+	s := studyOf(t, a, space, 6, 15)
 	want := lines(space, ask(t, a, s, 4))
 	var group sync.WaitGroup
 	for range 8 {
@@ -316,7 +317,7 @@ func goroutinesAgree(t *testing.T, r propose.Registration) {
 func studyIsNotModified(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
 	b, _ := build(t, r, mixed())
-	s, same := history(t, a, space, 6, 15), history(t, b, space, 6, 15)
+	s, same := studyOf(t, a, space, 6, 15), studyOf(t, b, space, 6, 15)
 	got := ask(t, a, s, 4)
 	if !reflect.DeepEqual(s, same) {
 		t.Error("the study was modified")
@@ -337,7 +338,7 @@ func cancelledContextReturns(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got, err := a.Suggest(ctx, newStudy(space, 1), 1<<40)
+	got, err := a.Suggest(ctx, suggesttest.NewStudy(space, 1), 1<<40)
 	if !errors.Is(err, context.Canceled) || len(got) > 0 {
 		t.Errorf("got %d proposals and %v, want none and %v", len(got), err, context.Canceled)
 	}
@@ -346,7 +347,7 @@ func cancelledContextReturns(t *testing.T, r propose.Registration) {
 func noneGivesNone(t *testing.T, r propose.Registration) {
 	a, space := build(t, r, mixed())
 	for _, n := range []int{0, -1} {
-		if got, err := a.Suggest(t.Context(), newStudy(space, 1), n); err != nil || len(got) != 0 {
+		if got, err := a.Suggest(t.Context(), suggesttest.NewStudy(space, 1), n); err != nil || len(got) != 0 {
 			t.Errorf("asking for %d gives %d and %v", n, len(got), err)
 		}
 	}
@@ -355,33 +356,8 @@ func noneGivesNone(t *testing.T, r propose.Registration) {
 func wrongSettingsAreNamed(t *testing.T, r propose.Registration) {
 	space := specSpace(t, withSteps(mixed()))
 	wrong := []string{"", "no such value", "-1e999", "NaN", "9999999999999999999999"}
-	settingsAreNamed(t, r.Settings, wrong, func(settings suggest.Settings) error {
+	suggesttest.SettingsAreNamed(t, r.Settings, wrong, func(settings suggest.Settings) error {
 		_, err := r.New(space, settings)
 		return err
 	})
-}
-
-// settingsAreNamed holds that settings are documented, and that the error about one
-// with a wrong value names it.
-func settingsAreNamed(t *testing.T, documented []suggest.SettingHelp, wrong []string, build func(suggest.Settings) error) {
-	t.Helper()
-	names := []string{"no_such_setting", ""}
-	for _, s := range documented {
-		names = append(names, s.Name)
-		if s.Name == "" || s.Default == "" || s.Help == "" {
-			t.Errorf("setting %q is not documented", s.Name)
-		}
-	}
-	if !slices.IsSorted(names[2:]) {
-		t.Error("the settings are not sorted")
-	}
-	for _, name := range names {
-		for _, value := range wrong {
-			err := build(suggest.Settings{{Name: name, Value: value}})
-			var problem *suggest.SettingError
-			if !errors.As(err, &problem) || problem.Name != name {
-				t.Errorf("%q = %q: got %v, want an error about it", name, value, err)
-			}
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package suggesttest
+package algorithm_test
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func spaces() map[string][]suggest.ParameterSpec {
 		"mixed":           mixed(),
 		"small":           small(),
 		"fifty":           nil,
-		"tree":            tree(),
+		"tree":            aTree(),
 		"small tree":      smallTree(),
 		"all one value":   {{Name: "x", Kind: suggest.Int, Min: "3", Max: "3"}, {Name: "c", Kind: suggest.Discrete, List: []string{"1e-3"}}},
 		"skewed steps":    {{Name: "n", Kind: suggest.Int, Min: "1", Max: "40", Distribution: suggest.LogNormal}, {Name: "x", Kind: suggest.Double, Min: "0.01", Max: "0.2", Step: "0.01", Distribution: suggest.Normal}},
@@ -59,9 +59,9 @@ func small() []suggest.ParameterSpec {
 	}
 }
 
-// tree has parameters that are active only for some values of others, which
+// aTree has parameters that are active only for some values of others, which
 // come after them or are conditional themselves.
-func tree() []suggest.ParameterSpec {
+func aTree() []suggest.ParameterSpec {
 	return []suggest.ParameterSpec{
 		{Name: "units2", Kind: suggest.Int, Min: "8", Max: "64", Distribution: suggest.LogUniform, When: &suggest.When{Parameter: "layers", In: []string{"2", "3"}}},
 		{Name: "model", Kind: suggest.Categorical, List: []string{"svm", "mlp", "forest"}},
