@@ -4,58 +4,32 @@
 package analysis
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/numeric/box"
+	"github.com/vernier-ml/vernier/suggest/history"
 )
 
 // ErrTooFew says that there are not enough results for an answer. Test for it
 // with errors.Is.
 var ErrTooFew = errors.New("there are too few finished trials to tell")
 
-// result is a trial that succeeded with finite values.
-type result struct {
-	trial  *suggest.Trial
-	losses []float64 // smaller is better
-}
-
-// results of a study by trial number. Pruned trials are left out, since their
-// values say how they began; a trial counts only with a point in the space.
-func results(s suggest.Study) []result {
-	var out []result
-	for _, t := range s.Trials {
-		if t.State != suggest.Succeeded || len(t.Values) < len(s.Objectives) || !s.Space.Contains(t.Point) {
-			continue
-		}
-		r, finite := result{trial: t}, true
-		for k, o := range s.Objectives {
-			loss := o.Loss(t.Values[k])
-			r.losses = append(r.losses, loss)
-			finite = finite && !math.IsNaN(loss) && !math.IsInf(loss, 0)
-		}
-		if finite {
-			out = append(out, r)
-		}
-	}
-	slices.SortFunc(out, func(a, b result) int { return cmp.Compare(a.trial.Number, b.trial.Number) })
-	return out
+// results are the trials that succeeded with finite values, by number, and how
+// models see the space. Pruned trials are left out, since their values say how
+// they began; a trial counts only with a point in the space.
+func results(s suggest.Study) ([]*history.Row, *history.Encoding) {
+	reader := history.NewReader(s.Space)
+	all := reader.Read(s).Measured
+	return slices.DeleteFunc(all, func(r *history.Row) bool { return r.State != suggest.Succeeded }), reader.Encoding
 }
 
 // feasible are the results for which all constraints of the study hold.
-func feasible(s suggest.Study) []result {
-	return slices.DeleteFunc(results(s), func(r result) bool {
-		for k, c := range s.Constraints {
-			if k >= len(r.trial.Constraints) || c.Violation(r.trial.Constraints[k]) > 0 {
-				return true
-			}
-		}
-		return false
-	})
+func feasible(s suggest.Study) []*history.Row {
+	all, _ := results(s)
+	return slices.DeleteFunc(all, func(r *history.Row) bool { return r.Class != history.Measured })
 }
 
 func checkObjective(s suggest.Study, objective int) error {
@@ -63,31 +37,6 @@ func checkObjective(s suggest.Study, objective int) error {
 		return fmt.Errorf("objective %d does not exist; the study has %d, counted from 0", objective, len(s.Objectives))
 	}
 	return nil
-}
-
-// dimension of a parameter as models see it.
-func dimension(p suggest.Parameter) box.Dim {
-	if p.Kind() == suggest.Categorical {
-		count, _ := p.Count()
-		return box.Dim{Kind: box.Choice, Count: int(count)}
-	}
-	return box.Dim{Kind: box.Continuous}
-}
-
-// row is the point as models see it; NaN where a parameter is not active.
-func row(space suggest.Space, p suggest.Point) []float64 {
-	x := make([]float64, len(p))
-	for i, v := range p {
-		switch index, _ := v.Index(); {
-		case !v.InSpace():
-			x[i] = math.NaN()
-		case space.At(i).Kind() == suggest.Categorical:
-			x[i] = float64(index)
-		default:
-			x[i] = space.At(i).Encode(v)
-		}
-	}
-	return x
 }
 
 // activity is the probability under the prior that each parameter is active.

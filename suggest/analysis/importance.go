@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
+	"github.com/vernier-ml/vernier/suggest/history"
 	"github.com/vernier-ml/vernier/suggest/numeric/forest"
 	"github.com/vernier-ml/vernier/suggest/numeric/normal"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
@@ -44,23 +45,23 @@ func shares(space suggest.Space, values []float64, interactions float64) Importa
 }
 
 // lossesOf are the losses of one objective.
-func lossesOf(all []result, objective int) []float64 {
+func lossesOf(all []*history.Row, objective int) []float64 {
 	out := make([]float64, len(all))
 	for i, r := range all {
-		out[i] = r.losses[objective]
+		out[i] = r.Losses[objective]
 	}
 	return out
 }
 
-func enough(s suggest.Study, objective int) ([]result, error) {
+func enough(s suggest.Study, objective int) ([]*history.Row, *history.Encoding, error) {
 	if err := checkObjective(s, objective); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := results(s)
+	all, encoding := results(s)
 	if len(all) < leastResults {
-		return nil, fmt.Errorf("%w: %d of %d", ErrTooFew, len(all), leastResults)
+		return nil, nil, fmt.Errorf("%w: %d of %d", ErrTooFew, len(all), leastResults)
 	}
-	return all, nil
+	return all, encoding, nil
 }
 
 // FunctionalANOVA is how much of the variance of an objective over the whole
@@ -70,29 +71,29 @@ func enough(s suggest.Study, objective int) ([]result, error) {
 // active counts as a value of it. It takes a second or so for a thousand trials;
 // when ctx is done the answer is less exact.
 func FunctionalANOVA(ctx context.Context, s suggest.Study, objective int) (Importance, error) {
-	all, err := enough(s, objective)
+	all, encoding, err := enough(s, objective)
 	if err != nil {
 		return Importance{}, err
 	}
 	all = thin(all, mostResults)
 	data := forest.Data{Y: withinReach(lossesOf(all, objective))}
 	for i, active := range activity(s.Space) {
-		data.Dims = append(data.Dims, forest.Dim{Dim: dimension(s.Space.At(i)), Active: active})
+		data.Dims = append(data.Dims, forest.Dim{Dim: encoding.Dims[i], Active: active})
 	}
 	for _, r := range all {
-		data.X = append(data.X, row(s.Space, r.trial.Point))
+		data.X = append(data.X, r.X)
 	}
 	key := rng.NewKey(s.Seed, "analysis", "functional anova")
-	effects := forest.Fit(ctx, forest.Config{}, data, key).Effects(key.At(1))
+	effects := forest.Fit(ctx, data, key).Effects(key.At(1))
 	return shares(s.Space, effects.Main, effects.Interactions), nil
 }
 
 // thin leaves at most n results, evenly over the study.
-func thin(all []result, n int) []result {
+func thin(all []*history.Row, n int) []*history.Row {
 	if len(all) <= n {
 		return all
 	}
-	out := make([]result, n)
+	out := make([]*history.Row, n)
 	for i := range out {
 		out[i] = all[i*len(all)/n]
 	}
@@ -119,7 +120,7 @@ const (
 // value of it. It is fast, and looks at good results only: a parameter that
 // makes bad ones worse does not matter to it.
 func PEDANOVA(s suggest.Study, objective int) (Importance, error) {
-	all, err := enough(s, objective)
+	all, _, err := enough(s, objective)
 	if err != nil {
 		return Importance{}, err
 	}
@@ -171,7 +172,7 @@ func draw(n, k int, stream *rng.Stream) []int {
 // kernelsOf spreads each result over the cells of a parameter: over its choices
 // or the parts of its range, and one for where it is not active. The width for
 // numbers is Scott's for top values.
-func kernelsOf(p suggest.Parameter, i int, all []result, top int) [][]float64 {
+func kernelsOf(p suggest.Parameter, i int, all []*history.Row, top int) [][]float64 {
 	count, finite := p.Count()
 	choice := p.Kind() == suggest.Categorical
 	parts := cells
@@ -185,7 +186,7 @@ func kernelsOf(p suggest.Parameter, i int, all []result, top int) [][]float64 {
 	out := make([][]float64, len(all))
 	for k, r := range all {
 		out[k] = make([]float64, parts+1)
-		v := r.trial.Point[i]
+		v := r.Point[i]
 		switch index, _ := v.Index(); {
 		case !v.InSpace():
 			out[k][parts] = 1
@@ -201,10 +202,10 @@ func kernelsOf(p suggest.Parameter, i int, all []result, top int) [][]float64 {
 }
 
 // scott is Scott's rule for a set of top values that spread as all do.
-func scott(i int, p suggest.Parameter, all []result, top int) float64 {
+func scott(i int, p suggest.Parameter, all []*history.Row, top int) float64 {
 	n, mean, square := 0.0, 0.0, 0.0
 	for _, r := range all {
-		if v := r.trial.Point[i]; v.InSpace() {
+		if v := r.Point[i]; v.InSpace() {
 			u := p.Encode(v)
 			n++
 			mean += u

@@ -35,7 +35,7 @@ func BestSoFar(s suggest.Study, objective int, smooth Smoother) ([]Best, error) 
 	if smooth != nil && len(all) > 0 {
 		points := make([]suggest.Point, len(all))
 		for i, r := range all {
-			points[i] = r.trial.Point
+			points[i] = r.Point
 		}
 		smoothed, err := smooth(points, slices.Clone(losses))
 		if err != nil {
@@ -51,7 +51,7 @@ func BestSoFar(s suggest.Study, objective int, smooth Smoother) ([]Best, error) 
 	for i, loss := range losses {
 		if loss < least {
 			least = loss
-			out = append(out, Best{Trial: all[i].trial.Number, Value: s.Objectives[objective].Loss(loss)})
+			out = append(out, Best{Trial: all[i].Number, Value: s.Objectives[objective].Loss(loss)})
 		}
 	}
 	return out, nil
@@ -71,7 +71,8 @@ func Distribution(s suggest.Study, objective int) ([]Step, error) {
 	if err := checkObjective(s, objective); err != nil {
 		return nil, err
 	}
-	losses := lossesOf(results(s), objective)
+	all, _ := results(s)
+	losses := lossesOf(all, objective)
 	slices.Sort(losses)
 	var out []Step
 	for i, loss := range losses {
@@ -96,14 +97,14 @@ type Volume struct {
 // that good results are better than; nil takes one from the results: see
 // pareto.Reference. used is the reference. Trials that violate a constraint do
 // not count.
-func Hypervolume(s suggest.Study, reference []float64) (history []Volume, used []float64, err error) {
+func Hypervolume(s suggest.Study, reference []float64) (growth []Volume, used []float64, err error) {
 	all := feasible(s)
 	if reference != nil && len(reference) != len(s.Objectives) {
 		return nil, nil, fmt.Errorf("the reference has %d values for %d objectives; give one for each", len(reference), len(s.Objectives))
 	}
 	points := make([][]float64, len(all))
 	for i, r := range all {
-		points[i] = r.losses
+		points[i] = r.Losses
 	}
 	if reference == nil {
 		if len(all) == 0 {
@@ -124,10 +125,10 @@ func Hypervolume(s suggest.Study, reference []float64) (history []Volume, used [
 		front = append(slices.DeleteFunc(front, func(q []float64) bool { return pareto.Dominates(p, q) }), p)
 		if v := pareto.Hypervolume(front, ref); v > volume {
 			volume = v
-			history = append(history, Volume{Trial: all[i].trial.Number, Volume: v})
+			growth = append(growth, Volume{Trial: all[i].Number, Volume: v})
 		}
 	}
-	return history, slices.Clone(reference), nil
+	return growth, slices.Clone(reference), nil
 }
 
 // turned turns losses into values, and values into losses.

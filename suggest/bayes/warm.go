@@ -1,6 +1,7 @@
 package bayes
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -56,27 +57,17 @@ func (e *experience) target() target {
 // warmRows are the warm trials with their losses, half-ranked within their own
 // study: the scales of studies may differ.
 func (d *data) warmRows() (rows [][]float64, outcomes []float64) {
-	byStudy := map[string][]*history.Row{}
-	var studies []string
-	for _, o := range d.warm {
-		name := o.Meta["study"]
-		if _, ok := byStudy[name]; !ok {
-			studies = append(studies, name)
-		}
-		byStudy[name] = append(byStudy[name], o)
-	}
-	slices.Sort(studies)
+	studies := history.Sources(d.warm)
+	slices.SortFunc(studies, func(a, b []*history.Row) int { return cmp.Compare(a[0].Meta["study"], b[0].Meta["study"]) })
 	studies = studies[max(0, len(studies)-warmStudies):]
-	for _, name := range studies {
-		observations := byStudy[name]
-		losses := make([]float64, len(observations))
-		all := make([][]float64, len(observations))
-		for i, o := range observations {
-			all[i], losses[i] = o.X, o.Losses[0]
+	for _, study := range studies {
+		losses := make([]float64, len(study))
+		for i, o := range study {
+			losses[i] = o.Losses[0]
 		}
 		y := gp.HalfRank.Apply(losses)
 		for _, i := range spreadOut(y, max(3, warmModelled/len(studies))) {
-			rows, outcomes = append(rows, all[i]), append(outcomes, y[i])
+			rows, outcomes = append(rows, study[i].X), append(outcomes, y[i])
 		}
 	}
 	return rows, outcomes

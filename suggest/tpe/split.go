@@ -157,36 +157,21 @@ func standardised(h history.History, k int) []int {
 	for i := range best {
 		best[i].quantile = (float64(i) + 0.5) / float64(len(h.Measured))
 	}
-	for _, members := range bySource(h.Warm) {
-		source := make([]*history.Row, len(members))
-		for i, at := range members {
-			source[i] = h.Warm[at]
-		}
+	ids := make(map[*history.Row]int, len(h.Warm))
+	for i, o := range h.Warm {
+		ids[o] = i - len(h.Warm)
+	}
+	for _, source := range history.Sources(h.Warm) {
 		for i, at := range leaders(source, k) {
-			best = append(best, place{id: members[at] - len(h.Warm), quantile: (float64(i) + 0.5) / float64(len(source))})
+			best = append(best, place{id: ids[source[at]], quantile: (float64(i) + 0.5) / float64(len(source))})
 		}
 	}
 	slices.SortStableFunc(best, func(a, b place) int { return cmp.Compare(a.quantile, b.quantile) })
-	ids := make([]int, min(k, len(best)))
-	for i := range ids {
-		ids[i] = best[i].id
+	out := make([]int, min(k, len(best)))
+	for i := range out {
+		out[i] = best[i].id
 	}
-	return ids
-}
-
-// bySource gives the positions of the trials of each study, in the order in
-// which the studies come.
-func bySource(warm []*history.Row) (members [][]int) {
-	at := map[string]int{}
-	for i, o := range warm {
-		name := o.Meta["study"]
-		if _, ok := at[name]; !ok {
-			at[name] = len(members)
-			members = append(members, nil)
-		}
-		members[at[name]] = append(members[at[name]], i)
-	}
-	return members
+	return out
 }
 
 // leaders are the positions of the k best observations, best first.

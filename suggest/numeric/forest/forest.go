@@ -31,35 +31,12 @@ type Data struct {
 	Y []float64
 }
 
-// Config describes how to grow a forest.
-type Config struct {
-	// Trees is how many; default 64.
-	Trees int
-	// Features is the fraction of the dimensions that each split chooses from;
-	// default 1.
-	Features float64
-	// Least is how few rows are not split further; default 2.
-	Least int
-	// Depth bounds the depth of a tree; default 64.
-	Depth int
-}
-
-// withDefaults fills the zero fields.
-func (c Config) withDefaults() Config {
-	if c.Trees == 0 {
-		c.Trees = 64
-	}
-	if c.Features == 0 {
-		c.Features = 1
-	}
-	if c.Least == 0 {
-		c.Least = 2
-	}
-	if c.Depth == 0 {
-		c.Depth = 64
-	}
-	return c
-}
+const (
+	// treesGrown is how many trees a forest has.
+	treesGrown = 64
+	// maxDepth bounds the depth of a tree.
+	maxDepth = 64
+)
 
 // inactive stands for NaN in the rows of numbers; numbers lie in [0, 1].
 const inactive = -1
@@ -88,7 +65,6 @@ type node struct {
 
 // grower grows one tree.
 type grower struct {
-	Config
 	dims   []Dim
 	x      [][]float64
 	y      []float64
@@ -98,18 +74,17 @@ type grower struct {
 
 // Fit grows a forest. It ends early, with fewer trees but at least one, when ctx
 // is done.
-func Fit(ctx context.Context, config Config, data Data, key rng.Key) *Forest {
+func Fit(ctx context.Context, data Data, key rng.Key) *Forest {
 	f := &Forest{dims: data.Dims}
-	config = config.withDefaults()
 	rows := make([][]float64, len(data.X))
 	for i, row := range data.X {
 		rows[i] = f.clean(row)
 	}
-	for k := range config.Trees {
+	for k := range treesGrown {
 		if k > 0 && ctx.Err() != nil {
 			break
 		}
-		g := grower{Config: config, dims: data.Dims, x: rows, y: data.Y, stream: key.Stream(uint64(k))}
+		g := grower{dims: data.Dims, x: rows, y: data.Y, stream: key.Stream(uint64(k))}
 		all := make([]int, len(rows))
 		for i := range all {
 			all[i] = i
@@ -177,7 +152,7 @@ func (g *grower) grow(rows []int, depth int) int {
 		sum += g.y[i]
 	}
 	g.tree = append(g.tree, node{value: sum / float64(len(rows))})
-	if len(rows) < g.Least || depth >= g.Depth {
+	if len(rows) < 2 || depth >= maxDepth {
 		return at
 	}
 	best, ok := g.split(rows, sum)

@@ -9,7 +9,7 @@ import (
 )
 
 // split finds the split of the rows, whose values sum to sum, that leaves the
-// least variance, among some of the dimensions. ok is false when none helps.
+// least variance. ok is false when none helps.
 func (g *grower) split(rows []int, sum float64) (best node, ok bool) {
 	n := float64(len(rows))
 	least := sum * sum / n
@@ -18,11 +18,7 @@ func (g *grower) split(rows []int, sum float64) (best node, ok bool) {
 	for i := range order {
 		order[i] = i
 	}
-	features := max(1, int(math.Ceil(g.Features*float64(len(order)))))
 	for i := range order {
-		if i >= features && ok {
-			break // further ones only while nothing was found
-		}
 		j := i + int(g.stream.Uint64N(uint64(len(order)-i)))
 		order[i], order[j] = order[j], order[i]
 		d := order[i]

@@ -67,21 +67,7 @@ func (s *Search) Run(ctx context.Context) []Found {
 
 // sortFound puts the best first; equal ones keep their order.
 func sortFound(found []Found) {
-	order := make([]int32, len(found)) // not to move pointers while sorting
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(i, j int32) int {
-		if c := cmp.Compare(found[j].Value, found[i].Value); c != 0 {
-			return c
-		}
-		return cmp.Compare(i, j)
-	})
-	sorted := make([]Found, len(found))
-	for i, k := range order {
-		sorted[i] = found[k]
-	}
-	copy(found, sorted)
+	slices.SortStableFunc(found, func(a, b Found) int { return cmp.Compare(b.Value, a.Value) })
 }
 
 func (s *Search) bounds(d int) (low, high float64) {

@@ -55,7 +55,7 @@ func (m *Mixture) settle(touched []place) {
 	for _, p := range touched {
 		slot, _ := slices.BinarySearch(m.ids, p.id)
 		x := &m.axes[p.axis]
-		value := m.Row(slot)[x.at]
+		value := m.rows[slot][x.at]
 		m.shape(p.axis, x.find(entry{value: value, id: p.id}), slot)
 	}
 	for _, p := range touched {

@@ -39,13 +39,6 @@ func (m *Mixture) LogDensities(x [][]float64, out []float64) {
 	}
 }
 
-// LogDensity at one row.
-func (m *Mixture) LogDensity(x []float64) float64 {
-	var out [1]float64
-	m.LogDensities([][]float64{x}, out[:])
-	return out[0]
-}
-
 // accumulate adds the kernels from first on, whose log densities in the real
 // dimensions are terms, to exp(top)*sum.
 func (m *Mixture) accumulate(top, sum float64, first int, terms []float64, index []int) (float64, float64) {

@@ -166,16 +166,6 @@ func (m *Mixture) Clear() {
 	m.weighChoices()
 }
 
-// Len is how many observations there are.
-func (m *Mixture) Len() int { return len(m.ids) }
-
-// IDs are the identifiers of the observations, ascending. They must not be
-// modified.
-func (m *Mixture) IDs() []int { return m.ids }
-
-// Row is the observation at the i-th place. It must not be modified.
-func (m *Mixture) Row(i int) []float64 { return m.rows[i] }
-
 // clip is the smallest bandwidth for the present number of observations.
 func (m *Mixture) clip() float64 {
 	least := math.Max(m.config.Narrowest, narrowest)
@@ -233,7 +223,7 @@ func (m *Mixture) Remove(id int) {
 	}
 	var touched []place
 	for a := range m.axes {
-		touched = m.leave(a, entry{value: m.Row(at)[m.axes[a].at], id: id}, touched)
+		touched = m.leave(a, entry{value: m.rows[at][m.axes[a].at], id: id}, touched)
 	}
 	m.count(m.rows[at], -1)
 	m.ids = slices.Delete(m.ids, at, at+1)

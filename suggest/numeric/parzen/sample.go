@@ -29,7 +29,7 @@ func (m *Mixture) Pick(stream *rng.Stream) int {
 // Draw samples the dimension dim from the given component; -1 is the prior.
 func (m *Mixture) Draw(component, dim int, stream *rng.Stream) float64 {
 	u := stream.Float64()
-	known := component >= 0 && !math.IsNaN(m.Row(component)[dim])
+	known := component >= 0 && !math.IsNaN(m.rows[component][dim])
 	for j := range m.choices {
 		if m.choices[j].at == dim {
 			return m.choices[j].draw(u, known, m.at(component, dim))
@@ -55,7 +55,7 @@ func (m *Mixture) at(component, dim int) float64 {
 	if component < 0 {
 		return math.NaN()
 	}
-	return m.Row(component)[dim]
+	return m.rows[component][dim]
 }
 
 // cell of a component on the j-th Ordered dimension; nil when it does not know
