@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 )
 
@@ -93,6 +94,19 @@ func (s *Space) sort() (problems SpaceError) {
 // values of another.
 func (s Space) Conditional() bool { return s.conditional }
 
+// ParentsFirst are the positions of the parameters, each after the one that it
+// depends on.
+func (s Space) ParentsFirst() []int {
+	if s.conditional {
+		return slices.Clone(s.order)
+	}
+	order := make([]int, len(s.parameters))
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
 // When gives the position in the space of the parameter that decides whether
 // this one is active. ok is false when it is always active.
 func (p Parameter) When() (parent int, ok bool) {
@@ -147,13 +161,7 @@ func (s Space) Active(p Point) []bool {
 // math.MaxUint64 means that many or more.
 func (s Space) Size() (n uint64, finite bool) {
 	sizes := make([]map[int64]uint64, len(s.parameters)) // by the parent's value: the product over its children
-	order := s.order
-	if !s.conditional {
-		order = nil
-		for i := range s.parameters {
-			order = append(order, i)
-		}
-	}
+	order := s.ParentsFirst()
 	n = 1
 	for k := len(order) - 1; k >= 0; k-- { // children first
 		i := order[k]

@@ -60,22 +60,14 @@ const maxOption = 1e9
 // CheckDARTS says what is wrong with the settings: errors of the kind
 // *suggest.SettingError, joined.
 func CheckDARTS(settings suggest.Settings) error {
-	none := map[string]bool{}
-	for _, o := range DARTSOptions() {
-		none[o.Name] = o.None
-	}
-	var rest suggest.Settings
-	for _, s := range settings {
-		if !none[s.Name] || s.Value != "None" {
-			rest = append(rest, s)
-		}
-	}
-	r := rest.Read()
+	r := settings.Read()
 	for _, o := range DARTSOptions() {
 		within := suggest.Range{Min: o.Min, Max: maxOption}
-		if o.Whole {
+		switch {
+		case o.None && r.Text(o.Name, "") == "None":
+		case o.Whole:
 			r.Int(o.Name, 0, within)
-		} else {
+		default:
 			r.Float(o.Name, 0, within)
 		}
 	}

@@ -5,6 +5,7 @@ package fidelity
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -305,10 +306,17 @@ func (f *fidelity) view(s suggest.Study, b *rungBook) suggest.Study {
 // 2018), two more than there are parameters: with that, models learn from too
 // few, and forget what smaller resources told.
 func (f *fidelity) informative(b *rungBook) float64 {
-	levels := b.levels()
-	for i := len(levels) - 1; i >= 0; i-- {
-		if i == 0 || levels[i].usable() >= 2*(f.space.Len()+2) {
-			return levels[i].resource
+	usable := map[float64]int{} // by resource
+	for _, e := range b.entries {
+		n := usable[e.trial.Resource]
+		if e.usable() {
+			n++
+		}
+		usable[e.trial.Resource] = n
+	}
+	for i, resource := range slices.Backward(slices.Sorted(maps.Keys(usable))) {
+		if i == 0 || usable[resource] >= 2*(f.space.Len()+2) {
+			return resource
 		}
 	}
 	return -1

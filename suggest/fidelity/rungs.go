@@ -28,7 +28,6 @@ const (
 //	best := book.bracket(0).rung(1).ranked()  // finished with a value, best first
 //	proposal := book.promote(best[0], 27)     // to the next rung, with resource 27
 //	proposal = book.start(1, 0, point, 3)     // a new point, in bracket 1
-//	levels := book.levels()                   // resources, each with its entries
 //
 // Killed trials do not count: their rung has room again, and the trial that
 // they continued may be promoted once more. Trials without metadata of this
@@ -49,11 +48,9 @@ type bracketBook struct {
 	rungs  []*rungLevel
 }
 
-// rungLevel is one rung of a bracket, or what several brackets have at one
-// resource.
+// rungLevel is one rung of a bracket.
 type rungLevel struct {
-	resource float64 // of its entries; 0 when there are none
-	entries  []*rungEntry
+	entries []*rungEntry
 }
 
 // rungEntry is a trial at a rung.
@@ -118,7 +115,6 @@ func (b *rungBook) insert(e *rungEntry) {
 	b.entries = append(b.entries, e)
 	e.sibling, b.base[e.base].last = b.base[e.base].last, e
 	r := b.bracket(e.bracket).rung(e.rung)
-	r.resource = e.trial.Resource
 	r.entries = append(r.entries, e)
 }
 
@@ -170,10 +166,14 @@ func (r *bracketBook) rung(number int) *rungLevel {
 }
 
 // finished is how many entries have ended, with or without a value.
-func (r *rungLevel) finished() int {
-	n := 0
+func (r *rungLevel) finished() int { return r.count((*rungEntry).finished) }
+
+// usable is how many entries ended with a value.
+func (r *rungLevel) usable() int { return r.count((*rungEntry).usable) }
+
+func (r *rungLevel) count(which func(*rungEntry) bool) (n int) {
 	for _, e := range r.entries {
-		if e.finished() {
+		if which(e) {
 			n++
 		}
 	}
@@ -195,31 +195,12 @@ func (r *rungLevel) ranked() []*rungEntry {
 // candidate is the best entry that was not promoted yet, and its place in the
 // ranking of all, from 0; nil when there is none.
 func (r *rungLevel) candidate() (best *rungEntry, place int) {
-	for _, e := range r.entries {
-		if e.usable() && !e.promoted && (best == nil || e.compare(best) < 0) {
-			best = e
+	for place, e := range r.ranked() {
+		if !e.promoted {
+			return e, place
 		}
 	}
-	if best == nil {
-		return nil, 0
-	}
-	for _, e := range r.entries {
-		if e.usable() && e.compare(best) < 0 {
-			place++
-		}
-	}
-	return best, place
-}
-
-// usable is how many entries ended with a value.
-func (r *rungLevel) usable() int {
-	n := 0
-	for _, e := range r.entries {
-		if e.usable() {
-			n++
-		}
-	}
-	return n
+	return nil, 0
 }
 
 // start gives the proposal of a new point, and notes it as running.
@@ -265,27 +246,6 @@ func (b *rungBook) points() []*suggest.Trial {
 		b.plain = append(b.plain, &suggest.Trial{Number: i, Point: b.base[i].trial.Point})
 	}
 	return b.plain
-}
-
-// levels are all entries by resource, the smallest first, whatever bracket they
-// are in: what a model of one fidelity learns from.
-func (b *rungBook) levels() []*rungLevel {
-	var out []*rungLevel
-	for _, bracket := range b.brackets {
-		for _, r := range bracket.rungs {
-			for _, e := range r.entries {
-				i, found := slices.BinarySearchFunc(out, e.trial.Resource, func(l *rungLevel, x float64) int { return cmp.Compare(l.resource, x) })
-				if !found {
-					out = slices.Insert(out, i, &rungLevel{resource: e.trial.Resource})
-				}
-				out[i].entries = append(out[i].entries, e)
-			}
-		}
-	}
-	for _, l := range out {
-		slices.SortFunc(l.entries, func(x, y *rungEntry) int { return cmp.Compare(x.trial.Number, y.trial.Number) })
-	}
-	return out
 }
 
 // waiting says whether a trial is running whose result may let something start.

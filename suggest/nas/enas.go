@@ -72,7 +72,7 @@ func ENAS() propose.Registration {
 		Name: "enas",
 		Summary: "Architecture search by a recurrent network that learns which choices give good results (REINFORCE). " +
 			"For architectures with many choices and hundreds of trials.",
-		New:            newENAS,
+		New:            suggest.Reading(newENAS),
 		Settings:       enasSettingsDoc(),
 		Adaptive:       true,
 		FirstObjective: true,
@@ -95,29 +95,28 @@ func enasSettingsDoc() []propose.Setting {
 	}
 }
 
-func newENAS(space suggest.Space, given suggest.Settings) (suggest.Algorithm, error) {
-	r := slices.DeleteFunc(slices.Clone(given), isNone).Read()
+func newENAS(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
 	above := func(max float64) suggest.Range { return suggest.Range{Min: 0, OpenMin: true, Max: max} }
+	orNone := func(name string, byDefault float64) float64 {
+		if r.Text(name, "") == "None" {
+			return 0
+		}
+		return r.Float(name, byDefault, above(1e6))
+	}
 	a := &enas{Reader: history.NewReader(space), seeding: propose.ReadSeeding(r)}
 	a.enasSettings = enasSettings{
 		hidden:        int(r.Int("controller_hidden_size", 16, suggest.Range{Min: 1, Max: 1024})),
-		temperature:   r.Float("controller_temperature", 5, above(1e6)),
-		tanhConst:     r.Float("controller_tanh_const", 2.25, above(1e6)),
-		entropyWeight: r.Float("controller_entropy_weight", 0.01, above(1e6)),
+		temperature:   orNone("controller_temperature", 5),
+		tanhConst:     orNone("controller_tanh_const", 2.25),
+		entropyWeight: orNone("controller_entropy_weight", 0.01),
 		baselineDecay: r.Float("controller_baseline_decay", 0.97, above(1)),
 		learningRate:  r.Float("controller_learning_rate", 0.03, above(1)),
 		skipTarget:    r.Float("controller_skip_target", 0.4, above(1)),
-		skipWeight:    r.Float("controller_skip_weight", 0.01, above(1e6)),
+		skipWeight:    orNone("controller_skip_weight", 0.01),
 		trainSteps:    int(r.Int("controller_train_steps", 2, suggest.Range{Min: 1, Max: 1000})),
 	}
 	r.Int("controller_log_every_steps", 10, suggest.Range{Min: 1, Max: 1e9})
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	for _, s := range given {
-		a.none(s)
-	}
-	for _, i := range parentsFirst(space) {
+	for _, i := range space.ParentsFirst() {
 		count, finite := space.At(i).Count()
 		step := enasStep{parameter: i, parts: !finite || count > enasChoices && space.At(i).Kind() != suggest.Categorical}
 		if step.parts {
@@ -125,54 +124,7 @@ func newENAS(space suggest.Space, given suggest.Settings) (suggest.Algorithm, er
 		}
 		a.steps, a.counts = append(a.steps, step), append(a.counts, int(count))
 	}
-	return a, nil
-}
-
-// isNone says whether the setting is one that Katib lets be switched off, and is.
-func isNone(s suggest.Setting) bool {
-	switch s.Name {
-	case "controller_temperature", "controller_tanh_const", "controller_entropy_weight", "controller_skip_weight":
-		return s.Value == "None"
-	}
-	return false
-}
-
-// none switches off what a setting says is None.
-func (e *enasSettings) none(s suggest.Setting) {
-	if !isNone(s) {
-		return
-	}
-	switch s.Name {
-	case "controller_temperature":
-		e.temperature = 0
-	case "controller_tanh_const":
-		e.tanhConst = 0
-	case "controller_entropy_weight":
-		e.entropyWeight = 0
-	case "controller_skip_weight":
-		e.skipWeight = 0
-	}
-}
-
-// parentsFirst is the order of the parameters, changed so that each comes after
-// the one that it depends on.
-func parentsFirst(space suggest.Space) []int {
-	order, done := make([]int, 0, space.Len()), make([]bool, space.Len())
-	var visit func(i int)
-	visit = func(i int) {
-		if done[i] {
-			return
-		}
-		if parent, ok := space.At(i).When(); ok {
-			visit(parent)
-		}
-		done[i] = true
-		order = append(order, i)
-	}
-	for i := range space.Len() {
-		visit(i)
-	}
-	return order
+	return a
 }
 
 // Prepare implements suggest.Preparer: it learns from new results.
