@@ -119,6 +119,13 @@ fuzz: ## Fuzz all that the collector reads, one function after another: FUZZ_TIM
 e2e: build examples assets ## Run whole instances: kill each component in turn, try broken experiments, and each kind of collector and store.
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e/...
 
+# The seed is printed; VERNIER_SOAK_SEED repeats what is killed, though not when.
+.PHONY: soak
+soak: build ## Run 300 trials under 100 random kills and 10 reboots in miniature, and a run-away experiment for 10 minutes: about 50 minutes.
+	@VERNIER_BIN_DIR=$(BIN) VERNIER_SOAK_TRIALS=$${VERNIER_SOAK_TRIALS:-300} VERNIER_SOAK_KILLS=$${VERNIER_SOAK_KILLS:-100} \
+		VERNIER_SOAK_REBOOTS=$${VERNIER_SOAK_REBOOTS:-10} VERNIER_RUNAWAY=10m \
+		go test -buildvcs=false -tags=e2e -count=1 -timeout 3h -v -run 'TestSoak|TestARunAway' ./e2e
+
 # The packages that write event files take 7 GB, most of it what PyTorch brings
 # along for GPUs. WRITERS chooses some of them, PIP_FLAGS is for pip.
 WRITERS ?= tensorboard tensorboardX torch tensorflow keras lightning transformers

@@ -27,7 +27,18 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+// run runs the tests, which share what is slow to make.
+func run(m *testing.M) (code int) {
+	var err error
+	if venvs, err = os.MkdirTemp("", "vernier-e2e-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(venvs)
+	return m.Run()
 }
 
 // push reports two steps of loss to the collector's socket.

@@ -4,9 +4,11 @@ package e2e
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -75,4 +77,20 @@ func (e jobExperiment) object(t *testing.T) *v1beta1.Experiment {
 // pythonCommand runs a program in Python, with x as its argument.
 func pythonCommand(python, script string) string {
 	return fmt.Sprintf(`[%s, %s, "${trialParameters.x}"]`, python, script)
+}
+
+// setContainer gives the container a command, word by word, and a working directory.
+func setContainer(t *testing.T, e *v1beta1.Experiment, argv []string, dir string) {
+	t.Helper()
+	var job unstructured.Unstructured
+	if err := json.Unmarshal(e.Spec.TrialTemplate.TrialSpec.Raw, &job); err != nil {
+		t.Fatal(err)
+	}
+	c := job.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
+	c["command"], c["workingDir"] = argv, dir
+	raw, err := json.Marshal(job.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Spec.TrialTemplate.TrialSpec.Raw = raw
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
-	"github.com/vernier-ml/vernier/collector/store"
 )
 
 const (
@@ -30,10 +29,10 @@ const (
 
 // killExperiment prints killPoints values over about a second and leaves a
 // stamp each time that it is started.
-func killExperiment(t *testing.T, stamps string) *v1beta1.Experiment {
+func killExperiment(t *testing.T, name, stamps string) *v1beta1.Experiment {
 	t.Helper()
 	experiment := jobExperiment{
-		name:      "kill",
+		name:      name,
 		algorithm: "random",
 		parallel:  5,
 		max:       killTrials,
@@ -53,11 +52,11 @@ func killExperiment(t *testing.T, stamps string) *v1beta1.Experiment {
 func TestEveryComponentMayBeKilled(t *testing.T) {
 	i := up(t)
 	stamps := t.TempDir()
-	if err := i.client.Create(t.Context(), killExperiment(t, stamps)); err != nil {
+	if err := i.client.Create(t.Context(), killExperiment(t, "kill", stamps)); err != nil {
 		t.Fatal(err)
 	}
 	for n, victim := range []string{"manager", "agent", "kube-apiserver", "etcd"} {
-		i.awaitFinishedTrials(t, (n+1)*8)
+		i.awaitFinishedTrials(t, "kill", (n+1)*8)
 		before := i.components(t)[victim]
 		if before.PID == 0 {
 			t.Fatalf("no component %q in %v", victim, i.components(t))
@@ -73,10 +72,10 @@ func TestEveryComponentMayBeKilled(t *testing.T) {
 			return nil
 		})
 	}
-	i.awaitFinishedTrials(t, killTrials)
+	i.awaitFinishedTrials(t, "kill", killTrials)
 	i.awaitEnd(t, "kill")
 	trials := i.trials(t, "kill")
-	checkTrials(t, trials)
+	checkTrials(t, "kill", killTrials, trials)
 	checkStamps(t, stamps, trials)
 	if out, err := i.vernier("down"); err != nil {
 		t.Fatalf("vernier down: %v\n%s", err, out)
@@ -84,11 +83,11 @@ func TestEveryComponentMayBeKilled(t *testing.T) {
 	checkPoints(t, i.home, trials)
 }
 
-func (i *instance) awaitFinishedTrials(t *testing.T, n int) {
+func (i *instance) awaitFinishedTrials(t *testing.T, name string, n int) {
 	t.Helper()
 	eventually(t, 3*time.Minute, func(ctx context.Context) error {
 		var e v1beta1.Experiment
-		if err := i.client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "kill"}, &e); err != nil {
+		if err := i.client.Get(ctx, types.NamespacedName{Namespace: "default", Name: name}, &e); err != nil {
 			return err
 		}
 		s := e.Status
@@ -127,7 +126,7 @@ func (i *instance) trials(t *testing.T, experiment string) []v1beta1.Trial {
 	return list.Items
 }
 
-func checkTrials(t *testing.T, trials []v1beta1.Trial) {
+func checkTrials(t *testing.T, experiment string, count int, trials []v1beta1.Trial) {
 	t.Helper()
 	var names, want []string
 	for _, trial := range trials {
@@ -137,8 +136,8 @@ func checkTrials(t *testing.T, trials []v1beta1.Trial) {
 			t.Errorf("trial %s is %s: %s", trial.Name, last.Type, last.Message)
 		}
 	}
-	for n := range killTrials {
-		want = append(want, fmt.Sprintf("kill-%04d", n))
+	for n := range count {
+		want = append(want, fmt.Sprintf("%s-%04d", experiment, n))
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("trials (-want +got):\n%s", diff)
@@ -162,19 +161,7 @@ func checkStamps(t *testing.T, dir string, trials []v1beta1.Trial) {
 // checkPoints holds that the store has each point of each trial exactly once.
 func checkPoints(t *testing.T, home string, trials []v1beta1.Trial) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(home, "*", "*.db"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("the store's file: found %v (%v), want one", files, err)
-	}
-	s, err := store.Open(t.Context(), "sqlite:"+files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	var want []int64
-	for step := range int64(killPoints) {
-		want = append(want, step)
-	}
+	s, want := openStoreOf(t, home), stepsOfKill()
 	for _, trial := range trials {
 		series, err := collector.ReadSeries(t.Context(), s, string(trial.UID), "loss")
 		if err != nil {

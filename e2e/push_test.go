@@ -79,7 +79,7 @@ assert client.get_run(child.info.run_id).data.metrics == {"accuracy": 0.25}
 assert {a.path for a in client.list_artifacts(run.info.run_id)} == {"notes", "w.bin"}
 `},
 		// A plain example of Katib: its SDK, its default address.
-		"katib": {needs: "kubeflow-katib", code: `
+		"katib": {needs: katibSDK, code: `
 import kubeflow.katib as katib
 katib.report_metrics({"loss": 7, "accuracy": 0.5})
 katib.report_metrics({"loss": x})
@@ -107,7 +107,13 @@ func documented(t *testing.T, n int) string {
 	return first + strings.ReplaceAll(code, `"loss": 0.1, "step": 3`, `"loss": x, "step": 1`)
 }
 
-// pythonWith is a Python of its own with a package from PyPI.
+// venvs holds what pythonWith made, by what it was to have. TestMain removes it.
+var (
+	venvs     string
+	venvsMade sync.Map
+)
+
+// pythonWith is a Python with packages from PyPI, which the tests share.
 func pythonWith(t *testing.T, needs string) string {
 	t.Helper()
 	if needs == "" {
@@ -117,16 +123,24 @@ func pythonWith(t *testing.T, needs string) string {
 		}
 		return python
 	}
-	dir := filepath.Join(t.TempDir(), "venv")
+	if python, ok := venvsMade.Load(needs); ok {
+		return python.(string)
+	}
+	dir, err := os.MkdirTemp(venvs, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	python := filepath.Join(dir, "bin", "python")
 	for _, argv := range [][]string{
 		{"python3", "-m", "venv", dir},
-		{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", needs},
+		append([]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, strings.Fields(needs)...),
 	} {
 		if out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%q: %v\n%s", argv, err, out)
 		}
 	}
-	return filepath.Join(dir, "bin", "python")
+	venvsMade.Store(needs, python)
+	return python
 }
 
 func pushExperiment(name string, trials int, command string) jobExperiment {
@@ -145,18 +159,12 @@ func pushExperiment(name string, trials int, command string) jobExperiment {
 func TestPushPrograms(t *testing.T) {
 	i := up(t)
 	programs := pushPrograms(t)
-	pythons := map[string]func() string{}
-	for _, program := range programs {
-		if pythons[program.needs] == nil {
-			pythons[program.needs] = sync.OnceValue(func() string { return pythonWith(t, program.needs) })
-		}
-	}
 	for name, program := range programs {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			script, manifest := filepath.Join(dir, "train.py"), filepath.Join(dir, "experiment.yaml")
 			write(t, script, "import sys\nx = float(sys.argv[1])\n"+program.code)
-			write(t, manifest, pushExperiment(name, program.trials(), pythonCommand(pythons[program.needs](), script)).yaml())
+			write(t, manifest, pushExperiment(name, program.trials(), pythonCommand(pythonWith(t, program.needs), script)).yaml())
 			if out, err := i.vernier("run", "-f", manifest, "--progress", "none", "--timeout", "10m"); err != nil {
 				logs, _ := i.vernier("logs", "push-"+name)
 				t.Fatalf("vernier run: %v\n%s\n%s", err, out, logs)
