@@ -47,13 +47,6 @@ type start struct {
 type exit struct {
 	// Code is the exit code, 128 plus the signal's number when it was killed.
 	Code int `json:"code"`
-	// Signal is the name of the signal that killed it, for instance "SIGKILL".
-	Signal  string    `json:"signal,omitempty"`
-	Started time.Time `json:"started"`
-	Ended   time.Time `json:"ended"`
-	// MaxRSS is the largest resident size of the program or of a child that it
-	// waited for, in bytes.
-	MaxRSS int64 `json:"max_rss"`
 	// Dropped is the output that the disk did not take, in bytes.
 	Dropped int64 `json:"dropped,omitempty"`
 	// Error says why the program could not be started.

@@ -135,16 +135,15 @@ func tellsToEnd(s os.Signal) bool {
 func reap(pid int) exit {
 	for {
 		var status unix.WaitStatus
-		var usage unix.Rusage
-		got, err := unix.Wait4(-1, &status, 0, &usage)
+		got, err := unix.Wait4(-1, &status, 0, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return exit{Code: exitFailed, Error: fmt.Sprintf("wait for the program: %v", err)}
 		case got == pid && status.Exited():
-			return exit{Code: status.ExitStatus(), MaxRSS: maxRSS(usage)}
+			return exit{Code: status.ExitStatus()}
 		case got == pid && status.Signaled():
-			return exit{Code: exitSignalled + int(status.Signal()), Signal: unix.SignalName(status.Signal()), MaxRSS: maxRSS(usage)}
+			return exit{Code: exitSignalled + int(status.Signal())}
 		}
 	}
 }

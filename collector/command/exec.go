@@ -88,7 +88,7 @@ func (e *execution) finish(end exit) int {
 		fmt.Fprintf(e.stderr, "collector exec: %s\n", end.Error)
 	}
 	err := e.stream.Close()
-	end.Started, end.Ended, end.Dropped = e.started.UTC(), time.Now().UTC(), e.stream.Dropped()
+	end.Dropped = e.stream.Dropped()
 	err = errors.Join(err, writeJSON(filepath.Join(e.attempt, exitName), end), e.lock.Close())
 	if err != nil {
 		// The program's own end counts more than our record of it.

@@ -2,12 +2,8 @@
 
 package command
 
-import (
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
+import "syscall"
 
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
-func maxRSS(u unix.Rusage) int64 { return u.Maxrss }
+func smallPages() error { return nil }

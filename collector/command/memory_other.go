@@ -1,5 +1,0 @@
-//go:build unix && !linux
-
-package command
-
-func smallPages() error { return nil }
