@@ -70,19 +70,17 @@ func openDir(cfg Config) (Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := len(found) - 1
-	chosen := slices.IndexFunc(found[:lines], func(p Passed) bool { return p.Count > 0 })
-	if chosen < 0 {
+	found = slices.DeleteFunc(found, func(p Passed) bool { return p.Count == 0 })
+	if len(found) == 0 || found[0].What == dirKinds[len(dirKinds)-1].what {
 		return nil, fmt.Errorf("%w: %s holds no event files (*tfevents*), W&B files (*.wandb) or tables (*.csv); name a file in it", ErrNothing, cfg.Path)
 	}
 	var target Target = newEvents(cfg.Path, "")
-	if below.Format = found[chosen].Format; below.Format != "" {
+	if below.Format = found[0].Format; below.Format != "" {
 		if target, err = newWritten(below); err != nil {
 			return nil, err
 		}
 	}
-	passed := slices.Delete(found, chosen, chosen+1)
-	return chosenDir{target, slices.DeleteFunc(passed, func(p Passed) bool { return p.Count == 0 })}, nil
+	return chosenDir{target, found[1:]}, nil
 }
 
 // chosenDir is a directory of which one kind of files was chosen.

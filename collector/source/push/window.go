@@ -22,34 +22,20 @@ func identity(run string, p entryPoint) string {
 	return digestOf(run, p.Metric, p.Value, strconv.FormatInt(p.Step, 10), strconv.FormatInt(p.Time, 10))
 }
 
-// windowSize is how many requests and points are remembered, so that one that is
-// sent again is known. Senders try again for minutes at most.
+// windowSize is how many requests and points are remembered at least, so that one
+// that is sent again is known. Senders try again for minutes at most.
 const windowSize = 1 << 14
 
 // window remembers the newest digests.
-type window struct {
-	seen map[string]struct{}
-	ring []string
-	next int
-}
+type window struct{ newest, older map[string]bool }
 
-func newWindow() *window { return &window{seen: map[string]struct{}{}} }
+func newWindow() *window { return &window{newest: map[string]bool{}} }
 
-func (w *window) has(d string) bool {
-	_, ok := w.seen[d]
-	return ok
-}
+func (w *window) has(d string) bool { return w.newest[d] || w.older[d] }
 
 func (w *window) add(d string) {
-	if w.has(d) {
-		return
+	if len(w.newest) == windowSize {
+		w.older, w.newest = w.newest, map[string]bool{}
 	}
-	w.seen[d] = struct{}{}
-	if len(w.ring) < windowSize {
-		w.ring = append(w.ring, d)
-		return
-	}
-	delete(w.seen, w.ring[w.next])
-	w.ring[w.next] = d
-	w.next = (w.next + 1) % windowSize
+	w.newest[d] = true
 }

@@ -193,19 +193,15 @@ func Put(t testing.TB, dir, path string, b []byte) {
 // Event returns the record of an event of TensorBoard with one value; an empty tag
 // makes the first record of a file.
 func Event(wall float64, step int64, tag string, v float64) []byte {
-	field := func(b []byte, n byte, part []byte) []byte {
-		return append(binary.AppendUvarint(append(b, n<<3|2), uint64(len(part))), part...)
-	}
-	data := binary.LittleEndian.AppendUint64([]byte{1<<3 | 1}, math.Float64bits(wall))
+	data := protowire.AppendFixed64(protowire.AppendTag(nil, 1, protowire.Fixed64Type), math.Float64bits(wall))
 	if tag == "" {
-		data = field(data, 3, []byte("brain.Event:2"))
-	} else {
-		value := field(nil, 1, []byte(tag))
-		value = binary.LittleEndian.AppendUint32(append(value, 2<<3|5), math.Float32bits(float32(v)))
-		data = binary.AppendUvarint(append(data, 2<<3), uint64(step))
-		data = field(data, 5, field(nil, 1, value))
+		return tensorboard.Record(protowire.AppendString(protowire.AppendTag(data, 3, protowire.BytesType), "brain.Event:2"))
 	}
-	return tensorboard.Record(data)
+	value := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), tag)
+	value = protowire.AppendFixed32(protowire.AppendTag(value, 2, protowire.Fixed32Type), math.Float32bits(float32(v)))
+	data = protowire.AppendVarint(protowire.AppendTag(data, 2, protowire.VarintType), uint64(step))
+	summary := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), value)
+	return tensorboard.Record(protowire.AppendBytes(protowire.AppendTag(data, 5, protowire.BytesType), summary))
 }
 
 // EventFile returns an event file with values such as "loss=1", at steps 0, 1, ...
