@@ -7,12 +7,9 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// MaxHints bounds the names that are offered in place of one that was not found,
-// and MaxNames those that a source remembers for it.
-const (
-	MaxHints = 5
-	MaxNames = 500
-)
+// MaxNames bounds the names that a source remembers, for what to offer in place of
+// one that was not found.
+const MaxNames = 500
 
 // MissingError says which metrics were asked for and never found, and what there
 // is instead. A source yields one at most, at its end.
