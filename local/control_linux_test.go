@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -82,6 +84,42 @@ func TestAStartDuringAStopComesAfterIt(t *testing.T) {
 	}
 }
 
+func TestAStartThatIsInterruptedSaysThatItStarted(t *testing.T) {
+	home := Home(filepath.Join(t.TempDir(), "home"))
+	downAtEnd(t, home)
+	t.Setenv(asProgram, "starting")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	started, err := Up(ctx, home, Binaries{Vernier: os.Args[0]}, func(string) { cancel() }) // Ctrl-C while it waits for etcd
+	if !started || !errors.Is(err, context.Canceled) {
+		t.Errorf("started %v, %v; the caller could not stop it again", started, err)
+	}
+}
+
+// A command that looks whether the home is taken holds its lock for a moment.
+func TestALookAtTheHomeDoesNotStopAStart(t *testing.T) {
+	home := testHome(t)
+	unlock, err := home.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	look, err := os.Open(home.path("run", "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(look.Fd()), syscall.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	over := time.AfterFunc(100*time.Millisecond, func() { look.Close() })
+	defer over.Stop()
+	unlock, err = home.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
+
 func TestWhatTheNodeOffersIsKept(t *testing.T) {
 	home := testHome(t)
 	if err := home.SetResources(Resources{CPU: "4", GPUs: "none"}); err != nil {
@@ -90,6 +128,13 @@ func TestWhatTheNodeOffersIsKept(t *testing.T) {
 	flags, err := home.resourceFlags()
 	if diff := cmp.Diff([]string{"--cpu=4", "--gpus="}, flags); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	s, err := newSupervisor(Options{Home: home, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if args := s.agent().args; !slices.Contains(args, "--cpu=4") || !slices.Contains(args, "--gpus=") {
+		t.Errorf("the agent is not told: %q", args)
 	}
 	for _, bad := range []Resources{{CPU: "four"}, {Memory: "-1Gi"}} {
 		if home.SetResources(bad) == nil {

@@ -25,7 +25,9 @@ func TestMain(m *testing.M) {
 	case "parent":
 		os.Exit(parentOfSleep())
 	case "supervisor":
-		os.Exit(actAsSupervisor(Home(os.Args[2])))
+		os.Exit(actAsSupervisor(Home(os.Args[2]), Status{State: StateReady}))
+	case "starting":
+		os.Exit(actAsSupervisor(Home(os.Args[2]), Status{State: StateStarting, Components: []ComponentStatus{{Name: "etcd"}}}))
 	case "init":
 		os.Exit(actAsInit())
 	case "holder":
@@ -56,8 +58,8 @@ func holdHome(home Home) int {
 	select {}
 }
 
-// actAsSupervisor holds a home and says so until it gets SIGTERM.
-func actAsSupervisor(home Home) int {
+// actAsSupervisor holds a home and says how far it is until it gets SIGTERM.
+func actAsSupervisor(home Home, status Status) int {
 	unlock, err := home.lock() // a lock that is not referred to is given back
 	if err != nil {
 		return 1
@@ -65,12 +67,14 @@ func actAsSupervisor(home Home) int {
 	defer unlock()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
+	status.PID = os.Getpid()
 	say := func(state State) {
-		if err := statefile.WriteJSON(home.path("run", "status.json"), Status{State: state, PID: os.Getpid()}); err != nil {
+		status.State = state
+		if err := statefile.WriteJSON(home.path("run", "status.json"), status); err != nil {
 			panic(err)
 		}
 	}
-	say(StateReady)
+	say(status.State)
 	<-stop
 	say(StateStopping)
 	<-time.After(300 * time.Millisecond)

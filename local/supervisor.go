@@ -359,7 +359,7 @@ func (h Home) lock() (unlock func(), err error) {
 		if err == nil {
 			return func() { file.Close() }, nil
 		}
-		if attempt == 50 {
+		if attempt == 200 {
 			file.Close()
 			return nil, fmt.Errorf("another supervisor runs in %s: %w", h, err)
 		}

@@ -2,6 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -68,5 +73,31 @@ func TestCtrlC(t *testing.T) {
 			}
 			requireText(t, out.String(), "Best trial: charlm-0002")
 		})
+	}
+}
+
+func TestCtrlCWhileTheInstanceStartsStopsIt(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "e.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: kubeflow.org/v1beta1\nkind: Experiment\nmetadata: {name: e}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for keep, want := range map[bool]int{true: 0, false: 1} {
+		stops := 0
+		open := func(ctx context.Context, _ bool) (*session, error) {
+			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			<-ctx.Done()
+			return &session{started: true}, ctx.Err()
+		}
+		stop := func(ctx context.Context, _ *session) error {
+			stops++
+			return ctx.Err()
+		}
+		o := runOptions{files: []string{file}, keep: keep, progress: "none"}
+		err := run(t.Context(), o, streams{in: os.Stdin, out: io.Discard, err: io.Discard}, open, stop)
+		if exitCode(err) != exitInterrupted || stops != want {
+			t.Errorf("keep %v: %v, stopped %d times, want %d", keep, err, stops, want)
+		}
 	}
 }

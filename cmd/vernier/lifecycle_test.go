@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -160,6 +161,14 @@ func TestLifecycle(t *testing.T) {
 	if err := json.Unmarshal([]byte(i.vernier("status", "-o", "json")), &status); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("VIRTUAL_ENV", "/of/another/shell")
+	invalid := filepath.Join(filepath.Dir(i.home), "experiment.yaml")
+	if err := os.WriteFile(invalid, []byte("apiVersion: kubeflow.org/v1beta1\nkind: Experiment\nmetadata: {name: invalid}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.try("run", "-f", invalid); err == nil || !strings.Contains(err.Error(), `VIRTUAL_ENV is`) || !strings.Contains(err.Error(), "/of/another/shell") {
+		t.Errorf("run from a shell with another environment says %v", err)
+	}
 	i.vernier("kubectl", "create", "configmap", "notes", "--from-literal=who=ada")
 
 	for _, c := range status.Components {
@@ -236,6 +245,29 @@ func wantContains(t *testing.T, text string, parts ...string) {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q does not hold %q", text, part)
 		}
+	}
+}
+
+// As the first process of a container, up runs the supervisor as a child, so that
+// something reaps what trials leave behind. The components are scripts here.
+func TestUpInTheForegroundAsProcessOne(t *testing.T) {
+	i := newInstance(t)
+	dir := t.TempDir()
+	for _, name := range []string{"controlplane", "manager", "collector", "shim", "vernier"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho $PPID >>"+dir+"/parents\nexit 1\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(i.binaries, "vernier"), "--home", i.home, "up", "--foreground")
+	cmd.Env = append(os.Environ(), "VERNIER_BIN_DIR="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) {
+		t.Skip("process namespaces need root")
+	}
+	parents, readErr := os.ReadFile(filepath.Join(dir, "parents"))
+	if err == nil || readErr != nil || strings.HasPrefix(string(parents), "1\n") {
+		t.Errorf("components were started by process %q (%v); %v: %s", parents, readErr, err, out)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,35 +95,25 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	if err != nil {
 		return err
 	}
-	session, err := open(ctx, true)
+	// Ctrl-C before there is an experiment ends the run, and what it has started.
+	setup, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer release()
+	session, err := open(setup, true)
 	if session != nil && session.started && !o.keep {
 		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
 	}
+	var before *v1beta1.Experiment
+	if err == nil {
+		before, err = submit(setup, o, session, objects, experiment)
+	}
+	if setup.Err() != nil && ctx.Err() == nil {
+		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted before the experiment began: %w", context.Cause(setup))}
+	}
 	if err != nil {
 		return err
 	}
-	key := session.key(experiment.GetName())
-	key.Namespace = cmp.Or(experiment.GetNamespace(), key.Namespace)
-	if o.replace {
-		if err := deleteAndWait(ctx, session.client, key); err != nil {
-			return err
-		}
-	}
-	before, err := existing(ctx, session.client, key)
-	if err != nil {
-		return err
-	}
-	if !o.lower {
-		if err := checkLimit(before, experiment); err != nil {
-			return err
-		}
-	}
-	if before != nil && !newExperimentView(before, nil).finished() {
-		before = nil // it has no end that this run could mistake for its own
-	}
-	if err := session.apply(ctx, objects); err != nil {
-		return refusedRerun(err, before)
-	}
+	release()
+	key := session.keyOf(experiment)
 	if cwd, err := os.Getwd(); err == nil && session.home != "" {
 		for _, hint := range workdirHints(experiment, cwd) {
 			fmt.Fprintf(s.err, "Warning: %s\n", hint)
@@ -151,6 +142,39 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	view.BestStep = session.bestStep(ctx, view)
 	_, e.told = display.(*plainDisplay)
 	return conclude(view, e, s)
+}
+
+// submit applies the files. It returns the experiment of that name that had ended
+// before, if any.
+func submit(ctx context.Context, o runOptions, s *session, objects []*unstructured.Unstructured, experiment *unstructured.Unstructured) (before *v1beta1.Experiment, err error) {
+	key := s.keyOf(experiment)
+	if o.replace {
+		if err := deleteAndWait(ctx, s.client, key); err != nil {
+			return nil, err
+		}
+	}
+	if before, err = existing(ctx, s.client, key); err != nil {
+		return nil, err
+	}
+	if !o.lower {
+		if err := checkLimit(before, experiment); err != nil {
+			return nil, err
+		}
+	}
+	if before != nil && !newExperimentView(before, nil).finished() {
+		before = nil // it has no end that this run could mistake for its own
+	}
+	if err := s.apply(ctx, objects); err != nil {
+		return nil, refusedRerun(err, before)
+	}
+	return before, nil
+}
+
+// keyOf names an experiment, in its own namespace if it has one.
+func (s *session) keyOf(experiment *unstructured.Unstructured) types.NamespacedName {
+	key := s.key(experiment.GetName())
+	key.Namespace = cmp.Or(experiment.GetNamespace(), key.Namespace)
+	return key
 }
 
 // waitForEnd shows progress until the experiment ends, a signal says to leave,

@@ -206,6 +206,37 @@ func TestTwoInstancesDoNotOfferTheSameGPU(t *testing.T) {
 	}
 }
 
+// The programs of the driver are scripts here, for a machine without GPUs.
+func TestGPUsThatAreOffered(t *testing.T) {
+	if _, err := os.Stat("/dev/nvidia-uvm"); err == nil {
+		t.Skip("this machine has GPUs")
+	}
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"nvidia-smi":      "echo 00000000:1A:00.0, GPU-a; echo 00000000:3B:00.0, GPU-b; echo 00000000:5C:00.0, GPU-c",
+		"nvidia-modprobe": "echo $@ >>" + filepath.Join(dir, "made"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("TMPDIR", dir)
+	t.Setenv("CUDA_VISIBLE_DEVICES", "2,0")
+	first, held := offeredGPUs(t.Context(), Config{})
+	if made := readFile(t, filepath.Join(dir, "made")); made != "-c=0 -u\n" {
+		t.Errorf("device files were made with %q", made)
+	}
+	t.Setenv("CUDA_VISIBLE_DEVICES", "0,1")
+	second, more := offeredGPUs(t.Context(), Config{})
+	for _, f := range append(held, more...) {
+		defer f.Close()
+	}
+	if diff := cmp.Diff([][]string{{"GPU-c", "GPU-a"}, {"GPU-b"}}, [][]string{first, second}); diff != "" {
+		t.Errorf("of two agents (-want +got):\n%s", diff)
+	}
+}
+
 func TestMemoryIsThatOfTheControlGroup(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
