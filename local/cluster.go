@@ -54,20 +54,16 @@ func (s *supervisor) prepareCluster(ctx context.Context) error {
 		}
 	}
 	for _, object := range objects {
-		if _, ok, _ := unstructured.NestedSlice(object.Object, "webhooks"); !ok {
-			continue
-		}
-		// Homes of before have them under another name, for a port that may be gone.
 		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
-		if err := client.Resource(resource).Delete(ctx, "vernier.ml", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete %s vernier.ml: %w", object.GetKind(), err)
+		if _, ok, _ := unstructured.NestedSlice(object.Object, "webhooks"); ok {
+			// Homes of before have them under another name, for a port that may be gone.
+			if err := client.Resource(resource).Delete(ctx, "vernier.ml", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete %s vernier.ml: %w", object.GetKind(), err)
+			}
 		}
-	}
-	for _, object := range objects {
 		if object.GetKind() != "CustomResourceDefinition" {
 			continue
 		}
-		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startLimit, true, func(ctx context.Context) (bool, error) {
 			crd, err := client.Resource(resource).Get(ctx, object.GetName(), metav1.GetOptions{})
 			return err == nil && isEstablished(crd), err

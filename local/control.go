@@ -108,7 +108,7 @@ func spawn(h Home, b Binaries) (*supervisorProcess, error) {
 	cmd := exec.Command(b.Vernier, "--home", string(h), "supervise")
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = detached()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the supervisor: %w", err)
 	}

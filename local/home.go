@@ -11,10 +11,16 @@ package local
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vernier-ml/vernier/local/statefile"
 )
@@ -119,4 +125,164 @@ func (h Home) exists() bool { return fileExists(h.path(homeMarker)) || fileExist
 func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
+}
+
+// ports are the loopback ports of an instance. They are chosen once and kept, so
+// that kubeconfigs stay good; one that somebody else has taken meanwhile is
+// chosen anew.
+type ports struct {
+	EtcdClient        int `json:"etcdClient"`
+	EtcdPeer          int `json:"etcdPeer"`
+	APIServer         int `json:"apiServer"`
+	ControllerManager int `json:"controllerManager"`
+	Scheduler         int `json:"scheduler"`
+	Kubelet           int `json:"kubelet"`
+	Report            int `json:"report"`
+	Webhook           int `json:"webhook"`
+	Metrics           int `json:"metrics"`
+	Health            int `json:"health"`
+}
+
+func (p *ports) all() []*int {
+	return []*int{&p.EtcdClient, &p.EtcdPeer, &p.APIServer, &p.ControllerManager, &p.Scheduler, &p.Kubelet, &p.Report, &p.Webhook, &p.Metrics, &p.Health}
+}
+
+// Ports are chosen from firstPort to lastPort, below those that systems give to
+// outgoing connections (from 32768 on Linux): a client that asks again and again
+// for a component that is down could otherwise be given the component's own port
+// and keep the component from coming back.
+const (
+	firstPort = 16384
+	lastPort  = 32767
+)
+
+// choosePorts keeps those of before that are free and chooses the others. All
+// are held open until all are chosen, so that none is chosen twice.
+func choosePorts(before ports) (ports, error) {
+	chosen := before
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			_ = l.Close()
+		}
+	}()
+	for _, p := range chosen.all() {
+		l, err := listenOrElse(*p)
+		if err != nil {
+			return ports{}, err
+		}
+		held = append(held, l)
+		*p = l.Addr().(*net.TCPAddr).Port
+	}
+	return chosen, nil
+}
+
+// listenOrElse takes port if it is free, and otherwise any that is. It starts at
+// a random place, so that instances that start together rarely meet.
+func listenOrElse(port int) (net.Listener, error) {
+	if port != 0 {
+		if l, err := net.Listen("tcp", address(port)); err == nil {
+			return l, nil
+		}
+	}
+	const count = lastPort - firstPort + 1
+	start := rand.IntN(count)
+	for i := range count {
+		if l, err := net.Listen("tcp", address(firstPort+(start+i)%count)); err == nil {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("no port from %d to %d is free on 127.0.0.1", firstPort, lastPort)
+}
+
+// ensurePorts reads the instance's ports and chooses those that it lacks.
+func (h Home) ensurePorts() (ports, error) {
+	var before ports
+	err := statefile.ReadJSON(h.path(portsFile), &before)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, statefile.ErrCorrupt) {
+		return ports{}, err
+	}
+	chosen, err := choosePorts(before)
+	if err != nil {
+		return ports{}, err
+	}
+	return chosen, statefile.WriteJSON(h.path(portsFile), chosen)
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// Resources are what an instance's node offers, kept in its home. The zero value
+// of a field is all that is found on the machine.
+type Resources struct {
+	CPU    string `json:"cpu,omitempty"`    // a quantity of cores
+	Memory string `json:"memory,omitempty"` // a quantity of bytes
+	// GPUs are UUIDs, joined by commas; "none" offers none.
+	GPUs string `json:"gpus,omitempty"`
+}
+
+const resourcesFile = "resources.json"
+
+// SetResources says what the node offers from the next start on.
+func (h Home) SetResources(r Resources) error {
+	for name, text := range map[string]string{"cpu": r.CPU, "memory": r.Memory} {
+		if text == "" {
+			continue
+		}
+		if q, err := resource.ParseQuantity(text); err != nil || q.Sign() <= 0 {
+			return fmt.Errorf("%s %q is not a quantity above 0, such as 4 or 16Gi", name, text)
+		}
+	}
+	if err := h.create(); err != nil {
+		return err
+	}
+	return statefile.WriteJSON(h.path(resourcesFile), r)
+}
+
+// resourceFlags are the agent's flags for the resources of a home.
+func (h Home) resourceFlags() ([]string, error) {
+	var r Resources
+	err := statefile.ReadJSON(h.path(resourcesFile), &r)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, statefile.ErrCorrupt) {
+		return nil, err
+	}
+	var flags []string
+	for _, f := range []struct{ name, value string }{{"cpu", r.CPU}, {"memory", r.Memory}, {"gpus", r.GPUs}} {
+		if f.value != "" {
+			flags = append(flags, "--"+f.name+"="+strings.TrimSuffix(f.value, "none"))
+		}
+	}
+	return flags, nil
+}
+
+// shellVariables decide which programs a trial finds.
+var shellVariables = []string{"PATH", "VIRTUAL_ENV", "CONDA_PREFIX"}
+
+// recordShell keeps what the programs of this instance are found by: the
+// environment of the process that starts it.
+func (h Home) recordShell() error {
+	shell := map[string]string{}
+	for _, name := range shellVariables {
+		shell[name] = os.Getenv(name)
+	}
+	return statefile.WriteJSON(h.path("run", "shell.json"), shell)
+}
+
+// DifferentShell says how the caller's environment differs from that in which the
+// running instance finds programs; "" when it does not.
+func (h Home) DifferentShell(getenv func(string) string) string {
+	var shell map[string]string
+	if statefile.ReadJSON(h.path("run", "shell.json"), &shell) != nil {
+		return "" // nothing is known
+	}
+	var differ []string
+	for _, name := range shellVariables {
+		if here := getenv(name); here != shell[name] {
+			differ = append(differ, fmt.Sprintf("%s is %q there and %q here", name, shell[name], here))
+		}
+	}
+	if len(differ) == 0 {
+		return ""
+	}
+	return "trials find their programs as the shell that started the instance did: " + strings.Join(differ, "; ") +
+		". For those of this shell: vernier down, then vernier up"
 }

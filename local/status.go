@@ -2,9 +2,11 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -103,4 +105,23 @@ func (h Home) isRunning() (bool, error) {
 		return true, nil
 	}
 	return false, err
+}
+
+// residentBytes is the resident memory of a process, or 0 where it cannot be
+// read.
+func residentBytes(pid int) int64 {
+	if pid == 0 {
+		return 0
+	}
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		var kilobytes int64
+		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kilobytes); n == 1 {
+			return kilobytes << 10
+		}
+	}
+	return 0
 }

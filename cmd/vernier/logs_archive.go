@@ -38,7 +38,7 @@ func (r logReader) archived(trial *v1beta1.Trial, out io.Writer) error {
 		return err
 	}
 	var text bytes.Buffer
-	if _, err := logs[newest].WriteTo(&text); err != nil {
+	if err := logs[newest].Copy(&text); err != nil {
 		return err
 	}
 	_, err = out.Write(lastLines(text.Bytes(), r.options.tail))

@@ -109,16 +109,13 @@ func (w *worker) containerSpec(ctx context.Context, c *corev1.Container, number 
 		return shim.ContainerSpec{}, err
 	}
 	spec := shim.ContainerSpec{
-		Name: c.Name, Run: number, Argv: argv, Env: env.list(), Dir: c.WorkingDir,
+		Name: c.Name, Run: number, Argv: argv, Env: env.list(), Dir: c.WorkingDir, Mounts: keepPrograms(mounts, w.path),
 		LogPath:              w.layout.log(pod.UID, c.Name, number),
 		TerminationPath:      w.layout.termination(pod.UID, c.Name),
 		TerminationMountPath: c.TerminationMessagePath,
 		MemoryLimitBytes:     c.Resources.Limits.Memory().Value(),
 		StopGrace:            min(gracePeriod(pod), downGrace),
 		TTY:                  c.TTY, Stdin: c.Stdin,
-	}
-	for _, m := range keepPrograms(mounts, w.path) {
-		spec.Mounts = append(spec.Mounts, shim.Mount{HostPath: m.HostPath, MountPath: m.MountPath, ReadOnly: m.ReadOnly, File: m.File})
 	}
 	secure(pod, c, &spec)
 	return spec, nil
@@ -203,4 +200,21 @@ func (w *worker) condemn(container string, number int, reason, message string) {
 	}
 	w.v.Condemned[container] = time.Now()
 	w.event(corev1.EventTypeWarning, reason, message)
+}
+
+// event tells of something that happened to the pod. A pod that starts and
+// ends well causes none: the API's writes are for what somebody must read.
+func (w *worker) event(kind, reason, message string) {
+	const most = 1000 // the API allows 1024 bytes
+	if len(message) > most {
+		message = message[:most] + "..."
+	}
+	w.recorder.Event(podReference(w.v.Pod), kind, reason, message)
+}
+
+func podReference(pod *corev1.Pod) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,
+		UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}
 }

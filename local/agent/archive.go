@@ -16,7 +16,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	crilogs "k8s.io/cri-client/pkg/logs"
 
@@ -53,10 +52,6 @@ func identityOf(pod *corev1.Pod) identity {
 	return identity{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Labels: pod.Labels}
 }
 
-func (id identity) pod() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID, Labels: id.Labels}}
-}
-
 const identityFile = "pod.json"
 
 // archive keeps the logs of the pods that were deleted last, as
@@ -80,8 +75,7 @@ func openArchive(root string) (*archive, error) {
 
 // Take moves the logs of a pod into the archive, and removes the oldest pods
 // above the limits. A pod without logs leaves nothing.
-func (a *archive) Take(logs string, pod *corev1.Pod, now time.Time) error {
-	id := identityOf(pod)
+func (a *archive) Take(logs string, id identity, now time.Time) error {
 	id.Archived = now
 	files, err := filepath.Glob(filepath.Join(logs, "*", "*.log*"))
 	if err != nil || len(files) == 0 || id.Name == "" {
@@ -205,9 +199,8 @@ func (l layout) trimLogs(pod types.UID, container string, run int) error {
 	return err
 }
 
-// WriteTo writes the output as text, without times and stream names.
-func (l ArchivedLog) WriteTo(w io.Writer) (int64, error) {
-	counted := &countingWriter{w: w}
+// Copy writes the output as text, without times and stream names.
+func (l ArchivedLog) Copy(w io.Writer) error {
 	for i := shim.DefaultLogMaxFiles - 1; i >= 0; i-- {
 		path := l.Path
 		if i > 0 {
@@ -217,23 +210,11 @@ func (l ArchivedLog) WriteTo(w io.Writer) (int64, error) {
 			continue
 		}
 		// Nothing is followed, so there is nothing to cancel.
-		err := crilogs.ReadLogs(context.Background(), path, "", &crilogs.LogOptions{}, nil, counted, counted)
-		if err != nil {
-			return counted.n, fmt.Errorf("log of container %s of pod %s/%s: %w", l.Container, l.Namespace, l.Pod, err)
+		if err := crilogs.ReadLogs(context.Background(), path, "", &crilogs.LogOptions{}, nil, w, w); err != nil {
+			return fmt.Errorf("log of container %s of pod %s/%s: %w", l.Container, l.Namespace, l.Pod, err)
 		}
 	}
-	return counted.n, nil
-}
-
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
+	return nil
 }
 
 // Cut reports whether so much was written that the beginning may be gone: there

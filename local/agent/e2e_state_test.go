@@ -367,7 +367,7 @@ func TestLogsOutliveTheirPod(t *testing.T) {
 		return len(logs) == 1
 	})
 	var text bytes.Buffer
-	if _, err := logs[0].WriteTo(&text); err != nil || text.String() != "loss=0.5\n" {
+	if err := logs[0].Copy(&text); err != nil || text.String() != "loss=0.5\n" {
 		t.Errorf("text %q, %v", text.String(), err)
 	}
 	eventually(t, "the pod's directory is removed", func() bool {

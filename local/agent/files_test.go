@@ -358,7 +358,7 @@ func TestTheArchiveKeepsTheNewestPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(fmt.Sprintf("%s-%d", name, minute)), Labels: map[string]string{labelJobName: "trial"}}}
-		if err := a.Take(logs, pod, t0.Add(time.Duration(minute)*time.Minute)); err != nil {
+		if err := a.Take(logs, identityOf(pod), t0.Add(time.Duration(minute)*time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -210,7 +210,7 @@ func (b *gpuBook) Allocate(pod *corev1.Pod) (map[string][]string, error) {
 			continue
 		}
 		given[c.Name] = slices.Clone(free[:n])
-		if isSidecar(c) || !isInit(&pod.Spec, c) {
+		if !isRegularInit(&pod.Spec, c) {
 			free = free[n:] // an init container ends before what comes later begins
 		}
 	}
@@ -286,8 +286,4 @@ func (b *gpuBook) gpuEnv(uuids []string) []corev1.EnvVar {
 func gpuCount(c *corev1.Container) int {
 	q := c.Resources.Limits[resourceGPU]
 	return int(q.Value())
-}
-
-func isInit(spec *corev1.PodSpec, c *corev1.Container) bool {
-	return slices.ContainsFunc(spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
 }

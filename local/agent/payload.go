@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // payloadFile is one file of a volume whose content comes from the API.
@@ -138,4 +143,125 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
+}
+
+// projection is what configMap, secret, downwardAPI and projected volumes have
+// in common: sources of files, and a default mode.
+type projection struct {
+	Mode    *int32
+	Sources []corev1.VolumeProjection
+}
+
+// asProjection views a volume as a projection.
+func asProjection(vol *corev1.Volume) (projection, error) {
+	switch {
+	case vol.ConfigMap != nil:
+		s := vol.ConfigMap
+		return projection{s.DefaultMode, []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: s.LocalObjectReference, Items: s.Items, Optional: s.Optional}}}}, nil
+	case vol.Secret != nil:
+		s := vol.Secret
+		return projection{s.DefaultMode, []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: s.SecretName}, Items: s.Items, Optional: s.Optional}}}}, nil
+	case vol.DownwardAPI != nil:
+		s := vol.DownwardAPI
+		return projection{s.DefaultMode, []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: s.Items}}}}, nil
+	case vol.Projected != nil:
+		return projection{vol.Projected.DefaultMode, vol.Projected.Sources}, nil
+	}
+	return projection{}, configErrorf("this kind of volume is not supported on this node; " +
+		"emptyDir, hostPath, configMap, secret, downwardAPI, projected, ephemeral and persistentVolumeClaim are")
+}
+
+// collect gathers the files of a projection, and when its first token must be
+// renewed.
+func (m *volumeMaker) collect(ctx context.Context, pod *corev1.Pod, p projection, f facts, now time.Time) (payload, time.Time, error) {
+	files, renew := payload{}, time.Time{}
+	mode := fs.FileMode(ptr.Deref(p.Mode, 0o644)).Perm()
+	for i := range p.Sources {
+		src := &p.Sources[i]
+		var err error
+		switch {
+		case src.ConfigMap != nil:
+			ref := reference{configMap, pod.Namespace, src.ConfigMap.Name, src.ConfigMap.Optional}
+			err = files.addKeys(ctx, ref, src.ConfigMap.Items, mode, m.from)
+		case src.Secret != nil:
+			ref := reference{secret, pod.Namespace, src.Secret.Name, src.Secret.Optional}
+			err = files.addKeys(ctx, ref, src.Secret.Items, mode, m.from)
+		case src.DownwardAPI != nil:
+			err = addDownward(pod, src.DownwardAPI, f, mode, files)
+		case src.ServiceAccountToken != nil:
+			var token string
+			var expiry time.Time
+			token, expiry, err = m.from.Token(ctx, pod, src.ServiceAccountToken)
+			files[src.ServiceAccountToken.Path] = payloadFile{[]byte(token), tokenMode(pod, mode)}
+			if at := renewal(now, expiry); renew.IsZero() || at.Before(renew) {
+				renew = at
+			}
+		default:
+			err = configErrorf("source %d of the projected volume is not supported on this node", i)
+		}
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+	}
+	return files, renew, nil
+}
+
+// renewal is when 80 % of a token's life is over, as in the kubelet.
+func renewal(now, expiry time.Time) time.Time { return now.Add(expiry.Sub(now) * 4 / 5) }
+
+// tokenMode keeps a token from other users, except where the pod's containers
+// do not run as the agent's user.
+func tokenMode(pod *corev1.Pod, mode fs.FileMode) fs.FileMode {
+	if sc := pod.Spec.SecurityContext; sc != nil && (sc.RunAsUser != nil || sc.FSGroup != nil) {
+		return mode
+	}
+	for _, c := range allContainers(&pod.Spec) {
+		if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
+			return mode
+		}
+	}
+	return mode &^ 0o077
+}
+
+// addKeys adds all keys of an object, or the chosen ones at their paths.
+func (files payload) addKeys(ctx context.Context, ref reference, items []corev1.KeyToPath, mode fs.FileMode, from objects) error {
+	data, err := ref.data(ctx, from)
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		for k, v := range data {
+			files[k] = payloadFile{v, mode}
+		}
+		return nil
+	}
+	for _, item := range items {
+		v, ok := data[item.Key]
+		if ok {
+			files[item.Path] = payloadFile{v, itemMode(item.Mode, mode)}
+		} else if !ptr.Deref(ref.optional, false) {
+			return configErrorf("%s %s/%s has no key %q", ref.kind, ref.namespace, ref.name, item.Key)
+		}
+	}
+	return nil
+}
+
+func addDownward(pod *corev1.Pod, src *corev1.DownwardAPIProjection, f facts, mode fs.FileMode, files payload) error {
+	for _, item := range src.Items {
+		value, err := downwardValue(pod, nil, f, item.FieldRef, item.ResourceFieldRef)
+		if err != nil {
+			return fmt.Errorf("downward API file %q: %w", item.Path, err)
+		}
+		files[item.Path] = payloadFile{[]byte(value), itemMode(item.Mode, mode)}
+	}
+	return nil
+}
+
+func itemMode(item *int32, mode fs.FileMode) fs.FileMode {
+	if item != nil {
+		return fs.FileMode(*item).Perm()
+	}
+	return mode
 }

@@ -1,11 +1,9 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -107,20 +105,6 @@ func (s *podSet) find(namespace, name string) (*corev1.Pod, bool) {
 		}
 	}
 	return found, found != nil
-}
-
-// list returns all pods by namespace and name.
-func (s *podSet) list() []corev1.Pod {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	pods := make([]corev1.Pod, 0, len(s.latest))
-	for _, pod := range s.latest {
-		pods = append(pods, *pod)
-	}
-	slices.SortFunc(pods, func(a, b corev1.Pod) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return pods
 }
 
 // observe brings a version of an object: it starts the pod's worker, or tells it.

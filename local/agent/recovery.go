@@ -70,7 +70,7 @@ func (n *node) release(uid types.UID) {
 }
 
 // forget removes all of a pod that is gone, but keeps its logs for a while.
-func (n *node) forget(pod *corev1.Pod) {
+func (n *node) forget(pod identity) {
 	n.release(pod.UID)
 	if err := n.archive.Take(n.layout.logs(pod.UID), pod, time.Now()); err != nil {
 		n.log.Error(err, "cannot keep the logs of a pod that is gone", "pod", pod.Namespace+"/"+pod.Name)
@@ -105,7 +105,7 @@ func (n *node) sweep(ctx context.Context, live map[types.UID]bool) {
 		if err := statefile.ReadJSON(n.layout.podFile(uid), &id); err != nil {
 			n.log.Error(err, "cannot tell whose directory this is", "dir", n.layout.pod(uid))
 		}
-		n.forget(id.pod())
+		n.forget(id)
 		n.log.Info("removed a pod whose object is gone", "pod", id.Namespace+"/"+id.Name)
 	}
 	if err := n.gpuBook.Keep(live); err != nil {

@@ -40,7 +40,7 @@ func (w *worker) admit(ctx context.Context, now time.Time, next *decision) (held
 		reason = checkShadowed(w.v.Pod)
 	}
 	if reason == nil {
-		reason, held = w.pods.admit(w.v.Pod, w.capacity, w.parallelism)
+		reason, held = w.pods.admit(w.v.Pod, w.capacity, max(w.parallelism, 1))
 	}
 	if held {
 		w.hold(ctx, now, next)

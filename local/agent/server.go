@@ -7,14 +7,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis"
+	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+	crilogs "k8s.io/cri-client/pkg/logs"
+
+	"github.com/vernier-ml/vernier/local/shim"
 )
 
 // kubeletServer serves the part of the kubelet's API that the API server calls
@@ -79,20 +85,11 @@ func (s *kubeletServer) routes() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "ok")
 	})
-	mux.HandleFunc("GET /pods", s.servePods)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.serveLogs)
 	// SPDY begins with POST, WebSocket with GET.
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", s.serveExec)
 	mux.HandleFunc("/attach/{namespace}/{pod}/{container}", s.serveAttach)
 	return mux
-}
-
-func (s *kubeletServer) servePods(w http.ResponseWriter, _ *http.Request) {
-	list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: s.pods.list()}
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(&list); err != nil {
-		s.log.V(1).Info("writing the list of pods", "error", err.Error())
-	}
 }
 
 // target is the container that a request names.
@@ -115,4 +112,124 @@ func (s *kubeletServer) find(w http.ResponseWriter, r *http.Request) (target, bo
 		return target{}, false
 	}
 	return target{pod, c}, true
+}
+
+// parseLogOptions reads the parameters of a request for logs, which the API server
+// makes of PodLogOptions that it has validated.
+func parseLogOptions(q url.Values) (*corev1.PodLogOptions, error) {
+	fields := map[string]any{}
+	for name := range q {
+		fields[name] = q.Get(name)
+		if value := []byte(q.Get(name)); json.Valid(value) {
+			fields[name] = json.RawMessage(value)
+		}
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	options := &corev1.PodLogOptions{}
+	return options, json.Unmarshal(data, options)
+}
+
+// shimState asks a pod's shim, or reads what it left behind.
+func shimState(ctx context.Context, dir string) (shim.State, error) {
+	client, err := shim.Attach(ctx, dir)
+	if err == nil {
+		// It may end between two calls.
+		if state, err := client.State(ctx); err == nil {
+			return state, nil
+		}
+	}
+	return shim.ReadState(dir)
+}
+
+func (s *kubeletServer) serveLogs(w http.ResponseWriter, r *http.Request) {
+	t, ok := s.find(w, r)
+	if !ok {
+		return
+	}
+	query, err := parseLogOptions(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	number, err := s.logRun(r.Context(), t, query.Previous)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	path := s.layout.log(t.pod.UID, t.container.Name, number)
+	if _, err := os.Stat(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			// It has written nothing, or its program could not be started.
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	options := crilogs.LogOptions{TailLines: query.TailLines, LimitBytes: query.LimitBytes, Follow: query.Follow, Timestamp: query.Timestamps}
+	if query.SinceSeconds != nil {
+		options.Since = time.Now().Add(-time.Duration(*query.SinceSeconds) * time.Second)
+	} else if query.SinceTime != nil {
+		options.Since = query.SinceTime.Time
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	out := &flushWriter{w: w, flusher: http.NewResponseController(w), now: query.Follow}
+	running := runProbe{dir: s.layout.shim(t.pod.UID), container: t.container.Name, run: number}
+	if err := crilogs.ReadLogs(r.Context(), path, "", &options, running, out, out); err != nil && r.Context().Err() == nil {
+		s.log.Error(err, "cannot read a log", "path", path)
+	}
+}
+
+// logRun is the run whose log is meant: the newest, or the one before it.
+func (s *kubeletServer) logRun(ctx context.Context, t target, previous bool) (int, error) {
+	state, err := shimState(ctx, s.layout.shim(t.pod.UID))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, shim.ErrNotRunning) {
+		return 0, err
+	}
+	newest, ok := state.Latest(t.container.Name)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("container %q in pod %q is waiting to start", t.container.Name, t.pod.Name)
+	case previous && newest.Run == 0:
+		return 0, fmt.Errorf("previous terminated container %q in pod %q not found", t.container.Name, t.pod.Name)
+	case previous:
+		return newest.Run - 1, nil
+	}
+	return newest.Run, nil
+}
+
+// runProbe tells the log reader whether the run still goes on. It answers for
+// the one call that the reader makes.
+type runProbe struct {
+	runtimeapi.RuntimeService
+	dir       string
+	container string
+	run       int
+}
+
+func (p runProbe) ContainerStatus(ctx context.Context, _ string, _ bool) (*criv1.ContainerStatusResponse, error) {
+	status := &criv1.ContainerStatus{State: criv1.ContainerState_CONTAINER_EXITED}
+	state, err := shimState(ctx, p.dir)
+	if r, ok := state.Find(p.container, p.run); err == nil && ok && r.Phase != shim.Exited {
+		status.State = criv1.ContainerState_CONTAINER_RUNNING
+	}
+	return &criv1.ContainerStatusResponse{Status: status}, nil
+}
+
+// flushWriter sends each write on at once when somebody follows.
+type flushWriter struct {
+	w       http.ResponseWriter
+	flusher *http.ResponseController
+	now     bool
+}
+
+func (f *flushWriter) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	if err == nil && f.now {
+		err = f.flusher.Flush()
+	}
+	return n, err
 }

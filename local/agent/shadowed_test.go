@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/vernier-ml/vernier/local/shim"
 	"github.com/vernier-ml/vernier/trainer"
 )
 
@@ -24,25 +25,25 @@ func TestProgramsAreNotHiddenByMounts(t *testing.T) {
 	if err := os.Symlink(bin, link); err != nil {
 		t.Fatal(err)
 	}
-	kept := mountPoint{HostPath: bin, MountPath: bin, ReadOnly: true}
+	kept := shim.Mount{HostPath: bin, MountPath: bin, ReadOnly: true}
 	cases := map[string]struct {
-		mounts []mountPoint
+		mounts []shim.Mount
 		path   string
-		want   []mountPoint
+		want   []shim.Mount
 	}{
-		"a mount elsewhere":             {[]mountPoint{{MountPath: "/data"}}, bin, nil},
-		"a name that begins alike":      {[]mountPoint{{MountPath: filepath.Join(root, "hom")}}, bin, nil},
-		"a mount above":                 {[]mountPoint{{MountPath: root}}, bin, []mountPoint{kept}},
-		"two mounts above":              {[]mountPoint{{MountPath: root}, {MountPath: filepath.Dir(bin)}}, bin, []mountPoint{kept}},
-		"a mount of the user's own":     {[]mountPoint{{MountPath: bin}}, bin, nil},
-		"a file":                        {[]mountPoint{{MountPath: root, File: true}}, bin, nil},
-		"a link to it, both hidden":     {[]mountPoint{{MountPath: root}}, link, []mountPoint{{HostPath: bin, MountPath: link, ReadOnly: true}, kept}},
-		"a directory that is not there": {[]mountPoint{{MountPath: root}}, filepath.Join(root, "none"), nil},
+		"a mount elsewhere":             {[]shim.Mount{{MountPath: "/data"}}, bin, nil},
+		"a name that begins alike":      {[]shim.Mount{{MountPath: filepath.Join(root, "hom")}}, bin, nil},
+		"a mount above":                 {[]shim.Mount{{MountPath: root}}, bin, []shim.Mount{kept}},
+		"two mounts above":              {[]shim.Mount{{MountPath: root}, {MountPath: filepath.Dir(bin)}}, bin, []shim.Mount{kept}},
+		"a mount of the user's own":     {[]shim.Mount{{MountPath: bin}}, bin, nil},
+		"a file":                        {[]shim.Mount{{MountPath: root, File: true}}, bin, nil},
+		"a link to it, both hidden":     {[]shim.Mount{{MountPath: root}}, link, []shim.Mount{{HostPath: bin, MountPath: link, ReadOnly: true}, kept}},
+		"a directory that is not there": {[]shim.Mount{{MountPath: root}}, filepath.Join(root, "none"), nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := keepPrograms(c.mounts, []string{c.path})
-			if diff := cmp.Diff(c.want, append([]mountPoint(nil), got[len(c.mounts):]...)); diff != "" {
+			if diff := cmp.Diff(c.want, append([]shim.Mount(nil), got[len(c.mounts):]...)); diff != "" {
 				t.Errorf("added mounts (-want +got)\n%s", diff)
 			}
 		})

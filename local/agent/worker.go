@@ -38,14 +38,13 @@ type worker struct {
 	shim     *shim.Client
 	known    bool // what ran before is known
 	admitted bool
-	// How many pods the pod's Job may have active; 1 until it was asked.
-	parallelism      int32
-	parallelismKnown bool
-	volumes          volumeSet
-	gpus             map[string][]string
-	tokens           *tokenKeeper
-	warned           bool
-	failures         map[string]*wait.Backoff // of containers that could not be started, since the last start
+	// How many pods the pod's Job may have active; 0 until it was asked.
+	parallelism int32
+	volumes     volumeSet
+	gpus        map[string][]string
+	tokens      *tokenKeeper
+	warned      bool
+	failures    map[string]*wait.Backoff // of containers that could not be started, since the last start
 
 	asking   task
 	sandbox  task
@@ -115,15 +114,14 @@ func (w *worker) begin(ctx context.Context, t *task, next *decision, what string
 
 func newWorker(n *node, pod *corev1.Pod) *worker {
 	w := &worker{
-		node:        n,
-		log:         n.log.WithValues("pod", pod.Namespace+"/"+pod.Name),
-		inbox:       make(chan func(), 16),
-		done:        make(chan struct{}),
-		drained:     make(chan struct{}),
-		parallelism: 1,
-		failures:    map[string]*wait.Backoff{},
-		probing:     map[string]context.CancelFunc{},
-		tokens:      &tokenKeeper{volumeSource: n.cluster, now: time.Now},
+		node:     n,
+		log:      n.log.WithValues("pod", pod.Namespace+"/"+pod.Name),
+		inbox:    make(chan func(), 16),
+		done:     make(chan struct{}),
+		drained:  make(chan struct{}),
+		failures: map[string]*wait.Backoff{},
+		probing:  map[string]context.CancelFunc{},
+		tokens:   &tokenKeeper{volumeSource: n.cluster, now: time.Now},
 	}
 	w.v = view{
 		Pod: pod, HostIP: n.hostIP, Conditions: pod.Status.Conditions,
@@ -297,7 +295,7 @@ func (w *worker) finish(ctx context.Context, next *decision) bool {
 	}
 	if w.v.Gone {
 		if w.torn {
-			w.forget(w.v.Pod)
+			w.forget(identityOf(w.v.Pod))
 		}
 		return w.torn
 	}

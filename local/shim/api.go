@@ -222,8 +222,7 @@ const (
 
 // Options say how to start a shim.
 type Options struct {
-	// Binary is the path of the shim's binary. Default: "shim" beside the running
-	// executable.
+	// Binary is the path of the shim's binary.
 	Binary string
 	// Dir is the pod's directory, for the socket, the state and the shim's log. It
 	// is made with mode 0700. A long path is fine on Linux.
@@ -235,7 +234,4 @@ type Options struct {
 	// IdleExit ends a shim that runs no container and is asked nothing for so
 	// long; its state stays. Default: 10 minutes.
 	IdleExit time.Duration
-	// Env is the shim's own environment. Default: that of the caller. Containers
-	// never inherit it.
-	Env []string
 }

@@ -3,6 +3,7 @@ package shim
 import (
 	"cmp"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -37,41 +38,22 @@ func mapPaths(spec ContainerSpec) ContainerSpec {
 	return spec
 }
 
+// pathText is a text as long as all of it can be one path in a command line, so that
+// /data is not found in /database, /data.old or a/data.
+var pathText = regexp.MustCompile(`[\w/.~+\-[:^ascii:]]+`)
+
 // mapText replaces each mount path that stands in text as a whole path or as the
 // beginning of one. What was put in is not looked at again.
 func mapText(text string, longestFirst []Mount) string {
-	var out strings.Builder
-	for i := 0; i < len(text); {
-		m, found := mountAt(text, i, longestFirst)
-		if !found {
-			out.WriteByte(text[i])
-			i++
-			continue
+	return pathText.ReplaceAllStringFunc(text, func(path string) string {
+		for _, m := range longestFirst {
+			rest, found := strings.CutPrefix(path, m.MountPath)
+			if found && m.MountPath != "/" && (rest == "" || rest[0] == '/') {
+				return m.HostPath + rest
+			}
 		}
-		out.WriteString(m.HostPath)
-		i += len(m.MountPath)
-	}
-	return out.String()
-}
-
-func mountAt(text string, i int, longestFirst []Mount) (Mount, bool) {
-	if text[i] != '/' || i > 0 && (text[i-1] == '/' || nameByte(text[i-1])) {
-		return Mount{}, false
-	}
-	for _, m := range longestFirst {
-		rest, found := strings.CutPrefix(text[i:], m.MountPath)
-		if found && m.MountPath != "/" && (rest == "" || !nameByte(rest[0])) {
-			return m, true
-		}
-	}
-	return Mount{}, false
-}
-
-// nameByte tells whether a byte belongs to a file's name in a command line, so
-// that /data is not found in /database, /data.old or a/data.
-func nameByte(b byte) bool {
-	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' ||
-		b == '_' || b == '-' || b == '.' || b == '~' || b == '+' || b >= 0x80
+		return path
+	})
 }
 
 // allMounts are the mounts with that of the termination message, paths cleaned.

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -160,4 +163,110 @@ func (v *server) answer(ctx context.Context, q request) (r response, err error) 
 		err = fmt.Errorf("unknown request %q", q.Op)
 	}
 	return r, err
+}
+
+const socketName = "shim.sock"
+
+// withSocket calls f with a path of dir's socket that fits into a socket address.
+// The address has room for 107 bytes, so it goes through a descriptor of dir.
+func withSocket(dir string, f func(path string) error) error {
+	d, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return f(fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), socketName))
+}
+
+func dialSocket(ctx context.Context, dir string) (conn net.Conn, err error) {
+	err = withSocket(dir, func(path string) error {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
+		return err
+	})
+	return conn, err
+}
+
+// listenSocket replaces a socket that a dead shim left; the caller holds dir's lock.
+func listenSocket(dir string) (l *net.UnixListener, err error) {
+	name := filepath.Join(dir, socketName)
+	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	err = withSocket(dir, func(path string) error {
+		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", name, err)
+	}
+	l.SetUnlinkOnClose(false)
+	return l, os.Chmod(name, 0o600)
+}
+
+// awaitIdle returns when nothing has run and nobody has asked for so long, and no
+// run starts any more, or when ctx is done.
+func (s *Supervisor) awaitIdle(ctx context.Context, after time.Duration) {
+	s.use()
+	tick := time.NewTicker(after / 8)
+	defer tick.Stop()
+	for idle := false; !idle; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		idle = s.runningLocked(nil) == 0 && s.now().Sub(s.used) > after
+		s.closing = s.closing || idle
+		s.mu.Unlock()
+	}
+}
+
+// terminate passes a SIGTERM on and returns when every run has ended or has used
+// up its grace, or ctx is done.
+func (s *Supervisor) terminate(ctx context.Context) {
+	s.mu.Lock()
+	s.state.Terminating = s.now()
+	_ = s.publish() // logged there
+	all := slices.Collect(maps.Values(s.containers))
+	s.mu.Unlock()
+	var ending sync.WaitGroup
+	for _, c := range all {
+		ending.Go(func() {
+			if err := s.signal(c.key(), syscall.SIGTERM); err != nil {
+				s.log.Print(err)
+			}
+			grace := time.NewTimer(c.spec.StopGrace)
+			defer grace.Stop()
+			select {
+			case <-c.ended:
+			case <-grace.C:
+			case <-ctx.Done():
+			}
+		})
+	}
+	ending.Wait()
+}
+
+// shutdown kills everything and returns when it is recorded. No run starts after it.
+func (s *Supervisor) shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.closing = true
+	all := slices.Collect(maps.Values(s.containers))
+	s.mu.Unlock()
+	for _, c := range all {
+		<-c.started
+		if !isClosed(c.ended) {
+			c.ask(syscall.SIGKILL)
+			s.killRun(c)
+		}
+	}
+	for _, c := range all {
+		select {
+		case <-c.ended:
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not end although it was killed: %w", c.key(), ctx.Err())
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Spawn returns a client of the shim of o.Dir and starts the shim if none runs.
@@ -42,11 +46,8 @@ func Spawn(ctx context.Context, o Options) (*Client, error) {
 // start runs the shim's binary and waits until it serves. The shim says so by a
 // line on descriptor 3; when it dies first, the pipe ends.
 func start(ctx context.Context, o Options) error {
-	binary, err := o.binary()
+	binary, err := filepath.Abs(o.Binary)
 	if err != nil {
-		return err
-	}
-	if binary, err = filepath.Abs(binary); err != nil {
 		return err
 	}
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
@@ -71,7 +72,7 @@ func start(ctx context.Context, o Options) error {
 	defer ready.Close()
 
 	cmd := exec.Command(binary, serveArgs(o)...)
-	cmd.Env, cmd.Dir = o.Env, "/"
+	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -107,13 +108,148 @@ func serveArgs(o Options) []string {
 	return args
 }
 
-func (o Options) binary() (string, error) {
-	if o.Binary != "" {
-		return o.Binary, nil
+const stagingName = "root"
+
+// Command prepares argv to run inside a running container: in its file system,
+// with its environment, working directory and user, in a session of its own.
+//
+// The process is the caller's child: the caller sets its streams, waits for it
+// and kills its process group when the container ends. For a terminal, pass the
+// command to pty.Start. When the program cannot be started, it exits with code 127
+// (not found) or 126 and says why on standard error.
+func (c *Client) Command(ctx context.Context, name string, run int, argv []string) (*exec.Cmd, error) {
+	if len(argv) == 0 {
+		return nil, errors.New("run a command in container " + name + ": the command is empty")
 	}
-	self, err := os.Executable()
+	spec, err := c.Spec(ctx, name, run)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return filepath.Join(filepath.Dir(self), "shim"), nil
+	state, err := c.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, ok := state.Find(name, run)
+	if !ok || r.Phase != Running {
+		return nil, fmt.Errorf("run a command in container %s: it is not running", name)
+	}
+	spec.Argv = argv
+	cmd, err := command(spec.prepared(state.PodUID, state.Mounts), state.Mounts, state.PID, r.PID)
+	if err != nil {
+		return nil, fmt.Errorf("run a command in container %s: %w", name, err)
+	}
+	return cmd, nil
+}
+
+// command prepares a prepared spec to run in the file system of a container whose
+// main process is pid, a child of the process shim.
+func command(spec ContainerSpec, mode MountMode, shim, pid int) (*exec.Cmd, error) {
+	binary, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", shim))
+	if err != nil {
+		return nil, err
+	}
+	e, err := entryOf(spec, mode)
+	if err != nil {
+		return nil, err
+	}
+	e.Mounts, e.Join = nil, mode != MountsNone
+	cmd := exec.Command(strings.TrimSuffix(binary, " (deleted)"), "enter") // it may have been replaced
+	cmd.Env = slices.DeleteFunc(slices.Clone(spec.Env), func(v string) bool { return !strings.HasPrefix(v, EnvPodUID+"=") })
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	namespaces(cmd.SysProcAttr, mode)
+	f, err := e.file()
+	if err != nil {
+		return nil, err
+	}
+	cmd.ExtraFiles = []*os.File{f}
+	if !e.Join {
+		return cmd, nil
+	}
+	root, err := os.OpenFile(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, root)
+	if p, err := readProcess(pid); err != nil || p.parent != shim {
+		return nil, errors.New("it has ended")
+	}
+	return cmd, nil
+}
+
+// ProbeMounts finds out how mounts can be made on this machine by making some in
+// a process that ends at once. With MountsNone comes the reason why nothing
+// better works; ask once and hand the mode to each Spawn. binary is the shim's.
+// The probe makes a directory below dir, which must be writable.
+func ProbeMounts(ctx context.Context, binary, dir string) (MountMode, error) {
+	var refusals []error
+	if os.Geteuid() == 0 {
+		err := probe(ctx, binary, dir, MountsRoot)
+		if err == nil {
+			return MountsRoot, nil
+		}
+		refusals = append(refusals, fmt.Errorf("as root: %w", err))
+	}
+	err := probe(ctx, binary, dir, MountsUser)
+	if err == nil {
+		return MountsUser, nil
+	}
+	refusals = append(refusals, fmt.Errorf("in a user namespace: %w", err))
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return MountsNone, ctx.Err()
+	}
+	return MountsNone, fmt.Errorf("mount namespaces do not work here: %w", errors.Join(refusals...))
+}
+
+// probe mounts a file at the default path of termination messages, in a new root,
+// so it needs all that a container may need.
+func probe(ctx context.Context, binary, parent string, mode MountMode) error {
+	dir, err := os.MkdirTemp(parent, "shim-probe-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	message := filepath.Join(dir, "message")
+	if err := touch(message); err != nil {
+		return err
+	}
+	e := entry{
+		Argv: []string{filepath.Join("/vernier-probe", filepath.Base(binary)), "version"},
+		Dir:  "/", Staging: dir, User: mode == MountsUser,
+		Mounts: []Mount{
+			{HostPath: message, MountPath: DefaultTerminationPath, File: true},
+			{HostPath: filepath.Dir(binary), MountPath: "/vernier-probe", ReadOnly: true},
+		},
+	}
+	f, err := e.file()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, "enter")
+	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = []*os.File{f}, &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	namespaces(cmd.SysProcAttr, mode)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w %s%s", err, strings.TrimSpace(out.String()), hint(mode))
+	}
+	return nil
+}
+
+// hint names the setting that most often forbids user namespaces.
+func hint(mode MountMode) string {
+	if mode != MountsUser {
+		return ""
+	}
+	for _, setting := range []struct{ path, forbids string }{
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"},
+		{"/proc/sys/kernel/unprivileged_userns_clone", "0"},
+		{"/proc/sys/user/max_user_namespaces", "0"},
+	} {
+		data, err := os.ReadFile(setting.path)
+		if err == nil && strings.TrimSpace(string(data)) == setting.forbids {
+			return fmt.Sprintf(" (%s is %s)", setting.path, setting.forbids)
+		}
+	}
+	return ""
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -303,25 +302,6 @@ func (s *Supervisor) use() {
 	s.used = s.now()
 }
 
-// awaitIdle returns when nothing has run and nobody has asked for so long, and no
-// run starts any more, or when ctx is done.
-func (s *Supervisor) awaitIdle(ctx context.Context, after time.Duration) {
-	s.use()
-	tick := time.NewTicker(after / 8)
-	defer tick.Stop()
-	for idle := false; !idle; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		s.mu.Lock()
-		idle = s.runningLocked(nil) == 0 && s.now().Sub(s.used) > after
-		s.closing = s.closing || idle
-		s.mu.Unlock()
-	}
-}
-
 func (s *Supervisor) killRun(c *container) {
 	if _, err := s.tree(c).kill(); err != nil {
 		s.log.Printf("kill %s: %v", c.key(), err)
@@ -400,53 +380,4 @@ func (s *Supervisor) resize(key runKey, rows, cols uint16) error {
 		return fmt.Errorf("resize %s: it has no terminal", key)
 	}
 	return pty.Setsize(c.tty, &pty.Winsize{Rows: rows, Cols: cols})
-}
-
-// terminate passes a SIGTERM on and returns when every run has ended or has used
-// up its grace, or ctx is done.
-func (s *Supervisor) terminate(ctx context.Context) {
-	s.mu.Lock()
-	s.state.Terminating = s.now()
-	_ = s.publish() // logged there
-	all := slices.Collect(maps.Values(s.containers))
-	s.mu.Unlock()
-	var ending sync.WaitGroup
-	for _, c := range all {
-		ending.Go(func() {
-			if err := s.signal(c.key(), syscall.SIGTERM); err != nil {
-				s.log.Print(err)
-			}
-			grace := time.NewTimer(c.spec.StopGrace)
-			defer grace.Stop()
-			select {
-			case <-c.ended:
-			case <-grace.C:
-			case <-ctx.Done():
-			}
-		})
-	}
-	ending.Wait()
-}
-
-// shutdown kills everything and returns when it is recorded. No run starts after it.
-func (s *Supervisor) shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	s.closing = true
-	all := slices.Collect(maps.Values(s.containers))
-	s.mu.Unlock()
-	for _, c := range all {
-		<-c.started
-		if !isClosed(c.ended) {
-			c.ask(syscall.SIGKILL)
-			s.killRun(c)
-		}
-	}
-	for _, c := range all {
-		select {
-		case <-c.ended:
-		case <-ctx.Done():
-			return fmt.Errorf("%s does not end although it was killed: %w", c.key(), ctx.Err())
-		}
-	}
-	return nil
 }

@@ -23,7 +23,7 @@ func New(t testing.TB) *Disk {
 	}
 	image := filepath.Join(t.TempDir(), "disk")
 	run(t, "truncate", "-s", "64M", image)
-	run(t, "mkfs.ext4", "-q", image)
+	run(t, "mkfs.ext4", "-q", "-I", "256", image) // smaller inodes have times in seconds
 	return mount(t, image)
 }
 
