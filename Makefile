@@ -121,7 +121,7 @@ e2e: build examples assets ## Run whole instances: kill each component in turn, 
 
 # The seed is printed; VERNIER_SOAK_SEED repeats what is killed, though not when.
 .PHONY: soak
-soak: build ## Run 300 trials under 100 random kills and 10 reboots in miniature, and a run-away experiment for 10 minutes: about 50 minutes.
+soak: build ## Run 300 trials under 100 random kills and 10 reboots in miniature, and a run-away experiment for 10 minutes: about half an hour.
 	@VERNIER_BIN_DIR=$(BIN) VERNIER_SOAK_TRIALS=$${VERNIER_SOAK_TRIALS:-300} VERNIER_SOAK_KILLS=$${VERNIER_SOAK_KILLS:-100} \
 		VERNIER_SOAK_REBOOTS=$${VERNIER_SOAK_REBOOTS:-10} VERNIER_RUNAWAY=10m \
 		go test -buildvcs=false -tags=e2e -count=1 -timeout 3h -v -run 'TestSoak|TestARunAway' ./e2e

@@ -91,11 +91,26 @@ func (i *instance) awaitFinishedTrials(t *testing.T, name string, n int) {
 			return err
 		}
 		s := e.Status
+		if e.IsFailed() {
+			i.showFailures(t, name)
+			t.Fatalf("experiment %s has failed: %s", name, e.LastCondition().Message)
+		}
 		if done := s.TrialsSucceeded + s.TrialsFailed + s.TrialMetricsUnavailable + s.TrialsKilled; int(done) < n {
 			return fmt.Errorf("%d trials done, want %d; %d exist", done, n, s.Trials)
 		}
 		return nil
 	})
+}
+
+// showFailures prints why trials did not succeed.
+func (i *instance) showFailures(t *testing.T, experiment string) {
+	t.Helper()
+	for _, trial := range i.trials(t, experiment) {
+		if !trial.IsSucceeded() {
+			out, _ := i.vernier("describe", experiment+"/"+trial.Name)
+			t.Logf("%s", out)
+		}
+	}
 }
 
 func (i *instance) awaitEnd(t *testing.T, name string) {

@@ -22,15 +22,18 @@ import (
 // line holds one of the texts. Like the end of a session, it spares nothing.
 func (i *instance) signalAll(t *testing.T, sig syscall.Signal, texts ...string) {
 	t.Helper()
-	seen := map[string]bool{}
+	// All are found before the first is signalled: a reboot leaves no time between.
+	pids := map[int]bool{}
 	for _, text := range append(texts, i.home) {
 		for _, line := range processesNaming(t, text) {
 			pid, _, _ := strings.Cut(line, ":")
-			if n, err := strconv.Atoi(pid); err == nil && n != os.Getpid() && !seen[pid] {
-				seen[pid] = true
-				_ = syscall.Kill(n, sig) // it may have ended
+			if n, err := strconv.Atoi(pid); err == nil && n != os.Getpid() {
+				pids[n] = true
 			}
 		}
+	}
+	for pid := range pids {
+		_ = syscall.Kill(pid, sig) // it may have ended
 	}
 }
 
