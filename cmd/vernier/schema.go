@@ -10,7 +10,7 @@ import (
 // terms of its Go types, with no error type of its own.
 var (
 	schemaFault   = regexp.MustCompile(`(?m)\.([^\s:]+): (expected .*|field not declared in schema)$`)
-	wrongType     = regexp.MustCompile(`^expected (\w+).*, got &value\.valueUnstructured\{Value:(?s)(.*)\}$`)
+	wrongType     = regexp.MustCompile(`(?s)^expected (\w+).*?, got (?:&value\.valueUnstructured\{Value:|&\{)?(.*?)\}?$`)
 	isYAMLBoolean = regexp.MustCompile(`^(true|false)$`)
 )
 
@@ -33,23 +33,22 @@ func schemaError(err error) error {
 func schemaAdvice(fault string) string {
 	found := wrongType.FindStringSubmatch(fault)
 	if found == nil {
-		if strings.HasPrefix(fault, "field not declared") {
-			return "there is no such field: it is misspelled or in the wrong place"
-		}
-		return fault
+		return "there is no such field: it is misspelled or in the wrong place"
 	}
 	want, value := found[1], found[2]
-	quoted := strings.HasPrefix(value, `"`)
-	composite := strings.HasPrefix(value, "map[") || strings.HasPrefix(value, "[]")
 	switch {
-	case composite:
-		return fmt.Sprintf("must be a %s, and the file has a map or a list there", want)
+	case strings.HasPrefix(value, "map[") || strings.HasPrefix(value, "["):
+		return fmt.Sprintf("must be a %s, and the file has a map or a list there", strings.Replace(want, "numeric", "number", 1))
 	case want == "string" && isYAMLBoolean.MatchString(value):
 		return fmt.Sprintf("must be a string, and YAML reads the value as the boolean %s: put it in quotes (without them y, n, yes, no, on and off are booleans too)", value)
 	case want == "string":
 		return fmt.Sprintf(`must be a string: write "%s", with quotes`, value)
-	case quoted && (want == "numeric" || want == "boolean"):
-		return fmt.Sprintf("must be a %s: write %s, without quotes", map[string]string{"numeric": "number", "boolean": "boolean"}[want], strings.Trim(value, `"`))
+	case want == "numeric" && value == "bool":
+		return "must be a number, and YAML reads the value as a boolean"
+	case want == "numeric": // the value is not told
+		return "must be a number: write it without quotes"
+	case want == "boolean":
+		return "must be true or false, without quotes"
 	}
 	return fmt.Sprintf("must be a %s, and is %s", want, value)
 }
