@@ -22,7 +22,6 @@ const (
 // tail bounds how much of a program's own message is quoted.
 const tail = 300
 
-// signals are those that end training programs.
 var signals = map[int32]string{
 	1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",
 	9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ",
@@ -113,7 +112,6 @@ func podCause(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s failed: %s%s", pod.Name, pod.Status.Reason, message)
 }
 
-// containerCause says how a container ended.
 func containerCause(pod *corev1.Pod, name string, t *corev1.ContainerStateTerminated) string {
 	if t == nil {
 		return ""

@@ -56,7 +56,6 @@ func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 	return nil
 }
 
-// addLabels writes the labels of the trial into the metadata of an object.
 func addLabels(obj map[string]any, where []string, c Collector) error {
 	meta, err := childMap(obj, where, "metadata")
 	if err != nil {

@@ -162,7 +162,6 @@ func (p pod) wrapEnv(main map[string]any) error {
 	return p.install(main)
 }
 
-// pushArguments are the sidecar's.
 func (p pod) pushArguments() []string {
 	push, katib := contract.PushAddress, contract.KatibAddress
 	if p.sharesNetwork() {

@@ -57,7 +57,6 @@ const (
 	ownPorts     = 12000
 )
 
-// port is the endpoint's port.
 func (p pod) port() int {
 	if p.c.Endpoint.Port != 0 {
 		return p.c.Endpoint.Port
@@ -72,7 +71,6 @@ func (p pod) port() int {
 	return firstOwnPort + int((uint64(h.Sum32())+number)%ownPorts)
 }
 
-// url is the endpoint's address.
 func (p pod) url() string {
 	e := p.c.Endpoint
 	host := net.JoinHostPort(cmp.Or(e.Host, "localhost"), strconv.Itoa(p.port()))

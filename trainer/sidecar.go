@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	// kubernetesGrace is Kubernetes' default termination grace period.
 	kubernetesGrace = 30 * time.Second
 	// graceReserve is the part of the grace period that the collector keeps for
 	// writing its summary and ending by itself.
@@ -25,7 +24,6 @@ const (
 	minimumGrace = 2 * time.Second
 )
 
-// pod is the primary pod template while it is edited.
 type pod struct {
 	path      []string // of spec
 	spec      map[string]any
@@ -33,7 +31,6 @@ type pod struct {
 	c         Collector
 }
 
-// inject adds the sidecar and what it needs to the pod.
 func (p pod) inject() error {
 	containers, _ := p.spec["containers"].([]any)
 	index := slices.IndexFunc(containers, func(v any) bool { return at(v, "name") == p.c.PrimaryContainer })
@@ -153,7 +150,6 @@ func (p pod) install(main map[string]any) error {
 	return nil
 }
 
-// mountMetrics mounts the shared directory in the primary container.
 func (p pod) mountMetrics(main map[string]any, where []string) error {
 	mounts, _ := main["volumeMounts"].([]any)
 	for i, m := range mounts {
@@ -233,7 +229,6 @@ func (p pod) mirror(m map[string]any) map[string]any {
 	return out
 }
 
-// sidecar builds the container that collects.
 func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error) {
 	always := corev1.ContainerRestartPolicyAlways
 	env := []corev1.EnvVar{

@@ -102,7 +102,6 @@ func CheckCondition(expression string) error {
 	return nil
 }
 
-// balanced checks quotes, brackets and modifier names.
 func balanced(s string) error {
 	var open []byte
 	closing := map[byte]byte{'(': ')', '[': ']', '{': '}'}

@@ -74,7 +74,6 @@ func (e *FieldError) Error() string {
 // Unwrap returns the sentinel.
 func (e *FieldError) Unwrap() error { return e.Cause }
 
-// fault is a FieldError at a path.
 func fault(path []string, format string, args ...any) *FieldError {
 	return &FieldError{Field: FieldPath(path), Problem: fmt.Sprintf(format, args...)}
 }

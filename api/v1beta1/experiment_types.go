@@ -29,6 +29,7 @@ type ExperimentSpec struct {
 	// ParallelTrialCount is how many trials run at once. Default: 3.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
 	ParallelTrialCount *int32 `json:"parallelTrialCount,omitempty"`
 	// MaxTrialCount is the total number of trials. Without it the experiment runs
 	// until its goal is reached or the space is exhausted.

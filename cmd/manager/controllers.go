@@ -23,7 +23,6 @@ import (
 // worth; a trial may run for weeks.
 const tokenValidity = 60 * 24 * time.Hour
 
-// wiring is what the controllers share.
 type wiring struct {
 	store     collector.Store
 	retention store.Retention
@@ -33,7 +32,6 @@ type wiring struct {
 	now       func() time.Time
 }
 
-// addControllers adds the three controllers to mgr.
 func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.Controller, error) {
 	experiments := experiment.New(experiment.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
@@ -55,7 +53,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 	return trials, suggestions.Register(mgr)
 }
 
-// reporting says how trials report to this manager.
 func reporting(o options, id identity) trial.Reporting {
 	r := trial.Reporting{
 		RerunDisrupted: true,

@@ -22,6 +22,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/local/statefile"
 )
 
 const (
@@ -37,7 +39,6 @@ const (
 	leafValidity = 365 * 24 * time.Hour
 )
 
-// identity is what the manager proves itself with.
 type identity struct {
 	// reportKey signs the tokens of trials.
 	reportKey []byte
@@ -96,15 +97,10 @@ func keyFromFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read the report key: %w", err)
 	}
 	key = randomKey()
-	// Written aside first: a key that is cut short would be found at the next start.
-	temp := path + ".new"
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("write the report key: %w", err)
 	}
-	if err := os.WriteFile(temp, key, 0o600); err != nil {
-		return nil, fmt.Errorf("write the report key: %w", err)
-	}
-	if err := os.Rename(temp, path); err != nil {
+	if err := statefile.Write(path, key, 0o600); err != nil {
 		return nil, fmt.Errorf("write the report key: %w", err)
 	}
 	return key, nil
@@ -167,7 +163,6 @@ func authority(now time.Time) (certificate, key []byte, err error) {
 	return encodePEM("CERTIFICATE", der), encodePEM("EC PRIVATE KEY", keyDER), nil
 }
 
-// leaf makes the certificate of the manager's Service.
 func leaf(ca, caKey []byte, namespace string, now time.Time) (*tls.Certificate, error) {
 	parent, err := tls.X509KeyPair(ca, caKey)
 	if err != nil {

@@ -23,7 +23,6 @@ import (
 )
 
 const (
-	// addressIndex finds running pods by address, trialIndex trials by name.
 	addressIndex = "katib.address"
 	trialIndex   = "katib.name"
 )

@@ -19,7 +19,6 @@ import (
 	"github.com/vernier-ml/vernier/server"
 )
 
-// options are the command line.
 type options struct {
 	kubeconfig      string
 	metricsAddress  string
@@ -164,7 +163,6 @@ func (o *options) katibSocket() (path string, ok bool) {
 	return strings.CutPrefix(o.katibAddress, "unix:")
 }
 
-// reportTLS says whether the report service speaks TLS.
 func (o *options) reportTLS() bool { return strings.HasPrefix(o.reportURL, "https:") }
 
 func (o *options) webhookHostPort() (host string, port int, err error) {

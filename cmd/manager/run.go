@@ -32,6 +32,7 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/trial"
+	"github.com/vernier-ml/vernier/controllers/webhook"
 	"github.com/vernier-ml/vernier/server"
 )
 
@@ -79,8 +80,8 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	rules := rulesOf(mgr, o, present)
 	o.retention.Full = points.NearQuota
+	rules := webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary, Katib: present}
 	trials, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, registry: metrics.Registry,
 		reporting: reporting(o, id), rules: rules, now: time.Now,
@@ -109,7 +110,6 @@ func run(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// openStore opens the store of points, with its metrics and its limit.
 func openStore(ctx context.Context, o options) (*server.LimitedStore, error) {
 	points, err := store.Open(ctx, o.store)
 	if err != nil {
@@ -258,10 +258,8 @@ func addReportService(ctx context.Context, mgr manager.Manager, o options, id id
 // stands by serves admission and takes reports.
 type everyReplica func(context.Context) error
 
-// Start implements manager.Runnable.
 func (f everyReplica) Start(ctx context.Context) error { return f(ctx) }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (everyReplica) NeedLeaderElection() bool { return false }
 
 // addProbes adds /healthz and /readyz. Ready is a manager whose caches are

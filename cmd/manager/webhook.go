@@ -3,18 +3,19 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"fmt"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
@@ -41,12 +42,6 @@ func webhookServer(o options, id identity) (ctrlwebhook.Server, error) {
 	return ctrlwebhook.NewServer(wo), nil
 }
 
-// rulesOf are what experiments are admitted by.
-func rulesOf(mgr manager.Manager, o options, present *katib.Presence) webhook.Rules {
-	return webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary, Katib: present}
-}
-
-// addWebhook adds the admission of experiments to mgr.
 func addWebhook(mgr manager.Manager, o options, id identity, direct client.Client, rules webhook.Rules) error {
 	if o.webhookAddress == "" {
 		return nil
@@ -76,35 +71,28 @@ func addWebhook(mgr manager.Manager, o options, id identity, direct client.Clien
 // announce tells the API server which authority has signed the webhook's
 // certificate.
 func announce(ctx context.Context, c client.Client, ca []byte) error {
-	key := client.ObjectKey{Name: webhookConfiguration}
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		var mutating admissionv1.MutatingWebhookConfiguration
-		if err := c.Get(ctx, key, &mutating); err != nil {
-			return fmt.Errorf("read the mutating webhook configuration %s: %w", key.Name, err)
-		}
-		before := mutating.DeepCopy()
-		for i := range mutating.Webhooks {
-			mutating.Webhooks[i].ClientConfig.CABundle = ca
-		}
-		if !equality.Semantic.DeepEqual(before, &mutating) {
-			if err := c.Update(ctx, &mutating); err != nil {
-				return fmt.Errorf("write the mutating webhook configuration %s: %w", key.Name, err)
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind(kind))
+			if err := c.Get(ctx, client.ObjectKey{Name: webhookConfiguration}, u); err != nil {
+				return err
 			}
+			before := u.DeepCopy()
+			hooks, _, _ := unstructured.NestedSlice(u.Object, "webhooks")
+			for _, hook := range hooks {
+				if err := unstructured.SetNestedField(hook.(map[string]any), base64.StdEncoding.EncodeToString(ca), "clientConfig", "caBundle"); err != nil {
+					return err
+				}
+			}
+			if err := unstructured.SetNestedSlice(u.Object, hooks, "webhooks"); err != nil || equality.Semantic.DeepEqual(before, u) {
+				return err
+			}
+			return c.Update(ctx, u)
+		})
+		if err != nil {
+			return fmt.Errorf("write the authority into the %s %s: %w", kind, webhookConfiguration, err)
 		}
-		var validating admissionv1.ValidatingWebhookConfiguration
-		if err := c.Get(ctx, key, &validating); err != nil {
-			return fmt.Errorf("read the validating webhook configuration %s: %w", key.Name, err)
-		}
-		was := validating.DeepCopy()
-		for i := range validating.Webhooks {
-			validating.Webhooks[i].ClientConfig.CABundle = ca
-		}
-		if equality.Semantic.DeepEqual(was, &validating) {
-			return nil
-		}
-		if err := c.Update(ctx, &validating); err != nil {
-			return fmt.Errorf("write the validating webhook configuration %s: %w", key.Name, err)
-		}
-		return nil
-	})
+	}
+	return nil
 }

@@ -113,7 +113,6 @@ func (o *collectOptions) check() error {
 	return nil
 }
 
-// probeError gives an error of a probe its exit code.
 func probeError(err error) error {
 	switch {
 	case isUnreachable(err):

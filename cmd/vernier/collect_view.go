@@ -19,7 +19,6 @@ const (
 	maxTroubleLength = 160
 )
 
-// writeReport writes what a probe found, for a person.
 func writeReport(w io.Writer, r *probe.Report) error {
 	var b strings.Builder
 	what := r.Kind
@@ -70,7 +69,6 @@ func writeReport(w io.Writer, r *probe.Report) error {
 	return err
 }
 
-// writeUnread writes what may be meant as a metric.
 func writeUnread(b *strings.Builder, unread []probe.Missing) {
 	for _, m := range unread[:min(len(unread), maxUnreadShown)] {
 		fmt.Fprintln(b, "  "+strings.TrimPrefix(m.Name+": "+m.Hint, ": "))

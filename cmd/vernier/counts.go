@@ -13,7 +13,6 @@ type counts struct {
 	Running, Succeeded, Stopped, Failed int
 }
 
-// add counts n trials of a state.
 func (c *counts) add(state v1beta1.TrialConditionType, n int) {
 	switch state {
 	case v1beta1.TrialSucceeded:
@@ -39,7 +38,6 @@ func (c counts) progress(e *v1beta1.Experiment) string {
 	return fmt.Sprint(c.done())
 }
 
-// counts counts the trials that there are.
 func (v experimentView) counts() (c counts) {
 	for _, t := range v.Trials {
 		c.add(v1beta1.TrialConditionType(t.State), 1)

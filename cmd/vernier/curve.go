@@ -76,7 +76,6 @@ func (o curveOptions) run(ctx context.Context, text string, metrics []string, s 
 	})
 }
 
-// print writes the curves of a trial.
 func (o curveOptions) print(ctx context.Context, s collector.Store, trial collector.TrialID, metrics []string, to streams) error {
 	there, err := s.Metrics(ctx, trial.UID)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 // timeCSV is how CSV has times.
 const timeCSV = time.RFC3339Nano
 
-// curve is one metric of one attempt.
 type curve struct {
 	Metric string `json:"metric"`
 	// Attempt is the number of the program's start, from 1.
@@ -105,7 +104,6 @@ func writeCurves(output string, curves []curve, to streams) error {
 	return nil
 }
 
-// curveTable has the columns in which the rows differ.
 func curveTable(curves []curve) *table {
 	metrics, attempts, condensed := false, false, false
 	for _, c := range curves {

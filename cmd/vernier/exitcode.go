@@ -24,7 +24,6 @@ const (
 	exitTerminated       = 143
 )
 
-// exitError is an error with an exit code of its own.
 type exitError struct {
 	code int
 	err  error

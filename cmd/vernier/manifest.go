@@ -123,7 +123,6 @@ func decodeManifest(data []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// theExperiment is the one experiment among objects.
 func theExperiment(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	want := v1beta1.GroupVersion.WithKind("Experiment")
 	var found []*unstructured.Unstructured

@@ -30,7 +30,6 @@ func (v experimentView) lacks() string {
 	return ""
 }
 
-// lacking are the wanted metrics of which a trial has reported nothing.
 func (v experimentView) lacking(t trialView) (names []string) {
 	wanted := v.shownMetrics()
 	for _, m := range t.Metrics {

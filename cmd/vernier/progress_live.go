@@ -202,7 +202,6 @@ func (v experimentView) marked() []string {
 	return nil
 }
 
-// frontLine says how many trials are on the front.
 func frontLine(v experimentView) string {
 	return fmt.Sprintf("front  %s that none beats in all objectives, marked *", countOfTrials(len(v.Experiment.Status.ParetoTrialList)))
 }

@@ -47,7 +47,6 @@ func (p *plainDisplay) show(v experimentView, now time.Time) error {
 	return nil
 }
 
-// update returns the lines to print now.
 func (p *plainDisplay) update(v experimentView, now time.Time) []string {
 	if p.states == nil {
 		p.states = map[string]string{}

@@ -55,7 +55,6 @@ func endedBefore(before *v1beta1.Experiment, v experimentView) bool {
 		v.Experiment.Status.CompletionTime.Equal(before.Status.CompletionTime)
 }
 
-// nothingRan tells the user that the experiment had ended already.
 func nothingRan(v experimentView, now time.Time) string {
 	ago := ""
 	if t := v.Experiment.Status.CompletionTime; t != nil {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// global are the flags of every command.
 type global struct {
 	home      string
 	namespace string
@@ -93,7 +92,6 @@ func (g *global) sayProgress(component string) {
 	fmt.Fprintf(g.err, "waiting for %s\n", component)
 }
 
-// stop stops the embedded instance of a session.
 func (g *global) stop(ctx context.Context, s *session) error {
 	return local.Down(ctx, local.Home(s.home))
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
-// runOptions are the flags of run.
 type runOptions struct {
 	files       []string
 	wait        bool
@@ -261,14 +260,12 @@ func stopGrowing(ctx context.Context, c client.Client, key types.NamespacedName)
 	})
 }
 
-// ending is how to conclude a run.
 type ending struct {
 	requireGoal bool
 	// told is true when the trials' messages were printed as they ended.
 	told bool
 }
 
-// conclude prints the result and returns the error with its exit code.
 func conclude(v experimentView, e ending, s streams) error {
 	printResult(s.out, v)
 	if v.State == string(v1beta1.ExperimentFailed) {

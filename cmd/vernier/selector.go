@@ -24,7 +24,6 @@ func parseTarget(text string) (target, error) {
 	return target{Experiment: experiment, Trial: trial}, nil
 }
 
-// find returns the trial that t names.
 func (t target) find(v experimentView) (trialView, error) {
 	switch t.Trial {
 	case "best":
@@ -47,7 +46,6 @@ func (t target) find(v experimentView) (trialView, error) {
 	return trialView{}, notFoundErrorf("experiment %q has no trial %q: it has %s", t.Experiment, t.Trial, trialRange(v))
 }
 
-// findTrial reads the trial that text names.
 func (s *session) findTrial(ctx context.Context, text string) (trialView, error) {
 	t, err := parseTarget(text)
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// session is a command's connection to an API server.
 type session struct {
 	config    *rest.Config
 	client    client.Client
@@ -31,7 +30,6 @@ type session struct {
 	started bool
 }
 
-// connect makes the client, which shows the warnings of admission to the user.
 func (s *session) connect() (err error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -47,13 +45,11 @@ func (s *session) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: name}
 }
 
-// newScheme knows Kubernetes' own types and ours.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme))
 }
 
-// streams are a command's input and outputs.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -63,7 +59,6 @@ type streams struct {
 // instance if it is not running.
 type opener func(ctx context.Context, start bool) (*session, error)
 
-// isUnreachable reports whether nothing answers at the server's address.
 func isUnreachable(err error) bool {
 	var network *net.OpError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &network)
@@ -108,7 +103,6 @@ func (g *global) embedded(ctx context.Context, start bool) (*session, error) {
 	return s, s.connect()
 }
 
-// pluginOpener connects as kubectl does, with the user's own kubeconfig.
 func pluginOpener(flags *genericclioptions.ConfigFlags) opener {
 	return func(context.Context, bool) (*session, error) {
 		config, err := flags.ToRESTConfig()

@@ -25,7 +25,6 @@ a file and write file:PATH.
 Without a store, stat and prune take that of the embedded instance: the file
 store/observations.db in its home.`
 
-// ownStore names the store of the embedded instance.
 type ownStore func() (address string, err error)
 
 // storeOf is the store that the arguments name, or the instance's own.
@@ -36,7 +35,6 @@ func (own ownStore) storeOf(args []string) (string, error) {
 	return own()
 }
 
-// instanceStore is the store of the instance of the home.
 func (g *global) instanceStore() (string, error) {
 	home, err := g.instanceHome()
 	if err != nil {
@@ -201,7 +199,6 @@ func prune(cmd *cobra.Command, s collector.Store, r store.Retention, dryRun bool
 	}
 }
 
-// undeleted is a store that deletes nothing.
 type undeleted struct{ collector.Store }
 
 func (undeleted) Delete(context.Context, string) error { return nil }

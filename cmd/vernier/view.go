@@ -14,7 +14,6 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
-// trialView is a trial as the commands show it.
 type trialView struct {
 	Name   string
 	Number int
@@ -32,7 +31,6 @@ type trialView struct {
 	Object *v1beta1.Trial
 }
 
-// metricView is one metric of a trial, condensed by its strategy.
 type metricView struct {
 	Name  string
 	Value string
@@ -173,7 +171,6 @@ func trialNumber(name string) int {
 	return n
 }
 
-// experimentView is an experiment and its trials as the commands show them.
 type experimentView struct {
 	Experiment *v1beta1.Experiment
 	State      string
@@ -255,7 +252,6 @@ func (v experimentView) waiting() string {
 	return fmt.Sprintf("%d trials wait, such as %s: %s", n, first.Name, first.Waits)
 }
 
-// best is the trial that the status names as the best, if any.
 func (v experimentView) best() (trialView, bool) {
 	name := v.Experiment.Status.CurrentOptimalTrial.BestTrialName
 	i := slices.IndexFunc(v.Trials, func(t trialView) bool { return name != "" && t.Name == name })
@@ -295,10 +291,8 @@ func (v experimentView) feasible(t trialView) bool {
 	})
 }
 
-// several says whether there are several objectives.
 func (v experimentView) several() bool { return len(v.Experiment.Spec.Objectives) > 1 }
 
-// hasResult says whether there is a best trial with a finite value.
 func (v experimentView) hasResult() bool {
 	best, ok := v.best()
 	if !ok {
@@ -308,7 +302,6 @@ func (v experimentView) hasResult() bool {
 	return finite
 }
 
-// metricName is the name of the objective.
 func (v experimentView) metricName() string {
 	if v.Experiment.Spec.Objective == nil {
 		return "objective"
@@ -375,7 +368,6 @@ func paramText(params []v1beta1.ParameterAssignment) string {
 	return strings.Join(parts, " ")
 }
 
-// age is a duration as kubectl writes it.
 func age(d time.Duration) string {
 	return duration.HumanDuration(max(d.Round(time.Second), 0))
 }

@@ -31,7 +31,6 @@ func workdirHints(experiment *unstructured.Unstructured, cwd string) (hints []st
 	return hints
 }
 
-// eachContainer calls visit with the containers of every pod template below value.
 func eachContainer(value any, visit func(map[string]any)) {
 	switch v := value.(type) {
 	case map[string]any:

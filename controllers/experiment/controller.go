@@ -37,25 +37,19 @@ import (
 const (
 	// statusEvery is the least time between two status writes that only tell of
 	// counts and the best trial.
-	statusEvery = 300 * time.Millisecond
-	// suggestTimeout bounds one call of an algorithm.
+	statusEvery    = 300 * time.Millisecond
 	suggestTimeout = time.Minute
 	// conflictPause is how long to wait for the cache after a lost write.
 	conflictPause = 50 * time.Millisecond
-	// ownerIndex finds the trials of an experiment in the cache.
-	ownerIndex = "experiment"
+	ownerIndex    = "experiment"
 )
 
 // Options are what a Controller needs.
 type Options struct {
-	// Client reads from the cache and writes to the API server.
-	Client client.Client
-	// Reader reads from the API server.
-	Reader client.Reader
-	// Recorder takes the events.
+	Client   client.Client
+	Reader   client.Reader
 	Recorder events.EventRecorder
-	// Metrics are this controller's metrics.
-	Metrics *Metrics
+	Metrics  *Metrics
 	// Rules check an experiment that no webhook may have seen, and read its template.
 	Rules webhook.Rules
 	// Scan reads the curves of trials.
@@ -65,8 +59,7 @@ type Options struct {
 	Memory int
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
-	// Now is the clock.
-	Now func() time.Time
+	Now   func() time.Time
 }
 
 // Controller reconciles experiments.

@@ -28,7 +28,6 @@ func endedWith(c v1beta1.ExperimentCondition) events.Event {
 	}
 }
 
-// transitions are the events that a status write speaks of.
 func transitions(exp *v1beta1.Experiment, before, after *v1beta1.ExperimentStatus) []events.Event {
 	var out []events.Event
 	had, has := current(before), current(after)

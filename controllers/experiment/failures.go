@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	// addMost bounds how many trials one reconcile makes.
 	addMost = 100
 	// patientFailures is how many trials may fail in a row before new ones wait.
 	patientFailures = 3
@@ -21,7 +20,6 @@ const (
 	// provenFactor times as many: the program works, and parts of the space do not.
 	failuresMost = 12
 	provenFactor = 5
-	// longestPause bounds the wait between trials that fail.
 	longestPause = time.Minute
 )
 

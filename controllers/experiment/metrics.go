@@ -80,7 +80,6 @@ func (m *Metrics) suggested(algorithm string, proposals []study.Proposal, err er
 	}
 }
 
-// wrote counts what a status write tells of.
 func (m *Metrics) wrote(exp *v1beta1.Experiment, before, after *v1beta1.ExperimentStatus) {
 	if len(before.Conditions) == 0 {
 		m.katib.Inc("created", exp.Namespace)

@@ -25,15 +25,12 @@ type findings struct {
 	trouble string
 }
 
-// actions are what is to be done about an experiment.
 type actions struct {
-	// status as it should be.
 	status v1beta1.ExperimentStatus
 	// add is how many trials to make, with numbers from first on.
 	add, first int
-	// stop are trials that run although the experiment has ended, and why.
-	stop    []*v1beta1.Trial
-	stopWhy string
+	stop       []*v1beta1.Trial
+	stopWhy    string
 	// after is when to look again although nothing happens; 0: never.
 	after time.Duration
 }
@@ -77,7 +74,6 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 	return a
 }
 
-// decide writes the best trials and the condition that follows.
 func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, run failures, f findings, now metav1.Time) {
 	setBest(&next.Status, r)
 	maxFailed, maxTrials := next.Spec.MaxFailedTrialCount, next.Spec.MaxTrialCount

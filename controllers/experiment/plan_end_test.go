@@ -51,6 +51,9 @@ func TestPlanEnds(t *testing.T) {
 		"failed trials and trials without metrics count together": {
 			anExperiment(maxFailed(2)), trialsIn(failed, unmeasured),
 			outcome{State: expFailed, Reason: failReason}},
+		"an experiment whose trials have all failed has not succeeded": {
+			anExperiment(maxTrials(2)), trialsIn(failed, unmeasured),
+			outcome{State: expFailed, Reason: failReason}},
 		"killed trials are no failures": {
 			anExperiment(maxFailed(1), parallel(1)), trialsIn(killed, killed),
 			outcome{Add: 1, First: 2, State: expRunning, Reason: runReason}},

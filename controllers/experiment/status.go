@@ -90,7 +90,6 @@ func (c counts) write(s *v1beta1.ExperimentStatus) {
 	s.MetricsUnavailableTrialList, s.TrialMetricsUnavailable = newest(v1beta1.TrialMetricsUnavailable)
 }
 
-// setBest puts the best trials into a status.
 func setBest(s *v1beta1.ExperimentStatus, r *study.Ranking) {
 	s.CurrentOptimalTrial, s.ParetoTrialList = v1beta1.OptimalTrial{}, r.Front(listed)
 	if t := r.Best(); t != nil {

@@ -10,7 +10,6 @@ import (
 const (
 	// judgeEvery is how often the curves of running trials are looked at.
 	judgeEvery = 2 * time.Second
-	// judgeShare bounds that to one part in so many of the time.
 	judgeShare = 20
 )
 

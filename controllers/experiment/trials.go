@@ -74,7 +74,7 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept,
 	first := len(trials) == 0
 	template, err := c.template(ctx, exp, first)
 	if err != nil {
-		return found(err), retry(err)
+		return hindered(err)
 	}
 	if first && exp.Spec.TrialTemplate.TrialSpec == nil {
 		if _, errs := c.Rules.ValidateTemplate(exp, template); len(errs) > 0 {
@@ -89,23 +89,22 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept,
 		return findings{}, nil
 	}
 	if err != nil {
-		return found(err), retry(err)
+		return hindered(err)
 	}
 	if len(proposals) == 0 && count(trials).active() == 0 {
-		err := fmt.Errorf("algorithm %q proposes nothing although no trial is running", exp.Spec.Algorithm.AlgorithmName)
-		return found(err), err
+		return hindered(fmt.Errorf("algorithm %q proposes nothing although no trial is running", exp.Spec.Algorithm.AlgorithmName))
 	}
 	made := make([]*v1beta1.Trial, len(proposals))
 	for i, p := range proposals {
 		if made[i], err = newTrial(exp, template, a.first+i, p); err != nil {
-			return found(err), retry(err)
+			return hindered(err)
 		}
 	}
 	// In order, and no further than the first that fails: numbers have no gaps,
 	// whenever the manager dies.
 	for _, t := range made {
 		if err := c.create(ctx, exp, t); err != nil {
-			return found(err), retry(err)
+			return hindered(err)
 		}
 	}
 	return findings{}, nil
@@ -152,26 +151,18 @@ func (c *Controller) waker(exp *v1beta1.Experiment) func(context.Context) {
 	}
 }
 
-// found turns an error into what the user is shown.
-func found(err error) findings {
+// hindered is what the user is shown of an error, and the error if it is worth another
+// attempt.
+func hindered(err error) (findings, error) {
 	var fatal *fatalError
 	switch {
-	case err == nil || errors.Is(err, context.Canceled):
-		return findings{}
+	case errors.Is(err, context.Canceled):
+		return findings{}, err
 	case errors.As(err, &fatal):
-		return findings{fatal: fatal.message}
+		return findings{fatal: fatal.message}, nil
 	default:
-		return findings{trouble: "No trial can be started for now: " + err.Error()}
+		return findings{trouble: "No trial can be started for now: " + err.Error()}, err
 	}
-}
-
-// retry is err unless trying again cannot help.
-func retry(err error) error {
-	var fatal *fatalError
-	if errors.As(err, &fatal) {
-		return nil
-	}
-	return err
 }
 
 // create creates a trial. That it exists already and is ours is success: this

@@ -54,33 +54,19 @@ func Check(spec *v1beta1.ExperimentSpec) field.ErrorList {
 		return spaceErrors(spec, err)
 	}
 	errs := append(initialErrors(spec, codec), warmErrors(spec, space)...)
-	if _, err := algorithmOf(spec, space); err != nil {
-		errs = append(errs, settingErrors(spec, err)...)
-	}
-	return errs
+	_, err = algorithmOf(spec, space)
+	return append(errs, settingErrors(field.NewPath("spec", "algorithm"), spec.Algorithm.AlgorithmName, settingsOf(spec.Algorithm.AlgorithmSettings), err)...)
 }
 
 // CheckStopping constructs the early stopping rule that spec names and says what
 // is wrong with its settings.
-func CheckStopping(spec *v1beta1.ExperimentSpec) (errs field.ErrorList) {
+func CheckStopping(spec *v1beta1.ExperimentSpec) field.ErrorList {
 	_, err := stopperOf(spec)
 	if err == nil {
 		return nil
 	}
-	at := field.NewPath("spec", "earlyStopping", "algorithmSettings")
-	for _, e := range flatten(err) {
-		where := at
-		var setting *suggest.SettingError
-		if errors.As(e, &setting) {
-			for i, s := range spec.EarlyStopping.AlgorithmSettings {
-				if s.Name == setting.Name {
-					where = at.Index(i)
-				}
-			}
-		}
-		errs = append(errs, field.Invalid(where, field.OmitValueType{}, e.Error()))
-	}
-	return errs
+	rule := spec.EarlyStopping
+	return settingErrors(field.NewPath("spec", "earlyStopping"), rule.AlgorithmName, settingsOf(rule.AlgorithmSettings), err)
 }
 
 func initialErrors(spec *v1beta1.ExperimentSpec, codec codec) (errs field.ErrorList) {
@@ -93,7 +79,6 @@ func initialErrors(spec *v1beta1.ExperimentSpec, codec codec) (errs field.ErrorL
 	return errs
 }
 
-// warmErrors are faults of the values that earlier experiments are said to have had.
 func warmErrors(spec *v1beta1.ExperimentSpec, space suggest.Space) (errs field.ErrorList) {
 	for i, w := range spec.WarmStartFrom {
 		for j, a := range w.ParameterAssignments {
@@ -179,7 +164,6 @@ func spaceErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
 	return list
 }
 
-// otherErrors are faults of constraints and of architectures.
 func otherErrors(spec *v1beta1.ExperimentSpec, err error) (list field.ErrorList) {
 	at := field.NewPath("spec", "parameterConstraints")
 	for _, e := range flatten(err) {
@@ -199,28 +183,30 @@ func otherErrors(spec *v1beta1.ExperimentSpec, err error) (list field.ErrorList)
 	return list
 }
 
-func settingErrors(spec *v1beta1.ExperimentSpec, err error) field.ErrorList {
-	at := field.NewPath("spec", "algorithm", "algorithmSettings")
-	var list field.ErrorList
+// settingErrors says what is wrong with the settings of a method, each at its place,
+// or with the method itself.
+func settingErrors(method *field.Path, name string, settings suggest.Settings, err error) (list field.ErrorList) {
 	for _, e := range flatten(err) {
 		var setting *suggest.SettingError
 		if !errors.As(e, &setting) {
-			list = append(list, field.Invalid(field.NewPath("spec", "algorithm"), spec.Algorithm.AlgorithmName, e.Error()))
+			list = append(list, field.Invalid(method, name, e.Error()))
 			continue
 		}
-		where, value := at, ""
-		for i, s := range spec.Algorithm.AlgorithmSettings {
+		at, value := method.Child("algorithmSettings"), ""
+		for i, s := range settings {
 			if s.Name == setting.Name {
-				where, value = at.Index(i), s.Value
+				at, value = method.Child("algorithmSettings").Index(i), s.Value
 			}
 		}
-		list = append(list, field.Invalid(where, value, setting.Error()))
+		list = append(list, field.Invalid(at, value, setting.Error()))
 	}
 	return list
 }
 
-// flatten lists the errors that err joins.
 func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}

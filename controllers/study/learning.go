@@ -106,7 +106,6 @@ func (l *learning) begin(ctx context.Context, most time.Duration, k knowledge, l
 	}()
 }
 
-// end forgets what was begun, as a question is asked.
 func (l *learning) end() {
 	if l.cancel != nil {
 		l.cancel()

@@ -172,7 +172,6 @@ func (r *Ranking) rebuild() {
 	slices.SortFunc(r.front, byNumber)
 }
 
-// add takes in one more result.
 func (r *Ranking) add(m ranked) {
 	r.lead(m)
 	if len(r.objectives) < 2 || slices.ContainsFunc(r.front, func(o ranked) bool { return beats(o, m) }) {
@@ -183,7 +182,6 @@ func (r *Ranking) add(m ranked) {
 	r.front = slices.Insert(r.front, at, m)
 }
 
-// lead makes m the best if it is, and notes whether it reaches the goals.
 func (r *Ranking) lead(m ranked) {
 	if r.top.trial == nil || before(m, r.top) < 0 {
 		r.top = m

@@ -223,6 +223,19 @@ func TestRankingFollowsResultsThatChange(t *testing.T) {
 	}
 }
 
+// A front of 10,000 trials takes a second to compare anew.
+func TestNewResultsJoinTheFrontThatThereIs(t *testing.T) {
+	spec := lossAndSpeed()
+	s := &Study{trials: history{spec: spec}, ranking: newRanking(spec)}
+	trials := []*v1beta1.Trial{result(0, "loss", "1", "speed", "1")}
+	s.Update(trials)
+	before := &s.ranking.front[0].losses[0]
+	s.Update(append(trials, result(1, "loss", "2", "speed", "2")))
+	if got := s.ranking.Front(500); len(got) != 2 || &s.ranking.front[0].losses[0] != before {
+		t.Errorf("the front %v was made anew", got)
+	}
+}
+
 func TestFrontGivesTheNewest(t *testing.T) {
 	var trials []*v1beta1.Trial
 	for n := range 20 {

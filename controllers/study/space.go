@@ -40,7 +40,7 @@ func architectures(spec *v1beta1.ExperimentSpec) (suggest.Space, codec, error) {
 		config.Operations = append(config.Operations, architecture.Operation{Type: o.OperationType, Parameters: parametersOf(o.Parameters)})
 	}
 	if spec.Algorithm != nil && spec.Algorithm.AlgorithmName == "darts" {
-		search, err := architecture.NewDARTS(config, settingsOf(spec))
+		search, err := architecture.NewDARTS(config, settingsOf(spec.Algorithm.AlgorithmSettings))
 		if err != nil {
 			return suggest.Space{}, nil, err
 		}

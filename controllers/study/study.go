@@ -148,11 +148,7 @@ func stopperOf(spec *v1beta1.ExperimentSpec) (suggest.Stopper, error) {
 	if !ok {
 		return nil, fmt.Errorf("there is no rule %q; use one of %s", e.AlgorithmName, strings.Join(stop.Names(), ", "))
 	}
-	var settings suggest.Settings
-	for _, s := range e.AlgorithmSettings {
-		settings = append(settings, suggest.Setting(s))
-	}
-	return known.New(settings)
+	return known.New(settingsOf(e.AlgorithmSettings))
 }
 
 func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Algorithm, error) {
@@ -163,7 +159,7 @@ func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Alg
 	if !ok {
 		return nil, fmt.Errorf("there is no algorithm %q; use one of %s", spec.Algorithm.AlgorithmName, strings.Join(Algorithms(), ", "))
 	}
-	settings := settingsOf(spec)
+	settings := settingsOf(spec.Algorithm.AlgorithmSettings)
 	named := slices.ContainsFunc(settings, func(s suggest.Setting) bool { return s.Name == "resource_name" })
 	switch {
 	case known.Name == "pbt" || known.Name == "pb2":
@@ -174,9 +170,8 @@ func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Alg
 	return known.New(space, settings)
 }
 
-func settingsOf(spec *v1beta1.ExperimentSpec) suggest.Settings {
-	var settings suggest.Settings
-	for _, s := range spec.Algorithm.AlgorithmSettings {
+func settingsOf[S v1beta1.AlgorithmSetting | v1beta1.EarlyStoppingSetting](list []S) (settings suggest.Settings) {
+	for _, s := range list {
 		settings = append(settings, suggest.Setting(s))
 	}
 	return settings

@@ -91,7 +91,6 @@ func (h *history) refresh() {
 	}
 }
 
-// object is what the API holds of a trial.
 func (h *history) object(t *suggest.Trial) *v1beta1.Trial {
 	i, found := slices.BinarySearchFunc(h.entries, t.Number, func(e entry, n int) int { return cmp.Compare(e.trial.Number, n) })
 	if !found {
@@ -250,7 +249,6 @@ func (s *Study) Warm(earlier []Earlier) []Learned {
 	return out
 }
 
-// onlyValue is the value of a parameter that has but one.
 func onlyValue(f v1beta1.FeasibleSpace) (value string, ok bool) {
 	if len(f.List) == 1 {
 		return f.List[0], true

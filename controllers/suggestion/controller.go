@@ -36,12 +36,10 @@ const (
 
 // Options are what a Controller needs.
 type Options struct {
-	// Client reads from the cache and writes to the API server.
 	Client client.Client
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
-	// Now is the clock.
-	Now func() time.Time
+	Now   func() time.Time
 }
 
 // Controller keeps suggestions.

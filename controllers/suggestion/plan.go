@@ -96,7 +96,6 @@ func proposals(trials []*v1beta1.Trial) []v1beta1.TrialAssignment {
 	return out
 }
 
-// follow sets the conditions as the experiment's say.
 func follow(s *v1beta1.Suggestion, exp *v1beta1.Experiment, trials int, now metav1.Time) {
 	if s.Status.StartTime == nil {
 		s.Status.StartTime = &now

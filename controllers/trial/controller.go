@@ -44,8 +44,7 @@ import (
 
 const (
 	conflictPause = 50 * time.Millisecond
-	// podIndex finds the pods of a trial in the cache.
-	podIndex = "trial"
+	podIndex      = "trial"
 	// wakes is how many wake-ups by reports can be waiting. More are dropped:
 	// a trial is woken by its job's end in any case.
 	wakes = 4096
@@ -58,12 +57,10 @@ type Reporting struct {
 	// Binary is the collector command as trials' containers find it, where they
 	// do without an image; see trainer.Collector.
 	Binary string
-	// Rate is the trainer.Collector's.
-	Rate int64
+	Rate   int64
 	// PullPolicy of the image. Default: Kubernetes' own.
 	PullPolicy corev1.PullPolicy
-	// Resources of the sidecar.
-	Resources corev1.ResourceRequirements
+	Resources  corev1.ResourceRequirements
 	// URL of the report service, as pods reach it.
 	URL string
 	// CA signed the service's certificate (PEM). Empty: the system's authorities.
@@ -76,29 +73,22 @@ type Reporting struct {
 
 // Options are what a Controller needs.
 type Options struct {
-	// Client reads from the cache and writes to the API server.
 	Client client.Client
-	// Reader reads from the API server.
 	Reader client.Reader
 	// Cache is where jobs of new kinds are watched.
 	Cache cache.Cache
 	// Mapper knows the kinds of the cluster.
-	Mapper meta.RESTMapper
-	// Recorder takes the events.
+	Mapper   meta.RESTMapper
 	Recorder events.EventRecorder
-	// Metrics are this controller's metrics.
-	Metrics *Metrics
-	// Store holds the points.
-	Store collector.Store
+	Metrics  *Metrics
+	Store    collector.Store
 	// Retention says which curves are kept. Those of trials that run and of the
 	// best trials of experiments are kept in any case; its Keep is not used.
 	Retention store.Retention
-	// Reporting goes into the jobs.
 	Reporting Reporting
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
-	// Now is the clock.
-	Now func() time.Time
+	Now   func() time.Time
 }
 
 // Controller reconciles trials.
@@ -202,7 +192,6 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: d.after}, nil
 }
 
-// write writes the status, then sends the events of what it says.
 func (c *Controller) write(ctx context.Context, t *v1beta1.Trial, want v1beta1.TrialStatus, after time.Duration) (reconcile.Result, error) {
 	before := t.Status
 	want.LastReconcileTime = ptr.To(metav1.NewTime(c.Now()))

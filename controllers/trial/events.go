@@ -26,7 +26,6 @@ func endedAs(c v1beta1.TrialCondition) events.Event {
 	}
 }
 
-// transitions are the events that a status write speaks of.
 func transitions(t *v1beta1.Trial, before, after *v1beta1.TrialStatus) []events.Event {
 	had, has := last(before), last(after)
 	switch {

@@ -38,7 +38,6 @@ const grace = 30 * time.Second
 // errNoJob says that a trial's runSpec is no job.
 var errNoJob = errors.New("spec.runSpec is not an object with apiVersion and kind")
 
-// kindOf is the kind of the trial's job.
 func kindOf(t *v1beta1.Trial) (schema.GroupVersionKind, error) {
 	if t.Spec.RunSpec == nil {
 		return schema.GroupVersionKind{}, errNoJob
@@ -54,7 +53,6 @@ func kindOf(t *v1beta1.Trial) (schema.GroupVersionKind, error) {
 	return head.GroupVersionKind(), nil
 }
 
-// build is the trial's job with the collector in it.
 func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(t.Spec.RunSpec)
 	if err != nil {
@@ -77,7 +75,6 @@ func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind) (*unst
 	return job, nil
 }
 
-// collector says what is injected into the trial's job.
 func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 	token, err := c.Reporting.Token(idOf(t))
 	if err != nil {
@@ -159,7 +156,6 @@ func (c *Controller) launch(ctx context.Context, t *v1beta1.Trial) (fatal, troub
 	}
 }
 
-// exists says whether the job that has the trial's name is the trial's.
 func (c *Controller) exists(ctx context.Context, t *v1beta1.Trial, gvk schema.GroupVersionKind) (fatal, trouble string) {
 	have := &metav1.PartialObjectMetadata{}
 	have.SetGroupVersionKind(gvk)

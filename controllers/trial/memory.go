@@ -26,12 +26,10 @@ type memory struct {
 	deleted map[types.NamespacedName][]types.UID
 }
 
-// memories are what is remembered of one trial.
 type memories struct {
-	// succeeded is when its job was first seen as succeeded.
-	succeeded time.Time
-	// stopping is when it was first seen as one to be stopped early.
-	stopping time.Time
+	// since is when the trial was first seen at a stage that is waited out.
+	stage stage
+	since time.Time
 	// resting is until when the store is not read again while it runs.
 	resting time.Time
 	// gone is the last state of its job, which was deleted.
@@ -58,22 +56,13 @@ func (m *memory) of(trial types.UID) memories {
 	return m.trials[trial]
 }
 
-// succeeded is since when the job of a trial has been seen as succeeded.
-func (m *memory) succeeded(trial types.UID, now time.Time) time.Time {
+// since is since when a trial has been seen at a stage.
+func (m *memory) since(trial types.UID, at stage, now time.Time) time.Time {
 	return m.change(trial, func(of *memories) {
-		if of.succeeded.IsZero() {
-			of.succeeded = now
+		if of.since.IsZero() || of.stage != at {
+			of.stage, of.since = at, now
 		}
-	}).succeeded
-}
-
-// stopping is since when a trial has been seen as one to be stopped early.
-func (m *memory) stopping(trial types.UID, now time.Time) time.Time {
-	return m.change(trial, func(of *memories) {
-		if of.stopping.IsZero() {
-			of.stopping = now
-		}
-	}).stopping
+	}).since
 }
 
 func (m *memory) jobGone(trial types.UID, job *unstructured.Unstructured) {

@@ -58,7 +58,6 @@ func NewMetrics(reg prometheus.Registerer, cache client.Reader) *Metrics {
 	}
 }
 
-// wrote counts what a status write tells of.
 func (m *Metrics) wrote(t *v1beta1.Trial, before, after *v1beta1.TrialStatus) {
 	had, has := last(before), last(after)
 	if had.Type == "" {

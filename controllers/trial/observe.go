@@ -55,10 +55,10 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (s seen, err
 	r := reading{over: at == jobFailed || at == jobSucceeded || at == stoppedEarly}
 	switch at {
 	case jobSucceeded:
-		s.wait = c.memory.succeeded(t.UID, began).Add(patience).Sub(began)
+		s.wait = c.memory.since(t.UID, at, began).Add(patience).Sub(began)
 		r.awaited = s.wait > 0
 	case stoppedEarly:
-		s.wait = stopWait(s.pods, c.memory.stopping(t.UID, began), began)
+		s.wait = stopWait(s.pods, c.memory.since(t.UID, at, began), began)
 		if s.wait > 0 && runsOn(s) {
 			return s, nil
 		}
@@ -74,7 +74,6 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (s seen, err
 	return s, nil
 }
 
-// observeJob finds the trial's job.
 func (c *Controller) observeJob(ctx context.Context, t *v1beta1.Trial) (job, error) {
 	gvk, err := kindOf(t)
 	if err != nil {
@@ -207,7 +206,6 @@ func lastSeen(e *corev1.Event) time.Time {
 	return at
 }
 
-// reading says what measure is asked for.
 type reading struct {
 	// over: the job has ended.
 	over bool
@@ -215,7 +213,6 @@ type reading struct {
 	awaited bool
 }
 
-// measure reads what was reported.
 func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev1.Pod, r reading) (data, error) {
 	var d data
 	attempts, err := c.Store.Attempts(ctx, string(t.UID))
@@ -299,7 +296,6 @@ func (d *data) note(text string) {
 	d.notes = append(d.notes, text)
 }
 
-// summaries are what the collectors left in their termination messages.
 func summaries(pods []corev1.Pod) []contract.Summary {
 	var all []contract.Summary
 	for i := range pods {

@@ -32,7 +32,6 @@ const (
 	podsEnd = 500 * time.Millisecond
 )
 
-// presence says what is known of a trial's job.
 type presence int
 
 const (
@@ -46,7 +45,6 @@ const (
 	removed
 )
 
-// job is what plan knows of a trial's job.
 type job struct {
 	presence presence
 	// deleting: it is on its way out.
@@ -59,7 +57,6 @@ type job struct {
 	err error
 }
 
-// data is what was measured.
 type data struct {
 	// stored condenses the stored points of the trial's metrics, the objective
 	// first; empty when none of them was stored.
@@ -77,7 +74,6 @@ type data struct {
 	notes []string
 }
 
-// seen is all that plan looks at.
 type seen struct {
 	trial *v1beta1.Trial
 	job   job
@@ -186,7 +182,6 @@ func plan(s seen, now time.Time) decision {
 	}
 }
 
-// condense decides about a trial whose job has succeeded.
 func condense(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if s.wait > 0 && !allReported(t, s.data) {
 		return decision{after: min(s.wait, lookAgain)} // a report wakes the trial earlier
@@ -212,7 +207,6 @@ func stopEarly(t *v1beta1.Trial, s seen, now time.Time) decision {
 	return finish(t, s, now)
 }
 
-// runsOn says whether something of a trial that is being stopped early runs.
 func runsOn(s seen) bool {
 	return s.job.exists && !s.job.deleting || slices.ContainsFunc(s.pods, func(p corev1.Pod) bool {
 		return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
@@ -230,12 +224,10 @@ func stopWait(pods []corev1.Pod, since, now time.Time) time.Duration {
 	return since.Add(patience).Sub(now)
 }
 
-// allReported says whether nothing more will be reported for a job that has ended.
 func allReported(t *v1beta1.Trial, d data) bool {
 	return d.final || d.condensed || collectorKind(t) == v1beta1.NoneCollector
 }
 
-// finish completes the status of a trial that has just ended.
 func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
 	at := metav1.NewTime(now)
 	t.Status.CompletionTime = &at
@@ -280,12 +272,10 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 	return d
 }
 
-// starting says whether there are pods still to come up.
 func starting(pods []corev1.Pod) bool {
 	return len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodPending })
 }
 
-// started is the status of a trial whose job was just created.
 func started(t *v1beta1.Trial, now time.Time) decision {
 	at := metav1.NewTime(now)
 	t.MarkCreated(messageCreated, at)

@@ -13,7 +13,6 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// ranks are the labels by which controllers number the pods of a job.
 var ranks = []string{
 	"batch.kubernetes.io/job-completion-index",
 	"jobset.sigs.k8s.io/job-index",
@@ -59,7 +58,6 @@ type reporters struct {
 	cache client.Reader
 }
 
-// Append implements collector.Store.
 func (r *reporters) Append(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, points []collector.Point) error {
 	if takes, err := r.takes(ctx, trial, attempt); err != nil || !takes {
 		return err
@@ -67,7 +65,6 @@ func (r *reporters) Append(ctx context.Context, trial collector.TrialID, attempt
 	return r.Store.Append(ctx, trial, attempt, points)
 }
 
-// Finish implements collector.Store.
 func (r *reporters) Finish(ctx context.Context, trial collector.TrialID, attempt collector.Attempt, note string) error {
 	if takes, err := r.takes(ctx, trial, attempt); err != nil || !takes {
 		return err

@@ -28,7 +28,6 @@ func succeededMessage(s seen) string {
 	return message + noted(s.data)
 }
 
-// failedMessage says what the job's own condition says, and what its pods tell.
 func failedMessage(s seen) string {
 	message := withJob(messageFailed, s.job.state)
 	if s.job.state.Reason == batchv1.JobReasonDeadlineExceeded {
@@ -126,7 +125,6 @@ func neverSeen(objectives, others []string) string {
 	return text
 }
 
-// hint says what to do so that a metric is seen.
 func hint(t *v1beta1.Trial, metric string) string {
 	var written v1beta1.FileSystemPath
 	if source := t.Spec.MetricsCollector.Source; source != nil && source.FileSystemPath != nil {

@@ -29,7 +29,6 @@ func (c *Controller) trialDeleted(_ context.Context, e event.DeleteEvent, q queu
 	q.Add(reconcile.Request{NamespacedName: key})
 }
 
-// forgetDeleted deletes the points of deleted trials with the given name.
 func (c *Controller) forgetDeleted(ctx context.Context, key types.NamespacedName) error {
 	for _, uid := range c.memory.takeDeleted(key) {
 		c.memory.forgetJob(uid)

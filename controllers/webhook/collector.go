@@ -60,8 +60,8 @@ func validateCollector(m *v1beta1.MetricsCollectorSpec, at *field.Path) field.Er
 		errs = validateHTTP(source, from.Child("httpGet"))
 	case v1beta1.CustomCollector:
 		errs = validateCustom(m, source, at)
-	default:
-		errs = field.ErrorList{notYet(at, m.Collector.Kind)}
+	default: // the schema lets None pass too
+		errs = field.ErrorList{field.Forbidden(at.Child("collector", "kind"), "None collects nothing: choose another kind")}
 	}
 	return append(errs, validateFilter(source.Filter, from.Child("filter", "metricsFormat"))...)
 }
@@ -120,7 +120,6 @@ func doubtfulCollector(s *v1beta1.ExperimentSpec) (warnings []string) {
 	return warnings
 }
 
-// validateFile checks the source of a File collector.
 func validateFile(s v1beta1.SourceSpec, from *field.Path) field.ErrorList {
 	errs := validatePath(s.FileSystemPath, from.Child("fileSystemPath"), v1beta1.FileKind, v1beta1.DirectoryKind)
 	if s.FileSystemPath == nil {
@@ -144,14 +143,6 @@ func validateFormat(s v1beta1.SourceSpec, formats []v1beta1.FileFormat, from *fi
 		return field.ErrorList{field.Forbidden(from.Child("filter"), string(format)+" is read as it is: remove the filter, or use format TEXT")}
 	}
 	return nil
-}
-
-// notYet rejects a kind of collector that nothing would run.
-func notYet(at *field.Path, kind v1beta1.CollectorKind) *field.Error {
-	return field.NotSupported(at.Child("collector", "kind"), kind, []v1beta1.CollectorKind{
-		v1beta1.StdOutCollector, v1beta1.FileCollector, v1beta1.TensorFlowEventCollector, v1beta1.PrometheusMetricCollector, v1beta1.PushCollector,
-		v1beta1.CustomCollector,
-	})
 }
 
 func validatePath(p *v1beta1.FileSystemPath, at *field.Path, kinds ...v1beta1.FileSystemKind) field.ErrorList {

@@ -15,18 +15,10 @@ import (
 // objective that agrees with the first.
 func validateObjectives(s *v1beta1.ExperimentSpec) (warnings []string, errs field.ErrorList) {
 	path, single := specPath().Child("objectives"), specPath().Child("objective")
-	directions := []v1beta1.ObjectiveType{v1beta1.ObjectiveTypeMinimize, v1beta1.ObjectiveTypeMaximize}
 	var seen []string
 	for i, o := range s.Objectives {
-		at := path.Index(i)
-		switch {
-		case o.ObjectiveMetricName == "":
-			errs = append(errs, field.Required(at.Child("objectiveMetricName"), "name the metric to optimize"))
-		case slices.Contains(seen, o.ObjectiveMetricName):
-			errs = append(errs, duplicate(at.Child("objectiveMetricName"), o.ObjectiveMetricName, "is an objective already: remove one"))
-		}
-		if !slices.Contains(directions, o.Type) {
-			errs = append(errs, field.NotSupported(at.Child("type"), o.Type, directions))
+		if slices.Contains(seen, o.ObjectiveMetricName) {
+			errs = append(errs, duplicate(path.Index(i).Child("objectiveMetricName"), o.ObjectiveMetricName, "is an objective already: remove one"))
 		}
 		seen = append(seen, o.ObjectiveMetricName)
 	}
@@ -54,24 +46,13 @@ func validateObjectives(s *v1beta1.ExperimentSpec) (warnings []string, errs fiel
 	return warnings, errs
 }
 
-// validateConstraints checks bounds of metrics.
 func validateConstraints(s *v1beta1.ExperimentSpec) (errs field.ErrorList) {
 	var seen []string
 	for i, c := range s.Constraints {
-		at := specPath().Child("constraints").Index(i)
-		switch {
-		case c.MetricName == "":
-			errs = append(errs, field.Required(at.Child("metricName"), "name the metric that is bounded"))
-		case slices.Contains(seen, c.MetricName):
-			errs = append(errs, duplicate(at.Child("metricName"), c.MetricName, "has bounds already: give min and max in one entry"))
+		if slices.Contains(seen, c.MetricName) {
+			errs = append(errs, duplicate(specPath().Child("constraints").Index(i).Child("metricName"), c.MetricName, "has bounds already: give min and max in one entry"))
 		}
 		seen = append(seen, c.MetricName)
-		switch {
-		case c.Min == nil && c.Max == nil:
-			errs = append(errs, field.Required(at, "give min, max or both"))
-		case c.Min != nil && c.Max != nil && *c.Min > *c.Max:
-			errs = append(errs, field.Invalid(at.Child("min"), *c.Min, fmt.Sprintf("must not be above max, which is %g", *c.Max)))
-		}
 	}
 	return errs
 }

@@ -47,8 +47,6 @@ func TestFaultsOfObjectives(t *testing.T) {
 		"two objectives":                    {objectives(loss, speed), nil},
 		"two objectives beside the first":   {beside(v1beta1.ObjectiveSpec{Type: minimize, ObjectiveMetricName: "loss"}), nil},
 		"the same twice":                    {objectives(loss, loss), []string{`spec.objectives[1].objectiveMetricName: Duplicate value: "loss": is an objective already: remove one`}},
-		"one without a name":                {objectives(loss, v1beta1.ObjectiveMetric{Type: minimize}), []string{"spec.objectives[1].objectiveMetricName: Required value: name the metric"}},
-		"a direction that does not exist":   {objectives(loss, v1beta1.ObjectiveMetric{ObjectiveMetricName: "x", Type: "best"}), []string{`spec.objectives[1].type: Unsupported value: "best": supported values: "minimize", "maximize"`}},
 		"another objective beside them":     {beside(v1beta1.ObjectiveSpec{Type: minimize, ObjectiveMetricName: "acc"}), []string{`spec.objective.objectiveMetricName: Invalid value: "acc": must be the first of objectives, which is "loss"; or leave objective out`}},
 		"another direction beside them":     {beside(v1beta1.ObjectiveSpec{Type: maximize, ObjectiveMetricName: "loss"}), []string{`spec.objective.type: Invalid value: "maximize": must be that of the first of objectives, which is "minimize"`}},
 		"a goal beside them":                {beside(v1beta1.ObjectiveSpec{Goal: ptr(1.0)}), []string{"spec.objective.goal: Forbidden: give goals in objectives"}},
@@ -65,9 +63,6 @@ func TestFaultsOfConstraints(t *testing.T) {
 	checkFaults(t, map[string]faulty{
 		"a bound":                 {constraint("memory", nil, ptr(16.0)), nil},
 		"an exact value":          {constraint("memory", ptr(1.0), ptr(1.0)), nil},
-		"no bound":                {constraint("memory", nil, nil), []string{"spec.constraints[0]: Required value: give min, max or both"}},
-		"no name":                 {constraint("", ptr(1.0), nil), []string{"spec.constraints[0].metricName: Required value: name the metric that is bounded"}},
-		"bounds that cross":       {constraint("memory", ptr(2.0), ptr(1.0)), []string{"spec.constraints[0].min: Invalid value: 2: must not be above max, which is 1"}},
 		"two for the same metric": {and(constraint("memory", ptr(2.0), nil), constraint("memory", nil, ptr(9.0))), []string{`spec.constraints[1].metricName: Duplicate value: "memory": has bounds already: give min and max in one entry`}},
 	})
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
-// inlineTemplate is the text of a template that stands in the experiment.
 func inlineTemplate(t *v1beta1.TrialTemplate) ([]byte, error) {
 	if t.TrialSpec == nil {
 		return nil, field.Required(templatePath().Child("trialSpec"), "give the template of a trial's job")
@@ -46,8 +45,6 @@ func (r Rules) validateTrialTemplate(exp *v1beta1.Experiment) (warnings []string
 	switch {
 	case t.TrialSpec == nil && t.ConfigMap == nil:
 		errs = append(errs, field.Required(path, "give trialSpec or configMap"))
-	case t.TrialSpec != nil && t.ConfigMap != nil:
-		errs = append(errs, field.Forbidden(path.Child("configMap"), "trialSpec is given too: keep one of them"))
 	case t.ConfigMap != nil:
 		errs = append(errs, validateConfigMap(t.ConfigMap, path.Child("configMap"))...)
 	default:
@@ -72,7 +69,6 @@ func validateConfigMap(c *v1beta1.ConfigMapSource, path *field.Path) field.Error
 	return errs
 }
 
-// validateReferences checks that placeholders and search parameters meet.
 func validateReferences(exp *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
 	t, path := exp.Spec.TrialTemplate, templatePath().Child("trialParameters")
 	if len(t.TrialParameters) == 0 {
@@ -287,7 +283,6 @@ func (r Rules) rehearsal(exp *v1beta1.Experiment) trainer.Collector {
 	return c
 }
 
-// fieldErrors are the faults that package trainer found below path.
 func fieldErrors(path *field.Path, err error) field.ErrorList {
 	var errs field.ErrorList
 	for _, fe := range trainer.FieldErrors(err) {

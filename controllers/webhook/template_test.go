@@ -22,7 +22,6 @@ func TestFaultsOfTheTemplate(t *testing.T) {
 	checkFaults(t, map[string]faulty{
 		"no template":   {func(e *v1beta1.Experiment) { e.Spec.TrialTemplate = nil }, []string{"spec.trialTemplate: Required value"}},
 		"neither":       {template(func(t *v1beta1.TrialTemplate) { t.TrialSpec = nil }), []string{"spec.trialTemplate: Required value: give trialSpec or configMap"}},
-		"both":          {template(func(t *v1beta1.TrialTemplate) { t.ConfigMap = &v1beta1.ConfigMapSource{} }), []string{"spec.trialTemplate.configMap: Forbidden"}},
 		"half a source": {template(func(t *v1beta1.TrialTemplate) { t.TrialSpec, t.ConfigMap = nil, &v1beta1.ConfigMapSource{} }), []string{"configMap.configMapName: Required", "configMap.templatePath: Required"}},
 		"no primary container name": {template(func(t *v1beta1.TrialTemplate) { t.PrimaryContainerName = "" }),
 			[]string{"spec.trialTemplate.primaryContainerName: Required value"}},

@@ -37,7 +37,6 @@ func validateUpdate(exp, old *v1beta1.Experiment) (changed bool, errs field.Erro
 	return true, errs
 }
 
-// validateRestart says whether a completed experiment may go on.
 func validateRestart(exp, old *v1beta1.Experiment) field.ErrorList {
 	path := specPath().Child("maxTrialCount")
 	if m := exp.Spec.MaxTrialCount; (old.CanResume() || old.FailedByTrials()) && m != nil && *m <= old.Status.Trials {

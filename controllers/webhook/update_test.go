@@ -32,9 +32,7 @@ func TestUpdates(t *testing.T) {
 		"the counts change": {none, func(e *v1beta1.Experiment) {
 			e.Spec.MaxTrialCount, e.Spec.ParallelTrialCount, e.Spec.MaxFailedTrialCount = ptr(int32(5)), ptr(int32(2)), ptr(int32(1))
 		}, nil},
-		"maxTrialCount is taken away": {none, func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }, nil},
-		"the counts change to nonsense": {none, func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = ptr(int32(0)) },
-			[]string{"spec.maxTrialCount: Invalid value: 0"}},
+		"maxTrialCount is taken away":              {none, func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }, nil},
 		"the template is only spelled differently": {none, trialSpec(`{"apiVersion":"batch/v1",`, `{ "apiVersion": "batch/v1" , `), nil},
 		"a default is written out":                 {none, func(e *v1beta1.Experiment) { e.Spec.ResumePolicy = v1beta1.NeverResume }, nil},
 		"the template changes":                     {none, trialSpec("epochs=1", "epochs=2"), []string{"spec.trialTemplate: Forbidden: cannot be changed: only maxFailedTrialCount, maxTrialCount, parallelTrialCount can"}},

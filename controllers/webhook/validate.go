@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
-	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/controllers/study"
 )
@@ -18,14 +17,12 @@ import (
 // trials, jobs and pods are made from it.
 const MaxNameLength = 40
 
-// MaxParallel bounds how many trials of an experiment run at once.
-const MaxParallel = 10_000
-
 func specPath() *field.Path     { return field.NewPath("spec") }
 func templatePath() *field.Path { return specPath().Child("trialTemplate") }
 
 // Validate says what is wrong with an experiment that has its defaults, all at
-// once, each with the field and what to do, and what is merely doubtful. old is
+// once, each with the field and what to do, and what is merely doubtful. What the
+// schema refuses has not come this far. old is
 // the experiment before an update, or nil. An update that does not touch the
 // spec, nor an annotation that is read, is always admitted.
 //
@@ -42,10 +39,11 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 	}
 	s := &exp.Spec
 	errs = append(errs, validateName(exp.Name)...)
-	w, e := validateBudget(s)
-	warnings, errs = append(warnings, w...), append(errs, e...)
+	if total, failed := s.MaxTrialCount, s.MaxFailedTrialCount; total != nil && failed != nil && *failed > *total {
+		warnings = append(warnings, fmt.Sprintf("spec.maxFailedTrialCount: %d is above maxTrialCount, which is %d: failures will never end the experiment", *failed, *total))
+	}
 	errs = append(errs, validateObjective(s.Objective, specPath().Child("objective"))...)
-	w, e = validateObjectives(s)
+	w, e := validateObjectives(s)
 	warnings, errs = append(warnings, w...), append(errs, e...)
 	errs = append(errs, validateConstraints(s)...)
 	errs = append(errs, validateSpace(s)...)
@@ -54,7 +52,6 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 	warnings = append(warnings, doubtfulSettings(s)...)
 	w, e = validateWarmStart(exp)
 	warnings, errs = append(warnings, w...), append(errs, e...)
-	errs = append(errs, validateResume(s)...)
 	warnings = append(warnings, doubtfulCollector(s)...)
 	errs = append(errs, validateCollector(s.MetricsCollectorSpec, specPath().Child("metricsCollectorSpec"))...)
 	errs = append(errs, validateSelectors(s, specPath().Child("objective"))...)
@@ -75,46 +72,13 @@ func validateName(name string) field.ErrorList {
 	return errs
 }
 
-// validateBudget checks the counts of trials.
-func validateBudget(s *v1beta1.ExperimentSpec) (warnings []string, errs field.ErrorList) {
-	parallel, total, failed := s.ParallelTrialCount, s.MaxTrialCount, s.MaxFailedTrialCount
-	at := specPath().Child
-	switch {
-	case parallel == nil:
-	case *parallel <= 0:
-		errs = append(errs, field.Invalid(at("parallelTrialCount"), *parallel, "must be 1 or more"))
-	case *parallel > MaxParallel:
-		errs = append(errs, field.Invalid(at("parallelTrialCount"), *parallel, fmt.Sprintf("must be at most %d", MaxParallel)))
-	}
-	if total != nil && *total <= 0 {
-		errs = append(errs, field.Invalid(at("maxTrialCount"), *total, "must be 1 or more; leave it out to run until the goal is reached"))
-	}
-	if failed != nil && *failed < 0 {
-		errs = append(errs, field.Invalid(at("maxFailedTrialCount"), *failed, "must be 0 or more; leave it out to tolerate any number of failures"))
-	}
-	if total == nil {
-		return warnings, errs
-	}
-	if parallel != nil && *total > 0 && *parallel > *total {
-		errs = append(errs, field.Invalid(at("parallelTrialCount"), *parallel, fmt.Sprintf("must not be above maxTrialCount, which is %d", *total)))
-	}
-	if failed != nil && *total > 0 && *failed > *total {
-		warnings = append(warnings, fmt.Sprintf("spec.maxFailedTrialCount: %d is above maxTrialCount, which is %d: failures will never end the experiment", *failed, *total))
-	}
-	return warnings, errs
-}
-
 func validateObjective(o *v1beta1.ObjectiveSpec, path *field.Path) field.ErrorList {
 	if o == nil {
 		return field.ErrorList{field.Required(path, "say what to optimize: type (minimize or maximize) and objectiveMetricName")}
 	}
 	var errs field.ErrorList
-	switch o.Type {
-	case v1beta1.ObjectiveTypeMinimize, v1beta1.ObjectiveTypeMaximize:
-	case "":
+	if o.Type == "" {
 		errs = append(errs, field.Required(path.Child("type"), "say minimize or maximize"))
-	default:
-		errs = append(errs, field.NotSupported(path.Child("type"), o.Type, []v1beta1.ObjectiveType{v1beta1.ObjectiveTypeMinimize, v1beta1.ObjectiveTypeMaximize}))
 	}
 	if o.ObjectiveMetricName == "" {
 		errs = append(errs, field.Required(path.Child("objectiveMetricName"), "name the metric to optimize"))
@@ -145,9 +109,6 @@ func validateStrategies(o *v1beta1.ObjectiveSpec, known []string, path *field.Pa
 			errs = append(errs, field.Invalid(at.Child("name"), s.Name, "is not a metric of the experiment: use the objective or one of additionalMetricNames"))
 		}
 		seen[s.Name] = true
-		if err := collector.Strategy(s.Value).Validate(); err != nil {
-			errs = append(errs, field.Invalid(at.Child("value"), s.Value, err.Error()))
-		}
 	}
 	return errs
 }
@@ -155,10 +116,7 @@ func validateStrategies(o *v1beta1.ObjectiveSpec, known []string, path *field.Pa
 // validateSpace checks that there is one search space. What the parameters are
 // is checked by building the space: see study.Check.
 func validateSpace(s *v1beta1.ExperimentSpec) field.ErrorList {
-	switch {
-	case len(s.Parameters) > 0 && s.NasConfig != nil:
-		return field.ErrorList{field.Forbidden(specPath().Child("nasConfig"), "parameters are given too: keep one of them")}
-	case len(s.Parameters) == 0 && s.NasConfig == nil:
+	if len(s.Parameters) == 0 && s.NasConfig == nil {
 		return field.ErrorList{field.Required(specPath().Child("parameters"), "give at least one parameter to search")}
 	}
 	return nil
@@ -228,12 +186,4 @@ func unknown(path *field.Path, name, what string, known []string) *field.Error {
 		e.Detail = fmt.Sprintf("there is no such %s: did you mean %s? There are: %s", what, near[0], strings.Join(known, ", "))
 	}
 	return e
-}
-
-func validateResume(s *v1beta1.ExperimentSpec) field.ErrorList {
-	policies := []v1beta1.ResumePolicy{v1beta1.NeverResume, v1beta1.LongRunning, v1beta1.FromVolume}
-	if s.ResumePolicy == "" || slices.Contains(policies, s.ResumePolicy) {
-		return nil
-	}
-	return field.ErrorList{field.NotSupported(specPath().Child("resumePolicy"), s.ResumePolicy, policies)}
 }

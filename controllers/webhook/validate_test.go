@@ -154,7 +154,6 @@ func TestFaultsOfTheSpace(t *testing.T) {
 		"an unknown distribution":   {parameter(double, space{Min: "0", Max: "1", Distribution: "gamma"}), []string{"spec.parameters[0].feasibleSpace.distribution"}},
 		"two parameters, one name":  {func(e *v1beta1.Experiment) { e.Spec.Parameters[1].Name = "lr" }, []string{"spec.parameters[1].name", "spec.trialTemplate.trialParameters[1].reference: Not found: \"momentum\": there is no such parameter; the parameters are: lr, lr"}},
 		"no parameters":             {func(e *v1beta1.Experiment) { e.Spec.Parameters = nil }, []string{"spec.parameters: Required value"}},
-		"parameters and nasConfig":  {func(e *v1beta1.Experiment) { e.Spec.NasConfig = &v1beta1.NasConfig{} }, []string{"spec.nasConfig: Forbidden"}},
 		"grid of a continuous axis": {func(e *v1beta1.Experiment) { e.Spec.Algorithm = &v1beta1.AlgorithmSpec{AlgorithmName: "grid"} }, []string{`parameter "lr": step is missing`, `parameter "momentum": step is missing`}},
 	})
 }
@@ -182,8 +181,7 @@ func TestFaultsOfTheAlgorithm(t *testing.T) {
 				{Name: "start_step", Value: "4"}, {Name: "min_trials_required", Value: "many"},
 			}}
 		}, []string{"spec.earlyStopping.algorithmSettings[1]"}},
-		"a rule without a name":    {func(e *v1beta1.Experiment) { e.Spec.EarlyStopping = &v1beta1.EarlyStoppingSpec{} }, []string{"spec.earlyStopping.algorithmName: Required value"}},
-		"an unknown resume policy": {func(e *v1beta1.Experiment) { e.Spec.ResumePolicy = "Always" }, []string{`spec.resumePolicy: Unsupported value: "Always"`}},
+		"a rule without a name": {func(e *v1beta1.Experiment) { e.Spec.EarlyStopping = &v1beta1.EarlyStoppingSpec{} }, []string{"spec.earlyStopping.algorithmName: Required value"}},
 		"an architecture, no words": {func(e *v1beta1.Experiment) {
 			e.Spec.Parameters, e.Spec.NasConfig, e.Spec.Algorithm = nil, &v1beta1.NasConfig{}, nil
 		}, []string{"spec.algorithm.algorithmName: Required value: name one of: "}},
@@ -196,30 +194,21 @@ func TestFaultsOfBudgetAndObjective(t *testing.T) {
 	}
 	type obj = v1beta1.ObjectiveSpec
 	checkFaults(t, map[string]faulty{
-		"no trials at once":           {func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr(int32(0)) }, []string{"spec.parallelTrialCount: Invalid value: 0: must be 1 or more"}},
-		"no trials at all":            {func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = ptr(int32(0)) }, []string{"spec.maxTrialCount: Invalid value: 0: must be 1 or more"}},
-		"a negative number of faults": {func(e *v1beta1.Experiment) { e.Spec.MaxFailedTrialCount = ptr(int32(-1)) }, []string{"spec.maxFailedTrialCount: Invalid value: -1: must be 0 or more"}},
-		"more at once than in all":    {func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr(int32(13)) }, []string{"spec.parallelTrialCount: Invalid value: 13: must not be above maxTrialCount, which is 12"}},
 		"no objective":                {objective(nil), []string{"spec.objective: Required value"}},
 		"no direction":                {objective(&obj{ObjectiveMetricName: "loss"}), []string{"spec.objective.type: Required value"}},
-		"an unknown direction":        {objective(&obj{Type: "improve", ObjectiveMetricName: "loss"}), []string{"spec.objective.type: Unsupported value"}},
 		"no metric":                   {objective(&obj{Type: "minimize"}), []string{"spec.objective.objectiveMetricName: Required value"}},
 		"the objective is additional": {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", AdditionalMetricNames: []string{"a", "loss"}}), []string{`spec.objective.additionalMetricNames[1]: Duplicate value: "loss": is the objective, or stands here before: remove one`}},
 		"a metric without a name":     {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", AdditionalMetricNames: []string{""}}), []string{"spec.objective.additionalMetricNames[0]: Required value", "spec.objective.metricStrategies[1].name"}},
 		"a strategy for nobody":       {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "x", Value: "min"}}}), []string{"spec.objective.metricStrategies[0].name"}},
 		"two strategies":              {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "min"}, {Name: "loss", Value: "max"}}}), []string{`spec.objective.metricStrategies[1].name: Duplicate value: "loss": has a strategy already: remove one`}},
-		"an unknown strategy":         {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "mean"}}}), []string{"spec.objective.metricStrategies[0].value: Invalid value"}},
-		"a mean of none":              {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "mean-last-0"}}}), []string{"spec.objective.metricStrategies[0].value: Invalid value"}},
-		"a mean of too many":          {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "mean-last-1001"}}}), []string{"spec.objective.metricStrategies[0].value: Invalid value"}},
 		"a name that is too long":     {func(e *v1beta1.Experiment) { e.Name = strings.Repeat("a", 41) }, []string{"metadata.name: Invalid value: \"" + strings.Repeat("a", 41) + "\": has 41 characters: use at most 40"}},
 		"a name with a capital":       {func(e *v1beta1.Experiment) { e.Name = "a-B" }, []string{"metadata.name: Invalid value: \"a-B\": use lower case letters"}},
 		"a name that begins with 1":   {func(e *v1beta1.Experiment) { e.Name = "1a" }, []string{"metadata.name"}},
 		"several faults at once": {func(e *v1beta1.Experiment) {
 			e.Spec.Objective = nil
-			e.Spec.MaxTrialCount = ptr(int32(-1))
 			e.Spec.Algorithm.AlgorithmName = "x"
 			e.Spec.TrialTemplate.PrimaryContainerName = ""
-		}, []string{"spec.maxTrialCount", "spec.objective", "spec.algorithm.algorithmName", "spec.trialTemplate.primaryContainerName"}},
+		}, []string{"spec.objective", "spec.algorithm.algorithmName", "spec.trialTemplate.primaryContainerName"}},
 	})
 }
 
@@ -233,7 +222,7 @@ func TestFaultsOfTheCollector(t *testing.T) {
 		}
 	}
 	checkFaults(t, map[string]faulty{
-		"None":                       {collector("{collector: {kind: None}}"), []string{`spec.metricsCollectorSpec.collector.kind: Unsupported value: "None"`}},
+		"None":                       {collector("{collector: {kind: None}}"), []string{`spec.metricsCollectorSpec.collector.kind: Forbidden: None collects nothing`}},
 		"a relative file":            {collector("{collector: {kind: File}, source: {fileSystemPath: {path: a.log}}}"), []string{"spec.metricsCollectorSpec.source.fileSystemPath.path: Invalid value: \"a.log\": must be absolute"}},
 		"a file in the root":         {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a.log}}}"), []string{"must lie in a directory of its own"}},
 		"a file that is a directory": {collector("{collector: {kind: File}, source: {fileSystemPath: {path: /a/b/}}}"), []string{"must name a file"}},

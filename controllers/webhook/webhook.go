@@ -27,7 +27,6 @@ import (
 // Rules are what experiments are admitted by. The experiment controller uses them
 // too, for experiments that slipped past admission.
 type Rules struct {
-	// Reader reads ConfigMaps from the API server.
 	Reader client.Reader
 	// Binary is the collector command on every node, in the embedded mode; see
 	// trainer.Collector.
@@ -76,14 +75,12 @@ func (r Rules) ReadTemplate(ctx context.Context, exp *v1beta1.Experiment) ([]byt
 	return []byte(text), nil
 }
 
-// notFound is a field.NotFound with a detail.
 func notFound(path *field.Path, value, detail string) *field.Error {
 	e := field.NotFound(path, value)
 	e.Detail = detail
 	return e
 }
 
-// duplicate is a field.Duplicate with a detail.
 func duplicate(path *field.Path, value, detail string) *field.Error {
 	e := field.Duplicate(path, value)
 	e.Detail = detail
@@ -113,7 +110,6 @@ type undecodable struct {
 	next    admission.Handler
 }
 
-// Handle implements admission.Handler.
 func (u undecodable) Handle(ctx context.Context, req admission.Request) admission.Response {
 	if len(req.Object.Raw) > 0 {
 		if err := u.decoder.DecodeRaw(req.Object, &v1beta1.Experiment{}); err != nil {
@@ -127,7 +123,6 @@ type defaulter struct{ rules Rules }
 
 var _ admission.Defaulter[*v1beta1.Experiment] = defaulter{}
 
-// Default implements admission.Defaulter.
 func (d defaulter) Default(ctx context.Context, exp *v1beta1.Experiment) error {
 	if exp.DeletionTimestamp != nil {
 		return nil
@@ -169,12 +164,10 @@ type validator struct{ rules Rules }
 
 var _ admission.Validator[*v1beta1.Experiment] = validator{}
 
-// ValidateCreate implements admission.Validator.
 func (v validator) ValidateCreate(ctx context.Context, exp *v1beta1.Experiment) (admission.Warnings, error) {
 	return v.validate(ctx, exp, nil)
 }
 
-// ValidateUpdate implements admission.Validator.
 func (v validator) ValidateUpdate(ctx context.Context, old, exp *v1beta1.Experiment) (admission.Warnings, error) {
 	return v.validate(ctx, exp, old)
 }

@@ -18,10 +18,8 @@ type generic struct{ gvk schema.GroupVersionKind }
 
 var _ trainer.Kind = generic{}
 
-// GVK implements trainer.Kind.
 func (g generic) GVK() schema.GroupVersionKind { return g.gvk }
 
-// Roles implements trainer.Kind.
 func (g generic) Roles(obj *unstructured.Unstructured) ([]trainer.Role, error) {
 	var roles []trainer.Role
 	find(obj.Object, nil, func(path []string) {

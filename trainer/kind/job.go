@@ -13,10 +13,8 @@ type job struct{}
 
 var _ trainer.Kind = job{}
 
-// GVK implements trainer.Kind.
 func (job) GVK() schema.GroupVersionKind { return batchv1.SchemeGroupVersion.WithKind("Job") }
 
-// Roles implements trainer.Kind.
 func (job) Roles(obj *unstructured.Unstructured) ([]trainer.Role, error) {
 	containers, found, err := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
 	if err != nil || !found || len(containers) == 0 {

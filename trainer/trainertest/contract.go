@@ -173,7 +173,6 @@ func testInject(t *testing.T, kind trainer.Kind, f Fixture, c trainer.Collector)
 	}
 }
 
-// sidecars are the native sidecars of a pod template.
 func sidecars(t *testing.T, tpl map[string]any) []map[string]any {
 	t.Helper()
 	list, _, err := unstructured.NestedSlice(tpl, "spec", "initContainers")
