@@ -68,6 +68,10 @@ func (c *Controller) Register(mgr manager.Manager) error {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if endsOrGoesOn(e) {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.ObjectNew)})
+				return
+			}
 			later(e.ObjectNew.GetNamespace(), e.ObjectNew.GetName(), q)
 		},
 	}
@@ -92,6 +96,14 @@ func (c *Controller) Register(mgr manager.Manager) error {
 		return fmt.Errorf("set up the suggestion controller: %w", err)
 	}
 	return nil
+}
+
+// endsOrGoesOn says whether the experiment has ended, or goes on again. Katib's clients
+// look at the record as soon as they see that, so it is not written later.
+func endsOrGoesOn(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*v1beta1.Experiment)
+	is, too := e.ObjectNew.(*v1beta1.Experiment)
+	return ok && too && was.IsCompleted() != is.IsCompleted()
 }
 
 // Reconcile brings the record of one experiment up to date.

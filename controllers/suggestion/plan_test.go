@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -148,5 +149,23 @@ func TestNothingNewIsNoWrite(t *testing.T) {
 	again := plan(s, anExperiment(), some(3), noon.Add(time.Hour))
 	if !sameSpec(s, again) || !sameStatus(&s.Status, &again.Status) {
 		t.Errorf("it differs:\n%s", cmp.Diff(s, again))
+	}
+}
+
+func TestTheEndIsRecordedAtOnce(t *testing.T) {
+	tests := map[string]struct {
+		was, is *v1beta1.Experiment
+		want    bool
+	}{
+		"it goes on":    {anExperiment(), anExperiment(), false},
+		"it succeeds":   {anExperiment(), anExperiment(succeeded), true},
+		"it fails":      {anExperiment(), anExperiment(failed), true},
+		"it has ended":  {anExperiment(succeeded), anExperiment(succeeded), false},
+		"it is resumed": {anExperiment(succeeded), anExperiment(), true},
+	}
+	for name, tc := range tests {
+		if got := endsOrGoesOn(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}); got != tc.want {
+			t.Errorf("%s: at once: %v", name, got)
+		}
 	}
 }
