@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/vernier-ml/vernier/local/statefile"
 )
@@ -168,10 +167,11 @@ func (s *supervisor) run(ctx context.Context, stages []stage) error {
 		if stage.then == nil {
 			continue
 		}
-		if err := s.awaitAll(ctx, stage.components); err != nil {
-			return s.unlessCancelled(ctx, err)
+		err := s.awaitAll(ctx, stage.components)
+		if err == nil {
+			err = stage.then(ctx)
 		}
-		if err := stage.then(ctx); err != nil {
+		if err != nil {
 			return s.unlessCancelled(ctx, err)
 		}
 	}
@@ -203,11 +203,12 @@ func (s *supervisor) start(ctx context.Context, stage stage) (stop func()) {
 }
 
 func (s *supervisor) awaitAll(ctx context.Context, components []component) error {
-	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range components {
-		group.Go(func() error { return s.awaitReady(ctx, c) })
+		if err := s.awaitReady(ctx, c); err != nil {
+			return err
+		}
 	}
-	return group.Wait()
+	return nil
 }
 
 // watch asks components that were started again whether they do their work by

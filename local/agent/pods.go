@@ -54,7 +54,7 @@ func newPodSet() *podSet {
 }
 
 // admit books a pod's resources, or says why they are not there, or that the pod
-// is one more than its Job may have (see excess.go) and books nothing.
+// is one more than its Job may have (see isExcess) and books nothing.
 func (s *podSet) admit(pod *corev1.Pod, allocatable corev1.ResourceList, parallelism int32) (why *verdict, excess bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
