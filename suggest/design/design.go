@@ -9,7 +9,6 @@ import (
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/history"
-	"github.com/vernier-ml/vernier/suggest/numeric/qmc"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 	"github.com/vernier-ml/vernier/suggest/propose"
 )
@@ -48,62 +47,6 @@ func registration(name, summary string, most int, instead string, open opener) p
 	return propose.Registration{
 		Name: name, Summary: summary, New: suggest.Reading(read), Exhaustive: true,
 		Settings: []propose.Setting{propose.RandomStateSetting()},
-	}
-}
-
-// Random draws each parameter from its distribution, independently (Bergstra and
-// Bengio, "Random search for hyper-parameter optimization", JMLR 13, 2012). The
-// randomness of a trial depends on its number alone.
-func Random() propose.Registration {
-	summary := "Draws points from the parameters' distributions. A good first choice when many trials run at once, and the yardstick for all others."
-	return registration("random", summary, 0, "", func(_ int, seed uint64) (points, error) {
-		key := rng.NewKey(seed, "random", "point")
-		return func(number uint64) func(u []float64) { return key.Stream(number).Fill }, nil
-	})
-}
-
-// NewRandom builds random search; see Random.
-func NewRandom(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
-	return Random().New(space, settings)
-}
-
-// Sobol is a sequence that covers the space best when the number of trials is a
-// power of two. It repeats itself after 2^32 points.
-func Sobol() propose.Registration {
-	summary := "Spreads points evenly over the space (scrambled Sobol sequence). Better than random at the same number of trials."
-	return registration("sobol", summary, qmc.MaxDimensions, "random", func(dimensions int, seed uint64) (points, error) {
-		q, err := qmc.NewScrambledSobol(dimensions, rng.NewKey(seed, "sobol", "scramble"))
-		return sequence("sobol", seed, func(index uint64, u []float64) { q.At(uint32(index), u) }), err
-	})
-}
-
-// Halton is a sequence that is even at any number of trials.
-func Halton() propose.Registration {
-	summary := "Spreads points evenly over the space (scrambled Halton sequence). Even at any number of trials, for up to about ten parameters; sobol is better with more."
-	return registration("halton", summary, qmc.MaxHaltonDimensions, "sobol or random", func(dimensions int, seed uint64) (points, error) {
-		q, err := qmc.NewScrambledHalton(dimensions, rng.NewKey(seed, "halton", "scramble"))
-		return sequence("halton", seed, q.At), err
-	})
-}
-
-// sequenceLater is where the later part of a sequence begins, beyond the numbers
-// of trials. sequenceEnd is where the shorter ones repeat themselves.
-const (
-	sequenceLater = 1 << 20
-	sequenceEnd   = 1 << 32
-)
-
-// sequence gives the point with the trial's number, and then others from anywhere
-// in the later part of the sequence: at a fixed distance there would be points
-// with the same first digits, which break the same constraint.
-func sequence(name string, seed uint64, at func(index uint64, u []float64)) points {
-	again := rng.NewKey(seed, name, "again")
-	return func(number uint64) func(u []float64) {
-		index, stream := number, again.Stream(number)
-		return func(u []float64) {
-			at(index, u)
-			index = sequenceLater + stream.Uint64N(sequenceEnd-sequenceLater)
-		}
 	}
 }
 
