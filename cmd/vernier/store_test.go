@@ -71,7 +71,7 @@ func TestStoreStat(t *testing.T) {
 	address := storeOf(t, 4)
 	stat := statOf(t, address)
 	got := fmt.Sprint(stat["points"], stat["trials"], stat["experiments"], stat["schema"])
-	if got != "40 4 2 3" || stat["bytes"].(float64) < 1000 || stat["bytesPerPoint"].(float64) != stat["bytes"].(float64)/40 {
+	if got != "40 4 2 4" || stat["bytes"].(float64) < 1000 || stat["bytesPerPoint"].(float64) != stat["bytes"].(float64)/40 {
 		t.Errorf("stat %v", stat)
 	}
 	out, _, err := storeCommand(t, "stat", address)
