@@ -14,16 +14,16 @@ import (
 
 const pageHead = `# The collector's benchmark
 
-Written by ` + "`make bench-collector`" + `; the figures are in [benchmarks/](benchmarks/) as CSV too. Rates are by CPU time, all threads together: megabytes and points for each second of one core, so that waiting for a core does not count. How fast a core is does: where this was measured the same code took up to twice as long in one minute as in another, with nothing else running, and the range shows it. A parser is given what is in memory; a source reads the file, as the sidecar does. Each cell is the median of the rounds, with the range.
+Written by ` + "`make bench-collector`" + `; the figures are also in [benchmarks/](benchmarks/) as CSV. Rates are per second of CPU time over all threads, so waiting for a core does not count. The speed of the core does: on the machine used here, the same code could take twice as long from one minute to the next, with nothing else running, and the ranges show it. A parser reads from memory; a source reads the file, as the sidecar does. Each cell is the median of the rounds, with the range.
 `
 
-const peersNote = `The readers take turns on the same files, round by round; a ratio is that of one round. Start-up of Python is not counted, and Python gets a twentieth of the data. The data server keeps 1,000 values of each tag and serves pictures and graphs too; ours yields every value of the wanted tags and nothing else. Katib's collector is not in this run: its text parser was measured elsewhere at 12 to 25 MB/s when every line matches, and its TensorFlow collector reads with TensorFlow's Python package.
+const peersNote = `The readers take turns on the same files, and ratios are per round. Python's start-up is not counted, and Python gets a twentieth of the data. The data server keeps 1,000 values of each tag and also serves images and graphs; our reader yields every value of the requested tags and nothing else. Katib's collector is not part of this run: its text parser was measured elsewhere at 12 to 25 MB/s when every line matches, and its TensorFlow collector uses TensorFlow's Python package.
 `
 
-const sidecarNote = `A real sidecar (` + "`collector run`" + `) reads the input, which is written in pieces of 256 MB that are removed once they are read, and reports to a real service over SQLite, with the cap on the rate as it is by default. Resident memory counts the pages of the program itself, about 9 MiB. The idle sidecar is watched afterwards.
+const sidecarNote = `A real sidecar (` + "`collector run`" + `) reads the input, which is written in pieces of 256 MB that are removed after reading, and reports to a real service with SQLite, with the default cap on the rate. Resident memory includes the program's own pages, about 9 MiB. The idle sidecar is measured afterwards.
 `
 
-const loadNote = `One process stands in for the sidecars, each with its client, its token and its connection; the report service is another process. Lag is from when a point was due to be made until it is acknowledged as stored. Both processes, and the database where there is one, share the machine's cores.
+const loadNote = `One process simulates the sidecars, each with its own client, token and connection; the report service is another process. Lag is the time from when a point was due until its storage is acknowledged. Both processes, and the database if there is one, share the machine's cores.
 `
 
 // largeInput is how much one sidecar reads, in bytes.
