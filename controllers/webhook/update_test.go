@@ -20,6 +20,13 @@ func TestUpdates(t *testing.T) {
 			e.MarkSucceeded(reason, "", metav1.Time{})
 		}
 	}
+	failedByTrials := func(e *v1beta1.Experiment) {
+		e.Spec.MaxFailedTrialCount, e.Status.Trials, e.Status.TrialsFailed = ptr(int32(3)), 12, 3
+		e.MarkFailed(v1beta1.ReasonExperimentFailed, v1beta1.MessageMaxFailed+": 3 trials failed", metav1.Time{})
+	}
+	limits := func(trials, failed int32) edit {
+		return func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount, e.Spec.MaxFailedTrialCount = &trials, &failed }
+	}
 	const max, goal = v1beta1.ReasonExperimentMaxTrialsReached, v1beta1.ReasonExperimentGoalReached
 	tests := map[string]struct {
 		before, after edit
@@ -53,6 +60,11 @@ func TestUpdates(t *testing.T) {
 			e.Spec.ResumePolicy = v1beta1.LongRunning
 			e.MarkFailed(v1beta1.ReasonExperimentFailed, "", metav1.Time{})
 		}, raise, []string{"spec.maxTrialCount: Forbidden: the experiment has failed and cannot go on"}},
+		"failed by its trials, and more may fail now": {failedByTrials, limits(20, 5), nil},
+		"failed by its trials, and no more may fail": {failedByTrials, limits(20, 3),
+			[]string{"spec.maxFailedTrialCount: Invalid value: 3: 3 trials have failed: raise maxFailedTrialCount above that to go on"}},
+		"failed by its trials, and there is no room for more": {failedByTrials, limits(12, 5),
+			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has completed with 12 trials: raise maxTrialCount above that to go on"}},
 		"labels of a completed experiment": {ended(v1beta1.NeverResume, max), func(e *v1beta1.Experiment) { e.Labels = map[string]string{"a": "b"} }, nil},
 	}
 	for name, tc := range tests {
