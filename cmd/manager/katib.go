@@ -73,8 +73,16 @@ func (o *options) listenForKatib(ctx context.Context) (net.Listener, error) {
 	if !ok {
 		return new(net.ListenConfig).Listen(ctx, "tcp", o.katibAddress)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch left, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return nil, err
+	case left.Mode().Type() != fs.ModeSocket:
+		return nil, fmt.Errorf("%s is there and is not a socket; remove it, or name another address", path)
+	default:
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {

@@ -82,15 +82,16 @@ func (f failures) pause(now time.Time) time.Duration {
 }
 
 // atOnce bounds how many of n trials are made now: after three failures in a row one,
-// and no other before it has ended.
-func (f failures) atOnce(n int) int {
-	switch {
-	case f.n < patientFailures:
-		return n
-	case f.newest.After(f.ended):
-		return 0
+// and no other before it has ended or run for a minute, as one that works may for
+// hours. wait is how long that still takes.
+func (f failures) atOnce(n int, now time.Time) (most int, wait time.Duration) {
+	if f.n < patientFailures {
+		return n, 0
 	}
-	return min(n, 1)
+	if left := f.newest.Add(longestPause).Sub(now); f.newest.After(f.ended) && left > 0 {
+		return 0, left
+	}
+	return min(n, 1), 0
 }
 
 // message says that new trials wait; empty when they do not.

@@ -91,13 +91,14 @@ func TestAfterFailuresOneTrialIsTriedAtATime(t *testing.T) {
 		"none runs that was made since":     {nil, 1},
 		"one runs that was made since":      {trial(4, running, 3*time.Second), 0},
 		"the one that was made since fails": {trial(4, failed, 3*time.Second), 1},
+		"it has run for a minute":           {trial(4, running, 2*time.Second), 1},
 	}
 	for name, tc := range tests {
 		trials := history
 		if tc.more != nil {
 			trials = append(slices.Clone(history), tc.more)
 		}
-		if a := planned(anExperiment(unlimited, parallel(8)), trials, findings{}, noon.Add(time.Minute)); a.add != tc.want {
+		if a := planned(anExperiment(unlimited, parallel(8)), trials, findings{}, noon.Add(62*time.Second)); a.add != tc.want {
 			t.Errorf("%s: %d trials are made, want %d", name, a.add, tc.want)
 		}
 	}

@@ -66,9 +66,10 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 		a.stopWhy = fmt.Sprintf(messageStop, next.LastCondition().Reason)
 		a.stop = stillRunning(trials)
 	case !f.exhausted && f.trouble == "":
-		a.first, a.add = nextNumber(trials), run.atOnce(min(room(exp, c), addMost))
-		if a.after = run.pause(now); a.after > 0 {
-			a.add = 0
+		a.first = nextNumber(trials)
+		a.add, a.after = run.atOnce(min(room(exp, c), addMost), now)
+		if pause := run.pause(now); pause > 0 {
+			a.add, a.after = 0, max(a.after, pause)
 		}
 	}
 	return a

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +46,10 @@ func (p *Presence) look(ctx context.Context) error {
 	configuration := &metav1.PartialObjectMetadata{}
 	configuration.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"})
 	err := p.client.Get(ctx, client.ObjectKey{Name: webhooks}, configuration)
-	if client.IgnoreNotFound(err) != nil {
+	switch {
+	case apierrors.IsForbidden(err): // the role of an earlier version
+		log.FromContext(ctx).Error(err, "whether Katib is installed cannot be seen, so it counts as not installed; apply config/rbac again")
+	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("look for Katib's webhook configuration %s: %w", webhooks, err)
 	}
 	p.installed.Store(err == nil)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -159,7 +160,11 @@ func (c *Controller) write(ctx context.Context, have, want *v1beta1.Suggestion) 
 	case have == nil:
 		// The record comes last: what exists with it is not looked for again.
 		if claim := volumeClaim(want); claim != nil {
-			if err := c.Client.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+			err := c.Client.Create(ctx, claim)
+			switch {
+			case apierrors.IsForbidden(err), apierrors.IsInvalid(err): // a quota, for instance; nothing is kept in it
+				log.FromContext(ctx).Error(err, "the volume claim that Katib's clients look for cannot be made")
+			case err != nil && !apierrors.IsAlreadyExists(err):
 				return reconcile.Result{}, fmt.Errorf("make the volume claim of suggestion %s/%s: %w", want.Namespace, want.Name, err)
 			}
 		}

@@ -96,6 +96,7 @@ type Controller struct {
 	Options
 	expected *expectations.Expectations
 	memory   *memory
+	warnings warnings
 	wakes    chan event.TypedGenericEvent[types.NamespacedName]
 
 	mu       sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
@@ -48,9 +50,7 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (s seen, err
 		return s, err
 	}
 	if at == running && len(s.pods) == 0 && s.job.state.Phase == trainer.Running {
-		if s.podless, err = c.podless(ctx, t, began); err != nil {
-			return s, err
-		}
+		s.podless = c.podless(ctx, t, began)
 	}
 	r := reading{over: at == jobFailed || at == jobSucceeded || at == stoppedEarly}
 	switch at {
@@ -166,8 +166,13 @@ func ofTrial(t *v1beta1.Trial, pods []corev1.Pod) []corev1.Pod {
 	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.CreationTimestamp.Before(&t.CreationTimestamp) })
 }
 
-// podlessPatience is how long a job may have no pods without an event that says why.
-const podlessPatience = time.Minute
+const (
+	// podlessBegin is how long after a trial's start nothing is asked about its pods,
+	// and podlessPatience how long a job may have none without an event that says why.
+	podlessBegin, podlessPatience = 10 * time.Second, time.Minute
+	// warningsKept is how long the warnings of a namespace serve all of its trials.
+	warningsKept = 10 * time.Second
+)
 
 // creating is how the Job controller begins to tell of a pod, by a name of its own
 // for each attempt.
@@ -175,24 +180,52 @@ var creating = regexp.MustCompile(`^Error creating: pods? "[^"]*" `)
 
 // podless says why a job has no pods, by the newest warning about it or what it made;
 // "" while nothing is wrong.
-func (c *Controller) podless(ctx context.Context, t *v1beta1.Trial, now time.Time) (string, error) {
-	var list corev1.EventList
-	err := c.Reader.List(ctx, &list, client.InNamespace(t.Namespace), client.MatchingFields{"type": corev1.EventTypeWarning})
+func (c *Controller) podless(ctx context.Context, t *v1beta1.Trial, now time.Time) string {
+	started := t.Status.StartTime
+	if started == nil || now.Sub(started.Time) < podlessBegin {
+		return ""
+	}
+	warnings, err := c.warnings.of(ctx, c.Reader, t.Namespace, now)
 	if err != nil {
-		return "", fmt.Errorf("list the events about the job of trial %s/%s: %w", t.Namespace, t.Name, err)
+		log.FromContext(ctx).Error(err, "it is not known why the job has no pods")
+		return ""
 	}
 	why, newest := "", t.CreationTimestamp.Time
-	for _, e := range list.Items {
+	for _, e := range warnings {
 		about, at := e.InvolvedObject, lastSeen(&e)
-		ours := about.Kind != "Trial" && (about.Name == t.Name || strings.HasPrefix(about.Name, t.Name+"-"))
+		ours := about.Kind != "Trial" && about.Kind != "Experiment" && (about.Name == t.Name || strings.HasPrefix(about.Name, t.Name+"-"))
 		if ours && !at.Before(newest) {
 			why, newest = creating.ReplaceAllString(strings.TrimSpace(e.Message), "a pod "), at
 		}
 	}
-	if started := t.Status.StartTime; why == "" && started != nil && now.Sub(started.Time) > podlessPatience {
+	if why == "" && now.Sub(started.Time) > podlessPatience {
 		why = "nothing has made them and no event says why: does the controller of its kind run?"
 	}
-	return why, nil
+	return why
+}
+
+// warnings are the last read ones of one namespace: a quota keeps the pods of many
+// trials away at once. The zero value has none.
+type warnings struct {
+	mu        sync.Mutex
+	namespace string
+	at        time.Time
+	events    []corev1.Event
+}
+
+func (w *warnings) of(ctx context.Context, c client.Reader, namespace string, now time.Time) ([]corev1.Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.namespace == namespace && now.Sub(w.at) < warningsKept {
+		return w.events, nil
+	}
+	var list corev1.EventList
+	err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"type": corev1.EventTypeWarning})
+	if err != nil {
+		return nil, fmt.Errorf("list the warnings in namespace %s: %w", namespace, err)
+	}
+	w.namespace, w.at, w.events = namespace, now, list.Items
+	return w.events, nil
 }
 
 func lastSeen(e *corev1.Event) time.Time {

@@ -30,7 +30,8 @@ func withConditions(tr *v1beta1.Trial) {
 
 func TestAJobWithoutPodsSaysWhy(t *testing.T) {
 	const quota = "a pod is forbidden: exceeded quota: small, limited: limits.cpu=1"
-	justStarted := func(tr *v1beta1.Trial) { *tr.Status.StartTime = metav1.NewTime(noon) }
+	justStarted := func(tr *v1beta1.Trial) { *tr.Status.StartTime = metav1.NewTime(noon.Add(-30 * time.Second)) }
+	starting := func(tr *v1beta1.Trial) { *tr.Status.StartTime = metav1.NewTime(noon.Add(-5 * time.Second)) }
 	tests := map[string]struct {
 		change func(*v1beta1.Trial)
 		events []*corev1.Event
@@ -43,6 +44,7 @@ func TestAJobWithoutPodsSaysWhy(t *testing.T) {
 		"the time stays":              {events: []*corev1.Event{about("Job", "exp-0000", "other", time.Second)}, said: noPods + "2030-01-02T11:30:00Z, because " + quota, want: "2030-01-02T11:30:00Z, because other"},
 		"nothing says why":            {want: "2030-01-02T12:00:00Z, because nothing has made them"},
 		"it has only begun":           {change: justStarted},
+		"pods come in a moment":       {change: starting, events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Second)}},
 		"of another trial":            {change: justStarted, events: []*corev1.Event{about("Job", "exp-00001", overQuota, time.Second)}},
 		"of a deleted trial":          {change: justStarted, events: []*corev1.Event{about("Job", "exp-0000", overQuota, 2*time.Hour)}},
 		"what the trial itself warns": {change: justStarted, events: []*corev1.Event{about("Trial", "exp-0000", "x", time.Second)}},

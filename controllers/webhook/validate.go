@@ -56,6 +56,11 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 	errs = append(errs, validateCollector(s.MetricsCollectorSpec, specPath().Child("metricsCollectorSpec"))...)
 	errs = append(errs, validateSelectors(s, specPath().Child("objective"))...)
 	w, e = r.validateTrialTemplate(exp)
+	if old != nil { // the template cannot change, and earlier versions admitted two placeholders of a parameter
+		e = slices.DeleteFunc(e, func(err *field.Error) bool {
+			return err.Type == field.ErrorTypeDuplicate && strings.HasSuffix(err.Field, "].reference")
+		})
+	}
 	return append(warnings, w...), append(errs, e...)
 }
 

@@ -29,8 +29,9 @@ func (m *mounter) lockRoot() error {
 		if m.inVolume(path) {
 			continue
 		}
-		// One that another mount covers cannot be reached, and need not be.
-		if err := makeReadOnly(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
+		// One that another mount covers, or that this user may not look at, cannot be
+		// written to either.
+		if err := makeReadOnly(path); err != nil && !errors.Is(err, errUnreachable) && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("make %s read-only: %w", path, err)
 		}
 	}
@@ -46,11 +47,19 @@ func (m *mounter) inVolume(path string) bool {
 	return false
 }
 
+// errUnreachable says that a mount cannot be looked at.
+var errUnreachable = errors.New("the mount cannot be reached")
+
 // makeReadOnly keeps the other flags of the mount: in a user namespace they are
 // locked, and a remount without them is refused.
 func makeReadOnly(path string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
+		for _, unreachable := range []error{fs.ErrNotExist, unix.EACCES, unix.ENOTCONN, unix.ESTALE} {
+			if errors.Is(err, unreachable) {
+				return errUnreachable
+			}
+		}
 		return err
 	}
 	flags := uintptr(unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY)
