@@ -76,7 +76,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points: sqlite:PATH, postgres://..., mysql://...; with a password: env:NAME or file:PATH, where the URL is")
 	f.DurationVar(&o.retention.MaxAge, "store-max-age", 0, "delete the curves of experiments that have not reported for this `duration`, at least 2h; 0: never")
 	f.IntVar(&o.retention.MaxExperiments, "store-max-experiments", 0, "keep the curves of this `number` of experiments, those that reported last; 0: of all")
-	f.DurationVar(&o.retention.ThinAfter, "store-thin-after", 30*24*time.Hour, "keep about 1,000 points of each curve of trials that ended before this `duration`, at least 2h; 0: all points")
+	f.DurationVar(&o.retention.ThinAfter, "store-thin-after", 0, "keep about 1,000 points of each curve of trials that ended before this `duration`, at least 2h, and earlier in a namespace near its quota; 0: all points")
 	q := defaultQuota()
 	f.Int64Var(&o.quota.TrialPoints, "store-max-points", q.TrialPoints, "take at most this `number` of points of one trial; 0: no limit")
 	f.Int64Var(&o.quota.NamespacePoints, "store-max-namespace-points", q.NamespacePoints, "take at most this `number` of points of all trials of one namespace; 0: no limit")

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -31,6 +32,8 @@ type Retention struct {
 	// Keep says that the curves of a trial stay as they are whatever else is said: of
 	// one that runs, or that is the best of its experiment. nil: none.
 	Keep func(collector.TrialID) bool
+	// Whole says that the curves of a trial are not thinned. nil: none.
+	Whole func(collector.TrialID) bool
 }
 
 // thinStretches is the number of stretches of a curve that is thinned: about a
@@ -88,20 +91,27 @@ func (r Retention) prune(ctx context.Context, s collector.Store, now time.Time, 
 		done.Trials = append(done.Trials, id)
 	}
 	slices.SortStableFunc(infos, func(a, b collector.TrialInfo) int { return a.Touched.Compare(b.Touched) })
+	var errs []error
 	for _, t := range infos {
-		old := r.ThinAfter > 0 && now.Sub(t.Touched) > max(r.ThinAfter, MinAge)
-		if t.Thinned || t.Points <= thinStretches || !old && (r.Full == nil || !r.Full(t.Namespace)) || r.Keep != nil && r.Keep(t.TrialID) {
+		if !r.thins(t, now) {
 			continue
 		}
 		removed, err := s.Thin(ctx, t.UID, thinStretches)
-		if err != nil {
-			return done, err
-		}
 		if removed > 0 {
 			done.Thinned, done.Points = done.Thinned+1, done.Points+removed
 		}
+		errs = append(errs, err)
 	}
-	return done, nil
+	return done, errors.Join(errs...)
+}
+
+// thins says whether a curve loses points now. What reported lately may still report.
+func (r Retention) thins(t collector.TrialInfo, now time.Time) bool {
+	if t.Thinned || t.Points <= thinStretches || now.Sub(t.Touched) <= MinAge ||
+		r.Keep != nil && r.Keep(t.TrialID) || r.Whole != nil && r.Whole(t.TrialID) {
+		return false
+	}
+	return r.ThinAfter > 0 && now.Sub(t.Touched) > r.ThinAfter || r.Full != nil && r.Full(t.Namespace)
 }
 
 // victims are the trials that go, the oldest experiment first.

@@ -92,12 +92,15 @@ func TestCurvesThatAreOldOrTakeTheLastRoomAreThinned(t *testing.T) {
 	for name, tc := range map[string]struct {
 		retention Retention
 		want      []string
+		age       time.Duration // 0: 30 h
 	}{
-		"nothing is asked for":       {Retention{}, nil},
-		"by age":                     {Retention{ThinAfter: 24 * time.Hour}, []string{"best", "ended"}},
-		"an age that is not reached": {Retention{ThinAfter: 48 * time.Hour}, nil},
-		"not what must be kept":      {Retention{ThinAfter: 24 * time.Hour, Keep: func(id collector.TrialID) bool { return id.UID == "best" }}, []string{"ended"}},
-		"a namespace without room":   {Retention{Full: func(namespace string) bool { return namespace == "full" }}, []string{"best"}},
+		"nothing is asked for":       {Retention{}, nil, 0},
+		"by age":                     {Retention{ThinAfter: 24 * time.Hour}, []string{"best", "ended"}, 0},
+		"an age that is not reached": {Retention{ThinAfter: 48 * time.Hour}, nil, 0},
+		"not what must be kept":      {Retention{ThinAfter: 24 * time.Hour, Keep: func(id collector.TrialID) bool { return id.UID == "best" }}, []string{"ended"}, 0},
+		"not what must stay whole":   {Retention{ThinAfter: 24 * time.Hour, Whole: func(id collector.TrialID) bool { return id.UID == "best" }}, []string{"ended"}, 0},
+		"a namespace without room":   {Retention{Full: func(namespace string) bool { return namespace == "full" }}, []string{"best"}, 0},
+		"what may still report":      {Retention{Full: func(namespace string) bool { return namespace == "full" }}, nil, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := openMemory(t.Context(), "")
@@ -116,7 +119,11 @@ func TestCurvesThatAreOldOrTakeTheLastRoomAreThinned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			done, err := Prune(t.Context(), s, tc.retention, time.Now().Add(30*time.Hour))
+			age := tc.age
+			if age == 0 {
+				age = 30 * time.Hour
+			}
+			done, err := Prune(t.Context(), s, tc.retention, time.Now().Add(age))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +155,7 @@ func TestCurvesThatAreOldOrTakeTheLastRoomAreThinned(t *testing.T) {
 			if d := cmp.Diff(before, after, cmpopts.EquateNaNs()); d != "" {
 				t.Errorf("result (-before +after):\n%s", d)
 			}
-			again, err := Prune(t.Context(), s, tc.retention, time.Now().Add(30*time.Hour))
+			again, err := Prune(t.Context(), s, tc.retention, time.Now().Add(age))
 			if err != nil || again.Thinned > 0 {
 				t.Errorf("again: %+v, %v", again, err)
 			}

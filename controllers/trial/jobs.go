@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,7 +96,7 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
 		Grace: grace, RerunDisrupted: c.Reporting.RerunDisrupted,
 	}
-	if slices.ContainsFunc(asksOf(t.Spec.Objective), func(a collector.Ask) bool { return a.Strategy != "" }) {
+	if needsWholeCurve(t.Spec.Objective) {
 		inject.Rate = -1 // a curve that is thinned keeps the least, the greatest and the last point only
 	}
 	inject.Parameters = map[string]string{}

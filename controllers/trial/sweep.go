@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -101,7 +102,7 @@ func (c *Controller) prune(ctx context.Context) error {
 		if err := c.Client.List(ctx, &experiments, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("list the experiments: %w", err)
 		}
-		r.Keep = kept(trials.Items, experiments.Items)
+		r.Keep, r.Whole = kept(trials.Items, experiments.Items), whole(trials.Items, experiments.Items)
 		done, err := store.Prune(ctx, c.Store, r, c.Now())
 		if n := len(done.Trials); n > 0 {
 			log.FromContext(ctx).Info("Curves were deleted, as the retention says", "trials", n)
@@ -136,4 +137,28 @@ func kept(trials []v1beta1.Trial, experiments []v1beta1.Experiment) func(collect
 		}
 	}
 	return func(id collector.TrialID) bool { return stay[id.UID] }
+}
+
+// whole are the trials whose curves are not thinned: those of experiments that go on,
+// whose algorithm and stopping rule read them, and those whose result is computed from
+// more than the least, greatest and last value.
+func whole(trials []v1beta1.Trial, experiments []v1beta1.Experiment) func(collector.TrialID) bool {
+	type name struct{ namespace, experiment string }
+	goesOn := map[name]bool{}
+	for i := range experiments {
+		e := &experiments[i]
+		goesOn[name{e.Namespace, e.Name}] = !e.IsCompleted()
+	}
+	stay := map[string]bool{}
+	for i := range trials {
+		t := &trials[i]
+		if goesOn[name{t.Namespace, t.Labels[v1beta1.LabelExperiment]}] || needsWholeCurve(t.Spec.Objective) {
+			stay[string(t.UID)] = true
+		}
+	}
+	return func(id collector.TrialID) bool { return stay[id.UID] }
+}
+
+func needsWholeCurve(o *v1beta1.ObjectiveSpec) bool {
+	return slices.ContainsFunc(asksOf(o), func(a collector.Ask) bool { return a.Strategy != "" })
 }
