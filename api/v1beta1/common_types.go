@@ -156,7 +156,7 @@ type Metric struct {
 	// Latest is the last reported value, as reported.
 	// +optional
 	Latest string `json:"latest,omitempty"`
-	// Value is the result if the metric's strategy is none of the three above.
+	// Value is the result of a strategy other than min, max and latest.
 	// +optional
 	Value string `json:"value,omitempty"`
 }

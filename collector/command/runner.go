@@ -21,8 +21,8 @@ import (
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
-// How often a start of the program is looked for. A program that is wrapped waits
-// for nobody; of others, each further start does.
+// How often the collector looks for a start of the program. A wrapped program does
+// not wait for the collector; one that is not wrapped waits at each restart.
 const (
 	pollFirst = 20 * time.Millisecond
 	pollNext  = 250 * time.Millisecond

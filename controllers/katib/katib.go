@@ -87,8 +87,8 @@ func (p *Presence) Owns(o client.Object) bool {
 	return p.Installed() && slices.ContainsFunc(o.GetFinalizers(), isKatibs)
 }
 
-// Leave says for how long an object is left to Katib. When Katib is gone, nobody else
-// takes its finalizer from an object that is being deleted, so Leave does.
+// Leave says for how long an object is left to Katib. Once Katib is
+// uninstalled, Leave removes its finalizers from an object that is being deleted.
 func (p *Presence) Leave(ctx context.Context, c client.Client, o client.Object) (time.Duration, error) {
 	if p.Owns(o) {
 		return lookEvery, nil

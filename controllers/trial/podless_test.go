@@ -86,7 +86,7 @@ func TestATrialWithPodsIsNotSaidToHaveNone(t *testing.T) {
 	}
 }
 
-// Katib's finalizer would keep a trial that nobody else lets go.
+// Once Katib is uninstalled, a deleted trial must not stay behind its finalizer.
 func TestADeletedTrialThatKatibLeftBehindGoes(t *testing.T) {
 	tr := aTrial(func(tr *v1beta1.Trial) { tr.Finalizers = []string{"clean-metrics-in-db"} })
 	b := newBench(t, tr)

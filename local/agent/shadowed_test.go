@@ -35,7 +35,7 @@ func TestProgramsAreNotHiddenByMounts(t *testing.T) {
 		"a name that begins alike":      {[]shim.Mount{{MountPath: filepath.Join(root, "hom")}}, bin, nil},
 		"a mount above":                 {[]shim.Mount{{MountPath: root}}, bin, []shim.Mount{kept}},
 		"two mounts above":              {[]shim.Mount{{MountPath: root}, {MountPath: filepath.Dir(bin)}}, bin, []shim.Mount{kept}},
-		"a mount of the user's own":     {[]shim.Mount{{MountPath: bin}}, bin, nil},
+		"a mount by the user":           {[]shim.Mount{{MountPath: bin}}, bin, nil},
 		"a file":                        {[]shim.Mount{{MountPath: root, File: true}}, bin, nil},
 		"a link to it, both hidden":     {[]shim.Mount{{MountPath: root}}, link, []shim.Mount{{HostPath: bin, MountPath: link, ReadOnly: true}, kept}},
 		"a directory that is not there": {[]shim.Mount{{MountPath: root}}, filepath.Join(root, "none"), nil},

@@ -203,8 +203,8 @@ func listenSocket(dir string) (l *net.UnixListener, err error) {
 	return l, os.Chmod(name, 0o600)
 }
 
-// awaitIdle returns when nothing has run and nobody has asked for so long, and no
-// run starts any more, or when ctx is done.
+// awaitIdle returns when nothing has run and no request has come for the duration
+// after, so that no run can start any more, or when ctx is done.
 func (s *Supervisor) awaitIdle(ctx context.Context, after time.Duration) {
 	s.use()
 	tick := time.NewTicker(after / 8)

@@ -51,9 +51,9 @@ type lines struct {
 	dense   bool          // the last line had a sample, or nothing could be passed over
 }
 
-// maxNamesSearched bounds how much of a text is searched for names that nobody
-// asked for, in bytes, and maxNames how many are remembered: the first lines name
-// all that there is.
+// maxNamesSearched bounds, in bytes, how much of a text is searched for metrics that
+// were not requested, and maxNames how many are remembered: the first lines usually
+// name them all.
 const (
 	maxNamesSearched = 128 << 10
 	maxNames         = 100
