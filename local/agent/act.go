@@ -55,7 +55,7 @@ func (w *worker) start(ctx context.Context, a action) {
 		w.log.Error(err, "cannot remove the logs of earlier runs", "container", c.Name)
 	}
 	w.enter(c, r)
-	if now, ok := w.v.last(c.Name); ok && now.Reason == reasonStartError {
+	if now, ok := w.v.last(c.Name); ok && now.Reason == shim.ReasonStartError {
 		w.event(corev1.EventTypeWarning, "Failed", fmt.Sprintf("container %s could not be started: %s", c.Name, now.Message))
 		return
 	}
@@ -86,7 +86,7 @@ func (w *worker) startFailed(c *corev1.Container, reason string, err error) {
 		w.failures[c.Name] = newBackoff()
 		w.event(corev1.EventTypeWarning, "Failed", fmt.Sprintf("container %s: %s: %v", c.Name, reason, err))
 	}
-	w.v.Waits[c.Name] = startWait{Reason: reason, Message: err.Error(), Until: time.Now().Add(w.failures[c.Name].Step())}
+	w.v.container(c.Name).Wait = startWait{Reason: reason, Message: err.Error(), Until: time.Now().Add(w.failures[c.Name].Step())}
 }
 
 // containerSpec says to the shim what a run of a container is.
@@ -127,19 +127,20 @@ func (w *worker) signal(ctx context.Context, a action) {
 	if !ok || w.shim == nil {
 		return
 	}
+	c := w.v.container(a.Container)
 	ctx, cancel := context.WithTimeout(ctx, signalTimeout)
 	defer cancel()
-	done := w.v.Stops[a.Container]
+	done := c.Stop
 	var err error
 	if a.Verb == verbTerm {
 		done.Terminated = true
-		err = w.shim.Signal(ctx, a.Container, r.Number, syscall.SIGTERM)
-		if w.v.Pod.DeletionTimestamp != nil || !w.v.Condemned[a.Container].IsZero() {
+		err = w.shim.Signal(ctx, a.Container, r.Run, syscall.SIGTERM)
+		if w.v.Pod.DeletionTimestamp != nil || !c.Condemned.IsZero() {
 			w.event(corev1.EventTypeNormal, "Killing", "Stopping container "+a.Container)
 		}
 	} else {
 		done.Killed = true
-		err = w.shim.Signal(ctx, a.Container, r.Number, syscall.SIGKILL)
+		err = w.shim.Signal(ctx, a.Container, r.Run, syscall.SIGKILL)
 	}
 	if err != nil {
 		// A shim that is gone is noticed by its watch.
@@ -152,7 +153,7 @@ func (w *worker) signal(ctx context.Context, a action) {
 		}
 		return
 	}
-	w.v.Stops[a.Container] = done
+	c.Stop = done
 }
 
 // merge enters what a shim says of all runs.
@@ -168,23 +169,18 @@ func (w *worker) merge(state shim.State) {
 }
 
 // enter enters one run. A new run of a container starts with a clean slate.
-func (w *worker) enter(c *corev1.Container, s shim.Run) {
+func (w *worker) enter(c *corev1.Container, r shim.Run) {
 	before, had := w.v.last(c.Name)
-	r := asRun(s, c, w.layout.log(w.v.Pod.UID, c.Name, s.Run))
-	runs, changed := mergeRun(w.v.Runs[c.Name], r)
+	runs, changed := mergeRun(w.v.container(c.Name).Runs, complete(r, c, w.layout.log(w.v.Pod.UID, c.Name, r.Run)))
 	if !changed {
 		return
 	}
-	w.v.Runs[c.Name] = runs
-	if !had || before.Number < s.Run {
-		delete(w.v.Waits, c.Name)
-		delete(w.v.Probes, c.Name)
-		delete(w.v.Stops, c.Name)
-		delete(w.v.Condemned, c.Name)
-		delete(w.v.Starting, c.Name)
+	w.v.container(c.Name).Runs = runs
+	if !had || before.Run < r.Run {
+		w.v.Containers[c.Name] = &containerView{Runs: runs}
 		w.stopProbe(c.Name)
 	}
-	if newest, _ := w.v.last(c.Name); newest.Number == s.Run && !newest.running() {
+	if newest, _ := w.v.last(c.Name); newest.Run == r.Run && !newest.Running() {
 		w.stopProbe(c.Name)
 		if delay := restartDelay(runs); delay > 0 && w.v.restarts(c, newest) && w.v.Pod.DeletionTimestamp == nil {
 			w.event(corev1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off %s restarting failed container %s", delay, c.Name))
@@ -194,12 +190,11 @@ func (w *worker) enter(c *corev1.Container, s shim.Run) {
 
 // condemn stops one container on its own; its restart policy says what then.
 func (w *worker) condemn(container string, number int, reason, message string) {
-	r, ok := w.v.last(container)
-	if !ok || !r.running() || r.Number != number || !w.v.Condemned[container].IsZero() {
-		return
+	r, ok := w.v.running(container)
+	if c := w.v.container(container); ok && r.Run == number && c.Condemned.IsZero() {
+		c.Condemned = time.Now()
+		w.event(corev1.EventTypeWarning, reason, message)
 	}
-	w.v.Condemned[container] = time.Now()
-	w.event(corev1.EventTypeWarning, reason, message)
 }
 
 // event tells of something that happened to the pod. A pod that starts and

@@ -19,7 +19,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -93,48 +92,39 @@ const (
 // cfg.Down closes, the pods are ended first (see drain.go).
 // It returns an error when the node cannot be set up.
 func Run(ctx context.Context, cfg Config) error {
-	listener, err := listenKubelet(cfg)
-	if err != nil {
-		return err
-	}
-	defer listener.Close()
 	n, err := newNode(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return fmt.Errorf("%s is not an address of TCP", listener.Addr())
+	listener, err := n.listen(cfg)
+	if err != nil {
+		return err
 	}
-	n.hostIP = address.IP.String()
+	defer listener.Close()
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedv1.EventSinkImpl{Interface: n.client.CoreV1().Events("")})
 	defer broadcaster.Shutdown()
 	n.recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "vernier-agent", Host: n.name})
 
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 	failures := make(chan error, 2)
-	server := &kubeletServer{pods: n.pods, layout: n.layout, log: n.log}
-	wg.Go(func() { failures <- server.Serve(ctx, listener) })
-
-	keeper := &nodeKeeper{client: n.client, log: n.log, name: n.name, hostIP: n.hostIP, port: int32(address.Port), capacity: n.capacity}
-	if err := keeper.Register(ctx); err != nil {
+	wg.Go(func() { failures <- n.serve(ctx, listener) })
+	if err := n.register(ctx); err != nil {
 		return err
 	}
 	claims, err := serveClaims(klog.NewContext(ctx, n.log), n.client, n.layout, cmp.Or(cfg.StorageClass, StorageClassName))
 	if err != nil {
 		return err
 	}
-	wg.Go(func() { keeper.Keep(ctx) })
+	wg.Go(func() { n.keep(ctx) })
 	wg.Go(func() { claims(ctx) })
 	wg.Go(func() {
 		failures <- n.follow(ctx, func(live map[types.UID]bool) { n.sweep(ctx, live) })
 	})
-	n.log.Info("node is ready", "node", n.name, "address", address.String())
+	n.log.Info("node is ready", "node", n.name, "address", listener.Addr().String())
 	select {
 	case <-ctx.Done():
 		return nil
@@ -188,7 +178,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 	}
 	return &node{
 		client: client, layout: l, log: cfg.Log, gpuBook: book, archive: logs, cluster: &cluster{client: client},
-		pods: newPodSet(), name: cfg.NodeName, capacity: capacity, path: cfg.Path, serviceEnv: serviceVariables(server),
+		pods: &podSet{pods: map[types.UID]*podEntry{}}, name: cfg.NodeName, capacity: capacity, path: cfg.Path, serviceEnv: serviceVariables(server),
 		shimBinary: cfg.ShimBinary, mounts: mounts, gpuLocks: locks,
 	}, nil
 }

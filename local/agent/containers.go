@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vernier-ml/vernier/local/shim"
 )
 
 // containerID names one run of one container: vernier://<pod uid>/<name>/<run>.
@@ -19,19 +21,19 @@ func containerStatus(v *view, c *corev1.Container, now time.Time, stopping bool)
 	out := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image}
 	started := v.started(c)
 	out.Started = &started
-	runs := v.Runs[c.Name]
+	runs := v.container(c.Name).Runs
 	if len(runs) == 0 {
 		out.ImageID = ""
 		out.State.Waiting = waitingState(v, c)
 		return out
 	}
 	r := runs[len(runs)-1]
-	out.RestartCount = int32(r.Number)
-	out.ContainerID = containerID(v.Pod, c.Name, r.Number)
+	out.RestartCount = int32(r.Run)
+	out.ContainerID = containerID(v.Pod, c.Name, r.Run)
 	if len(runs) > 1 {
 		out.LastTerminationState.Terminated = terminatedState(v.Pod, c, runs[len(runs)-2])
 	}
-	if r.running() {
+	if r.Running() {
 		out.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(r.StartedAt)}
 		out.Ready = v.ready(c)
 		if isRegularInit(&v.Pod.Spec, c) {
@@ -50,7 +52,7 @@ func containerStatus(v *view, c *corev1.Container, now time.Time, stopping bool)
 
 // waitingState is the state of a container that was never started.
 func waitingState(v *view, c *corev1.Container) *corev1.ContainerStateWaiting {
-	if w, ok := v.Waits[c.Name]; ok {
+	if w := v.container(c.Name).Wait; w.Reason != "" {
 		return &corev1.ContainerStateWaiting{Reason: w.Reason, Message: w.Message}
 	}
 	if len(v.Pod.Spec.InitContainers) > 0 {
@@ -61,14 +63,14 @@ func waitingState(v *view, c *corev1.Container) *corev1.ContainerStateWaiting {
 
 // restartWait is the waiting state of a container that has ended and is kept
 // from its next start, nil for any other.
-func restartWait(v *view, c *corev1.Container, r run, now time.Time, stopping bool) *corev1.ContainerStateWaiting {
+func restartWait(v *view, c *corev1.Container, r shim.Run, now time.Time, stopping bool) *corev1.ContainerStateWaiting {
 	if stopping || !v.restarts(c, r) {
 		return nil
 	}
-	if w, ok := v.Waits[c.Name]; ok {
+	if w := v.container(c.Name).Wait; w.Reason != "" {
 		return &corev1.ContainerStateWaiting{Reason: w.Reason, Message: w.Message}
 	}
-	delay := restartDelay(v.Runs[c.Name])
+	delay := restartDelay(v.container(c.Name).Runs)
 	if !now.Before(r.FinishedAt.Add(delay)) {
 		return nil
 	}
@@ -80,11 +82,11 @@ func restartWait(v *view, c *corev1.Container, r run, now time.Time, stopping bo
 }
 
 // restarts reports whether a container of the pod is to run again after r.
-func (v *view) restarts(c *corev1.Container, r run) bool {
+func (v *view) restarts(c *corev1.Container, r shim.Run) bool {
 	if isRegularInit(&v.Pod.Spec, c) && r.ExitCode == 0 {
 		return false
 	}
-	return shouldRestart(&v.Pod.Spec, c, r.ExitCode)
+	return shouldRestart(&v.Pod.Spec, c, int32(r.ExitCode))
 }
 
 // isRegularInit tells init containers that are no sidecars.
@@ -92,20 +94,20 @@ func isRegularInit(spec *corev1.PodSpec, c *corev1.Container) bool {
 	return !isSidecar(c) && slices.ContainsFunc(spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
 }
 
-func terminatedState(pod *corev1.Pod, c *corev1.Container, r run) *corev1.ContainerStateTerminated {
+func terminatedState(pod *corev1.Pod, c *corev1.Container, r shim.Run) *corev1.ContainerStateTerminated {
 	t := &corev1.ContainerStateTerminated{
-		ExitCode:    r.ExitCode,
-		Signal:      r.Signal,
+		ExitCode:    int32(r.ExitCode),
+		Signal:      int32(r.Signal),
 		Reason:      r.Reason,
 		Message:     r.Message,
 		StartedAt:   metav1.NewTime(r.StartedAt),
 		FinishedAt:  metav1.NewTime(r.FinishedAt),
-		ContainerID: containerID(pod, c.Name, r.Number),
+		ContainerID: containerID(pod, c.Name, r.Run),
 	}
 	if t.Reason == "" {
-		t.Reason = reasonError
+		t.Reason = shim.ReasonError
 		if r.ExitCode == 0 {
-			t.Reason = reasonCompleted
+			t.Reason = shim.ReasonCompleted
 		}
 	}
 	return t
@@ -128,15 +130,15 @@ const (
 // restartDelay is the time between the end of the newest run and the next
 // start. It is derived from the runs alone, so it survives the agent. Where the
 // oldest runs are no longer known, they count as short ones.
-func restartDelay(runs []run) time.Duration {
+func restartDelay(runs []shim.Run) time.Duration {
 	restarts := 0 // since the last run that was long enough
 	for i, r := range runs {
 		switch {
-		case r.running():
+		case r.Running():
 		case r.FinishedAt.Sub(r.StartedAt) > backoffReset:
 			restarts = 0
 		case i == 0:
-			restarts = r.Number
+			restarts = r.Run
 		default:
 			restarts++
 		}

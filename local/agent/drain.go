@@ -43,7 +43,7 @@ func (v *view) unaskedSignal() (at time.Time, ok bool) {
 	for i := range v.Pod.Spec.Containers {
 		name := v.Pod.Spec.Containers[i].Name
 		r, ran := v.last(name)
-		if ran && !r.running() && r.ExitCode == 128+int32(syscall.SIGTERM) && !v.Stops[name].Terminated {
+		if ran && !r.Running() && r.ExitCode == 128+int(syscall.SIGTERM) && !v.container(name).Stop.Terminated {
 			at, ok = latest(at, r.FinishedAt), true
 		}
 	}
@@ -145,9 +145,9 @@ func (n *node) drain(ctx context.Context) {
 	now := time.Now()
 	n.pods.mu.Lock()
 	n.pods.down = now
-	workers := make([]*worker, 0, len(n.pods.workers))
-	for _, w := range n.pods.workers {
-		workers = append(workers, w)
+	var workers []*worker
+	for _, entry := range n.pods.pods {
+		workers = append(workers, entry.worker)
 	}
 	n.pods.mu.Unlock()
 	for _, w := range workers {
@@ -241,10 +241,7 @@ func (n *node) sweep(ctx context.Context, live map[types.UID]bool) {
 	}
 	for _, e := range entries {
 		uid := types.UID(e.Name())
-		n.pods.mu.Lock()
-		_, running := n.pods.workers[uid]
-		n.pods.mu.Unlock()
-		if live[uid] || running {
+		if live[uid] || n.pods.worker(uid) != nil {
 			continue
 		}
 		if err := endProcesses(ctx, n.layout, uid); err != nil {

@@ -18,7 +18,7 @@ func TestPlanOfANodeThatGoesDown(t *testing.T) {
 		return v
 	}
 	up := history{"side1": {goes(0, 0)}, "m": {goes(0, 0)}}
-	ended := func(when float64, code int32) history {
+	ended := func(when float64, code int) history {
 		return history{"side1": {goes(0, 0)}, "m": {ends(0, 0, when, code)}}
 	}
 	for name, test := range map[string]struct {

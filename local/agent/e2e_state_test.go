@@ -91,7 +91,7 @@ func TestAShimThatIsKilledFailsItsPodAsDisrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := r.awaitPhase("lost", corev1.PodFailed)
-	if s := got.Status.ContainerStatuses[0].State.Terminated; s.ExitCode != 137 || s.Reason != reasonLost {
+	if s := got.Status.ContainerStatuses[0].State.Terminated; s.ExitCode != 137 || s.Reason != shim.ReasonLost {
 		t.Errorf("state = %+v", s)
 	}
 	if c := findCondition(got.Status.Conditions, corev1.DisruptionTarget); c == nil || c.Status != corev1.ConditionTrue {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	crilogs "k8s.io/cri-client/pkg/logs"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
@@ -23,54 +24,46 @@ const (
 	streamCreation = 30 * time.Second
 )
 
-func (s *kubeletServer) serveExec(w http.ResponseWriter, r *http.Request) {
-	t, options, ok := s.streamTarget(w, r)
-	if !ok {
-		return
-	}
+func (n *node) serveExec(w http.ResponseWriter, r *http.Request) {
 	argv := r.URL.Query()["command"]
 	if len(argv) == 0 {
 		http.Error(w, "exec needs a command", http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeExec(w, r, execer{s}, t.pod.Name, string(t.pod.UID), t.container.Name, argv, options,
-		streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
+	n.stream(w, r, func(pod *corev1.Pod, container string, options *remotecommand.Options) {
+		remotecommand.ServeExec(w, r, execer{n}, pod.Name, string(pod.UID), container, argv, options,
+			streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
+	})
 }
 
-func (s *kubeletServer) serveAttach(w http.ResponseWriter, r *http.Request) {
-	t, options, ok := s.streamTarget(w, r)
-	if !ok {
+func (n *node) serveAttach(w http.ResponseWriter, r *http.Request) {
+	n.stream(w, r, func(pod *corev1.Pod, container string, options *remotecommand.Options) {
+		remotecommand.ServeAttach(w, r, execer{n}, pod.Name, string(pod.UID), container, options,
+			streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
+	})
+}
+
+// stream resolves a request for streams and has it served.
+func (n *node) stream(w http.ResponseWriter, r *http.Request, serve func(*corev1.Pod, string, *remotecommand.Options)) {
+	pod, c := n.find(w, r)
+	if c == nil {
 		return
-	}
-	remotecommand.ServeAttach(w, r, execer{s}, t.pod.Name, string(t.pod.UID), t.container.Name, options,
-		streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
-}
-
-func (s *kubeletServer) streamTarget(w http.ResponseWriter, r *http.Request) (target, *remotecommand.Options, bool) {
-	t, ok := s.find(w, r)
-	if !ok {
-		return target{}, nil, false
 	}
 	options, err := remotecommand.NewOptions(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
-		return target{}, nil, false
+		return
 	}
-	return t, options, true
+	serve(pod, c.Name, options)
 }
 
 // execer runs commands beside containers, and attaches to containers, for the
 // streaming library.
-type execer struct{ server *kubeletServer }
-
-var (
-	_ remotecommand.Executor = execer{}
-	_ remotecommand.Attacher = execer{}
-)
+type execer struct{ node *node }
 
 // running finds the running run of a container and its shim.
 func (e execer) running(ctx context.Context, uid, container string) (*shim.Client, shim.Run, error) {
-	client, err := shim.Attach(ctx, e.server.layout.shim(types.UID(uid)))
+	client, err := shim.Attach(ctx, e.node.layout.shim(types.UID(uid)))
 	if err != nil {
 		return nil, shim.Run{}, fmt.Errorf("container %s is not running: %w", container, err)
 	}
@@ -204,7 +197,7 @@ func (e execer) AttachContainer(ctx context.Context, _, uid, container string,
 		// A container without a terminal has no size.
 		_ = client.Resize(ctx, r.Name, r.Run, size.Height, size.Width)
 	})
-	return followRun(ctx, e.server, types.UID(uid), r, out, errOut)
+	return e.node.followRun(ctx, types.UID(uid), r, out, errOut)
 }
 
 func feedStdin(ctx context.Context, client *shim.Client, r shim.Run, in io.Reader) {
@@ -219,13 +212,13 @@ func feedStdin(ctx context.Context, client *shim.Client, r shim.Run, in io.Reade
 }
 
 // followRun copies what a run writes from now on, until it ends.
-func followRun(ctx context.Context, s *kubeletServer, uid types.UID, r shim.Run, out, errOut io.Writer) error {
+func (n *node) followRun(ctx context.Context, uid types.UID, r shim.Run, out, errOut io.Writer) error {
 	none := int64(0)
 	options := crilogs.LogOptions{Follow: true, TailLines: &none}
-	running := runProbe{dir: s.layout.shim(uid), container: r.Name, run: r.Run}
+	running := runProbe{dir: n.layout.shim(uid), container: r.Name, run: r.Run}
 	// The reader skips a stream whose writer is nil, but not a nil inside an
 	// interface.
-	return crilogs.ReadLogs(ctx, s.layout.log(uid, r.Name, r.Run), "", &options, running, orDiscard(out), orDiscard(errOut))
+	return crilogs.ReadLogs(ctx, n.layout.log(uid, r.Name, r.Run), "", &options, running, orDiscard(out), orDiscard(errOut))
 }
 
 func orDiscard(w io.Writer) io.Writer {

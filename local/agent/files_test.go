@@ -162,7 +162,7 @@ func TestNoGPUIsGivenOutTwice(t *testing.T) {
 
 func TestGPUsAreFound(t *testing.T) {
 	smi := "00000000:3B:00.0, GPU-b\n00000000:1A:00.0, GPU-a\nNo devices were found\n"
-	if diff := cmp.Diff([]string{"GPU-a", "GPU-b"}, parseSMI(smi)); diff != "" {
+	if diff := cmp.Diff([]string{"GPU-a", "GPU-b"}, uuidsIn(smi)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	dir := t.TempDir()
@@ -429,14 +429,14 @@ func TestMergeRunNeverGoesBack(t *testing.T) {
 	runs, _ := mergeRun(nil, goes(0, 0))
 	runs, _ = mergeRun(runs, ends(0, 0, 1, 3))
 	runs, changed := mergeRun(runs, goes(0, 0))
-	if changed || runs[0].running() {
+	if changed || runs[0].Running() {
 		t.Errorf("an ended run goes on: %+v", runs)
 	}
 	for i := 1; i < 20; i++ {
 		runs, _ = mergeRun(runs, ends(i, 0, 1, 0))
 	}
-	if len(runs) != keptRuns || runs[keptRuns-1].Number != 19 {
-		t.Errorf("%d runs kept, the newest is %d", len(runs), runs[len(runs)-1].Number)
+	if len(runs) != keptRuns || runs[keptRuns-1].Run != 19 {
+		t.Errorf("%d runs kept, the newest is %d", len(runs), runs[len(runs)-1].Run)
 	}
 }
 
@@ -464,7 +464,7 @@ func TestTerminationMessages(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := asRun(test.run, &corev1.Container{TerminationMessagePolicy: test.policy}, log).Message; got != test.want {
+			if got := complete(test.run, &corev1.Container{TerminationMessagePolicy: test.policy}, log).Message; got != test.want {
 				t.Errorf("message = %q, want %q", got, test.want)
 			}
 		})
@@ -477,7 +477,7 @@ func TestRecordedRunsStandInForLostRecords(t *testing.T) {
 		{Name: "ended", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", StartedAt: metav1.NewTime(t0), FinishedAt: metav1.NewTime(t0)}}},
 		{Name: "waits", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}},
 	})
-	if len(got) != 2 || got["ran"].Reason != reasonLost || got["ran"].Number != 2 || got["ran"].running() || got["ended"].ExitCode != 3 {
+	if len(got) != 2 || got[0].Name != "ran" || got[0].Reason != shim.ReasonLost || got[0].Run != 2 || got[0].Running() || got[1].ExitCode != 3 {
 		t.Errorf("runs = %+v", got)
 	}
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,55 +32,31 @@ const resourceGPU corev1.ResourceName = "nvidia.com/gpu"
 // nvidia-smi, or from the driver's files where that is not installed. No GPU
 // is no error.
 func findGPUs(ctx context.Context) []string {
-	if gpus := gpusFromSMI(ctx); len(gpus) > 0 {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=pci.bus_id,uuid", "--format=csv,noheader,nounits").Output()
+	if gpus := uuidsIn(string(out)); err == nil && len(gpus) > 0 {
 		return gpus
 	}
 	return gpusFromDriver("/proc/driver/nvidia/gpus")
 }
 
-func gpusFromSMI(ctx context.Context) []string {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=pci.bus_id,uuid", "--format=csv,noheader,nounits").Output()
-	if err != nil {
-		return nil
-	}
-	return parseSMI(string(out))
-}
+var gpuUUID = regexp.MustCompile(`GPU-[-\w]+`)
 
-// parseSMI reads lines of "bus id, uuid" and returns the UUIDs by bus id.
-func parseSMI(out string) []string {
-	byBus := map[string]string{}
-	for line := range strings.Lines(out) {
-		bus, uuid, ok := strings.Cut(strings.TrimSpace(line), ",")
-		if uuid = strings.TrimSpace(uuid); ok && strings.HasPrefix(uuid, "GPU-") {
-			byBus[strings.TrimSpace(bus)] = uuid
-		}
-	}
-	return sortedValues(byBus)
+// uuidsIn finds the UUIDs in lines that begin with what they are ordered by.
+func uuidsIn(text string) []string {
+	lines := strings.Split(text, "\n")
+	slices.Sort(lines)
+	return gpuUUID.FindAllString(strings.Join(lines, "\n"), -1)
 }
 
 // gpusFromDriver reads <dir>/<bus id>/information.
-func gpusFromDriver(dir string) []string {
-	paths, err := filepath.Glob(filepath.Join(dir, "*", "information"))
-	if err != nil {
-		return nil
-	}
-	byBus := map[string]string{}
+func gpusFromDriver(dir string) (gpus []string) {
+	paths, _ := filepath.Glob(filepath.Join(dir, "*", "information")) // sorted
 	for _, path := range paths {
-		f, err := os.Open(path)
-		if err != nil {
-			continue
-		}
-		for s := bufio.NewScanner(f); s.Scan(); {
-			name, value, _ := strings.Cut(s.Text(), ":")
-			if value = strings.TrimSpace(value); strings.TrimSpace(name) == "GPU UUID" && strings.HasPrefix(value, "GPU-") {
-				byBus[filepath.Base(filepath.Dir(path))] = value
-			}
-		}
-		f.Close() // It was only read.
+		gpus = append(gpus, gpuUUID.FindAllString(trimmedFile(path), 1)...)
 	}
-	return sortedValues(byBus)
+	return gpus
 }
 
 // offeredGPUs are the GPUs that the node offers, with the locks that keep other
@@ -153,14 +129,6 @@ func makeCUDADevices(ctx context.Context, log logr.Logger) {
 	if err := exec.CommandContext(ctx, "nvidia-modprobe", "-c=0", "-u").Run(); err != nil {
 		log.Info("cannot make /dev/nvidia-uvm; use CUDA once and start the instance again if programs do not find the GPUs", "reason", err.Error())
 	}
-}
-
-func sortedValues(m map[string]string) []string {
-	var out []string
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, m[k])
-	}
-	return out
 }
 
 // gpuBook says which pod's containers hold which GPUs. It is on disk before a

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,44 +13,6 @@ import (
 	crilogs "k8s.io/cri-client/pkg/logs"
 
 	"github.com/vernier-ml/vernier/local/shim"
-)
-
-// run is one start of one container.
-type run struct {
-	// Number counts the starts of the container from 0.
-	Number    int
-	StartedAt time.Time
-	// FinishedAt is zero while the run goes on.
-	FinishedAt time.Time
-	ExitCode   int32
-	// Signal that ended the process, 0 for none.
-	Signal int32
-	// Reason is empty where the exit code says all there is to say.
-	Reason string
-	// Message is the termination message, or why the run could not start.
-	Message string
-}
-
-func (r run) running() bool { return r.FinishedAt.IsZero() }
-
-// failed reports whether the run has ended badly.
-func (r run) failed() bool { return !r.running() && r.ExitCode != 0 }
-
-// Reasons of terminated runs that are not told by the exit code.
-const (
-	reasonCompleted  = "Completed"
-	reasonError      = "Error"
-	reasonOOMKilled  = "OOMKilled"
-	reasonStartError = "StartError"
-	// reasonLost marks a run whose shim died with it: its exit code is unknown.
-	reasonLost = "ContainerStatusUnknown"
-)
-
-// lostExitCode and startErrorExitCode are what the kubelet reports for runs
-// whose end was not seen, and for runs that never began.
-const (
-	lostExitCode       = 137
-	startErrorExitCode = 128
 )
 
 // startWait says why a container that should start cannot, and when to try again.
@@ -87,23 +51,27 @@ type verdict struct {
 	Message string
 }
 
+// containerView is what is known of one container.
+type containerView struct {
+	// Runs, oldest first. All other fields are about the newest.
+	Runs []shim.Run
+	// Wait is set while the start fails before a process exists.
+	Wait  startWait
+	Probe probeState
+	Stop  stopState
+	// Starting is set until the postStart hook has ended.
+	Starting bool
+	// Condemned is since when the container is stopped on its own, because a probe
+	// or hook failed; zero while it is not.
+	Condemned time.Time
+}
+
 // view is all that is known of a pod. The decisions are functions of a view
 // and the time.
 type view struct {
 	Pod *corev1.Pod
-	// Runs of each container, oldest first.
-	Runs map[string][]run
-	// Waits holds the containers whose start failed before a process existed.
-	Waits map[string]startWait
-	// Probes of the newest runs. Absent means that no probe has answered.
-	Probes map[string]probeState
-	// Stops of the newest runs.
-	Stops map[string]stopState
-	// Starting holds the containers whose postStart hook has not ended yet.
-	Starting map[string]bool
-	// Condemned containers are stopped on their own, since the given time,
-	// because a probe or hook failed.
-	Condemned map[string]time.Time
+	// Containers holds what is known of each container, by name; see container.
+	Containers map[string]*containerView
 	// Rejected is set when the node refused the pod.
 	Rejected *verdict
 	// StartTime is when the node accepted the pod.
@@ -120,56 +88,56 @@ type view struct {
 	Gone bool
 }
 
-// last returns the newest run of a container.
-func (v *view) last(name string) (run, bool) {
-	runs := v.Runs[name]
-	if len(runs) == 0 {
-		return run{}, false
+// container is what is known of a container, for reading and for writing.
+func (v *view) container(name string) *containerView {
+	c := v.Containers[name]
+	if c == nil {
+		c = &containerView{}
+		v.Containers[name] = c
 	}
-	return runs[len(runs)-1], true
+	return c
+}
+
+// last returns the newest run of a container.
+func (v *view) last(name string) (run shim.Run, ok bool) {
+	if runs := v.container(name).Runs; len(runs) > 0 {
+		return runs[len(runs)-1], true
+	}
+	return shim.Run{}, false
+}
+
+// running returns the newest run of a container if it goes on.
+func (v *view) running(name string) (run shim.Run, ok bool) {
+	r, ok := v.last(name)
+	return r, ok && r.Running()
 }
 
 func (v *view) isRunning(name string) bool {
-	r, ok := v.last(name)
-	return ok && r.running()
+	_, ok := v.running(name)
+	return ok
 }
 
 // anyRunning reports whether any container of the pod runs.
 func (v *view) anyRunning() bool {
-	for name := range v.Runs {
-		if v.isRunning(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(v.Containers)), v.isRunning)
 }
 
 // mainStarted reports whether any main container was ever started: from then
 // on the pod counts as initialized.
 func (v *view) mainStarted() bool {
-	for i := range v.Pod.Spec.Containers {
-		if len(v.Runs[v.Pod.Spec.Containers[i].Name]) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Pod.Spec.Containers, func(c corev1.Container) bool { return len(v.container(c.Name).Runs) > 0 })
 }
 
 // started reports whether the newest run counts as started: it runs, and its
 // postStart hook and startup probe, if any, have passed.
 func (v *view) started(c *corev1.Container) bool {
-	if !v.isRunning(c.Name) || v.Starting[c.Name] {
-		return false
-	}
-	return c.StartupProbe == nil || v.Probes[c.Name].Started
+	now := v.container(c.Name)
+	return v.isRunning(c.Name) && !now.Starting && (c.StartupProbe == nil || now.Probe.Started)
 }
 
 // ready reports whether a main or a sidecar is ready.
 func (v *view) ready(c *corev1.Container) bool {
-	if !v.started(c) {
-		return false
-	}
-	return c.ReadinessProbe == nil || v.Probes[c.Name].Ready
+	return v.started(c) && (c.ReadinessProbe == nil || v.container(c.Name).Probe.Ready)
 }
 
 // isSidecar reports whether an init container is a native sidecar.
@@ -191,47 +159,31 @@ const keptRuns = 8
 
 // mergeRun enters what is known of a run. A run that has ended never goes on,
 // and runs stay in order. It reports whether anything changed.
-func mergeRun(runs []run, r run) ([]run, bool) {
-	i, found := slices.BinarySearchFunc(runs, r, func(a, b run) int { return a.Number - b.Number })
+func mergeRun(runs []shim.Run, r shim.Run) ([]shim.Run, bool) {
+	i, found := slices.BinarySearchFunc(runs, r, func(a, b shim.Run) int { return a.Run - b.Run })
 	if found {
-		old := runs[i]
-		if old == r || !old.running() {
+		if old := runs[i]; old == r || !old.Running() {
 			return runs, false
 		}
 		runs[i] = r
 		return runs, true
 	}
 	runs = slices.Insert(runs, i, r)
-	if len(runs) > keptRuns {
-		runs = runs[len(runs)-keptRuns:]
-	}
-	return runs, true
+	return runs[max(0, len(runs)-keptRuns):], true
 }
 
-// asRun translates a shim's record of a run.
-func asRun(s shim.Run, c *corev1.Container, logPath string) run {
-	r := run{Number: s.Run, StartedAt: s.StartedAt}
-	if s.Phase != shim.Exited {
+// complete adds to the end of a run what the shim leaves out: times of a run that
+// never began, and the message that comes from the log.
+func complete(r shim.Run, c *corev1.Container, logPath string) shim.Run {
+	if r.Running() {
 		return r
 	}
-	r.FinishedAt = s.FinishedAt
-	if r.FinishedAt.IsZero() {
-		r.FinishedAt = s.StartedAt
+	r.FinishedAt = cmp.Or(r.FinishedAt, r.StartedAt)
+	r.StartedAt = cmp.Or(r.StartedAt, r.FinishedAt)
+	if r.TerminationMessage == "" && r.ExitCode != 0 && c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError {
+		r.TerminationMessage = logTail(logPath)
 	}
-	if r.StartedAt.IsZero() {
-		r.StartedAt = r.FinishedAt
-	}
-	r.ExitCode, r.Signal = int32(s.ExitCode), int32(s.Signal)
-	if s.Reason != shim.ReasonCompleted && s.Reason != shim.ReasonError {
-		r.Reason = s.Reason
-	}
-	r.Message = s.TerminationMessage
-	if r.Message == "" && r.ExitCode != 0 && c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError {
-		r.Message = logTail(logPath)
-	}
-	if r.Message == "" {
-		r.Message = s.Message
-	}
+	r.Message = cmp.Or(r.TerminationMessage, r.Message)
 	return r
 }
 
@@ -253,11 +205,10 @@ func logTail(path string) string {
 
 // recordedRuns are the runs that an object's status tells of. They stand in
 // where the node's own records were lost: what ran then has ended.
-func recordedRuns(statuses []corev1.ContainerStatus) map[string]run {
-	runs := map[string]run{}
+func recordedRuns(statuses []corev1.ContainerStatus) (runs []shim.Run) {
 	for i := range statuses {
 		s := &statuses[i]
-		r := run{Number: int(s.RestartCount)}
+		r := shim.Run{Name: s.Name, Run: int(s.RestartCount), Phase: shim.Exited}
 		ended := s.State.Terminated
 		if s.State.Waiting != nil {
 			ended = s.LastTerminationState.Terminated
@@ -266,20 +217,19 @@ func recordedRuns(statuses []corev1.ContainerStatus) map[string]run {
 		case s.State.Running != nil:
 			r.StartedAt = s.State.Running.StartedAt.Time
 			r.FinishedAt = r.StartedAt
-			r.ExitCode, r.Reason = lostExitCode, reasonLost
+			r.ExitCode, r.Reason = lostExitCode, shim.ReasonLost
 			r.Message = "The records of this run were lost"
 		case ended != nil:
 			r.StartedAt, r.FinishedAt = ended.StartedAt.Time, ended.FinishedAt.Time
-			r.ExitCode, r.Signal, r.Message = ended.ExitCode, ended.Signal, ended.Message
-			if ended.Reason != reasonCompleted && ended.Reason != reasonError {
-				r.Reason = ended.Reason
-			}
+			r.ExitCode, r.Signal = int(ended.ExitCode), int(ended.Signal)
+			r.Reason, r.Message = ended.Reason, ended.Message
 		default:
 			continue
 		}
-		if !r.FinishedAt.IsZero() {
-			runs[s.Name] = r
-		}
+		runs = append(runs, r)
 	}
 	return runs
 }
+
+// lostExitCode is what the kubelet reports for a run whose end was not seen.
+const lostExitCode = 137

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	coordv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/utils/clock"
 )
@@ -33,16 +31,6 @@ const (
 
 	maxPods = 1000
 )
-
-// nodeKeeper registers the Node and keeps its Lease and status fresh.
-type nodeKeeper struct {
-	client   kubernetes.Interface
-	log      logr.Logger
-	name     string
-	hostIP   string
-	port     int32
-	capacity corev1.ResourceList
-}
 
 // capacityOf is what the node offers: what was given, else what was found.
 func capacityOf(cfg Config, gpus int) (corev1.ResourceList, error) {
@@ -105,44 +93,44 @@ func availableMemory(root string) (int64, error) {
 	return total, nil
 }
 
-// Register makes the Node, or takes an existing one of that name over.
-func (k *nodeKeeper) Register(ctx context.Context) error {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: map[string]string{
-		corev1.LabelHostname: k.name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH,
+// register makes the Node, or takes an existing one of that name over.
+func (n *node) register(ctx context.Context) error {
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: map[string]string{
+		corev1.LabelHostname: n.name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH,
 	}}}
-	_, err := k.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	_, err := n.client.CoreV1().Nodes().Create(ctx, object, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("registering node %s: %w", k.name, err)
+		return fmt.Errorf("registering node %s: %w", n.name, err)
 	}
-	return k.WriteStatus(ctx)
+	return n.writeStatus(ctx)
 }
 
-// WriteStatus writes capacity, addresses and conditions.
-func (k *nodeKeeper) WriteStatus(ctx context.Context) error {
-	patch, err := json.Marshal(map[string]any{"status": k.status()})
+// writeStatus writes capacity, addresses and conditions.
+func (n *node) writeStatus(ctx context.Context) error {
+	patch, err := json.Marshal(map[string]any{"status": n.status()})
 	if err != nil {
 		return err
 	}
-	_, err = k.client.CoreV1().Nodes().Patch(ctx, k.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = n.client.CoreV1().Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {
-		return fmt.Errorf("writing the status of node %s: %w", k.name, err)
+		return fmt.Errorf("writing the status of node %s: %w", n.name, err)
 	}
 	return nil
 }
 
-func (k *nodeKeeper) status() corev1.NodeStatus {
+func (n *node) status() corev1.NodeStatus {
 	now := metav1.NewTime(time.Now())
 	condition := func(t corev1.NodeConditionType, s corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: t, Status: s, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 	}
 	return corev1.NodeStatus{
-		Capacity:    k.capacity,
-		Allocatable: k.capacity,
+		Capacity:    n.capacity,
+		Allocatable: n.capacity,
 		Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeInternalIP, Address: k.hostIP},
-			{Type: corev1.NodeHostName, Address: k.name},
+			{Type: corev1.NodeInternalIP, Address: n.hostIP},
+			{Type: corev1.NodeHostName, Address: n.name},
 		},
-		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: k.port}},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: n.port}},
 		Conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionTrue, "AgentReady", "the node agent is running"),
 			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "NotWatched", "memory pressure is not watched"),
@@ -162,27 +150,27 @@ func (k *nodeKeeper) status() corev1.NodeStatus {
 	}
 }
 
-// Keep renews the Lease and the status until the context ends.
-func (k *nodeKeeper) Keep(ctx context.Context) {
+// keep renews the Lease and the status until the context ends.
+func (n *node) keep(ctx context.Context) {
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := k.WriteStatus(ctx); err != nil && ctx.Err() == nil {
-			k.log.Error(err, "cannot refresh the node's status")
+		if err := n.writeStatus(ctx); err != nil && ctx.Err() == nil {
+			n.log.Error(err, "cannot refresh the node's status")
 		}
 	}, statusRefresh)
 	own := func(l *coordv1.Lease) error {
 		if len(l.OwnerReferences) > 0 {
 			return nil
 		}
-		node, err := k.client.CoreV1().Nodes().Get(ctx, k.name, metav1.GetOptions{})
+		node, err := n.client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return errors.Join(k.Register(ctx), err)
+			return errors.Join(n.register(ctx), err)
 		}
 		if err == nil {
 			l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 		}
 		return err
 	}
-	lease.NewController(clock.RealClock{}, k.client, k.name, leaseSeconds, nil, leaseRenew, k.name, corev1.NamespaceNodeLease, own).Run(ctx)
+	lease.NewController(clock.RealClock{}, n.client, n.name, leaseSeconds, nil, leaseRenew, n.name, corev1.NamespaceNodeLease, own).Run(ctx)
 }
 
 // trimmedFile is the content of a small file, or nothing.

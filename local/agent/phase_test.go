@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/vernier-ml/vernier/local/shim"
 )
 
 var t0 = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -16,15 +18,17 @@ var t0 = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func at(seconds float64) time.Time { return t0.Add(time.Duration(seconds * float64(time.Second))) }
 
 // ends is a run that began at one second and ended at another.
-func ends(number int, from, to float64, code int32) run {
-	return run{Number: number, StartedAt: at(from), FinishedAt: at(to), ExitCode: code}
+func ends(number int, from, to float64, code int) shim.Run {
+	return shim.Run{Run: number, Phase: shim.Exited, StartedAt: at(from), FinishedAt: at(to), ExitCode: code}
 }
 
-func goes(number int, from float64) run { return run{Number: number, StartedAt: at(from)} }
+func goes(number int, from float64) shim.Run {
+	return shim.Run{Run: number, Phase: shim.Running, StartedAt: at(from)}
+}
 
 // viewOf is the view of a pod with these init containers and mains; names that
 // begin with "side" are sidecars.
-func viewOf(policy corev1.RestartPolicy, init, mains []string, runs map[string][]run) *view {
+func viewOf(policy corev1.RestartPolicy, init, mains []string, runs history) *view {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{RestartPolicy: policy}}
 	for _, name := range init {
 		c := corev1.Container{Name: name}
@@ -36,14 +40,14 @@ func viewOf(policy corev1.RestartPolicy, init, mains []string, runs map[string][
 	for _, name := range mains {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name})
 	}
-	if runs == nil {
-		runs = map[string][]run{}
+	v := &view{Pod: pod, Containers: map[string]*containerView{}, StartTime: t0, HostIP: "127.0.0.1", SandboxReady: true}
+	for name, r := range runs {
+		v.container(name).Runs = r
 	}
-	return &view{Pod: pod, Runs: runs, Waits: map[string]startWait{}, Probes: map[string]probeState{}, Stops: map[string]stopState{},
-		Condemned: map[string]time.Time{}, StartTime: t0, HostIP: "127.0.0.1", SandboxReady: true}
+	return v
 }
 
-type history = map[string][]run
+type history map[string][]shim.Run
 
 func TestPhaseFollowsTheKubeletsRules(t *testing.T) {
 	one := []string{"main"}
@@ -125,7 +129,7 @@ func TestATerminalPhaseNeverReverts(t *testing.T) {
 
 func TestContainerStatuses(t *testing.T) {
 	waits := viewOf("Never", nil, []string{"m"}, nil)
-	waits.Waits["m"] = startWait{Reason: "CreateContainerConfigError", Message: "no secret"}
+	waits.container("m").Wait = startWait{Reason: "CreateContainerConfigError", Message: "no secret"}
 	probed := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
 	probed.Pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
 	starting := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
@@ -146,7 +150,7 @@ func TestContainerStatuses(t *testing.T) {
 		"failed once, restarts at once": {viewOf("OnFailure", nil, []string{"m"}, history{"m": {ends(0, 0, 1, 2)}}), 2, "Error 2 restarts=0 ready=false started=false"},
 		"failed twice, backs off":       {viewOf("OnFailure", nil, []string{"m"}, history{"m": {ends(0, 0, 1, 2), ends(1, 1, 2, 3)}}), 3, "waiting CrashLoopBackOff last=Error 3 restarts=1 ready=false started=false"},
 		"running again":                 {viewOf("OnFailure", nil, []string{"m"}, history{"m": {ends(0, 0, 1, 2), goes(1, 1)}}), 3, "running last=Error 2 restarts=1 ready=true started=true"},
-		"memory ran out":                {viewOf("Never", nil, []string{"m"}, history{"m": {{StartedAt: at(0), FinishedAt: at(1), ExitCode: 137, Reason: reasonOOMKilled}}}), 2, "OOMKilled 137 restarts=0 ready=false started=false"},
+		"memory ran out":                {viewOf("Never", nil, []string{"m"}, history{"m": {{Phase: shim.Exited, StartedAt: at(0), FinishedAt: at(1), ExitCode: 137, Reason: shim.ReasonOOMKilled}}}), 2, "OOMKilled 137 restarts=0 ready=false started=false"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +188,7 @@ func TestConditions(t *testing.T) {
 			corev1.PodScheduled: "True", corev1.PodInitialized: "False ContainersNotInitialized", corev1.ContainersReady: "False ContainersNotReady", corev1.PodReady: "False ContainersNotReady", corev1.PodReadyToStartContainers: "True"}},
 		"ready": {viewOf("Never", []string{"side"}, []string{"m"}, history{"side": {goes(0, 0)}, "m": {goes(0, 0)}}), map[corev1.PodConditionType]string{
 			corev1.PodScheduled: "True", corev1.PodInitialized: "True", corev1.ContainersReady: "True", corev1.PodReady: "True", corev1.PodReadyToStartContainers: "True"}},
-		"lost": {viewOf("Never", nil, []string{"m"}, history{"m": {{StartedAt: at(0), FinishedAt: at(1), ExitCode: lostExitCode, Reason: reasonLost}}}), map[corev1.PodConditionType]string{
+		"lost": {viewOf("Never", nil, []string{"m"}, history{"m": {{Phase: shim.Exited, StartedAt: at(0), FinishedAt: at(1), ExitCode: lostExitCode, Reason: shim.ReasonLost}}}), map[corev1.PodConditionType]string{
 			corev1.PodScheduled: "True", corev1.PodInitialized: "True", corev1.ContainersReady: "False PodFailed", corev1.PodReady: "False PodFailed", corev1.PodReadyToStartContainers: "False",
 			corev1.DisruptionTarget: "True TerminationByKubelet"}},
 	}
@@ -207,7 +211,7 @@ func TestConditions(t *testing.T) {
 func TestAConditionKeepsItsTransitionTimeWhileItsStatusStays(t *testing.T) {
 	v := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
 	v.Conditions = podStatus(v, at(1)).Conditions
-	v.Runs["m"] = []run{ends(0, 0, 4, 0)}
+	v.container("m").Runs = []shim.Run{ends(0, 0, 4, 0)}
 	for _, c := range podStatus(v, at(5)).Conditions {
 		want := at(1)
 		if c.Type == corev1.PodReady || c.Type == corev1.ContainersReady || c.Type == corev1.PodReadyToStartContainers {

@@ -145,7 +145,7 @@ func naturalEnd(v *view) (time.Time, bool) {
 		if isSidecar(c) {
 			continue
 		}
-		if r, ok := v.last(c.Name); ok && r.failed() && !v.restarts(c, r) {
+		if r, ok := v.last(c.Name); ok && !r.Running() && r.ExitCode != 0 && !v.restarts(c, r) {
 			return r.FinishedAt, true
 		}
 	}
@@ -153,7 +153,7 @@ func naturalEnd(v *view) (time.Time, bool) {
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
 		r, ok := v.last(c.Name)
-		if !ok || r.running() || v.restarts(c, r) {
+		if !ok || r.Running() || v.restarts(c, r) {
 			return time.Time{}, false
 		}
 		end = latest(end, r.FinishedAt)
@@ -172,13 +172,13 @@ func planInit(v *view, now time.Time, d *decision) {
 			planStart(v, c, now, d)
 			return
 		case isSidecar(c):
-			if !r.running() {
+			if !r.Running() {
 				planStart(v, c, now, d)
 			}
 			if !v.started(c) {
 				return
 			}
-		case r.running():
+		case r.Running():
 			return
 		case r.ExitCode != 0:
 			planStart(v, c, now, d)
@@ -194,10 +194,10 @@ func planMains(v *view, now time.Time, d *decision) {
 	for i := range v.Pod.Spec.Containers {
 		c := &v.Pod.Spec.Containers[i]
 		r, ok := v.last(c.Name)
-		if !ok || (!r.running() && v.restarts(c, r)) {
+		if !ok || (!r.Running() && v.restarts(c, r)) {
 			planStart(v, c, now, d)
 		}
-		if v.Starting[c.Name] || !ok && hasPostStart(c) {
+		if v.container(c.Name).Starting || !ok && hasPostStart(c) {
 			return
 		}
 	}
@@ -233,15 +233,15 @@ func planStart(v *view, c *corev1.Container, now time.Time, d *decision) {
 func startTime(v *view, name string) (time.Time, int) {
 	at, number := time.Time{}, 0
 	if r, ok := v.last(name); ok {
-		at, number = r.FinishedAt.Add(restartDelay(v.Runs[name])), r.Number+1
+		at, number = r.FinishedAt.Add(restartDelay(v.container(name).Runs)), r.Run+1
 	}
-	return latest(at, v.Waits[name].Until), number
+	return latest(at, v.container(name).Wait.Until), number
 }
 
 // planCondemned stops the containers that are to end on their own.
 func planCondemned(v *view, now time.Time, d *decision) {
 	for _, c := range allContainers(&v.Pod.Spec) {
-		if since, ok := v.Condemned[c.Name]; ok && v.isRunning(c.Name) {
+		if since := v.container(c.Name).Condemned; !since.IsZero() && v.isRunning(c.Name) {
 			planEnd(v, c, since.Add(gracePeriod(v.Pod)), now, d)
 		}
 	}
@@ -257,7 +257,7 @@ func planStop(v *view, s stop, now time.Time, d *decision) {
 		if !ok {
 			return
 		}
-		if r.running() {
+		if r.Running() {
 			busy = true
 			planEnd(v, c, s.Deadline, now, d)
 			return
@@ -280,7 +280,7 @@ func planStop(v *view, s stop, now time.Time, d *decision) {
 		r, ok := v.last(c.Name)
 		switch {
 		case !ok:
-		case r.running() && busy:
+		case r.Running() && busy:
 			// It waits for those before it, up to its own last moment.
 			hard := sidecarDeadline(v, s, s.Deadline)
 			if now.Before(hard) {
@@ -288,7 +288,7 @@ func planStop(v *view, s stop, now time.Time, d *decision) {
 			} else {
 				planEnd(v, c, hard, now, d)
 			}
-		case r.running():
+		case r.Running():
 			busy = true
 			planEnd(v, c, sidecarDeadline(v, s, from), now, d)
 		default:
@@ -307,7 +307,7 @@ func sidecarDeadline(v *view, s stop, from time.Time) time.Time {
 // planEnd takes one running container one step towards its end: preStop hook,
 // SIGTERM, and SIGKILL at the deadline.
 func planEnd(v *view, c *corev1.Container, deadline, now time.Time, d *decision) {
-	done := v.Stops[c.Name]
+	done := v.container(c.Name).Stop
 	if !now.Before(deadline) {
 		if !done.Killed {
 			d.act(action{Verb: verbKill, Container: c.Name})

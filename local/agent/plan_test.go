@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/vernier-ml/vernier/local/shim"
 )
 
 // told is a decision in one line.
@@ -51,7 +53,7 @@ func TestPlan(t *testing.T) {
 			h[k] = v
 		}
 		for i, n := range names {
-			h[n] = []run{ends(0, 0, float64(10+i), 0)}
+			h[n] = []shim.Run{ends(0, 0, float64(10+i), 0)}
 		}
 		return h
 	}
@@ -76,19 +78,19 @@ func TestPlan(t *testing.T) {
 		"OnFailure: a main that succeeded is done":       {viewOf("OnFailure", nil, one, history{"m": {ends(0, 0, 1, 0)}}), 1, "settled"},
 		"a sidecar is restarted beside a running main":   {viewOf("Never", []string{"side1"}, one, history{"side1": {ends(0, 0, 5, 1)}, "m": {goes(0, 0)}}), 6, "start side1/1"},
 		"a sidecar is not restarted when mains are done": {viewOf("Never", []string{"side1"}, one, history{"side1": {ends(0, 0, 9, 1)}, "m": {ends(0, 0, 5, 0)}}), 10, "settled"},
-		"a container that cannot be made is tried later": {with(viewOf("Never", nil, one, nil), func(v *view) { v.Waits["m"] = startWait{Until: at(7)} }), 3, "wake 7"},
+		"a container that cannot be made is tried later": {with(viewOf("Never", nil, one, nil), func(v *view) { v.container("m").Wait = startWait{Until: at(7)} }), 3, "wake 7"},
 
-		"a main waits for the postStart hook before it": {with(viewOf("Never", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}}), func(v *view) { v.Starting = map[string]bool{"a": true} }), 1, ""},
+		"a main waits for the postStart hook before it": {with(viewOf("Never", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}}), func(v *view) { v.container("a").Starting = true }), 1, ""},
 		"and starts after it":                           {viewOf("Never", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}}), 1, "start b"},
-		"so does what follows a sidecar with a hook":    {with(viewOf("Never", []string{"side1"}, one, history{"side1": {goes(0, 0)}}), func(v *view) { v.Starting = map[string]bool{"side1": true} }), 1, ""},
+		"so does what follows a sidecar with a hook":    {with(viewOf("Never", []string{"side1"}, one, history{"side1": {goes(0, 0)}}), func(v *view) { v.container("side1").Starting = true }), 1, ""},
 
 		"mains done: the last sidecar is stopped first": {viewOf("Never", sides, one, done("m")), 11, "wake 40, SIGTERM side2"},
-		"then it is waited for":                         {with(viewOf("Never", sides, one, done("m")), func(v *view) { v.Stops["side2"] = stopState{Terminated: true} }), 12, "wake 40"},
+		"then it is waited for":                         {with(viewOf("Never", sides, one, done("m")), func(v *view) { v.container("side2").Stop = stopState{Terminated: true} }), 12, "wake 40"},
 		"then the first":                                {viewOf("Never", sides, one, done("m", "side2")), 12, "SIGTERM side1, wake 40"},
-		"a sidecar that does not end is killed":         {with(viewOf("Never", sides, one, done("m")), func(v *view) { v.Stops["side2"] = stopState{Terminated: true} }), 40, "SIGKILL side2, wake 42"},
+		"a sidecar that does not end is killed":         {with(viewOf("Never", sides, one, done("m")), func(v *view) { v.container("side2").Stop = stopState{Terminated: true} }), 40, "SIGKILL side2, wake 42"},
 		"mains and sidecars done":                       {viewOf("Never", sides, one, done("m", "side2", "side1")), 13, "settled"},
 		"deletion stops mains first":                    {deleteAt(viewOf("Never", sides, one, done()), 5, 30), 5, "SIGTERM m, wake 35"},
-		"deletion kills at the end of the grace":        {with(deleteAt(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), 5, 30), func(v *view) { v.Stops["m"] = stopState{Terminated: true} }), 35, "SIGKILL m"},
+		"deletion kills at the end of the grace":        {with(deleteAt(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), 5, 30), func(v *view) { v.container("m").Stop = stopState{Terminated: true} }), 35, "SIGKILL m"},
 		"a sidecar has 2 s even when the grace is over": {deleteAt(viewOf("Never", []string{"side1"}, one, history{"side1": {goes(0, 0)}, "m": {ends(0, 0, 35, 137)}}), 5, 30), 35, "SIGTERM side1, wake 37"},
 		"deleted while initializing":                    {deleteAt(viewOf("Never", []string{"init"}, one, history{"init": {goes(0, 0)}}), 5, 30), 6, "SIGTERM init, wake 35"},
 		"deleted before anything started":               {deleteAt(viewOf("Never", nil, one, nil), 5, 30), 6, "settled"},
@@ -97,9 +99,9 @@ func TestPlan(t *testing.T) {
 		"a rejected pod is settled":                     {with(viewOf("Never", nil, one, nil), func(v *view) { v.Rejected = &verdict{Reason: "OutOfcpu"} }), 1, "settled"},
 		"the deadline is woken up for":                  {with(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), func(v *view) { v.Pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](60) }), 1, "wake 60"},
 		"past the deadline the main is stopped":         {with(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), func(v *view) { v.Pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](60) }), 60, "SIGTERM m, wake 90"},
-		"a container that failed its probe is stopped":  {with(viewOf("Always", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}, "b": {goes(0, 0)}}), func(v *view) { v.Condemned["b"] = at(5) }), 5, "SIGTERM b, wake 35"},
-		"and killed after the grace":                    {with(viewOf("Always", nil, one, history{"m": {goes(0, 0)}}), func(v *view) { v.Condemned["m"] = at(5); v.Stops["m"] = stopState{Terminated: true} }), 35, "SIGKILL m"},
-		"no kill is sent twice":                         {with(deleteAt(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), 5, 30), func(v *view) { v.Stops["m"] = stopState{Killed: true} }), 36, ""},
+		"a container that failed its probe is stopped":  {with(viewOf("Always", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}, "b": {goes(0, 0)}}), func(v *view) { v.container("b").Condemned = at(5) }), 5, "SIGTERM b, wake 35"},
+		"and killed after the grace":                    {with(viewOf("Always", nil, one, history{"m": {goes(0, 0)}}), func(v *view) { v.container("m").Condemned = at(5); v.container("m").Stop = stopState{Terminated: true} }), 35, "SIGKILL m"},
+		"no kill is sent twice":                         {with(deleteAt(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), 5, 30), func(v *view) { v.container("m").Stop = stopState{Killed: true} }), 36, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +140,7 @@ func TestAPreStopHookComesBeforeSIGTERM(t *testing.T) {
 		{stopState{Hook: hookRunning}, 35, "SIGKILL m"},
 	}
 	for i, step := range steps {
-		v.Stops["m"] = step.done
+		v.container("m").Stop = step.done
 		if got := told(plan(v, at(step.now))); got != step.want {
 			t.Errorf("step %d: got %q, want %q", i, got, step.want)
 		}
@@ -146,7 +148,7 @@ func TestAPreStopHookComesBeforeSIGTERM(t *testing.T) {
 }
 
 func TestRestartDelayDoublesToItsCapAndStartsAnew(t *testing.T) {
-	var runs []run
+	var runs []shim.Run
 	var got []time.Duration
 	for i := range 8 {
 		runs = append(runs, ends(i, 0, 1, 1))

@@ -30,6 +30,7 @@ type node struct {
 	pods       *podSet
 	name       string
 	hostIP     string
+	port       int32 // of the kubelet API
 	capacity   corev1.ResourceList
 	path       []string // before PATH in every container
 	serviceEnv []corev1.EnvVar
@@ -38,19 +39,19 @@ type node struct {
 	gpuLocks   []*os.File // held, not used
 }
 
-// podSet holds the workers of the node's pods.
+// podSet holds the node's pods.
 type podSet struct {
 	wg sync.WaitGroup
 
-	mu       sync.Mutex
-	down     time.Time // when the node began to go down; zero while it stays
-	workers  map[types.UID]*worker
-	latest   map[types.UID]*corev1.Pod // the newest version of each object
-	admitted map[types.UID]*corev1.Pod // pods that hold resources
+	mu   sync.Mutex
+	down time.Time // when the node began to go down; zero while it stays
+	pods map[types.UID]*podEntry
 }
 
-func newPodSet() *podSet {
-	return &podSet{workers: map[types.UID]*worker{}, latest: map[types.UID]*corev1.Pod{}, admitted: map[types.UID]*corev1.Pod{}}
+type podEntry struct {
+	worker   *worker
+	newest   *corev1.Pod // the newest version of the object
+	admitted bool        // it holds resources
 }
 
 // admit books a pod's resources, or says why they are not there, or that the pod
@@ -59,93 +60,87 @@ func (s *podSet) admit(pod *corev1.Pod, allocatable corev1.ResourceList, paralle
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var others []*corev1.Pod
-	for uid, other := range s.admitted {
-		if uid == pod.UID {
-			continue
+	for uid, other := range s.pods {
+		if other.admitted && uid != pod.UID {
+			others = append(others, other.newest)
 		}
-		if newest := s.latest[uid]; newest != nil {
-			other = newest
-		}
-		others = append(others, other)
 	}
 	if isExcess(pod, others, parallelism) {
 		return nil, true
 	}
-	if why := admit(pod, others, allocatable); why != nil {
-		return why, false
+	why = admit(pod, others, allocatable)
+	if entry := s.pods[pod.UID]; entry != nil && why == nil {
+		entry.admitted = true
 	}
-	s.admitted[pod.UID] = pod
-	return nil, false
+	return why, false
 }
 
 // settle gives a pod's resources back.
 func (s *podSet) settle(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.admitted, uid)
+	if entry := s.pods[uid]; entry != nil {
+		entry.admitted = false
+	}
 }
 
 func (s *podSet) remove(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.admitted, uid)
-	delete(s.workers, uid)
-	delete(s.latest, uid)
+	delete(s.pods, uid)
+}
+
+// worker returns the pod's worker, nil where there is none.
+func (s *podSet) worker(uid types.UID) *worker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if entry := s.pods[uid]; entry != nil {
+		return entry.worker
+	}
+	return nil
 }
 
 // find returns the pod of that name; of several, which can only be for a
 // moment, one that is not being deleted.
-func (s *podSet) find(namespace, name string) (*corev1.Pod, bool) {
+func (s *podSet) find(namespace, name string) (found *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found *corev1.Pod
-	for _, pod := range s.latest {
-		if pod.Namespace == namespace && pod.Name == name && (found == nil || found.DeletionTimestamp != nil) {
+	for _, entry := range s.pods {
+		if pod := entry.newest; pod.Namespace == namespace && pod.Name == name && (found == nil || found.DeletionTimestamp != nil) {
 			found = pod
 		}
 	}
-	return found, found != nil
+	return found
 }
 
 // observe brings a version of an object: it starts the pod's worker, or tells it.
 func (n *node) observe(ctx context.Context, pod *corev1.Pod) {
 	s := n.pods
 	s.mu.Lock()
-	w, known := s.workers[pod.UID]
+	entry, known := s.pods[pod.UID]
 	if !known {
-		w = newWorker(n, pod)
+		w := newWorker(n, pod)
 		w.v.Down = s.down
 		if !isTerminal(pod.Status.Phase) {
 			w.recoverDown()
 		}
-		s.workers[pod.UID] = w
-		s.wg.Add(1)
+		entry = &podEntry{worker: w, newest: pod, admitted: w.admitted}
+		s.pods[pod.UID] = entry
+		s.wg.Go(func() { w.Run(ctx) })
 	}
-	if old := s.latest[pod.UID]; old == nil || newer(pod, old) {
-		s.latest[pod.UID] = pod
+	if newer(pod, entry.newest) {
+		entry.newest = pod
 	}
-	if isTerminal(pod.Status.Phase) {
-		delete(s.admitted, pod.UID)
-	} else if !known && w.admitted {
-		s.admitted[pod.UID] = pod
-	}
+	entry.admitted = entry.admitted && !isTerminal(pod.Status.Phase)
 	s.mu.Unlock()
 	if known {
-		w.post(ctx, func() { w.update(pod) })
-		return
+		entry.worker.post(ctx, func() { entry.worker.update(pod) })
 	}
-	go func() {
-		defer s.wg.Done()
-		w.Run(ctx)
-	}()
 }
 
 // lose tells a worker that its object is gone.
 func (n *node) lose(ctx context.Context, uid types.UID) {
-	n.pods.mu.Lock()
-	w, known := n.pods.workers[uid]
-	n.pods.mu.Unlock()
-	if known {
+	if w := n.pods.worker(uid); w != nil {
 		w.post(ctx, func() { w.v.Gone = true })
 	}
 }

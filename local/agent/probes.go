@@ -66,14 +66,14 @@ func (s *streak) add(ok bool, p *corev1.Probe) (verdict, decided bool) {
 // syncProbes has the probes of each running container running.
 func (w *worker) syncProbes(ctx context.Context) {
 	for _, c := range allContainers(&w.v.Pod.Spec) {
-		r, ok := w.v.last(c.Name)
-		if !ok || !r.running() || w.probing[c.Name] != nil || w.shim == nil ||
+		r, ok := w.v.running(c.Name)
+		if !ok || w.probing[c.Name] != nil || w.shim == nil ||
 			(c.StartupProbe == nil && c.ReadinessProbe == nil && c.LivenessProbe == nil) {
 			continue
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		w.probing[c.Name] = cancel
-		p := &prober{worker: w, container: c, number: r.Number, client: w.shim}
+		p := &prober{worker: w, container: c, number: r.Run, client: w.shim}
 		go p.run(ctx)
 	}
 }
@@ -144,10 +144,10 @@ func (p *prober) loop(ctx context.Context, kind probeKind, probe *corev1.Probe) 
 // report enters a probe's verdict. It runs in the worker's goroutine.
 func (p *prober) report(kind probeKind, ok bool) {
 	w, name := p.worker, p.container.Name
-	if r, known := w.v.last(name); !known || r.Number != p.number || !r.running() {
+	if r, ok := w.v.running(name); !ok || r.Run != p.number {
 		return
 	}
-	state := w.v.Probes[name]
+	state := &w.v.container(name).Probe
 	switch {
 	case kind == readiness:
 		state.Ready = ok
@@ -156,7 +156,6 @@ func (p *prober) report(kind probeKind, ok bool) {
 	case !ok:
 		w.condemn(name, p.number, "Killing", fmt.Sprintf("Container %s failed %s probe, will be restarted", name, kind))
 	}
-	w.v.Probes[name] = state
 }
 
 // once runs a probe once.
@@ -173,22 +172,18 @@ func (w *worker) runPreStop(ctx context.Context, a action) {
 	if !ok {
 		return
 	}
-	done := w.v.Stops[a.Container]
-	done.Hook = hookRunning
-	w.v.Stops[a.Container] = done
+	w.v.container(a.Container).Stop.Hook = hookRunning
 	c, client := findContainer(&w.v.Pod.Spec, a.Container), w.shim
 	go func() {
 		hookCtx, cancel := context.WithTimeout(ctx, a.Grace)
 		defer cancel()
-		err := runHook(hookCtx, client, c, r.Number, c.Lifecycle.PreStop, w.hostIP)
+		err := runHook(hookCtx, client, c, r.Run, c.Lifecycle.PreStop, w.hostIP)
 		w.post(ctx, func() {
 			if err != nil {
 				w.event(corev1.EventTypeWarning, "FailedPreStopHook", fmt.Sprintf("preStop hook of container %s: %v", a.Container, err))
 			}
-			if newest, ok := w.v.last(a.Container); ok && newest.Number == r.Number {
-				done := w.v.Stops[a.Container]
-				done.Hook = hookDone
-				w.v.Stops[a.Container] = done
+			if newest, ok := w.v.last(a.Container); ok && newest.Run == r.Run {
+				w.v.container(a.Container).Stop.Hook = hookDone
 			}
 		})
 	}()
@@ -200,12 +195,12 @@ func (w *worker) runPostStart(ctx context.Context, c *corev1.Container, number i
 		return
 	}
 	client := w.shim
-	w.v.Starting[c.Name] = true
+	w.v.container(c.Name).Starting = true
 	go func() {
 		err := runHook(ctx, client, c, number, c.Lifecycle.PostStart, w.hostIP)
 		w.post(ctx, func() {
-			if newest, ok := w.v.last(c.Name); ok && newest.Number == number {
-				delete(w.v.Starting, c.Name)
+			if newest, ok := w.v.last(c.Name); ok && newest.Run == number {
+				w.v.container(c.Name).Starting = false
 			}
 			if err != nil {
 				w.condemn(c.Name, number, "FailedPostStartHook", fmt.Sprintf("postStart hook of container %s: %v", c.Name, err))

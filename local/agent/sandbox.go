@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -179,13 +180,11 @@ func (w *worker) warnSandbox(reason string, err error) {
 
 // adopt completes what the shim knows of the past by what the object says.
 func (w *worker) adopt() {
-	past := recordedRuns(w.v.Pod.Status.InitContainerStatuses)
-	for name, r := range recordedRuns(w.v.Pod.Status.ContainerStatuses) {
-		past[name] = r
-	}
-	for name, r := range past {
-		if newest, ok := w.v.last(name); !ok || newest.Number < r.Number {
-			w.v.Runs[name], _ = mergeRun(w.v.Runs[name], r)
+	s := &w.v.Pod.Status
+	for _, r := range recordedRuns(slices.Concat(s.InitContainerStatuses, s.ContainerStatuses)) {
+		if newest, ok := w.v.last(r.Name); !ok || newest.Run < r.Run {
+			c := w.v.container(r.Name)
+			c.Runs, _ = mergeRun(c.Runs, r)
 		}
 	}
 }

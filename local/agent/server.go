@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,8 +13,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	certutil "k8s.io/client-go/util/cert"
 	runtimeapi "k8s.io/cri-api/pkg/apis"
 	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 	crilogs "k8s.io/cri-client/pkg/logs"
@@ -23,33 +22,24 @@ import (
 	"github.com/vernier-ml/vernier/local/shim"
 )
 
-// kubeletServer serves the part of the kubelet's API that the API server calls
-// for kubectl logs, exec and attach.
-type kubeletServer struct {
-	pods   *podSet
-	layout layout
-	log    logr.Logger
-}
-
-// listenKubelet opens the listener of the kubelet API: TLS, and only for
+// listen opens the listener of the kubelet API, of which the node serves the part
+// that the API server calls for kubectl logs, exec and attach: TLS, and only for
 // callers with a certificate of the client authority.
-func listenKubelet(cfg Config) (net.Listener, error) {
+func (n *node) listen(cfg Config) (net.Listener, error) {
 	cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("loading the serving certificate of the node: %w", err)
 	}
-	ca, err := os.ReadFile(cfg.ClientCAFile)
+	clients, err := certutil.NewPool(cfg.ClientCAFile)
 	if err != nil {
 		return nil, fmt.Errorf("loading the client authority of the node: %w", err)
-	}
-	clients := x509.NewCertPool()
-	if !clients.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("%s holds no certificate", cfg.ClientCAFile)
 	}
 	listener, err := net.Listen("tcp", cfg.ListenAddress)
 	if err != nil {
 		return nil, fmt.Errorf("listening for the kubelet API: %w", err)
 	}
+	address := listener.Addr().(*net.TCPAddr)
+	n.hostIP, n.port = address.IP.String(), int32(address.Port)
 	return tls.NewListener(listener, &tls.Config{
 		Certificates: []tls.Certificate{cert},
 		ClientCAs:    clients,
@@ -60,16 +50,16 @@ func listenKubelet(cfg Config) (net.Listener, error) {
 	}), nil
 }
 
-// Serve answers until ctx ends.
-func (s *kubeletServer) Serve(ctx context.Context, listener net.Listener) error {
+// serve answers until ctx ends.
+func (n *node) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
-		Handler:           s.routes(),
+		Handler:           n.routes(),
 		ReadHeaderTimeout: 30 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	stop := context.AfterFunc(ctx, func() {
 		if err := server.Close(); err != nil {
-			s.log.V(1).Info("closing the kubelet API", "error", err.Error())
+			n.log.V(1).Info("closing the kubelet API", "error", err.Error())
 		}
 	})
 	defer stop()
@@ -80,38 +70,29 @@ func (s *kubeletServer) Serve(ctx context.Context, listener net.Listener) error 
 	return fmt.Errorf("serving the kubelet API: %w", err)
 }
 
-func (s *kubeletServer) routes() http.Handler {
+func (n *node) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "ok")
 	})
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.serveLogs)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.serveLogs)
 	// SPDY begins with POST, WebSocket with GET.
-	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", s.serveExec)
-	mux.HandleFunc("/attach/{namespace}/{pod}/{container}", s.serveAttach)
+	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", n.serveExec)
+	mux.HandleFunc("/attach/{namespace}/{pod}/{container}", n.serveAttach)
 	return mux
 }
 
-// target is the container that a request names.
-type target struct {
-	pod       *corev1.Pod
-	container *corev1.Container
-}
-
-// find resolves the container of a request, or answers with what is wrong.
-func (s *kubeletServer) find(w http.ResponseWriter, r *http.Request) (target, bool) {
+// find resolves the container that a request names, or answers with what is wrong.
+func (n *node) find(w http.ResponseWriter, r *http.Request) (pod *corev1.Pod, c *corev1.Container) {
 	namespace, name, container := r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container")
-	pod, ok := s.pods.find(namespace, name)
-	if !ok {
+	if pod = n.pods.find(namespace, name); pod == nil {
 		http.Error(w, fmt.Sprintf("pod %s/%s is not on this node", namespace, name), http.StatusNotFound)
-		return target{}, false
+		return nil, nil
 	}
-	c := findContainer(&pod.Spec, container)
-	if c == nil {
+	if c = findContainer(&pod.Spec, container); c == nil {
 		http.Error(w, fmt.Sprintf("container %q not found in pod %s/%s", container, namespace, name), http.StatusNotFound)
-		return target{}, false
 	}
-	return target{pod, c}, true
+	return pod, c
 }
 
 // parseLogOptions reads the parameters of a request for logs, which the API server
@@ -144,9 +125,9 @@ func shimState(ctx context.Context, dir string) (shim.State, error) {
 	return shim.ReadState(dir)
 }
 
-func (s *kubeletServer) serveLogs(w http.ResponseWriter, r *http.Request) {
-	t, ok := s.find(w, r)
-	if !ok {
+func (n *node) serveLogs(w http.ResponseWriter, r *http.Request) {
+	pod, c := n.find(w, r)
+	if c == nil {
 		return
 	}
 	query, err := parseLogOptions(r.URL.Query())
@@ -154,12 +135,12 @@ func (s *kubeletServer) serveLogs(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	number, err := s.logRun(r.Context(), t, query.Previous)
+	number, err := n.logRun(r.Context(), pod, c.Name, query.Previous)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	path := s.layout.log(t.pod.UID, t.container.Name, number)
+	path := n.layout.log(pod.UID, c.Name, number)
 	if _, err := os.Stat(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			// It has written nothing, or its program could not be started.
@@ -177,24 +158,24 @@ func (s *kubeletServer) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain")
 	out := &flushWriter{w: w, flusher: http.NewResponseController(w), now: query.Follow}
-	running := runProbe{dir: s.layout.shim(t.pod.UID), container: t.container.Name, run: number}
+	running := runProbe{dir: n.layout.shim(pod.UID), container: c.Name, run: number}
 	if err := crilogs.ReadLogs(r.Context(), path, "", &options, running, out, out); err != nil && r.Context().Err() == nil {
-		s.log.Error(err, "cannot read a log", "path", path)
+		n.log.Error(err, "cannot read a log", "path", path)
 	}
 }
 
 // logRun is the run whose log is meant: the newest, or the one before it.
-func (s *kubeletServer) logRun(ctx context.Context, t target, previous bool) (int, error) {
-	state, err := shimState(ctx, s.layout.shim(t.pod.UID))
+func (n *node) logRun(ctx context.Context, pod *corev1.Pod, container string, previous bool) (int, error) {
+	state, err := shimState(ctx, n.layout.shim(pod.UID))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, shim.ErrNotRunning) {
 		return 0, err
 	}
-	newest, ok := state.Latest(t.container.Name)
+	newest, ok := state.Latest(container)
 	switch {
 	case !ok:
-		return 0, fmt.Errorf("container %q in pod %q is waiting to start", t.container.Name, t.pod.Name)
+		return 0, fmt.Errorf("container %q in pod %q is waiting to start", container, pod.Name)
 	case previous && newest.Run == 0:
-		return 0, fmt.Errorf("previous terminated container %q in pod %q not found", t.container.Name, t.pod.Name)
+		return 0, fmt.Errorf("previous terminated container %q in pod %q not found", container, pod.Name)
 	case previous:
 		return newest.Run - 1, nil
 	}

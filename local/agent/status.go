@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/vernier-ml/vernier/local/shim"
 )
 
 // statusPatch is the strategic merge patch that makes the status of the pod
@@ -77,12 +79,12 @@ func podPhase(v *view, s stop, stopping bool) corev1.PodPhase {
 		return old
 	}
 	if stopping && !v.anyRunning() {
-		if s.Verdict == nil && v.eachMain(func(r run) bool { return r.ExitCode == 0 }) {
+		if s.Verdict == nil && v.eachMain(func(r shim.Run) bool { return r.ExitCode == 0 }) {
 			return corev1.PodSucceeded
 		}
 		return corev1.PodFailed
 	}
-	if v.eachMain(func(run) bool { return true }) {
+	if v.eachMain(func(shim.Run) bool { return true }) {
 		return corev1.PodRunning
 	}
 	return corev1.PodPending
@@ -90,7 +92,7 @@ func podPhase(v *view, s stop, stopping bool) corev1.PodPhase {
 
 // eachMain reports whether every main container was started and its newest run
 // has the property.
-func (v *view) eachMain(holds func(run) bool) bool {
+func (v *view) eachMain(holds func(shim.Run) bool) bool {
 	for i := range v.Pod.Spec.Containers {
 		if r, ok := v.last(v.Pod.Spec.Containers[i].Name); !ok || !holds(r) {
 			return false
@@ -182,7 +184,7 @@ func initializedCondition(v *view, s *corev1.PodStatus) corev1.PodCondition {
 	for i := range v.Pod.Spec.InitContainers {
 		c := &v.Pod.Spec.InitContainers[i]
 		r, ok := v.last(c.Name)
-		done := ok && !r.running() && r.ExitCode == 0
+		done := ok && !r.Running() && r.ExitCode == 0
 		if isSidecar(c) {
 			done = v.started(c)
 		}
@@ -237,7 +239,7 @@ func disruptedCondition(v *view, s *corev1.PodStatus) *corev1.PodCondition {
 		}
 	}
 	for i := range v.Pod.Spec.Containers {
-		if r, ok := v.last(v.Pod.Spec.Containers[i].Name); ok && r.Reason == reasonLost {
+		if r, ok := v.last(v.Pod.Spec.Containers[i].Name); ok && r.Reason == shim.ReasonLost {
 			return &corev1.PodCondition{
 				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet,
 				Message: "The processes of the pod were ended together with the node",

@@ -124,10 +124,7 @@ func newWorker(n *node, pod *corev1.Pod) *worker {
 		tokens:   &tokenKeeper{volumeSource: n.cluster, now: time.Now},
 	}
 	w.v = view{
-		Pod: pod, HostIP: n.hostIP, Conditions: pod.Status.Conditions,
-		Runs: map[string][]run{}, Waits: map[string]startWait{}, Probes: map[string]probeState{},
-		Stops: map[string]stopState{}, Starting: map[string]bool{}, Condemned: map[string]time.Time{},
-	}
+		Pod: pod, HostIP: n.hostIP, Conditions: pod.Status.Conditions, Containers: map[string]*containerView{}}
 	if t := pod.Status.StartTime; t != nil {
 		w.v.StartTime, w.admitted = t.Time, true
 	}

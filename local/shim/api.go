@@ -160,6 +160,9 @@ type Run struct {
 	TerminationMessage string `json:"terminationMessage,omitempty"`
 }
 
+// Running reports whether the run goes on, or is about to.
+func (r Run) Running() bool { return r.Phase != Exited }
+
 // State is a snapshot of a shim.
 type State struct {
 	Version int    `json:"version"`
