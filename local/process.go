@@ -25,19 +25,10 @@ type component struct {
 	path string
 	args []string
 	env  []string // added to the supervisor's own
-	// ready says whether the process does its work; nil means that it does as
-	// soon as it runs.
+	// ready is nil when the process does its work.
 	ready func(ctx context.Context) error
 	// grace is the time between SIGTERM and SIGKILL at shutdown.
 	grace time.Duration
-}
-
-// isReady is nil when the component does its work.
-func (c component) isReady(ctx context.Context) error {
-	if c.ready == nil {
-		return nil
-	}
-	return c.ready(ctx)
 }
 
 // A component that ends is started again after firstBackoff, doubled each time

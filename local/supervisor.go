@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vernier-ml/vernier/local/statefile"
 )
@@ -162,26 +163,38 @@ func (s *supervisor) run(ctx context.Context, stages []stage) error {
 			st.component(c.name)
 		}
 	})
-	for _, stage := range stages {
-		stops = append(stops, s.start(ctx, stage))
-		if stage.then == nil {
-			continue
-		}
-		err := s.awaitAll(ctx, stage.components)
-		if err == nil {
-			err = stage.then(ctx)
-		}
-		if err != nil {
-			return s.unlessCancelled(ctx, err)
-		}
+	err := s.bringUp(ctx, stages, &stops)
+	if ctx.Err() != nil {
+		return nil
 	}
-	if err := s.awaitAll(ctx, kept); err != nil {
-		return s.unlessCancelled(ctx, err)
+	if err != nil {
+		return err
 	}
 	s.update(func(st *Status) { st.State, st.Ready = StateReady, time.Now() })
 	s.log.Info("instance is ready", "home", string(s.home))
 	s.watch(ctx, kept)
 	return nil
+}
+
+// bringUp starts the stages and returns when all components are ready. It adds
+// what stops a stage to stops.
+func (s *supervisor) bringUp(ctx context.Context, stages []stage, stops *[]func()) error {
+	var waiting []component
+	for _, stage := range stages {
+		*stops = append(*stops, s.start(ctx, stage))
+		waiting = append(waiting, stage.components...)
+		if stage.then == nil {
+			continue
+		}
+		if err := s.awaitReady(ctx, waiting...); err != nil {
+			return err
+		}
+		if err := stage.then(ctx); err != nil {
+			return err
+		}
+		waiting = nil
+	}
+	return s.awaitReady(ctx, waiting...)
 }
 
 // start starts a stage; the returned function stops it.
@@ -202,41 +215,23 @@ func (s *supervisor) start(ctx context.Context, stage stage) (stop func()) {
 	}
 }
 
-func (s *supervisor) awaitAll(ctx context.Context, components []component) error {
-	for _, c := range components {
-		if err := s.awaitReady(ctx, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // watch asks components that were started again whether they do their work by
 // now, until ctx ends.
 func (s *supervisor) watch(ctx context.Context, components []component) {
-	poll := time.NewTicker(200 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-poll.C:
-		}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for _, c := range components {
-			now := s.component(c.name)
-			if now.PID == 0 || now.Ready || s.ask(ctx, c) != nil {
-				continue
+			if now := s.component(c.name); now.PID != 0 && !now.Ready && s.ask(ctx, c) == nil {
+				s.log.Info("component is ready again", "component", c.name, "restarts", now.Restarts)
 			}
-			s.log.Info("component is ready again", "component", c.name, "restarts", now.Restarts)
 		}
-	}
+	}, 200*time.Millisecond)
 }
 
 // ask asks a component whether it does its work, and notes it of the process that
 // runs: the answer may be that of an earlier one, or of one that is not known yet.
 func (s *supervisor) ask(ctx context.Context, c component) error {
 	pid := s.component(c.name).PID
-	if err := c.isReady(ctx); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return err
 	}
 	err := errors.New("it does not run, or was started again meanwhile")
@@ -245,13 +240,6 @@ func (s *supervisor) ask(ctx context.Context, c component) error {
 			now.Ready, err = true, nil
 		}
 	})
-	return err
-}
-
-func (s *supervisor) unlessCancelled(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
 	return err
 }
 
@@ -281,34 +269,30 @@ const (
 	startAttempts = 5
 )
 
-// awaitReady waits until a component does its work for the first time.
-func (s *supervisor) awaitReady(ctx context.Context, c component) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
-	var last error
-	for {
-		err := s.ask(ctx, c)
-		if err == nil {
-			return nil
-		}
-		if last == nil || ctx.Err() == nil {
-			last = err
-		}
-		if s.component(c.name).Restarts >= startAttempts {
-			return s.notReady(c, fmt.Sprintf("ended %d times", startAttempts), last)
-		}
-		select {
-		case <-ctx.Done():
-			return s.notReady(c, "did not become ready", last)
-		case <-poll.C:
+// awaitReady waits until components do their work for the first time.
+func (s *supervisor) awaitReady(ctx context.Context, components ...component) error {
+	for _, c := range components {
+		ended := fmt.Errorf("ended %d times", startAttempts)
+		var last error
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startLimit, true, func(ctx context.Context) (bool, error) {
+			err := s.ask(ctx, c)
+			if last == nil || ctx.Err() == nil {
+				last = err
+			}
+			if err != nil && s.component(c.name).Restarts >= startAttempts {
+				return false, ended
+			}
+			return err == nil, nil
+		})
+		if err != nil {
+			if !errors.Is(err, ended) {
+				err = errors.New("did not become ready")
+			}
+			file := s.home.log(c.name)
+			return fmt.Errorf("%s %w: %w; see its log %s:\n%s", c.name, err, last, file, tailOf(file))
 		}
 	}
-}
-
-func (s *supervisor) notReady(c component, what string, err error) error {
-	return fmt.Errorf("%s %s: %w; see its log %s:\n%s", c.name, what, err, s.home.log(c.name), tailOf(s.home.log(c.name)))
+	return nil
 }
 
 func (s *supervisor) componentChanged(name string, pid int, err error) {

@@ -99,6 +99,8 @@ func shell(name, script string, ready func(context.Context) error) component {
 	return component{name: name, path: "/bin/sh", args: []string{"-c", script}, grace: 5 * time.Second, ready: ready}
 }
 
+func isUp(context.Context) error { return nil }
+
 func TestAComponentIsReadyWhenItSaysSo(t *testing.T) {
 	s := testSupervisor(t)
 	file := s.home.path("run", "is-up")
@@ -321,8 +323,8 @@ func appendLine(t *testing.T, file, line string) {
 func TestAStageThatCannotBeMadeReadyStopsWhatRuns(t *testing.T) {
 	s := testSupervisor(t)
 	err := s.run(t.Context(), []stage{
-		{components: []component{shell("store", "exec sleep 600", nil)}, then: func(context.Context) error { return errors.New("no such table") }},
-		{components: []component{shell("server", "exec sleep 600", nil)}},
+		{components: []component{shell("store", "exec sleep 600", isUp)}, then: func(context.Context) error { return errors.New("no such table") }},
+		{components: []component{shell("server", "exec sleep 600", isUp)}},
 	})
 	wantError(t, err, "no such table")
 	if got := s.component("store"); got.PID != 0 {
