@@ -62,14 +62,14 @@ func serve(args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	flags.StringVar(&o.Dir, "dir", "", "the pod's directory")
 	flags.StringVar(&o.PodUID, "pod-uid", "", "the pod's UID")
-	mounts := flags.String("mounts", "", "root, user or none; found out if empty")
+	mounts := flags.String("mounts", "", "root, user or none; see probe")
 	flags.DurationVar(&o.IdleExit, "idle-exit", 0, "end after so long without containers and requests (default 10m)")
 	readyFD := flags.Int("ready-fd", 0, "descriptor to write a line to once clients can connect")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	switch o.Mounts = shim.MountMode(*mounts); o.Mounts {
-	case shim.MountsProbe, shim.MountsRoot, shim.MountsUser, shim.MountsNone:
+	case shim.MountsRoot, shim.MountsUser, shim.MountsNone:
 	default:
 		return fmt.Errorf("--mounts %q: want root, user or none", *mounts)
 	}

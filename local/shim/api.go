@@ -215,12 +215,11 @@ func (s State) Latest(name string) (Run, bool) {
 // MountMode is how volumes get to their mount paths.
 type MountMode string
 
-// The modes. The zero value means that the shim finds out by itself.
+// The modes.
 const (
-	MountsProbe MountMode = ""
-	MountsRoot  MountMode = "root" // a mount namespace, made as root
-	MountsUser  MountMode = "user" // a mount namespace inside a user namespace
-	MountsNone  MountMode = "none" // paths are mapped instead
+	MountsRoot MountMode = "root" // a mount namespace, made as root
+	MountsUser MountMode = "user" // a mount namespace inside a user namespace
+	MountsNone MountMode = "none" // paths are mapped instead
 )
 
 // Options say how to start a shim.
@@ -232,7 +231,7 @@ type Options struct {
 	Dir string
 	// PodUID identifies the pod. Required.
 	PodUID string
-	// Mounts is what ProbeMounts returned, so that not every shim must probe.
+	// Mounts is what ProbeMounts returned.
 	Mounts MountMode
 	// IdleExit ends a shim that runs no container and is asked nothing for so
 	// long; its state stays. Default: 10 minutes.

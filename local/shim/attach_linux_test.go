@@ -118,7 +118,7 @@ func TestSpawnTwiceIsOneShim(t *testing.T) {
 	if _, err := Spawn(t.Context(), other); !errors.Is(err, ErrConflict) {
 		t.Errorf("spawn for another pod: %v, want ErrConflict", err)
 	}
-	out, err := exec.Command(testBinary, "serve", "--dir", p.Dir(), "--pod-uid", p.options.PodUID).CombinedOutput()
+	out, err := exec.Command(testBinary, "serve", "--dir", p.Dir(), "--pod-uid", p.options.PodUID, "--mounts", "none").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "another shim serves this directory") {
 		t.Errorf("a second shim: %v, %s", err, out)
 	}

@@ -58,8 +58,8 @@ func Serve(ctx context.Context, o Options, logger *log.Logger, ready func() erro
 		return err
 	}
 	defer func() { _ = os.Remove(filepath.Join(o.Dir, socketName)) }()
-	v := &server{supervisor: s, stop: stop}
-	go v.accept(serving, l)
+	s.stop = stop
+	go s.accept(serving, l)
 	go func() {
 		s.awaitIdle(serving, cmp.Or(o.IdleExit, defaultIdleExit))
 		stop()
@@ -91,48 +91,42 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// server speaks the protocol.
-type server struct {
-	supervisor *Supervisor
-	stop       func()
-}
-
-func (v *server) accept(ctx context.Context, l net.Listener) {
+func (s *Supervisor) accept(ctx context.Context, l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
 			if ctx.Err() == nil {
-				v.supervisor.log.Printf("accept: %v", err)
-				v.stop()
+				s.log.Printf("accept: %v", err)
+				s.stop()
 			}
 			return
 		}
 		go func() {
 			defer func() { _ = conn.Close() }()
-			v.serve(ctx, conn)
+			s.serve(ctx, conn)
 		}()
 	}
 }
 
 // serve answers one request.
-func (v *server) serve(ctx context.Context, conn net.Conn) {
+func (s *Supervisor) serve(ctx context.Context, conn net.Conn) {
 	var q request
 	if err := json.NewDecoder(conn).Decode(&q); err != nil {
 		return
 	}
-	r, err := v.answer(ctx, q)
+	r, err := s.answer(ctx, q)
 	if err != nil {
 		r = failure(err)
 	}
 	r.Version = Version
 	_ = json.NewEncoder(conn).Encode(r) // a client that is gone asks again
 	if q.Op == opShutdown && err == nil {
-		v.stop()
+		s.stop()
 	}
 }
 
-func (v *server) answer(ctx context.Context, q request) (r response, err error) {
-	s, key := v.supervisor, runKey{q.Name, q.Run}
+func (s *Supervisor) answer(ctx context.Context, q request) (r response, err error) {
+	key := runKey{q.Name, q.Run}
 	s.use()
 	if q.Version != Version {
 		return r, fmt.Errorf("%w: the client speaks %d, this shim %d", ErrVersion, q.Version, Version)

@@ -98,10 +98,7 @@ func start(ctx context.Context, o Options) error {
 }
 
 func serveArgs(o Options) []string {
-	args := []string{"serve", "--dir", o.Dir, "--pod-uid", o.PodUID, "--ready-fd", "3"}
-	if o.Mounts != MountsProbe {
-		args = append(args, "--mounts", string(o.Mounts))
-	}
+	args := []string{"serve", "--dir", o.Dir, "--pod-uid", o.PodUID, "--mounts", string(o.Mounts), "--ready-fd", "3"}
 	if o.IdleExit != 0 {
 		args = append(args, "--idle-exit", o.IdleExit.String())
 	}

@@ -26,6 +26,7 @@ type Supervisor struct {
 	now    func() time.Time
 	log    *log.Logger
 	reaper *reaper
+	stop   func() // ends the shim
 
 	mu         sync.Mutex
 	state      State
@@ -61,16 +62,6 @@ func newSupervisor(ctx context.Context, o Options, now func() time.Time, logger 
 		}
 	}
 	var limits []string
-	if s.mounts == MountsProbe {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		var why error
-		if s.mounts, why = ProbeMounts(ctx, self, o.Dir); why != nil {
-			logger.Print(why)
-		}
-	}
 	if s.mounts == MountsNone {
 		limits = append(limits, "mount paths are mapped, not mounted: paths in the command, the environment and the working directory are replaced; a path written inside the program is not, and "+EnvPathMap+" lists the pairs")
 	}

@@ -134,7 +134,7 @@ func inSession(t *testing.T, session int) []int {
 }
 
 func TestDeathOfTheShim(t *testing.T) {
-	p := newPod(t, MountsProbe)
+	p := newPod(t, MountsNone)
 	spec := p.helper("orphan")
 	spec.Name, spec.LogPath = "ended", p.log("ended", 0)
 	ended := p.run(spec)
