@@ -3,8 +3,6 @@ package local
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -21,41 +19,34 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Binaries are the paths of the programs that an instance is made of.
-type Binaries struct {
-	ControlPlane, Manager, Collector, Shim, Vernier string
-}
+// Binaries is the folder of the programs that an instance is made of.
+type Binaries string
 
 // FindBinaries looks in dir, or, when dir is empty, beside the running program.
 func FindBinaries(dir string) (Binaries, error) {
 	if dir == "" {
 		self, err := os.Executable()
 		if err != nil {
-			return Binaries{}, err
+			return "", err
 		}
 		if resolved, err := filepath.EvalSymlinks(self); err == nil {
 			self = resolved
 		}
 		dir = filepath.Dir(self)
 	}
-	b := Binaries{
-		ControlPlane: filepath.Join(dir, "controlplane"),
-		Manager:      filepath.Join(dir, "manager"),
-		Collector:    filepath.Join(dir, "collector"),
-		Shim:         filepath.Join(dir, "shim"),
-		Vernier:      filepath.Join(dir, "vernier"),
-	}
 	var missing []string
-	for _, path := range []string{b.ControlPlane, b.Manager, b.Collector, b.Shim, b.Vernier} {
-		if info, err := os.Stat(path); err != nil || info.IsDir() {
-			missing = append(missing, filepath.Base(path))
+	for _, name := range []string{"controlplane", "manager", "collector", "shim", "vernier"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.IsDir() {
+			missing = append(missing, name)
 		}
 	}
 	if len(missing) > 0 {
-		return Binaries{}, fmt.Errorf("not in %s: %s; build them with: make build (or name their folder with VERNIER_BIN_DIR)", dir, strings.Join(missing, ", "))
+		return "", fmt.Errorf("not in %s: %s; build them with: make build (or name their folder with VERNIER_BIN_DIR)", dir, strings.Join(missing, ", "))
 	}
-	return b, nil
+	return Binaries(dir), nil
 }
+
+func (b Binaries) path(name string) string { return filepath.Join(string(b), name) }
 
 // The controllers of Kubernetes that an instance runs: those that trials need,
 // and those that make ordinary objects work. There is no cloud, no autoscaler,
@@ -81,7 +72,7 @@ func (s *supervisor) etcd() component {
 	pki := s.home.pki()
 	client, peer := "https://"+address(s.ports.EtcdClient), "https://"+address(s.ports.EtcdPeer)
 	return component{
-		name: "etcd", path: s.binaries.ControlPlane, grace: 10 * time.Second,
+		name: "etcd", path: s.binaries.path("controlplane"), grace: 10 * time.Second,
 		args: []string{
 			"etcd", "--name=vernier", "--data-dir=" + s.home.path("etcd"),
 			"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
@@ -102,7 +93,7 @@ func (s *supervisor) etcd() component {
 func (s *supervisor) apiServer() component {
 	pki := func(name string) string { return filepath.Join(s.home.pki(), name) }
 	return component{
-		name: "kube-apiserver", path: s.binaries.ControlPlane, grace: 10 * time.Second,
+		name: "kube-apiserver", path: s.binaries.path("controlplane"), grace: 10 * time.Second,
 		args: []string{
 			"kube-apiserver",
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.APIServer), "--advertise-address=127.0.0.1",
@@ -132,7 +123,7 @@ func (s *supervisor) apiServer() component {
 func (s *supervisor) controllerManager() component {
 	config := s.home.componentKubeconfig("controller-manager")
 	return component{
-		name: "kube-controller-manager", path: s.binaries.ControlPlane, grace: 5 * time.Second,
+		name: "kube-controller-manager", path: s.binaries.path("controlplane"), grace: 5 * time.Second,
 		args: append([]string{
 			"kube-controller-manager", "--kubeconfig=" + config, "--authentication-kubeconfig=" + config, "--authorization-kubeconfig=" + config,
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.ControllerManager),
@@ -155,7 +146,7 @@ func (s *supervisor) serving(name string) []string {
 func (s *supervisor) scheduler() component {
 	config := s.home.componentKubeconfig("scheduler")
 	return component{
-		name: "kube-scheduler", path: s.binaries.ControlPlane, grace: 5 * time.Second,
+		name: "kube-scheduler", path: s.binaries.path("controlplane"), grace: 5 * time.Second,
 		args: append([]string{
 			"kube-scheduler", "--kubeconfig=" + config, "--authentication-kubeconfig=" + config, "--authorization-kubeconfig=" + config,
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.Scheduler),
@@ -167,7 +158,7 @@ func (s *supervisor) scheduler() component {
 
 func (s *supervisor) manager() component {
 	return component{
-		name: "manager", path: s.binaries.Manager, grace: 6 * time.Second,
+		name: "manager", path: s.binaries.path("manager"), grace: 6 * time.Second,
 		args: []string{
 			"--kubeconfig=" + s.home.componentKubeconfig("manager"),
 			"--metrics-bind-address=" + address(s.ports.Metrics), "--health-probe-bind-address=" + address(s.ports.Health),
@@ -176,7 +167,7 @@ func (s *supervisor) manager() component {
 			"--katib-bind-address=" + cmp.Or(s.home.DBManager(), "0"),
 			"--store=sqlite:" + s.home.StorePath(),
 			"--webhook-bind-address=" + address(s.ports.Webhook), "--webhook-cert-dir=" + s.home.path("pki", "webhook"),
-			"--collector-image=" + collectorImage, "--collector-binary=" + s.binaries.Collector, "--namespace=" + systemNamespace, "--leader-elect=false", "--embedded",
+			"--collector-image=" + collectorImage, "--collector-binary=" + s.binaries.path("collector"), "--namespace=" + systemNamespace, "--leader-elect=false", "--embedded",
 		},
 		ready: s.managerReady,
 	}
@@ -186,10 +177,10 @@ func (s *supervisor) agent() component {
 	pki := func(name string) string { return filepath.Join(s.home.pki(), name) }
 	return component{
 		// It ends the pods, for which it takes 12 s at most.
-		name: "agent", path: s.binaries.Vernier, grace: 15 * time.Second,
+		name: "agent", path: s.binaries.path("vernier"), grace: 15 * time.Second,
 		args: append([]string{
 			"agent", "--kubeconfig=" + s.home.componentKubeconfig("agent"), "--node-name=" + s.nodeName,
-			"--root=" + s.home.AgentRoot(), "--shim=" + s.binaries.Shim, "--bin-dir=" + filepath.Dir(s.binaries.Collector),
+			"--root=" + s.home.AgentRoot(), "--shim=" + s.binaries.path("shim"), "--bin-dir=" + string(s.binaries),
 			"--listen=" + address(s.ports.Kubelet),
 			"--cert=" + pki("kubelet.crt"), "--key=" + pki("kubelet.key"), "--client-ca=" + pki("ca.crt"),
 		}, s.nodeFlags...),
@@ -214,27 +205,11 @@ func newProber(h Home) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	authority, err := os.ReadFile(filepath.Join(h.pki(), "ca.crt"))
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority)
-	certificate, err := tls.LoadX509KeyPair(filepath.Join(h.pki(), "etcd-client.crt"), filepath.Join(h.pki(), "etcd-client.key"))
-	if err != nil {
-		return nil, err
-	}
-	return &prober{
-		http: &http.Client{
-			Timeout: 3 * time.Second,
-			Transport: &http.Transport{
-				DisableKeepAlives: true,
-				TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
-			},
-		},
-		config: config,
-		client: client,
-	}, nil
+	pki := func(name string) string { return filepath.Join(h.pki(), name) }
+	asker, err := rest.HTTPClientFor(&rest.Config{Timeout: 3 * time.Second, TLSClientConfig: rest.TLSClientConfig{
+		CAFile: pki("ca.crt"), CertFile: pki("etcd-client.crt"), KeyFile: pki("etcd-client.key"),
+	}})
+	return &prober{http: asker, config: config, client: client}, err
 }
 
 // get asks an endpoint that answers 200 when all is well.

@@ -108,7 +108,7 @@ func spawn(h Home, b Binaries) (*supervisorProcess, error) {
 		return nil, err
 	}
 	defer out.Close()
-	cmd := exec.Command(b.Vernier, "--home", string(h), "supervise")
+	cmd := exec.Command(b.path("vernier"), "--home", string(h), "supervise")
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -22,7 +22,21 @@ import (
 func upAsTest(t *testing.T, home Home) (started bool, err error) {
 	t.Helper()
 	t.Setenv(asProgram, "supervisor")
-	return Up(t.Context(), home, Binaries{Vernier: os.Args[0]}, func(string) {})
+	return Up(t.Context(), home, ownBinaries(t), func(string) {})
+}
+
+// ownBinaries has the test binary as vernier.
+func ownBinaries(t *testing.T) Binaries {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(dir, "vernier")); err != nil {
+		t.Fatal(err)
+	}
+	return Binaries(dir)
 }
 
 func downAtEnd(t *testing.T, home Home) {
@@ -40,11 +54,12 @@ func TestOfTwoStartsAtOnceOneStartsAndBothSucceed(t *testing.T) {
 	home := Home(filepath.Join(t.TempDir(), "home"))
 	downAtEnd(t, home)
 	t.Setenv(asProgram, "supervisor")
+	binaries := ownBinaries(t)
 	var starts atomic.Int32
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			started, err := Up(t.Context(), home, Binaries{Vernier: os.Args[0]}, func(string) {})
+			started, err := Up(t.Context(), home, binaries, func(string) {})
 			if err != nil {
 				t.Error(err)
 			}
@@ -90,7 +105,7 @@ func TestAStartThatIsInterruptedSaysThatItStarted(t *testing.T) {
 	t.Setenv(asProgram, "starting")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	started, err := Up(ctx, home, Binaries{Vernier: os.Args[0]}, func(string) { cancel() }) // Ctrl-C while it waits for etcd
+	started, err := Up(ctx, home, ownBinaries(t), func(string) { cancel() }) // Ctrl-C while it waits for etcd
 	if !started || !errors.Is(err, context.Canceled) {
 		t.Errorf("started %v, %v; the caller could not stop it again", started, err)
 	}

@@ -525,7 +525,7 @@ type countingTokens struct {
 
 func (c *countingTokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (string, time.Time, error) {
 	c.given++
-	return fmt.Sprint(c.given), t0.Add(100 * time.Second), nil
+	return fmt.Sprint(c.given), renewal(t0, t0.Add(100*time.Second)), nil
 }
 
 func TestATokenIsRenewedWhenMostOfItsLifeIsOver(t *testing.T) {

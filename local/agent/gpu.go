@@ -185,38 +185,39 @@ func (b *gpuBook) Allocate(pod *corev1.Pod) (map[string][]string, error) {
 	if len(given) == 0 {
 		return nil, nil
 	}
-	b.held[pod.UID] = given
-	if err := statefile.WriteJSON(b.path, b.held); err != nil {
-		delete(b.held, pod.UID)
-		return nil, fmt.Errorf("recording the GPU allocation: %w", err)
+	return given, b.record(pod.UID, given)
+}
+
+// record enters what a pod holds. When it cannot be written, nothing changes.
+func (b *gpuBook) record(uid types.UID, gpus map[string][]string) error {
+	held := maps.Clone(b.held)
+	held[uid] = gpus
+	maps.DeleteFunc(held, func(_ types.UID, gpus map[string][]string) bool { return gpus == nil })
+	if err := statefile.WriteJSON(b.path, held); err != nil {
+		return fmt.Errorf("recording the GPU allocation: %w", err)
 	}
-	return given, nil
+	b.held = held
+	return nil
 }
 
 // Release gives a pod's GPUs back. Call it when all its processes are gone.
 func (b *gpuBook) Release(uid types.UID) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	held, ok := b.held[uid]
-	if !ok {
+	if _, ok := b.held[uid]; !ok {
 		return nil
 	}
-	delete(b.held, uid)
-	if err := statefile.WriteJSON(b.path, b.held); err != nil {
-		b.held[uid] = held
-		return fmt.Errorf("recording the release of GPUs: %w", err)
-	}
-	return nil
+	return b.record(uid, nil)
 }
 
 // Keep forgets the allocations of all pods but these.
-func (b *gpuBook) Keep(uids map[types.UID]bool) error {
+func (b *gpuBook) Keep(uids map[types.UID]bool) (err error) {
 	b.mu.Lock()
-	gone := slices.DeleteFunc(slices.Collect(maps.Keys(b.held)), func(uid types.UID) bool { return uids[uid] })
-	b.mu.Unlock()
-	var err error
-	for _, uid := range gone {
-		err = errors.Join(err, b.Release(uid))
+	defer b.mu.Unlock()
+	for uid := range b.held {
+		if !uids[uid] {
+			err = errors.Join(err, b.record(uid, nil))
+		}
 	}
 	return err
 }

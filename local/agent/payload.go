@@ -145,39 +145,35 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// projection is what configMap, secret, downwardAPI and projected volumes have
-// in common: sources of files, and a default mode.
-type projection struct {
-	Mode    *int32
-	Sources []corev1.VolumeProjection
-}
-
-// asProjection views a volume as a projection.
-func asProjection(vol *corev1.Volume) (projection, error) {
+// asProjection is a configMap, secret, downwardAPI or projected volume as the last
+// of these: sources of files, and a default mode.
+func asProjection(vol *corev1.Volume) (*corev1.ProjectedVolumeSource, error) {
+	var source corev1.VolumeProjection
+	var mode *int32
 	switch {
 	case vol.ConfigMap != nil:
 		s := vol.ConfigMap
-		return projection{s.DefaultMode, []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{
-			LocalObjectReference: s.LocalObjectReference, Items: s.Items, Optional: s.Optional}}}}, nil
+		mode, source.ConfigMap = s.DefaultMode, &corev1.ConfigMapProjection{LocalObjectReference: s.LocalObjectReference, Items: s.Items, Optional: s.Optional}
 	case vol.Secret != nil:
 		s := vol.Secret
-		return projection{s.DefaultMode, []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: s.SecretName}, Items: s.Items, Optional: s.Optional}}}}, nil
+		mode, source.Secret = s.DefaultMode, &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: s.SecretName}, Items: s.Items, Optional: s.Optional}
 	case vol.DownwardAPI != nil:
-		s := vol.DownwardAPI
-		return projection{s.DefaultMode, []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: s.Items}}}}, nil
+		mode, source.DownwardAPI = vol.DownwardAPI.DefaultMode, &corev1.DownwardAPIProjection{Items: vol.DownwardAPI.Items}
 	case vol.Projected != nil:
-		return projection{vol.Projected.DefaultMode, vol.Projected.Sources}, nil
+		return vol.Projected, nil
+	default:
+		return nil, configErrorf("this kind of volume is not supported on this node; " +
+			"emptyDir, hostPath, configMap, secret, downwardAPI, projected, ephemeral and persistentVolumeClaim are")
 	}
-	return projection{}, configErrorf("this kind of volume is not supported on this node; " +
-		"emptyDir, hostPath, configMap, secret, downwardAPI, projected, ephemeral and persistentVolumeClaim are")
+	return &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{source}, DefaultMode: mode}, nil
 }
 
 // collect gathers the files of a projection, and when its first token must be
 // renewed.
-func (m *volumeMaker) collect(ctx context.Context, pod *corev1.Pod, p projection, f facts, now time.Time) (payload, time.Time, error) {
+func (m *volumeMaker) collect(ctx context.Context, pod *corev1.Pod, p *corev1.ProjectedVolumeSource, f facts) (payload, time.Time, error) {
 	files, renew := payload{}, time.Time{}
-	mode := fs.FileMode(ptr.Deref(p.Mode, 0o644)).Perm()
+	mode := fs.FileMode(ptr.Deref(p.DefaultMode, 0o644)).Perm()
 	for i := range p.Sources {
 		src := &p.Sources[i]
 		var err error
@@ -192,10 +188,10 @@ func (m *volumeMaker) collect(ctx context.Context, pod *corev1.Pod, p projection
 			err = addDownward(pod, src.DownwardAPI, f, mode, files)
 		case src.ServiceAccountToken != nil:
 			var token string
-			var expiry time.Time
-			token, expiry, err = m.from.Token(ctx, pod, src.ServiceAccountToken)
+			var at time.Time
+			token, at, err = m.from.Token(ctx, pod, src.ServiceAccountToken)
 			files[src.ServiceAccountToken.Path] = payloadFile{[]byte(token), tokenMode(pod, mode)}
-			if at := renewal(now, expiry); renew.IsZero() || at.Before(renew) {
+			if renew.IsZero() || at.Before(renew) {
 				renew = at
 			}
 		default:
@@ -207,9 +203,6 @@ func (m *volumeMaker) collect(ctx context.Context, pod *corev1.Pod, p projection
 	}
 	return files, renew, nil
 }
-
-// renewal is when 80 % of a token's life is over, as in the kubelet.
-func renewal(now, expiry time.Time) time.Time { return now.Add(expiry.Sub(now) * 4 / 5) }
 
 // tokenMode keeps a token from other users, except where the pod's containers
 // do not run as the agent's user.

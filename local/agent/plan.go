@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,8 +141,7 @@ func activeDeadline(v *view) (time.Time, bool) {
 // good or because initialization has failed for good, and since when.
 func naturalEnd(v *view) (time.Time, bool) {
 	spec := &v.Pod.Spec
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
+	for _, c := range pointers(spec.InitContainers) {
 		if isSidecar(c) {
 			continue
 		}
@@ -150,8 +150,7 @@ func naturalEnd(v *view) (time.Time, bool) {
 		}
 	}
 	var end time.Time
-	for i := range spec.Containers {
-		c := &spec.Containers[i]
+	for _, c := range pointers(spec.Containers) {
 		r, ok := v.last(c.Name)
 		if !ok || r.Running() || v.restarts(c, r) {
 			return time.Time{}, false
@@ -164,8 +163,7 @@ func naturalEnd(v *view) (time.Time, bool) {
 // planInit starts the next init container, or the mains when all are through.
 func planInit(v *view, now time.Time, d *decision) {
 	spec := &v.Pod.Spec
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
+	for _, c := range pointers(spec.InitContainers) {
 		r, ok := v.last(c.Name)
 		switch {
 		case !ok:
@@ -191,8 +189,7 @@ func planInit(v *view, now time.Time, d *decision) {
 // planMains starts the mains that have not run or are to run again. The next one
 // waits for the postStart hook of the one before.
 func planMains(v *view, now time.Time, d *decision) {
-	for i := range v.Pod.Spec.Containers {
-		c := &v.Pod.Spec.Containers[i]
+	for _, c := range pointers(v.Pod.Spec.Containers) {
 		r, ok := v.last(c.Name)
 		if !ok || (!r.Running() && v.restarts(c, r)) {
 			planStart(v, c, now, d)
@@ -209,9 +206,8 @@ func hasPostStart(c *corev1.Container) bool {
 
 // planRunning starts again what has ended and is to be restarted.
 func planRunning(v *view, now time.Time, d *decision) {
-	spec := &v.Pod.Spec
-	for i := range spec.InitContainers {
-		if c := &spec.InitContainers[i]; isSidecar(c) && !v.isRunning(c.Name) {
+	for _, c := range pointers(v.Pod.Spec.InitContainers) {
+		if isSidecar(c) && !v.isRunning(c.Name) {
 			planStart(v, c, now, d)
 		}
 	}
@@ -250,33 +246,27 @@ func planCondemned(v *view, now time.Time, d *decision) {
 // planStop ends the whole pod: mains and regular init containers at once,
 // then the sidecars one by one in the reverse of their start order.
 func planStop(v *view, s stop, now time.Time, d *decision) {
-	spec := &v.Pod.Spec
 	from, busy := s.Since, false // from: when the next sidecar may be asked to end
-	first := func(c *corev1.Container) {
-		r, ok := v.last(c.Name)
-		if !ok {
-			return
+	first, sidecars := pointers(v.Pod.Spec.Containers), []*corev1.Container(nil)
+	for _, c := range pointers(v.Pod.Spec.InitContainers) {
+		if isSidecar(c) {
+			sidecars = append(sidecars, c)
+		} else {
+			first = append(first, c)
 		}
-		if r.Running() {
+	}
+	for _, c := range first {
+		r, ok := v.last(c.Name)
+		switch {
+		case !ok:
+		case r.Running():
 			busy = true
 			planEnd(v, c, s.Deadline, now, d)
-			return
-		}
-		from = latest(from, r.FinishedAt)
-	}
-	for i := range spec.Containers {
-		first(&spec.Containers[i])
-	}
-	for i := range spec.InitContainers {
-		if c := &spec.InitContainers[i]; !isSidecar(c) {
-			first(c)
+		default:
+			from = latest(from, r.FinishedAt)
 		}
 	}
-	for i := len(spec.InitContainers) - 1; i >= 0; i-- {
-		c := &spec.InitContainers[i]
-		if !isSidecar(c) {
-			continue
-		}
+	for _, c := range slices.Backward(sidecars) {
 		r, ok := v.last(c.Name)
 		switch {
 		case !ok:
@@ -328,12 +318,13 @@ func hasPreStop(c *corev1.Container) bool { return c.Lifecycle != nil && c.Lifec
 
 // allContainers lists init containers and mains in start order.
 func allContainers(spec *corev1.PodSpec) []*corev1.Container {
-	all := make([]*corev1.Container, 0, len(spec.InitContainers)+len(spec.Containers))
-	for i := range spec.InitContainers {
-		all = append(all, &spec.InitContainers[i])
-	}
-	for i := range spec.Containers {
-		all = append(all, &spec.Containers[i])
+	return append(pointers(spec.InitContainers), pointers(spec.Containers)...)
+}
+
+func pointers[T any](list []T) []*T {
+	all := make([]*T, len(list))
+	for i := range list {
+		all[i] = &list[i]
 	}
 	return all
 }

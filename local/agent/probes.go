@@ -42,27 +42,6 @@ const (
 	liveness  probeKind = "Liveness"
 )
 
-// streak counts equal results of a probe in a row. The verdict changes when a
-// threshold is reached.
-type streak struct {
-	ok    bool
-	count int32
-}
-
-// add enters a result and returns the verdict, if the streak is long enough
-// for one.
-func (s *streak) add(ok bool, p *corev1.Probe) (verdict, decided bool) {
-	if s.ok != ok {
-		s.ok, s.count = ok, 0
-	}
-	s.count++
-	need := p.FailureThreshold
-	if ok {
-		need = p.SuccessThreshold
-	}
-	return ok, s.count >= max(need, 1)
-}
-
 // syncProbes has the probes of each running container running.
 func (w *worker) syncProbes(ctx context.Context) {
 	for _, c := range allContainers(&w.v.Pod.Spec) {
@@ -110,7 +89,7 @@ func (p *prober) run(ctx context.Context) {
 // false when the container is ending.
 func (p *prober) loop(ctx context.Context, kind probeKind, probe *corev1.Probe) bool {
 	delay := time.Duration(probe.InitialDelaySeconds) * time.Second
-	var s streak
+	passed, streak := false, int32(0) // the last result, and how often in a row it came
 	for {
 		timer := time.NewTimer(delay)
 		select {
@@ -129,14 +108,19 @@ func (p *prober) loop(ctx context.Context, kind probeKind, probe *corev1.Probe) 
 				p.worker.event(corev1.EventTypeWarning, "Unhealthy", fmt.Sprintf("%s probe failed: %v", kind, err))
 			})
 		}
-		if ok, decided := s.add(err == nil, probe); decided {
-			p.worker.post(ctx, func() { p.report(kind, ok) })
-			if kind != readiness && !ok {
-				return false
-			}
-			if kind == startup && ok {
-				return true
-			}
+		ok, need := err == nil, probe.FailureThreshold
+		if ok {
+			need = probe.SuccessThreshold
+		}
+		if ok != passed {
+			passed, streak = ok, 0
+		}
+		if streak++; streak < need {
+			continue
+		}
+		p.worker.post(ctx, func() { p.report(kind, ok) })
+		if kind == startup || kind == liveness && !ok {
+			return ok
 		}
 	}
 }

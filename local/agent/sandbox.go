@@ -156,7 +156,7 @@ func (w *worker) makeSandbox(ctx, callCtx context.Context, pod *corev1.Pod, f fa
 
 func (w *worker) makeVolumes(ctx context.Context, pod *corev1.Pod, f facts) (volumeSet, error) {
 	maker := volumeMaker{layout: w.layout, from: w.tokens}
-	return maker.Make(ctx, pod, f, time.Now())
+	return maker.Make(ctx, pod, f)
 }
 
 func (w *worker) spawn(ctx context.Context, pod *corev1.Pod) (*shim.Client, shim.State, error) {
@@ -268,25 +268,23 @@ type tokenKeeper struct {
 }
 
 type heldToken struct {
-	token  string
-	expiry time.Time
-	renew  time.Time
+	token string
+	renew time.Time
 }
 
 // Token is not safe for concurrent use; a pod's volumes are made one at a time.
 func (k *tokenKeeper) Token(ctx context.Context, pod *corev1.Pod, src *corev1.ServiceAccountTokenProjection) (string, time.Time, error) {
 	key := fmt.Sprintf("%s\x00%d", src.Audience, ptr.Deref(src.ExpirationSeconds, 0))
-	now := k.now()
-	if held, ok := k.tokens[key]; ok && now.Before(held.renew) {
-		return held.token, held.expiry, nil
+	if held, ok := k.tokens[key]; ok && k.now().Before(held.renew) {
+		return held.token, held.renew, nil
 	}
-	token, expiry, err := k.volumeSource.Token(ctx, pod, src)
+	token, renew, err := k.volumeSource.Token(ctx, pod, src)
 	if err != nil {
 		return "", time.Time{}, err
 	}
 	if k.tokens == nil {
 		k.tokens = map[string]heldToken{}
 	}
-	k.tokens[key] = heldToken{token, expiry, renewal(now, expiry)}
-	return token, expiry, nil
+	k.tokens[key] = heldToken{token, renew}
+	return token, renew, nil
 }

@@ -93,12 +93,10 @@ func podPhase(v *view, s stop, stopping bool) corev1.PodPhase {
 // eachMain reports whether every main container was started and its newest run
 // has the property.
 func (v *view) eachMain(holds func(shim.Run) bool) bool {
-	for i := range v.Pod.Spec.Containers {
-		if r, ok := v.last(v.Pod.Spec.Containers[i].Name); !ok || !holds(r) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v.Pod.Spec.Containers, func(c corev1.Container) bool {
+		r, ok := v.last(c.Name)
+		return !ok || !holds(r)
+	})
 }
 
 func isTerminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
@@ -126,12 +124,11 @@ func podStatus(v *view, now time.Time) corev1.PodStatus {
 			out.PodIP, out.PodIPs = v.HostIP, []corev1.PodIP{{IP: v.HostIP}}
 		}
 	}
-	spec := &v.Pod.Spec
-	for i := range spec.InitContainers {
-		out.InitContainerStatuses = append(out.InitContainerStatuses, containerStatus(v, &spec.InitContainers[i], now, stopping))
+	for _, c := range pointers(v.Pod.Spec.InitContainers) {
+		out.InitContainerStatuses = append(out.InitContainerStatuses, containerStatus(v, c, now, stopping))
 	}
-	for i := range spec.Containers {
-		out.ContainerStatuses = append(out.ContainerStatuses, containerStatus(v, &spec.Containers[i], now, stopping))
+	for _, c := range pointers(v.Pod.Spec.Containers) {
+		out.ContainerStatuses = append(out.ContainerStatuses, containerStatus(v, c, now, stopping))
 	}
 	out.Conditions = podConditions(v, &out, now)
 	return out
@@ -181,8 +178,7 @@ func initializedCondition(v *view, s *corev1.PodStatus) corev1.PodCondition {
 		return corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue, Reason: "PodCompleted"}
 	}
 	var incomplete []string
-	for i := range v.Pod.Spec.InitContainers {
-		c := &v.Pod.Spec.InitContainers[i]
+	for _, c := range pointers(v.Pod.Spec.InitContainers) {
 		r, ok := v.last(c.Name)
 		done := ok && !r.Running() && r.ExitCode == 0
 		if isSidecar(c) {
@@ -230,23 +226,20 @@ func readyWithGates(pod *corev1.Pod) corev1.PodCondition {
 // its processes, with the condition that a kubelet sets when it ends pods at
 // shutdown. It tells a job controller that this was no fault of the program.
 func disruptedCondition(v *view, s *corev1.PodStatus) *corev1.PodCondition {
-	if s.Phase != corev1.PodFailed {
+	message := s.Message
+	if s.Reason != reasonDown {
+		message = "The processes of the pod were ended together with the node"
+	}
+	lost := func(c corev1.Container) bool {
+		r, _ := v.last(c.Name)
+		return r.Reason == shim.ReasonLost
+	}
+	if s.Phase != corev1.PodFailed || s.Reason != reasonDown && !slices.ContainsFunc(v.Pod.Spec.Containers, lost) {
 		return nil
 	}
-	if s.Reason == reasonDown {
-		return &corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: s.Message,
-		}
+	return &corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: message,
 	}
-	for i := range v.Pod.Spec.Containers {
-		if r, ok := v.last(v.Pod.Spec.Containers[i].Name); ok && r.Reason == shim.ReasonLost {
-			return &corev1.PodCondition{
-				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet,
-				Message: "The processes of the pod were ended together with the node",
-			}
-		}
-	}
-	return nil
 }
 
 func findCondition(conditions []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/local/shim"
 	"github.com/vernier-ml/vernier/trainer"
@@ -29,7 +31,7 @@ type volumeSource interface {
 	// Claim returns a claim and the directory of its volume; the claim must be
 	// bound to a volume of this node.
 	ClaimDir(ctx context.Context, namespace, name string) (string, error)
-	// Token returns a token of the pod's service account and its expiry.
+	// Token returns a token of the pod's service account, and when to renew it.
 	Token(ctx context.Context, pod *corev1.Pod, src *corev1.ServiceAccountTokenProjection) (string, time.Time, error)
 }
 
@@ -48,11 +50,11 @@ type volumeSet struct {
 
 // Make makes all volumes of a pod, or brings their content up to date. It may
 // be called again at any time.
-func (m *volumeMaker) Make(ctx context.Context, pod *corev1.Pod, f facts, now time.Time) (volumeSet, error) {
+func (m *volumeMaker) Make(ctx context.Context, pod *corev1.Pod, f facts) (volumeSet, error) {
 	set := volumeSet{Dirs: map[string]string{}}
 	for i := range pod.Spec.Volumes {
 		vol := &pod.Spec.Volumes[i]
-		dir, renew, err := m.makeOne(ctx, pod, vol, f, now)
+		dir, renew, err := m.makeOne(ctx, pod, vol, f)
 		if err != nil {
 			return volumeSet{}, fmt.Errorf("volume %q: %w", vol.Name, err)
 		}
@@ -64,7 +66,7 @@ func (m *volumeMaker) Make(ctx context.Context, pod *corev1.Pod, f facts, now ti
 	return set, nil
 }
 
-func (m *volumeMaker) makeOne(ctx context.Context, pod *corev1.Pod, vol *corev1.Volume, f facts, now time.Time) (string, time.Time, error) {
+func (m *volumeMaker) makeOne(ctx context.Context, pod *corev1.Pod, vol *corev1.Volume, f facts) (string, time.Time, error) {
 	dir := m.layout.volume(pod.UID, vol.Name)
 	var never time.Time
 	switch {
@@ -84,7 +86,7 @@ func (m *volumeMaker) makeOne(ctx context.Context, pod *corev1.Pod, vol *corev1.
 	if err != nil {
 		return "", never, err
 	}
-	files, renew, err := m.collect(ctx, pod, projection, f, now)
+	files, renew, err := m.collect(ctx, pod, projection, f)
 	if err != nil {
 		return "", never, err
 	}
@@ -334,30 +336,26 @@ func (c *cluster) Data(ctx context.Context, kind objectKind, namespace, name str
 const defaultTokenSeconds = 3600
 
 func (c *cluster) Token(ctx context.Context, pod *corev1.Pod, src *corev1.ServiceAccountTokenProjection) (string, time.Time, error) {
-	seconds := int64(defaultTokenSeconds)
-	if src.ExpirationSeconds != nil {
-		seconds = *src.ExpirationSeconds
-	}
 	var audiences []string
 	if src.Audience != "" {
 		audiences = []string{src.Audience}
 	}
-	account := pod.Spec.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
+	account := cmp.Or(pod.Spec.ServiceAccountName, "default")
 	req, err := c.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, account, &authv1.TokenRequest{
 		Spec: authv1.TokenRequestSpec{
 			Audiences:         audiences,
-			ExpirationSeconds: &seconds,
+			ExpirationSeconds: cmp.Or(src.ExpirationSeconds, ptr.To[int64](defaultTokenSeconds)),
 			BoundObjectRef:    &authv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("requesting a token of service account %s/%s: %w", pod.Namespace, account, err)
 	}
-	return req.Status.Token, req.Status.ExpirationTimestamp.Time, nil
+	return req.Status.Token, renewal(time.Now(), req.Status.ExpirationTimestamp.Time), nil
 }
+
+// renewal is when 80 % of a token's life is over, as in the kubelet.
+func renewal(now, expiry time.Time) time.Time { return now.Add(expiry.Sub(now) * 4 / 5) }
 
 func (c *cluster) ClaimDir(ctx context.Context, namespace, name string) (string, error) {
 	claim, err := c.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})

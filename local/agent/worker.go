@@ -154,16 +154,16 @@ func (w *worker) Run(ctx context.Context) {
 	defer cancel()
 	defer close(w.done)
 	for {
-		at := w.step(ctx)
-		if at.ended || ctx.Err() != nil {
+		next, again, ended := w.step(ctx)
+		if ended || ctx.Err() != nil {
 			return
 		}
 		pause := time.Hour
 		switch {
-		case at.again:
+		case again:
 			pause = 0
-		case !at.wake.IsZero():
-			pause = max(at.wake.Sub(time.Now()), time.Millisecond)
+		case !next.Wake.IsZero():
+			pause = max(time.Until(next.Wake), time.Millisecond)
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -188,43 +188,32 @@ func (w *worker) drain() {
 	}
 }
 
-// pause says what follows a step: the end of the worker, another step at once,
-// or one when something happens or the wake time comes.
-type pause struct {
-	wake  time.Time
-	again bool
-	ended bool
-}
-
-// step does all that can be done now.
-func (w *worker) step(ctx context.Context) pause {
+// step does all that can be done now, and says what follows: the wake time, and
+// whether to step again at once or to end.
+func (w *worker) step(ctx context.Context) (next decision, again, ended bool) {
 	now := time.Now()
-	var next decision
+	defer w.noteDrained()
 	if isTerminal(w.v.Pod.Status.Phase) {
 		// The end was written before; only what is left of the pod is to go.
-		next.Settled = true
-	} else {
-		if w.waitsOut() || w.admit(ctx, now, &next) {
-			w.noteDrained()
-			return pause{wake: next.Wake}
-		}
-		w.prepare(ctx, now, &next)
-		if w.known || w.v.Rejected != nil {
-			d := plan(&w.v, now)
-			next.Settled = d.Settled
-			if !d.Wake.IsZero() {
-				next.wakeAt(d.Wake)
-			}
-			if w.act(ctx, d.Actions) {
-				return pause{again: true}
-			}
-			w.syncProbes(ctx)
-			w.publish(ctx, now, next.Settled, &next)
-		}
+		return next, false, w.finish(ctx, &next)
 	}
-	ended := next.Settled && w.finish(ctx, &next)
-	w.noteDrained()
-	return pause{wake: next.Wake, ended: ended}
+	if w.waitsOut() || w.admit(ctx, now, &next) {
+		return next, false, false
+	}
+	w.prepare(ctx, now, &next)
+	if !w.known && w.v.Rejected == nil {
+		return next, false, false
+	}
+	d := plan(&w.v, now)
+	if !d.Wake.IsZero() {
+		next.wakeAt(d.Wake)
+	}
+	if w.act(ctx, d.Actions) {
+		return next, true, false
+	}
+	w.syncProbes(ctx)
+	w.publish(ctx, now, d.Settled, &next)
+	return next, false, d.Settled && w.finish(ctx, &next)
 }
 
 // publish writes the status if it has changed: a terminal one at once, any

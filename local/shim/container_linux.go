@@ -172,14 +172,14 @@ func emptyMessage(path string) error {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("termination message file: %w", err)
+		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("termination message file: %w", err)
+		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if err != nil {
-		return fmt.Errorf("termination message file: %w", err)
+		return err
 	}
 	defer f.Close()
 	return f.Chmod(0o666)
@@ -188,29 +188,23 @@ func emptyMessage(path string) error {
 // readMessage reads the beginning of a termination message. Only a regular file is
 // read: opening a pipe without a writer would never end.
 func readMessage(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file any more", path)
+		return "", nil // an empty path too
 	}
 	if err != nil {
-		return "", fmt.Errorf("termination message: %w", err)
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file any more", path)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return "", fmt.Errorf("termination message: %w", err)
+		return "", err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, MaxTerminationMessage))
-	if err != nil {
-		return "", fmt.Errorf("termination message: %w", err)
-	}
-	return strings.ToValidUTF8(string(data), "\uFFFD"), nil
+	return strings.ToValidUTF8(string(data), "\uFFFD"), err
 }
 
 // ask notes that a signal is wanted. It is false for a second SIGTERM: the one that
@@ -260,7 +254,7 @@ func (s *Supervisor) launch(c *container) (err error) {
 		return err
 	}
 	if err := emptyMessage(c.spec.TerminationPath); err != nil {
-		return err
+		return fmt.Errorf("termination message file: %w", err)
 	}
 	child, err := c.open()
 	defer child.close()

@@ -1,8 +1,7 @@
 package shim
 
 import (
-	"bufio"
-	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -75,25 +74,21 @@ func proportional(pid int) (int64, error) {
 	return parseRollup(data)
 }
 
-func parseRollup(data []byte) (int64, error) {
-	var total int64
-	found := false
-	for in := bufio.NewScanner(bytes.NewReader(data)); in.Scan(); {
-		name, value, ok := strings.Cut(in.Text(), ":")
-		if !ok || name != "Pss_Anon" && name != "Pss_Shmem" {
+func parseRollup(data []byte) (total int64, err error) {
+	err = errors.New("the kernel does not tell Pss_Anon")
+	for line := range strings.Lines(string(data)) {
+		var name string
+		var kib int64
+		_, wrong := fmt.Sscanf(line, "%s %d kB", &name, &kib)
+		if name != "Pss_Anon:" && name != "Pss_Shmem:" {
 			continue
 		}
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
+		if wrong != nil {
+			return 0, fmt.Errorf("%s %w", name, wrong)
 		}
-		total += kib << 10
-		found = true
+		total, err = total+kib<<10, nil
 	}
-	if !found {
-		return 0, fmt.Errorf("the kernel does not tell Pss_Anon")
-	}
-	return total, nil
+	return total, err
 }
 
 func mebibytes(n int64) string {

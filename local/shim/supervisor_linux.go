@@ -257,7 +257,7 @@ func (s *Supervisor) watch(c *container, run Run) {
 	remarks = append(remarks, c.drain())
 	message, err := readMessage(c.spec.TerminationPath)
 	if err != nil {
-		remarks = append(remarks, err.Error())
+		remarks = append(remarks, "termination message: "+err.Error())
 	}
 	run = c.result(run, status, remarks...)
 	run.TerminationMessage = message
