@@ -23,10 +23,6 @@ type Store interface {
 	// curves go in parts, so that others may write meanwhile; a reader may see a
 	// part.
 	Delete(ctx context.Context, trialUID string) error
-	// Thin keeps of each curve of a trial the points that collector.Thin keeps, of at
-	// most so many stretches, and returns how many it removed. It is for trials that
-	// have ended.
-	Thin(ctx context.Context, trialUID string, stretches int) (removed int64, err error)
 
 	// Attempts returns the attempts of a trial, oldest first.
 	Attempts(ctx context.Context, trialUID string) ([]AttemptState, error)
@@ -51,8 +47,6 @@ type TrialInfo struct {
 	// Points is how many points the trial has, of all attempts. A point that two
 	// processes stored at the same time may count twice.
 	Points int64
-	// Thinned says that nothing came since the curves were thinned.
-	Thinned bool
 	// TextBytes is the size of the values that are kept as text beside the number.
 	TextBytes int64
 	// Names is how many names of attempts, sources and metrics the trial has.

@@ -223,8 +223,3 @@ func (m *measuredStore) Delete(ctx context.Context, trialUID string) error {
 	defer m.time("delete")()
 	return m.Store.Delete(ctx, trialUID)
 }
-
-func (m *measuredStore) Thin(ctx context.Context, trialUID string, stretches int) (int64, error) {
-	defer m.time("thin")()
-	return m.Store.Thin(ctx, trialUID, stretches)
-}

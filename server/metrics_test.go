@@ -58,7 +58,6 @@ func TestEveryOperationOfAMeasuredStoreIsCounted(t *testing.T) {
 		"Inventory": func() error { _, err := s.Inventory(ctx); return err },
 		"Stat":      func() error { _, err := s.Stat(ctx); return err },
 		"Delete":    func() error { return s.Delete(ctx, trial.UID) },
-		"Thin":      func() error { _, err := s.Thin(ctx, trial.UID, 256); return err },
 	}
 	var want []string
 	for method := range reflect.TypeFor[collector.Store]().Methods() {

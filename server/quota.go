@@ -153,19 +153,6 @@ func (l *LimitedStore) Delete(ctx context.Context, trialUID string) error {
 	return err
 }
 
-// Thin implements collector.Store.
-func (l *LimitedStore) Thin(ctx context.Context, trialUID string, stretches int) (removed int64, err error) {
-	removed, err = l.Store.Thin(ctx, trialUID, stretches)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t := l.trials[trialUID]; t != nil { // the texts show with the next count
-		less := amount{points: removed, bytes: removed * pointBytes}
-		t.counted.add(less, -1)
-		l.of(l.namespaces, t.namespace).counted.add(less, -1)
-	}
-	return removed, err
-}
-
 func amountOf(points []collector.Point) amount {
 	a := amount{points: int64(len(points)), names: 1}
 	metrics, sources := map[string]bool{}, map[string]bool{}
@@ -307,10 +294,6 @@ func (l *LimitedStore) part(u *usage) float64 {
 	return part
 }
 
-// NearQuota says that a namespace uses most of its quota.
-func (l *LimitedStore) NearQuota(namespace string) bool { return l.near(namespace) != "" }
-
-// near says how much a namespace uses that is near its quota; empty when it is not.
 func (l *LimitedStore) near(namespace string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -76,7 +75,6 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points: sqlite:PATH, postgres://..., mysql://...; with a password: env:NAME or file:PATH, where the URL is")
 	f.DurationVar(&o.retention.MaxAge, "store-max-age", 0, "delete the curves of experiments that have not reported for this `duration`, at least 2h; 0: never")
 	f.IntVar(&o.retention.MaxExperiments, "store-max-experiments", 0, "keep the curves of this `number` of experiments, those that reported last; 0: of all")
-	f.DurationVar(&o.retention.ThinAfter, "store-thin-after", 0, "keep about 1,000 points of each curve of trials that ended before this `duration`, at least 2h, and earlier in a namespace near its quota; 0: all points")
 	q := defaultQuota()
 	f.Int64Var(&o.quota.TrialPoints, "store-max-points", q.TrialPoints, "take at most this `number` of points of one trial; 0: no limit")
 	f.Int64Var(&o.quota.NamespacePoints, "store-max-namespace-points", q.NamespacePoints, "take at most this `number` of points of all trials of one namespace; 0: no limit")
@@ -113,10 +111,9 @@ func (o *options) complete() error {
 	if err := store.CheckArgument(o.store); err != nil {
 		return fmt.Errorf("--store %w", err)
 	}
-	short := func(d time.Duration) bool { return d != 0 && d < store.MinAge }
-	if r := o.retention; r.MaxExperiments < 0 || short(r.MaxAge) || short(r.ThinAfter) {
-		return fmt.Errorf("--store-max-age %s, --store-thin-after %s, --store-max-experiments %d: give durations of at least %s and a number above 0, or 0 for no limit",
-			r.MaxAge, r.ThinAfter, r.MaxExperiments, store.MinAge)
+	if r := o.retention; r.MaxExperiments < 0 || r.MaxAge != 0 && r.MaxAge < store.MinAge {
+		return fmt.Errorf("--store-max-age %s, --store-max-experiments %d: give a duration of at least %s and a number above 0, or 0 for no limit",
+			r.MaxAge, r.MaxExperiments, store.MinAge)
 	}
 	if q := o.quota; min(q.TrialPoints, q.NamespacePoints, q.NamespaceBytes) < 0 {
 		return fmt.Errorf("--store-max-points %d, --store-max-namespace-points %d, --store-max-namespace-bytes %d: give numbers above 0, or 0 for no limit",

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,22 +22,10 @@ type Retention struct {
 	// MaxExperiments keeps the experiments that reported last, so many of them.
 	// Zero: their number does not matter.
 	MaxExperiments int
-	// ThinAfter thins the curves of trials that have not reported for longer than
-	// this. Zero: age does not matter. Less than MinAge counts as MinAge.
-	ThinAfter time.Duration
-	// Full says that a namespace has little room left: the curves of its trials are
-	// thinned too, the oldest first, until it has. nil: none has.
-	Full func(namespace string) bool
 	// Keep says that the curves of a trial stay as they are whatever else is said: of
 	// one that runs, or that is the best of its experiment. nil: none.
 	Keep func(collector.TrialID) bool
-	// Whole says that the curves of a trial are not thinned. nil: none.
-	Whole func(collector.TrialID) bool
 }
-
-// thinStretches is the number of stretches of a curve that is thinned: about a
-// thousand points of each metric.
-const thinStretches = 256
 
 // MinAge is the least MaxAge: when a trial has reported is known to the hour.
 const MinAge = 2 * time.Hour
@@ -50,19 +37,14 @@ const pruneTrials = 10_000
 type Pruned struct {
 	// Trials that were deleted.
 	Trials []collector.TrialID
-	// Thinned trials lost this number of Points.
-	Thinned int
-	Points  int64
 	// More trials are left to delete: call again.
 	More bool
 }
 
 // Zero says whether everything is kept.
-func (r Retention) Zero() bool {
-	return r.MaxAge <= 0 && r.MaxExperiments <= 0 && r.ThinAfter <= 0 && r.Full == nil
-}
+func (r Retention) Zero() bool { return r.MaxAge <= 0 && r.MaxExperiments <= 0 }
 
-// Prune deletes and thins what need not be kept, the oldest first. What was done
+// Prune deletes what need not be kept, the oldest first. What was done
 // before an error is in the result. It may be called by several processes at once.
 func Prune(ctx context.Context, s collector.Store, r Retention, now time.Time) (Pruned, error) {
 	done, err := r.prune(ctx, s, now, pruneTrials)
@@ -90,28 +72,7 @@ func (r Retention) prune(ctx context.Context, s collector.Store, now time.Time, 
 		}
 		done.Trials = append(done.Trials, id)
 	}
-	slices.SortStableFunc(infos, func(a, b collector.TrialInfo) int { return a.Touched.Compare(b.Touched) })
-	var errs []error
-	for _, t := range infos {
-		if !r.thins(t, now) {
-			continue
-		}
-		removed, err := s.Thin(ctx, t.UID, thinStretches)
-		if removed > 0 {
-			done.Thinned, done.Points = done.Thinned+1, done.Points+removed
-		}
-		errs = append(errs, err)
-	}
-	return done, errors.Join(errs...)
-}
-
-// thins says whether a curve loses points now. What reported lately may still report.
-func (r Retention) thins(t collector.TrialInfo, now time.Time) bool {
-	if t.Thinned || t.Points <= thinStretches || now.Sub(t.Touched) <= MinAge ||
-		r.Keep != nil && r.Keep(t.TrialID) || r.Whole != nil && r.Whole(t.TrialID) {
-		return false
-	}
-	return r.ThinAfter > 0 && now.Sub(t.Touched) > r.ThinAfter || r.Full != nil && r.Full(t.Namespace)
+	return done, nil
 }
 
 // victims are the trials that go, the oldest experiment first.

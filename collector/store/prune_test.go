@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vernier-ml/vernier/collector"
 )
@@ -84,81 +83,5 @@ func TestPruneDeletesInBoundedParts(t *testing.T) {
 	}
 	if got, err := Prune(cancelled, s, Retention{}, later); err != nil || len(got.Trials) > 0 {
 		t.Errorf("nothing to do: %v, %v", got, err)
-	}
-}
-
-func TestCurvesThatAreOldOrTakeTheLastRoomAreThinned(t *testing.T) {
-	const points = 20_000
-	for name, tc := range map[string]struct {
-		retention Retention
-		want      []string
-		age       time.Duration // 0: 30 h
-	}{
-		"nothing is asked for":       {Retention{}, nil, 0},
-		"by age":                     {Retention{ThinAfter: 24 * time.Hour}, []string{"best", "ended"}, 0},
-		"an age that is not reached": {Retention{ThinAfter: 48 * time.Hour}, nil, 0},
-		"not what must be kept":      {Retention{ThinAfter: 24 * time.Hour, Keep: func(id collector.TrialID) bool { return id.UID == "best" }}, []string{"ended"}, 0},
-		"not what must stay whole":   {Retention{ThinAfter: 24 * time.Hour, Whole: func(id collector.TrialID) bool { return id.UID == "best" }}, []string{"ended"}, 0},
-		"a namespace without room":   {Retention{Full: func(namespace string) bool { return namespace == "full" }}, []string{"best"}, 0},
-		"what may still report":      {Retention{Full: func(namespace string) bool { return namespace == "full" }}, nil, time.Hour},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, err := openMemory(t.Context(), "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Close() }) //nolint:errcheck // the end of the test
-			for uid, n := range map[string]int64{"ended": points, "best": points, "short": 200} {
-				namespace := map[string]string{"best": "full"}[uid]
-				if err := s.Append(t.Context(), collector.TrialID{UID: uid, Namespace: namespace}, testAttempt, testPoints(0, n)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			ask := collector.Ask{Metric: "loss"}
-			before, err := collector.Reduce(t.Context(), s, "ended", ask)
-			if err != nil {
-				t.Fatal(err)
-			}
-			age := tc.age
-			if age == 0 {
-				age = 30 * time.Hour
-			}
-			done, err := Prune(t.Context(), s, tc.retention, time.Now().Add(age))
-			if err != nil {
-				t.Fatal(err)
-			}
-			infos, err := s.Inventory(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var thinned []string
-			left := int64(0)
-			for _, info := range infos {
-				if left += info.Points; info.Thinned {
-					thinned = append(thinned, info.UID)
-					if info.Points < thinStretches/2 || info.Points > 4*thinStretches+3 {
-						t.Errorf("%d points of %s are kept", info.Points, info.UID)
-					}
-				}
-			}
-			if d := cmp.Diff(tc.want, thinned); d != "" {
-				t.Errorf("thinned (-want +got):\n%s", d)
-			}
-			if done.Thinned != len(tc.want) || left+done.Points != 2*points+200 {
-				t.Errorf("%+v; %d points are left", done, left)
-			}
-			after, err := collector.Reduce(t.Context(), s, "ended", ask)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before[0].Points, after[0].Points = 0, 0
-			if d := cmp.Diff(before, after, cmpopts.EquateNaNs()); d != "" {
-				t.Errorf("result (-before +after):\n%s", d)
-			}
-			again, err := Prune(t.Context(), s, tc.retention, time.Now().Add(age))
-			if err != nil || again.Thinned > 0 {
-				t.Errorf("again: %+v, %v", again, err)
-			}
-		})
 	}
 }

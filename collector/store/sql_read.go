@@ -172,14 +172,14 @@ func (s *sqlStore) Inventory(ctx context.Context) (infos []collector.TrialInfo, 
 		sum := func(column string) string {
 			return "CAST(coalesce(sum(source." + column + "), 0) AS " + v.dialect.integer + ")"
 		}
-		return v.each(ctx, "SELECT trial.uid, trial.namespace, trial.name, trial.experiment, trial.touched, trial.thinned, "+sum("points")+", "+sum("text_bytes")+`,
+		return v.each(ctx, "SELECT trial.uid, trial.namespace, trial.name, trial.experiment, trial.touched, "+sum("points")+", "+sum("text_bytes")+`,
 			count(DISTINCT attempt.id) + count(source.id) + (SELECT count(*) FROM metric WHERE metric.trial = trial.id)
 			FROM trial LEFT JOIN attempt ON attempt.trial = trial.id LEFT JOIN source ON source.attempt = attempt.id
-			GROUP BY trial.id, trial.uid, trial.namespace, trial.name, trial.experiment, trial.touched, trial.thinned ORDER BY trial.uid`, nil, func(rows *sql.Rows) error {
+			GROUP BY trial.id, trial.uid, trial.namespace, trial.name, trial.experiment, trial.touched ORDER BY trial.uid`, nil, func(rows *sql.Rows) error {
 			var t collector.TrialInfo
-			var touched, thinned int64
-			err := rows.Scan(&t.UID, &t.Namespace, &t.Name, &t.Experiment, &touched, &thinned, &t.Points, &t.TextBytes, &t.Names)
-			t.Touched, t.Thinned = time.Unix(touched, 0).UTC(), thinned > 0 && thinned == t.Points
+			var touched int64
+			err := rows.Scan(&t.UID, &t.Namespace, &t.Name, &t.Experiment, &touched, &t.Points, &t.TextBytes, &t.Names)
+			t.Touched = time.Unix(touched, 0).UTC()
 			infos = append(infos, t)
 			return err
 		})

@@ -78,28 +78,3 @@ func TestCurvesThatStay(t *testing.T) {
 		}
 	}
 }
-
-// Curves are thinned when nothing reads them whole any more.
-func TestCurvesThatAreReadStayWhole(t *testing.T) {
-	trial := func(experiment string, strategy v1beta1.MetricStrategyType) v1beta1.Trial {
-		tr := *aTrial()
-		tr.UID = types.UID(experiment + "/" + string(strategy))
-		tr.Labels = map[string]string{v1beta1.LabelExperiment: experiment}
-		tr.Spec.Objective = &v1beta1.ObjectiveSpec{ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: strategy}}}
-		return tr
-	}
-	experiment := func(name string) v1beta1.Experiment {
-		e := v1beta1.Experiment{}
-		e.Namespace, e.Name = "ns", name
-		return e
-	}
-	ended := experiment("ended")
-	ended.MarkSucceeded(v1beta1.ReasonExperimentGoalReached, "", metav1.Time{})
-	whole := whole([]v1beta1.Trial{trial("ended", "min"), trial("ended", "mean-last-5"), trial("runs", "min"), trial("deleted", "min")},
-		[]v1beta1.Experiment{ended, experiment("runs")})
-	for uid, want := range map[string]bool{"ended/min": false, "ended/mean-last-5": true, "runs/min": true, "deleted/min": false} {
-		if got := whole(collector.TrialID{UID: uid}); got != want {
-			t.Errorf("%s stays whole: %v", uid, got)
-		}
-	}
-}

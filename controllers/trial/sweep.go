@@ -87,7 +87,7 @@ func (c *Controller) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// prune deletes and thins the curves that the retention does not keep.
+// prune deletes the curves that the retention does not keep.
 func (c *Controller) prune(ctx context.Context) error {
 	r := c.Retention
 	if r.Zero() {
@@ -102,13 +102,10 @@ func (c *Controller) prune(ctx context.Context) error {
 		if err := c.Client.List(ctx, &experiments, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("list the experiments: %w", err)
 		}
-		r.Keep, r.Whole = kept(trials.Items, experiments.Items), whole(trials.Items, experiments.Items)
+		r.Keep = kept(trials.Items, experiments.Items)
 		done, err := store.Prune(ctx, c.Store, r, c.Now())
 		if n := len(done.Trials); n > 0 {
 			log.FromContext(ctx).Info("Curves were deleted, as the retention says", "trials", n)
-		}
-		if done.Thinned > 0 {
-			log.FromContext(ctx).Info("Curves were thinned, because they are old or their namespace is near its quota", "trials", done.Thinned, "points", done.Points)
 		}
 		if err != nil {
 			return err
@@ -139,26 +136,8 @@ func kept(trials []v1beta1.Trial, experiments []v1beta1.Experiment) func(collect
 	return func(id collector.TrialID) bool { return stay[id.UID] }
 }
 
-// whole are the trials whose curves are not thinned: those of experiments that go on,
-// whose algorithm and stopping rule read them, and those whose result is computed from
-// more than the least, greatest and last value.
-func whole(trials []v1beta1.Trial, experiments []v1beta1.Experiment) func(collector.TrialID) bool {
-	type name struct{ namespace, experiment string }
-	goesOn := map[name]bool{}
-	for i := range experiments {
-		e := &experiments[i]
-		goesOn[name{e.Namespace, e.Name}] = !e.IsCompleted()
-	}
-	stay := map[string]bool{}
-	for i := range trials {
-		t := &trials[i]
-		if goesOn[name{t.Namespace, t.Labels[v1beta1.LabelExperiment]}] || needsWholeCurve(t.Spec.Objective) {
-			stay[string(t.UID)] = true
-		}
-	}
-	return func(id collector.TrialID) bool { return stay[id.UID] }
-}
-
+// needsWholeCurve says whether the result is computed from more than the least,
+// greatest and last value.
 func needsWholeCurve(o *v1beta1.ObjectiveSpec) bool {
 	return slices.ContainsFunc(asksOf(o), func(a collector.Ask) bool { return a.Strategy != "" })
 }

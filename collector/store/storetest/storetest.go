@@ -48,7 +48,6 @@ func Run(t *testing.T, open Open, opts Options) {
 		"acknowledged sequences never go back":                                testAcked,
 		"finish marks its attempt only, again and again":                      testFinish,
 		"delete removes a trial wholly, and no other, and it may begin again": testDelete,
-		"a thinned curve keeps its result":                                    testThin,
 		"many writers and readers at once lose and double nothing":            testConcurrency,
 		"a cancelled context writes nothing":                                  testCancelled,
 		"after close every call fails and close may be called again":          testClosed,
