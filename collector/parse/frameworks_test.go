@@ -51,7 +51,7 @@ const (
 	colon    = parse.ColonFilter
 	word     = `(\w+): ([-+.\deE]+)`
 	dict     = parse.DictFilter
-	lightgbm = `(\S+'s \w+): ([-+.\deE]+)`
+	lightgbm = `(\S+'s \S+): ([-+.\deE]+)`
 	nanogpt  = `(train loss|val loss|loss) ([-+.\deE]+)`
 	megatron = `\| ([\w -]+): ([-+.\deE]+)`
 )
@@ -85,9 +85,11 @@ var frameworks = map[string]struct {
 		"{'loss': 0.4321, 'grad_norm': 2.1, 'learning_rate': 5e-05, 'epoch': 1.0}\n{'eval_loss': 8.7e-04, 'eval_runtime': 1.5, 'epoch': 2.0}\n{'loss': '-0.25', 'learning_rate': '5e-05', 'epoch': '3'}\n{'loss': nan, 'epoch': 4.0}\n",
 		[]string{"loss=0.4321@1", "eval_loss=0.00087@2", "loss=-0.25@3", "loss=NaN@4"}},
 	"Accelerate": {dict, []string{"accuracy", "f1"}, "epoch 0: {'accuracy': 0.8431, 'f1': -8.9e-01}\n", []string{"accuracy=0.8431@0", "f1=-0.89@0"}},
-	"XGBoost":    {colon, []string{"eval-rmse"}, "[0]\ttrain-rmse:2.50000\teval-rmse:2.61\n[10]\ttrain-rmse:0.51234\teval-rmse:-6.1e-01\n", []string{"eval-rmse=2.61@0", "eval-rmse=-0.61@10"}},
-	"LightGBM":   {lightgbm, []string{"valid_0's l2"}, "[10]\tvalid_0's l2: 0.25\tvalid_0's auc: 0.9\n[20]\tvalid_0's l2: -8.1e-05\n", []string{"valid_0's l2=0.25@10", "valid_0's l2=-8.1e-05@20"}},
-	"CatBoost":   {colon, []string{"test"}, "0:\tlearn: 0.6931\ttest: 0.6927\tbest: 0.6927 (0)\ttotal: 50.1ms\tremaining: 50s\n10:\tlearn: 0.5\ttest: 6.1e-03\tbest: 0.6 (10)\n", []string{"test=0.6927@0", "test=0.0061@10"}},
+	"XGBoost": {colon, []string{"eval-rmse", "eval-ndcg@3"}, "[0]\ttrain-rmse:2.50000\teval-rmse:2.61\n[10]\ttrain-rmse:0.51234\teval-rmse:-6.1e-01\n[11]\teval-ndcg@3:0.86\n",
+		[]string{"eval-rmse=2.61@0", "eval-rmse=-0.61@10", "eval-ndcg@3=0.86@11"}},
+	"LightGBM": {lightgbm, []string{"valid_0's l2", "valid_0's ndcg@3"}, "[10]\tvalid_0's l2: 0.25\tvalid_0's auc: 0.9\n[20]\tvalid_0's l2: -8.1e-05\tvalid_0's ndcg@3: 0.86\n",
+		[]string{"valid_0's l2=0.25@10", "valid_0's l2=-8.1e-05@20", "valid_0's ndcg@3=0.86@20"}},
+	"CatBoost": {colon, []string{"test"}, "0:\tlearn: 0.6931\ttest: 0.6927\tbest: 0.6927 (0)\ttotal: 50.1ms\tremaining: 50s\n10:\tlearn: 0.5\ttest: 6.1e-03\tbest: 0.6 (10)\n", []string{"test=0.6927@0", "test=0.0061@10"}},
 	"MMEngine": {colon, []string{"loss", "accuracy/top1"},
 		"2023/01/05 12:00:00 - mmengine - INFO - Epoch(train)  [1][10/100]  lr: 1.0000e-02  eta: 0:10:00  time: 0.1  memory: 100  loss: 2.3e-01\n2023/01/05 12:00:00 - mmengine - INFO - Epoch(val) [1][5/5]    accuracy/top1: 51.2\n",
 		[]string{"loss=0.23", "accuracy/top1=51.2"}},
