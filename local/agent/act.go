@@ -133,7 +133,7 @@ func (w *worker) signal(ctx context.Context, a action) {
 	done := c.Stop
 	var err error
 	if a.Verb == verbTerm {
-		done.Terminated = true
+		done.Terminated = time.Now()
 		err = w.shim.Signal(ctx, a.Container, r.Run, syscall.SIGTERM)
 		if w.v.Pod.DeletionTimestamp != nil || !c.Condemned.IsZero() {
 			w.event(corev1.EventTypeNormal, "Killing", "Stopping container "+a.Container)

@@ -39,11 +39,13 @@ const (
 const signalWindow = time.Second
 
 // unaskedSignal reports that a main was ended by SIGTERM without our doing, and when.
+// It may have ended before we asked it to, and be heard of after.
 func (v *view) unaskedSignal() (at time.Time, ok bool) {
 	for i := range v.Pod.Spec.Containers {
 		name := v.Pod.Spec.Containers[i].Name
 		r, ran := v.last(name)
-		if ran && !r.Running() && r.ExitCode == 128+int(syscall.SIGTERM) && !v.container(name).Stop.Terminated {
+		asked := v.container(name).Stop.Terminated
+		if ran && !r.Running() && r.ExitCode == 128+int(syscall.SIGTERM) && (asked.IsZero() || r.FinishedAt.Before(asked)) {
 			at, ok = latest(at, r.FinishedAt), true
 		}
 	}

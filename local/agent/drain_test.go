@@ -18,6 +18,9 @@ func TestPlanOfANodeThatGoesDown(t *testing.T) {
 		return v
 	}
 	up := history{"side1": {goes(0, 0)}, "m": {goes(0, 0)}}
+	askedAt := func(when float64) func(*view) {
+		return func(v *view) { v.container("m").Stop = stopState{Terminated: at(when)} }
+	}
 	ended := func(when float64, code int) history {
 		return history{"side1": {goes(0, 0)}, "m": {ends(0, 0, when, code)}}
 	}
@@ -35,6 +38,7 @@ func TestPlanOfANodeThatGoesDown(t *testing.T) {
 		"what was asked to end has not succeeded":      {down(viewOf("Never", nil, mains, history{"m": {ends(0, 0, 11, 0)}}), 3), 11, "settled", corev1.PodFailed},
 		"what had ended before has succeeded":          {down(viewOf("Never", nil, mains, history{"m": {ends(0, 0, 9, 0)}}), 3), 11, "settled", corev1.PodSucceeded},
 		"a signal just before was the same shutdown":   {down(viewOf("Never", nil, mains, history{"m": {ends(0, 0, 9.5, 143)}}), 3), 11, "settled", corev1.PodFailed},
+		"also when it is heard of after it was asked":  {down(with(viewOf("Never", nil, mains, history{"m": {ends(0, 0, 9.5, 143)}}), askedAt(10.5)), 3), 11, "settled", corev1.PodFailed},
 		"what had not begun does not begin":            {down(viewOf("Never", nil, mains, nil), 3), 11, "settled", corev1.PodFailed},
 	} {
 		t.Run(name, func(t *testing.T) {

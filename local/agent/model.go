@@ -41,8 +41,8 @@ const (
 // stopState is what has been done to stop the newest run of a container.
 type stopState struct {
 	Hook       hookState
-	Terminated bool // SIGTERM was sent
-	Killed     bool // SIGKILL was sent
+	Terminated time.Time // when SIGTERM was sent; zero before
+	Killed     bool      // SIGKILL was sent
 }
 
 // verdict is an end that was decided on the node, not by an exit code.

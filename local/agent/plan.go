@@ -306,7 +306,7 @@ func planEnd(v *view, c *corev1.Container, deadline, now time.Time, d *decision)
 	}
 	d.wakeAt(deadline)
 	switch {
-	case done.Terminated || done.Hook == hookRunning:
+	case !done.Terminated.IsZero() || done.Hook == hookRunning:
 	case done.Hook == hookNotRun && hasPreStop(c):
 		d.act(action{Verb: verbHook, Container: c.Name, Grace: deadline.Sub(now)})
 	default:

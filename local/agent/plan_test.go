@@ -85,12 +85,12 @@ func TestPlan(t *testing.T) {
 		"so does what follows a sidecar with a hook":    {with(viewOf("Never", []string{"side1"}, one, history{"side1": {goes(0, 0)}}), func(v *view) { v.container("side1").Starting = true }), 1, ""},
 
 		"mains done: the last sidecar is stopped first": {viewOf("Never", sides, one, done("m")), 11, "wake 40, SIGTERM side2"},
-		"then it is waited for":                         {with(viewOf("Never", sides, one, done("m")), func(v *view) { v.container("side2").Stop = stopState{Terminated: true} }), 12, "wake 40"},
+		"then it is waited for":                         {with(viewOf("Never", sides, one, done("m")), func(v *view) { v.container("side2").Stop = stopState{Terminated: at(4)} }), 12, "wake 40"},
 		"then the first":                                {viewOf("Never", sides, one, done("m", "side2")), 12, "SIGTERM side1, wake 40"},
-		"a sidecar that does not end is killed":         {with(viewOf("Never", sides, one, done("m")), func(v *view) { v.container("side2").Stop = stopState{Terminated: true} }), 40, "SIGKILL side2, wake 42"},
+		"a sidecar that does not end is killed":         {with(viewOf("Never", sides, one, done("m")), func(v *view) { v.container("side2").Stop = stopState{Terminated: at(4)} }), 40, "SIGKILL side2, wake 42"},
 		"mains and sidecars done":                       {viewOf("Never", sides, one, done("m", "side2", "side1")), 13, "settled"},
 		"deletion stops mains first":                    {deleteAt(viewOf("Never", sides, one, done()), 5, 30), 5, "SIGTERM m, wake 35"},
-		"deletion kills at the end of the grace":        {with(deleteAt(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), 5, 30), func(v *view) { v.container("m").Stop = stopState{Terminated: true} }), 35, "SIGKILL m"},
+		"deletion kills at the end of the grace":        {with(deleteAt(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), 5, 30), func(v *view) { v.container("m").Stop = stopState{Terminated: at(4)} }), 35, "SIGKILL m"},
 		"a sidecar has 2 s even when the grace is over": {deleteAt(viewOf("Never", []string{"side1"}, one, history{"side1": {goes(0, 0)}, "m": {ends(0, 0, 35, 137)}}), 5, 30), 35, "SIGTERM side1, wake 37"},
 		"deleted while initializing":                    {deleteAt(viewOf("Never", []string{"init"}, one, history{"init": {goes(0, 0)}}), 5, 30), 6, "SIGTERM init, wake 35"},
 		"deleted before anything started":               {deleteAt(viewOf("Never", nil, one, nil), 5, 30), 6, "settled"},
@@ -100,8 +100,11 @@ func TestPlan(t *testing.T) {
 		"the deadline is woken up for":                  {with(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), func(v *view) { v.Pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](60) }), 1, "wake 60"},
 		"past the deadline the main is stopped":         {with(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), func(v *view) { v.Pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](60) }), 60, "SIGTERM m, wake 90"},
 		"a container that failed its probe is stopped":  {with(viewOf("Always", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}, "b": {goes(0, 0)}}), func(v *view) { v.container("b").Condemned = at(5) }), 5, "SIGTERM b, wake 35"},
-		"and killed after the grace":                    {with(viewOf("Always", nil, one, history{"m": {goes(0, 0)}}), func(v *view) { v.container("m").Condemned = at(5); v.container("m").Stop = stopState{Terminated: true} }), 35, "SIGKILL m"},
-		"no kill is sent twice":                         {with(deleteAt(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), 5, 30), func(v *view) { v.container("m").Stop = stopState{Killed: true} }), 36, ""},
+		"and killed after the grace": {with(viewOf("Always", nil, one, history{"m": {goes(0, 0)}}), func(v *view) {
+			v.container("m").Condemned = at(5)
+			v.container("m").Stop = stopState{Terminated: at(4)}
+		}), 35, "SIGKILL m"},
+		"no kill is sent twice": {with(deleteAt(viewOf("Never", nil, one, history{"m": {goes(0, 0)}}), 5, 30), func(v *view) { v.container("m").Stop = stopState{Killed: true} }), 36, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +139,7 @@ func TestAPreStopHookComesBeforeSIGTERM(t *testing.T) {
 		{stopState{}, 5, "preStop m, wake 35"},
 		{stopState{Hook: hookRunning}, 6, "wake 35"},
 		{stopState{Hook: hookDone}, 7, "SIGTERM m, wake 35"},
-		{stopState{Hook: hookDone, Terminated: true}, 8, "wake 35"},
+		{stopState{Hook: hookDone, Terminated: at(4)}, 8, "wake 35"},
 		{stopState{Hook: hookRunning}, 35, "SIGKILL m"},
 	}
 	for i, step := range steps {
