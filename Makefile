@@ -85,7 +85,7 @@ bench-suggest-smoke: ## Play a small part of the benchmark of the algorithms bes
 	@$(BIN)/bench-suggest smoke -version $(VERSION) -out $(BIN)/bench-suggest-results/smoke.jsonl
 
 .PHONY: bench-suggest
-bench-suggest: ## Play all of it, and write docs/benchmarks.md; it goes on where it was stopped.
+bench-suggest: ## Play what docs/benchmarks.md shows, seed by seed, and write it; it goes on where it was stopped.
 	@cd bench/suggest && $(GO_BUILD) -o $(BIN)/bench-suggest .
 	@$(BIN)/bench-suggest full -version $(VERSION) -out $(BIN)/bench-suggest-results/full.jsonl
 

@@ -101,3 +101,5 @@ func (o *options) latency(ctx context.Context, store *play.Store, m method, p *p
 	r := play.NewRecord(key, path, spent, err)
 	return r, store.Add(r)
 }
+
+func seconds(s float64) string { return fmt.Sprintf("%.3gms", 1e3*s) }

@@ -4,16 +4,24 @@
 //	suggest run -suite s1 -method tpe,bayesianoptimization -seeds 20 -budget 100
 //	suggest run -out results.jsonl -peers optuna-tpe,optuna-gp
 //	suggest list
-//	suggest oracle
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
+	"text/tabwriter"
+
+	"github.com/vernier-ml/vernier/bench/suggest/peer"
+	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
+	"github.com/vernier-ml/vernier/bench/suggest/report"
+	"github.com/vernier-ml/vernier/suggest/algorithm"
 )
 
 // command is one of the words that may follow the program's name.
@@ -26,12 +34,10 @@ func commands() []command {
 	return []command{
 		{"run", "play games and print a table; with -out, append the results to a file and skip what is there", runCommand},
 		{"smoke", "play a small part of everything, and write a report under bin", smokeCommand},
-		{"full", "play everything with all peers, and write the report into the documentation; it goes on where it was stopped", fullCommand},
-		{"paired", "play the part of the protocol that 30 seeds of the cheap peers finish in hours, seed by seed; it goes on where it was stopped", pairedCommand},
+		{"full", "play what the documentation shows, seed by seed, and write the report into it; it goes on where it was stopped", fullCommand},
 		{"latency", "measure the CPU time for a suggestion after 100, 1,000 and 10,000 trials", latencyCommand},
 		{"report", "write scores, tables and plots of results into the documentation", reportCommand},
 		{"list", "show problems, regimes, methods and peers", listCommand},
-		{"oracle", "evaluate problems for another program: JSON Lines on standard input and output", oracleCommand},
 	}
 }
 
@@ -77,4 +83,46 @@ func parse(set *flag.FlagSet, args []string) error {
 		return fmt.Errorf("%s: %q is no flag", set.Name(), set.Arg(0))
 	}
 	return nil
+}
+
+func reportCommand(_ context.Context, args []string) error {
+	var files words
+	var o report.Options
+	set := flag.NewFlagSet("report", flag.ContinueOnError)
+	set.Var(&files, "in", "files of results")
+	set.StringVar(&o.Page, "page", filepath.Join("docs", "benchmarks.md"), "page to write into")
+	set.StringVar(&o.Folder, "folder", filepath.Join("docs", "benchmarks"), "folder for plots and the table of all tasks")
+	set.StringVar(&o.Pages, "pages", filepath.Join("docs", "algorithms"), "folder with a page for each algorithm, to write into; empty: none")
+	if err := parse(set, args); err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return errors.New("name the results: -in results.jsonl")
+	}
+	records, err := play.ReadRecords(files)
+	if err != nil {
+		return err
+	}
+	return report.Write(records, o)
+}
+
+func listCommand(_ context.Context, args []string) error {
+	if err := parse(flag.NewFlagSet("list", flag.ContinueOnError), args); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PROBLEM\tSUITE\tFAMILY\tPARAMETERS\tOPTIMUM")
+	for _, p := range problem.All() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%.6g\n", p.Name, p.Suite, p.Family, len(p.Parameters), p.Optimum)
+	}
+	fmt.Fprintln(w, "\nREGIME\tSUITES\tPARALLEL")
+	for _, r := range play.Regimes() {
+		fmt.Fprintf(w, "%s\t%s\t%d\n", r.Name, strings.Join(r.Suites, ","), r.Parallel)
+	}
+	fmt.Fprintln(w, "\nPEER\tVERSION")
+	for _, p := range peer.All() {
+		fmt.Fprintf(w, "%s\t%s\n", p.Name, p.Version())
+	}
+	fmt.Fprintln(w, "\nMETHODS:", strings.Join(algorithm.Names(), " "))
+	return w.Flush()
 }

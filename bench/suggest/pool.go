@@ -5,28 +5,26 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/vernier-ml/vernier/bench/suggest/peer"
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 )
 
-// play plays the games, some at a time.
+// play plays the games that the store lacks, some at a time.
 func (o *options) play(ctx context.Context, store *play.Store, jobs []job) error {
+	jobs = slices.DeleteFunc(jobs, func(j job) bool { return store.Has(j.key) })
 	queue := make(chan job)
 	errs := make(chan error, o.jobs)
-	var done progress
-	if !o.quiet {
-		done.total = len(jobs)
-	}
+	done := progress{total: len(jobs), shown: time.Now()}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wait sync.WaitGroup
 	for range o.jobs {
 		wait.Go(func() {
-			w := worker{limit: o.limit, store: store, progress: &done, python: o.learning, folder: o.folder}
-			defer w.close()
+			w := worker{limit: o.limit, store: store, progress: &done}
+			defer w.leave()
 			if err := w.work(ctx, queue); err != nil {
 				errs <- err
 				cancel()
@@ -58,12 +56,9 @@ type worker struct {
 	store    *play.Store
 	progress *progress
 
-	method  string
-	opener  play.Opener
-	broken  error
-	python  func() (string, error) // interpreter with scikit-learn
-	folder  string
-	learner *play.Learner
+	method string
+	opener play.Opener
+	broken error
 }
 
 func (w *worker) work(ctx context.Context, queue <-chan job) error {
@@ -91,36 +86,10 @@ func (w *worker) game(ctx context.Context, j job) play.Record {
 	if w.broken != nil {
 		return play.NewRecord(j.key, nil, nil, w.broken)
 	}
-	if j.run.Problem.Task != nil {
-		if err := w.learn(); err != nil {
-			return play.NewRecord(j.key, nil, nil, err)
-		}
-		j.run.Evaluate = w.learner.Evaluator(j.run.Problem, j.run.Problem.Space())
-	}
 	limited, cancel := context.WithTimeoutCause(ctx, w.limit, fmt.Errorf("it took longer than the limit of %s", w.limit))
 	defer cancel()
 	path, spent, err := play.Play(limited, w.opener, j.run)
 	return play.NewRecord(j.key, path, spent, err)
-}
-
-// learn makes ready to train models.
-func (w *worker) learn() error {
-	if w.learner != nil {
-		return nil
-	}
-	python, err := w.python()
-	if err != nil {
-		return err
-	}
-	w.learner = peer.Learner(python, w.folder)
-	return nil
-}
-
-func (w *worker) close() {
-	w.leave()
-	if w.learner != nil {
-		_ = w.learner.Close()
-	}
 }
 
 func (w *worker) leave() {
@@ -141,7 +110,7 @@ func (p *progress) add(k play.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
-	if p.total > 0 && time.Since(p.shown) > 5*time.Second {
+	if time.Since(p.shown) > 5*time.Second {
 		p.shown = time.Now()
 		fmt.Fprintf(os.Stderr, "%d of %d games: %s %s %s\n", p.done, p.total, k.Method, k.Regime, k.Problem)
 	}

@@ -16,34 +16,33 @@ import (
 	"github.com/vernier-ml/vernier/bench/suggest/peer"
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 	"github.com/vernier-ml/vernier/bench/suggest/problem"
+	"github.com/vernier-ml/vernier/bench/suggest/report"
 )
 
 // options are the flags of run.
 type options struct {
 	suites, problems, methods, peers, regimes words
 
-	seeds, version, out, python, folder, venvs string
-	budget, jobs                               int
-	limit                                      time.Duration
-	quiet, prepared                            bool
+	seeds, version, out, folder, venvs string
+	budget, jobs                       int
+	limit                              time.Duration
+	prepared                           bool
 }
 
 func (o *options) flags(set *flag.FlagSet) {
-	set.Var(&o.suites, "suite", "suites: s1 to s6; all by default")
+	set.Var(&o.suites, "suite", "suites: s1 to s5; all by default")
 	set.Var(&o.problems, "problem", "problems: names, families, or prefixes with a star; all of the suites by default")
-	set.Var(&o.methods, "method", "our algorithms, with settings and a stopping rule if you like: tpe:gamma=0.2,prior_weight=2+asha; ours stands for all of note")
+	set.Var(&o.methods, "method", "our algorithms, with settings and a stopping rule if you like: tpe:gamma=0.2,prior_weight=2+asha")
 	set.Var(&o.peers, "peers", "peers to play against")
 	set.Var(&o.regimes, "regime", "regimes; by default sequential, and for s4 and s5 their own")
 	set.StringVar(&o.seeds, "seeds", "5", "how many seeds, or a range such as 10-19")
 	set.StringVar(&o.version, "version", "", "version of our algorithms in the results; by default what git describes")
 	set.StringVar(&o.out, "out", "", "file to append results to; what it has is not played again")
-	set.StringVar(&o.python, "python", "", "interpreter that has the peers; by default each has an environment of its own")
 	set.StringVar(&o.folder, "peer-folder", "bench/suggest/peers", "folder of peer.py")
 	set.StringVar(&o.venvs, "venvs", ".cache/peers", "folder for the peers' environments")
 	set.IntVar(&o.budget, "budget", 0, "evaluations of a game; by default what the regime says")
 	set.IntVar(&o.jobs, "j", runtime.NumCPU(), "games at a time")
 	set.DurationVar(&o.limit, "limit", 10*time.Minute, "time for one game")
-	set.BoolVar(&o.quiet, "q", false, "no progress")
 }
 
 func runCommand(ctx context.Context, args []string) error {
@@ -58,26 +57,17 @@ func runCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = store.Close() }() // each result was written when it came
-	asked := map[play.Key]bool{}
-	err = o.playAll(ctx, store, asked)
-	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
-	return errors.Join(err, printTable(os.Stdout, records))
-}
-
-// playAll plays the games that the store lacks, and notes all in asked.
-func (o *options) playAll(ctx context.Context, store *play.Store, asked map[play.Key]bool) error {
 	jobs, err := o.plan()
 	if err != nil {
 		return err
 	}
-	var left []job
+	asked := map[play.Key]bool{}
 	for _, j := range jobs {
 		asked[j.key] = true
-		if !store.Has(j.key) {
-			left = append(left, j)
-		}
 	}
-	return o.play(ctx, store, left)
+	err = o.play(ctx, store, jobs)
+	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
+	return errors.Join(err, report.Print(os.Stdout, records))
 }
 
 // job is a game to be played.
@@ -164,16 +154,20 @@ func (o *options) players() ([]method, error) {
 	if version == "" {
 		version = gitVersion()
 	}
-	out, err := o.oursFrom(joinSettings(o.methods), version)
-	if err != nil {
-		return nil, err
+	var out []method
+	for _, name := range joinSettings(o.methods) {
+		m, err := o.ours(name, version)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
 	}
 	for _, name := range o.peers {
 		p, err := peer.Get(name)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, method{name: p.Name, version: p.Version(), open: o.opener(p), suits: p.Suits})
+		out = append(out, method{name: p.Name, version: p.Version(), open: func() (play.Opener, error) { return p.Open(o.venvs, o.folder, o.jobs == 1) }, suits: p.Suits})
 	}
 	if len(out) == 0 {
 		return nil, errors.New("name what should play: -method or -peers")
@@ -181,23 +175,21 @@ func (o *options) players() ([]method, error) {
 	return out, nil
 }
 
-func (o *options) opener(p peer.Peer) func() (play.Opener, error) {
-	return func() (play.Opener, error) {
-		python, err := o.interpreter(p.Environment)
-		if err != nil {
-			return nil, err
-		}
-		return p.Open(python, o.folder), nil
+// ours is one of our algorithms, opened in this process.
+func (o *options) ours(name, version string) (method, error) {
+	ours, err := play.NewOurs(name)
+	if err != nil {
+		return method{}, err
 	}
-}
-
-func (o *options) learning() (string, error) { return o.interpreter(peer.Scikit) }
-
-func (o *options) interpreter(environment string) (string, error) {
-	if o.python != "" && environment != peer.Goptuna {
-		return o.python, nil
+	ours.Alone = o.jobs == 1
+	if ours.Prepared = o.prepared; o.prepared {
+		name += " (prepared)"
 	}
-	return peer.Install(o.venvs, o.folder, environment)
+	return method{
+		name: name, version: version,
+		open:  func() (play.Opener, error) { return ours, nil },
+		suits: func(*problem.Problem, play.Regime) bool { return true },
+	}, nil
 }
 
 // joinSettings puts a method's settings together again, which the commas of the

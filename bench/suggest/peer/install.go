@@ -33,7 +33,6 @@ func requirements(environment string) []string {
 			"chex==0.1.87", "equinox==0.11.7", "jaxopt==0.8.3", "jaxtyping==0.2.36", "typeguard==2.13.3", "tensorflow-probability==0.25.0",
 		},
 		Goptuna: {"github.com/c-bata/goptuna==0.9.0"},
-		Scikit:  {"scikit-learn==1.9.1"},
 	}[environment]
 }
 
@@ -47,37 +46,17 @@ var (
 )
 
 // Install makes an environment under the folder, unless it is there, and returns
-// its interpreter, or the program of the peer in Go, whose source is under
-// sources. What could not be installed is not tried again in this process.
-func Install(folder, sources, environment string) (program string, err error) {
+// its interpreter. What could not be installed is not tried again in this process.
+func Install(folder, environment string) (python string, err error) {
 	installing.Lock()
 	defer installing.Unlock()
 	if err, ok := broken[environment]; ok {
 		return "", err
 	}
-	if environment == Goptuna {
-		program, err = build(folder, filepath.Join(sources, Goptuna))
-	} else {
-		program, err = install(folder, environment)
-	}
-	if err != nil {
+	if python, err = install(folder, environment); err != nil {
 		broken[environment] = err
 	}
-	return program, err
-}
-
-// build compiles the module under source.
-func build(folder, source string) (program string, err error) {
-	program, err = filepath.Abs(filepath.Join(folder, Goptuna, Goptuna))
-	if err != nil {
-		return "", err
-	}
-	compile := exec.Command("go", "build", "-buildvcs=false", "-o", program, ".")
-	compile.Dir = source
-	if out, err := compile.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("cannot build goptuna: %w: %s", err, lastLine(out))
-	}
-	return program, nil
+	return python, err
 }
 
 func install(folder, environment string) (python string, err error) {

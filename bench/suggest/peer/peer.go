@@ -12,7 +12,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 )
 
-// Peer is a tuner in Python, or in Go where its environment is Goptuna.
+// Peer is another tuner, in Python but for Goptuna.
 type Peer struct {
 	// Name by which peer.py knows it.
 	Name string
@@ -28,7 +28,7 @@ type Peer struct {
 
 // All peers, by name.
 func All() []Peer {
-	numbers := []string{problem.Continuous, problem.Mixed, problem.Noisy, problem.Learning}
+	numbers := []string{problem.Continuous, problem.Mixed, problem.Noisy}
 	all := append(slices.Clone(numbers), problem.MultiObjective)
 	curves, fronts := []string{problem.Fidelity}, []string{problem.MultiObjective}
 	return []Peer{
@@ -82,35 +82,23 @@ func (p Peer) Suits(q *problem.Problem, r play.Regime) bool {
 	})
 }
 
-// Goptuna is the environment of the one peer in Go.
+// Goptuna stands for the peer in Go, which needs no environment.
 const Goptuna = "goptuna"
 
-// Scikit is the environment of the trainings of the suite S6.
-const Scikit = "scikit-learn"
-
-// quiet is the environment of all programs in Python: one thread, as ours has,
-// because the machine runs one game for each core.
-func quiet() []string {
-	return []string{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1", "PYTHONWARNINGS=ignore"}
-}
-
-// Learner trains models.
-func Learner(python, folder string) *play.Learner {
-	return &play.Learner{Process: play.Process{
-		Command: []string{python, filepath.Join(folder, "learn.py")}, Algorithm: "the training", Env: quiet(),
-	}}
-}
-
-// Open starts games of the peer with what Install has returned; folder has
-// peer.py.
-func (p Peer) Open(program, folder string) *play.Process {
-	command := []string{program, filepath.Join(folder, "peer.py"), p.Name}
+// Open starts games of the peer. Environments are made under venvs; folder has
+// peer.py. Python gets one thread, as ours has, because the machine runs one game
+// for each core. alone says that nothing else runs in this process.
+func (p Peer) Open(venvs, folder string, alone bool) (play.Opener, error) {
 	if p.Environment == Goptuna {
-		command = []string{program, p.Name}
+		return goptunaOpener{p.Name, play.Clock(alone)}, nil
+	}
+	python, err := Install(venvs, p.Environment)
+	if err != nil {
+		return nil, err
 	}
 	return &play.Process{
-		Command:   command,
+		Command:   []string{python, filepath.Join(folder, "peer.py"), p.Name},
 		Algorithm: p.Name,
-		Env:       quiet(),
-	}
+		Env:       []string{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1", "PYTHONWARNINGS=ignore"},
+	}, nil
 }

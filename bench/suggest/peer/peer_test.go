@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
 )
 
 // TestEachPeerHasPinnedVersions, so that a run can be repeated.
@@ -34,7 +37,7 @@ func TestEachPeerHasAnAdapter(t *testing.T) {
 		seen[p.Name] = true
 		file := "with_" + family(p.Name) + ".py"
 		if p.Environment == Goptuna {
-			file = filepath.Join(Goptuna, "main.go")
+			continue
 		}
 		if _, err := os.Stat(filepath.Join("..", "peers", file)); err != nil {
 			t.Errorf("%s: %v", p.Name, err)
@@ -47,11 +50,45 @@ func family(name string) string {
 	return family
 }
 
-func TestWhatCannotBeBuiltIsSaidOnce(t *testing.T) {
+func TestWhatCannotBeInstalledIsSaidAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
-		_, err := Install(t.TempDir(), t.TempDir(), Goptuna)
-		if err == nil || !strings.Contains(err.Error(), "cannot build goptuna") {
-			t.Errorf("without its source: %v", err)
+		_, err := Install(filepath.Join(file, "venvs"), "optuna")
+		if err == nil || !strings.Contains(err.Error(), "for optuna") {
+			t.Errorf("below a file: %v", err)
 		}
+	}
+}
+
+// TestGoptunaPlays the spaces of numbers, of words and with conditions.
+func TestGoptunaPlays(t *testing.T) {
+	for name, problems := range map[string][]string{
+		"goptuna-tpe": {"branin-2", "tree-12", "ordinal-5", "network-7", "stepped-rosenbrock-4"}, "goptuna-cmaes": {"branin-2", "stepped-rosenbrock-4", "crashing-branin-2"},
+	} {
+		p, err := Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := problem.Find(nil, problems)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range found {
+			opener, err := p.Open("", "", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, spent, err := play.Play(t.Context(), opener, play.Run{Problem: q, Regime: play.Regimes()[0], Budget: 60, Evaluate: play.Evaluator(q, 0)})
+			if err != nil || len(spent) != 60 || !(path.After(60) < problem.RandomMedian(q)) {
+				t.Errorf("%s on %s: %d suggestions to %v, error %v", name, q.Name, len(spent), path.After(60), err)
+			}
+		}
+	}
+	nothing := goptunaOpener{sampler: "goptuna-nothing"}
+	if _, err := nothing.Open(t.Context(), play.Game{}); err == nil {
+		t.Error("a player that does not exist was opened")
 	}
 }

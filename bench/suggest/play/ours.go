@@ -69,11 +69,8 @@ func (o *Ours) Open(_ context.Context, g Game) (Player, error) {
 		return nil, err
 	}
 	p := &ourPlayer{
-		algorithm: a, stopper: o.Stopper, clock: threadTime,
+		algorithm: a, stopper: o.Stopper, clock: Clock(o.Alone),
 		study: suggest.Study{Space: g.Space, Seed: g.Seed, Budget: g.Budget, Parallel: g.Parallel},
-	}
-	if o.Alone {
-		p.clock = processTime
 	}
 	if o.Prepared {
 		p.preparer, _ = a.(suggest.Preparer)
@@ -91,31 +88,30 @@ func (o *Ours) Open(_ context.Context, g Game) (Player, error) {
 func (o *Ours) Close() error { return nil }
 
 type ourPlayer struct {
+	Meter
 	algorithm suggest.Algorithm
 	preparer  suggest.Preparer // nil: none
 	stopper   suggest.Stopper
 	study     suggest.Study
 	clock     func() time.Duration
-	spent     []Cost
 }
 
 // Ask implements Player.
 func (p *ourPlayer) Ask(ctx context.Context, n int) ([]Candidate, error) {
 	s := p.study
 	number := s.NextNumber()
-	cpu, wall := p.clock(), time.Now()
+	stop := p.Start(p.clock)
 	proposals, err := p.algorithm.Suggest(ctx, s, n)
-	cpu, elapsed := p.clock()-cpu, time.Since(wall)
+	stop()
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Candidate, 0, len(proposals))
 	for i, q := range proposals {
-		share := time.Duration(len(proposals))
-		p.spent = append(p.spent, Cost{CPU: cpu / share, Wall: elapsed / share})
 		p.study.Put(&suggest.Trial{Number: number + i, Point: q.Point, State: suggest.Running, Meta: q.Meta, Resource: q.Resource})
 		out = append(out, Candidate{Number: number + i, Point: q.Point, Resource: q.Resource})
 	}
+	p.Share(len(out))
 	return out, nil
 }
 
@@ -160,9 +156,6 @@ func (p *ourPlayer) Report(_ context.Context, number int, sample suggest.Sample)
 	return stop, nil
 }
 
-// Spent implements Player.
-func (p *ourPlayer) Spent() []Cost { return p.spent }
-
 // Close implements Player.
 func (p *ourPlayer) Close() error { return nil }
 
@@ -172,9 +165,14 @@ const (
 	threadCPU  = 3
 )
 
-func threadTime() time.Duration { return clock(threadCPU) }
-
-func processTime() time.Duration { return clock(processCPU) }
+// Clock is the CPU time of this process if the game is alone in it, and otherwise
+// of the calling thread.
+func Clock(alone bool) func() time.Duration {
+	if alone {
+		return func() time.Duration { return clock(processCPU) }
+	}
+	return func() time.Duration { return clock(threadCPU) }
+}
 
 // clock reads a CPU clock. getrusage would do, but counts in ticks.
 func clock(id uintptr) time.Duration {

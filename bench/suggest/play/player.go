@@ -49,6 +49,35 @@ type Cost struct {
 	CPU, Wall time.Duration
 }
 
+// Meter counts what suggestions cost, what was needed to digest the results
+// before included.
+type Meter struct {
+	spent []Cost
+	now   Cost // since the last suggestion
+}
+
+// Start begins to count; what it returns ends it.
+func (m *Meter) Start(clock func() time.Duration) (stop func()) {
+	cpu, wall := clock(), time.Now()
+	return func() { m.Add(Cost{CPU: clock() - cpu, Wall: time.Since(wall)}) }
+}
+
+// Add a cost.
+func (m *Meter) Add(c Cost) { m.now.CPU, m.now.Wall = m.now.CPU+c.CPU, m.now.Wall+c.Wall }
+
+// Share what was counted between n suggestions, if there are any.
+func (m *Meter) Share(n int) {
+	for range n {
+		m.spent = append(m.spent, Cost{CPU: m.now.CPU / time.Duration(n), Wall: m.now.Wall / time.Duration(n)})
+	}
+	if n > 0 {
+		m.now = Cost{}
+	}
+}
+
+// Spent is what each suggestion has cost so far.
+func (m *Meter) Spent() []Cost { return m.spent }
+
 // Game is what a player is told at the beginning.
 type Game struct {
 	Space       suggest.Space

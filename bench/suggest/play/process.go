@@ -121,10 +121,9 @@ func (p *Process) Close() error {
 
 // remote is a game in the process.
 type remote struct {
+	Meter
 	process *Process
 	game    Game
-	spent   []Cost
-	digest  Cost // of results that came since the last suggestion
 }
 
 // Ask implements Player.
@@ -144,18 +143,13 @@ func (p *remote) Ask(ctx context.Context, n int) ([]Candidate, error) {
 			return nil, fmt.Errorf("%s, trial %d: %w", p.process.Algorithm, t.Number, err)
 		}
 		out = append(out, Candidate{Number: t.Number, Point: point, Resource: t.Resource})
-		share := time.Duration(len(a.Trials))
-		p.spent = append(p.spent, Cost{CPU: p.digest.CPU / share, Wall: p.digest.Wall / share})
 	}
-	if len(out) > 0 {
-		p.digest = Cost{}
-	}
+	p.Share(len(out))
 	return out, nil
 }
 
 func (p *remote) add(a answer) {
-	p.digest.CPU += time.Duration(a.CPU * float64(time.Second))
-	p.digest.Wall += time.Duration(a.Wall * float64(time.Second))
+	p.Add(Cost{CPU: time.Duration(a.CPU * float64(time.Second)), Wall: time.Duration(a.Wall * float64(time.Second))})
 }
 
 // Tell implements Player.
@@ -196,9 +190,6 @@ func (p *remote) Report(ctx context.Context, number int, s suggest.Sample) (bool
 	p.add(a)
 	return a.Stop, err
 }
-
-// Spent implements Player.
-func (p *remote) Spent() []Cost { return p.spent }
 
 // Close implements Player.
 func (p *remote) Close() error { return nil }

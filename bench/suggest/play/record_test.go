@@ -68,7 +68,7 @@ func TestPathAfter(t *testing.T) {
 }
 
 func TestOursPlayTheSameGameTwice(t *testing.T) {
-	for _, r := range []string{Sequential, BatchOf8, Async8} {
+	for _, r := range []string{Sequential, BatchOf8, Async32} {
 		var paths []Path
 		for range 2 {
 			o, err := NewOurs("sobol")

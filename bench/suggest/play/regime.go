@@ -24,13 +24,10 @@ type Regime struct {
 const (
 	Sequential = "sequential"
 	BatchOf8   = "batch8"
-	Async8     = "async8"
 	Async32    = "async32"
 	Async64    = "async64"
 	Large      = "large"
-	Fidelity1  = "fidelity1"
 	Fidelity8  = "fidelity8"
-	Fidelity32 = "fidelity32"
 	Fronts     = "fronts"
 	Short      = "short"
 	ShortBatch = "short-batch8"
@@ -38,18 +35,15 @@ const (
 
 // Regimes are all of them, in order.
 func Regimes() []Regime {
-	one := []string{problem.Continuous, problem.Mixed, problem.Noisy, problem.Learning}
+	one := []string{problem.Continuous, problem.Mixed, problem.Noisy}
 	exactly := func(k int) func(int) int { return func(int) int { return k } }
 	return []Regime{
 		{Sequential, one, 1, false, func(n int) int { return min(20*n, 200) }},
 		{BatchOf8, one, 8, true, exactly(128)},
-		{Async8, one, 8, false, exactly(256)},
 		{Async32, one, 32, false, exactly(256)},
 		{Async64, one, 64, false, exactly(256)},
 		{Large, []string{problem.Continuous}, 1, false, exactly(2000)},
-		{Fidelity1, []string{problem.Fidelity}, 1, false, exactly(50)},
 		{Fidelity8, []string{problem.Fidelity}, 8, false, exactly(50)},
-		{Fidelity32, []string{problem.Fidelity}, 32, false, exactly(50)},
 		{Fronts, []string{problem.MultiObjective}, 1, false, exactly(100)},
 		// For peers that need seconds for a suggestion.
 		{Short, one, 1, false, exactly(60)},

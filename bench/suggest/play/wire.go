@@ -88,12 +88,10 @@ type answer struct {
 		Params   map[string]any `json:"params"`
 		Resource float64        `json:"resource"`
 	} `json:"trials"`
-	Exhausted bool      `json:"exhausted"`
-	OK        bool      `json:"ok"`
-	Stop      bool      `json:"stop"`
-	Error     string    `json:"error"`
-	Values    []float64 `json:"values"`
-	Failed    bool      `json:"failed"`
+	Exhausted bool   `json:"exhausted"`
+	OK        bool   `json:"ok"`
+	Stop      bool   `json:"stop"`
+	Error     string `json:"error"`
 	// CPU and Wall are the seconds that the answer took, as measured by who
 	// gave it.
 	CPU  float64 `json:"cpu"`

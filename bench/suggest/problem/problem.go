@@ -6,7 +6,6 @@ package problem
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,12 +21,11 @@ const (
 	Noisy          = "s3"
 	Fidelity       = "s4"
 	MultiObjective = "s5"
-	Learning       = "s6"
 )
 
 // Suites are the names of the suites, in order.
 func Suites() []string {
-	return []string{Continuous, Mixed, Noisy, Fidelity, MultiObjective, Learning}
+	return []string{Continuous, Mixed, Noisy, Fidelity, MultiObjective}
 }
 
 // Problem is an objective to minimise, or several.
@@ -41,8 +39,7 @@ type Problem struct {
 	Family string
 	// Parameters of the space.
 	Parameters []suggest.ParameterSpec
-	// Truth is the outcome at a point of the space, without noise. Nil for a
-	// problem that another program evaluates.
+	// Truth is the outcome at a point of the space, without noise.
 	Truth func(suggest.Point) Outcome
 	// Noise is the standard deviation of what is added to the first value, at a
 	// point with the given truth. Nil: none.
@@ -55,8 +52,6 @@ type Problem struct {
 	Curve *Curve
 	// Front makes this a problem with several objectives; nil otherwise.
 	Front *Front
-	// Task is what the external program should evaluate; nil otherwise.
-	Task *Task
 }
 
 // Outcome of one evaluation.
@@ -99,7 +94,7 @@ func (p *Problem) Objectives() int {
 
 // All is each problem, suite by suite.
 func All() []*Problem {
-	return slices.Concat(continuousProblems(), mixedProblems(), noisyProblems(), fidelityProblems(), frontProblems(), learningProblems())
+	return slices.Concat(continuousProblems(), mixedProblems(), noisyProblems(), fidelityProblems(), frontProblems())
 }
 
 // Find is the problems of the suites whose names match one of the patterns: a
@@ -248,8 +243,6 @@ func sumOf(x []float64, f func(float64) float64) float64 {
 	}
 	return sum
 }
-
-var unknown = math.NaN()
 
 // Constraints is how many there are.
 func (p *Problem) Constraints() int {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -27,10 +28,8 @@ func (p *page) table(head []string, rows [][]string) {
 
 // section of a group: the methods, what sets ours apart from each other one,
 // and where ours loses. plots is where the plots lie, as the page sees it.
-func (b *book) section(p *page, g Group, reference, plots string) {
-	if g.instead != "" {
-		reference = g.instead
-	}
+func (b *book) section(p *page, g Group, plots string) {
+	reference := cmp.Or(g.instead, "auto")
 	rows := b.summarise(g)
 	if len(rows) == 0 {
 		return
@@ -48,9 +47,6 @@ func (b *book) section(p *page, g Group, reference, plots string) {
 	}
 	p.table([]string{"method", "version", "seeds", "score", "over time", "rank", "log10 regret", "found", "CPU p50 / p95", "notes"}, cells)
 	p.line("![score against the share of the budget](%s/%s.svg)\n", plots, g.Name)
-	if text, ok := b.rankText(tasks); ok {
-		p.line("%s\n\n![mean ranks and the critical difference](%s/%s-ranks.svg)\n", text, plots, g.Name)
-	}
 	b.differences(p, tasks, rows, reference)
 }
 

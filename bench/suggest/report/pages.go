@@ -1,10 +1,8 @@
 package report
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/vernier-ml/vernier/suggest/algorithm"
@@ -23,39 +21,24 @@ func unplayed(name string) string {
 	return "It did not play in this run."
 }
 
-// line is a row of an algorithm's page.
-type line struct {
-	regime, method, tasks, seeds, score, against, its, difference, verdict string
-}
-
-func (l line) cells() []string {
-	return []string{l.regime, l.method, l.tasks, l.seeds, l.score, l.against, l.its, l.difference, l.verdict}
-}
-
 // pages writes into the page of each algorithm what it did, and all these rows
 // into a table, by which a test knows whether the pages are as they were written.
 func (b *book) pages(folder, table, preamble string) error {
-	lines, err := os.Create(table)
-	if err != nil {
-		return err
-	}
-	w := csv.NewWriter(lines)
+	var lines [][]string
 	var errs []error
 	for _, r := range algorithm.All() {
 		rows := b.rowsOf(r.Name)
 		for _, row := range rows {
-			errs = append(errs, w.Write(append([]string{r.Name}, row.cells()...)))
+			lines = append(lines, append([]string{r.Name}, row...))
 		}
 		errs = append(errs, splice(filepath.Join(folder, r.Name+".md"), pageText(r.Name, rows, preamble)))
 	}
-	w.Flush()
-	return errors.Join(append(errs, w.Error(), lines.Close())...)
+	return errors.Join(append(errs, writeCSV(table, lines))...)
 }
 
 // rowsOf is what an algorithm did in each regime, against random search and
 // against what peers have in its place.
-func (b *book) rowsOf(name string) []line {
-	var rows []line
+func (b *book) rowsOf(name string) (rows [][]string) {
 	for _, g := range Groups() {
 		for _, method := range []string{name, name + "+asha"} {
 			rows = append(rows, b.rowsIn(g, method)...)
@@ -64,22 +47,20 @@ func (b *book) rowsOf(name string) []line {
 	return rows
 }
 
-func pageText(name string, rows []line, preamble string) string {
+func pageText(name string, rows [][]string, preamble string) string {
 	var p page
 	if len(rows) == 0 {
 		p.line("%s\n", unplayed(name))
 		return p.String()
 	}
 	p.line("%s How it is played, and where it lost: [benchmarks](../benchmarks.md).\n", preamble)
-	var cells [][]string
-	for _, r := range rows {
-		cells = append(cells, r.cells())
-	}
-	p.table([]string{"regime", "method", "tasks", "seeds", "score", "against", "its score", "difference (95 %)", ""}, cells)
+	p.table([]string{"regime", "method", "tasks", "seeds", "score", "against", "its score", "difference (95 %)", ""}, rows)
 	return p.String()
 }
 
-func (b *book) rowsIn(g Group, method string) []line {
+// rowsIn are its rows in a group: regime, method, tasks, seeds, score, and beside
+// whom, that one's score, the difference and what it shows.
+func (b *book) rowsIn(g Group, method string) (out [][]string) {
 	tasks := b.playedBy(b.tasks(g), method)
 	if len(tasks) == 0 {
 		tasks = b.playedBy(b.allTasks(g), method)
@@ -87,20 +68,18 @@ func (b *book) rowsIn(g Group, method string) []line {
 	if len(tasks) == 0 {
 		return nil
 	}
-	var out []line
 	for _, other := range append([]string{"random"}, rivals(method)...) {
 		d := b.compare(tasks, method, other)
 		if d.tasks == 0 || other == method {
 			continue
 		}
-		out = append(out, line{
-			regime: g.Title, method: "`" + method + "`", tasks: fmt.Sprint(d.tasks), seeds: fmt.Sprint(d.seeds), score: fixed(d.mine),
-			against: other, its: fixed(d.its), difference: between(d.score), verdict: d.verdict(),
+		out = append(out, []string{
+			g.Title, "`" + method + "`", fmt.Sprint(d.tasks), fmt.Sprint(d.seeds), fixed(d.mine), other, fixed(d.its), between(d.score), d.verdict(),
 		})
 	}
 	if len(out) == 0 {
 		score := b.compare(tasks, method, method).mine
-		out = append(out, line{regime: g.Title, method: "`" + method + "`", tasks: fmt.Sprint(len(tasks)), score: fixed(score)})
+		out = append(out, []string{g.Title, "`" + method + "`", fmt.Sprint(len(tasks)), "", fixed(score), "", "", "", ""})
 	}
 	return out
 }

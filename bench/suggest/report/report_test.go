@@ -89,7 +89,7 @@ func TestWriteKeepsTheRestOfThePage(t *testing.T) {
 	broken.Path, broken.Error = nil, "cannot install absent==1: no such|package"
 	stale := record("branin-2", "ours", "v0", 0, 9)
 	records := append([]play.Record{stale, broken}, duel()...)
-	if err := Write(records, Options{Page: page, Folder: filepath.Join(dir, "plots"), Reference: "auto"}); err != nil {
+	if err := Write(records, Options{Page: page, Folder: filepath.Join(dir, "plots")}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(page)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 	"github.com/vernier-ml/vernier/bench/suggest/problem"
-	"github.com/vernier-ml/vernier/bench/suggest/stat"
 )
 
 // Group is a part of the benchmark whose tasks are averaged.
@@ -28,14 +27,13 @@ func Groups() []Group {
 	return []Group{
 		{"continuous", "Sequential, continuous", []string{problem.Continuous}, []string{play.Sequential}, ""},
 		{"mixed", "Sequential, mixed and conditional", []string{problem.Mixed}, []string{play.Sequential}, ""},
-		{"parallel", "Parallel: 8 to 64 at once", []string{problem.Continuous, problem.Mixed, problem.Learning}, []string{play.BatchOf8, play.Async8, play.Async32, play.Async64}, ""},
+		{"parallel", "Parallel: 8 to 64 at once", []string{problem.Continuous, problem.Mixed}, []string{play.BatchOf8, play.Async32, play.Async64}, ""},
 		{"large", "2,000 evaluations", []string{problem.Continuous}, []string{play.Large}, ""},
-		{"fidelity", "Multi-fidelity, for the cost of 50 full trainings", []string{problem.Fidelity}, []string{play.Fidelity1, play.Fidelity8, play.Fidelity32}, "auto+asha"},
+		{"fidelity", "Multi-fidelity, for the cost of 50 full trainings", []string{problem.Fidelity}, []string{play.Fidelity8}, "auto+asha"},
 		{"fronts", "Several objectives", []string{problem.MultiObjective}, []string{play.Fronts}, ""},
 		{"gp", "Beside Gaussian processes: 60 evaluations", []string{problem.Continuous, problem.Mixed}, []string{play.Short}, ""},
 		{"gp-batch", "Beside Gaussian processes: 40 evaluations, 8 at a time", []string{problem.Continuous, problem.Mixed}, []string{play.ShortBatch}, ""},
 		{"noise", "Noise", []string{problem.Noisy}, []string{play.Sequential}, ""},
-		{"learning", "Training real models", []string{problem.Learning}, []string{play.Sequential}, ""},
 	}
 }
 
@@ -60,7 +58,7 @@ type game struct {
 	// random points or above (the normalised score of bayesmark), and auc its
 	// mean over the budget.
 	score, auc float64
-	regret     float64 // distance to the optimum, or to the best of all
+	regret     float64 // distance to the optimum
 	success    bool
 }
 
@@ -107,34 +105,14 @@ func newBook(records []play.Record) *book {
 		byTask[t] = append(byTask[t], r)
 	}
 	for t, list := range byTask {
-		s := scaleOf(problems[t.problem], list)
+		p := problems[t.problem]
+		s := scale{best: p.Optimum, clip: problem.RandomMedian(p)}
 		b.scales[t] = s
 		for _, r := range list {
 			b.games[t] = append(b.games[t], s.judge(r))
 		}
 	}
 	return b
-}
-
-// scaleOf uses the optimum where it is known, and otherwise the best loss that
-// anybody reached and the first points of random search.
-func scaleOf(p *problem.Problem, list []play.Record) scale {
-	if !math.IsNaN(p.Optimum) {
-		return scale{best: p.Optimum, clip: problem.RandomMedian(p)}
-	}
-	best, worst := math.Inf(1), math.Inf(-1)
-	var first []float64
-	for _, r := range list {
-		best = math.Min(best, r.After(math.Inf(1)))
-		worst = math.Max(worst, r.After(1))
-		if r.Method == "random" {
-			first = append(first, r.After(1))
-		}
-	}
-	if len(first) == 0 {
-		return scale{best, worst}
-	}
-	return scale{best, stat.Median(first)}
 }
 
 func (s scale) judge(r play.Record) game {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 	"github.com/vernier-ml/vernier/bench/suggest/stat"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
@@ -70,55 +68,6 @@ func TestVerdictsWantFamiliesAndSeeds(t *testing.T) {
 		if got := d.verdict(); got != want {
 			t.Errorf("%+v: %q, want %q", d, got, want)
 		}
-	}
-}
-
-func TestEquivalentsCompareOursWithThePeersOwn(t *testing.T) {
-	var p page
-	newBook(contest()).equivalents(&p)
-	for _, want := range []string{"| **tpe** | optuna-tpe | Sequential, continuous | 4 | 8 |", "3 / 0 / 1", "- `tpe` to optuna-tpe: branin-2 (sequential)"} {
-		if !strings.Contains(p.String(), want) {
-			t.Errorf("it lacks %q:\n%s", want, p.String())
-		}
-	}
-	if strings.Contains(p.String(), "**auto**") {
-		t.Error("auto is compared with something that it has no equivalent in")
-	}
-}
-
-func TestCliquesAreTheLongestRunsThatAreNotApart(t *testing.T) {
-	order := []placed{{"a", 1}, {"b", 1.5}, {"c", 2.4}, {"d", 3.4}, {"e", 9}}
-	want := [][2]int{{0, 1}, {1, 2}, {2, 3}}
-	if diff := cmp.Diff(want, cliques(order, 1)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if got := cliques(order, 0.1); got != nil {
-		t.Errorf("all are apart, and yet %v", got)
-	}
-}
-
-func TestRankPlotShowsEachMethodOnce(t *testing.T) {
-	b := newBook(contest())
-	name := filepath.Join(t.TempDir(), "ranks.svg")
-	if err := b.rankPlot(Groups()[0], name); err != nil {
-		t.Fatal(err)
-	}
-	svg, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range []string{"auto 1.00", "tpe 2.50", "optuna-tpe 3.00", "random 3.50"} {
-		if strings.Count(string(svg), ">"+m+"<") != 1 {
-			t.Errorf("%q is not there once:\n%s", m, svg)
-		}
-	}
-	// 2.569 sqrt(4*5/(6*4)): the critical difference of four methods on four tasks.
-	if !strings.Contains(string(svg), "critical difference 2.35") {
-		t.Errorf("the critical difference is wrong:\n%s", svg)
-	}
-	var p page
-	if b.section(&p, Groups()[0], "auto", "../plots"); !strings.Contains(p.String(), "](../plots/continuous-ranks.svg)") {
-		t.Errorf("the page does not show it:\n%s", p.String())
 	}
 }
 

@@ -5,12 +5,17 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 	"github.com/vernier-ml/vernier/bench/suggest/stat"
@@ -28,10 +33,6 @@ type Options struct {
 	Page string
 	// Folder for plots and the tables of single tasks.
 	Folder string
-	// Reference is our method that the others are compared with.
-	Reference string
-	// Preamble says what was run, and on what.
-	Preamble string
 	// Pages is the folder with a page for each algorithm, to write into between
 	// the same markers; empty: none.
 	Pages string
@@ -42,9 +43,8 @@ func Write(records []play.Record, o Options) error {
 	records = newest(records)
 	b := newBook(records)
 	var p page
-	if o.Preamble != "" {
-		p.line("%s\n", o.Preamble)
-	}
+	preamble := preamble(records)
+	p.line("%s\n", preamble)
 	if err := os.MkdirAll(o.Folder, 0o755); err != nil {
 		return err
 	}
@@ -54,23 +54,19 @@ func Write(records []play.Record, o Options) error {
 	}
 	b.extents(&p)
 	for _, g := range Groups() {
-		b.section(&p, g, o.Reference, filepath.ToSlash(plots))
+		b.section(&p, g, filepath.ToSlash(plots))
 		if err := b.plot(g, filepath.Join(o.Folder, g.Name+".svg")); err != nil {
 			return err
 		}
-		if err := b.rankPlot(g, filepath.Join(o.Folder, g.Name+"-ranks.svg")); err != nil {
-			return err
-		}
 	}
-	b.equivalents(&p)
 	b.againstRandom(&p)
 	latencies(&p, records)
 	if o.Pages != "" {
-		if err := b.pages(o.Pages, filepath.Join(o.Folder, "algorithms.csv"), o.Preamble); err != nil {
+		if err := b.pages(o.Pages, filepath.Join(o.Folder, "algorithms.csv"), preamble); err != nil {
 			return err
 		}
 	}
-	if err := b.csv(filepath.Join(o.Folder, "suggest.csv")); err != nil {
+	if err := writeCSV(filepath.Join(o.Folder, "suggest.csv"), b.lines()); err != nil {
 		return err
 	}
 	return splice(o.Page, p.String())
@@ -104,17 +100,20 @@ func splice(name, text string) error {
 	return os.WriteFile(name, []byte(string(head)+begin+"\n\n"+text+end+string(tail)), 0o644)
 }
 
-// csv has a line for each task and method.
-func (b *book) csv(name string) (err error) {
-	file, err := os.Create(name)
-	if err != nil {
-		return err
+func preamble(records []play.Record) string {
+	var versions []string
+	for _, r := range records {
+		if ours(r.Version) && !slices.Contains(versions, r.Version) {
+			versions = append(versions, r.Version)
+		}
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	w := csv.NewWriter(file)
-	_ = w.Write([]string{"problem", "regime", "budget", "method", "version", "seeds", "median_regret", "mean_score", "mean_auc", "success", "cpu_p50_ms", "cpu_p95_ms", "errors"})
-	tasks := slices.SortedFunc(maps.Keys(b.games), task.compare)
-	for _, t := range tasks {
+	return fmt.Sprintf("Written %s on %d cores (%s/%s), %d games; ours: %v.", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, len(records), versions)
+}
+
+// lines are the head of a table, and a line for each task and method.
+func (b *book) lines() [][]string {
+	out := [][]string{{"problem", "regime", "budget", "method", "version", "seeds", "median_regret", "mean_score", "mean_auc", "success", "cpu_p50_ms", "cpu_p95_ms", "errors", "last_error"}}
+	for _, t := range slices.SortedFunc(maps.Keys(b.games), task.compare) {
 		methods := map[string][]game{}
 		for _, g := range b.games[t] {
 			methods[g.Method] = append(methods[g.Method], g)
@@ -125,14 +124,30 @@ func (b *book) csv(name string) (err error) {
 			for _, g := range methods[m] {
 				regrets = append(regrets, g.regret)
 			}
-			_ = w.Write([]string{
+			out = append(out, []string{
 				t.problem, t.regime, strconv.Itoa(t.budget), m, r.version, strconv.Itoa(r.games), number(stat.Median(regrets)),
-				number(r.score), number(r.auc), number(r.success), number(1e3 * r.cpu), number(1e3 * r.tail), strconv.Itoa(r.errors),
+				number(r.score), number(r.auc), number(r.success), number(1e3 * r.cpu), number(1e3 * r.tail), strconv.Itoa(r.errors), short(r.why),
 			})
 		}
 	}
-	w.Flush()
-	return w.Error()
+	return out
+}
+
+func writeCSV(name string, lines [][]string) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(csv.NewWriter(file).WriteAll(lines), file.Close())
+}
+
+// Print shows what each method did on each task.
+func Print(out io.Writer, records []play.Record) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, line := range newBook(records).lines() {
+		fmt.Fprintln(w, strings.Join(line, "\t"))
+	}
+	return w.Flush()
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

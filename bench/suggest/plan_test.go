@@ -2,16 +2,15 @@ package main
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 	"github.com/vernier-ml/vernier/bench/suggest/problem"
 )
 
-func TestChaptersArePlayedSeedBySeed(t *testing.T) {
+func TestAPlanIsPlayedSeedBySeed(t *testing.T) {
 	o := options{version: "v1", seeds: "3"}
-	jobs, err := o.chapters(pairedPlan(), words{"fronts", "large"})
+	jobs, err := o.games(partsOf("fronts", "large"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,15 +32,6 @@ func TestChaptersArePlayedSeedBySeed(t *testing.T) {
 	if len(tasks) != 3 || len(tasks[0]) != 6*6+3*5 || len(tasks[1]) != len(tasks[0]) || len(tasks[2]) != len(tasks[0]) {
 		t.Errorf("%d seeds, with %d, %d and %d games", len(tasks), len(tasks[0]), len(tasks[1]), len(tasks[2]))
 	}
-	_, err = o.chapters(pairedPlan(), words{"larg"})
-	if err == nil || !strings.Contains(err.Error(), `"larg"`) {
-		t.Fatalf("an unknown chapter: %v", err)
-	}
-	for _, c := range pairedPlan() {
-		if !strings.Contains(err.Error(), c.name) {
-			t.Errorf("the chapter %s is not offered: %v", c.name, err)
-		}
-	}
 }
 
 func TestTheTasksOfARegimeAreOfDifferentFamilies(t *testing.T) {
@@ -50,26 +40,21 @@ func TestTheTasksOfARegimeAreOfDifferentFamilies(t *testing.T) {
 		for _, j := range jobsOf(t, name) {
 			family := j.run.Problem.Family
 			if had := of[family]; had != "" && had != j.key.Problem {
-				t.Errorf("chapter %s: %s and %s are both of the family %s", name, had, j.key.Problem, family)
+				t.Errorf("part %s: %s and %s are both of the family %s", name, had, j.key.Problem, family)
 			}
 			of[family] = j.key.Problem
 		}
 	}
 }
 
-// TestEachFamilyMeetsRandomSearch but those of trained models, which are not in
-// the paired run.
 func TestEachFamilyMeetsRandomSearch(t *testing.T) {
 	var all []string
-	for _, c := range pairedPlan() {
-		for _, j := range jobsOf(t, c.name) {
+	for _, p := range fullPlan() {
+		for _, j := range jobsOf(t, p.name) {
 			all = append(all, j.run.Problem.Family+" "+j.key.Method)
 		}
 	}
 	for _, p := range problem.All() {
-		if p.Suite == problem.Learning {
-			continue
-		}
 		ours := "auto"
 		if p.Suite == problem.Fidelity {
 			ours = "mobster"
@@ -82,12 +67,27 @@ func TestEachFamilyMeetsRandomSearch(t *testing.T) {
 	}
 }
 
-func jobsOf(t *testing.T, chapter string) []job {
+// Two parts have some games in common.
+func TestNoGameIsPlayedTwice(t *testing.T) {
+	seen := map[play.Key]bool{}
+	for _, j := range jobsOf(t, "families", "architectures") {
+		if seen[j.key] {
+			t.Errorf("%+v is there twice", j.key)
+		}
+		seen[j.key] = true
+	}
+}
+
+func jobsOf(t *testing.T, names ...string) []job {
 	t.Helper()
 	o := options{version: "v1", seeds: "1"}
-	jobs, err := o.chapters(pairedPlan(), words{chapter})
+	jobs, err := o.games(partsOf(names...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return jobs
+}
+
+func partsOf(names ...string) []part {
+	return slices.DeleteFunc(fullPlan(), func(p part) bool { return !slices.Contains(names, p.name) })
 }
