@@ -92,7 +92,7 @@ bench-suggest: ## Play what docs/benchmarks.md shows, seed by seed, and write it
 .PHONY: bench-collector
 bench-collector: build ## Measure the collector beside TensorBoard's readers, and the report service with 1,000 trials; writes docs/benchmarks-collector.md.
 	@$(GO_BUILD) -o $(BIN)/bench-collector ./bench/collector
-	@$(BIN)/bench-collector all -collector $(BIN)/collector -venv $(BIN)/venv-tensorboard
+	@$(BIN)/bench-collector -collector $(BIN)/collector -venv $(BIN)/venv-tensorboard
 
 # The seed is printed; TORTURE_SEED repeats the kills, though not their moments.
 .PHONY: torture

@@ -6,12 +6,12 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,29 +31,29 @@ type loadConfig struct {
 	maxLag                   time.Duration
 }
 
-func loadCommand(ctx context.Context, args []string, out io.Writer) error {
-	var cfg loadConfig
-	flags := flag.NewFlagSet("load", flag.ContinueOnError)
-	flags.StringVar(&cfg.store, "store", "", "URL of an empty store (default: SQLite in a temporary directory)")
-	flags.IntVar(&cfg.trials, "trials", 1000, "trials at once, each with a connection of its own")
-	flags.IntVar(&cfg.metrics, "metrics", 10, "metrics that each reports every second")
-	flags.IntVar(&cfg.seconds, "seconds", 60, "how long")
-	flags.DurationVar(&cfg.maxLag, "max-lag", 2*time.Second, "fail when a point takes longer")
-	if err := flags.Parse(args); err != nil {
-		return err
+// loads loads SQLite and the other stores. It fails when a point is lost, doubled,
+// wrong or late; what was seen is in the table all the same.
+func (cfg config) loads(ctx context.Context) (rows table, remark string, failures error) {
+	rows.add("store", "trials", "points a second", "points stored", "lost", "doubled or wrong",
+		"lag p50", "p99", "largest", "CPU of the service", "its memory", "bytes a point")
+	dir, err := os.MkdirTemp(cfg.dir, "bench-load-*")
+	if err != nil {
+		return rows, "", err
 	}
-	if cfg.trials < 1 || cfg.metrics < 1 || cfg.seconds < 1 {
-		return errors.New("trials, metrics and seconds must be positive")
-	}
-	if cfg.store == "" {
-		dir, err := os.MkdirTemp("", "bench-load-*")
-		if err != nil {
-			return err
+	defer func() { _ = os.RemoveAll(dir) }()
+	for _, url := range append([]string{"sqlite:" + filepath.Join(dir, "points.db")}, cfg.stores...) {
+		load := cfg.load
+		load.store = url
+		r, err := load.measure(ctx)
+		if err == nil {
+			rows.add(r.row()...)
+			err = r.check()
 		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		cfg.store = "sqlite:" + dir + "/points.db"
+		if err != nil {
+			failures = errors.Join(failures, fmt.Errorf("load of %s: %w", scheme(url), err))
+		}
 	}
-	return cfg.run(ctx, out)
+	return rows, "", failures
 }
 
 // result is what a load showed.
@@ -63,21 +63,6 @@ type result struct {
 	lags   *lags
 	use    consumption
 	size   float64 // bytes a point; 0 when unknown
-}
-
-// run loads the store and fails when a point is lost, doubled, wrong or late.
-// What was seen is printed all the same.
-func (cfg loadConfig) run(ctx context.Context, out io.Writer) error {
-	r, err := cfg.measure(ctx)
-	if err != nil {
-		return err
-	}
-	rows := table{header: loadHeader}
-	rows.add(r.row()...)
-	if err := rows.markdown(out); err != nil {
-		return err
-	}
-	return r.check()
 }
 
 func (cfg loadConfig) measure(ctx context.Context) (r result, err error) {
@@ -107,9 +92,6 @@ func (cfg loadConfig) measure(ctx context.Context) (r result, err error) {
 	return r, nil
 }
 
-var loadHeader = []string{"store", "trials", "points a second", "points stored", "lost", "doubled or wrong",
-	"lag p50", "p99", "largest", "CPU of the service", "its memory", "bytes a point"}
-
 func (r result) row() []string {
 	size := "-"
 	if r.size > 0 {
@@ -136,7 +118,7 @@ func scheme(url string) string {
 	return s
 }
 
-// service is a running serveCommand.
+// service is a running serve.
 type service struct {
 	cmd   *exec.Cmd
 	url   string
@@ -256,6 +238,23 @@ func (cfg loadConfig) report(ctx context.Context, url string, key []byte) (*lags
 	return all, errors.Join(errs...)
 }
 
+// lags collects how long points took.
+type lags struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+// quantile is 0 when there are none.
+func (l *lags) quantile(q float64) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.all) == 0 {
+		return 0
+	}
+	slices.Sort(l.all)
+	return l.all[int(q*float64(len(l.all)-1))].Round(time.Millisecond)
+}
+
 // timed notes how old points are when their call is answered.
 type timed struct {
 	vernierv1.ReportServiceClient
@@ -270,7 +269,11 @@ func (t *timed) Report(ctx context.Context, r *vernierv1.ReportRequest) (*vernie
 		if err != nil {
 			return nil, err
 		}
-		t.lags.add(now, points)
+		t.lags.mu.Lock()
+		defer t.lags.mu.Unlock()
+		for _, p := range points {
+			t.lags.all = append(t.lags.all, now.Sub(p.Time))
+		}
 	}
 	return answer, err
 }

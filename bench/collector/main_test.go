@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 
 func TestASmallLoadIsStoredWhole(t *testing.T) {
 	var out bytes.Buffer
-	err := dispatch(t.Context(), []string{"load", "-trials", "5", "-metrics", "3", "-seconds", "2", "-max-lag", "1m"}, &out)
+	err := run(t.Context(), []string{"-only", "load", "-trials", "5", "-metrics", "3", "-seconds", "2", "-max-lag", "1m"}, &out)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
@@ -33,7 +33,7 @@ func TestASmallLoadIsStoredWhole(t *testing.T) {
 // to read it.
 func TestAllDataIsReadWhole(t *testing.T) {
 	var out bytes.Buffer
-	if err := dispatch(t.Context(), []string{"read", "-mb", "1", "-rounds", "1", "-dir", t.TempDir()}, &out); err != nil {
+	if err := run(t.Context(), []string{"-only", "read", "-mb", "1", "-rounds", "1", "-dir", t.TempDir()}, &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range workloads() {
@@ -43,9 +43,9 @@ func TestAllDataIsReadWhole(t *testing.T) {
 	}
 }
 
-func TestCommandsThatAreNotThereAreRefused(t *testing.T) {
-	for _, args := range [][]string{nil, {"lode"}, {"load", "-trials", "0"}, {"serve", "-store", "nonsense", "-key", "00"}} {
-		if err := dispatch(t.Context(), args, &bytes.Buffer{}); err == nil {
+func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
+	for _, args := range [][]string{{"-only", "lode"}, {"-trials", "0"}, {"serve", "-store", "nonsense", "-key", "00"}} {
+		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
 			t.Errorf("%q is taken", args)
 		}
 	}

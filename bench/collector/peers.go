@@ -16,56 +16,39 @@ import (
 )
 
 // The peers are TensorBoard's own readers, fetched from PyPI at run time.
-const (
-	venvPath = "bin/venv-tensorboard"
-	// Python is too slow for all of the data: it gets this part of it, a file of
-	// its own, and rates are compared.
-	pythonPart = 20
-)
+//
+// Python is too slow for all of the data: it gets this part of it, a file of its
+// own, and rates are compared.
+const pythonPart = 20
 
 //go:embed peers.py
 var peersPy string
 
-func peersCommand(ctx context.Context, args []string, out io.Writer) error {
-	var cfg readConfig
-	flags := cfg.flags("peers")
-	venv := flags.String("venv", venvPath, "Python environment with TensorBoard; made if it is not there")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	rows, versions, err := cfg.peers(ctx, *venv)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(out, versions)
-	return rows.markdown(out)
-}
-
 // peers reads the same event files with TensorBoard's data server, with its
 // Python loader and with our source, in turn, round by round.
-func (cfg readConfig) peers(ctx context.Context, venv string) (rows table, versions string, err error) {
-	if versions, err = ensureVenv(ctx, venv); err != nil {
+func (cfg config) peers(ctx context.Context) (rows table, versions string, err error) {
+	if versions, err = ensureVenv(ctx, cfg.venv); err != nil {
 		return rows, "", err
 	}
-	rows = table{header: []string{"data", "reader", "MB/s of a core", "ours is faster by"}}
+	rows.add("data", "reader", "MB/s of a core", "ours is faster by")
 	for _, w := range workloads() {
 		if w.format != "events" {
 			continue
 		}
-		if err := cfg.duel(ctx, venv, w, &rows); err != nil {
+		if err := cfg.duel(ctx, w, &rows); err != nil {
 			return rows, versions, fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
-	return rows, versions, nil
+	return rows, versions + ".\n", nil
 }
 
-func (cfg readConfig) duel(ctx context.Context, venv string, w workload, rows *table) error {
-	all, err := w.create(cfg.dir, cfg.size)
+func (cfg config) duel(ctx context.Context, w workload, rows *table) error {
+	all, err := w.create(cfg.dir, cfg.mb*1e6)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(all.dir) }()
-	part, err := w.create(cfg.dir, cfg.size/pythonPart)
+	part, err := w.create(cfg.dir, cfg.mb*1e6/pythonPart)
 	if err != nil {
 		return err
 	}
@@ -78,9 +61,9 @@ func (cfg readConfig) duel(ctx context.Context, venv string, w workload, rows *t
 			r, err := measure(func() (int, error) { return sourcePass(ctx, all) })
 			return float64(all.bytes) / 1e6 / r.seconds, err
 		}},
-		{"data server, checksums", func() (float64, error) { return dataServer(ctx, venv, all, "--checksum") }},
-		{"data server, as shipped: no checksums", func() (float64, error) { return dataServer(ctx, venv, all, "--no-checksum") }},
-		{"Python EventAccumulator", func() (float64, error) { return python(ctx, venv, part) }},
+		{"data server, checksums", func() (float64, error) { return dataServer(ctx, cfg.venv, all, "--checksum") }},
+		{"data server, as shipped: no checksums", func() (float64, error) { return dataServer(ctx, cfg.venv, all, "--no-checksum") }},
+		{"Python EventAccumulator", func() (float64, error) { return python(ctx, cfg.venv, part) }},
 	}
 	rates := make([]sample, len(readers))
 	for round := range cfg.rounds + 1 { // the first fills the page cache

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -18,39 +17,6 @@ import (
 	"github.com/vernier-ml/vernier/collector/source/events"
 	"github.com/vernier-ml/vernier/collector/source/file"
 )
-
-// readConfig is what read and peers share.
-type readConfig struct {
-	dir    string
-	size   int64
-	rounds int
-}
-
-func (cfg *readConfig) flags(name string) *flag.FlagSet {
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.StringVar(&cfg.dir, "dir", os.TempDir(), "where the data is written; as much free space as -mb is needed")
-	flags.Func("mb", "megabytes of data of each kind (default 200)", func(s string) error {
-		var mb int64
-		_, err := fmt.Sscan(s, &mb)
-		cfg.size = mb * 1_000_000
-		return err
-	})
-	flags.IntVar(&cfg.rounds, "rounds", 5, "rounds; the table has the median and the range")
-	cfg.size = 200_000_000
-	return flags
-}
-
-func readCommand(ctx context.Context, args []string, out io.Writer) error {
-	var cfg readConfig
-	if err := cfg.flags("read").Parse(args); err != nil {
-		return err
-	}
-	rows, err := cfg.read(ctx)
-	if err != nil {
-		return err
-	}
-	return rows.markdown(out)
-}
 
 // reading is one pass over the data. Seconds are of CPU time, all threads
 // together, so that waiting for the machine does not count.
@@ -84,16 +50,16 @@ func measure(pass func() (points int, err error)) (reading, error) {
 }
 
 // read measures each workload through its parser and through its source.
-func (cfg readConfig) read(ctx context.Context) (rows table, err error) {
-	rows = table{header: []string{"data", "read by", "MB/s of a core", "million points/s", "allocations a record"}}
+func (cfg config) read(ctx context.Context) (rows table, remark string, err error) {
+	rows.add("data", "read by", "MB/s of a core", "million points/s", "allocations a record")
 	for _, w := range workloads() {
-		d, err := w.create(cfg.dir, cfg.size)
+		d, err := w.create(cfg.dir, cfg.mb*1e6)
 		if err != nil {
-			return rows, err
+			return rows, "", err
 		}
 		text, err := os.ReadFile(d.path)
 		if err != nil {
-			return rows, err
+			return rows, "", err
 		}
 		for _, way := range []struct {
 			name string
@@ -109,7 +75,7 @@ func (cfg readConfig) read(ctx context.Context) (rows table, err error) {
 					err = fmt.Errorf("%s by the %s: %d points of %d", w.name, way.name, r.points, d.points)
 				}
 				if err != nil {
-					return rows, err
+					return rows, "", err
 				}
 				rates = append(rates, float64(d.bytes)/1e6/r.seconds)
 				points = append(points, float64(r.points)/1e6/r.seconds)
@@ -118,10 +84,10 @@ func (cfg readConfig) read(ctx context.Context) (rows table, err error) {
 			rows.add(w.name, way.name, rates[1:].spread(0), points[1:].spread(1), fmt.Sprintf("%.3f", mallocs[1:].median()))
 		}
 		if err := os.RemoveAll(d.dir); err != nil {
-			return rows, err
+			return rows, "", err
 		}
 	}
-	return rows, nil
+	return rows, "", nil
 }
 
 // parserPass hands what is in memory to the parser.

@@ -15,9 +15,9 @@ import (
 	"github.com/vernier-ml/vernier/server"
 )
 
-// serveCommand is the report service as the manager runs it, in a process of its
+// serve is the report service as the manager runs it, in a process of its
 // own. It prints its address, and ends with SIGTERM.
-func serveCommand(ctx context.Context, args []string, out io.Writer) (err error) {
+func serve(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	url := flags.String("store", "", "URL of the store")
 	secret := flags.String("key", "", "signing key, hexadecimal")

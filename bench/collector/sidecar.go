@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -19,69 +18,30 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
 )
 
-// sidecarConfig describes the measurement of the sidecar.
-type sidecarConfig struct {
-	binary, dir string
-	only        string
-	bytes       int64
-	idle        time.Duration
-	rate        int64
-}
-
 // pieceBytes is the size of the pieces in which a large input is written: each
 // is removed when it was read, so that the disk is not filled.
 const pieceBytes = 256_000_000
 
-func sidecarCommand(ctx context.Context, args []string, out io.Writer) error {
-	var cfg sidecarConfig
-	flags := flag.NewFlagSet("sidecar", flag.ContinueOnError)
-	cfg.register(flags)
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	rows, err := cfg.measure(ctx)
-	if err != nil {
-		return err
-	}
-	return rows.markdown(out)
-}
-
-func (cfg *sidecarConfig) register(flags *flag.FlagSet) {
-	flags.StringVar(&cfg.binary, "collector", "bin/collector", "the collector")
-	flags.StringVar(&cfg.dir, "work", os.TempDir(), "where the input is written; 600 MB free are needed")
-	flags.Func("gb", "gigabytes of input of each kind (default 1; 10 is the figure that is claimed)", func(s string) error {
-		gb, err := strconv.ParseFloat(s, 64)
-		cfg.bytes = int64(gb * 1e9)
-		return err
-	})
-	flags.StringVar(&cfg.only, "only", "", "the kind of input, by the beginning of its name; empty: all")
-	flags.DurationVar(&cfg.idle, "idle", 20*time.Second, "how long the idle sidecar is watched")
-	flags.Int64Var(&cfg.rate, "rate", report.DefaultRate, "the sidecar's --rate")
-	cfg.bytes = 1e9
-}
-
-// measure lets a real sidecar read a large input and then nothing.
-func (cfg sidecarConfig) measure(ctx context.Context) (rows table, err error) {
-	rows = table{header: []string{"input", "size", "points", "CPU time", "largest resident memory", "CPU when idle"}}
+// sidecars lets a real sidecar read a large input of each kind, and then nothing.
+func (cfg config) sidecars(ctx context.Context) (rows table, remark string, err error) {
+	rows.add("input", "size", "points", "CPU time", "largest resident memory", "CPU when idle")
 	for _, w := range workloads() {
-		if !strings.HasPrefix(w.name, cfg.only) {
-			continue
-		}
-		row, err := cfg.one(ctx, w)
+		row, err := cfg.sidecar(ctx, w)
 		if err != nil {
-			return rows, fmt.Errorf("%s: %w", w.name, err)
+			return rows, "", fmt.Errorf("%s: %w", w.name, err)
 		}
 		rows.add(row...)
 	}
-	return rows, nil
+	return rows, "", nil
 }
 
-func (cfg sidecarConfig) one(ctx context.Context, w workload) (row []string, err error) {
+func (cfg config) sidecar(ctx context.Context, w workload) (row []string, err error) {
 	dir, err := os.MkdirTemp(cfg.dir, "sc-*")
 	if err != nil {
 		return nil, err
@@ -97,7 +57,7 @@ func (cfg sidecarConfig) one(ctx context.Context, w workload) (row []string, err
 		_, stopped := service.stop()
 		err = errors.Join(err, stopped)
 	}()
-	s, err := cfg.start(ctx, w, dir, service.url, key)
+	s, err := cfg.startSidecar(ctx, w, dir, service.url, key)
 	if s != nil {
 		defer func() { err = errors.Join(err, s.stop()) }()
 	}
@@ -116,7 +76,7 @@ func (cfg sidecarConfig) one(ctx context.Context, w workload) (row []string, err
 	if err != nil {
 		return nil, err
 	}
-	peak, err := s.peak()
+	peak, err := peakOf(s.cmd.Process.Pid)
 	if err != nil {
 		return nil, err
 	}
@@ -132,13 +92,13 @@ type sidecar struct {
 	client     *http.Client
 }
 
-func (cfg sidecarConfig) start(ctx context.Context, w workload, dir, url string, key []byte) (*sidecar, error) {
+func (cfg config) startSidecar(ctx context.Context, w workload, dir, url string, key []byte) (*sidecar, error) {
 	token, err := report.Sign(key, report.Claims{Trial: trialOf(0), Expires: time.Now().Add(24 * time.Hour)})
 	if err != nil {
 		return nil, err
 	}
 	s := &sidecar{dir: dir, input: filepath.Join(dir, "metrics.log")}
-	args := []string{"run", "--dir=" + dir, "--termination-log=" + filepath.Join(dir, "end"), "--rate=" + strconv.FormatInt(cfg.rate, 10)}
+	args := []string{"run", "--dir=" + dir, "--termination-log=" + filepath.Join(dir, "end")}
 	switch w.format {
 	case "events":
 		s.input = filepath.Join(dir, "events")
@@ -151,7 +111,7 @@ func (cfg sidecarConfig) start(ctx context.Context, w workload, dir, url string,
 	for _, tag := range tags {
 		args = append(args, "--metric="+tag)
 	}
-	s.cmd = exec.CommandContext(ctx, cfg.binary, args...)
+	s.cmd = exec.CommandContext(ctx, cfg.collector, args...)
 	s.cmd.Env = []string{contract.EnvURL + "=" + url, contract.EnvToken + "=" + token, contract.EnvPodUID + "=pod"}
 	s.cmd.Stderr = &s.said
 	s.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -166,26 +126,20 @@ func (cfg sidecarConfig) start(ctx context.Context, w workload, dir, url string,
 // awaitReady waits until the sidecar is ready, as the pod does before it starts the
 // program: what is there before that is of an earlier run.
 func (s *sidecar) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if _, err := os.Stat(filepath.Join(s.dir, "ready")); err == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("the sidecar is not ready: %w\n%s", ctx.Err(), s.said.String())
-		}
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		_, err := os.Stat(filepath.Join(s.dir, "ready"))
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the sidecar is not ready: %w\n%s", err, s.said.String())
 	}
+	return nil
 }
 
 // feed writes the input piece by piece, each once the one before was read.
-func (cfg sidecarConfig) feed(ctx context.Context, w workload, s *sidecar) (points int, size int64, err error) {
-	n, piece := 0, 0
-	for size < cfg.bytes {
+func (cfg config) feed(ctx context.Context, w workload, s *sidecar) (points int, size int64, err error) {
+	n, piece, wanted := 0, 0, int64(cfg.gb*1e9)
+	for size < wanted {
 		path, before := s.place(w, piece)
 		if before != "" {
 			if err := os.Rename(s.input, before); err != nil {
@@ -199,7 +153,7 @@ func (cfg sidecarConfig) feed(ctx context.Context, w workload, s *sidecar) (poin
 		if err != nil {
 			return points, size, err
 		}
-		next, more, written, err := w.write(f, n, min(pieceBytes, cfg.bytes-size))
+		next, more, written, err := w.write(f, n, min(pieceBytes, wanted-size))
 		if err := errors.Join(err, f.Close()); err != nil {
 			return points, size, err
 		}
@@ -237,25 +191,21 @@ func (s *sidecar) place(w workload, piece int) (path, before string) {
 // awaitPoints waits until the sidecar has read so many points and all of them
 // are acknowledged, or left out by the cap.
 func (s *sidecar) awaitPoints(ctx context.Context, points int) error {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for begin := time.Now(); ; {
-		m, err := s.metrics(ctx)
-		done := m["vernier_collector_points_sent_total"] + m["vernier_collector_points_capped_total"]
-		switch {
-		case err == nil && int(done) == points:
-			return nil
-		case err == nil && int(done) > points:
-			return fmt.Errorf("%v points were sent or left out, and %d written", done, points)
-		case time.Since(begin) > 20*time.Minute:
-			return fmt.Errorf("after 20 minutes %v points of %d: %w\n%s", done, points, errors.Join(err, ctx.Err()), s.said.String())
+	var done float64
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 20*time.Minute, true, func(ctx context.Context) (bool, error) {
+		m, err := s.metrics(ctx) // an error: it is not up yet
+		if err == nil {
+			done = m["vernier_collector_points_sent_total"] + m["vernier_collector_points_capped_total"]
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if int(done) > points {
+			return false, errors.New("that is too many")
 		}
+		return int(done) == points, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%v points were sent or left out, and %d written: %w\n%s", done, points, err, s.said.String())
 	}
+	return nil
 }
 
 // metrics are the sidecar's own, those without labels.
@@ -304,9 +254,6 @@ func (s *sidecar) idle(ctx context.Context, d time.Duration) (float64, error) {
 	after, err := s.cpu()
 	return (after - before).Seconds() / d.Seconds(), err
 }
-
-// peak is the largest resident size so far, in bytes.
-func (s *sidecar) peak() (int64, error) { return peakOf(s.cmd.Process.Pid) }
 
 // peakOf is the largest resident size of a process, in bytes. The figure of wait4
 // includes the process that it was forked from.

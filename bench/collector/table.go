@@ -2,8 +2,9 @@ package main
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
-	"io"
+	"os"
 	"slices"
 	"strings"
 )
@@ -37,30 +38,26 @@ func (s sample) over(t sample) sample {
 	return ratios
 }
 
-// table is a table of the report.
-type table struct {
-	header []string
-	rows   [][]string
-}
+// table is a table of the page; its first line is the head.
+type table [][]string
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) add(cells ...string) { *t = append(*t, cells) }
 
-func (t *table) markdown(out io.Writer) error {
+func (t table) markdown() string {
 	var b strings.Builder
-	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	line(t.header)
-	b.WriteString(strings.Repeat("|---", len(t.header)) + "|\n")
-	for _, row := range t.rows {
-		line(row)
+	for i, cells := range t {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
+		}
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	return b.String()
 }
 
-func (t *table) csv(out io.Writer) error {
-	w := csv.NewWriter(out)
-	if err := w.WriteAll(append([][]string{t.header}, t.rows...)); err != nil {
+func (t table) writeCSV(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
 		return err
 	}
-	return w.Error()
+	return errors.Join(csv.NewWriter(f).WriteAll(t), f.Close())
 }

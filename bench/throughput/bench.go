@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -76,31 +77,23 @@ func bench(ctx context.Context, o options) error {
 		}
 		slices.Reverse(workloads)
 	}
-	return report(o, results)
+	report(o, results)
+	return nil
 }
 
 // awaitEmpty waits until nothing of a workload is left, so that its cleaning up is
 // not counted against the next one.
 func awaitEmpty(ctx context.Context, c client.Client) error {
-	poll := time.NewTicker(200 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	return wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		left := 0
 		for _, list := range []client.ObjectList{&v1beta1.TrialList{}, &batchv1.JobList{}, &corev1.PodList{}} {
 			if err := c.List(ctx, list, client.InNamespace("default")); err != nil {
-				return err
+				return false, err
 			}
 			left += meta.LenList(list)
 		}
-		if left == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d objects are left: %w", left, ctx.Err())
-		case <-poll.C:
-		}
-	}
+		return left == 0, nil
+	})
 }
 
 func measure(ctx context.Context, w workload, r round) (result, error) {
@@ -131,36 +124,22 @@ func measure(ctx context.Context, w workload, r round) (result, error) {
 
 // report prints the medians and the ratio with its spread: the ratio of each
 // round's pair, smallest to largest.
-func report(o options, results []result) error {
-	times := map[string][]float64{}
-	firsts := map[string][]float64{}
+func report(o options, results []result) {
+	times, firsts := map[string][]float64{}, map[string][]float64{}
 	for _, r := range results {
 		times[r.kind] = append(times[r.kind], r.elapsed.Seconds())
 		firsts[r.kind] = append(firsts[r.kind], float64(r.first.Milliseconds()))
+	}
+	fmt.Printf("\n%d programs, %d at a time, %d rounds\n", o.trials, o.parallel, o.rounds)
+	for _, kind := range []string{"trials", "bare Jobs"} {
+		fmt.Printf("%-10s %5.2f a second (median), first process after %4.0f ms (median)\n", kind, float64(o.trials)/median(times[kind]), median(firsts[kind]))
 	}
 	ours, bare := times["trials"], times["bare Jobs"]
 	ratios := make([]float64, len(ours))
 	for i := range ours {
 		ratios[i] = ours[i] / bare[i]
 	}
-	ratio := median(ours) / median(bare)
-	fmt.Printf("\n%d programs, %d at a time, %d rounds\n", o.trials, o.parallel, o.rounds)
-	fmt.Printf("trials     %5.2f a second (median), first process after %4.0f ms (median)\n", float64(o.trials)/median(ours), median(firsts["trials"]))
-	fmt.Printf("bare Jobs  %5.2f a second (median), first process after %4.0f ms (median)\n", float64(o.trials)/median(bare), median(firsts["bare Jobs"]))
-	fmt.Printf("ratio of wall times, trials to bare Jobs: %.2f (%.2f to %.2f)\n", ratio, slices.Min(ratios), slices.Max(ratios))
-	if o.csv == "" {
-		return nil
-	}
-	var b strings.Builder
-	for _, r := range results {
-		fmt.Fprintf(&b, "%s,%d,%d,%.3f,%d\n", r.kind, o.trials, o.parallel, r.elapsed.Seconds(), r.first.Milliseconds())
-	}
-	file, err := os.OpenFile(o.csv, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(b.String())
-	return errors.Join(err, file.Close())
+	fmt.Printf("ratio of wall times, trials to bare Jobs: %.2f (%.2f to %.2f)\n", median(ours)/median(bare), slices.Min(ratios), slices.Max(ratios))
 }
 
 func median(values []float64) float64 {
@@ -169,38 +148,31 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// instance is a running embedded control plane.
+// instance is a running embedded control plane in a temporary home.
 type instance struct {
 	vernier, home string
-	temporary     bool
 	config        *rest.Config
 }
 
-func start(ctx context.Context, o options) (*instance, error) {
-	i := &instance{vernier: o.vernier, home: o.home}
-	if i.home == "" {
-		home, err := os.MkdirTemp("", "vernier-bench-")
-		if err != nil {
-			return nil, err
-		}
-		i.home, i.temporary = home, true
+func start(ctx context.Context, o options) (i *instance, err error) {
+	i = &instance{vernier: o.vernier}
+	if i.home, err = os.MkdirTemp("", "vernier-bench-"); err != nil {
+		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			i.stop()
+		}
+	}()
 	begin := time.Now()
 	up := exec.CommandContext(ctx, i.vernier, "--home", i.home, "up")
 	up.Stdout, up.Stderr = os.Stderr, os.Stderr
 	if err := up.Run(); err != nil {
-		return nil, fmt.Errorf("%v: %w", up, err)
+		return i, fmt.Errorf("%v: %w", up, err)
 	}
 	fmt.Printf("control plane up after %.1f s\n", time.Since(begin).Seconds())
-	path, err := exec.CommandContext(ctx, i.vernier, "--home", i.home, "kubeconfig").Output()
-	if err != nil {
-		i.stop()
-		return nil, fmt.Errorf("ask for the kubeconfig: %w", err)
-	}
-	i.config, err = clientcmd.BuildConfigFromFlags("", strings.TrimSpace(string(path)))
-	if err != nil {
-		i.stop()
-		return nil, err
+	if i.config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(i.home, "kubeconfig")); err != nil {
+		return i, err
 	}
 	i.config.QPS, i.config.Burst = 1000, 2000
 	return i, nil
@@ -211,9 +183,7 @@ func (i *instance) stop() {
 	if out, err := down.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %v\n%s", down, err, out)
 	}
-	if i.temporary {
-		_ = os.RemoveAll(i.home)
-	}
+	_ = os.RemoveAll(i.home)
 }
 
 func newClient(config *rest.Config) (client.WithWatch, error) {

@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"time"
 )
 
@@ -32,8 +31,6 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", 8, "how many at once")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds")
 	flag.StringVar(&o.vernier, "vernier", "vernier", "the vernier binary")
-	flag.StringVar(&o.home, "home", "", "home of the instance; a temporary one by default")
-	flag.StringVar(&o.csv, "csv", "", "file to append the rounds to")
 	flag.Parse()
 	if o.rounds < 1 || o.trials < 1 || o.parallel < 1 {
 		fmt.Fprintln(os.Stderr, "throughput: -rounds, -trials and -parallel are at least 1")
@@ -51,35 +48,23 @@ func main() {
 // options are the flags.
 type options struct {
 	trials, parallel, rounds int
-	vernier, home, csv       string
+	vernier                  string
 }
 
 // child is the training program: it leaves a stamp of when it started, and
 // prints its objective.
 func child(dir string, started time.Time) error {
-	name := filepath.Join(dir, strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(started.UnixNano(), 10))
 	fmt.Println("loss=0.5")
-	return os.WriteFile(name, []byte(strconv.FormatInt(started.UnixNano(), 10)), 0o600)
+	return os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d-%d", started.UnixNano(), os.Getpid())), nil, 0o600)
 }
 
 // firstStamp is the time of the earliest stamp in dir, and how many there are.
 func firstStamp(dir string) (first time.Time, count int, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return time.Time{}, 0, err
+	entries, err := os.ReadDir(dir) // sorted
+	if err != nil || len(entries) == 0 {
+		return first, 0, err
 	}
-	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return time.Time{}, 0, err
-		}
-		nanos, err := strconv.ParseInt(string(data), 10, 64)
-		if err != nil {
-			return time.Time{}, 0, fmt.Errorf("stamp %s: %w", e.Name(), err)
-		}
-		if t := time.Unix(0, nanos); first.IsZero() || t.Before(first) {
-			first = t
-		}
-	}
-	return first, len(entries), nil
+	var nanos int64
+	_, err = fmt.Sscanf(entries[0].Name(), "%d-", &nanos)
+	return time.Unix(0, nanos), len(entries), err
 }
