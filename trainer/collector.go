@@ -83,6 +83,8 @@ type Collector struct {
 	Parameters map[string]string
 	// Experiment and Trial are the names that go into the labels.
 	Experiment, Trial string
+	// Number of the trial in the experiment; below 0 if it has none.
+	Number int
 	// Labels of the trial, which the job and its pods get too.
 	Labels map[string]string
 	// ReportURL is the address of the report service.

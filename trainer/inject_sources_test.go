@@ -1,7 +1,6 @@
 package trainer_test
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -188,10 +187,9 @@ func TestInjectRefusesAFixedPortOnTheHostsNetwork(t *testing.T) {
 func TestTrialsGetPortsOfTheirOwn(t *testing.T) {
 	ports := map[int]bool{}
 	for n := range 100 {
-		trial := fmt.Sprintf("exp-%04d", n*97)
-		port := ownPort(t, "a", trial)
+		port := ownPort(t, "a", n*97)
 		if port < 20000 || port > 31999 {
-			t.Errorf("trial %s got the port %d", trial, port)
+			t.Errorf("trial %d got the port %d", n*97, port)
 		}
 		ports[port] = true
 	}
@@ -202,23 +200,23 @@ func TestTrialsGetPortsOfTheirOwn(t *testing.T) {
 
 // Experiments of one name in several namespaces run on one machine.
 func TestNamespacesGetPortsOfTheirOwn(t *testing.T) {
-	for _, trial := range []string{"exp-0001", "no-number"} {
+	for _, trial := range []int{1, -1} {
 		ports := map[int]string{}
 		for _, namespace := range []string{"", "a", "b", "team-a", "team-b"} {
 			port := ownPort(t, namespace, trial)
 			if other, taken := ports[port]; taken {
-				t.Errorf("%s has the port %d in the namespaces %q and %q", trial, port, other, namespace)
+				t.Errorf("trial %d has the port %d in the namespaces %q and %q", trial, port, other, namespace)
 			}
 			ports[port] = namespace
 		}
 	}
 }
 
-// ownPort is the port that a trial gets.
-func ownPort(t *testing.T, namespace, trial string) int {
+// ownPort is the port that the trial with a number gets.
+func ownPort(t *testing.T, namespace string, number int) int {
 	t.Helper()
 	c := collector(trainer.PrometheusMetric)
-	c.Trial = trial
+	c.Number = number
 	obj := job(t, "containers: [{name: main, image: i}]")
 	obj.SetNamespace(namespace)
 	port, err := strconv.Atoi(variables(injected(t, obj, c).Spec.Containers[0])[trainer.EnvMetricsPort])

@@ -74,7 +74,7 @@ func injectedTwice(t *testing.T, obj *unstructured.Unstructured, c trainer.Colle
 func collector(kind string) trainer.Collector {
 	c := trainer.Collector{
 		Image: "collector:1", Kind: kind, Metrics: []string{"loss", "acc=$(x)"},
-		Experiment: "exp", Trial: "exp-0001",
+		Experiment: "exp", Trial: "exp-0001", Number: 1,
 		ReportURL: "https://manager:443", Token: "tok$en", CA: "PEM",
 		PrimaryContainer: "main",
 	}

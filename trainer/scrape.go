@@ -64,11 +64,10 @@ func (p pod) port() int {
 	// Trials of an experiment are numbered, and so are their ports.
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(p.namespace + "/" + p.c.Experiment)) // never fails
-	number, err := strconv.ParseUint(p.c.Trial[strings.LastIndexByte(p.c.Trial, '-')+1:], 10, 31)
-	if err != nil {
+	if p.c.Number < 0 {
 		_, _ = h.Write([]byte("/" + p.c.Trial))
 	}
-	return firstOwnPort + int((uint64(h.Sum32())+number)%ownPorts)
+	return firstOwnPort + (int(h.Sum32()%ownPorts)+max(p.c.Number, 0))%ownPorts
 }
 
 func (p pod) url() string {

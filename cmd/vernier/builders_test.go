@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,9 @@ func aTrial(number int, state v1beta1.TrialConditionType, loss string) v1beta1.T
 	start := metav1.NewTime(noon)
 	end := metav1.NewTime(noon.Add(time.Duration(number) * time.Second))
 	trial := v1beta1.Trial{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("charlm-%04d", number)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: fmt.Sprintf("charlm-%04d", number), Labels: map[string]string{v1beta1.LabelTrialNumber: strconv.Itoa(number)},
+		},
 		Spec: v1beta1.TrialSpec{
 			Objective:            anExperiment().Spec.Objective,
 			ParameterAssignments: []v1beta1.ParameterAssignment{{Name: "lr", Value: fmt.Sprintf("0.%d", number)}},

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -135,26 +133,16 @@ func (o *collectOptions) read(ctx context.Context, path string) (*probe.Report, 
 // readLive probes what may take long. The first signal ends what is read, the
 // second one everything.
 func (o *collectOptions) readLive(ctx context.Context, s streams, what string, open func(<-chan os.Signal) probe.Target) (*probe.Report, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	first := make(chan os.Signal, 1)
+	left := func(sig os.Signal) error {
+		return &exitError{code: signalCode(sig), err: fmt.Errorf("left on %s", sig)}
+	}
+	ctx, cancel := onSignals(ctx, left, func(sig os.Signal) (leave bool) {
+		first <- sig
+		fmt.Fprintln(s.err, "vernier: waiting for the end of "+what+"; Ctrl-C again to leave at once")
+		return false
+	})
 	defer cancel(nil)
-	signals, first := make(chan os.Signal, 2), make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	go func() {
-		for count := 1; ; count++ {
-			select {
-			case sig := <-signals:
-				if count > 1 {
-					cancel(&exitError{code: signalCode(sig), err: fmt.Errorf("left on %s", sig)})
-					return
-				}
-				first <- sig
-				fmt.Fprintln(s.err, "vernier: waiting for the end of "+what+"; Ctrl-C again to leave at once")
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
 	report, err := probe.Run(ctx, open(first), o.metrics)
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		err = cause

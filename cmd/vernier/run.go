@@ -180,28 +180,17 @@ func (s *session) keyOf(experiment *unstructured.Unstructured) types.NamespacedN
 // or time is up. An end that was there before, in the experiment before, does not
 // count.
 func waitForEnd(ctx context.Context, timeout time.Duration, s *session, key types.NamespacedName, before *v1beta1.Experiment, d display) (experimentView, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	go func() {
-		for count := 1; ; count++ {
-			select {
-			case <-ctx.Done():
-				return
-			case sig := <-signals:
-				if count > 1 || sig == syscall.SIGTERM {
-					cancel(interrupted(sig))
-					return
-				}
-				d.say("no new trials; waiting for the running ones. Ctrl-C again to leave at once.")
-				if err := stopGrowing(ctx, s.client, key); err != nil {
-					d.say(fmt.Sprintf("cannot stop the experiment: %v", err))
-				}
-			}
+	ctx, cancel := onSignals(ctx, interrupted, func(sig os.Signal) (leave bool) {
+		if sig == syscall.SIGTERM {
+			return true
 		}
-	}()
+		d.say("no new trials; waiting for the running ones. Ctrl-C again to leave at once.")
+		if err := stopGrowing(ctx, s.client, key); err != nil {
+			d.say(fmt.Sprintf("cannot stop the experiment: %v", err))
+		}
+		return false
+	})
+	defer cancel(nil)
 	if timeout > 0 {
 		timer := time.AfterFunc(timeout, func() {
 			cancel(&exitError{code: exitTimeout, err: fmt.Errorf("experiment %s did not end within %s; it goes on: vernier describe %s", key.Name, timeout, key.Name)})
@@ -220,6 +209,29 @@ func waitForEnd(ctx context.Context, timeout time.Duration, s *session, key type
 		err = cause
 	}
 	return last, err
+}
+
+// onSignals calls first at the first Ctrl-C or SIGTERM, and ends the context at the
+// second, or when first says so, with the cause that left gives.
+func onSignals(ctx context.Context, left func(os.Signal) error, first func(os.Signal) (leave bool)) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, func() { signal.Stop(signals) })
+	go func() {
+		for count := 1; ; count++ {
+			select {
+			case <-ctx.Done():
+				return
+			case sig := <-signals:
+				if count > 1 || first(sig) {
+					cancel(left(sig))
+					return
+				}
+			}
+		}
+	}()
+	return ctx, cancel
 }
 
 func interrupted(sig os.Signal) error {

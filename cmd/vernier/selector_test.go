@@ -19,7 +19,7 @@ func TestATrialIsFoundByWhatNamesIt(t *testing.T) {
 	e.UID = "one"
 	first, second := aTrial(1, v1beta1.TrialSucceeded, "0.5"), aTrial(2, v1beta1.TrialRunning, "")
 	for _, trial := range []*v1beta1.Trial{&first, &second} {
-		trial.Labels = map[string]string{v1beta1.LabelExperiment: e.Name}
+		trial.Labels[v1beta1.LabelExperiment] = e.Name
 		trial.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e, v1beta1.GroupVersion.WithKind("Experiment"))}
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(withBest(e, first), &first, &second).Build()

@@ -15,7 +15,8 @@ import (
 )
 
 type trialView struct {
-	Name   string
+	Name string
+	// Number in the experiment, -1 for a trial that was created by hand.
 	Number int
 	// State is the type of the last condition: the current state.
 	State string
@@ -114,9 +115,12 @@ func (t trialView) duration(now time.Time) time.Duration {
 func newTrialView(trial *v1beta1.Trial) trialView {
 	view := trialView{
 		Name:   trial.Name,
-		Number: trialNumber(trial.Name),
+		Number: -1,
 		Params: trial.Spec.ParameterAssignments,
 		Object: trial,
+	}
+	if n, ok := trial.Number(); ok {
+		view.Number = n
 	}
 	if n := len(trial.Status.Conditions); n > 0 {
 		last := trial.Status.Conditions[n-1]
@@ -159,16 +163,6 @@ func rank(first bool) int {
 		return 0
 	}
 	return 1
-}
-
-// trialNumber is the number at the end of a trial's name, or -1.
-func trialNumber(name string) int {
-	i := strings.LastIndexByte(name, '-')
-	n, err := strconv.Atoi(name[i+1:])
-	if i < 0 || err != nil {
-		return -1
-	}
-	return n
 }
 
 type experimentView struct {
@@ -263,7 +257,7 @@ func (v experimentView) best() (trialView, bool) {
 	}
 	optimal := v.Experiment.Status.CurrentOptimalTrial
 	return trialView{
-		Name: name, Number: trialNumber(name), State: string(v1beta1.TrialSucceeded),
+		Name: name, Number: -1, State: string(v1beta1.TrialSucceeded),
 		Params:  optimal.ParameterAssignments,
 		Metrics: condense(v.Experiment.Spec.Objective, optimal.Observation.Metrics),
 	}, true

@@ -51,6 +51,15 @@ func TestScore(t *testing.T) {
 	}
 }
 
+// The number is the label's: a name may end with any other.
+func TestATrialThatWasCreatedByHandHasNoNumber(t *testing.T) {
+	byHand := aTrial(7, v1beta1.TrialSucceeded, "1")
+	byHand.Labels = nil
+	if got := newTrialView(&byHand).Number; got != -1 {
+		t.Errorf("trial %s has the number %d", byHand.Name, got)
+	}
+}
+
 func TestTrialsAreInOrder(t *testing.T) {
 	view := newExperimentView(anExperiment(), []v1beta1.Trial{
 		aTrial(3, v1beta1.TrialRunning, ""), aTrial(0, v1beta1.TrialSucceeded, "1"), aTrial(2, v1beta1.TrialFailed, ""), aTrial(1, v1beta1.TrialCreated, ""),

@@ -88,10 +88,14 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 	// Admission does not see an annotation that was changed alone; with one that
 	// cannot be read the default holds.
 	rate, _ := v1beta1.CollectorRate(t.Annotations)
+	number, ok := t.Number()
+	if !ok {
+		number = -1
+	}
 	inject := trainer.Collector{
 		Image: c.Reporting.Image, Binary: c.Reporting.Binary, ImagePullPolicy: c.Reporting.PullPolicy, Resources: c.Reporting.Resources,
 		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective), Rate: cmp.Or(rate, c.Reporting.Rate),
-		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Labels: labels,
+		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Number: number, Labels: labels,
 		ReportURL: c.Reporting.URL, Token: token, CA: c.Reporting.CA,
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
 		Grace: grace, RerunDisrupted: c.Reporting.RerunDisrupted,
