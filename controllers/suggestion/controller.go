@@ -113,7 +113,10 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := c.Client.Get(ctx, req.NamespacedName, exp); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if exp.DeletionTimestamp != nil || c.Katib.Owns(exp) {
+	if leave, err := c.Katib.Leave(ctx, c.Client, exp); err != nil || leave > 0 {
+		return reconcile.Result{RequeueAfter: leave}, err
+	}
+	if exp.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
 	v1beta1.SetDefaults(exp)

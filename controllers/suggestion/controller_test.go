@@ -1,0 +1,56 @@
+package suggestion
+
+import (
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/katib"
+)
+
+// Nothing changes on an experiment when Katib is uninstalled, so no event would come.
+func TestTheRecordIsWrittenOnceKatibLetsGo(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, admissionv1.AddToScheme, metav1.AddMetaToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	webhooks := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "katib.kubeflow.org"}}
+	exp := &v1beta1.Experiment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e", UID: "u", Finalizers: []string{"update-prometheus-metrics"}},
+		Spec:       v1beta1.ExperimentSpec{Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: "random"}},
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(webhooks, exp).WithStatusSubresource(&v1beta1.Suggestion{}).
+		WithIndex(&v1beta1.Trial{}, ownerIndex, func(client.Object) []string { return nil }).Build()
+	reconciled := func() (reconcile.Result, error) {
+		t.Helper()
+		presence, err := katib.Look(t.Context(), api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := client.ObjectKeyFromObject(exp)
+		result, err := New(Options{Client: api, Katib: presence, Now: time.Now}).Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result, api.Get(t.Context(), key, &v1beta1.Suggestion{})
+	}
+	if result, err := reconciled(); result.RequeueAfter == 0 || !apierrors.IsNotFound(err) {
+		t.Errorf("while Katib has the experiment: looked at again after %s, the record: %v", result.RequeueAfter, err)
+	}
+	if err := api.Delete(t.Context(), webhooks); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reconciled(); err != nil {
+		t.Errorf("once Katib is gone: %v", err)
+	}
+}
