@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,8 +54,8 @@ func position(data []byte, offset int64) string {
 	return fmt.Sprintf("line %d, byte %d", line, column)
 }
 
-// tokens that are no JSON and mean a number, the longest first.
-var tokens = []string{"-Infinity", "Infinity", "NaN"}
+// stringOrToken finds strings, and the tokens that are no JSON and mean a number.
+var stringOrToken = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?|-?Infinity|NaN`)
 
 // quoteTokens puts the tokens between quotes where they are not in a string. ends
 // are where these are over.
@@ -62,42 +63,17 @@ func quoteTokens(data []byte) (out []byte, ends []int64) {
 	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
 		return data, nil
 	}
-	out = make([]byte, 0, len(data)+64)
-	quoted := false
-	for i := 0; i < len(data); i++ {
-		c := data[i]
-		if c == '"' {
-			quoted = !quoted
-		}
-		if quoted && c == '\\' && i+1 < len(data) {
-			out = append(out, c, data[i+1])
-			i++
+	last := 0
+	for _, at := range stringOrToken.FindAllIndex(data, -1) {
+		if data[at[0]] == '"' {
 			continue
 		}
-		token := ""
-		if !quoted {
-			token = tokenAt(data[i:])
-		}
-		if token == "" {
-			out = append(out, c)
-			continue
-		}
-		out = append(out, '"')
-		out = append(out, token...)
-		out = append(out, '"')
+		out = append(append(out, data[last:at[0]]...), '"')
+		out = append(append(out, data[at[0]:at[1]]...), '"')
 		ends = append(ends, int64(len(out)))
-		i += len(token) - 1
+		last = at[1]
 	}
-	return out, ends
-}
-
-func tokenAt(data []byte) string {
-	for _, t := range tokens {
-		if bytes.HasPrefix(data, []byte(t)) {
-			return t
-		}
-	}
-	return ""
+	return append(out, data[last:]...), ends
 }
 
 // fields are the fields of an object, each of which is taken once. What is

@@ -179,8 +179,6 @@ func wireText(p suggest.Parameter, v any) (string, error) {
 	switch v := v.(type) {
 	case string:
 		return v, nil
-	case json.Number:
-		return wireText(p, mustFloat(v))
 	case float64:
 		if p.Kind() == suggest.Double {
 			slack := 1e-9 * (p.Max() - p.Min())
@@ -193,12 +191,4 @@ func wireText(p suggest.Parameter, v any) (string, error) {
 		return strconv.FormatBool(v), nil
 	}
 	return "", fmt.Errorf("parameter %s has the value %v, which is neither a number nor a word", p.Name(), v)
-}
-
-func mustFloat(n json.Number) float64 {
-	f, err := n.Float64()
-	if err != nil {
-		return math.NaN()
-	}
-	return f
 }
