@@ -24,7 +24,7 @@ collector's own readers.
   ssh gpu1 cat train.log | vernier collect --probe -
 
 Without --metric, all that have a number are shown. A program's own output goes to
-standard error, and its output is read while it runs. Ctrl-C (or SIGTERM) ends the
+standard error, and is read when it has ended. Ctrl-C (or SIGTERM) ends the
 program and shows what it printed until then; a second one ends both at once.
 
 Exit codes: 4 when a --metric is not found, or the file, the directory or the

@@ -14,14 +14,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
-// Command is a program whose output is probed, while it runs. Nothing of the
-// output is kept but its first 8 MiB, until names were looked for in them, so a
-// program that prints faster than it is read is held up. When the context ends, the
-// program is killed and nothing is reported.
+// Command is a program whose output is probed once it has ended. When the context
+// ends, the program is killed and nothing is reported.
 type Command struct {
 	// Argv is the program and its arguments.
 	Argv []string
@@ -34,13 +31,8 @@ type Command struct {
 	// first one ends the program, whose output until then is reported.
 	Interrupts <-chan os.Signal
 
-	output       *Input
-	began, ended time.Time
-	cancel       context.CancelFunc
-	stopped      <-chan struct{} // closed when the context ends
-	done         chan struct{}   // closed when the program has ended; after it, err
-	err          error
-	watched      chan bool // whether it was interrupted, later than done
+	*live
+	code int
 }
 
 var _ Target = (*Command)(nil)
@@ -55,106 +47,80 @@ const (
 	passPatience = time.Second
 )
 
-// Names implements Target. It starts the program and looks at its first output.
+// Names implements Target. It runs the program.
 func (c *Command) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
 	if len(c.Argv) == 0 {
 		return nil, nil, errors.New("no command")
 	}
-	c.output = &Input{Path: strings.Join(c.Argv, " "), Format: c.Format, Filters: c.Filters}
 	// What is wrong with the format or a filter is said before anything runs.
-	if err := c.output.check(); err != nil {
+	if c.live, err = keep(strings.Join(c.Argv, " "), c.Format, c.Filters); err != nil {
 		return nil, nil, err
 	}
-	ctx, c.cancel = context.WithCancel(ctx)
-	c.stopped = ctx.Done()
-	if err := c.start(ctx); err != nil {
-		c.cancel()
+	if err := c.run(ctx); err != nil {
 		return nil, nil, err
 	}
-	if names, hints, err = c.output.Names(ctx); err != nil {
-		c.stop()
-	}
-	return names, hints, err
+	return c.live.Names(ctx)
 }
 
-// start runs the program, with both outputs in one pipe, by whole lines.
-func (c *Command) start(ctx context.Context) error {
-	reader, writer := io.Pipe()
-	out, errs := file.WholeLines(writer), file.WholeLines(writer)
+// run runs the program, and keeps both outputs in one file, by whole lines.
+func (c *Command) run(ctx context.Context) error {
+	out, errs := file.WholeLines(c.live), file.WholeLines(c.live)
 	program := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	program.Stdin = os.Stdin
 	program.Stdout, program.Stderr = io.MultiWriter(c.Stdout, out), io.MultiWriter(c.Stderr, errs)
 	program.WaitDelay = endPatience
-	c.output.From, c.began = reader, time.Now()
+	began := time.Now()
 	if err := program.Start(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%w: the command cannot be found: %w", ErrNothing, err)
 		}
 		return fmt.Errorf("the command cannot be run: %w", err)
 	}
-	c.done, c.watched = make(chan struct{}), make(chan bool, 1)
-	go func() {
-		c.err = errors.Join(program.Wait(), out.Close(), errs.Close())
-		c.ended = time.Now()
-		close(c.done)
-		_ = writer.Close() // always nil
-	}()
-	go func() {
-		interrupted := c.watch(program.Process)
-		select {
-		case <-c.done:
-		case <-ctx.Done():
-			// What the program has started may hold its output open.
-			_ = reader.CloseWithError(io.ErrClosedPipe) // always nil
-			<-c.done
-		}
-		c.watched <- interrupted
-	}()
-	return nil
-}
-
-// watch passes the first signal on to the program. It says whether a signal to
-// this process came before the program's end, or has ended it.
-func (c *Command) watch(program *os.Process) (interrupted bool) {
-	select {
-	case s := <-c.Interrupts: // nil: never
-		c.pass(s, program)
-		return true
-	case <-c.done:
+	done, passed := make(chan struct{}), make(chan bool)
+	go func() { passed <- c.pass(program.Process, done) }()
+	err := program.Wait()
+	c.took = time.Since(began)
+	close(done)
+	c.interrupted = <-passed
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	// A group gets a signal at once, but the program may have ended by it before it
-	// is handed on in this process.
 	var exit *exec.ExitError
-	if c.Interrupts == nil || !errors.As(c.err, &exit) {
-		return false
+	switch {
+	case errors.As(err, &exit):
+		c.code = exitCode(exit)
+		c.interrupted = c.interrupted || c.toldLate()
+	case errors.Is(err, exec.ErrWaitDelay):
+		c.troubles = append(c.troubles, Trouble{Text: fmt.Sprintf("the program has ended, and something that it started held its output open; what that printed more than %s later was not read", endPatience)})
+	case err != nil:
+		c.troubles = append(c.troubles, Trouble{Text: err.Error()})
 	}
-	patience := time.Duration(0)
-	if code := exitCode(exit); code == signalled+int(syscall.SIGINT) || code == signalled+int(syscall.SIGTERM) {
-		patience = passPatience
-	}
-	select {
-	case <-c.Interrupts:
-		return true
-	case <-time.After(patience):
-		return false
-	}
+	return errors.Join(out.Close(), errs.Close())
 }
 
-// pass gives the program a signal, unless it has it from the terminal. Two of
-// them would end a program that deals with one.
-func (c *Command) pass(s os.Signal, program *os.Process) {
+// pass gives the program the first signal to this process, unless it has it from
+// the terminal: two of them would end a program that deals with one. It returns
+// whether there was one before the program's end.
+func (c *Command) pass(program *os.Process, done <-chan struct{}) (interrupted bool) {
+	var s os.Signal
+	select {
+	case s = <-c.Interrupts: // nil: never
+	case <-done:
+		return false
+	}
 	group, err := syscall.Getpgid(program.Pid)
 	if err == nil && group == syscall.Getpgrp() {
 		if s == os.Interrupt && inForeground() {
-			return
+			return true
 		}
 		select {
 		case <-time.After(passPatience):
-		case <-c.done:
-			return
+		case <-done:
+			return true
 		}
 	}
 	_ = program.Signal(s) // it may have ended
+	return true
 }
 
 // inForeground reports whether Ctrl-C at the terminal reaches this process'
@@ -169,45 +135,25 @@ func inForeground() bool {
 	return err == nil && group == syscall.Getpgrp()
 }
 
-// stop kills the program. Something else may hold its output open.
-func (c *Command) stop() {
-	c.cancel()
+// toldLate says whether a signal ended the program that is handed on in this
+// process only now: a group gets it at once.
+func (c *Command) toldLate() bool {
+	patience := time.Duration(0)
+	if c.Interrupts != nil && (c.code == signalled+int(syscall.SIGINT) || c.code == signalled+int(syscall.SIGTERM)) {
+		patience = passPatience
+	}
 	select {
-	case <-c.done:
-	case <-time.After(passPatience):
+	case <-c.Interrupts:
+		return true
+	case <-time.After(patience):
+		return false
 	}
 }
 
-// Source implements Target.
-func (c *Command) Source(metrics []string) (collector.Source, error) {
-	from, err := c.output.Source(metrics)
-	if err != nil {
-		c.stop()
-	}
-	return from, err
-}
-
-// Describe implements Target. It waits for the end of the program.
+// Describe implements Target.
 func (c *Command) Describe(r *Report) {
-	c.output.Describe(r)
-	select {
-	case r.Interrupted = <-c.watched:
-	case <-c.stopped:
-		c.stop()
-		return // nothing is reported
-	}
-	c.cancel()
-	code := 0
-	var exit *exec.ExitError
-	switch {
-	case errors.As(c.err, &exit):
-		code = exitCode(exit)
-	case errors.Is(c.err, exec.ErrWaitDelay):
-		r.Troubles = append(r.Troubles, Trouble{Text: fmt.Sprintf("the program has ended, and something that it started held its output open; what that printed more than %s later was not read", endPatience)})
-	case c.err != nil:
-		r.Troubles = append(r.Troubles, Trouble{Text: c.err.Error()})
-	}
-	r.ExitCode, r.Seconds = &code, c.ended.Sub(c.began).Seconds()
+	c.live.Describe(r)
+	r.ExitCode = &c.code
 }
 
 // signalled is added to a signal's number, as a shell does.

@@ -1,22 +1,76 @@
 package probe
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
-	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
-	"github.com/vernier-ml/vernier/collector/source/file"
 )
 
+// live is what a program prints, or what comes from elsewhere. It is kept in a
+// temporary file until it ends, and read then as any other file.
+type live struct {
+	*written
+	name        string // in the report
+	file        *os.File
+	mu          sync.Mutex // held while something is written: a program has two outputs
+	lost        error      // why some of it was not kept
+	took        time.Duration
+	interrupted bool
+	troubles    []Trouble
+}
+
+// keep makes the file, unless the format or a filter is wrong.
+func keep(name, format string, filters []string) (*live, error) {
+	format = cmp.Or(format, parse.FormatText)
+	if _, err := parse.NewLine(format, []string{"metric"}, filters); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp("", "vernier-probe-*")
+	if err != nil {
+		return nil, fmt.Errorf("keep what is read: %w", err)
+	}
+	return &live{written: &written{Config{Path: f.Name(), Format: format, Filters: filters}}, name: name, file: f}, nil
+}
+
+// Write implements io.Writer. It never fails: the program may go on.
+func (l *live) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.file.Write(b); err != nil {
+		l.lost = cmp.Or(l.lost, err)
+	}
+	return len(b), nil
+}
+
+// remove removes what was kept.
+func (l *live) remove() {
+	if l != nil {
+		_ = errors.Join(l.file.Close(), os.Remove(l.file.Name())) // it is a temporary file
+	}
+}
+
+// Describe implements Target.
+func (l *live) Describe(r *Report) {
+	l.written.Describe(r)
+	r.Kind, r.Path, r.Seconds, r.Interrupted = StdOut, l.name, l.took.Seconds(), l.interrupted
+	for i := range r.Metrics {
+		r.Metrics[i].Sources = []string{"stdout"}
+	}
+	if l.lost != nil {
+		l.troubles = append(l.troubles, Trouble{Text: l.lost.Error()})
+	}
+	r.Troubles = append(r.Troubles, l.troubles...)
+}
+
 // Input is lines that come from elsewhere, such as standard input. They are read
-// once, to their end. The first of them are kept until names were looked for in
-// them, up to maxSearched.
+// to their end.
 type Input struct {
 	// From is what is read, and Path its name in the report.
 	From io.Reader
@@ -28,90 +82,28 @@ type Input struct {
 	// first one ends the reading, and what was read is reported.
 	Interrupts <-chan os.Signal
 
-	search      *parse.Names
-	head        bytes.Buffer // what was searched
-	rest        io.Reader    // what comes after it
-	read        int64
-	began       time.Time
-	interrupted bool
+	*live
 }
 
 var _ Target = (*Input)(nil)
 
-// errInterrupted says that a signal ended the reading.
-var errInterrupted = errors.New("interrupted")
-
-// check says what is wrong with the format or a filter.
-func (in *Input) check() (err error) {
-	in.Format = cmp.Or(in.Format, parse.FormatText)
-	if _, err := parse.NewLine(in.Format, []string{"metric"}, in.Filters); err != nil {
-		return err
-	}
-	in.search, err = parse.NewNames(namesConfig(in.Format, in.Filters))
-	return err
-}
-
-// Names implements Target. It looks at the beginning.
+// Names implements Target. It reads all.
 func (in *Input) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
-	if err := in.check(); err != nil {
+	if in.live, err = keep(in.Path, in.Format, in.Filters); err != nil {
 		return nil, nil, err
 	}
-	in.rest, in.began = in.start(ctx), time.Now()
-	var end error
-	in.read, end = io.CopyN(&in.head, in.rest, maxSearched)
-	if ctx.Err() != nil {
+	began, done := time.Now(), make(chan error, 1)
+	go func() { // since a read that waits cannot be ended
+		_, err := io.Copy(in.file, in.From)
+		done <- err
+	}()
+	select {
+	case in.lost = <-done:
+	case <-in.Interrupts: // nil: never
+		in.interrupted = true
+	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	_, _ = in.search.Write(in.head.Bytes()) // never fails
-	if end != nil {                         // all was seen
-		in.search.End()
-	}
-	return in.search.Names(), hintsOf(in.search), nil
-}
-
-// start reads in the background, since a read that waits cannot be ended.
-func (in *Input) start(ctx context.Context) io.Reader {
-	reader, writer := io.Pipe()
-	go func() {
-		_, err := io.Copy(writer, in.From)
-		_ = writer.CloseWithError(err) // always nil
-	}()
-	go func() {
-		select {
-		case <-in.Interrupts: // nil: never
-			_ = writer.CloseWithError(errInterrupted)
-		case <-ctx.Done():
-			_ = writer.CloseWithError(ctx.Err())
-		}
-	}()
-	return reader
-}
-
-// Read counts what is read after the head.
-func (in *Input) Read(b []byte) (int, error) {
-	n, err := in.rest.Read(b)
-	in.read += int64(n)
-	if errors.Is(err, errInterrupted) {
-		in.interrupted, err = true, io.EOF
-	}
-	return n, err
-}
-
-// Source implements Target.
-func (in *Input) Source(metrics []string) (collector.Source, error) {
-	parser, err := parse.NewLine(in.Format, metrics, in.Filters)
-	if err != nil {
-		return nil, err
-	}
-	return file.NewReader(io.MultiReader(&in.head, in), parser, timeless), nil
-}
-
-// Describe implements Target. It reads to the end what was not read, as there was
-// no metric.
-func (in *Input) Describe(r *Report) {
-	if _, err := io.Copy(io.Discard, in); err != nil {
-		r.Troubles = append(r.Troubles, Trouble{Text: err.Error()})
-	}
-	r.Kind, r.Path, r.Format, r.Bytes = StdOut, in.Path, in.Format, in.read
-	r.Interrupted, r.Seconds = in.interrupted, time.Since(in.began).Seconds()
+	in.took = time.Since(began)
+	return in.live.Names(ctx)
 }

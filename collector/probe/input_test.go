@@ -51,3 +51,17 @@ func TestProbeInputIsInterrupted(t *testing.T) {
 		t.Errorf("error %v, want the context's", err)
 	}
 }
+
+func TestProbeOfAProgramSaysWhereItsValuesStood(t *testing.T) {
+	c := &probe.Command{Argv: []string{"sh", "-c", "echo loss=1,5; echo loss=1"}, Stdout: io.Discard, Stderr: io.Discard}
+	r, err := probe.Run(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Metrics) != 1 || len(r.Troubles) != 1 || r.Troubles[0].Line != 1 || r.Path != "sh -c echo loss=1,5; echo loss=1" {
+		t.Fatalf("%+v", r)
+	}
+	if d := cmp.Diff([]string{"stdout"}, r.Metrics[0].Sources); d != "" {
+		t.Errorf("sources (-want +got)\n%s", d)
+	}
+}

@@ -131,7 +131,7 @@ type Report struct {
 	// PassedOver is what else a directory holds.
 	PassedOver []Passed `json:"passedOver,omitempty"`
 	// Bytes were read in Seconds, without the search for names. For a program,
-	// Seconds is how long it ran; it is held up while its output is read.
+	// Seconds is how long it ran.
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
 	// ExitCode is that of the program, 128 and the signal when one ended it; nil
@@ -169,6 +169,9 @@ type hinter interface {
 
 // Run reads a target. With no metrics, all that have a name in it are read.
 func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
+	if l, ok := t.(interface{ remove() }); ok {
+		defer l.remove()
+	}
 	names, hints, err := t.Names(ctx)
 	if err != nil {
 		return nil, err
