@@ -2,6 +2,7 @@ package collector
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -299,7 +300,7 @@ func TestStrategiesGiveWhatTheyPromise(t *testing.T) {
 	for seed := range uint64(2000) {
 		series := randomSeries(rand.New(rand.NewPCG(seed, 5)))
 		for _, k := range []int{1, 3, 1000} {
-			got := reduce(series, Ask{Metric: "loss", Strategy: MeanLast(k)})[0].Chosen
+			got := reduce(series, Ask{Metric: "loss", Strategy: Strategy(fmt.Sprint("mean-last-", k))})[0].Chosen
 			if diff := gocmp.Diff(meanWhole(series, "loss", k), got, bits); diff != "" {
 				t.Fatalf("seed %d, mean of the last %d (-want +got):\n%s", seed, k, diff)
 			}

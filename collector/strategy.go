@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -23,9 +22,6 @@ const MaxMeanLast = 1000
 
 const meanLast = "mean-last-"
 
-// MeanLast returns the strategy mean-last-k.
-func MeanLast(k int) Strategy { return Strategy(meanLast + strconv.Itoa(k)) }
-
 // MeanLast returns K of mean-last-K, and zero for any other strategy.
 func (s Strategy) MeanLast() int {
 	number, ok := strings.CutPrefix(string(s), meanLast)
@@ -42,19 +38,6 @@ func (s Strategy) MeanLast() int {
 // WholeCurve reports whether the strategy needs every point, where the others
 // make do with the least, the greatest and the last.
 func (s Strategy) WholeCurve() bool { return s == StrategyBestAtStep || s.MeanLast() > 0 }
-
-// Validate returns an error that lists the strategies when s is none of them.
-func (s Strategy) Validate() error {
-	switch s {
-	case StrategyMin, StrategyMax, StrategyLatest, StrategyBestAtStep:
-		return nil
-	}
-	if s.MeanLast() > 0 {
-		return nil
-	}
-	return fmt.Errorf("the strategy %q is not known: use min, max, latest, best-at-step or mean-last-K with K from 1 to %d, for instance mean-last-5",
-		string(s), MaxMeanLast)
-}
 
 // Ask is a metric and how to condense it.
 type Ask struct {

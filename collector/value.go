@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ParseValue reads a value that was sent as text. text is what to keep beside the
@@ -22,6 +23,15 @@ func ParseValue(written string, limit int) (value float64, text string) {
 		text = trimmed
 	}
 	return value, strings.ToValidUTF8(text[:min(len(text), limit)], "?")
+}
+
+// UnixNano returns a time as nanoseconds in 64 bits; ok is false outside the years
+// 1678 to 2261, which do not fit.
+func UnixNano(t time.Time) (nanos int64, ok bool) {
+	if y := t.Year(); y < 1678 || y > 2261 {
+		return 0, false
+	}
+	return t.UnixNano(), true
 }
 
 // FormatValue is the shortest form of a number from which it can be read again.

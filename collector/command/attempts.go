@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/vernier-ml/vernier/collector/source"
 )
 
 // "collector exec" and "collector run" meet in the shared directory D. Each
@@ -190,46 +191,14 @@ func awaitEnd(attempt string) error {
 	}
 }
 
-// writeJSON writes a file that is never seen half.
-func writeJSON(path string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	temp := path + ".tmp"
-	if err := os.WriteFile(temp, append(b, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(temp, path)
-}
+// writeJSON writes a file that the pod's other users may read.
+func writeJSON(path string, v any) error { return source.WriteJSON(path, v, 0o644) }
 
 // maxJSON bounds what readJSON reads, in bytes.
 const maxJSON = 1 << 20
 
-// readJSON reads a small file. Every program of the pod may put anything in its
-// place: it does not wait for who writes into a pipe.
-func readJSON(path string, v any) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	info, err := f.Stat()
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxJSON) {
-		err = fmt.Errorf("%s is no file of at most %d bytes", path, maxJSON)
-	}
-	if err != nil {
-		return err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxJSON))
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
+// readJSON reads a small file.
+func readJSON(path string, v any) error { return source.ReadJSON(path, maxJSON, v) }
 
 // sayReady tells exec that a SIGTERM from now on is handled.
 func sayReady(dir string) error {

@@ -71,12 +71,9 @@ func wanted(metrics []string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// keptItems bounds the room for samples that a parser keeps from one line to the
-// next, and keptBytes that for text; a line that needs more gets room of its own.
-const (
-	keptItems = 4096
-	keptBytes = 64 << 10
-)
+// keptItems bounds the room for samples that a parser keeps from one record to the
+// next; one that needs more gets room of its own.
+const keptItems = 4096
 
 // record collects the samples of one line in which a name has one value: the
 // last that the line states.

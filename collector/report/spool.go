@@ -79,7 +79,7 @@ type spooled struct {
 }
 
 func (s *Spool) put(p collector.Point) error {
-	if y := p.Time.Year(); y < 1678 || y > 2261 { // beyond nanoseconds of 64 bits; a unit was mistaken for another
+	if _, ok := collector.UnixNano(p.Time); !ok { // a unit was mistaken for another
 		p.Time = time.Time{}
 	}
 	record, err := json.Marshal(spooled{clip(p.Metric, MaxName), collector.FormatValue(p.Value), clip(p.Text, MaxText), p.Step, p.Time})

@@ -57,7 +57,7 @@ func (e *encoder) add(p collector.Point) {
 		}
 		m.Text[uint32(len(m.Value))] = p.Text
 	}
-	nanos := unixNano(p.Time)
+	nanos, _ := collector.UnixNano(p.Time) // what does not fit is not sent
 	m.Metric = append(m.Metric, metric)
 	m.Value = append(m.Value, p.Value)
 	m.Step = append(m.Step, p.Step)
@@ -66,14 +66,7 @@ func (e *encoder) add(p collector.Point) {
 	e.seq, e.time = p.Seq, nanos
 }
 
-// unixNano is 0 for times that nanoseconds in 64 bits cannot say.
-func unixNano(t time.Time) int64 {
-	if y := t.Year(); y < 1678 || y > 2261 {
-		return 0
-	}
-	return t.UnixNano()
-}
-
+// fromUnixNano is the reverse of collector.UnixNano; 0 is the zero time.
 func fromUnixNano(nanos int64) time.Time {
 	if nanos == 0 {
 		return time.Time{}
@@ -140,7 +133,8 @@ func decodeSource(points []collector.Point, m *vernierv1.SourcePoints) ([]collec
 
 // EncodeAttempt puts an attempt on the wire.
 func EncodeAttempt(a collector.Attempt) *vernierv1.Attempt {
-	return &vernierv1.Attempt{Id: a.ID, StartedUnixNano: unixNano(a.Started)}
+	started, _ := collector.UnixNano(a.Started)
+	return &vernierv1.Attempt{Id: a.ID, StartedUnixNano: started}
 }
 
 // DecodeAttempt is the reverse of EncodeAttempt.

@@ -75,41 +75,54 @@ func AbsDir(dir string) (string, error) {
 const maxState = 64 << 20
 
 // LoadState reads v, as JSON, from a file in which a source remembers something.
-// It leaves v alone when the path is empty or nothing was remembered. Other
-// programs of the pod may write where the file lies, and put anything there.
+// It leaves v alone when the path is empty or nothing was remembered.
 func LoadState(path string, v any) error {
 	if path == "" {
 		return nil
 	}
-	f, err := Open(path)
+	err := ReadJSON(path, maxState, v)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	return err
+}
+
+// ReadJSON reads v from a file of at most limit bytes. Other programs of the pod may
+// write where the file lies, and put anything there.
+func ReadJSON(path string, limit int64, v any) error {
+	f, err := Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxState+1))
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	switch {
 	case err != nil:
 		return err
-	case len(b) > maxState:
-		return fmt.Errorf("%s has more than %d bytes", path, maxState)
+	case int64(len(b)) > limit:
+		return fmt.Errorf("%s has more than %d bytes", path, limit)
 	}
-	return json.Unmarshal(b, v)
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
-// SaveState writes v for LoadState, as a whole or not at all. An empty path
-// remembers nothing.
+// SaveState writes v for LoadState. An empty path remembers nothing.
 func SaveState(path string, v any) error {
 	if path == "" {
 		return nil
 	}
+	return WriteJSON(path, v, 0o600)
+}
+
+// WriteJSON writes a file that is never seen half.
+func WriteJSON(path string, v any, mode fs.FileMode) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+	if err := os.WriteFile(path+".new", b, mode); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)

@@ -114,9 +114,6 @@ func Redact(address string) string {
 	}
 	query := u.Query()
 	_, secret := u.User.Password()
-	if secret {
-		u.User = url.UserPassword(u.User.Username(), "xxxxx")
-	}
 	for name := range query {
 		if strings.HasSuffix(strings.ToLower(name), "password") { // sslpassword too
 			query.Set(name, "xxxxx")
@@ -126,7 +123,7 @@ func Redact(address string) string {
 	if !secret {
 		return address
 	}
-	return u.String()
+	return u.Redacted()
 }
 
 // parseURL reads the URL of an engine with a server. Its error does not repeat the

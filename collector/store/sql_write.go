@@ -219,7 +219,7 @@ func (t tx) source(ctx context.Context, key name) (sourceRow, error) {
 }
 
 func timeColumn(t time.Time) any {
-	if nanos, ok := storable(t); ok {
+	if nanos, ok := collector.UnixNano(t); ok {
 		return nanos
 	}
 	return nil

@@ -77,15 +77,7 @@ func checkNote(note string) error {
 	return nil
 }
 
-// Times are kept as nanoseconds in 64 bits. Those outside the years 1678 to 2261
-// do not fit and are kept as the zero time.
-func storable(t time.Time) (nanos int64, ok bool) {
-	if y := t.Year(); y < 1678 || y > 2261 {
-		return 0, false
-	}
-	return t.UnixNano(), true
-}
-
+// restored is the time of a column; those that do not fit are kept as the zero time.
 func restored(nanos int64, ok bool) time.Time {
 	if !ok {
 		return time.Time{}

@@ -64,11 +64,11 @@ type entryPoint struct {
 }
 
 func newEntryPoint(s parse.Sample, now time.Time) entryPoint {
-	at := s.Time
-	if y := at.Year(); y < 1678 || y > 2261 { // what nanoseconds cannot say
-		at = now
+	at, ok := collector.UnixNano(s.Time)
+	if !ok {
+		at = now.UnixNano()
 	}
-	return entryPoint{Metric: s.Metric, Value: collector.FormatValue(s.Value), Text: s.Text, Step: s.Step, Time: at.UnixNano()}
+	return entryPoint{Metric: s.Metric, Value: collector.FormatValue(s.Value), Text: s.Text, Step: s.Step, Time: at}
 }
 
 func (p entryPoint) point(seq int64) collector.Point {
