@@ -128,7 +128,7 @@ func fileExists(path string) bool {
 }
 
 // ports are the loopback ports of an instance. They are chosen once and kept, so
-// that kubeconfigs stay good; one that somebody else has taken meanwhile is
+// that kubeconfigs stay good; one that another program has taken meanwhile is
 // chosen anew.
 type ports struct {
 	EtcdClient        int `json:"etcdClient"`

@@ -46,7 +46,7 @@ func TestAHomeThatOthersCanReadIsRefused(t *testing.T) {
 	}
 }
 
-func TestPortsAreKeptUnlessSomebodyHasThem(t *testing.T) {
+func TestPortsAreKeptUnlessTheyAreTaken(t *testing.T) {
 	first, err := choosePorts(ports{})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestPortsAreKeptUnlessSomebodyHasThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if resumed.APIServer == first.APIServer {
-		t.Error("a port that somebody has was chosen again")
+		t.Error("a port that is taken was chosen again")
 	}
 	resumed.APIServer = first.APIServer
 	if resumed != first {

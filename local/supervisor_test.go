@@ -140,7 +140,7 @@ func TestAComponentIsNotReadyBeforeItRuns(t *testing.T) {
 	}
 }
 
-// Nobody should wait a minute for a component that a wrong flag ends at once.
+// A component that a wrong flag ends at once is not waited for.
 func TestAComponentThatEndsAgainAndAgainIsGivenUpWithItsLog(t *testing.T) {
 	s := testSupervisor(t)
 	c := shell("test", "echo the reason >&2; exit 1", func(context.Context) error { return errors.New("connection refused") })

@@ -45,7 +45,7 @@ type KatibConfig struct {
 	// Trials returns the trials with a name, of all namespaces.
 	Trials func(ctx context.Context, name string) ([]collector.TrialID, error)
 	// OnPoints is told, after the write, that a trial has new points. It must not
-	// block. Default: nobody is told.
+	// block. Default: nothing is called.
 	OnPoints func(collector.TrialID)
 	// Metrics is where the Prometheus metrics are registered. Default: nowhere.
 	Metrics prometheus.Registerer

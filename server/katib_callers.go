@@ -46,7 +46,7 @@ func katibCalls() map[string]string {
 	return map[string]string{"ReportObservationLog": "report", "GetObservationLog": "get", "DeleteObservationLog": "delete"}
 }
 
-// guard finds out who calls before it reads what is said: whoever reaches the port
+// guard finds out who calls before it reads what is said: any program that reaches the port
 // may send any number of bodies, and decoded they take twenty times their size. Only
 // of a trial's pod is a long one read.
 func (s *katibService) guard(next http.Handler) http.Handler {

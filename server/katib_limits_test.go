@@ -18,7 +18,7 @@ import (
 	"github.com/vernier-ml/vernier/server"
 )
 
-// Whoever reaches the port may ask for a curve of any size.
+// Any program that reaches the port may ask for a curve of any size.
 func TestALongCurveIsRefusedWithoutReadingIt(t *testing.T) {
 	k := newKatibOver(t, "sqlite:"+t.TempDir()+"/points.db")
 	points := make([]collector.Point, 8192)
@@ -103,7 +103,7 @@ func TestAPodThatCannotBeWaitedForIsToldToTryAgain(t *testing.T) {
 	}
 }
 
-// Whoever reaches the port may say anything, and as much as he likes.
+// Any program that reaches the port may send anything, and as much as it likes.
 func TestOfStrangersNothingLongIsRead(t *testing.T) {
 	k := newKatib(t)
 	var known []server.KatibReporter

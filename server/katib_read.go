@@ -34,7 +34,7 @@ func (s *katibService) inTurn(next http.Handler, w http.ResponseWriter, r *http.
 	case s.reading <- struct{}{}:
 		defer func() { <-s.reading }()
 		next.ServeHTTP(w, r)
-	case <-r.Context().Done(): // nobody waits any longer
+	case <-r.Context().Done(): // the caller waits no longer
 	}
 }
 

@@ -118,7 +118,7 @@ func TestKatibTakesReportsOfTheTrialsPodsOnly(t *testing.T) {
 		"a pod that is not known yet":         {trial: trial.Name, edit: func(k *katib) { k.late = 20 }},
 		"a pod that speaks for another trial": {trial: other.Name, want: connect.CodePermissionDenied, says: `belongs to trial "random-0001"`},
 		"a pod of another trial":              {trial: trial.Name, edit: func(k *katib) { k.pods[0].Trial = other }, want: connect.CodePermissionDenied, says: "may not speak"},
-		"nobody's pod":                        {trial: trial.Name, edit: func(k *katib) { k.pods = nil }, want: connect.CodePermissionDenied, says: "no pod of a trial has the address 127.0.0.1"},
+		"an unknown pod":                      {trial: trial.Name, edit: func(k *katib) { k.pods = nil }, want: connect.CodePermissionDenied, says: "no pod of a trial has the address 127.0.0.1"},
 		"an address of two pods":              {trial: trial.Name, edit: func(k *katib) { k.pods = append(k.pods, k.pods[0]) }, want: connect.CodePermissionDenied, says: "does not tell which"},
 		"no name":                             {want: connect.CodePermissionDenied, says: "may not speak"},
 		"pods that cannot be read":            {trial: trial.Name, edit: func(k *katib) { k.broken = errors.New("no API server") }, want: connect.CodeUnavailable, says: "no API server"},
@@ -236,7 +236,7 @@ func TestKatibReadersNameATrial(t *testing.T) {
 		want connect.Code
 	}{
 		"from anywhere":                         {edit: func(k *katib) { k.pods = nil }, name: trial.Name},
-		"a name that nobody has":                {name: "random-0009", want: connect.CodeNotFound},
+		"a name that no trial has":              {name: "random-0009", want: connect.CodeNotFound},
 		"a name of two, from outside":           {edit: func(k *katib) { k.pods, k.trials = nil, append(k.trials, twin) }, name: trial.Name, want: connect.CodeFailedPrecondition},
 		"a name of two, from a pod of one":      {edit: func(k *katib) { k.trials = append(k.trials, twin) }, name: trial.Name},
 		"of another namespace only, from a pod": {edit: func(k *katib) { k.trials = []collector.TrialID{twin} }, name: trial.Name, want: connect.CodeNotFound},

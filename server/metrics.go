@@ -106,7 +106,7 @@ func (m *reportMetrics) observe(next connect.UnaryFunc) connect.UnaryFunc {
 func (m *reportMetrics) turnedAway(procedure string, err error) {
 	method := path.Base(procedure)
 	if method != "Hello" && method != "Report" {
-		method = "other" // anybody may write anything there
+		method = "other" // a caller may write anything there
 	}
 	m.calls.WithLabelValues(method, connect.CodeOf(err).String()).Inc()
 }

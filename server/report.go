@@ -34,7 +34,7 @@ type ReportConfig struct {
 	// It is called for each request, so that keys can be changed while running.
 	Keys func() [][]byte
 	// OnPoints is told, after the write, that a trial has new points or is
-	// final. It must not block. Default: nobody is told.
+	// final. It must not block. Default: nothing is called.
 	OnPoints func(collector.TrialID)
 	// Metrics is where the Prometheus metrics are registered. Default: nowhere.
 	Metrics prometheus.Registerer
@@ -68,7 +68,7 @@ func NewReportHandler(cfg ReportConfig) (path string, handler http.Handler, err 
 type trialKey struct{}
 
 // guard lets only calls pass that bear the token of a trial. The others' bodies are
-// not read: whoever reaches the port may send any number of them, and decoded they
+// not read: any program that reaches the port may send any number of them, and decoded they
 // take twenty times their size.
 func (s *reportService) guard(next http.Handler) http.Handler {
 	faults := connect.NewErrorWriter()

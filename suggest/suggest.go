@@ -52,7 +52,7 @@ type Algorithm interface {
 
 // Preparer is what an algorithm may be besides: one that can do in advance the
 // part of its work that depends on results only. Call Prepare when results have
-// come and nobody waits for proposals; the next Suggest is then faster, and
+// come and no proposals are waited for; the next Suggest is then faster, and
 // gives the same answer as without.
 type Preparer interface {
 	Prepare(ctx context.Context, s Study)

@@ -50,7 +50,7 @@ func TestInjectFaults(t *testing.T) {
 			edit:    func(c *trainer.Collector) { c.Kind, c.Path = trainer.TensorFlowEvent, "events" },
 			want:    "must be absolute",
 		},
-		"a collector that nobody knows": {
+		"a collector that is not known": {
 			podSpec: "containers: [{name: main}]",
 			edit:    func(c *trainer.Collector) { c.Kind = "Radio" },
 			want:    `there is no injection for a collector of kind "Radio"`,

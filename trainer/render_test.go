@@ -70,7 +70,7 @@ func TestRender(t *testing.T) {
 			assignments:  map[string]string{"k": "key: {"},
 			want:         map[string]any{"spec": map[string]any{"key: {": int64(1)}},
 		},
-		"an undeclared use is fine where nobody uses the declared one": {
+		"an undeclared use is fine where the declared one is not used": {
 			template:     one("x"),
 			placeholders: []trainer.Placeholder{{Name: "unused", Reference: "nothing"}},
 			want:         map[string]any{"spec": map[string]any{"args": []any{"x"}}},
@@ -166,7 +166,7 @@ func TestRenderFaults(t *testing.T) {
 		want         []string
 		wantIs       error
 	}{
-		"a placeholder that nobody declared": {
+		"a placeholder that is not declared": {
 			template: one("${trialParameters.x}"),
 			want:     []string{`spec.args[0]: placeholder ${trialParameters.x} is not declared: add a trialParameter with the name "x", or correct the name`},
 			wantIs:   trainer.ErrUnknownPlaceholder,

@@ -11,7 +11,7 @@ import (
 
 // yamlTemplate is a template from a ConfigMap.
 const yamlTemplate = `
-# ${trialParameters.comment} in a comment is nobody's business
+# ${trialParameters.comment} in a comment is left alone
 apiVersion: batch/v1
 kind: Job
 metadata:

@@ -73,7 +73,7 @@ type world struct {
 	namespace string
 	store     collector.Store
 	registry  *prometheus.Registry
-	// as is whom the manager acts as; nobody in particular means an admin.
+	// as is the user that the manager acts as; empty means an admin.
 	as rest.ImpersonationConfig
 
 	mu sync.Mutex

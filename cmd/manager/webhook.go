@@ -50,7 +50,7 @@ func addWebhook(mgr manager.Manager, o options, id identity, direct client.Clien
 		return fmt.Errorf("set up the admission webhook: %w", err)
 	}
 	if o.webhookCertDir != "" {
-		return nil // whoever made the certificate has announced its authority
+		return nil // the maker of the certificate has announced its authority
 	}
 	return mgr.Add(everyReplica(func(ctx context.Context) error {
 		tick := time.NewTicker(announceEvery)

@@ -33,7 +33,7 @@ func TestExitCodes(t *testing.T) {
 		"no rights":                 {apierrors.NewForbidden(experiments, "x", errors.New("no")), exitNotAllowed},
 		"refused by a webhook":      {apierrors.NewForbidden(experiments, "x", errors.New(`admission webhook "v" denied the request: spec.x`)), exitInvalid},
 		"conflict":                  {apierrors.NewConflict(experiments, "x", errors.New("old")), exitConflict},
-		"nobody listens":            {fmt.Errorf("dial: %w", syscall.ECONNREFUSED), exitUnreachable},
+		"nothing listens":           {fmt.Errorf("dial: %w", syscall.ECONNREFUSED), exitUnreachable},
 		"an unknown command":        {errors.New(`unknown command "x" for "vernier"`), exitUsage},
 		"a code is not overwritten": {&exitError{exitTimeout, apierrors.NewNotFound(experiments, "x")}, exitTimeout},
 	}

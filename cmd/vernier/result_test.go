@@ -43,7 +43,7 @@ func TestResultNamesTheBoundsThatNoTrialMet(t *testing.T) {
 	}{
 		"how near they came": {[]v1beta1.MetricConstraint{{MetricName: "acc", Min: ptr.To(0.95)}},
 			"none of 3 trials with a value of loss met acc >= 0.95 (the nearest was charlm-0001 with 0.9)"},
-		"a metric that nobody reports": {[]v1beta1.MetricConstraint{{MetricName: "memory", Max: ptr.To(16.0)}},
+		"a metric that no trial reports": {[]v1beta1.MetricConstraint{{MetricName: "memory", Max: ptr.To(16.0)}},
 			"none of 3 trials with a value of loss met memory <= 16 (which no trial reported: is the name right?)"},
 		"bounds that exclude each other": {[]v1beta1.MetricConstraint{{MetricName: "acc", Min: ptr.To(0.8), Max: ptr.To(0.85)}, {MetricName: "loss", Max: ptr.To(0.3)}},
 			"none of 3 trials with a value of loss met 0.8 <= acc <= 0.85 (the nearest was charlm-0001 with 0.9) and loss <= 0.3 (some trials did)"},

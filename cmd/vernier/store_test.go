@@ -128,7 +128,7 @@ func TestStoreCommandsRefuse(t *testing.T) {
 		"a file that is not there":       {[]string{"stat", "sqlite:/no/such.db"}, "no such file", exitFailure},
 		"a variable that is not set":     {[]string{"stat", "env:VERNIER_TEST_NONE"}, "VERNIER_TEST_NONE", exitFailure},
 		"an unknown kind":                {[]string{"stat", "oracle://h/db"}, "postgres://", exitFailure},
-		"nobody listens":                 {[]string{"stat", "postgres://u@127.0.0.1:1/db"}, "connect", exitUnreachable},
+		"nothing listens":                {[]string{"stat", "postgres://u@127.0.0.1:1/db"}, "connect", exitUnreachable},
 		"no retention":                   {[]string{"prune", address}, "--max-age", exitUsage},
 		"an age that is not known":       {[]string{"prune", address, "--max-age", "1m"}, "2h0m0s", exitUsage},
 		"a keep without namespace":       {[]string{"prune", address, "--max-experiments", "1", "--keep", "x"}, "NAMESPACE/TRIAL", exitUsage},

@@ -19,7 +19,7 @@ func Normal(reason, action, note string) Event {
 	return Event{corev1.EventTypeNormal, reason, action, note}
 }
 
-// Warning is an event that somebody should look at.
+// Warning is an event that a person should look at.
 func Warning(reason, action, note string) Event {
 	return Event{corev1.EventTypeWarning, reason, action, note}
 }

@@ -111,7 +111,7 @@ func TestNewTrialsWaitABoundedTime(t *testing.T) {
 	close(l.end)
 }
 
-func TestLearningThatPanicsHarmsNobody(t *testing.T) {
+func TestLearningThatPanicsHarmsNoOtherStudy(t *testing.T) {
 	p, woken := learning{}, make(chan struct{}, 1)
 	for !p.ready(t.Context(), noon, knowledge{}, func(context.Context) { panic("out of range") }, func(context.Context) { woken <- struct{}{} }) {
 		<-woken

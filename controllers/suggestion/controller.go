@@ -130,7 +130,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if have != nil {
 		if ref := metav1.GetControllerOf(have); ref == nil || ref.UID != exp.UID {
-			// Left over from a deleted experiment, or made by somebody else.
+			// Left over from a deleted experiment, or made by another client.
 			return reconcile.Result{RequeueAfter: time.Minute}, nil
 		}
 		if c.expected.Stale(have) {

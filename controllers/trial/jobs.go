@@ -190,7 +190,7 @@ func (c *Controller) watch(ctx context.Context, gvk schema.GroupVersionKind) err
 	if _, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 		return fmt.Errorf("find the kind %s: %w", gvk, err)
 	}
-	// The cache of a kind that may not be read never fills, and whoever asks it
+	// The cache of a kind that may not be read never fills, and a request to it
 	// waits in vain.
 	probe := &metav1.PartialObjectMetadataList{}
 	probe.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))

@@ -126,7 +126,7 @@ func (c *Controller) missing(ctx context.Context, t *v1beta1.Trial, u *unstructu
 	return read(t, u, true), nil
 }
 
-// read condenses a job. One that belongs to somebody else is no job of the
+// read condenses a job. One that belongs to another owner is no job of the
 // trial's: to create its own then fails, and says so.
 func read(t *v1beta1.Trial, u *unstructured.Unstructured, exists bool) job {
 	if !ownedBy(u, t) {

@@ -167,7 +167,7 @@ func TestMeasureReadsTheStoreOnlyAsFarAsItMust(t *testing.T) {
 		"a running trial's metrics are condensed": {
 			trial: aTrial(), series: []collector.Series{loss, other}, stored: stands("loss", "accuracy"), observed: 1},
 		"nothing of a running trial without reports": {trial: aTrial()},
-		"metrics that nobody asked for are nothing": {
+		"metrics that were not asked for are nothing": {
 			trial: aTrial(), series: []collector.Series{other}, observed: 1},
 		"an ended trial's metrics are condensed": {
 			trial: aTrial(), series: []collector.Series{loss}, final: true, reading: over, stored: stands("loss", "accuracy"), observed: 1},

@@ -28,7 +28,7 @@ const (
 	// kindRetry is how often a trial looks for a kind that is not installed.
 	kindRetry = 30 * time.Second
 	// podsEnd is how often a trial that is being stopped early looks at its pods,
-	// whose end wakes nobody.
+	// whose end wakes no reconcile.
 	podsEnd = 500 * time.Millisecond
 )
 
@@ -39,7 +39,7 @@ const (
 	absent presence = iota
 	// present: the job exists, or its last state is known to be a final one.
 	present
-	// removed: the job was deleted before it had ended, or while nobody looked.
+	// removed: the job was deleted before it had ended, or while no manager ran.
 	// What was reported does not tell the two ends of a job apart: a collector
 	// that is stopped sends its last word too.
 	removed
@@ -103,7 +103,7 @@ const (
 	unreadable
 	jobFailed
 	jobSucceeded
-	// jobDeleting: somebody deleted the job. Its end wakes the trial.
+	// jobDeleting: the job is being deleted. Its end wakes the trial.
 	jobDeleting
 	// unannounced: the job was created, and then the write that tells of it failed.
 	unannounced
@@ -255,7 +255,7 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if why := waiting(s, t.Condition(v1beta1.TrialRunning).Message, now); why != "" {
 		message, d.after = messageRunning+". "+why, lookAgain
 	} else if len(s.data.stored) == 0 && starting(s.pods) {
-		d.after = lookAgain // pods wake nobody: an image that cannot be had shows itself later
+		d.after = lookAgain // pods wake no reconcile: an image that cannot be had shows itself later
 	}
 	changed := false
 	if c := t.Condition(v1beta1.TrialRunning); c.Message != message {

@@ -261,7 +261,7 @@ func TestMessages(t *testing.T) {
 			[]string{`"loss"`, "StdOut", "It saw: accuracy, los", "loss=0.123"}},
 		"that nothing was seen is said": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, []string{"no metric at all"}},
-		"that nobody reported is said": {
+		"that was not reported is said": {
 			seen{trial: aTrial(labelled), job: jobIn(trainer.Succeeded)},
 			[]string{"did not report within 30s after the job's end", "(vernier logs exp/exp-0000 -c metrics-logger-and-collector)"}},
 		"the log of another collector is named": {

@@ -61,7 +61,7 @@ func TestATrialThatIsStoppedEarlyEndsAfterItsPods(t *testing.T) {
 		"pods that end are waited for":          {seen{trial: aTrial(givenUp), job: gone, pods: terminating(time.Minute)}, outcome{After: podsEnd}, patience + time.Second},
 		"the wait for pods has an end":          {seen{trial: aTrial(givenUp), job: gone, pods: terminating(-patience), data: some}, outcome{State: isStopped, Loss: "1/3/1"}, time.Hour},
 		"the end is not overslept":              {seen{trial: aTrial(givenUp), job: gone, pods: terminating(soon - patience)}, outcome{After: soon}, time.Hour},
-		"pods that nobody deletes are left":     {seen{trial: aTrial(givenUp), job: gone, pods: podsIn(corev1.PodRunning), data: some}, outcome{State: isStopped, Loss: "1/3/1"}, patience},
+		"pods that are not deleted are left":    {seen{trial: aTrial(givenUp), job: gone, pods: podsIn(corev1.PodRunning), data: some}, outcome{State: isStopped, Loss: "1/3/1"}, patience},
 		"a job that does not go is left":        {seen{trial: aTrial(givenUp), job: jobIn(trainer.Running), data: some}, outcome{State: isStopped, Loss: "1/3/1"}, patience},
 		"without pods nothing is waited for":    {seen{trial: aTrial(givenUp), job: gone, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}, 0},
 		"pods that have ended are not":          {seen{trial: aTrial(givenUp), job: deleting, pods: ended, data: all}, outcome{State: isStopped, Loss: "0.5/3/0.5"}, 0},
@@ -87,7 +87,7 @@ func TestATrialThatIsStoppedEarlyEndsAfterItsPods(t *testing.T) {
 	}
 }
 
-// bench is a controller with one trial, its job and its pod. Nobody plays the
+// bench is a controller with one trial, its job and its pod. Nothing plays the
 // garbage collector or the kubelet: the pod ends when the test deletes it.
 type bench struct {
 	*Controller

@@ -42,7 +42,7 @@ func (c *Controller) forgetDeleted(ctx context.Context, key types.NamespacedName
 	return nil
 }
 
-// sweep deletes the points of trials that were deleted while nobody looked, and
+// sweep deletes the points of trials that were deleted while no manager ran, and
 // those that came after their trial was deleted.
 func (c *Controller) sweep(ctx context.Context) error {
 	if !c.Cache.WaitForCacheSync(ctx) {

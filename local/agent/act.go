@@ -198,7 +198,7 @@ func (w *worker) condemn(container string, number int, reason, message string) {
 }
 
 // event tells of something that happened to the pod. A pod that starts and
-// ends well causes none: the API's writes are for what somebody must read.
+// ends well causes none: writes to the API are for what a person must read.
 func (w *worker) event(kind, reason, message string) {
 	const most = 1000 // the API allows 1024 bytes
 	if len(message) > most {

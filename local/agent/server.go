@@ -200,7 +200,7 @@ func (p runProbe) ContainerStatus(ctx context.Context, _ string, _ bool) (*criv1
 	return &criv1.ContainerStatusResponse{Status: status}, nil
 }
 
-// flushWriter sends each write on at once when somebody follows.
+// flushWriter sends each write on at once when the log is followed.
 type flushWriter struct {
 	w       http.ResponseWriter
 	flusher *http.ResponseController

@@ -178,7 +178,7 @@ func TestRequestsAreIdempotent(t *testing.T) {
 		t.Errorf("a start of a run that is kept: %+v, %v", got, err)
 	}
 	for name, f := range map[string]func() error{
-		"signal": func() error { return p.Signal(t.Context(), "nobody", 0, syscall.SIGTERM) },
+		"signal": func() error { return p.Signal(t.Context(), "absent", 0, syscall.SIGTERM) },
 		"kill":   func() error { return p.Signal(t.Context(), "main", 7, syscall.SIGKILL) },
 	} {
 		if err := f(); !errors.Is(err, ErrUnknownRun) {
@@ -278,7 +278,7 @@ func TestShutdownRecordsTheEnds(t *testing.T) {
 func TestIdleShimEnds(t *testing.T) {
 	// On a busy machine it may take as long until the new shim is asked for anything.
 	p := spawnPod(t, Options{Dir: filepath.Join(t.TempDir(), "pod"), Mounts: MountsNone, IdleExit: 2500 * time.Millisecond})
-	// The container outlasts IdleExit, and nobody is connected meanwhile.
+	// The container outlasts IdleExit, and no client is connected meanwhile.
 	p.start(p.shell("sleep 2.8; exit 9"))
 	state, err := ReadState(p.Dir())
 	if err != nil {

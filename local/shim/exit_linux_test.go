@@ -342,9 +342,9 @@ func TestStdinAndTerminal(t *testing.T) {
 
 func TestEndDoesNotWaitForAMessageThatIsNoFile(t *testing.T) {
 	for name, replace := range map[string]string{
-		"a pipe that nobody writes": "mkfifo $MESSAGE",
-		"a link to another file":    "ln -s /etc/hostname $MESSAGE",
-		"a directory":               "mkdir $MESSAGE",
+		"a pipe without a writer": "mkfifo $MESSAGE",
+		"a link to another file":  "ln -s /etc/hostname $MESSAGE",
+		"a directory":             "mkdir $MESSAGE",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(t, MountsNone)

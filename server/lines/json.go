@@ -126,7 +126,7 @@ func (f *fields) end() error {
 	return nil
 }
 
-// faults are all that is wrong with the fields, those that nobody took last.
+// faults are all that is wrong with the fields, those that were not taken last.
 func (f *fields) faults() SpaceFileError {
 	where := f.where
 	if where == "" {

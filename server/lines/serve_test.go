@@ -73,7 +73,7 @@ func TestServeAnswersBeforeItReadsOn(t *testing.T) {
 	}
 }
 
-func TestServeSaysThatNobodyReads(t *testing.T) {
+func TestServeEndsWhenItsAnswersAreNotRead(t *testing.T) {
 	_, out := io.Pipe()
 	out.CloseWithError(errors.New("gone"))
 	st := study(t, oneSpace)

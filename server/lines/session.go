@@ -33,7 +33,7 @@ type Config struct {
 	// Deadline of one ask, after which the algorithm answers with the best that
 	// it has. Zero: none.
 	Deadline time.Duration
-	// Diagnostics gets the stack of an algorithm that panics. Nil: nobody does.
+	// Diagnostics gets the stack of an algorithm that panics. Nil: it is not written.
 	Diagnostics io.Writer
 }
 
@@ -125,7 +125,7 @@ func (s *Session) do(ctx context.Context, r request) (any, error) {
 	return asked{trials, exhausted, r.id}, err
 }
 
-// prepare lets the algorithm learn from results while nobody waits for trials.
+// prepare lets the algorithm learn from results while no trials are waited for.
 // A program that tells much before it asks again pays for it once.
 func (s *Session) prepare(ctx context.Context) {
 	p, ok := s.config.Algorithm.(suggest.Preparer)

@@ -103,7 +103,7 @@ func TestTellReachesTheAlgorithm(t *testing.T) {
 	}
 }
 
-func TestConstraintsNobodyNamed(t *testing.T) {
+func TestConstraintsThatTheStudyDoesNotName(t *testing.T) {
 	a := &scripted{answers: []answer{{}, {}}}
 	got := converse(t, lines.New(lines.Config{Study: study(t, oneSpace), Algorithm: a}),
 		`{"tell":[{"params":{"x":1},"state":"succeeded","value":1}]}`, `{"ask":1}`,

@@ -41,7 +41,7 @@ func restartsDoNotShow(t *testing.T, r propose.Registration) {
 	}
 }
 
-// changesAreSeen edits a study as no service should, but as somebody might, and
+// changesAreSeen edits a study as no service should, but as a program might, and
 // asks one algorithm, which saw all that came before, and a new one.
 func changesAreSeen(t *testing.T, r propose.Registration) {
 	for _, name := range []string{"mixed", "tree"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
 )
 
-// edit changes a study as no service should, but as somebody might.
+// edit changes a study as no service should, but as a program might.
 func edit(s *suggest.Study, stream *rng.Stream) {
 	i, other := stream.Uint64N(uint64(len(s.Trials))), s.Trials[stream.Uint64N(uint64(len(s.Trials)))]
 	kind := stream.Uint64N(11)

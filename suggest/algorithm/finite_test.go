@@ -105,7 +105,7 @@ func TestTheBeginningOfTheGridIsAFairSample(t *testing.T) {
 	}
 }
 
-// A space that nobody can enumerate must cost no more than a small one.
+// A space that cannot be enumerated must cost no more than a small one.
 func TestHugeFiniteSpaces(t *testing.T) {
 	var bits []suggest.ParameterSpec
 	for i := range 100 {

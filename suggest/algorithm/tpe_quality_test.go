@@ -160,7 +160,7 @@ func TestBOHBSettings(t *testing.T) {
 	space := newSpace(t, letters("a", 30))
 	_, err := r.New(space, suggest.Settings{{Name: "sampler", Value: "random"}})
 	if err == nil {
-		t.Error("bohb lets somebody else draw its points")
+		t.Error("bohb does not draw its points itself")
 	}
 	if slices.ContainsFunc(r.Settings, func(s propose.Setting) bool { return s.Name == "sampler" }) {
 		t.Error("the setting sampler is documented")

@@ -83,7 +83,7 @@ func TestBayesianBatchesLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// A question must not wait longer than it may, whoever uses the caches.
+// A question must not wait longer than it may, also while another uses the caches.
 func TestBayesianAnswersWhileAnotherFits(t *testing.T) {
 	space := unitCube(t, 3)
 	s := newStudyOf(space, 6, 1)

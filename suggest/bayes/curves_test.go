@@ -110,7 +110,7 @@ func TestAlignmentFollowsLines(t *testing.T) {
 	}
 }
 
-// Nobody knows yet whether a trial that runs will hold the constraints, so that
+// It is not known yet whether a trial that runs will hold the constraints, so that
 // its value is nothing to improve upon; it is learned from all the same.
 func TestRunningTrialsAreNoIncumbentsUnderConstraints(t *testing.T) {
 	trials := []*suggest.Trial{

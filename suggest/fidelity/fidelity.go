@@ -37,7 +37,7 @@ type fidelity struct {
 	joint   bool // and from those of all resources at once; see curves
 }
 
-// defaultMax is the largest resource when nobody says what it is: with eta = 3,
+// defaultMax is the largest resource when no setting says what it is: with eta = 3,
 // it gives rungs of whole numbers.
 const defaultMax = 81
 

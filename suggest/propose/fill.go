@@ -48,7 +48,7 @@ func Interrupted(ctx context.Context, proposals int) (done bool, err error) {
 	return err != nil, err
 }
 
-// Cancelled says whether nobody waits for the answer any more. A deadline that
+// Cancelled says whether the answer is no longer waited for. A deadline that
 // has passed is no such thing.
 func Cancelled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 

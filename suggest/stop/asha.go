@@ -184,7 +184,7 @@ const parentKey = "parent"
 // lineage knows which trials continue others.
 type lineage struct {
 	study     suggest.Study
-	resources map[int]float64 // by trial number; nil until somebody asks
+	resources map[int]float64 // by trial number; nil until it is asked for
 }
 
 // continues is the resource up to which another trial tried the point of t

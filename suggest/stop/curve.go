@@ -99,7 +99,7 @@ func (e *extrapolation) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why 
 }
 
 // entered is the course up to the first report of its present interval. So it
-// does not matter whether somebody looks at each report or now and then.
+// does not matter whether each report is looked at or only some.
 func (e *extrapolation) entered(c course, end int64) course {
 	interval := e.interval
 	if interval == 0 {

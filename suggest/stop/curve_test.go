@@ -9,7 +9,7 @@ import (
 
 // A controller that looks now and then must stop what one that looks at each
 // report stops, and no later than at the end of the interval.
-func TestCurveDoesNotMindHowOftenSomebodyLooks(t *testing.T) {
+func TestCurveDoesNotMindHowOftenItIsAsked(t *testing.T) {
 	const end, interval = 60, 6
 	full := func(number int) []suggest.Sample {
 		value := synthetic()["exponentials"](rng.New(3, "looks", number, "curve"))
@@ -42,7 +42,7 @@ func TestCurveDoesNotMindHowOftenSomebodyLooks(t *testing.T) {
 		for i := first; i < end && curve[i-1].Step/interval == entry; i++ {
 			seldom, _ := curveRegistration().New(settings)
 			if stop, _ := seldom.Stop(s, &suggest.Trial{Number: number, State: suggest.Running, Curve: curve[:i]}); !stop {
-				t.Errorf("trial %d, stopped at step %d, is not when somebody looks first at step %d", number, first, i)
+				t.Errorf("trial %d, stopped at step %d, is not when it is first asked at step %d", number, first, i)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestKind(t *testing.T, kind trainer.Kind, f Fixture) {
 	t.Run("a missing primary container is an error and changes nothing", func(t *testing.T) {
 		job := f.Object()
 		c := collectors(f)[0]
-		c.PrimaryContainer = "nobody"
+		c.PrimaryContainer = "absent"
 		if err := trainer.Inject(job, kind, c); err == nil {
 			t.Error("no error for a container that does not exist")
 		}

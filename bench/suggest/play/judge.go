@@ -48,7 +48,7 @@ func (j *judge) see(p suggest.Point, o problem.Outcome) {
 // seeStep notes a step of a training, when cost had been paid in all.
 // What is recommended is the point with the lowest value on its curve so far,
 // and its worth is that of its full training. Points whose training diverges in
-// the end are never recommended, whoever plays.
+// the end are never recommended.
 func (j *judge) seeStep(p suggest.Point, value, cost float64) {
 	if !(value < j.best) {
 		return

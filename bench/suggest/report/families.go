@@ -103,7 +103,7 @@ type verdicts struct {
 	worse, open  []string
 }
 
-// familyRow is a row of the table; none when nobody played enough seeds.
+// familyRow is a row of the table; none when no method played enough seeds.
 func (b *book) familyRow(f family, methods []string, v *verdicts) (row []string, ok bool) {
 	most := 0
 	var cells []string

@@ -79,7 +79,7 @@ func TestTasksThatNoPeerPlayedAreNotCompared(t *testing.T) {
 	}
 	alone := newBook([]play.Record{record("sphere-10", "auto", "v1", 0, 3)})
 	if got := len(alone.tasks(Groups()[0])); got != 1 {
-		t.Errorf("%d tasks where nobody else plays, want 1", got)
+		t.Errorf("%d tasks where no other method plays, want 1", got)
 	}
 }
 
