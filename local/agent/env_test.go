@@ -165,3 +165,12 @@ func TestMakeArgv(t *testing.T) {
 		t.Errorf("err = %v, want %v", err, errNoCommand)
 	}
 }
+
+func TestContainersSeeChosenVariablesOfTheHost(t *testing.T) {
+	host := map[string]string{"PATH": "/host", "VIRTUAL_ENV": "/venv", "SECRET": "x"}
+	env := environment{}
+	env.set(hostEnv([]string{"/opt/v"}, func(name string) string { return host[name] }))
+	if diff := cmp.Diff(environment{"PATH": "/opt/v:/host", "VIRTUAL_ENV": "/venv"}, env); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
