@@ -5,11 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 	"github.com/vernier-ml/vernier/bench/suggest/problem"
+	"github.com/vernier-ml/vernier/bench/suggest/stat"
 )
 
 // asks is how many suggestions are timed, after the first one, which is kept
@@ -29,16 +31,6 @@ func latencyCommand(ctx context.Context, args []string) error {
 	if len(sizes) == 0 {
 		sizes = words{"100", "1000", "10000"}
 	}
-	store, err := play.OpenStore(o.out)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = store.Close() }() // each result was written when it came
-	return o.latencies(ctx, store, sizes)
-}
-
-// latencies of all methods, as a table.
-func (o *options) latencies(ctx context.Context, store *play.Store, sizes []string) error {
 	o.jobs = 1 // alone on a core
 	found, err := problem.Find([]string{problem.Continuous}, []string{"sphere-10"})
 	if err != nil {
@@ -51,55 +43,40 @@ func (o *options) latencies(ctx context.Context, store *play.Store, sizes []stri
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "method\ttrials\tCPU p50\tCPU p95\twall p95\tfirst\t")
 	for _, m := range methods {
-		if !m.suits(found[0], play.Regimes()[0]) {
-			continue
-		}
 		for _, size := range sizes {
-			r, err := o.latency(ctx, store, m, found[0], size)
-			if err != nil {
-				return err
+			n, err := strconv.Atoi(size)
+			if err != nil || n < 1 {
+				return fmt.Errorf("trials %q: write a number of at least 1", size)
 			}
-			if r.Error != "" {
-				fmt.Fprintf(w, "%s\t%d\t%.200s\t\t\t\t\n", m.name, r.Budget, r.Error)
+			spent, err := o.latency(ctx, m, found[0], n)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				fmt.Fprintf(w, "%s\t%d\t%.200s\t\t\t\t\n", m.name, n, err.Error())
 				continue
 			}
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t\n", m.name, r.Budget, seconds(r.CPU.Median), seconds(r.CPU.P95), seconds(r.Wall.P95), seconds(r.Path[0][1]))
+			var cpu, wall []float64
+			for _, c := range spent[1:] {
+				cpu, wall = append(cpu, c.CPU.Seconds()), append(wall, c.Wall.Seconds())
+			}
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t\n", m.name, n,
+				millis(stat.Median(cpu)), millis(stat.Quantile(cpu, 0.95)), millis(stat.Quantile(wall, 0.95)), millis(spent[0].CPU.Seconds()))
 		}
 	}
 	return w.Flush()
 }
 
-// latency of a method after so many trials. It is measured anew unless the store
-// has it.
-func (o *options) latency(ctx context.Context, store *play.Store, m method, p *problem.Problem, size string) (play.Record, error) {
-	var n int
-	if _, err := fmt.Sscan(size, &n); err != nil || n < 1 {
-		return play.Record{}, fmt.Errorf("trials %q: write a number of at least 1", size)
-	}
-	key := play.Key{Suite: play.Latency, Problem: p.Name, Regime: play.Latency, Method: m.name, Version: m.version, Budget: n}
-	for _, r := range store.Records() {
-		if r.Key == key {
-			return r, nil
-		}
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("over the limit of %s", o.limit.Round(time.Second)))
+// latency is what suggestions of a method cost after n trials, the first apart.
+func (o *options) latency(ctx context.Context, m method, p *problem.Problem, n int) ([]play.Cost, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("over the limit of %s", o.limit.Round(time.Second)))
 	defer cancel()
 	opener, err := m.open()
 	if err != nil {
-		r := play.NewRecord(key, nil, nil, err)
-		return r, store.Add(r)
+		return nil, err
 	}
 	defer func() { _ = opener.Close() }()
-	spent, err := play.MeasureLatency(limited, opener, play.Run{Problem: p, Regime: play.Regimes()[0]}, n, asks+1)
-	if ctx.Err() != nil {
-		return play.Record{}, context.Cause(ctx)
-	}
-	var path play.Path
-	if len(spent) > 1 {
-		path, spent = play.Path{{0, spent[0].CPU.Seconds()}}, spent[1:]
-	}
-	r := play.NewRecord(key, path, spent, err)
-	return r, store.Add(r)
+	return play.MeasureLatency(ctx, opener, play.Run{Problem: p, Regime: play.Regimes()[0]}, n, asks+1)
 }
 
-func seconds(s float64) string { return fmt.Sprintf("%.3gms", 1e3*s) }
+func millis(s float64) string { return fmt.Sprintf("%.3gms", 1e3*s) }

@@ -126,18 +126,18 @@ func familyParts() []part {
 
 func smokeCommand(ctx context.Context, args []string) error {
 	folder := filepath.Join("bin", "bench-suggest-results")
-	return planned(ctx, args, smokePlan(), time.Minute, words{"hyperopt-tpe", "optuna-cmaes", "optuna-tpe"},
+	return planned(ctx, args, smokePlan(),
 		report.Options{Page: filepath.Join(folder, "smoke.md"), Folder: filepath.Join(folder, "benchmarks")})
 }
 
 func fullCommand(ctx context.Context, args []string) error {
-	return planned(ctx, args, fullPlan(), 20*time.Minute, words{"hyperopt-tpe", "optuna-cmaes", "optuna-tpe", "optuna-gp", "skopt-gp"},
+	return planned(ctx, args, fullPlan(),
 		report.Options{Page: filepath.Join("docs", "benchmarks.md"), Folder: filepath.Join("docs", "benchmarks"), Pages: filepath.Join("docs", "algorithms")})
 }
 
-// planned plays the parts of a plan, measures latencies, and writes the report.
+// planned plays the parts of a plan, and writes the report.
 // Methods, peers and seeds that flags name take the place of the plan's.
-func planned(ctx context.Context, args []string, plan []part, latencyLimit time.Duration, latencyPeers words, r report.Options) error {
+func planned(ctx context.Context, args []string, plan []part, r report.Options) error {
 	var o options
 	set := flag.NewFlagSet("plan", flag.ContinueOnError)
 	o.flags(set)
@@ -164,13 +164,6 @@ func planned(ctx context.Context, args []string, plan []part, latencyLimit time.
 		return err
 	}
 	if err := o.play(ctx, store, jobs); err != nil {
-		return err
-	}
-	o.limit = latencyLimit
-	if len(o.methods) == 0 && len(o.peers) == 0 {
-		o.methods, o.peers = words{"auto", "bayesianoptimization", "cmaes", "tpe", "multivariate-tpe", "random", "sobol"}, latencyPeers
-	}
-	if err := o.latencies(ctx, store, []string{"100", "1000", "10000"}); err != nil {
 		return err
 	}
 	if err := report.Write(store.Records(), r); err != nil {

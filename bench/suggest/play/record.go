@@ -1,11 +1,10 @@
 package play
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -87,40 +86,25 @@ func OpenStore(name string) (*Store, error) {
 	if name == "" {
 		return s, nil
 	}
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
+	data, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	s.file = file
-	if err := s.read(); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("results %s: %w", name, err)
-	}
-	return s, nil
-}
-
-func (s *Store) read() error {
-	in := bufio.NewReader(s.file)
-	var good int64
-	for {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			if err := s.file.Truncate(good); err != nil {
-				return err
-			}
-			_, err := s.file.Seek(good, io.SeekStart)
-			return err
-		}
-		if err != nil {
-			return err
-		}
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
+	for line := range bytes.Lines(whole) {
 		var r Record
 		if err := json.Unmarshal(line, &r); err != nil {
-			return fmt.Errorf("byte %d: %w; remove the line", good, err)
+			return nil, fmt.Errorf("results %s: %w; remove the line %.80s", name, err, line)
 		}
-		good += int64(len(line))
 		s.note(r)
 	}
+	if len(whole) < len(data) {
+		if err := os.Truncate(name, int64(len(whole))); err != nil {
+			return nil, err
+		}
+	}
+	s.file, err = os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	return s, err
 }
 
 func (s *Store) note(r Record) {

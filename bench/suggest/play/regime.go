@@ -50,7 +50,3 @@ func Regimes() []Regime {
 		{ShortBatch, one, 8, true, exactly(40)},
 	}
 }
-
-// Latency is the name under which the time for a suggestion is recorded: the
-// budget of such a record is how many trials there were before.
-const Latency = "latency"

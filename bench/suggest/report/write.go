@@ -60,7 +60,6 @@ func Write(records []play.Record, o Options) error {
 		}
 	}
 	b.againstRandom(&p)
-	latencies(&p, records)
 	if o.Pages != "" {
 		if err := b.pages(o.Pages, filepath.Join(o.Folder, "algorithms.csv"), preamble); err != nil {
 			return err
