@@ -36,7 +36,7 @@ func bbobFunctions() []bbobFunction {
 func bbobProblems() []*Problem {
 	var out []*Problem
 	for _, f := range bbobFunctions() {
-		for _, n := range []int{3, 10, 20, 40} {
+		for _, n := range []int{3, 10} {
 			out = append(out, bbobProblem(f, n))
 		}
 	}

@@ -34,7 +34,6 @@ func braninProblem(suite string) *Problem {
 
 func classics() []real {
 	out := []real{
-		{"hartmann-3", "hartmann", 3, 0, 1, hartmann3, -3.862782147820756, []float64{0.11461434, 0.55564885, 0.85254697}},
 		{"hartmann-6", "hartmann", 6, 0, 1, hartmann6, -3.322368011415515, []float64{0.20168951, 0.15001069, 0.47687398, 0.27533243, 0.31165162, 0.65730053}},
 		{"griewank-6", "griewank", 6, -600, 600, moved(griewank, drawnShift("griewank", 6, 240)), 0, drawnShift("griewank", 6, 240)},
 		{"rastrigin-5", "rastrigin", 5, -5.12, 5.12, moved(rastrigin, drawnShift("rastrigin", 5, 2)), 0, drawnShift("rastrigin", 5, 2)},
@@ -90,14 +89,6 @@ const braninMinimum = 0.39788735772973816
 func branin(x, y float64) float64 {
 	q := y - 5.1/(4*math.Pi*math.Pi)*x*x + 5/math.Pi*x - 6
 	return q*q + 10*(1-1/(8*math.Pi))*math.Cos(x) + 10
-}
-
-func hartmann3(x []float64) float64 {
-	return hartmann(x, [][]float64{
-		{3, 10, 30}, {0.1, 10, 35}, {3, 10, 30}, {0.1, 10, 35},
-	}, [][]float64{
-		{0.3689, 0.1170, 0.2673}, {0.4699, 0.4387, 0.7470}, {0.1091, 0.8732, 0.5547}, {0.0381, 0.5743, 0.8828},
-	})
 }
 
 func hartmann6(x []float64) float64 {

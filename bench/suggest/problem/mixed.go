@@ -15,7 +15,7 @@ func mixedProblems() []*Problem {
 	out := []*Problem{
 		weightedChoices(), network(), batchSizes(), steppedRosenbrock(), wholeRastrigin(),
 		switches(), picks(), pairs(), satisfiability(), pests(), tree(),
-		hidden("branin-25", 25), hidden("branin-50", 50),
+		hidden(),
 		quantised("quantised-hartmann-6", hartmann6Problem(), 200, 3.4),
 		quantised("quantised-ackley-5", ackley5Problem(), 200, 22),
 		crashing("crashing-branin-2", braninProblem(Mixed), nearBranin),

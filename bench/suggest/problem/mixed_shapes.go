@@ -93,9 +93,10 @@ func treeLoss(p suggest.Point) float64 {
 	return 0.07 + 0.03*math.Exp(-p[9].Float()/60) + 0.002*square(p[10].Float()-14)/4 + 0.1*square(p[11].Float()-0.3)
 }
 
-// hidden is Branin's function with n-2 parameters that change nothing.
-func hidden(name string, n int) *Problem {
-	p := &Problem{Name: name, Family: "hidden", Optimum: braninMinimum}
+// hidden is Branin's function with 23 parameters that change nothing.
+func hidden() *Problem {
+	const n = 25
+	p := &Problem{Name: "branin-25", Family: "hidden", Optimum: braninMinimum}
 	var at []string
 	for i := range n {
 		p.Parameters = append(p.Parameters, double(coordinate(i), 0, 1))
@@ -110,7 +111,7 @@ func hidden(name string, n int) *Problem {
 	return p
 }
 
-func hartmann6Problem() *Problem { return classics()[1].problem(Mixed) }
+func hartmann6Problem() *Problem { return classics()[0].problem(Mixed) }
 
 func ackley5Problem() *Problem {
 	return real{"ackley-5", "ackley", 5, -32.768, 32.768, moved(ackley, same(5, 3.1)), 0, same(5, 3.1)}.problem(Mixed)

@@ -8,9 +8,9 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 )
 
-// noisyProblems are the suite S3: functions of S1 with normal noise of a twentieth
-// and of a fifth of the interquartile range of random points, and with noise that
-// is larger where the function is.
+// noisyProblems are the suite S3: functions of S1 with normal noise of a fifth of
+// the interquartile range of random points, and with noise that is larger where the
+// function is.
 func noisyProblems() []*Problem {
 	var out []*Problem
 	names := []string{"branin-2", "hartmann-6", "ackley-10", "levy-8", "rosenbrock-5", "styblinski-8"}
@@ -19,8 +19,8 @@ func noisyProblems() []*Problem {
 			if p.Name != name {
 				continue
 			}
-			out = append(out, noisy(p, 5), noisy(p, 20))
-			if name == "hartmann-6" || name == "levy-8" {
+			out = append(out, noisy(p, 20))
+			if name == "levy-8" {
 				out = append(out, heteroscedastic(p))
 			}
 		}
