@@ -10,7 +10,7 @@ import (
 
 func TestRunPlaysEachGameOnce(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "results.jsonl")
-	args := []string{"-suite", "s1", "-problem", "branin-2,hartmann", "-method", "random,sobol:random_state=3", "-seeds", "3", "-budget", "12", "-out", out, "-version", "v1"}
+	args := []string{"-suite", "s1", "-problem", "branin-2,ackley", "-method", "random,sobol:random_state=3", "-seeds", "3", "-budget", "12", "-out", out, "-version", "v1"}
 	for range 2 {
 		if err := runCommand(t.Context(), args); err != nil {
 			t.Fatal(err)
@@ -27,7 +27,7 @@ func TestRunPlaysEachGameOnce(t *testing.T) {
 		}
 		seen[r.Key] = true
 	}
-	if want := 3 * 2 * 3; len(records) != want {
+	if want := 4 * 2 * 3; len(records) != want {
 		t.Errorf("%d records, want %d", len(records), want)
 	}
 }
