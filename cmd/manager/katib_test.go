@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,6 +124,20 @@ func TestTheSocketForKatibsClientsIsReplaced(t *testing.T) {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v", info, err)
 		}
+	}
+}
+
+func TestAFileInThePlaceOfTheSocketStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.csv")
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := options{katibAddress: "unix:" + path}
+	if _, err := o.listenForKatib(t.Context()); err == nil || !strings.Contains(err.Error(), "not a socket") {
+		t.Errorf("got %v", err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {
+		t.Errorf("the file holds %q, %v", data, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -93,6 +94,32 @@ func tear(t *testing.T, path string) {
 	defer f.Close()
 	if _, err := f.WriteString(`{"m":"loss","v":"0.`); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A page with microseconds where milliseconds belong has times that nothing keeps.
+func TestATimeThatNothingKeepsCostsNoPoint(t *testing.T) {
+	s, err := OpenSpool(filepath.Join(t.TempDir(), "spool"), "prometheus", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := []collector.Point{
+		{Metric: "m", Value: 1, Step: 1, Time: now},
+		{Metric: "m", Value: 2, Step: 2, Time: time.UnixMilli(now.UnixMicro())},
+		{Metric: "m", Value: 3, Step: 3, Time: time.UnixMilli(math.MinInt64)},
+		{Metric: "m", Value: 4, Step: 4, Time: time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)},
+	}
+	if err := s.Fill(t.Context(), listed(in)); err != nil {
+		t.Error(err)
+	}
+	got, errs := read(t, s)
+	if len(got) != len(in) || len(errs) > 0 {
+		t.Fatalf("%d points, %v", len(got), errs)
+	}
+	for i, p := range got {
+		if p.Value != in[i].Value || p.Step != in[i].Step || !p.Time.IsZero() && !p.Time.Equal(now) {
+			t.Errorf("point %d is %+v", i, p)
+		}
 	}
 }
 

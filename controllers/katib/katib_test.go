@@ -1,15 +1,19 @@
 package katib
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -26,6 +30,23 @@ func api(t *testing.T, installed bool, objects ...client.Object) client.Client {
 		objects = append(objects, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooks}})
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+// The manager of a new version starts with the role of an earlier one.
+func TestARoleThatHidesKatibCountsAsNone(t *testing.T) {
+	hidden := interceptor.NewClient(api(t, true).(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingwebhookconfigurations"}, webhooks, nil)
+		},
+	})
+	p, err := Look(t.Context(), hidden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t", Finalizers: []string{"clean-metrics-in-db"}}}
+	if leave, err := p.Leave(t.Context(), hidden, trial); err != nil || leave != 0 {
+		t.Errorf("left for %s, %v", leave, err)
+	}
 }
 
 func TestObjectsThatKatibHasSeen(t *testing.T) {

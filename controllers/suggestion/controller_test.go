@@ -1,15 +1,20 @@
 package suggestion
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -52,5 +57,36 @@ func TestTheRecordIsWrittenOnceKatibLetsGo(t *testing.T) {
 	}
 	if _, err := reconciled(); err != nil {
 		t.Errorf("once Katib is gone: %v", err)
+	}
+}
+
+// Katib's clients look for the claim of an experiment that can go on; nothing is kept
+// in it, so a quota on claims keeps nothing from being recorded.
+func TestAClaimThatIsForbiddenDoesNotKeepTheRecordAway(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, corev1.AddToScheme, metav1.AddMetaToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exp := &v1beta1.Experiment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e", UID: "u"},
+		Spec:       v1beta1.ExperimentSpec{ResumePolicy: v1beta1.FromVolume, Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: "random"}},
+	}
+	key, asked := client.ObjectKeyFromObject(exp), 0
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(exp).WithStatusSubresource(&v1beta1.Suggestion{}).
+		WithIndex(&v1beta1.Trial{}, ownerIndex, func(client.Object) []string { return nil }).
+		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if _, ok := o.(*corev1.PersistentVolumeClaim); ok {
+				asked++
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, o.GetName(), errors.New("exceeded quota"))
+			}
+			return c.Create(ctx, o, opts...)
+		}}).Build()
+	if _, err := New(Options{Client: api, Now: time.Now}).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+		t.Error(err)
+	}
+	if err := api.Get(t.Context(), key, &v1beta1.Suggestion{}); err != nil || asked != 1 {
+		t.Errorf("the claim was asked for %d times, and the record: %v", asked, err)
 	}
 }

@@ -65,6 +65,9 @@ func TestUpdates(t *testing.T) {
 			[]string{"spec.maxFailedTrialCount: Invalid value: 3: 3 trials have failed: raise maxFailedTrialCount above that to go on"}},
 		"failed by its trials, and there is no room for more": {failedByTrials, limits(12, 5),
 			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has completed with 12 trials: raise maxTrialCount above that to go on"}},
+		"earlier versions admitted a parameter with two placeholders": {
+			func(e *v1beta1.Experiment) { e.Spec.TrialTemplate.TrialParameters[1].Reference = "lr" }, raise, nil,
+		},
 		"labels of a completed experiment": {ended(v1beta1.NeverResume, max), func(e *v1beta1.Experiment) { e.Labels = map[string]string{"a": "b"} }, nil},
 	}
 	for name, tc := range tests {

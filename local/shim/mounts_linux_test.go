@@ -11,26 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAReadOnlyRootLeavesTheVolumes(t *testing.T) {
-	mode := mountMode(t)
-	outside, volume, sealed := t.TempDir(), t.TempDir(), t.TempDir()
-	p := newPod(t, mode)
-	spec := p.shell(`for d in ` + outside + ` /vernier-test/data /vernier-test/sealed; do if (: > $d/new) 2>/dev/null; then rm $d/new; echo written; else echo refused; fi; done; echo x > /dev/null; echo message > /dev/termination-log`)
-	spec.ReadOnly, spec.TerminationPath = true, filepath.Join(p.Dir(), "message")
-	spec.Mounts = []Mount{{HostPath: volume, MountPath: "/vernier-test/data"}, {HostPath: sealed, MountPath: "/vernier-test/sealed", ReadOnly: true}}
-	if got := p.run(spec); got.Reason != ReasonCompleted || got.TerminationMessage != "message\n" {
-		t.Errorf("got %+v", got)
-	}
-	if diff := cmp.Diff("refused\nwritten\nrefused\n", p.output("main", 0)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	spec.Run, spec.ReadOnly = 1, false
-	p.run(spec)
-	if got := p.output("main", 0); !strings.HasSuffix(got, "written\nwritten\nrefused\n") {
-		t.Errorf("another run without it: %q", got)
-	}
-}
-
 // volumeDir makes a directory with files in it.
 func volumeDir(t *testing.T, files ...string) string {
 	t.Helper()
