@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -74,7 +75,7 @@ func TestSoak(t *testing.T) {
 	if out, err := i.vernier("down"); err != nil {
 		t.Fatalf("vernier down: %v\n%s", err, out)
 	}
-	checkLastPoints(t, i.home, all)
+	checkLastPoints(t, i.home, all, interrupted)
 	t.Logf("%d trials ran when a reboot came; %d programs were started again", len(interrupted), again)
 }
 
@@ -139,11 +140,17 @@ func checkStarts(t *testing.T, dir string, trials []v1beta1.Trial, interrupted m
 }
 
 // checkLastPoints holds that the last start of each program has each of its points
-// once, and that no start has a point twice.
-func checkLastPoints(t *testing.T, home string, trials []v1beta1.Trial) {
+// once, and that no start has a point twice. When a reboot ends the manager just after
+// a program, the collector has only its termination message left: then the result is
+// that of all points, and the trial says what its curve lacks.
+func checkLastPoints(t *testing.T, home string, trials []v1beta1.Trial, interrupted map[string]int) {
 	t.Helper()
 	s := openStoreOf(t, home)
 	for _, trial := range trials {
+		if interrupted[trial.Name] > 0 && isSummarized(&trial) {
+			t.Logf("the curve of trial %s ends at a reboot", trial.Name)
+			continue
+		}
 		series, err := collector.ReadSeries(t.Context(), s, string(trial.UID), "loss")
 		if err != nil {
 			t.Fatal(err)
@@ -158,10 +165,18 @@ func checkLastPoints(t *testing.T, home string, trials []v1beta1.Trial) {
 				want = want[:min(len(got), len(want))] // it was interrupted
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("start %d of %d of trial %s has the steps %v, want %v", n+1, len(series), trial.Name, got, want)
+				t.Errorf("start %d of %d of trial %s has the steps %v, want %v; its status is %+v", n+1, len(series), trial.Name, got, want, trial.Status)
 			}
 		}
 	}
+}
+
+// isSummarized reports that a trial's result is that of a whole run of killExperiment's
+// program although the collector could not send all of its points.
+func isSummarized(trial *v1beta1.Trial) bool {
+	o := trial.Status.Observation
+	return o != nil && len(o.Metrics) == 1 && o.Metrics[0].Min == "0.00" && o.Metrics[0].Latest == "0.99" &&
+		strings.Contains(trial.Condition(v1beta1.TrialSucceeded).Message, v1beta1.CollectorSays)
 }
 
 func openStoreOf(t *testing.T, home string) collector.Store {
