@@ -24,6 +24,11 @@ import (
 // seconds.
 const defaultGrace = 25 * time.Second
 
+// hedge is how long after SIGTERM the service is waited for before the summary is
+// written for the first time. A node that goes down, or a kubelet that is short of
+// memory, does not leave the grace that the pod was promised.
+const hedge = time.Second
+
 // runConfig is what "collector run" was told.
 type runConfig struct {
 	kind, dir, path, format string
@@ -131,14 +136,24 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	debug.SetGCPercent(10)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r, err := newRunner(cfg, slog.New(slog.NewTextHandler(stderr, nil)))
+	logger, p := slog.New(slog.NewTextHandler(stderr, nil)), newPhases()
+	defer p.drain()
+	r, err := newRunner(p.draining, cfg, logger, p.hedged)
 	if err != nil {
 		return fail(stderr, exitUsage, "run", err)
 	}
-	go r.obey(signals, cancel)
+	go p.obey(signals, cfg.grace, cancel)
 	h := newHparams(cfg, time.Now())
 	r.mind(h.start())
 	err = r.run(ctx)
+	if errors.Is(err, report.ErrNotDelivered) && p.isHedged() && ctx.Err() == nil {
+		// The summary is written. What is not delivered is read again, as it is by a
+		// sidecar that was killed.
+		cfg.echo = io.Discard
+		if r, err = newRunner(p.draining, cfg, logger, p.abandoned); err == nil {
+			err = r.run(ctx)
+		}
+	}
 	r.mind(h.end(time.Now()))
 	if err != nil {
 		return fail(stderr, exitFailed, "run", err)
@@ -146,18 +161,46 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	return 0
 }
 
-// obey turns signals into the phases of the end. After the first, sources drain;
+// phases are those of the end.
+type phases struct {
+	// draining ends with the first SIGTERM.
+	draining context.Context //nolint:containedctx // the life of the program, not of a call
+	drain    context.CancelFunc
+	// hedged is closed when the summary is due, and abandoned when the service is
+	// given up.
+	hedged, abandoned chan struct{}
+}
+
+func newPhases() phases {
+	p := phases{hedged: make(chan struct{}), abandoned: make(chan struct{})}
+	p.draining, p.drain = context.WithCancel(context.Background())
+	return p
+}
+
+func (p phases) isHedged() bool {
+	select {
+	case <-p.hedged:
+		return true
+	default:
+		return false
+	}
+}
+
+// obey turns signals into the phases of the end. After the first, sources drain; a
+// little later all that is not delivered is read for the summary, and tried again;
 // after four fifths of the grace, the service is given up and the rest is read
 // for the summary only; at the end of the grace, or on a second signal, all
 // stops.
-func (r *runner) obey(signals <-chan os.Signal, cancel context.CancelFunc) {
+func (p phases) obey(signals <-chan os.Signal, grace time.Duration, cancel context.CancelFunc) {
 	<-signals
-	r.drain()
-	abandon, end := time.NewTimer(r.cfg.grace*4/5), time.NewTimer(r.cfg.grace)
+	p.drain()
+	hedged, abandoned, end := time.NewTimer(min(hedge, grace/2)), time.NewTimer(grace*4/5), time.NewTimer(grace)
 	for {
 		select {
-		case <-abandon.C:
-			close(r.abandon)
+		case <-hedged.C:
+			close(p.hedged)
+		case <-abandoned.C:
+			close(p.abandoned)
 		case <-end.C:
 			cancel()
 			return

@@ -37,8 +37,7 @@ type runner struct {
 	kind    kind
 	// draining ends with the first SIGTERM.
 	draining context.Context //nolint:containedctx // the life of the program, not of a call
-	drain    context.CancelFunc
-	abandon  chan struct{} // closed when the service is given up
+	abandon  <-chan struct{} // closed when the service is given up
 	// journalEnd is where the journal of the kind ends; nil where it has none.
 	journalEnd func() int64
 	current    *attempt // the one that goes on
@@ -69,7 +68,7 @@ type attempt struct {
 	freed   bool
 }
 
-func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
+func newRunner(draining context.Context, cfg runConfig, log *slog.Logger, abandon <-chan struct{}) (*runner, error) {
 	service, err := report.Dial(cfg.service)
 	if err != nil {
 		return nil, err
@@ -81,9 +80,7 @@ func newRunner(cfg runConfig, log *slog.Logger) (*runner, error) {
 	if err := kind.check(cfg); err != nil {
 		return nil, err
 	}
-	r := &runner{cfg: cfg, log: log, service: service, kind: kind, abandon: make(chan struct{})}
-	r.draining, r.drain = context.WithCancel(context.Background())
-	return r, nil
+	return &runner{cfg: cfg, log: log, service: service, kind: kind, draining: draining, abandon: abandon}, nil
 }
 
 // run reports until SIGTERM, even when all is said before: a native sidecar that

@@ -256,6 +256,9 @@ func TestMessages(t *testing.T) {
 		"a succeeded job's words are repeated": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1))}},
 			[]string{"Trial has succeeded", "Job message: M"}},
+		"that the end was not reported is said": {
+			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{stored: stored(points("loss", 1))}},
+			[]string{"Trial has succeeded", "may be incomplete"}},
 		"what was seen instead is listed": {
 			seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, names: []string{"accuracy", "los"}}},
 			[]string{`"loss"`, "StdOut", "It saw: accuracy, los", "loss=0.123"}},

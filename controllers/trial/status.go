@@ -25,6 +25,10 @@ func succeededMessage(s seen) string {
 	if _, lacking := missing(s.trial, best(s.trial.Spec.Objective, s.data)); len(lacking) > 0 {
 		message += ". No value of " + quoted(lacking) + " was reported"
 	}
+	// A collector of the user's own has no way to say that it has ended.
+	if !allReported(s.trial, s.data) && collectorKind(s.trial) != v1beta1.CustomCollector {
+		message += fmt.Sprintf(". The metrics may be incomplete: the collector did not report the end within %s after the job's end, so the values are those that it had sent before", patience)
+	}
 	return message + noted(s.data)
 }
 
