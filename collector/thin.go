@@ -117,13 +117,7 @@ func Thin(points []Point, limit int) []Point {
 	if len(points) == 0 {
 		return nil
 	}
-	width, from, to := 0, points[0].Seq, points[len(points)-1].Seq
-	for to>>width-from>>width >= int64(limit) {
-		width++
-	}
-	var kept []Point
-	var s Stretch
-	keep := func() { kept = append(kept, s.First, s.Last, s.Least, s.Greatest) }
+	t := NewThinner(limit)
 	// before is the last point before any step is stated: its step was stated in an
 	// earlier part, and may be the highest. Without steps, latest has the latest time.
 	var before, latest *Point
@@ -140,19 +134,12 @@ func Thin(points []Point, limit int) []Point {
 			step = p.Step
 		}
 		p.Step = step
-		one := Stretch{p.Seq, p.Seq, p, p, p, p, 1}
-		switch {
-		case i == 0:
-			s = one
-		case p.Seq>>width == s.From>>width:
-			s.join(&one)
-		default:
-			keep()
-			s = one
-		}
+		t.Add(p.Seq, p)
 	}
-	keep()
-	kept = append(kept, p) // from which later parts take their step
+	kept := []Point{p} // the last one, from which later parts take their step
+	for _, s := range t.Stretches() {
+		kept = append(kept, s.First, s.Last, s.Least, s.Greatest)
+	}
 	if before != nil {
 		kept = append(kept, *before, *latest)
 	}

@@ -101,8 +101,15 @@ func NewClient(cfg Config) *Client {
 func (c *Client) Run(ctx context.Context) (contract.Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sending, stop := until(ctx, c.cfg.Abandon)
+	sending, stop := context.WithCancel(ctx)
 	defer stop()
+	go func() {
+		select {
+		case <-c.cfg.Abandon:
+			stop()
+		case <-sending.Done():
+		}
+	}()
 
 	acked := c.hello(sending)
 	c.points.acknowledged(acked)
@@ -112,19 +119,6 @@ func (c *Client) Run(ctx context.Context) (contract.Summary, error) {
 	}
 	err = c.forward(ctx, sending, sources)
 	return c.points.summary(c.cfg.Attempt, err == nil), err
-}
-
-// until returns a context that also ends when stop closes.
-func until(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // hello asks until there is an answer. It returns nil when there is none.

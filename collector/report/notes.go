@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -56,24 +57,9 @@ func (l *loss) add(points int, err error) {
 	}
 }
 
-// kindOf is a message without what differs between messages of one kind: numbers,
-// and what is quoted. There may be one for each line of a program.
-func kindOf(text string) string {
-	var kind []byte
-	quoted := false
-	for i := 0; i < min(len(text), maxMissing); i++ {
-		c := text[i]
-		switch {
-		case c == '\\' && quoted:
-			i++
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c < '0' || c > '9'):
-			kind = append(kind, c)
-		}
-	}
-	return string(kind)
-}
+// differing is what differs between messages of one kind: numbers, and what is
+// quoted. There may be one for each line of a program.
+var differing = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[0-9]`)
 
 // cap notes that the rate of a metric was too high.
 func (n *notes) cap(metric string) {
@@ -95,7 +81,7 @@ func (n *notes) add(err error) bool {
 		n.missing = append(n.missing, text)
 		return true
 	}
-	kind := kindOf(err.Error())
+	kind := clip(differing.ReplaceAllString(err.Error(), ""), maxMissing)
 	i := slices.IndexFunc(n.messages, func(m message) bool { return m.kind == kind })
 	switch {
 	case i >= 0:

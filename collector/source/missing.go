@@ -2,7 +2,7 @@ package source
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/vernier-ml/vernier/collector"
 )
@@ -25,6 +25,16 @@ func (e *MissingError) Error() string { return e.Text }
 
 // Missing returns the metrics that were not found.
 func (e *MissingError) Missing() []string { return e.Metrics }
+
+// NotFound returns the metrics that were asked for and not found, each once.
+func NotFound(asked []string, found func(metric string) bool) (missing []string) {
+	for _, m := range asked {
+		if !found(m) && !slices.Contains(missing, m) {
+			missing = append(missing, m)
+		}
+	}
+	return missing
+}
 
 // maxTroubles bounds the errors that one source yields.
 const maxTroubles = 1000
@@ -49,21 +59,4 @@ func (t *Troubles) Tell(err error) (ok bool) {
 	}
 	t.told[text] = true
 	return t.Yield(collector.Point{}, fmt.Errorf("%s: %w", t.Prefix, err))
-}
-
-// Quoted lists names, the first six of them.
-func Quoted(names []string) string {
-	const most = 6
-	var b strings.Builder
-	for i, name := range names {
-		if i == most {
-			fmt.Fprintf(&b, " and %d more", len(names)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%q", name)
-	}
-	return b.String()
 }

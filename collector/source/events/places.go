@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -271,16 +272,6 @@ func follows(last, here place) bool {
 }
 
 // withoutDigits puts one 0 for each number in a name.
-func withoutDigits(name string) string {
-	b := make([]byte, 0, len(name))
-	for i := range len(name) {
-		digit := '0' <= name[i] && name[i] <= '9'
-		switch {
-		case !digit:
-			b = append(b, name[i])
-		case len(b) == 0 || b[len(b)-1] != '0':
-			b = append(b, '0')
-		}
-	}
-	return string(b)
-}
+func withoutDigits(name string) string { return number.ReplaceAllString(name, "0") }
+
+var number = regexp.MustCompile(`[0-9]+`)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vernier-ml/vernier/collector/parse"
@@ -88,7 +89,7 @@ func (r *dirRun) prefix() bool {
 		}
 		others := ""
 		if len(found) > 1 {
-			others = ", not for " + source.Quoted(placeNames(found[1:]))
+			others = ", not for " + quoted(found[1:])
 		}
 		if !r.said.Tell(fmt.Errorf("no tag is named %s; %q is taken for it%s: name the metric exactly", metric, found[0], others)) ||
 			!r.readAgain(i, found[0]) {
@@ -161,10 +162,16 @@ func (r *dirRun) readAgain(metric int, p place) bool {
 	return true
 }
 
-func placeNames(places []place) []string {
-	names := make([]string, len(places))
-	for i, p := range places {
-		names[i] = p.String()
+// quoted lists places, the first six of them.
+func quoted(places []place) string {
+	const most = 6
+	var names []string
+	for _, p := range places[:min(len(places), most)] {
+		names = append(names, strconv.Quote(p.String()))
 	}
-	return names
+	said := strings.Join(names, ", ")
+	if left := len(places) - most; left > 0 {
+		said += fmt.Sprintf(" and %d more", left)
+	}
+	return said
 }

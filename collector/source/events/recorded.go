@@ -76,16 +76,16 @@ func shown(value string) string {
 // numbers, also if one went through 32 bits or was printed with six digits, true and
 // false as 1 and 0, else letter by letter.
 func sameParameter(given, recorded string) bool {
-	a, isNumber := number(given)
-	b, alsoNumber := number(recorded)
+	a, isNumber := numberIn(given)
+	b, alsoNumber := numberIn(recorded)
 	if !isNumber || !alsoNumber {
 		return given == recorded
 	}
-	short, _ := number(strconv.FormatFloat(a, 'g', 6, 64))
+	short, _ := numberIn(strconv.FormatFloat(a, 'g', 6, 64))
 	return a == b || a != a && b != b || b == float64(float32(a)) || b == short
 }
 
-func number(s string) (float64, bool) {
+func numberIn(s string) (float64, bool) {
 	switch strings.ToLower(s) {
 	case "true":
 		return 1, true

@@ -239,16 +239,9 @@ func (r *csvFile) missing() bool {
 	if columns == nil {
 		return r.wanted || r.said.Tell(errors.New("the table has no header"))
 	}
-	var missing, empty []string
-	for _, m := range r.cfg.Metrics {
-		switch {
-		case r.series[m] != nil || slices.Contains(missing, m) || slices.Contains(empty, m):
-		case slices.Contains(columns, m):
-			empty = append(empty, m)
-		default:
-			missing = append(missing, m)
-		}
-	}
+	isColumn := func(m string) bool { return slices.Contains(columns, m) }
+	missing := source.NotFound(r.cfg.Metrics, func(m string) bool { return r.series[m] != nil || isColumn(m) })
+	empty := source.NotFound(r.cfg.Metrics, func(m string) bool { return r.series[m] != nil || !isColumn(m) })
 	if r.part && len(missing) < len(r.cfg.Metrics) {
 		return true // another table may have it
 	}

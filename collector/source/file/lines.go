@@ -62,11 +62,7 @@ const (
 // explain makes told say what was not found of what is configured.
 func (l *lines) explain(cfg Config) (err error) {
 	l.names, err = parse.NewNames(parse.NamesConfig{Format: cfg.Format, Filters: cfg.Filters, MaxBytes: maxNamesSearched, MaxNames: maxNames})
-	for _, m := range cfg.Metrics {
-		if !slices.Contains(l.asked, m) {
-			l.asked = append(l.asked, m)
-		}
-	}
+	l.asked = source.NotFound(cfg.Metrics, func(string) bool { return false })
 	l.missing = slices.Clone(l.asked)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -151,20 +152,11 @@ func (s *Source) End() int64 { return s.intake.journal.lines.End() }
 
 // missing says which metrics were never pushed; nil when none is missing.
 func (s *Source) missing(found map[string]bool) error {
-	var missing, there []string
-	for _, m := range s.cfg.Metrics {
-		switch {
-		case slices.Contains(missing, m), slices.Contains(there, m):
-		case found[m]:
-			there = append(there, m)
-		default:
-			missing = append(missing, m)
-		}
-	}
+	missing := source.NotFound(s.cfg.Metrics, func(m string) bool { return found[m] })
 	if len(missing) == 0 {
 		return nil
 	}
-	there = append(there, s.intake.others.list()...)
+	there := append(slices.Sorted(maps.Keys(found)), s.intake.others.list()...)
 	text := parse.NotFound(missing, there)
 	if len(there) == 0 {
 		text = strings.Join(missing, ", ") + " was not found: the program pushed nothing"

@@ -301,12 +301,7 @@ func (r *run) finish() {
 		r.said.Tell(fmt.Errorf("%s never answered: %w", r.cfg.URL, r.refusal))
 		return
 	}
-	var missing []string
-	for _, s := range r.page.selectors {
-		if _, before := r.last[s.Metric]; !r.found[s.Metric] && !before {
-			missing = append(missing, s.Metric)
-		}
-	}
+	missing := source.NotFound(r.cfg.Metrics, func(m string) bool { return r.found[m] || r.last[m].Metric != "" })
 	if len(missing) > 0 {
 		r.said.Tell(&source.MissingError{Metrics: missing, Text: r.cfg.URL + ": " + r.page.notFound(missing)})
 	}

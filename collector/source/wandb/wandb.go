@@ -193,12 +193,7 @@ func (r *dirRun) Finish() bool {
 	if len(r.order) == 0 {
 		return r.said.Tell(fmt.Errorf("no file *.wandb was written below %s; set WANDB_MODE=offline and WANDB_DIR to that directory", r.cfg.Dir))
 	}
-	var missing []string
-	for _, m := range r.cfg.Metrics {
-		if r.runs[m] == "" && !slices.Contains(missing, m) {
-			missing = append(missing, m)
-		}
-	}
+	missing := source.NotFound(r.cfg.Metrics, func(m string) bool { return r.runs[m] != "" })
 	if len(missing) == 0 {
 		return true
 	}
