@@ -25,10 +25,7 @@ type CSV struct {
 	cells   [][]byte // of the row at hand
 }
 
-var (
-	_ Line     = (*CSV)(nil)
-	_ Resetter = (*CSV)(nil)
-)
+var _ Line = (*CSV)(nil)
 
 const (
 	// maxSign and maxSignCell bound what FirstRow tells, in cells and bytes.
@@ -47,7 +44,7 @@ func NewCSV(metrics []string) (*CSV, error) {
 	return &CSV{record: r}, nil
 }
 
-// Reset implements Resetter.
+// Reset implements Line.
 func (c *CSV) Reset() {
 	c.columns, c.rows, c.first = nil, 0, nil
 	c.record.Reset()

@@ -39,9 +39,7 @@ func TestStepsThatBeginAnewInEachEpochAreCountedOn(t *testing.T) {
 					t.Fatal(err)
 				}
 				for range 2 { // a text that is begun anew is read as the first time
-					if r, ok := p.(parse.Resetter); ok {
-						r.Reset()
-					}
+					p.Reset()
 					var got []int64
 					lines := []string{form.head}
 					for i := range tc.steps {

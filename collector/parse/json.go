@@ -39,19 +39,13 @@ const (
 // "iter", "epoch" is the step. A line that is not a JSON object is an error; an
 // empty line is not.
 type JSON struct {
-	record record
-	any    bool // every key that holds a number
-	room   int  // for more names, in bytes, if any
-	alone  bool // each object says its own step, whatever was before
+	record
+	any   bool // every key that holds a number
+	room  int  // for more names, in bytes, if any
+	alone bool // each object says its own step, whatever was before
 }
 
-var (
-	_ Line     = (*JSON)(nil)
-	_ Resetter = (*JSON)(nil)
-)
-
-// Reset implements Resetter.
-func (j *JSON) Reset() { j.record.Reset() }
+var _ Line = (*JSON)(nil)
 
 // NewJSON returns a parser of the named metrics.
 func NewJSON(metrics []string) (*JSON, error) {

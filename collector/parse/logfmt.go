@@ -20,15 +20,9 @@ import (
 //
 // Step and time are as for JSON: the keys global_step, step, iteration (or
 // iter), epoch; timestamp, or else time or ts.
-type Logfmt struct{ record record }
+type Logfmt struct{ record }
 
-var (
-	_ Line     = (*Logfmt)(nil)
-	_ Resetter = (*Logfmt)(nil)
-)
-
-// Reset implements Resetter.
-func (l *Logfmt) Reset() { l.record.Reset() }
+var _ Line = (*Logfmt)(nil)
 
 // NewLogfmt returns a parser of the named metrics. Its error names one that no
 // line can hold.

@@ -39,6 +39,9 @@ type Line interface {
 	// that also gives an error are returned with it. The returned samples do
 	// not refer to line.
 	Parse(dst []Sample, line []byte) ([]Sample, error)
+	// Reset forgets what is remembered of earlier lines (an epoch, the columns of a
+	// table). It is called at the beginning of a text.
+	Reset()
 }
 
 // Skipper is implemented by parsers that look at many lines at once for those
@@ -50,13 +53,6 @@ type Skipper interface {
 	// It may be 0. There is no carriage return in b, and its first byte begins a
 	// line. It is worth calling where the line before had no sample.
 	Skip(b []byte) int
-}
-
-// Resetter is implemented by parsers that remember something of earlier lines (an
-// epoch, the columns of a table).
-type Resetter interface {
-	// Reset forgets it. It is called at the beginning of a text.
-	Reset()
 }
 
 // wanted returns the metrics without repeats.
@@ -137,7 +133,7 @@ func (r *record) end(dst []Sample) []Sample {
 	return dst
 }
 
-// Reset implements Resetter.
+// Reset implements Line.
 func (r *record) Reset() { r.epochs = newEpochs() }
 
 // stamp keeps the time of a record.

@@ -55,9 +55,8 @@ type Text struct {
 }
 
 var (
-	_ Line     = (*Text)(nil)
-	_ Resetter = (*Text)(nil)
-	_ Skipper  = (*Text)(nil)
+	_ Line    = (*Text)(nil)
+	_ Skipper = (*Text)(nil)
 )
 
 // NewText returns a parser of the named metrics. Its error says which filter
@@ -83,7 +82,7 @@ func NewText(metrics, filters []string) (*Text, error) {
 	return t, nil
 }
 
-// Reset implements Resetter.
+// Reset implements Line.
 func (t *Text) Reset() { t.epochs = newEpochs() }
 
 // Parse implements Line.

@@ -25,8 +25,6 @@ const (
 	// that a reader of all metrics takes, in bytes.
 	maxWandbValues = 1 << 16
 	maxWandbName   = 1024
-	// maxWandbKnown bounds the names that such a reader remembers.
-	maxWandbKnown = 4096
 )
 
 // The types of a fragment.
@@ -53,8 +51,7 @@ var ErrNotWandb = errors.New("the file is not a W&B log of a known version")
 // The step is W&B's own (_step), the time is its _timestamp. Values are numbers,
 // or strings that hold numbers.
 type Wandb struct {
-	names  map[string]string
-	any    bool
+	names  map[string]bool // nil: all
 	block  []byte
 	record []byte
 	key    []byte
@@ -69,18 +66,16 @@ func NewWandb(metrics []string) (*Wandb, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Wandb{names: map[string]string{}, block: make([]byte, wandbBlock)}
+	w := &Wandb{names: map[string]bool{}, block: make([]byte, wandbBlock)}
 	for _, n := range names {
-		w.names[n] = n
+		w.names[n] = true
 	}
 	return w, nil
 }
 
 // NewAnyWandb returns a reader of all metrics whose names have at most 1024
 // bytes.
-func NewAnyWandb() *Wandb {
-	return &Wandb{names: map[string]string{}, any: true, block: make([]byte, wandbBlock)}
-}
+func NewAnyWandb() *Wandb { return &Wandb{block: make([]byte, wandbBlock)} }
 
 // WandbNames returns the names in a log that is complete, each once, at most so
 // many; never nil. What is wrong with the log is for who reads it.

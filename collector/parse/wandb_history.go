@@ -118,23 +118,16 @@ func (w *Wandb) item(b []byte) (value []byte, err error) {
 
 // sample takes a value that is a number, or a string.
 func (w *Wandb) sample(name string, value []byte, offset int) {
-	known, ok := w.names[name]
-	if !ok {
-		if !w.any || name == "" || name[0] == '_' || len(name) > maxWandbName {
-			return
-		}
-		if len(w.names) >= maxWandbKnown {
-			clear(w.names)
-		}
-		known = strings.Clone(name)
-		w.names[known] = known
+	wanted := w.names[name]
+	if w.names == nil {
+		wanted = name != "" && name[0] != '_' && len(name) <= maxWandbName
 	}
-	if len(value) == 0 || len(value) > maxWandbText {
+	if !wanted || len(value) == 0 || len(value) > maxWandbText {
 		return
 	}
 	if value[0] == '"' {
 		var text string
-		if w.any || json.Unmarshal(value, &text) != nil {
+		if w.names == nil || json.Unmarshal(value, &text) != nil {
 			return
 		}
 		value = []byte(strings.TrimSpace(text))
@@ -142,7 +135,7 @@ func (w *Wandb) sample(name string, value []byte, offset int) {
 		return // a list, an object, true, false or null
 	}
 	if len(value) > 0 {
-		s := wholeSample(known, value)
+		s := wholeSample(name, value)
 		s.Offset = offset
 		w.out = append(w.out, s)
 	}

@@ -69,9 +69,7 @@ func (l *lines) explain(cfg Config) (err error) {
 
 // newLines begins the lines of a source.
 func newLines(parser parse.Line, name string, now func() time.Time, yield source.Yield) *lines {
-	if p, ok := parser.(parse.Resetter); ok {
-		p.Reset()
-	}
+	parser.Reset()
 	l := &lines{parser: parser, source: name, now: now, yield: yield}
 	l.skipper, _ = parser.(parse.Skipper)
 	return l
