@@ -67,10 +67,6 @@ func wanted(metrics []string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// keptItems bounds the room for samples that a parser keeps from one record to the
-// next; one that needs more gets room of its own.
-const keptItems = 4096
-
 // record collects the samples of one line in which a name has one value: the
 // last that the line states.
 type record struct {

@@ -54,8 +54,6 @@ type Wandb struct {
 	names  map[string]bool // nil: all
 	block  []byte
 	record []byte
-	key    []byte
-	out    []Sample
 }
 
 // NewWandb returns a reader of the named metrics. It needs 32 KiB, and about
@@ -110,7 +108,11 @@ func WandbNames(r io.ReaderAt, most int) []string {
 // After ErrNotWandb there is nothing to go on with.
 func (w *Wandb) Read(r io.ReaderAt, offset int64, ended bool, emit func(Sample) bool) (next int64, err error) {
 	c := &wandbCursor{w: w, r: r, ended: ended, at: offset, start: offset}
-	defer w.release()
+	defer func() {
+		if cap(w.record) > wandbBlock { // what a large record needed
+			w.record = nil
+		}
+	}()
 	if offset == 0 {
 		if ok, err := c.header(); !ok {
 			return 0, err
@@ -132,19 +134,6 @@ func (w *Wandb) Read(r io.ReaderAt, offset int64, ended bool, emit func(Sample) 
 		if !ok || err != nil {
 			return c.start, err
 		}
-	}
-}
-
-// release lets go of what a large record needed.
-func (w *Wandb) release() {
-	if cap(w.record) > wandbBlock {
-		w.record = nil
-	}
-	if cap(w.key) > wandbBlock {
-		w.key = nil
-	}
-	if cap(w.out) > keptItems {
-		w.out = nil
 	}
 }
 

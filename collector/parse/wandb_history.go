@@ -21,12 +21,12 @@ var errWandbValues = fmt.Errorf("it has more than %d values", maxWandbValues)
 
 // history yields the samples of the record at hand, which lies at start.
 func (w *Wandb) history(start int64, emit func(Sample) bool) (ok bool, err error) {
-	w.out = w.out[:0]
+	var out []Sample
 	m := message{rest: w.record}
 	for m.next() {
 		if m.key == 2<<3|wireBytes {
 			at := len(w.record) - len(m.rest) - len(m.bytes)
-			if err := w.historyRecord(start+int64(at), m.bytes); err != nil {
+			if out, err = w.historyRecord(out, start+int64(at), m.bytes); err != nil {
 				return true, err
 			}
 		}
@@ -34,7 +34,7 @@ func (w *Wandb) history(start int64, emit func(Sample) bool) (ok bool, err error
 	if m.err != nil {
 		return true, m.err
 	}
-	for _, s := range w.out {
+	for _, s := range out {
 		if !emit(s) {
 			return false, nil
 		}
@@ -43,17 +43,17 @@ func (w *Wandb) history(start int64, emit func(Sample) bool) (ok bool, err error
 }
 
 // historyRecord reads HistoryRecord{1 repeated item, 2 step{1 num}}.
-func (w *Wandb) historyRecord(start int64, record []byte) error {
-	first, step, at := len(w.out), NoStep, time.Time{}
+func (w *Wandb) historyRecord(out []Sample, start int64, record []byte) ([]Sample, error) {
+	first, step, at := len(out), NoStep, time.Time{}
 	m := message{rest: record}
 	for m.next() {
 		switch m.key {
 		case 1<<3 | wireBytes:
-			value, err := w.item(m.bytes)
+			name, value, err := wandbItem(m.bytes)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			switch name := string(w.key); name {
+			switch name {
 			case wandbStep:
 				if v, n := scanNumber(value); n > 0 && n == len(value) {
 					step, _ = Step(v)
@@ -61,10 +61,13 @@ func (w *Wandb) historyRecord(start int64, record []byte) error {
 			case wandbTimestamp:
 				at, _ = since1970(string(value))
 			default:
-				w.sample(name, value, int(start)+len(record)-len(m.rest)-len(m.bytes))
+				if s, ok := w.sample(name, value); ok {
+					s.Offset = int(start) + len(record) - len(m.rest) - len(m.bytes)
+					out = append(out, s)
+				}
 			}
-			if len(w.out) > maxWandbValues {
-				return errWandbValues
+			if len(out) > maxWandbValues {
+				return nil, errWandbValues
 			}
 		case 2<<3 | wireBytes:
 			if step == NoStep {
@@ -72,10 +75,10 @@ func (w *Wandb) historyRecord(start int64, record []byte) error {
 			}
 		}
 	}
-	for i := first; i < len(w.out); i++ {
-		w.out[i].Step, w.out[i].Time = step, at.Round(time.Microsecond)
+	for i := first; i < len(out); i++ {
+		out[i].Step, out[i].Time = step, at.Round(time.Microsecond)
 	}
-	return m.err
+	return out, m.err
 }
 
 // stepNumber reads HistoryStep{1 num}, which is left out when it is 0.
@@ -93,50 +96,46 @@ func stepNumber(b []byte) int64 {
 	return step
 }
 
-// item reads HistoryItem{1 key, 2 repeated nested_key, 16 value_json}. Its name
-// is then in w.key.
-func (w *Wandb) item(b []byte) (value []byte, err error) {
-	w.key = w.key[:0]
+// wandbItem reads HistoryItem{1 key, 2 repeated nested_key, 16 value_json}.
+func wandbItem(b []byte) (name string, value []byte, err error) {
+	var key []byte
 	m := message{rest: b}
 	for m.next() {
 		switch m.key {
 		case 1<<3 | wireBytes:
-			if len(w.key) == 0 {
-				w.key = append(w.key, m.bytes...)
+			if len(key) == 0 {
+				key = append(key, m.bytes...)
 			}
 		case 2<<3 | wireBytes:
-			if len(w.key) > 0 {
-				w.key = append(w.key, '.')
+			if len(key) > 0 {
+				key = append(key, '.')
 			}
-			w.key = append(w.key, m.bytes...)
+			key = append(key, m.bytes...)
 		case 16<<3 | wireBytes:
 			value = bytes.TrimSpace(m.bytes)
 		}
 	}
-	return value, m.err
+	return string(key), value, m.err
 }
 
-// sample takes a value that is a number, or a string.
-func (w *Wandb) sample(name string, value []byte, offset int) {
+// sample reads a value that is a number, or a string; ok is false for others, and for
+// a metric that is not wanted.
+func (w *Wandb) sample(name string, value []byte) (s Sample, ok bool) {
 	wanted := w.names[name]
 	if w.names == nil {
 		wanted = name != "" && name[0] != '_' && len(name) <= maxWandbName
 	}
 	if !wanted || len(value) == 0 || len(value) > maxWandbText {
-		return
+		return s, false
 	}
 	if value[0] == '"' {
 		var text string
 		if w.names == nil || json.Unmarshal(value, &text) != nil {
-			return
+			return s, false
 		}
 		value = []byte(strings.TrimSpace(text))
 	} else if _, n := scanNumber(value); n != len(value) {
-		return // a list, an object, true, false or null
+		return s, false // a list, an object, true, false or null
 	}
-	if len(value) > 0 {
-		s := wholeSample(name, value)
-		s.Offset = offset
-		w.out = append(w.out, s)
-	}
+	return wholeSample(name, value), len(value) > 0
 }

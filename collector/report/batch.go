@@ -48,7 +48,6 @@ type batcher struct {
 
 	allowed int64 // points of a metric so far, by the cap
 	batch   []collector.Point
-	spare   []collector.Point // the batch before, for its memory
 	thinned bool
 	filled  bool
 	opened  time.Time // when the batch got its first point
@@ -242,8 +241,7 @@ func (b *batcher) thin() {
 	}
 }
 
-// collect takes the batch: the points of each source in order of Seq. It is
-// valid until the next call.
+// collect takes the batch: the points of each source in order of Seq.
 func (b *batcher) collect() []collector.Point {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -255,8 +253,8 @@ func (b *batcher) collect() []collector.Point {
 		m.kept, m.held = m.kept+m.held, 0
 	}
 	b.others.kept, b.others.held = b.others.kept+b.others.held, 0
-	clear(b.spare[:cap(b.spare)]) // of strings
-	b.batch, b.spare = b.spare[:0], b.batch
+	batch := b.batch
+	b.batch = nil
 	b.flying, b.opened = b.opened, time.Time{}
 	b.thinned, b.filled = false, false
 	select {
@@ -265,7 +263,7 @@ func (b *batcher) collect() []collector.Point {
 	}
 	b.allow()
 	b.taken.Broadcast()
-	return b.spare
+	return batch
 }
 
 // landed says that the batch is not being sent any more.

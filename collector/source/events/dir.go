@@ -88,15 +88,13 @@ func New(cfg Config) (*Dir, error) {
 // Points implements collector.Source. It makes no difference between sessions.
 func (d *Dir) Points(ctx context.Context) iter.Seq2[collector.Point, error] {
 	return func(yield func(collector.Point, error) bool) {
-		d.read(ctx, func(p *SessionPoint, err error) bool { return yield(p.Point, err) })
+		d.read(ctx, func(p SessionPoint, err error) bool { return yield(p.Point, err) })
 	}
 }
 
 // Sessions is Points with the session of each point.
 func (d *Dir) Sessions(ctx context.Context) iter.Seq2[SessionPoint, error] {
-	return func(yield func(SessionPoint, error) bool) {
-		d.read(ctx, func(p *SessionPoint, err error) bool { return yield(*p, err) })
-	}
+	return func(yield func(SessionPoint, error) bool) { d.read(ctx, yield) }
 }
 
 // IsEventFile says by its name whether Dir reads a file.
@@ -117,8 +115,8 @@ const (
 	lookEach = 40 * time.Microsecond
 )
 
-func (d *Dir) read(ctx context.Context, yieldSession func(*SessionPoint, error) bool) {
-	yield := func(p collector.Point, err error) bool { return yieldSession(&SessionPoint{Point: p}, err) }
+func (d *Dir) read(ctx context.Context, yieldSession func(SessionPoint, error) bool) {
+	yield := func(p collector.Point, err error) bool { return yieldSession(SessionPoint{Point: p}, err) }
 	r := &dirRun{
 		cfg: d.cfg, yield: yieldSession, events: parse.NewEvents(), said: source.Troubles{Prefix: "tfevent", Yield: yield},
 		tree:     source.Tree{Root: d.cfg.Dir, What: "event files", Limit: maxFiles, Match: IsEventFile, Links: true, Only: d.cfg.Only},
@@ -142,8 +140,7 @@ func (d *Dir) read(ctx context.Context, yieldSession func(*SessionPoint, error) 
 // dirRun is one run of a Dir's Points.
 type dirRun struct {
 	cfg    Config
-	yield  func(*SessionPoint, error) bool
-	out    SessionPoint // that is yielded; it is the consumer's only meanwhile
+	yield  func(SessionPoint, error) bool
 	events *parse.Events
 	said   source.Troubles
 
@@ -251,10 +248,8 @@ func (r *dirRun) point(f *eventFile, metric int, s *parse.Scalar, shift int64) b
 	if !r.sessions.assign(r.files, f, metric, s, seq) {
 		return false
 	}
-	p := &r.out
-	p.Session, p.Began = f.session, r.sessions.began[:f.session+1]
-	p.Metric, p.Value, p.Step, p.Time = r.cfg.Metrics[metric], s.Value, s.Step, s.Time
-	p.Source, p.Seq = f.source, seq
+	p := SessionPoint{Session: f.session, Began: r.sessions.began[:f.session+1], Point: collector.Point{
+		Metric: r.cfg.Metrics[metric], Value: s.Value, Step: s.Step, Time: s.Time, Source: f.source, Seq: seq}}
 	if p.Time.IsZero() {
 		p.Time = r.cfg.Clock.Now()
 	}

@@ -219,11 +219,6 @@ func (s *sessions) assign(files []*eventFile, f *eventFile, metric int, v *parse
 		f.session, f.given = f.given[0].Session, f.given[1:]
 	}
 	t := &s.tracks[metric]
-	if t.file == f && t.session == f.session { // as nearly always
-		t.goOn(f, v)
-		f.last = seq
-		return true
-	}
 	s.enter(f)
 	ok = true
 	if name := s.metrics[metric]; !f.decided[name] {
