@@ -74,23 +74,14 @@ func openDir(cfg Config) (Target, error) {
 	if len(found) == 0 || found[0].What == dirKinds[len(dirKinds)-1].what {
 		return nil, fmt.Errorf("%w: %s holds no event files (*tfevents*), W&B files (*.wandb) or tables (*.csv); name a file in it", ErrNothing, cfg.Path)
 	}
-	var target Target = newEvents(cfg.Path, "")
-	if below.Format = found[0].Format; below.Format != "" {
-		if target, err = newWritten(below); err != nil {
-			return nil, err
-		}
+	if below.Format = found[0].Format; below.Format == "" {
+		target := newEvents(cfg.Path, "")
+		target.passed = found[1:]
+		return target, nil
 	}
-	return chosenDir{target, found[1:]}, nil
-}
-
-// chosenDir is a directory of which one kind of files was chosen.
-type chosenDir struct {
-	Target
-	passed []Passed
-}
-
-// Describe implements Target.
-func (d chosenDir) Describe(r *Report) {
-	d.Target.Describe(r)
-	r.PassedOver = d.passed
+	target, err := newWritten(below)
+	if err == nil {
+		target.passed = found[1:]
+	}
+	return target, err
 }

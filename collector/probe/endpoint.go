@@ -25,15 +25,14 @@ func (e *endpoint) Source(metrics []string) (collector.Source, error) {
 	return scrape.New(scrape.Config{URL: e.url, Metrics: metrics, LastPatience: scrapePatience, Drain: ended(), Clock: timeless})
 }
 
-// hint implements hinter.
-func (e *endpoint) hint(name string) string {
-	if base, _, labels := strings.Cut(name, "{"); labels && slices.Contains(e.names, strings.TrimSpace(base)) {
-		return base + " is there, with other labels"
+func (e *endpoint) Describe(r *Report) {
+	r.Kind, r.Path, r.Bytes = PrometheusMetric, e.url, e.bytes
+	for i, m := range r.Missing {
+		if base, _, labels := strings.Cut(m.Name, "{"); labels && slices.Contains(e.names, strings.TrimSpace(base)) {
+			r.Missing[i].Hint = base + " is there, with other labels"
+		}
 	}
-	return ""
 }
-
-func (e *endpoint) Describe(r *Report) { r.Kind, r.Path, r.Bytes = PrometheusMetric, e.url, e.bytes }
 
 func (e *endpoint) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
 	if e.names, e.bytes, err = scrape.Names(ctx, e.url); err != nil {

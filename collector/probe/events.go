@@ -17,7 +17,8 @@ const maxRecorded = 1000
 // eventDir is a directory of TensorBoard's event files.
 type eventDir struct {
 	dir      string
-	only     string // the one file in dir that is read; empty: all
+	only     string   // the one file in dir that is read; empty: all
+	passed   []Passed // what else dir holds
 	recorded []Recorded
 	known    map[Recorded]bool
 }
@@ -51,7 +52,7 @@ func (d *eventDir) Names(ctx context.Context) (found []string, hints map[string]
 }
 
 func (d *eventDir) Describe(r *Report) {
-	r.Kind, r.Path, r.Recorded = TensorFlowEvent, d.place(), d.recorded
+	r.Kind, r.Path, r.Recorded, r.PassedOver = TensorFlowEvent, d.place(), d.recorded, d.passed
 	r.Bytes = sizeOf(d.place(), isEventFile)
 }
 

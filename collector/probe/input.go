@@ -36,7 +36,7 @@ func keep(name, format string, filters []string) (*live, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep what is read: %w", err)
 	}
-	return &live{written: &written{Config{Path: f.Name(), Format: format, Filters: filters}}, name: name, file: f}, nil
+	return &live{written: &written{cfg: Config{Path: f.Name(), Format: format, Filters: filters}}, name: name, file: f}, nil
 }
 
 // Write implements io.Writer. It never fails: the program may go on.

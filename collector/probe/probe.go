@@ -152,19 +152,8 @@ type Target interface {
 	// Source makes the collector's own source of the metrics. Its clock must
 	// tell the zero time, so that points without a time have none.
 	Source(metrics []string) (collector.Source, error)
-	// Describe fills in what was read.
+	// Describe fills in what was read, and what is known of it now.
 	Describe(r *Report)
-}
-
-// explainer is a Target that knows more of a trouble.
-type explainer interface {
-	trouble(text string) Trouble
-}
-
-// hinter is a Target that knows more of a name that was not found once all is
-// read.
-type hinter interface {
-	hint(name string) string
 }
 
 // Run reads a target. With no metrics, all that have a name in it are read.
@@ -194,11 +183,6 @@ func Run(ctx context.Context, t Target, metrics []string) (*Report, error) {
 	}
 	if len(metrics) > 0 {
 		r.missing(asked, names, hints)
-		if h, ok := t.(hinter); ok {
-			for i, m := range r.Missing {
-				r.Missing[i].Hint = cmp.Or(m.Hint, h.hint(m.Name))
-			}
-		}
 	}
 	if len(asked) == 0 {
 		r.unread(hints)
@@ -219,14 +203,14 @@ func (r *Report) read(ctx context.Context, t Target, asked []string) error {
 	found := findings{}
 	began := time.Now()
 	if events, ok := from.(*events.Dir); ok {
-		found = r.sessions(ctx, t, events)
+		found = r.sessions(ctx, events)
 	} else {
 		for p, err := range from.Points(ctx) {
 			if ctx.Err() != nil {
 				break
 			}
 			if err != nil {
-				r.trouble(t, err)
+				r.trouble(err)
 				continue
 			}
 			found.of(p.Metric).add(p)
@@ -254,7 +238,7 @@ func (f findings) of(name string) *Metric {
 	return m
 }
 
-func (r *Report) trouble(t Target, err error) {
+func (r *Report) trouble(err error) {
 	if missing := (*source.MissingError)(nil); errors.As(err, &missing) {
 		return // they are listed, with hints
 	}
@@ -262,11 +246,7 @@ func (r *Report) trouble(t Target, err error) {
 		r.MoreTroubles++
 		return
 	}
-	told := Trouble{Text: sourceName.ReplaceAllString(err.Error(), "")}
-	if e, ok := t.(explainer); ok {
-		told = e.trouble(told.Text)
-	}
-	r.Troubles = append(r.Troubles, told)
+	r.Troubles = append(r.Troubles, Trouble{Text: sourceName.ReplaceAllString(err.Error(), "")})
 }
 
 // sourceName is what begins the errors of a source.

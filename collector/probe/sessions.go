@@ -13,7 +13,7 @@ import (
 // metric began again, what the earlier ones measured is void, as
 // collector.Observe has it. Where that is is known only at the end, so the files
 // are read twice: their points may be too many to keep.
-func (r *Report) sessions(ctx context.Context, t Target, events *events.Dir) findings {
+func (r *Report) sessions(ctx context.Context, events *events.Dir) findings {
 	least := map[string][]int64{} // the least steps of each metric, by session
 	for p, err := range events.Sessions(ctx) {
 		if err != nil {
@@ -31,7 +31,7 @@ func (r *Report) sessions(ctx context.Context, t Target, events *events.Dir) fin
 			break
 		}
 		if err != nil {
-			r.trouble(t, err)
+			r.trouble(err)
 			continue
 		}
 		if p.Session >= len(least[p.Metric]) {

@@ -77,10 +77,13 @@ func sizeOf(path string, kind func(base string) bool) (sum int64) {
 
 // written is a file of lines, a table, or a file of W&B's, or a directory of
 // these two.
-type written struct{ cfg Config }
+type written struct {
+	cfg    Config
+	passed []Passed // what else the directory holds
+}
 
 func newWritten(cfg Config) (*written, error) {
-	w := &written{cfg}
+	w := &written{cfg: cfg}
 	_, err := w.Source([]string{"metric"}) // so that what does not go together is said first
 	return w, err
 }
@@ -186,16 +189,15 @@ func tableNames(f *os.File, all *names, hints map[string]string) error {
 
 var bytePlace = regexp.MustCompile(`^the line at byte (\d+)(?:: )?`)
 
-// trouble implements explainer: it says at which line it was.
-func (w *written) trouble(text string) Trouble {
-	text = strings.TrimPrefix(text, "file:"+w.cfg.Path+": ")
-	if m := bytePlace.FindStringSubmatch(text); m != nil {
+// locate says of a trouble at which line it was.
+func (w *written) locate(t *Trouble) {
+	t.Text = strings.TrimPrefix(t.Text, "file:"+w.cfg.Path+": ")
+	if m := bytePlace.FindStringSubmatch(t.Text); m != nil {
 		place, _ := strconv.ParseInt(m[1], 10, 64) // digits, of a place in a file
 		if before := w.linesBefore(place); before >= 0 {
-			return Trouble{Line: before + 1, Text: text[len(m[0]):]}
+			t.Line, t.Text = before+1, t.Text[len(m[0]):]
 		}
 	}
-	return Trouble{Text: text}
 }
 
 // linesBefore counts the lines before a place in the file; -1 when it cannot be
@@ -217,5 +219,9 @@ func (w *written) linesBefore(place int64) int {
 }
 
 func (w *written) Describe(r *Report) {
-	r.Kind, r.Path, r.Format, r.Bytes = File, w.cfg.Path, w.cfg.Format, sizeOf(w.cfg.Path, w.isRead)
+	r.Kind, r.Path, r.Format, r.PassedOver = File, w.cfg.Path, w.cfg.Format, w.passed
+	r.Bytes = sizeOf(w.cfg.Path, w.isRead)
+	for i := range r.Troubles {
+		w.locate(&r.Troubles[i])
+	}
 }
