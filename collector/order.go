@@ -54,34 +54,22 @@ func comparePoints(a, b *Point) int {
 // point without a step belongs to the step stated last before it in its source.
 // Points of a source come in order of Seq; sources may alternate.
 type stepCarrier struct {
-	source string
-	step   int64
-	begun  bool
-	others map[string]int64 // of other sources, at most maxCarried
+	steps map[string]int64 // by source, at most maxCarried
 }
 
 const maxCarried = 64
 
 func (c *stepCarrier) of(p *Point) int64 {
-	if !c.begun || p.Source != c.source {
-		c.change(p.Source)
-	}
+	step, known := c.steps[p.Source]
 	if p.Step != NoStep {
-		c.step = p.Step
-	}
-	return c.step
-}
-
-func (c *stepCarrier) change(source string) {
-	if c.begun && c.step != NoStep {
-		if c.others == nil || len(c.others) == maxCarried {
-			c.others = map[string]int64{}
+		if c.steps == nil || !known && len(c.steps) == maxCarried {
+			c.steps = map[string]int64{}
 		}
-		c.others[c.source] = c.step
+		step, known = p.Step, true
+		c.steps[p.Source] = step
 	}
-	step, known := c.others[source]
 	if !known {
-		step = NoStep
+		return NoStep
 	}
-	c.source, c.step, c.begun = source, step, true
+	return step
 }

@@ -17,8 +17,6 @@ type Thinner struct {
 	limit     int
 	width     uint // a stretch spans 2^width places
 	stretches map[int64]*Stretch
-	last      *Stretch // of the point before, which mostly is that of the next
-	lastAt    int64
 }
 
 // Stretch condenses the points of neighbouring places.
@@ -41,12 +39,7 @@ func NewThinner(limit int) *Thinner {
 func (t *Thinner) Add(place int64, p Point) {
 	one := Stretch{place, place, p, p, p, p, 1}
 	at := place >> t.width
-	if t.last != nil && at == t.lastAt {
-		t.last.join(&one)
-		return
-	}
 	if s := t.stretches[at]; s != nil {
-		t.last, t.lastAt = s, at
 		s.join(&one)
 		return
 	}
@@ -69,7 +62,6 @@ func (t *Thinner) Stretches() []Stretch {
 // widen doubles the width until there are few enough stretches. At a width of 2^63
 // there are two.
 func (t *Thinner) widen() {
-	t.last = nil
 	for len(t.stretches) > t.limit && t.width < 63 {
 		t.width++
 		wider := make(map[int64]*Stretch, len(t.stretches))

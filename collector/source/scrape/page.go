@@ -30,12 +30,11 @@ type reading struct {
 	time   time.Time
 }
 
-// page is what one scrape found. It is used again for the next.
+// page is what one scrape found, and what all did.
 type page struct {
 	selectors []parse.Selector
 	owners    map[string]string // metric -> the series that is read for it
 	line      parse.Exposition
-	buf       []byte
 
 	names map[string][]int     // sample name -> selectors
 	steps map[string]int       // sample name -> rank of a step
@@ -51,7 +50,7 @@ type page struct {
 func newPage(selectors []parse.Selector) *page {
 	p := &page{
 		selectors: selectors, owners: map[string]string{}, names: map[string][]int{}, steps: map[string]int{},
-		found: map[string][]reading{}, paces: map[string][]reading{}, hints: map[string]bool{},
+		hints: map[string]bool{},
 	}
 	for i, s := range selectors {
 		p.names[s.Name()] = append(p.names[s.Name()], i)
@@ -88,13 +87,7 @@ func stepNames(selectors []parse.Selector) []string {
 // begin forgets the last scrape.
 func (p *page) begin(openMetrics bool) {
 	p.line.OpenMetrics = openMetrics
-	for m := range p.found {
-		p.found[m] = p.found[m][:0]
-	}
-	for m := range p.paces {
-		p.paces[m] = p.paces[m][:0]
-	}
-	p.errs = nil
+	p.found, p.paces, p.errs = map[string][]reading{}, map[string][]reading{}, nil
 }
 
 // take reads one line.
@@ -124,8 +117,7 @@ func (p *page) take(line []byte) {
 // reading copies the sample of the present line.
 func (p *page) reading() reading {
 	slices.SortFunc(p.line.Labels, func(a, b parse.Label) int { return strings.Compare(string(a.Name), string(b.Name)) })
-	p.buf = p.line.AppendSeries(p.buf[:0])
-	series := string(p.buf)
+	series := string(p.line.AppendSeries(nil))
 	return reading{series, series[len(p.line.Name):], p.line.Value, p.line.Text(), p.line.Time}
 }
 
