@@ -40,8 +40,9 @@ type run struct {
 
 // place is where a metric is found.
 type place struct {
-	Run string `json:"run"`
-	Tag string `json:"tag"`
+	Run  string `json:"run"`
+	Tag  string `json:"tag"`
+	Rank rank   `json:"rank,omitempty"`
 }
 
 // String is the name that says the place: "<run>/<tag>", or the tag.
@@ -181,7 +182,7 @@ type offer struct {
 // offer adds what a tag of a file may be.
 func (n *places) offer(offers []offer, f *eventFile, tag int) []offer {
 	for _, c := range f.run.metrics[tag] {
-		o := offer{c, place{f.run.name, f.run.tags[tag]}, f}
+		o := offer{c, place{f.run.name, f.run.tags[tag], c.rank}, f}
 		if len(n.Places[n.metrics[c.metric]]) == 0 && !slices.Contains(offers, o) {
 			offers = append(offers, o)
 		}
@@ -209,29 +210,13 @@ func (n *places) own(metric string, p place) {
 	n.changes++
 }
 
-// rank returns how well a metric's place fits.
-func (n *places) rank(metric int, p place) rank {
-	run := n.runs[p.Run]
-	if run == nil { // it is remembered, and its files are not there yet
-		return rankAny
-	}
-	if tag := slices.Index(run.tags, p.Tag); tag >= 0 {
-		for _, c := range run.metrics[tag] {
-			if c.metric == metric {
-				return c.rank
-			}
-		}
-	}
-	return rankAny
-}
-
 // claim decides which metrics a tag of a file is, when its first value is read.
 // newest is the time of a metric's newest value.
 func (n *places) claim(f *eventFile, tag int, newest func(metric int) (at time.Time, seen bool)) bool {
-	here := place{f.run.name, f.run.tags[tag]}
 	mine := []int{}
 	changes := n.changes
 	for _, c := range f.run.metrics[tag] {
+		here := place{f.run.name, f.run.tags[tag], c.rank}
 		metric := n.metrics[c.metric]
 		owners := n.Places[metric]
 		at, seen := newest(c.metric)
@@ -244,7 +229,7 @@ func (n *places) claim(f *eventFile, tag int, newest func(metric int) (at time.T
 			if !n.said.Tell(fmt.Errorf("the metric %s goes on as %q, which began after the last value of %q", metric, here, owners[len(owners)-1])) {
 				return false
 			}
-		case c.rank == rankAny && n.rank(c.metric, owners[0]) < rankAny:
+		case c.rank == rankAny && owners[0].Rank < rankAny:
 			continue // a name that fits is no ambiguity
 		default:
 			if !n.rivals[metric] && !n.said.Tell(fmt.Errorf("the metric %s is found as %q and as %q; the first is used: name the metric by its run and tag", metric, owners[len(owners)-1], here)) {

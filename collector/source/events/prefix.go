@@ -27,7 +27,7 @@ func (r *dirRun) tags() []place {
 	for _, f := range r.files {
 		wanted := parse.NewWanted(nil, func(tag []byte) {
 			if len(tag) <= maxTagName && len(found) < maxPlaces {
-				found[place{f.run.name, string(tag)}] = true
+				found[place{Run: f.run.name, Tag: string(tag)}] = true
 			}
 		})
 		// What is wrong with the file was said when it was read.
