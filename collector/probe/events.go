@@ -19,6 +19,7 @@ type eventDir struct {
 	dir      string
 	only     string   // the one file in dir that is read; empty: all
 	passed   []Passed // what else dir holds
+	bytes    int64
 	recorded []Recorded
 	known    map[Recorded]bool
 }
@@ -34,7 +35,7 @@ func (d *eventDir) Source(metrics []string) (collector.Source, error) {
 // Names are the tags with scalars, in their runs, as a metric would name them.
 func (d *eventDir) Names(ctx context.Context) (found []string, hints map[string]string, err error) {
 	all, reader := names{}, parse.NewEvents()
-	err = eachFile(ctx, d.place(), isEventFile, func(path string, f *os.File) error {
+	d.bytes, err = eachFile(ctx, d.place(), isEventFile, func(path string, f *os.File) error {
 		run, err := filepath.Rel(d.dir, filepath.Dir(path))
 		if err != nil {
 			return err
@@ -52,8 +53,7 @@ func (d *eventDir) Names(ctx context.Context) (found []string, hints map[string]
 }
 
 func (d *eventDir) Describe(r *Report) {
-	r.Kind, r.Path, r.Recorded, r.PassedOver = TensorFlowEvent, d.place(), d.recorded, d.passed
-	r.Bytes = sizeOf(d.place(), isEventFile)
+	r.Kind, r.Path, r.Recorded, r.PassedOver, r.Bytes = TensorFlowEvent, d.place(), d.recorded, d.passed, d.bytes
 }
 
 // place is the directory, or the one file of it that is read.

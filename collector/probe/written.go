@@ -48,9 +48,9 @@ func (n *names) add(name string) {
 }
 
 // eachFile opens the files that are read: the one at the path, or those below it
-// whose base name is one of a kind.
-func eachFile(ctx context.Context, path string, kind func(base string) bool, visit func(path string, f *os.File) error) error {
-	return filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
+// whose base name is one of a kind. It returns their size.
+func eachFile(ctx context.Context, path string, kind func(base string) bool, visit func(path string, f *os.File) error) (size int64, err error) {
+	err = filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
 		if err = cmp.Or(err, ctx.Err()); err != nil || !e.Type().IsRegular() || file != path && !kind(e.Name()) {
 			return err
 		}
@@ -59,20 +59,12 @@ func eachFile(ctx context.Context, path string, kind func(base string) bool, vis
 			return err
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil {
+			size += info.Size()
+		}
 		return visit(file, f)
 	})
-}
-
-// sizeOf is the size of the files that are read.
-func sizeOf(path string, kind func(base string) bool) (sum int64) {
-	// What cannot be looked at has been said by the source.
-	_ = eachFile(context.Background(), path, kind, func(_ string, f *os.File) error {
-		if info, err := f.Stat(); err == nil {
-			sum += info.Size()
-		}
-		return nil
-	})
-	return sum
+	return size, err
 }
 
 // written is a file of lines, a table, or a file of W&B's, or a directory of
@@ -80,6 +72,7 @@ func sizeOf(path string, kind func(base string) bool) (sum int64) {
 type written struct {
 	cfg    Config
 	passed []Passed // what else the directory holds
+	bytes  int64
 }
 
 func newWritten(cfg Config) (*written, error) {
@@ -108,7 +101,7 @@ func (w *written) Names(ctx context.Context) (found []string, hints map[string]s
 		visit = tableNames
 	}
 	all, hints := names{}, map[string]string{}
-	err = eachFile(ctx, w.cfg.Path, w.isRead, func(_ string, f *os.File) error { return visit(f, &all, hints) })
+	w.bytes, err = eachFile(ctx, w.cfg.Path, w.isRead, func(_ string, f *os.File) error { return visit(f, &all, hints) })
 	return all.list, hints, err
 }
 
@@ -219,8 +212,7 @@ func (w *written) linesBefore(place int64) int {
 }
 
 func (w *written) Describe(r *Report) {
-	r.Kind, r.Path, r.Format, r.PassedOver = File, w.cfg.Path, w.cfg.Format, w.passed
-	r.Bytes = sizeOf(w.cfg.Path, w.isRead)
+	r.Kind, r.Path, r.Format, r.PassedOver, r.Bytes = File, w.cfg.Path, w.cfg.Format, w.passed, w.bytes
 	for i := range r.Troubles {
 		w.locate(&r.Troubles[i])
 	}
