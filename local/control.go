@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/vernier-ml/vernier/local/agent"
 	"github.com/vernier-ml/vernier/local/statefile"
 )
@@ -43,7 +45,7 @@ func Up(ctx context.Context, h Home, b Binaries, progress func(string)) (started
 	defer cancel()
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
-	var own *supervisorProcess
+	own, ended := 0, make(chan error, 1) // the process that this call has started, and its end
 	said := ""
 	for {
 		status, err := ReadStatus(h)
@@ -56,56 +58,42 @@ func Up(ctx context.Context, h Home, b Binaries, progress func(string)) (started
 		}
 		waiting := waitingFor(status)
 		switch {
-		case own == nil && !running:
-			if own, err = spawn(h, b); err != nil {
+		case own == 0 && !running:
+			if own, err = spawn(h, b, ended); err != nil {
 				return false, err
 			}
-		case own == nil && status.State == StateStopping:
+		case own == 0 && status.State == StateStopping:
 			waiting = "the end of the instance that is being stopped"
-		case (own == nil || status.PID == own.pid) && status.State == StateReady && waiting == "":
-			return own != nil, nil
+		case (own == 0 || status.PID == own) && status.State == StateReady && waiting == "":
+			return own != 0, nil
 		}
-		if waiting != said && waiting != "" && (own == nil || status.PID == own.pid) {
+		if waiting != said && waiting != "" && (own == 0 || status.PID == own) {
 			said = waiting
 			progress(waiting)
 		}
 		select {
-		case err := <-own.end():
+		case err := <-ended:
 			if running, _ := h.isRunning(); running {
-				own = nil // another up was faster
+				own = 0 // another up was faster
 				continue
 			}
 			status, _ := ReadStatus(h)
 			return true, fmt.Errorf("the supervisor ended (%w): %s; see its log %s:\n%s", err, status.Message, h.log("supervisor"), tailOf(h.log("supervisor")))
 		case <-ctx.Done():
-			return own != nil, fmt.Errorf("the instance in %s did not become ready: %w; see vernier status and %s", h, ctx.Err(), h.path("logs"))
+			return own != 0, fmt.Errorf("the instance in %s did not become ready: %w; see vernier status and %s", h, ctx.Err(), h.path("logs"))
 		case <-poll.C:
 		}
 	}
 }
 
-// supervisorProcess is a supervisor that this process has started.
-type supervisorProcess struct {
-	pid   int
-	ended chan error
-}
-
-// end yields the supervisor's end; never for none.
-func (p *supervisorProcess) end() <-chan error {
-	if p == nil {
-		return nil
-	}
-	return p.ended
-}
-
-// spawn starts a supervisor that outlives this process.
-func spawn(h Home, b Binaries) (*supervisorProcess, error) {
+// spawn starts a supervisor that outlives this process. Its end is told to ended.
+func spawn(h Home, b Binaries, ended chan<- error) (pid int, err error) {
 	if err := rotate(h.log("supervisor")); err != nil {
-		return nil, err
+		return 0, err
 	}
 	out, err := os.OpenFile(h.log("supervisor"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer out.Close()
 	cmd := exec.Command(b.path("vernier"), "--home", string(h), "supervise")
@@ -113,11 +101,10 @@ func spawn(h Home, b Binaries) (*supervisorProcess, error) {
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the supervisor: %w", err)
+		return 0, fmt.Errorf("start the supervisor: %w", err)
 	}
-	p := &supervisorProcess{pid: cmd.Process.Pid, ended: make(chan error, 1)}
-	go func() { p.ended <- cmd.Wait() }()
-	return p, nil
+	go func() { ended <- cmd.Wait() }()
+	return cmd.Process.Pid, nil
 }
 
 func waitingFor(s Status) string {
@@ -150,22 +137,14 @@ func Down(ctx context.Context, h Home) error {
 	if err := syscall.Kill(status.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stop the supervisor (process %d): %w", status.PID, err)
 	}
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
 		running, err := h.isRunning()
-		if err != nil {
-			return err
-		}
-		if !running {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the supervisor (process %d) has not ended: %w", status.PID, ctx.Err())
-		case <-poll.C:
-		}
+		return !running, err
+	})
+	if err != nil {
+		return fmt.Errorf("the supervisor (process %d) has not ended: %w", status.PID, err)
 	}
+	return nil
 }
 
 // Delete removes what a stopped instance has in its home, and the home if nothing

@@ -68,7 +68,7 @@ func (r logReader) noteCut(log agent.ArchivedLog) error {
 	if err != nil || !cut {
 		return err
 	}
-	_, err = fmt.Fprintf(r.notes, "vernier: the beginning of this log may be gone: the newest %d MiB or so are kept\n", shim.DefaultLogMaxFiles*shim.DefaultLogMaxBytes>>20)
+	_, err = fmt.Fprintf(r.notes, "vernier: the beginning of this log may be gone: the newest %d MiB or so are kept\n", shim.LogMaxFiles*shim.LogMaxBytes>>20)
 	return err
 }
 

@@ -201,7 +201,7 @@ func (l layout) trimLogs(pod types.UID, container string, run int) error {
 
 // Copy writes the output as text, without times and stream names.
 func (l ArchivedLog) Copy(w io.Writer) error {
-	for i := shim.DefaultLogMaxFiles - 1; i >= 0; i-- {
+	for i := shim.LogMaxFiles - 1; i >= 0; i-- {
 		path := l.Path
 		if i > 0 {
 			path += "." + strconv.Itoa(i)
@@ -220,7 +220,7 @@ func (l ArchivedLog) Copy(w io.Writer) error {
 // Cut reports whether so much was written that the beginning may be gone: there
 // are as many parts as are kept.
 func (l ArchivedLog) Cut() (bool, error) {
-	return fileExists(l.Path + "." + strconv.Itoa(shim.DefaultLogMaxFiles-1))
+	return fileExists(l.Path + "." + strconv.Itoa(shim.LogMaxFiles-1))
 }
 
 // OlderLog returns the path of the part of a container's log that came before

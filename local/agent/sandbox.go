@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -141,7 +140,7 @@ func (w *worker) makeSandbox(ctx, callCtx context.Context, pod *corev1.Pod, f fa
 			w.merge(state)
 			w.adopt()
 			go w.watch(ctx, client, state.Revision)
-			w.warnLimits(state)
+			w.warnMounts()
 		}
 		w.known = true
 		if volumesErr != nil {
@@ -155,8 +154,7 @@ func (w *worker) makeSandbox(ctx, callCtx context.Context, pod *corev1.Pod, f fa
 }
 
 func (w *worker) makeVolumes(ctx context.Context, pod *corev1.Pod, f facts) (volumeSet, error) {
-	maker := volumeMaker{layout: w.layout, from: w.tokens}
-	return maker.Make(ctx, pod, f)
+	return (&volumeMaker{layout: w.layout, from: w.tokens}).Make(ctx, pod, f)
 }
 
 func (w *worker) spawn(ctx context.Context, pod *corev1.Pod) (*shim.Client, shim.State, error) {
@@ -189,13 +187,14 @@ func (w *worker) adopt() {
 	}
 }
 
-// warnLimits says once what does not work on this machine.
-func (w *worker) warnLimits(state shim.State) {
-	if w.warned || state.Mounts != shim.MountsNone || !mountsAnything(w.v.Pod) {
+// warnMounts says once that mounts do not work on this machine.
+func (w *worker) warnMounts() {
+	if w.warned || w.mounts != shim.MountsNone || !mountsAnything(w.v.Pod) {
 		return
 	}
 	w.warned = true
-	w.event(corev1.EventTypeWarning, "MountPathsRewritten", strings.Join(state.Limits, "; "))
+	w.event(corev1.EventTypeWarning, "MountPathsRewritten", "mount paths are mapped, not mounted: paths in the command, the environment and the working directory are replaced; a path written inside the program is not, and "+
+		shim.EnvPathMap+" lists the pairs")
 }
 
 func mountsAnything(pod *corev1.Pod) bool {

@@ -22,10 +22,12 @@ const (
 	EnvPathMap = "PATHMAP"
 )
 
-// Defaults of ContainerSpec.
 const (
-	DefaultLogMaxBytes     = 10 << 20
-	DefaultLogMaxFiles     = 3
+	// LogMaxBytes is the size at which a log is rotated, and LogMaxFiles how many
+	// files of it are kept, the newest included.
+	LogMaxBytes = 10 << 20
+	LogMaxFiles = 3
+	// DefaultTerminationPath is where containers see their termination message.
 	DefaultTerminationPath = "/dev/termination-log"
 	// MaxTerminationMessage is the most that is read of a termination message,
 	// in bytes, as in the kubelet.
@@ -70,14 +72,8 @@ type ContainerSpec struct {
 	Mounts []Mount `json:"mounts,omitempty"`
 
 	// LogPath is the host path of this run's log in CRI format. Its directory is
-	// made. Empty: output is discarded.
+	// made. At LogMaxBytes it is rotated to LogPath.1. Empty: output is discarded.
 	LogPath string `json:"logPath,omitempty"`
-	// LogMaxBytes is the size at which the log is rotated to LogPath.1. Default:
-	// DefaultLogMaxBytes.
-	LogMaxBytes int64 `json:"logMaxBytes,omitempty"`
-	// LogMaxFiles is the number of files kept, LogPath itself included. Default:
-	// DefaultLogMaxFiles.
-	LogMaxFiles int `json:"logMaxFiles,omitempty"`
 
 	// TerminationPath is the host path of the termination message file, emptied
 	// when the run starts. Empty: none. Mounted at TerminationMountPath.
@@ -178,8 +174,6 @@ type State struct {
 	Terminating time.Time `json:"terminating,omitzero"`
 
 	Mounts MountMode `json:"mounts"`
-	// Limits says in plain words what does not work on this machine.
-	Limits []string `json:"limits,omitempty"`
 
 	// PID, StartTicks and BootID identify the shim's process for as long as the
 	// machine runs.

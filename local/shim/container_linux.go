@@ -250,7 +250,7 @@ func (c *container) result(r Run, status exitStatus, remarks ...string) Run {
 
 // launch starts the program of c. An error means that it never ran.
 func (s *Supervisor) launch(c *container) (err error) {
-	if c.log, err = openLog(c.spec, s.now); err != nil {
+	if c.log, err = openLog(c.spec.LogPath, s.now); err != nil {
 		return err
 	}
 	if err := emptyMessage(c.spec.TerminationPath); err != nil {

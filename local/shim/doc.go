@@ -33,7 +33,7 @@
 // Where mount namespaces are refused, paths are mapped instead: a mount path in
 // the arguments, in the environment and in the working directory is replaced by
 // the path on the host. Paths that are written inside the program do not work
-// there; State.Limits says so.
+// there.
 //
 // # Limits
 //

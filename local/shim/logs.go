@@ -3,7 +3,6 @@ package shim
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +24,6 @@ const (
 type criLog struct {
 	path     string
 	maxBytes int64
-	maxFiles int
 	now      func() time.Time
 
 	mu      sync.Mutex
@@ -35,13 +33,8 @@ type criLog struct {
 	lostErr error
 }
 
-func openLog(spec ContainerSpec, now func() time.Time) (*criLog, error) {
-	l := &criLog{
-		path:     spec.LogPath,
-		maxBytes: cmp.Or(spec.LogMaxBytes, DefaultLogMaxBytes),
-		maxFiles: cmp.Or(spec.LogMaxFiles, DefaultLogMaxFiles),
-		now:      now,
-	}
+func openLog(path string, now func() time.Time) (*criLog, error) {
+	l := &criLog{path: path, maxBytes: LogMaxBytes, now: now}
 	if l.path == "" {
 		return l, nil
 	}
@@ -105,13 +98,8 @@ func (l *criLog) rotate() error {
 		}
 		return fmt.Sprintf("%s.%d", l.path, i)
 	}
-	for i := l.maxFiles - 1; i > 0; i-- {
+	for i := LogMaxFiles - 1; i > 0; i-- {
 		if err := os.Rename(name(i-1), name(i)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	if l.maxFiles <= 1 {
-		if err := os.Remove(l.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

@@ -86,10 +86,11 @@ func TestLogEntriesOfAStream(t *testing.T) {
 func logged(t *testing.T, stream string, now time.Time, chunks ...string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
-	l, err := openLog(ContainerSpec{LogPath: path, LogMaxBytes: 1 << 30}, func() time.Time { return now })
+	l, err := openLog(path, func() time.Time { return now })
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.maxBytes = 1 << 30
 	var readers []io.Reader
 	for _, chunk := range chunks {
 		readers = append(readers, strings.NewReader(chunk))
@@ -131,10 +132,11 @@ func FuzzLogKeepsEveryByte(f *testing.F) {
 
 func TestLogIsRotated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "0.log")
-	l, err := openLog(ContainerSpec{LogPath: path, LogMaxBytes: 1000, LogMaxFiles: 3}, time.Now)
+	l, err := openLog(path, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.maxBytes = 1000
 	var in bytes.Buffer
 	for i := range 200 {
 		fmt.Fprintf(&in, "line %d\n", i)

@@ -61,17 +61,13 @@ func newSupervisor(ctx context.Context, o Options, now func() time.Time, logger 
 			logger.Printf("killed %d processes that an earlier shim left behind", n)
 		}
 	}
-	var limits []string
-	if s.mounts == MountsNone {
-		limits = append(limits, "mount paths are mapped, not mounted: paths in the command, the environment and the working directory are replaced; a path written inside the program is not, and "+EnvPathMap+" lists the pairs")
-	}
 	if s.reaper, err = newReaper(now); err != nil {
 		return nil, err
 	}
 	s.state = State{
 		Version: Version, PodUID: o.PodUID, Revision: old.Revision, Runs: lose(old.Runs, now()),
-		Mounts: s.mounts, Limits: limits,
-		PID: os.Getpid(), StartTicks: startTicks(os.Getpid()), BootID: bootID(),
+		Mounts: s.mounts,
+		PID:    os.Getpid(), StartTicks: startTicks(os.Getpid()), BootID: bootID(),
 	}
 	if len(old.Runs) == 0 {
 		// Nothing to keep yet, and a file saved for each pod is time saved.
