@@ -1,27 +1,20 @@
 package local
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 
 	"github.com/vernier-ml/vernier/local/statefile"
+	"github.com/vernier-ml/vernier/pki"
 )
 
 const (
@@ -76,7 +69,7 @@ func ensurePKI(dir, nodeName string, now time.Time) error {
 		return fmt.Errorf("certificate authority: %w", err)
 	}
 	for _, id := range identities(nodeName) {
-		if err := ca.issue(dir, id, now); err != nil {
+		if err := issue(ca, dir, id, now); err != nil {
 			return fmt.Errorf("certificate %s: %w", id.file, err)
 		}
 	}
@@ -93,33 +86,15 @@ func ensurePKI(dir, nodeName string, now time.Time) error {
 	return statefile.Write(file, key, 0o600)
 }
 
-// authority signs certificates.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-}
-
-func ensureAuthority(dir string, now time.Time) (*authority, error) {
+func ensureAuthority(dir string, now time.Time) (*tls.Certificate, error) {
 	certFile, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
-	certificate, key, err := readPair(certFile, keyFile)
-	if err == nil && certificate.NotAfter.Sub(now) > renewBefore {
-		return &authority{certificate, key}, nil
+	ca, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err == nil && ca.Leaf.NotAfter.Sub(now) > renewBefore {
+		return &ca, nil
 	}
 	// What a power cut has emptied is as good as missing: everything that it signed
 	// is made anew too.
-	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "vernier-local"},
-		NotBefore:             now.Add(-time.Hour),
-		NotAfter:              now.Add(authorityLifetime),
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-	}
-	a := &authority{certificate: template, key: key}
-	keyPEM, certPEM, err := a.sign(template, key)
+	certPEM, keyPEM, err := pki.NewAuthority("vernier-local", now, authorityLifetime)
 	if err != nil {
 		return nil, err
 	}
@@ -127,34 +102,17 @@ func ensureAuthority(dir string, now time.Time) (*authority, error) {
 	if err := errors.Join(statefile.Write(keyFile, keyPEM, 0o600), statefile.Write(certFile, certPEM, 0o600)); err != nil {
 		return nil, err
 	}
-	a.certificate, a.key, err = readPair(certFile, keyFile)
-	return a, err
+	ca, err = tls.LoadX509KeyPair(certFile, keyFile)
+	return &ca, err
 }
 
 // issue makes a certificate. It is made at each start, so it need not last.
-func (a *authority) issue(dir string, id identity, now time.Time) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: id.name, Organization: id.groups},
-		NotBefore:   now.Add(-time.Hour),
-		NotAfter:    now.Add(certificateLifetime),
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
+func issue(ca *tls.Certificate, dir string, id identity, now time.Time) error {
+	r := pki.Request{Name: id.name, Groups: id.groups, Hosts: id.hosts, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, Validity: certificateLifetime}
 	if id.server {
-		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+		r.Usages = append(r.Usages, x509.ExtKeyUsageServerAuth)
 	}
-	for _, host := range id.hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, host)
-		}
-	}
-	keyPEM, certPEM, err := a.sign(template, key)
+	certPEM, keyPEM, err := pki.Issue(ca, r, now)
 	if err != nil {
 		return err
 	}
@@ -165,39 +123,14 @@ func (a *authority) issue(dir string, id identity, now time.Time) error {
 	return errors.Join(statefile.Replace(file+".key", keyPEM, 0o600), statefile.Replace(file+".crt", certPEM, 0o600))
 }
 
-func (a *authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) (keyPEM, certPEM []byte, err error) {
-	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
-		return nil, nil, err
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
-	if err != nil {
-		return nil, nil, err
-	}
-	keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key)
-	return keyPEM, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), err
-}
-
-// readPair reads a certificate and its key.
-func readPair(certFile, keyFile string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	pair, err := tls.LoadX509KeyPair(certFile, keyFile) // it holds that they belong together
-	if err != nil {
-		return nil, nil, err
-	}
-	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
-	if !ok {
-		return nil, nil, fmt.Errorf("%s is no ECDSA key", keyFile)
-	}
-	return pair.Leaf, key, nil
-}
-
 // contextName is the name of the cluster, user and context in our kubeconfigs.
 const contextName = "vernier-local"
 
 // kubeconfig is a kubeconfig with everything in it.
-func kubeconfig(pki, server, user string) ([]byte, error) {
+func kubeconfig(dir, server, user string) ([]byte, error) {
 	files := make([][]byte, 3)
 	for i, name := range []string{"ca.crt", user + ".crt", user + ".key"} {
-		data, err := os.ReadFile(filepath.Join(pki, name))
+		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}

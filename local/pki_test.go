@@ -1,6 +1,7 @@
 package local
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"os"
 	"path/filepath"
@@ -17,18 +18,19 @@ func TestEveryCertificateServesItsPurpose(t *testing.T) {
 	if err := ensurePKI(dir, "local", now); err != nil {
 		t.Fatal(err)
 	}
-	ca, _, err := readPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
+	ca, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
-	roots.AddCert(ca)
+	roots.AddCert(ca.Leaf)
 	for _, id := range identities("local") {
 		t.Run(id.file, func(t *testing.T) {
-			certificate, _, err := readPair(filepath.Join(dir, id.file+".crt"), filepath.Join(dir, id.file+".key"))
+			pair, err := tls.LoadX509KeyPair(filepath.Join(dir, id.file+".crt"), filepath.Join(dir, id.file+".key"))
 			if err != nil {
 				t.Fatal(err)
 			}
+			certificate := pair.Leaf
 			usages := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 			if id.server {
 				usages = append(usages, x509.ExtKeyUsageServerAuth)

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"crypto/tls"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,12 +58,12 @@ func TestTheAuthorityAndTheTokensKeyAreKept(t *testing.T) {
 func TestAServerIsNotFoundUnderOtherNames(t *testing.T) {
 	dir := t.TempDir()
 	makePKI(t, dir, now)
-	c, _, err := readPair(filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key"))
+	c, err := tls.LoadX509KeyPair(filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, host := range []string{"example.org", "10.96.0.2", "192.168.0.1"} {
-		if c.VerifyHostname(host) == nil {
+		if c.Leaf.VerifyHostname(host) == nil {
 			t.Errorf("the API server's certificate is good for %s", host)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/katib"
+	"github.com/vernier-ml/vernier/pki"
 )
 
 // install applies what config/default renders, but no webhooks (they would
@@ -233,7 +234,7 @@ func TestIdentityInSecret(t *testing.T) {
 
 func TestCertificateIsRenewed(t *testing.T) {
 	now := time.Now()
-	ca, key, err := authority(now)
+	ca, key, err := pki.NewAuthority("vernier", now, caValidity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +311,7 @@ func TestAnnounce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ca, _, err := authority(time.Now())
+	ca, _, err := pki.NewAuthority("vernier", time.Now(), caValidity)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,17 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
 	"os"
 	"path/filepath"
 	"sync"
@@ -24,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/local/statefile"
+	"github.com/vernier-ml/vernier/pki"
 )
 
 const (
@@ -124,7 +120,7 @@ func ensureSecret(ctx context.Context, c client.Client, namespace string, now ti
 	if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read secret %s: %w", where, err)
 	}
-	ca, caKey, err := authority(now)
+	ca, caKey, err := pki.NewAuthority("vernier", now, caValidity)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
 	}
@@ -141,57 +137,23 @@ func ensureSecret(ctx context.Context, c client.Client, namespace string, now ti
 	return secret, nil
 }
 
-// authority makes a certificate authority; both results are PEM.
-func authority(now time.Time) (certificate, key []byte, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "vernier"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(caValidity),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		return nil, nil, err
-	}
-	keyDER, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		return nil, nil, err
-	}
-	return encodePEM("CERTIFICATE", der), encodePEM("EC PRIVATE KEY", keyDER), nil
-}
-
+// leaf is a certificate of the manager's Services, with that of its authority.
 func leaf(ca, caKey []byte, namespace string, now time.Time) (*tls.Certificate, error) {
-	parent, err := tls.X509KeyPair(ca, caKey)
+	authority, err := tls.X509KeyPair(ca, caKey)
 	if err != nil {
 		return nil, err
 	}
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, err
-	}
-	var hosts []string
+	r := pki.Request{Name: serviceName, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, Validity: leafValidity}
 	for _, service := range []string{serviceName, webhookService} {
 		local := service + "." + namespace
-		hosts = append(hosts, service, local, local+".svc", local+".svc.cluster.local")
+		r.Hosts = append(r.Hosts, service, local, local+".svc", local+".svc.cluster.local")
 	}
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: serviceName},
-		DNSNames:  hosts,
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(leafValidity),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent.Leaf, private.Public(), parent.PrivateKey)
+	certificate, key, err := pki.Issue(&authority, r, now)
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Certificate{Certificate: [][]byte{der, parent.Certificate[0]}, PrivateKey: private}, nil
+	pair, err := tls.X509KeyPair(append(certificate, ca...), key)
+	return &pair, err
 }
 
 // renewed makes a certificate when there is none or a third of its time is left.
@@ -212,8 +174,4 @@ func renewed(issue func() (*tls.Certificate, error), now func() time.Time) func(
 		held, until = cert, now().Add(leafValidity*2/3)
 		return held, nil
 	}
-}
-
-func encodePEM(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

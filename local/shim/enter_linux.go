@@ -241,18 +241,12 @@ func identityOf(spec ContainerSpec) (*identity, error) {
 		return nil, err
 	}
 	groups = append(groups, own.GID)
-	if want.UID != own.UID {
-		return nil, fmt.Errorf("run as user %d: only root may change the user, and this node runs as user %d: %w", want.UID, own.UID, os.ErrPermission)
+	foreign := func(g int) bool { return !slices.Contains(groups, g) }
+	if want.UID == own.UID && want.GID == own.GID && !slices.ContainsFunc(want.Groups, foreign) {
+		return nil, nil
 	}
-	for _, g := range append([]int{want.GID}, want.Groups...) {
-		if !slices.Contains(groups, g) {
-			return nil, fmt.Errorf("run with group %d: only root may change groups, and this node runs as user %d without that group: %w", g, own.UID, os.ErrPermission)
-		}
-	}
-	if want.GID != own.GID {
-		return nil, fmt.Errorf("run with group %d: only root may change the primary group, which is %d: %w", want.GID, own.GID, os.ErrPermission)
-	}
-	return nil, nil
+	return nil, fmt.Errorf("run as user %d with group %d and the groups %v: only root may change these, and this node runs as user %d with group %d and the groups %v: %w",
+		want.UID, want.GID, want.Groups, own.UID, own.GID, groups, os.ErrPermission)
 }
 
 // defaultPath is searched when the environment has no PATH, as container runtimes do.

@@ -138,7 +138,7 @@ func (s *Supervisor) answer(ctx context.Context, q request) (r response, err err
 		}
 		r.Run, err = s.start(*q.Spec)
 	case opSignal:
-		err = s.signal(key, syscall.Signal(q.Signal))
+		err = s.onLive(key, func(c *container) error { return s.signal(c, syscall.Signal(q.Signal)) })
 	case opState:
 		r.State, _ = s.snapshot()
 	case opWatch:
@@ -146,9 +146,9 @@ func (s *Supervisor) answer(ctx context.Context, q request) (r response, err err
 	case opSpec:
 		r.Spec, err = s.spec(key)
 	case opStdin:
-		err = s.writeStdin(key, q.Data, q.EOF)
+		err = s.onLive(key, func(c *container) error { return c.writeStdin(q.Data, q.EOF) })
 	case opResize:
-		err = s.resize(key, q.Rows, q.Cols)
+		err = s.onLive(key, func(c *container) error { return c.resize(q.Rows, q.Cols) })
 	case opShutdown:
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
@@ -227,7 +227,8 @@ func (s *Supervisor) terminate(ctx context.Context) {
 	var ending sync.WaitGroup
 	for _, c := range all {
 		ending.Go(func() {
-			if err := s.signal(c.key(), syscall.SIGTERM); err != nil {
+			err := s.onLive(c.key(), func(c *container) error { return s.signal(c, syscall.SIGTERM) })
+			if err != nil {
 				s.log.Print(err)
 			}
 			grace := time.NewTimer(c.spec.StopGrace)

@@ -295,27 +295,23 @@ func (s *Supervisor) killRun(c *container) {
 	}
 }
 
-// live finds a run to act upon. nil without error: it has ended.
-func (s *Supervisor) live(key runKey) (*container, error) {
+// onLive acts upon a run. One that has ended is left alone.
+func (s *Supervisor) onLive(key runKey, act func(*container) error) error {
 	if c := s.container(key); c != nil {
 		<-c.started
 		if isClosed(c.ended) {
-			return nil, nil
+			return nil
 		}
-		return c, nil
+		return act(c)
 	}
 	state, _ := s.snapshot()
-	if _, known := state.Find(key.name, key.run); known {
-		return nil, nil
+	if _, known := state.Find(key.name, key.run); !known {
+		return fmt.Errorf("%w: %s", ErrUnknownRun, key)
 	}
-	return nil, fmt.Errorf("%w: %s", ErrUnknownRun, key)
+	return nil
 }
 
-func (s *Supervisor) signal(key runKey, sig syscall.Signal) error {
-	c, err := s.live(key)
-	if c == nil || err != nil {
-		return err
-	}
+func (s *Supervisor) signal(c *container, sig syscall.Signal) error {
 	if !c.ask(sig) {
 		return nil
 	}
@@ -324,7 +320,7 @@ func (s *Supervisor) signal(key runKey, sig syscall.Signal) error {
 		return nil
 	}
 	if err := s.reaper.signal(c.pid, sig); err != nil {
-		return fmt.Errorf("signal %s with %v: %w", key, sig, err)
+		return fmt.Errorf("signal %s with %v: %w", c.key(), sig, err)
 	}
 	return nil
 }
@@ -337,20 +333,16 @@ func (s *Supervisor) spec(key runKey) (ContainerSpec, error) {
 	return c.spec, nil
 }
 
-func (s *Supervisor) writeStdin(key runKey, data []byte, eof bool) error {
-	c, err := s.live(key)
-	if c == nil || err != nil {
-		return err
-	}
+func (c *container) writeStdin(data []byte, eof bool) error {
 	in := c.stdin
 	if c.tty != nil {
 		in, eof = c.tty, false // a terminal's input ends with ^D, not by closing
 	}
 	if in == nil {
-		return fmt.Errorf("write to %s: it was started without standard input", key)
+		return fmt.Errorf("write to %s: it was started without standard input", c.key())
 	}
 	if _, err := in.Write(data); err != nil {
-		return fmt.Errorf("write to %s: %w", key, err)
+		return fmt.Errorf("write to %s: %w", c.key(), err)
 	}
 	if eof {
 		return in.Close()
@@ -358,13 +350,9 @@ func (s *Supervisor) writeStdin(key runKey, data []byte, eof bool) error {
 	return nil
 }
 
-func (s *Supervisor) resize(key runKey, rows, cols uint16) error {
-	c, err := s.live(key)
-	if c == nil || err != nil {
-		return err
-	}
+func (c *container) resize(rows, cols uint16) error {
 	if c.tty == nil {
-		return fmt.Errorf("resize %s: it has no terminal", key)
+		return fmt.Errorf("resize %s: it has no terminal", c.key())
 	}
 	return pty.Setsize(c.tty, &pty.Winsize{Rows: rows, Cols: cols})
 }
