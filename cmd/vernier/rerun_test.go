@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // anEnded experiment ended at noon.
@@ -85,6 +86,10 @@ func TestALowerLimitIsNotAppliedUnasked(t *testing.T) {
 		e.Spec.MaxTrialCount = limit
 		return e
 	}
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
 	tests := map[string]struct {
 		there  *v1beta1.Experiment
 		file   string
@@ -104,12 +109,27 @@ func TestALowerLimitIsNotAppliedUnasked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = checkLimit(tc.there, objects[0])
+			builder := fake.NewClientBuilder().WithScheme(scheme)
+			if tc.there != nil {
+				builder = builder.WithObjects(tc.there)
+			}
+			s := &session{client: builder.Build(), namespace: "default"}
+			_, err = submit(t.Context(), runOptions{}, s, objects, objects[0])
 			if tc.refuse != (exitCode(err) == exitConflict) || !tc.refuse && err != nil {
 				t.Fatalf("got %v", err)
 			}
 			if tc.refuse {
 				requireText(t, err.Error(), "maxTrialCount", "24", "--lower")
+				if _, err := submit(t.Context(), runOptions{lower: true}, s, objects, objects[0]); err != nil {
+					t.Errorf("with --lower: %v", err)
+				}
+			}
+			var now v1beta1.Experiment
+			if err := s.client.Get(t.Context(), s.keyOf(objects[0]), &now); err != nil {
+				t.Fatal(err)
+			}
+			if limit := now.Spec.MaxTrialCount; tc.file == file && *limit != 24 {
+				t.Errorf("maxTrialCount is %d", *limit)
 			}
 		})
 	}
