@@ -192,9 +192,7 @@ func (c *Controller) podless(ctx context.Context, t *v1beta1.Trial, now time.Tim
 	}
 	why, newest := "", t.CreationTimestamp.Time
 	for _, e := range warnings {
-		about, at := e.InvolvedObject, lastSeen(&e)
-		ours := about.Kind != "Trial" && about.Kind != "Experiment" && (about.Name == t.Name || strings.HasPrefix(about.Name, t.Name+"-"))
-		if ours && !at.Before(newest) {
+		if at := lastSeen(&e); concernsJob(t, e.InvolvedObject) && !at.Before(newest) {
 			why, newest = creating.ReplaceAllString(strings.TrimSpace(e.Message), "a pod "), at
 		}
 	}
@@ -202,6 +200,19 @@ func (c *Controller) podless(ctx context.Context, t *v1beta1.Trial, now time.Tim
 		why = "nothing has made them and no event says why: does the controller of its kind run?"
 	}
 	return why
+}
+
+// concernsJob reports whether an event is about a trial's job or what that made, which
+// has names that begin with the job's. A job makes none of its own kind: those are of
+// an experiment that is named like this trial.
+func concernsJob(t *v1beta1.Trial, about corev1.ObjectReference) bool {
+	switch kind, err := kindOf(t); {
+	case about.Kind == "Trial", about.Kind == "Experiment", about.Kind == "Suggestion":
+		return false
+	case err == nil && about.Kind == kind.Kind:
+		return about.Name == t.Name
+	}
+	return about.Name == t.Name || strings.HasPrefix(about.Name, t.Name+"-")
 }
 
 // warnings are the last read ones of one namespace: a quota keeps the pods of many

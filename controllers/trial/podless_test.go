@@ -1,6 +1,8 @@
 package trial
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -38,16 +42,18 @@ func TestAJobWithoutPodsSaysWhy(t *testing.T) {
 		said   string // before
 		want   string
 	}{
-		"a quota":                     {events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Second)}, want: "2030-01-02T12:00:00Z, because " + quota},
-		"the newest event counts":     {events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Minute), about("Job", "exp-0000", "other", time.Second)}, want: "2030-01-02T12:00:00Z, because other"},
-		"of a job that the job made":  {events: []*corev1.Event{about("Job", "exp-0000-workers-0", overQuota, time.Second)}, want: "because " + quota},
-		"the time stays":              {events: []*corev1.Event{about("Job", "exp-0000", "other", time.Second)}, said: noPods + "2030-01-02T11:30:00Z, because " + quota, want: "2030-01-02T11:30:00Z, because other"},
-		"nothing says why":            {want: "2030-01-02T12:00:00Z, because nothing has made them"},
-		"it has only begun":           {change: justStarted},
-		"pods come in a moment":       {change: starting, events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Second)}},
-		"of another trial":            {change: justStarted, events: []*corev1.Event{about("Job", "exp-00001", overQuota, time.Second)}},
-		"of a deleted trial":          {change: justStarted, events: []*corev1.Event{about("Job", "exp-0000", overQuota, 2*time.Hour)}},
-		"what the trial itself warns": {change: justStarted, events: []*corev1.Event{about("Trial", "exp-0000", "x", time.Second)}},
+		"a quota":                 {events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Second)}, want: "2030-01-02T12:00:00Z, because " + quota},
+		"the newest event counts": {events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Minute), about("Job", "exp-0000", "other", time.Second)}, want: "2030-01-02T12:00:00Z, because other"},
+		"of what the job made":    {events: []*corev1.Event{about("ReplicaSet", "exp-0000-workers-0", overQuota, time.Second)}, want: "because " + quota},
+		"of a trial of an experiment that is named like this trial": {change: justStarted, events: []*corev1.Event{about("Job", "exp-0000-0001", overQuota, time.Second)}},
+		"of an experiment's record":                                 {change: justStarted, events: []*corev1.Event{about("Suggestion", "exp-0000-b", "x", time.Second)}},
+		"the time stays":                                            {events: []*corev1.Event{about("Job", "exp-0000", "other", time.Second)}, said: noPods + "2030-01-02T11:30:00Z, because " + quota, want: "2030-01-02T11:30:00Z, because other"},
+		"nothing says why":                                          {want: "2030-01-02T12:00:00Z, because nothing has made them"},
+		"it has only begun":                                         {change: justStarted},
+		"pods come in a moment":                                     {change: starting, events: []*corev1.Event{about("Job", "exp-0000", overQuota, time.Second)}},
+		"of another trial":                                          {change: justStarted, events: []*corev1.Event{about("Job", "exp-00001", overQuota, time.Second)}},
+		"of a deleted trial":                                        {change: justStarted, events: []*corev1.Event{about("Job", "exp-0000", overQuota, 2*time.Hour)}},
+		"what the trial itself warns":                               {change: justStarted, events: []*corev1.Event{about("Trial", "exp-0000", "x", time.Second)}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -72,6 +78,34 @@ func TestAJobWithoutPodsSaysWhy(t *testing.T) {
 				t.Errorf("the trial says %q, want %q", message, tc.want)
 			}
 		})
+	}
+}
+
+// A quota keeps the pods of many trials away; they share one look at the warnings.
+func TestTrialsWithoutPodsShareOneLookAtTheWarnings(t *testing.T) {
+	lists, fail := 0, false
+	api := interceptor.NewClient(fake.NewClientBuilder().WithIndex(&corev1.Event{}, "type", func(client.Object) []string { return []string{corev1.EventTypeWarning} }).
+		WithObjects(about("Job", "exp-0000", overQuota, time.Second)).Build(), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if lists++; fail {
+				return errors.New("the role does not allow it")
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	c := &Controller{Options: Options{Reader: api}}
+	tr := aTrial()
+	for n, now := range []time.Time{noon, noon.Add(9 * time.Second), noon.Add(11 * time.Second)} {
+		if why := c.podless(t.Context(), tr, now); !strings.Contains(why, "exceeded quota") {
+			t.Errorf("look %d: %q", n, why)
+		}
+	}
+	if lists != 2 {
+		t.Errorf("the warnings were listed %d times in 11 seconds, want 2", lists)
+	}
+	fail = true
+	if why := c.podless(t.Context(), tr, noon.Add(time.Hour)); why != "" {
+		t.Errorf("when they cannot be read: %q", why)
 	}
 }
 
