@@ -15,11 +15,12 @@ import (
 const (
 	// maxMLflowObjects bounds the experiments, the runs and the models, each.
 	maxMLflowObjects = 10_000
-	// maxMLflowBytes bounds what was said of them, and the names of metrics. Tags,
+	// maxMLflowBytes bounds what is known of them, and the names of metrics. Tags,
 	// parameters and metrics beyond it are accepted and forgotten.
-	maxMLflowBytes = 16 << 20
-	// metricCost is what a metric takes beside its name, in bytes.
-	metricCost = 128
+	maxMLflowBytes = 8 << 20
+	// metricCost is what a metric takes beside its name, in bytes, and pairCost a tag
+	// or parameter.
+	metricCost, pairCost = 128, 64
 )
 
 // Kinds of an mlflowEvent.
@@ -57,7 +58,7 @@ type mlflowObject struct {
 type mlflowState struct {
 	artifacts, seed, trial string
 	objects                map[string]map[string]*mlflowObject // by kind, by ID
-	size                   int                                 // of what was said, in bytes
+	size                   int                                 // of what is known, in bytes
 }
 
 func newMLflowState(cfg Config) *mlflowState {
@@ -103,15 +104,35 @@ func (s *mlflowState) change(e mlflowEvent) {
 	if !known {
 		return // somebody else wrote it
 	}
-	text, _ := json.Marshal(e) // texts and numbers can be written
-	if s.size += len(text); s.size > maxMLflowBytes {
+	o := kind[e.ID]
+	if o == nil {
+		o = &mlflowObject{metrics: map[string]entryPoint{}}
+		kind[e.ID] = o
+	}
+	if s.size+o.growth(e) > maxMLflowBytes {
 		e.Params, e.Tags = nil, nil
-		text, _ = json.Marshal(e)
 	}
-	if kind[e.ID] == nil {
-		kind[e.ID] = &mlflowObject{metrics: map[string]entryPoint{}}
+	s.size += o.growth(e)
+	text, _ := json.Marshal(e)               // texts and numbers can be written
+	_ = json.Unmarshal(text, &o.mlflowEvent) // it was written a moment ago
+}
+
+// growth is how many bytes more an object takes after a change.
+func (o *mlflowObject) growth(e mlflowEvent) (bytes int) {
+	for _, texts := range [][2]string{{o.ID, e.ID}, {o.Experiment, e.Experiment}, {o.Run, e.Run}, {o.Name, e.Name}, {o.User, e.User}, {o.Type, e.Type}} {
+		if texts[1] != "" {
+			bytes += len(texts[1]) - len(texts[0])
+		}
 	}
-	_ = json.Unmarshal(text, &kind[e.ID].mlflowEvent) // it was written a moment ago
+	for _, pairs := range []struct{ old, set map[string]string }{{o.Params, e.Params}, {o.Tags, e.Tags}} {
+		for name, value := range pairs.set {
+			old, known := pairs.old[name]
+			if bytes += len(value) - len(old); !known {
+				bytes += len(name) + pairCost
+			}
+		}
+	}
+	return bytes
 }
 
 // measure keeps a point if it is the newest of its metric, by step and time, as
@@ -122,11 +143,12 @@ func (s *mlflowState) measure(id string, p entryPoint) {
 		return
 	}
 	old, known := run.metrics[p.Metric]
-	if !known {
-		s.size += len(p.Metric) + metricCost
-	}
-	if known && cmp.Or(cmp.Compare(p.Step, old.Step), cmp.Compare(p.Time, old.Time)) >= 0 || !known && s.size <= maxMLflowBytes {
+	switch cost := len(p.Metric) + metricCost; {
+	case known && cmp.Or(cmp.Compare(p.Step, old.Step), cmp.Compare(p.Time, old.Time)) >= 0:
 		run.metrics[p.Metric] = p
+	case !known && s.size+cost <= maxMLflowBytes:
+		run.metrics[p.Metric] = p
+		s.size += cost
 	}
 }
 

@@ -225,6 +225,26 @@ func TestMLflowForgetsBeyondItsRoom(t *testing.T) {
 	}
 }
 
+// A status that is kept in a tag, and a metric, may change for as long as a run lasts.
+func TestMLflowCountsWhatIsSetAgainOnce(t *testing.T) {
+	s := newMLflowState(Config{})
+	s.change(mlflowEvent{Kind: mlflowRun, ID: "r"})
+	text := strings.Repeat("x", maxMLflowText)
+	for i := range 2 * maxMLflowBytes / maxMLflowText {
+		s.change(mlflowEvent{Kind: mlflowRun, ID: "r", Tags: map[string]string{"progress": text}})
+		s.measure("r", entryPoint{Metric: "loss", Value: "1", Step: int64(i)})
+	}
+	s.change(mlflowEvent{Kind: mlflowRun, ID: "r", Tags: map[string]string{"progress": "done"}, Params: map[string]string{"lr": "0.1"}})
+	s.measure("r", entryPoint{Metric: "acc", Value: "0.9"})
+	run := s.objects[mlflowRun]["r"]
+	if run.Tags["progress"] != "done" || run.Params["lr"] != "0.1" || run.metrics["acc"].Value != "0.9" {
+		t.Errorf("tags %v, params %v, metrics %v", run.Tags, run.Params, run.metrics)
+	}
+	if s.size > 1<<10 {
+		t.Errorf("%d bytes are counted", s.size)
+	}
+}
+
 // LightGBM's autologging reads back what it logged.
 func TestMLflowShowsTheHistoryOfAMetric(t *testing.T) {
 	p := startPush(t, "", "loss")
