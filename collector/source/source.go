@@ -51,8 +51,8 @@ type Poller interface {
 	// Poll yields all there is, unless ctx ends. sawData says whether there was
 	// anything; ok is false when the consumer has had enough.
 	Poll(ctx context.Context) (sawData, ok bool)
-	// Finish yields what is left after the last poll.
-	Finish() (ok bool)
+	// Finish yields what is left after the last poll, unless ctx ends.
+	Finish(ctx context.Context) (ok bool)
 	// Close lets go of what it holds, at the end of the reading.
 	Close()
 }
@@ -99,7 +99,9 @@ func Follow(ctx context.Context, clock Clock, drain <-chan struct{}, p Poller, y
 		case !ok:
 			return
 		case last && ctx.Err() == nil:
-			p.Finish()
+			if p.Finish(ctx) && ctx.Err() != nil {
+				yield(collector.Point{}, ctx.Err())
+			}
 			return
 		case sawData:
 			pause = minPause

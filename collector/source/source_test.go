@@ -22,8 +22,8 @@ func (s *sightings) Poll(context.Context) (sawData, ok bool) {
 	return sawData, true
 }
 
-func (*sightings) Finish() bool { return true }
-func (*sightings) Close()       {}
+func (*sightings) Finish(context.Context) bool { return true }
+func (*sightings) Close()                      {}
 
 func TestPauseGrowsAndShrinks(t *testing.T) {
 	var asked []string

@@ -196,7 +196,7 @@ func (r *dirRun) found(path string, trouble error) bool {
 func (r *dirRun) Close() { r.sessions.close() }
 
 // Finish implements source.Poller.
-func (r *dirRun) Finish() bool {
+func (r *dirRun) Finish(ctx context.Context) bool {
 	if len(r.files) == 0 {
 		return r.said.Tell(fmt.Errorf("no event file was written below %s", r.cfg.Dir))
 	}
@@ -208,7 +208,7 @@ func (r *dirRun) Finish() bool {
 	if err := r.recorded.differing(); err != nil && !r.said.Tell(err) {
 		return false
 	}
-	return r.prefix()
+	return r.prefix(ctx)
 }
 
 // parameter is told of what the program recorded.

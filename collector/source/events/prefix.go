@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -14,37 +15,47 @@ import (
 )
 
 const (
-	// maxPlaces bounds the tags that are looked at for a missing metric, and maxTags
-	// those that are named in an error message.
+	// maxPlaces bounds the tags that may be a missing metric, and those that may not;
+	// maxTags are named in an error message.
 	maxPlaces  = 10_000
 	maxTags    = 100
 	maxTagName = 200
 )
 
-// tags returns the places of the scalars that were read past.
-func (r *dirRun) tags() []place {
-	found := map[place]bool{}
+// tags returns the places of the scalars that were read past: those that may be one
+// of the metrics, and others.
+func (r *dirRun) tags(ctx context.Context, metrics []string) []place {
+	found, others := map[place]bool{}, map[place]bool{}
 	for _, f := range r.files {
+		dir := r.places.dir(f.run.name)
 		wanted := parse.NewWanted(nil, func(tag []byte) {
-			if len(tag) <= maxTagName && len(found) < maxPlaces {
-				found[place{Run: f.run.name, Tag: string(tag)}] = true
+			if len(tag) > maxTagName {
+				return
+			}
+			p, into := place{Run: f.run.name, Tag: string(tag)}, others
+			if slices.ContainsFunc(metrics, func(m string) bool { return katibMatches(m, dir, p.Tag) }) {
+				into = found
+			}
+			if len(into) < maxPlaces {
+				into[p] = true
 			}
 		})
 		// What is wrong with the file was said when it was read.
-		_ = r.again(f, wanted, func(parse.Scalar) bool { return true })
+		_ = r.again(ctx, f, wanted, func(parse.Scalar) bool { return true })
 	}
+	maps.Copy(found, others)
 	return slices.Collect(maps.Keys(found))
 }
 
 // again reads once more what was read of a file.
-func (r *dirRun) again(f *eventFile, wanted *parse.Wanted, emit func(parse.Scalar) bool) error {
+func (r *dirRun) again(ctx context.Context, f *eventFile, wanted *parse.Wanted, emit func(parse.Scalar) bool) error {
 	file, err := source.Open(r.tree.Place(f.path))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	more := true
-	for at := f.passed; more && at < f.off; {
+	for at := f.passed; more && at < f.off && ctx.Err() == nil; {
 		next, err := r.events.Read(io.NewSectionReader(file, 0, f.off), at, wanted, func(s parse.Scalar) bool {
 			more = emit(s)
 			return more
@@ -72,13 +83,17 @@ func katibMatches(metric, dir, tag string) bool {
 // matches for one curve. Here it is one tag of one run: the tag that differs
 // from the name by a number, as TensorFlow 1 makes names unique, else the
 // shortest, in the run that began first. The others are named in a warning.
-func (r *dirRun) prefix() bool {
-	if r.places.settled() {
+func (r *dirRun) prefix(ctx context.Context) bool {
+	lost := slices.DeleteFunc(slices.Clone(r.cfg.Metrics), func(m string) bool { return len(r.places.Places[m]) > 0 })
+	if len(lost) == 0 {
 		return true
 	}
-	tags := r.tags()
+	tags := r.tags(ctx, lost)
 	var missing []string
 	for i, metric := range r.cfg.Metrics {
+		if ctx.Err() != nil {
+			return true
+		}
 		if len(r.places.Places[metric]) > 0 {
 			continue
 		}
@@ -92,7 +107,7 @@ func (r *dirRun) prefix() bool {
 			others = ", not for " + quoted(found[1:])
 		}
 		if !r.said.Tell(fmt.Errorf("no tag is named %s; %q is taken for it%s: name the metric exactly", metric, found[0], others)) ||
-			!r.readAgain(i, found[0]) {
+			!r.readAgain(ctx, i, found[0]) {
 			return false
 		}
 	}
@@ -140,7 +155,7 @@ func unlike(tag, base string) int {
 
 // readAgain yields a place's values as points of a metric. They have sources of
 // their own, since their files were read before.
-func (r *dirRun) readAgain(metric int, p place) bool {
+func (r *dirRun) readAgain(ctx context.Context, metric int, p place) bool {
 	wanted := parse.NewWanted([]string{p.Tag}, nil)
 	ok := true
 	for _, f := range r.files {
@@ -151,7 +166,7 @@ func (r *dirRun) readAgain(metric int, p place) bool {
 		named.source = f.source + "#" + r.cfg.Metrics[metric]
 		named.fileSession = fileSession{session: f.session, last: -1}
 		r.sessions.recall(&named)
-		err := r.again(f, wanted, func(s parse.Scalar) bool {
+		err := r.again(ctx, f, wanted, func(s parse.Scalar) bool {
 			ok = s.Tag < 0 || r.point(&named, metric, &s, 0)
 			return ok
 		})

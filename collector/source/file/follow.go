@@ -75,13 +75,13 @@ func (r *follower) Poll(ctx context.Context) (sawData, ok bool) {
 }
 
 // Finish implements source.Poller.
-func (r *follower) Finish() bool {
+func (r *follower) Finish(ctx context.Context) bool {
 	if !r.found {
 		return r.said.Tell(r.to.nothing())
 	}
 	if r.cur != nil && r.cfg.Before.Rewritten(r.cur.File) {
 		ok := r.restart()
-		for n := 1; ok && n > 0; {
+		for n := 1; ok && n > 0 && ctx.Err() == nil; {
 			n, ok = r.read()
 		}
 		if !ok {

@@ -68,12 +68,12 @@ func (r *tables) Poll(ctx context.Context) (sawData, ok bool) {
 }
 
 // Finish implements source.Poller.
-func (r *tables) Finish() bool {
+func (r *tables) Finish(ctx context.Context) bool {
 	if len(r.tables) == 0 {
 		return r.said.Tell(fmt.Errorf("no file *.csv was written below %s", r.files.Root))
 	}
 	for _, table := range r.tables {
-		if !table.Finish() {
+		if !table.Finish(ctx) {
 			return false
 		}
 	}

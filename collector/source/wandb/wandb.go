@@ -189,7 +189,7 @@ func (r *dirRun) sample(f *runFile, s parse.Sample) bool {
 }
 
 // Finish implements source.Poller: it says what was never found.
-func (r *dirRun) Finish() bool {
+func (r *dirRun) Finish(context.Context) bool {
 	if len(r.order) == 0 {
 		return r.said.Tell(fmt.Errorf("no file *.wandb was written below %s; set WANDB_MODE=offline and WANDB_DIR to that directory", r.cfg.Dir))
 	}
