@@ -197,18 +197,21 @@ func (s *supervisor) bringUp(ctx context.Context, stages []stage, stops *[]func(
 	return s.awaitReady(ctx, waiting...)
 }
 
-// start starts a stage; the returned function stops it.
+// start keeps the components of a stage running; the returned function stops them
+// and waits for their ends.
 func (s *supervisor) start(ctx context.Context, stage stage) (stop func()) {
-	var components []func()
+	stopping := make(chan struct{})
+	var kept sync.WaitGroup
 	for _, c := range stage.components {
-		components = append(components, s.keep(ctx, c))
+		k := &keeper{
+			component: c, starter: s.starter, logFile: s.home.log(c.name), log: s.log, stopping: stopping,
+			changed: func(pid int, err error) { s.componentChanged(c.name, pid, err) },
+		}
+		kept.Go(func() { k.run(context.WithoutCancel(ctx)) })
 	}
 	return func() {
-		var group sync.WaitGroup
-		for _, stop := range components {
-			group.Go(stop)
-		}
-		group.Wait()
+		close(stopping)
+		kept.Wait()
 		if stage.stopped != nil {
 			stage.stopped()
 		}
@@ -241,24 +244,6 @@ func (s *supervisor) ask(ctx context.Context, c component) error {
 		}
 	})
 	return err
-}
-
-// keep starts to keep a component running; the returned function stops it and
-// waits for its end.
-func (s *supervisor) keep(ctx context.Context, c component) (stop func()) {
-	stopping, ended := make(chan struct{}), make(chan struct{})
-	k := &keeper{
-		component: c, starter: s.starter, logFile: s.home.log(c.name), log: s.log, stopping: stopping,
-		changed: func(pid int, err error) { s.componentChanged(c.name, pid, err) },
-	}
-	go func() {
-		defer close(ended)
-		k.run(context.WithoutCancel(ctx))
-	}()
-	return func() {
-		close(stopping)
-		<-ended
-	}
 }
 
 const (

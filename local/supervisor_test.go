@@ -108,7 +108,7 @@ func TestAComponentIsReadyWhenItSaysSo(t *testing.T) {
 		_, err := os.Stat(file)
 		return err
 	})
-	defer s.keep(t.Context(), c)()
+	defer s.start(t.Context(), stage{components: []component{c}})()
 	if err := s.awaitReady(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestAComponentIsNotReadyBeforeItRuns(t *testing.T) {
 		}
 		return nil
 	})
-	defer s.keep(t.Context(), c)()
+	defer s.start(t.Context(), stage{components: []component{c}})()
 	defer release()
 	if err := s.awaitReady(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestAComponentIsNotReadyBeforeItRuns(t *testing.T) {
 func TestAComponentThatEndsAgainAndAgainIsGivenUpWithItsLog(t *testing.T) {
 	s := testSupervisor(t)
 	c := shell("test", "echo the reason >&2; exit 1", func(context.Context) error { return errors.New("connection refused") })
-	defer s.keep(t.Context(), c)()
+	defer s.start(t.Context(), stage{components: []component{c}})()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit/2)
 	defer cancel()
 	err := s.awaitReady(ctx, c)
@@ -165,14 +165,14 @@ func TestTheErrorOfAStartThatTakesTooLongIsTheComponentsOwn(t *testing.T) {
 		}
 		return errors.New("not yet")
 	})
-	defer s.keep(t.Context(), c)()
+	defer s.start(t.Context(), stage{components: []component{c}})()
 	wantError(t, s.awaitReady(ctx, c), "did not become ready", "not yet")
 }
 
 func TestAComponentThatWasStartedAgainIsAskedAgain(t *testing.T) {
 	s := testSupervisor(t)
 	c := shell("test", "exec sleep 600", func(context.Context) error { return nil })
-	defer s.keep(t.Context(), c)()
+	defer s.start(t.Context(), stage{components: []component{c}})()
 	if err := s.awaitReady(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,8 @@ func (w *worker) startFailed(c *corev1.Container, reason string, err error) {
 		w.failures[c.Name] = newBackoff()
 		w.event(corev1.EventTypeWarning, "Failed", fmt.Sprintf("container %s: %s: %v", c.Name, reason, err))
 	}
-	w.v.container(c.Name).Wait = startWait{Reason: reason, Message: err.Error(), Until: time.Now().Add(w.failures[c.Name].Step())}
+	now := w.v.container(c.Name)
+	now.Wait, now.WaitUntil = &corev1.ContainerStateWaiting{Reason: reason, Message: err.Error()}, time.Now().Add(w.failures[c.Name].Step())
 }
 
 // containerSpec says to the shim what a run of a container is.

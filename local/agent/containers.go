@@ -52,8 +52,8 @@ func containerStatus(v *view, c *corev1.Container, now time.Time, stopping bool)
 
 // waitingState is the state of a container that was never started.
 func waitingState(v *view, c *corev1.Container) *corev1.ContainerStateWaiting {
-	if w := v.container(c.Name).Wait; w.Reason != "" {
-		return &corev1.ContainerStateWaiting{Reason: w.Reason, Message: w.Message}
+	if w := v.container(c.Name).Wait; w != nil {
+		return w
 	}
 	if len(v.Pod.Spec.InitContainers) > 0 {
 		return &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
@@ -67,8 +67,8 @@ func restartWait(v *view, c *corev1.Container, r shim.Run, now time.Time, stoppi
 	if stopping || !v.restarts(c, r) {
 		return nil
 	}
-	if w := v.container(c.Name).Wait; w.Reason != "" {
-		return &corev1.ContainerStateWaiting{Reason: w.Reason, Message: w.Message}
+	if w := v.container(c.Name).Wait; w != nil {
+		return w
 	}
 	delay := restartDelay(v.container(c.Name).Runs)
 	if !now.Before(r.FinishedAt.Add(delay)) {

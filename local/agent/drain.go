@@ -206,7 +206,7 @@ func endProcesses(ctx context.Context, l layout, uid types.UID) error {
 func shutDown(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
-	client, err := shim.Attach(ctx, dir)
+	client, _, err := shim.Attach(ctx, dir)
 	if err != nil {
 		return err
 	}

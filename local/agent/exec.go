@@ -63,13 +63,9 @@ type execer struct{ node *node }
 
 // running finds the running run of a container and its shim.
 func (e execer) running(ctx context.Context, uid, container string) (*shim.Client, shim.Run, error) {
-	client, err := shim.Attach(ctx, e.node.layout.shim(types.UID(uid)))
+	client, state, err := shim.Attach(ctx, e.node.layout.shim(types.UID(uid)))
 	if err != nil {
 		return nil, shim.Run{}, fmt.Errorf("container %s is not running: %w", container, err)
-	}
-	state, err := client.State(ctx)
-	if err != nil {
-		return nil, shim.Run{}, err
 	}
 	r, ok := state.Latest(container)
 	if !ok || r.Phase != shim.Running {

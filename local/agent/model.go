@@ -15,20 +15,6 @@ import (
 	"github.com/vernier-ml/vernier/local/shim"
 )
 
-// startWait says why a container that should start cannot, and when to try again.
-type startWait struct {
-	Reason  string
-	Message string
-	Until   time.Time
-}
-
-// probeState is what the probes of a container's newest run have found. The
-// zero value is that of a container whose probes have not answered yet.
-type probeState struct {
-	Started bool
-	Ready   bool
-}
-
 // hookState is how far the preStop hook of a run has come.
 type hookState int
 
@@ -55,10 +41,13 @@ type verdict struct {
 type containerView struct {
 	// Runs, oldest first. All other fields are about the newest.
 	Runs []shim.Run
-	// Wait is set while the start fails before a process exists.
-	Wait  startWait
-	Probe probeState
-	Stop  stopState
+	// Wait is set while the start fails before a process exists, and WaitUntil is
+	// when it is tried again.
+	Wait      *corev1.ContainerStateWaiting
+	WaitUntil time.Time
+	// Passed and Ready say that the startup and the readiness probe have.
+	Passed, Ready bool
+	Stop          stopState
 	// Starting is set until the postStart hook has ended.
 	Starting bool
 	// Condemned is since when the container is stopped on its own, because a probe
@@ -132,12 +121,12 @@ func (v *view) mainStarted() bool {
 // postStart hook and startup probe, if any, have passed.
 func (v *view) started(c *corev1.Container) bool {
 	now := v.container(c.Name)
-	return v.isRunning(c.Name) && !now.Starting && (c.StartupProbe == nil || now.Probe.Started)
+	return v.isRunning(c.Name) && !now.Starting && (c.StartupProbe == nil || now.Passed)
 }
 
 // ready reports whether a main or a sidecar is ready.
 func (v *view) ready(c *corev1.Container) bool {
-	return v.started(c) && (c.ReadinessProbe == nil || v.container(c.Name).Probe.Ready)
+	return v.started(c) && (c.ReadinessProbe == nil || v.container(c.Name).Ready)
 }
 
 // isSidecar reports whether an init container is a native sidecar.

@@ -129,7 +129,7 @@ func TestATerminalPhaseNeverReverts(t *testing.T) {
 
 func TestContainerStatuses(t *testing.T) {
 	waits := viewOf("Never", nil, []string{"m"}, nil)
-	waits.container("m").Wait = startWait{Reason: "CreateContainerConfigError", Message: "no secret"}
+	waits.container("m").Wait = &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: "no secret"}
 	probed := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})
 	probed.Pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
 	starting := viewOf("Never", nil, []string{"m"}, history{"m": {goes(0, 0)}})

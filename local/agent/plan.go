@@ -81,39 +81,12 @@ type stop struct {
 
 // podStop reports whether the pod as a whole is to end, and since when. All
 // of it follows from the object and the runs.
-func podStop(v *view, now time.Time) (stop, bool) {
-	var found []stop
-	grace := gracePeriod(v.Pod)
-	if v.Gone {
-		found = append(found, stop{Since: now, Deadline: now, Deleted: true})
-	}
-	if t := v.Pod.DeletionTimestamp; t != nil {
-		since := t.Time
-		if g := v.Pod.DeletionGracePeriodSeconds; g != nil {
-			since = since.Add(-time.Duration(*g) * time.Second)
+func podStop(v *view, now time.Time) (s stop, stopping bool) {
+	add := func(other stop) {
+		if !stopping {
+			s, stopping = other, true
+			return
 		}
-		found = append(found, stop{Since: since, Deadline: t.Time, Deleted: true})
-	}
-	if s, ok := downStop(v); ok {
-		found = append(found, s)
-	}
-	if v.Rejected != nil {
-		found = append(found, stop{Since: now, Deadline: now.Add(grace), Verdict: v.Rejected})
-	}
-	if deadline, ok := activeDeadline(v); ok && !now.Before(deadline) {
-		found = append(found, stop{Since: deadline, Deadline: deadline.Add(grace), Verdict: &verdict{
-			Reason:  "DeadlineExceeded",
-			Message: "Pod was active on the node longer than the specified deadline",
-		}})
-	}
-	if end, ok := naturalEnd(v); ok {
-		found = append(found, stop{Since: end, Deadline: end.Add(grace)})
-	}
-	if len(found) == 0 {
-		return stop{}, false
-	}
-	s := found[0]
-	for _, other := range found[1:] {
 		if other.Since.Before(s.Since) {
 			s.Since = other.Since
 		}
@@ -125,7 +98,33 @@ func podStop(v *view, now time.Time) (stop, bool) {
 			s.Verdict = other.Verdict
 		}
 	}
-	return s, true
+	grace := gracePeriod(v.Pod)
+	if v.Gone {
+		add(stop{Since: now, Deadline: now, Deleted: true})
+	}
+	if t := v.Pod.DeletionTimestamp; t != nil {
+		since := t.Time
+		if g := v.Pod.DeletionGracePeriodSeconds; g != nil {
+			since = since.Add(-time.Duration(*g) * time.Second)
+		}
+		add(stop{Since: since, Deadline: t.Time, Deleted: true})
+	}
+	if down, ok := downStop(v); ok {
+		add(down)
+	}
+	if v.Rejected != nil {
+		add(stop{Since: now, Deadline: now.Add(grace), Verdict: v.Rejected})
+	}
+	if deadline, ok := activeDeadline(v); ok && !now.Before(deadline) {
+		add(stop{Since: deadline, Deadline: deadline.Add(grace), Verdict: &verdict{
+			Reason:  "DeadlineExceeded",
+			Message: "Pod was active on the node longer than the specified deadline",
+		}})
+	}
+	if end, ok := naturalEnd(v); ok {
+		add(stop{Since: end, Deadline: end.Add(grace)})
+	}
+	return s, stopping
 }
 
 // activeDeadline is when the pod has been active for too long.
@@ -231,7 +230,7 @@ func startTime(v *view, name string) (time.Time, int) {
 	if r, ok := v.last(name); ok {
 		at, number = r.FinishedAt.Add(restartDelay(v.container(name).Runs)), r.Run+1
 	}
-	return latest(at, v.container(name).Wait.Until), number
+	return latest(at, v.container(name).WaitUntil), number
 }
 
 // planCondemned stops the containers that are to end on their own.

@@ -78,7 +78,7 @@ func TestPlan(t *testing.T) {
 		"OnFailure: a main that succeeded is done":       {viewOf("OnFailure", nil, one, history{"m": {ends(0, 0, 1, 0)}}), 1, "settled"},
 		"a sidecar is restarted beside a running main":   {viewOf("Never", []string{"side1"}, one, history{"side1": {ends(0, 0, 5, 1)}, "m": {goes(0, 0)}}), 6, "start side1/1"},
 		"a sidecar is not restarted when mains are done": {viewOf("Never", []string{"side1"}, one, history{"side1": {ends(0, 0, 9, 1)}, "m": {ends(0, 0, 5, 0)}}), 10, "settled"},
-		"a container that cannot be made is tried later": {with(viewOf("Never", nil, one, nil), func(v *view) { v.container("m").Wait = startWait{Until: at(7)} }), 3, "wake 7"},
+		"a container that cannot be made is tried later": {with(viewOf("Never", nil, one, nil), func(v *view) { v.container("m").WaitUntil = at(7) }), 3, "wake 7"},
 
 		"a main waits for the postStart hook before it": {with(viewOf("Never", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}}), func(v *view) { v.container("a").Starting = true }), 1, ""},
 		"and starts after it":                           {viewOf("Never", nil, []string{"a", "b"}, history{"a": {goes(0, 0)}}), 1, "start b"},

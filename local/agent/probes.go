@@ -131,12 +131,12 @@ func (p *prober) report(kind probeKind, ok bool) {
 	if r, ok := w.v.running(name); !ok || r.Run != p.number {
 		return
 	}
-	state := &w.v.container(name).Probe
+	state := w.v.container(name)
 	switch {
 	case kind == readiness:
 		state.Ready = ok
 	case kind == startup && ok:
-		state.Started = true
+		state.Passed = true
 	case !ok:
 		w.condemn(name, p.number, "Killing", fmt.Sprintf("Container %s failed %s probe, will be restarted", name, kind))
 	}

@@ -115,12 +115,8 @@ func parseLogOptions(q url.Values) (*corev1.PodLogOptions, error) {
 
 // shimState asks a pod's shim, or reads what it left behind.
 func shimState(ctx context.Context, dir string) (shim.State, error) {
-	client, err := shim.Attach(ctx, dir)
-	if err == nil {
-		// It may end between two calls.
-		if state, err := client.State(ctx); err == nil {
-			return state, nil
-		}
+	if _, state, err := shim.Attach(ctx, dir); err == nil {
+		return state, nil
 	}
 	return shim.ReadState(dir)
 }

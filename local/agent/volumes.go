@@ -103,29 +103,22 @@ func makeOpenDir(dir string) error {
 
 // checkHostPath makes or checks a path of the host as its type asks.
 func checkHostPath(src *corev1.HostPathVolumeSource) error {
-	kind := corev1.HostPathUnset
-	if src.Type != nil {
-		kind = *src.Type
-	}
-	switch kind {
-	case corev1.HostPathDirectoryOrCreate:
-		if err := os.MkdirAll(src.Path, 0o755); err != nil {
-			return err
-		}
-	case corev1.HostPathFileOrCreate:
+	kind := ptr.Deref(src.Type, corev1.HostPathUnset)
+	_, err := os.Stat(src.Path)
+	switch {
+	case kind == corev1.HostPathFileOrCreate:
 		f, err := os.OpenFile(src.Path, os.O_CREATE|os.O_RDONLY, 0o644)
 		if err != nil {
 			return err
 		}
-		if err := f.Close(); err != nil {
+		f.Close() // nothing was written
+	case errors.Is(err, fs.ErrNotExist) && (kind == corev1.HostPathDirectoryOrCreate || kind == corev1.HostPathUnset):
+		// The kubelet's runtime makes a directory where no type is given.
+		if err := os.MkdirAll(src.Path, 0o755); err != nil {
 			return err
 		}
 	}
 	info, err := os.Stat(src.Path)
-	if kind == corev1.HostPathUnset && errors.Is(err, fs.ErrNotExist) {
-		// The kubelet's runtime makes a directory here.
-		return os.MkdirAll(src.Path, 0o755)
-	}
 	if err != nil {
 		return fmt.Errorf("hostPath type check failed: %w", err)
 	}

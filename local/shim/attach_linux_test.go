@@ -21,7 +21,7 @@ func isNotRunning(err error) bool { return errors.Is(err, ErrNotRunning) }
 func TestAnotherClientFindsTheContainers(t *testing.T) {
 	p := newPod(t, MountsNone)
 	p.start(p.shell("while ! test -e go; do sleep 0.01; done; exit 42"))
-	second, err := Attach(t.Context(), p.Dir())
+	second, _, err := Attach(t.Context(), p.Dir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestShimSurvivesItsParent(t *testing.T) {
 	}
 	_ = parent.Wait()
 
-	c, err := Attach(t.Context(), dir)
+	c, _, err := Attach(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

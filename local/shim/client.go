@@ -20,11 +20,11 @@ import (
 // is safe for concurrent use. A call fails with ErrNotRunning when the shim is gone.
 type Client struct{ dir string }
 
-// Attach returns a client of the shim that serves dir, or ErrNotRunning.
-func Attach(ctx context.Context, dir string) (*Client, error) {
+// Attach returns a client of the shim that serves dir, and its state, or ErrNotRunning.
+func Attach(ctx context.Context, dir string) (*Client, State, error) {
 	c := &Client{dir: dir}
-	_, err := c.State(ctx)
-	return c, err
+	state, err := c.State(ctx)
+	return c, state, err
 }
 
 // Dir is the pod's directory.

@@ -26,8 +26,7 @@ func Spawn(ctx context.Context, o Options) (*Client, error) {
 	if o.PodUID == "" {
 		return nil, errors.New("spawn a shim: the pod's UID is missing")
 	}
-	c := &Client{dir: o.Dir}
-	state, err := c.State(ctx)
+	c, state, err := Attach(ctx, o.Dir)
 	if errors.Is(err, ErrNotRunning) {
 		if err := start(ctx, o); err != nil {
 			return nil, fmt.Errorf("start the shim of pod %s in %s: %w", o.PodUID, o.Dir, err)

@@ -156,7 +156,7 @@ func TestDeathOfTheShim(t *testing.T) {
 	if !lives(orphan) {
 		t.Error("the orphan died by itself: this test shows nothing")
 	}
-	if _, err := Attach(t.Context(), p.Dir()); !isNotRunning(err) {
+	if _, _, err := Attach(t.Context(), p.Dir()); !isNotRunning(err) {
 		t.Errorf("attach: %v, want ErrNotRunning", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
