@@ -200,16 +200,13 @@ func (s *sqlStore) Stat(ctx context.Context) (collector.Stat, error) {
 	})
 	if err == nil {
 		err = s.read(ctx, "", func(v tx) error {
-			row := func(query string, args ...any) *sql.Row {
-				return v.tx.QueryRowContext(ctx, v.dialect.sql(query), args...)
-			}
-			if err := row(v.dialect.version).Scan(&stat.Engine); err != nil {
+			if err := v.row(ctx, v.dialect.version).Scan(&stat.Engine); err != nil {
 				return err
 			}
-			if err := row(v.dialect.size).Scan(&stat.Bytes); err != nil {
+			if err := v.row(ctx, v.dialect.size).Scan(&stat.Bytes); err != nil {
 				return err
 			}
-			return row(`SELECT (SELECT count(*) FROM point), (SELECT count(*) FROM trial),
+			return v.row(ctx, `SELECT (SELECT count(*) FROM point), (SELECT count(*) FROM trial),
 				(SELECT count(*) FROM (SELECT DISTINCT namespace, experiment FROM trial WHERE experiment <> ?) AS known)`,
 				v.dialect.text("")).Scan(&stat.Points, &stat.Trials, &stat.Experiments)
 		})

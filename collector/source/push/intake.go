@@ -75,16 +75,6 @@ func newIntake(cfg Config) (*intake, error) {
 	return in, nil
 }
 
-// open opens the journal. Each apply takes note of every entry, new or old.
-func (in *intake) open(cfg Config, apply ...func(entry)) (err error) {
-	in.journal, err = openJournal(cfg.Journal, cfg.JournalLimit, func(e entry) {
-		for _, note := range apply {
-			note(e)
-		}
-	})
-	return err
-}
-
 // wants says whether the points of a metric are kept.
 func (in *intake) wants(metric string) bool {
 	wanted := metric != "" && (in.wanted == nil || in.wanted[metric])

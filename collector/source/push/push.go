@@ -118,8 +118,14 @@ func New(cfg Config) (*Source, error) {
 		return nil, err
 	}
 	s := &Source{cfg: cfg, failed: cfg.Trouble, intake: in}
-	s.handlers = handlers{newReports(in), newTrainer(in), newMLflow(in, cfg), &katibService{in: in, trial: cfg.Trial}}
-	return s, in.open(cfg, s.handlers.report.apply, s.handlers.trainer.apply, s.handlers.mlflow.apply)
+	h := handlers{newReports(in), newTrainer(in), newMLflow(in, cfg), &katibService{in: in, trial: cfg.Trial}}
+	s.handlers = h
+	in.journal, err = openJournal(cfg.Journal, cfg.JournalLimit, func(e entry) {
+		h.report.apply(e)
+		h.trainer.apply(e)
+		h.mlflow.apply(e)
+	})
+	return s, err
 }
 
 // Points implements collector.Source. It ends after the drain, once all that
