@@ -139,12 +139,12 @@ e2e-writers: ## Read files that TensorBoard, PyTorch, Keras, Lightning and Trans
 		go test -buildvcs=false -tags=writers -count=1 -timeout 30m -v -run 'Real|TensorBoardShows' ./collector/source/events
 
 # FRAMEWORKS chooses some of them. Keras trains with PyTorch here.
-FRAMEWORKS ?= tqdm xgboost lightgbm catboost torch keras lightning transformers accelerate mmengine fastai ultralytics wandb
+FRAMEWORKS ?= tqdm xgboost lightgbm catboost torch keras tf_keras lightning transformers accelerate mmengine fastai ultralytics wandb
 FRAMEWORKS_VENV := $(BIN)/frameworks
 .PHONY: e2e-frameworks
-e2e-frameworks: ## Train for a moment with each framework of docs/collectors-text.md, and compare what is read (Python; 8 GB of packages).
+e2e-frameworks: ## Train for a moment with each framework of docs/collectors-text.md, and compare what is read (Python; 10 GB of packages).
 	$(call say,installing $(FRAMEWORKS) into $(FRAMEWORKS_VENV))
-	@python3 -m venv $(FRAMEWORKS_VENV) && $(FRAMEWORKS_VENV)/bin/pip install -q --no-cache-dir $(PIP_FLAGS) $(subst keras,keras torch,$(subst xgboost,xgboost-cpu,$(FRAMEWORKS)))
+	@python3 -m venv $(FRAMEWORKS_VENV) && $(FRAMEWORKS_VENV)/bin/pip install -q --no-cache-dir $(PIP_FLAGS) $(patsubst keras,keras torch,$(patsubst xgboost,xgboost-cpu,$(FRAMEWORKS)))
 	@VERNIER_FRAMEWORKS_PYTHON=$(FRAMEWORKS_VENV)/bin/python VERNIER_FRAMEWORKS="$(FRAMEWORKS)" \
 		go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v -run 'WhatFrameworksPrint' ./e2e
 

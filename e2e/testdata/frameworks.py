@@ -180,8 +180,8 @@ def pytorch():
         know("loss", epoch + 1, sum(tests) / len(tests), decimals=6)
 
 
-def pytorch_tensor():
-    """What many print: a tensor in place of its number, and a learning rate beside it."""
+def pytorch_exponent():
+    """A small loss with an exponent, and a learning rate beside it."""
     import torch
 
     for step in range(3):
@@ -190,9 +190,7 @@ def pytorch_tensor():
         know("loss", step, loss, digits=4)
 
 
-def keras(verbose=1):
-    os.environ["KERAS_BACKEND"] = "torch"
-    import keras
+def keras_fit(keras, verbose):
     import numpy
 
     keras.utils.set_random_seed(0)
@@ -205,8 +203,25 @@ def keras(verbose=1):
             know(metric, epoch, value, **({"decimals": 4} if abs(value) > 1e-3 else {"digits": 5}))
 
 
+def keras(verbose=1):
+    os.environ["KERAS_BACKEND"] = "torch"
+    import keras
+
+    keras_fit(keras, verbose)
+
+
 def keras_lines():
     keras(verbose=2)
+
+
+def keras2(verbose=1):
+    import tf_keras
+
+    keras_fit(tf_keras, verbose)
+
+
+def keras2_lines():
+    keras2(verbose=2)
 
 
 def module():
