@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"encoding/binary"
 	"errors"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -22,6 +23,16 @@ var errProtobuf = errors.New("its data is not a protobuf message")
 // returns the length of what it has read; negative when it cannot be read. A
 // group, which no message here has, cannot.
 func fieldHead(b []byte) (key, value uint64, n int) {
+	if len(b) >= 9 && b[0] >= 1<<3 && b[0] < 1<<7 { // most fields are read here
+		switch key = uint64(b[0]); {
+		case key&wireMask == wireFixed64:
+			return key, binary.LittleEndian.Uint64(b[1:]), 9
+		case key&wireMask == wireFixed32:
+			return key, uint64(binary.LittleEndian.Uint32(b[1:])), 5
+		case (key&wireMask == wireVarint || key&wireMask == wireBytes) && b[1] < 1<<7:
+			return key, uint64(b[1]), 2
+		}
+	}
 	key, n = protowire.ConsumeVarint(b)
 	if n < 0 || key>>3 == 0 || key>>3 > uint64(protowire.MaxValidNumber) {
 		return 0, 0, -1
