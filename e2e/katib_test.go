@@ -18,7 +18,6 @@ var katibFolders = []string{"hp-tuning", "early-stopping", "metrics-collector", 
 
 // katibRefused are the examples that cannot run in the embedded mode, and a word of why.
 var katibRefused = map[string]string{
-	"simple-pbt":               "checkpoints",
 	"custom-metrics-collector": "network of its own",
 	"trial-configmap-source":   "trial-templates", // a ConfigMap of Katib's installation
 }
@@ -96,6 +95,7 @@ func standForImages(t *testing.T, repo, python string) string {
 	}
 	script := fmt.Sprintf(`#!/bin/sh
 case $1 in
+/opt/pbt/*) file=%[2]q/simple-pbt/${1#/opt/pbt/}; shift; exec %[3]q -B "$file" "$@";;
 /opt/pytorch-mnist/*) cd %[1]q; file=%[2]q/pytorch-mnist/${1#/opt/pytorch-mnist/}; shift; OMP_NUM_THREADS=1 exec %[3]q -B "$file" "$@";;
 esac
 exec %[3]q "$@"

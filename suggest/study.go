@@ -204,6 +204,10 @@ type Sample struct {
 // Meta holds a few small values that an algorithm wants back with the trial.
 type Meta map[string]string
 
+// MetaParent is the key under which algorithms write the number of the trial that
+// a trial continues, from its checkpoints where there are some.
+const MetaParent = "parent"
+
 // State is where a trial stands.
 type State int
 

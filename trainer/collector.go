@@ -32,7 +32,7 @@ const (
 	SidecarLogger = "metrics-logger-and-collector"
 	// Sidecar is the sidecar of the other collectors.
 	Sidecar = "metrics-collector"
-	// InstallContainer copies the collector into the pod (StdOut).
+	// InstallContainer copies the collector into the pod (StdOut, checkpoints).
 	InstallContainer = "vernier-install"
 	// MetricsVolume is shared by the sidecar and the primary container.
 	MetricsVolume = "vernier-metrics"
@@ -106,6 +106,8 @@ type Collector struct {
 	// RerunDisrupted makes a Job replace a disrupted pod (whose node went down)
 	// without counting a failure; see rerunDisrupted.
 	RerunDisrupted bool
+	// Checkpoints is the trial's directory for checkpoints; nil if it has none.
+	Checkpoints *Checkpoints
 }
 
 // sidecar is the name of the container that collects.

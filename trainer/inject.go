@@ -39,6 +39,9 @@ func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 		if err := labelTemplate(work, role, c); err != nil {
 			return err
 		}
+		if err := addCheckpoints(work, role, c); err != nil {
+			return err
+		}
 	}
 	tpl, err := Template(work, primary)
 	if err != nil {
@@ -89,6 +92,21 @@ func labelTemplate(job *unstructured.Unstructured, role Role, c Collector) error
 		})
 	}
 	return nil
+}
+
+// addCheckpoints gives every pod with a primary container the trial's checkpoints.
+func addCheckpoints(job *unstructured.Unstructured, role Role, c Collector) error {
+	tpl, err := Template(job, role)
+	if err != nil {
+		return err
+	}
+	main := container(tpl, c.PrimaryContainer)
+	if main == nil || c.Checkpoints == nil {
+		return nil
+	}
+	p := pod{path: under(role.TemplatePath, "spec"), c: c}
+	p.spec, _ = tpl["spec"].(map[string]any)
+	return p.addCheckpoints(main)
 }
 
 // roleOrder ranks the roles of the training operator's kinds: the first that a

@@ -200,6 +200,22 @@ type TrialTemplate struct {
 	// has failed.
 	// +optional
 	FailureCondition string `json:"failureCondition,omitempty"`
+	// Checkpoints (Vernier) gives each trial a directory for its checkpoints. A
+	// trial that continues another one starts with a copy of that one's.
+	// +optional
+	Checkpoints *CheckpointSpec `json:"checkpoints,omitempty"`
+}
+
+// CheckpointSpec says where trials keep their checkpoints.
+type CheckpointSpec struct {
+	// Path is the absolute path of the directory in the primary container.
+	// +kubebuilder:validation:MaxLength=4096
+	Path string `json:"path"`
+	// ClaimName is the PersistentVolumeClaim of the volume, which all nodes of the
+	// trials can write to. Default: a claim that is made with the experiment, and
+	// deleted with it.
+	// +optional
+	ClaimName string `json:"claimName,omitempty"`
 }
 
 // TrialSource is where the template comes from. Exactly one field is set.

@@ -50,6 +50,21 @@ type TrialSpec struct {
 	// Labels that an algorithm gave the trial.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
+	// Checkpoints (Vernier) is the trial's directory for checkpoints.
+	// +optional
+	Checkpoints *TrialCheckpoints `json:"checkpoints,omitempty"`
+}
+
+// TrialCheckpoints is a trial's directory for checkpoints, and where its content
+// comes from.
+type TrialCheckpoints struct {
+	CheckpointSpec `json:",inline"`
+	// Folder holds the directories of the experiment's trials on the volume. They
+	// have the trials' names.
+	Folder string `json:"folder"`
+	// Parent is the trial whose checkpoints this trial starts with.
+	// +optional
+	Parent string `json:"parent,omitempty"`
 }
 
 // TrialStatus is the state that the controller has observed.

@@ -24,6 +24,7 @@ const usage = `usage:
                                                run a program that knows where to push its metrics
   collector run --kind KIND [flags]            report the metrics of a trial
   collector await [--dir D]                    wait until "collector run" can be stopped without loss
+  collector checkpoints --to DIR [--from DIR]  make a trial's directory of checkpoints, with those of another trial
   collector metrics [--dir D]                  print how "collector run" is doing, for Prometheus
   collector version                            say which build this is
   collector help                               print this
@@ -46,12 +47,13 @@ type command func(ctx context.Context, args []string, stdout, stderr io.Writer) 
 
 func commands() map[string]command {
 	return map[string]command{
-		"await":   awaitCommand,
-		"env":     envCommand,
-		"exec":    execCommand,
-		"install": installCommand,
-		"metrics": metricsCommand,
-		"run":     runCommand,
+		"await":       awaitCommand,
+		"checkpoints": checkpointsCommand,
+		"env":         envCommand,
+		"exec":        execCommand,
+		"install":     installCommand,
+		"metrics":     metricsCommand,
+		"run":         runCommand,
 	}
 }
 

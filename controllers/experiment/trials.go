@@ -288,6 +288,7 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 			FailureCondition:     tt.FailureCondition,
 		},
 	}
+	t.Spec.Checkpoints = checkpoints(exp, p)
 	if len(p.Meta) > 0 {
 		meta, err := json.Marshal(p.Meta)
 		if err != nil {
@@ -306,6 +307,23 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 	}
 	// The API server's answer is read into the trial, not into the experiment.
 	return t.DeepCopy(), nil
+}
+
+// checkpoints is where the trial of a proposal keeps them, and the trial that it
+// continues.
+func checkpoints(exp *v1beta1.Experiment, p study.Proposal) *v1beta1.TrialCheckpoints {
+	spec := exp.Spec.Checkpoints()
+	if spec == nil {
+		return nil
+	}
+	out := &v1beta1.TrialCheckpoints{CheckpointSpec: *spec, Folder: v1beta1.CheckpointFolder(exp.Name, exp.UID)}
+	if out.ClaimName == "" {
+		out.ClaimName = v1beta1.VolumeClaimName(exp.Name, exp.Spec.Algorithm)
+	}
+	if parent, ok := p.Parent(); ok {
+		out.Parent = v1beta1.TrialName(exp.Name, parent)
+	}
+	return out
 }
 
 // placeholders are those of the template. Of parameters that have a condition, those

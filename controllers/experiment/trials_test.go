@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/ptr"
 
@@ -124,4 +125,38 @@ func TestResourceGoesWithTheTrial(t *testing.T) {
 func newMetrics(t *testing.T) *Metrics {
 	t.Helper()
 	return NewMetrics(prometheus.NewRegistry(), nil)
+}
+
+func TestATrialKnowsItsCheckpointsAndItsParent(t *testing.T) {
+	setting := &v1beta1.AlgorithmSpec{AlgorithmName: "pbt", AlgorithmSettings: []v1beta1.AlgorithmSetting{{Name: "suggestion_trial_dir", Value: "/old/"}}}
+	cases := map[string]struct {
+		template  *v1beta1.CheckpointSpec
+		algorithm *v1beta1.AlgorithmSpec
+		meta      map[string]string
+		want      *v1beta1.TrialCheckpoints
+	}{
+		"none": {algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: "asha"}, meta: map[string]string{"parent": "3"}},
+		"Katib's setting": {algorithm: setting, want: &v1beta1.TrialCheckpoints{
+			CheckpointSpec: v1beta1.CheckpointSpec{Path: "/old", ClaimName: "tree-pbt"}, Folder: "tree-12345678",
+		}},
+		"the template's, with a parent": {
+			template: &v1beta1.CheckpointSpec{Path: "/ckpt", ClaimName: "mine"}, algorithm: setting, meta: map[string]string{"parent": "3"},
+			want: &v1beta1.TrialCheckpoints{CheckpointSpec: v1beta1.CheckpointSpec{Path: "/ckpt", ClaimName: "mine"}, Folder: "tree-12345678", Parent: "tree-0003"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			exp := conditional()
+			exp.UID, exp.Spec.Algorithm = "1234567890", c.algorithm
+			exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{Checkpoints: c.template}
+			exp.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{}
+			trial, err := newTrial(exp, []byte(`{"apiVersion":"batch/v1","kind":"Job"}`), 7, study.Proposal{Meta: c.meta})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, trial.Spec.Checkpoints); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -116,6 +117,13 @@ type Proposal struct {
 	Fallback string
 }
 
+// Parent is the number of the trial that this one continues; ok is false if it
+// starts from the beginning.
+func (p Proposal) Parent() (number int, ok bool) {
+	n, err := strconv.Atoi(p.Meta[suggest.MetaParent])
+	return n, err == nil && n >= 0
+}
+
 // Propose asks the algorithm for at most n points, when Ready has said so.
 func (s *Study) Propose(ctx context.Context, n int) ([]Proposal, error) {
 	points, err := s.algorithm.Suggest(ctx, s.question(), n)
@@ -162,8 +170,8 @@ func algorithmOf(spec *v1beta1.ExperimentSpec, space suggest.Space) (suggest.Alg
 	settings := settingsOf(spec.Algorithm.AlgorithmSettings)
 	named := slices.ContainsFunc(settings, func(s suggest.Setting) bool { return s.Name == "resource_name" })
 	switch {
-	case known.Name == "pbt" || known.Name == "pb2":
-		return nil, fmt.Errorf("%s copies checkpoints between trials, which experiments cannot do yet; use it through vernier optimize, or another algorithm", known.Name)
+	case (known.Name == "pbt" || known.Name == "pb2") && spec.Checkpoints() == nil:
+		return nil, fmt.Errorf("%s copies checkpoints between trials: say in trialTemplate.checkpoints.path, or in the setting %s, where the program keeps them", known.Name, v1beta1.SettingTrialDir)
 	case known.MultiFidelity && !named:
 		return nil, fmt.Errorf("%s needs the setting resource_name: the parameter, such as the number of epochs, that says how long a trial trains", known.Name)
 	}

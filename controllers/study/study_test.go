@@ -109,7 +109,7 @@ func TestCheckFindsFaultsOfTheAdditions(t *testing.T) {
 			func(s *v1beta1.ExperimentSpec) { s.Algorithm.AlgorithmName = "hyperband" },
 			"spec.algorithm",
 		},
-		"checkpoints": {
+		"no place for checkpoints": {
 			func(s *v1beta1.ExperimentSpec) { s.Algorithm.AlgorithmName = "pbt" },
 			"spec.algorithm",
 		},

@@ -141,7 +141,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return c.write(ctx, have, plan(have, exp, trials, c.Now()))
+	return c.write(ctx, exp, have, plan(have, exp, trials, c.Now()))
 }
 
 func (c *Controller) trials(ctx context.Context, exp *v1beta1.Experiment) ([]*v1beta1.Trial, error) {
@@ -156,16 +156,16 @@ func (c *Controller) trials(ctx context.Context, exp *v1beta1.Experiment) ([]*v1
 
 // write creates or updates the record: the spec first, which gives the object
 // back with the status that the server has.
-func (c *Controller) write(ctx context.Context, have, want *v1beta1.Suggestion) (reconcile.Result, error) {
+func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, have, want *v1beta1.Suggestion) (reconcile.Result, error) {
 	status := want.Status
 	var err error
 	switch {
 	case have == nil:
 		// The record comes last: what exists with it is not looked for again.
-		if claim := volumeClaim(want); claim != nil {
+		if claim, needed := volumeClaim(exp, want); claim != nil {
 			err := c.Client.Create(ctx, claim)
 			switch {
-			case apierrors.IsForbidden(err), apierrors.IsInvalid(err): // a quota, for instance; nothing is kept in it
+			case !needed && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)): // a quota, for instance; nothing is kept in it
 				log.FromContext(ctx).Error(err, "the volume claim that Katib's clients look for cannot be made")
 			case err != nil && !apierrors.IsAlreadyExists(err):
 				return reconcile.Result{}, fmt.Errorf("make the volume claim of suggestion %s/%s: %w", want.Namespace, want.Name, err)

@@ -3,6 +3,7 @@ package suggestion
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,32 +62,58 @@ func TestTheRecordIsWrittenOnceKatibLetsGo(t *testing.T) {
 }
 
 // Katib's clients look for the claim of an experiment that can go on; nothing is kept
-// in it, so a quota on claims keeps nothing from being recorded.
-func TestAClaimThatIsForbiddenDoesNotKeepTheRecordAway(t *testing.T) {
+// in it, so a quota on claims keeps nothing from being recorded. A claim for checkpoints
+// is asked for until there is one.
+func TestAClaimThatIsForbidden(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, corev1.AddToScheme, metav1.AddMetaToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	exp := &v1beta1.Experiment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e", UID: "u"},
-		Spec:       v1beta1.ExperimentSpec{ResumePolicy: v1beta1.FromVolume, Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: "random"}},
-	}
-	key, asked := client.ObjectKeyFromObject(exp), 0
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(exp).WithStatusSubresource(&v1beta1.Suggestion{}).
-		WithIndex(&v1beta1.Trial{}, ownerIndex, func(client.Object) []string { return nil }).
-		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if _, ok := o.(*corev1.PersistentVolumeClaim); ok {
-				asked++
-				return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, o.GetName(), errors.New("exceeded quota"))
+	for name, c := range map[string]struct {
+		settings       []v1beta1.AlgorithmSetting
+		forCheckpoints bool
+	}{
+		"for Katib's clients": {},
+		"for checkpoints":     {[]v1beta1.AlgorithmSetting{{Name: v1beta1.SettingTrialDir, Value: "/ckpt"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exp := &v1beta1.Experiment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e", UID: "u"},
+				Spec:       v1beta1.ExperimentSpec{ResumePolicy: v1beta1.FromVolume, Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: "pbt", AlgorithmSettings: c.settings}},
 			}
-			return c.Create(ctx, o, opts...)
-		}}).Build()
-	if _, err := New(Options{Client: api, Now: time.Now}).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
-		t.Error(err)
-	}
-	if err := api.Get(t.Context(), key, &v1beta1.Suggestion{}); err != nil || asked != 1 {
-		t.Errorf("the claim was asked for %d times, and the record: %v", asked, err)
+			var asked []*corev1.PersistentVolumeClaim
+			forbidden := true
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(exp).WithStatusSubresource(&v1beta1.Suggestion{}).
+				WithIndex(&v1beta1.Trial{}, ownerIndex, func(client.Object) []string { return nil }).
+				WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, cl client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+					if claim, ok := o.(*corev1.PersistentVolumeClaim); ok {
+						if asked = append(asked, claim); forbidden {
+							return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, o.GetName(), errors.New("exceeded quota"))
+						}
+					}
+					return cl.Create(ctx, o, opts...)
+				}}).Build()
+			key := client.ObjectKeyFromObject(exp)
+			reconciled := func() error {
+				_, err := New(Options{Client: api, Now: time.Now}).Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+				return err
+			}
+			if err := reconciled(); (err != nil) != c.forCheckpoints {
+				t.Errorf("while it is forbidden: %v", err)
+			}
+			forbidden = false
+			if err := reconciled(); err != nil {
+				t.Error(err)
+			}
+			if err := api.Get(t.Context(), key, &v1beta1.Suggestion{}); err != nil {
+				t.Error(err)
+			}
+			last := asked[len(asked)-1]
+			if many := slices.Contains(last.Spec.AccessModes, corev1.ReadWriteMany); last.Name != "e-pbt" || many != c.forCheckpoints || (len(asked) == 2) != c.forCheckpoints {
+				t.Errorf("asked %d times, at last for %s, %v", len(asked), last.Name, last.Spec.AccessModes)
+			}
+		})
 	}
 }

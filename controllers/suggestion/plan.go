@@ -56,25 +56,38 @@ func plan(have *v1beta1.Suggestion, exp *v1beta1.Experiment, trials []*v1beta1.T
 	return s
 }
 
-// volumeClaim is the claim that Katib's clients look for where the resume policy is
-// FromVolume; nil with another. What an algorithm needs is in the trials, so nothing is
-// kept in it: it asks for a volume that exists nowhere, and takes no storage.
-func volumeClaim(s *v1beta1.Suggestion) *corev1.PersistentVolumeClaim {
-	if s.Spec.ResumePolicy != v1beta1.FromVolume || s.Spec.Algorithm == nil {
-		return nil
+// volumeClaim is the claim for the checkpoints of the experiment's trials, of the size
+// that Katib gives it; or, where the resume policy is FromVolume, the one that Katib's
+// clients look for. What an algorithm needs is in the trials, so nothing is kept in
+// that: it asks for a volume that exists nowhere, and takes no storage. Nil if neither
+// is wanted.
+func volumeClaim(exp *v1beta1.Experiment, s *v1beta1.Suggestion) (claim *corev1.PersistentVolumeClaim, forCheckpoints bool) {
+	checkpoints := exp.Spec.Checkpoints()
+	forCheckpoints = checkpoints != nil && checkpoints.ClaimName == ""
+	if s.Spec.Algorithm == nil || !forCheckpoints && s.Spec.ResumePolicy != v1beta1.FromVolume {
+		return nil, false
 	}
-	return &corev1.PersistentVolumeClaim{
+	claim = &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Namespace, Name: s.Name + "-" + s.Spec.Algorithm.AlgorithmName,
+			Namespace: s.Namespace, Name: v1beta1.VolumeClaimName(s.Name, s.Spec.Algorithm),
 			Labels: maps.Clone(s.Labels), OwnerReferences: slices.Clone(s.OwnerReferences),
 		},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
-			StorageClassName: ptr.To(""),
-			Selector:         &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1.LabelExperiment: "none"}},
-		},
 	}
+	size := func(text string) corev1.VolumeResourceRequirements {
+		return corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(text)}}
+	}
+	if forCheckpoints {
+		claim.Spec = corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Resources: size("5Gi"),
+		}
+		return claim, true
+	}
+	claim.Spec = corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Resources: size("1Mi"),
+		StorageClassName: ptr.To(""),
+		Selector:         &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1.LabelExperiment: "none"}},
+	}
+	return claim, false
 }
 
 // proposals are the newest trials as the algorithm proposed them.

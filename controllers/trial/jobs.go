@@ -100,6 +100,9 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
 		Grace: grace, RerunDisrupted: c.Reporting.RerunDisrupted,
 	}
+	if k := t.Spec.Checkpoints; k != nil {
+		inject.Checkpoints = &trainer.Checkpoints{Path: k.Path, Claim: k.ClaimName, Folder: k.Folder, Parent: k.Parent}
+	}
 	if needsWholeCurve(t.Spec.Objective) {
 		inject.Rate = -1 // a curve that is thinned keeps the least, the greatest and the last point only
 	}

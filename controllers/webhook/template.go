@@ -40,6 +40,15 @@ func (r Rules) validateTrialTemplate(exp *v1beta1.Experiment) (warnings []string
 	if t.PrimaryContainerName == "" {
 		errs = append(errs, field.Required(path.Child("primaryContainerName"), "name the container that trains: its metrics are collected"))
 	}
+	if c := exp.Spec.Checkpoints(); c != nil {
+		at := path.Child("checkpoints", "path")
+		if t.Checkpoints == nil {
+			at = field.NewPath("spec", "algorithm", "algorithmSettings")
+		}
+		if err := trainer.CheckCheckpointPath(c.Path); err != nil {
+			errs = append(errs, field.Invalid(at, c.Path, err.Error()))
+		}
+	}
 	warnings, e := validateReferences(exp)
 	errs = append(errs, e...)
 	switch {
@@ -269,6 +278,9 @@ func (r Rules) rehearsal(exp *v1beta1.Experiment) trainer.Collector {
 		Trial:            exp.Name + "-0000",
 		PrimaryContainer: t.PrimaryContainerName,
 		PrimaryPodLabels: t.PrimaryPodLabels,
+	}
+	if k := exp.Spec.Checkpoints(); k != nil {
+		c.Checkpoints = &trainer.Checkpoints{Path: k.Path, Claim: k.ClaimName, Folder: exp.Name}
 	}
 	if m == nil || m.Collector == nil || len(validateCollector(m, nil)) > 0 {
 		return c

@@ -62,9 +62,6 @@ func TestExamples(t *testing.T) {
 		"trainjob":            noTemplate("TrainJob"),
 		"argo-workflow":       noTemplate("Workflow"),
 		"tekton-pipeline-run": noTemplate("PipelineRun"),
-		"simple-pbt": {
-			`spec.algorithm: Invalid value: "pbt": pbt copies checkpoints between trials, which experiments cannot do yet; use it through vernier optimize, or another algorithm`,
-		},
 	}
 	wantWarnings := map[string][]string{
 		"hyperopt-distribution": {`spec.parameters[2]: "width" is searched, but no trialParameter refers to it: trials will not see it`},

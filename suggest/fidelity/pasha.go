@@ -51,7 +51,7 @@ func (r *bracketBook) stable(b *rungBook, rung int) bool {
 	}
 	var pairs []pair
 	for _, e := range r.rungs[rung].ranked() {
-		number, _ := metaNumber(e.trial.Meta, metaParent)
+		number, _ := metaNumber(e.trial.Meta, suggest.MetaParent)
 		if below := b.entry(number); below != nil && below.usable() {
 			pairs = append(pairs, pair{below: below, above: e})
 		}

@@ -16,7 +16,6 @@ import (
 const (
 	metaBracket = "bracket" // number of the bracket, from 0
 	metaRung    = "rung"    // number of the rung in the bracket, from 0
-	metaParent  = "parent"  // number of the trial whose point goes on
 )
 
 // rungBook is the bookkeeping of multi-fidelity algorithms: which trial stands
@@ -86,7 +85,7 @@ func readRungs(h history.History) *rungBook {
 func (b *rungBook) add(r *history.Row, e *rungEntry) {
 	bracket, okBracket := metaNumber(r.Meta, metaBracket)
 	rung, okRung := metaNumber(r.Meta, metaRung)
-	number, hasParent := metaNumber(r.Meta, metaParent)
+	number, hasParent := metaNumber(r.Meta, suggest.MetaParent)
 	var parent *rungEntry
 	if hasParent {
 		parent = b.entry(number)
@@ -221,7 +220,7 @@ func (b *rungBook) remember(p suggest.Proposal, meta suggest.Meta) {
 // as running.
 func (b *rungBook) promote(e *rungEntry, p suggest.Point, resource float64) suggest.Proposal {
 	meta := suggest.Meta{
-		metaBracket: strconv.Itoa(e.bracket), metaRung: strconv.Itoa(e.rung + 1), metaParent: strconv.Itoa(e.trial.Number),
+		metaBracket: strconv.Itoa(e.bracket), metaRung: strconv.Itoa(e.rung + 1), suggest.MetaParent: strconv.Itoa(e.trial.Number),
 	}
 	e.promoted = true
 	return b.proposal(&rungEntry{bracket: e.bracket, rung: e.rung + 1, base: e.base}, p, meta, resource)

@@ -98,7 +98,7 @@ func populationSettingsDoc(own ...propose.Setting) []propose.Setting {
 	}
 	doc = append(doc, own...)
 	return append(doc,
-		propose.Setting{Name: trialDir, Default: "none", Help: "Where trials find their checkpoints, an absolute path. The algorithm does not look at it."},
+		propose.Setting{Name: trialDir, Default: "none", Help: "Where trials find their checkpoints, an absolute path. In an Experiment it gives each trial a directory there."},
 		propose.Setting{Name: truncation, Default: "0.25", Help: "Fraction of the population that is replaced in each generation, from 0 to 1; as many are copied. Never more than half."},
 	)
 }

@@ -56,7 +56,7 @@ func (r *trainer) run(t testing.TB, n int) {
 
 func (r *trainer) finish(t *suggest.Trial) {
 	var parent []float64
-	if n, err := strconv.Atoi(t.Meta[parentMeta]); err == nil {
+	if n, err := strconv.Atoi(t.Meta[suggest.MetaParent]); err == nil {
 		parent = r.states[n]
 	}
 	r.states[t.Number] = r.train(t, parent)
@@ -128,7 +128,7 @@ func TestReplacedMembersTakeOverFromTheBest(t *testing.T) {
 			t.Errorf("trial %d has the resource %v, want 5", trial.Number, trial.Resource)
 		}
 		generation, _ := strconv.Atoi(trial.Meta[generationMeta])
-		text, ok := trial.Meta[parentMeta]
+		text, ok := trial.Meta[suggest.MetaParent]
 		if generation == 0 {
 			if ok {
 				t.Errorf("trial %d of generation 0 has the parent %s", trial.Number, text)
@@ -166,7 +166,7 @@ func TestFailedTrialsAreRepeatedThenReplaced(t *testing.T) {
 	r := trainer{
 		algorithm: buildPopulation(t, PBT().New, s, nPopulation, "6", maxFailures, "3"), study: s, parallel: 1, train: schedule,
 		loss: func(trial *suggest.Trial, state []float64) float64 {
-			if trial.Meta[memberMeta] == "2" && trial.Meta[generationMeta] == "1" && trial.Meta[parentMeta] == "2" {
+			if trial.Meta[memberMeta] == "2" && trial.Meta[generationMeta] == "1" && trial.Meta[suggest.MetaParent] == "2" {
 				return math.NaN()
 			}
 			return float64(trial.Point[0].Float()) // the highest rate is replaced, and it is not member 2's
@@ -176,7 +176,7 @@ func TestFailedTrialsAreRepeatedThenReplaced(t *testing.T) {
 	var parents []string
 	for _, trial := range r.study.Trials {
 		if trial.Meta[memberMeta] == "2" && trial.Meta[generationMeta] == "1" {
-			parents = append(parents, trial.Meta[parentMeta])
+			parents = append(parents, trial.Meta[suggest.MetaParent])
 		}
 	}
 	if len(parents) != 4 || !slices.Equal(parents[:3], []string{"2", "2", "2"}) || parents[3] == "2" {
@@ -203,7 +203,7 @@ func TestDivergedMembersAreReplacedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(got, func(p suggest.Proposal) bool { return p.Meta[memberMeta] == "0" })
-	if i < 0 || got[i].Meta[generationMeta] != "1" || got[i].Meta[parentMeta] == "0" || !strings.Contains(got[i].Why, "diverged") {
+	if i < 0 || got[i].Meta[generationMeta] != "1" || got[i].Meta[suggest.MetaParent] == "0" || !strings.Contains(got[i].Why, "diverged") {
 		t.Errorf("got %+v, want a replacement of member 0 in generation 1", got)
 	}
 }
@@ -212,7 +212,7 @@ func TestDivergedMembersAreReplacedAtOnce(t *testing.T) {
 func member(space suggest.Space, number, member, generation int, parent string, value float64) *suggest.Trial {
 	m := suggest.Meta{memberMeta: strconv.Itoa(member), generationMeta: strconv.Itoa(generation)}
 	if parent != "" {
-		m[parentMeta] = parent
+		m[suggest.MetaParent] = parent
 	}
 	u := make([]float64, space.Len())
 	for i := range u {
@@ -274,9 +274,9 @@ func TestSomeExploreAmongEquals(t *testing.T) {
 	}
 	r.run(t, 30)
 	for _, trial := range r.study.Trials[5:] {
-		itself := trial.Meta[parentMeta] == strconv.Itoa(trial.Number-5)
+		itself := trial.Meta[suggest.MetaParent] == strconv.Itoa(trial.Number-5)
 		if last := trial.Number%5 == 4; itself == last {
-			t.Errorf("trial %d goes on from trial %s", trial.Number, trial.Meta[parentMeta])
+			t.Errorf("trial %d goes on from trial %s", trial.Number, trial.Meta[suggest.MetaParent])
 		}
 	}
 }
@@ -318,7 +318,7 @@ func TestPopulationOfStrangers(t *testing.T) {
 	}
 	var parents []string
 	for _, p := range got {
-		parents = append(parents, p.Meta[parentMeta])
+		parents = append(parents, p.Meta[suggest.MetaParent])
 	}
 	if diff := cmp.Diff([]string{"0", "1", "2", "0"}, parents); diff != "" {
 		t.Errorf("the first four go on, the worst of them from the best:\n%s", diff)

@@ -18,7 +18,6 @@ import (
 const (
 	memberMeta     = "member"
 	generationMeta = "generation"
-	parentMeta     = "parent"
 )
 
 // noParent is the parent of a trial that starts training.
@@ -112,7 +111,7 @@ func (v *interval) readMeta(m suggest.Meta, size, trials int) bool {
 		return false
 	}
 	v.member, v.generation, v.parent = member, generation, noParent
-	if parent, err := strconv.Atoi(m[parentMeta]); err == nil && parent >= 0 && generation > 0 {
+	if parent, err := strconv.Atoi(m[suggest.MetaParent]); err == nil && parent >= 0 && generation > 0 {
 		v.parent = parent
 	}
 	return true
@@ -121,7 +120,7 @@ func (v *interval) readMeta(m suggest.Meta, size, trials int) bool {
 func (v *interval) meta() suggest.Meta {
 	m := suggest.Meta{memberMeta: strconv.Itoa(v.member), generationMeta: strconv.Itoa(v.generation)}
 	if v.parent != noParent {
-		m[parentMeta] = strconv.Itoa(v.parent)
+		m[suggest.MetaParent] = strconv.Itoa(v.parent)
 	}
 	return m
 }

@@ -177,10 +177,6 @@ func lossAt(o suggest.Objective, t *suggest.Trial, rung, now int64) (loss float6
 	return c.final(), t.State == suggest.Succeeded && free
 }
 
-// parentKey is where algorithms that promote trials write the number of the
-// trial whose point they promote to a larger resource.
-const parentKey = "parent"
-
 // lineage knows which trials continue others.
 type lineage struct {
 	study     suggest.Study
@@ -191,7 +187,7 @@ type lineage struct {
 // already and was chosen to go on; 0 when there is none. Up to there t is
 // neither judged nor counted, since that would count the point twice.
 func (l *lineage) continues(t *suggest.Trial) float64 {
-	text, ok := t.Meta[parentKey]
+	text, ok := t.Meta[suggest.MetaParent]
 	if !ok {
 		return 0
 	}

@@ -232,7 +232,7 @@ func (r *simulator) start(ctx context.Context) error {
 
 // parentSteps is where the trial goes on: the last step of its parent.
 func (r *simulator) parentSteps(t *suggest.Trial) int64 {
-	number, err := strconv.Atoi(t.Meta["parent"])
+	number, err := strconv.Atoi(t.Meta[suggest.MetaParent])
 	parent := r.out.Study.Trial(number)
 	if err != nil || parent == nil || len(parent.Curve) == 0 {
 		return 0

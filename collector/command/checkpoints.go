@@ -1,0 +1,100 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// checkpointsMark is in a trial's directory of checkpoints once it is complete, and
+// holds the name of the trial that they were copied from.
+const checkpointsMark = ".vernier-parent"
+
+func checkpointsCommand(_ context.Context, args []string, _, stderr io.Writer) int {
+	flags := flag.NewFlagSet("checkpoints", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	to := flags.String("to", "", "directory to make")
+	from := flags.String("from", "", "directory of the trial that is continued; none if empty")
+	if flags.Parse(args) != nil {
+		return exitUsage
+	}
+	err := noArguments(flags.Args())
+	if err == nil && *to == "" {
+		err = errors.New("--to is missing")
+	}
+	if err != nil {
+		return fail(stderr, exitUsage, "checkpoints", err)
+	}
+	if err := makeCheckpoints(*from, *to); err != nil {
+		return fail(stderr, exitFailed, "checkpoints", err)
+	}
+	return 0
+}
+
+// makeCheckpoints makes the directory to with a copy of what from holds, once: a
+// trial that is started again finds what it wrote itself. The pods of a trial may do
+// this at the same time. The copy gets its name when it is on the disk.
+func makeCheckpoints(from, to string) error {
+	if marked(to) {
+		return nil
+	}
+	if from != "" && !marked(from) {
+		return fmt.Errorf("there are no checkpoints of %s, which this trial continues: were they removed from the volume?", filepath.Base(from))
+	}
+	copied, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+"-*")
+	if err != nil {
+		return fmt.Errorf("the volume for checkpoints must be writable for the user of the container (see fsGroup): %w", err)
+	}
+	err = fill(copied, from)
+	if err == nil {
+		_ = os.Remove(to) // a node may have made an empty one for the mount
+		err = os.Rename(copied, to)
+	}
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(copied))
+	}
+	if marked(to) { // perhaps by another pod of the trial
+		return removeCopies(to)
+	}
+	return err
+}
+
+func marked(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, checkpointsMark))
+	return err == nil
+}
+
+func fill(dir, from string) error {
+	parent := ""
+	if from != "" {
+		parent = filepath.Base(from)
+		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+			return fmt.Errorf("copy the checkpoints of %s: %w", parent, err)
+		}
+	}
+	err := errors.Join(os.WriteFile(filepath.Join(dir, checkpointsMark), []byte(parent), 0o644), os.Chmod(dir, 0o755))
+	return errors.Join(err, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	}))
+}
+
+// removeCopies removes what pods left that were ended while they copied.
+func removeCopies(to string) error {
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"-*"))
+	for _, dir := range left {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
+}
