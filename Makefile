@@ -84,6 +84,12 @@ bench-suggest-smoke: ## Play a small part of the benchmark of the algorithms bes
 	@rm -f $(BIN)/bench-suggest-results/smoke.jsonl
 	@$(BIN)/bench-suggest smoke -version $(VERSION) -out $(BIN)/bench-suggest-results/smoke.jsonl
 
+.PHONY: bench-suggest-live
+bench-suggest-live: ## Tune real trainings with categories and conditions, beside Optuna: mean ranks, about an hour; it goes on where it was stopped.
+	@cd bench/suggest && $(GO_BUILD) -o $(BIN)/bench-suggest .
+	@mkdir -p $(BIN)/bench-suggest-results
+	@$(BIN)/bench-suggest run -suite s6 -method auto,tpe -peers optuna-tpe -seeds 10 -budget 60 -version $(VERSION) -out $(BIN)/bench-suggest-results/live.jsonl
+
 .PHONY: bench-suggest
 bench-suggest: ## Play what docs/benchmarks.md shows, seed by seed, and write it; it goes on where it was stopped.
 	@cd bench/suggest && $(GO_BUILD) -o $(BIN)/bench-suggest .

@@ -112,7 +112,7 @@ func listCommand(_ context.Context, args []string) error {
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PROBLEM\tSUITE\tFAMILY\tPARAMETERS\tOPTIMUM")
-	for _, p := range problem.All() {
+	for _, p := range append(problem.All(), problem.Trainings()...) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%.6g\n", p.Name, p.Suite, p.Family, len(p.Parameters), p.Optimum)
 	}
 	fmt.Fprintln(w, "\nREGIME\tSUITES\tPARALLEL")

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vernier-ml/vernier/bench/suggest/peer"
 	"github.com/vernier-ml/vernier/bench/suggest/play"
 )
 
@@ -23,8 +24,8 @@ func (o *options) play(ctx context.Context, store *play.Store, jobs []job) error
 	var wait sync.WaitGroup
 	for range o.jobs {
 		wait.Go(func() {
-			w := worker{limit: o.limit, store: store, progress: &done}
-			defer w.leave()
+			w := worker{limit: o.limit, store: store, progress: &done, learn: func() (*play.Learner, error) { return peer.Learner(o.venvs, o.folder) }}
+			defer w.close()
 			if err := w.work(ctx, queue); err != nil {
 				errs <- err
 				cancel()
@@ -59,6 +60,9 @@ type worker struct {
 	method string
 	opener play.Opener
 	broken error
+
+	learn   func() (*play.Learner, error)
+	learner *play.Learner // nil until there is a training
 }
 
 func (w *worker) work(ctx context.Context, queue <-chan job) error {
@@ -86,10 +90,27 @@ func (w *worker) game(ctx context.Context, j job) play.Record {
 	if w.broken != nil {
 		return play.NewRecord(j.key, nil, nil, w.broken)
 	}
+	if j.run.Problem.Task != nil {
+		if w.learner == nil {
+			learner, err := w.learn()
+			if err != nil {
+				return play.NewRecord(j.key, nil, nil, err)
+			}
+			w.learner = learner
+		}
+		j.run.Evaluate = w.learner.Evaluator(j.run.Problem, j.run.Problem.Space())
+	}
 	limited, cancel := context.WithTimeoutCause(ctx, w.limit, fmt.Errorf("it took longer than the limit of %s", w.limit))
 	defer cancel()
 	path, spent, err := play.Play(limited, w.opener, j.run)
 	return play.NewRecord(j.key, path, spent, err)
+}
+
+func (w *worker) close() {
+	w.leave()
+	if w.learner != nil {
+		_ = w.learner.Close()
+	}
 }
 
 func (w *worker) leave() {

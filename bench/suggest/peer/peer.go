@@ -28,7 +28,7 @@ type Peer struct {
 
 // All peers, by name.
 func All() []Peer {
-	numbers := []string{problem.Continuous, problem.Mixed, problem.Noisy}
+	numbers := []string{problem.Continuous, problem.Mixed, problem.Noisy, problem.Live}
 	all := append(slices.Clone(numbers), problem.MultiObjective)
 	curves, fronts := []string{problem.Fidelity}, []string{problem.MultiObjective}
 	return []Peer{
@@ -82,6 +82,9 @@ func (p Peer) Suits(q *problem.Problem, r play.Regime) bool {
 	})
 }
 
+// scikit is the environment of the trainings.
+const scikit = "scikit-learn"
+
 // Goptuna stands for the peer in Go, which needs no environment.
 const Goptuna = "goptuna"
 
@@ -99,6 +102,20 @@ func (p Peer) Open(venvs, folder string, alone bool) (play.Opener, error) {
 	return &play.Process{
 		Command:   []string{python, filepath.Join(folder, "peer.py"), p.Name},
 		Algorithm: p.Name,
-		Env:       []string{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1", "PYTHONWARNINGS=ignore"},
+		Env:       quiet(),
 	}, nil
+}
+
+// Learner trains the models of problem.Trainings.
+func Learner(venvs, folder string) (*play.Learner, error) {
+	python, err := Install(venvs, scikit)
+	if err != nil {
+		return nil, err
+	}
+	return &play.Learner{Process: play.Process{Command: []string{python, filepath.Join(folder, "learn.py")}, Algorithm: "the training", Env: quiet()}}, nil
+}
+
+// quiet is the environment of programs in Python.
+func quiet() []string {
+	return []string{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1", "PYTHONWARNINGS=ignore"}
 }

@@ -21,9 +21,10 @@ const (
 	Noisy          = "s3"
 	Fidelity       = "s4"
 	MultiObjective = "s5"
+	Live           = "s6"
 )
 
-// Suites are the names of the suites, in order.
+// Suites are the names of the suites of functions, in order.
 func Suites() []string {
 	return []string{Continuous, Mixed, Noisy, Fidelity, MultiObjective}
 }
@@ -39,7 +40,7 @@ type Problem struct {
 	Family string
 	// Parameters of the space.
 	Parameters []suggest.ParameterSpec
-	// Truth is the outcome at a point of the space, without noise.
+	// Truth is the outcome at a point of the space, without noise. Nil for a training.
 	Truth func(suggest.Point) Outcome
 	// Noise is the standard deviation of what is added to the first value, at a
 	// point with the given truth. Nil: none.
@@ -52,6 +53,8 @@ type Problem struct {
 	Curve *Curve
 	// Front makes this a problem with several objectives; nil otherwise.
 	Front *Front
+	// Task makes this a training; nil otherwise.
+	Task *Task
 }
 
 // Outcome of one evaluation.
@@ -92,17 +95,22 @@ func (p *Problem) Objectives() int {
 	return 1
 }
 
-// All is each problem, suite by suite.
+// All is each function, suite by suite.
 func All() []*Problem {
 	return slices.Concat(continuousProblems(), mixedProblems(), noisyProblems(), fidelityProblems(), frontProblems())
 }
 
 // Find is the problems of the suites whose names match one of the patterns: a
-// name, a family, or a prefix with a star. Empty lists mean all.
+// name, a family, or a prefix with a star. Empty lists mean all, of the suites of
+// functions.
 func Find(suites, patterns []string) ([]*Problem, error) {
 	var out []*Problem
 	used := make([]bool, len(patterns))
-	for _, p := range All() {
+	all := All()
+	if slices.Contains(suites, Live) {
+		all = append(all, Trainings()...)
+	}
+	for _, p := range all {
 		if len(suites) > 0 && !slices.Contains(suites, p.Suite) {
 			continue
 		}

@@ -140,10 +140,14 @@ func writeCSV(name string, lines [][]string) error {
 	return errors.Join(csv.NewWriter(file).WriteAll(lines), file.Close())
 }
 
-// Print shows what each method did on each task.
+// Print shows what each method did on each task whose optimum is known.
 func Print(out io.Writer, records []play.Record) error {
+	lines := newBook(records).lines()
+	if len(lines) == 1 {
+		return nil
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, line := range newBook(records).lines() {
+	for _, line := range lines {
 		fmt.Fprintln(w, strings.Join(line, "\t"))
 	}
 	return w.Flush()
