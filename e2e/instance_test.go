@@ -13,11 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
@@ -118,6 +120,20 @@ func (i *instance) showLogs(t *testing.T) {
 			data = data[n:]
 		}
 		t.Logf("end of %s:\n%s", filepath.Base(file), data)
+	}
+}
+
+// showEvents prints what happened to the job and the pods of a trial.
+func (i *instance) showEvents(t *testing.T, trial string) {
+	var events corev1.EventList
+	if err := i.client.List(t.Context(), &events, client.InNamespace("default")); err != nil {
+		t.Logf("the events of %s cannot be listed: %v", trial, err)
+	}
+	slices.SortFunc(events.Items, func(a, b corev1.Event) int { return a.FirstTimestamp.Compare(b.FirstTimestamp.Time) })
+	for _, e := range events.Items {
+		if strings.HasPrefix(e.InvolvedObject.Name, trial) {
+			t.Logf("%s %s %s: %s: %s", e.FirstTimestamp.Format(time.TimeOnly), e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
+		}
 	}
 }
 

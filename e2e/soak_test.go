@@ -71,7 +71,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("all trials have ended after %s", time.Since(began).Round(time.Second))
 	all := i.trials(t, "soak")
 	checkTrials(t, "soak", trials, all)
-	again := checkStarts(t, stamps, all, interrupted)
+	again := i.checkStarts(t, stamps, all, interrupted)
 	if out, err := i.vernier("down"); err != nil {
 		t.Fatalf("vernier down: %v\n%s", err, out)
 	}
@@ -126,7 +126,7 @@ func (i *instance) reboot(t *testing.T, stamps string, interrupted map[string]in
 
 // checkStarts holds that the program of each trial was started once, and once more at
 // most for each time that it was interrupted. It returns how many were.
-func checkStarts(t *testing.T, dir string, trials []v1beta1.Trial, interrupted map[string]int) (again int) {
+func (i *instance) checkStarts(t *testing.T, dir string, trials []v1beta1.Trial, interrupted map[string]int) (again int) {
 	t.Helper()
 	for _, trial := range trials {
 		stamps, err := filepath.Glob(filepath.Join(dir, trial.Name+".*"))
@@ -135,6 +135,7 @@ func checkStarts(t *testing.T, dir string, trials []v1beta1.Trial, interrupted m
 		}
 		if n := len(stamps); n < 1 || n > 1+interrupted[trial.Name] {
 			t.Errorf("the program of trial %s was started %d times; %d reboots interrupted it", trial.Name, n, interrupted[trial.Name])
+			i.showEvents(t, trial.Name)
 		}
 		again += len(stamps) - 1
 	}
