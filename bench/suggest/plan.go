@@ -173,9 +173,7 @@ func planned(ctx context.Context, args []string, plan []part, r report.Options) 
 	return nil
 }
 
-// games of a plan, each once: seed by seed, so that all tasks have equally many
-// seeds whenever it is stopped, and within a seed method by method, so that a
-// peer's process is started once a seed.
+// games of a plan, each once.
 func (o *options) games(plan []part) ([]job, error) {
 	var out []job
 	seen := map[play.Key]bool{}
@@ -197,8 +195,15 @@ func (o *options) games(plan []part) ([]job, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b job) int {
+	bySeed(out)
+	return out, nil
+}
+
+// bySeed sorts games seed by seed, so that all tasks have equally many seeds
+// whenever it is stopped, and within a seed method by method, so that a peer's
+// process is started once a seed.
+func bySeed(games []job) {
+	slices.SortStableFunc(games, func(a, b job) int {
 		return cmp.Or(cmp.Compare(a.key.Seed, b.key.Seed), cmp.Compare(a.key.Method, b.key.Method))
 	})
-	return out, nil
 }

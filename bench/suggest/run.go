@@ -61,6 +61,7 @@ func runCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	bySeed(jobs)
 	asked := map[play.Key]bool{}
 	for _, j := range jobs {
 		asked[j.key] = true
