@@ -1,0 +1,52 @@
+package play
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+func kernelTraining(t *testing.T) *problem.Problem {
+	t.Helper()
+	i := slices.IndexFunc(problem.Trainings(), func(p *problem.Problem) bool { return p.Name == "kernel-wine-nll" })
+	if i < 0 {
+		t.Fatal("there is no kernel-wine-nll")
+	}
+	return problem.Trainings()[i]
+}
+
+func TestTrainingsAreEvaluatedInAnotherProcess(t *testing.T) {
+	p, l := kernelTraining(t), &Learner{Process: *fake("plays")}
+	defer func() { _ = l.Close() }()
+	evaluate := l.Evaluator(p, p.Space())
+	for c, want := range map[string]problem.Outcome{"20": {Values: []float64{20}}, "1000": {Failed: true}} {
+		point, ok := p.Space().Parse([]suggest.Assignment{
+			{Name: "c", Value: c}, {Name: "kernel", Value: "linear"}, {Name: "scale", Value: "none"}, {Name: "tol", Value: "0.01"},
+		})
+		if !ok {
+			t.Fatal("the point is not in the space")
+		}
+		got, err := evaluate(t.Context(), 0, point)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("c=%s: -want +got:\n%s", c, diff)
+		}
+	}
+}
+
+func TestATrainingThatEndsItsProgramBreaksTheGameOff(t *testing.T) {
+	p, l := kernelTraining(t), &Learner{Process: Process{Command: []string{"false"}}}
+	ours, err := NewOurs("random")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := Run{Problem: p, Regime: regime(t, Sequential), Budget: 2, Evaluate: l.Evaluator(p, p.Space())}
+	if _, _, err := Play(t.Context(), ours, run); err == nil {
+		t.Error("the game has no error")
+	}
+}
