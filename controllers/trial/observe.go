@@ -263,12 +263,14 @@ func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev
 	if err != nil {
 		return d, fmt.Errorf("read the attempts of trial %s/%s: %w", t.Namespace, t.Name, err)
 	}
-	d.read(attempts, slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return !reports(t.Spec.PrimaryPodLabels, &p) }), r.over)
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return !reports(t.Spec.PrimaryPodLabels, &p) })
+	attempts, pods, without := withoutSuperfluous(attempts, pods)
+	d.read(attempts, pods, r.over)
 	if r.awaited && !allReported(t, d) {
 		return d, nil
 	}
 	if asks := asksOf(t.Spec.Objective); len(attempts) > 0 && len(asks) > 0 {
-		observed, err := collector.Reduce(ctx, c.Store, string(t.UID), asks...)
+		observed, err := collector.Reduce(ctx, without.leftOutOf(c.Store), string(t.UID), asks...)
 		if err != nil {
 			return d, fmt.Errorf("read the points of trial %s/%s: %w", t.Namespace, t.Name, err)
 		}

@@ -207,6 +207,55 @@ func TestMeasureReadsTheStoreOnlyAsFarAsItMust(t *testing.T) {
 	}
 }
 
+// The Job controller made the pod b once more, and removed it when a had succeeded.
+func TestAPodThatWasMadeTwiceCountsOnce(t *testing.T) {
+	series := func(id string, started time.Time, values ...float64) collector.Series {
+		s := points("loss", values...)
+		s.Attempt = collector.Attempt{ID: id, Started: started}
+		return s
+	}
+	pod := func(uid string, created time.Time, phase corev1.PodPhase) corev1.Pod {
+		p := summarized(t, uid+"/0", phase == corev1.PodSucceeded, 9)
+		p.UID, p.CreationTimestamp, p.Status.Phase = types.UID(uid), metav1.NewTime(created), phase
+		return p
+	}
+	later := noon.Add(3 * time.Second)
+	whole, partial := series("a/0", noon, 3, 2, 1), series("b/0", later, 3, 2)
+	tests := map[string]struct {
+		series []collector.Series
+		pods   []corev1.Pod
+		latest string
+	}{
+		"the second is gone": {[]collector.Series{whole, partial}, []corev1.Pod{pod("a", noon, corev1.PodSucceeded)}, "1"},
+		"the second is ending": {
+			[]collector.Series{whole, partial}, []corev1.Pod{pod("a", noon, corev1.PodSucceeded), pod("b", later, corev1.PodFailed)}, "1"},
+		"the second reported nothing": {
+			[]collector.Series{whole}, []corev1.Pod{pod("b", later, corev1.PodRunning), pod("a", noon, corev1.PodSucceeded)}, "1"},
+		"the first failed and was tried again": {
+			[]collector.Series{series("a/0", noon, 3), series("b/0", later, 5, 4)}, []corev1.Pod{pod("a", noon, corev1.PodFailed), pod("b", later, corev1.PodSucceeded)}, "4"},
+		"nothing is known of the pods": {[]collector.Series{whole, partial}, nil, "2"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			trial := aTrial()
+			s := storeWith(t, trial, false, tc.series...)
+			for _, some := range tc.series {
+				if err := s.Finish(t.Context(), collector.TrialID{Namespace: "ns", Name: trial.Name, UID: string(trial.UID)}, some.Attempt, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d, err := New(Options{Store: s}).measure(t.Context(), trial, tc.pods, reading{over: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			observed := best(trial.Spec.Objective, d)
+			if len(observed) == 0 || observed[0].Latest.Text != tc.latest || !d.final {
+				t.Errorf("final %v, observed %+v, want the latest loss %s", d.final, observed, tc.latest)
+			}
+		})
+	}
+}
+
 func TestTheStoreRestsBetweenReadsForARunningTrial(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		0:                      2 * time.Second,

@@ -80,8 +80,7 @@ func (r *reporters) takes(ctx context.Context, trial collector.TrialID, attempt 
 	if err != nil {
 		return false, err
 	}
-	uid, _, _ := strings.Cut(attempt.ID, "/")
-	i := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return string(p.UID) == uid })
+	i := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return string(p.UID) == podOf(attempt) })
 	if i < 0 {
 		return true, nil
 	}
