@@ -47,11 +47,32 @@ examples: ## Build the programs of the examples into bin/.
 demo: build examples ## Tune a small language model on this machine: 24 trials, live, under 3 minutes.
 	@PATH="$(BIN):$$PATH" $(BIN)/vernier run -f examples/charlm/experiment.yaml --replace
 
+# One archive for each image, with all architectures: for a registry, or for
+# containerd (ctr images import).
+ARCHES ?= amd64,arm64
+.PHONY: images
+images: ## Build the container images (OCI archives) and what is in them (SPDX) into bin/images, without a container engine.
+	$(call say,building the images of manager and collector and vernier for $(ARCHES))
+	@cd tools/images && go run . -root $(CURDIR) -out $(BIN)/images -version $(VERSION) -architectures $(ARCHES)
+
+$(BIN)/node: e2e/node/main.go e2e/node/go.mod
+	$(call say,building kubelet and kube-proxy and CoreDNS (about 2 minutes after the control plane))
+	@cd e2e/node && go build -buildvcs=false -ldflags="-s -w $(KUBERNETES)" -o $(BIN)/node .
+
+.PHONY: node-up
+node-up: build $(BIN)/node ## Start a Kubernetes node with containerd for tests, in namespaces of its own (root; Debian).
+	@VERNIER_BIN_DIR=$(BIN) e2e/node/node.sh up
+
+.PHONY: node-down
+node-down: ## End that node, and remove what it left.
+	@VERNIER_BIN_DIR=$(BIN) e2e/node/node.sh down
+
 .PHONY: test
 test: build assets ## Run all tests.
 	$(call say,running the tests)
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -timeout 20m ./...
 	@cd controlplane && go vet ./...
+	@cd tools/images && go vet ./... && go test -buildvcs=false ./...
 	@cd bench/suggest && go vet ./... && go test -buildvcs=false ./...
 
 .PHONY: lint

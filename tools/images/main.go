@@ -1,0 +1,116 @@
+// Command images builds the container images of Vernier, without a container
+// engine: for each an OCI archive with an image for every architecture, and a
+// list of what is in it (SPDX). The same sources give the same bytes.
+//
+//	images -version v1.2.3 -architectures amd64,arm64 -out bin/images
+//
+// An archive holds an OCI image layout. containerd imports it (ctr images
+// import), and skopeo or crane push it to a registry.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// registry is where releases are published; the manager's default for
+// --collector-image names the same.
+const registry = "ghcr.io/vernier-ml"
+
+// program is one image: a static binary and what a program finds around it.
+type program struct {
+	name, title string
+	// path of the binary in the image. It is on PATH.
+	path string
+}
+
+func programs() []program {
+	return []program{
+		{name: "manager", title: "The controllers and the report service of Vernier", path: "/usr/local/bin/manager"},
+		{name: "collector", title: "The metrics collector that runs beside trials", path: "/usr/local/bin/collector"},
+		{name: "vernier", title: "The command-line tool of Vernier", path: "/usr/local/bin/vernier"},
+	}
+}
+
+type options struct {
+	version       string
+	root, out     string
+	architectures []string
+}
+
+func main() {
+	var o options
+	var architectures string
+	flag.StringVar(&o.version, "version", "", "`version` that the binaries say, and the images' tag")
+	flag.StringVar(&o.root, "root", ".", "`folder` of the product's sources")
+	flag.StringVar(&o.out, "out", "bin/images", "`folder` for the archives")
+	flag.StringVar(&architectures, "architectures", "amd64,arm64", "`architectures`, separated by commas")
+	flag.Parse()
+	o.architectures = strings.Split(architectures, ",")
+	if err := run(context.Background(), o); err != nil {
+		fmt.Fprintln(os.Stderr, "images:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	if o.version == "" {
+		return errors.New("give a -version: it is the tag of the images")
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	for _, p := range programs() {
+		var images []platformImage
+		for _, arch := range o.architectures {
+			binary := filepath.Join(o.out, "build", arch, p.name)
+			if err := build(ctx, o, p, arch, binary); err != nil {
+				return err
+			}
+			content, err := os.ReadFile(binary)
+			if err != nil {
+				return err
+			}
+			image, err := newImage(p, content, arch, o.version)
+			if err != nil {
+				return fmt.Errorf("the image of %s for %s: %w", p.name, arch, err)
+			}
+			images = append(images, platformImage{image, v1.Platform{OS: "linux", Architecture: arch}})
+			if err := writeBill(filepath.Join(o.out, p.name+"-"+arch+".spdx.json"), p, binary, content, o.version); err != nil {
+				return fmt.Errorf("what is in %s: %w", binary, err)
+			}
+		}
+		archive := filepath.Join(o.out, p.name+".tar")
+		digest, err := writeArchive(archive, registry+"/"+p.name+":"+o.version, images)
+		if err != nil {
+			return fmt.Errorf("%s: %w", archive, err)
+		}
+		fmt.Printf("%s\t%s/%s:%s\t%s\n", archive, registry, p.name, o.version, digest)
+	}
+	return nil
+}
+
+// build compiles a program as a static binary that carries the time zones and
+// nothing of the folder it was built in.
+func build(ctx context.Context, o options, p program, arch, binary string) error {
+	target, err := filepath.Abs(binary)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "timetzdata",
+		"-ldflags", "-s -w -buildid= -X main.version="+o.version, "-o", target, "./cmd/"+p.name)
+	cmd.Dir = o.root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s for %s: %w: %s", p.name, arch, err, out)
+	}
+	return nil
+}
