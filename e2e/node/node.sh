@@ -1,0 +1,297 @@
+#!/usr/bin/env bash
+# A Kubernetes node for tests: control plane, containerd, kubelet, kube-proxy and
+# CoreDNS, in namespaces of their own (network, mounts, processes, host name).
+# From outside it is seen at 10.89.0.2; all its files are in one folder, and when
+# its first process ends, so does everything in it.
+#
+#   node.sh up                start it, or say that it runs; prints the kubeconfig
+#   node.sh load ARCHIVE...   import images (OCI or docker-archive)
+#   node.sh kubectl ARGS...   kubectl, as the administrator
+#   node.sh exec COMMAND...   run a command inside, for instance ctr or ps
+#   node.sh down              end it, and remove what it left on this machine
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+bin=${VERNIER_BIN_DIR:-$here/../../bin}
+state=${VERNIER_NODE_DIR:-/var/lib/vernier-node}
+cgroup=vernier-node
+outside=10.89.0.1
+inside=10.89.0.2
+dns=10.96.0.10
+packages=(containerd runc containernetworking-plugins iptables iproute2 conntrack busybox-static)
+
+fail() { echo "node.sh: $*" >&2; exit 1; }
+
+running() { [ -e "$state/pid" ] && [ "$(readlink "/proc/$(cat "$state/pid")/ns/pid_for_children" 2>/dev/null)" = "$(cat "$state/pidns" 2>/dev/null)" ]; }
+
+# init is the first process inside.
+init() { pgrep -P "$(cat "$state/pid")"; }
+
+enter() { nsenter --target "$(init)" --net --mount --pid --uts -- "$@"; }
+
+kubectl() { VERNIER_HOME=$state "$bin/vernier" kubectl "$@"; }
+
+install_packages() {
+	local missing=()
+	for p in "${packages[@]}"; do
+		dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
+	done
+	[ ${#missing[@]} -gt 0 ] || return 0
+	echo "installing ${missing[*]}"
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+		fail "the node needs Debian's packages ${missing[*]}, and apt-get cannot install them"
+}
+
+configure() {
+	mkdir -p "$state"/{etcd,containerd,kubelet,cni,pki,logs,volumes,run}
+	[ -e "$state/pki/sa.key" ] || openssl genrsa -out "$state/pki/sa.key" 2048 2>/dev/null
+	[ -e "$state/token" ] || openssl rand -hex 16 >"$state/token"
+	echo "$(cat "$state/token"),admin,admin,system:masters" >"$state/pki/tokens.csv"
+	chmod 600 "$state/token" "$state/pki/tokens.csv" "$state/pki/sa.key"
+	printf '127.0.0.1 localhost\n%s node-1\n' $inside >"$state/hosts"
+	printf 'nameserver %s\n' $dns >"$state/resolv.conf"
+	sed "s#STATE#$state#g" >"$state/containerd.toml" <<-'END'
+		version = 2
+		root = "STATE/containerd"
+		state = "/run/containerd"
+		[grpc]
+		  address = "/run/containerd/containerd.sock"
+		[plugins."io.containerd.grpc.v1.cri"]
+		  sandbox_image = "vernier.test/busybox:1"
+		  # Where tests run, a process may not lower its OOM score.
+		  restrict_oom_score_adj = true
+		  [plugins."io.containerd.grpc.v1.cri".cni]
+		    bin_dir = "/usr/lib/cni"
+		    conf_dir = "STATE/cni"
+		  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+		    runtime_type = "io.containerd.runc.v2"
+		  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+		    SystemdCgroup = false
+	END
+	cat >"$state/cni/10-pods.conflist" <<-'END'
+		{"cniVersion": "0.4.0", "name": "pods", "plugins": [
+		  {"type": "bridge", "bridge": "pods0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
+		   "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+		  {"type": "portmap", "capabilities": {"portMappings": true}}]}
+	END
+	cat >"$state/kubelet.yaml" <<-END
+		apiVersion: kubelet.config.k8s.io/v1beta1
+		kind: KubeletConfiguration
+		authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
+		authorization: {mode: AlwaysAllow}
+		cgroupDriver: cgroupfs
+		cgroupRoot: /$cgroup
+		failCgroupV1: false
+		failSwapOn: false
+		clusterDNS: [$dns]
+		clusterDomain: cluster.local
+		resolvConf: $state/resolv.conf
+		containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+		podLogsDir: $state/logs/pods
+		maxPods: 250
+		serializeImagePulls: false
+		# The disk of the machine is not the node's.
+		evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
+	END
+	cat >"$state/Corefile" <<-END
+		cluster.local:53 {
+		    bind $dns
+		    errors
+		    kubernetes cluster.local {
+		        kubeconfig $state/kubeconfig
+		    }
+		}
+	END
+	cat >"$state/kubeconfig" <<-END
+		apiVersion: v1
+		kind: Config
+		current-context: node
+		clusters: [{name: node, cluster: {server: "https://$inside:6443", certificate-authority: $state/pki/apiserver.crt}}]
+		users: [{name: admin, user: {token: $(cat "$state/token")}}]
+		contexts: [{name: node, context: {cluster: node, user: admin}}]
+	END
+	chmod 600 "$state/kubeconfig"
+}
+
+# cgroups makes the group under which the kubelet puts those of pods.
+cgroups() {
+	local d
+	for d in /sys/fs/cgroup/*/; do
+		[ -e "$d/cgroup.procs" ] && mkdir -p "$d/$cgroup" || continue
+		if [ -e "$d/cpuset.cpus" ]; then
+			cat "$d/cpuset.cpus" >"$d/$cgroup/cpuset.cpus"
+			cat "$d/cpuset.mems" >"$d/$cgroup/cpuset.mems"
+		fi
+	done
+	[ ! -e /sys/fs/cgroup/cgroup.procs ] || mkdir -p "/sys/fs/cgroup/$cgroup"
+}
+
+# busybox packs Debian's static busybox as an image, which is the pause image too.
+busybox() {
+	local d config layer
+	d=$(mktemp -d)
+	mkdir -p "$d/root"/{bin,tmp,etc}
+	chmod 1777 "$d/root/tmp"
+	cp /bin/busybox "$d/root/bin/"
+	for applet in sh sleep cat echo env head ls nslookup ps seq tail test true false touch wget date grep id mkdir kill dd; do
+		ln -s busybox "$d/root/bin/$applet"
+	done
+	echo 'root:x:0:0::/:/bin/sh' >"$d/root/etc/passwd"
+	tar -C "$d/root" --owner=0 --group=0 -cf "$d/layer.tar" .
+	layer=$(sha256sum <"$d/layer.tar" | cut -d' ' -f1)
+	# The pause process reaps what its pod leaves behind.
+	config='{"architecture":"'$(dpkg --print-architecture)'","os":"linux","config":{"Env":["PATH=/bin"],"Cmd":["/bin/sh","-c","trap exit TERM INT; while :; do sleep 3600 & wait $!; done"]},"rootfs":{"type":"layers","diff_ids":["sha256:'$layer'"]}}'
+	printf '%s' "$config" >"$d/config.json"
+	echo '[{"Config":"config.json","RepoTags":["vernier.test/busybox:1"],"Layers":["layer.tar"]}]' >"$d/manifest.json"
+	tar -C "$d" -cf "$state/busybox.tar" manifest.json config.json layer.tar
+	rm -rf "$d"
+}
+
+# keep runs a component, and starts it again whenever it ends.
+keep() {
+	local name=$1
+	shift
+	while :; do
+		"$@" >>"$state/logs/$name.log" 2>&1 || true
+		sleep 0.5
+	done
+}
+
+# inside_main is the first process of the namespaces.
+inside_main() {
+	mount --make-rprivate /
+	mount -t proc proc /proc
+	mount -t tmpfs tmpfs /run
+	mount --bind "$state/hosts" /etc/hosts
+	mount --bind "$state/resolv.conf" /etc/resolv.conf
+	# Pod logs and volumes are found under the paths that people know.
+	mkdir -p /var/lib/kubelet /var/log/containers
+	mount --bind "$state/kubelet" /var/lib/kubelet
+	mount --make-rshared /
+	hostname node-1
+	ip link set lo up
+	ip address add $dns/32 dev lo
+	until ip link show vernier0 >/dev/null 2>&1; do sleep 0.05; done
+	ip address add $inside/24 dev vernier0
+	ip link set vernier0 up
+	ip route add default via $outside
+	echo 1 >/proc/sys/net/ipv4/ip_forward
+	local cp node kubeconfig="--kubeconfig=$state/kubeconfig"
+	cp=$(readlink -f "$bin")/controlplane
+	node=$(readlink -f "$bin")/node
+
+	keep containerd containerd --config "$state/containerd.toml" &
+	keep etcd "$cp" etcd --data-dir "$state/etcd" --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
+		--listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 --initial-cluster default=http://127.0.0.1:2380 &
+	keep kube-apiserver "$cp" kube-apiserver --etcd-servers=http://127.0.0.1:2379 --service-cluster-ip-range=10.96.0.0/16 \
+		--bind-address=0.0.0.0 --advertise-address=$inside --secure-port=6443 --cert-dir="$state/pki" \
+		--token-auth-file="$state/pki/tokens.csv" --authorization-mode=Node,RBAC --allow-privileged=true \
+		--service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$state/pki/sa.key" \
+		--service-account-signing-key-file="$state/pki/sa.key" --kubelet-preferred-address-types=InternalIP &
+	until curl -skf "https://127.0.0.1:6443/readyz" -H "Authorization: Bearer $(cat "$state/token")" >/dev/null; do sleep 0.1; done
+	keep kube-controller-manager "$cp" kube-controller-manager "$kubeconfig" --leader-elect=false \
+		--service-account-private-key-file="$state/pki/sa.key" --root-ca-file="$state/pki/apiserver.crt" &
+	keep kube-scheduler "$cp" kube-scheduler "$kubeconfig" --leader-elect=false &
+	until ctr -a /run/containerd/containerd.sock version >/dev/null 2>&1; do sleep 0.1; done
+	ctr -n k8s.io images import "$state/busybox.tar" >/dev/null
+	keep kubelet "$node" kubelet --config="$state/kubelet.yaml" "$kubeconfig" --hostname-override=node-1 --node-ip=$inside &
+	keep kube-proxy "$node" kube-proxy "$kubeconfig" --hostname-override=node-1 --proxy-mode=iptables --conntrack-max-per-core=0 &
+	keep coredns "$node" coredns -conf "$state/Corefile" &
+	wait
+}
+
+# volumes makes what a cluster with storage has: claims without a class are bound.
+volumes() {
+	local i
+	for i in $(seq 20); do
+		mkdir -p "$state/volumes/$i"
+		chmod 777 "$state/volumes/$i"
+		cat <<-END
+			apiVersion: v1
+			kind: PersistentVolume
+			metadata: {name: local-$i}
+			spec:
+			  capacity: {storage: 10Gi}
+			  accessModes: [ReadWriteOnce, ReadWriteMany]
+			  hostPath: {path: $state/volumes/$i}
+			---
+		END
+	done | kubectl apply -f - >/dev/null
+}
+
+up() {
+	[ "$(id -u)" = 0 ] || fail "a node needs root"
+	if running; then
+		echo "the node runs already: KUBECONFIG=$state/kubeconfig"
+		return
+	fi
+	[ ! -e "$state" ] || down
+	for b in vernier controlplane node; do
+		[ -x "$bin/$b" ] || fail "$bin/$b is missing: run make node-up"
+	done
+	install_packages
+	configure
+	cgroups
+	busybox
+	setsid unshare --net --mount --pid --uts --fork --kill-child "$here/node.sh" inside >>"$state/logs/init.log" 2>&1 </dev/null &
+	echo $! >"$state/pid"
+	until pgrep -P $! >/dev/null; do
+		[ -d "/proc/$!" ] || fail "it did not start: $(cat "$state/logs/init.log")"
+		sleep 0.05
+	done
+	readlink "/proc/$!/ns/pid_for_children" >"$state/pidns"
+	ip link add vernier0h type veth peer name vernier0
+	ip link set vernier0 netns "$(init)"
+	ip address add $outside/24 dev vernier0h
+	ip link set vernier0h up
+	SECONDS=0
+	while [ $SECONDS -lt 120 ]; do
+		if kubectl wait --for=condition=Ready node/node-1 --timeout=1s >/dev/null 2>&1; then
+			kubectl -n default get serviceaccount default >/dev/null 2>&1 || { sleep 0.2; continue; }
+			volumes
+			kubectl get nodes -o wide
+			echo "the node is ready: KUBECONFIG=$state/kubeconfig"
+			return
+		fi
+		running || fail "it ended: see $state/logs"
+		sleep 0.2
+	done
+	fail "the node is not ready after two minutes: see $state/logs"
+}
+
+down() {
+	if running; then
+		kill -KILL "$(cat "$state/pid")"
+		while [ -d "/proc/$(cat "$state/pid")" ]; do sleep 0.05; done
+	fi
+	ip link delete vernier0h 2>/dev/null || true
+	local d group
+	for d in /sys/fs/cgroup /sys/fs/cgroup/*/; do
+		[ -d "$d/$cgroup" ] || continue
+		# A process that was just killed holds its group for a moment.
+		for _ in $(seq 100); do
+			find "$d/$cgroup" -depth -type d 2>/dev/null | while read -r group; do rmdir "$group" 2>/dev/null || true; done
+			[ -d "$d/$cgroup" ] || break
+			sleep 0.05
+		done
+	done
+	rm -rf "$state"
+}
+
+command=${1:-}
+[ $# -eq 0 ] || shift
+case $command in
+up) up ;;
+down) down ;;
+inside) inside_main ;;
+load)
+	running || fail "the node does not run: node.sh up"
+	for archive in "$@"; do enter ctr -n k8s.io images import "$(readlink -f "$archive")"; done
+	;;
+kubectl) kubectl "$@" ;;
+exec)
+	running || fail "the node does not run: node.sh up"
+	enter "$@"
+	;;
+*) fail "up, down, load, kubectl or exec?" ;;
+esac
