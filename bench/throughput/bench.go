@@ -42,7 +42,16 @@ type workload interface {
 type round struct {
 	number           int
 	trials, parallel int
-	command          []string
+	program          program
+}
+
+// program is what each Job runs.
+type program struct {
+	command []string
+	image   string
+	// dir of this machine that the pods of a cluster see at the same path; empty
+	// where they see all.
+	dir string
 }
 
 func bench(ctx context.Context, o options) error {
@@ -59,7 +68,7 @@ func bench(ctx context.Context, o options) error {
 	var results []result
 	for i := range o.rounds + 1 {
 		for _, w := range workloads {
-			r, err := measure(ctx, w, round{number: i, trials: o.trials, parallel: o.parallel})
+			r, err := measure(ctx, w, o, i)
 			if err == nil {
 				err = awaitEmpty(ctx, c)
 			}
@@ -96,19 +105,18 @@ func awaitEmpty(ctx context.Context, c client.Client) error {
 	})
 }
 
-func measure(ctx context.Context, w workload, r round) (result, error) {
-	stamps, err := os.MkdirTemp("", "vernier-stamps-")
+func measure(ctx context.Context, w workload, o options, number int) (result, error) {
+	dir, err := os.MkdirTemp("", "vernier-stamps-")
 	if err != nil {
 		return result{}, err
 	}
-	defer func() { _ = os.RemoveAll(stamps) }()
-	self, err := os.Executable()
+	defer func() { _ = os.RemoveAll(dir) }()
+	p, stamps, err := newProgram(o, dir)
 	if err != nil {
 		return result{}, err
 	}
-	r.command = []string{self, "child", stamps}
 	begin := time.Now()
-	if err := w.run(ctx, r); err != nil {
+	if err := w.run(ctx, round{number: number, trials: o.trials, parallel: o.parallel, program: p}); err != nil {
 		return result{}, err
 	}
 	elapsed := time.Since(begin)
@@ -116,10 +124,33 @@ func measure(ctx context.Context, w workload, r round) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if count != r.trials {
-		return result{}, fmt.Errorf("%d programs ran, want exactly %d", count, r.trials)
+	if count != o.trials {
+		return result{}, fmt.Errorf("%d programs ran, want exactly %d", count, o.trials)
 	}
 	return result{kind: w.name(), elapsed: elapsed, first: first.Sub(begin)}, nil
+}
+
+// newProgram is this program as a child that leaves its stamps below dir. A
+// cluster's pods get a copy of it there.
+func newProgram(o options, dir string) (p program, stamps string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return program{}, "", err
+	}
+	stamps = filepath.Join(dir, "stamps")
+	if err := os.Mkdir(stamps, 0o755); err != nil {
+		return program{}, "", err
+	}
+	p = program{command: []string{self, "child", stamps, o.work.String()}, image: "throughput"}
+	if o.kubeconfig == "" {
+		return p, stamps, nil
+	}
+	content, err := os.ReadFile(self)
+	if err != nil {
+		return program{}, "", err
+	}
+	p.image, p.dir, p.command[0] = o.image, dir, filepath.Join(dir, "throughput")
+	return p, stamps, os.WriteFile(p.command[0], content, 0o755)
 }
 
 // report prints the medians and the ratio with its spread: the ratio of each
@@ -130,7 +161,7 @@ func report(o options, results []result) {
 		times[r.kind] = append(times[r.kind], r.elapsed.Seconds())
 		firsts[r.kind] = append(firsts[r.kind], float64(r.first.Milliseconds()))
 	}
-	fmt.Printf("\n%d programs, %d at a time, %d rounds\n", o.trials, o.parallel, o.rounds)
+	fmt.Printf("\n%d programs of %s, %d at a time, %d rounds\n", o.trials, o.work, o.parallel, o.rounds)
 	for _, kind := range []string{"trials", "bare Jobs"} {
 		fmt.Printf("%-10s %5.2f a second (median), first process after %4.0f ms (median)\n", kind, float64(o.trials)/median(times[kind]), median(firsts[kind]))
 	}
@@ -139,6 +170,7 @@ func report(o options, results []result) {
 	for i := range ours {
 		ratios[i] = ours[i] / bare[i]
 	}
+	fmt.Printf("wall time (median): trials %.1f s, bare Jobs %.1f s\n", median(ours), median(bare))
 	fmt.Printf("ratio of wall times, trials to bare Jobs: %.2f (%.2f to %.2f)\n", median(ours)/median(bare), slices.Min(ratios), slices.Max(ratios))
 }
 
@@ -148,7 +180,8 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// instance is a running embedded control plane in a temporary home.
+// instance is a running control plane: an embedded one in a temporary home, or a
+// cluster.
 type instance struct {
 	vernier, home string
 	config        *rest.Config
@@ -156,6 +189,10 @@ type instance struct {
 
 func start(ctx context.Context, o options) (i *instance, err error) {
 	i = &instance{vernier: o.vernier}
+	if o.kubeconfig != "" {
+		i.config, err = clientConfig(o.kubeconfig)
+		return i, err
+	}
 	if i.home, err = os.MkdirTemp("", "vernier-bench-"); err != nil {
 		return nil, err
 	}
@@ -171,14 +208,23 @@ func start(ctx context.Context, o options) (i *instance, err error) {
 		return i, fmt.Errorf("%v: %w", up, err)
 	}
 	fmt.Printf("control plane up after %.1f s\n", time.Since(begin).Seconds())
-	if i.config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(i.home, "kubeconfig")); err != nil {
-		return i, err
+	i.config, err = clientConfig(filepath.Join(i.home, "kubeconfig"))
+	return i, err
+}
+
+func clientConfig(path string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, err
 	}
-	i.config.QPS, i.config.Burst = 1000, 2000
-	return i, nil
+	config.QPS, config.Burst = 1000, 2000
+	return config, nil
 }
 
 func (i *instance) stop() {
+	if i.home == "" {
+		return
+	}
 	down := exec.Command(i.vernier, "--home", i.home, "down")
 	if out, err := down.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %v\n%s", down, err, out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -15,15 +16,17 @@ import (
 )
 
 // jobSpec is the Job that both workloads run.
-func jobSpec(command []string) batchv1.JobSpec {
+func jobSpec(p program, x string) batchv1.JobSpec {
 	zero := int32(0)
-	return batchv1.JobSpec{
-		BackoffLimit: &zero,
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever,
-			Containers:    []corev1.Container{{Name: "training", Image: "throughput", Command: command}},
-		}},
+	pod := corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers:    []corev1.Container{{Name: "training", Image: p.image, Command: append(slices.Clone(p.command), x)}},
 	}
+	if p.dir != "" {
+		pod.Volumes = []corev1.Volume{{Name: "bench", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: p.dir}}}}
+		pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "bench", MountPath: p.dir}}
+	}
+	return batchv1.JobSpec{BackoffLimit: &zero, Template: corev1.PodTemplateSpec{Spec: pod}}
 }
 
 // experiment runs the programs as the trials of an Experiment.
@@ -78,7 +81,7 @@ func (w experiment) failures(ctx context.Context, e *v1beta1.Experiment) string 
 }
 
 func newExperiment(r round) (*v1beta1.Experiment, error) {
-	job := batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, Spec: jobSpec(append(r.command, "${trialParameters.x}"))}
+	job := batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, Spec: jobSpec(r.program, "${trialParameters.x}")}
 	raw, err := json.Marshal(job)
 	if err != nil {
 		return nil, err
@@ -122,7 +125,7 @@ func (w bareJobs) run(ctx context.Context, r round) error {
 	create := func() error {
 		job := &batchv1.Job{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("bare-%d-%04d", r.number, created), Labels: label},
-			Spec:       jobSpec(append(r.command, "0.5")),
+			Spec:       jobSpec(r.program, "0.5"),
 		}
 		created++
 		return w.client.Create(ctx, job)

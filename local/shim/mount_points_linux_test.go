@@ -38,7 +38,12 @@ func hostFiles(t *testing.T, dirs []string) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen["mounts"] = strings.Split(string(mounts), "\n")
+	// Other packages' tests cut the power of loop devices at the same time.
+	for line := range strings.Lines(string(mounts)) {
+		if !strings.Contains(line, " /dev/loop") {
+			seen["mounts"] = append(seen["mounts"], line)
+		}
+	}
 	return seen
 }
 
