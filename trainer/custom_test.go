@@ -123,7 +123,7 @@ func TestInjectCustomTellsWhereToReport(t *testing.T) {
 	if len(spec.HostAliases) != 1 || spec.HostAliases[0].IP != "127.0.0.1" || !slices.Contains(spec.HostAliases[0].Hostnames, "katib-db-manager.kubeflow") {
 		t.Errorf("host aliases %v", spec.HostAliases)
 	}
-	if sidecar.Name != trainer.Sidecar || sidecar.StartupProbe == nil || sidecar.RestartPolicy == nil || !slices.Equal(main.Command, []string{"a"}) {
+	if sidecar.Name != trainer.Sidecar || hook(sidecar) == nil || sidecar.RestartPolicy == nil || !slices.Equal(main.Command, []string{"a"}) {
 		t.Errorf("sidecar %+v, command %q", sidecar, main.Command)
 	}
 	for _, arg := range []string{"--kind=Push", "--katib-address=127.0.0.1:6789", "--push-address=127.0.0.1:6790"} {

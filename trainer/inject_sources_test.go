@@ -70,8 +70,8 @@ func TestInjectPrometheusMetric(t *testing.T) {
 			if diff := cmp.Diff(tc.wantEnv, variables(got.Spec.Containers[0])); diff != "" {
 				t.Errorf("variables of the program (-want +got)\n%s", diff)
 			}
-			if sidecar.Name != trainer.Sidecar || sidecar.StartupProbe == nil || got.Spec.Containers[0].Command != nil {
-				t.Errorf("sidecar %s with the probe %v beside the command %q", sidecar.Name, sidecar.StartupProbe, got.Spec.Containers[0].Command)
+			if sidecar.Name != trainer.Sidecar || hook(sidecar) == nil || got.Spec.Containers[0].Command != nil {
+				t.Errorf("sidecar %s with the hook %v beside the command %q", sidecar.Name, hook(sidecar), got.Spec.Containers[0].Command)
 			}
 		})
 	}

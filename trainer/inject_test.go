@@ -1,7 +1,6 @@
 package trainer_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,11 +113,6 @@ containers:
 		InitContainers: []corev1.Container{
 			{Name: "fetch", Image: "data"},
 			{
-				Name: "vernier-install", Image: "collector:1", Resources: c.Resources,
-				Command:      []string{"collector", "install", "/var/run/vernier/bin/collector"},
-				VolumeMounts: metrics, SecurityContext: context,
-			},
-			{
 				Name: "metrics-logger-and-collector", Image: "collector:1", Resources: c.Resources,
 				Command: []string{"collector", "run"},
 				Args: []string{
@@ -131,6 +125,9 @@ containers:
 					{Name: "VERNIER_REPORT_CA", Value: "PEM"},
 					{Name: "VERNIER_POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}}},
 				},
+				Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
+					Command: []string{"collector", "await", "--dir=/var/run/vernier", "--install=/var/run/vernier/bin/collector"},
+				}}},
 				RestartPolicy: &always, VolumeMounts: metrics, SecurityContext: context,
 				TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			},
@@ -161,6 +158,9 @@ func TestInjectInstallsNothingWhereTheCollectorIs(t *testing.T) {
 	got := injected(t, obj, c)
 	if n := len(got.Spec.InitContainers); n != 1 || got.Spec.InitContainers[0].Name != trainer.SidecarLogger {
 		t.Errorf("%d init containers, want the sidecar alone", n)
+	}
+	if h := hook(got.Spec.InitContainers[0]); h != nil {
+		t.Errorf("the sidecar has the hook %q", h)
 	}
 	want := []string{"/opt/vernier/collector", "exec", "--dir=/var/run/vernier", "--", "train"}
 	if diff := cmp.Diff(want, got.Spec.Containers[0].Command); diff != "" {
@@ -243,15 +243,22 @@ func TestInjectSharesWhatTheProgramWrites(t *testing.T) {
 			if diff := cmp.Diff(tc.want, p); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if probe := got.InitContainers[0].StartupProbe; probe == nil || probe.Exec == nil ||
-				!slices.Equal(probe.Exec.Command, []string{"collector", "await", "--dir=/var/run/vernier"}) {
-				t.Errorf("the program does not wait for the sidecar: %+v", probe)
+			if diff := cmp.Diff([]string{"collector", "await", "--dir=/var/run/vernier"}, hook(got.InitContainers[0])); diff != "" {
+				t.Errorf("the program does not wait for the sidecar (-want +got):\n%s", diff)
 			}
 			if len(got.InitContainers) != 1 {
 				t.Errorf("%d init containers, want the sidecar alone", len(got.InitContainers))
 			}
 		})
 	}
+}
+
+// hook is what the kubelet runs before it starts the next container.
+func hook(c corev1.Container) []string {
+	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil || c.Lifecycle.PostStart.Exec == nil {
+		return nil
+	}
+	return c.Lifecycle.PostStart.Exec.Command
 }
 
 func TestInjectKeepsTheUsersGracePeriod(t *testing.T) {
@@ -285,7 +292,7 @@ func TestInjectPassesTheCapOnTheRate(t *testing.T) {
 		c := collector(trainer.StdOut)
 		c.Rate = rate
 		got := ""
-		for _, arg := range injected(t, job(t, "containers: [{name: main, image: i, command: [train]}]"), c).Spec.InitContainers[1].Args {
+		for _, arg := range injected(t, job(t, "containers: [{name: main, image: i, command: [train]}]"), c).Spec.InitContainers[0].Args {
 			if strings.HasPrefix(arg, "--rate") {
 				got = arg
 			}

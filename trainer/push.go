@@ -159,7 +159,7 @@ func (p pod) wrapEnv(main map[string]any) error {
 	if command[0] != binary {
 		main["command"] = append([]any{binary, "env", flag(contract.FlagDir, contract.DefaultDir), "--"}, command...)
 	}
-	return p.install(main)
+	return nil
 }
 
 func (p pod) pushArguments() []string {

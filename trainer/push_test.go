@@ -1,6 +1,7 @@
 package trainer_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +19,9 @@ type told struct {
 	Env     map[string]string
 	Hosts   bool // /etc/hosts is the sidecar's
 	Aliases []corev1.HostAlias
-	Init    []string
-	Args    []string // of the sidecar, without those that all kinds have
+	// Installs says that the sidecar copies the collector for the program.
+	Installs bool
+	Args     []string // of the sidecar, without those that all kinds have
 }
 
 func toldBy(spec corev1.PodSpec, token string) told {
@@ -33,9 +35,7 @@ func toldBy(spec corev1.PodSpec, token string) told {
 	for _, m := range main.VolumeMounts {
 		out.Hosts = out.Hosts || m.MountPath == "/etc/hosts" && m.SubPath == "hosts" && m.ReadOnly && m.Name == trainer.MetricsVolume
 	}
-	for _, c := range spec.InitContainers {
-		out.Init = append(out.Init, c.Name)
-	}
+	out.Installs = slices.Contains(hook(sidecar), "--install=/var/run/vernier/bin/collector")
 	for _, a := range sidecar.Args {
 		if strings.HasPrefix(a, "--trial") || strings.Contains(a, "address") {
 			out.Args = append(out.Args, a)
@@ -74,7 +74,7 @@ func TestInjectPushTellsWhereToPush(t *testing.T) {
 	}{
 		"a pod with a network of its own": {
 			spec: "containers: [{name: main, image: i}]",
-			want: told{Env: all, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Init: []string{trainer.Sidecar}, Args: own},
+			want: told{Env: all, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Args: own},
 		},
 		"what the template sets stays": {
 			spec: "hostAliases: [{ip: 10.0.0.1, hostnames: [katib-db-manager.kubeflow]}]\ncontainers: [{name: main, image: i, env: [{name: MLFLOW_TRACKING_URI, value: 'http://mlflow'}]}]",
@@ -83,7 +83,7 @@ func TestInjectPushTellsWhereToPush(t *testing.T) {
 					"VERNIER_PUSH_SOCKET": all["VERNIER_PUSH_SOCKET"], "VERNIER_PUSH_URL": all["VERNIER_PUSH_URL"], "MLFLOW_TRACKING_URI": "http://mlflow",
 					"KUBEFLOW_TRAINER_SERVER_URL": status, "KUBEFLOW_TRAINER_SERVER_TOKEN": all["KUBEFLOW_TRAINER_SERVER_TOKEN"],
 				},
-				Aliases: []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: hosts[:1]}}, Init: []string{trainer.Sidecar}, Args: own,
+				Aliases: []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: hosts[:1]}}, Args: own,
 			},
 		},
 		"a token goes to no other server": {
@@ -93,7 +93,7 @@ func TestInjectPushTellsWhereToPush(t *testing.T) {
 					"VERNIER_PUSH_SOCKET": all["VERNIER_PUSH_SOCKET"], "VERNIER_PUSH_URL": all["VERNIER_PUSH_URL"],
 					"MLFLOW_TRACKING_URI": all["MLFLOW_TRACKING_URI"], "KUBEFLOW_TRAINER_SERVER_URL": "http://trainer",
 				},
-				Aliases: []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: hosts[:1]}}, Init: []string{trainer.Sidecar}, Args: own,
+				Aliases: []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: hosts[:1]}}, Args: own,
 			},
 		},
 		"what may come by envFrom is set when the program starts": {
@@ -101,16 +101,16 @@ func TestInjectPushTellsWhereToPush(t *testing.T) {
 			want: told{
 				Command: []string{"/var/run/vernier/bin/collector", "env", "--dir=/var/run/vernier", "--", "python", "train.py"},
 				Env:     ours, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}},
-				Init: []string{trainer.InstallContainer, trainer.Sidecar}, Args: own,
+				Installs: true, Args: own,
 			},
 		},
 		"what may come by envFrom is not set for an image's entrypoint": {
 			spec: "containers: [{name: main, image: i, envFrom: [{prefix: AWS_, secretRef: {name: s3}}, {secretRef: {name: mlflow}}]}]",
-			want: told{Env: ours, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Init: []string{trainer.Sidecar}, Args: own},
+			want: told{Env: ours, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Args: own},
 		},
 		"envFrom with a prefix that none of the variables has": {
 			spec: "containers: [{name: main, image: i, command: [a], envFrom: [{prefix: AWS_, secretRef: {name: s3}}]}]",
-			want: told{Command: []string{"a"}, Env: all, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Init: []string{trainer.Sidecar}, Args: own},
+			want: told{Command: []string{"a"}, Env: all, Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Args: own},
 		},
 		"envFrom that may hold an address gets no token": {
 			spec: "containers: [{name: main, image: i, envFrom: [{prefix: KUBEFLOW_TRAINER_SERVER_U, secretRef: {name: s}}]}]",
@@ -118,26 +118,26 @@ func TestInjectPushTellsWhereToPush(t *testing.T) {
 				Env: map[string]string{
 					"VERNIER_PUSH_SOCKET": all["VERNIER_PUSH_SOCKET"], "VERNIER_PUSH_URL": all["VERNIER_PUSH_URL"], "MLFLOW_TRACKING_URI": all["MLFLOW_TRACKING_URI"],
 				},
-				Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Init: []string{trainer.Sidecar}, Args: own,
+				Aliases: []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: hosts}}, Args: own,
 			},
 		},
 		"processes of one machine": {
 			spec: "containers: [{name: main, image: i, command: [python, train.py]}]", binary: "/opt/collector",
 			want: told{
 				Command: []string{"/opt/collector", "env", "--dir=/var/run/vernier", "--", "python", "train.py"},
-				Env:     socket, Hosts: true, Init: []string{trainer.Sidecar}, Args: shared,
+				Env:     socket, Hosts: true, Args: shared,
 			},
 		},
 		"a pod on the host's network": {
 			spec: "hostNetwork: true\ncontainers: [{name: main, image: i, command: [python, train.py]}]",
 			want: told{
 				Command: []string{"/var/run/vernier/bin/collector", "env", "--dir=/var/run/vernier", "--", "python", "train.py"},
-				Env:     socket, Hosts: true, Init: []string{trainer.InstallContainer, trainer.Sidecar}, Args: shared,
+				Env:     socket, Hosts: true, Installs: true, Args: shared,
 			},
 		},
 		"a pod on the host's network that runs its image's entrypoint": {
 			spec: "hostNetwork: true\ncontainers: [{name: main, image: i}]",
-			want: told{Env: socket, Hosts: true, Init: []string{trainer.Sidecar}, Args: shared},
+			want: told{Env: socket, Hosts: true, Args: shared},
 		},
 	}
 	for name, tc := range tests {

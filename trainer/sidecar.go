@@ -89,8 +89,8 @@ func (p pod) inject() error {
 		return err
 	}
 	sidecar["volumeMounts"] = mounts
-	if p.c.Kind != StdOut {
-		sidecar["startupProbe"] = startupProbe()
+	if hook := p.postStart(main); hook != nil {
+		sidecar["lifecycle"] = map[string]any{"postStart": map[string]any{"exec": map[string]any{"command": hook}}}
 	}
 	upsert(p.spec, "initContainers", sidecar)
 	return nil
@@ -130,10 +130,11 @@ func (p pod) wrap(main map[string]any, where []string) error {
 	if command[0] != binary {
 		main["command"] = append([]any{binary, "exec", "--" + contract.FlagDir + "=" + contract.DefaultDir, "--"}, command...)
 	}
-	return p.install(main)
+	return nil
 }
 
-// install copies the collector into the pod unless it is on every node.
+// install copies the collector into the pod, unless it is on every node, for a
+// container that runs before the sidecar.
 func (p pod) install(main map[string]any) error {
 	if p.c.Binary != "" {
 		return nil
@@ -260,16 +261,21 @@ func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error
 	}, main)
 }
 
-// startupProbe keeps the program from starting before the collector listens.
-// Otherwise a program that ends at once would be over, and the collector stopped,
-// before it could catch SIGTERM. (StdOut needs none, because collector exec waits.)
-func startupProbe() map[string]any {
-	return map[string]any{
-		"exec":             map[string]any{"command": []any{"collector", "await", flag(contract.FlagDir, contract.DefaultDir)}},
-		"periodSeconds":    int64(1),
-		"timeoutSeconds":   int64(5),
-		"failureThreshold": int64(60),
+// postStart is the command of the sidecar's hook: the kubelet starts nothing after
+// the sidecar before the hook has ended. It copies the collector for a program that
+// is started by it. And it waits until the collector listens: otherwise a program
+// that ends at once would be over, and the collector stopped, before it could catch
+// SIGTERM. (StdOut need not wait, because collector exec does.) The kubelet would look
+// at a startup probe, or at the end of an init container, once a second only.
+func (p pod) postStart(main map[string]any) []any {
+	command := []any{"collector", "await", flag(contract.FlagDir, contract.DefaultDir)}
+	if argv, _ := main["command"].([]any); p.c.Binary == "" && len(argv) > 0 && argv[0] == contract.DefaultBinary {
+		return append(command, flag(contract.FlagInstall, contract.DefaultBinary))
 	}
+	if p.c.Kind == StdOut {
+		return nil
+	}
+	return command
 }
 
 func (p pod) arguments() []string {

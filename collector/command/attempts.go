@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
@@ -213,7 +215,10 @@ const (
 	// has not come up: it would be stopped before it can listen. On a node that is
 	// loaded it comes late, and all that was measured would be lost.
 	lateWait = 20 * time.Second
-	// readyWait is how long a startup probe waits, which is asked again.
+	// hookWait is how long "await" waits, as the hook after the sidecar's start: when
+	// it fails, the sidecar is started again.
+	hookWait = time.Minute
+	// readyWait is how long exec waits when its program was told to end.
 	readyWait = 2 * time.Second
 	readyPoll = 2 * time.Millisecond
 )
@@ -236,16 +241,26 @@ func awaitReady(dir string, wait time.Duration, signals <-chan os.Signal) bool {
 	}
 }
 
-// awaitCommand is the sidecar's startup probe. Of the kinds that wrap nothing,
+// awaitCommand is the hook after the sidecar's start. Of the kinds that wrap nothing,
 // only this keeps a program that ends at once from ending before the sidecar
 // listens; SIGTERM would then end the sidecar with nothing read.
-func awaitCommand(_ context.Context, args []string, _, stderr io.Writer) int {
-	dir, rest, err := parseDir("await", args, stderr, nil)
+func awaitCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var program string
+	var wait time.Duration
+	dir, rest, err := parseDir("await", args, stderr, func(f *flag.FlagSet) {
+		f.StringVar(&program, contract.FlagInstall, "", "`path` to copy this program to first")
+		f.DurationVar(&wait, "wait", hookWait, "`time` to wait")
+	})
 	if err := cmp.Or(err, noArguments(rest)); err != nil {
 		return fail(stderr, exitUsage, "await", err)
 	}
-	if !awaitReady(dir, readyWait, nil) {
-		return fail(stderr, exitFailed, "await", fmt.Errorf("the collector in %s was not ready within %v", dir, readyWait))
+	if program != "" {
+		if code := installCommand(ctx, []string{program}, stdout, stderr); code != 0 {
+			return code
+		}
+	}
+	if !awaitReady(dir, wait, nil) {
+		return fail(stderr, exitFailed, "await", fmt.Errorf("the collector in %s was not ready within %v", dir, wait))
 	}
 	return 0
 }

@@ -136,7 +136,7 @@ func TestAProgramThatEndsAtOnceIsMeasuredEachTime(t *testing.T) {
 	}
 }
 
-// A startup probe starts the program when "await" has ended well.
+// The kubelet starts the program when "await" has ended well.
 func TestAProgramThatWaitsForTheSidecarIsMeasured(t *testing.T) {
 	for name, kind := range map[string]string{"that writes a file": "File", "that pushes": "Push"} {
 		t.Run(name, func(t *testing.T) {
@@ -147,9 +147,13 @@ func TestAProgramThatWaitsForTheSidecarIsMeasured(t *testing.T) {
 				args = append(args, "--path="+file)
 			}
 			s := b.start(args...)
-			b.until("awaited", func() bool { // the kubelet asks again, too
-				return exec.CommandContext(t.Context(), program(t), "await", "--dir="+b.dir).Run() == nil
-			})
+			copied := filepath.Join(t.TempDir(), "bin", "collector")
+			if out, err := exec.CommandContext(t.Context(), program(t), "await", "--dir="+b.dir, "--install="+copied).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if out, err := exec.CommandContext(t.Context(), copied, "version").CombinedOutput(); err != nil {
+				t.Errorf("the copy does not run: %v: %s", err, out)
+			}
 			if kind == "File" {
 				if err := os.WriteFile(file, []byte("loss=0.5\n"), 0o644); err != nil {
 					t.Fatal(err)
@@ -194,7 +198,7 @@ func (b *bench) post(body string) error {
 }
 
 func TestAwaitFailsWithoutASidecar(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), program(t), "await", "--dir="+t.TempDir()).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), program(t), "await", "--dir="+t.TempDir(), "--wait=10ms").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "was not ready") {
 		t.Errorf("%v: %s", err, out)
 	}
