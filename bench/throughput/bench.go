@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ type result struct {
 	elapsed time.Duration
 	// first is the time from apply to the first training process.
 	first time.Duration
+	// cpu is what the machine spent, in seconds of a core.
+	cpu float64
 }
 
 // workload runs n programs, parallel at a time, and returns when all have
@@ -81,8 +84,8 @@ func bench(ctx context.Context, o options) error {
 			} else {
 				results = append(results, r)
 			}
-			fmt.Printf("round %d  %-10s %6.2f s  %5.2f a second  first process after %4.0f ms%s\n",
-				i, r.kind, r.elapsed.Seconds(), float64(o.trials)/r.elapsed.Seconds(), float64(r.first.Milliseconds()), note)
+			fmt.Printf("round %d  %-10s %6.2f s  %5.2f a second  first process after %4.0f ms  CPU %3.0f ms each%s\n",
+				i, r.kind, r.elapsed.Seconds(), float64(o.trials)/r.elapsed.Seconds(), float64(r.first.Milliseconds()), 1000*r.cpu/float64(o.trials), note)
 		}
 		slices.Reverse(workloads)
 	}
@@ -115,11 +118,19 @@ func measure(ctx context.Context, w workload, o options, number int) (result, er
 	if err != nil {
 		return result{}, err
 	}
+	before, err := cpuSeconds()
+	if err != nil {
+		return result{}, err
+	}
 	begin := time.Now()
 	if err := w.run(ctx, round{number: number, trials: o.trials, parallel: o.parallel, program: p}); err != nil {
 		return result{}, err
 	}
 	elapsed := time.Since(begin)
+	after, err := cpuSeconds()
+	if err != nil {
+		return result{}, err
+	}
 	first, count, err := firstStamp(stamps)
 	if err != nil {
 		return result{}, err
@@ -127,7 +138,21 @@ func measure(ctx context.Context, w workload, o options, number int) (result, er
 	if count != o.trials {
 		return result{}, fmt.Errorf("%d programs ran, want exactly %d", count, o.trials)
 	}
-	return result{kind: w.name(), elapsed: elapsed, first: first.Sub(begin)}, nil
+	return result{kind: w.name(), elapsed: elapsed, first: first.Sub(begin), cpu: after - before}, nil
+}
+
+// cpuSeconds is the time that all cores of the machine have worked.
+func cpuSeconds() (float64, error) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0, err
+	}
+	stat, err := fs.Stat()
+	if err != nil {
+		return 0, err
+	}
+	t := stat.CPUTotal
+	return t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ, nil
 }
 
 // newProgram is this program as a child that leaves its stamps below dir. A
