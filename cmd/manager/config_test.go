@@ -154,8 +154,13 @@ func (w *world) actAsInstalled() {
 	if err := client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), binding)); err != nil {
 		w.t.Fatal(err)
 	}
-	w.as = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:vernier-system:vernier-manager",
+	w.as = account("vernier-manager")
+}
+
+// account is one of the service accounts in config/rbac.
+func account(name string) rest.ImpersonationConfig {
+	return rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:vernier-system:" + name,
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:vernier-system", "system:authenticated"},
 	}
 }
@@ -280,9 +285,17 @@ func TestKeyInFile(t *testing.T) {
 	}
 }
 
-// The webhook's authority is written into both configurations.
+// The webhook's authority is written into both configurations, with the rights of the
+// webhook's account.
 func TestAnnounce(t *testing.T) {
 	w := newWorld(t, never)
+	install(t, w.client)
+	cfg := rest.CopyConfig(apiServer)
+	cfg.Impersonate = account("vernier-webhook")
+	webhooks, err := client.New(cfg, client.Options{Scheme: w.client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	url := "https://127.0.0.1:1/x"
 	none := admissionv1.SideEffectClassNone
 	ignore := admissionv1.Ignore
@@ -316,7 +329,7 @@ func TestAnnounce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := announce(t.Context(), w.client, ca); err != nil {
+		if err := announce(t.Context(), webhooks, ca); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -38,11 +39,12 @@ type options struct {
 	collectorCPU, collectorMemory               resource.QuantityValue
 	collectorCPURequest, collectorMemoryRequest resource.QuantityValue
 
-	leaderElect bool
-	namespace   string
-	embedded    bool
-	level       slog.Level
-	version     bool
+	leaderElect   bool
+	admissionOnly bool
+	namespace     string
+	embedded      bool
+	level         slog.Level
+	version       bool
 }
 
 // namespaceFile tells a pod its namespace.
@@ -83,7 +85,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "", "`directory` with tls.crt and tls.key of the webhook; empty: from a Secret")
 	f.StringVar(&o.collectorImage, "collector-image", "ghcr.io/vernier-ml/collector:"+version, "`image` of the collector")
 	f.Int64Var(&o.collectorRate, "collector-rate", 0, "points a second of each metric of a trial that are kept in the long run; less than 0: all; 0: the collector's default, 1000")
-	f.StringVar(&o.collectorBinary, "collector-binary", "", "`path` of the collector on every node, where pods run without images; empty: an init container brings it")
+	f.StringVar(&o.collectorBinary, "collector-binary", "", "`path` of the collector on every node, where pods run without images; empty: the sidecar brings it")
 	quantity := func(into *resource.QuantityValue, name, value, usage string) {
 		into.Quantity = resource.MustParse(value)
 		f.Var(into, name, usage)
@@ -93,6 +95,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	quantity(&o.collectorCPU, "collector-cpu-limit", "1", "`quantity` of CPU that the collector beside a trial may use")
 	quantity(&o.collectorMemory, "collector-memory-limit", "128Mi", "`quantity` of memory that the collector beside a trial may use")
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "run the controllers only while holding a lease")
+	f.BoolVar(&o.admissionOnly, "admission-only", false, "serve the admission webhook and nothing else; any number of replicas may")
 	f.StringVar(&o.namespace, "namespace", "", "the manager's own `namespace`; empty: that of its pod")
 	f.BoolVar(&o.embedded, "embedded", false, "run beside a local control plane: loopback only, no Secrets, key in --report-key-file")
 	f.TextVar(&o.level, "log-level", slog.LevelInfo, "least `level` that is logged: DEBUG, INFO, WARN, ERROR")
@@ -144,6 +147,9 @@ func (o *options) complete() error {
 	}
 	if o.webhookAddress == "" || o.webhookAddress == "0" {
 		o.webhookAddress = ""
+		if o.admissionOnly {
+			return errors.New("--admission-only needs --webhook-bind-address")
+		}
 		return nil
 	}
 	if _, _, err := o.webhookHostPort(); err != nil {

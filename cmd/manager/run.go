@@ -63,11 +63,6 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	points, err := openStore(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, points.Close()) }()
 	mo, err := managerOptions(scheme, o, id)
 	if err != nil {
 		return err
@@ -81,6 +76,32 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	rules := webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary, Katib: present}
+	if err := addWebhook(mgr, o, id, direct, rules); err != nil {
+		return err
+	}
+	if err := addProbes(mgr, o); err != nil {
+		return err
+	}
+	if !o.admissionOnly {
+		points, failure := openStore(ctx, o)
+		if failure != nil {
+			return failure
+		}
+		defer func() { err = errors.Join(err, points.Close()) }()
+		if err := addMain(ctx, mgr, o, id, points, rules); err != nil {
+			return err
+		}
+	}
+	registerBuild(metrics.Registry)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the controllers: %w", err)
+	}
+	return nil
+}
+
+// addMain adds all but the admission webhook: the controllers, the report service and
+// Katib's.
+func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, points collector.Store, rules webhook.Rules) error {
 	trials, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, registry: metrics.Registry,
 		reporting: reporting(o, id), rules: rules, now: time.Now,
@@ -96,17 +117,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err := addKatib(ctx, mgr, o, reported, trials.Wake); err != nil {
 		return err
 	}
-	if err := addWebhook(mgr, o, id, direct, rules); err != nil {
-		return err
-	}
-	if err := addProbes(mgr, listening); err != nil {
-		return err
-	}
-	registerBuild(metrics.Registry)
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the controllers: %w", err)
-	}
-	return nil
+	return addReadiness(mgr, listening)
 }
 
 func openStore(ctx context.Context, o options) (*server.LimitedStore, error) {
@@ -172,7 +183,7 @@ func managerOptions(scheme *runtime.Scheme, o options, id identity) (manager.Opt
 		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,
-		LeaderElection:                o.leaderElect,
+		LeaderElection:                o.leaderElect && !o.admissionOnly,
 		LeaderElectionID:              "vernier-manager",
 		LeaderElectionNamespace:       o.namespace,
 		LeaderElectionReleaseOnCancel: true,
@@ -261,12 +272,21 @@ func (f everyReplica) Start(ctx context.Context) error { return f(ctx) }
 
 func (everyReplica) NeedLeaderElection() bool { return false }
 
-// addProbes adds /healthz and /readyz. Ready is a manager whose caches are
-// filled and that takes reports.
-func addProbes(mgr manager.Manager, listening *atomic.Bool) error {
-	if err := mgr.AddHealthzCheck("ping", func(*http.Request) error { return nil }); err != nil {
-		return fmt.Errorf("add the health check: %w", err)
+// addProbes adds /healthz and /readyz. Ready is a manager whose webhook answers.
+func addProbes(mgr manager.Manager, o options) error {
+	err := mgr.AddHealthzCheck("ping", func(*http.Request) error { return nil })
+	if err == nil && o.webhookAddress != "" {
+		err = mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker())
 	}
+	if err != nil {
+		return fmt.Errorf("add the health checks: %w", err)
+	}
+	return nil
+}
+
+// addReadiness makes a manager ready only once its caches are filled and it takes
+// reports.
+func addReadiness(mgr manager.Manager, listening *atomic.Bool) error {
 	synced := new(atomic.Bool)
 	if err := mgr.Add(everyReplica(func(ctx context.Context) error {
 		synced.Store(mgr.GetCache().WaitForCacheSync(ctx))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -74,7 +75,7 @@ func TestAManagerThatStandsByServes(t *testing.T) {
 	if err := addWebhook(mgr, o, id, w.client, webhook.Rules{Reader: mgr.GetAPIReader()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := addProbes(mgr, listening); err != nil {
+	if err := errors.Join(addProbes(mgr, o), addReadiness(mgr, listening)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
