@@ -152,7 +152,7 @@ func failures() map[string]failure {
 // refused at admission, with the field and what to do, that the rest fails with
 // a message that says why, and that neither leaves anything behind.
 func TestBrokenExperiments(t *testing.T) {
-	i := up(t)
+	i := upOrCluster(t)
 	for name, test := range refusals() {
 		t.Run(name, func(t *testing.T) { i.checkRefused(t, broken(t, "refused", test.change), test.want) })
 	}

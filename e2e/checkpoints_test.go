@@ -12,7 +12,7 @@ import (
 // TestTrialsGoOnFromCheckpoints runs a program that counts in its checkpoint how many
 // trials it went through.
 func TestTrialsGoOnFromCheckpoints(t *testing.T) {
-	i := up(t)
+	i := upOrCluster(t)
 	const train = `cd /ckpt; echo $KATIB_TRIAL_NAME >> history; echo depth=$(sort -u history | wc -l)`
 	common := jobExperiment{
 		objective: `{type: maximize, objectiveMetricName: depth}`,

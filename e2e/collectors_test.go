@@ -38,7 +38,12 @@ func run(m *testing.M) (code int) {
 		return 1
 	}
 	defer os.RemoveAll(venvs)
-	return m.Run()
+	code = m.Run()
+	if err := writeReport(os.Getenv("VERNIER_E2E_REPORT")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // push reports two steps of loss to the collector's socket.
@@ -73,11 +78,8 @@ func collectExperiment(name, collector, command string) jobExperiment {
 // TestCollectors runs an experiment with each kind of collector. The programs
 // end at once, which is the hardest case: what they wrote last must be read.
 func TestCollectors(t *testing.T) {
-	i := up(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := upOrCluster(t)
+	self := testProgram(t)
 	tests := map[string]struct{ collector, command string }{
 		"stdout": {`{collector: {kind: StdOut}}`, `[sh, -c, "echo loss=7; printf loss=${trialParameters.x}"]`},
 		"file-text": {

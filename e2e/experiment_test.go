@@ -58,11 +58,11 @@ spec:
           spec:
             restartPolicy: Never
             containers:
-              - {name: training, image: host, command: %s%s}
+              - {name: training, image: %s, command: %s%s}
 `, e.name, cmp.Or(e.objective, `{type: minimize, objectiveMetricName: loss}`), cmp.Or(e.algorithm, "sobol"),
 		e.parallel, e.max, e.maxFailed,
 		cmp.Or(e.parameter, `parameterType: double, feasibleSpace: {min: "0.1", max: "0.9", step: "0.1"}`),
-		e.spec, e.command, e.container)
+		e.spec, trialImage(), e.command, e.container)
 }
 
 func (e jobExperiment) object(t *testing.T) *v1beta1.Experiment {

@@ -26,15 +26,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// instance is an embedded control plane in a home of its own.
+// instance is an embedded control plane in a home of its own, or a cluster where
+// Vernier is installed.
 type instance struct {
-	home   string
-	client client.WithWatch
+	home string
+	// kubeconfig of the cluster; empty for an embedded one.
+	kubeconfig string
+	client     client.WithWatch
 }
 
 // up starts an instance that is stopped when the test ends.
 func up(t *testing.T) *instance {
 	t.Helper()
+	if clusterConfig() != "" {
+		t.Skip("it needs an embedded instance, and this run is against a cluster")
+	}
+	record(t, "instance")
 	i := &instance{home: filepath.Join(t.TempDir(), "home")}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -51,7 +58,13 @@ func up(t *testing.T) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", strings.TrimSpace(path))
+	i.connect(t, strings.TrimSpace(path))
+	return i
+}
+
+func (i *instance) connect(t *testing.T, kubeconfig string) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +77,6 @@ func up(t *testing.T) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return i
 }
 
 // vernier runs the command line against this instance.
@@ -74,6 +86,9 @@ func (i *instance) vernier(args ...string) (string, error) {
 		return "", errors.New("VERNIER_BIN_DIR is not set: run make e2e")
 	}
 	cmd := exec.Command(filepath.Join(dir, "vernier"), append([]string{"--home", i.home}, args...)...)
+	if i.kubeconfig != "" && args[0] != "kubectl" {
+		cmd.Args = append([]string{"kubectl-vernier", "--kubeconfig", i.kubeconfig}, args...)
+	}
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Run(); err != nil {

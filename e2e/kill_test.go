@@ -115,7 +115,7 @@ func (i *instance) showFailures(t *testing.T, experiment string) {
 
 func (i *instance) awaitEnd(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, time.Minute, func(ctx context.Context) error {
+	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		var e v1beta1.Experiment
 		if err := i.client.Get(ctx, types.NamespacedName{Namespace: "default", Name: name}, &e); err != nil {
 			return err

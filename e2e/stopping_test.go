@@ -32,7 +32,7 @@ func stoppingExperiment() jobExperiment {
 
 // TestEarlyStopping runs trials with flat curves under the median rule.
 func TestEarlyStopping(t *testing.T) {
-	i := up(t)
+	i := upOrCluster(t)
 	experiment := stoppingExperiment().object(t)
 	experiment.Spec.TrialTemplate.Retain = true
 	if err := i.client.Create(t.Context(), experiment); err != nil {

@@ -6,6 +6,7 @@
 #
 #   node.sh up                start it, or say that it runs; prints the kubeconfig
 #   node.sh load ARCHIVE...   import images (OCI or docker-archive)
+#   node.sh image NAME FILE...  make an image of busybox with these programs in /bin
 #   node.sh kubectl ARGS...   kubectl, as the administrator
 #   node.sh exec COMMAND...   run a command inside, for instance ctr or ps
 #   node.sh down              end it, and remove what it left on this machine
@@ -126,9 +127,11 @@ cgroups() {
 	[ ! -e /sys/fs/cgroup/cgroup.procs ] || mkdir -p "/sys/fs/cgroup/$cgroup"
 }
 
-# busybox packs Debian's static busybox as an image, which is the pause image too.
-busybox() {
-	local d config layer
+# image packs Debian's static busybox, and programs beside it, as an image. The first
+# one, without programs, is the pause image too.
+image() {
+	local name=$1 archive=$2 d config layer
+	shift 2
 	d=$(mktemp -d)
 	mkdir -p "$d/root"/{bin,tmp,etc}
 	chmod 1777 "$d/root/tmp"
@@ -136,14 +139,15 @@ busybox() {
 	for applet in sh sleep cat echo env head ls nslookup ps seq tail test true false touch wget date grep id mkdir kill dd; do
 		ln -s busybox "$d/root/bin/$applet"
 	done
+	[ $# -eq 0 ] || cp -L "$@" "$d/root/bin/"
 	echo 'root:x:0:0::/:/bin/sh' >"$d/root/etc/passwd"
 	tar -C "$d/root" --owner=0 --group=0 -cf "$d/layer.tar" .
 	layer=$(sha256sum <"$d/layer.tar" | cut -d' ' -f1)
 	# The pause process reaps what its pod leaves behind.
 	config='{"architecture":"'$(dpkg --print-architecture)'","os":"linux","config":{"Env":["PATH=/bin"],"Cmd":["/bin/sh","-c","trap exit TERM INT; while :; do sleep 3600 & wait $!; done"]},"rootfs":{"type":"layers","diff_ids":["sha256:'$layer'"]}}'
 	printf '%s' "$config" >"$d/config.json"
-	echo '[{"Config":"config.json","RepoTags":["vernier.test/busybox:1"],"Layers":["layer.tar"]}]' >"$d/manifest.json"
-	tar -C "$d" -cf "$state/busybox.tar" manifest.json config.json layer.tar
+	echo '[{"Config":"config.json","RepoTags":["'"$name"'"],"Layers":["layer.tar"]}]' >"$d/manifest.json"
+	tar -C "$d" -cf "$archive" manifest.json config.json layer.tar
 	rm -rf "$d"
 }
 
@@ -232,7 +236,7 @@ up() {
 	install_packages
 	configure
 	cgroups
-	busybox
+	image vernier.test/busybox:1 "$state/busybox.tar"
 	setsid unshare --net --mount --pid --uts --fork --kill-child "$here/node.sh" inside >>"$state/logs/init.log" 2>&1 </dev/null &
 	echo $! >"$state/pid"
 	until pgrep -P $! >/dev/null; do
@@ -288,10 +292,18 @@ load)
 	running || fail "the node does not run: node.sh up"
 	for archive in "$@"; do enter ctr -n k8s.io images import "$(readlink -f "$archive")"; done
 	;;
+image)
+	running || fail "the node does not run: node.sh up"
+	name=$1
+	shift
+	image "$name" "$state/image.tar" "$@"
+	enter ctr -n k8s.io images import "$state/image.tar"
+	rm "$state/image.tar"
+	;;
 kubectl) kubectl "$@" ;;
 exec)
 	running || fail "the node does not run: node.sh up"
 	enter "$@"
 	;;
-*) fail "up, down, load, kubectl or exec?" ;;
+*) fail "up, down, load, image, kubectl or exec?" ;;
 esac
