@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,11 +18,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestMain is the test binary, and, called with "push", a training program that
-// pushes its metrics.
+// TestMain is the test binary, and, called with "push" or "serve", a training program
+// that pushes its metrics, or whose endpoint is scraped.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "push" {
-		if err := push(context.Background(), os.Args[2]); err != nil {
+	programs := map[string]func(ctx context.Context, x string) error{"push": push, "serve": serve}
+	if len(os.Args) == 3 && programs[os.Args[1]] != nil {
+		if err := programs[os.Args[1]](context.Background(), os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -70,17 +72,40 @@ func push(ctx context.Context, x string) error {
 	return nil
 }
 
-// collectExperiment has four trials, two at a time.
-func collectExperiment(name, collector, command string) jobExperiment {
-	return jobExperiment{name: name, parallel: 2, max: 4, maxFailed: 1, collector: collector, command: command}
+// serve has a loss of 7 until it is scraped, then x until it is scraped again.
+func serve(ctx context.Context, x string) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:"+os.Getenv("VERNIER_METRICS_PORT"))
+	if err != nil {
+		return err
+	}
+	server, served := &http.Server{}, make(chan struct{}, 2)
+	losses := make(chan string, 2)
+	losses <- "7"
+	losses <- x
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case loss := <-losses:
+			fmt.Fprintf(w, "loss %s\n", loss)
+			served <- struct{}{}
+		default:
+			fmt.Fprintf(w, "loss %s\n", x)
+		}
+	})
+	go func() {
+		<-served
+		<-served
+		_ = server.Shutdown(ctx)
+	}()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
-// TestCollectors runs an experiment with each kind of collector. The programs
-// end at once, which is the hardest case: what they wrote last must be read.
-func TestCollectors(t *testing.T) {
-	i := upOrCluster(t)
-	self := testProgram(t)
-	tests := map[string]struct{ collector, command string }{
+// collectorKinds are programs that end at once, which is the hardest case: what they
+// wrote last must be read. self is the test binary.
+func collectorKinds(self string) map[string]jobExperiment {
+	kinds := map[string]struct{ collector, command string }{
 		"stdout": {`{collector: {kind: StdOut}}`, `[sh, -c, "echo loss=7; printf loss=${trialParameters.x}"]`},
 		"file-text": {
 			`{collector: {kind: File}, source: {fileSystemPath: {path: /nowhere/on/the/host/metrics.log, kind: File, format: TEXT}}}`,
@@ -94,25 +119,39 @@ func TestCollectors(t *testing.T) {
 			`{collector: {kind: StdOut}, source: {filter: {metricsFormat: ["(\\w+): ([-+.0-9]+)"]}}}`,
 			`[sh, -c, "echo \"loss: ${trialParameters.x}\""]`,
 		},
-		"push": {`{collector: {kind: Push}}`, fmt.Sprintf(`[%s, push, "${trialParameters.x}"]`, self)},
+		"push":       {`{collector: {kind: Push}}`, fmt.Sprintf(`[%s, push, "${trialParameters.x}"]`, self)},
+		"prometheus": {`{collector: {kind: PrometheusMetric}, source: {httpGet: {port: auto}}}`, fmt.Sprintf(`[%s, serve, "${trialParameters.x}"]`, self)},
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if err := i.client.Create(t.Context(), collectExperiment(name, test.collector, test.command).object(t)); err != nil {
-				t.Fatal(err)
-			}
-			i.awaitEnd(t, name)
-			for _, trial := range i.trials(t, name) {
-				x := trial.Spec.ParameterAssignments[0].Value
-				if trial.Status.Observation == nil || len(trial.Status.Observation.Metrics) == 0 {
-					t.Errorf("trial %s has no observation", trial.Name)
-					continue
-				}
-				if m := trial.Status.Observation.Metrics[0]; m.Name != "loss" || m.Latest != x || m.Min != x {
-					t.Errorf("trial %s observed %+v, want the latest and least loss %s", trial.Name, m, x)
-				}
-			}
-		})
+	experiments := map[string]jobExperiment{}
+	for name, k := range kinds {
+		experiments[name] = jobExperiment{name: name, parallel: 2, max: 4, maxFailed: 1, collector: k.collector, command: k.command}
+	}
+	return experiments
+}
+
+// TestCollectors runs an experiment with each kind of collector.
+func TestCollectors(t *testing.T) {
+	i := upOrCluster(t)
+	for name, experiment := range collectorKinds(testProgram(t)) {
+		t.Run(name, func(t *testing.T) { i.checkCollector(t, experiment) })
+	}
+}
+
+func (i *instance) checkCollector(t *testing.T, experiment jobExperiment) {
+	t.Helper()
+	if err := i.client.Create(t.Context(), experiment.object(t)); err != nil {
+		t.Fatal(err)
+	}
+	i.awaitEnd(t, experiment.name)
+	for _, trial := range i.trials(t, experiment.name) {
+		x := trial.Spec.ParameterAssignments[0].Value
+		if trial.Status.Observation == nil || len(trial.Status.Observation.Metrics) == 0 {
+			t.Errorf("trial %s has no observation", trial.Name)
+			continue
+		}
+		if m := trial.Status.Observation.Metrics[0]; m.Name != "loss" || m.Latest != x || m.Min != x {
+			t.Errorf("trial %s observed %+v, want the latest and least loss %s", trial.Name, m, x)
+		}
 	}
 }
 

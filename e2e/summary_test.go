@@ -59,9 +59,11 @@ func link(from, to string) error {
 func TestATrialGetsItsObjectiveWithoutTheReportService(t *testing.T) {
 	t.Setenv("VERNIER_BIN_DIR", withoutReports(t))
 	i := up(t)
-	all := collectExperiment("refused", `{collector: {kind: StdOut}}`,
-		`[sh, -c, "echo step=1 loss=7; echo step=2 loss=${trialParameters.x}; echo step=3 loss=8"]`)
-	all.parallel = all.max // each waits 20 s for the service
+	all := jobExperiment{
+		name: "refused", parallel: 4, max: 4, maxFailed: 1, // all at once: each waits 20 s for the service
+		collector: `{collector: {kind: StdOut}}`,
+		command:   `[sh, -c, "echo step=1 loss=7; echo step=2 loss=${trialParameters.x}; echo step=3 loss=8"]`,
+	}
 	experiment := all.object(t)
 	strategies := []v1beta1.MetricStrategy{{Name: "loss", Value: v1beta1.ExtractByMin}}
 	experiment.Spec.Objective.MetricStrategies = strategies

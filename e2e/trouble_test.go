@@ -160,6 +160,18 @@ func (i *instance) enforce(t *testing.T, level string) {
 	})
 }
 
+// TestRestrictedNamespaces runs an experiment with each kind of collector where Pod
+// Security enforces the restricted profile: what is added to a pod that keeps it keeps
+// it too.
+func TestRestrictedNamespaces(t *testing.T) {
+	i := cluster(t)
+	i.enforce(t, "restricted")
+	for name, experiment := range collectorKinds(testProgram(t)) {
+		experiment.container = `securityContext: {runAsNonRoot: true, runAsUser: 1000, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}}`
+		t.Run(name, func(t *testing.T) { i.checkCollector(t, experiment) })
+	}
+}
+
 // disruptedExperiment has one trial that takes ten seconds.
 func disruptedExperiment() jobExperiment {
 	return jobExperiment{

@@ -104,8 +104,11 @@ containers:
 	metrics := []corev1.VolumeMount{{Name: "vernier-metrics", MountPath: "/var/run/vernier"}}
 	user, group, always, grace := int64(1000), int64(100), corev1.ContainerRestartPolicyAlways, int64(60)
 	fsGroup := int64(5)
-	context := &corev1.SecurityContext{RunAsUser: &user, RunAsGroup: &group, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
-	privileged := true
+	yes, no := true, false
+	context := &corev1.SecurityContext{
+		RunAsUser: &user, RunAsGroup: &group, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
 	want := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		SecurityContext:               &corev1.PodSecurityContext{FSGroup: &fsGroup},
@@ -140,7 +143,7 @@ containers:
 				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['katib.kubeflow.org/trial']"}}}},
 			VolumeMounts:             metrics,
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-			SecurityContext: &corev1.SecurityContext{RunAsUser: &user, RunAsGroup: &group, Privileged: &privileged,
+			SecurityContext: &corev1.SecurityContext{RunAsUser: &user, RunAsGroup: &group, Privileged: &yes,
 				Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}, Drop: []corev1.Capability{"ALL"}}},
 		}},
 		Volumes: []corev1.Volume{{Name: "vernier-metrics", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},

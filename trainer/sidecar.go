@@ -336,18 +336,33 @@ func (p pod) ours(c corev1.Container, main map[string]any) (map[string]any, erro
 	}
 	theirs, _ := main["securityContext"].(map[string]any)
 	context := map[string]any{}
-	for _, key := range []string{"runAsUser", "runAsGroup", "runAsNonRoot", "allowPrivilegeEscalation", "seccompProfile"} {
+	if p.c.Binary == "" {
+		context = restricted()
+	}
+	for _, key := range []string{"runAsUser", "runAsGroup", "runAsNonRoot", "seccompProfile"} {
 		if v, ok := theirs[key]; ok {
 			context[key] = runtime.DeepCopyJSONValue(v)
 		}
 	}
-	if drop := at(theirs, "capabilities", "drop"); drop != nil {
+	if drop := at(theirs, "capabilities", "drop"); drop != nil && p.c.Binary != "" {
 		context["capabilities"] = map[string]any{"drop": runtime.DeepCopyJSONValue(drop)}
 	}
 	if len(context) > 0 {
 		m["securityContext"] = context
 	}
 	return m, nil
+}
+
+// restricted is what the profile "restricted" of Pod Security wants, but for the user:
+// the image of the collector has one that is not root. The collector writes to volumes
+// only.
+func restricted() map[string]any {
+	return map[string]any{
+		"allowPrivilegeEscalation": false,
+		"capabilities":             map[string]any{"drop": []any{"ALL"}},
+		"readOnlyRootFilesystem":   true,
+		"seccompProfile":           map[string]any{"type": string(corev1.SeccompProfileTypeRuntimeDefault)},
+	}
 }
 
 func flag(name, value string) string {

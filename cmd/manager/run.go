@@ -43,6 +43,9 @@ const (
 	clientBurst = 1000
 	// drain is how long running reconciles and calls may take to end.
 	drain = 5 * time.Second
+	// linger is how long admission is still served after SIGTERM: the nodes learn later
+	// than the pod that its Service has one endpoint less.
+	linger = 5 * time.Second
 )
 
 // run runs the manager until ctx ends.
@@ -93,10 +96,20 @@ func run(ctx context.Context, o options) (err error) {
 		}
 	}
 	registerBuild(metrics.Registry)
+	if o.admissionOnly {
+		ctx = endLater(ctx, linger)
+	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the controllers: %w", err)
 	}
 	return nil
+}
+
+// endLater is a context that ends some time after ctx.
+func endLater(ctx context.Context, by time.Duration) context.Context {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return later
 }
 
 // addMain adds all but the admission webhook: the controllers, the report service and
