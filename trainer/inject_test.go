@@ -119,7 +119,7 @@ containers:
 				Name: "metrics-logger-and-collector", Image: "collector:1", Resources: c.Resources,
 				Command: []string{"collector", "run"},
 				Args: []string{
-					"--kind=StdOut", "--dir=/var/run/vernier", "--format=TEXT", `--filter=(\w+)=(.*)$$`,
+					"--kind=StdOut", "--dir=/var/run/vernier", "--install=/var/run/vernier/bin/collector", "--format=TEXT", `--filter=(\w+)=(.*)$$`,
 					"--metric=loss", "--metric=acc=$$(x)", "--grace=55s",
 				},
 				Env: []corev1.EnvVar{
@@ -129,7 +129,7 @@ containers:
 					{Name: "VERNIER_POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}}},
 				},
 				Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
-					Command: []string{"collector", "await", "--dir=/var/run/vernier", "--install=/var/run/vernier/bin/collector"},
+					Command: []string{"collector", "await", "--dir=/var/run/vernier"},
 				}}},
 				RestartPolicy: &always, VolumeMounts: metrics, SecurityContext: context,
 				TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,

@@ -35,7 +35,7 @@ func toldBy(spec corev1.PodSpec, token string) told {
 	for _, m := range main.VolumeMounts {
 		out.Hosts = out.Hosts || m.MountPath == "/etc/hosts" && m.SubPath == "hosts" && m.ReadOnly && m.Name == trainer.MetricsVolume
 	}
-	out.Installs = slices.Contains(hook(sidecar), "--install=/var/run/vernier/bin/collector")
+	out.Installs = slices.Contains(sidecar.Args, "--install=/var/run/vernier/bin/collector")
 	for _, a := range sidecar.Args {
 		if strings.HasPrefix(a, "--trial") || strings.Contains(a, "address") {
 			out.Args = append(out.Args, a)

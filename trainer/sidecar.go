@@ -253,7 +253,7 @@ func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error
 	return p.ours(corev1.Container{
 		Name:                     p.c.sidecar(),
 		Command:                  []string{"collector", "run"},
-		Args:                     p.arguments(),
+		Args:                     p.arguments(main),
 		Env:                      env,
 		RestartPolicy:            &always,
 		TerminationMessagePath:   contract.DefaultTerminationLog,
@@ -261,29 +261,36 @@ func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error
 	}, main)
 }
 
-// postStart is the command of the sidecar's hook: the kubelet starts nothing after
-// the sidecar before the hook has ended. It copies the collector for a program that
-// is started by it. And it waits until the collector listens: otherwise a program
-// that ends at once would be over, and the collector stopped, before it could catch
-// SIGTERM. (StdOut need not wait, because collector exec does.) The kubelet would look
-// at a startup probe, or at the end of an init container, once a second only.
+// postStart is the command of the sidecar's hook, which waits until the collector
+// listens: the kubelet starts nothing after the sidecar before the hook has ended.
+// Otherwise a program that ends at once would be over, and the collector stopped,
+// before it could catch SIGTERM. (StdOut need not wait for that, because collector exec
+// does, but for the collector exec that the sidecar brings.) The kubelet would look at a
+// startup probe, or at the end of an init container, once a second only.
 func (p pod) postStart(main map[string]any) []any {
-	command := []any{"collector", "await", flag(contract.FlagDir, contract.DefaultDir)}
-	if argv, _ := main["command"].([]any); p.c.Binary == "" && len(argv) > 0 && argv[0] == contract.DefaultBinary {
-		return append(command, flag(contract.FlagInstall, contract.DefaultBinary))
-	}
-	if p.c.Kind == StdOut {
+	if p.c.Kind == StdOut && !p.installs(main) {
 		return nil
 	}
-	return command
+	return []any{"collector", "await", flag(contract.FlagDir, contract.DefaultDir)}
 }
 
-func (p pod) arguments() []string {
+// installs says whether the sidecar copies the collector into the pod, for a program
+// that is started by it. It does so itself, and not in its hook: a kubelet that was
+// restarted in the meantime does not run the hook again.
+func (p pod) installs(main map[string]any) bool {
+	argv, _ := main["command"].([]any)
+	return p.c.Binary == "" && len(argv) > 0 && argv[0] == contract.DefaultBinary
+}
+
+func (p pod) arguments(main map[string]any) []string {
 	kind := p.c.Kind
 	if p.pushes() {
 		kind = Push
 	}
 	args := []string{flag(contract.FlagKind, kind), flag(contract.FlagDir, contract.DefaultDir)}
+	if p.installs(main) {
+		args = append(args, flag(contract.FlagInstall, contract.DefaultBinary))
+	}
 	switch {
 	case p.c.Kind == File && p.c.Directory:
 		args = append(args, flag(contract.FlagPath, path.Clean(p.c.Path)+"/"))

@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/source"
 )
 
@@ -244,20 +243,13 @@ func awaitReady(dir string, wait time.Duration, signals <-chan os.Signal) bool {
 // awaitCommand is the hook after the sidecar's start. Of the kinds that wrap nothing,
 // only this keeps a program that ends at once from ending before the sidecar
 // listens; SIGTERM would then end the sidecar with nothing read.
-func awaitCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var program string
+func awaitCommand(_ context.Context, args []string, _, stderr io.Writer) int {
 	var wait time.Duration
 	dir, rest, err := parseDir("await", args, stderr, func(f *flag.FlagSet) {
-		f.StringVar(&program, contract.FlagInstall, "", "`path` to copy this program to first")
 		f.DurationVar(&wait, "wait", hookWait, "`time` to wait")
 	})
 	if err := cmp.Or(err, noArguments(rest)); err != nil {
 		return fail(stderr, exitUsage, "await", err)
-	}
-	if program != "" {
-		if code := installCommand(ctx, []string{program}, stdout, stderr); code != 0 {
-			return code
-		}
 	}
 	if !awaitReady(dir, wait, nil) {
 		return fail(stderr, exitFailed, "await", fmt.Errorf("the collector in %s was not ready within %v", dir, wait))

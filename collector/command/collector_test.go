@@ -308,3 +308,21 @@ func TestAnAttemptIsFinalBeforeTheSidecarIsStopped(t *testing.T) {
 		t.Errorf("the summary is of %s", id)
 	}
 }
+
+// A kubelet that was restarted stops the sidecar again, while the report service does not
+// answer: the summary has the points.
+func TestASecondSIGTERMLosesNothing(t *testing.T) {
+	b := newBench(t)
+	s := b.run("--kind=StdOut", "--metric=loss", "--grace=3s")
+	b.away()
+	if err := b.exec("echo", "loss=1").Run(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.cmd.Process.Signal(unix.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = s.cmd.Wait() // it could not report
+	b.wantSummary("loss", 1)
+}

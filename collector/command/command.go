@@ -23,7 +23,7 @@ const usage = `usage:
   collector env [--dir D] -- COMMAND [ARGUMENT...]
                                                run a program that knows where to push its metrics
   collector run --kind KIND [flags]            report the metrics of a trial
-  collector await [--dir D] [--install DST]    wait until "collector run" can be stopped without loss
+  collector await [--dir D]                    wait until "collector run" can be stopped without loss
   collector checkpoints --to DIR [--from DIR]  make a trial's directory of checkpoints, with those of another trial
   collector metrics [--dir D]                  print how "collector run" is doing, for Prometheus
   collector version                            say which build this is

@@ -142,13 +142,13 @@ func TestAProgramThatWaitsForTheSidecarIsMeasured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			file := filepath.Join(b.dir, "metrics.log")
-			args := []string{"--kind=" + kind, "--metric=loss"}
+			copied := filepath.Join(t.TempDir(), "bin", "collector")
+			args := []string{"--kind=" + kind, "--metric=loss", "--install=" + copied}
 			if kind == "File" {
 				args = append(args, "--path="+file)
 			}
 			s := b.start(args...)
-			copied := filepath.Join(t.TempDir(), "bin", "collector")
-			if out, err := exec.CommandContext(t.Context(), program(t), "await", "--dir="+b.dir, "--install="+copied).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(t.Context(), program(t), "await", "--dir="+b.dir).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			if out, err := exec.CommandContext(t.Context(), copied, "version").CombinedOutput(); err != nil {

@@ -13,14 +13,19 @@ func installCommand(_ context.Context, args []string, _, stderr io.Writer) int {
 	if len(args) != 1 {
 		return fail(stderr, exitUsage, "install", errors.New("name one destination: collector install DST"))
 	}
-	self, err := os.Executable()
-	if err == nil {
-		err = install(self, args[0])
-	}
-	if err != nil {
+	if err := installSelf(args[0]); err != nil {
 		return fail(stderr, exitFailed, "install", err)
 	}
 	return 0
+}
+
+// installSelf copies this program to dst.
+func installSelf(dst string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return install(self, dst)
 }
 
 // install copies the file src to dst, executable by all. Nobody ever sees half of

@@ -38,6 +38,7 @@ type runConfig struct {
 	url                     string
 	headers                 words
 	secretHeaders           string // a line for each
+	install                 string // where this program is copied to
 	sharedNetwork           bool
 	grace                   time.Duration
 	terminationLog          string
@@ -90,6 +91,7 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.Var(&cfg.parameters, contract.FlagParameter, "\"NAME=VALUE\" of a parameter, for TensorBoard and to compare with what the program records (TensorFlowEvent); may be repeated")
 	flags.Var(&cfg.filters, contract.FlagFilter, "regular expression that finds name and value in a line; may be repeated")
 	flags.Var(&cfg.metrics, contract.FlagMetric, "metric to collect, the objective first; may be repeated")
+	flags.StringVar(&cfg.install, contract.FlagInstall, "", "copy this program there first")
 	flags.DurationVar(&cfg.grace, contract.FlagGrace, defaultGrace, "time from SIGTERM to exit")
 	flags.StringVar(&cfg.terminationLog, contract.FlagTerminationLog, log, "file for the summary")
 	flags.Int64Var(&cfg.rate, contract.FlagRate, report.DefaultRate, "points a second of a metric that are kept in the long run; 0 keeps all")
@@ -128,6 +130,11 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	cfg, err := parseRun(args, os.Getenv, stderr)
 	if err != nil {
 		return fail(stderr, exitUsage, "run", err)
+	}
+	if cfg.install != "" {
+		if err := installSelf(cfg.install); err != nil {
+			return fail(stderr, exitFailed, "run", err)
+		}
 	}
 	cfg.echo = stdout
 	// One runs beside every trial: memory counts more than the time that the
@@ -189,8 +196,8 @@ func (p phases) isHedged() bool {
 // obey turns signals into the phases of the end. After the first, sources drain; a
 // little later all that is not delivered is read for the summary, and tried again;
 // after four fifths of the grace, the service is given up and the rest is read
-// for the summary only; at the end of the grace, or on a second signal, all
-// stops.
+// for the summary only; at the end of the grace, or on a second SIGINT, all stops. A
+// kubelet that was restarted sends SIGTERM again: then the summary is due at once.
 func (p phases) obey(signals <-chan os.Signal, grace time.Duration, cancel context.CancelFunc) {
 	<-signals
 	p.drain()
@@ -204,9 +211,14 @@ func (p phases) obey(signals <-chan os.Signal, grace time.Duration, cancel conte
 		case <-end.C:
 			cancel()
 			return
-		case <-signals:
-			cancel()
-			return
+		case s := <-signals:
+			if s == unix.SIGINT {
+				cancel()
+				return
+			}
+			if !p.isHedged() {
+				hedged.Reset(0)
+			}
 		}
 	}
 }

@@ -50,7 +50,8 @@ const (
 	FlagKind = "kind"
 	// FlagDir is the shared emptyDir. Default DefaultDir.
 	FlagDir = "dir"
-	// FlagInstall of "collector await" is where it copies the program first.
+	// FlagInstall is where the collector is copied to before it is ready, for the
+	// container whose program it starts.
 	FlagInstall = "install"
 	// FlagPath is the file (File), the directory (TensorFlowEvent, and File where
 	// it ends with a slash) or the socket (Push). The other kinds take none.

@@ -136,9 +136,7 @@ image() {
 	mkdir -p "$d/root"/{bin,tmp,etc}
 	chmod 1777 "$d/root/tmp"
 	cp /bin/busybox "$d/root/bin/"
-	for applet in sh sleep cat echo env head ls nslookup ps seq tail test true false touch wget date grep id mkdir kill dd; do
-		ln -s busybox "$d/root/bin/$applet"
-	done
+	busybox --list | grep -v '^busybox$' | while read -r applet; do ln -s busybox "$d/root/bin/$applet"; done
 	[ $# -eq 0 ] || cp -L "$@" "$d/root/bin/"
 	echo 'root:x:0:0::/:/bin/sh' >"$d/root/etc/passwd"
 	tar -C "$d/root" --owner=0 --group=0 -cf "$d/layer.tar" .

@@ -1,0 +1,199 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// victims are the processes of a node, by the end of the program's path and by its next
+// argument.
+var victims = [][2]string{
+	{"/manager", "--leader-elect"}, {"/manager", "--admission-only"}, {"collector", "run"},
+	{"/node", "kubelet"}, {"containerd", "--config"},
+	{"/controlplane", "kube-apiserver"}, {"/controlplane", "etcd"}, {"/controlplane", "kube-controller-manager"}, {"/controlplane", "kube-scheduler"},
+}
+
+// clusterProcesses are the processes of one kind. The tests run on the node's machine.
+func clusterProcesses(t *testing.T, victim [2]string) (pids []int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		argv := strings.Split(string(data), "\x00")
+		if len(argv) < 2 || !strings.HasSuffix(argv[0], victim[0]) || argv[1] != victim[1] {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// TestKillsOnACluster kills components of Vernier and of Kubernetes at random while an
+// experiment runs: every trial succeeds once with the result of a whole run, and there
+// are as many as asked for.
+func TestKillsOnACluster(t *testing.T) {
+	i := cluster(t)
+	trials, kills := soakNumber(t, "VERNIER_SOAK_TRIALS", 30), soakNumber(t, "VERNIER_SOAK_KILLS", 12)
+	seed := uint64(soakNumber(t, "VERNIER_SOAK_SEED", int(time.Now().Unix())))
+	t.Logf("%d trials, %d kills, VERNIER_SOAK_SEED=%d", trials, kills, seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	stamps := t.TempDir()
+	if err := os.Chmod(stamps, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	experiment := killExperiment(t, "kills", "/stamps")
+	mountHost(t, experiment, stamps, "/stamps")
+	count, parallel := int32(trials), int32(8)
+	experiment.Spec.MaxTrialCount, experiment.Spec.ParallelTrialCount = &count, &parallel
+	experiment.Spec.TrialTemplate.Retain = true // a failure shows what became of the pods
+	if err := i.client.Create(t.Context(), experiment); err != nil {
+		t.Fatal(err)
+	}
+	killed := map[string]int{}
+	for range kills {
+		pause := time.NewTimer(time.Second + time.Duration(random.IntN(2000))*time.Millisecond)
+		<-pause.C
+		victim := victims[random.IntN(len(victims))]
+		if pids := clusterProcesses(t, victim); len(pids) > 0 {
+			if err := syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL); err == nil {
+				killed[victim[0]+" "+victim[1]]++
+			}
+		}
+	}
+	t.Logf("killed: %v", killed)
+	eventually(t, 10*time.Minute, func(ctx context.Context) error {
+		var e v1beta1.Experiment
+		if err := i.client.Get(ctx, client.ObjectKeyFromObject(experiment), &e); err != nil {
+			return err
+		}
+		if e.IsFailed() {
+			i.showFailures(t, "kills")
+			i.showPods(t, "kills")
+			t.Fatalf("the experiment has failed: %s", e.LastCondition().Message)
+		}
+		if !e.IsSucceeded() {
+			return fmt.Errorf("%d of %d trials have succeeded", e.Status.TrialsSucceeded, trials)
+		}
+		return nil
+	})
+	i.checkKilled(t, stamps, trials)
+}
+
+// showPods prints what became of the containers of trials that did not succeed.
+func (i *instance) showPods(t *testing.T, experiment string) {
+	t.Helper()
+	for _, trial := range i.trials(t, experiment) {
+		if trial.IsSucceeded() {
+			continue
+		}
+		i.showEvents(t, trial.Name)
+		var pods corev1.PodList
+		if err := i.client.List(t.Context(), &pods, client.InNamespace("default"), client.MatchingLabels{v1beta1.LabelTrial: trial.Name}); err != nil {
+			t.Log(err)
+		}
+		for _, pod := range pods.Items {
+			for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+				t.Logf("%s %s: restarts %d, state %+v, last state %+v", pod.Name, s.Name, s.RestartCount, s.State, s.LastTerminationState)
+			}
+		}
+	}
+}
+
+func (i *instance) checkKilled(t *testing.T, stamps string, trials int) {
+	t.Helper()
+	all := i.trials(t, "kills")
+	if len(all) != trials {
+		t.Errorf("%d trials, want %d", len(all), trials)
+	}
+	twice := i.lostAnswers(t)
+	for _, trial := range all {
+		if !trial.IsSucceeded() || !isWhole(&trial) {
+			t.Errorf("trial %s: %+v", trial.Name, trial.Status)
+		}
+		starts, err := filepath.Glob(filepath.Join(stamps, trial.Name+".*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(starts); n < 1 || n > 1+twice[trial.Name] {
+			t.Errorf("the program of trial %s was started %d times", trial.Name, n)
+			i.showEvents(t, trial.Name)
+		}
+	}
+}
+
+// mountHost mounts a folder of the node in the trials' containers.
+func mountHost(t *testing.T, e *v1beta1.Experiment, dir, path string) {
+	t.Helper()
+	var job map[string]any
+	if err := yaml.Unmarshal(e.Spec.TrialTemplate.TrialSpec.Raw, &job); err != nil {
+		t.Fatal(err)
+	}
+	pod := job["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+	pod["volumes"] = []any{map[string]any{"name": "host", "hostPath": map[string]any{"path": dir}}}
+	pod["containers"].([]any)[0].(map[string]any)["volumeMounts"] = []any{map[string]any{"name": "host", "mountPath": path}}
+	raw, err := yaml.Marshal(job)
+	if err == nil {
+		raw, err = yaml.YAMLToJSON(raw)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Spec.TrialTemplate.TrialSpec.Raw = raw
+}
+
+// TestExperimentsAreAdmittedWhileVernierIsReplaced replaces all pods of Vernier while
+// experiments are applied: none is refused.
+func TestExperimentsAreAdmittedWhileVernierIsReplaced(t *testing.T) {
+	i := cluster(t)
+	object := broken(t, "admitted", func(map[string]any) {})
+	for _, name := range []string{"vernier-webhook", "vernier-manager"} {
+		d := &appsv1.Deployment{}
+		d.Namespace, d.Name = "vernier-system", name
+		patch := fmt.Sprintf(`{"spec": {"template": {"metadata": {"annotations": {"restarted": %q}}}}}`, time.Now().Format(time.RFC3339Nano))
+		if err := i.client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	applied := 0
+	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		if err := i.client.Create(ctx, object.DeepCopy(), client.DryRunAll); err != nil {
+			t.Fatalf("after %d that were admitted: %v", applied, err)
+		}
+		applied++
+		var pods corev1.PodList
+		if err := i.client.List(ctx, &pods, client.InNamespace("vernier-system")); err != nil {
+			return err
+		}
+		if ending := slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }); ending || len(pods.Items) != 3 || applied < 40 {
+			return fmt.Errorf("%d pods; ending %v", len(pods.Items), ending)
+		}
+		return nil
+	})
+	t.Logf("%d were admitted", applied)
+}
