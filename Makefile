@@ -50,10 +50,16 @@ demo: build examples ## Tune a small language model on this machine: 24 trials, 
 # One archive for each image, with all architectures: for a registry, or for
 # containerd (ctr images import).
 ARCHES ?= amd64,arm64
+REGISTRY ?= ghcr.io/vernier-ml
 .PHONY: images
 images: ## Build the container images (OCI archives) and what is in them (SPDX) into bin/images, without a container engine.
 	$(call say,building the images of manager and collector and vernier for $(ARCHES))
-	@cd tools/images && go run . -root $(CURDIR) -out $(BIN)/images -version $(VERSION) -architectures $(ARCHES)
+	@cd tools/images && go run . -root $(CURDIR) -out $(BIN)/images -version $(VERSION) -registry $(REGISTRY) -architectures $(ARCHES)
+
+.PHONY: manifest
+manifest: build ## Write what installs this version, with its images, into bin/vernier.yaml.
+	@$(BIN)/vernier kubectl kustomize config/default | sed 's#ghcr.io/vernier-ml/manager:latest#$(REGISTRY)/manager:$(VERSION)#' > $(BIN)/vernier.yaml
+	@echo "$(BIN)/vernier.yaml"
 
 $(BIN)/node: e2e/node/main.go e2e/node/go.mod
 	$(call say,building kubelet and kube-proxy and CoreDNS (about 2 minutes after the control plane))
@@ -62,6 +68,15 @@ $(BIN)/node: e2e/node/main.go e2e/node/go.mod
 .PHONY: node-up
 node-up: build $(BIN)/node ## Start a Kubernetes node with containerd for tests, in namespaces of its own (root; Debian).
 	@VERNIER_BIN_DIR=$(BIN) e2e/node/node.sh up
+
+# E2E_TESTS chooses some of them; VERNIER_SOAK_TRIALS and VERNIER_SOAK_KILLS make the
+# kills more. The node is there afterwards: make node-down.
+E2E_TESTS ?= .
+.PHONY: e2e-cluster
+e2e-cluster: node-up manifest ## Install on that node, and run the tests that speak the Kubernetes API there: about 12 minutes.
+	@$(MAKE) -s images ARCHES=$$(go env GOARCH)
+	$(call say,running the tests on the node)
+	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(E2E_TESTS)'
 
 .PHONY: node-down
 node-down: ## End that node, and remove what it left.
@@ -144,7 +159,7 @@ fuzz: ## Fuzz all that the collector reads, one function after another: FUZZ_TIM
 
 .PHONY: e2e
 e2e: build examples assets ## Run whole instances: kill each component in turn, try broken experiments, and each kind of collector and store.
-	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e/...
+	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) VERNIER_E2E_REPORT=$(BIN)/e2e-instance.tsv go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e
 
 # The seed is printed; VERNIER_SOAK_SEED repeats what is killed, though not when.
 .PHONY: soak

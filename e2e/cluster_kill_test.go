@@ -56,7 +56,8 @@ func clusterProcesses(t *testing.T, victim [2]string) (pids []int) {
 
 // TestKillsOnACluster kills components of Vernier and of Kubernetes at random while an
 // experiment runs: every trial succeeds once with the result of a whole run, and there
-// are as many as asked for.
+// are as many as asked for. A sidecar that is killed after the program has ended is not
+// started again: its trial then says that its metrics may be incomplete.
 func TestKillsOnACluster(t *testing.T) {
 	i := cluster(t)
 	trials, kills := soakNumber(t, "VERNIER_SOAK_TRIALS", 30), soakNumber(t, "VERNIER_SOAK_KILLS", 12)
@@ -102,7 +103,7 @@ func TestKillsOnACluster(t *testing.T) {
 		}
 		return nil
 	})
-	i.checkKilled(t, stamps, trials)
+	i.checkKilled(t, stamps, trials, killed["collector run"])
 }
 
 // showPods prints what became of the containers of trials that did not succeed.
@@ -125,7 +126,7 @@ func (i *instance) showPods(t *testing.T, experiment string) {
 	}
 }
 
-func (i *instance) checkKilled(t *testing.T, stamps string, trials int) {
+func (i *instance) checkKilled(t *testing.T, stamps string, trials, sidecars int) {
 	t.Helper()
 	all := i.trials(t, "kills")
 	if len(all) != trials {
@@ -133,6 +134,11 @@ func (i *instance) checkKilled(t *testing.T, stamps string, trials int) {
 	}
 	twice := i.lostAnswers(t)
 	for _, trial := range all {
+		if trial.IsSucceeded() && !isWhole(&trial) && sidecars > 0 && strings.Contains(trial.LastCondition().Message, "may be incomplete") {
+			sidecars--
+			t.Logf("trial %s: %s", trial.Name, trial.LastCondition().Message)
+			continue
+		}
 		if !trial.IsSucceeded() || !isWhole(&trial) {
 			t.Errorf("trial %s: %+v", trial.Name, trial.Status)
 		}

@@ -20,8 +20,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// version is set by the linker.
-var version = "dev"
+// Set by the linker: the version, and where the images are published.
+var (
+	version  = "dev"
+	registry = "ghcr.io/vernier-ml"
+)
 
 // Exit codes.
 const (

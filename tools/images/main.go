@@ -2,7 +2,7 @@
 // engine: for each an OCI archive with an image for every architecture, and a
 // list of what is in it (SPDX). The same sources give the same bytes.
 //
-//	images -version v1.2.3 -architectures amd64,arm64 -out bin/images
+//	images -version v1.2.3 -registry ghcr.io/vernier-ml -architectures amd64,arm64 -out bin/images
 //
 // An archive holds an OCI image layout. containerd imports it (ctr images
 // import), and skopeo or crane push it to a registry.
@@ -21,10 +21,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// registry is where releases are published; the manager's default for
-// --collector-image names the same.
-const registry = "ghcr.io/vernier-ml"
-
 // program is one image: a static binary and what a program finds around it.
 type program struct {
 	name, title string
@@ -42,6 +38,7 @@ func programs() []program {
 
 type options struct {
 	version       string
+	registry      string
 	root, out     string
 	architectures []string
 }
@@ -50,6 +47,7 @@ func main() {
 	var o options
 	var architectures string
 	flag.StringVar(&o.version, "version", "", "`version` that the binaries say, and the images' tag")
+	flag.StringVar(&o.registry, "registry", "ghcr.io/vernier-ml", "`registry` and path that the images' names begin with; the manager takes the collector from there")
 	flag.StringVar(&o.root, "root", ".", "`folder` of the product's sources")
 	flag.StringVar(&o.out, "out", "bin/images", "`folder` for the archives")
 	flag.StringVar(&architectures, "architectures", "amd64,arm64", "`architectures`, separated by commas")
@@ -89,11 +87,12 @@ func run(ctx context.Context, o options) error {
 			}
 		}
 		archive := filepath.Join(o.out, p.name+".tar")
-		digest, err := writeArchive(archive, registry+"/"+p.name+":"+o.version, images)
+		reference := o.registry + "/" + p.name + ":" + o.version
+		digest, err := writeArchive(archive, reference, images)
 		if err != nil {
 			return fmt.Errorf("%s: %w", archive, err)
 		}
-		fmt.Printf("%s\t%s/%s:%s\t%s\n", archive, registry, p.name, o.version, digest)
+		fmt.Printf("%s\t%s\t%s\n", archive, reference, digest)
 	}
 	return nil
 }
@@ -106,7 +105,7 @@ func build(ctx context.Context, o options, p program, arch, binary string) error
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "timetzdata",
-		"-ldflags", "-s -w -buildid= -X main.version="+o.version, "-o", target, "./cmd/"+p.name)
+		"-ldflags", "-s -w -buildid= -X main.version="+o.version+" -X main.registry="+o.registry, "-o", target, "./cmd/"+p.name)
 	cmd.Dir = o.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {

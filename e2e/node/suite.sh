@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Installs the images of bin/images and bin/vernier.yaml on the node of node.sh, and runs
+# the end-to-end tests there whose names match the argument.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+bin=$(cd "${VERNIER_BIN_DIR:-$here/../../bin}" && pwd)
+state=${VERNIER_NODE_DIR:-/var/lib/vernier-node}
+node() { VERNIER_BIN_DIR=$bin "$here/node.sh" "$@"; }
+
+node load "$bin"/images/{manager,collector,vernier}.tar >/dev/null
+(cd "$here/.." && CGO_ENABLED=0 go test -c -buildvcs=false -tags=e2e -o "$bin/e2e.test" .)
+node image vernier.test/e2e:1 "$bin/e2e.test" >/dev/null
+# Twice: an upgrade applies what is there already.
+node kubectl apply --server-side -f "$bin/vernier.yaml" >/dev/null
+node kubectl apply --server-side -f "$bin/vernier.yaml" >/dev/null
+for deployment in vernier-manager vernier-webhook; do
+	node kubectl -n vernier-system rollout status "deployment/$deployment" --timeout=2m
+done
+
+cd "$here/.."
+status=0
+VERNIER_BIN_DIR=$bin VERNIER_E2E_KUBECONFIG=$state/kubeconfig VERNIER_E2E_IMAGE=vernier.test/e2e:1 VERNIER_E2E_PROGRAM=/bin/e2e.test \
+	VERNIER_E2E_REPORT=$bin/e2e-cluster.tsv "$bin/e2e.test" -test.v -test.timeout 40m -test.run "$1" || status=$?
+echo
+cat "$bin"/e2e-instance.tsv "$bin"/e2e-cluster.tsv 2>/dev/null | sort | awk -F'\t' '{printf "%-55s %-9s %-7s %6s\n", $1, $2, $3, $4}'
+exit $status
