@@ -69,6 +69,10 @@ $(BIN)/node: e2e/node/main.go e2e/node/go.mod
 node-up: build $(BIN)/node ## Start a Kubernetes node with containerd for tests, in namespaces of its own (root; Debian).
 	@VERNIER_BIN_DIR=$(BIN) e2e/node/node.sh up
 
+.PHONY: chart
+chart: ## Write the templates of the Helm chart from config/default.
+	@cd tools/chart && go run . -config $(CURDIR)/config/default -out $(CURDIR)/charts/vernier/templates
+
 # E2E_TESTS chooses some of them; VERNIER_SOAK_TRIALS and VERNIER_SOAK_KILLS make the
 # kills more. The node is there afterwards: make node-down.
 E2E_TESTS ?= .
@@ -88,6 +92,7 @@ test: build assets ## Run all tests.
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -timeout 20m ./...
 	@cd controlplane && go vet ./...
 	@cd tools/images && go vet ./... && go test -buildvcs=false ./...
+	@cd tools/chart && go vet ./... && go test -buildvcs=false ./...
 	@cd bench/suggest && go vet ./... && go test -buildvcs=false ./...
 
 .PHONY: lint

@@ -1,0 +1,177 @@
+// Command chart writes the templates of the Helm chart from the manifests of
+// config/default, so that the two cannot differ. The rest of the chart (values, their
+// schema, Chart.yaml) is written by hand.
+//
+//	chart -config config/default -out charts/vernier/templates
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// namespace of config/default; a release has its own.
+const namespace = "vernier-system"
+
+func main() {
+	config := flag.String("config", "config/default", "`folder` of the kustomization")
+	out := flag.String("out", "charts/vernier/templates", "`folder` for the templates")
+	flag.Parse()
+	if err := run(*config, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "chart:", err)
+		os.Exit(1)
+	}
+}
+
+func run(config, out string) error {
+	objects, err := build(config)
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if o.kind() == "Namespace" { // helm install --create-namespace
+			continue
+		}
+		text, err := template(o)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", o.kind(), o.name(), err)
+		}
+		file := strings.ToLower(o.kind()) + "-" + o.name() + ".yaml"
+		if err := os.WriteFile(filepath.Join(out, file), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type object map[string]any
+
+func (o object) kind() string { return fmt.Sprint(o["kind"]) }
+
+func (o object) name() string { return fmt.Sprint(o["metadata"].(map[string]any)["name"]) }
+
+// build renders a kustomization.
+func build(dir string) ([]object, error) {
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		return nil, err
+	}
+	var objects []object
+	for _, r := range rendered.Resources() {
+		m, err := r.Map()
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, m)
+	}
+	return objects, nil
+}
+
+// template is an object as a template of Helm.
+func template(o object) (string, error) {
+	e := edits{}
+	before, after := "", ""
+	switch o.kind() {
+	case "CustomResourceDefinition":
+		before, after = "{{- if .Values.crds.install }}\n", "{{- end }}\n"
+		e.set(o["metadata"].(map[string]any)["annotations"].(map[string]any), "helm", "{{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n{{- end }}")
+	case "PersistentVolumeClaim":
+		before, after = "{{- if .Values.persistence.enabled }}\n", "{{- end }}\n"
+		o["metadata"].(map[string]any)["annotations"] = map[string]any{"helm.sh/resource-policy": "keep"}
+		spec := o["spec"].(map[string]any)
+		e.set(spec["resources"].(map[string]any)["requests"].(map[string]any), "storage", "{{ .Values.persistence.size }}")
+		e.set(spec, "class", "{{- with .Values.persistence.storageClassName }}\n  storageClassName: {{ . }}\n{{- end }}")
+	case "Deployment":
+		e.deployment(o)
+	}
+	raw, err := yaml.Marshal(o)
+	if err != nil {
+		return "", err
+	}
+	text := strings.ReplaceAll(e.apply(string(raw)), namespace, "{{ .Release.Namespace }}")
+	return "# Made by make chart from config/default.\n" + before + text + after, nil
+}
+
+// edits are values that templates of Helm replace, by the marks that stand for them.
+type edits map[string]string
+
+func (e edits) mark(text string) string {
+	mark := fmt.Sprintf("EDIT%d", len(e))
+	e[mark] = text
+	return mark
+}
+
+// set puts an expression in the place of a string, or lines in that of a key.
+func (e edits) set(m map[string]any, key, text string) { m[key] = e.mark(text) }
+
+// deployment edits what people change in a deployment.
+func (e edits) deployment(o object) {
+	values := ".Values." + strings.TrimPrefix(o.name(), "vernier-")
+	spec := o["spec"].(map[string]any)
+	if o.name() == "vernier-webhook" {
+		e.set(spec, "replicas", "  replicas: {{ .Values.webhook.replicas }}")
+	}
+	pod := spec["template"].(map[string]any)["spec"].(map[string]any)
+	for _, key := range []string{"imagePullSecrets", "nodeSelector", "tolerations", "affinity"} {
+		from := values + "." + key
+		if key == "imagePullSecrets" {
+			from = ".Values.image.pullSecrets"
+		}
+		e.set(pod, key, fmt.Sprintf("{{- with %s }}\n      %s: {{- toYaml . | nindent 8 }}\n{{- end }}", from, key))
+	}
+	c := pod["containers"].([]any)[0].(map[string]any)
+	e.set(c, "image", `{{ .Values.image.registry }}/manager:{{ .Values.image.tag | default .Chart.AppVersion }}`)
+	e.set(c, "env", fmt.Sprintf("{{- with %s.env }}\n        env: {{- toYaml . | nindent 10 }}\n{{- end }}", values))
+	e.set(c, "resources", fmt.Sprintf("        resources: {{- toYaml %s.resources | nindent 10 }}", values))
+	args := c["args"].([]any)
+	for i, arg := range args {
+		if strings.HasPrefix(fmt.Sprint(arg), "--store=") {
+			args[i] = e.mark("--store={{ .Values.store.url }}")
+		}
+	}
+	more := fmt.Sprintf("{{- range %s.extraArgs }}\n        - {{ . | quote }}\n{{- end }}", values)
+	if o.name() == "vernier-manager" {
+		more = "{{- with .Values.collector.image }}\n        - --collector-image={{ . }}\n{{- end }}\n" + more
+	}
+	c["args"] = append(args, e.mark(more))
+	volumes, _ := pod["volumes"].([]any)
+	for _, v := range volumes {
+		if v := v.(map[string]any); v["persistentVolumeClaim"] != nil {
+			delete(v, "persistentVolumeClaim")
+			e.set(v, "source", "{{- if .Values.persistence.enabled }}\n        persistentVolumeClaim:\n          claimName: vernier-store\n{{- else }}\n        emptyDir: {}\n{{- end }}")
+		}
+	}
+}
+
+// marked is a line with a mark: a value of a key, or of a list.
+var marked = regexp.MustCompile(`(?m)^( *)(- )?(?:([\w]+): )?(EDIT\d+)$`)
+
+// apply puts the expressions in the place of their marks. One of several lines takes the
+// place of its whole line.
+func (e edits) apply(text string) string {
+	return marked.ReplaceAllStringFunc(text, func(line string) string {
+		found := marked.FindStringSubmatch(line)
+		replacement := e[found[4]]
+		if strings.Contains(replacement, "\n") || strings.HasPrefix(replacement, " ") {
+			if found[2] != "" && found[3] != "" {
+				panic("the first key of an element of a list cannot be a block: " + line)
+			}
+			return replacement
+		}
+		return strings.TrimSuffix(line, found[4]) + `"` + replacement + `"`
+	})
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	helm "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	chartDir  = "../../charts/vernier"
+	configDir = "../../config/default"
+)
+
+func load(t *testing.T) *helm.Chart {
+	t.Helper()
+	c, err := loader.Load(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// rendered are the objects of the chart with some values, by kind and name.
+func rendered(t *testing.T, values string) map[string]object {
+	t.Helper()
+	c := load(t)
+	given, err := chartutil.ReadValues([]byte(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "vernier", Namespace: "tuning"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string]object{}
+	for name, text := range files {
+		if !strings.HasSuffix(name, ".yaml") {
+			continue
+		}
+		var o object
+		if err := yaml.UnmarshalStrict([]byte(text), &o); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		if len(o) > 0 {
+			objects[o.kind()+" "+o.name()] = o
+		}
+	}
+	return objects
+}
+
+func TestTheTemplatesAreThoseOfTheManifests(t *testing.T) {
+	out := t.TempDir()
+	if err := run(configDir, out); err != nil {
+		t.Fatal(err)
+	}
+	want, got := read(t, out), read(t, filepath.Join(chartDir, "templates"))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("run make chart and commit (-want +got):\n%s", diff)
+	}
+}
+
+func read(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[e.Name()] = string(content)
+	}
+	return files
+}
+
+// With the default values the chart installs what config/default does, in another
+// namespace.
+func TestTheChartInstallsWhatTheManifestsDo(t *testing.T) {
+	manifests, err := build(configDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]object{}
+	for _, o := range manifests {
+		raw, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var moved object
+		if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(raw), namespace, "tuning")), &moved); err != nil {
+			t.Fatal(err)
+		}
+		if moved.kind() != "Namespace" {
+			want[moved.kind()+" "+moved.name()] = moved
+		}
+	}
+	got := rendered(t, "")
+	for _, o := range got {
+		// Helm's own: what helm uninstall leaves.
+		annotations, _ := o["metadata"].(map[string]any)["annotations"].(map[string]any)
+		delete(annotations, "helm.sh/resource-policy")
+		if o.kind() == "PersistentVolumeClaim" {
+			delete(o["metadata"].(map[string]any), "annotations")
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-config/default +chart):\n%s", diff)
+	}
+}
+
+func TestValuesOfTheChart(t *testing.T) {
+	objects := rendered(t, `
+image: {registry: registry.example.com/v, tag: v1.2.3, pullSecrets: [{name: pull}]}
+collector: {image: "registry.example.com/c:1"}
+store: {url: "env:STORE_URL"}
+persistence: {enabled: false}
+crds: {install: false}
+manager:
+  extraArgs: [--store-max-age=720h]
+  env: [{name: STORE_URL, valueFrom: {secretKeyRef: {name: store, key: url}}}]
+  nodeSelector: {pool: cpu}
+webhook: {replicas: 3}
+`)
+	if objects["PersistentVolumeClaim vernier-store"] != nil || objects["CustomResourceDefinition experiments.kubeflow.org"] != nil {
+		t.Error("what was turned off is there")
+	}
+	if got := objects["Deployment vernier-webhook"]["spec"].(map[string]any)["replicas"]; got != float64(3) {
+		t.Errorf("%v replicas of the webhook", got)
+	}
+	pod := objects["Deployment vernier-manager"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+	c := pod["containers"].([]any)[0].(map[string]any)
+	got := []any{c["image"], c["args"], c["env"], pod["nodeSelector"], pod["imagePullSecrets"], pod["volumes"].([]any)[0]}
+	want := []any{
+		"registry.example.com/v/manager:v1.2.3",
+		[]any{"--leader-elect", "--store=env:STORE_URL", "--webhook-bind-address=0", "--collector-image=registry.example.com/c:1", "--store-max-age=720h"},
+		[]any{map[string]any{"name": "STORE_URL", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "store", "key": "url"}}}},
+		map[string]any{"pool": "cpu"},
+		[]any{map[string]any{"name": "pull"}},
+		map[string]any{"name": "store", "emptyDir": map[string]any{}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWrongValuesAreRefused(t *testing.T) {
+	for _, values := range []string{"manger: {}", "webhook: {replicas: two}", "image: {tags: v1}"} {
+		given, err := chartutil.ReadValues([]byte(values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := chartutil.ToRenderValues(load(t), given, chartutil.ReleaseOptions{}, nil); err == nil {
+			t.Errorf("%s was taken", values)
+		}
+	}
+}
