@@ -77,10 +77,14 @@ chart: ## Write the templates of the Helm chart from config/default.
 # kills more. The node is there afterwards: make node-down.
 E2E_TESTS ?= .
 .PHONY: e2e-cluster
-e2e-cluster: node-up manifest ## Install on that node, and run the tests that speak the Kubernetes API there: about 12 minutes.
+e2e-cluster: node-up $(BIN)/helm ## Install on that node, and run the tests that speak the Kubernetes API there: about 12 minutes.
 	@$(MAKE) -s images ARCHES=$$(go env GOARCH)
 	$(call say,running the tests on the node)
-	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(E2E_TESTS)'
+	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(VERSION)' '$(REGISTRY)' '$(E2E_TESTS)'
+
+$(BIN)/helm: tools/chart/go.mod
+	$(call say,building helm (about a minute))
+	@cd tools/chart && go build -buildvcs=false -o $(BIN)/helm helm.sh/helm/v3/cmd/helm
 
 .PHONY: node-down
 node-down: ## End that node, and remove what it left.

@@ -69,7 +69,7 @@ func TestKillsOnACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	experiment := killExperiment(t, "kills", "/stamps")
-	mountHost(t, experiment, stamps, "/stamps")
+	forAKilledNode(t, experiment, stamps, "/stamps")
 	count, parallel := int32(trials), int32(8)
 	experiment.Spec.MaxTrialCount, experiment.Spec.ParallelTrialCount = &count, &parallel
 	experiment.Spec.TrialTemplate.Retain = true // a failure shows what became of the pods
@@ -153,13 +153,16 @@ func (i *instance) checkKilled(t *testing.T, stamps string, trials, sidecars int
 	}
 }
 
-// mountHost mounts a folder of the node in the trials' containers.
-func mountHost(t *testing.T, e *v1beta1.Experiment, dir, path string) {
+// forAKilledNode mounts a folder of the node in the trials' containers. And it lets a Job
+// make its pod again: when containerd is killed while it makes a container, the kubelet
+// fails the pod, whose program never started.
+func forAKilledNode(t *testing.T, e *v1beta1.Experiment, dir, path string) {
 	t.Helper()
 	var job map[string]any
 	if err := yaml.Unmarshal(e.Spec.TrialTemplate.TrialSpec.Raw, &job); err != nil {
 		t.Fatal(err)
 	}
+	job["spec"].(map[string]any)["backoffLimit"] = 5
 	pod := job["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 	pod["volumes"] = []any{map[string]any{"name": "host", "hostPath": map[string]any{"path": dir}}}
 	pod["containers"].([]any)[0].(map[string]any)["volumeMounts"] = []any{map[string]any{"name": "host", "mountPath": path}}

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Installs the images of bin/images and bin/vernier.yaml on the node of node.sh, and runs
-# the end-to-end tests there whose names match the argument.
+# Installs the Helm chart with the images of bin/images on the node of node.sh, and runs
+# the end-to-end tests there whose names match an argument.
+#
+#   suite.sh VERSION REGISTRY TESTS
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -11,17 +13,20 @@ node() { VERNIER_BIN_DIR=$bin "$here/node.sh" "$@"; }
 node load "$bin"/images/{manager,collector,vernier}.tar >/dev/null
 (cd "$here/.." && CGO_ENABLED=0 go test -c -buildvcs=false -tags=e2e -o "$bin/e2e.test" .)
 node image vernier.test/e2e:1 "$bin/e2e.test" >/dev/null
-# Twice: an upgrade applies what is there already.
-node kubectl apply --server-side -f "$bin/vernier.yaml" >/dev/null
-node kubectl apply --server-side -f "$bin/vernier.yaml" >/dev/null
-for deployment in vernier-manager vernier-webhook; do
-	node kubectl -n vernier-system rollout status "deployment/$deployment" --timeout=2m
+
+version=$1 registry=$2 tests=$3
+export KUBECONFIG=$state/kubeconfig
+for run in install upgrade; do
+	echo "==> $run"
+	"$bin/helm" upgrade --install vernier "$here/../../charts/vernier" --namespace vernier-system --create-namespace \
+		--set "image.registry=$registry,image.tag=$version" --wait --timeout 3m >/dev/null
+	node kubectl label namespace vernier-system --overwrite pod-security.kubernetes.io/enforce=restricted >/dev/null
 done
 
 cd "$here/.."
 status=0
 VERNIER_BIN_DIR=$bin VERNIER_E2E_KUBECONFIG=$state/kubeconfig VERNIER_E2E_IMAGE=vernier.test/e2e:1 VERNIER_E2E_PROGRAM=/bin/e2e.test \
-	VERNIER_E2E_REPORT=$bin/e2e-cluster.tsv "$bin/e2e.test" -test.v -test.timeout 40m -test.run "$1" || status=$?
+	VERNIER_E2E_REPORT=$bin/e2e-cluster.tsv "$bin/e2e.test" -test.v -test.timeout 40m -test.run "$tests" || status=$?
 echo
 cat "$bin"/e2e-instance.tsv "$bin"/e2e-cluster.tsv 2>/dev/null | sort | awk -F'\t' '{printf "%-55s %-9s %-7s %6s\n", $1, $2, $3, $4}'
 exit $status
