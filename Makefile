@@ -75,7 +75,7 @@ chart: ## Write the templates of the Helm chart from config/default.
 
 # E2E_TESTS chooses some of them; VERNIER_SOAK_TRIALS and VERNIER_SOAK_KILLS make the
 # kills more. The node is there afterwards: make node-down.
-E2E_TESTS ?= .
+E2E_TESTS ?= TestBroken|TestCollectors|TestEarlyStopping|TestTrialsGoOn|TestARunAway|TestTrialsSay|TestRestricted|TestDisruptions|TestExperimentsAre|TestKillsOnACluster
 .PHONY: e2e-cluster
 e2e-cluster: node-up $(BIN)/helm ## Install on that node, and run the tests that speak the Kubernetes API there: about 12 minutes.
 	@$(MAKE) -s images ARCHES=$$(go env GOARCH)

@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -31,9 +33,18 @@ var victims = [][2]string{
 	{"/controlplane", "kube-apiserver"}, {"/controlplane", "etcd"}, {"/controlplane", "kube-controller-manager"}, {"/controlplane", "kube-scheduler"},
 }
 
-// clusterProcesses are the processes of one kind. The tests run on the node's machine.
+// clusterProcesses are the processes of one kind, on the node of e2e/node: the tests run
+// on its machine.
 func clusterProcesses(t *testing.T, victim [2]string) (pids []int) {
 	t.Helper()
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(clusterConfig()), "pid"))
+	if err != nil {
+		t.Skipf("the cluster is not that of e2e/node: %v", err)
+	}
+	node, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
@@ -47,11 +58,27 @@ func clusterProcesses(t *testing.T, victim [2]string) (pids []int) {
 		if len(argv) < 2 || !strings.HasSuffix(argv[0], victim[0]) || argv[1] != victim[1] {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && descends(pid, node) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// descends says whether a process is a descendant of another.
+func descends(pid, ancestor int) bool {
+	for pid > 1 && pid != ancestor {
+		p, err := procfs.NewProc(pid)
+		if err != nil {
+			return false
+		}
+		stat, err := p.Stat()
+		if err != nil {
+			return false
+		}
+		pid = stat.PPID
+	}
+	return pid == ancestor
 }
 
 // TestKillsOnACluster kills components of Vernier and of Kubernetes at random while an
@@ -181,6 +208,7 @@ func forAKilledNode(t *testing.T, e *v1beta1.Experiment, dir, path string) {
 func TestExperimentsAreAdmittedWhileVernierIsReplaced(t *testing.T) {
 	i := cluster(t)
 	object := broken(t, "admitted", func(map[string]any) {})
+	before := i.podsOfVernier(t)
 	for _, name := range []string{"vernier-webhook", "vernier-manager"} {
 		d := &appsv1.Deployment{}
 		d.Namespace, d.Name = "vernier-system", name
@@ -195,14 +223,30 @@ func TestExperimentsAreAdmittedWhileVernierIsReplaced(t *testing.T) {
 			t.Fatalf("after %d that were admitted: %v", applied, err)
 		}
 		applied++
-		var pods corev1.PodList
-		if err := i.client.List(ctx, &pods, client.InNamespace("vernier-system")); err != nil {
-			return err
+		now := i.podsOfVernier(t)
+		for uid := range before {
+			if _, left := now[uid]; left {
+				return fmt.Errorf("pod %s is not replaced", before[uid])
+			}
 		}
-		if ending := slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }); ending || len(pods.Items) != 3 || applied < 40 {
-			return fmt.Errorf("%d pods; ending %v", len(pods.Items), ending)
+		if len(now) != len(before) {
+			return fmt.Errorf("%d pods, want %d", len(now), len(before))
 		}
 		return nil
 	})
 	t.Logf("%d were admitted", applied)
+}
+
+// podsOfVernier are the names of Vernier's pods, by UID.
+func (i *instance) podsOfVernier(t *testing.T) map[types.UID]string {
+	t.Helper()
+	var pods corev1.PodList
+	if err := i.client.List(t.Context(), &pods, client.InNamespace("vernier-system")); err != nil {
+		t.Fatal(err)
+	}
+	names := map[types.UID]string{}
+	for _, p := range pods.Items {
+		names[p.UID] = p.Name
+	}
+	return names
 }

@@ -66,6 +66,10 @@ func cluster(t *testing.T) *instance {
 	record(t, "cluster")
 	i := &instance{home: filepath.Dir(path), kubeconfig: path}
 	i.connect(t, path)
+	// What is in the namespace default is deleted.
+	if err := i.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "vernier-e2e"}, &corev1.ConfigMap{}); err != nil {
+		t.Fatalf("this is not a cluster for tests: kubectl create configmap vernier-e2e says that it is (%v)", err)
+	}
 	t.Cleanup(func() { i.clear(t) })
 	return i
 }

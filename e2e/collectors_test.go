@@ -91,15 +91,16 @@ func serve(ctx context.Context, x string) error {
 			fmt.Fprintf(w, "loss %s\n", x)
 		}
 	})
+	down := make(chan error, 1)
 	go func() {
 		<-served
 		<-served
-		_ = server.Shutdown(ctx)
+		down <- server.Shutdown(ctx) // it waits for what is being answered
 	}()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return nil
+	return <-down
 }
 
 // collectorKinds are programs that end at once, which is the hardest case: what they

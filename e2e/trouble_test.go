@@ -65,7 +65,7 @@ func troubles() map[string]trouble {
 		},
 		"no node has the label": {
 			change: func(spec map[string]any) { podSpec(spec)["nodeSelector"] = map[string]any{"gpu": "h200"} },
-			want:   []string{"node"},
+			want:   []string{"finds no node", "node affinity/selector"},
 		},
 		"its claim is not there": {
 			change: func(spec map[string]any) {
@@ -115,7 +115,7 @@ func (i *instance) checkTrouble(t *testing.T, trouble trouble) {
 	if trouble.enforce != "" {
 		i.enforce(t, trouble.enforce)
 	}
-	object := broken(t, "troubled", trouble.change)
+	object := broken(t, "held-back", trouble.change)
 	began := time.Now()
 	if err := i.client.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func (i *instance) checkTrouble(t *testing.T, trouble trouble) {
 	t.Cleanup(func() { i.clear(t) })
 	message := ""
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		for _, trial := range i.trials(t, "troubled") {
+		for _, trial := range i.trials(t, "held-back") {
 			if c := trial.LastCondition(); c != nil {
 				message = fmt.Sprintf("%s: %s: %s", c.Type, c.Reason, c.Message)
 			}
@@ -136,7 +136,7 @@ func (i *instance) checkTrouble(t *testing.T, trouble trouble) {
 		return nil
 	})
 	t.Logf("after %.0f s: %s", time.Since(began).Seconds(), message)
-	described, err := i.vernier("describe", "troubled/0")
+	described, err := i.vernier("describe", "held-back/0")
 	if err != nil {
 		t.Errorf("vernier describe: %v", err)
 	}
@@ -217,7 +217,7 @@ func (i *instance) checkDisruption(t *testing.T, disrupt func(*testing.T, *corev
 	i.awaitEnd(t, "disrupted")
 	trials := i.trials(t, "disrupted")
 	if len(trials) != 1 || !trials[0].IsSucceeded() {
-		t.Fatalf("%d trials: %+v", len(trials), trials[0].Status.Conditions)
+		t.Fatalf("%d trials: %+v", len(trials), trials)
 	}
 	t.Logf("%s", trials[0].LastCondition().Message)
 	if o := trials[0].Status.Observation; o == nil || o.Metrics[0].Latest != trials[0].Spec.ParameterAssignments[0].Value {

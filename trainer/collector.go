@@ -32,7 +32,8 @@ const (
 	SidecarLogger = "metrics-logger-and-collector"
 	// Sidecar is the sidecar of the other collectors.
 	Sidecar = "metrics-collector"
-	// InstallContainer copies the collector into the pod (StdOut, checkpoints).
+	// InstallContainer copies the collector into the pod for CheckpointContainer, which
+	// runs before the sidecar.
 	InstallContainer = "vernier-install"
 	// MetricsVolume is shared by the sidecar and the primary container.
 	MetricsVolume = "vernier-metrics"
@@ -51,8 +52,8 @@ type Collector struct {
 	// Image of the sidecar, with the command "collector" on its PATH.
 	Image string
 	// Binary is the path of the collector command in the primary container if it is
-	// there already, as in the embedded mode. If empty, an init container copies it
-	// into the pod (StdOut).
+	// there already, as in the embedded mode. If empty, the sidecar copies itself
+	// into the pod where the program is started by it.
 	Binary string
 	// ImagePullPolicy of the sidecar. Default: Kubernetes' own.
 	ImagePullPolicy corev1.PullPolicy

@@ -305,3 +305,21 @@ func TestInjectPassesTheCapOnTheRate(t *testing.T) {
 		}
 	}
 }
+
+// What a program that is root writes as another user, only root's capabilities read.
+func TestASidecarOfRootKeepsItsCapabilities(t *testing.T) {
+	for name, spec := range map[string]string{
+		"root by its container":  "containers: [{name: main, image: i, command: [a], securityContext: {runAsUser: 0}}]",
+		"root by its pod":        "securityContext: {runAsUser: 0}\ncontainers: [{name: main, image: i, command: [a]}]",
+		"its image says who":     "containers: [{name: main, image: i, command: [a]}]",
+		"another, in roots' pod": "securityContext: {runAsUser: 0}\ncontainers: [{name: main, image: i, command: [a], securityContext: {runAsUser: 7}}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := injectedTwice(t, job(t, spec), collector(trainer.StdOut)).InitContainers[0].SecurityContext
+			dropped := c != nil && c.Capabilities != nil && len(c.Capabilities.Drop) > 0
+			if want := !strings.HasPrefix(name, "root"); dropped != want {
+				t.Errorf("capabilities dropped: %v, want %v", dropped, want)
+			}
+		})
+	}
+}

@@ -276,7 +276,7 @@ func (p pod) postStart(main map[string]any) []any {
 
 // installs says whether the sidecar copies the collector into the pod, for a program
 // that is started by it. It does so itself, and not in its hook: a kubelet that was
-// restarted in the meantime does not run the hook again.
+// restarted in the meantime does not run the hook again, but is late enough for this.
 func (p pod) installs(main map[string]any) bool {
 	argv, _ := main["command"].([]any)
 	return p.c.Binary == "" && len(argv) > 0 && argv[0] == contract.DefaultBinary
@@ -343,7 +343,7 @@ func (p pod) ours(c corev1.Container, main map[string]any) (map[string]any, erro
 	}
 	theirs, _ := main["securityContext"].(map[string]any)
 	context := map[string]any{}
-	if p.c.Binary == "" {
+	if p.c.Binary == "" && !p.isRoot(theirs) {
 		context = restricted()
 	}
 	for _, key := range []string{"runAsUser", "runAsGroup", "runAsNonRoot", "seccompProfile"} {
@@ -351,13 +351,23 @@ func (p pod) ours(c corev1.Container, main map[string]any) (map[string]any, erro
 			context[key] = runtime.DeepCopyJSONValue(v)
 		}
 	}
-	if drop := at(theirs, "capabilities", "drop"); drop != nil && p.c.Binary != "" {
+	if drop := at(theirs, "capabilities", "drop"); drop != nil && context["capabilities"] == nil {
 		context["capabilities"] = map[string]any{"drop": runtime.DeepCopyJSONValue(drop)}
 	}
 	if len(context) > 0 {
 		m["securityContext"] = context
 	}
 	return m, nil
+}
+
+// isRoot says whether the primary container runs as root by the template. What its
+// program writes as another user is then read with root's capabilities.
+func (p pod) isRoot(theirs map[string]any) bool {
+	user := at(theirs, "runAsUser")
+	if user == nil {
+		user = at(p.spec, "securityContext", "runAsUser")
+	}
+	return fmt.Sprint(user) == "0"
 }
 
 // restricted is what the profile "restricted" of Pod Security wants, but for the user:

@@ -83,7 +83,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.Int64Var(&o.quota.NamespaceBytes, "store-max-namespace-bytes", q.NamespaceBytes, "take at most this `number` of bytes of one namespace, 41 for each point and its text; 0: no limit")
 	f.StringVar(&o.webhookAddress, "webhook-bind-address", ":8443", "`address` of the admission webhook; 0 for none")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "", "`directory` with tls.crt and tls.key of the webhook; empty: from a Secret")
-	f.StringVar(&o.collectorImage, "collector-image", registry+"/collector:"+version, "`image` of the collector, with the command collector on its PATH")
+	f.StringVar(&o.collectorImage, "collector-image", registry+"/collector:"+version, "`image` of the collector of this version, with the command collector on its PATH")
 	f.Int64Var(&o.collectorRate, "collector-rate", 0, "points a second of each metric of a trial that are kept in the long run; less than 0: all; 0: the collector's default, 1000")
 	f.StringVar(&o.collectorBinary, "collector-binary", "", "`path` of the collector on every node, where pods run without images; empty: the sidecar brings it")
 	quantity := func(into *resource.QuantityValue, name, value, usage string) {

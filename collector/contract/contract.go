@@ -12,8 +12,7 @@
 // The pod of a trial gets one emptyDir, mounted at DefaultDir in the containers
 // named here:
 //
-//	init container    collector install DefaultDir/bin/collector    (StdOut only)
-//	native sidecar    collector run --kind=StdOut --dir=DefaultDir --metric=loss --metric=accuracy
+//	native sidecar    collector run --kind=StdOut --dir=DefaultDir --install=DefaultBinary --metric=loss
 //	primary container DefaultDir/bin/collector exec --dir=DefaultDir -- <original argv>   (StdOut only)
 //
 // The sidecar needs EnvURL, EnvToken, EnvPodUID and, for https with a private
@@ -102,7 +101,7 @@ const (
 	// DefaultDir is where the shared emptyDir is mounted.
 	DefaultDir            = "/var/run/vernier"
 	DefaultTerminationLog = "/dev/termination-log"
-	// DefaultBinary is where the init container puts the collector.
+	// DefaultBinary is where the sidecar puts the collector.
 	DefaultBinary = DefaultDir + "/bin/collector"
 	// PushSocket is the default of EnvPushSocket.
 	PushSocket = DefaultDir + "/push.sock"

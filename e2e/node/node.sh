@@ -19,11 +19,17 @@ cgroup=vernier-node
 outside=10.89.0.1
 inside=10.89.0.2
 dns=10.96.0.10
-packages=(containerd runc containernetworking-plugins iptables iproute2 conntrack busybox-static)
+# What is needed, and Debian's package of it.
+declare -A packages=(
+	[containerd]=containerd [runc]=runc [/usr/lib/cni/bridge]=containernetworking-plugins [iptables]=iptables [ip]=iproute2
+	[conntrack]=conntrack [busybox]=busybox-static [curl]=curl [openssl]=openssl [pgrep]=procps
+)
+# What the kubelet sets for the whole machine.
+sysctls=(vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes)
 
 fail() { echo "node.sh: $*" >&2; exit 1; }
 
-running() { [ -e "$state/pid" ] && [ "$(readlink "/proc/$(cat "$state/pid")/ns/pid_for_children" 2>/dev/null)" = "$(cat "$state/pidns" 2>/dev/null)" ]; }
+running() { [ -s "$state/pidns" ] && [ "$(readlink "/proc/$(cat "$state/pid")/ns/pid_for_children" 2>/dev/null)" = "$(cat "$state/pidns" 2>/dev/null)" ]; }
 
 # init is the first process inside.
 init() { pgrep -P "$(cat "$state/pid")"; }
@@ -34,17 +40,19 @@ kubectl() { VERNIER_HOME=$state "$bin/vernier" kubectl "$@"; }
 
 install_packages() {
 	local missing=()
-	for p in "${packages[@]}"; do
-		dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
+	for program in "${!packages[@]}"; do
+		command -v "$program" >/dev/null || missing+=("${packages[$program]}")
 	done
 	[ ${#missing[@]} -gt 0 ] || return 0
 	echo "installing ${missing[*]}"
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
-		fail "the node needs Debian's packages ${missing[*]}, and apt-get cannot install them"
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends --no-remove "${missing[@]}" >/dev/null ||
+		fail "the node needs Debian's packages ${missing[*]}, and apt-get cannot install them: try apt-get update"
 }
 
 configure() {
-	mkdir -p "$state"/{etcd,containerd,kubelet,cni,pki,logs,volumes,run}
+	mkdir -p "$state"/{etcd,containerd,kubelet,cni,pki,logs/containers,volumes,var-cni,opt}
+	touch "$state/.vernier-node"
+	for s in "${sysctls[@]}"; do echo "$s $(cat "/proc/sys/$s")"; done >"$state/sysctls"
 	[ -e "$state/pki/sa.key" ] || openssl genrsa -out "$state/pki/sa.key" 2048 2>/dev/null
 	[ -e "$state/token" ] || openssl rand -hex 16 >"$state/token"
 	echo "$(cat "$state/token"),admin,admin,system:masters" >"$state/pki/tokens.csv"
@@ -117,6 +125,10 @@ configure() {
 # cgroups makes the group under which the kubelet puts those of pods.
 cgroups() {
 	local d
+	if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+		mkdir -p "/sys/fs/cgroup/$cgroup"
+		return
+	fi
 	for d in /sys/fs/cgroup/*/; do
 		[ -e "$d/cgroup.procs" ] && mkdir -p "$d/$cgroup" || continue
 		if [ -e "$d/cpuset.cpus" ]; then
@@ -124,7 +136,6 @@ cgroups() {
 			cat "$d/cpuset.mems" >"$d/$cgroup/cpuset.mems"
 		fi
 	done
-	[ ! -e /sys/fs/cgroup/cgroup.procs ] || mkdir -p "/sys/fs/cgroup/$cgroup"
 }
 
 # image packs Debian's static busybox, and programs beside it, as an image. The first
@@ -166,9 +177,12 @@ inside_main() {
 	mount -t tmpfs tmpfs /run
 	mount --bind "$state/hosts" /etc/hosts
 	mount --bind "$state/resolv.conf" /etc/resolv.conf
-	# Pod logs and volumes are found under the paths that people know.
-	mkdir -p /var/lib/kubelet /var/log/containers
-	mount --bind "$state/kubelet" /var/lib/kubelet
+	# What components write under fixed paths is kept apart from the machine's.
+	local bound
+	for bound in kubelet:/var/lib/kubelet logs/containers:/var/log/containers var-cni:/var/lib/cni opt:/opt; do
+		[ -d "${bound#*:}" ] || continue
+		mount --bind "$state/${bound%%:*}" "${bound#*:}"
+	done
 	mount --make-rshared /
 	hostname node-1
 	ip link set lo up
@@ -228,11 +242,16 @@ up() {
 		return
 	fi
 	[ ! -e "$state" ] || down
+	made=()
+	for d in /var/lib/kubelet /var/log/containers /var/lib/cni; do
+		[ -d $d ] || { mkdir -p $d && made+=("$d"); }
+	done
 	for b in vernier controlplane node; do
 		[ -x "$bin/$b" ] || fail "$bin/$b is missing: run make node-up"
 	done
 	install_packages
 	configure
+	printf '%s\n' "${made[@]}" >"$state/made"
 	cgroups
 	image vernier.test/busybox:1 "$state/busybox.tar"
 	setsid unshare --net --mount --pid --uts --fork --kill-child "$here/node.sh" inside >>"$state/logs/init.log" 2>&1 </dev/null &
@@ -262,8 +281,10 @@ up() {
 }
 
 down() {
+	[ -e "$state" ] || return 0
+	[ -e "$state/.vernier-node" ] || [ -z "$(ls -A "$state")" ] || fail "$state is not a node's folder: nothing is removed"
 	if running; then
-		kill -KILL "$(cat "$state/pid")"
+		kill -KILL "$(cat "$state/pid")" || true
 		while [ -d "/proc/$(cat "$state/pid")" ]; do sleep 0.05; done
 	fi
 	ip link delete vernier0h 2>/dev/null || true
@@ -277,7 +298,9 @@ down() {
 			sleep 0.05
 		done
 	done
-	rm -rf "$state"
+	[ ! -e "$state/sysctls" ] || while read -r name value; do echo "$value" >"/proc/sys/$name"; done <"$state/sysctls"
+	[ ! -e "$state/made" ] || while read -r d; do [ -z "$d" ] || rmdir "$d" 2>/dev/null || true; done <"$state/made"
+	rm -rf --one-file-system "$state"
 }
 
 command=${1:-}

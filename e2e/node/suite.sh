@@ -22,6 +22,7 @@ for run in install upgrade; do
 		--set "image.registry=$registry,image.tag=$version" --wait --timeout 3m >/dev/null
 	node kubectl label namespace vernier-system --overwrite pod-security.kubernetes.io/enforce=restricted >/dev/null
 done
+node kubectl create configmap vernier-e2e --dry-run=client -o yaml | node kubectl apply -f - >/dev/null
 
 cd "$here/.."
 status=0
