@@ -81,7 +81,7 @@ func troubles() map[string]trouble {
 			change: func(spec map[string]any) {
 				podSpec(spec)["volumes"] = []any{map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "trouble"}}}
 			},
-			want: []string{"trouble", "PersistentVolumeClaim"},
+			want: []string{"PersistentVolumeClaim (trouble)"},
 		},
 		"its ConfigMap is not there": {
 			change: func(spec map[string]any) {

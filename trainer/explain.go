@@ -225,7 +225,7 @@ func Waiting(pods []corev1.Pod) string {
 		}
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-				return fmt.Sprintf("pod %s finds no node%s: %s", pod.Name, quote(c.Message), unschedulableAdvice(c.Message))
+				return fmt.Sprintf("pod %s finds no node%s: %s", pod.Name, quote(c.Message), unschedulableAdvice(pod, c.Message))
 			}
 		}
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -240,12 +240,18 @@ func Waiting(pods []corev1.Pod) string {
 }
 
 // unschedulableAdvice says what to do about a message of the scheduler.
-func unschedulableAdvice(message string) string {
+func unschedulableAdvice(pod *corev1.Pod, message string) string {
 	if strings.Contains(message, "persistentvolumeclaim") && strings.Contains(message, "not found") {
 		return "create the PersistentVolumeClaim, or correct its name in the template"
 	}
 	if strings.Contains(message, "unbound immediate PersistentVolumeClaims") {
-		return "the PersistentVolumeClaim has no volume: create one, or name a StorageClass that does"
+		var claims []string
+		for _, v := range pod.Spec.Volumes {
+			if v.PersistentVolumeClaim != nil {
+				claims = append(claims, v.PersistentVolumeClaim.ClaimName)
+			}
+		}
+		return fmt.Sprintf("a PersistentVolumeClaim (%s) has no volume: create one, or name a StorageClass that does", strings.Join(claims, ", "))
 	}
 	return "request less, run fewer trials at once, or add nodes"
 }

@@ -165,6 +165,9 @@ func TestWaiting(t *testing.T) {
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
 	noClaim := waiting("", "")
 	noClaim.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: `0/1 nodes are available: persistentvolumeclaim "data" not found.`}}
+	unbound := waiting("", "")
+	unbound.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "cifar"}}}}
+	unbound.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}}
 	crash := waiting("CrashLoopBackOff", "back-off 10s")
 	crash.Status.ContainerStatuses[0].RestartCount = 4
 	crash.Status.ContainerStatuses[0].LastTerminationState.Terminated = &terminated{ExitCode: 1}
@@ -179,6 +182,7 @@ func TestWaiting(t *testing.T) {
 		"no node":                {unschedulable, "pod p finds no node (0/1 nodes are available: 1 Insufficient cpu.): request less, run fewer trials at once, or add nodes"},
 		"no image":               {waiting("ErrImagePull", "not found"), "container main of pod p cannot get its image train:1, ErrImagePull (not found): check the name and tag, and the pull secret"},
 		"no claim":               {noClaim, `pod p finds no node (0/1 nodes are available: persistentvolumeclaim "data" not found.): create the PersistentVolumeClaim, or correct its name in the template`},
+		"no volume":              {unbound, "pod p finds no node (0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.): a PersistentVolumeClaim (cifar) has no volume: create one, or name a StorageClass that does"},
 		"no ConfigMap":           {waiting("CreateContainerConfigError", `configmap "data" not found`), `container main of pod p cannot be configured (configmap "data" not found): create the ConfigMap, Secret or key that it names`},
 		"cannot be created":      {waiting("CreateContainerError", "x"), "container main of pod p cannot be started, CreateContainerError (x): check its command, mounts and security context"},
 		"it keeps crashing":      {crash, "container main of pod p exited with code 1: see its last lines (kubectl logs -n team p -c main); it was restarted 4 times"},
