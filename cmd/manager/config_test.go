@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,8 +33,25 @@ import (
 // refuse the other tests' experiments) and no definitions (they are there).
 func install(t *testing.T, c client.Client) {
 	t.Helper()
+	for _, u := range manifests(t) {
+		var opts []client.CreateOption
+		switch u.GetKind() {
+		case "CustomResourceDefinition":
+			continue
+		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+			opts = append(opts, client.DryRunAll)
+		}
+		if err := c.Create(t.Context(), u, opts...); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Errorf("%s %s: %v", u.GetKind(), u.GetName(), err)
+		}
+	}
+}
+
+// manifests are what config/default renders, namespaces first, as kubectl does.
+func manifests(t *testing.T) (objects []*unstructured.Unstructured) {
+	t.Helper()
 	o := krusty.MakeDefaultOptions()
-	o.Reorder = krusty.ReorderOptionLegacy // as kubectl: namespaces first
+	o.Reorder = krusty.ReorderOptionLegacy
 	rendered, err := krusty.MakeKustomizer(o).Run(filesys.MakeFsOnDisk(), filepath.Join("..", "..", "config", "default"))
 	if err != nil {
 		t.Fatal(err)
@@ -47,16 +65,32 @@ func install(t *testing.T, c client.Client) {
 		if err := u.UnmarshalJSON(raw); err != nil {
 			t.Fatal(err)
 		}
-		var opts []client.CreateOption
-		switch u.GetKind() {
-		case "CustomResourceDefinition":
+		objects = append(objects, u)
+	}
+	return objects
+}
+
+func TestNoRoleHasAWildcard(t *testing.T) {
+	roles := 0
+	for _, u := range manifests(t) {
+		if !strings.HasSuffix(u.GetKind(), "Role") {
 			continue
-		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-			opts = append(opts, client.DryRunAll)
 		}
-		if err := c.Create(t.Context(), u, opts...); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Errorf("%s %s: %v", u.GetKind(), u.GetName(), err)
+		roles++
+		rules, _, err := unstructured.NestedSlice(u.Object, "rules")
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, rule := range rules {
+			for field, values := range rule.(map[string]any) {
+				if slices.Contains(values.([]any), any("*")) {
+					t.Errorf("%s %s has a wildcard in %s", u.GetKind(), u.GetName(), field)
+				}
+			}
+		}
+	}
+	if roles < 8 {
+		t.Errorf("%d roles were read, want all", roles)
 	}
 }
 

@@ -65,6 +65,8 @@ configure() {
 		state = "/run/containerd"
 		[grpc]
 		  address = "/run/containerd/containerd.sock"
+		[plugins."io.containerd.internal.v1.opt"]
+		  path = "STATE/opt"
 		[plugins."io.containerd.grpc.v1.cri"]
 		  sandbox_image = "vernier.test/busybox:1"
 		  # Where tests run, a process may not lower its OOM score.
@@ -179,7 +181,7 @@ inside_main() {
 	mount --bind "$state/resolv.conf" /etc/resolv.conf
 	# What components write under fixed paths is kept apart from the machine's.
 	local bound
-	for bound in kubelet:/var/lib/kubelet logs/containers:/var/log/containers var-cni:/var/lib/cni opt:/opt; do
+	for bound in kubelet:/var/lib/kubelet logs/containers:/var/log/containers var-cni:/var/lib/cni; do
 		[ -d "${bound#*:}" ] || continue
 		mount --bind "$state/${bound%%:*}" "${bound#*:}"
 	done
