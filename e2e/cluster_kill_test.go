@@ -237,7 +237,8 @@ func TestExperimentsAreAdmittedWhileVernierIsReplaced(t *testing.T) {
 	t.Logf("%d were admitted", applied)
 }
 
-// podsOfVernier are the names of Vernier's pods, by UID.
+// podsOfVernier are the names of Vernier's pods, by UID, but for those that failed and
+// stay: a kubelet that was killed may fail a pod when it starts again.
 func (i *instance) podsOfVernier(t *testing.T) map[types.UID]string {
 	t.Helper()
 	var pods corev1.PodList
@@ -246,7 +247,9 @@ func (i *instance) podsOfVernier(t *testing.T) map[types.UID]string {
 	}
 	names := map[types.UID]string{}
 	for _, p := range pods.Items {
-		names[p.UID] = p.Name
+		if p.Status.Phase != corev1.PodFailed {
+			names[p.UID] = p.Name
+		}
 	}
 	return names
 }

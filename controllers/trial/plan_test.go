@@ -66,14 +66,6 @@ func collecting(kind v1beta1.CollectorKind) func(*v1beta1.Trial) {
 	return func(t *v1beta1.Trial) { t.Spec.MetricsCollector.Collector = &v1beta1.CollectorSpec{Kind: kind} }
 }
 
-// written is when the status was last written, before noon.
-func written(ago time.Duration) func(*v1beta1.Trial) {
-	return func(t *v1beta1.Trial) {
-		at := metav1.NewTime(noon.Add(-ago))
-		t.Status.LastReconcileTime = &at
-	}
-}
-
 func jobIn(p trainer.Phase) job {
 	return job{presence: present, exists: true, state: trainer.State{Phase: p, Reason: "R", Message: "M"}}
 }

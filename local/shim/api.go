@@ -23,9 +23,9 @@ const (
 )
 
 const (
-	// LogMaxBytes is the size at which a log is rotated, and LogMaxFiles how many
-	// files of it are kept, the newest included.
+	// LogMaxBytes is the size at which a log is rotated.
 	LogMaxBytes = 10 << 20
+	// LogMaxFiles is how many files of a log are kept, the newest included.
 	LogMaxFiles = 3
 	// DefaultTerminationPath is where containers see their termination message.
 	DefaultTerminationPath = "/dev/termination-log"

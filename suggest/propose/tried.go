@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// attempts is how many draws may hit points that were tried before the
+	// Attempts is how many draws may hit points that were tried before the
 	// search for an untried one becomes systematic.
 	Attempts = 64
 	// attemptsConstrained is the same where draws may also hit points that
@@ -21,13 +21,13 @@ const (
 	// attemptsBlind is how many draws are made when there is no allowed point
 	// to begin from.
 	attemptsBlind = 1 << 17
-	// enumerable is how many points a space may have for the systematic search
+	// Enumerable is how many points a space may have for the systematic search
 	// to weigh each of them.
 	Enumerable = 4096
 	// stepsLate is how many steps a search takes although its time is up, as an
 	// answer is worth some milliseconds.
 	stepsLate = 1 << 14
-	// steps bounds the systematic search in larger spaces with constraints.
+	// MaxSteps bounds the systematic search in larger spaces with constraints.
 	MaxSteps = 1 << 20
 )
 

@@ -63,6 +63,7 @@ const (
 	// newest ones.
 	tpeWideMost = 300
 
+	// Auto leaves the choice of a setting to the algorithm.
 	Auto = "auto"
 	yes  = "true"
 	no   = "false"

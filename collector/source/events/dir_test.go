@@ -16,17 +16,6 @@ import (
 	"github.com/vernier-ml/vernier/collector/source/sourcetest"
 )
 
-func put(t testing.TB, dir, path string, b []byte) {
-	t.Helper()
-	path = filepath.Join(dir, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func newEvents(t testing.TB, dir string, drain <-chan struct{}, metrics ...string) *Dir {
 	t.Helper()
 	src, err := New(Config{Dir: dir, Metrics: metrics, Drain: drain, Clock: sourcetest.Quick()})

@@ -116,7 +116,7 @@ func (p *page) take(line []byte) {
 
 // reading copies the sample of the present line.
 func (p *page) reading() reading {
-	slices.SortFunc(p.line.Labels, func(a, b parse.Label) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	slices.SortFunc(p.line.Labels, func(a, b parse.Label) int { return strings.Compare(a.Name, b.Name) })
 	series := string(p.line.AppendSeries(nil))
 	return reading{series, series[len(p.line.Name):], p.line.Value, p.line.Text(), p.line.Time}
 }

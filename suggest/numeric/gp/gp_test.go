@@ -168,9 +168,9 @@ func TestPendingRowsLeaveNoTrace(t *testing.T) {
 	dims, optional := mixedDims()
 	theta := Theta{-0.3, 0.2, -0.1, 0.4, 0.1, 0.3, -4, -2}
 	model := func() *Model { return conditioned(t, NewLayout(dims, optional), theta, rows[:20], y[:20]) }
-	fresh, used := model(), model()
+	used := model()
 	for _, pending := range [][][]float64{rows[20:35], rows[20:22], {rows[20], rows[25], rows[20]}, nil, rows[21:24]} {
-		fresh = model()
+		fresh := model()
 		fresh.Expect(pending)
 		used.Expect(pending)
 		want, got := fresh.Predict(rows[35:], true), used.Predict(rows[35:], true)
