@@ -82,6 +82,12 @@ e2e-cluster: node-up $(BIN)/helm ## Install on that node, and run the tests that
 	$(call say,running the tests on the node)
 	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(VERSION)' '$(REGISTRY)' '$(E2E_TESTS)'
 
+.PHONY: bench-cluster
+bench-cluster: ## Measure trials beside bare Jobs on that node, where make e2e-cluster has installed Vernier: 7 minutes.
+	@CGO_ENABLED=0 $(GO_BUILD) -o $(BIN)/bench-throughput ./bench/throughput
+	@$(BIN)/bench-throughput -kubeconfig $${VERNIER_NODE_DIR:-/var/lib/vernier-node}/kubeconfig -trials 12 -parallel 3 -work 2s -rounds 2
+	@$(BIN)/bench-throughput -kubeconfig $${VERNIER_NODE_DIR:-/var/lib/vernier-node}/kubeconfig -trials 60 -parallel 20 -work 100ms -rounds 2
+
 $(BIN)/helm: tools/chart/go.mod
 	$(call say,building helm (about a minute))
 	@cd tools/chart && go build -buildvcs=false -o $(BIN)/helm helm.sh/helm/v3/cmd/helm

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -205,15 +204,9 @@ func (i *instance) checkDisruption(t *testing.T, disrupt func(*testing.T, *corev
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { i.clear(t) })
-	first := i.awaitRunningPod(t)
+	first := i.awaitRunningPod(t, "")
 	disrupt(t, first)
-	eventually(t, time.Minute, func(ctx context.Context) error {
-		err := i.client.Get(ctx, client.ObjectKeyFromObject(first), &corev1.Pod{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return errors.Join(errors.New("the pod is still there"), err)
-	})
+	i.awaitRunningPod(t, first.UID)
 	i.awaitEnd(t, "disrupted")
 	trials := i.trials(t, "disrupted")
 	if len(trials) != 1 || !trials[0].IsSucceeded() {
@@ -225,20 +218,25 @@ func (i *instance) checkDisruption(t *testing.T, disrupt func(*testing.T, *corev
 	}
 }
 
-// awaitRunningPod is the pod of the only trial, once its program runs.
-func (i *instance) awaitRunningPod(t *testing.T) *corev1.Pod {
+// awaitRunningPod is a pod of the only trial whose program runs, but not the given one.
+func (i *instance) awaitRunningPod(t *testing.T, not types.UID) *corev1.Pod {
 	t.Helper()
-	var pods corev1.PodList
+	var found corev1.Pod
 	eventually(t, time.Minute, func(ctx context.Context) error {
+		var pods corev1.PodList
 		if err := i.client.List(ctx, &pods, client.InNamespace("default"), client.HasLabels{v1beta1.LabelTrial}); err != nil {
 			return err
 		}
-		if len(pods.Items) != 1 || len(pods.Items[0].Status.ContainerStatuses) != 1 || pods.Items[0].Status.ContainerStatuses[0].State.Running == nil {
-			return fmt.Errorf("%d pods, none runs", len(pods.Items))
+		for _, pod := range pods.Items {
+			s := pod.Status.ContainerStatuses
+			if pod.UID != not && pod.DeletionTimestamp == nil && len(s) == 1 && s[0].State.Running != nil {
+				found = pod
+				return nil
+			}
 		}
-		return nil
+		return fmt.Errorf("%d pods, and the program of none runs", len(pods.Items))
 	})
-	return &pods.Items[0]
+	return &found
 }
 
 // preempt makes a pod of a higher priority that leaves no CPU for the given one.
@@ -250,7 +248,8 @@ func (i *instance) preempt(t *testing.T, pod *corev1.Pod) {
 		t.Fatal(err)
 	}
 	cpu := node.Status.Allocatable.Cpu().DeepCopy()
-	cpu.Sub(resource.MustParse("400m")) // for what else runs, and less than the trial needs
+	// Enough for what else runs (Vernier asks for 120m), but not for the trial beside it.
+	cpu.Sub(resource.MustParse("200m"))
 	urgent := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "urgent"},
 		Spec: corev1.PodSpec{

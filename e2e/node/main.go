@@ -1,14 +1,13 @@
 // Command node is what a Kubernetes node runs besides containerd, and the
 // cluster's DNS: kubelet, kube-proxy and CoreDNS in one binary. It runs the
-// component that its own name (argv[0]) or its first argument names. Tests use
-// it, see node.sh; the product does not.
+// component that its first argument names. Tests use it, see node.sh; the product
+// does not.
 package main
 
 import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/coremain"
@@ -21,33 +20,21 @@ import (
 )
 
 func main() {
-	args := os.Args
-	if !isComponent(filepath.Base(args[0])) && len(args) > 1 {
-		args = args[1:]
+	os.Args = os.Args[1:]
+	component := ""
+	if len(os.Args) > 0 {
+		component = os.Args[0]
 	}
-	os.Exit(run(args))
-}
-
-func isComponent(name string) bool {
-	switch name {
-	case "kubelet", "kube-proxy", "coredns":
-		return true
-	}
-	return false
-}
-
-func run(args []string) int {
-	os.Args = args
-	switch filepath.Base(args[0]) {
+	switch component {
 	case "kubelet":
-		return cli.Run(kubelet.NewKubeletCommand(context.Background()))
+		os.Exit(cli.Run(kubelet.NewKubeletCommand(context.Background())))
 	case "kube-proxy":
-		return cli.Run(proxy.NewProxyCommand())
+		os.Exit(cli.Run(proxy.NewProxyCommand()))
 	case "coredns":
 		dnsserver.Directives = []string{"bind", "errors", "kubernetes"}
 		coremain.Run()
-		return 0
+	default:
+		fmt.Fprintln(os.Stderr, "node: name a component: kubelet, kube-proxy or coredns")
+		os.Exit(2)
 	}
-	fmt.Fprintln(os.Stderr, "node: name a component: kubelet, kube-proxy or coredns")
-	return 2
 }

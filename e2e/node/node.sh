@@ -45,8 +45,9 @@ install_packages() {
 	done
 	[ ${#missing[@]} -gt 0 ] || return 0
 	echo "installing ${missing[*]}"
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends --no-remove "${missing[@]}" >/dev/null ||
-		fail "the node needs Debian's packages ${missing[*]}, and apt-get cannot install them: try apt-get update"
+	export DEBIAN_FRONTEND=noninteractive
+	{ apt-get update -qq && apt-get install -y -qq --no-install-recommends --no-remove "${missing[@]}" >/dev/null; } ||
+		fail "the node needs Debian's packages ${missing[*]}, and apt-get cannot install them: see what it says above"
 }
 
 configure() {
@@ -146,13 +147,13 @@ image() {
 	local name=$1 archive=$2 d config layer
 	shift 2
 	d=$(mktemp -d)
-	mkdir -p "$d/root"/{bin,tmp,etc}
-	chmod 1777 "$d/root/tmp"
-	cp /bin/busybox "$d/root/bin/"
-	busybox --list | grep -v '^busybox$' | while read -r applet; do ln -s busybox "$d/root/bin/$applet"; done
-	[ $# -eq 0 ] || cp -L "$@" "$d/root/bin/"
-	echo 'root:x:0:0::/:/bin/sh' >"$d/root/etc/passwd"
-	tar -C "$d/root" --owner=0 --group=0 -cf "$d/layer.tar" .
+	mkdir -p "$d/rootfs"/{bin,tmp,etc}
+	chmod 1777 "$d/rootfs/tmp"
+	cp "$(command -v busybox)" "$d/rootfs/bin/"
+	busybox --list | grep -v '^busybox$' | while read -r applet; do ln -s busybox "$d/rootfs/bin/$applet"; done
+	[ $# -eq 0 ] || cp -L "$@" "$d/rootfs/bin/"
+	echo 'root:x:0:0::/:/bin/sh' >"$d/rootfs/etc/passwd"
+	tar -C "$d/rootfs" --owner=0 --group=0 -cf "$d/layer.tar" .
 	layer=$(sha256sum <"$d/layer.tar" | cut -d' ' -f1)
 	# The pause process reaps what its pod leaves behind.
 	config='{"architecture":"'$(dpkg --print-architecture)'","os":"linux","config":{"Env":["PATH=/bin"],"Cmd":["/bin/sh","-c","trap exit TERM INT; while :; do sleep 3600 & wait $!; done"]},"rootfs":{"type":"layers","diff_ids":["sha256:'$layer'"]}}'

@@ -167,9 +167,6 @@ func (e edits) apply(text string) string {
 		found := marked.FindStringSubmatch(line)
 		replacement := e[found[4]]
 		if strings.Contains(replacement, "\n") || strings.HasPrefix(replacement, " ") {
-			if found[2] != "" && found[3] != "" {
-				panic("the first key of an element of a list cannot be a block: " + line)
-			}
 			return replacement
 		}
 		return strings.TrimSuffix(line, found[4]) + `"` + replacement + `"`
