@@ -36,12 +36,9 @@ func (p pod) inject() error {
 	index := slices.IndexFunc(containers, func(v any) bool { return at(v, "name") == p.c.PrimaryContainer })
 	main := containers[index].(map[string]any)
 	where := under(p.path, "containers", fmt.Sprint(index))
-	for _, name := range []string{SidecarLogger, Sidecar, InstallContainer} {
-		if named(containers, name) != nil {
-			return fault(under(p.path, "containers"), "the container name %q is taken by the metrics collector: rename the container", name)
-		}
+	if err := p.checkNames(containers); err != nil {
+		return err
 	}
-
 	mounts := []any{mount(MetricsVolume, contract.DefaultDir)}
 	switch p.c.Kind {
 	case StdOut:
@@ -93,6 +90,16 @@ func (p pod) inject() error {
 		sidecar["lifecycle"] = map[string]any{"postStart": map[string]any{"exec": map[string]any{"command": hook}}}
 	}
 	upsert(p.spec, "initContainers", sidecar)
+	return nil
+}
+
+// checkNames rejects containers that are named like ours.
+func (p pod) checkNames(containers []any) error {
+	for _, name := range []string{SidecarLogger, Sidecar, InstallContainer} {
+		if named(containers, name) != nil {
+			return fault(under(p.path, "containers"), "the container name %q is taken by the metrics collector: rename the container", name)
+		}
+	}
 	return nil
 }
 
