@@ -92,7 +92,7 @@ func (s *Session) readOne(where string, v any) (told, error) {
 	if err != nil {
 		return told{}, err
 	}
-	t := readTold(f, len(s.study.Objectives))
+	t := readTold(f, len(s.session.Study.Objectives))
 	return t, f.end()
 }
 

@@ -40,14 +40,13 @@ type Config struct {
 // Session is one study and the conversation about it. It is not for use by
 // several goroutines at once.
 type Session struct {
-	config Config
-	study  suggest.Study
-	asked  bool // since the last preparation
+	config  Config
+	session suggest.Session
 }
 
 // New starts a session.
 func New(c Config) *Session {
-	return &Session{config: c, study: c.Study}
+	return &Session{config: c, session: suggest.Session{Study: c.Study, Algorithm: c.Algorithm, Stopper: c.Stopper}}
 }
 
 // Serve answers each line of in with one line on out, until the end of in,
@@ -125,18 +124,12 @@ func (s *Session) do(ctx context.Context, r request) (any, error) {
 	return asked{trials, exhausted, r.id}, err
 }
 
-// prepare lets the algorithm learn from results while no trials are waited for.
-// A program that tells much before it asks again pays for it once.
+// prepare lets the algorithm learn while the program waits for nothing.
 func (s *Session) prepare(ctx context.Context) {
-	p, ok := s.config.Algorithm.(suggest.Preparer)
-	if !ok || !s.asked {
-		return
-	}
-	s.asked = false
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	// What goes wrong goes wrong again, and is said, when trials are asked for.
-	_ = s.guard("the algorithm", func() error { p.Prepare(ctx, s.study); return nil })
+	_ = s.guard("the algorithm", func() error { s.session.Prepare(ctx); return nil })
 }
 
 // limit puts the deadline of a request on ctx.
@@ -149,16 +142,15 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 
 // ask makes at most n trials of what the algorithm proposes.
 func (s *Session) ask(ctx context.Context, n int) (made []proposed, exhausted bool, err error) {
-	next := s.study.NextNumber()
+	next := s.session.Study.NextNumber()
 	if left := maxNumber + 1 - next; n > left { // nothing could be told of them
 		return nil, false, fmt.Errorf("trials have numbers up to %d, so that %d more can be asked for; number them from 0", maxNumber, left)
 	}
-	s.asked = true
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
-	var proposals []suggest.Proposal
+	var trials []suggest.Asked
 	err = s.guard("the algorithm", func() (err error) {
-		proposals, err = s.config.Algorithm.Suggest(ctx, s.study, n)
+		trials, err = s.session.Ask(ctx, n)
 		return err
 	})
 	if errors.Is(err, suggest.ErrExhausted) {
@@ -171,12 +163,9 @@ func (s *Session) ask(ctx context.Context, n int) (made []proposed, exhausted bo
 		return nil, false, err
 	}
 	made = []proposed{}
-	var pending []*suggest.Trial
-	for i, p := range proposals {
-		made = append(made, proposed{next + i, params{s.study.Space, p.Point}, p.Resource, p.Meta, p.Why, p.Fallback})
-		pending = append(pending, &suggest.Trial{Number: next + i, Point: p.Point, Resource: p.Resource, Meta: p.Meta})
+	for _, t := range trials {
+		made = append(made, proposed{t.Number, params{s.session.Study.Space, t.Point}, t.Resource, t.Meta, t.Why, t.Fallback})
 	}
-	s.study.Put(pending...)
 	return made, exhausted || s.exhausted(ctx, len(made), n), nil
 }
 
@@ -184,42 +173,24 @@ func (s *Session) ask(ctx context.Context, n int) (made []proposed, exhausted bo
 // where that may be: when there were fewer than asked, or as many as the space
 // has points.
 func (s *Session) exhausted(ctx context.Context, made, asked int) (last bool) {
-	size, finite := s.study.Space.Size()
-	if made == 0 || ctx.Err() != nil || made == asked && (!finite || uint64(len(s.study.Trials)) < size) {
+	size, finite := s.session.Study.Space.Size()
+	if made == 0 || ctx.Err() != nil || made == asked && (!finite || uint64(len(s.session.Study.Trials)) < size) {
 		return false
 	}
 	// What else goes wrong goes wrong again, and is said, when trials are asked for.
 	_ = s.guard("the algorithm", func() error {
-		_, err := s.config.Algorithm.Suggest(ctx, s.study, 1)
+		_, err := s.config.Algorithm.Suggest(ctx, s.session.Study, 1)
 		last = errors.Is(err, suggest.ErrExhausted)
 		return err
 	})
 	return last
 }
 
-// report notes a measurement of a running trial and asks whether to stop it.
 func (s *Session) report(r report) (stop bool, why string, err error) {
-	before := s.study.Trial(r.number)
-	if before == nil {
-		return false, "", fmt.Errorf("report.number is %d, and there is no such trial; ask for one first, or tell it with its params", r.number)
-	}
-	if before.State.Finished() {
-		return false, "", fmt.Errorf("trial %d has ended (%s); report only what runs", r.number, before.State)
-	}
-	t := *before
-	t.State = suggest.Running
-	t.Curve = withSample(t.Curve, r.sample)
-	s.study.Put(&t)
-	if s.config.Stopper == nil {
-		return false, "", nil
-	}
-	err = s.guard("the stopping rule", func() error {
-		stop, why = s.config.Stopper.Stop(s.study, &t)
-		return nil
+	err = s.guard("the stopping rule", func() (err error) {
+		stop, why, err = s.session.Report(r.number, r.sample)
+		return err
 	})
-	if !stop {
-		why = ""
-	}
 	return stop, why, err
 }
 

@@ -312,6 +312,6 @@ func (s *spaceFile) known(i int, f *fields, t told, study string) {
 		return
 	}
 	trial.Point = p
-	trial.Values = valuesOf(*trial, len(s.study.Objectives))
+	trial.Values = s.study.ValuesOf(trial)
 	s.study.Warm = append(s.study.Warm, trial)
 }

@@ -12,8 +12,8 @@ import (
 // tell takes over what is said of trials: all of it or, with an error, nothing.
 // assigned are the numbers of the trials that came without one.
 func (s *Session) tell(all []told) (assigned []int, err error) {
-	constraints := s.study.Constraints
-	next := s.study.NextNumber()
+	constraints := s.session.Study.Constraints
+	next := s.session.Study.NextNumber()
 	changed := map[int]*suggest.Trial{} // by number
 	for _, t := range all {
 		if !t.numbered {
@@ -22,7 +22,7 @@ func (s *Session) tell(all []told) (assigned []int, err error) {
 		}
 		before := changed[t.number]
 		if before == nil {
-			before = s.study.Trial(t.number)
+			before = s.session.Study.Trial(t.number)
 		}
 		if changed[t.number], err = s.apply(t, before); err != nil {
 			return nil, err
@@ -32,8 +32,8 @@ func (s *Session) tell(all []told) (assigned []int, err error) {
 		}
 		next = max(next, t.number+1)
 	}
-	s.study.Constraints = constraints
-	s.study.Put(slices.Collect(maps.Values(changed))...)
+	s.session.Study.Constraints = constraints
+	s.session.Study.Put(slices.Collect(maps.Values(changed))...)
 	return assigned, nil
 }
 
@@ -45,7 +45,7 @@ func (s *Session) apply(t told, before *suggest.Trial) (*suggest.Trial, error) {
 	}
 	switch {
 	case t.params != nil:
-		p, inside, why := point(s.study.Space, t.where+".params", t.params)
+		p, inside, why := point(s.session.Study.Space, t.where+".params", t.params)
 		if !inside {
 			return nil, why
 		}
@@ -68,17 +68,8 @@ func (s *Session) apply(t told, before *suggest.Trial) (*suggest.Trial, error) {
 	if t.resource != nil {
 		after.Resource = *t.resource
 	}
-	after.Values = valuesOf(after, len(s.study.Objectives))
+	after.Values = s.session.Study.ValuesOf(&after)
 	return &after, nil
-}
-
-// valuesOf are the trial's values: for a pruned one without any, the end of its
-// curve.
-func valuesOf(t suggest.Trial, objectives int) []float64 {
-	if n := len(t.Curve); t.State == suggest.Pruned && len(t.Values) == 0 && n > 0 && objectives == 1 {
-		return []float64{t.Curve[n-1].Value}
-	}
-	return t.Values
 }
 
 // counted holds that a trial has as many constraints as the study. In a study

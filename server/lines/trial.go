@@ -129,21 +129,6 @@ func inSteps(curve []suggest.Sample) []suggest.Sample {
 	return kept
 }
 
-// withSample adds a sample to a curve in order of steps; a sample of the same
-// step is replaced. What others hold of the curve does not change.
-func withSample(curve []suggest.Sample, s suggest.Sample) []suggest.Sample {
-	if n := len(curve); n == 0 || curve[n-1].Step < s.Step {
-		return append(curve, s)
-	}
-	i, found := slices.BinarySearchFunc(curve, s.Step, func(have suggest.Sample, step int64) int { return cmp.Compare(have.Step, step) })
-	curve = slices.Clone(curve)
-	if found {
-		curve[i] = s
-		return curve
-	}
-	return slices.Insert(curve, i, s)
-}
-
 func (f *fields) params() map[string]any {
 	params, _, _ := read(f, "params", "an object of names and values", as[map[string]any])
 	return params

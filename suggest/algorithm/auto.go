@@ -167,7 +167,7 @@ func (a *automatic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		for i := range got {
 			got[i] = p.sign(got[i])
 		}
-		s.Trials = append(s.Trials[:len(s.Trials):len(s.Trials)], propose.Pending(next+len(out), got)...)
+		s.Trials = append(s.Trials[:len(s.Trials):len(s.Trials)], suggest.PendingTrials(next+len(out), got)...)
 		out = append(out, got...)
 		if len(got) < run {
 			break

@@ -288,7 +288,7 @@ func manyEqualsOneByOne(t *testing.T, r propose.Registration) {
 				for range 25 {
 					one := ask(t, a, s, 1)
 					got = append(got, one...)
-					s.Put(propose.Pending(s.NextNumber(), one)...)
+					s.Put(suggest.PendingTrials(s.NextNumber(), one)...)
 				}
 				if g, w := lines(space, got), lines(space, want); !slices.Equal(g, w) {
 					t.Errorf("after %d trials: one by one gives %v, at once %v", already, g, w)

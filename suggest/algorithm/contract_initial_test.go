@@ -24,7 +24,7 @@ func initialPointsComeFirst(t *testing.T, r propose.Registration) {
 				if len(got) == 0 {
 					t.Fatalf("%s, %d at a time: no proposal", name, batch)
 				}
-				s.Put(propose.Pending(s.NextNumber(), got)...)
+				s.Put(suggest.PendingTrials(s.NextNumber(), got)...)
 			}
 			for i, want := range []suggest.Point{one, two} {
 				if got := s.Trials[i].Point; !got.Equal(want) {

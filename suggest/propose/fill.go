@@ -73,12 +73,3 @@ func (t *Tried) Fill(ctx context.Context, first, n int, key rng.Key, turns func(
 		return now.Proposal(p), nil
 	})
 }
-
-// Pending makes trials of proposals, numbered from first.
-func Pending(first int, proposals []suggest.Proposal) []*suggest.Trial {
-	trials := make([]*suggest.Trial, len(proposals))
-	for i, p := range proposals {
-		trials[i] = &suggest.Trial{Number: first + i, Point: p.Point, Meta: p.Meta, Resource: p.Resource}
-	}
-	return trials
-}

@@ -52,7 +52,7 @@ func (a *initial) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugges
 		return first, nil
 	}
 	later := s
-	later.Put(Pending(next, first)...)
+	later.Put(suggest.PendingTrials(next, first)...)
 	rest, err := a.Algorithm.Suggest(ctx, later, n-len(first))
 	if Cancelled(ctx) {
 		return nil, err

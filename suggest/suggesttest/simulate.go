@@ -11,7 +11,6 @@ import (
 
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/numeric/rng"
-	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // CurveProblem is a function to minimise of which each evaluation is a training
@@ -211,7 +210,7 @@ func (r *simulator) start(ctx context.Context) error {
 	if len(got) == 0 && err == nil && len(r.running) == 0 {
 		return errors.New("no proposal while nothing is running")
 	}
-	for _, t := range propose.Pending(r.out.Study.NextNumber(), got) {
+	for _, t := range suggest.PendingTrials(r.out.Study.NextNumber(), got) {
 		t.State = suggest.Running
 		speeds := rng.NewKey(r.Seed, "simulation", "speed")
 		j := job{trial: len(r.out.Study.Trials), worker: r.idle[0], end: r.Problem.Steps}

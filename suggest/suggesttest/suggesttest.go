@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/vernier-ml/vernier/suggest"
-	"github.com/vernier-ml/vernier/suggest/propose"
 )
 
 // Player runs a study: it asks, measures and tells, as the controller does.
@@ -48,7 +47,7 @@ func (p *Player) Play(ctx context.Context, n int) error {
 				return errors.New("no proposal while nothing is running")
 			}
 			running += len(got)
-			p.Study.Put(propose.Pending(p.Study.NextNumber(), got)...)
+			p.Study.Put(suggest.PendingTrials(p.Study.NextNumber(), got)...)
 		}
 		if running == 0 {
 			return exhausted

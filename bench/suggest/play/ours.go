@@ -68,18 +68,16 @@ func (o *Ours) Open(_ context.Context, g Game) (Player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &ourPlayer{
-		algorithm: a, stopper: o.Stopper, clock: Clock(o.Alone),
-		study: suggest.Study{Space: g.Space, Seed: g.Seed, Budget: g.Budget, Parallel: g.Parallel},
-	}
-	if o.Prepared {
-		p.preparer, _ = a.(suggest.Preparer)
+	p := &ourPlayer{prepared: o.Prepared, clock: Clock(o.Alone)}
+	p.session = suggest.Session{
+		Algorithm: a, Stopper: o.Stopper,
+		Study: suggest.Study{Space: g.Space, Seed: g.Seed, Budget: g.Budget, Parallel: g.Parallel},
 	}
 	for i := range g.Objectives {
-		p.study.Objectives = append(p.study.Objectives, suggest.Objective{Name: fmt.Sprintf("f%d", i)})
+		p.session.Study.Objectives = append(p.session.Study.Objectives, suggest.Objective{Name: fmt.Sprintf("f%d", i)})
 	}
 	for i := range g.Constraints {
-		p.study.Constraints = append(p.study.Constraints, suggest.Constraint{Name: fmt.Sprintf("g%d", i)})
+		p.session.Study.Constraints = append(p.session.Study.Constraints, suggest.Constraint{Name: fmt.Sprintf("g%d", i)})
 	}
 	return p, nil
 }
@@ -89,27 +87,22 @@ func (o *Ours) Close() error { return nil }
 
 type ourPlayer struct {
 	Meter
-	algorithm suggest.Algorithm
-	preparer  suggest.Preparer // nil: none
-	stopper   suggest.Stopper
-	study     suggest.Study
-	clock     func() time.Duration
+	session  suggest.Session
+	prepared bool
+	clock    func() time.Duration
 }
 
 // Ask implements Player.
 func (p *ourPlayer) Ask(ctx context.Context, n int) ([]Candidate, error) {
-	s := p.study
-	number := s.NextNumber()
 	stop := p.Start(p.clock)
-	proposals, err := p.algorithm.Suggest(ctx, s, n)
+	asked, err := p.session.Ask(ctx, n)
 	stop()
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Candidate, 0, len(proposals))
-	for i, q := range proposals {
-		p.study.Put(&suggest.Trial{Number: number + i, Point: q.Point, State: suggest.Running, Meta: q.Meta, Resource: q.Resource})
-		out = append(out, Candidate{Number: number + i, Point: q.Point, Resource: q.Resource})
+	out := make([]Candidate, len(asked))
+	for i, t := range asked {
+		out[i] = Candidate{Number: t.Number, Point: t.Point, Resource: t.Resource}
 	}
 	p.Share(len(out))
 	return out, nil
@@ -117,19 +110,11 @@ func (p *ourPlayer) Ask(ctx context.Context, n int) ([]Candidate, error) {
 
 // Tell implements Player.
 func (p *ourPlayer) Tell(ctx context.Context, results []Result) error {
-	for _, r := range results {
-		known := p.study.Update(r.Number, func(t *suggest.Trial) {
-			t.State, t.Values, t.Constraints = r.State, r.Values, r.Constraints
-			if r.Curve != nil {
-				t.Curve = r.Curve
-			}
-		})
-		if !known {
-			return fmt.Errorf("there is no trial %d", r.Number)
-		}
+	if err := p.session.Tell(results...); err != nil {
+		return err
 	}
-	if p.preparer != nil {
-		p.preparer.Prepare(ctx, p.study)
+	if p.prepared {
+		p.session.Prepare(ctx)
 	}
 	return nil
 }
@@ -140,20 +125,14 @@ func (p *ourPlayer) Load(_ context.Context, points []suggest.Point, values []flo
 	for i, point := range points {
 		trials[i] = &suggest.Trial{Number: i, Point: point, State: suggest.Succeeded, Values: values[i : i+1]}
 	}
-	p.study.Put(trials...)
+	p.session.Study.Put(trials...)
 	return nil
 }
 
 // Report implements Player.
 func (p *ourPlayer) Report(_ context.Context, number int, sample suggest.Sample) (bool, error) {
-	if !p.study.Update(number, func(t *suggest.Trial) { t.Curve = append(t.Curve, sample) }) {
-		return false, fmt.Errorf("there is no trial %d", number)
-	}
-	if p.stopper == nil {
-		return false, nil
-	}
-	stop, _ := p.stopper.Stop(p.study, p.study.Trial(number))
-	return stop, nil
+	stop, _, err := p.session.Report(number, sample)
+	return stop, err
 }
 
 // Close implements Player.

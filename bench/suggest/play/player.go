@@ -36,13 +36,7 @@ type Candidate struct {
 }
 
 // Result is how an evaluation ended.
-type Result struct {
-	Number      int
-	State       suggest.State
-	Values      []float64
-	Constraints []float64
-	Curve       []suggest.Sample
-}
+type Result = suggest.Result
 
 // Cost of one suggestion.
 type Cost struct {
