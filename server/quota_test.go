@@ -92,11 +92,11 @@ func soManyPoints(t *testing.T) {
 	if err := send(900, 100); err == nil || isFull(err) || !strings.Contains(err.Error(), "counted again") {
 		t.Errorf("before the next count: %v", err)
 	}
-	time.Sleep(time.Minute)
+	time.Sleep(time.Minute) //nolint:forbidigo // the clock of a synctest bubble
 	if err := send(900, 100); err != nil {
 		t.Errorf("the last points that fit: %v", err)
 	}
-	time.Sleep(time.Minute)
+	time.Sleep(time.Minute) //nolint:forbidigo // the clock of a synctest bubble
 	if err := send(1000, 1); !errors.Is(err, server.ErrQuota) || !strings.Contains(err.Error(), "collector-rate") {
 		t.Fatalf("one more: %v", err)
 	}
@@ -164,7 +164,7 @@ func namespaceQuota(t *testing.T) {
 			} else if !errors.Is(err, server.ErrQuota) && !strings.Contains(err.Error(), "counted again") {
 				t.Fatalf("%s: %v", name, err)
 			}
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute) //nolint:forbidigo // the clock of a synctest bubble
 		}
 		if stored != 2000 {
 			t.Errorf("%s: %d points of the namespace are stored, want 2000", name, stored)

@@ -146,13 +146,14 @@ func TestRightsSufficeOnAClusterThatHadKatib(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually("the trial says why its job has no pods", func() string {
-		for _, tr := range w.trialsOf(e) {
-			if c := tr.LastCondition(); c == nil || !strings.Contains(c.Message, "Its job has no pods since ") || !strings.Contains(c.Message, "because a pod is forbidden: exceeded quota: small") {
-				return fmt.Sprintf("%+v", c)
-			}
-			return ""
+		trials := w.trialsOf(e)
+		if len(trials) == 0 {
+			return "no trial"
 		}
-		return "no trial"
+		if c := trials[0].LastCondition(); c == nil || !strings.Contains(c.Message, "Its job has no pods since ") || !strings.Contains(c.Message, "because a pod is forbidden: exceeded quota: small") {
+			return fmt.Sprintf("%+v", c)
+		}
+		return ""
 	})
 	cfg := rest.CopyConfig(apiServer)
 	cfg.Impersonate = w.as

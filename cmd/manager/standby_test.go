@@ -28,7 +28,7 @@ func freeAddresses(t *testing.T, n int) (addresses []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses

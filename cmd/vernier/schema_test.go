@@ -55,7 +55,7 @@ func TestErrorsOfTheSchemaAreInTheWordsOfTheFile(t *testing.T) {
 	if err := errors.New("failed to create typed patch object: duplicate entries"); schemaError(err).Error() != err.Error() || exitCode(schemaError(err)) != exitInvalid {
 		t.Errorf("%v", schemaError(err))
 	}
-	if err := errors.New("x"); schemaError(err) != err || schemaError(nil) != nil {
+	if err := errors.New("x"); !errors.Is(schemaError(err), err) || schemaError(nil) != nil {
 		t.Error("another error is changed")
 	}
 }

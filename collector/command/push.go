@@ -65,7 +65,7 @@ func preparePush(ctx context.Context, r *runner, a *attempt) (opener, error) {
 		Metrics: r.cfg.metrics, Drain: a.over.Done(),
 	}
 	// A port that is taken must not cost the trial its other ways to report.
-	cfg.Guarded, cfg.Katib, cfg.Trouble = listenTCP(ctx, r.cfg, a.over)
+	cfg.Guarded, cfg.Katib, cfg.Trouble = listenTCP(ctx, a.over, r.cfg)
 	var pushed *push.Source
 	if err = makeShared(cfg.Artifacts); err == nil {
 		pushed, err = push.New(cfg)
@@ -86,7 +86,7 @@ func preparePush(ctx context.Context, r *runner, a *attempt) (opener, error) {
 
 // listenTCP listens where the flags say. trouble says what could not be had. Once
 // over ends no program is left to push, and nothing is waited for.
-func listenTCP(ctx context.Context, cfg runConfig, over context.Context) (push, katib []net.Listener, trouble error) {
+func listenTCP(ctx, over context.Context, cfg runConfig) (push, katib []net.Listener, trouble error) {
 	waiting, cancel := context.WithTimeout(over, keptPatience)
 	defer cancel()
 	var kept addresses

@@ -41,7 +41,7 @@ func TestThePortOfTheLastOneIsWaitedFor(t *testing.T) {
 				over, end := context.WithCancel(t.Context())
 				begin := time.Now()
 				defer time.AfterFunc(tc.drain, end).Stop()
-				push, katib, trouble := listenTCP(t.Context(), cfg, over)
+				push, katib, trouble := listenTCP(t.Context(), over, cfg)
 				took := time.Since(begin)
 				var got []string
 				for _, l := range append(push, katib...) {

@@ -51,7 +51,7 @@ func announceStart(dir string) error {
 	if err := lock.Close(); err != nil {
 		return err
 	}
-	for end := time.Now().Add(startPatience); time.Now().Before(end); time.Sleep(readyPoll) {
+	for end := time.Now().Add(startPatience); time.Now().Before(end); time.Sleep(readyPoll) { //nolint:forbidigo // the poll of a wait for something
 		if _, err := os.Stat(filepath.Join(attempt, goName)); err == nil {
 			return nil
 		}

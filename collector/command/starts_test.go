@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,7 +46,7 @@ func TestAFurtherStartIsAnAttemptOfItsOwn(t *testing.T) {
 				if _, err := exec.LookPath("curl"); err != nil && name == "pushes" {
 					t.Skip("there is no curl")
 				}
-				args := append(s.args, "--metric=loss")
+				args := slices.Concat(s.args, []string{"--metric=loss"})
 				ready := func() {
 					b.until("ready", func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil })
 				}

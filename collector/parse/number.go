@@ -25,11 +25,12 @@ func scanNumber(b []byte) (v float64, n int) {
 	}
 	whole := digits(b[first:])
 	n = first + whole
-	if n+1 < len(b) && b[n] == '.' && isDigit(b[n+1]) {
+	switch point := n < len(b) && b[n] == '.'; {
+	case point && n+1 < len(b) && isDigit(b[n+1]):
 		n += 1 + digits(b[n+1:])
-	} else if whole == 0 {
+	case whole == 0:
 		return 0, 0
-	} else if n < len(b) && b[n] == '.' && exponent(b[n+1:]) > 0 {
+	case point && exponent(b[n+1:]) > 0:
 		n++
 	}
 	n += exponent(b[n:])

@@ -57,7 +57,7 @@ func TestPushWaitsForWhatIsOnItsWay(t *testing.T) {
 	if _, err := io.WriteString(conn, body[3:]); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // Shut closes it
 	if err != nil {
 		t.Fatal(err)
 	}

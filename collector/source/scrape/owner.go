@@ -48,11 +48,11 @@ func OwnListener(proc string, port int, variable string) func() error {
 // listeners returns the sockets that listen at a port, as a descriptor names them.
 func listeners(fs procfs.FS, port int) (sockets []string, err error) {
 	const listening = 0x0a
-	v4, err := fs.NetTCP()
+	v4, err := fs.NetTCP() //nolint:staticcheck // netlink may be forbidden in a pod
 	if err != nil {
 		return nil, err
 	}
-	v6, _ := fs.NetTCP6() // there may be no IPv6
+	v6, _ := fs.NetTCP6() //nolint:staticcheck // as above; there may be no IPv6
 	for _, line := range slices.Concat(v4, v6) {
 		if line.St == listening && line.LocalPort == uint64(port) { //nolint:gosec // a port is not negative
 			sockets = append(sockets, fmt.Sprintf("socket:[%d]", line.Inode))

@@ -34,7 +34,7 @@ const Patience = 20 * time.Second
 // Comes waits until a condition holds, and returns false when it does not in a
 // while.
 func Comes(wait time.Duration, holds func() bool) bool {
-	for end := time.Now().Add(wait); !holds(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(wait); !holds(); time.Sleep(time.Millisecond) { //nolint:forbidigo // the poll of a wait for something
 		if time.Now().After(end) {
 			return false
 		}
