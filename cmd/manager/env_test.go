@@ -31,6 +31,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
@@ -75,6 +76,8 @@ type world struct {
 	registry  *prometheus.Registry
 	// as is the user that the manager acts as; empty means an admin.
 	as rest.ImpersonationConfig
+	// katib knows whether Katib is installed; nil: it is not.
+	katib *katib.Presence
 
 	mu sync.Mutex
 	// run says what the job of a trial does.
@@ -161,10 +164,15 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if w.katib != nil {
+		if err := mgr.Add(w.katib); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.registry = prometheus.NewRegistry()
 	trials, err := addControllers(ctx, mgr, wiring{
-		store: w.store, registry: w.registry, now: time.Now, rules: webhook.Rules{Reader: mgr.GetAPIReader()},
+		store: w.store, registry: w.registry, now: time.Now, rules: webhook.Rules{Reader: mgr.GetAPIReader(), Katib: w.katib},
 		reporting: trial.Reporting{
 			Image: "collector", URL: "http://127.0.0.1:1",
 			Token: func(id collector.TrialID) (string, error) { return "token-of-" + id.UID, nil },
@@ -192,9 +200,22 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	return stop
 }
 
-// dieAfter makes a manager die after n writes that changed something: no write
-// after the n-th reaches the API server. died is closed then.
+// dieAfter makes a manager die after n writes that changed something.
 func dieAfter(n int) (change func(*manager.Options), died chan struct{}) {
+	funcs, died := dyingWrites(n)
+	return func(mo *manager.Options) {
+		mo.NewClient = func(cfg *rest.Config, o client.Options) (client.Client, error) {
+			inner, err := client.NewWithWatch(cfg, o)
+			if err != nil {
+				return nil, err
+			}
+			return interceptor.NewClient(inner, funcs), nil
+		}
+	}, died
+}
+
+// dyingWrites let no write after the n-th reach the API server. died is closed then.
+func dyingWrites(n int) (funcs interceptor.Funcs, died chan struct{}) {
 	died = make(chan struct{})
 	var mu sync.Mutex
 	write := func(do func() error) error {
@@ -211,7 +232,7 @@ func dieAfter(n int) (change func(*manager.Options), died chan struct{}) {
 		}
 		return nil
 	}
-	funcs := interceptor.Funcs{
+	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			return write(func() error { return c.Create(ctx, obj, opts...) })
 		},
@@ -227,15 +248,6 @@ func dieAfter(n int) (change func(*manager.Options), died chan struct{}) {
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 			return write(func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
 		},
-	}
-	return func(mo *manager.Options) {
-		mo.NewClient = func(cfg *rest.Config, o client.Options) (client.Client, error) {
-			inner, err := client.NewWithWatch(cfg, o)
-			if err != nil {
-				return nil, err
-			}
-			return interceptor.NewClient(inner, funcs), nil
-		}
 	}, died
 }
 

@@ -114,6 +114,7 @@ func pluginOpener(flags *genericclioptions.ConfigFlags) opener {
 			return nil, err
 		}
 		s := &session{config: config, namespace: namespace}
+		s.config.QPS, s.config.Burst = 100, 200
 		return s, s.connect()
 	}
 }

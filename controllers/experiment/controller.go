@@ -124,6 +124,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if leave, err := c.Katib.Leave(ctx, c.Client, exp); err != nil || leave > 0 {
+		if leave > 0 && !exp.IsCompleted() {
+			leftToKatib.Send(c.Recorder, exp)
+		}
 		return reconcile.Result{RequeueAfter: leave}, err
 	}
 	if exp.DeletionTimestamp != nil || c.expected.Stale(exp) {

@@ -5,7 +5,10 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/events"
+	"github.com/vernier-ml/vernier/controllers/katib"
 )
+
+var leftToKatib = events.Warning("LeftToKatib", "Leave", katib.Warning)
 
 func newBest(o v1beta1.OptimalTrial, metric string) events.Event {
 	note := "Trial " + o.BestTrialName + " is the best so far"

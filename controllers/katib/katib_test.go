@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,7 +22,7 @@ import (
 func api(t *testing.T, installed bool, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, admissionv1.AddToScheme, metav1.AddMetaToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, corev1.AddToScheme, admissionv1.AddToScheme, metav1.AddMetaToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -49,6 +50,17 @@ func TestARoleThatHidesKatibCountsAsNone(t *testing.T) {
 	}
 }
 
+// Someone may delete the webhook configuration first.
+func TestAControllerThatRunsIsKatib(t *testing.T) {
+	for phase, want := range map[corev1.PodPhase]bool{corev1.PodRunning: true, corev1.PodPending: true, corev1.PodFailed: false} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeflow", Name: "c", Labels: map[string]string{component: controller}}, Status: corev1.PodStatus{Phase: phase}}
+		p, err := Look(t.Context(), api(t, false, pod))
+		if err != nil || p.Installed() != want {
+			t.Errorf("%s: %v, %v", phase, p.Installed(), err)
+		}
+	}
+}
+
 func TestObjectsThatKatibHasSeen(t *testing.T) {
 	const others, katibs = "example.com/keep", "clean-metrics-in-db"
 	tests := map[string]struct {
@@ -59,7 +71,7 @@ func TestObjectsThatKatibHasSeen(t *testing.T) {
 	}{
 		"Katib is installed":                      {[]string{katibs}, true, false, lookEvery, []string{katibs}},
 		"Katib is installed and will clean up":    {[]string{katibs, others}, true, true, lookEvery, []string{katibs, others}},
-		"Katib is installed and has not seen it":  {[]string{others}, true, false, 0, []string{others}},
+		"Katib is installed and has not seen it":  {[]string{others}, true, false, lookEvery, []string{others}},
 		"Katib is gone":                           {[]string{katibs}, false, false, 0, []string{katibs}},
 		"Katib is gone and the object is deleted": {[]string{katibs, others}, false, true, 0, []string{others}},
 		"another's finalizer is left alone":       {[]string{others}, false, true, 0, []string{others}},
