@@ -130,7 +130,8 @@ func (s *katibService) report(ctx context.Context, r *katibv1beta1.ReportObserva
 	return nil
 }
 
-// points are the wanted ones. Their Seq grows over restarts, as the time does.
+// points are the wanted ones. Their Seq grows over restarts, as the time does, and
+// differs between managers that take reports of one pod.
 func (s *katibService) points(pod KatibReporter, logs []*katibv1beta1.MetricLog) []collector.Point {
 	now := s.cfg.Now()
 	var points []collector.Point
@@ -146,7 +147,7 @@ func (s *katibService) points(pod KatibReporter, logs []*katibv1beta1.MetricLog)
 		if at, err := time.Parse(time.RFC3339Nano, l.GetTimeStamp()); err == nil {
 			p.Time = at.UTC()
 		}
-		s.last = max(s.last+1, now.UnixMicro())
+		s.last = max(s.last+1, now.UnixNano())
 		p.Seq = s.last
 		points = append(points, p)
 	}

@@ -19,8 +19,10 @@ const (
 	// of one trial: each is a row, and all of them are read at once. A trial may have
 	// 30,000 event files.
 	maxTrialNames = 100_000
-	// recountPause is the least time between two counts of the store.
+	// recountPause is the least time between two counts of the store, and recountEvery
+	// the most while reports come: other managers may write to it.
 	recountPause = time.Minute
+	recountEvery = 10 * time.Minute
 	// nearQuota is the part of a namespace's quota from which on it is said.
 	nearQuota = 0.8
 	// pointBytes is what a point takes up in SQLite, with its indexes.
@@ -197,7 +199,7 @@ func (l *LimitedStore) admitted(trial collector.TrialID, a amount, store func() 
 func (l *LimitedStore) reserve(trial collector.TrialID, a amount) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.counted.IsZero() {
+	if l.counted.IsZero() || l.now().Sub(l.counted) >= recountEvery {
 		return errRecount
 	}
 	t, n := l.of(l.trials, trial.UID), l.of(l.namespaces, trial.Namespace)

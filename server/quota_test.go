@@ -191,6 +191,28 @@ func namespaceQuota(t *testing.T) {
 
 // From four fifths of its quota on a namespace shows as near it, and deleting a trial
 // gives it room.
+// Two managers that have one store see each other's points a while later.
+func TestWhatAnotherManagerStoresCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both := memory(t)
+		quota := server.Quota{NamespacePoints: 100}
+		s, other := limit(t, both, quota), limit(t, both, quota)
+		a, b := collector.TrialID{Namespace: "ns", Name: "a", UID: "a"}, collector.TrialID{Namespace: "ns", Name: "b", UID: "b"}
+		for i, err := range []error{
+			s.Append(t.Context(), a, podAttempt, lines(0, 10)),
+			other.Append(t.Context(), b, podAttempt, lines(0, 85)),
+		} {
+			if err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		if err := s.Append(t.Context(), a, podAttempt, lines(10, 10)); !isFull(err) {
+			t.Errorf("with 95 of 100 points stored, 10 more: %v", err)
+		}
+	})
+}
+
 func TestANamespaceNearItsQuotaIsSaidAndGetsRoom(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s, err := server.LimitStore(memory(t), server.Quota{NamespacePoints: 10_000}, registry)

@@ -18,11 +18,10 @@ const (
 	patience = 30 * time.Second
 	// liveEvery is the least time between two writes for a running trial.
 	liveEvery = 2 * time.Second
-	// lookAgain is how often a trial looks at pods that do not start.
+	// lookAgain is how often a trial looks at its pods, whose changes wake no reconcile:
+	// an image that cannot be had shows itself later. And at the store: reports may
+	// reach a manager that is not the leader.
 	lookAgain = 5 * time.Second
-	// poll is how often the store is read for a running trial that no report wakes:
-	// reports may reach a manager that is not the leader.
-	poll = 20 * time.Second
 	// soon is the least wait: that the time has just come is seen a moment later.
 	soon = 10 * time.Millisecond
 	// kindRetry is how often a trial looks for a kind that is not installed.
@@ -250,12 +249,10 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 		t.MarkFailed(messageFailed+". "+why, metav1.NewTime(now))
 		return finish(t, s, now)
 	}
-	d := decision{after: poll}
+	d := decision{after: lookAgain}
 	message := messageRunning
 	if why := waiting(s, t.Condition(v1beta1.TrialRunning).Message, now); why != "" {
-		message, d.after = messageRunning+". "+why, lookAgain
-	} else if len(s.data.stored) == 0 && starting(s.pods) {
-		d.after = lookAgain // pods wake no reconcile: an image that cannot be had shows itself later
+		message = messageRunning + ". " + why
 	}
 	changed := false
 	if c := t.Condition(v1beta1.TrialRunning); c.Message != message {
@@ -270,10 +267,6 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 		d.status = &t.Status
 	}
 	return d
-}
-
-func starting(pods []corev1.Pod) bool {
-	return len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodPending })
 }
 
 func started(t *v1beta1.Trial, now time.Time) decision {

@@ -208,9 +208,9 @@ func TestLiveView(t *testing.T) {
 		want    outcome
 		message string
 	}{
-		"new values are shown":                {seen{trial: aTrial(), job: running, data: data{stored: observed}}, outcome{State: isRunning, Loss: "2/3/2", After: poll}, messageRunning},
-		"the same values are not written":     {seen{trial: aTrial(shown), job: running, data: data{stored: observed}}, outcome{After: poll}, ""},
-		"no values are not written":           {seen{trial: aTrial(), job: running, pods: podsIn(corev1.PodRunning)}, outcome{After: poll}, ""},
+		"new values are shown":                {seen{trial: aTrial(), job: running, data: data{stored: observed}}, outcome{State: isRunning, Loss: "2/3/2", After: lookAgain}, messageRunning},
+		"the same values are not written":     {seen{trial: aTrial(shown), job: running, data: data{stored: observed}}, outcome{After: lookAgain}, ""},
+		"no values are not written":           {seen{trial: aTrial(), job: running, pods: podsIn(corev1.PodRunning)}, outcome{After: lookAgain}, ""},
 		"pods that are not there are awaited": {seen{trial: aTrial(), job: running}, outcome{After: lookAgain}, ""},
 		"a pod that starts is looked at again": {seen{trial: aTrial(), job: running, pods: podsIn(corev1.PodRunning, corev1.PodPending)},
 			outcome{After: lookAgain}, ""},

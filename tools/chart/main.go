@@ -90,7 +90,7 @@ func template(o object) (string, error) {
 		before, after = "{{- if .Values.crds.install }}\n", "{{- end }}\n"
 		e.set(o["metadata"].(map[string]any)["annotations"].(map[string]any), "helm", "{{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n{{- end }}")
 	case "PersistentVolumeClaim":
-		before, after = "{{- if .Values.persistence.enabled }}\n", "{{- end }}\n"
+		before, after = "{{- if "+onVolume+" }}\n", "{{- end }}\n"
 		o["metadata"].(map[string]any)["annotations"] = map[string]any{"helm.sh/resource-policy": "keep"}
 		spec := o["spec"].(map[string]any)
 		e.set(spec["resources"].(map[string]any)["requests"].(map[string]any), "storage", "{{ .Values.persistence.size }}")
@@ -105,6 +105,12 @@ func template(o object) (string, error) {
 	text := strings.ReplaceAll(e.apply(string(raw)), namespace, "{{ .Release.Namespace }}")
 	return "# Made by make chart from config/default.\n" + before + text + after, nil
 }
+
+// The store is in one file, which one manager opens, and that is on the volume.
+const (
+	oneManager = `regexMatch "^(sqlite|memory):" .Values.store.url`
+	onVolume   = "and .Values.persistence.enabled (" + oneManager + ")"
+)
 
 // edits are values that templates of Helm replace, by the marks that stand for them.
 type edits map[string]string
@@ -122,9 +128,7 @@ func (e edits) set(m map[string]any, key, text string) { m[key] = e.mark(text) }
 func (e edits) deployment(o object) {
 	values := ".Values." + strings.TrimPrefix(o.name(), "vernier-")
 	spec := o["spec"].(map[string]any)
-	if o.name() == "vernier-webhook" {
-		e.set(spec, "replicas", "  replicas: {{ .Values.webhook.replicas }}")
-	}
+	e.set(spec, "replicas", fmt.Sprintf("  replicas: {{ %s.replicas }}", values))
 	pod := spec["template"].(map[string]any)["spec"].(map[string]any)
 	for _, key := range []string{"imagePullSecrets", "nodeSelector", "tolerations", "affinity"} {
 		from := values + "." + key
@@ -145,6 +149,7 @@ func (e edits) deployment(o object) {
 	}
 	more := fmt.Sprintf("{{- range %s.extraArgs }}\n        - {{ . | quote }}\n{{- end }}", values)
 	if o.name() == "vernier-manager" {
+		e.replicas(spec, c)
 		more = "{{- with .Values.collector.image }}\n        - --collector-image={{ . }}\n{{- end }}\n" + more
 	}
 	c["args"] = append(args, e.mark(more))
@@ -152,9 +157,31 @@ func (e edits) deployment(o object) {
 	for _, v := range volumes {
 		if v := v.(map[string]any); v["persistentVolumeClaim"] != nil {
 			delete(v, "persistentVolumeClaim")
-			e.set(v, "source", "{{- if .Values.persistence.enabled }}\n        persistentVolumeClaim:\n          claimName: vernier-store\n{{- else }}\n        emptyDir: {}\n{{- end }}")
+			e.set(v, "source", "{{- if "+onVolume+" }}\n        persistentVolumeClaim:\n          claimName: vernier-store\n{{- else }}\n        emptyDir: {}\n{{- end }}")
 		}
 	}
+}
+
+// replicas edits what depends on the number of managers. The nodes learn later than a
+// pod that its Service has one endpoint less: it takes reports until they know.
+func (e edits) replicas(spec, container map[string]any) {
+	e.set(spec, "strategy", "{{- if "+oneManager+` }}
+{{- if gt (int .Values.manager.replicas) 1 }}
+{{- fail "manager.replicas: one manager opens a SQLite file. Set store.url to env:NAME, with the URL of a PostgreSQL or MySQL database." }}
+{{- end }}
+  strategy:
+    type: Recreate
+{{- else }}
+  strategy:
+    rollingUpdate:
+      maxUnavailable: 0
+{{- end }}`)
+	e.set(container, "lifecycle", `{{- if gt (int .Values.manager.replicas) 1 }}
+        lifecycle:
+          preStop:
+            sleep:
+              seconds: 5
+{{- end }}`)
 }
 
 // marked is a line with a mark: a value of a key, or of a list.

@@ -128,23 +128,25 @@ func TestValuesOfTheChart(t *testing.T) {
 image: {registry: registry.example.com/v, tag: v1.2.3, pullSecrets: [{name: pull}]}
 collector: {image: "registry.example.com/c:1"}
 store: {url: "env:STORE_URL"}
-persistence: {enabled: false}
 crds: {install: false}
 manager:
+  replicas: 2
   extraArgs: [--store-max-age=720h]
   env: [{name: STORE_URL, valueFrom: {secretKeyRef: {name: store, key: url}}}]
   nodeSelector: {pool: cpu}
 webhook: {replicas: 3}
 `)
 	if objects["PersistentVolumeClaim vernier-store"] != nil || objects["CustomResourceDefinition experiments.kubeflow.org"] != nil {
-		t.Error("what was turned off is there")
+		t.Error("what was turned off is there, or a claim for a store that has a server")
 	}
 	if got := objects["Deployment vernier-webhook"]["spec"].(map[string]any)["replicas"]; got != float64(3) {
 		t.Errorf("%v replicas of the webhook", got)
 	}
-	pod := objects["Deployment vernier-manager"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+	spec := objects["Deployment vernier-manager"]["spec"].(map[string]any)
+	pod := spec["template"].(map[string]any)["spec"].(map[string]any)
 	c := pod["containers"].([]any)[0].(map[string]any)
-	got := []any{c["image"], c["args"], c["env"], pod["nodeSelector"], pod["imagePullSecrets"], pod["volumes"].([]any)[0]}
+	got := []any{c["image"], c["args"], c["env"], pod["nodeSelector"], pod["imagePullSecrets"], pod["volumes"].([]any)[0],
+		spec["replicas"], spec["strategy"], c["lifecycle"]}
 	want := []any{
 		"registry.example.com/v/manager:v1.2.3",
 		[]any{"--leader-elect", "--store=env:STORE_URL", "--webhook-bind-address=0", "--collector-image=registry.example.com/c:1", "--store-max-age=720h"},
@@ -152,6 +154,8 @@ webhook: {replicas: 3}
 		map[string]any{"pool": "cpu"},
 		[]any{map[string]any{"name": "pull"}},
 		map[string]any{"name": "store", "emptyDir": map[string]any{}},
+		float64(2), map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": float64(0)}},
+		map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": float64(5)}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -159,12 +163,16 @@ webhook: {replicas: 3}
 }
 
 func TestWrongValuesAreRefused(t *testing.T) {
-	for _, values := range []string{"manger: {}", "webhook: {replicas: two}", "image: {tags: v1}"} {
+	for _, values := range []string{"manger: {}", "webhook: {replicas: two}", "image: {tags: v1}", "manager: {replicas: 2}"} {
 		given, err := chartutil.ReadValues([]byte(values))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := chartutil.ToRenderValues(load(t), given, chartutil.ReleaseOptions{}, nil); err == nil {
+		all, err := chartutil.ToRenderValues(load(t), given, chartutil.ReleaseOptions{}, nil)
+		if err == nil {
+			_, err = engine.Render(load(t), all)
+		}
+		if err == nil {
 			t.Errorf("%s was taken", values)
 		}
 	}
