@@ -2,17 +2,20 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"os/exec"
+	"os"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/creack/pty"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	crilogs "k8s.io/cri-client/pkg/logs"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	utilexec "k8s.io/utils/exec"
 
@@ -80,58 +83,77 @@ func (e execer) ExecInContainer(ctx context.Context, _, uid, container string, a
 	if err != nil {
 		return err
 	}
-	cmd, err := client.Command(ctx, r.Name, r.Run, argv)
-	if err != nil {
-		return err
-	}
-	// What the command leaves behind must not keep the streams open.
-	cmd.WaitDelay = time.Second
+	var code int
 	if tty {
-		err = runTerminal(ctx, cmd, in, out, resize)
+		code, err = runTerminal(ctx, client, r, argv, in, out, resize)
 	} else {
-		err = runPlain(ctx, cmd, in, out, errOut)
+		code, err = runPlain(ctx, client, r, argv, in, out, errOut)
 	}
-	return exitError(err)
+	if err == nil && code != 0 {
+		return utilexec.CodeExitError{Err: fmt.Errorf("exit status %d", code), Code: code}
+	}
+	return err
 }
 
-// runPlain runs a command on pipes.
-func runPlain(ctx context.Context, cmd *exec.Cmd, in io.Reader, out, errOut io.Writer) error {
-	if out != nil {
-		cmd.Stdout = out
+// lingering is how long the streams of a command stay open that has ended, for
+// what it has left behind.
+const lingering = time.Second
+
+// runPlain runs a command on pipes and returns its exit code.
+func runPlain(ctx context.Context, client *shim.Client, r shim.Run, argv []string, in io.Reader, out, errOut io.Writer) (int, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
 	}
-	if errOut != nil {
-		cmd.Stderr = errOut
-	}
-	var pipe io.WriteCloser
-	if in != nil {
-		// Given as Stdin, a reader that never ends would keep Wait from returning.
-		var err error
-		if pipe, err = cmd.StdinPipe(); err != nil {
-			return err
+	theirs, ours := []*os.File{null}, []*os.File(nil)
+	defer func() {
+		for _, f := range append(theirs, ours...) {
+			_ = f.Close()
 		}
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	defer context.AfterFunc(ctx, func() { killGroup(cmd) })()
+	}()
+	streams := [3]*os.File{null, null, null}
 	if in != nil {
+		from, to, err := os.Pipe()
+		if err != nil {
+			return 0, err
+		}
+		theirs, streams[0] = append(theirs, from), from
 		go func() {
 			// The command may end without reading all.
-			_, _ = io.Copy(pipe, in)
-			_ = pipe.Close()
+			_, _ = io.Copy(to, in)
+			_ = to.Close()
 		}()
 	}
-	return cmd.Wait()
+	var copying sync.WaitGroup
+	for i, w := range []io.Writer{out, errOut} {
+		if w == nil {
+			continue
+		}
+		from, to, err := os.Pipe()
+		if err != nil {
+			return 0, err
+		}
+		theirs, ours, streams[i+1] = append(theirs, to), append(ours, from), to
+		copying.Go(func() { _, _ = io.Copy(w, from) })
+	}
+	code, err := client.Exec(ctx, r.Name, r.Run, argv, streams, false)
+	for _, f := range theirs {
+		_ = f.Close()
+	}
+	for _, f := range ours {
+		_ = f.SetReadDeadline(time.Now().Add(lingering))
+	}
+	copying.Wait()
+	return code, err
 }
 
-// runTerminal runs a command on a terminal of its own.
-func runTerminal(ctx context.Context, cmd *exec.Cmd, in io.Reader, out io.Writer, resize <-chan remotecommand.TerminalSize) error {
-	terminal, err := pty.Start(cmd)
+// runTerminal runs a command on a terminal of its own and returns its exit code.
+func runTerminal(ctx context.Context, client *shim.Client, r shim.Run, argv []string, in io.Reader, out io.Writer, resize <-chan remotecommand.TerminalSize) (int, error) {
+	terminal, theirs, err := pty.Open()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer terminal.Close()
-	defer context.AfterFunc(ctx, func() { killGroup(cmd) })()
 	go followSize(ctx, resize, func(size remotecommand.TerminalSize) {
 		// It fails when the command has ended.
 		_ = pty.Setsize(terminal, &pty.Winsize{Rows: size.Height, Cols: size.Width})
@@ -139,11 +161,16 @@ func runTerminal(ctx context.Context, cmd *exec.Cmd, in io.Reader, out io.Writer
 	if in != nil {
 		go func() { _, _ = io.Copy(terminal, in) }()
 	}
+	var copying sync.WaitGroup
 	if out != nil {
 		// A terminal answers with an error when its last program has ended.
-		_, _ = io.Copy(out, terminal)
+		copying.Go(func() { _, _ = io.Copy(out, terminal) })
 	}
-	return cmd.Wait()
+	code, err := client.Exec(ctx, r.Name, r.Run, argv, [3]*os.File{theirs, theirs, theirs}, true)
+	_ = theirs.Close()
+	_ = terminal.SetReadDeadline(time.Now().Add(lingering))
+	copying.Wait()
+	return code, err
 }
 
 func followSize(ctx context.Context, resize <-chan remotecommand.TerminalSize, set func(remotecommand.TerminalSize)) {
@@ -158,22 +185,6 @@ func followSize(ctx context.Context, resize <-chan remotecommand.TerminalSize, s
 			return
 		}
 	}
-}
-
-// exitError tells the streaming library of an exit code.
-func exitError(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		code := exit.ExitCode()
-		if code < 0 {
-			code = 137 // killed
-		}
-		return utilexec.CodeExitError{Err: err, Code: code}
-	}
-	if errors.Is(err, exec.ErrWaitDelay) {
-		return nil
-	}
-	return err
 }
 
 // AttachContainer follows the output of a running container from now on, and
@@ -222,4 +233,37 @@ func orDiscard(w io.Writer) io.Writer {
 		return io.Discard
 	}
 	return w
+}
+
+func (n *node) servePortForward(w http.ResponseWriter, r *http.Request) {
+	pod := n.pods.find(r.PathValue("namespace"), r.PathValue("pod"))
+	if pod == nil {
+		http.Error(w, fmt.Sprintf("pod %s/%s is not on this node", r.PathValue("namespace"), r.PathValue("pod")), http.StatusNotFound)
+		return
+	}
+	options, err := portforward.NewV4Options(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	portforward.ServePortForward(w, r, execer{n}, pod.Name, string(pod.UID), options, streamIdle, streamCreation, portforward.SupportedProtocols)
+}
+
+// PortForward copies between a stream and a port on the pod's loopback address.
+func (e execer) PortForward(ctx context.Context, _, uid string, port int32, stream io.ReadWriteCloser) error {
+	client, _, err := shim.Attach(ctx, e.node.layout.shim(types.UID(uid)))
+	if err != nil {
+		return fmt.Errorf("the pod is not running: %w", err)
+	}
+	conn, err := client.Dial(ctx, net.JoinHostPort("localhost", strconv.Itoa(int(port))))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	go func() {
+		_, _ = io.Copy(conn, stream)
+		_ = conn.(*net.TCPConn).CloseWrite() // what the program still says is passed on
+	}()
+	_, err = io.Copy(stream, conn)
+	return err
 }

@@ -33,6 +33,13 @@ var world struct {
 }
 
 func TestMain(m *testing.M) {
+	if helper := os.Getenv(helperEnv); helper != "" {
+		if err := runHelper(helper); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(runTests(m))
 }
 

@@ -9,10 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,16 +20,21 @@ import (
 	"github.com/vernier-ml/vernier/local/shim"
 )
 
-// probeClient makes HTTP probes: no shared connections, no redirects to other
-// hosts to trust, any certificate, as the kubelet does it.
-var probeClient = &http.Client{
-	Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
-	CheckRedirect: func(req *http.Request, via []*http.Request) error {
-		if len(via) > 10 || req.URL.Hostname() != via[0].URL.Hostname() {
-			return http.ErrUseLastResponse
-		}
-		return nil
-	},
+// probeClient makes HTTP probes from within the pod: no shared connections, no
+// redirects to other hosts to trust, any certificate, as the kubelet does it.
+func probeClient(pod *shim.Client) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return pod.Dial(ctx, address) },
+		},
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if len(via) > 10 || req.URL.Hostname() != via[0].URL.Hostname() {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		},
+	}
 }
 
 // probeKind is which of a container's probes is meant.
@@ -207,13 +211,16 @@ func runHook(ctx context.Context, client *shim.Client, c *corev1.Container, numb
 
 // runHandler does what a hook or a probe asks for.
 func runHandler(ctx context.Context, client *shim.Client, c *corev1.Container, number int, h corev1.ProbeHandler, host string) error {
+	if client == nil {
+		return errors.New("the pod's shim is gone")
+	}
 	switch {
 	case h.Exec != nil:
 		return runInContainer(ctx, client, c.Name, number, h.Exec.Command)
 	case h.HTTPGet != nil:
-		return httpGet(ctx, c, h.HTTPGet, host)
+		return httpGet(ctx, client, c, h.HTTPGet, host)
 	case h.TCPSocket != nil:
-		return tcpConnect(ctx, c, h.TCPSocket, host)
+		return tcpConnect(ctx, client, c, h.TCPSocket, host)
 	case h.GRPC != nil:
 		return errors.New("gRPC probes are not supported on this node; use exec, httpGet or tcpSocket")
 	}
@@ -225,11 +232,14 @@ const maxOutput = 4096
 
 // limitedBuffer keeps the first max bytes that are written to it.
 type limitedBuffer struct {
+	mu   sync.Mutex
 	text strings.Builder
 	max  int
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if room := b.max - b.text.Len(); room > 0 {
 		b.text.Write(p[:min(room, len(p))])
 	}
@@ -239,34 +249,21 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 // runInContainer runs a command beside a container and waits for it. When ctx
 // ends, the command's whole process group is killed.
 func runInContainer(ctx context.Context, client *shim.Client, name string, number int, argv []string) error {
-	if client == nil {
-		return errors.New("the pod's shim is gone")
-	}
-	cmd, err := client.Command(ctx, name, number, argv)
-	if err != nil {
-		return err
-	}
 	out := &limitedBuffer{max: maxOutput}
-	cmd.WaitDelay = time.Second
-	err = runPlain(ctx, cmd, nil, out, out)
+	code, err := runPlain(ctx, client, shim.Run{Name: name, Run: number}, argv, nil, out, out)
 	if ctx.Err() != nil {
 		return fmt.Errorf("command %q: %w", argv, ctx.Err())
 	}
 	if err != nil {
-		return fmt.Errorf("command %q: %w: %s", argv, err, strings.TrimSpace(out.text.String()))
+		return fmt.Errorf("command %q: %w", argv, err)
+	}
+	if code != 0 {
+		return fmt.Errorf("command %q: exit status %d: %s", argv, code, strings.TrimSpace(out.text.String()))
 	}
 	return nil
 }
 
-// killGroup kills a command that leads a process group.
-func killGroup(cmd *exec.Cmd) {
-	if cmd.Process != nil && cmd.Process.Pid > 0 {
-		// An error means that nothing is left to kill.
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	}
-}
-
-func httpGet(ctx context.Context, c *corev1.Container, h *corev1.HTTPGetAction, host string) error {
+func httpGet(ctx context.Context, client *shim.Client, c *corev1.Container, h *corev1.HTTPGetAction, host string) error {
 	address, err := probeAddress(c, h.Port, cmp.Or(h.Host, host))
 	if err != nil {
 		return err
@@ -284,7 +281,7 @@ func httpGet(ctx context.Context, c *corev1.Container, h *corev1.HTTPGetAction, 
 		}
 		req.Header.Add(header.Name, header.Value)
 	}
-	resp, err := probeClient.Do(req)
+	resp, err := probeClient(client).Do(req)
 	if err != nil {
 		return err
 	}
@@ -296,12 +293,12 @@ func httpGet(ctx context.Context, c *corev1.Container, h *corev1.HTTPGetAction, 
 	return nil
 }
 
-func tcpConnect(ctx context.Context, c *corev1.Container, h *corev1.TCPSocketAction, host string) error {
+func tcpConnect(ctx context.Context, client *shim.Client, c *corev1.Container, h *corev1.TCPSocketAction, host string) error {
 	address, err := probeAddress(c, h.Port, cmp.Or(h.Host, host))
 	if err != nil {
 		return err
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	conn, err := client.Dial(ctx, address)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // listen opens the listener of the kubelet API, of which the node serves the part
-// that the API server calls for kubectl logs, exec and attach: TLS, and only for
+// that the API server calls for kubectl logs, exec, attach and port-forward: TLS, and only for
 // callers with a certificate of the client authority.
 func (n *node) listen(cfg Config) (net.Listener, error) {
 	cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
@@ -78,6 +78,7 @@ func (n *node) routes() http.Handler {
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.serveLogs)
 	// SPDY begins with POST, WebSocket with GET.
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", n.serveExec)
+	mux.HandleFunc("/portForward/{namespace}/{pod}", n.servePortForward)
 	mux.HandleFunc("/attach/{namespace}/{pod}/{container}", n.serveAttach)
 	return mux
 }

@@ -1,9 +1,7 @@
 package shim
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/vernier-ml/vernier/local/statefile"
 )
@@ -52,13 +49,6 @@ func (c *Client) Signal(ctx context.Context, name string, run int, sig syscall.S
 func (c *Client) State(ctx context.Context) (State, error) {
 	r, err := c.call(ctx, request{Op: opState})
 	return r.State, err
-}
-
-// Spec returns the spec of a run that this shim started, so that an agent that
-// was started after it can run Command with the same environment.
-func (c *Client) Spec(ctx context.Context, name string, run int) (ContainerSpec, error) {
-	r, err := c.call(ctx, request{Op: opSpec, Name: name, Run: run})
-	return r.Spec, err
 }
 
 // WriteStdin writes to the standard input of a run whose spec asks for one, and
@@ -125,22 +115,8 @@ func (c *Client) lost(ctx context.Context, err error) error {
 }
 
 func (c *Client) call(ctx context.Context, q request) (response, error) {
-	conn, err := dialSocket(ctx, c.dir)
-	if err != nil {
-		return response{}, cmp.Or(ctx.Err(), fmt.Errorf("%w in %s: %w", ErrNotRunning, c.dir, err))
-	}
-	defer func() { _ = conn.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	q.Version = Version
-	if err := json.NewEncoder(conn).Encode(q); err != nil {
-		return response{}, c.lost(ctx, err)
-	}
-	var r response
-	if err := json.NewDecoder(conn).Decode(&r); err != nil {
-		return response{}, c.lost(ctx, err)
-	}
-	return r, r.err()
+	r, _, err := c.exchange(ctx, q)
+	return r, err
 }
 
 const stateName = "state.json"
@@ -184,9 +160,10 @@ const (
 	opSignal   op = "signal"
 	opState    op = "state"
 	opWatch    op = "watch" // answered when the revision is greater, or after a while
-	opSpec     op = "spec"
 	opStdin    op = "stdin"
 	opResize   op = "resize"
+	opExec     op = "exec" // comes with three streams, answered at the end
+	opDial     op = "dial" // answered with a connection
 	opShutdown op = "shutdown"
 )
 
@@ -196,23 +173,27 @@ type request struct {
 	Op      op             `json:"op"`
 	Name    string         `json:"name,omitempty"`
 	Run     int            `json:"run,omitempty"`
-	Spec    *ContainerSpec `json:"spec,omitempty"`   // start
-	Signal  int            `json:"signal,omitempty"` // signal
-	After   uint64         `json:"after,omitempty"`  // watch
-	Data    []byte         `json:"data,omitempty"`   // stdin
-	EOF     bool           `json:"eof,omitempty"`    // stdin
-	Rows    uint16         `json:"rows,omitempty"`   // resize
-	Cols    uint16         `json:"cols,omitempty"`   // resize
+	Spec    *ContainerSpec `json:"spec,omitempty"`    // start
+	Signal  int            `json:"signal,omitempty"`  // signal
+	After   uint64         `json:"after,omitempty"`   // watch
+	Data    []byte         `json:"data,omitempty"`    // stdin
+	EOF     bool           `json:"eof,omitempty"`     // stdin
+	Rows    uint16         `json:"rows,omitempty"`    // resize
+	Cols    uint16         `json:"cols,omitempty"`    // resize
+	Argv    []string       `json:"argv,omitempty"`    // exec
+	TTY     bool           `json:"tty,omitempty"`     // exec
+	Address string         `json:"address,omitempty"` // dial
 }
 
 // response is the line that the shim answers.
 type response struct {
-	Version int           `json:"v"`
-	Code    string        `json:"code,omitempty"` // of the sentinel that Error wraps
-	Error   string        `json:"error,omitempty"`
-	Run     Run           `json:"run,omitzero"`
-	State   State         `json:"state,omitzero"`
-	Spec    ContainerSpec `json:"spec,omitzero"`
+	Version int    `json:"v"`
+	Code    string `json:"code,omitempty"` // of the sentinel that Error wraps
+	Error   string `json:"error,omitempty"`
+	Run     Run    `json:"run,omitzero"`
+	State   State  `json:"state,omitzero"`
+	// ExitCode is that of a command.
+	ExitCode int `json:"exitCode,omitempty"`
 }
 
 // sentinels are the errors that keep their identity on the wire.

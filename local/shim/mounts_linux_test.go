@@ -1,7 +1,6 @@
 package shim
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -245,35 +244,21 @@ func TestCommandSeesTheContainersMounts(t *testing.T) {
 			if err := os.Rename(gone, gone+"-moved"); err != nil {
 				t.Fatal(err)
 			}
-			cmd, err := p.Command(t.Context(), "main", 0, []string{"sh", "-c", "pwd; ls /vernier-test/data; echo $COLOUR; ls /vernier-test/gone 2>/dev/null; exit 3"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var out bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &out
-			err = cmd.Run()
-			if cmd.ProcessState.ExitCode() != 3 {
-				t.Errorf("%v, want exit status 3", err)
+			code, out := p.exec(t, "sh", "-c", "pwd; ls /vernier-test/data; echo $COLOUR; ls /vernier-test/gone 2>/dev/null; exit 3")
+			if code != 3 {
+				t.Errorf("exit code %d, want 3", code)
 			}
 			want := "/vernier-test/data\nfile\nready\ngreen\nprivate\n"
 			if mode == MountsNone {
 				want = volume + "\nfile\nready\ngreen\n"
 			}
-			if diff := cmp.Diff(want, out.String()); diff != "" {
+			if diff := cmp.Diff(want, out); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			_ = os.Remove(filepath.Join(volume, "ready"))
 
-			cmd, err = p.Command(t.Context(), "main", 0, []string{"no-such-program"})
-			if err == nil {
-				out.Reset()
-				cmd.Stdout, cmd.Stderr = &out, &out
-				if err = cmd.Run(); cmd.ProcessState.ExitCode() != 127 {
-					t.Errorf("%v, want exit status 127", err)
-				}
-			}
-			if text := err.Error() + out.String(); !strings.Contains(text, "not found in PATH") {
-				t.Errorf("got %q", text)
+			if code, out := p.exec(t, "no-such-program"); code != 127 || !strings.Contains(out, "not found in PATH") {
+				t.Errorf("exit code %d: %q", code, out)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"log"
 	"net"
-	"os/exec"
+	"os"
 )
 
 // A shim runs on Linux only; elsewhere the package can be compiled into programs
@@ -33,9 +33,14 @@ func KillShim(string) error { return errLinux }
 // KillOrphans is not possible here.
 func KillOrphans(context.Context, string) (int, error) { return 0, errLinux }
 
-// Command is not possible here.
-func (c *Client) Command(context.Context, string, int, []string) (*exec.Cmd, error) {
-	return nil, errLinux
+// Exec is not possible here.
+func (c *Client) Exec(context.Context, string, int, []string, [3]*os.File, bool) (int, error) {
+	return 0, errLinux
 }
 
-func dialSocket(context.Context, string) (net.Conn, error) { return nil, errLinux }
+// Dial is not possible here.
+func (c *Client) Dial(context.Context, string) (net.Conn, error) { return nil, errLinux }
+
+func (c *Client) exchange(context.Context, request, ...*os.File) (response, []*os.File, error) {
+	return response{}, nil, fmt.Errorf("%w: %w", ErrNotRunning, errLinux)
+}

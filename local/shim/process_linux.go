@@ -231,6 +231,15 @@ func (r *reaper) signal(pid int, sig syscall.Signal) error {
 	return nil
 }
 
+// killGroup kills the process group of a child that was not reaped yet.
+func (r *reaper) killGroup(pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, lives := r.exits[pid]; lives {
+		_ = syscall.Kill(-pid, syscall.SIGKILL) // fails when nothing is left
+	}
+}
+
 // mains are the main processes that live.
 func (r *reaper) mains() map[int]bool {
 	r.mu.Lock()

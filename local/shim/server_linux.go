@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"maps"
 	"net"
@@ -110,31 +111,43 @@ func (s *Supervisor) accept(ctx context.Context, l net.Listener) {
 
 // serve answers one request.
 func (s *Supervisor) serve(ctx context.Context, conn net.Conn) {
+	client := &fileConn{UnixConn: conn.(*net.UnixConn)}
+	defer func() { closeAll(client.files) }()
 	var q request
-	if err := json.NewDecoder(conn).Decode(&q); err != nil {
+	if err := json.NewDecoder(client).Decode(&q); err != nil {
 		return
 	}
-	r, err := s.answer(ctx, q)
+	if q.Op == opExec { // it ends when the client is gone
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		go func() {
+			_, _ = io.Copy(io.Discard, conn)
+			cancel()
+		}()
+	}
+	r, files, err := s.answer(ctx, q, client.files)
 	if err != nil {
 		r = failure(err)
 	}
 	r.Version = Version
-	_ = json.NewEncoder(conn).Encode(r) // a client that is gone asks again
+	_ = client.send(r, files) // a client that is gone asks again
+	closeAll(files)
 	if q.Op == opShutdown && err == nil {
 		s.stop()
 	}
 }
 
-func (s *Supervisor) answer(ctx context.Context, q request) (r response, err error) {
+// answer does what a request asks for. The files of the answer go to the client.
+func (s *Supervisor) answer(ctx context.Context, q request, received []*os.File) (r response, files []*os.File, err error) {
 	key := runKey{q.Name, q.Run}
 	s.use()
 	if q.Version != Version {
-		return r, fmt.Errorf("%w: the client speaks %d, this shim %d", ErrVersion, q.Version, Version)
+		return r, nil, fmt.Errorf("%w: the client speaks %d, this shim %d", ErrVersion, q.Version, Version)
 	}
 	switch q.Op {
 	case opStart:
 		if q.Spec == nil {
-			return r, errors.New("start: the spec is missing")
+			return r, nil, errors.New("start: the spec is missing")
 		}
 		r.Run, err = s.start(*q.Spec)
 	case opSignal:
@@ -143,12 +156,17 @@ func (s *Supervisor) answer(ctx context.Context, q request) (r response, err err
 		r.State, _ = s.snapshot()
 	case opWatch:
 		r.State = s.next(ctx, q.After)
-	case opSpec:
-		r.Spec, err = s.spec(key)
 	case opStdin:
 		err = s.onLive(key, func(c *container) error { return c.writeStdin(q.Data, q.EOF) })
 	case opResize:
 		err = s.onLive(key, func(c *container) error { return c.resize(q.Rows, q.Cols) })
+	case opExec:
+		r.ExitCode, err = s.exec(ctx, key, q.Argv, received, q.TTY)
+	case opDial:
+		var conn *os.File
+		if conn, err = s.dial(ctx, q.Address); err == nil {
+			files = []*os.File{conn}
+		}
 	case opShutdown:
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
@@ -156,7 +174,7 @@ func (s *Supervisor) answer(ctx context.Context, q request) (r response, err err
 	default:
 		err = fmt.Errorf("unknown request %q", q.Op)
 	}
-	return r, err
+	return r, files, err
 }
 
 const socketName = "shim.sock"

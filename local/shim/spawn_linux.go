@@ -10,12 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Spawn returns a client of the shim of o.Dir and starts the shim if none runs.
@@ -105,72 +102,6 @@ func serveArgs(o Options) []string {
 }
 
 const stagingName = "root"
-
-// Command prepares argv to run inside a running container: in its file system,
-// with its environment, working directory and user, in a session of its own.
-//
-// The process is the caller's child: the caller sets its streams, waits for it
-// and kills its process group when the container ends. For a terminal, pass the
-// command to pty.Start. When the program cannot be started, it exits with code 127
-// (not found) or 126 and says why on standard error.
-func (c *Client) Command(ctx context.Context, name string, run int, argv []string) (*exec.Cmd, error) {
-	if len(argv) == 0 {
-		return nil, errors.New("run a command in container " + name + ": the command is empty")
-	}
-	spec, err := c.Spec(ctx, name, run)
-	if err != nil {
-		return nil, err
-	}
-	state, err := c.State(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r, ok := state.Find(name, run)
-	if !ok || r.Phase != Running {
-		return nil, fmt.Errorf("run a command in container %s: it is not running", name)
-	}
-	spec.Argv = argv
-	cmd, err := command(spec.prepared(state.PodUID, state.Mounts), state.Mounts, state.PID, r.PID)
-	if err != nil {
-		return nil, fmt.Errorf("run a command in container %s: %w", name, err)
-	}
-	return cmd, nil
-}
-
-// command prepares a prepared spec to run in the file system of a container whose
-// main process is pid, a child of the process shim.
-func command(spec ContainerSpec, mode MountMode, shim, pid int) (*exec.Cmd, error) {
-	binary, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", shim))
-	if err != nil {
-		return nil, err
-	}
-	e, err := entryOf(spec, mode)
-	if err != nil {
-		return nil, err
-	}
-	e.Mounts, e.Join = nil, mode != MountsNone
-	cmd := exec.Command(strings.TrimSuffix(binary, " (deleted)"), "enter") // it may have been replaced
-	cmd.Env = slices.DeleteFunc(slices.Clone(spec.Env), func(v string) bool { return !strings.HasPrefix(v, EnvPodUID+"=") })
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	namespaces(cmd.SysProcAttr, mode)
-	f, err := e.file()
-	if err != nil {
-		return nil, err
-	}
-	cmd.ExtraFiles = []*os.File{f}
-	if !e.Join {
-		return cmd, nil
-	}
-	root, err := os.OpenFile(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	cmd.ExtraFiles = append(cmd.ExtraFiles, root)
-	if p, err := readProcess(pid); err != nil || p.parent != shim {
-		return nil, errors.New("it has ended")
-	}
-	return cmd, nil
-}
 
 // ProbeMounts finds out how mounts can be made on this machine by making some in
 // a process that ends at once. With MountsNone comes the reason why nothing

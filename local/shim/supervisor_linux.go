@@ -325,14 +325,6 @@ func (s *Supervisor) signal(c *container, sig syscall.Signal) error {
 	return nil
 }
 
-func (s *Supervisor) spec(key runKey) (ContainerSpec, error) {
-	c := s.container(key)
-	if c == nil {
-		return ContainerSpec{}, fmt.Errorf("%w: %s was not started by this shim", ErrUnknownRun, key)
-	}
-	return c.spec, nil
-}
-
 func (c *container) writeStdin(data []byte, eof bool) error {
 	in := c.stdin
 	if c.tty != nil {
