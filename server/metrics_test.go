@@ -1,9 +1,7 @@
 package server_test
 
 import (
-	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
@@ -138,27 +135,5 @@ func TestTheReportServiceTellsHowItIsDoing(t *testing.T) {
 		if got[name] != want {
 			t.Errorf("%s is %v, want %v", name, got[name], want)
 		}
-	}
-	wantDocumented(t, families)
-}
-
-// wantDocumented holds docs/delivery.md to the metrics.
-func wantDocumented(t *testing.T, families []*dto.MetricFamily) {
-	t.Helper()
-	doc, err := os.ReadFile("../docs/delivery.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served, named := []string{"vernier_store_namespace_used_ratio"}, []string(nil) // which a namespace that has points has
-	for _, family := range families {
-		served = append(served, family.GetName())
-	}
-	for _, m := range regexp.MustCompile("`(vernier_(?:measurements|ingest|report|store)_\\w+)`").FindAllSubmatch(doc, -1) {
-		named = append(named, string(m[1]))
-	}
-	slices.Sort(served)
-	slices.Sort(named)
-	if d := cmp.Diff(served, slices.Compact(named)); d != "" {
-		t.Errorf("metrics (-served +docs/delivery.md):\n%s", d)
 	}
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/experiment"
+	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/controllers/suggestion"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
@@ -26,7 +25,7 @@ const tokenValidity = 60 * 24 * time.Hour
 type wiring struct {
 	store     collector.Store
 	retention store.Retention
-	registry  prometheus.Registerer
+	metrics   metrics.Options
 	reporting trial.Reporting
 	rules     webhook.Rules
 	now       func() time.Time
@@ -35,7 +34,7 @@ type wiring struct {
 func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.Controller, error) {
 	experiments := experiment.New(experiment.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experiment.NewMetrics(w.registry, mgr.GetCache()), Now: w.now,
+		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experiment.NewMetrics(w.metrics, mgr.GetCache(), w.now), Now: w.now,
 		Rules: w.rules, Scan: w.store.Scan, Katib: w.rules.Katib,
 	})
 	if err := experiments.Register(ctx, mgr); err != nil {
@@ -43,7 +42,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 	}
 	trials := trial.New(trial.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Mapper: mgr.GetRESTMapper(),
-		Recorder: mgr.GetEventRecorder("trial-controller"), Metrics: trial.NewMetrics(w.registry, mgr.GetCache()),
+		Recorder: mgr.GetEventRecorder("trial-controller"), Metrics: trial.NewMetrics(w.metrics, mgr.GetCache()),
 		Store: w.store, Retention: w.retention, Reporting: w.reporting, Katib: w.rules.Katib, Now: w.now,
 	})
 	if err := trials.Register(ctx, mgr); err != nil {
@@ -73,5 +72,3 @@ func reporting(o options, id identity) trial.Reporting {
 	}
 	return r
 }
-
-func goVersion() string { return runtime.Version() }

@@ -33,6 +33,7 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/katib"
+	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
@@ -177,7 +178,8 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.registry = prometheus.NewRegistry()
 	trials, err := addControllers(ctx, mgr, wiring{
-		store: w.store, registry: w.registry, now: time.Now, rules: webhook.Rules{Reader: mgr.GetAPIReader(), Katib: w.katib},
+		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now,
+		rules: webhook.Rules{Reader: mgr.GetAPIReader(), Katib: w.katib},
 		reporting: trial.Reporting{
 			Image: "collector", URL: "http://127.0.0.1:1",
 			Token: func(id collector.TrialID) (string, error) { return "token-of-" + id.UID, nil },

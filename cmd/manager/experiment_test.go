@@ -189,6 +189,7 @@ func TestExperimentRunsToTheEnd(t *testing.T) {
 		"katib_experiment_created_total": 1, "katib_experiment_succeeded_total": 1, "katib_experiments_current": 1,
 		"katib_trial_created_total": 6, "katib_trial_succeeded_total": 6, "katib_trials_current": 6,
 		"vernier_trials_finished_total": 6, "vernier_trials": 6, "vernier_experiments_completed_total": 1, "vernier_experiments": 1,
+		"vernier_experiment_best_value": 1,
 	}
 	if diff := cmp.Diff(counted, w.metrics(slices.Collect(maps.Keys(counted))...)); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)

@@ -22,6 +22,8 @@ import (
 type options struct {
 	kubeconfig      string
 	metricsAddress  string
+	metricsCompat   string
+	metricsNamed    int
 	healthAddress   string
 	reportAddress   string
 	reportURL       string
@@ -69,6 +71,8 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.SetOutput(output)
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty: as a pod does")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "`address` of the Prometheus metrics; 0 for none")
+	f.StringVar(&o.metricsCompat, "metrics-compat", "", "katib: serve the metrics of Katib beside ours, under its `names`")
+	f.IntVar(&o.metricsNamed, "metrics-experiments", 0, "serve the best value of the newest experiments, at most this `number`, with their names as labels")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz")
 	f.StringVar(&o.reportAddress, "report-bind-address", ":9443", "`address` of the report service")
 	f.StringVar(&o.reportURL, "report-url", "", "`URL` of the report service as pods reach it: http means no TLS; empty: the Service "+serviceName)
@@ -121,6 +125,9 @@ func (o *options) complete() error {
 	if q := o.quota; min(q.TrialPoints, q.NamespacePoints, q.NamespaceBytes) < 0 {
 		return fmt.Errorf("--store-max-points %d, --store-max-namespace-points %d, --store-max-namespace-bytes %d: give numbers above 0, or 0 for no limit",
 			q.TrialPoints, q.NamespacePoints, q.NamespaceBytes)
+	}
+	if o.metricsCompat != "" && o.metricsCompat != "katib" || o.metricsNamed < 0 {
+		return fmt.Errorf("--metrics-compat %q, --metrics-experiments %d: give katib or nothing, and a number that is not negative", o.metricsCompat, o.metricsNamed)
 	}
 	if o.namespace == "" {
 		if text, err := os.ReadFile(namespaceFile); err == nil {

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,7 +94,7 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	registerBuild(metrics.Registry)
+	registerMetrics(metrics.Registry, o, id)
 	if o.admissionOnly {
 		ctx = endLater(ctx, linger)
 	}
@@ -116,7 +115,7 @@ func endLater(ctx context.Context, by time.Duration) context.Context {
 // Katib's.
 func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, points collector.Store, rules webhook.Rules) error {
 	trials, err := addControllers(ctx, mgr, wiring{
-		store: points, retention: o.retention, registry: metrics.Registry,
+		store: points, retention: o.retention, metrics: o.metrics(metrics.Registry),
 		reporting: reporting(o, id), rules: rules, now: time.Now,
 	})
 	if err != nil {
@@ -320,13 +319,4 @@ func addReadiness(mgr manager.Manager, listening *atomic.Bool) error {
 		return fmt.Errorf("add the readiness check: %w", err)
 	}
 	return nil
-}
-
-func registerBuild(registry prometheus.Registerer) {
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "vernier_build_info", Help: "Always 1; the labels say which build runs.",
-		ConstLabels: prometheus.Labels{"version": version, "goversion": goVersion()},
-	})
-	build.Set(1)
-	registry.MustRegister(build)
 }

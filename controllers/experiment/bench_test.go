@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
@@ -90,7 +91,7 @@ func newCluster(tb testing.TB, algorithm string, n int, change ...func(*v1beta1.
 	})
 	now := noon
 	c.Controller = New(Options{
-		Client: api, Reader: api, Metrics: NewMetrics(prometheus.NewRegistry(), nil), Recorder: events.NewFakeRecorder(1 << 20), Rules: webhook.Rules{Reader: api},
+		Client: api, Reader: api, Metrics: NewMetrics(metrics.Options{Registry: prometheus.NewRegistry()}, nil, nil), Recorder: events.NewFakeRecorder(1 << 20), Rules: webhook.Rules{Reader: api},
 		Now: func() time.Time { now = now.Add(time.Second); return now },
 	})
 	r := rand.New(rand.NewPCG(1, 2))

@@ -23,7 +23,7 @@ func (c *Controller) stopEarly(ctx context.Context, exp *v1beta1.Experiment, s *
 	if left := max(judgeEvery, s.judging*judgeShare) - began.Sub(s.judged); left > 0 {
 		return left, nil
 	}
-	stops, err := s.Judge(ctx, c.Scan)
+	stops, spared, err := s.Judge(ctx, c.Scan)
 	if err != nil {
 		return 0, err
 	}
@@ -31,8 +31,9 @@ func (c *Controller) stopEarly(ctx context.Context, exp *v1beta1.Experiment, s *
 		if err := c.ask(ctx, v.Trial, v1beta1.AnnotationStopEarly, v.Why); err != nil {
 			return 0, err
 		}
-		c.Metrics.stopped.WithLabelValues(exp.Spec.EarlyStopping.AlgorithmName).Inc()
+		c.Metrics.pruned.WithLabelValues(exp.Spec.EarlyStopping.AlgorithmName, "stop").Inc()
 	}
+	c.Metrics.pruned.WithLabelValues(exp.Spec.EarlyStopping.AlgorithmName, "continue").Add(float64(spared))
 	s.judged = c.Now()
 	s.judging = s.judged.Sub(began)
 	return max(judgeEvery, s.judging*judgeShare), nil

@@ -42,6 +42,9 @@ type kept struct {
 	trouble findings
 	retryAt time.Time
 	backoff wait.Backoff
+	// asked is when new trials were first wanted that the algorithm learns for; zero
+	// when none are.
+	asked time.Time
 	// judged is when running trials were last looked at by the stopping rule, and
 	// judging how long that took.
 	judged  time.Time

@@ -197,7 +197,7 @@ func TestATrialAtTheLastStepOfOthersIsNotStopped(t *testing.T) {
 			c, trials, _ := stopping(t, exp, step)
 			k := use(t, &c.studies, exp)
 			k.Update(trials)
-			stops, err := k.Judge(t.Context(), c.Scan)
+			stops, _, err := k.Judge(t.Context(), c.Scan)
 			if err != nil || (len(stops) == 1) != want {
 				t.Errorf("stops %v, %v; want one: %v", stops, err, want)
 			}

@@ -124,6 +124,9 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, s *ke
 	if err := c.warm(ctx, exp, s.Study, first); err != nil {
 		return nil, err
 	}
+	if s.asked.IsZero() {
+		s.asked = c.Now()
+	}
 	if !s.Ready(ctx, c.Now(), c.waker(exp)) {
 		return nil, errLearning
 	}
@@ -132,7 +135,8 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, s *ke
 	start := c.Now()
 	proposals, err := s.Propose(ctx, n)
 	name := exp.Spec.Algorithm.AlgorithmName
-	c.Metrics.suggested(name, proposals, err, c.Now().Sub(start))
+	c.Metrics.suggested(name, proposals, err, start.Sub(s.asked), c.Now().Sub(start))
+	s.asked = time.Time{}
 	if err != nil {
 		return nil, fmt.Errorf("algorithm %q: %w", name, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/controllers/study"
 )
 
@@ -124,7 +125,7 @@ func TestResourceGoesWithTheTrial(t *testing.T) {
 
 func newMetrics(t *testing.T) *Metrics {
 	t.Helper()
-	return NewMetrics(prometheus.NewRegistry(), nil)
+	return NewMetrics(metrics.Options{Registry: prometheus.NewRegistry()}, nil, nil)
 }
 
 func TestATrialKnowsItsCheckpointsAndItsParent(t *testing.T) {

@@ -22,11 +22,11 @@ type Stop struct {
 // StopsEarly says whether there is a rule that stops trials early.
 func (s *Study) StopsEarly() bool { return s.stopper != nil && len(s.base.Objectives) > 0 }
 
-// Judge asks the stopping rule which of the running trials to stop. Those that
-// were asked to stop before are left out.
-func (s *Study) Judge(ctx context.Context, scan Scan) ([]Stop, error) {
+// Judge asks the stopping rule which of the running trials to stop, and says how many
+// may go on. Those that were asked to stop before are left out.
+func (s *Study) Judge(ctx context.Context, scan Scan) (stops []Stop, spared int, err error) {
 	if err := s.ReadCurves(ctx, scan); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	now := s.base
 	trials := make([]*suggest.Trial, len(s.trials.current))
@@ -42,12 +42,11 @@ func (s *Study) Judge(ctx context.Context, scan Scan) ([]Stop, error) {
 		}
 		with, err := s.withCurve(ctx, scan, s.trials.entries[i])
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		trials[i], running = with, append(running, i)
 	}
 	now.Trials = trials
-	var out []Stop
 	for _, i := range running {
 		object := s.trials.entries[i].object
 		if object.AskedToStop() {
@@ -57,10 +56,12 @@ func (s *Study) Judge(ctx context.Context, scan Scan) ([]Stop, error) {
 			continue // it has trained as long as complete trials, and is about to end
 		}
 		if stop, why := s.stopper.Stop(now, now.Trials[i]); stop {
-			out = append(out, Stop{object, s.rule + ": " + why})
+			stops = append(stops, Stop{object, s.rule + ": " + why})
+		} else {
+			spared++
 		}
 	}
-	return out, nil
+	return stops, spared, nil
 }
 
 // ReadCurves gives the trials that have ended their curves, each of which is read

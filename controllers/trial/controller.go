@@ -188,12 +188,12 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	if d.status != nil {
-		return c.write(ctx, t, *d.status, d.after)
+		return c.write(ctx, t, s.pods, *d.status, d.after)
 	}
 	return reconcile.Result{RequeueAfter: d.after}, nil
 }
 
-func (c *Controller) write(ctx context.Context, t *v1beta1.Trial, want v1beta1.TrialStatus, after time.Duration) (reconcile.Result, error) {
+func (c *Controller) write(ctx context.Context, t *v1beta1.Trial, pods []corev1.Pod, want v1beta1.TrialStatus, after time.Duration) (reconcile.Result, error) {
 	before := t.Status
 	want.LastReconcileTime = ptr.To(metav1.NewTime(c.Now()))
 	t.Status = want
@@ -210,7 +210,7 @@ func (c *Controller) write(ctx context.Context, t *v1beta1.Trial, want v1beta1.T
 	for _, e := range transitions(t, &before, &want) {
 		e.Send(c.Recorder, t)
 	}
-	c.Metrics.wrote(t, &before, &want)
+	c.Metrics.wrote(t, pods, &before, &want)
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 

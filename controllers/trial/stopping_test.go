@@ -21,6 +21,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/trainer"
 )
 
@@ -122,7 +123,7 @@ func newBench(t *testing.T, tr *v1beta1.Trial) *bench {
 	}
 	t.Cleanup(func() { _ = memory.Close() })
 	b.Controller = New(Options{
-		Client: b.client, Reader: b.client, Store: memory, Metrics: NewMetrics(prometheus.NewRegistry(), b.client),
+		Client: b.client, Reader: b.client, Store: memory, Metrics: NewMetrics(metrics.Options{Registry: prometheus.NewRegistry()}, b.client),
 		Recorder: events.NewFakeRecorder(10), Now: func() time.Time { return b.now },
 	})
 	b.kinds[gvk] = true
