@@ -75,22 +75,24 @@ chart: ## Write the templates of the Helm chart from config/default.
 
 # E2E_TESTS chooses some of them; VERNIER_SOAK_TRIALS and VERNIER_SOAK_KILLS make the
 # kills more. The node is there afterwards: make node-down.
-E2E_TESTS ?= TestBroken|TestCollectors|TestEarlyStopping|TestTrialsGoOn|TestARunAway|TestTrialsSay|TestRestricted|TestDisruptions|TestExperimentsAre|TestKillsOnACluster
+E2E_TESTS ?= TestBroken|TestCollectors|TestEarlyStopping|TestTrialsGoOn|TestARunAway|TestTrialsSay|TestRestricted|TestDisruptions|TestExperimentsAre|TestKillsOnACluster|TestADeadManager|TestUpgrade|TestUninstall|TestRemoved
+# The commit whose chart and images are upgraded, with trials running.
+E2E_PREVIOUS ?= HEAD~1
 .PHONY: e2e-cluster
 e2e-cluster: node-up $(BIN)/helm ## Install on that node, and run the tests that speak the Kubernetes API there: about 12 minutes.
 	@$(MAKE) -s images ARCHES=$$(go env GOARCH)
 	$(call say,running the tests on the node)
-	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(VERSION)' '$(REGISTRY)' '$(E2E_TESTS)'
+	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(VERSION)' '$(REGISTRY)' '$(E2E_TESTS)' '$(E2E_PREVIOUS)'
 
 .PHONY: bench-cluster
-bench-cluster: ## Measure trials beside bare Jobs on that node, where make e2e-cluster has installed Vernier: 7 minutes.
+bench-cluster: ## Measure trials beside bare Jobs on that node, where make e2e-cluster E2E_TESTS=none has installed Vernier: 7 minutes.
 	@CGO_ENABLED=0 $(GO_BUILD) -o $(BIN)/bench-throughput ./bench/throughput
 	@$(BIN)/bench-throughput -kubeconfig $${VERNIER_NODE_DIR:-/var/lib/vernier-node}/kubeconfig -trials 12 -parallel 3 -work 2s -rounds 2
 	@$(BIN)/bench-throughput -kubeconfig $${VERNIER_NODE_DIR:-/var/lib/vernier-node}/kubeconfig -trials 60 -parallel 20 -work 100ms -rounds 2
 
 $(BIN)/helm: tools/chart/go.mod
 	$(call say,building helm (about a minute))
-	@cd tools/chart && go build -buildvcs=false -o $(BIN)/helm helm.sh/helm/v3/cmd/helm
+	@cd tools/chart && go build -buildvcs=false -ldflags="-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36" -o $(BIN)/helm helm.sh/helm/v3/cmd/helm
 
 .PHONY: node-down
 node-down: ## End that node, and remove what it left.

@@ -130,7 +130,7 @@ func TestKillsOnACluster(t *testing.T) {
 		}
 		return nil
 	})
-	i.checkKilled(t, stamps, trials, killed["collector run"])
+	i.checkKilled(t, "kills", stamps, trials, killed["collector run"])
 }
 
 // showPods prints what became of the containers of trials that did not succeed.
@@ -153,9 +153,9 @@ func (i *instance) showPods(t *testing.T, experiment string) {
 	}
 }
 
-func (i *instance) checkKilled(t *testing.T, stamps string, trials, sidecars int) {
+func (i *instance) checkKilled(t *testing.T, experiment, stamps string, trials, sidecars int) {
 	t.Helper()
-	all := i.trials(t, "kills")
+	all := i.trials(t, experiment)
 	if len(all) != trials {
 		t.Errorf("%d trials, want %d", len(all), trials)
 	}

@@ -88,11 +88,18 @@ func troubles() map[string]trouble {
 			},
 			want: []string{"configmap", "absent"},
 		},
+		"its program takes more memory than its limit": {
+			change: func(spec map[string]any) {
+				command("sh", "-c", "echo loss=${trialParameters.x}; tail /dev/zero")(spec)
+				asks(map[string]any{"memory": "64Mi"})(spec)
+			},
+			want: []string{"OOMKilled", "its limit is 64Mi", "raise resources.limits.memory"},
+		},
 	}
 }
 
-// TestTrialsSayWhatHoldsThemUp holds that a trial whose pod does not start says within a
-// minute what is wrong, in its condition and in vernier describe.
+// TestTrialsSayWhatHoldsThemUp holds that a trial whose pod does not start, or that the
+// node kills, says within a minute what is wrong, in its condition and in vernier describe.
 func TestTrialsSayWhatHoldsThemUp(t *testing.T) {
 	i := cluster(t)
 	for name, trouble := range troubles() {

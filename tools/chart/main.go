@@ -95,6 +95,12 @@ func template(o object) (string, error) {
 		spec := o["spec"].(map[string]any)
 		e.set(spec["resources"].(map[string]any)["requests"].(map[string]any), "storage", "{{ .Values.persistence.size }}")
 		e.set(spec, "class", "{{- with .Values.persistence.storageClassName }}\n  storageClassName: {{ . }}\n{{- end }}")
+	case "ClusterRole":
+		if o["aggregationRule"] != nil {
+			// Kubernetes may fill the rules in after it was deleted, and so make it
+			// again, as one that Helm refuses to install over.
+			o["metadata"].(map[string]any)["annotations"] = map[string]any{"helm.sh/resource-policy": "keep"}
+		}
 	case "Deployment":
 		e.deployment(o)
 	}
