@@ -4,7 +4,8 @@ package config
 
 import "embed"
 
-// Manifests are the custom resource definitions and the webhooks.
+// Manifests are the custom resource definitions, those of the jobs that Vernier runs
+// itself among them, and the webhooks.
 //
-//go:embed crd/bases/*.yaml webhook/manifests.yaml
+//go:embed crd/bases/*.yaml operator/crds.yaml webhook/manifests.yaml
 var Manifests embed.FS

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vernier-ml/vernier/config"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 // prepareCluster applies what the other components need: the custom resource
@@ -48,8 +49,7 @@ func (s *supervisor) prepareCluster(ctx context.Context) error {
 			return err
 		}
 		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
-		_, err := client.Resource(resource).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "vernier-local", Force: true})
-		if err != nil {
+		if err := apply(ctx, client.Resource(resource), object); err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
@@ -73,6 +73,20 @@ func (s *supervisor) prepareCluster(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// apply makes an object what it is to be. The kinds of the training operator stay as
+// they are where somebody has installed another definition than ours, and with it
+// whoever runs them.
+func apply(ctx context.Context, client dynamic.ResourceInterface, object *unstructured.Unstructured) error {
+	if trainer.IsOurs(object) {
+		there, err := client.Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err == nil && !trainer.IsOurs(there) || err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	_, err := client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "vernier-local", Force: true})
+	return err
 }
 
 // manifests are the embedded objects of config/.

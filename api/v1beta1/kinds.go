@@ -18,6 +18,10 @@ func master() map[string]string {
 	return map[string]string{"training.kubeflow.org/job-role": "master"}
 }
 
+func firstWorker() map[string]string {
+	return map[string]string{"training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "0"}
+}
+
 // kindDefaults is the table of kinds. Katib has defaults for Job, TFJob,
 // PyTorchJob, XGBoostJob, MPIJob and TrainJob; the rest are Vernier's. As in
 // Katib, the group is ignored.
@@ -31,12 +35,10 @@ func kindDefaults() map[string]KindDefaults {
 		"XGBoostJob": operator,
 		"MPIJob":     operator,
 		"JAXJob":     operator,
-		"MXJob":      operator,
-		// The operator does not label a master in a collective PaddleJob.
-		"PaddleJob": {succeeded, failed, map[string]string{
-			"training.kubeflow.org/replica-type":  "worker",
-			"training.kubeflow.org/replica-index": "0",
-		}},
+		// The operator labels no master in a collective PaddleJob, and the servers in an
+		// MXJob.
+		"MXJob":     {succeeded, failed, firstWorker()},
+		"PaddleJob": {succeeded, failed, firstWorker()},
 		"TrainJob": {holdsTrue("Complete"), failed, map[string]string{
 			"jobset.sigs.k8s.io/replicatedjob-name":    "node",
 			"batch.kubernetes.io/job-completion-index": "0",

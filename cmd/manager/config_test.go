@@ -48,15 +48,18 @@ func install(t *testing.T, c client.Client) {
 }
 
 // manifests are what config/default renders, namespaces first, as kubectl does.
-func manifests(t *testing.T) (objects []*unstructured.Unstructured) {
+func manifests(t *testing.T) []*unstructured.Unstructured { return rendered(t, "default") }
+
+// rendered is what a folder of config renders.
+func rendered(t *testing.T, folder string) (objects []*unstructured.Unstructured) {
 	t.Helper()
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionLegacy
-	rendered, err := krusty.MakeKustomizer(o).Run(filesys.MakeFsOnDisk(), filepath.Join("..", "..", "config", "default"))
+	result, err := krusty.MakeKustomizer(o).Run(filesys.MakeFsOnDisk(), filepath.Join("..", "..", "config", folder))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range rendered.Resources() {
+	for _, r := range result.Resources() {
 		raw, err := r.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +75,7 @@ func manifests(t *testing.T) (objects []*unstructured.Unstructured) {
 
 func TestNoRoleHasAWildcard(t *testing.T) {
 	roles := 0
-	for _, u := range manifests(t) {
+	for _, u := range append(manifests(t), rendered(t, "operator")...) {
 		if !strings.HasSuffix(u.GetKind(), "Role") {
 			continue
 		}

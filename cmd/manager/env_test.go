@@ -36,6 +36,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
+	"github.com/vernier-ml/vernier/trainer/operator"
 )
 
 // The API server of all tests in this package; nil when there is none.
@@ -80,6 +81,8 @@ type world struct {
 	namespace string
 	store     collector.Store
 	registry  *prometheus.Registry
+	// operator has the manager run jobs of the training operator's kinds.
+	operator bool
 	// as is the user that the manager acts as; empty means an admin.
 	as rest.ImpersonationConfig
 	// katib knows whether Katib is installed; nil: it is not.
@@ -188,6 +191,12 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	if err != nil {
 		cancel()
 		w.t.Fatal(err)
+	}
+	if w.operator {
+		if err := operator.Register(ctx, mgr, "kubectl", time.Now); err != nil {
+			cancel()
+			w.t.Fatal(err)
+		}
 	}
 	w.mu.Lock()
 	w.trials = trials

@@ -45,6 +45,8 @@ type options struct {
 	admissionOnly bool
 	namespace     string
 	embedded      bool
+	operator      bool
+	kubectl       string
 	level         slog.Level
 	version       bool
 }
@@ -102,6 +104,8 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.BoolVar(&o.admissionOnly, "admission-only", false, "serve the admission webhook and nothing else; any number of replicas may")
 	f.StringVar(&o.namespace, "namespace", "", "the manager's own `namespace`; empty: that of its pod")
 	f.BoolVar(&o.embedded, "embedded", false, "run beside a local control plane: loopback only, no Secrets, key in --report-key-file")
+	f.BoolVar(&o.operator, "operator", false, "run TFJobs, PyTorchJobs and their kin, of the kinds that config/operator defines, where no training operator does")
+	f.StringVar(&o.kubectl, "operator-kubectl", "kubectl", "`command` in the launchers of MPIJobs by which mpirun starts processes in the workers (--operator)")
 	f.TextVar(&o.level, "log-level", slog.LevelInfo, "least `level` that is logged: DEBUG, INFO, WARN, ERROR")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := f.Parse(args); err != nil {

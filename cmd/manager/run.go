@@ -33,6 +33,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 	"github.com/vernier-ml/vernier/server"
+	"github.com/vernier-ml/vernier/trainer/operator"
 )
 
 const (
@@ -120,6 +121,11 @@ func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, p
 	})
 	if err != nil {
 		return err
+	}
+	if o.operator {
+		if err := operator.Register(ctx, mgr, o.kubectl, time.Now); err != nil {
+			return err
+		}
 	}
 	reported := trial.OnlyReporters(points, mgr.GetClient())
 	listening, err := addReportService(ctx, mgr, o, id, reported, trials.Wake)

@@ -1,0 +1,100 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// distributed are jobs of several pods. A list of replicas is "type count".
+var distributed = map[string]struct {
+	kind, field, container string
+	replicas               []string
+}{
+	"pytorch":    {"PyTorchJob", "pytorchReplicaSpecs", "pytorch", []string{"Master 1", "Worker 1"}},
+	"tensorflow": {"TFJob", "tfReplicaSpecs", "tensorflow", []string{"PS 1", "Worker 2"}},
+}
+
+// TestDistributedJobsRunWithoutTheirOperator runs an experiment of each kind on an
+// embedded instance, where nobody has installed a training operator. All replicas
+// print a loss, and that of others than the first would be the best.
+func TestDistributedJobsRunWithoutTheirOperator(t *testing.T) {
+	program, err := filepath.Abs(filepath.Join("testdata", "replica.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := up(t)
+	for name, job := range distributed {
+		t.Run(job.kind, func(t *testing.T) {
+			dir := t.TempDir()
+			var replicas strings.Builder
+			for _, r := range job.replicas {
+				kind, count, _ := strings.Cut(r, " ")
+				fmt.Fprintf(&replicas, `
+          %s:
+            replicas: %s
+            template:
+              spec:
+                containers:
+                - {name: %s, image: host, command: [python3, %s, %s, "${trialParameters.x}"]}`, kind, count, job.container, program, dir)
+			}
+			text := fmt.Sprintf(`
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: %s, namespace: default}
+spec:
+  objective: {type: minimize, objectiveMetricName: loss}
+  algorithm: {algorithmName: sobol}
+  parallelTrialCount: 2
+  maxTrialCount: 4
+  maxFailedTrialCount: 1
+  parameters: [{name: x, parameterType: double, feasibleSpace: {min: "0.1", max: "0.9"}}]
+  trialTemplate:
+    primaryContainerName: %s
+    trialParameters: [{name: x, reference: x}]
+    trialSpec:
+      apiVersion: kubeflow.org/v1
+      kind: %s
+      spec:
+        %s:%s
+`, name, job.container, job.kind, job.field, replicas.String())
+			var experiment v1beta1.Experiment
+			if err := yaml.UnmarshalStrict([]byte(text), &experiment); err != nil {
+				t.Fatal(err)
+			}
+			if err := i.client.Create(t.Context(), &experiment); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if t.Failed() {
+					i.showFailures(t, name)
+					i.showEvents(t, name)
+				}
+			})
+			i.awaitEnd(t, name)
+			trials := i.trials(t, name)
+			checkTrials(t, name, 4, trials)
+			for _, trial := range trials {
+				x := trial.Spec.ParameterAssignments[0].Value
+				if o := trial.Status.Observation; o == nil || o.Metrics[0].Min != x || o.Metrics[0].Max != x {
+					t.Errorf("%s observed %+v, want a loss of %s and no other", trial.Name, o, x)
+				}
+			}
+			eventually(t, 30*time.Second, func(context.Context) error {
+				if left := processesNaming(t, dir); len(left) > 0 {
+					return fmt.Errorf("still running: %s", strings.Join(left, "; "))
+				}
+				return nil
+			})
+		})
+	}
+}

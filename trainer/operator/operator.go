@@ -1,0 +1,176 @@
+// Package operator runs the jobs of Kubeflow's training operator where that is not
+// installed: TFJob, PyTorchJob and their kin, as pods with a headless Service each,
+// with the environment, labels, conditions and policies that their users know.
+//
+// A kind is run as long as its CustomResourceDefinition is ours (trainer.IsOurs). Where somebody else's definition is
+// installed, also over ours, nothing is done.
+//
+// Names are deterministic, so that every create is idempotent. A reconcile reads
+// (job.go), plans (plan.go, pure), writes the status, and acts.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	event "github.com/vernier-ml/vernier/controllers/events"
+)
+
+// Controller runs jobs.
+type Controller struct {
+	// client reads the cache, reader the API server.
+	client   client.Client
+	reader   client.Reader
+	cache    cache.Cache
+	recorder events.EventRecorder
+	now      func() time.Time
+	kinds    map[string]framework
+
+	mu       sync.Mutex
+	watching controller.TypedController[request]
+	watched  map[string]bool
+}
+
+// Reconcile brings one job a step further.
+func (c *Controller) Reconcile(ctx context.Context, req request) (reconcile.Result, error) {
+	f := c.kinds[req.kind]
+	if ours, err := c.runs(ctx, f); err != nil || !ours {
+		return reconcile.Result{}, err
+	}
+	if req.Name == "" {
+		return reconcile.Result{}, c.watch(f)
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(f.gvk())
+	if err := c.client.Get(ctx, req.NamespacedName, obj); err != nil || obj.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	j, err := read(obj, f)
+	if err != nil {
+		return reconcile.Result{}, c.fail(ctx, obj, j, "FailedValidation", err)
+	}
+	pods, err := c.pods(ctx, j)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d := plan(j, pods, c.now())
+	if d.status != nil {
+		if err := c.write(ctx, obj, j, *d.status); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: d.after}, c.act(ctx, obj, j, d)
+}
+
+// pods are those that the job controls.
+func (c *Controller) pods(ctx context.Context, j *job) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := c.client.List(ctx, &list, client.InNamespace(j.Namespace), client.MatchingFields{ownerIndex: string(j.UID)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of %s %s/%s: %w", j.kind, j.Namespace, j.Name, err)
+	}
+	return list.Items, nil
+}
+
+// write writes the status, and then tells what has changed. A conflict means that the
+// cache was behind; its update wakes the job again.
+func (c *Controller) write(ctx context.Context, obj *unstructured.Unstructured, j *job, s status) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
+	if err != nil {
+		return fmt.Errorf("write the status of %s %s/%s: %w", j.kind, j.Namespace, j.Name, err)
+	}
+	obj.Object["status"] = fields
+	if err := c.client.Status().Update(ctx, obj); err != nil {
+		return fmt.Errorf("write the status of %s %s/%s: %w", j.kind, j.Namespace, j.Name, err)
+	}
+	for _, condition := range started(j.status, s) {
+		tell := event.Normal
+		if condition.Type == failed || condition.Type == restarting {
+			tell = event.Warning
+		}
+		tell(condition.Reason, "Reconcile", condition.Message).Send(c.recorder, obj)
+	}
+	j.status = s
+	return nil
+}
+
+// fail ends a job that can never run.
+func (c *Controller) fail(ctx context.Context, obj *unstructured.Unstructured, j *job, reason string, why error) error {
+	if j == nil {
+		return why
+	}
+	if j.status.finished() {
+		return nil
+	}
+	s := j.status.clone()
+	s.set(j.kind, failed, j.text("cannot run: %v", why), c.now())
+	s.Conditions[len(s.Conditions)-1].Reason = j.kind + reason
+	return c.write(ctx, obj, j, s)
+}
+
+// act does what was decided. What exists already, or is gone already, is success.
+func (c *Controller) act(ctx context.Context, obj *unstructured.Unstructured, j *job, d decision) error {
+	var errs []error
+	for i := range d.remove {
+		if d.remove[i].DeletionTimestamp == nil {
+			errs = append(errs, c.remove(ctx, &d.remove[i]))
+		}
+	}
+	for _, o := range j.objects(d.create) {
+		err := c.create(ctx, j, o)
+		switch {
+		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+			return c.fail(ctx, obj, j, "FailedValidation", err)
+		case err != nil:
+			event.Warning("FailedCreate", "Create", err.Error()).Send(c.recorder, obj)
+			return errors.Join(append(errs, err)...)
+		}
+	}
+	if d.removeJob {
+		errs = append(errs, c.remove(ctx, obj))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Controller) create(ctx context.Context, j *job, obj client.Object) error {
+	err := c.client.Create(ctx, obj)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	have := obj.DeepCopyObject().(client.Object)
+	if err := c.reader.Get(ctx, client.ObjectKeyFromObject(obj), have); err != nil {
+		return fmt.Errorf("read %s, which exists already: %w", obj.GetName(), err)
+	}
+	switch owner := metav1.GetControllerOf(have); {
+	case owner != nil && owner.UID == j.UID:
+		return nil
+	case have.GetDeletionTimestamp() != nil || owner != nil && owner.Kind == j.kind && owner.Name == j.Name:
+		return fmt.Errorf("the %T %s of a deleted %s with the same name is still being removed", obj, obj.GetName(), j.kind)
+	default:
+		return fmt.Errorf("the %T %s exists already and does not belong to this %s: delete it, or give the job another name", obj, obj.GetName(), j.kind)
+	}
+}
+
+// remove deletes the object that was seen, and no other of its name.
+func (c *Controller) remove(ctx context.Context, obj client.Object) error {
+	err := c.client.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
+	}
+	return nil
+}
