@@ -66,7 +66,7 @@ $(BIN)/node: e2e/node/main.go e2e/node/go.mod
 	@cd e2e/node && go build -buildvcs=false -ldflags="-s -w $(KUBERNETES)" -o $(BIN)/node .
 
 .PHONY: node-up
-node-up: build $(BIN)/node ## Start a Kubernetes node with containerd for tests, in namespaces of its own (root; Debian).
+node-up: build $(BIN)/node ## Start two Kubernetes nodes with containerd for tests, in namespaces of its own (root; Debian).
 	@VERNIER_BIN_DIR=$(BIN) e2e/node/node.sh up
 
 .PHONY: chart

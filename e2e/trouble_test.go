@@ -261,6 +261,7 @@ func (i *instance) preempt(t *testing.T, pod *corev1.Pod) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "urgent"},
 		Spec: corev1.PodSpec{
 			PriorityClassName: class.Name, RestartPolicy: corev1.RestartPolicyNever,
+			NodeSelector: map[string]string{corev1.LabelHostname: node.Name},
 			Containers: []corev1.Container{{
 				Name: "main", Image: trialImage(), Command: []string{"sleep", "5"},
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: cpu}},

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# A Kubernetes node for tests: control plane, containerd, kubelet, kube-proxy and
-# CoreDNS, in namespaces of their own (network, mounts, processes, host name).
-# From outside it is seen at 10.89.0.2; all its files are in one folder, and when
-# its first process ends, so does everything in it.
+# A Kubernetes cluster for tests: a node with the control plane, containerd, kubelet,
+# kube-proxy and CoreDNS, in namespaces of their own (network, mounts, processes, host
+# name), and a second node with what a node needs, in namespaces inside of those.
+# From outside the first is seen at 10.89.0.2; all files are in one folder, and when the
+# first process ends, so does everything.
 #
-#   node.sh up                start it, or say that it runs; prints the kubeconfig
+#   node.sh up                start what does not run; prints the kubeconfig. NODES=1: one node
+#   node.sh lose              end all processes of the second node at once, as a power cut does
 #   node.sh load ARCHIVE...   import images (OCI or docker-archive)
 #   node.sh image NAME FILE...  make an image of busybox with these programs in /bin
 #   node.sh kubectl ARGS...   kubectl, as the administrator
-#   node.sh exec COMMAND...   run a command inside, for instance ctr or ps
+#   node.sh exec COMMAND...   run a command on the first node, for instance ctr or ps
 #   node.sh down              end it, and remove what it left on this machine
 set -euo pipefail
 
@@ -18,6 +20,8 @@ state=${VERNIER_NODE_DIR:-/var/lib/vernier-node}
 cgroup=vernier-node
 outside=10.89.0.1
 inside=10.89.0.2
+addresses=([1]=$inside [2]=10.89.1.2) # of the nodes
+subnets=([1]=10.88.0.0/17 [2]=10.88.128.0/17) # of their pods
 dns=10.96.0.10
 # What is needed, and Debian's package of it.
 declare -A packages=(
@@ -36,6 +40,20 @@ init() { pgrep -P "$(cat "$state/pid")"; }
 
 enter() { nsenter --target "$(init)" --net --mount --pid --uts -- "$@"; }
 
+# second is the parent of the second node's first process.
+second() { pgrep -P "$(init)" -x unshare; }
+
+enter_second() { nsenter --target "$(pgrep -P "$(second)")" --net --mount --pid --uts -- "$@"; }
+
+# import gives the nodes that run images.
+import() {
+	local archive
+	for archive in "$@"; do
+		enter ctr -n k8s.io images import "$(readlink -f "$archive")"
+		[ -z "$(second)" ] || enter_second ctr -n k8s.io images import "$(readlink -f "$archive")" >/dev/null
+	done
+}
+
 kubectl() { VERNIER_HOME=$state "$bin/vernier" kubectl "$@"; }
 
 install_packages() {
@@ -51,60 +69,15 @@ install_packages() {
 }
 
 configure() {
-	mkdir -p "$state"/{etcd,containerd,kubelet,cni,pki,logs/containers,volumes,var-cni,opt}
+	mkdir -p "$state"/{etcd,pki,logs,volumes}
 	touch "$state/.vernier-node"
 	for s in "${sysctls[@]}"; do echo "$s $(cat "/proc/sys/$s")"; done >"$state/sysctls"
 	[ -e "$state/pki/sa.key" ] || openssl genrsa -out "$state/pki/sa.key" 2048 2>/dev/null
 	[ -e "$state/token" ] || openssl rand -hex 16 >"$state/token"
 	echo "$(cat "$state/token"),admin,admin,system:masters" >"$state/pki/tokens.csv"
 	chmod 600 "$state/token" "$state/pki/tokens.csv" "$state/pki/sa.key"
-	printf '127.0.0.1 localhost\n%s node-1\n' $inside >"$state/hosts"
+	printf '127.0.0.1 localhost\n%s node-1\n%s node-2\n' "${addresses[@]}" >"$state/hosts"
 	printf 'nameserver %s\n' $dns >"$state/resolv.conf"
-	sed "s#STATE#$state#g" >"$state/containerd.toml" <<-'END'
-		version = 2
-		root = "STATE/containerd"
-		state = "/run/containerd"
-		[grpc]
-		  address = "/run/containerd/containerd.sock"
-		[plugins."io.containerd.internal.v1.opt"]
-		  path = "STATE/opt"
-		[plugins."io.containerd.grpc.v1.cri"]
-		  sandbox_image = "vernier.test/busybox:1"
-		  # Where tests run, a process may not lower its OOM score.
-		  restrict_oom_score_adj = true
-		  [plugins."io.containerd.grpc.v1.cri".cni]
-		    bin_dir = "/usr/lib/cni"
-		    conf_dir = "STATE/cni"
-		  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-		    runtime_type = "io.containerd.runc.v2"
-		  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-		    SystemdCgroup = false
-	END
-	cat >"$state/cni/10-pods.conflist" <<-'END'
-		{"cniVersion": "0.4.0", "name": "pods", "plugins": [
-		  {"type": "bridge", "bridge": "pods0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
-		   "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
-		  {"type": "portmap", "capabilities": {"portMappings": true}}]}
-	END
-	cat >"$state/kubelet.yaml" <<-END
-		apiVersion: kubelet.config.k8s.io/v1beta1
-		kind: KubeletConfiguration
-		authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
-		authorization: {mode: AlwaysAllow}
-		cgroupDriver: cgroupfs
-		cgroupRoot: /$cgroup
-		failCgroupV1: false
-		failSwapOn: false
-		clusterDNS: [$dns]
-		clusterDomain: cluster.local
-		resolvConf: $state/resolv.conf
-		containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
-		podLogsDir: $state/logs/pods
-		maxPods: 250
-		serializeImagePulls: false
-		# The disk of the machine is not the node's.
-		evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
-	END
 	cat >"$state/Corefile" <<-END
 		cluster.local:53 {
 		    bind $dns
@@ -125,19 +98,74 @@ configure() {
 	chmod 600 "$state/kubeconfig"
 }
 
-# cgroups makes the group under which the kubelet puts those of pods.
+# configure_node N
+configure_node() {
+	local dir=$state/node-$1
+	mkdir -p "$dir"/{containerd,kubelet,cni,logs/containers,var-cni,opt}
+	sed "s#STATE#$dir#g" >"$dir/containerd.toml" <<-'END'
+		version = 2
+		root = "STATE/containerd"
+		state = "/run/containerd"
+		[grpc]
+		  address = "/run/containerd/containerd.sock"
+		[plugins."io.containerd.internal.v1.opt"]
+		  path = "STATE/opt"
+		[plugins."io.containerd.grpc.v1.cri"]
+		  sandbox_image = "vernier.test/busybox:1"
+		  # Where tests run, a process may not lower its OOM score.
+		  restrict_oom_score_adj = true
+		  [plugins."io.containerd.grpc.v1.cri".cni]
+		    bin_dir = "/usr/lib/cni"
+		    conf_dir = "STATE/cni"
+		  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+		    runtime_type = "io.containerd.runc.v2"
+		  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+		    SystemdCgroup = false
+	END
+	cat >"$dir/cni/10-pods.conflist" <<-END
+		{"cniVersion": "0.4.0", "name": "pods", "plugins": [
+		  {"type": "bridge", "bridge": "pods0", "isGateway": true, "hairpinMode": true,
+		   "ipam": {"type": "host-local", "ranges": [[{"subnet": "${subnets[$1]}"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+		  {"type": "portmap", "capabilities": {"portMappings": true}}]}
+	END
+	cat >"$dir/kubelet.yaml" <<-END
+		apiVersion: kubelet.config.k8s.io/v1beta1
+		kind: KubeletConfiguration
+		authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
+		authorization: {mode: AlwaysAllow}
+		cgroupDriver: cgroupfs
+		cgroupRoot: /$cgroup/node-$1
+		failCgroupV1: false
+		failSwapOn: false
+		clusterDNS: [$dns]
+		clusterDomain: cluster.local
+		resolvConf: $state/resolv.conf
+		containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+		podLogsDir: $dir/logs/pods
+		maxPods: 250
+		serializeImagePulls: false
+		# A lost node is seen after 20 s, not after 50; see the controller manager.
+		nodeLeaseDurationSeconds: 12
+		# The disk of the machine is not the node's.
+		evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
+	END
+}
+
+# cgroups makes the groups under which the kubelets put those of pods.
 cgroups() {
-	local d
-	if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
-		mkdir -p "/sys/fs/cgroup/$cgroup"
-		return
-	fi
-	for d in /sys/fs/cgroup/*/; do
-		[ -e "$d/cgroup.procs" ] && mkdir -p "$d/$cgroup" || continue
-		if [ -e "$d/cpuset.cpus" ]; then
-			cat "$d/cpuset.cpus" >"$d/$cgroup/cpuset.cpus"
-			cat "$d/cpuset.mems" >"$d/$cgroup/cpuset.mems"
+	local d group
+	for group in "$cgroup" "$cgroup"/node-{1,2}; do
+		if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+			mkdir -p "/sys/fs/cgroup/$group"
+			continue
 		fi
+		for d in /sys/fs/cgroup/*/; do
+			[ -e "$d/cgroup.procs" ] && mkdir -p "$d/$group" || continue
+			if [ -e "$d/cpuset.cpus" ]; then
+				cat "$d/cpuset.cpus" >"$d/$group/cpuset.cpus"
+				cat "$d/cpuset.mems" >"$d/$group/cpuset.mems"
+			fi
+		done
 	done
 }
 
@@ -173,50 +201,96 @@ keep() {
 	done
 }
 
-# inside_main is the first process of the namespaces.
-inside_main() {
+# be_node N makes the namespaces of its first process those of a node, and starts its containerd.
+be_node() {
+	local dir=$state/node-$1 bound
 	mount --make-rprivate /
 	mount -t proc proc /proc
 	mount -t tmpfs tmpfs /run
-	mount --bind "$state/hosts" /etc/hosts
-	mount --bind "$state/resolv.conf" /etc/resolv.conf
+	if [ "$1" = 1 ]; then
+		mount --bind "$state/hosts" /etc/hosts
+		mount --bind "$state/resolv.conf" /etc/resolv.conf
+	fi
 	# What components write under fixed paths is kept apart from the machine's.
-	local bound
 	for bound in kubelet:/var/lib/kubelet logs/containers:/var/log/containers var-cni:/var/lib/cni; do
 		[ -d "${bound#*:}" ] || continue
-		mount --bind "$state/${bound%%:*}" "${bound#*:}"
+		mount --bind "$dir/${bound%%:*}" "${bound#*:}"
 	done
 	mount --make-rshared /
-	hostname node-1
+	hostname "node-$1"
 	ip link set lo up
+	echo 1 >/proc/sys/net/ipv4/ip_forward
+	keep "containerd-$1" containerd --config "$dir/containerd.toml" &
+}
+
+# run_node N starts what else each node has.
+run_node() {
+	local dir=$state/node-$1 kubeconfig="--kubeconfig=$state/kubeconfig" node
+	node=$(readlink -f "$bin")/node
+	until ctr -a /run/containerd/containerd.sock version >/dev/null 2>&1; do sleep 0.1; done
+	ctr -n k8s.io images import "$state/busybox.tar" >/dev/null
+	keep "kubelet-$1" "$node" kubelet --config="$dir/kubelet.yaml" "$kubeconfig" --hostname-override="node-$1" --node-ip="${addresses[$1]}" &
+	keep "kube-proxy-$1" "$node" kube-proxy "$kubeconfig" --hostname-override="node-$1" --proxy-mode=iptables --conntrack-max-per-core=0 &
+}
+
+# inside_main is the first process of the namespaces.
+inside_main() {
+	be_node 1
 	ip address add $dns/32 dev lo
 	until ip link show vernier0 >/dev/null 2>&1; do sleep 0.05; done
 	ip address add $inside/24 dev vernier0
 	ip link set vernier0 up
 	ip route add default via $outside
-	echo 1 >/proc/sys/net/ipv4/ip_forward
-	local cp node kubeconfig="--kubeconfig=$state/kubeconfig"
+	iptables -t nat -A POSTROUTING -o vernier0 -j MASQUERADE
+	local cp kubeconfig="--kubeconfig=$state/kubeconfig"
 	cp=$(readlink -f "$bin")/controlplane
-	node=$(readlink -f "$bin")/node
 
-	keep containerd containerd --config "$state/containerd.toml" &
 	keep etcd "$cp" etcd --data-dir "$state/etcd" --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
 		--listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 --initial-cluster default=http://127.0.0.1:2380 &
 	keep kube-apiserver "$cp" kube-apiserver --etcd-servers=http://127.0.0.1:2379 --service-cluster-ip-range=10.96.0.0/16 \
 		--bind-address=0.0.0.0 --advertise-address=$inside --secure-port=6443 --cert-dir="$state/pki" \
 		--token-auth-file="$state/pki/tokens.csv" --authorization-mode=Node,RBAC --allow-privileged=true \
+		--default-not-ready-toleration-seconds=10 --default-unreachable-toleration-seconds=10 \
 		--service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$state/pki/sa.key" \
 		--service-account-signing-key-file="$state/pki/sa.key" --kubelet-preferred-address-types=InternalIP &
 	until curl -skf "https://127.0.0.1:6443/readyz" -H "Authorization: Bearer $(cat "$state/token")" >/dev/null; do sleep 0.1; done
-	keep kube-controller-manager "$cp" kube-controller-manager "$kubeconfig" --leader-elect=false \
+	keep kube-controller-manager "$cp" kube-controller-manager "$kubeconfig" --leader-elect=false --node-monitor-grace-period=20s \
 		--service-account-private-key-file="$state/pki/sa.key" --root-ca-file="$state/pki/apiserver.crt" &
 	keep kube-scheduler "$cp" kube-scheduler "$kubeconfig" --leader-elect=false &
-	until ctr -a /run/containerd/containerd.sock version >/dev/null 2>&1; do sleep 0.1; done
-	ctr -n k8s.io images import "$state/busybox.tar" >/dev/null
-	keep kubelet "$node" kubelet --config="$state/kubelet.yaml" "$kubeconfig" --hostname-override=node-1 --node-ip=$inside &
-	keep kube-proxy "$node" kube-proxy "$kubeconfig" --hostname-override=node-1 --proxy-mode=iptables --conntrack-max-per-core=0 &
-	keep coredns "$node" coredns -conf "$state/Corefile" &
+	run_node 1
+	keep coredns "$(readlink -f "$bin")/node" coredns -conf "$state/Corefile" &
 	wait
+}
+
+# second_main is the first process of the second node.
+second_main() {
+	be_node 2
+	until ip link show second0 >/dev/null 2>&1; do sleep 0.05; done
+	ip address add "${addresses[2]}/24" dev second0
+	ip link set second0 up
+	ip route add default via 10.89.1.1
+	run_node 2
+	wait
+}
+
+# up_second starts the second node, whose network is joined to that of the first.
+up_second() {
+	enter setsid --fork unshare --net --mount --pid --uts --fork --kill-child "$here/node.sh" second >>"$state/logs/second.log" 2>&1 </dev/null
+	until pgrep -P "$(second)" >/dev/null; do sleep 0.05; done
+	enter ip link delete second0h 2>/dev/null || true
+	enter ip link add second0h type veth peer name second0
+	nsenter --target "$(init)" --net -- ip link set second0 netns "$(pgrep -P "$(second)")"
+	enter ip address add 10.89.1.1/24 dev second0h
+	enter ip link set second0h up
+	enter ip route replace "${subnets[2]}" via "${addresses[2]}"
+}
+
+# lose ends the second node.
+lose() {
+	local parent
+	parent=$(second) || return 0
+	kill -KILL "$parent"
+	while [ -d "/proc/$parent" ]; do sleep 0.05; done
 }
 
 # volumes makes what a cluster with storage has: claims without a class are bound.
@@ -240,10 +314,25 @@ volumes() {
 
 up() {
 	[ "$(id -u)" = 0 ] || fail "a node needs root"
-	if running; then
-		echo "the node runs already: KUBECONFIG=$state/kubeconfig"
-		return
-	fi
+	running || up_first
+	[ "${NODES:-2}" = 1 ] || [ -n "$(second)" ] || up_second
+	SECONDS=0
+	local n
+	for n in $(seq "${NODES:-2}"); do
+		until kubectl wait --for=condition=Ready "node/node-$n" --timeout=1s >/dev/null 2>&1; do
+			running || fail "it ended: see $state/logs"
+			[ $SECONDS -lt 120 ] || fail "node-$n is not ready after two minutes: see $state/logs"
+			sleep 0.2
+		done
+	done
+	until kubectl -n default get serviceaccount default >/dev/null 2>&1; do sleep 0.2; done
+	kubectl get persistentvolume local-20 >/dev/null 2>&1 || volumes
+	kubectl get nodes -o wide
+	echo "ready: KUBECONFIG=$state/kubeconfig"
+}
+
+# up_first starts the first node, from nothing.
+up_first() {
 	[ ! -e "$state" ] || down
 	made=()
 	for d in /var/lib/kubelet /var/log/containers /var/lib/cni; do
@@ -254,6 +343,8 @@ up() {
 	done
 	install_packages
 	configure
+	configure_node 1
+	configure_node 2
 	printf '%s\n' "${made[@]}" >"$state/made"
 	cgroups
 	image vernier.test/busybox:1 "$state/busybox.tar"
@@ -268,19 +359,6 @@ up() {
 	ip link set vernier0 netns "$(init)"
 	ip address add $outside/24 dev vernier0h
 	ip link set vernier0h up
-	SECONDS=0
-	while [ $SECONDS -lt 120 ]; do
-		if kubectl wait --for=condition=Ready node/node-1 --timeout=1s >/dev/null 2>&1; then
-			kubectl -n default get serviceaccount default >/dev/null 2>&1 || { sleep 0.2; continue; }
-			volumes
-			kubectl get nodes -o wide
-			echo "the node is ready: KUBECONFIG=$state/kubeconfig"
-			return
-		fi
-		running || fail "it ended: see $state/logs"
-		sleep 0.2
-	done
-	fail "the node is not ready after two minutes: see $state/logs"
 }
 
 down() {
@@ -312,16 +390,21 @@ case $command in
 up) up ;;
 down) down ;;
 inside) inside_main ;;
+second) second_main ;;
+lose)
+	running || fail "the node does not run: node.sh up"
+	lose
+	;;
 load)
 	running || fail "the node does not run: node.sh up"
-	for archive in "$@"; do enter ctr -n k8s.io images import "$(readlink -f "$archive")"; done
+	import "$@"
 	;;
 image)
 	running || fail "the node does not run: node.sh up"
 	name=$1
 	shift
 	image "$name" "$state/image.tar" "$@"
-	enter ctr -n k8s.io images import "$state/image.tar"
+	import "$state/image.tar"
 	rm "$state/image.tar"
 	;;
 kubectl) kubectl "$@" ;;
@@ -329,5 +412,5 @@ exec)
 	running || fail "the node does not run: node.sh up"
 	enter "$@"
 	;;
-*) fail "up, down, load, image, kubectl or exec?" ;;
+*) fail "up, lose, down, load, image, kubectl or exec?" ;;
 esac
