@@ -70,7 +70,9 @@ node-up: build $(BIN)/node ## Start two Kubernetes nodes with containerd for tes
 	@VERNIER_BIN_DIR=$(BIN) e2e/node/node.sh up
 
 .PHONY: chart
-chart: ## Write the templates of the Helm chart from config/default.
+chart: ## Write the templates of the Helm chart from config/default and config/prometheus.
+	@{ printf '# Made by make chart from alerts.yaml.\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: vernier\n  namespace: vernier-system\n  labels:\n    app.kubernetes.io/name: vernier\nspec:\n'; \
+		sed '/^#/d; s/^./  &/' config/prometheus/alerts.yaml; } > config/prometheus/prometheusrule.yaml
 	@cd tools/chart && go run . -config $(CURDIR)/config/default -out $(CURDIR)/charts/vernier/templates
 
 # E2E_TESTS chooses some of them; VERNIER_SOAK_TRIALS and VERNIER_SOAK_KILLS make the
@@ -106,6 +108,15 @@ test: build assets ## Run all tests.
 	@cd tools/images && go vet ./... && go test -buildvcs=false ./...
 	@cd tools/chart && go vet ./... && go test -buildvcs=false ./...
 	@cd bench/suggest && go vet ./... && go test -buildvcs=false ./...
+
+$(BIN)/promtool: tools/rules/go.mod
+	$(call say,building promtool (about 2 minutes))
+	@cd tools/rules && go build -buildvcs=false -tags remove_all_sd -o $(BIN)/promtool github.com/prometheus/prometheus/cmd/promtool
+
+.PHONY: rules-test
+rules-test: $(BIN)/promtool ## Test the alerts, and that they and the dashboard ask for metrics that there are.
+	@cd config/prometheus && $(BIN)/promtool check rules --lint=all --lint-fatal alerts.yaml && $(BIN)/promtool test rules alerts_test.yaml
+	@cd tools/rules && go vet ./... && go test -buildvcs=false ./...
 
 .PHONY: lint
 lint: ## Run the linter, which also holds the import fences.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/experiment"
@@ -140,6 +141,34 @@ func TestEachMetricIsInTheTable(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Errorf("write it with go test ./cmd/manager -run %s -update (-registered +%s):\n%s", t.Name(), file, diff)
+	}
+}
+
+func TestTheMetricsOfLibrariesAreThere(t *testing.T) {
+	text, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(text), "<!-- libraries -->")
+	rows, _, _ = strings.Cut(rows, "<!-- end of libraries -->")
+	descs := make(chan *prometheus.Desc, 1000)
+	ctrlmetrics.Registry.(prometheus.Collector).Describe(descs)
+	close(descs)
+	have := map[string]string{}
+	for d := range descs {
+		m := described.FindStringSubmatch(d.String())
+		have[m[1]] = m[4]
+	}
+	found := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| \\w+ \\| ([^|]*) \\|").FindAllStringSubmatch(rows, -1)
+	if len(found) == 0 {
+		t.Error("there is no table")
+	}
+	for _, m := range found {
+		labels, ok := have[m[1]]
+		want := strings.NewReplacer("`", "", " ", "").Replace(m[2])
+		if !ok || labels != want {
+			t.Errorf("%s has the labels %q, the table has %q", m[1], labels, want)
+		}
 	}
 }
 

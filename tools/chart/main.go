@@ -1,5 +1,5 @@
 // Command chart writes the templates of the Helm chart from the manifests of
-// config/default, so that the two cannot differ. The rest of the chart (values, their
+// config/default and of config/prometheus beside it, so that they cannot differ. The rest of the chart (values, their
 // schema, Chart.yaml) is written by hand.
 //
 //	chart -config config/default -out charts/vernier/templates
@@ -36,6 +36,11 @@ func run(config, out string) error {
 	if err != nil {
 		return err
 	}
+	monitoring, err := build(filepath.Join(config, "../prometheus"))
+	if err != nil {
+		return err
+	}
+	objects = append(objects, monitoring...)
 	if err := os.RemoveAll(out); err != nil {
 		return err
 	}
@@ -103,12 +108,18 @@ func template(o object) (string, error) {
 		}
 	case "Deployment":
 		e.deployment(o)
+	case "ServiceMonitor", "PrometheusRule", "ConfigMap":
+		value := map[string]string{"ServiceMonitor": "serviceMonitor", "PrometheusRule": "rules", "ConfigMap": "dashboard"}[o.kind()]
+		before, after = "{{- if .Values.monitoring."+value+" }}\n", "{{- end }}\n"
+		e.set(o["metadata"].(map[string]any)["labels"].(map[string]any), "more", "{{- with .Values.monitoring.labels }}\n    {{- toYaml . | nindent 4 }}\n{{- end }}")
 	}
 	raw, err := yaml.Marshal(o)
 	if err != nil {
 		return "", err
 	}
-	text := strings.ReplaceAll(e.apply(string(raw)), namespace, "{{ .Release.Namespace }}")
+	// What are expressions to Prometheus and Grafana are none to Helm.
+	literal := strings.ReplaceAll(string(raw), "{{", `{{"{{"}}`)
+	text := strings.ReplaceAll(e.apply(literal), namespace, "{{ .Release.Namespace }}")
 	return "# Made by make chart from config/default.\n" + before + text + after, nil
 }
 
@@ -156,6 +167,7 @@ func (e edits) deployment(o object) {
 	more := fmt.Sprintf("{{- range %s.extraArgs }}\n        - {{ . | quote }}\n{{- end }}", values)
 	if o.name() == "vernier-manager" {
 		e.replicas(spec, c)
+		more = "{{- if .Values.monitoring.katibMetrics }}\n        - --metrics-compat=katib\n{{- end }}\n" + more
 		more = "{{- with .Values.collector.image }}\n        - --collector-image={{ . }}\n{{- end }}\n" + more
 	}
 	c["args"] = append(args, e.mark(more))

@@ -162,6 +162,33 @@ webhook: {replicas: 3}
 	}
 }
 
+func TestMonitoringIsThatOfTheManifests(t *testing.T) {
+	manifests, err := build("../../config/prometheus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rendered(t, "monitoring: {serviceMonitor: true, rules: true, dashboard: true, labels: {release: mine}, katibMetrics: true}")
+	for _, want := range manifests {
+		want["metadata"].(map[string]any)["namespace"] = "tuning"
+		want["metadata"].(map[string]any)["labels"].(map[string]any)["release"] = "mine"
+		raw, err := yaml.Marshal(want) // numbers as in what is rendered
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again object
+		if err := yaml.Unmarshal(raw, &again); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(again, got[want.kind()+" "+want.name()]); diff != "" {
+			t.Errorf("%s (-config/prometheus +chart):\n%s", want.kind(), diff)
+		}
+	}
+	raw, err := yaml.Marshal(got["Deployment vernier-manager"])
+	if err != nil || !strings.Contains(string(raw), "- --metrics-compat=katib\n") {
+		t.Errorf("the manager has no Katib's metrics: %v\n%s", err, raw)
+	}
+}
+
 func TestWrongValuesAreRefused(t *testing.T) {
 	for _, values := range []string{"manger: {}", "webhook: {replicas: two}", "image: {tags: v1}", "manager: {replicas: 2}"} {
 		given, err := chartutil.ReadValues([]byte(values))
