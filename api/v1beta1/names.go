@@ -1,8 +1,12 @@
 package v1beta1
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Labels and annotations of the objects of this package. Those of Katib keep
@@ -38,7 +42,16 @@ const (
 	// MaxCollectorRate, or CollectorRateOff. Default: the manager's. Trials get it
 	// when they are created.
 	AnnotationCollectorRate = "vernier.ml/collector-rate"
+	// AnnotationOrigin, on objects that were restored from a backup, is the UID that
+	// they were first created with.
+	AnnotationOrigin = "vernier.ml/origin"
 )
+
+// Origin is the UID with which an object was first created. Its own is another one if
+// it was restored from a backup.
+func Origin(o *metav1.ObjectMeta) types.UID {
+	return types.UID(cmp.Or(o.Annotations[AnnotationOrigin], string(o.UID)))
+}
 
 // Values of AnnotationCollectorRate.
 const (

@@ -346,6 +346,9 @@ func (w *world) end(ctx context.Context, j *batchv1.Job, e ending) {
 // report stores what the job's collector would have sent.
 func (w *world) report(ctx context.Context, id collector.TrialID, attemptID string, e ending) {
 	attempt := collector.Attempt{ID: attemptID + "/0", Started: time.Now()}
+	w.mu.Lock()
+	into, trials := w.store, w.trials
+	w.mu.Unlock()
 	var points []collector.Point
 	for i, v := range e.points {
 		points = append(points, collector.Point{Metric: "loss", Value: v, Step: int64(i), Source: "stdout", Seq: int64(i)})
@@ -357,18 +360,15 @@ func (w *world) report(ctx context.Context, id collector.TrialID, attemptID stri
 		points = append(points, collector.Point{Metric: name, Value: e.beside[name], Step: 0, Source: "stdout", Seq: int64(2000 + i)})
 	}
 	if len(points) > 0 {
-		if err := w.store.Append(ctx, id, attempt, points); err != nil {
+		if err := into.Append(ctx, id, attempt, points); err != nil {
 			w.t.Error(err)
 		}
 	}
 	if !e.never {
-		if err := w.store.Finish(ctx, id, attempt, ""); err != nil {
+		if err := into.Finish(ctx, id, attempt, ""); err != nil {
 			w.t.Error(err)
 		}
 	}
-	w.mu.Lock()
-	trials := w.trials
-	w.mu.Unlock()
 	if trials != nil {
 		trials.Wake(id)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/controllers/restore"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 	"github.com/vernier-ml/vernier/server"
@@ -202,7 +203,7 @@ func managerOptions(scheme *runtime.Scheme, o options, id identity) (manager.Opt
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,
 		LeaderElection:                o.leaderElect && !o.admissionOnly,
-		LeaderElectionID:              "vernier-manager",
+		LeaderElectionID:              restore.ManagerLease,
 		LeaderElectionNamespace:       o.namespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(drain),

@@ -47,7 +47,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		flags.AddFlags(root.PersistentFlags())
 		open = pluginOpener(flags)
 		stop, own = func(context.Context, *session) error { return nil }, noInstanceStore
-		root.AddCommand(newMigrateCommand(open))
+		root.AddCommand(newMigrateCommand(open), newRestoreCommand(open))
 	} else {
 		root.PersistentFlags().StringVar(&g.home, "home", "", "home of the embedded instance (default $VERNIER_HOME, then $XDG_STATE_HOME/vernier, then ~/.local/state/vernier)")
 		root.PersistentFlags().StringVarP(&g.namespace, "namespace", "n", "", "namespace (default \"default\")")

@@ -29,7 +29,7 @@ For retention, copied trials count as having reported when they were copied.`,
 			}
 			return withStore(cmd.Context(), from, func(source collector.Store) error {
 				return with(cmd.Context(), to, store.Open, func(target collector.Store) error {
-					return migrate(cmd, source, target)
+					return copyStore(cmd, source, target, nil)
 				})
 			})
 		},
@@ -39,9 +39,9 @@ For retention, copied trials count as having reported when they were copied.`,
 	return cmd
 }
 
-func migrate(cmd *cobra.Command, source, target collector.Store) error {
+func copyStore(cmd *cobra.Command, source, target collector.Store, as func(collector.TrialID) collector.TrialID) error {
 	p := copyProgress{out: cmd.ErrOrStderr(), now: time.Now, began: time.Now()}
-	if err := store.Copy(cmd.Context(), source, target, p.show); err != nil {
+	if err := store.Copy(cmd.Context(), source, target, as, p.show); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%d trials with %d points are equal in both stores: %d were copied (%d points), %d were equal before\n",

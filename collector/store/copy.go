@@ -30,9 +30,10 @@ var errOther = errors.New("the copy differs from what was copied")
 // attempts, and number and checksum of the points. Trials that are equal already
 // are passed over, so that a copy that was broken off goes on. What the target has
 // of other trials stays; a trial that has other points there is an error. Trials
-// that report meanwhile may be found to differ: stop what writes. progress is
-// called after every trial.
-func Copy(ctx context.Context, from, to collector.Store, progress func(CopyProgress)) error {
+// that report meanwhile may be found to differ: stop what writes. as says which trial
+// one becomes; those with an empty UID are left out. Nil: all stay what they are.
+// progress is called after every trial.
+func Copy(ctx context.Context, from, to collector.Store, as func(collector.TrialID) collector.TrialID, progress func(CopyProgress)) error {
 	trials, err := from.Inventory(ctx)
 	if err != nil {
 		return fmt.Errorf("copy: %w", err)
@@ -40,7 +41,14 @@ func Copy(ctx context.Context, from, to collector.Store, progress func(CopyProgr
 	p := CopyProgress{Total: len(trials)}
 	for _, t := range trials {
 		id := t.TrialID
-		if err := copyTrial(ctx, from, to, id, &p); err != nil {
+		if as != nil {
+			id = as(id)
+		}
+		if id.UID == "" {
+			p.Total--
+			continue
+		}
+		if err := copyTrial(ctx, from, to, t.UID, id, &p); err != nil {
 			return fmt.Errorf("copy trial %s/%s (%s): %w", id.Namespace, id.Name, id.UID, err)
 		}
 		p.Trials++
@@ -49,8 +57,8 @@ func Copy(ctx context.Context, from, to collector.Store, progress func(CopyProgr
 	return nil
 }
 
-func copyTrial(ctx context.Context, from, to collector.Store, id collector.TrialID, p *CopyProgress) error {
-	want, err := sum(ctx, from, id.UID)
+func copyTrial(ctx context.Context, from, to collector.Store, uid string, id collector.TrialID, p *CopyProgress) error {
+	want, err := sum(ctx, from, uid)
 	if err != nil {
 		return err
 	}
@@ -63,10 +71,10 @@ func copyTrial(ctx context.Context, from, to collector.Store, id collector.Trial
 		p.Equal++
 		return nil
 	}
-	if err := copyPoints(ctx, from, to, id); err != nil {
+	if err := copyPoints(ctx, from, to, uid, id); err != nil {
 		return err
 	}
-	if err := copyAttempts(ctx, from, to, id); err != nil {
+	if err := copyAttempts(ctx, from, to, uid, id); err != nil {
 		return err
 	}
 	if got, err = sum(ctx, to, id.UID); err != nil {
@@ -80,7 +88,7 @@ func copyTrial(ctx context.Context, from, to collector.Store, id collector.Trial
 	return nil
 }
 
-func copyPoints(ctx context.Context, from, to collector.Store, id collector.TrialID) error {
+func copyPoints(ctx context.Context, from, to collector.Store, uid string, id collector.TrialID) error {
 	var batch []collector.Point
 	var of collector.Attempt
 	flush := func() error {
@@ -91,7 +99,7 @@ func copyPoints(ctx context.Context, from, to collector.Store, id collector.Tria
 		batch = batch[:0]
 		return err
 	}
-	err := from.Scan(ctx, id.UID, nil, func(a collector.Attempt, p collector.Point) error {
+	err := from.Scan(ctx, uid, nil, func(a collector.Attempt, p collector.Point) error {
 		if a.ID != of.ID || len(batch) == copyBatch {
 			if err := flush(); err != nil {
 				return err
@@ -108,8 +116,8 @@ func copyPoints(ctx context.Context, from, to collector.Store, id collector.Tria
 }
 
 // copyAttempts copies attempts without points too, and which are final.
-func copyAttempts(ctx context.Context, from, to collector.Store, id collector.TrialID) error {
-	states, err := from.Attempts(ctx, id.UID)
+func copyAttempts(ctx context.Context, from, to collector.Store, uid string, id collector.TrialID) error {
+	states, err := from.Attempts(ctx, uid)
 	if err != nil {
 		return err
 	}

@@ -52,11 +52,11 @@ func TestACopyGoesOnWhereItWasBrokenOff(t *testing.T) {
 	from := filled(t, 3)
 	to := openTest(t, filepath.Join(t.TempDir(), "to.db"))
 	ignore := func(CopyProgress) {}
-	if err := Copy(t.Context(), from, &breaks{to, 6}, ignore); !errors.Is(err, errBroken) {
+	if err := Copy(t.Context(), from, &breaks{to, 6}, nil, ignore); !errors.Is(err, errBroken) {
 		t.Fatalf("error %v", err)
 	}
 	var last CopyProgress
-	if err := Copy(t.Context(), from, to, func(p CopyProgress) { last = p }); err != nil {
+	if err := Copy(t.Context(), from, to, nil, func(p CopyProgress) { last = p }); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(CopyProgress{Trials: 3, Total: 3, Equal: 1, Points: 27_030, Copied: 18_020}, last); d != "" {
@@ -70,7 +70,7 @@ func TestACopyGoesOnWhereItWasBrokenOff(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", uid, got, want)
 		}
 	}
-	if err := Copy(t.Context(), from, to, func(p CopyProgress) { last = p }); err != nil || last.Equal != 3 || last.Copied != 0 {
+	if err := Copy(t.Context(), from, to, nil, func(p CopyProgress) { last = p }); err != nil || last.Equal != 3 || last.Copied != 0 {
 		t.Errorf("again: %+v, %v", last, err)
 	}
 }
@@ -96,7 +96,7 @@ func TestACopyThatDiffersIsAnError(t *testing.T) {
 			if err := spoil(to, collector.TrialID{Namespace: "ns", Name: "e-0", Experiment: "e", UID: "uid-0"}); err != nil {
 				t.Fatal(err)
 			}
-			err := Copy(t.Context(), from, to, func(CopyProgress) {})
+			err := Copy(t.Context(), from, to, nil, func(CopyProgress) {})
 			if !errors.Is(err, errOther) || !strings.Contains(err.Error(), "ns/e-0") {
 				t.Errorf("error %v", err)
 			}

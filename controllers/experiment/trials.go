@@ -320,7 +320,7 @@ func checkpoints(exp *v1beta1.Experiment, p study.Proposal) *v1beta1.TrialCheckp
 	if spec == nil {
 		return nil
 	}
-	out := &v1beta1.TrialCheckpoints{CheckpointSpec: *spec, Folder: v1beta1.CheckpointFolder(exp.Name, exp.UID)}
+	out := &v1beta1.TrialCheckpoints{CheckpointSpec: *spec, Folder: v1beta1.CheckpointFolder(exp.Name, v1beta1.Origin(&exp.ObjectMeta))}
 	if out.ClaimName == "" {
 		out.ClaimName = v1beta1.VolumeClaimName(exp.Name, exp.Spec.Algorithm)
 	}

@@ -185,12 +185,12 @@ func settingsOf[S v1beta1.AlgorithmSetting | v1beta1.EarlyStoppingSetting](list 
 	return settings
 }
 
-// seedOf is the experiment's seed, else a hash of its UID.
+// seedOf is the experiment's seed, else a hash of its first UID.
 func seedOf(exp *v1beta1.Experiment) uint64 {
 	if exp.Spec.Seed != nil {
 		return uint64(*exp.Spec.Seed)
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(exp.UID)) // cannot fail
+	_, _ = h.Write([]byte(v1beta1.Origin(&exp.ObjectMeta))) // cannot fail
 	return h.Sum64()
 }
