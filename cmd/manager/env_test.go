@@ -59,6 +59,15 @@ func runTests(m *testing.M) int {
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}
+	dir, err := os.MkdirTemp("", "vernier-authorizer")
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		err = authorizer.listen(env, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "set up the authorizer:", err)
+		return 1
+	}
 	cfg, err := env.Start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "start the API server:", err)

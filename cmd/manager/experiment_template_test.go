@@ -28,14 +28,21 @@ func TestTemplateInConfigMap(t *testing.T) {
 		}
 		return ""
 	})
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "templates"}, Data: map[string]string{"job.json": jobTemplate}}
-	if err := w.client.Create(t.Context(), cm); err != nil {
-		t.Fatal(err)
-	}
+	w.templateInConfigMap()
 	w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
 	if tr := w.trialsOf(e)[0]; tr.Spec.SuccessCondition == "" {
 		t.Errorf("the conditions of the kind are not set: %+v", tr.Spec)
 	}
+}
+
+// templateInConfigMap makes a ConfigMap with the template, and refers to it.
+func (w *world) templateInConfigMap() v1beta1.TrialSource {
+	w.t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "templates"}, Data: map[string]string{"job.json": jobTemplate}}
+	if err := w.client.Create(w.t.Context(), cm); err != nil {
+		w.t.Fatal(err)
+	}
+	return v1beta1.TrialSource{ConfigMap: &v1beta1.ConfigMapSource{ConfigMapName: cm.Name, ConfigMapNamespace: cm.Namespace, TemplatePath: "job.json"}}
 }
 
 func TestBrokenExperimentsEndAtOnce(t *testing.T) {

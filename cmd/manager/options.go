@@ -24,6 +24,7 @@ type options struct {
 	metricsAddress  string
 	metricsCompat   string
 	metricsNamed    int
+	pprof           bool
 	healthAddress   string
 	reportAddress   string
 	reportURL       string
@@ -72,7 +73,8 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f := flag.NewFlagSet("manager", flag.ContinueOnError)
 	f.SetOutput(output)
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; empty: as a pod does")
-	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "`address` of the Prometheus metrics; 0 for none")
+	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "`address` of the Prometheus metrics; 0 for none; HTTPS, for those who may get the path /metrics by the cluster's RBAC; with --embedded HTTP, for all")
+	f.BoolVar(&o.pprof, "pprof", false, "serve profiles of this process at /debug/pprof/ beside the metrics, for those who may get that path")
 	f.StringVar(&o.metricsCompat, "metrics-compat", "", "katib: serve the metrics of Katib beside ours, under its `names`")
 	f.IntVar(&o.metricsNamed, "metrics-experiments", 0, "serve the best value of the newest experiments, at most this `number`, with their names as labels")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz")
@@ -150,6 +152,9 @@ func (o *options) complete() error {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("--report-url %q: give http://host:port or https://host:port", o.reportURL)
 	}
+	if o.embedded && o.pprof {
+		return errors.New("--pprof needs the accounts of a cluster: do not give it with --embedded")
+	}
 	if o.embedded && o.reportKeyFile == "" {
 		return fmt.Errorf("--embedded needs --report-key-file: there is no Secret to keep the key in")
 	}
@@ -192,5 +197,8 @@ func (o *options) webhookHostPort() (host string, port int, err error) {
 
 // needsSecret says whether the key or a certificate comes from the Secret.
 func (o *options) needsSecret() bool {
+	if o.admissionOnly {
+		return o.webhookCertDir == ""
+	}
 	return o.reportKeyFile == "" || o.reportTLS() || o.webhookAddress != "" && o.webhookCertDir == ""
 }

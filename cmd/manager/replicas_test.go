@@ -15,8 +15,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -119,18 +118,14 @@ func each(reporters []*reporter, do func(*reporter)) {
 type replicas struct {
 	*world
 	dir, address string
+	kubeconfig   string
 	key          []byte
 }
 
 func newReplicas(w *world, address string) *replicas {
 	w.t.Helper()
-	r := &replicas{world: w, dir: w.t.TempDir(), address: address, key: randomKey()}
-	c := clientcmdapi.NewConfig()
-	c.Clusters["test"] = &clientcmdapi.Cluster{Server: apiServer.Host, CertificateAuthorityData: apiServer.CAData}
-	c.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: apiServer.CertData, ClientKeyData: apiServer.KeyData}
-	c.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
-	c.CurrentContext = "test"
-	if err := errors.Join(clientcmd.WriteToFile(*c, r.in("kubeconfig")), os.WriteFile(r.in("key"), r.key, 0o600)); err != nil {
+	r := &replicas{world: w, dir: w.t.TempDir(), address: address, kubeconfig: writeKubeconfig(w.t, rest.ImpersonationConfig{}), key: randomKey()}
+	if err := os.WriteFile(r.in("key"), r.key, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 	return r
@@ -149,7 +144,7 @@ func (r *replicas) start() *replica {
 	r.t.Helper()
 	free := freeAddresses(r.t, 2)
 	m := &replica{url: "http://" + free[0], ended: make(chan error, 1)}
-	m.cmd = exec.Command(os.Args[0], "--leader-elect", "--namespace="+r.namespace, "--kubeconfig="+r.in("kubeconfig"), //nolint:noctx // ended by hand
+	m.cmd = exec.Command(os.Args[0], "--leader-elect", "--namespace="+r.namespace, "--kubeconfig="+r.kubeconfig, //nolint:noctx // ended by hand
 		"--store=env:VERNIER_STORE", "--report-key-file="+r.in("key"), "--report-bind-address="+free[0], "--report-url="+m.url,
 		"--metrics-bind-address=0", "--health-probe-bind-address="+free[1], "--webhook-bind-address=0", "--katib-bind-address=0")
 	m.cmd.Env = append(os.Environ(), actVariable+"=1", "VERNIER_STORE="+r.address)

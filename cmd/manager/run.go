@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
@@ -200,7 +199,7 @@ func managerOptions(scheme *runtime.Scheme, o options, id identity) (manager.Opt
 		Cache:  cached,
 		// Jobs are read as they are, whatever their kind, and from the cache.
 		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		Metrics:                       metricsOptions(o, id),
 		HealthProbeBindAddress:        o.healthAddress,
 		LeaderElection:                o.leaderElect && !o.admissionOnly,
 		LeaderElectionID:              restore.ManagerLease,
