@@ -135,6 +135,14 @@ func failures() map[string]failure {
 			command("sh", "-c", "echo loss=${trialParameters.x}; sleep 1000")(spec)
 			jobSpec(spec)["activeDeadlineSeconds"] = int64(2)
 		}, v1beta1.TrialFailed, []string{"DeadlineExceeded", "activeDeadlineSeconds"}},
+		"it never ends, and has a time": {func(spec map[string]any) {
+			command("sh", "-c", "echo loss=${trialParameters.x}; sleep 1000")(spec)
+			set("3s", "maxTrialDuration")(spec)
+		}, v1beta1.TrialFailed, []string{"maxTrialDuration, 3s"}},
+		"it finds no node for too long": {func(spec map[string]any) {
+			podSpec(spec)["nodeSelector"] = map[string]any{"gpu": "h200"}
+			set("3s", "maxTrialWaitDuration")(spec)
+		}, v1beta1.TrialFailed, []string{"It waited too long", "finds no node"}},
 		"the template's ConfigMap is missing": {func(spec map[string]any) {
 			delete(template(spec), "trialSpec")
 			set(map[string]any{"configMapName": "absent", "configMapNamespace": "default", "templatePath": "job.yaml"}, "trialTemplate", "configMap")(spec)

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -42,7 +43,7 @@ func Explain(pods []corev1.Pod, primaryContainer string) string {
 		causes = append(causes, podCauses(&pods[i], primaryContainer)...)
 	}
 	if len(causes) == 0 {
-		return Waiting(pods)
+		return Waiting(pods).Why
 	}
 	slices.SortStableFunc(causes, func(a, b cause) int { return cmp.Compare(a.rank, b.rank) })
 	return causes[0].text
@@ -214,10 +215,32 @@ func quote(message string) string {
 	return fmt.Sprintf(" (%s)", strings.Join(strings.Fields(message), " "))
 }
 
-// Waiting says in one sentence what the pods of a trial wait for: a node, an
-// image, a ConfigMap. It is "" if no pod is stuck. A pod that is just starting is
-// not stuck.
-func Waiting(pods []corev1.Pod) string {
+// Wait is what holds a trial up. Its zero value is that nothing does.
+type Wait struct {
+	// Why says it in one sentence, with what to do.
+	Why string
+	// For says what would end it.
+	For Remedy
+	// Since is when it began.
+	Since time.Time
+}
+
+// Remedy is what ends a wait.
+type Remedy int
+
+// The remedies.
+const (
+	// Retries: the program crashes and is started again, as often as its job allows.
+	Retries Remedy = iota
+	// Room: a node, a quota or a queue, which other work may free.
+	Room
+	// Repair: an image, a claim or a permission, which does not come by itself.
+	Repair
+)
+
+// Waiting says what the pods of a trial wait for: a node, an image, a ConfigMap. A
+// pod that is just starting is not held up.
+func Waiting(pods []corev1.Pod) Wait {
 	for i := range pods {
 		pod := &pods[i]
 		if pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
@@ -225,24 +248,40 @@ func Waiting(pods []corev1.Pod) string {
 		}
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-				return fmt.Sprintf("pod %s finds no node%s: %s", pod.Name, quote(c.Message), unschedulableAdvice(pod, c.Message))
+				advice, remedy := unschedulableAdvice(pod, c.Message)
+				return Wait{fmt.Sprintf("pod %s finds no node%s: %s", pod.Name, quote(c.Message), advice), remedy, c.LastTransitionTime.Time}
 			}
 		}
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if w := s.State.Waiting; w != nil {
 				if text := waitingCause(pod, s, w); text != "" {
-					return text
+					return Wait{text, remedyOf(w), startOf(pod)}
 				}
 			}
 		}
 	}
-	return ""
+	return Wait{}
+}
+
+func remedyOf(w *corev1.ContainerStateWaiting) Remedy {
+	if w.Reason == "CrashLoopBackOff" {
+		return Retries
+	}
+	return Repair
+}
+
+// startOf is when a pod got its node, or was made.
+func startOf(pod *corev1.Pod) time.Time {
+	if s := pod.Status.StartTime; s != nil {
+		return s.Time
+	}
+	return pod.CreationTimestamp.Time
 }
 
 // unschedulableAdvice says what to do about a message of the scheduler.
-func unschedulableAdvice(pod *corev1.Pod, message string) string {
+func unschedulableAdvice(pod *corev1.Pod, message string) (string, Remedy) {
 	if strings.Contains(message, "persistentvolumeclaim") && strings.Contains(message, "not found") {
-		return "create the PersistentVolumeClaim, or correct its name in the template"
+		return "create the PersistentVolumeClaim, or correct its name in the template", Repair
 	}
 	if strings.Contains(message, "unbound immediate PersistentVolumeClaims") {
 		var claims []string
@@ -251,9 +290,9 @@ func unschedulableAdvice(pod *corev1.Pod, message string) string {
 				claims = append(claims, v.PersistentVolumeClaim.ClaimName)
 			}
 		}
-		return fmt.Sprintf("a PersistentVolumeClaim (%s) has no volume: create one, or name a StorageClass that does", strings.Join(claims, ", "))
+		return fmt.Sprintf("a PersistentVolumeClaim (%s) has no volume: create one, or name a StorageClass that does", strings.Join(claims, ", ")), Repair
 	}
-	return "request less, run fewer trials at once, or add nodes"
+	return "request less, run fewer trials at once, or add nodes", Room
 }
 
 func waitingCause(pod *corev1.Pod, s corev1.ContainerStatus, w *corev1.ContainerStateWaiting) string {

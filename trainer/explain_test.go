@@ -3,6 +3,7 @@ package trainer_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -174,25 +175,48 @@ func TestWaiting(t *testing.T) {
 	ended := waiting("ImagePullBackOff", "")
 	ended.Status.Phase = corev1.PodFailed
 	tests := map[string]struct {
-		pod  corev1.Pod
-		want string
+		pod    corev1.Pod
+		remedy trainer.Remedy
+		want   string
 	}{
-		"a pod that just starts": {waiting("ContainerCreating", ""), ""},
-		"a pod that has ended":   {ended, ""},
-		"no node":                {unschedulable, "pod p finds no node (0/1 nodes are available: 1 Insufficient cpu.): request less, run fewer trials at once, or add nodes"},
-		"no image":               {waiting("ErrImagePull", "not found"), "container main of pod p cannot get its image train:1, ErrImagePull (not found): check the name and tag, and the pull secret"},
-		"no claim":               {noClaim, `pod p finds no node (0/1 nodes are available: persistentvolumeclaim "data" not found.): create the PersistentVolumeClaim, or correct its name in the template`},
-		"no volume":              {unbound, "pod p finds no node (0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.): a PersistentVolumeClaim (cifar) has no volume: create one, or name a StorageClass that does"},
-		"no ConfigMap":           {waiting("CreateContainerConfigError", `configmap "data" not found`), `container main of pod p cannot be configured (configmap "data" not found): create the ConfigMap, Secret or key that it names`},
-		"cannot be created":      {waiting("CreateContainerError", "x"), "container main of pod p cannot be started, CreateContainerError (x): check its command, mounts and security context"},
-		"it keeps crashing":      {crash, "container main of pod p exited with code 1: see its last lines (kubectl logs -n team p -c main); it was restarted 4 times"},
+		"a pod that just starts": {waiting("ContainerCreating", ""), trainer.Retries, ""},
+		"a pod that has ended":   {ended, trainer.Retries, ""},
+		"no node":                {unschedulable, trainer.Room, "pod p finds no node (0/1 nodes are available: 1 Insufficient cpu.): request less, run fewer trials at once, or add nodes"},
+		"no image":               {waiting("ErrImagePull", "not found"), trainer.Repair, "container main of pod p cannot get its image train:1, ErrImagePull (not found): check the name and tag, and the pull secret"},
+		"no claim":               {noClaim, trainer.Repair, `pod p finds no node (0/1 nodes are available: persistentvolumeclaim "data" not found.): create the PersistentVolumeClaim, or correct its name in the template`},
+		"no volume":              {unbound, trainer.Repair, "pod p finds no node (0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.): a PersistentVolumeClaim (cifar) has no volume: create one, or name a StorageClass that does"},
+		"no ConfigMap":           {waiting("CreateContainerConfigError", `configmap "data" not found`), trainer.Repair, `container main of pod p cannot be configured (configmap "data" not found): create the ConfigMap, Secret or key that it names`},
+		"cannot be created":      {waiting("CreateContainerError", "x"), trainer.Repair, "container main of pod p cannot be started, CreateContainerError (x): check its command, mounts and security context"},
+		"it keeps crashing":      {crash, trainer.Retries, "container main of pod p exited with code 1: see its last lines (kubectl logs -n team p -c main); it was restarted 4 times"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := trainer.Waiting([]corev1.Pod{tc.pod}); got != tc.want {
-				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			got := trainer.Waiting([]corev1.Pod{tc.pod})
+			if got.Why != tc.want || got.For != tc.remedy {
+				t.Errorf("\n got %d, %s\nwant %d, %s", got.For, got.Why, tc.remedy, tc.want)
 			}
 		})
+	}
+}
+
+// A pod that waits for its image does so since it has a node, one without a node since
+// the scheduler said so.
+func TestWaitsSince(t *testing.T) {
+	made := metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	later := metav1.NewTime(made.Add(time.Hour))
+	image := waiting("ErrImagePull", "")
+	image.CreationTimestamp = made
+	started := image
+	started.Status.StartTime = &later
+	unschedulable := image
+	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: later}}
+	for name, tc := range map[string]struct {
+		pod  corev1.Pod
+		want metav1.Time
+	}{"made": {image, made}, "on a node": {started, later}, "without a node": {unschedulable, later}} {
+		if got := trainer.Waiting([]corev1.Pod{tc.pod}); !got.Since.Equal(tc.want.Time) {
+			t.Errorf("%s: since %s, want %s", name, got.Since, tc.want)
+		}
 	}
 }
 

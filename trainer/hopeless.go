@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -11,19 +10,15 @@ import (
 // because the collector's directory would hide files of the machine.
 const ReasonDirectoryHidden = "DirectoryHidden"
 
-const (
-	// crashes is how often a collector that does not start is restarted before its
-	// trial fails: two and a half minutes with Kubernetes' back-off.
-	crashes = 4
-	// imagePatience is how long the collector's image may be unavailable.
-	imagePatience = 15 * time.Minute
-)
+// crashes is how often a collector that does not start is restarted before its
+// trial fails: two and a half minutes with Kubernetes' back-off.
+const crashes = 4
 
 // Hopeless says in one sentence why a job will never train, although Kubernetes
 // would retry forever, or up to its backoffLimit: the collector cannot start, or its
 // directory is not empty. It is "" if there is hope. It considers only pods whose
 // program has not started.
-func Hopeless(pods []corev1.Pod, now time.Time) string {
+func Hopeless(pods []corev1.Pod) string {
 	for i := range pods {
 		pod := &pods[i]
 		if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == ReasonDirectoryHidden {
@@ -37,9 +32,7 @@ func Hopeless(pods []corev1.Pod, now time.Time) string {
 			if w == nil || !slices.Contains([]string{SidecarLogger, Sidecar, InstallContainer}, s.Name) {
 				continue
 			}
-			started := pod.Status.StartTime
-			late := started != nil && now.Sub(started.Time) > imagePatience
-			if w.Reason == "CrashLoopBackOff" && s.RestartCount >= crashes || w.Reason != "CrashLoopBackOff" && late {
+			if w.Reason == "CrashLoopBackOff" && s.RestartCount >= crashes {
 				if text := waitingCause(pod, s, w); text != "" {
 					return "The metrics collector does not start: " + text
 				}

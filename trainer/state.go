@@ -3,6 +3,7 @@ package trainer
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -24,6 +25,8 @@ const (
 type State struct {
 	Phase           Phase
 	Reason, Message string
+	// Since is when a job was suspended; zero if it does not say.
+	Since time.Time
 }
 
 // Evaluate reads the state of a job (JSON) with two GJSON expressions over the whole
@@ -50,7 +53,8 @@ func Evaluate(job, successCondition, failureCondition string) (State, error) {
 		}
 	}
 	if reason, ok := suspended(job); ok {
-		return State{Phase: Pending, Reason: reason, Message: "the job is suspended"}, nil
+		since := gjson.Get(job, isSuspended+"|lastTransitionTime").Time()
+		return State{Phase: Pending, Reason: reason, Message: "the job is suspended", Since: since}, nil
 	}
 	return State{Phase: Running}, nil
 }
@@ -71,6 +75,8 @@ func stateOf(p Phase, r gjson.Result) State {
 	return s
 }
 
+const isSuspended = `status.conditions.#(type=="Suspended")#|#(status=="True")#|0`
+
 // suspended looks for the suspend field of Jobs, JobSets, TrainJobs and the training
 // operator's kinds.
 func suspended(job string) (string, bool) {
@@ -79,7 +85,7 @@ func suspended(job string) (string, bool) {
 			return "Suspended", true
 		}
 	}
-	c := gjson.Get(job, `status.conditions.#(type=="Suspended")#|#(status=="True")#|0`)
+	c := gjson.Get(job, isSuspended)
 	if !c.IsObject() {
 		return "", false
 	}

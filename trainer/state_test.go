@@ -3,6 +3,7 @@ package trainer_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -41,6 +42,10 @@ func TestEvaluate(t *testing.T) {
 		"a text does not hold": {`{"status":{"c":"x"}}`, "status.c", "status.c", trainer.State{Phase: trainer.Running}},
 		"spec.suspend is pending": {
 			`{"spec":{"suspend":true}}`, complete, failed, trainer.State{Phase: trainer.Pending, Reason: "Suspended", Message: "the job is suspended"},
+		},
+		"since when it is suspended is told": {
+			`{"spec":{"suspend":true},"status":{"conditions":[{"type":"Suspended","status":"True","reason":"JobSuspended","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
+			complete, failed, trainer.State{Phase: trainer.Pending, Reason: "Suspended", Message: "the job is suspended", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		},
 		"runPolicy.suspend is pending": {
 			`{"spec":{"runPolicy":{"suspend":true}}}`, complete, failed, trainer.State{Phase: trainer.Pending, Reason: "Suspended", Message: "the job is suspended"},

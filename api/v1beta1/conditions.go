@@ -16,6 +16,7 @@ const (
 	ReasonExperimentGoalReached          = "ExperimentGoalReached"
 	ReasonExperimentMaxTrialsReached     = "ExperimentMaxTrialsReached"
 	ReasonExperimentSuggestionEndReached = "ExperimentSuggestionEndReached"
+	ReasonExperimentMaxDurationReached   = "ExperimentMaxDurationReached" // Vernier's
 	ReasonExperimentFailed               = "ExperimentFailed"
 
 	ReasonTrialCreated       = "TrialCreated"
@@ -129,7 +130,8 @@ func (e *Experiment) MarkRestarting(message string, now metav1.Time) {
 
 // MarkSucceeded records the end of the experiment; reason is one of
 // ReasonExperimentGoalReached, ReasonExperimentMaxTrialsReached,
-// ReasonExperimentSuggestionEndReached. Running becomes False and stays.
+// ReasonExperimentMaxDurationReached, ReasonExperimentSuggestionEndReached. Running
+// becomes False and stays.
 func (e *Experiment) MarkSucceeded(reason, message string, now metav1.Time) {
 	e.stopRunning(message, now)
 	e.SetCondition(ExperimentSucceeded, condition(corev1.ConditionTrue, reason, message), now)

@@ -180,6 +180,22 @@ func edit(t *testing.T, value any, path ...string) map[string]any {
 	return obj
 }
 
+// What a client cannot decode would stop the manager's cache of all Experiments.
+func TestADurationThatTheSchemaAcceptsCanBeRead(t *testing.T) {
+	s := schemaOf(t, "experiments")
+	for text, ok := range map[string]bool{
+		"8h30m": true, "1.5h": true, "0s": true, "500ms": true, "99999h99999h99999h99999h": true,
+		"": false, "8 hours": false, "1d": false, "-1h": false, "9999999h": false, "5": false,
+	} {
+		obj := edit(t, text, "spec", "maxDuration")
+		accepted := len(s.faults(t, obj)) == 0
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &v1beta1.Experiment{})
+		if accepted != ok || accepted && err != nil {
+			t.Errorf("%q: accepted %v, then %v", text, accepted, err)
+		}
+	}
+}
+
 func TestSchemaFaults(t *testing.T) {
 	parameter := func(kind string, space map[string]any) []any {
 		return []any{map[string]any{"name": "a", "parameterType": kind, "feasibleSpace": space}}

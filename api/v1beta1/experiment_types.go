@@ -85,6 +85,28 @@ type ExperimentSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	WarmStartFrom []WarmStart `json:"warmStartFrom,omitempty"`
+	// Suspend (Vernier) makes no new trials while it is true. Trials that run go on.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+	// MaxDuration (Vernier) ends the experiment this long after it started, such as
+	// "8h30m". Trials that run are stopped. Default: no limit.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$`
+	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
+	// MaxTrialDuration (Vernier) is how long a trial may run, from the start of its
+	// first pod. Then its job is deleted, and it has failed. Default: no limit.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$`
+	MaxTrialDuration *metav1.Duration `json:"maxTrialDuration,omitempty"`
+	// MaxTrialWaitDuration (Vernier) is how long a trial may be held up, by anything
+	// from a missing image to a full cluster, before it fails; "0s" is forever.
+	// Default: the manager's.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$`
+	MaxTrialWaitDuration *metav1.Duration `json:"maxTrialWaitDuration,omitempty"`
 }
 
 // InitialTrial is a point to try before the algorithm proposes any.

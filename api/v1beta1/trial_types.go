@@ -53,6 +53,16 @@ type TrialSpec struct {
 	// Checkpoints (Vernier) is the trial's directory for checkpoints.
 	// +optional
 	Checkpoints *TrialCheckpoints `json:"checkpoints,omitempty"`
+	// MaxDuration (Vernier) is the experiment's maxTrialDuration.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$`
+	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
+	// MaxWaitDuration (Vernier) is the experiment's maxTrialWaitDuration.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$`
+	MaxWaitDuration *metav1.Duration `json:"maxWaitDuration,omitempty"`
 }
 
 // TrialCheckpoints is a trial's directory for checkpoints, and where its content

@@ -6,6 +6,7 @@ package v1beta1
 
 import (
 	"k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -328,6 +329,21 @@ func (in *ExperimentSpec) DeepCopyInto(out *ExperimentSpec) {
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
+	}
+	if in.MaxDuration != nil {
+		in, out := &in.MaxDuration, &out.MaxDuration
+		*out = new(metav1.Duration)
+		**out = **in
+	}
+	if in.MaxTrialDuration != nil {
+		in, out := &in.MaxTrialDuration, &out.MaxTrialDuration
+		*out = new(metav1.Duration)
+		**out = **in
+	}
+	if in.MaxTrialWaitDuration != nil {
+		in, out := &in.MaxTrialWaitDuration, &out.MaxTrialWaitDuration
+		*out = new(metav1.Duration)
+		**out = **in
 	}
 }
 
@@ -1202,6 +1218,16 @@ func (in *TrialSpec) DeepCopyInto(out *TrialSpec) {
 	if in.Checkpoints != nil {
 		in, out := &in.Checkpoints, &out.Checkpoints
 		*out = new(TrialCheckpoints)
+		**out = **in
+	}
+	if in.MaxDuration != nil {
+		in, out := &in.MaxDuration, &out.MaxDuration
+		*out = new(metav1.Duration)
+		**out = **in
+	}
+	if in.MaxWaitDuration != nil {
+		in, out := &in.MaxWaitDuration, &out.MaxWaitDuration
+		*out = new(metav1.Duration)
 		**out = **in
 	}
 }

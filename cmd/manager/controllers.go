@@ -28,6 +28,7 @@ type wiring struct {
 	metrics   metrics.Options
 	reporting trial.Reporting
 	rules     webhook.Rules
+	limits    trial.Limits
 	now       func() time.Time
 }
 
@@ -43,7 +44,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 	trials := trial.New(trial.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Mapper: mgr.GetRESTMapper(),
 		Recorder: mgr.GetEventRecorder("trial-controller"), Metrics: trial.NewMetrics(w.metrics, mgr.GetCache()),
-		Store: w.store, Retention: w.retention, Reporting: w.reporting, Katib: w.rules.Katib, Now: w.now,
+		Store: w.store, Retention: w.retention, Reporting: w.reporting, Limits: w.limits, Katib: w.rules.Katib, Now: w.now,
 	})
 	if err := trials.Register(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the trial controller: %w", err)

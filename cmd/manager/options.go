@@ -12,10 +12,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/server"
 )
 
@@ -42,6 +44,7 @@ type options struct {
 	collectorCPU, collectorMemory               resource.QuantityValue
 	collectorCPURequest, collectorMemoryRequest resource.QuantityValue
 
+	limits        trial.Limits
 	leaderElect   bool
 	admissionOnly bool
 	namespace     string
@@ -102,6 +105,8 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	quantity(&o.collectorMemoryRequest, "collector-memory-request", "24Mi", "`quantity` of memory that is reserved for the collector beside a trial")
 	quantity(&o.collectorCPU, "collector-cpu-limit", "1", "`quantity` of CPU that the collector beside a trial may use")
 	quantity(&o.collectorMemory, "collector-memory-limit", "128Mi", "`quantity` of memory that the collector beside a trial may use")
+	f.DurationVar(&o.limits.Repair, "stuck-trial-timeout", 15*time.Minute, "fail a trial that is held up for this `duration` by what does not come by itself: an image, a volume, a permission; 0: never")
+	f.DurationVar(&o.limits.Room, "queued-trial-timeout", 0, "fail a trial that waits for this `duration` for what other work may free: a node, a quota, a queue; 0: never")
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "run the controllers only while holding a lease")
 	f.BoolVar(&o.admissionOnly, "admission-only", false, "serve the admission webhook and nothing else; any number of replicas may")
 	f.StringVar(&o.namespace, "namespace", "", "the manager's own `namespace`; empty: that of its pod")
@@ -127,6 +132,9 @@ func (o *options) complete() error {
 	if r := o.retention; r.MaxExperiments < 0 || r.MaxAge != 0 && r.MaxAge < store.MinAge {
 		return fmt.Errorf("--store-max-age %s, --store-max-experiments %d: give a duration of at least %s and a number above 0, or 0 for no limit",
 			r.MaxAge, r.MaxExperiments, store.MinAge)
+	}
+	if min(o.limits.Repair, o.limits.Room) < 0 {
+		return fmt.Errorf("--stuck-trial-timeout %s, --queued-trial-timeout %s: give durations above 0, or 0 for no limit", o.limits.Repair, o.limits.Room)
 	}
 	if q := o.quota; min(q.TrialPoints, q.NamespacePoints, q.NamespaceBytes) < 0 {
 		return fmt.Errorf("--store-max-points %d, --store-max-namespace-points %d, --store-max-namespace-bytes %d: give numbers above 0, or 0 for no limit",

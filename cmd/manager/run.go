@@ -117,7 +117,7 @@ func endLater(ctx context.Context, by time.Duration) context.Context {
 func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, points collector.Store, rules webhook.Rules) error {
 	trials, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, metrics: o.metrics(metrics.Registry),
-		reporting: reporting(o, id), rules: rules, now: time.Now,
+		reporting: reporting(o, id), rules: rules, limits: o.limits, now: time.Now,
 	})
 	if err != nil {
 		return err

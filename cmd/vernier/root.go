@@ -71,6 +71,8 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newOptimizeCommand(),
 		newRunCommand(open, stop),
 		newStoreCommand(own),
+		newSuspendCommand(open, true),
+		newSuspendCommand(open, false),
 		newVersionCommand(),
 	)
 	return root

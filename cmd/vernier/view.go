@@ -185,6 +185,9 @@ func newExperimentView(experiment *v1beta1.Experiment, trials []v1beta1.Trial) e
 	if n, ok := interruptedAfter(experiment); ok && view.Reason == reasonMaxTrials {
 		view.State, view.Reason, view.Message = stateInterrupted, "", n+" trials ran"
 	}
+	if experiment.Spec.Suspend && !view.finished() {
+		view.State = stateSuspended
+	}
 	for i := range trials {
 		view.Trials = append(view.Trials, newTrialView(&trials[i]))
 	}
@@ -198,7 +201,9 @@ const (
 	// stateInterrupted is shown for an experiment that Ctrl-C ended. Its condition is
 	// Succeeded, because its maxTrialCount was lowered.
 	stateInterrupted = "Interrupted"
-	reasonMaxTrials  = "ExperimentMaxTrialsReached"
+	// stateSuspended is shown while no new trials are made.
+	stateSuspended  = "Suspended"
+	reasonMaxTrials = "ExperimentMaxTrialsReached"
 )
 
 // interruptedAfter returns "4 of 24" for an experiment that Ctrl-C limited to 4 of

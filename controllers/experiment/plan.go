@@ -65,12 +65,15 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 	case next.IsCompleted():
 		a.stopWhy = fmt.Sprintf(messageStop, next.LastCondition().Reason)
 		a.stop = stillRunning(trials)
-	case !f.exhausted && f.trouble == "":
+	case !f.exhausted && f.trouble == "" && !exp.Spec.Suspend:
 		a.first = nextNumber(trials)
 		a.add, a.after = run.atOnce(min(room(exp, c), addMost), now)
 		if pause := run.pause(now); pause > 0 {
 			a.add, a.after = 0, max(a.after, pause)
 		}
+	}
+	if left, limited := timeLeft(next, now); limited && !next.IsCompleted() {
+		a.after = soonest(a.after, left)
 	}
 	return a
 }
@@ -78,6 +81,11 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, run failures, f findings, now metav1.Time) {
 	setBest(&next.Status, r)
 	maxFailed, maxTrials := next.Spec.MaxFailedTrialCount, next.Spec.MaxTrialCount
+	left, limited := timeLeft(next, now.Time)
+	suspended := ""
+	if next.Spec.Suspend {
+		suspended = messageSuspended
+	}
 	switch {
 	case f.fatal != "":
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, f.fatal, now)
@@ -91,17 +99,34 @@ func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, run failures, 
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageAllFailed, c.total, run.last), now)
 	case maxTrials != nil && c.completed() >= int(*maxTrials):
 		next.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, messageMaxTrials, now)
+	case limited && left <= 0 && c.n(v1beta1.TrialSucceeded, v1beta1.TrialEarlyStopped) == 0:
+		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageNoResult, next.Spec.MaxDuration.Duration), now)
+	case limited && left <= 0:
+		next.MarkSucceeded(v1beta1.ReasonExperimentMaxDurationReached, fmt.Sprintf(messageMaxDuration, next.Spec.MaxDuration.Duration), now)
 	case f.exhausted && c.active() == 0:
 		next.MarkSucceeded(v1beta1.ReasonExperimentSuggestionEndReached, fmt.Sprintf(messageSuggestionEnd, c.total), now)
 	case c.total > 0:
 		next.MarkRunning(messageRunning, now)
-		say(next, v1beta1.ExperimentRunning, cmp.Or(f.trouble, run.message(), messageRunning), now)
+		say(next, v1beta1.ExperimentRunning, cmp.Or(suspended, f.trouble, run.message(), messageRunning), now)
 	default:
-		say(next, v1beta1.ExperimentCreated, cmp.Or(f.trouble, messageCreated), now)
+		say(next, v1beta1.ExperimentCreated, cmp.Or(suspended, f.trouble, messageCreated), now)
 	}
 	if next.IsCompleted() {
 		next.Status.CompletionTime = &now
 	}
+}
+
+// timeLeft is how long the experiment may still go on, since it started or went on
+// after an end.
+func timeLeft(exp *v1beta1.Experiment, now time.Time) (left time.Duration, limited bool) {
+	limit, began := exp.Spec.MaxDuration, exp.Status.StartTime
+	if limit == nil || limit.Duration == 0 || began == nil {
+		return 0, false
+	}
+	if c := exp.Condition(v1beta1.ExperimentRestarting); c != nil {
+		began = &c.LastTransitionTime
+	}
+	return began.Add(limit.Duration).Sub(now), true
 }
 
 // room is how many trials may be made now: as parallelTrialCount leaves free

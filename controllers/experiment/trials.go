@@ -290,6 +290,8 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 			PrimaryContainerName: tt.PrimaryContainerName,
 			SuccessCondition:     tt.SuccessCondition,
 			FailureCondition:     tt.FailureCondition,
+			MaxDuration:          exp.Spec.MaxTrialDuration,
+			MaxWaitDuration:      exp.Spec.MaxTrialWaitDuration,
 		},
 	}
 	t.Spec.Checkpoints = checkpoints(exp, p)

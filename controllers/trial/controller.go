@@ -86,6 +86,8 @@ type Options struct {
 	// best trials of experiments are kept in any case; its Keep is not used.
 	Retention store.Retention
 	Reporting Reporting
+	// Limits are those of trials whose experiments say nothing.
+	Limits Limits
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
 	Now   func() time.Time
@@ -177,7 +179,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	switch {
 	case d.create:
 		fatal, trouble := c.launch(ctx, t)
-		d = launched(t, fatal, trouble, c.Now())
+		d = launched(t, fatal, trouble, c.Limits, c.Now())
 		if fatal == "" && trouble == "" && t.IsRunning() {
 			jobRecreated(t).Send(c.Recorder, t)
 			c.Metrics.retries.WithLabelValues(t.Namespace).Inc()

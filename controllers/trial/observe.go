@@ -28,7 +28,7 @@ const cacheTimeout = 20 * time.Second
 // observe gathers what plan needs, and reads the store only when plan will look
 // at it.
 func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (s seen, err error) {
-	s.trial = t
+	s.trial, s.limits = t, c.Limits
 	if s.job, err = c.observeJob(ctx, t); err != nil {
 		return s, err
 	}

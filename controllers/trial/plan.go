@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -80,6 +81,7 @@ type seen struct {
 	data  data
 	// podless is why a job that should run has no pods, or "".
 	podless string
+	limits  Limits
 	// wait is how long there is still something to wait for, at most: the pods and
 	// the last reports of a trial whose job succeeded or that is stopped early, the
 	// next look at one that runs. While a running trial waits, pods and data were
@@ -155,7 +157,8 @@ func plan(s seen, now time.Time) decision {
 	case completed:
 		// A job that was stopped, or whose end is not known, must not run on, even
 		// when jobs are retained.
-		keep := t.Spec.RetainRun && !t.IsKilled() && !t.IsEarlyStopped() && s.job.err == nil
+		ended := s.job.state.Phase == trainer.Succeeded || s.job.state.Phase == trainer.Failed
+		keep := t.Spec.RetainRun && !t.IsKilled() && !t.IsEarlyStopped() && s.job.err == nil && ended
 		return decision{remove: s.job.exists && !s.job.deleting && !keep}
 	case killed:
 		t.MarkKilled("Trial was stopped: "+t.Annotations[v1beta1.AnnotationStop], metav1.NewTime(now))
@@ -245,14 +248,24 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if s.wait > 0 {
 		return decision{after: max(s.wait, soon)}
 	}
-	if why := trainer.Hopeless(s.pods, now); why != "" {
+	d := decision{after: lookAgain}
+	message := messageRunning
+	held := waiting(s, t.Condition(v1beta1.TrialRunning).Message, now)
+	waits, waitsEnd := s.limits.left(t, held, now)
+	runs, runsEnd := runLeft(t, s.pods, now)
+	why := trainer.Hopeless(s.pods)
+	switch {
+	case waitsEnd && waits <= 0:
+		why = "It waited too long. " + held.Why
+	case runsEnd && runs <= 0:
+		why = fmt.Sprintf("It ran longer than its experiment's maxTrialDuration, %s: raise that, or train for fewer steps", t.Spec.MaxDuration.Duration)
+	}
+	if why != "" {
 		t.MarkFailed(messageFailed+". "+why, metav1.NewTime(now))
 		return finish(t, s, now)
 	}
-	d := decision{after: lookAgain}
-	message := messageRunning
-	if why := waiting(s, t.Condition(v1beta1.TrialRunning).Message, now); why != "" {
-		message = messageRunning + ". " + why
+	if held.Why != "" {
+		message = messageRunning + ". " + held.Why
 	}
 	changed := false
 	if c := t.Condition(v1beta1.TrialRunning); c.Message != message {
@@ -266,7 +279,25 @@ func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if changed {
 		d.status = &t.Status
 	}
+	if runsEnd {
+		d.after = min(d.after, runs)
+	}
 	return d
+}
+
+// runLeft is how long a trial may still run, from the start of its first pod.
+func runLeft(t *v1beta1.Trial, pods []corev1.Pod, now time.Time) (left time.Duration, limited bool) {
+	var began time.Time
+	for _, p := range pods {
+		if s := p.Status.StartTime; s != nil && (began.IsZero() || s.Time.Before(began)) {
+			began = s.Time
+		}
+	}
+	limit := t.Spec.MaxDuration
+	if limit == nil || limit.Duration == 0 || began.IsZero() {
+		return 0, false
+	}
+	return began.Add(limit.Duration).Sub(now), true
 }
 
 func started(t *v1beta1.Trial, now time.Time) decision {
@@ -280,8 +311,8 @@ func started(t *v1beta1.Trial, now time.Time) decision {
 }
 
 // launched decides after an attempt to create the job. fatal and trouble are
-// why there is none; trouble is tried again.
-func launched(trial *v1beta1.Trial, fatal, trouble string, now time.Time) decision {
+// why there is none; trouble is tried again, until the first job is too late.
+func launched(trial *v1beta1.Trial, fatal, trouble string, limits Limits, now time.Time) decision {
 	t := &v1beta1.Trial{ObjectMeta: trial.ObjectMeta, Spec: trial.Spec, Status: *trial.Status.DeepCopy()}
 	at := metav1.NewTime(now)
 	switch {
@@ -295,6 +326,11 @@ func launched(trial *v1beta1.Trial, fatal, trouble string, now time.Time) decisi
 		return started(t, now)
 	}
 	t.MarkCreated(messageCreated, at)
+	held := trainer.Wait{Why: trouble, For: remedyOf(trouble), Since: t.Condition(v1beta1.TrialCreated).LastTransitionTime.Time}
+	if left, limited := limits.left(t, held, now); limited && left <= 0 && !t.IsRunning() {
+		t.MarkFailed("Trial has failed. It waited too long: its job cannot be created: "+trouble, at)
+		return finish(t, seen{trial: t}, now)
+	}
 	message := "Trial waits: its job cannot be created for now: " + trouble
 	// Words may change with each try (a port, a count). Every write wakes the
 	// trial, which then tries again, so they are not written each time.

@@ -307,7 +307,7 @@ func TestMessages(t *testing.T) {
 func TestLaunched(t *testing.T) {
 	waits := func(tr *v1beta1.Trial) {
 		unseen(tr)
-		tr.Status = *launched(tr, "", "no kind X", noon).status
+		tr.Status = *launched(tr, "", "no kind X", Limits{}, noon).status
 	}
 	tests := map[string]struct {
 		trial          *v1beta1.Trial
@@ -324,7 +324,7 @@ func TestLaunched(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, outcomeOf(launched(tc.trial, tc.fatal, tc.trouble, noon))); diff != "" {
+			if diff := cmp.Diff(tc.want, outcomeOf(launched(tc.trial, tc.fatal, tc.trouble, Limits{}, noon))); diff != "" {
 				t.Errorf("launched (-want +got):\n%s", diff)
 			}
 		})

@@ -64,23 +64,55 @@ func noted(d data) string {
 // noPods begins what is said of a job without pods.
 const noPods = "Its job has no pods since "
 
-// waiting says why a job does not train yet; empty when it does. said is what was
-// said before.
-func waiting(s seen, said string, now time.Time) string {
+// waiting says why a job does not train yet. said is what was said before.
+func waiting(s seen, said string, now time.Time) trainer.Wait {
 	if s.podless != "" {
-		since := now.UTC().Format(time.RFC3339)
+		since := now.UTC()
 		if _, earlier, found := strings.Cut(said, noPods); found {
-			since, _, _ = strings.Cut(earlier, ",")
+			text, _, _ := strings.Cut(earlier, ",")
+			if t, err := time.Parse(time.RFC3339, text); err == nil {
+				since = t
+			}
 		}
-		return noPods + since + ", because " + s.podless
+		return trainer.Wait{Why: noPods + since.Format(time.RFC3339) + ", because " + s.podless, For: remedyOf(s.podless), Since: since}
 	}
 	if s.job.state.Phase == trainer.Pending {
-		if s.job.state.Reason == "" {
-			return "Its job waits: it is suspended"
+		w := trainer.Wait{Why: "Its job waits: it is suspended", For: trainer.Room, Since: s.job.state.Since}
+		if s.job.state.Reason != "" {
+			w.Why += " (" + s.job.state.Reason + ")"
 		}
-		return "Its job waits: it is suspended (" + s.job.state.Reason + ")"
+		if w.Since.IsZero() && s.trial.Status.StartTime != nil {
+			w.Since = s.trial.Status.StartTime.Time
+		}
+		return w
 	}
 	return trainer.Waiting(s.pods)
+}
+
+// remedyOf tells a full quota from what the API server refuses for good.
+func remedyOf(refusal string) trainer.Remedy {
+	if strings.Contains(refusal, "exceeded quota") {
+		return trainer.Room
+	}
+	return trainer.Repair
+}
+
+// Limits are how long a trial may be held up before it fails. 0 is forever.
+type Limits struct {
+	// Repair is for what does not come by itself: an image, a claim, a permission.
+	Repair time.Duration
+	// Room is for what other work may free: a node, a quota, a queue.
+	Room time.Duration
+}
+
+// left is how long a trial may still wait; limited is false if it may forever. What
+// its experiment says goes before l.
+func (l Limits) left(t *v1beta1.Trial, w trainer.Wait, now time.Time) (left time.Duration, limited bool) {
+	limit := map[trainer.Remedy]time.Duration{trainer.Repair: l.Repair, trainer.Room: l.Room}[w.For]
+	if own := t.Spec.MaxWaitDuration; own != nil && w.For != trainer.Retries {
+		limit = own.Duration
+	}
+	return w.Since.Add(limit).Sub(now), limit > 0 && w.Why != ""
 }
 
 // quoted is a list of names: "loss", "acc".

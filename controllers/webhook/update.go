@@ -13,8 +13,11 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
-// editable are the fields of the spec that may change, as in Katib.
-var editable = []string{"maxFailedTrialCount", "maxTrialCount", "parallelTrialCount"}
+// editable are the fields of the spec that may change: Katib's, and those of time.
+// Limits of a trial hold for new trials.
+var editable = []string{
+	"maxDuration", "maxFailedTrialCount", "maxTrialCount", "maxTrialDuration", "maxTrialWaitDuration", "parallelTrialCount", "suspend",
+}
 
 // validateUpdate says whether the spec has changed at all, and which changes
 // are not allowed.
@@ -78,6 +81,8 @@ func whyNoRestart(old *v1beta1.Experiment) string {
 	switch {
 	case old.IsFailed() || c == nil:
 		return "the experiment has failed and cannot go on"
+	case c.Reason == v1beta1.ReasonExperimentMaxDurationReached:
+		return "the time of the experiment is over; warmStartFrom of another one can name it"
 	case c.Reason != v1beta1.ReasonExperimentMaxTrialsReached:
 		return "the experiment has succeeded (" + c.Reason + ") and has nothing left to do"
 	default:

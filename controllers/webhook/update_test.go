@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,10 +40,14 @@ func TestUpdates(t *testing.T) {
 		"the counts change": {none, func(e *v1beta1.Experiment) {
 			e.Spec.MaxTrialCount, e.Spec.ParallelTrialCount, e.Spec.MaxFailedTrialCount = ptr(int32(5)), ptr(int32(2)), ptr(int32(1))
 		}, nil},
+		"it is suspended, and times change": {none, func(e *v1beta1.Experiment) {
+			hour := &metav1.Duration{Duration: time.Hour}
+			e.Spec.Suspend, e.Spec.MaxDuration, e.Spec.MaxTrialDuration, e.Spec.MaxTrialWaitDuration = true, hour, hour, hour
+		}, nil},
 		"maxTrialCount is taken away":              {none, func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }, nil},
 		"the template is only spelled differently": {none, trialSpec(`{"apiVersion":"batch/v1",`, `{ "apiVersion": "batch/v1" , `), nil},
 		"a default is written out":                 {none, func(e *v1beta1.Experiment) { e.Spec.ResumePolicy = v1beta1.NeverResume }, nil},
-		"the template changes":                     {none, trialSpec("epochs=1", "epochs=2"), []string{"spec.trialTemplate: Forbidden: cannot be changed: only maxFailedTrialCount, maxTrialCount, parallelTrialCount can"}},
+		"the template changes":                     {none, trialSpec("epochs=1", "epochs=2"), []string{"spec.trialTemplate: Forbidden: cannot be changed: only maxDuration, maxFailedTrialCount, maxTrialCount, "}},
 		"several fields change": {none, func(e *v1beta1.Experiment) {
 			e.Spec.Seed, e.Spec.Objective.Goal, e.Spec.Parameters[0].FeasibleSpace.Max = ptr(int64(1)), nil, "9"
 		}, []string{"spec.objective: Forbidden", "spec.parameters: Forbidden", "spec.seed: Forbidden"}},
@@ -54,6 +59,8 @@ func TestUpdates(t *testing.T) {
 			[]string{"spec.maxTrialCount: Forbidden: the experiment has completed and its resumePolicy is Never; with LongRunning or FromVolume it could go on: create a new experiment instead"}},
 		"a goal that is reached": {ended(v1beta1.LongRunning, goal), raise,
 			[]string{"spec.maxTrialCount: Forbidden: the experiment has succeeded (ExperimentGoalReached) and has nothing left to do"}},
+		"time that is over": {ended(v1beta1.LongRunning, v1beta1.ReasonExperimentMaxDurationReached), raise,
+			[]string{"spec.maxTrialCount: Forbidden: the time of the experiment is over; warmStartFrom of another one can name it: create a new experiment instead"}},
 		"not enough trials": {ended(v1beta1.LongRunning, max), func(e *v1beta1.Experiment) { e.Spec.ParallelTrialCount = ptr(int32(1)) },
 			[]string{"spec.maxTrialCount: Invalid value: 12: the experiment has completed with 12 trials: raise maxTrialCount above that to go on"}},
 		"failed": {func(e *v1beta1.Experiment) {

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func (w *world) suspend(e *v1beta1.Experiment, yes bool) {
+	w.t.Helper()
+	if err := w.client.Patch(w.t.Context(), e, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, yes))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestASuspendedExperimentMakesNoTrials(t *testing.T) {
+	w := newWorld(t, never)
+	w.start()
+	e := w.experiment("exp")
+	w.create(e)
+	w.eventually("two trials run", func() string { return lacks(w.read(e).Status.TrialsRunning, 2) })
+	w.suspend(e, true)
+	w.eventually("it says that it is suspended", func() string {
+		if c := w.read(e).LastCondition(); !strings.Contains(c.Message, "suspended") {
+			return c.Message
+		}
+		return ""
+	})
+	w.behave(byNumber(0))
+	w.eventually("the trials that ran have succeeded", func() string { return lacks(w.read(e).Status.TrialsSucceeded, 2) })
+	if n := len(w.trialsOf(e)); n != 2 {
+		t.Errorf("%d trials", n)
+	}
+	w.suspend(e, false)
+	if got := w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached); got.Status.TrialsSucceeded != 6 {
+		t.Errorf("status: %+v", got.Status)
+	}
+}
+
+func lacks(n, want int32) string {
+	if n != want {
+		return fmt.Sprintf("%d of %d", n, want)
+	}
+	return ""
+}
+
+// Nothing but the end of its time wakes the experiment.
+func TestAnExperimentEndsWithItsTime(t *testing.T) {
+	w := newWorld(t, func(name string) ending { return ending{never: name != "exp-0000", points: []float64{1}} })
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) { e.Spec.MaxDuration = &metav1.Duration{Duration: 3 * time.Second} })
+	w.create(e)
+	got := w.ends(e, v1beta1.ReasonExperimentMaxDurationReached)
+	if got.Status.CurrentOptimalTrial.BestTrialName != "exp-0000" {
+		t.Errorf("best: %+v", got.Status.CurrentOptimalTrial)
+	}
+	w.noJobs()
+}
+
+func TestTrialsEndWithTheirTime(t *testing.T) {
+	w := newWorld(t, never)
+	w.start()
+	e := w.experiment("exp", func(e *v1beta1.Experiment) {
+		e.Spec.MaxTrialDuration, e.Spec.MaxTrialWaitDuration = &metav1.Duration{Duration: time.Hour}, &metav1.Duration{Duration: time.Minute}
+	})
+	w.create(e)
+	w.eventually("two trials run", func() string { return lacks(w.read(e).Status.TrialsRunning, 2) })
+	long := metav1.NewTime(time.Now().Add(-2 * time.Hour))
+	for name, status := range map[string]corev1.PodStatus{
+		"exp-0000": {Phase: corev1.PodRunning, StartTime: &long},
+		"exp-0001": {Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available", LastTransitionTime: long,
+		}}},
+	} {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{v1beta1.LabelTrial: name}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "train"}}},
+		}
+		if err := w.client.Create(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		pod.Status = status
+		if err := w.client.Status().Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, why := range []string{"It ran longer than its experiment's maxTrialDuration, 1h0m0s", "It waited too long. pod exp-0001 finds no node"} {
+		w.eventually(why, func() string {
+			if c := w.trialsOf(e)[i].LastCondition(); c.Type != v1beta1.TrialFailed || !strings.Contains(c.Message, why) {
+				return fmt.Sprintf("%+v", c)
+			}
+			return ""
+		})
+	}
+}

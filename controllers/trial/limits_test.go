@@ -1,0 +1,125 @@
+package trial
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/trainer"
+)
+
+// heldUp is a pod that began to wait before noon: for a node, where reason is
+// Unschedulable, or for what a container lacks.
+func heldUp(reason string, ago time.Duration) []corev1.Pod {
+	at := metav1.NewTime(noon.Add(-ago))
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", CreationTimestamp: at}, Status: corev1.PodStatus{Phase: corev1.PodPending, StartTime: &at}}
+	if reason == corev1.PodReasonUnschedulable {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, LastTransitionTime: at}}
+	} else {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
+	}
+	return []corev1.Pod{pod}
+}
+
+func ran(since time.Duration) []corev1.Pod {
+	pods := podsIn(corev1.PodFailed, corev1.PodRunning)
+	for i := range pods {
+		pods[i].Status.StartTime = &metav1.Time{Time: noon.Add(-since).Add(time.Duration(i) * time.Minute)}
+	}
+	return pods
+}
+
+func waitsAtMost(d time.Duration) func(*v1beta1.Trial) {
+	return func(t *v1beta1.Trial) { t.Spec.MaxWaitDuration = &metav1.Duration{Duration: d} }
+}
+
+func runsAtMost(d time.Duration) func(*v1beta1.Trial) {
+	return func(t *v1beta1.Trial) { t.Spec.MaxDuration = &metav1.Duration{Duration: d} }
+}
+
+func TestLimitsOfTime(t *testing.T) {
+	limits := Limits{Repair: 15 * time.Minute}
+	withRoom := Limits{Repair: 15 * time.Minute, Room: time.Hour}
+	noLongerPodless := func(t *v1beta1.Trial) {
+		t.Condition(v1beta1.TrialRunning).Message = messageRunning + ". " + noPods + noon.Add(-16*time.Minute).Format(time.RFC3339) + ", because x"
+	}
+	suspendedSince := func(ago time.Duration) job {
+		j := jobIn(trainer.Pending)
+		j.state.Since = noon.Add(-ago)
+		return j
+	}
+	running := jobIn(trainer.Running)
+	goesOn, fails := outcome{State: isRunning, After: lookAgain}, outcome{State: isFailed}
+	tests := map[string]struct {
+		seen seen
+		want outcome
+		why  string
+	}{
+		"an image is waited for":                {seen{trial: aTrial(), job: running, pods: heldUp("ErrImagePull", 14*time.Minute), limits: limits}, goesOn, ""},
+		"an image does not come":                {seen{trial: aTrial(), job: running, pods: heldUp("ErrImagePull", 16*time.Minute), limits: limits}, fails, "It waited too long. container main of pod p cannot get its image"},
+		"no limit":                              {seen{trial: aTrial(), job: running, pods: heldUp("ErrImagePull", 999*time.Hour)}, goesOn, ""},
+		"a full cluster is waited for":          {seen{trial: aTrial(), job: running, pods: heldUp("Unschedulable", 999*time.Hour), limits: limits}, goesOn, ""},
+		"but not where that has a limit":        {seen{trial: aTrial(), job: running, pods: heldUp("Unschedulable", 2*time.Hour), limits: withRoom}, fails, "finds no node"},
+		"a program that crashes has its own":    {seen{trial: aTrial(waitsAtMost(time.Minute)), job: running, pods: heldUp("CrashLoopBackOff", time.Hour), limits: limits}, goesOn, ""},
+		"the experiment's limit of a node":      {seen{trial: aTrial(waitsAtMost(time.Minute)), job: running, pods: heldUp("Unschedulable", 2*time.Minute), limits: limits}, fails, "finds no node"},
+		"the experiment waits longer":           {seen{trial: aTrial(waitsAtMost(time.Hour)), job: running, pods: heldUp("ErrImagePull", 16*time.Minute), limits: limits}, goesOn, ""},
+		"the experiment waits forever":          {seen{trial: aTrial(waitsAtMost(0)), job: running, pods: heldUp("ErrImagePull", 16*time.Hour), limits: limits}, goesOn, ""},
+		"a refusal of pods, said for long":      {seen{trial: aTrial(noLongerPodless), job: running, podless: "a pod violates PodSecurity", limits: limits}, fails, "violates PodSecurity"},
+		"a refusal of pods, said now":           {seen{trial: aTrial(), job: running, podless: "a pod violates PodSecurity", limits: limits}, goesOn, ""},
+		"a quota is waited for":                 {seen{trial: aTrial(noLongerPodless), job: running, podless: "exceeded quota: small", limits: limits}, goesOn, ""},
+		"a queue is waited for":                 {seen{trial: aTrial(), job: suspendedSince(20 * time.Hour), limits: limits}, goesOn, ""},
+		"a queue that has a limit":              {seen{trial: aTrial(), job: suspendedSince(20 * time.Hour), limits: withRoom}, fails, "suspended"},
+		"a queue, since a preemption":           {seen{trial: aTrial(), job: suspendedSince(20 * time.Minute), limits: withRoom}, goesOn, ""},
+		"a trial runs too long":                 {seen{trial: aTrial(runsAtMost(time.Hour)), job: running, pods: ran(61 * time.Minute), data: data{stored: stored(points("loss", 3))}}, outcome{State: isFailed, Loss: "3/3/3"}, "maxTrialDuration, 1h0m0s"},
+		"a trial that will have run too long":   {seen{trial: aTrial(runsAtMost(time.Hour)), job: running, pods: ran(time.Hour - 3*time.Second)}, outcome{After: 3 * time.Second}, ""},
+		"a trial that has not begun to run":     {seen{trial: aTrial(runsAtMost(time.Minute)), job: suspendedSince(time.Hour)}, goesOn, ""},
+		"an end that came before it was looked": {seen{trial: aTrial(runsAtMost(time.Hour)), job: jobIn(trainer.Succeeded), pods: ran(2 * time.Hour), data: data{final: true, stored: stored(points("loss", 3))}}, outcome{State: isSucceeded, Loss: "3/3/3"}, ""},
+		"the job goes although it is retained":  {seen{trial: aTrial(lost, retain), job: running}, outcome{Remove: true}, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := plan(tc.seen, noon)
+			if diff := cmp.Diff(tc.want, outcomeOf(d)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if d.status != nil && !strings.Contains(last(d.status).Message, tc.why) {
+				t.Errorf("message %q lacks %q", last(d.status).Message, tc.why)
+			}
+		})
+	}
+}
+
+func TestAJobThatCannotBeMadeIsGivenUp(t *testing.T) {
+	waitsSince := func(ago time.Duration) func(*v1beta1.Trial) {
+		return func(t *v1beta1.Trial) {
+			unseen(t)
+			t.MarkCreated(messageCreated, metav1.NewTime(noon.Add(-ago)))
+		}
+	}
+	limits := Limits{Repair: 15 * time.Minute}
+	tests := map[string]struct {
+		trial   *v1beta1.Trial
+		trouble string
+		limits  Limits
+		want    outcome
+	}{
+		"not yet":                     {aTrial(waitsSince(14 * time.Minute)), "no kind X", limits, outcome{State: v1beta1.TrialCreated, After: kindRetry}},
+		"after its time":              {aTrial(waitsSince(16 * time.Minute)), "no kind X", limits, outcome{State: isFailed}},
+		"without a limit":             {aTrial(waitsSince(16 * time.Hour)), "no kind X", Limits{}, outcome{State: v1beta1.TrialCreated, After: kindRetry}},
+		"a quota on jobs":             {aTrial(waitsSince(16 * time.Hour)), "exceeded quota: jobs", limits, outcome{State: v1beta1.TrialCreated, After: kindRetry}},
+		"a job that is made again":    {aTrial(), "no kind X", limits, outcome{State: isRunning, After: kindRetry}},
+		"as soon as the limit is set": {aTrial(waitsSince(2*time.Minute), waitsAtMost(time.Minute)), "exceeded quota: jobs", limits, outcome{State: isFailed}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, outcomeOf(launched(tc.trial, "", tc.trouble, tc.limits, noon))); diff != "" {
+				t.Errorf("launched (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
