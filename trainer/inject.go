@@ -109,13 +109,13 @@ func addCheckpoints(job *unstructured.Unstructured, role Role, c Collector) erro
 	return p.addCheckpoints(main)
 }
 
-// roleOrder ranks the roles of the training operator's kinds: the first that a
-// job has is the one whose pod the operator labels as master.
-var roleOrder = []string{"launcher", "chief", "master", "scheduler", "worker"}
+// leaders are the names of roles whose first pod speaks for a job, the most likely
+// first; those of the training operator's kinds are as their operator chooses.
+var leaders = []string{"launcher", "chief", "master", "leader", "driver", "head", "coordinator", "scheduler", "node", "worker"}
 
 // choosePrimary finds the role whose pods are measured: the one that the kind
 // names, else the one with the primary container, else the one among several that
-// the primary pod labels select.
+// the primary pod labels select, else the one whose name says that it leads.
 func choosePrimary(job *unstructured.Unstructured, roles []Role, c Collector) (Role, error) {
 	var candidates []Role
 	for _, role := range roles {
@@ -163,12 +163,12 @@ func byLabels(job *unstructured.Unstructured, candidates []Role, c Collector) (R
 	}
 	// Labels that an operator sets are not in the template, but they name its
 	// roles.
-	wanted := []string{
-		c.PrimaryPodLabels["training.kubeflow.org/replica-type"],
-		c.PrimaryPodLabels["jobset.sigs.k8s.io/replicatedjob-name"],
+	var wanted []string
+	for _, key := range []string{"training.kubeflow.org/replica-type", "jobset.sigs.k8s.io/replicatedjob-name", "volcano.sh/task-spec"} {
+		wanted = append(wanted, c.PrimaryPodLabels[key])
 	}
-	if c.PrimaryPodLabels["training.kubeflow.org/job-role"] == "master" {
-		wanted = append(wanted, roleOrder...)
+	if len(c.PrimaryPodLabels) == 0 || c.PrimaryPodLabels["training.kubeflow.org/job-role"] == "master" {
+		wanted = append(wanted, leaders...)
 	}
 	for _, name := range wanted {
 		for _, r := range candidates {

@@ -40,6 +40,8 @@ func TestInjectChoosesThePrimaryRole(t *testing.T) {
 		"the master of a PyTorchJob":                 {"Master", "Worker", map[string]string{"training.kubeflow.org/job-role": "master"}, "Master", ""},
 		"the launcher of an MPIJob":                  {"Launcher", "Worker", map[string]string{"training.kubeflow.org/job-role": "master"}, "Launcher", ""},
 		"the worker of a TFJob without a chief":      {"PS", "Worker", map[string]string{"training.kubeflow.org/job-role": "master"}, "Worker", ""},
+		"the task of a Volcano Job":                  {"master", "ps", map[string]string{"volcano.sh/task-spec": "ps"}, "ps", ""},
+		"the one whose name says that it leads":      {"worker", "leader", nil, "leader", ""},
 		"nothing tells them apart":                   {"x", "y", nil, "", `several pod templates have a container "main" (spec.specs.x.template, spec.specs.y.template): set primaryPodLabels`},
 		"labels that neither of the templates bears": {"x", "y", map[string]string{"role": "c"}, "", "several pod templates"},
 	}

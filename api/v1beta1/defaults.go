@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -48,27 +50,18 @@ func SetDefaults(e *Experiment) {
 	setObjectivesDefaults(s)
 	setObjectiveDefaults(s.Objective)
 	if t := s.TrialTemplate; t != nil && t.TrialSpec != nil {
-		SetKindDefaults(t, t.Kind())
+		SetKindDefaults(t, t.GroupKind())
 	}
 	setCollectorDefaults(s)
 }
 
-// Kind returns the kind of the inline template, or "".
-func (t *TrialTemplate) Kind() string {
-	if t.TrialSpec == nil {
-		return ""
+// GroupKind returns the kind of the inline template, or an empty one.
+func (t *TrialTemplate) GroupKind() schema.GroupKind {
+	var head metav1.TypeMeta
+	if raw, err := json.Marshal(t.TrialSpec); err != nil || json.Unmarshal(raw, &head) != nil {
+		return schema.GroupKind{}
 	}
-	raw, err := json.Marshal(t.TrialSpec)
-	if err != nil {
-		return ""
-	}
-	var k struct {
-		Kind string `json:"kind"`
-	}
-	if json.Unmarshal(raw, &k) != nil {
-		return ""
-	}
-	return k.Kind
+	return head.GroupVersionKind().GroupKind()
 }
 
 func setAlgorithmDefaults(s *ExperimentSpec) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -146,18 +147,18 @@ func TestKindDefaults(t *testing.T) {
 			"jobset.sigs.k8s.io/replicatedjob-name": "node", "batch.kubernetes.io/job-completion-index": "0"}},
 	}
 	for kind, want := range katib {
-		got, ok := v1beta1.DefaultsForKind(kind)
+		got, ok := v1beta1.DefaultsForKind(runtimeschema.GroupKind{Kind: kind})
 		if diff := cmp.Diff(want, got); !ok || diff != "" {
 			t.Errorf("%s (-want +got)\n%s", kind, diff)
 		}
 	}
 	for _, kind := range []string{"JAXJob", "MXJob", "PaddleJob", "JobSet", "RayJob", "Workflow", "PipelineRun", "Pod"} {
-		d, ok := v1beta1.DefaultsForKind(kind)
+		d, ok := v1beta1.DefaultsForKind(runtimeschema.GroupKind{Kind: kind})
 		if !ok || d.SuccessCondition == "" || d.FailureCondition == "" {
 			t.Errorf("%s has no conditions", kind)
 		}
 	}
-	if _, ok := v1beta1.DefaultsForKind("Toaster"); ok {
+	if _, ok := v1beta1.DefaultsForKind(runtimeschema.GroupKind{Kind: "Toaster"}); ok {
 		t.Error("a toaster has defaults")
 	}
 }

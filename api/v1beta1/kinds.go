@@ -1,5 +1,7 @@
 package v1beta1
 
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
 // KindDefaults are the defaults of a trial template for one kind of job.
 type KindDefaults struct {
 	// SuccessCondition and FailureCondition are GJSON expressions over the job.
@@ -24,7 +26,7 @@ func firstWorker() map[string]string {
 
 // kindDefaults is the table of kinds. Katib has defaults for Job, TFJob,
 // PyTorchJob, XGBoostJob, MPIJob and TrainJob; the rest are Vernier's. As in
-// Katib, the group is ignored.
+// Katib, the group is ignored, but where two groups have kinds of one name.
 func kindDefaults() map[string]KindDefaults {
 	succeeded, failed := holdsTrue("Succeeded"), holdsTrue("Failed")
 	operator := KindDefaults{succeeded, failed, master()}
@@ -59,6 +61,17 @@ func kindDefaults() map[string]KindDefaults {
 		},
 		// A Tekton PipelineRun has one condition, which is False on failure.
 		"PipelineRun": {succeeded, `status.conditions.#(type=="Succeeded")#|#(status=="False")#`, nil},
+		// A Volcano Job that was aborted can be resumed.
+		"Job.batch.volcano.sh": {
+			`status.state.[@this].#(phase=="Completed")#`,
+			`[status.state.[@this].#(phase=="Failed")#,status.state.[@this].#(phase=="Terminated")#]|@flatten`,
+			nil,
+		},
+		"SparkApplication": {
+			`status.applicationState.[@this].#(state=="COMPLETED")#`,
+			`status.applicationState.[@this].#(state=="FAILED")#`,
+			map[string]string{"spark-role": "driver"},
+		},
 		"Pod": {
 			`status.[@this].#(phase=="Succeeded")#`,
 			`status.[@this].#(phase=="Failed")#`,
@@ -69,8 +82,12 @@ func kindDefaults() map[string]KindDefaults {
 
 // DefaultsForKind returns the defaults for jobs of the kind, and whether there
 // are any. The caller owns the map.
-func DefaultsForKind(kind string) (KindDefaults, bool) {
-	d, ok := kindDefaults()[kind]
+func DefaultsForKind(kind schema.GroupKind) (KindDefaults, bool) {
+	all := kindDefaults()
+	d, ok := all[kind.String()]
+	if !ok {
+		d, ok = all[kind.Kind]
+	}
 	return d, ok
 }
 
@@ -78,7 +95,7 @@ func DefaultsForKind(kind string) (KindDefaults, bool) {
 // primary pod labels. SetDefaults calls it for an inline template. The kind of a
 // template in a ConfigMap is known only after reading it, so its reader calls
 // this.
-func SetKindDefaults(t *TrialTemplate, kind string) {
+func SetKindDefaults(t *TrialTemplate, kind schema.GroupKind) {
 	d, ok := DefaultsForKind(kind)
 	if !ok {
 		return

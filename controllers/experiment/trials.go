@@ -265,7 +265,7 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 	if err != nil {
 		return nil, &fatalError{fmt.Sprintf("spec.trialTemplate cannot be rendered: %v", err)}
 	}
-	v1beta1.SetKindDefaults(&tt, job.GetKind())
+	v1beta1.SetKindDefaults(&tt, job.GroupVersionKind().GroupKind())
 	raw, err := job.MarshalJSON()
 	if err != nil {
 		return nil, &fatalError{fmt.Sprintf("spec.trialTemplate cannot be rendered: %v", err)}

@@ -18,12 +18,19 @@ var ranks = []string{
 	"jobset.sigs.k8s.io/job-index",
 	"training.kubeflow.org/replica-index",
 	"leaderworkerset.sigs.k8s.io/worker-index",
+	"volcano.sh/task-index",
 }
+
+// Labels of the training operator's pods.
+const (
+	jobRole     = "training.kubeflow.org/job-role"
+	replicaType = "training.kubeflow.org/replica-type"
+)
 
 // reports says whether a pod's metrics are its trial's: of several pods with a
 // collector one reports, the one that primaryPodLabels select, else rank 0. A label
 // that the pod does not have selects nothing: the defaults of a kind name labels that
-// not every operator writes.
+// not every operator writes. The training operator writes which pod is the master.
 func reports(primary map[string]string, pod *corev1.Pod) bool {
 	ranked := false
 	for key, want := range primary {
@@ -31,6 +38,9 @@ func reports(primary map[string]string, pod *corev1.Pod) bool {
 		// The MPI operator's word for what the training operator calls a master.
 		launcher := want == "master" && have == "launcher"
 		if ok && !strings.EqualFold(have, want) && !launcher {
+			return false
+		}
+		if _, typed := pod.Labels[replicaType]; key == jobRole && typed && !ok {
 			return false
 		}
 		ranked = ranked || ok && slices.Contains(ranks, key)

@@ -29,6 +29,9 @@ func TestOnePodReports(t *testing.T) {
 		"another value of the label":               {labels{"app": "x"}, labels{"app": "y"}, false},
 		"the master":                               {master, labels{role: "master", replica: "0"}, true},
 		"a worker, which has no role":              {master, labels{replica: "1"}, false},
+		"the first worker beside a master":         {master, labels{replica: "0", replicaType: "worker"}, false},
+		"the first worker of another operator":     {master, labels{replica: "0"}, true},
+		"the second pod of a Volcano task":         {nil, labels{"volcano.sh/task-index": "1"}, false},
 		"the launcher of the MPI operator":         {master, labels{role: "launcher"}, true},
 		"the second job of a JobSet":               {nil, labels{"jobset.sigs.k8s.io/job-index": "1", index: "0"}, false},
 	}

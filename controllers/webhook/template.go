@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
@@ -144,7 +145,7 @@ func (r Rules) ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings 
 	if err != nil {
 		return warnings, fieldErrors(path, err)
 	}
-	errs = append(errs, validateConditions(t, job.GetKind())...)
+	errs = append(errs, validateConditions(t, job.GroupVersionKind().GroupKind())...)
 	if job.GroupVersionKind() == batchv1.SchemeGroupVersion.WithKind("Job") {
 		if e := validateJob(job, path); len(e) > 0 {
 			return warnings, append(errs, e...)
@@ -214,7 +215,7 @@ func samples(exp *v1beta1.Experiment, used []string) ([]trainer.Placeholder, map
 	return placeholders, assignments
 }
 
-func validateConditions(t *v1beta1.TrialTemplate, kind string) field.ErrorList {
+func validateConditions(t *v1beta1.TrialTemplate, kind schema.GroupKind) field.ErrorList {
 	t = t.DeepCopy()
 	v1beta1.SetKindDefaults(t, kind)
 	var errs field.ErrorList
@@ -224,7 +225,7 @@ func validateConditions(t *v1beta1.TrialTemplate, kind string) field.ErrorList {
 	} {
 		at := templatePath().Child(c.name)
 		if c.expression == "" {
-			errs = append(errs, field.Required(at, fmt.Sprintf("there is no default for the kind %s: give a GJSON expression over the object", kind)))
+			errs = append(errs, field.Required(at, fmt.Sprintf("there is no default for the kind %s: give a GJSON expression over the object", kind.Kind)))
 		} else if err := trainer.CheckCondition(c.expression); err != nil {
 			errs = append(errs, field.Invalid(at, c.expression, err.Error()))
 		}

@@ -215,7 +215,7 @@ func TestDefaultConditionsReadTheFixtures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range fixtures {
-		d, ok := v1beta1.DefaultsForKind(f.Object().GetKind())
+		d, ok := v1beta1.DefaultsForKind(f.Object().GroupVersionKind().GroupKind())
 		if !ok || d.SuccessCondition != f.SuccessCondition || d.FailureCondition != f.FailureCondition {
 			t.Errorf("%s: the defaults are %+v", f.File, d)
 		}

@@ -148,7 +148,7 @@ func (d defaulter) defaultFromConfigMap(ctx context.Context, exp *v1beta1.Experi
 		return
 	}
 	if gvk, err := trainer.TemplateGVK(text); err == nil {
-		v1beta1.SetKindDefaults(t, gvk.Kind)
+		v1beta1.SetKindDefaults(t, gvk.GroupKind())
 	}
 }
 

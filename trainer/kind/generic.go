@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,15 +17,21 @@ import (
 // any depth. None is primary.
 type generic struct{ gvk schema.GroupVersionKind }
 
+// opaque are kinds whose pods come from elsewhere: what looks like a pod template in
+// them changes one that is.
+var opaque = []string{"TrainJob"}
+
 var _ trainer.Kind = generic{}
 
 func (g generic) GVK() schema.GroupVersionKind { return g.gvk }
 
 func (g generic) Roles(obj *unstructured.Unstructured) ([]trainer.Role, error) {
 	var roles []trainer.Role
-	find(obj.Object, nil, func(path []string) {
-		roles = append(roles, trainer.Role{Name: roleName(obj.Object, path), TemplatePath: path})
-	})
+	if !slices.Contains(opaque, g.gvk.Kind) {
+		find(obj.Object, nil, func(path []string) {
+			roles = append(roles, trainer.Role{Name: roleName(obj.Object, path), TemplatePath: path})
+		})
+	}
 	if len(roles) == 0 {
 		return nil, &trainer.FieldError{
 			Problem: fmt.Sprintf("the %s has no pod template (a field with spec.containers) that the metrics collector could be injected into", g.gvk.Kind),
@@ -80,7 +87,7 @@ func roleName(obj map[string]any, path []string) string {
 			continue
 		}
 		if _, err := strconv.Atoi(last); err != nil {
-			return last
+			return strings.TrimSuffix(last, "Template") // leaderTemplate of a LeaderWorkerSet
 		}
 		entry := descend(obj, path[:n])
 		for _, key := range []string{"name", "groupName"} {

@@ -58,3 +58,16 @@ func TestKindsWithoutTemplates(t *testing.T) {
 		})
 	}
 }
+
+// A LeaderWorkerSet never ends by itself, so there is no fixture of its phases.
+func TestRolesOfALeaderWorkerSet(t *testing.T) {
+	template := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main"}}}}
+	lws := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet",
+		"spec": map[string]any{"leaderWorkerTemplate": map[string]any{"leaderTemplate": template, "workerTemplate": template}},
+	}}
+	roles, err := kind.For(lws.GroupVersionKind()).Roles(lws)
+	if err != nil || len(roles) != 2 || roles[0].Name != "leader" || roles[1].Name != "worker" {
+		t.Errorf("roles %+v, %v, want leader and worker", roles, err)
+	}
+}

@@ -39,7 +39,7 @@ func TestKind(t *testing.T, kind trainer.Kind, f Fixture) {
 }
 
 // phases that the fixtures of every kind must show.
-var phases = []string{"running", "succeeded", "failed", "suspended"}
+var phases = []string{"running", "succeeded", "failed", "suspended", "preempted"}
 
 func testStates(t *testing.T, f Fixture) {
 	var names []string

@@ -8,6 +8,7 @@ import (
 	"embed"
 	"fmt"
 	"path"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -63,6 +64,22 @@ func (f Fixture) In(s State) *unstructured.Unstructured {
 	return job
 }
 
+// alike are kinds that differ by names only from the first of their list, which has the
+// file: the kind, the field of its replicas, the container, and the role that leads.
+var alike = map[string][][4]string{
+	"pytorchjob.yaml": {
+		{"PyTorchJob", "pytorchReplicaSpecs", "pytorch", "Master"},
+		{"TFJob", "tfReplicaSpecs", "tensorflow", "Chief"},
+		{"MPIJob", "mpiReplicaSpecs", "mpi", "Launcher"},
+		{"XGBoostJob", "xgbReplicaSpecs", "xgboost", "Master"},
+	},
+	"jaxjob.yaml": {
+		{"JAXJob", "jaxReplicaSpecs", "jax", "Worker"},
+		{"PaddleJob", "paddleReplicaSpecs", "paddle", "Worker"},
+		{"MXJob", "mxReplicaSpecs", "mxnet", "Worker"},
+	},
+}
+
 // Fixtures reads all fixtures, sorted by file.
 func Fixtures() ([]Fixture, error) {
 	entries, err := files.ReadDir("fixtures")
@@ -70,29 +87,50 @@ func Fixtures() ([]Fixture, error) {
 		return nil, fmt.Errorf("read the fixtures: %w", err)
 	}
 	var all []Fixture
+	add := func(name, text string) error {
+		f, err := parse(name, text)
+		if err != nil {
+			return fmt.Errorf("read the fixture %s: %w", name, err)
+		}
+		all = append(all, f)
+		return nil
+	}
 	for _, e := range entries {
 		text, err := files.ReadFile(path.Join("fixtures", e.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("read the fixture %s: %w", e.Name(), err)
 		}
-		f := Fixture{File: e.Name()}
-		if err := yaml.UnmarshalStrict(text, &f); err != nil {
-			return nil, fmt.Errorf("read the fixture %s: %w", e.Name(), err)
+		if err := add(e.Name(), string(text)); err != nil {
+			return nil, err
 		}
-		// Through the decoder of API objects, so that numbers have the right types.
-		job := &unstructured.Unstructured{}
-		raw, err := yaml.Marshal(f.Job)
-		if err == nil {
-			raw, err = yaml.YAMLToJSON(raw)
+		kinds := alike[e.Name()]
+		for i := 1; i < len(kinds); i++ {
+			var names []string
+			for n, old := range kinds[0] {
+				names = append(names, old, kinds[i][n])
+			}
+			if err := add(e.Name()+" as "+kinds[i][0], strings.NewReplacer(names...).Replace(string(text))); err != nil {
+				return nil, err
+			}
 		}
-		if err == nil {
-			err = job.UnmarshalJSON(raw)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the job of the fixture %s: %w", e.Name(), err)
-		}
-		f.Job = job.Object
-		all = append(all, f)
 	}
 	return all, nil
+}
+
+func parse(name, text string) (Fixture, error) {
+	f := Fixture{File: name}
+	if err := yaml.UnmarshalStrict([]byte(text), &f); err != nil {
+		return f, err
+	}
+	// Through the decoder of API objects, so that numbers have the right types.
+	job := &unstructured.Unstructured{}
+	raw, err := yaml.Marshal(f.Job)
+	if err == nil {
+		raw, err = yaml.YAMLToJSON(raw)
+	}
+	if err == nil {
+		err = job.UnmarshalJSON(raw)
+	}
+	f.Job = job.Object
+	return f, err
 }
