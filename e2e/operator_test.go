@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,13 +16,18 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
-// distributed are jobs of several pods. A list of replicas is "type count".
+// distributed are jobs of several pods. Replicas are "type count".
 var distributed = map[string]struct {
 	kind, field, container string
 	replicas               []string
 }{
 	"pytorch":    {"PyTorchJob", "pytorchReplicaSpecs", "pytorch", []string{"Master 1", "Worker 1"}},
 	"tensorflow": {"TFJob", "tfReplicaSpecs", "tensorflow", []string{"PS 1", "Worker 2"}},
+	"mpi":        {"MPIJob", "mpiReplicaSpecs", "mpi", []string{"Launcher 1", "Worker 2"}},
+	"xgboost":    {"XGBoostJob", "xgbReplicaSpecs", "xgboost", []string{"Master 1", "Worker 2"}},
+	"jax":        {"JAXJob", "jaxReplicaSpecs", "jax", []string{"Worker 2"}},
+	"paddle":     {"PaddleJob", "paddleReplicaSpecs", "paddle", []string{"Worker 2"}},
+	"mxnet":      {"MXJob", "mxReplicaSpecs", "mxnet", []string{"Scheduler 1", "Server 1", "Worker 2"}},
 }
 
 // TestDistributedJobsRunWithoutTheirOperator runs an experiment of each kind on an
@@ -96,5 +102,37 @@ spec:
 				return nil
 			})
 		})
+	}
+}
+
+// TestRenderedTensorFlowRuns runs what vernier render tensorflow prints: parameter
+// servers that never end, and workers of which the first one's loss counts.
+func TestRenderedTensorFlowRuns(t *testing.T) {
+	i := up(t)
+	const train = `case "$*" in
+*--job_name=ps*) exec sleep 1000 ;;
+*--task_index=0*) touch /logs/here; echo loss=${trialParameters.lr} ;;
+*) echo loss=-1 ;;
+esac`
+	text, err := i.vernier("render", "tensorflow", "plain", "--workers", "2", "--ps", "1", "--image", "host", "--range", "lr=0.1:0.9", "--", "sh", "-c", train, "train")
+	if err != nil {
+		t.Fatalf("vernier render: %v\n%s", err, text)
+	}
+	file := filepath.Join(t.TempDir(), "plain.yaml")
+	text = strings.Replace(text, "maxTrialCount: 12", "maxTrialCount: 2", 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := i.vernier("run", "-f", file, "--timeout", "2m"); err != nil {
+		i.showFailures(t, "plain")
+		t.Fatalf("vernier run: %v\n%s", err, out)
+	}
+	trials := i.trials(t, "plain")
+	checkTrials(t, "plain", 2, trials)
+	for _, trial := range trials {
+		x := trial.Spec.ParameterAssignments[0].Value
+		if o := trial.Status.Observation; o == nil || o.Metrics[0].Min != x || o.Metrics[0].Max != x {
+			t.Errorf("%s observed %+v, want a loss of %s and no other", trial.Name, o, x)
+		}
 	}
 }

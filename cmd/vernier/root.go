@@ -69,6 +69,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newGetCommand(open),
 		newLogsCommand(open),
 		newOptimizeCommand(),
+		newRenderCommand(),
 		newRunCommand(open, stop),
 		newStoreCommand(own),
 		newSuspendCommand(open, true),
