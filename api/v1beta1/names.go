@@ -37,11 +37,14 @@ const (
 	// lowered maxTrialCount and the previous one, such as "4 of 24", or "4" if there
 	// was none. It is void once maxTrialCount changes again.
 	AnnotationInterrupted = "vernier.ml/interrupted"
+	// AnnotationCollector begins the names of annotations about the collectors of
+	// trials. Trials get those of their experiment when they are created. Those of
+	// CollectorResources may be on namespaces too; the experiment's take precedence.
+	AnnotationCollector = "vernier.ml/collector-"
 	// AnnotationCollectorRate, on experiments, caps how many points per second of
 	// each metric of a trial are kept in the long run: a whole number from 1 to
-	// MaxCollectorRate, or CollectorRateOff. Default: the manager's. Trials get it
-	// when they are created.
-	AnnotationCollectorRate = "vernier.ml/collector-rate"
+	// MaxCollectorRate, or CollectorRateOff. Default: the manager's.
+	AnnotationCollectorRate = AnnotationCollector + "rate"
 	// AnnotationOrigin, on objects that were restored from a backup, is the UID that
 	// they were first created with.
 	AnnotationOrigin = "vernier.ml/origin"

@@ -143,6 +143,9 @@ func (o *options) complete() error {
 	if o.metricsCompat != "" && o.metricsCompat != "katib" || o.metricsNamed < 0 {
 		return fmt.Errorf("--metrics-compat %q, --metrics-experiments %d: give katib or nothing, and a number that is not negative", o.metricsCompat, o.metricsNamed)
 	}
+	if err := o.checkCollector(); err != nil {
+		return err
+	}
 	if o.namespace == "" {
 		if text, err := os.ReadFile(namespaceFile); err == nil {
 			o.namespace = strings.TrimSpace(string(text))
@@ -181,6 +184,19 @@ func (o *options) complete() error {
 	}
 	if o.embedded && o.webhookCertDir == "" {
 		o.webhookAddress = ""
+	}
+	return nil
+}
+
+// checkCollector checks what the collector beside a trial gets.
+func (o *options) checkCollector() error {
+	for name, of := range map[string][2]resource.Quantity{
+		"cpu":    {o.collectorCPURequest.Quantity, o.collectorCPU.Quantity},
+		"memory": {o.collectorMemoryRequest.Quantity, o.collectorMemory.Quantity},
+	} {
+		if of[0].Sign() < 0 || of[1].Sign() <= 0 || of[0].Cmp(of[1]) > 0 {
+			return fmt.Errorf("--collector-%s-request %s, --collector-%s-limit %s: give a limit above 0 and a request up to it", name, of[0].String(), name, of[1].String())
+		}
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ func TestOptionsOfTheStore(t *testing.T) {
 		"no limit of a trial's points":      {[]string{"--store-max-points=0"}, ""},
 		"fewer points than none":            {[]string{"--store-max-points=-1"}, "--store-max-points"},
 		"an age that is not a duration":     {[]string{"--store-max-age=30d"}, "store-max-age"},
+		"a collector without limits":        {[]string{"--collector-cpu-limit=0"}, "--collector-cpu-limit 0"},
+		"a request above the limit":         {[]string{"--collector-memory-request=1Gi"}, "--collector-memory-request 1Gi"},
 		"experiments that are not a number": {[]string{"--store-max-experiments=many"}, "store-max-experiments"},
 	}
 	for name, tc := range tests {

@@ -226,6 +226,7 @@ func cacheOptions() (cache.Options, error) {
 			&v1beta1.Experiment{}: all,
 			&v1beta1.Trial{}:      {Label: labels.Everything(), Transform: slimTrial},
 			&v1beta1.Suggestion{}: all,
+			&corev1.Namespace{}:   all, // their metadata only
 		},
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -308,8 +309,10 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 	if p.Resource > 0 {
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationResource, strconv.FormatFloat(p.Resource, 'g', -1, 64))
 	}
-	if rate, set := exp.Annotations[v1beta1.AnnotationCollectorRate]; set {
-		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationCollectorRate, rate)
+	for name, value := range exp.Annotations {
+		if strings.HasPrefix(name, v1beta1.AnnotationCollector) {
+			metav1.SetMetaDataAnnotation(&t.ObjectMeta, name, value)
+		}
 	}
 	// The API server's answer is read into the trial, not into the experiment.
 	return t.DeepCopy(), nil

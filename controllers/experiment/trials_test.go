@@ -72,18 +72,19 @@ func TestArgumentsOfInactiveParametersAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestTrialsGetTheExperimentsRate(t *testing.T) {
+func TestTrialsGetWhatTheExperimentSaysOfCollectors(t *testing.T) {
 	exp := conditional()
 	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{}
 	exp.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{}
-	for want, annotations := range map[string]map[string]string{"": {"other": "1"}, "off": {v1beta1.AnnotationCollectorRate: "off", "other": "1"}} {
+	const limit = v1beta1.AnnotationCollector + "cpu-limit"
+	for want, annotations := range map[string]map[string]string{"": {"other": "1"}, "off": {v1beta1.AnnotationCollectorRate: "off", limit: "off", "other": "1"}} {
 		exp.Annotations = annotations
 		trial, err := newTrial(exp, []byte(`{"apiVersion":"batch/v1","kind":"Job"}`), 0, study.Proposal{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := trial.Annotations; got[v1beta1.AnnotationCollectorRate] != want || got["other"] != "" {
-			t.Errorf("annotations %v, want the rate %q", got, want)
+		if got := trial.Annotations; got[v1beta1.AnnotationCollectorRate] != want || got[limit] != want || got["other"] != "" {
+			t.Errorf("annotations %v, want %q", got, want)
 		}
 	}
 }

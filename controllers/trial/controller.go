@@ -150,6 +150,9 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 	if err := c.watch(ctx, schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}); err != nil {
 		return err
 	}
+	if _, err := mgr.GetCache().GetInformer(ctx, namespace()); err != nil {
+		return fmt.Errorf("watch namespaces: %w", err)
+	}
 	return mgr.Add(manager.RunnableFunc(c.sweep))
 }
 

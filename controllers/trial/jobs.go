@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +53,31 @@ func kindOf(t *v1beta1.Trial) (schema.GroupVersionKind, error) {
 	return head.GroupVersionKind(), nil
 }
 
-func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+// namespace is one whose metadata is read.
+func namespace() *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return o
+}
+
+// resources are what the collector of a trial gets: annotations of the trial take
+// precedence over those of its namespace, and these over the manager's options.
+func (c *Controller) resources(ctx context.Context, t *v1beta1.Trial) (corev1.ResourceRequirements, error) {
+	in := namespace()
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: t.Namespace}, in); err != nil {
+		return corev1.ResourceRequirements{}, fmt.Errorf("read the namespace %s: %w", t.Namespace, err)
+	}
+	r, err := v1beta1.CollectorResources(in.Annotations, c.Reporting.Resources)
+	if err != nil {
+		return r, fmt.Errorf("annotation of the namespace %s: %w", t.Namespace, err)
+	}
+	if r, err = v1beta1.CollectorResources(t.Annotations, r); err != nil {
+		return r, fmt.Errorf("annotation of the trial %s: %w", t.Name, err)
+	}
+	return r, nil
+}
+
+func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind, resources corev1.ResourceRequirements) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(t.Spec.RunSpec)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoJob, err)
@@ -68,6 +93,7 @@ func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind) (*unst
 	if err != nil {
 		return nil, err
 	}
+	inject.Resources = resources
 	if err := trainer.Inject(job, kind.For(gvk), inject); err != nil {
 		return nil, err
 	}
@@ -93,7 +119,7 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 		number = -1
 	}
 	inject := trainer.Collector{
-		Image: c.Reporting.Image, Binary: c.Reporting.Binary, ImagePullPolicy: c.Reporting.PullPolicy, Resources: c.Reporting.Resources,
+		Image: c.Reporting.Image, Binary: c.Reporting.Binary, ImagePullPolicy: c.Reporting.PullPolicy,
 		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective), Rate: cmp.Or(rate, c.Reporting.Rate),
 		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Number: number, Labels: labels,
 		ReportURL: c.Reporting.URL, Token: token, CA: c.Reporting.CA,
@@ -144,7 +170,11 @@ func (c *Controller) launch(ctx context.Context, t *v1beta1.Trial) (fatal, troub
 		}
 		return "", err.Error()
 	}
-	job, err := c.build(t, gvk)
+	resources, err := c.resources(ctx, t)
+	if err != nil {
+		return "", err.Error()
+	}
+	job, err := c.build(t, gvk, resources)
 	if err != nil {
 		return err.Error(), ""
 	}

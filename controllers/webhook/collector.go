@@ -3,6 +3,7 @@ package webhook
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"path"
@@ -92,6 +93,16 @@ func validateRate(exp, old *v1beta1.Experiment) (warnings []string, errs field.E
 		}
 	}
 	return warnings, nil
+}
+
+// validateResources checks what annotations say the collector gets, unless they were so
+// before.
+func validateResources(exp, old *v1beta1.Experiment) field.ErrorList {
+	_, err := v1beta1.CollectorResources(exp.Annotations, corev1.ResourceRequirements{})
+	if err == nil || old != nil && maps.Equal(old.Annotations, exp.Annotations) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations"), field.OmitValueType{}, err.Error())}
 }
 
 // doubtfulCollector says what of the collector's source is not read, and what goes

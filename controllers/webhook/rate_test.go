@@ -16,6 +16,11 @@ func TestTheRateIsValidated(t *testing.T) {
 	rate := func(text string) edit {
 		return func(e *v1beta1.Experiment) { e.Annotations = map[string]string{v1beta1.AnnotationCollectorRate: text} }
 	}
+	annotated := func(name, text string) edit {
+		return func(e *v1beta1.Experiment) {
+			e.Annotations = map[string]string{v1beta1.AnnotationCollector + name: text}
+		}
+	}
 	both := func(edits ...edit) edit {
 		return func(e *v1beta1.Experiment) {
 			for _, change := range edits {
@@ -43,6 +48,10 @@ func TestTheRateIsValidated(t *testing.T) {
 		"a word":                                {after: rate("Off"), errs: []string{at + `Invalid value: "Off": ` + fault}},
 		"a strategy that needs all":             {after: both(rate("10"), whole), warnings: []string{at + "it has no effect, because the strategy mean-last-5 of the metric loss needs every point"}},
 		"no cap, and a strategy that needs all": {after: both(rate("off"), whole)},
+		"what the collector gets":               {after: annotated("cpu-limit", "2")},
+		"a limit that is not a quantity":        {after: annotated("cpu-limit", "x"), errs: []string{`metadata.annotations: Invalid value: vernier.ml/collector-cpu-limit: "x" must be a quantity above 0, for instance 200m or 256Mi`}},
+		"one that was so before":                {before: annotated("cpu-limit", "x"), after: func(*v1beta1.Experiment) {}},
+		"an update to one":                      {before: rate("5"), after: annotated("cpu-limit", "x"), errs: []string{`metadata.annotations: Invalid value: vernier.ml/collector-cpu-limit: "x" must be a quantity above 0, for instance 200m or 256Mi`}},
 		"an update of nothing else":             {before: func(*v1beta1.Experiment) {}, after: rate("x"), errs: []string{at + `Invalid value: "x": ` + fault}},
 		"an update to another number":           {before: rate("x"), after: rate("5")},
 		"an update of something else":           {before: rate("x"), after: func(e *v1beta1.Experiment) { e.Labels = map[string]string{"a": "b"} }},

@@ -30,6 +30,7 @@ func templatePath() *field.Path { return specPath().Child("trialTemplate") }
 // ValidateTemplate.
 func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs field.ErrorList) {
 	warnings, errs = validateRate(exp, old)
+	errs = append(errs, validateResources(exp, old)...)
 	if old != nil {
 		changed, faults := validateUpdate(exp, old)
 		if !changed || len(faults) > 0 {

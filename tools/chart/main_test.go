@@ -126,7 +126,7 @@ func TestTheChartInstallsWhatTheManifestsDo(t *testing.T) {
 func TestValuesOfTheChart(t *testing.T) {
 	objects := rendered(t, `
 image: {registry: registry.example.com/v, tag: v1.2.3, pullSecrets: [{name: pull}]}
-collector: {image: "registry.example.com/c:1"}
+collector: {image: "registry.example.com/c:1", resources: {requests: {memory: 32Mi}, limits: {cpu: 2, memory: 256Mi}}}
 store: {url: "env:STORE_URL"}
 crds: {install: false}
 manager:
@@ -149,7 +149,8 @@ webhook: {replicas: 3}
 		spec["replicas"], spec["strategy"], c["lifecycle"]}
 	want := []any{
 		"registry.example.com/v/manager:v1.2.3",
-		[]any{"--leader-elect", "--store=env:STORE_URL", "--webhook-bind-address=0", "--collector-image=registry.example.com/c:1", "--store-max-age=720h"},
+		[]any{"--leader-elect", "--store=env:STORE_URL", "--webhook-bind-address=0", "--collector-image=registry.example.com/c:1",
+			"--collector-cpu-limit=2", "--collector-memory-limit=256Mi", "--collector-memory-request=32Mi", "--store-max-age=720h"},
 		[]any{map[string]any{"name": "STORE_URL", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "store", "key": "url"}}}},
 		map[string]any{"pool": "cpu"},
 		[]any{map[string]any{"name": "pull"}},
@@ -190,7 +191,7 @@ func TestMonitoringIsThatOfTheManifests(t *testing.T) {
 }
 
 func TestWrongValuesAreRefused(t *testing.T) {
-	for _, values := range []string{"manger: {}", "webhook: {replicas: two}", "image: {tags: v1}", "manager: {replicas: 2}"} {
+	for _, values := range []string{"manger: {}", "webhook: {replicas: two}", "image: {tags: v1}", "collector: {resources: {limits: {gpu: 1}}}", "manager: {replicas: 2}"} {
 		given, err := chartutil.ReadValues([]byte(values))
 		if err != nil {
 			t.Fatal(err)
