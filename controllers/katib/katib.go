@@ -28,7 +28,10 @@ const (
 	// component labels the Deployments and pods of Katib.
 	component  = "katib.kubeflow.org/component"
 	controller = "controller"
-	lookEvery  = 10 * time.Second
+	// home is the namespace of Katib's own manifests. Pods of others do not count:
+	// everyone could bring Vernier to a halt.
+	home      = "kubeflow"
+	lookEvery = 10 * time.Second
 )
 
 // finalizers are put by Katib's controllers on each experiment and trial that they have
@@ -47,8 +50,8 @@ func Look(ctx context.Context, c client.Reader) (*Presence, error) {
 	return p, p.look(ctx)
 }
 
-// look finds Katib by its webhook configuration, or by a pod of its controller:
-// someone may have deleted the configuration first.
+// look finds Katib by its webhook configuration, or by a pod of its controller in its
+// usual namespace: someone may have deleted the configuration first.
 func (p *Presence) look(ctx context.Context) error {
 	there, err := exists(ctx, p.client, validating, webhooks)
 	switch {
@@ -60,7 +63,7 @@ func (p *Presence) look(ctx context.Context) error {
 	if !there {
 		// The API server answers this from its memory, however many pods there are.
 		recent := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
-		pods, err := runningPods(ctx, p.client, recent, client.MatchingLabels{component: controller})
+		pods, err := runningPods(ctx, p.client, recent, client.InNamespace(home), client.MatchingLabels{component: controller})
 		if err != nil && !apierrors.IsForbidden(err) { // admission may not list pods, and only warns
 			return err
 		}

@@ -52,11 +52,20 @@ func TestARoleThatHidesKatibCountsAsNone(t *testing.T) {
 
 // Someone may delete the webhook configuration first.
 func TestAControllerThatRunsIsKatib(t *testing.T) {
-	for phase, want := range map[corev1.PodPhase]bool{corev1.PodRunning: true, corev1.PodPending: true, corev1.PodFailed: false} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeflow", Name: "c", Labels: map[string]string{component: controller}}, Status: corev1.PodStatus{Phase: phase}}
+	for name, tc := range map[string]struct {
+		namespace string
+		phase     corev1.PodPhase
+		want      bool
+	}{
+		"it runs":               {"kubeflow", corev1.PodRunning, true},
+		"it starts":             {"kubeflow", corev1.PodPending, true},
+		"it has ended":          {"kubeflow", corev1.PodFailed, false},
+		"a user's pod is named": {"team-a", corev1.PodRunning, false},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "c", Labels: map[string]string{component: controller}}, Status: corev1.PodStatus{Phase: tc.phase}}
 		p, err := Look(t.Context(), api(t, false, pod))
-		if err != nil || p.Installed() != want {
-			t.Errorf("%s: %v, %v", phase, p.Installed(), err)
+		if err != nil || p.Installed() != tc.want {
+			t.Errorf("%s: %v, %v", name, p.Installed(), err)
 		}
 	}
 }
