@@ -291,6 +291,7 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 			PrimaryContainerName: tt.PrimaryContainerName,
 			SuccessCondition:     tt.SuccessCondition,
 			FailureCondition:     tt.FailureCondition,
+			Retry:                tt.Retry,
 			MaxDuration:          exp.Spec.MaxTrialDuration,
 			MaxWaitDuration:      exp.Spec.MaxTrialWaitDuration,
 		},
