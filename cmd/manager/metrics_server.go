@@ -18,7 +18,6 @@ func metricsOptions(o options, id identity) metricsserver.Options {
 		return m
 	}
 	m.SecureServing, m.FilterProvider = true, filters.WithAuthenticationAndAuthorization
-	m.CertDir = o.webhookCertDir
 	m.TLSOpts = []func(*tls.Config){func(c *tls.Config) {
 		c.GetCertificate, c.MinVersion, c.NextProtos = id.certificate, tls.VersionTLS12, []string{"h2", "http/1.1"}
 	}}

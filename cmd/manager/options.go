@@ -221,8 +221,5 @@ func (o *options) webhookHostPort() (host string, port int, err error) {
 
 // needsSecret says whether the key or a certificate comes from the Secret.
 func (o *options) needsSecret() bool {
-	if o.admissionOnly {
-		return o.webhookCertDir == ""
-	}
 	return o.reportKeyFile == "" || o.reportTLS() || o.webhookAddress != "" && o.webhookCertDir == ""
 }

@@ -1,6 +1,7 @@
 // Command chart writes the templates of the Helm chart from the manifests of
-// config/default and of config/prometheus beside it, so that they cannot differ. The rest of the chart (values, their
-// schema, Chart.yaml) is written by hand.
+// config/default, and of config/prometheus and config/components beside it, so that they
+// cannot differ. The rest of the chart (values, their schema, Chart.yaml) is written by
+// hand.
 //
 //	chart -config config/default -out charts/vernier/templates
 package main
@@ -47,15 +48,18 @@ func run(config, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	for _, o := range objects {
-		if o.kind() == "Namespace" { // helm install --create-namespace
+	all, err := conditional(config, objects)
+	if err != nil {
+		return err
+	}
+	for file, v := range all {
+		if v.base.kind() == "Namespace" { // helm install --create-namespace
 			continue
 		}
-		text, err := template(o)
+		text, err := v.template()
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", o.kind(), o.name(), err)
+			return fmt.Errorf("%s: %w", file, err)
 		}
-		file := strings.ToLower(o.kind()) + "-" + o.name() + ".yaml"
 		if err := os.WriteFile(filepath.Join(out, file), []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -68,6 +72,9 @@ type object map[string]any
 func (o object) kind() string { return fmt.Sprint(o["kind"]) }
 
 func (o object) name() string { return fmt.Sprint(o["metadata"].(map[string]any)["name"]) }
+
+// file is the name of the object's template.
+func (o object) file() string { return strings.ToLower(o.kind()) + "-" + o.name() + ".yaml" }
 
 // build renders a kustomization.
 func build(dir string) ([]object, error) {
@@ -86,16 +93,14 @@ func build(dir string) ([]object, error) {
 	return objects, nil
 }
 
-// template is an object as a template of Helm.
-func template(o object) (string, error) {
-	e := edits{}
-	before, after := "", ""
+// edited is the text of an object, with marks, and the condition under which there is one.
+func (e edits) edited(o object) (text, condition string, err error) {
 	switch o.kind() {
 	case "CustomResourceDefinition":
-		before, after = "{{- if .Values.crds.install }}\n", "{{- end }}\n"
+		condition = ".Values.crds.install"
 		e.set(o["metadata"].(map[string]any)["annotations"].(map[string]any), "helm", "{{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n{{- end }}")
 	case "PersistentVolumeClaim":
-		before, after = "{{- if "+onVolume+" }}\n", "{{- end }}\n"
+		condition = onVolume
 		o["metadata"].(map[string]any)["annotations"] = map[string]any{"helm.sh/resource-policy": "keep"}
 		spec := o["spec"].(map[string]any)
 		e.set(spec["resources"].(map[string]any)["requests"].(map[string]any), "storage", "{{ .Values.persistence.size }}")
@@ -110,17 +115,15 @@ func template(o object) (string, error) {
 		e.deployment(o)
 	case "ServiceMonitor", "PrometheusRule", "ConfigMap":
 		value := map[string]string{"ServiceMonitor": "serviceMonitor", "PrometheusRule": "rules", "ConfigMap": "dashboard"}[o.kind()]
-		before, after = "{{- if .Values.monitoring."+value+" }}\n", "{{- end }}\n"
+		condition = ".Values.monitoring." + value
 		e.set(o["metadata"].(map[string]any)["labels"].(map[string]any), "more", "{{- with .Values.monitoring.labels }}\n    {{- toYaml . | nindent 4 }}\n{{- end }}")
 	}
 	raw, err := yaml.Marshal(o)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	// What are expressions to Prometheus and Grafana are none to Helm.
-	literal := strings.ReplaceAll(string(raw), "{{", `{{"{{"}}`)
-	text := strings.ReplaceAll(e.apply(literal), namespace, "{{ .Release.Namespace }}")
-	return "# Made by make chart from config/default.\n" + before + text + after, nil
+	return strings.ReplaceAll(string(raw), "{{", `{{"{{"}}`), condition, nil
 }
 
 // The store is in one file, which one manager opens, and that is on the volume.
@@ -133,6 +136,11 @@ const (
 type edits map[string]string
 
 func (e edits) mark(text string) string {
+	for mark, has := range e {
+		if has == text {
+			return mark
+		}
+	}
 	mark := fmt.Sprintf("EDIT%d", len(e))
 	e[mark] = text
 	return mark

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,38 +90,122 @@ func read(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// With the default values the chart installs what config/default does, in another
-// namespace.
+// With the values of a component the chart installs what config/default does with it, in
+// another namespace.
 func TestTheChartInstallsWhatTheManifestsDo(t *testing.T) {
-	manifests, err := build(configDir)
-	if err != nil {
-		t.Fatal(err)
+	for name, tc := range map[string]struct {
+		components []string
+		values     string
+	}{
+		"default":          {},
+		"cert-manager":     {[]string{"cert-manager"}, "certManager: {enabled: true}"},
+		"kubeflow":         {[]string{"kubeflow"}, "kubeflow: {enabled: true}"},
+		"network policies": {[]string{"network-policies"}, "networkPolicies: {enabled: true}"},
+		"a database": {[]string{"database"}, `
+store: {url: "env:VERNIER_STORE"}
+manager:
+  replicas: 2
+  env: [{name: VERNIER_STORE, valueFrom: {secretKeyRef: {name: vernier-store, key: url}}}]`},
+		"all that have a value": {
+			slices.Sorted(maps.Keys(components)),
+			"{certManager: {enabled: true}, kubeflow: {enabled: true}, networkPolicies: {enabled: true}}",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifests, err := buildWith(configDir, tc.components...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(byName(t, manifests, "tuning"), withoutHelm(rendered(t, tc.values))); diff != "" {
+				t.Errorf("(-manifests +chart):\n%s", diff)
+			}
+		})
 	}
-	want := map[string]object{}
-	for _, o := range manifests {
+}
+
+// byName are objects in another namespace, but that itself.
+func byName(t *testing.T, objects []object, in string) map[string]object {
+	t.Helper()
+	all := map[string]object{}
+	for _, o := range objects {
 		raw, err := yaml.Marshal(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var moved object
-		if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(raw), namespace, "tuning")), &moved); err != nil {
+		if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(raw), namespace, in)), &moved); err != nil {
 			t.Fatal(err)
 		}
 		if moved.kind() != "Namespace" {
-			want[moved.kind()+" "+moved.name()] = moved
+			all[moved.kind()+" "+moved.name()] = moved
 		}
 	}
-	got := rendered(t, "")
-	for _, o := range got {
-		// Helm's own: what helm uninstall leaves.
+	return all
+}
+
+// withoutHelm takes away what says which objects helm uninstall leaves.
+func withoutHelm(objects map[string]object) map[string]object {
+	for _, o := range objects {
 		annotations, _ := o["metadata"].(map[string]any)["annotations"].(map[string]any)
 		delete(annotations, "helm.sh/resource-policy")
 		if len(annotations) == 0 {
 			delete(o["metadata"].(map[string]any), "annotations")
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-config/default +chart):\n%s", diff)
+	return objects
+}
+
+func TestKubeflowsProfileIsTheDefaultInItsNamespace(t *testing.T) {
+	profile, err := build("../../config/kubeflow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := buildWith(configDir, "kubeflow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(byName(t, want, "kubeflow"), byName(t, profile, "kubeflow")); diff != "" {
+		t.Errorf("(-default with the component +profile):\n%s", diff)
+	}
+	for _, o := range profile {
+		if raw, err := yaml.Marshal(o); err != nil || o.kind() == "Namespace" || strings.Contains(string(raw), namespace) {
+			t.Errorf("%s %s is in %s still, or would change a namespace of Kubeflow (%v)", o.kind(), o.name(), namespace, err)
+		}
+	}
+}
+
+// Helm upgrades no definitions of a folder crds; these are templates, which it does.
+func TestDefinitionsAreUpgradedAndKept(t *testing.T) {
+	if n := len(load(t).CRDObjects()); n > 0 {
+		t.Errorf("%d definitions are in crds, where Helm leaves them as they are", n)
+	}
+	for values, want := range map[string]any{"": "keep", "crds: {keep: false}": nil} {
+		definitions := 0
+		for _, o := range rendered(t, values) {
+			if o.kind() != "CustomResourceDefinition" {
+				continue
+			}
+			definitions++
+			annotations, _ := o["metadata"].(map[string]any)["annotations"].(map[string]any)
+			if got := annotations["helm.sh/resource-policy"]; got != want {
+				t.Errorf("with %q the policy of %s is %v, want %v", values, o.name(), got, want)
+			}
+		}
+		if definitions != 3 {
+			t.Errorf("%d definitions with %q, want 3", definitions, values)
+		}
+	}
+}
+
+func TestComponentsThatChangeTheSameLinesAreRefused(t *testing.T) {
+	const base = "a\nb\nc\nd\n"
+	got, err := merge(base, map[string]string{"x": "a\nB\nc\nd\n", "y": "a\nb\nc\nd\ne\n", "z": base})
+	want := "a\n{{- if x }}\nB\n{{- else }}\nb\n{{- end }}\nc\nd\n{{- if y }}\ne\n{{- end }}\n"
+	if got != want || err != nil {
+		t.Errorf("%v, got\n%s", err, got)
+	}
+	if got, err := merge(base, map[string]string{"x": "a\nB\nc\nd\n", "y": "a\nc\nd\n"}); err == nil {
+		t.Errorf("two changes of one line give\n%s", got)
 	}
 }
 
