@@ -77,11 +77,11 @@ chart: ## Write the templates of the Helm chart from config/default and config/p
 
 # E2E_TESTS chooses some of them; VERNIER_SOAK_TRIALS and VERNIER_SOAK_KILLS make the
 # kills more. The node is there afterwards: make node-down.
-E2E_TESTS ?= TestBroken|TestCollectors|TestEarlyStopping|TestTrialsGoOn|TestARunAway|TestTrialsSay|TestRestricted|TestDisruptions|TestExperimentsAre|TestKillsOnACluster|TestADeadManager|TestUpgrade|TestUninstall|TestRemoved
+E2E_TESTS ?= TestBroken|TestCollectors|TestEarlyStopping|TestTrialsGoOn|TestARunAway|TestTrialsSay|TestRestricted|TestDisruptions|TestExperimentsAre|TestKillsOnACluster|TestADeadManager|TestALostNode|TestADrainedNode|TestUpgrade|TestUninstall|TestRemoved
 # The commit whose chart and images are upgraded, with trials running.
 E2E_PREVIOUS ?= HEAD~1
 .PHONY: e2e-cluster
-e2e-cluster: node-up $(BIN)/helm ## Install on that node, and run the tests that speak the Kubernetes API there: about 12 minutes.
+e2e-cluster: node-up $(BIN)/helm ## Install on that node, and run the tests that speak the Kubernetes API there: about 25 minutes.
 	@$(MAKE) -s images ARCHES=$$(go env GOARCH)
 	$(call say,running the tests on the node)
 	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(VERSION)' '$(REGISTRY)' '$(E2E_TESTS)' '$(E2E_PREVIOUS)'

@@ -59,7 +59,7 @@ func (i *instance) whileTrialsRun(t *testing.T, name string, change func()) {
 	change()
 	i.awaitFinishedTrials(t, name, trials)
 	i.awaitEnd(t, name)
-	i.checkKilled(t, name, stamps, trials, 0)
+	i.checkKilled(t, name, stamps, trials, nil)
 }
 
 // TestUpgrade upgrades from the chart and the images of an earlier commit while trials run.

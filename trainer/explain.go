@@ -232,21 +232,27 @@ type Remedy int
 const (
 	// Retries: the program crashes and is started again, as often as its job allows.
 	Retries Remedy = iota
-	// Room: a node, a quota or a queue, which other work may free.
+	// Room: a node, a quota or a queue, which come without a change to the trial.
 	Room
 	// Repair: an image, a claim or a permission, which does not come by itself.
 	Repair
 )
 
-// Waiting says what the pods of a trial wait for: a node, an image, a ConfigMap. A
-// pod that is just starting is not held up.
+// Waiting says what the pods of a trial wait for: a node, an image, a ConfigMap, the
+// return of its node. A pod that is just starting is not held up.
 func Waiting(pods []corev1.Pod) Wait {
 	for i := range pods {
 		pod := &pods[i]
 		if pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
 			continue
 		}
+		if since, lost := nodeIsLost(pod); lost {
+			return Wait{fmt.Sprintf("the node %s of pod %s does not answer: another pod replaces it when the node is back, or was deleted (kubectl delete node %s)", pod.Spec.NodeName, pod.Name, pod.Spec.NodeName), Room, since}
+		}
 		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+				return Wait{fmt.Sprintf("pod %s is being taken from its node%s: the job replaces it when it has ended, if its policy allows that", pod.Name, quote(c.Message)), Retries, c.LastTransitionTime.Time}
+			}
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 				advice, remedy := unschedulableAdvice(pod, c.Message)
 				return Wait{fmt.Sprintf("pod %s finds no node%s: %s", pod.Name, quote(c.Message), advice), remedy, c.LastTransitionTime.Time}
@@ -276,6 +282,19 @@ func startOf(pod *corev1.Pod) time.Time {
 		return s.Time
 	}
 	return pod.CreationTimestamp.Time
+}
+
+// nodeIsLost reports that Kubernetes has marked a pod for its node, which does not
+// answer, and since when: then it alone takes the condition Ready, which a kubelet takes
+// together with that of the containers.
+func nodeIsLost(pod *corev1.Pod) (since time.Time, lost bool) {
+	conditions := map[corev1.PodConditionType]corev1.PodCondition{}
+	for _, c := range pod.Status.Conditions {
+		conditions[c.Type] = c
+	}
+	ready, containers := conditions[corev1.PodReady], conditions[corev1.ContainersReady]
+	lost = ready.Status == corev1.ConditionFalse && containers.Status == corev1.ConditionTrue && len(pod.Spec.ReadinessGates) == 0
+	return ready.LastTransitionTime.Time, lost
 }
 
 // unschedulableAdvice says what to do about a message of the scheduler.

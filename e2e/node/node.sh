@@ -169,6 +169,20 @@ cgroups() {
 	done
 }
 
+# remove_cgroups GROUP removes a group, whose processes were killed.
+remove_cgroups() {
+	local d group
+	for d in /sys/fs/cgroup /sys/fs/cgroup/*/; do
+		[ -d "$d/$1" ] || continue
+		# A process that was just killed holds its group for a moment.
+		for _ in $(seq 100); do
+			find "$d/$1" -depth -type d 2>/dev/null | while read -r group; do rmdir "$group" 2>/dev/null || true; done
+			[ -d "$d/$1" ] || break
+			sleep 0.05
+		done
+	done
+}
+
 # image packs Debian's static busybox, and programs beside it, as an image. The first
 # one, without programs, is the pause image too.
 image() {
@@ -181,6 +195,8 @@ image() {
 	busybox --list | grep -v '^busybox$' | while read -r applet; do ln -s busybox "$d/rootfs/bin/$applet"; done
 	[ $# -eq 0 ] || cp -L "$@" "$d/rootfs/bin/"
 	echo 'root:x:0:0::/:/bin/sh' >"$d/rootfs/etc/passwd"
+	# With /usr of a Debian machine mounted there, its programs find their libraries.
+	ln -s usr/lib usr/lib64 "$d/rootfs/"
 	tar -C "$d/rootfs" --owner=0 --group=0 -cf "$d/layer.tar" .
 	layer=$(sha256sum <"$d/layer.tar" | cut -d' ' -f1)
 	# The pause process reaps what its pod leaves behind.
@@ -291,6 +307,7 @@ lose() {
 	parent=$(second) || return 0
 	kill -KILL "$parent"
 	while [ -d "/proc/$parent" ]; do sleep 0.05; done
+	remove_cgroups "$cgroup/node-2/kubepods"
 }
 
 # volumes makes what a cluster with storage has: claims without a class are bound.
@@ -369,16 +386,7 @@ down() {
 		while [ -d "/proc/$(cat "$state/pid")" ]; do sleep 0.05; done
 	fi
 	ip link delete vernier0h 2>/dev/null || true
-	local d group
-	for d in /sys/fs/cgroup /sys/fs/cgroup/*/; do
-		[ -d "$d/$cgroup" ] || continue
-		# A process that was just killed holds its group for a moment.
-		for _ in $(seq 100); do
-			find "$d/$cgroup" -depth -type d 2>/dev/null | while read -r group; do rmdir "$group" 2>/dev/null || true; done
-			[ -d "$d/$cgroup" ] || break
-			sleep 0.05
-		done
-	done
+	remove_cgroups "$cgroup"
 	[ ! -e "$state/sysctls" ] || while read -r name value; do echo "$value" >"/proc/sys/$name"; done <"$state/sysctls"
 	[ ! -e "$state/made" ] || while read -r d; do [ -z "$d" ] || rmdir "$d" 2>/dev/null || true; done <"$state/made"
 	rm -rf --one-file-system "$state"

@@ -69,6 +69,19 @@ fi
 echo "==> installing"
 eval "$install"
 VERNIER_E2E_INSTALL=$install VERNIER_E2E_UNINSTALL=$uninstall run suite "$tests"
+if chosen TestKillsOnACluster; then
+	if compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null; then
+		echo "==> with PostgreSQL and two managers"
+		node kubectl apply -f "$here/postgres.yaml" >/dev/null
+		node kubectl -n database rollout status statefulset/postgres --timeout=2m
+		eval "${install/--wait/--wait --values \'$here/postgres-values.yaml\'}"
+		run postgres '^TestKillsOnACluster$'
+		eval "$install"
+		node kubectl delete namespace database --wait=false
+	else
+		echo "NOT RUN: kills with PostgreSQL, which needs Debian's package postgresql" >&2
+	fi
+fi
 if chosen TestRemoved; then
 	VERNIER_E2E_REMOVE=$remove run removal '^TestRemoved'
 fi
