@@ -44,7 +44,8 @@ func main() {
 		fmt.Println(version)
 		return
 	}
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: o.level}))
+	logger := slog.New(logHandler(os.Stderr, o))
+	slog.SetDefault(logger)
 	ctrl.SetLogger(logr.FromSlogHandler(logger.Handler()))
 	klog.SetSlogLogger(logger)
 	spareMemory()

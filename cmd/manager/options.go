@@ -52,6 +52,7 @@ type options struct {
 	operator      bool
 	kubectl       string
 	level         slog.Level
+	logFormat     string
 	version       bool
 }
 
@@ -114,6 +115,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.BoolVar(&o.operator, "operator", false, "run TFJobs, PyTorchJobs and their kin, of the kinds that config/operator defines, where no training operator does")
 	f.StringVar(&o.kubectl, "operator-kubectl", "kubectl", "`command` in the launchers of MPIJobs by which mpirun starts processes in the workers (--operator)")
 	f.TextVar(&o.level, "log-level", slog.LevelInfo, "least `level` that is logged: DEBUG, INFO, WARN, ERROR")
+	f.StringVar(&o.logFormat, "log-format", "", "`json` or text; empty: json, and text with --embedded")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -143,7 +145,7 @@ func (o *options) complete() error {
 	if o.metricsCompat != "" && o.metricsCompat != "katib" || o.metricsNamed < 0 {
 		return fmt.Errorf("--metrics-compat %q, --metrics-experiments %d: give katib or nothing, and a number that is not negative", o.metricsCompat, o.metricsNamed)
 	}
-	if err := o.checkCollector(); err != nil {
+	if err := errors.Join(o.checkCollector(), o.checkLogs()); err != nil {
 		return err
 	}
 	if o.namespace == "" {
@@ -197,6 +199,20 @@ func (o *options) checkCollector() error {
 		if of[0].Sign() < 0 || of[1].Sign() <= 0 || of[0].Cmp(of[1]) > 0 {
 			return fmt.Errorf("--collector-%s-request %s, --collector-%s-limit %s: give a limit above 0 and a request up to it", name, of[0].String(), name, of[1].String())
 		}
+	}
+	return nil
+}
+
+// checkLogs fills in the format of logs.
+func (o *options) checkLogs() error {
+	if o.level < slog.LevelDebug {
+		return fmt.Errorf("--log-level %s: give DEBUG at least, since below it client-go logs requests with the tokens in them", o.level)
+	}
+	if o.logFormat == "" && o.embedded {
+		o.logFormat = "text"
+	}
+	if o.logFormat = cmp.Or(o.logFormat, "json"); o.logFormat != "json" && o.logFormat != "text" {
+		return fmt.Errorf("--log-format %q: give json or text", o.logFormat)
 	}
 	return nil
 }

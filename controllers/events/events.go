@@ -11,7 +11,8 @@ import (
 )
 
 // Event is one event about an object. Reason and Action are words in CamelCase, Note
-// is for people.
+// is for people. The reason is that of the condition which the event tells of; those of
+// events without one are listed in docs/observability.md.
 type Event struct{ Type, Reason, Action, Note string }
 
 // Normal is an event that tells of progress.

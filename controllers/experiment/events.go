@@ -21,21 +21,17 @@ func newBest(o v1beta1.OptimalTrial, metric string) events.Event {
 }
 
 func endedWith(c v1beta1.ExperimentCondition) events.Event {
-	switch {
-	case c.Type == v1beta1.ExperimentFailed:
-		return events.Warning("ExperimentFailed", "Finish", c.Message)
-	case c.Reason == v1beta1.ReasonExperimentGoalReached:
-		return events.Normal("GoalReached", "Finish", c.Message)
-	default:
-		return events.Normal("ExperimentSucceeded", "Finish", c.Message)
+	if c.Type == v1beta1.ExperimentFailed {
+		return events.Warning(c.Reason, "Finish", c.Message)
 	}
+	return events.Normal(c.Reason, "Finish", c.Message)
 }
 
 func transitions(exp *v1beta1.Experiment, before, after *v1beta1.ExperimentStatus) []events.Event {
 	var out []events.Event
 	had, has := current(before), current(after)
 	if len(before.Conditions) == 0 {
-		out = append(out, events.Normal("ExperimentStarted", "Start", "Experiment "+exp.Name+" is started"))
+		out = append(out, events.Normal(v1beta1.ReasonExperimentCreated, "Start", "Experiment "+exp.Name+" is started"))
 	}
 	if before.CurrentOptimalTrial.BestTrialName != after.CurrentOptimalTrial.BestTrialName && after.CurrentOptimalTrial.BestTrialName != "" && exp.Spec.Objective != nil {
 		out = append(out, newBest(after.CurrentOptimalTrial, exp.Spec.Objective.ObjectiveMetricName))
@@ -55,7 +51,7 @@ func transitions(exp *v1beta1.Experiment, before, after *v1beta1.ExperimentStatu
 		case v1beta1.ExperimentSucceeded, v1beta1.ExperimentFailed:
 			out = append(out, endedWith(has))
 		case v1beta1.ExperimentRestarting:
-			out = append(out, events.Normal("Resumed", "Resume", fmt.Sprintf("Experiment %s goes on after %d trials", exp.Name, exp.Status.Trials)))
+			out = append(out, events.Normal(v1beta1.ReasonExperimentRestarting, "Resume", fmt.Sprintf("Experiment %s goes on after %d trials", exp.Name, exp.Status.Trials)))
 		}
 	}
 	return out

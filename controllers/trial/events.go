@@ -6,7 +6,7 @@ import (
 )
 
 func jobRecreated(t *v1beta1.Trial) events.Event {
-	return events.Warning("JobRecreated", "CreateJob", "Job "+t.Name+" has failed, or was gone before it had ended, and is created again")
+	return events.Warning("JobRecreated", "CreateJob", "Job "+t.Name+" was gone before it had ended, and is created again")
 }
 
 func jobDeleted(t *v1beta1.Trial) events.Event {
@@ -18,9 +18,9 @@ func endedAs(c v1beta1.TrialCondition) events.Event {
 	case v1beta1.TrialFailed:
 		return events.Warning("JobFailed", "Finish", c.Message)
 	case v1beta1.TrialMetricsUnavailable:
-		return events.Warning("MetricsUnavailable", "Finish", c.Message)
+		return events.Warning(c.Reason, "Finish", c.Message)
 	case v1beta1.TrialKilled, v1beta1.TrialEarlyStopped:
-		return events.Normal("Trial"+string(c.Type), "Finish", c.Message)
+		return events.Normal(c.Reason, "Finish", c.Message)
 	default:
 		return events.Normal("JobSucceeded", "Finish", c.Message)
 	}
