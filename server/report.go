@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/tracing"
 )
 
 // Limits of one call.
@@ -38,13 +40,15 @@ type ReportConfig struct {
 	OnPoints func(collector.TrialID)
 	// Metrics is where the Prometheus metrics are registered. Default: nowhere.
 	Metrics prometheus.Registerer
+	// Traces take a span of each call that names one as its parent. Default: none.
+	Traces tracing.Tracer
 	// Now is the time. Default: time.Now.
 	Now func() time.Time
 }
 
 // NewReportHandler returns the report service and the path under which it must
 // be mounted. An error means that the metrics could not be registered.
-func NewReportHandler(cfg ReportConfig) (path string, handler http.Handler, err error) {
+func NewReportHandler(cfg ReportConfig) (mount string, handler http.Handler, err error) {
 	if cfg.Store == nil || cfg.Keys == nil {
 		return "", nil, errors.New("the report service needs a store and keys")
 	}
@@ -59,9 +63,9 @@ func NewReportHandler(cfg ReportConfig) (path string, handler http.Handler, err 
 		return "", nil, fmt.Errorf("register the metrics of the report service: %w", err)
 	}
 	s := &reportService{cfg, metrics}
-	path, handler = vernierv1.NewReportServiceHandler(s,
-		connect.WithReadMaxBytes(maxBody), connect.WithInterceptors(connect.UnaryInterceptorFunc(metrics.observe)))
-	return path, s.guard(handler), nil
+	mount, handler = vernierv1.NewReportServiceHandler(s,
+		connect.WithReadMaxBytes(maxBody), connect.WithInterceptors(connect.UnaryInterceptorFunc(metrics.observe), connect.UnaryInterceptorFunc(s.trace)))
+	return mount, s.guard(handler), nil
 }
 
 // trialKey is that of the caller's trial in a request's context.
@@ -92,6 +96,17 @@ func caller(ctx context.Context) collector.TrialID {
 type reportService struct {
 	cfg     ReportConfig
 	metrics *reportMetrics
+}
+
+// trace is an interceptor that adds calls to the traces of their trials.
+func (s *reportService) trace(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+		t := caller(ctx)
+		ctx, span := s.cfg.Traces.Continue(ctx, r.Header().Get(tracing.Header), "report."+path.Base(r.Spec().Procedure), tracing.Of(t.Namespace, t.Experiment, t.Name))
+		answer, err := next(ctx, r)
+		tracing.End(span, err)
+		return answer, err
+	}
 }
 
 var _ vernierv1.ReportServiceHandler = (*reportService)(nil)

@@ -92,6 +92,8 @@ type Collector struct {
 	ReportURL string
 	// Token lets the pod report for this trial only.
 	Token string
+	// Traceparent is the span that reports belong to, as W3C names it. Default: none.
+	Traceparent string
 	// CA is the PEM certificate of the authority that signed the report service's
 	// certificate. Default: the system's authorities.
 	CA string

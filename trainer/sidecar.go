@@ -246,6 +246,9 @@ func (p pod) sidecar(main map[string]any, where []string) (map[string]any, error
 	if p.c.CA != "" {
 		env = append(env, corev1.EnvVar{Name: contract.EnvCA, Value: literal(p.c.CA)})
 	}
+	if p.c.Traceparent != "" {
+		env = append(env, corev1.EnvVar{Name: contract.EnvTraceparent, Value: p.c.Traceparent})
+	}
 	if p.pushes() {
 		env = append(env, corev1.EnvVar{Name: contract.EnvPushToken, Value: p.c.pushToken()})
 	}

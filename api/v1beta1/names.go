@@ -23,6 +23,9 @@ const (
 	AnnotationMeta = "vernier.ml/meta"
 	// AnnotationWhy, on trials, is a sentence about why their point was proposed.
 	AnnotationWhy = "vernier.ml/why"
+	// AnnotationTraceparent is on a Trial that is traced: W3C's name of the span that
+	// created it.
+	AnnotationTraceparent = "vernier.ml/traceparent"
 	// AnnotationResource, on trials, is the resource that the algorithm gave the
 	// trial.
 	AnnotationResource = "vernier.ml/resource"

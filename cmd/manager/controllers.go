@@ -16,6 +16,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/suggestion"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
+	"github.com/vernier-ml/vernier/tracing"
 )
 
 // tokenValidity is how long a trial can report. It bounds what a stolen token is
@@ -29,6 +30,7 @@ type wiring struct {
 	reporting trial.Reporting
 	rules     webhook.Rules
 	limits    trial.Limits
+	traces    tracing.Tracer
 	now       func() time.Time
 }
 
@@ -36,7 +38,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 	experiments := experiment.New(experiment.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experiment.NewMetrics(w.metrics, mgr.GetCache(), w.now), Now: w.now,
-		Rules: w.rules, Scan: w.store.Scan, Katib: w.rules.Katib,
+		Rules: w.rules, Scan: w.store.Scan, Katib: w.rules.Katib, Traces: w.traces,
 	})
 	if err := experiments.Register(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the experiment controller: %w", err)
@@ -44,7 +46,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 	trials := trial.New(trial.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Mapper: mgr.GetRESTMapper(),
 		Recorder: mgr.GetEventRecorder("trial-controller"), Metrics: trial.NewMetrics(w.metrics, mgr.GetCache()),
-		Store: w.store, Retention: w.retention, Reporting: w.reporting, Limits: w.limits, Katib: w.rules.Katib, Now: w.now,
+		Store: w.store, Retention: w.retention, Reporting: w.reporting, Limits: w.limits, Katib: w.rules.Katib, Traces: w.traces, Now: w.now,
 	})
 	if err := trials.Register(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the trial controller: %w", err)

@@ -36,6 +36,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
+	"github.com/vernier-ml/vernier/tracing"
 	"github.com/vernier-ml/vernier/trainer/operator"
 )
 
@@ -89,6 +90,7 @@ type world struct {
 	client    client.Client
 	namespace string
 	store     collector.Store
+	traces    tracing.Tracer
 	registry  *prometheus.Registry
 	// operator has the manager run jobs of the training operator's kinds.
 	operator bool
@@ -190,7 +192,7 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.registry = prometheus.NewRegistry()
 	trials, err := addControllers(ctx, mgr, wiring{
-		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now,
+		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now, traces: w.traces,
 		rules: webhook.Rules{Reader: mgr.GetAPIReader(), Katib: w.katib},
 		reporting: trial.Reporting{
 			Image: "collector", URL: "http://127.0.0.1:1",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -115,9 +116,13 @@ func endLater(ctx context.Context, by time.Duration) context.Context {
 // addMain adds all but the admission webhook: the controllers, the report service and
 // Katib's.
 func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, points collector.Store, rules webhook.Rules) error {
+	traces, err := openTraces(ctx, mgr, os.Getenv)
+	if err != nil {
+		return err
+	}
 	trials, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, metrics: o.metrics(metrics.Registry),
-		reporting: reporting(o, id), rules: rules, limits: o.limits, now: time.Now,
+		reporting: reporting(o, id), rules: rules, limits: o.limits, traces: traces, now: time.Now,
 	})
 	if err != nil {
 		return err
@@ -128,7 +133,10 @@ func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, p
 		}
 	}
 	reported := trial.OnlyReporters(points, mgr.GetClient())
-	listening, err := addReportService(ctx, mgr, o, id, reported, trials.Wake)
+	listening, err := addReportService(ctx, mgr, o, id, server.ReportConfig{
+		Store: reported, Keys: func() [][]byte { return [][]byte{id.reportKey} },
+		OnPoints: trials.Wake, Metrics: metrics.Registry, Traces: traces,
+	})
 	if err != nil {
 		return err
 	}
@@ -256,12 +264,8 @@ func slimTrial(o any) (any, error) {
 }
 
 // addReportService adds the report service. The result says whether it listens.
-func addReportService(ctx context.Context, mgr manager.Manager, o options, id identity,
-	points collector.Store, wake func(collector.TrialID)) (*atomic.Bool, error) {
-	path, handler, err := server.NewReportHandler(server.ReportConfig{
-		Store: points, Keys: func() [][]byte { return [][]byte{id.reportKey} },
-		OnPoints: wake, Metrics: metrics.Registry,
-	})
+func addReportService(ctx context.Context, mgr manager.Manager, o options, id identity, cfg server.ReportConfig) (*atomic.Bool, error) {
+	path, handler, err := server.NewReportHandler(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/controllers/webhook"
+	"github.com/vernier-ml/vernier/server"
 )
 
 // freeAddresses are n different ones.
@@ -68,7 +68,7 @@ func TestAManagerThatStandsByServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listening, err := addReportService(t.Context(), mgr, o, id, w.store, func(collector.TrialID) {})
+	listening, err := addReportService(t.Context(), mgr, o, id, server.ReportConfig{Store: w.store, Keys: func() [][]byte { return [][]byte{id.reportKey} }})
 	if err != nil {
 		t.Fatal(err)
 	}

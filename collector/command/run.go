@@ -72,7 +72,7 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 		podUID:        env(contract.EnvPodUID),
 		pushToken:     env(contract.EnvPushToken),
 		secretHeaders: env(contract.EnvScrapeHeaders),
-		service:       report.DialConfig{URL: env(contract.EnvURL), Token: env(contract.EnvToken), CA: env(contract.EnvCA)},
+		service:       report.DialConfig{URL: env(contract.EnvURL), Token: env(contract.EnvToken), CA: env(contract.EnvCA), Traceparent: env(contract.EnvTraceparent)},
 	}
 	log := env(contract.EnvTerminationLog)
 	if log == "" {

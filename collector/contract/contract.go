@@ -30,6 +30,9 @@ const (
 	// EnvCA is the authority that signed the service's certificate, as PEM or
 	// base64 of PEM. Empty means the system's authorities.
 	EnvCA = "VERNIER_REPORT_CA"
+	// EnvTraceparent is the span that reports belong to, as W3C names it; unset where
+	// nothing is traced.
+	EnvTraceparent = "TRACEPARENT"
 	// EnvPodUID is the pod's UID, by the downward API (metadata.uid).
 	EnvPodUID = "VERNIER_POD_UID"
 	// EnvScrapeHeaders are headers sent to the endpoint (PrometheusMetric), a line

@@ -24,6 +24,8 @@ type DialConfig struct {
 	URL string
 	// Token is the trial's token, made by Sign.
 	Token string
+	// Traceparent is sent with each call. Empty means none.
+	Traceparent string
 	// CA is PEM or base64 of PEM. Empty means the system's authorities.
 	CA string
 }
@@ -58,7 +60,7 @@ func Dial(cfg DialConfig) (vernierv1.ReportServiceClient, error) {
 		return nil, fmt.Errorf("report service: %s has scheme %q; write http or https", contract.EnvURL, u.Scheme)
 	}
 	return vernierv1.NewReportServiceClient(&http.Client{Transport: transport}, cfg.URL,
-		connect.WithGRPC(), connect.WithReadMaxBytes(maxAnswer), connect.WithAcceptCompression("gzip", nil, nil), connect.WithInterceptors(bearer(cfg.Token))), nil
+		connect.WithGRPC(), connect.WithReadMaxBytes(maxAnswer), connect.WithAcceptCompression("gzip", nil, nil), connect.WithInterceptors(headers(cfg))), nil
 }
 
 func tlsConfig(ca string) (*tls.Config, error) {
@@ -80,10 +82,13 @@ func tlsConfig(ca string) (*tls.Config, error) {
 	return cfg, nil
 }
 
-func bearer(token string) connect.UnaryInterceptorFunc {
+func headers(cfg DialConfig) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
-			r.Header().Set("Authorization", "Bearer "+token)
+			r.Header().Set("Authorization", "Bearer "+cfg.Token)
+			if cfg.Traceparent != "" {
+				r.Header().Set("Traceparent", cfg.Traceparent)
+			}
 			return next(ctx, r)
 		}
 	}

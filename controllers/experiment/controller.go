@@ -32,6 +32,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/controllers/study"
 	"github.com/vernier-ml/vernier/controllers/webhook"
+	"github.com/vernier-ml/vernier/tracing"
 )
 
 const (
@@ -59,7 +60,9 @@ type Options struct {
 	Memory int
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
-	Now   func() time.Time
+	// Traces take the spans of new trials. Default: none.
+	Traces tracing.Tracer
+	Now    func() time.Time
 }
 
 // Controller reconciles experiments.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/study"
+	"github.com/vernier-ml/vernier/tracing"
 	"github.com/vernier-ml/vernier/trainer"
 )
 
@@ -82,13 +85,15 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept,
 			return findings{fatal: "The template in the ConfigMap is not valid, so no trial was started: " + errs.ToAggregate().Error()}, nil
 		}
 	}
+	ctx, span := c.Traces.Start(ctx, "experiment.grow", tracing.Of(exp.Namespace, exp.Name, ""))
 	proposals, err := c.propose(ctx, exp, s, first, a.add)
-	switch {
+	switch { // a span that does not end is not sent
 	case errors.Is(err, study.ErrExhausted):
 		return findings{exhausted: true}, nil
 	case errors.Is(err, errLearning):
 		return findings{}, nil
 	}
+	defer func() { tracing.End(span, err) }()
 	if err != nil {
 		return hindered(err)
 	}
@@ -104,7 +109,7 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept,
 	// In order, and no further than the first that fails: numbers have no gaps,
 	// whenever the manager dies.
 	for _, t := range made {
-		if err := c.create(ctx, exp, t); err != nil {
+		if err = c.create(ctx, exp, t); err != nil {
 			return hindered(err)
 		}
 	}
@@ -133,9 +138,11 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, s *ke
 	}
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
+	name := exp.Spec.Algorithm.AlgorithmName
+	ctx, span := c.Traces.Start(ctx, "suggest", trace.WithAttributes(attribute.String("vernier.algorithm", name), attribute.Int("vernier.wanted", n)))
 	start := c.Now()
 	proposals, err := s.Propose(ctx, n)
-	name := exp.Spec.Algorithm.AlgorithmName
+	tracing.End(span, err)
 	c.Metrics.suggested(name, proposals, err, start.Sub(s.asked), c.Now().Sub(start))
 	s.asked = time.Time{}
 	if err != nil {
@@ -173,8 +180,13 @@ func hindered(err error) (findings, error) {
 // create creates a trial. That it exists already and is ours is success: this
 // controller made it and the cache does not show it yet, or another instance
 // did before it died.
-func (c *Controller) create(ctx context.Context, exp *v1beta1.Experiment, t *v1beta1.Trial) error {
-	err := c.Client.Create(ctx, t)
+func (c *Controller) create(ctx context.Context, exp *v1beta1.Experiment, t *v1beta1.Trial) (err error) {
+	ctx, span := c.Traces.Start(ctx, "trial.create", tracing.Of(exp.Namespace, exp.Name, t.Name))
+	defer func() { tracing.End(span, err) }()
+	if parent := tracing.Traceparent(ctx); parent != "" {
+		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationTraceparent, parent)
+	}
+	err = c.Client.Create(ctx, t)
 	switch {
 	case err == nil:
 		return nil
@@ -291,7 +303,6 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 			PrimaryContainerName: tt.PrimaryContainerName,
 			SuccessCondition:     tt.SuccessCondition,
 			FailureCondition:     tt.FailureCondition,
-			Retry:                tt.Retry,
 			MaxDuration:          exp.Spec.MaxTrialDuration,
 			MaxWaitDuration:      exp.Spec.MaxTrialWaitDuration,
 		},

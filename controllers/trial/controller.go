@@ -15,6 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,6 +43,7 @@ import (
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/expectations"
 	"github.com/vernier-ml/vernier/controllers/katib"
+	"github.com/vernier-ml/vernier/tracing"
 )
 
 const (
@@ -90,7 +94,9 @@ type Options struct {
 	Limits Limits
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
-	Now   func() time.Time
+	// Traces take the spans of trials that are traced. Default: none.
+	Traces tracing.Tracer
+	Now    func() time.Time
 }
 
 // Controller reconciles trials.
@@ -216,7 +222,26 @@ func (c *Controller) write(ctx context.Context, t *v1beta1.Trial, pods []corev1.
 		e.Send(c.Recorder, t)
 	}
 	c.Metrics.wrote(t, pods, &before, &want)
+	c.traceEnd(ctx, t, &before)
 	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// traceEnd adds the span of a trial that has just ended to its trace.
+func (c *Controller) traceEnd(ctx context.Context, t *v1beta1.Trial, before *v1beta1.TrialStatus) {
+	began, ended := t.Status.StartTime, t.Status.CompletionTime
+	if before.CompletionTime != nil || began == nil || ended == nil {
+		return
+	}
+	_, span := c.Traces.Continue(ctx, t.Annotations[v1beta1.AnnotationTraceparent], "trial", ofTrace(t), trace.WithTimestamp(began.Time),
+		trace.WithAttributes(attribute.String("vernier.result", resultLabel(t.State()))))
+	if t.State() == v1beta1.TrialFailed {
+		span.SetStatus(codes.Error, t.LastCondition().Message)
+	}
+	span.End(trace.WithTimestamp(ended.Time))
+}
+
+func ofTrace(t *v1beta1.Trial) trace.SpanStartOption {
+	return tracing.Of(t.Namespace, t.Labels[v1beta1.LabelExperiment], t.Name)
 }
 
 // remove deletes the job of a trial that has ended. Its pods go in the

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/codes"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/tracing"
 	"github.com/vernier-ml/vernier/trainer"
 	"github.com/vernier-ml/vernier/trainer/kind"
 )
@@ -126,6 +128,9 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
 		Grace: grace, RerunDisrupted: c.Reporting.RerunDisrupted,
 	}
+	if parent := t.Annotations[v1beta1.AnnotationTraceparent]; tracing.Valid(parent) {
+		inject.Traceparent = parent
+	}
 	if k := t.Spec.Checkpoints; k != nil {
 		inject.Checkpoints = &trainer.Checkpoints{Path: k.Path, Claim: k.ClaimName, Folder: k.Folder, Parent: k.Parent}
 	}
@@ -157,6 +162,13 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 // launch creates the trial's job. fatal says why that can never work, trouble
 // why it does not work now. That the job exists already and is ours is success.
 func (c *Controller) launch(ctx context.Context, t *v1beta1.Trial) (fatal, trouble string) {
+	ctx, span := c.Traces.Continue(ctx, t.Annotations[v1beta1.AnnotationTraceparent], "job.create", ofTrace(t))
+	defer func() {
+		if why := fatal + trouble; why != "" {
+			span.SetStatus(codes.Error, why)
+		}
+		span.End()
+	}()
 	gvk, err := kindOf(t)
 	if err != nil {
 		return err.Error(), ""

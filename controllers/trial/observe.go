@@ -49,9 +49,6 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (s seen, err
 	if s.pods, err = c.pods(ctx, t); err != nil {
 		return s, err
 	}
-	if at == jobRetried {
-		return s, nil
-	}
 	if at == running && len(s.pods) == 0 && s.job.state.Phase == trainer.Running {
 		s.podless = c.podless(ctx, t, began)
 	}
@@ -135,7 +132,7 @@ func read(t *v1beta1.Trial, u *unstructured.Unstructured, exists bool) job {
 	if !ownedBy(u, t) {
 		return job{}
 	}
-	j := job{presence: present, uid: u.GetUID(), exists: exists, deleting: exists && u.GetDeletionTimestamp() != nil}
+	j := job{presence: present, exists: exists, deleting: exists && u.GetDeletionTimestamp() != nil}
 	raw, err := u.MarshalJSON()
 	if err != nil {
 		j.err = err
@@ -207,10 +204,10 @@ func (c *Controller) podless(ctx context.Context, t *v1beta1.Trial, now time.Tim
 
 // concernsJob reports whether an event is about a trial's job or what that made, which
 // has names that begin with the job's. A job makes none of its own kind: those are of
-// an experiment that is named like this trial. Its Services make no pods.
+// an experiment that is named like this trial.
 func concernsJob(t *v1beta1.Trial, about corev1.ObjectReference) bool {
 	switch kind, err := kindOf(t); {
-	case about.Kind == "Trial", about.Kind == "Experiment", about.Kind == "Suggestion", about.Kind == "Service":
+	case about.Kind == "Trial", about.Kind == "Experiment", about.Kind == "Suggestion":
 		return false
 	case err == nil && about.Kind == kind.Kind:
 		return about.Name == t.Name

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -19,7 +20,7 @@ func mpi(kubectl string) framework {
 		container: "mpi", restart: never, leaders: []string{"Launcher"}, last: "Launcher", workersDone: allWorkers,
 		check: func(j *job) error {
 			if j.count("Launcher") != 1 {
-				return fault("spec.mpiReplicaSpecs.Launcher", "an MPIJob has one launcher")
+				return errors.New("spec.mpiReplicaSpecs.Launcher: an MPIJob has one launcher")
 			}
 			return nil
 		},

@@ -64,9 +64,6 @@ func (c *Controller) Reconcile(ctx context.Context, req request) (reconcile.Resu
 	if err != nil {
 		return reconcile.Result{}, c.fail(ctx, obj, j, "FailedValidation", err)
 	}
-	if by := j.spec.RunPolicy.ManagedBy; by != "" && by != "kubeflow.org/training-operator" {
-		return reconcile.Result{}, nil // MultiKueue runs it elsewhere
-	}
 	pods, err := c.pods(ctx, j)
 	if err != nil {
 		return reconcile.Result{}, err

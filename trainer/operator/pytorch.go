@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ type pair struct {
 
 func checkPyTorch(j *job) error {
 	if j.spec.ElasticPolicy != nil && j.of("Worker") == nil {
-		return fault("spec.elasticPolicy", "needs Worker replicas")
+		return errors.New("spec.elasticPolicy: needs Worker replicas")
 	}
 	return nil
 }

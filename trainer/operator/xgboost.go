@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"errors"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,7 @@ func xgboost() framework {
 		leaders: []string{"Master"}, workersDone: allWorkers,
 		check: func(j *job) error {
 			if j.of("Master") == nil {
-				return fault("spec.xgbReplicaSpecs.Master", "is missing: an XGBoostJob needs a master")
+				return errors.New("spec.xgbReplicaSpecs.Master: is missing: an XGBoostJob needs a master")
 			}
 			return nil
 		},
