@@ -163,7 +163,7 @@ func (s *supervisor) manager() component {
 			"--kubeconfig=" + s.home.componentKubeconfig("manager"),
 			"--metrics-bind-address=" + address(s.ports.Metrics), "--health-probe-bind-address=" + address(s.ports.Health),
 			"--report-bind-address=" + address(s.ports.Report), "--report-url=http://" + address(s.ports.Report),
-			"--report-key-file=" + s.home.path("pki", "report.key"),
+			"--report-key-file=" + s.home.path("pki", "report.key"), "--api-token-file=" + s.home.APIToken(),
 			"--katib-bind-address=" + cmp.Or(s.home.DBManager(), "0"),
 			"--store=sqlite:" + s.home.StorePath(),
 			"--webhook-bind-address=" + address(s.ports.Webhook), "--webhook-cert-dir=" + s.home.path("pki", "webhook"),

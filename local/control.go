@@ -200,7 +200,9 @@ type Status struct {
 	// Ready is when everything was ready for the first time.
 	Ready time.Time `json:"ready,omitzero"`
 	// DBManager is where Katib's SDK reads metrics.
-	DBManager  string            `json:"dbManager,omitempty"`
+	DBManager string `json:"dbManager,omitempty"`
+	// API is the URL of the programmatic API, whose token is in Home.APIToken.
+	API        string            `json:"api,omitempty"`
 	Components []ComponentStatus `json:"components"`
 }
 

@@ -53,6 +53,9 @@ func (h Home) AgentRoot() string { return h.path("agent") }
 // StorePath is the file of the observation store.
 func (h Home) StorePath() string { return h.path("store", "observations.db") }
 
+// APIToken is the file with the token of the programmatic API.
+func (h Home) APIToken() string { return h.path("api.token") }
+
 // maxSocketPath is how long the path of a unix socket may be.
 const maxSocketPath = 107
 

@@ -93,6 +93,7 @@ func newSupervisor(o Options) (*supervisor, error) {
 		return nil, err
 	}
 	s.ports = p
+	s.update(func(st *Status) { st.API = "http://" + address(p.Report) })
 	if s.nodeFlags, err = o.Home.resourceFlags(); err != nil {
 		return nil, err
 	}

@@ -26,6 +26,11 @@ const (
 	ReasonTrialKilled        = "TrialKilled"
 	ReasonTrialEarlyStopped  = "TrialEarlyStopped"
 	ReasonMetricsUnavailable = "MetricsUnavailable"
+	// Of trials that run outside: why nobody runs one, and that its point cannot be
+	// evaluated.
+	ReasonTrialLost       = "TrialLost"
+	ReasonTrialReleased   = "TrialReleased"
+	ReasonTrialInfeasible = "TrialInfeasible"
 
 	ReasonSuggestionCreated      = "SuggestionCreated"
 	ReasonSuggestionRunning      = "SuggestionRunning"

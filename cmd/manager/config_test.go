@@ -133,11 +133,11 @@ func TestCertificateIsRenewed(t *testing.T) {
 
 func TestKeyInFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "report.key")
-	first, err := keyFromFile(path)
+	first, err := secretFromFile(path, "report key", randomKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := keyFromFile(path)
+	second, err := secretFromFile(path, "report key", randomKey)
 	if err != nil || string(first) != string(second) || len(first) != keySize {
 		t.Errorf("the key is not kept: %x %x %v", first, second, err)
 	}
@@ -148,7 +148,7 @@ func TestKeyInFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keyFromFile(path); err == nil {
+	if _, err := secretFromFile(path, "report key", randomKey); err == nil {
 		t.Error("a short key is taken")
 	}
 }

@@ -34,14 +34,20 @@ type wiring struct {
 	now       func() time.Time
 }
 
-func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.Controller, error) {
+// controllers are those that services use.
+type controllers struct {
+	experiments *experiment.Controller
+	trials      *trial.Controller
+}
+
+func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (controllers, error) {
 	experiments := experiment.New(experiment.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experiment.NewMetrics(w.metrics, mgr.GetCache(), w.now), Now: w.now,
 		Rules: w.rules, Scan: w.store.Scan, Katib: w.rules.Katib, Traces: w.traces,
 	})
 	if err := experiments.Register(ctx, mgr); err != nil {
-		return nil, fmt.Errorf("set up the experiment controller: %w", err)
+		return controllers{}, fmt.Errorf("set up the experiment controller: %w", err)
 	}
 	trials := trial.New(trial.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Mapper: mgr.GetRESTMapper(),
@@ -49,10 +55,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (*trial.
 		Store: w.store, Retention: w.retention, Reporting: w.reporting, Limits: w.limits, Katib: w.rules.Katib, Traces: w.traces, Now: w.now,
 	})
 	if err := trials.Register(ctx, mgr); err != nil {
-		return nil, fmt.Errorf("set up the trial controller: %w", err)
+		return controllers{}, fmt.Errorf("set up the trial controller: %w", err)
 	}
 	suggestions := suggestion.New(suggestion.Options{Client: mgr.GetClient(), Katib: w.rules.Katib, Now: w.now})
-	return trials, suggestions.Register(mgr)
+	return controllers{experiments, trials}, suggestions.Register(mgr)
 }
 
 func reporting(o options, id identity) trial.Reporting {

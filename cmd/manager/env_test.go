@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +38,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
+	"github.com/vernier-ml/vernier/server"
 	"github.com/vernier-ml/vernier/tracing"
 	"github.com/vernier-ml/vernier/trainer/operator"
 )
@@ -104,6 +107,9 @@ type world struct {
 	run    func(name string) ending
 	peak   int
 	trials *trial.Controller
+	// api is the URL of the programmatic API of the manager that was started last, and
+	// apiToken the file with its token; empty: the API server knows its users.
+	api, apiToken string
 }
 
 // ending is what a job does.
@@ -191,7 +197,7 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.registry = prometheus.NewRegistry()
-	trials, err := addControllers(ctx, mgr, wiring{
+	running, err := addControllers(ctx, mgr, wiring{
 		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now, traces: w.traces,
 		rules: webhook.Rules{Reader: mgr.GetAPIReader(), Katib: w.katib},
 		reporting: trial.Reporting{
@@ -209,8 +215,25 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 			w.t.Fatal(err)
 		}
 	}
+	direct, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		cancel()
+		w.t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	if err := mountAPI(mux, mgr, options{apiTokenFile: w.apiToken}, direct, w.store, running); err != nil {
+		cancel()
+		w.t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		cancel()
+		w.t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, listener, mux, nil) }()
 	w.mu.Lock()
-	w.trials = trials
+	w.trials, w.api = running.trials, "http://"+listener.Addr().String()
 	w.mu.Unlock()
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -218,6 +241,9 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	stop = func() {
 		once.Do(func() {
 			cancel()
+			if err := <-served; err != nil {
+				w.t.Error("the API:", err)
+			}
 			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 				w.t.Error("the manager:", err)
 			}

@@ -49,7 +49,7 @@ type identity struct {
 func loadIdentity(ctx context.Context, c client.Client, o options, now func() time.Time) (identity, error) {
 	var id identity
 	if o.reportKeyFile != "" {
-		key, err := keyFromFile(o.reportKeyFile)
+		key, err := secretFromFile(o.reportKeyFile, "report key", randomKey)
 		if err != nil {
 			return id, err
 		}
@@ -80,27 +80,29 @@ func loadIdentity(ctx context.Context, c client.Client, o options, now func() ti
 	return id, err
 }
 
-// keyFromFile reads a key, or makes one that only this user can read.
-func keyFromFile(path string) ([]byte, error) {
+// secretFromFile reads a secret, or makes one that only this user can read.
+func secretFromFile(path, name string, fresh func() []byte) ([]byte, error) {
 	key, err := os.ReadFile(path)
 	if err == nil && len(key) >= keySize {
 		return key, nil
 	}
 	if err == nil {
-		return nil, fmt.Errorf("the report key in %s has %d bytes, %d are needed: delete the file and start again", path, len(key), keySize)
+		return nil, fmt.Errorf("the %s in %s has %d bytes, %d are needed: delete the file and start again", name, path, len(key), keySize)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the report key: %w", err)
+		return nil, fmt.Errorf("read the %s: %w", name, err)
 	}
-	key = randomKey()
+	key = fresh()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("write the report key: %w", err)
+		return nil, fmt.Errorf("write the %s: %w", name, err)
 	}
 	if err := statefile.Write(path, key, 0o600); err != nil {
-		return nil, fmt.Errorf("write the report key: %w", err)
+		return nil, fmt.Errorf("write the %s: %w", name, err)
 	}
 	return key, nil
 }
+
+func randomToken() []byte { return []byte(rand.Text() + rand.Text() + "\n") }
 
 func randomKey() []byte {
 	key := make([]byte, keySize)

@@ -57,6 +57,7 @@ func TestRights(t *testing.T) {
 		"names that are taken":     rightsWhereNamesAreTaken,
 		"jobs that go":             rightsWhereJobsGo,
 		"the webhook's authority":  rightsToAnnounce,
+		"callers of the API":       rightsOfCallers,
 		"admission":                rightsOfAdmission,
 		"the manager's process":    rightsOfAReplica,
 	} {

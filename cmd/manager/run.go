@@ -9,10 +9,13 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -34,6 +37,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 	"github.com/vernier-ml/vernier/server"
+	"github.com/vernier-ml/vernier/server/api"
 	"github.com/vernier-ml/vernier/trainer/operator"
 )
 
@@ -92,7 +96,7 @@ func run(ctx context.Context, o options) (err error) {
 			return failure
 		}
 		defer func() { err = errors.Join(err, points.Close()) }()
-		if err := addMain(ctx, mgr, o, id, points, rules); err != nil {
+		if err := addMain(ctx, mgr, o, id, direct, points, rules); err != nil {
 			return err
 		}
 	}
@@ -113,14 +117,14 @@ func endLater(ctx context.Context, by time.Duration) context.Context {
 	return later
 }
 
-// addMain adds all but the admission webhook: the controllers, the report service and
-// Katib's.
-func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, points collector.Store, rules webhook.Rules) error {
+// addMain adds all but the admission webhook: the controllers, the API, the report
+// service and Katib's.
+func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, direct client.Client, points collector.Store, rules webhook.Rules) error {
 	traces, err := openTraces(ctx, mgr, os.Getenv)
 	if err != nil {
 		return err
 	}
-	trials, err := addControllers(ctx, mgr, wiring{
+	running, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, metrics: o.metrics(metrics.Registry),
 		reporting: reporting(o, id), rules: rules, limits: o.limits, traces: traces, now: time.Now,
 	})
@@ -133,14 +137,18 @@ func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, p
 		}
 	}
 	reported := trial.OnlyReporters(points, mgr.GetClient())
-	listening, err := addReportService(ctx, mgr, o, id, server.ReportConfig{
+	mux := http.NewServeMux()
+	if err := mountAPI(mux, mgr, o, direct, points, running); err != nil {
+		return err
+	}
+	listening, err := addReportService(ctx, mgr, o, id, mux, server.ReportConfig{
 		Store: reported, Keys: func() [][]byte { return [][]byte{id.reportKey} },
-		OnPoints: trials.Wake, Metrics: metrics.Registry, Traces: traces,
+		OnPoints: running.trials.Wake, Metrics: metrics.Registry, Traces: traces,
 	})
 	if err != nil {
 		return err
 	}
-	if err := addKatib(ctx, mgr, o, reported, trials.Wake); err != nil {
+	if err := addKatib(ctx, mgr, o, reported, running.trials.Wake); err != nil {
 		return err
 	}
 	return addReadiness(mgr, listening)
@@ -184,7 +192,7 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, admissionv1.AddToScheme, metav1.AddMetaToScheme, v1beta1.AddToScheme,
+		corev1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, admissionv1.AddToScheme, metav1.AddMetaToScheme, v1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -263,13 +271,30 @@ func slimTrial(o any) (any, error) {
 	return t, nil
 }
 
-// addReportService adds the report service. The result says whether it listens.
-func addReportService(ctx context.Context, mgr manager.Manager, o options, id identity, cfg server.ReportConfig) (*atomic.Bool, error) {
+// mountAPI adds the programmatic API to the port of the report service.
+func mountAPI(mux *http.ServeMux, mgr manager.Manager, o options, direct client.Client, points collector.Store, running controllers) error {
+	access := api.Reviews(direct)
+	if o.apiTokenFile != "" {
+		token, err := secretFromFile(o.apiTokenFile, "API token", randomToken)
+		if err != nil {
+			return err
+		}
+		access = api.OneToken(strings.TrimSpace(string(token)))
+	}
+	mux.Handle(api.NewHandler(api.Config{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Experiments: running.experiments,
+		Store: points, OnPoints: running.trials.Wake, Access: access, Now: time.Now,
+	}))
+	return nil
+}
+
+// addReportService adds the report service to what is served on its port. The result
+// says whether it listens.
+func addReportService(ctx context.Context, mgr manager.Manager, o options, id identity, mux *http.ServeMux, cfg server.ReportConfig) (*atomic.Bool, error) {
 	path, handler, err := server.NewReportHandler(cfg)
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
 	mux.Handle(path, handler)
 	var tlsConfig *tls.Config
 	if o.reportTLS() {

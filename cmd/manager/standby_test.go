@@ -68,7 +68,7 @@ func TestAManagerThatStandsByServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listening, err := addReportService(t.Context(), mgr, o, id, server.ReportConfig{Store: w.store, Keys: func() [][]byte { return [][]byte{id.reportKey} }})
+	listening, err := addReportService(t.Context(), mgr, o, id, http.NewServeMux(), server.ReportConfig{Store: w.store, Keys: func() [][]byte { return [][]byte{id.reportKey} }})
 	if err != nil {
 		t.Fatal(err)
 	}

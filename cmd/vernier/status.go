@@ -63,6 +63,9 @@ func statusTable(cmd *cobra.Command, home local.Home, status local.Status) error
 	if status.DBManager != "" && status.State == local.StateReady {
 		fmt.Fprintf(out, "Katib's db_manager_address   %s\n", status.DBManager)
 	}
+	if status.API != "" && status.State == local.StateReady {
+		fmt.Fprintf(out, "API   %s (token in %s)\n", status.API, home.APIToken())
+	}
 	t := &table{header: []string{"COMPONENT", "PID", "RESTARTS", "MEMORY", "AGE", "LAST ERROR"}}
 	for _, c := range status.Components {
 		t.add(c.Name, strconv.Itoa(c.PID), strconv.Itoa(c.Restarts), fmt.Sprintf("%d MB", c.ResidentBytes>>20), age(time.Since(c.Since)), c.LastError)

@@ -137,7 +137,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	// What clients wrote, before the defaults: a status write sends it back.
 	v1beta1.SetDefaults(exp)
-	trials, err := c.trials(ctx, exp)
+	trials, err := c.Trials(ctx, exp)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -148,7 +148,12 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	var retry, judge time.Duration
 	if found == (findings{}) {
 		// New trials go first: everything else can wait for a free slot.
-		if found, retry = c.tryGrow(ctx, exp, s, trials, a); found != (findings{}) {
+		if exp.RunsOutside() {
+			found = c.leftOutside(ctx, exp, s, trials, a)
+		} else {
+			found, retry = c.tryGrow(ctx, exp, s, trials, a)
+		}
+		if found != (findings{}) {
 			a = plan(exp, trials, s.Ranking(), found, c.Now())
 		}
 	}
@@ -187,9 +192,9 @@ func (c *Controller) inspect(exp *v1beta1.Experiment) (*kept, findings) {
 	return s, findings{}
 }
 
-// trials are the trials of exp in order of number. They are the cache's own
+// Trials are the trials of exp in order of number. They are the cache's own
 // objects and must not be changed.
-func (c *Controller) trials(ctx context.Context, exp *v1beta1.Experiment) ([]*v1beta1.Trial, error) {
+func (c *Controller) Trials(ctx context.Context, exp *v1beta1.Experiment) ([]*v1beta1.Trial, error) {
 	var list v1beta1.TrialList
 	err := c.Client.List(ctx, &list, client.InNamespace(exp.Namespace),
 		client.MatchingFields{ownerIndex: string(exp.UID)}, client.UnsafeDisableDeepCopy)

@@ -25,9 +25,11 @@ type studies struct {
 	kept []*kept // the one used last comes last
 }
 
-// kept is what is kept of one experiment. It is used by one reconcile at a time.
+// kept is what is kept of one experiment, and used between get and done by one
+// goroutine at a time.
 type kept struct {
 	*study.Study
+	busy       sync.Mutex
 	invalid    error // what is wrong with the spec
 	uid        types.UID
 	generation int64
@@ -55,6 +57,12 @@ type kept struct {
 // another generation of the spec. With an error, which says what is wrong with the
 // spec, it ranks trials and does no more.
 func (s *studies) get(exp *v1beta1.Experiment) (*kept, error) {
+	k, err := s.find(exp)
+	k.busy.Lock()
+	return k, err
+}
+
+func (s *studies) find(exp *v1beta1.Experiment) (*kept, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.IndexFunc(s.kept, func(k *kept) bool { return k.uid == exp.UID }); i >= 0 {
@@ -76,6 +84,7 @@ func (s *studies) get(exp *v1beta1.Experiment) (*kept, error) {
 // begin again at every reconcile. One study alone may be larger: its trials take
 // more memory still.
 func (s *studies) done(k *kept) {
+	defer k.busy.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.bytes, k.learning = k.Bytes(), k.Learning()

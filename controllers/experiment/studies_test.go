@@ -54,9 +54,11 @@ func TestStudiesAreKeptWhileTheSpecStays(t *testing.T) {
 	a.Spec.Algorithm.AlgorithmName = "magic"
 	a.Generation++
 	for range 2 {
-		if k, err := s.get(a); err == nil || k == nil {
-			t.Errorf("an invalid spec: %v", err)
+		k, err := s.get(a)
+		if err == nil || k == nil {
+			t.Fatalf("an invalid spec: %v", err)
 		}
+		s.done(k)
 	}
 }
 

@@ -120,14 +120,9 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept,
 // for another reconcile when it has.
 var errLearning = errors.New("the algorithm learns from the last results")
 
-// propose asks the experiment's algorithm for at most n points.
+// propose asks the experiment's algorithm for at most n points, unless it learns.
 func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, s *kept, first bool, n int) ([]study.Proposal, error) {
-	if s.StopsEarly() {
-		if err := s.ReadCurves(ctx, c.Scan); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.warm(ctx, exp, s.Study, first); err != nil {
+	if err := c.inform(ctx, exp, s, first); err != nil {
 		return nil, err
 	}
 	if s.asked.IsZero() {
@@ -136,6 +131,20 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, s *ke
 	if !s.Ready(ctx, c.Now(), c.waker(exp)) {
 		return nil, errLearning
 	}
+	return c.question(ctx, exp, s, n)
+}
+
+// inform gives the study what is not in the trials.
+func (c *Controller) inform(ctx context.Context, exp *v1beta1.Experiment, s *kept, first bool) error {
+	if s.StopsEarly() {
+		if err := s.ReadCurves(ctx, c.Scan); err != nil {
+			return err
+		}
+	}
+	return c.warm(ctx, exp, s.Study, first)
+}
+
+func (c *Controller) question(ctx context.Context, exp *v1beta1.Experiment, s *kept, n int) ([]study.Proposal, error) {
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
 	name := exp.Spec.Algorithm.AlgorithmName
@@ -268,13 +277,16 @@ func (c *Controller) template(ctx context.Context, exp *v1beta1.Experiment, firs
 
 // newTrial is the trial with the given number.
 func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal) (*v1beta1.Trial, error) {
-	name := v1beta1.TrialName(exp.Name, n)
+	t, err := withoutJob(exp, n, p)
+	if err != nil {
+		return nil, err
+	}
 	tt := *exp.Spec.TrialTemplate
 	values := map[string]string{}
 	for _, a := range p.Assignments {
 		values[a.Name] = a.Value
 	}
-	job, err := trainer.Render(template, placeholders(exp, values), values, trainer.Identity{Namespace: exp.Namespace, Name: name})
+	job, err := trainer.Render(template, placeholders(exp, values), values, trainer.Identity{Namespace: exp.Namespace, Name: t.Name})
 	if err != nil {
 		return nil, &fatalError{fmt.Sprintf("spec.trialTemplate cannot be rendered: %v", err)}
 	}
@@ -283,35 +295,35 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 	if err != nil {
 		return nil, &fatalError{fmt.Sprintf("spec.trialTemplate cannot be rendered: %v", err)}
 	}
+	t.Spec.RunSpec = &runtime.RawExtension{Raw: raw}
+	t.Spec.RetainRun = tt.Retain
+	t.Spec.MetricsCollector = *exp.Spec.MetricsCollectorSpec
+	t.Spec.PrimaryPodLabels, t.Spec.PrimaryContainerName = tt.PrimaryPodLabels, tt.PrimaryContainerName
+	t.Spec.SuccessCondition, t.Spec.FailureCondition = tt.SuccessCondition, tt.FailureCondition
+	t.Spec.MaxDuration, t.Spec.MaxWaitDuration = exp.Spec.MaxTrialDuration, exp.Spec.MaxTrialWaitDuration
+	t.Spec.Checkpoints = checkpoints(exp, p)
+	return t.DeepCopy(), nil
+}
+
+// withoutJob is the trial with the given number, but for what runs it.
+func withoutJob(exp *v1beta1.Experiment, n int, p study.Proposal) (*v1beta1.Trial, error) {
 	labels := map[string]string{}
 	maps.Copy(labels, exp.Labels)
 	labels[v1beta1.LabelExperiment] = exp.Name
 	labels[v1beta1.LabelTrialNumber] = strconv.Itoa(n)
 	t := &v1beta1.Trial{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: exp.Namespace, Name: name, Labels: labels,
+			Namespace: exp.Namespace, Name: v1beta1.TrialName(exp.Name, n), Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(exp, v1beta1.GroupVersion.WithKind("Experiment"))},
 		},
 		Spec: v1beta1.TrialSpec{
-			Objective:            exp.Spec.Objective,
-			Objectives:           exp.Spec.Objectives,
-			ParameterAssignments: p.Assignments,
-			RunSpec:              &runtime.RawExtension{Raw: raw},
-			RetainRun:            tt.Retain,
-			MetricsCollector:     *exp.Spec.MetricsCollectorSpec,
-			PrimaryPodLabels:     tt.PrimaryPodLabels,
-			PrimaryContainerName: tt.PrimaryContainerName,
-			SuccessCondition:     tt.SuccessCondition,
-			FailureCondition:     tt.FailureCondition,
-			MaxDuration:          exp.Spec.MaxTrialDuration,
-			MaxWaitDuration:      exp.Spec.MaxTrialWaitDuration,
+			Objective: exp.Spec.Objective, Objectives: exp.Spec.Objectives, ParameterAssignments: p.Assignments,
 		},
 	}
-	t.Spec.Checkpoints = checkpoints(exp, p)
 	if len(p.Meta) > 0 {
 		meta, err := json.Marshal(p.Meta)
 		if err != nil {
-			return nil, fmt.Errorf("encode the meta of trial %s: %w", name, err)
+			return nil, fmt.Errorf("encode the meta of trial %s: %w", t.Name, err)
 		}
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationMeta, string(meta))
 	}

@@ -140,6 +140,12 @@ func (s *Study) Propose(ctx context.Context, n int) ([]Proposal, error) {
 	return out, nil
 }
 
+// Finite says whether there are finitely many points to try.
+func (s *Study) Finite() bool {
+	_, finite := s.base.Space.Size()
+	return finite
+}
+
 // question is the study as it is now. It shares nothing that changes later.
 func (s *Study) question() suggest.Study {
 	q := s.base

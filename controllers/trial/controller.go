@@ -180,6 +180,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if t.DeletionTimestamp != nil || c.expected.Stale(t) {
 		return reconcile.Result{}, nil
 	}
+	if lease, ok := t.Lease(); ok {
+		return c.followOutside(ctx, t, lease)
+	}
 	s, err := c.observe(ctx, t)
 	if err != nil {
 		return reconcile.Result{}, err

@@ -36,7 +36,7 @@ func (r Rules) validateTrialTemplate(exp *v1beta1.Experiment) (warnings []string
 	path := templatePath()
 	t := exp.Spec.TrialTemplate
 	if t == nil {
-		return nil, field.ErrorList{field.Required(path, "give the template of a trial's job, with trialSpec or configMap")}
+		return []string{"spec.trialTemplate: there is none, so nothing here runs the trials: they are handed out to programs that ask for them (see docs/api.md)"}, nil
 	}
 	if t.PrimaryContainerName == "" {
 		errs = append(errs, field.Required(path.Child("primaryContainerName"), "name the container that trains: its metrics are collected"))

@@ -20,7 +20,6 @@ func TestFaultsOfTheTemplate(t *testing.T) {
 	const spec = "spec.trialTemplate.trialSpec."
 	const container = spec + "spec.template.spec.containers[0]"
 	checkFaults(t, map[string]faulty{
-		"no template":   {func(e *v1beta1.Experiment) { e.Spec.TrialTemplate = nil }, []string{"spec.trialTemplate: Required value"}},
 		"neither":       {template(func(t *v1beta1.TrialTemplate) { t.TrialSpec = nil }), []string{"spec.trialTemplate: Required value: give trialSpec or configMap"}},
 		"half a source": {template(func(t *v1beta1.TrialTemplate) { t.TrialSpec, t.ConfigMap = nil, &v1beta1.ConfigMapSource{} }), []string{"configMap.configMapName: Required", "configMap.templatePath: Required"}},
 		"no primary container name": {template(func(t *v1beta1.TrialTemplate) { t.PrimaryContainerName = "" }),
@@ -234,5 +233,17 @@ func fileAt(path string) edit {
 			Collector: &v1beta1.CollectorSpec{Kind: v1beta1.FileCollector},
 			Source:    &v1beta1.SourceSpec{FileSystemPath: &v1beta1.FileSystemPath{Path: path, Kind: v1beta1.FileKind, Format: v1beta1.TextFormat}},
 		}
+	}
+}
+
+// Without a template the trials run outside. That is mostly meant, and sometimes a
+// mistake, so it is said.
+func TestWithoutATemplateTrialsRunOutside(t *testing.T) {
+	exp := example(t, "random")
+	exp.Spec.TrialTemplate = nil
+	webhook.Default(exp)
+	warnings, errs := rules.Validate(exp, nil)
+	if len(errs) > 0 || len(warnings) != 1 || !strings.Contains(warnings[0], "they are handed out to programs that ask for them") {
+		t.Errorf("warnings %q, errors %v", warnings, errs)
 	}
 }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/client"
+)
+
+// account makes a service account that roles are bound to in its namespace, and returns
+// a token of it.
+func (w *world) account(name string, roles ...string) string {
+	w.t.Helper()
+	ctx := w.t.Context()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	if err := w.client.Create(ctx, account); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, role := range roles {
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name + "-" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.namespace, Name: name}},
+		}
+		if err := w.client.Create(ctx, binding); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	request := &authenticationv1.TokenRequest{}
+	if err := w.client.SubResource("token").Create(ctx, account, request); err != nil {
+		w.t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// A caller has its own rights on a cluster, in its own namespaces, and the manager's do
+// not reach further than config/rbac says.
+func rightsOfCallers(t *testing.T) {
+	w := newWorld(t, never)
+	w.actAsInstalled()
+	w.start()
+	here, there := w.experiment("exp", outside(4, 9)), w.experiment("exp", outside(4, 9))
+	there.Namespace = newNamespace(t, w.client)
+	w.create(here)
+	w.create(there)
+	tokens := map[string]string{
+		"editor": w.account("editor", "vernier-edit", "vernier-view"), "viewer": w.account("viewer", "vernier-view"),
+		"stranger": w.account("stranger"), "nobody": "", "forger": "eyJhbGciOiJub25lIn0.e30.",
+	}
+	calls := map[string]func(c *client.Client, parent string) error{
+		"read": func(c *client.Client, parent string) error {
+			_, err := c.ListTrials(t.Context(), &vernierv1.ListTrialsRequest{Parent: parent})
+			return err
+		},
+		"get": func(c *client.Client, parent string) error {
+			_, err := c.GetExperiment(t.Context(), &vernierv1.GetExperimentRequest{Name: parent})
+			return err
+		},
+		"work": func(c *client.Client, parent string) error {
+			answer, err := c.SuggestTrials(t.Context(), &vernierv1.SuggestTrialsRequest{Parent: parent, MaxWait: durationpb.New(20 * time.Second)})
+			if err != nil {
+				return err
+			}
+			_, err = c.CompleteTrial(t.Context(), succeeded(answer.GetTrials()[0], 1))
+			return err
+		},
+		"report": func(c *client.Client, parent string) error {
+			_, err := c.ReportTrial(t.Context(), &vernierv1.ReportTrialRequest{Name: parent + "/trials/exp-0000", Attempt: 1})
+			return err
+		},
+		"create": func(c *client.Client, parent string) error {
+			got, err := c.GetExperiment(t.Context(), &vernierv1.GetExperimentRequest{Name: parent})
+			for i := 0; i < 2 && err == nil; i++ { // again is no error
+				got.Name = parent + "-new"
+				_, err = c.CreateExperiment(t.Context(), &vernierv1.CreateExperimentRequest{Experiment: got})
+			}
+			return err
+		},
+	}
+	const may, mayNot, unknown = "", "FORBIDDEN", "UNAUTHENTICATED"
+	for _, c := range []struct {
+		who, call   string
+		here, there string
+	}{
+		{"editor", "work", may, mayNot},
+		{"editor", "read", may, mayNot},
+		{"editor", "get", may, mayNot},
+		{"editor", "create", may, mayNot},
+		{"viewer", "work", mayNot, mayNot},
+		{"viewer", "report", mayNot, mayNot},
+		{"viewer", "read", may, mayNot},
+		{"viewer", "create", mayNot, mayNot},
+		{"stranger", "read", mayNot, mayNot},
+		{"stranger", "get", mayNot, mayNot},
+		{"stranger", "report", mayNot, mayNot},
+		{"nobody", "read", unknown, unknown},
+		{"forger", "read", unknown, unknown},
+	} {
+		t.Run(c.who+" "+c.call, func(t *testing.T) {
+			as := client.New(w.api, tokens[c.who], nil)
+			if err := calls[c.call](as, w.resource(here)); client.Reason(err) != c.here || err != nil && c.here == may {
+				t.Errorf("in its own namespace: %v", err)
+			}
+			if err := calls[c.call](as, w.resource(there)); client.Reason(err) != c.there {
+				t.Errorf("in another namespace: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,240 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/study"
+)
+
+const (
+	// cachePause is how often the cache is looked at for what was just written, and
+	// cachePatience for how long.
+	cachePause    = 2 * time.Millisecond
+	cachePatience = 10 * time.Second
+	// handTries is how often trials are proposed anew because another manager took
+	// their numbers.
+	handTries = 5
+)
+
+// ErrHasTemplate says that jobs run the trials of an experiment.
+var ErrHasTemplate = errors.New("the experiment has a trialTemplate: its trials are run by jobs and not handed out")
+
+// Handed are trials that were handed out.
+type Handed struct {
+	Experiment *v1beta1.Experiment
+	Trials     []*v1beta1.Trial
+	// Exhausted: nothing is left to try but what runs.
+	Exhausted bool
+	// Why there are fewer than asked for, in words for the user.
+	Why string
+	// After is when there may be more although nothing happens; 0: never.
+	After time.Duration
+}
+
+// HandOut hands out at most n trials of an experiment that has no template: those that
+// the same request got before, then trials whose workers were lost or handed them back,
+// then new ones. Any manager may do this at any time, and no trial goes to two: a new
+// one belongs to who creates its number, another one to who writes its next attempt.
+// The lease begins now and lasts for its Seconds.
+// The cache shows the trials when it returns.
+func (c *Controller) HandOut(ctx context.Context, key types.NamespacedName, n int, lease v1beta1.Lease) (Handed, error) {
+	for range handTries {
+		h, behind, err := c.handOut(ctx, key, n, lease)
+		if !behind || err != nil {
+			return h, err
+		}
+	}
+	return Handed{}, fmt.Errorf("hand out trials of experiment %s: another manager was faster %d times", key, handTries)
+}
+
+// handOut is one attempt; behind says that the cache did not show a trial that exists.
+func (c *Controller) handOut(ctx context.Context, key types.NamespacedName, n int, lease v1beta1.Lease) (h Handed, behind bool, err error) {
+	exp := &v1beta1.Experiment{}
+	err = c.Client.Get(ctx, key, exp)
+	if apierrors.IsNotFound(err) { // it may have been created a moment ago
+		err = c.Reader.Get(ctx, key, exp)
+	}
+	if err != nil {
+		return h, false, err
+	}
+	v1beta1.SetDefaults(exp)
+	h.Experiment = exp
+	if !exp.RunsOutside() {
+		return h, false, ErrHasTemplate
+	}
+	s, found := c.inspect(exp)
+	defer c.studies.done(s)
+	trials, err := c.Trials(ctx, exp)
+	if err != nil {
+		return h, false, err
+	}
+	s.Update(trials)
+	now := c.Now()
+	a := plan(exp, trials, s.Ranking(), found, now)
+	exp.Status, h.Why = a.status, found.fatal
+	// Not from when the request came: it may have waited for others.
+	lease.Started = now.UTC()
+	lease.Expires = lease.Started.Add(time.Duration(lease.Seconds) * time.Second)
+	mine, free := leased(trials, lease, now)
+	h.Trials = mine
+	if over(&a.status) || exp.DeletionTimestamp != nil {
+		return h, false, nil
+	}
+	for _, t := range free {
+		if len(h.Trials) >= n {
+			break
+		}
+		again, err := c.handAgain(ctx, t, lease)
+		if err != nil {
+			return h, false, err
+		}
+		if again != nil {
+			h.Trials = append(h.Trials, again)
+		}
+	}
+	if a.add = min(a.add, n-len(h.Trials)); a.add > 0 {
+		behind, err = c.handNew(ctx, exp, s, trials, a, lease, &h)
+	}
+	if len(h.Trials) < n && h.Why == "" {
+		h.Why, h.After = "as many trials run as may at once or in all (parallelTrialCount, maxTrialCount), the experiment is suspended, or new trials wait after failures", a.after
+	}
+	return h, behind, errors.Join(err, c.awaitCache(ctx, h.Trials))
+}
+
+// leased are the trials that a request has got before, and those that nobody runs.
+func leased(trials []*v1beta1.Trial, want v1beta1.Lease, now time.Time) (mine, free []*v1beta1.Trial) {
+	request, _ := json.Marshal(want.Request) // a string can always be encoded
+	for _, t := range trials {
+		// Most trials are over, and decoding thousands of leases takes its time.
+		if t.IsCompleted() && !strings.Contains(t.Annotations[v1beta1.AnnotationLease], string(request)) {
+			continue
+		}
+		l, ok := t.Lease()
+		switch {
+		case !ok:
+		case want.Request != "" && l.Request == want.Request && !l.Released:
+			mine = append(mine, t)
+		case !t.IsCompleted() && !t.AskedToStop() && !l.Held(now):
+			free = append(free, t)
+		}
+	}
+	return mine, free
+}
+
+// handAgain hands out a trial that nobody runs; nil when another was faster.
+func (c *Controller) handAgain(ctx context.Context, t *v1beta1.Trial, lease v1beta1.Lease) (*v1beta1.Trial, error) {
+	before, _ := t.Lease()
+	lease.Attempt = before.Attempt + 1
+	return c.WriteLease(ctx, t, lease)
+}
+
+// WriteLease writes the lease of a trial; nil when the trial has changed since it was
+// read.
+func (c *Controller) WriteLease(ctx context.Context, t *v1beta1.Trial, lease v1beta1.Lease) (*v1beta1.Trial, error) {
+	after := t.DeepCopy()
+	if err := after.SetLease(lease); err != nil {
+		return nil, err
+	}
+	err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(t, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("write the lease of trial %s/%s: %w", t.Namespace, t.Name, err)
+	}
+	return after, nil
+}
+
+// handNew makes the trials that a asks for and adds them to h.
+func (c *Controller) handNew(ctx context.Context, exp *v1beta1.Experiment, s *kept, trials []*v1beta1.Trial, a actions, lease v1beta1.Lease, h *Handed) (behind bool, err error) {
+	if err := c.inform(ctx, exp, s, len(trials) == 0); err != nil {
+		return false, err
+	}
+	proposals, err := c.question(ctx, exp, s, a.add)
+	switch {
+	case errors.Is(err, study.ErrExhausted):
+		h.Exhausted, h.Why = true, "nothing is left to try"
+		return false, nil
+	case err != nil:
+		return false, err
+	case len(proposals) < a.add:
+		h.Why = "the algorithm waits for results"
+	}
+	lease.Attempt = 1
+	for i, p := range proposals {
+		t, err := withoutJob(exp, a.first+i, p)
+		if err == nil {
+			err = t.SetLease(lease)
+		}
+		if err != nil {
+			return false, err
+		}
+		if err := c.create(ctx, exp, t); err != nil {
+			return false, err
+		}
+		if t.UID == "" { // it exists: the cache is behind
+			return true, c.awaitTrial(ctx, client.ObjectKeyFromObject(t))
+		}
+		h.Trials = append(h.Trials, t)
+	}
+	return false, nil
+}
+
+// leftOutside finds out whether there is something left to try in a finite space of
+// which nothing runs: that may be known only now.
+func (c *Controller) leftOutside(ctx context.Context, exp *v1beta1.Experiment, s *kept, trials []*v1beta1.Trial, a actions) findings {
+	if a.add == 0 || len(trials) == 0 || count(trials).active() > 0 || !s.Finite() {
+		return findings{}
+	}
+	_, err := s.Propose(ctx, 1)
+	return findings{exhausted: errors.Is(err, study.ErrExhausted)} // whoever asks for a trial is told of other errors
+}
+
+// awaitCache waits until the cache shows trials as they were written.
+func (c *Controller) awaitCache(ctx context.Context, written []*v1beta1.Trial) error {
+	for _, t := range written {
+		if err := c.AwaitTrial(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AwaitTrial waits until the cache shows a trial as it was written, or later.
+func (c *Controller) AwaitTrial(ctx context.Context, written *v1beta1.Trial) error {
+	return c.await(ctx, client.ObjectKeyFromObject(written), func(seen *v1beta1.Trial) bool {
+		order, err := resourceversion.CompareResourceVersion(seen.ResourceVersion, written.ResourceVersion)
+		return err != nil || order >= 0 || seen.UID != written.UID
+	})
+}
+
+func (c *Controller) awaitTrial(ctx context.Context, key types.NamespacedName) error {
+	return c.await(ctx, key, func(*v1beta1.Trial) bool { return true })
+}
+
+func (c *Controller) await(ctx context.Context, key types.NamespacedName, enough func(*v1beta1.Trial) bool) error {
+	err := wait.PollUntilContextTimeout(ctx, cachePause, cachePatience, true, func(ctx context.Context) (bool, error) {
+		seen := &v1beta1.Trial{}
+		err := c.Client.Get(ctx, key, seen)
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil && enough(seen), err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for trial %s in the cache: %w", key, err)
+	}
+	return nil
+}

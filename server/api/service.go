@@ -1,0 +1,228 @@
+// Package api serves vernier.v1: experiments, and their trials for programs that run
+// them wherever they like. docs/api.md describes it.
+//
+// All state is in the objects and in the store of points, so that any manager answers
+// any call, and one that is killed at any line loses nothing.
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/controllers/experiment"
+	"github.com/vernier-ml/vernier/controllers/study"
+)
+
+const maxBody = 4 << 20
+
+// Config of the service. All of it is needed.
+type Config struct {
+	// Client reads from a cache that holds experiments and trials; Reader reads what
+	// is there now.
+	Client client.Client
+	Reader client.Reader
+	// Experiments hands trials out.
+	Experiments *experiment.Controller
+	// Store takes the points.
+	Store collector.Store
+	// OnPoints is told that a trial has new points. It must not block.
+	OnPoints func(collector.TrialID)
+	// Access says who may do what.
+	Access Access
+	Now    func() time.Time
+}
+
+// NewHandler returns the service and the path under which it must be mounted.
+func NewHandler(c Config) (path string, handler http.Handler) {
+	s := &service{Config: c, freed: make(chan struct{})}
+	path, handler = vernierv1.NewExperimentServiceHandler(s, connect.WithReadMaxBytes(maxBody))
+	return path, s.guard(handler)
+}
+
+type service struct {
+	Config
+
+	mu    sync.Mutex
+	freed chan struct{} // closed, and made anew, when there may be a trial for who waits
+}
+
+var _ vernierv1.ExperimentServiceHandler = (*service)(nil)
+
+// CreateExperiment implements vernierv1.ExperimentServiceHandler.
+func (s *service) CreateExperiment(ctx context.Context, r *vernierv1.CreateExperimentRequest) (*vernierv1.Experiment, error) {
+	p, err := parsePlace("experiment.name", r.GetExperiment().GetName(), experimentForm)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.allow(ctx, "create", "experiments", p); err != nil {
+		return nil, err
+	}
+	exp := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: p.experiment}}
+	text, err := r.GetExperiment().GetSpec().MarshalJSON()
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.DisallowUnknownFields()
+		err = decoder.Decode(&exp.Spec)
+	}
+	if err != nil {
+		return nil, invalid("write it as in the YAML of an Experiment", "experiment.spec cannot be read: %w", err)
+	}
+	v1beta1.SetDefaults(exp)
+	want := exp.Spec.DeepCopy()
+	err = s.Client.Create(ctx, exp)
+	if apierrors.IsAlreadyExists(err) {
+		if err = s.Reader.Get(ctx, p.key(), exp); err == nil {
+			v1beta1.SetDefaults(exp)
+			if !equality.Semantic.DeepEqual(want, &exp.Spec) {
+				return nil, fault(connect.CodeAlreadyExists, ReasonAlreadyExists, "use another name, or delete that one first",
+					"there is an experiment %s with another spec", p.key())
+			}
+		}
+	}
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	return experimentOut(exp)
+}
+
+// GetExperiment implements vernierv1.ExperimentServiceHandler.
+func (s *service) GetExperiment(ctx context.Context, r *vernierv1.GetExperimentRequest) (*vernierv1.Experiment, error) {
+	p, err := parsePlace("name", r.GetName(), experimentForm)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.allow(ctx, "get", "experiments", p); err != nil {
+		return nil, err
+	}
+	exp, err := s.experiment(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return experimentOut(exp)
+}
+
+func (s *service) experiment(ctx context.Context, p place) (*v1beta1.Experiment, error) {
+	exp := &v1beta1.Experiment{}
+	err := s.Client.Get(ctx, p.key(), exp)
+	if apierrors.IsNotFound(err) { // it may have been created a moment ago
+		err = s.Reader.Get(ctx, p.key(), exp)
+	}
+	v1beta1.SetDefaults(exp)
+	return exp, explain(ctx, err)
+}
+
+// ListExperiments implements vernierv1.ExperimentServiceHandler.
+func (s *service) ListExperiments(ctx context.Context, r *vernierv1.ListExperimentsRequest) (*vernierv1.ListExperimentsResponse, error) {
+	p, err := parsePlace("parent", r.GetParent(), namespaceForm)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.allow(ctx, "list", "experiments", p); err != nil {
+		return nil, err
+	}
+	var list v1beta1.ExperimentList
+	if err := s.Client.List(ctx, &list, client.InNamespace(p.namespace)); err != nil {
+		return nil, explain(ctx, err)
+	}
+	out := &vernierv1.ListExperimentsResponse{}
+	for i := range list.Items {
+		e, err := experimentOut(&list.Items[i])
+		if err != nil {
+			return nil, explain(ctx, err)
+		}
+		out.Experiments = append(out.Experiments, e)
+	}
+	return out, nil
+}
+
+// trials are those of an experiment, in order of number. They are the cache's own.
+func (s *service) trials(ctx context.Context, p place) (*v1beta1.Experiment, []*v1beta1.Trial, error) {
+	if err := s.allow(ctx, "list", "trials", p); err != nil {
+		return nil, nil, err
+	}
+	exp, err := s.experiment(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	trials, err := s.Experiments.Trials(ctx, exp)
+	return exp, trials, explain(ctx, err)
+}
+
+// ListTrials implements vernierv1.ExperimentServiceHandler.
+func (s *service) ListTrials(ctx context.Context, r *vernierv1.ListTrialsRequest) (*vernierv1.ListTrialsResponse, error) {
+	const usual, most = 1_000, 10_000
+	size, from := int(r.GetPageSize()), -1
+	if size == 0 {
+		size = usual
+	}
+	if size < 0 || size > most {
+		return nil, invalid(fmt.Sprintf("give 1 to %d", most), "page_size is %d", size)
+	}
+	if token := r.GetPageToken(); token != "" {
+		if _, err := fmt.Sscanf(token, "after-%d", &from); err != nil {
+			return nil, invalid("give the next_page_token of a page", "page_token is %q", token)
+		}
+	}
+	p, err := parsePlace("parent", r.GetParent(), experimentForm)
+	if err != nil {
+		return nil, err
+	}
+	exp, trials, err := s.trials(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	out, now := &vernierv1.ListTrialsResponse{}, s.Now()
+	for _, t := range trials {
+		n, _ := t.Number()
+		switch {
+		case n <= from:
+		case len(out.Trials) == size:
+			out.NextPageToken = fmt.Sprintf("after-%d", out.Trials[size-1].GetNumber())
+			return out, nil
+		default:
+			out.Trials = append(out.Trials, trialOut(exp, t, now))
+		}
+	}
+	return out, nil
+}
+
+// ListOptimalTrials implements vernierv1.ExperimentServiceHandler.
+func (s *service) ListOptimalTrials(ctx context.Context, r *vernierv1.ListOptimalTrialsRequest) (*vernierv1.ListTrialsResponse, error) {
+	p, err := parsePlace("parent", r.GetParent(), experimentForm)
+	if err != nil {
+		return nil, err
+	}
+	exp, trials, err := s.trials(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	ranking := study.Rank(&exp.Spec, trials)
+	names := map[string]bool{}
+	for _, name := range ranking.Front(len(trials)) {
+		names[name] = true
+	}
+	if best := ranking.Best(); best != nil {
+		names[best.Name] = true
+	}
+	out, now := &vernierv1.ListTrialsResponse{}, s.Now()
+	for _, t := range trials {
+		if names[t.Name] {
+			out.Trials = append(out.Trials, trialOut(exp, t, now))
+		}
+	}
+	return out, nil
+}
