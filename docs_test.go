@@ -69,6 +69,31 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 	}
 }
 
+// TestPagesNameTestsThatThereAre holds that the tests which the pages name exist.
+func TestPagesNameTestsThatThereAre(t *testing.T) {
+	tests := map[string]bool{}
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllSubmatch(text, -1) {
+			tests[string(found[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range pages(t) {
+		for _, found := range regexp.MustCompile("`(Test[A-Z][A-Za-z0-9_]+)`").FindAllStringSubmatch(text, -1) {
+			if !tests[found[1]] {
+				t.Errorf("%s: there is no test %s", name, found[1])
+			}
+		}
+	}
+}
+
 // TestTheMapHasEveryPackage holds that each package stands in the map of
 // ARCHITECTURE.md: by its path, or by its name in the row of a folder that it
 // is in; and that each folder of the map is there.
