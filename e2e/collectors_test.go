@@ -21,7 +21,7 @@ import (
 // TestMain is the test binary, and, called with "push" or "serve", a training program
 // that pushes its metrics, or whose endpoint is scraped.
 func TestMain(m *testing.M) {
-	programs := map[string]func(ctx context.Context, x string) error{"push": push, "serve": serve}
+	programs := map[string]func(ctx context.Context, x string) error{"push": push, "serve": serve, "rank": rank}
 	if len(os.Args) == 3 && programs[os.Args[1]] != nil {
 		if err := programs[os.Args[1]](context.Background(), os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,16 +34,23 @@ type instance struct {
 	// kubeconfig of the cluster; empty for an embedded one.
 	kubeconfig string
 	client     client.WithWatch
+	// user runs the commands; nil for the user of the test.
+	user *syscall.Credential
 }
 
 // up starts an instance that is stopped when the test ends.
 func up(t *testing.T) *instance {
 	t.Helper()
+	return upAs(t, filepath.Join(t.TempDir(), "home"), nil)
+}
+
+func upAs(t *testing.T, home string, user *syscall.Credential) *instance {
+	t.Helper()
 	if clusterConfig() != "" {
 		t.Skip("it needs an embedded instance, and this run is against a cluster")
 	}
 	record(t, "instance")
-	i := &instance{home: filepath.Join(t.TempDir(), "home")}
+	i := &instance{home: home, user: user}
 	t.Cleanup(func() {
 		if t.Failed() {
 			i.showLogs(t)
@@ -89,6 +97,7 @@ func (i *instance) vernier(args ...string) (string, error) {
 	if i.kubeconfig != "" && args[0] != "kubectl" {
 		cmd.Args = append([]string{"kubectl-vernier", "--kubeconfig", i.kubeconfig}, args...)
 	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: i.user}
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Run(); err != nil {

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/vernier-ml/vernier/local/agent"
 )
 
 // Binaries is the folder of the programs that an instance is made of.
@@ -182,7 +184,7 @@ func (s *supervisor) agent() component {
 		args: append([]string{
 			"agent", "--kubeconfig=" + s.home.componentKubeconfig("agent"), "--node-name=" + s.nodeName,
 			"--root=" + s.home.AgentRoot(), "--shim=" + s.binaries.path("shim"), "--bin-dir=" + string(s.binaries),
-			"--listen=" + address(s.ports.Kubelet),
+			"--listen=" + address(s.ports.Kubelet), fmt.Sprintf("--loopback-ports=%d", s.ports.Report),
 			"--cert=" + pki("kubelet.crt"), "--key=" + pki("kubelet.key"), "--client-ca=" + pki("ca.crt"),
 		}, s.nodeFlags...),
 		ready: s.nodeReady,
@@ -260,6 +262,11 @@ func (s *supervisor) nodeReady(ctx context.Context) error {
 	node, err := s.probe.client.CoreV1().Nodes().Get(ctx, s.nodeName, metav1.GetOptions{})
 	if err != nil {
 		return err
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == agent.ConditionPodNetwork {
+			s.update(func(st *Status) { st.PodNetwork = c.Message })
+		}
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && !c.LastHeartbeatTime.Time.Before(since) {

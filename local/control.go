@@ -202,7 +202,9 @@ type Status struct {
 	// DBManager is where Katib's SDK reads metrics.
 	DBManager string `json:"dbManager,omitempty"`
 	// API is the URL of the programmatic API, whose token is in Home.APIToken.
-	API        string            `json:"api,omitempty"`
+	API string `json:"api,omitempty"`
+	// PodNetwork says whether pods can have networks of their own, or why not.
+	PodNetwork string            `json:"podNetwork,omitempty"`
 	Components []ComponentStatus `json:"components"`
 }
 

@@ -14,10 +14,12 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/vernier-ml/vernier/local/podnet"
 	"github.com/vernier-ml/vernier/local/shim"
 )
 
 const usage = `usage: shim serve --dir DIR --pod-uid UID [flags]   own the processes of one pod
+       shim network --dir DIR                      hold the networks of a node's pods
        shim probe                                  say how mounts can be made here
        shim version                                print the protocol's version
 `
@@ -37,6 +39,8 @@ func run(args []string) int {
 		return shim.Enter()
 	case "serve":
 		err = serve(args[1:])
+	case "network":
+		err = network(args[1:])
 	case "probe":
 		err = probe()
 	case "version":
@@ -74,12 +78,32 @@ func serve(args []string) error {
 		return fmt.Errorf("--mounts %q: want root, user or none", *mounts)
 	}
 
-	// SIGHUP is caught, not ignored: the containers would inherit that.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	logger := log.New(os.Stderr, "", log.LstdFlags|log.LUTC|log.Lmicroseconds)
-	return shim.Serve(ctx, o, logger, func() error { return announce(*readyFD) })
+	return shim.Serve(ctx, o, logger(), func() error { return announce(*readyFD) })
+}
+
+// network ends by a request, not by a signal: when the whole machine or session
+// ends, the pods still have their grace.
+func network(args []string) error {
+	flags := flag.NewFlagSet("network", flag.ContinueOnError)
+	dir := flags.String("dir", "", "the holder's directory")
+	try := flags.Bool("probe", false, "only find out whether it works here")
+	readyFD := flags.Int("ready-fd", 0, "descriptor to write a line to once clients can connect")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *try {
+		return podnet.TryNetwork()
+	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT)
+	return podnet.Serve(context.Background(), *dir, logger(), func() error { return announce(*readyFD) })
+}
+
+func logger() *log.Logger {
+	// SIGHUP is caught, not ignored: the containers would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	return log.New(os.Stderr, "", log.LstdFlags|log.LUTC|log.Lmicroseconds)
 }
 
 // announce tells the parent that clients can connect.

@@ -15,6 +15,7 @@ func newAgentCommand() *cobra.Command {
 	var config agent.Config
 	var kubeconfig, binDir, cpu, memory string
 	var gpus []string
+	var loopback []uint
 	cmd := &cobra.Command{
 		Use:    "agent",
 		Short:  "Run the node agent of the embedded control plane (started by up)",
@@ -47,6 +48,9 @@ func newAgentCommand() *cobra.Command {
 			if cmd.Flags().Changed("gpus") {
 				config.GPUs = gpus
 			}
+			for _, port := range loopback {
+				config.LoopbackPorts = append(config.LoopbackPorts, uint16(port))
+			}
 			// Our own programs come first in every container's PATH, the
 			// collector above all.
 			config.Path = []string{binDir}
@@ -61,6 +65,7 @@ func newAgentCommand() *cobra.Command {
 	f.StringVar(&config.ShimBinary, "shim", "", "the shim binary")
 	f.StringVar(&binDir, "bin-dir", "", "folder that comes first in every container's PATH")
 	f.StringVar(&config.ListenAddress, "listen", "127.0.0.1:0", "address of the kubelet API")
+	f.UintSliceVar(&loopback, "loopback-ports", nil, "ports of 127.0.0.1 that pods with a network of their own reach")
 	f.StringVar(&config.CertFile, "cert", "", "serving certificate")
 	f.StringVar(&config.KeyFile, "key", "", "key of the serving certificate")
 	f.StringVar(&config.ClientCAFile, "client-ca", "", "authority of the clients' certificates")

@@ -66,6 +66,9 @@ func statusTable(cmd *cobra.Command, home local.Home, status local.Status) error
 	if status.API != "" && status.State == local.StateReady {
 		fmt.Fprintf(out, "API   %s (token in %s)\n", status.API, home.APIToken())
 	}
+	if status.PodNetwork != "" && status.State == local.StateReady {
+		fmt.Fprintln(out, status.PodNetwork)
+	}
 	t := &table{header: []string{"COMPONENT", "PID", "RESTARTS", "MEMORY", "AGE", "LAST ERROR"}}
 	for _, c := range status.Components {
 		t.add(c.Name, strconv.Itoa(c.PID), strconv.Itoa(c.Restarts), fmt.Sprintf("%d MB", c.ResidentBytes>>20), age(time.Since(c.Since)), c.LastError)

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +92,7 @@ func (w *worker) startFailed(c *corev1.Container, reason string, err error) {
 // containerSpec says to the shim what a run of a container is.
 func (w *worker) containerSpec(ctx context.Context, c *corev1.Container, number int) (shim.ContainerSpec, error) {
 	pod := w.v.Pod
-	hostname := corev1.EnvVar{Name: "HOSTNAME", Value: cmp.Or(pod.Spec.Hostname, pod.Name)}
+	hostname := corev1.EnvVar{Name: "HOSTNAME", Value: hostnameOf(pod)}
 	base := slices.Concat(hostEnv(w.path, os.Getenv), w.serviceEnv, []corev1.EnvVar{hostname})
 	env, err := makeEnv(ctx, envRequest{
 		Pod: pod, Container: c, Facts: w.facts(), Base: base, Over: w.gpuBook.gpuEnv(w.gpus[c.Name]),
@@ -108,6 +107,9 @@ func (w *worker) containerSpec(ctx context.Context, c *corev1.Container, number 
 	mounts, err := mountPoints(pod, c, w.volumes.Dirs, env)
 	if err != nil {
 		return shim.ContainerSpec{}, err
+	}
+	if w.hasNetwork(pod.UID) {
+		mounts = append(mounts, nameMounts(w.layout.names(pod.UID), mounts)...)
 	}
 	spec := shim.ContainerSpec{
 		Name: c.Name, Run: number, Argv: argv, Env: env.list(), Dir: c.WorkingDir, Mounts: keepPrograms(mounts, w.path),

@@ -62,6 +62,9 @@ type Config struct {
 	// StorageClass is the class whose claims the agent gives directories to.
 	// Default: StorageClassName.
 	StorageClass string
+	// LoopbackPorts are ports of the machine's 127.0.0.1 that pods with a network of
+	// their own find at theirs, beside the API server's.
+	LoopbackPorts []uint16
 	// ListenAddress of the kubelet API, host:port. The host must be an address
 	// of the machine that the API server reaches.
 	ListenAddress string
@@ -110,7 +113,7 @@ func Run(ctx context.Context, cfg Config) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	failures := make(chan error, 2)
+	failures := make(chan error, 3)
 	wg.Go(func() { failures <- n.serve(ctx, listener) })
 	if err := n.register(ctx); err != nil {
 		return err
@@ -121,6 +124,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	wg.Go(func() { n.keep(ctx) })
 	wg.Go(func() { claims(ctx) })
+	wg.Go(func() { failures <- n.network.follow(ctx) })
 	wg.Go(func() {
 		failures <- n.follow(ctx, func(live map[types.UID]bool) { n.sweep(ctx, live) })
 	})
@@ -180,6 +184,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 		client: client, layout: l, log: cfg.Log, gpuBook: book, archive: logs, cluster: &cluster{client: client},
 		pods: &podSet{pods: map[types.UID]*podEntry{}}, name: cfg.NodeName, capacity: capacity, path: cfg.Path, serviceEnv: serviceVariables(server),
 		shimBinary: cfg.ShimBinary, mounts: mounts, gpuLocks: locks,
+		network: newNetwork(ctx, cfg, mounts, client, server),
 	}, nil
 }
 
@@ -201,9 +206,11 @@ func serviceVariables(server *url.URL) []corev1.EnvVar {
 //	pods/<uid>/volumes/<name>/     volumes that live as long as the pod
 //	pods/<uid>/logs/<container>/   <run>.log in CRI format
 //	pods/<uid>/termination/        termination messages
+//	pods/<uid>/network/            files for names, of a pod with a network of its own
 //	pods/<uid>/down.json           when the node went down with the pod; see drain.go
 //	claims/<namespace>/<claim>-<uid>/   persistent volumes
 //	archive/<uid>/                 logs of pods that are gone; see archive.go
+//	network/                       of the pods' networks: the holder's socket
 //	gpus.json                      which pod holds which GPU
 type layout struct{ root string }
 
@@ -211,6 +218,8 @@ func (l layout) pods() string                { return filepath.Join(l.root, "pod
 func (l layout) pod(uid types.UID) string    { return filepath.Join(l.pods(), string(uid)) }
 func (l layout) shim(uid types.UID) string   { return filepath.Join(l.pod(uid), "shim") }
 func (l layout) logs(uid types.UID) string   { return filepath.Join(l.pod(uid), "logs") }
+func (l layout) network() string             { return filepath.Join(l.root, "network") }
+func (l layout) names(uid types.UID) string  { return filepath.Join(l.pod(uid), "network") }
 func (l layout) gpus() string                { return filepath.Join(l.root, "gpus.json") }
 func (l layout) downFile(u types.UID) string { return filepath.Join(l.pod(u), "down.json") }
 func (l layout) podFile(u types.UID) string  { return filepath.Join(l.pod(u), identityFile) }

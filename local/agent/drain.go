@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vernier-ml/vernier/local/podnet"
 	"github.com/vernier-ml/vernier/local/shim"
 	"github.com/vernier-ml/vernier/local/statefile"
 )
@@ -166,15 +167,17 @@ func (n *node) drain(ctx context.Context) {
 	}
 }
 
-func (n *node) writeIdentity(pod *corev1.Pod) error {
-	if _, err := os.Stat(n.layout.podFile(pod.UID)); err == nil {
-		return nil
-	}
+func (n *node) writeIdentity(pod *corev1.Pod, network bool) error {
 	if err := os.MkdirAll(n.layout.pod(pod.UID), 0o711); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(n.layout.termination(pod.UID, ""), 0o755); err != nil {
 		return err
+	}
+	if network {
+		if err := os.MkdirAll(n.layout.names(pod.UID), 0o755); err != nil {
+			return err
+		}
 	}
 	return statefile.WriteJSON(n.layout.podFile(pod.UID), identityOf(pod))
 }
@@ -199,6 +202,9 @@ func endProcesses(ctx context.Context, l layout, uid types.UID) error {
 	}
 	if _, err := shim.KillOrphans(ctx, string(uid)); err != nil {
 		return fmt.Errorf("ending the processes of pod %s: %w", uid, err)
+	}
+	if err := podnet.Stop(ctx, l.network(), string(uid)); err != nil {
+		return fmt.Errorf("ending the network of pod %s: %w", uid, err)
 	}
 	return nil
 }
@@ -279,5 +285,5 @@ func StopPods(ctx context.Context, root string) error {
 		uid := types.UID(e.Name())
 		failed = errors.Join(failed, markDown(l, uid, time.Now()), endProcesses(ctx, l, uid))
 	}
-	return failed
+	return errors.Join(failed, podnet.Shutdown(ctx, l.network()))
 }

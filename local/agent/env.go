@@ -243,7 +243,7 @@ func expand(s string, env environment) string {
 
 // facts are what is known of a pod only on its node.
 type facts struct {
-	IP string // of the node, and of its pods
+	HostIP, PodIP string
 	// Allocatable stands in for limits that a container does not set.
 	Allocatable corev1.ResourceList
 }
@@ -269,8 +269,10 @@ func downwardValue(pod *corev1.Pod, c *corev1.Container, f facts, field *corev1.
 		value = pod.Spec.NodeName
 	case field.FieldPath == "spec.serviceAccountName":
 		value = pod.Spec.ServiceAccountName
-	case slices.Contains([]string{"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}, field.FieldPath):
-		value = f.IP
+	case field.FieldPath == "status.hostIP", field.FieldPath == "status.hostIPs":
+		value = f.HostIP
+	case field.FieldPath == "status.podIP", field.FieldPath == "status.podIPs":
+		value = f.PodIP
 	default:
 		value, err = fieldpath.ExtractFieldPathAsString(pod, field.FieldPath)
 	}

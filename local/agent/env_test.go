@@ -122,7 +122,8 @@ func TestMakeEnv(t *testing.T) {
 		"a name":                                    {container: corev1.Container{Env: []corev1.EnvVar{field("metadata.name")}}, want: []string{"F=p"}},
 		"a label":                                   {container: corev1.Container{Env: []corev1.EnvVar{field("metadata.labels['a/b']")}}, want: []string{"F=l"}},
 		"an annotation":                             {container: corev1.Container{Env: []corev1.EnvVar{field("metadata.annotations['x']")}}, want: []string{"F=y"}},
-		"a pod's address":                           {container: corev1.Container{Env: []corev1.EnvVar{field("status.podIP")}}, want: []string{"F=10.0.0.1"}},
+		"a pod's address":                           {container: corev1.Container{Env: []corev1.EnvVar{field("status.podIP")}}, want: []string{"F=10.88.0.2"}},
+		"its node's":                                {container: corev1.Container{Env: []corev1.EnvVar{field("status.hostIP")}}, want: []string{"F=10.0.0.1"}},
 		"a service account":                         {container: corev1.Container{Env: []corev1.EnvVar{field("spec.serviceAccountName")}}, want: []string{"F=sa"}},
 		"an unknown field":                          {container: corev1.Container{Env: []corev1.EnvVar{field("spec.what")}}, wantErr: "unsupported fieldPath"},
 		"cpu is rounded up":                         {container: corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1500m")}}, Env: []corev1.EnvVar{amount("limits.cpu", "")}}, want: []string{"R=2"}},
@@ -134,7 +135,7 @@ func TestMakeEnv(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			env, err := makeEnv(t.Context(), envRequest{Pod: pod, Container: &test.container, Base: test.base, Over: test.over,
-				Facts: facts{IP: "10.0.0.1", Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4")}}}, objects)
+				Facts: facts{HostIP: "10.0.0.1", PodIP: "10.88.0.2", Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4")}}}, objects)
 			if test.wantErr != "" {
 				var config *configError
 				if err == nil || !strings.Contains(err.Error(), test.wantErr) || !errors.As(err, &config) {

@@ -65,8 +65,11 @@ type view struct {
 	Rejected *verdict
 	// StartTime is when the node accepted the pod.
 	StartTime time.Time
-	// HostIP is the address of the node, and of its pods.
+	// HostIP is the address of the node.
 	HostIP string
+	// PodIP is the address of the pod, HostIP for one on the machine's network.
+	// Empty until the sandbox is ready.
+	PodIP string
 	// SandboxReady is set once the pod's volumes and shim stand.
 	SandboxReady bool
 	// Conditions that were last decided; they keep their transition times.

@@ -120,6 +120,7 @@ func (n *node) writeStatus(ctx context.Context) error {
 
 func (n *node) status() corev1.NodeStatus {
 	now := metav1.NewTime(time.Now())
+	networks, reason, message := n.network.condition()
 	condition := func(t corev1.NodeConditionType, s corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: t, Status: s, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 	}
@@ -133,6 +134,7 @@ func (n *node) status() corev1.NodeStatus {
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: n.port}},
 		Conditions: []corev1.NodeCondition{
 			condition(corev1.NodeReady, corev1.ConditionTrue, "AgentReady", "the node agent is running"),
+			condition(ConditionPodNetwork, networks, reason, message),
 			condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "NotWatched", "memory pressure is not watched"),
 			condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "NotWatched", "disk pressure is not watched"),
 			condition(corev1.NodePIDPressure, corev1.ConditionFalse, "NotWatched", "the number of processes is not watched"),

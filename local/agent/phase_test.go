@@ -40,7 +40,7 @@ func viewOf(policy corev1.RestartPolicy, init, mains []string, runs history) *vi
 	for _, name := range mains {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name})
 	}
-	v := &view{Pod: pod, Containers: map[string]*containerView{}, StartTime: t0, HostIP: "127.0.0.1", SandboxReady: true}
+	v := &view{Pod: pod, Containers: map[string]*containerView{}, StartTime: t0, HostIP: "127.0.0.1", PodIP: "127.0.0.1", SandboxReady: true}
 	for name, r := range runs {
 		v.container(name).Runs = r
 	}

@@ -36,6 +36,7 @@ type node struct {
 	serviceEnv []corev1.EnvVar
 	shimBinary string
 	mounts     shim.MountMode
+	network    *network
 	gpuLocks   []*os.File // held, not used
 }
 

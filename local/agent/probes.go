@@ -56,7 +56,7 @@ func (w *worker) syncProbes(ctx context.Context) {
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		w.probing[c.Name] = cancel
-		p := &prober{worker: w, container: c, number: r.Run, client: w.shim}
+		p := &prober{worker: w, container: c, number: r.Run, client: w.shim, address: w.v.PodIP}
 		go p.run(ctx)
 	}
 }
@@ -74,6 +74,7 @@ type prober struct {
 	container *corev1.Container
 	number    int
 	client    *shim.Client
+	address   string // of the pod
 }
 
 // run runs the startup probe until it passes, then the two others side by side.
@@ -150,7 +151,7 @@ func (p *prober) report(kind probeKind, ok bool) {
 func (p *prober) once(ctx context.Context, probe *corev1.Probe) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
-	return runHandler(ctx, p.client, p.container, p.number, probe.ProbeHandler, p.worker.hostIP)
+	return runHandler(ctx, p.client, p.container, p.number, probe.ProbeHandler, p.address)
 }
 
 // runPreStop runs a preStop hook beside the worker. SIGTERM follows when it is
@@ -161,11 +162,11 @@ func (w *worker) runPreStop(ctx context.Context, a action) {
 		return
 	}
 	w.v.container(a.Container).Stop.Hook = hookRunning
-	c, client := findContainer(&w.v.Pod.Spec, a.Container), w.shim
+	c, client, address := findContainer(&w.v.Pod.Spec, a.Container), w.shim, w.v.PodIP
 	go func() {
 		hookCtx, cancel := context.WithTimeout(ctx, a.Grace)
 		defer cancel()
-		err := runHook(hookCtx, client, c, r.Run, c.Lifecycle.PreStop, w.hostIP)
+		err := runHook(hookCtx, client, c, r.Run, c.Lifecycle.PreStop, address)
 		w.post(ctx, func() {
 			if err != nil {
 				w.event(corev1.EventTypeWarning, "FailedPreStopHook", fmt.Sprintf("preStop hook of container %s: %v", a.Container, err))
@@ -182,10 +183,10 @@ func (w *worker) runPostStart(ctx context.Context, c *corev1.Container, number i
 	if !hasPostStart(c) {
 		return
 	}
-	client := w.shim
+	client, address := w.shim, w.v.PodIP
 	w.v.container(c.Name).Starting = true
 	go func() {
-		err := runHook(ctx, client, c, number, c.Lifecycle.PostStart, w.hostIP)
+		err := runHook(ctx, client, c, number, c.Lifecycle.PostStart, address)
 		w.post(ctx, func() {
 			if newest, ok := w.v.last(c.Name); ok && newest.Run == number {
 				w.v.container(c.Name).Starting = false

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/local/shim"
@@ -50,8 +52,6 @@ func (w *worker) admit(ctx context.Context, now time.Time, next *decision) (held
 	w.v.StartTime = now
 	if reason != nil {
 		w.reject(*reason)
-	} else if len(w.v.Pod.Spec.HostAliases) > 0 {
-		w.event(corev1.EventTypeWarning, "Ignored", "this node runs programs of this machine with its /etc/hosts: hostAliases have no effect")
 	}
 	return false
 }
@@ -116,19 +116,18 @@ func (w *worker) takeGPUs(now time.Time) bool {
 }
 
 func (w *worker) facts() facts {
-	return facts{IP: w.hostIP, Allocatable: w.capacity}
+	return facts{HostIP: w.hostIP, PodIP: w.v.PodIP, Allocatable: w.capacity}
 }
 
 // makeSandbox starts or finds the pod's shim and makes its volumes, side by side.
 // ctx is the worker's own.
 func (w *worker) makeSandbox(ctx, callCtx context.Context, pod *corev1.Pod, f facts) (done func(), err error) {
 	var set volumeSet
-	var client *shim.Client
-	var state shim.State
+	var box sandbox
 	var volumesErr, shimErr error
 	var both sync.WaitGroup
 	both.Go(func() { set, volumesErr = w.makeVolumes(callCtx, pod, f) })
-	both.Go(func() { client, state, shimErr = w.spawn(callCtx, pod) })
+	both.Go(func() { box, shimErr = w.spawn(callCtx, pod) })
 	both.Wait()
 	return func() {
 		if shimErr != nil {
@@ -136,11 +135,11 @@ func (w *worker) makeSandbox(ctx, callCtx context.Context, pod *corev1.Pod, f fa
 			return
 		}
 		if w.shim == nil {
-			w.shim = client
-			w.merge(state)
+			w.shim, w.v.PodIP = box.shim, box.address
+			w.merge(box.state)
 			w.adopt()
-			go w.watch(ctx, client, state.Revision)
-			w.warnMounts()
+			go w.watch(ctx, box.shim, box.state.Revision)
+			w.warn(box)
 		}
 		w.known = true
 		if volumesErr != nil {
@@ -157,16 +156,61 @@ func (w *worker) makeVolumes(ctx context.Context, pod *corev1.Pod, f facts) (vol
 	return (&volumeMaker{layout: w.layout, from: w.tokens}).Make(ctx, pod, f)
 }
 
-func (w *worker) spawn(ctx context.Context, pod *corev1.Pod) (*shim.Client, shim.State, error) {
-	if err := w.writeIdentity(pod); err != nil {
-		return nil, shim.State{}, err
+// sandbox is what the containers of a pod run in.
+type sandbox struct {
+	shim    *shim.Client
+	state   shim.State
+	address string
+	// refused is why the pod has no network of its own, if it should have one.
+	refused string
+}
+
+func (w *worker) spawn(ctx context.Context, pod *corev1.Pod) (box sandbox, err error) {
+	own := w.hasNetwork(pod.UID)
+	if _, err := os.Stat(w.layout.podFile(pod.UID)); err != nil { // it keeps what it was started with
+		if own, err = w.ownNetwork(ctx, pod); err != nil {
+			return box, err
+		}
+		if own && w.network.shared != "" {
+			own, box.refused = false, w.network.shared
+		}
+		if err := w.writeIdentity(pod, own); err != nil {
+			return box, err
+		}
 	}
-	client, err := shim.Spawn(ctx, w.shimOptions(pod.UID))
+	o := w.shimOptions(pod.UID)
+	if box.address = w.hostIP; own {
+		box.address, err = w.network.start(ctx, pod, o, w.layout.names(pod.UID))
+	}
 	if err != nil {
-		return nil, shim.State{}, err
+		return box, err
 	}
-	state, err := client.State(ctx)
-	return client, state, err
+	if box.shim, err = shim.Spawn(ctx, o); err != nil {
+		return box, err
+	}
+	box.state, err = box.shim.State(ctx)
+	return box, err
+}
+
+// ownNetwork decides whether a pod should get a network of its own.
+func (w *worker) ownNetwork(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	w.network.informers.WaitForCacheSync(ctx.Done())
+	services, err := w.network.services.Services(pod.Namespace).List(labels.Everything())
+	if err != nil {
+		return false, err
+	}
+	parallelism := int32(1)
+	if _, job, ok := jobOf(pod); ok && isIndexed(pod) && !wantsNetwork(pod, parallelism, services) {
+		if parallelism, err = w.cluster.parallelism(ctx, pod.Namespace, job); err != nil {
+			return false, err
+		}
+	}
+	return wantsNetwork(pod, parallelism, services), nil
+}
+
+func (n *node) hasNetwork(uid types.UID) bool {
+	_, err := os.Stat(n.layout.names(uid))
+	return err == nil
 }
 
 // warnSandbox tells of a failure that will be tried again.
@@ -187,14 +231,22 @@ func (w *worker) adopt() {
 	}
 }
 
-// warnMounts says once that mounts do not work on this machine.
-func (w *worker) warnMounts() {
-	if w.warned || w.mounts != shim.MountsNone || !mountsAnything(w.v.Pod) {
+// warn says once what does not work on this machine, and matters to the pod.
+func (w *worker) warn(box sandbox) {
+	if w.warned {
 		return
 	}
 	w.warned = true
-	w.event(corev1.EventTypeWarning, "MountPathsRewritten", "mount paths are mapped, not mounted: paths in the command, the environment and the working directory are replaced; a path written inside the program is not, and "+
-		shim.EnvPathMap+" lists the pairs")
+	if w.mounts == shim.MountsNone && mountsAnything(w.v.Pod) {
+		w.event(corev1.EventTypeWarning, "MountPathsRewritten", "mount paths are mapped, not mounted: paths in the command, the environment and the working directory are replaced; a path written inside the program is not, and "+
+			shim.EnvPathMap+" lists the pairs")
+	}
+	if box.refused != "" {
+		w.event(corev1.EventTypeWarning, "NetworkShared", "pods share the machine's network here: this pod has no address of its own, names of Services do not resolve, and two pods cannot listen on the same port: "+box.refused)
+	}
+	if len(w.v.Pod.Spec.HostAliases) > 0 && !w.hasNetwork(w.v.Pod.UID) {
+		w.event(corev1.EventTypeWarning, "Ignored", "this pod has the machine's network and its /etc/hosts: hostAliases have no effect; the annotation "+AnnotationNetwork+": "+NetworkPod+" gives it its own")
+	}
 }
 
 func mountsAnything(pod *corev1.Pod) bool {

@@ -121,7 +121,7 @@ func podStatus(v *view, now time.Time) corev1.PodStatus {
 	if v.HostIP != "" {
 		out.HostIP, out.HostIPs = v.HostIP, []corev1.HostIP{{IP: v.HostIP}}
 		if v.SandboxReady {
-			out.PodIP, out.PodIPs = v.HostIP, []corev1.PodIP{{IP: v.HostIP}}
+			out.PodIP, out.PodIPs = v.PodIP, []corev1.PodIP{{IP: v.PodIP}}
 		}
 	}
 	for _, c := range pointers(v.Pod.Spec.InitContainers) {

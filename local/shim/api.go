@@ -227,6 +227,8 @@ type Options struct {
 	PodUID string
 	// Mounts is what ProbeMounts returned.
 	Mounts MountMode
+	// Tied has the shim killed when the thread that spawns it ends.
+	Tied bool
 	// IdleExit ends a shim that runs no container and is asked nothing for so
 	// long; its state stays. Default: 10 minutes.
 	IdleExit time.Duration

@@ -288,7 +288,7 @@ func TestIdleShimEnds(t *testing.T) {
 
 func TestOtherVersionsAreRefused(t *testing.T) {
 	p := newPod(t, MountsNone)
-	conn, err := dialSocket(t.Context(), p.Dir())
+	conn, err := DialIn(t.Context(), p.Dir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func (s *Supervisor) dial(ctx context.Context, address string) (*os.File, error)
 // exchange sends a request with open files and returns the answer with the files
 // that came along; these are the caller's to close.
 func (c *Client) exchange(ctx context.Context, q request, files ...*os.File) (r response, received []*os.File, err error) {
-	conn, err := dialSocket(ctx, c.dir)
+	conn, err := DialIn(ctx, c.dir)
 	if err != nil {
 		if ctx.Err() != nil {
 			return r, nil, ctx.Err()

@@ -44,3 +44,6 @@ func (c *Client) Dial(context.Context, string) (net.Conn, error) { return nil, e
 func (c *Client) exchange(context.Context, request, ...*os.File) (response, []*os.File, error) {
 	return response{}, nil, fmt.Errorf("%w: %w", ErrNotRunning, errLinux)
 }
+
+// DialIn is not possible here.
+func DialIn(context.Context, string) (net.Conn, error) { return nil, errLinux }

@@ -42,7 +42,7 @@ func Serve(ctx context.Context, o Options, logger *log.Logger, ready func() erro
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}
-	lock, err := lockDir(o.Dir)
+	lock, err := LockDir(o.Dir)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func Serve(ctx context.Context, o Options, logger *log.Logger, ready func() erro
 	if err != nil {
 		return err
 	}
-	l, err := listenSocket(o.Dir)
+	l, err := ListenIn(o.Dir)
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func Serve(ctx context.Context, o Options, logger *log.Logger, ready func() erro
 	return s.shutdown(end)
 }
 
-// lockDir makes sure that a directory has one shim.
-func lockDir(dir string) (*os.File, error) {
+// LockDir makes sure that a directory has one shim, until the file is closed.
+func LockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
@@ -190,7 +190,8 @@ func withSocket(dir string, f func(path string) error) error {
 	return f(fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), socketName))
 }
 
-func dialSocket(ctx context.Context, dir string) (conn net.Conn, err error) {
+// DialIn connects to the socket of a directory.
+func DialIn(ctx context.Context, dir string) (conn net.Conn, err error) {
 	err = withSocket(dir, func(path string) error {
 		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
 		return err
@@ -198,8 +199,9 @@ func dialSocket(ctx context.Context, dir string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// listenSocket replaces a socket that a dead shim left; the caller holds dir's lock.
-func listenSocket(dir string) (l *net.UnixListener, err error) {
+// ListenIn listens on the socket of a directory. It replaces one that a dead shim
+// left; the caller holds the directory's lock.
+func ListenIn(dir string) (l *net.UnixListener, err error) {
 	name := filepath.Join(dir, socketName)
 	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
 		return nil, err

@@ -39,20 +39,30 @@ func Spawn(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// start runs the shim's binary and waits until it serves. The shim says so by a
-// line on descriptor 3; when it dies first, the pipe ends.
-func start(ctx context.Context, o Options) error {
-	binary, err := filepath.Abs(o.Binary)
-	if err != nil {
-		return err
-	}
+// start runs the shim's binary and waits until it serves.
+func start(ctx context.Context, o Options) (err error) {
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if o.Tied {
+		attr.Pdeathsig = syscall.SIGKILL
+	}
+	return Launch(ctx, o.Binary, o.Dir, serveArgs(o), attr)
+}
+
+// Launch starts a program that serves a directory, which is made, and waits until
+// it serves. The program says so by a line on descriptor 3; when it dies first, the
+// pipe ends. It logs to the file shim.log there.
+func Launch(ctx context.Context, binary, dir string, args []string, attr *syscall.SysProcAttr) error {
+	binary, err := filepath.Abs(binary)
+	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(o.Dir, "shim.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(dir, "shim.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -67,11 +77,11 @@ func start(ctx context.Context, o Options) error {
 	}
 	defer ready.Close()
 
-	cmd := exec.Command(binary, serveArgs(o)...)
+	cmd := exec.Command(binary, args...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{w}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = attr
 	err = cmd.Start()
 	w.Close()
 	if err != nil {
