@@ -54,7 +54,7 @@ func (h Home) AgentRoot() string { return h.path("agent") }
 func (h Home) StorePath() string { return h.path("store", "observations.db") }
 
 // APIToken is the file with the token of the programmatic API.
-func (h Home) APIToken() string { return h.path("api.token") }
+func (h Home) APIToken() string { return h.path(apiTokenFile) }
 
 // maxSocketPath is how long the path of a unix socket may be.
 const maxSocketPath = 107
@@ -77,11 +77,12 @@ func (h Home) componentKubeconfig(n string) string { return h.path("kubeconfigs"
 // The folders and files of an instance, and nothing else, are removed with it.
 var (
 	homeFolders = []string{"pki", "logs", "kubeconfigs", "etcd", "agent", "store", "run"}
-	homeFiles   = []string{"kubeconfig", portsFile, resourcesFile, homeMarker}
+	homeFiles   = []string{"kubeconfig", apiTokenFile, portsFile, resourcesFile, homeMarker}
 )
 
 const (
-	portsFile = "ports.json"
+	portsFile    = "ports.json"
+	apiTokenFile = "api.token"
 	// homeMarker says that a directory is the home of an instance.
 	homeMarker = "vernier-home.txt"
 	markerText = "This directory is the home of a Vernier instance. To remove it: vernier down --delete\n"
