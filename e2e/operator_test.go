@@ -16,11 +16,13 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
-// distributed are jobs of several pods. Replicas are "type count".
-var distributed = map[string]struct {
+// distributedJob is a job of several pods. Replicas are "type count".
+type distributedJob struct {
 	kind, field, container string
 	replicas               []string
-}{
+}
+
+var distributed = map[string]distributedJob{
 	"pytorch":    {"PyTorchJob", "pytorchReplicaSpecs", "pytorch", []string{"Master 1", "Worker 1"}},
 	"tensorflow": {"TFJob", "tfReplicaSpecs", "tensorflow", []string{"PS 1", "Worker 2"}},
 	"mpi":        {"MPIJob", "mpiReplicaSpecs", "mpi", []string{"Launcher 1", "Worker 2"}},
@@ -42,44 +44,7 @@ func TestDistributedJobsRunWithoutTheirOperator(t *testing.T) {
 	for name, job := range distributed {
 		t.Run(job.kind, func(t *testing.T) {
 			dir := t.TempDir()
-			var replicas strings.Builder
-			for _, r := range job.replicas {
-				kind, count, _ := strings.Cut(r, " ")
-				fmt.Fprintf(&replicas, `
-          %s:
-            replicas: %s
-            template:
-              spec:
-                containers:
-                - {name: %s, image: host, command: [python3, %s, %s, "${trialParameters.x}"]}`, kind, count, job.container, program, dir)
-			}
-			text := fmt.Sprintf(`
-apiVersion: kubeflow.org/v1beta1
-kind: Experiment
-metadata: {name: %s, namespace: default}
-spec:
-  objective: {type: minimize, objectiveMetricName: loss}
-  algorithm: {algorithmName: sobol}
-  parallelTrialCount: 2
-  maxTrialCount: 4
-  maxFailedTrialCount: 1
-  parameters: [{name: x, parameterType: double, feasibleSpace: {min: "0.1", max: "0.9"}}]
-  trialTemplate:
-    primaryContainerName: %s
-    trialParameters: [{name: x, reference: x}]
-    trialSpec:
-      apiVersion: kubeflow.org/v1
-      kind: %s
-      spec:
-        %s:%s
-`, name, job.container, job.kind, job.field, replicas.String())
-			var experiment v1beta1.Experiment
-			if err := yaml.UnmarshalStrict([]byte(text), &experiment); err != nil {
-				t.Fatal(err)
-			}
-			if err := i.client.Create(t.Context(), &experiment); err != nil {
-				t.Fatal(err)
-			}
+			i.createDistributed(t, name, job, 4, "python3, "+program+", "+dir)
 			t.Cleanup(func() {
 				if t.Failed() {
 					i.showFailures(t, name)
@@ -103,6 +68,90 @@ spec:
 			})
 		})
 	}
+}
+
+// createDistributed creates an experiment whose trials are such jobs. All of their pods
+// run the command, words of a YAML list, with x as its last argument.
+func (i *instance) createDistributed(t *testing.T, name string, job distributedJob, trials int, command string) {
+	t.Helper()
+	var replicas strings.Builder
+	for _, r := range job.replicas {
+		kind, count, _ := strings.Cut(r, " ")
+		fmt.Fprintf(&replicas, `
+          %s:
+            replicas: %s
+            template:
+              spec:
+                containers:
+                - {name: %s, image: host, command: [%s, "${trialParameters.x}"]}`, kind, count, job.container, command)
+	}
+	text := fmt.Sprintf(`
+apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: %s, namespace: default}
+spec:
+  objective: {type: minimize, objectiveMetricName: loss}
+  algorithm: {algorithmName: sobol}
+  maxTrialCount: %d
+  maxFailedTrialCount: 1
+  parameters: [{name: x, parameterType: double, feasibleSpace: {min: "0.1", max: "0.9"}}]
+  trialTemplate:
+    primaryContainerName: %s
+    trialParameters: [{name: x, reference: x}]
+    trialSpec:
+      apiVersion: kubeflow.org/v1
+      kind: %s
+      spec:
+        %s:%s
+`, name, trials, job.container, job.kind, job.field, replicas.String())
+	var experiment v1beta1.Experiment
+	if err := yaml.UnmarshalStrict([]byte(text), &experiment); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.client.Create(t.Context(), &experiment); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestADistributedTrialOutlivesItsNode stops the instance while a trial trains. The
+// restart policy of a TFJob is Never, but its pods were disrupted, and did not fail.
+func TestADistributedTrialOutlivesItsNode(t *testing.T) {
+	dir := t.TempDir()
+	i := up(t)
+	const train = `echo start >> $0/$KATIB_TRIAL_NAME.${TF_CONFIG##*index}; until [ -e $0/go ]; do sleep 0.1; done; echo loss=$1`
+	workers := distributedJob{"TFJob", "tfReplicaSpecs", "tensorflow", []string{"Worker 2"}}
+	i.createDistributed(t, "lasting", workers, 1, fmt.Sprintf(`sh, -c, %q, %s`, train, dir))
+	starts := func(want int) {
+		t.Helper()
+		eventually(t, time.Minute, func(context.Context) error {
+			files, err := filepath.Glob(filepath.Join(dir, "lasting-*"))
+			if err != nil || len(files) != 2 {
+				return fmt.Errorf("%v, %v", files, err)
+			}
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					return err
+				}
+				if n := strings.Count(string(text), "start"); n < want {
+					return fmt.Errorf("%s has %d starts, want %d", file, n, want)
+				}
+			}
+			return nil
+		})
+	}
+	starts(1)
+	for _, command := range []string{"down", "up"} {
+		if out, err := i.vernier(command); err != nil {
+			t.Fatalf("vernier %s: %v\n%s", command, err, out)
+		}
+	}
+	starts(2)
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	i.awaitEnd(t, "lasting")
+	checkTrials(t, "lasting", 1, i.trials(t, "lasting"))
 }
 
 // TestRenderedTensorFlowRuns runs what vernier render tensorflow prints: parameter

@@ -204,10 +204,10 @@ func (c *Controller) podless(ctx context.Context, t *v1beta1.Trial, now time.Tim
 
 // concernsJob reports whether an event is about a trial's job or what that made, which
 // has names that begin with the job's. A job makes none of its own kind: those are of
-// an experiment that is named like this trial.
+// an experiment that is named like this trial. Its Services make no pods.
 func concernsJob(t *v1beta1.Trial, about corev1.ObjectReference) bool {
 	switch kind, err := kindOf(t); {
-	case about.Kind == "Trial", about.Kind == "Experiment", about.Kind == "Suggestion":
+	case about.Kind == "Trial", about.Kind == "Experiment", about.Kind == "Suggestion", about.Kind == "Service":
 		return false
 	case err == nil && about.Kind == kind.Kind:
 		return about.Name == t.Name

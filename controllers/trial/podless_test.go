@@ -47,6 +47,7 @@ func TestAJobWithoutPodsSaysWhy(t *testing.T) {
 		"of what the job made":    {events: []*corev1.Event{about("ReplicaSet", "exp-0000-workers-0", overQuota, time.Second)}, want: "because " + quota},
 		"of a trial of an experiment that is named like this trial": {change: justStarted, events: []*corev1.Event{about("Job", "exp-0000-0001", overQuota, time.Second)}},
 		"of an experiment's record":                                 {change: justStarted, events: []*corev1.Event{about("Suggestion", "exp-0000-b", "x", time.Second)}},
+		"of a Service that the job made":                            {change: justStarted, events: []*corev1.Event{about("Service", "exp-0000-worker-0", "x", time.Second)}},
 		"the time stays":                                            {events: []*corev1.Event{about("Job", "exp-0000", "other", time.Second)}, said: noPods + "2030-01-02T11:30:00Z, because " + quota, want: "2030-01-02T11:30:00Z, because other"},
 		"nothing says why":                                          {want: "2030-01-02T12:00:00Z, because nothing has made them"},
 		"it has only begun":                                         {change: justStarted},

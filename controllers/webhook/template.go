@@ -17,6 +17,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/trainer"
 	"github.com/vernier-ml/vernier/trainer/kind"
+	"github.com/vernier-ml/vernier/trainer/operator"
 )
 
 func inlineTemplate(t *v1beta1.TrialTemplate) ([]byte, error) {
@@ -150,6 +151,9 @@ func (r Rules) ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings 
 		if e := validateJob(job, path); len(e) > 0 {
 			return warnings, append(errs, e...)
 		}
+	}
+	if err := operator.Validate(job); err != nil {
+		return warnings, append(errs, fieldErrors(path, err)...)
 	}
 	if t.PrimaryContainerName == "" {
 		return warnings, errs // said already, and no container has an empty name

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 // job is a job as the operator reads it, with the defaults of the training operator.
@@ -58,6 +60,7 @@ type runPolicy struct {
 	ActiveDeadlineSeconds   *int64 `json:"activeDeadlineSeconds"`
 	BackoffLimit            *int32 `json:"backoffLimit"`
 	Suspend                 bool   `json:"suspend"`
+	ManagedBy               string `json:"managedBy"`
 }
 
 // The values of cleanPodPolicy: which pods go when the job has ended.
@@ -77,6 +80,18 @@ const (
 	exitCode  = restartPolicy("ExitCode")
 )
 
+// Validate says what is wrong with a job of a kind that the operator knows. It knows
+// nothing against a job of another kind.
+func Validate(obj *unstructured.Unstructured) error {
+	for _, f := range frameworks("") {
+		if gvk := obj.GroupVersionKind(); gvk.Group == group && gvk.Kind == f.kind {
+			_, err := read(obj, f)
+			return err
+		}
+	}
+	return nil
+}
+
 // read reads a job. Its error is for the job's author.
 func read(obj *unstructured.Unstructured, f framework) (*job, error) {
 	j := &job{framework: f}
@@ -91,15 +106,19 @@ func read(obj *unstructured.Unstructured, f framework) (*job, error) {
 	}
 	j.ObjectMeta, j.status = whole.Metadata, whole.Status
 	if err := converter.FromUnstructured(map[string]any{"spec": orEmpty(obj.Object["spec"])}, &whole); err != nil {
-		return j, fmt.Errorf("spec: %w", err)
+		return j, fault("spec", "%v", err)
 	}
 	j.spec = whole.Spec
 	for _, policy := range []string{j.spec.RunPolicy.CleanPodPolicy, j.spec.CleanPodPolicy} {
 		if !slices.Contains([]string{"", cleanNone, cleanRunning, cleanAll}, policy) {
-			return j, fmt.Errorf("spec.runPolicy.cleanPodPolicy: %q is none of None, Running, All", policy)
+			return j, fault("spec.runPolicy.cleanPodPolicy", "%q is none of None, Running, All", policy)
 		}
 	}
 	return j, j.readReplicas(obj)
+}
+
+func fault(field, problem string, args ...any) error {
+	return &trainer.FieldError{Field: field, Problem: fmt.Sprintf(problem, args...)}
 }
 
 func orEmpty(v any) any {
@@ -110,15 +129,17 @@ func orEmpty(v any) any {
 }
 
 func (j *job) readReplicas(obj *unstructured.Unstructured) error {
+	where := "spec." + j.field
 	specs, _, err := unstructured.NestedMap(obj.Object, "spec", j.field)
 	if err != nil {
-		return fmt.Errorf("spec.%s: %w", j.field, err)
+		return fault(where, "%v", err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(specs)) {
+		under := where + "." + key
 		i := slices.IndexFunc(j.types, func(t string) bool { return strings.EqualFold(t, key) })
 		fields, ok := specs[key].(map[string]any)
 		if i < 0 || !ok {
-			return fmt.Errorf("spec.%s.%s: a %s has no such replicas: write %s", j.field, key, j.kind, strings.Join(j.types, ", "))
+			return fault(under, "a %s has no such replicas: write %s", j.kind, strings.Join(j.types, ", "))
 		}
 		var r struct {
 			Replicas      *int32                 `json:"replicas"`
@@ -126,19 +147,23 @@ func (j *job) readReplicas(obj *unstructured.Unstructured) error {
 			Template      corev1.PodTemplateSpec `json:"template"`
 		}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &r); err != nil {
-			return fmt.Errorf("spec.%s.%s: %w", j.field, key, err)
+			return fault(under, "%v", err)
 		}
 		if len(r.Template.Spec.Containers) == 0 {
-			return fmt.Errorf("spec.%s.%s.template.spec.containers: a pod needs a container", j.field, key)
+			return fault(under+".template.spec.containers", "a pod needs a container")
 		}
 		restart := cmp.Or(r.RestartPolicy, j.restart)
 		if !slices.Contains([]restartPolicy{always, onFailure, never, exitCode}, restart) {
-			return fmt.Errorf("spec.%s.%s.restartPolicy: %q is none of Always, OnFailure, Never, ExitCode", j.field, key, restart)
+			return fault(under+".restartPolicy", "%q is none of Always, OnFailure, Never, ExitCode", restart)
 		}
-		j.replicas = append(j.replicas, replica{name: j.types[i], count: int(ptr.Deref(r.Replicas, 1)), restart: restart, template: r.Template})
+		count := int(ptr.Deref(r.Replicas, 1))
+		if count < 0 {
+			return fault(under+".replicas", "%d is less than 0", count)
+		}
+		j.replicas = append(j.replicas, replica{name: j.types[i], count: count, restart: restart, template: r.Template})
 	}
-	if len(j.replicas) == 0 {
-		return fmt.Errorf("spec.%s: is missing: a %s needs replicas, such as %s", j.field, j.kind, j.types[len(j.types)-1])
+	if l := j.leader(); l != nil && l.count == 0 || l == nil && j.count("Worker") == 0 {
+		return fault(where, "there are no replicas whose end is the job's: give at least one %s", strings.Join(append(slices.Clone(j.leaders), "Worker"), " or "))
 	}
 	slices.SortFunc(j.replicas, func(a, b replica) int {
 		return slices.Index(j.types, a.name) - slices.Index(j.types, b.name)

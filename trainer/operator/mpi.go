@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -20,7 +19,7 @@ func mpi(kubectl string) framework {
 		container: "mpi", restart: never, leaders: []string{"Launcher"}, last: "Launcher", workersDone: allWorkers,
 		check: func(j *job) error {
 			if j.count("Launcher") != 1 {
-				return errors.New("spec.mpiReplicaSpecs.Launcher: an MPIJob has one launcher")
+				return fault("spec.mpiReplicaSpecs.Launcher", "an MPIJob has one launcher")
 			}
 			return nil
 		},

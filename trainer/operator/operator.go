@@ -31,6 +31,8 @@ import (
 	event "github.com/vernier-ml/vernier/controllers/events"
 )
 
+const conflictPause = 50 * time.Millisecond
+
 // Controller runs jobs.
 type Controller struct {
 	// client reads the cache, reader the API server.
@@ -64,13 +66,20 @@ func (c *Controller) Reconcile(ctx context.Context, req request) (reconcile.Resu
 	if err != nil {
 		return reconcile.Result{}, c.fail(ctx, obj, j, "FailedValidation", err)
 	}
+	if by := j.spec.RunPolicy.ManagedBy; by != "" && by != "kubeflow.org/training-operator" {
+		return reconcile.Result{}, nil // MultiKueue runs it elsewhere
+	}
 	pods, err := c.pods(ctx, j)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	d := plan(j, pods, c.now())
 	if d.status != nil {
-		if err := c.write(ctx, obj, j, *d.status); err != nil {
+		err := c.write(ctx, obj, j, *d.status)
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return reconcile.Result{RequeueAfter: conflictPause}, nil // the cache is behind
+		}
+		if err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -87,8 +96,7 @@ func (c *Controller) pods(ctx context.Context, j *job) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// write writes the status, and then tells what has changed. A conflict means that the
-// cache was behind; its update wakes the job again.
+// write writes the status, and then tells what has changed.
 func (c *Controller) write(ctx context.Context, obj *unstructured.Unstructured, j *job, s status) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
 	if err != nil {

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -44,7 +43,7 @@ type pair struct {
 
 func checkPyTorch(j *job) error {
 	if j.spec.ElasticPolicy != nil && j.of("Worker") == nil {
-		return errors.New("spec.elasticPolicy: needs Worker replicas")
+		return fault("spec.elasticPolicy", "needs Worker replicas")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"errors"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,7 @@ func xgboost() framework {
 		leaders: []string{"Master"}, workersDone: allWorkers,
 		check: func(j *job) error {
 			if j.of("Master") == nil {
-				return errors.New("spec.xgbReplicaSpecs.Master: is missing: an XGBoostJob needs a master")
+				return fault("spec.xgbReplicaSpecs.Master", "is missing: an XGBoostJob needs a master")
 			}
 			return nil
 		},
