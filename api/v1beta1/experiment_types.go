@@ -226,6 +226,13 @@ type TrialTemplate struct {
 	// trial that continues another one starts with a copy of that one's.
 	// +optional
 	Checkpoints *CheckpointSpec `json:"checkpoints,omitempty"`
+	// Retry (Vernier) is how many times a trial's job is made again after it has
+	// failed, before the trial fails. Pods that were evicted, drained or preempted
+	// are replaced in any case. Default: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Retry int32 `json:"retry,omitempty"`
 }
 
 // CheckpointSpec says where trials keep their checkpoints.

@@ -3,6 +3,7 @@ package v1beta1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TrialSpec is one evaluation of a point of the search space.
@@ -53,6 +54,11 @@ type TrialSpec struct {
 	// Checkpoints (Vernier) is the trial's directory for checkpoints.
 	// +optional
 	Checkpoints *TrialCheckpoints `json:"checkpoints,omitempty"`
+	// Retry (Vernier) is the template's.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Retry int32 `json:"retry,omitempty"`
 	// MaxDuration (Vernier) is the experiment's maxTrialDuration.
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -96,6 +102,12 @@ type TrialStatus struct {
 	// Observation is the result.
 	// +optional
 	Observation *Observation `json:"observation,omitempty"`
+	// Retries (Vernier) is how many failed jobs of the trial were made again.
+	// +optional
+	Retries int32 `json:"retries,omitempty"`
+	// RetriedJob (Vernier) is the UID of the last of them.
+	// +optional
+	RetriedJob types.UID `json:"retriedJob,omitempty"`
 }
 
 // TrialConditionType names a state of a trial.

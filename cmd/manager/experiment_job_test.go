@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -158,4 +159,26 @@ func TestVanishedJobIsMadeAgain(t *testing.T) {
 	})
 	w.behave(func(string) ending { return ending{points: []float64{1}} })
 	w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+}
+
+func TestAFailedJobIsMadeAgain(t *testing.T) {
+	w := newWorld(t, nil)
+	e := w.experiment("exp", budget(1), func(e *v1beta1.Experiment) { e.Spec.TrialTemplate.Retry = 2 })
+	w.behave(func(string) ending {
+		var tr v1beta1.Trial
+		err := w.client.Get(context.Background(), client.ObjectKey{Namespace: w.namespace, Name: "exp-0000"}, &tr)
+		return ending{never: err != nil, points: []float64{1}, failed: strings.Repeat("it broke", max(0, 2-int(tr.Status.Retries)))}
+	})
+	w.start()
+	w.create(e)
+	w.ends(e, v1beta1.ReasonExperimentMaxTrialsReached)
+	tr := w.trialsOf(e)[0]
+	attempts, err := w.store.Attempts(t.Context(), string(tr.UID))
+	if err != nil || len(attempts) != 3 {
+		t.Errorf("%d jobs were made, %v", len(attempts), err)
+	}
+	if !tr.IsSucceeded() || tr.Status.Retries != 2 || tr.Status.Observation.Metrics[0].Latest != "1" {
+		t.Errorf("trial: %+v", tr.Status)
+	}
+	w.noJobs()
 }

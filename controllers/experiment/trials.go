@@ -301,6 +301,7 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 	t.Spec.PrimaryPodLabels, t.Spec.PrimaryContainerName = tt.PrimaryPodLabels, tt.PrimaryContainerName
 	t.Spec.SuccessCondition, t.Spec.FailureCondition = tt.SuccessCondition, tt.FailureCondition
 	t.Spec.MaxDuration, t.Spec.MaxWaitDuration = exp.Spec.MaxTrialDuration, exp.Spec.MaxTrialWaitDuration
+	t.Spec.Retry = tt.Retry
 	t.Spec.Checkpoints = checkpoints(exp, p)
 	return t.DeepCopy(), nil
 }

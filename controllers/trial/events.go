@@ -6,7 +6,7 @@ import (
 )
 
 func jobRecreated(t *v1beta1.Trial) events.Event {
-	return events.Warning("JobRecreated", "CreateJob", "Job "+t.Name+" was gone before it had ended, and is created again")
+	return events.Warning("JobRecreated", "CreateJob", "Job "+t.Name+" has failed, or was gone before it had ended, and is created again")
 }
 
 func jobDeleted(t *v1beta1.Trial) events.Event {

@@ -63,7 +63,7 @@ func NewMetrics(o metrics.Options, cache client.Reader) *Metrics {
 			Name: "vernier_gpu_seconds_total", Help: "GPUs (limits */gpu) of the pods of trials that ended, times the seconds that the pods had them.",
 		}, []string{"namespace"}),
 		retries: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "vernier_trial_retries_total", Help: "Jobs that were gone before they ended and were created again.",
+			Name: "vernier_trial_retries_total", Help: "Jobs that failed, or were gone before they ended, and were created again.",
 		}, []string{"namespace"}),
 		katib: metrics.NewKatib(o, "trial", "created", "deleted", "succeeded", "failed", "metrics_unavailable"),
 	}

@@ -49,6 +49,9 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (s seen, err
 	if s.pods, err = c.pods(ctx, t); err != nil {
 		return s, err
 	}
+	if at == jobRetried {
+		return s, nil
+	}
 	if at == running && len(s.pods) == 0 && s.job.state.Phase == trainer.Running {
 		s.podless = c.podless(ctx, t, began)
 	}
@@ -132,7 +135,7 @@ func read(t *v1beta1.Trial, u *unstructured.Unstructured, exists bool) job {
 	if !ownedBy(u, t) {
 		return job{}
 	}
-	j := job{presence: present, exists: exists, deleting: exists && u.GetDeletionTimestamp() != nil}
+	j := job{presence: present, uid: u.GetUID(), exists: exists, deleting: exists && u.GetDeletionTimestamp() != nil}
 	raw, err := u.MarshalJSON()
 	if err != nil {
 		j.err = err

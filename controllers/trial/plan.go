@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
@@ -47,6 +48,7 @@ const (
 
 type job struct {
 	presence presence
+	uid      types.UID
 	// deleting: it is on its way out.
 	deleting bool
 	// exists is false for a job of which only the last state is left.
@@ -103,6 +105,8 @@ const (
 	// unreadable: the state of the job cannot be read.
 	unreadable
 	jobFailed
+	// jobRetried: the job has failed, and is made again.
+	jobRetried
 	jobSucceeded
 	// jobDeleting: the job is being deleted. Its end wakes the trial.
 	jobDeleting
@@ -117,17 +121,20 @@ const (
 func stageOf(t *v1beta1.Trial, j job) stage {
 	stop, early := t.Annotations[v1beta1.AnnotationStop] != "", t.Annotations[v1beta1.AnnotationStopEarly] != ""
 	leaving := j.deleting || !j.exists
+	retried := t.Status.Retries < t.Spec.Retry || j.uid != "" && t.Status.RetriedJob == j.uid
 	switch phase := j.state.Phase; {
 	case t.IsCompleted():
 		return completed
 	case j.presence == present && j.err == nil && phase == trainer.Succeeded:
 		return jobSucceeded
-	case j.presence == present && j.err == nil && phase == trainer.Failed && !(early && leaving):
+	case j.presence == present && j.err == nil && phase == trainer.Failed && !retried && !(early && leaving):
 		return jobFailed
 	case stop:
 		return killed
 	case early:
 		return stoppedEarly
+	case j.presence == present && j.err == nil && phase == trainer.Failed:
+		return jobRetried
 	case j.presence != present:
 		return jobless
 	case j.err != nil:
@@ -173,6 +180,8 @@ func plan(s seen, now time.Time) decision {
 	case jobFailed:
 		t.MarkFailed(failedMessage(s), metav1.NewTime(now))
 		return finish(t, s, now)
+	case jobRetried:
+		return again(t, s, now)
 	case jobSucceeded:
 		return condense(t, s, now)
 	case jobDeleting:
@@ -228,6 +237,25 @@ func stopWait(pods []corev1.Pod, since, now time.Time) time.Duration {
 
 func allReported(t *v1beta1.Trial, d data) bool {
 	return d.final || d.condensed || collectorKind(t) == v1beta1.NoneCollector
+}
+
+// again decides about a failed job that is made again: it is counted first, and then
+// removed, so that none is counted twice or not at all.
+func again(t *v1beta1.Trial, s seen, now time.Time) decision {
+	switch {
+	case t.Status.RetriedJob != s.job.uid:
+		t.Status.Retries++
+		t.Status.RetriedJob = s.job.uid
+		d := started(t, now)
+		c := t.Condition(v1beta1.TrialRunning)
+		c.LastUpdateTime = metav1.NewTime(now)
+		c.Message = fmt.Sprintf("%s. Its job is made again (%d of %d), because it has failed: %s", messageRunning, t.Status.Retries, t.Spec.Retry, failedMessage(s))
+		return d
+	case s.job.exists:
+		return decision{remove: !s.job.deleting}
+	default:
+		return decision{create: true}
+	}
 }
 
 func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
