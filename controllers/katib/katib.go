@@ -111,10 +111,16 @@ func runningPods(ctx context.Context, c client.Reader, selected ...client.ListOp
 func (p *Presence) Start(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+	said := false
 	for {
-		if p.Installed() {
+		now := p.Installed()
+		switch {
+		case now && !said:
 			log.FromContext(ctx).Info(Warning)
+		case said && !now:
+			log.FromContext(ctx).Info("Katib is no longer installed: Vernier acts on all Experiments")
 		}
+		said = now
 		select {
 		case <-ctx.Done():
 			return nil

@@ -154,7 +154,7 @@ func (m *Migration) Check(s *Survey) error {
 	running := s.Running()
 	switch {
 	case !s.Vernier:
-		return errors.New("Vernier is not installed in this cluster: install it first; it acts on nothing while Katib is installed")
+		return errors.New("there is no Vernier in this cluster: install it first; it acts on nothing while Katib is installed")
 	case !s.Owns() || len(running) == 0:
 		return nil
 	case m.Restart:
