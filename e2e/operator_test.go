@@ -33,8 +33,9 @@ var distributed = map[string]distributedJob{
 }
 
 // TestDistributedJobsRunWithoutTheirOperator runs an experiment of each kind on an
-// embedded instance, where nobody has installed a training operator. All replicas
-// print a loss, and that of others than the first would be the best.
+// embedded instance, where nobody has installed a training operator. The replicas find
+// each other by name, several trials at a time on the same ports. All print a loss, and
+// that of others than the first would be the best.
 func TestDistributedJobsRunWithoutTheirOperator(t *testing.T) {
 	program, err := filepath.Abs(filepath.Join("testdata", "replica.py"))
 	if err != nil {

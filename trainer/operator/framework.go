@@ -24,8 +24,10 @@ type framework struct {
 	leaders []string
 	// worker0 labels the first worker of a job without leader as master.
 	worker0 bool
-	// servers are types that wait for others and never end by themselves.
-	servers []string
+	// lasting are types whose pods may outlive the job's success for a while: servers,
+	// which workers need that still end, and workers that are measured although another
+	// pod's end is the job's.
+	lasting []string
 	// last is a type of one pod that is made when all others run.
 	last string
 	// check says what is wrong with a job.

@@ -13,7 +13,7 @@ func mxnet() framework {
 		kind: "MXJob", plural: "mxjobs", field: "mxReplicaSpecs",
 		types:     []string{"Scheduler", "Server", "Worker", "TunerTracker", "TunerServer", "Tuner"},
 		container: "mxnet", portName: "mxjob-port", defaultPort: 9091, restart: never,
-		leaders: []string{"Scheduler", "Tuner"}, servers: []string{"Server"},
+		leaders: []string{"Scheduler", "Tuner"}, lasting: []string{"Server", "Worker"},
 		check: valid, workersDone: allWorkers, environ: mxnetEnviron,
 	}
 }

@@ -10,7 +10,7 @@ func paddle() framework {
 	return framework{
 		kind: "PaddleJob", plural: "paddlejobs", field: "paddleReplicaSpecs", types: []string{"Master", "Worker"},
 		container: "paddle", portName: "master", defaultPort: 36543, restart: onFailure,
-		leaders: []string{"Master"}, check: valid, workersDone: allWorkers, environ: paddleEnviron,
+		leaders: []string{"Master"}, lasting: []string{"Worker"}, check: valid, workersDone: allWorkers, environ: paddleEnviron,
 	}
 }
 

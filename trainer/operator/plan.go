@@ -112,9 +112,9 @@ func (d *decision) isLate(j *job, s *status, now time.Time) bool {
 	return left <= 0
 }
 
-// clean removes what a job that has ended leaves, so that its GPUs are free. Its
-// parameter servers go later, because workers that still end may need them; so do the
-// workers of an elastic job, which ends with the first of them.
+// clean removes what a job that has ended leaves, so that its GPUs are free. What may
+// last goes later; so do the workers of an elastic job, which ends with the first of
+// them.
 func (d *decision) clean(j *job, s status, pods []corev1.Pod, now time.Time) {
 	d.after = 0
 	ended := now
@@ -141,7 +141,7 @@ func (d *decision) clean(j *job, s status, pods []corev1.Pod, now time.Time) {
 }
 
 func (j *job) lingers(p *corev1.Pod) bool {
-	return j.spec.ElasticPolicy != nil || slices.ContainsFunc(j.servers, func(t string) bool {
+	return j.spec.ElasticPolicy != nil || slices.ContainsFunc(j.lasting, func(t string) bool {
 		return strings.EqualFold(t, p.Labels[labelReplicaType])
 	})
 }

@@ -22,7 +22,7 @@ type outcome struct {
 }
 
 func TestPlan(t *testing.T) {
-	torch, tf, mpirun := pytorch(), tensorflow(), mpi("kubectl")
+	torch, tf, mx, mpirun := pytorch(), tensorflow(), mxnet(), mpi("kubectl")
 	pair := counts{"Master": 1, "Worker": 1}
 	servers := counts{"PS": 1, "Worker": 2}
 	ended := statusWith(torch, succeeded)
@@ -180,6 +180,11 @@ func TestPlan(t *testing.T) {
 			framework: tf, example: example{pods: servers},
 			pods: []corev1.Pod{in("ps-0", corev1.PodRunning), in("worker-0", corev1.PodSucceeded), in("worker-1", corev1.PodRunning)},
 			want: outcome{conditions: "Created Succeeded", remove: "worker-1", after: 30 * time.Second},
+		},
+		"an MXJob's workers, which are measured, end after its scheduler": {
+			framework: mx, example: example{pods: counts{"Scheduler": 1, "Server": 1, "Worker": 1}},
+			pods: []corev1.Pod{in("scheduler-0", corev1.PodSucceeded), in("server-0", corev1.PodRunning), in("worker-0", corev1.PodRunning)},
+			want: outcome{conditions: "Created Succeeded", after: 30 * time.Second},
 		},
 		"the delay of parameter servers can be set": {
 			framework: tf, example: example{pods: servers}, annotations: map[string]string{AnnotationServerDelay: "5m"},
