@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,16 @@ type right struct{ account, verb, group, resource, namespace, name string }
 func (r right) covers(use right) bool {
 	return r.account == use.account && r.verb == use.verb && r.group == use.group && r.resource == use.resource &&
 		(r.namespace == "" || r.namespace == use.namespace) && (r.name == "" || r.name == use.name)
+}
+
+var trainingKind = regexp.MustCompile(`^[a-z]+jobs\b`)
+
+// alike is the same for the resources of all kinds that the training operator has.
+func alike(group, resource string) string {
+	if group == "kubeflow.org" {
+		return trainingKind.ReplaceAllString(resource, "jobs")
+	}
+	return resource
 }
 
 // listener is an authorizer without an opinion. It is asked before RBAC is, by requests
@@ -57,7 +68,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a := review.Spec.ResourceAttributes; ours && a != nil {
 		resource := strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/")
 		l.mu.Lock()
-		l.uses = append(l.uses, right{account, a.Verb, a.Group, resource, a.Namespace, a.Name})
+		l.uses = append(l.uses, right{account, a.Verb, a.Group, alike(a.Group, resource), a.Namespace, a.Name})
 		l.mu.Unlock()
 	}
 	review.Status = authorizationv1.SubjectAccessReviewStatus{Reason: "no opinion"}
@@ -80,12 +91,12 @@ func (l *listener) listen(env *envtest.Environment, dir string) error {
 	return err
 }
 
-// granted are the rights that config/default gives to service accounts. The kinds of
-// jobs are used alike: those of batch Jobs stand for them.
+// granted are the rights that config/default and config/operator give to service
+// accounts. The kinds of jobs are used alike: trials use batch Jobs for all of them.
 func granted(t *testing.T) (rights []right) {
 	t.Helper()
 	roles, bindings := map[string]rbacv1.ClusterRole{}, []rbacv1.RoleBinding{}
-	for _, u := range manifests(t) {
+	for _, u := range append(manifests(t), rendered(t, "operator")...) {
 		switch kind := u.GetKind(); {
 		case strings.HasSuffix(kind, "RoleBinding"):
 			bindings = append(bindings, as[rbacv1.RoleBinding](t, u))
@@ -145,7 +156,7 @@ func rightsOf(account, namespace string, rule rbacv1.PolicyRule, kinds bool) (ri
 					if kinds {
 						group, resource = "batch", "jobs"
 					}
-					rights = append(rights, right{account, verb, group, resource, namespace, name})
+					rights = append(rights, right{account, verb, group, alike(group, resource), namespace, name})
 				}
 			}
 		}

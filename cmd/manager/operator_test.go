@@ -17,21 +17,26 @@ import (
 func withOperator(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, never)
-	for _, u := range rendered(t, "operator") {
-		if err := w.client.Create(t.Context(), u); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-	}
-	w.eventually("the kinds are there", func() string {
-		if err := w.client.List(t.Context(), trainingJobs("PyTorchJobList")); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	w.installOperator()
 	w.operator = true
 	w.actAsInstalled()
 	w.start()
 	return w
+}
+
+func (w *world) installOperator() {
+	w.t.Helper()
+	for _, u := range rendered(w.t, "operator") {
+		if err := w.client.Create(w.t.Context(), u); err != nil && !apierrors.IsAlreadyExists(err) {
+			w.t.Fatal(err)
+		}
+	}
+	w.eventually("the kinds are there", func() string {
+		if err := w.client.List(w.t.Context(), trainingJobs("PyTorchJobList")); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 func trainingJobs(kind string) *unstructured.UnstructuredList {
@@ -115,6 +120,25 @@ func TestOperatorRunsAJobWithTheRightsOfItsRole(t *testing.T) {
 	w.is(job, "Succeeded")
 	w.eventually("the worker is removed", func() string {
 		err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "mnist-worker-0"}, &corev1.Pod{})
+		if apierrors.IsNotFound(err) {
+			return ""
+		}
+		return fmt.Sprint(err)
+	})
+}
+
+// An MPIJob has a ConfigMap, and goes when its time is over.
+func rightsOfAnMPIJob(t *testing.T) {
+	w := withOperator(t)
+	job := w.train("MPIJob", "mpiReplicaSpecs", "mpi", "Launcher", "Worker")
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"runPolicy":{"ttlSecondsAfterFinished":0}}}`))
+	if err := w.client.Patch(t.Context(), job, patch); err != nil {
+		t.Fatal(err)
+	}
+	w.podIn(job, "mpi-worker-0", corev1.PodRunning)
+	w.podIn(job, "mpi-launcher", corev1.PodSucceeded)
+	w.eventually("the job is gone", func() string {
+		err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job)
 		if apierrors.IsNotFound(err) {
 			return ""
 		}

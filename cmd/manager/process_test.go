@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -167,10 +168,15 @@ func (r installed) readers(service string, profiles bool) {
 func rightsOfAReplica(t *testing.T) {
 	w := newWorld(t, never)
 	w.actAsInstalled()
+	w.installOperator()
 	w.forgetIdentity()
-	r := w.startManager("vernier-manager", "--webhook-bind-address=0", "--katib-bind-address=0", "--report-bind-address=127.0.0.1:0",
+	r := w.startManager("vernier-manager", "--operator", "--webhook-bind-address=0", "--katib-bind-address=0", "--report-bind-address=127.0.0.1:0",
 		"--store=sqlite:"+filepath.Join(t.TempDir(), "points.db"), "--pprof")
 	r.readers("vernier-manager", true)
+	lists := right{account: "vernier-manager", verb: "list", group: "kubeflow.org", resource: "jobs"}
+	w.eventually("it lists training jobs", func() string {
+		return problemIf(!slices.ContainsFunc(authorizer.asked(), lists.covers), "nothing asked")
+	})
 }
 
 // Admission needs no store.
