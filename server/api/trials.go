@@ -143,11 +143,14 @@ func (s *service) leased(ctx context.Context, p place, attempt int32, fresh bool
 	if fresh {
 		reader = s.Reader
 	}
-	if err := reader.Get(ctx, p.trialKey(), t); err != nil {
-		return nil, l, nil, explain(ctx, err)
-	}
+	err = reader.Get(ctx, p.trialKey(), t)
 	l, ok := t.Lease()
+	if !fresh && (apierrors.IsNotFound(err) || ok && attempt > l.Attempt) {
+		return s.leased(ctx, p, attempt, true) // another manager has handed it out a moment ago
+	}
 	switch {
+	case err != nil:
+		err = explain(ctx, err)
 	case t.Labels[v1beta1.LabelExperiment] != p.experiment:
 		err = fault(connect.CodeNotFound, ReasonNotFound, "correct the name", "experiment %s has no trial %s", p.key(), p.trial)
 	case !ok:
