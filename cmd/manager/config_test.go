@@ -21,7 +21,7 @@ import (
 
 // install applies what config/default renders, but no webhooks (they would
 // refuse the other tests' experiments) and no definitions (they are there).
-func install(t *testing.T, c client.Client) {
+func install(t testing.TB, c client.Client) {
 	t.Helper()
 	for _, u := range manifests(t) {
 		var opts []client.CreateOption
@@ -38,10 +38,10 @@ func install(t *testing.T, c client.Client) {
 }
 
 // manifests are what config/default renders, namespaces first, as kubectl does.
-func manifests(t *testing.T) []*unstructured.Unstructured { return rendered(t, "default") }
+func manifests(t testing.TB) []*unstructured.Unstructured { return rendered(t, "default") }
 
 // rendered is what a folder of config renders.
-func rendered(t *testing.T, folder string) (objects []*unstructured.Unstructured) {
+func rendered(t testing.TB, folder string) (objects []*unstructured.Unstructured) {
 	t.Helper()
 	o := krusty.MakeDefaultOptions()
 	o.Reorder = krusty.ReorderOptionLegacy

@@ -89,7 +89,7 @@ func runTests(m *testing.M) int {
 // world is a namespace of the API server, a store, and a simulation of what
 // runs jobs there.
 type world struct {
-	t         *testing.T
+	t         testing.TB
 	client    client.Client
 	namespace string
 	store     collector.Store
@@ -128,7 +128,7 @@ type ending struct {
 	beside map[string]float64
 }
 
-func newWorld(t *testing.T, run func(name string) ending) *world {
+func newWorld(t testing.TB, run func(name string) ending) *world {
 	t.Helper()
 	if apiServer == nil {
 		t.Fatal("KUBEBUILDER_ASSETS is not set: run the tests with make test")
@@ -154,7 +154,7 @@ func newWorld(t *testing.T, run func(name string) ending) *world {
 	return w
 }
 
-func newNamespace(t *testing.T, c client.Client) string {
+func newNamespace(t testing.TB, c client.Client) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	if err := c.Create(t.Context(), ns); err != nil {

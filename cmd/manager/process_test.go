@@ -29,7 +29,7 @@ import (
 )
 
 // writeKubeconfig writes how to reach the tests' API server as an account.
-func writeKubeconfig(t *testing.T, as rest.ImpersonationConfig) string {
+func writeKubeconfig(t testing.TB, as rest.ImpersonationConfig) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	err := clientcmd.WriteToFile(clientcmdapi.Config{

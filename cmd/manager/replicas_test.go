@@ -165,7 +165,7 @@ func (r *replicas) start() *replica {
 }
 
 // end sends a signal and waits until the process is gone.
-func (m *replica) end(t *testing.T, s syscall.Signal) error {
+func (m *replica) end(t testing.TB, s syscall.Signal) error {
 	t.Helper()
 	if err := m.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Error(err)

@@ -21,7 +21,7 @@ import (
 )
 
 // freeAddresses are n different ones.
-func freeAddresses(t *testing.T, n int) (addresses []string) {
+func freeAddresses(t testing.TB, n int) (addresses []string) {
 	t.Helper()
 	for range n {
 		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -99,7 +99,7 @@ func TestAManagerThatStandsByServes(t *testing.T) {
 }
 
 // answer is "" when the address answers with 200.
-func answer(t *testing.T, url string) string {
+func answer(t testing.TB, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
