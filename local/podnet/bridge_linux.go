@@ -15,6 +15,11 @@ import (
 // mtu is the greatest of a bridge: pods move large tensors.
 const mtu = 65520
 
+// gatewayMAC is set because a bridge without one takes the least of its ports', which
+// changes as pods come and go: those that know the old one lose the gateway until
+// they ask again, half a minute later.
+var gatewayMAC = net.HardwareAddr{0x02, 0x56, 0x65, 0x72, 0x6e, 0x01}
+
 // bridge is the network that joins the pods.
 type bridge struct {
 	namespace *os.File
@@ -72,7 +77,7 @@ func makeBridge() (*bridge, error) {
 		if err := up("lo", netip.Prefix{}); err != nil {
 			return err
 		}
-		link := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "pods", MTU: mtu}}
+		link := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "pods", MTU: mtu, HardwareAddr: gatewayMAC}}
 		if err := netlink.LinkAdd(link); err != nil {
 			return fmt.Errorf("make a bridge: %w", err)
 		}

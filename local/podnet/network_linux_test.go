@@ -205,6 +205,9 @@ func TestPodsFindEachOtherByName(t *testing.T) {
 	if got := b.sh("hostname"); got != "b-host\n" {
 		t.Errorf("b's host is named %q", got)
 	}
+	if known := b.sh("cat /proc/net/arp"); !strings.Contains(known, gatewayMAC.String()) {
+		t.Errorf("the gateway's address is not the one that stays:\n%s", known)
+	}
 	conn, err := a.Dial(t.Context(), "127.0.0.1:23456")
 	if err != nil {
 		t.Fatal(err)
