@@ -108,20 +108,24 @@ func TestKillsOnACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed, order := map[string]int{}, slices.Clone(victims)
-	for n := range kills {
-		if n%len(victims) == 0 {
-			random.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
-		}
+	name := func(victim [2]string) string { return victim[0] + " " + victim[1] }
+	for range kills {
 		pause := time.NewTimer(time.Second + time.Duration(random.IntN(2000))*time.Millisecond)
 		<-pause.C
-		victim := order[n%len(order)]
-		if pids := clusterProcesses(t, victim); len(pids) > 0 {
-			if err := syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL); err == nil {
-				killed[victim[0]+" "+victim[1]]++
+		// One of those that were killed least, so that each kind has its turn.
+		random.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
+		slices.SortStableFunc(order, func(a, b [2]string) int { return killed[name(a)] - killed[name(b)] })
+		for _, victim := range order {
+			if pids := clusterProcesses(t, victim); len(pids) > 0 && syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) == nil {
+				killed[name(victim)]++
+				break
 			}
 		}
 	}
 	t.Logf("killed: %v", killed)
+	if kills >= len(victims) && (killed["collector run"] == 0 || killed[shim] == 0) {
+		t.Error("no sidecar or no shim was killed")
+	}
 	eventually(t, 10*time.Minute, func(ctx context.Context) error {
 		var e v1beta1.Experiment
 		if err := i.client.Get(ctx, client.ObjectKeyFromObject(experiment), &e); err != nil {
