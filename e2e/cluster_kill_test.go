@@ -28,13 +28,30 @@ import (
 // victims are the processes of a node, by the end of the program's path and by its next
 // argument.
 var victims = [][2]string{
-	{"/manager", "--leader-elect"}, {"/manager", "--admission-only"}, {"collector", "run"},
-	{"/node", "kubelet"}, {"containerd", "--config"}, {"/containerd-shim-runc-v2", "-namespace"}, {"/postgres", "-D"},
+	{"/manager", "--leader-elect"}, {"/manager", "--admission-only"}, sidecar,
+	{"/node", "kubelet"}, {"containerd", "--config"}, program, {"/postgres", "-D"},
 	{"/controlplane", "kube-apiserver"}, {"/controlplane", "etcd"}, {"/controlplane", "kube-controller-manager"}, {"/controlplane", "kube-scheduler"},
 }
 
-// shim is containerd's process for a pod, whose containers end with it.
-const shim = "/containerd-shim-runc-v2 -namespace"
+// program is that of a trial. Its parent is containerd's shim, with which its pod ends.
+// The shims of pods that start are left alone: a kubelet whose pod loses its sandbox then
+// leaves it as it is.
+var (
+	program = [2]string{"/collector", "exec"}
+	sidecar = [2]string{"collector", "run"}
+)
+
+// parents are the parents of processes.
+func parents(pids []int) (parents []int) {
+	for _, pid := range pids {
+		if p, err := procfs.NewProc(pid); err == nil {
+			if stat, err := p.Stat(); err == nil {
+				parents = append(parents, stat.PPID)
+			}
+		}
+	}
+	return parents
+}
 
 // clusterProcesses are the processes of one kind, on the node of e2e/node: the tests run
 // on its machine.
@@ -107,23 +124,28 @@ func TestKillsOnACluster(t *testing.T) {
 	if err := i.client.Create(t.Context(), experiment); err != nil {
 		t.Fatal(err)
 	}
-	killed, order := map[string]int{}, slices.Clone(victims)
-	name := func(victim [2]string) string { return victim[0] + " " + victim[1] }
-	for range kills {
-		pause := time.NewTimer(time.Second + time.Duration(random.IntN(2000))*time.Millisecond)
+	killed, order := map[[2]string]int{}, slices.Clone(victims)
+	for n := range kills {
+		// After so many trials, because nothing runs while what was killed is away.
+		i.awaitFinishedTrials(t, "kills", n*(trials-int(parallel))/kills)
+		pause := time.NewTimer(time.Duration(random.IntN(1500)) * time.Millisecond)
 		<-pause.C
 		// One of those that were killed least, so that each kind has its turn.
 		random.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
-		slices.SortStableFunc(order, func(a, b [2]string) int { return killed[name(a)] - killed[name(b)] })
+		slices.SortStableFunc(order, func(a, b [2]string) int { return killed[a] - killed[b] })
 		for _, victim := range order {
-			if pids := clusterProcesses(t, victim); len(pids) > 0 && syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) == nil {
-				killed[name(victim)]++
+			pids := clusterProcesses(t, victim)
+			if victim == program {
+				pids = parents(pids)
+			}
+			if len(pids) > 0 && syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) == nil {
+				killed[victim]++
 				break
 			}
 		}
 	}
 	t.Logf("killed: %v", killed)
-	if kills >= len(victims) && (killed["collector run"] == 0 || killed[shim] == 0) {
+	if kills >= len(victims) && (killed[sidecar] == 0 || killed[program] == 0) {
 		t.Error("no sidecar or no shim was killed")
 	}
 	eventually(t, 10*time.Minute, func(ctx context.Context) error {
@@ -164,14 +186,14 @@ func (i *instance) showPods(t *testing.T, experiment string) {
 	}
 }
 
-func (i *instance) checkKilled(t *testing.T, experiment, stamps string, trials int, killed map[string]int) {
+func (i *instance) checkKilled(t *testing.T, experiment, stamps string, trials int, killed map[[2]string]int) {
 	t.Helper()
 	all := i.trials(t, experiment)
 	if len(all) != trials {
 		t.Errorf("%d trials, want %d", len(all), trials)
 	}
 	twice := i.lostAnswers(t)
-	sidecars, again := killed["collector run"]+killed[shim], killed[shim]
+	sidecars, again := killed[sidecar]+killed[program], killed[program]
 	for _, trial := range all {
 		if trial.IsSucceeded() && !isWhole(&trial) && sidecars > 0 && strings.Contains(trial.LastCondition().Message, "may be incomplete") {
 			sidecars--

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Exit codes with a special meaning: those of POSIX shells, which collector exec
@@ -258,6 +259,9 @@ func Waiting(pods []corev1.Pod) Wait {
 				return Wait{fmt.Sprintf("pod %s finds no node%s: %s", pod.Name, quote(c.Message), advice), remedy, c.LastTransitionTime.Time}
 			}
 		}
+		if at := sidecarGone(pod); at != nil {
+			return Wait{fmt.Sprintf("pod %s was ended by its node while it started, and Kubernetes does not start it again: delete it, and its job makes another (kubectl delete pod -n %s %s)", pod.Name, pod.Namespace, pod.Name), Repair, at.Time}
+		}
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if w := s.State.Waiting; w != nil {
 				if text := waitingCause(pod, s, w); text != "" {
@@ -295,6 +299,24 @@ func nodeIsLost(pod *corev1.Pod) (since time.Time, lost bool) {
 	ready, containers := conditions[corev1.PodReady], conditions[corev1.ContainersReady]
 	lost = ready.Status == corev1.ConditionFalse && containers.Status == corev1.ConditionTrue && len(pod.Spec.ReadinessGates) == 0
 	return ready.LastTransitionTime.Time, lost
+}
+
+// sidecarGone is when the sidecar of a pod that has not started its program ended for
+// good. A kubelet starts a sidecar again, but not a pod of the restart policy Never whose
+// sandbox has died.
+func sidecarGone(pod *corev1.Pod) *metav1.Time {
+	if pod.Status.Phase != corev1.PodPending || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		return nil
+	}
+	for _, s := range pod.Status.InitContainerStatuses {
+		sidecar := slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+			return c.Name == s.Name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		})
+		if t := s.State.Terminated; t != nil && sidecar {
+			return &t.FinishedAt
+		}
+	}
+	return nil
 }
 
 // unschedulableAdvice says what to do about a message of the scheduler.

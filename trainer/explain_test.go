@@ -185,26 +185,35 @@ func TestWaiting(t *testing.T) {
 	disrupted := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Message: "Eviction API: evicting"}
 	gated := withConditions(notReady, containersReady)
 	gated.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/ready"}}
+	always := corev1.ContainerRestartPolicyAlways
+	dead := waiting("", "")
+	dead.Spec.RestartPolicy = corev1.RestartPolicyNever
+	dead.Spec.InitContainers = []corev1.Container{{Name: "sidecar", RestartPolicy: &always}}
+	dead.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "sidecar", State: corev1.ContainerState{Terminated: &terminated{ExitCode: 255}}}}
+	restarts := *dead.DeepCopy()
+	restarts.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	const lost = "the node n of pod p does not answer: another pod replaces it when the node is back, or was deleted (kubectl delete node n)"
 	tests := map[string]struct {
 		pod    corev1.Pod
 		remedy trainer.Remedy
 		want   string
 	}{
-		"a lost node":             {withConditions(notReady, containersReady), trainer.Room, lost},
-		"evicted from it":         {withConditions(disrupted, notReady, containersReady), trainer.Room, lost},
-		"a container not ready":   {withConditions(notReady, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}), trainer.Retries, ""},
-		"a gate that is not open": {gated, trainer.Retries, ""},
-		"a drain":                 {withConditions(disrupted), trainer.Retries, "pod p is being taken from its node (Eviction API: evicting): the job replaces it when it has ended, if its policy allows that"},
-		"a pod that just starts":  {waiting("ContainerCreating", ""), trainer.Retries, ""},
-		"a pod that has ended":    {ended, trainer.Retries, ""},
-		"no node":                 {unschedulable, trainer.Room, "pod p finds no node (0/1 nodes are available: 1 Insufficient cpu.): request less, run fewer trials at once, or add nodes"},
-		"no image":                {waiting("ErrImagePull", "not found"), trainer.Repair, "container main of pod p cannot get its image train:1, ErrImagePull (not found): check the name and tag, and the pull secret"},
-		"no claim":                {noClaim, trainer.Repair, `pod p finds no node (0/1 nodes are available: persistentvolumeclaim "data" not found.): create the PersistentVolumeClaim, or correct its name in the template`},
-		"no volume":               {unbound, trainer.Repair, "pod p finds no node (0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.): a PersistentVolumeClaim (cifar) has no volume: create one, or name a StorageClass that does"},
-		"no ConfigMap":            {waiting("CreateContainerConfigError", `configmap "data" not found`), trainer.Repair, `container main of pod p cannot be configured (configmap "data" not found): create the ConfigMap, Secret or key that it names`},
-		"cannot be created":       {waiting("CreateContainerError", "x"), trainer.Repair, "container main of pod p cannot be started, CreateContainerError (x): check its command, mounts and security context"},
-		"it keeps crashing":       {crash, trainer.Retries, "container main of pod p exited with code 1: see its last lines (kubectl logs -n team p -c main); it was restarted 4 times"},
+		"a lost node":           {withConditions(notReady, containersReady), trainer.Room, lost},
+		"evicted from it":       {withConditions(disrupted, notReady, containersReady), trainer.Room, lost},
+		"a container not ready": {withConditions(notReady, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}), trainer.Retries, ""},
+		"a dead sandbox":        {dead, trainer.Repair, "pod p was ended by its node while it started, and Kubernetes does not start it again: delete it, and its job makes another (kubectl delete pod -n team p)"},
+		"a dead sandbox of a pod that is restarted": {restarts, trainer.Retries, ""},
+		"a gate that is not open":                   {gated, trainer.Retries, ""},
+		"a drain":                                   {withConditions(disrupted), trainer.Retries, "pod p is being taken from its node (Eviction API: evicting): the job replaces it when it has ended, if its policy allows that"},
+		"a pod that just starts":                    {waiting("ContainerCreating", ""), trainer.Retries, ""},
+		"a pod that has ended":                      {ended, trainer.Retries, ""},
+		"no node":                                   {unschedulable, trainer.Room, "pod p finds no node (0/1 nodes are available: 1 Insufficient cpu.): request less, run fewer trials at once, or add nodes"},
+		"no image":                                  {waiting("ErrImagePull", "not found"), trainer.Repair, "container main of pod p cannot get its image train:1, ErrImagePull (not found): check the name and tag, and the pull secret"},
+		"no claim":                                  {noClaim, trainer.Repair, `pod p finds no node (0/1 nodes are available: persistentvolumeclaim "data" not found.): create the PersistentVolumeClaim, or correct its name in the template`},
+		"no volume":                                 {unbound, trainer.Repair, "pod p finds no node (0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.): a PersistentVolumeClaim (cifar) has no volume: create one, or name a StorageClass that does"},
+		"no ConfigMap":                              {waiting("CreateContainerConfigError", `configmap "data" not found`), trainer.Repair, `container main of pod p cannot be configured (configmap "data" not found): create the ConfigMap, Secret or key that it names`},
+		"cannot be created":                         {waiting("CreateContainerError", "x"), trainer.Repair, "container main of pod p cannot be started, CreateContainerError (x): check its command, mounts and security context"},
+		"it keeps crashing":                         {crash, trainer.Retries, "container main of pod p exited with code 1: see its last lines (kubectl logs -n team p -c main); it was restarted 4 times"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
