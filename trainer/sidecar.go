@@ -67,11 +67,9 @@ func (p pod) inject() error {
 	default:
 		return fmt.Errorf("there is no injection for a collector of kind %q: use StdOut, File, TensorFlowEvent, PrometheusMetric, Push or Custom", p.c.Kind)
 	}
-
 	if err := p.announceStarts(main, where); err != nil {
 		return err
 	}
-
 	// A failing program says why in its last lines. The trial's condition quotes
 	// them even when the pod is gone.
 	if _, set := main["terminationMessagePolicy"]; !set {

@@ -133,21 +133,7 @@ func (o *options) complete() error {
 	if err := store.CheckArgument(o.store); err != nil {
 		return fmt.Errorf("--store %w", err)
 	}
-	if r := o.retention; r.MaxExperiments < 0 || r.MaxAge != 0 && r.MaxAge < store.MinAge {
-		return fmt.Errorf("--store-max-age %s, --store-max-experiments %d: give a duration of at least %s and a number above 0, or 0 for no limit",
-			r.MaxAge, r.MaxExperiments, store.MinAge)
-	}
-	if min(o.limits.Repair, o.limits.Room) < 0 {
-		return fmt.Errorf("--stuck-trial-timeout %s, --queued-trial-timeout %s: give durations above 0, or 0 for no limit", o.limits.Repair, o.limits.Room)
-	}
-	if q := o.quota; min(q.TrialPoints, q.NamespacePoints, q.NamespaceBytes) < 0 {
-		return fmt.Errorf("--store-max-points %d, --store-max-namespace-points %d, --store-max-namespace-bytes %d: give numbers above 0, or 0 for no limit",
-			q.TrialPoints, q.NamespacePoints, q.NamespaceBytes)
-	}
-	if o.metricsCompat != "" && o.metricsCompat != "katib" || o.metricsNamed < 0 {
-		return fmt.Errorf("--metrics-compat %q, --metrics-experiments %d: give katib or nothing, and a number that is not negative", o.metricsCompat, o.metricsNamed)
-	}
-	if err := errors.Join(o.checkCollector(), o.checkLogs()); err != nil {
+	if err := errors.Join(o.checkLimits(), o.checkCollector(), o.checkLogs()); err != nil {
 		return err
 	}
 	if o.namespace == "" {
@@ -188,6 +174,25 @@ func (o *options) complete() error {
 	}
 	if o.embedded && o.webhookCertDir == "" {
 		o.webhookAddress = ""
+	}
+	return nil
+}
+
+// checkLimits checks what bounds the store, the waits and the metrics.
+func (o *options) checkLimits() error {
+	if r := o.retention; r.MaxExperiments < 0 || r.MaxAge != 0 && r.MaxAge < store.MinAge {
+		return fmt.Errorf("--store-max-age %s, --store-max-experiments %d: give a duration of at least %s and a number above 0, or 0 for no limit",
+			r.MaxAge, r.MaxExperiments, store.MinAge)
+	}
+	if min(o.limits.Repair, o.limits.Room) < 0 {
+		return fmt.Errorf("--stuck-trial-timeout %s, --queued-trial-timeout %s: give durations above 0, or 0 for no limit", o.limits.Repair, o.limits.Room)
+	}
+	if q := o.quota; min(q.TrialPoints, q.NamespacePoints, q.NamespaceBytes) < 0 {
+		return fmt.Errorf("--store-max-points %d, --store-max-namespace-points %d, --store-max-namespace-bytes %d: give numbers above 0, or 0 for no limit",
+			q.TrialPoints, q.NamespacePoints, q.NamespaceBytes)
+	}
+	if o.metricsCompat != "" && o.metricsCompat != "katib" || o.metricsNamed < 0 {
+		return fmt.Errorf("--metrics-compat %q, --metrics-experiments %d: give katib or nothing, and a number that is not negative", o.metricsCompat, o.metricsNamed)
 	}
 	return nil
 }

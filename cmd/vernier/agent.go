@@ -51,9 +51,7 @@ func newAgentCommand() *cobra.Command {
 			for _, port := range loopback {
 				config.LoopbackPorts = append(config.LoopbackPorts, uint16(port))
 			}
-			// Our own programs come first in every container's PATH, the
-			// collector above all.
-			config.Path = []string{binDir}
+			config.Path = []string{binDir} // the collector above all
 			config.Log = textlogger.NewLogger(textlogger.NewConfig())
 			return agent.Run(ctx, config)
 		},
