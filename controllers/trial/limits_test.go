@@ -45,8 +45,10 @@ func runsAtMost(d time.Duration) func(*v1beta1.Trial) {
 func TestLimitsOfTime(t *testing.T) {
 	limits := Limits{Repair: 15 * time.Minute}
 	withRoom := Limits{Repair: 15 * time.Minute, Room: time.Hour}
-	noLongerPodless := func(t *v1beta1.Trial) {
-		t.Condition(v1beta1.TrialRunning).Message = messageRunning + ". " + noPods + noon.Add(-16*time.Minute).Format(time.RFC3339) + ", because x"
+	podlessFor := func(ago time.Duration, why string) *v1beta1.Trial {
+		return aTrial(func(t *v1beta1.Trial) {
+			t.Condition(v1beta1.TrialRunning).Message = messageRunning + ". " + noPods + noon.Add(-ago).Format(time.RFC3339) + ", because " + why
+		})
 	}
 	suspendedSince := func(ago time.Duration) job {
 		j := jobIn(trainer.Pending)
@@ -69,9 +71,13 @@ func TestLimitsOfTime(t *testing.T) {
 		"the experiment's limit of a node":      {seen{trial: aTrial(waitsAtMost(time.Minute)), job: running, pods: heldUp("Unschedulable", 2*time.Minute), limits: limits}, fails, "finds no node"},
 		"the experiment waits longer":           {seen{trial: aTrial(waitsAtMost(time.Hour)), job: running, pods: heldUp("ErrImagePull", 16*time.Minute), limits: limits}, goesOn, ""},
 		"the experiment waits forever":          {seen{trial: aTrial(waitsAtMost(0)), job: running, pods: heldUp("ErrImagePull", 16*time.Hour), limits: limits}, goesOn, ""},
-		"a refusal of pods, said for long":      {seen{trial: aTrial(noLongerPodless), job: running, podless: "a pod violates PodSecurity", limits: limits}, fails, "violates PodSecurity"},
+		"a refusal of pods, said for long":      {seen{trial: podlessFor(16*time.Minute, "the namespace's LimitRange is forbidden"), job: running, podless: "a pod violates PodSecurity", limits: limits}, fails, "violates PodSecurity"},
 		"a refusal of pods, said now":           {seen{trial: aTrial(), job: running, podless: "a pod violates PodSecurity", limits: limits}, goesOn, ""},
-		"a quota is waited for":                 {seen{trial: aTrial(noLongerPodless), job: running, podless: "exceeded quota: small", limits: limits}, goesOn, ""},
+		"a refusal of pods after a full quota":  {seen{trial: podlessFor(20*time.Hour, "exceeded quota: small"), job: running, podless: "a pod violates PodSecurity", limits: limits}, goesOn, ""},
+		"a quota is waited for":                 {seen{trial: podlessFor(20*time.Hour, "exceeded quota: small"), job: running, podless: "a pod is forbidden: exceeded quota: small", limits: limits}, goesOn, ""},
+		"a queue of the job's own controller":   {seen{trial: podlessFor(20*time.Hour, "nothing has made them"), job: running, podless: nothingMade, limits: limits}, goesOn, ""},
+		"such a queue that has a limit":         {seen{trial: podlessFor(20*time.Hour, "nothing has made them"), job: running, podless: nothingMade, limits: withRoom}, fails, "nothing has made them"},
+		"a queue of which an event tells":       {seen{trial: podlessFor(20*time.Hour, "the queue is full"), job: running, podless: "queue resource quota insufficient", limits: limits}, goesOn, ""},
 		"a queue is waited for":                 {seen{trial: aTrial(), job: suspendedSince(20 * time.Hour), limits: limits}, goesOn, ""},
 		"a queue that has a limit":              {seen{trial: aTrial(), job: suspendedSince(20 * time.Hour), limits: withRoom}, fails, "suspended"},
 		"a queue, since a preemption":           {seen{trial: aTrial(), job: suspendedSince(20 * time.Minute), limits: withRoom}, goesOn, ""},

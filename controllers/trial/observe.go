@@ -175,6 +175,8 @@ const (
 	podlessBegin, podlessPatience = 10 * time.Second, time.Minute
 	// warningsKept is how long the warnings of a namespace serve all of its trials.
 	warningsKept = 10 * time.Second
+
+	nothingMade = "nothing has made them and no event says why: does the controller of its kind run, and has it a queue?"
 )
 
 // creating is how the Job controller begins to tell of a pod, by a name of its own
@@ -200,7 +202,7 @@ func (c *Controller) podless(ctx context.Context, t *v1beta1.Trial, now time.Tim
 		}
 	}
 	if why == "" && now.Sub(started.Time) > podlessPatience {
-		why = "nothing has made them and no event says why: does the controller of its kind run?"
+		why = nothingMade
 	}
 	return why
 }

@@ -354,7 +354,7 @@ func launched(trial *v1beta1.Trial, fatal, trouble string, limits Limits, now ti
 		return started(t, now)
 	}
 	t.MarkCreated(messageCreated, at)
-	held := trainer.Wait{Why: trouble, For: remedyOf(trouble), Since: t.Condition(v1beta1.TrialCreated).LastTransitionTime.Time}
+	held := trainer.Wait{Why: trouble, For: remedyOf(trouble, trainer.Repair), Since: t.Condition(v1beta1.TrialCreated).LastTransitionTime.Time}
 	if left, limited := limits.left(t, held, now); limited && left <= 0 && !t.IsRunning() {
 		t.MarkFailed("Trial has failed. It waited too long: its job cannot be created: "+trouble, at)
 		return finish(t, seen{trial: t}, now)

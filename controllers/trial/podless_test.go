@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 // about is a warning about an object, seen some time before noon.
@@ -79,6 +80,24 @@ func TestAJobWithoutPodsSaysWhy(t *testing.T) {
 				t.Errorf("the trial says %q, want %q", message, tc.want)
 			}
 		})
+	}
+}
+
+func TestWhatRefusesPodsIsToldFromWhatLetsThemWait(t *testing.T) {
+	for why, want := range map[string]trainer.Remedy{
+		`a pod is forbidden: violates PodSecurity "restricted:latest"`:                    trainer.Repair,
+		"a pod is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi": trainer.Repair,
+		`a pod is forbidden: error looking up service account ns/x`:                       trainer.Repair,
+		`Error creating: admission webhook "policy" denied the request: no`:               trainer.Repair,
+		`Error creating: Pod "exp-0000-x" is invalid: spec.containers[0].image: Required`: trainer.Repair,
+		"a pod is forbidden: exceeded quota: small, limited: limits.cpu=1":                trainer.Room,
+		"3/3 tasks in gang unschedulable: queue is full":                                  trainer.Room,
+		"PipelineRun waits: the maximum of concurrent ones runs":                          trainer.Room,
+		nothingMade: trainer.Room,
+	} {
+		if got := remedyOf(why, trainer.Room); got != want {
+			t.Errorf("%q: %v, want %v", why, got, want)
+		}
 	}
 }
 

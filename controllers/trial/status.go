@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -67,14 +68,15 @@ const noPods = "Its job has no pods since "
 // waiting says why a job does not train yet. said is what was said before.
 func waiting(s seen, said string, now time.Time) trainer.Wait {
 	if s.podless != "" {
-		since := now.UTC()
+		// Its own controller may have a queue, and tell of that as it likes or not at all.
+		since, remedy := now.UTC(), remedyOf(s.podless, trainer.Room)
 		if _, earlier, found := strings.Cut(said, noPods); found {
-			text, _, _ := strings.Cut(earlier, ",")
-			if t, err := time.Parse(time.RFC3339, text); err == nil {
+			text, why, _ := strings.Cut(earlier, ", because ")
+			if t, err := time.Parse(time.RFC3339, text); err == nil && remedyOf(why, trainer.Room) == remedy {
 				since = t
 			}
 		}
-		return trainer.Wait{Why: noPods + since.Format(time.RFC3339) + ", because " + s.podless, For: remedyOf(s.podless), Since: since}
+		return trainer.Wait{Why: noPods + since.Format(time.RFC3339) + ", because " + s.podless, For: remedy, Since: since}
 	}
 	if s.job.state.Phase == trainer.Pending {
 		w := trainer.Wait{Why: "Its job waits: it is suspended", For: trainer.Room, Since: s.job.state.Since}
@@ -89,12 +91,18 @@ func waiting(s seen, said string, now time.Time) trainer.Wait {
 	return trainer.Waiting(s.pods)
 }
 
-// remedyOf tells a full quota from what the API server refuses for good.
-func remedyOf(refusal string) trainer.Remedy {
-	if strings.Contains(refusal, "exceeded quota") {
+// refuses is how the API server and admission say that they refuse an object.
+var refuses = regexp.MustCompile(`^Error creating|forbidden|PodSecurity|denied the request|is invalid`)
+
+// remedyOf tells a full quota from what is refused for good; other is of all else.
+func remedyOf(why string, other trainer.Remedy) trainer.Remedy {
+	switch {
+	case strings.Contains(why, "exceeded quota"):
 		return trainer.Room
+	case refuses.MatchString(why):
+		return trainer.Repair
 	}
-	return trainer.Repair
+	return other
 }
 
 // Limits are how long a trial may be held up before it fails. 0 is forever.
