@@ -90,6 +90,13 @@ func whyNoRestart(old *v1beta1.Experiment) string {
 	}
 }
 
+// SameSpec says whether two experiments have the same spec, as far as changedFields can
+// tell.
+func SameSpec(a, b *v1beta1.Experiment) (bool, error) {
+	fields, err := changedFields(a, b)
+	return len(fields) == 0, err
+}
+
 // changedFields lists the top-level fields of the spec that differ, sorted.
 // Both are compared with their defaults and by meaning: how a template is
 // spelled as JSON does not count.

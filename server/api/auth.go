@@ -47,18 +47,20 @@ const (
 	unknownFor = 5 * time.Second
 	allowedFor = 10 * time.Second
 	deniedFor  = 2 * time.Second
+	// maxAnswers bounds how many are remembered of each kind.
+	maxAnswers = 4096
 )
 
 // Reviews is the Access of a cluster: its API server says who a token stands for
 // (TokenReview), and whether its roles allow a call (SubjectAccessReview). c is not
 // cached.
 func Reviews(c client.Client) Access {
-	return &reviews{c, cache.NewExpiring(), cache.NewExpiring()}
+	return &reviews{c, cache.NewLRUExpireCache(maxAnswers), cache.NewLRUExpireCache(maxAnswers)}
 }
 
 type reviews struct {
 	client          client.Client
-	tokens, answers *cache.Expiring
+	tokens, answers *cache.LRUExpireCache
 }
 
 func (r *reviews) Authenticate(ctx context.Context, token string) (authenticationv1.UserInfo, bool, error) {
@@ -75,7 +77,7 @@ func (r *reviews) Authenticate(ctx context.Context, token string) (authenticatio
 	if review.Status.Authenticated {
 		keep = knownFor
 	}
-	remember(r.tokens, key, review.Status, keep)
+	r.tokens.Add(key, review.Status, keep)
 	return review.Status.User, review.Status.Authenticated, nil
 }
 
@@ -99,15 +101,8 @@ func (r *reviews) Allowed(ctx context.Context, user authenticationv1.UserInfo, w
 	if review.Status.Allowed {
 		keep = allowedFor
 	}
-	remember(r.answers, key, review.Status.Allowed, keep)
+	r.answers.Add(key, review.Status.Allowed, keep)
 	return review.Status.Allowed, nil
-}
-
-// remember keeps an answer, unless there are so many that somebody must be guessing.
-func remember(answers *cache.Expiring, key, value any, keep time.Duration) {
-	if answers.Len() < 4096 {
-		answers.Set(key, value, keep)
-	}
 }
 
 // userKey is that of the caller in a request's context.
@@ -145,12 +140,16 @@ func (s *service) guard(next http.Handler) http.Handler {
 }
 
 // allow holds that the caller may do something with experiments or trials. resource is
-// experiments, trials or trials/lease.
+// experiments, trials or trials/lease. Trials are not named: one answer is good for all
+// of a namespace.
 func (s *service) allow(ctx context.Context, verb, resource string, in place) error {
 	resource, sub, _ := strings.Cut(resource, "/")
-	user := caller(ctx)
+	user, name := caller(ctx), ""
+	if resource == "experiments" {
+		name = in.experiment
+	}
 	ok, err := s.Access.Allowed(ctx, user, authorizationv1.ResourceAttributes{
-		Namespace: in.namespace, Verb: verb, Group: "kubeflow.org", Version: "v1beta1", Resource: resource, Subresource: sub, Name: in.named(resource),
+		Namespace: in.namespace, Verb: verb, Group: "kubeflow.org", Version: "v1beta1", Resource: resource, Subresource: sub, Name: name,
 	})
 	switch {
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/controllers/trial"
 )
 
@@ -77,9 +78,9 @@ func (s *service) end(ctx context.Context, t *v1beta1.Trial, l v1beta1.Lease, r 
 		why := cmp.Or(t.Annotations[v1beta1.AnnotationStopEarly], "its worker says so")
 		t.MarkEarlyStopped("Trial was stopped early: "+why, now)
 	case r.GetInfeasible() != nil:
-		t.MarkInfeasible("Trial has failed: its point cannot be evaluated. "+r.GetInfeasible().GetReason(), now)
+		t.MarkInfeasible("Trial has failed: its point cannot be evaluated. "+contract.Shorten(r.GetInfeasible().GetReason(), maxReason), now)
 	default:
-		t.MarkFailed("Trial has failed. "+r.GetFailed().GetReason(), now)
+		t.MarkFailed("Trial has failed. "+contract.Shorten(r.GetFailed().GetReason(), maxReason), now)
 	}
 	if t.Status.StartTime == nil {
 		t.Status.StartTime = &started

@@ -37,14 +37,6 @@ func (p place) trialKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: p.namespace, Name: p.trial}
 }
 
-// named is the name of the object of a resource, empty when there is none.
-func (p place) named(resource string) string {
-	if resource == "trials" {
-		return p.trial
-	}
-	return p.experiment
-}
-
 func (p place) String() string {
 	name := "namespaces/" + p.namespace
 	if p.experiment != "" {

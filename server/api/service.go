@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +24,7 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/controllers/experiment"
 	"github.com/vernier-ml/vernier/controllers/study"
+	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
 const maxBody = 4 << 20
@@ -82,20 +82,22 @@ func (s *service) CreateExperiment(ctx context.Context, r *vernierv1.CreateExper
 		return nil, invalid("write it as in the YAML of an Experiment", "experiment.spec cannot be read: %w", err)
 	}
 	v1beta1.SetDefaults(exp)
-	want := exp.Spec.DeepCopy()
+	want := exp.DeepCopy()
 	err = s.Client.Create(ctx, exp)
 	if apierrors.IsAlreadyExists(err) {
+		same := false
 		if err = s.Reader.Get(ctx, p.key(), exp); err == nil {
-			v1beta1.SetDefaults(exp)
-			if !equality.Semantic.DeepEqual(want, &exp.Spec) {
-				return nil, fault(connect.CodeAlreadyExists, ReasonAlreadyExists, "use another name, or delete that one first",
-					"there is an experiment %s with another spec", p.key())
-			}
+			same, err = webhook.SameSpec(want, exp)
+		}
+		if err == nil && !same {
+			return nil, fault(connect.CodeAlreadyExists, ReasonAlreadyExists, "use another name, or delete that one first",
+				"there is an experiment %s with another spec", p.key())
 		}
 	}
 	if err != nil {
 		return nil, explain(ctx, err)
 	}
+	v1beta1.SetDefaults(exp)
 	return experimentOut(exp)
 }
 

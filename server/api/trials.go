@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,8 @@ const (
 	lookAgain = time.Second
 	// writeTries is how often a write is tried that others' writes come before.
 	writeTries = 8
+	// maxReason bounds why a trial failed, in bytes; the rest is cut off.
+	maxReason = 1 << 10
 	// maxValues bounds the values of one report.
 	maxValues = 4096
 )
@@ -74,6 +77,8 @@ func (s *service) SuggestTrials(ctx context.Context, r *vernierv1.SuggestTrialsR
 		case <-freed:
 		case <-again.C:
 		case <-ctx.Done():
+			again.Stop()
+			return nil, explain(ctx, ctx.Err())
 		}
 		again.Stop()
 	}
@@ -251,8 +256,8 @@ func (s *service) lease(ctx context.Context, t *v1beta1.Trial, l v1beta1.Lease) 
 func readPoints(r *vernierv1.ReportTrialRequest, now time.Time) ([]collector.Point, error) {
 	var points []collector.Point
 	for i, m := range r.GetMeasurements() {
-		if m.GetStep() < 0 {
-			return nil, invalid("count from 0", "measurements[%d].step is %d", i, m.GetStep())
+		if m.GetStep() < 0 || m.GetStep() == math.MaxInt64 {
+			return nil, invalid("count from 0 to 2^63-2", "measurements[%d].step is %d", i, m.GetStep())
 		}
 		at := now
 		if m.GetTime() != nil {
