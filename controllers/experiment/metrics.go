@@ -85,7 +85,7 @@ func registerCurrent(o metrics.Options, cache client.Reader, now func() time.Tim
 			}
 		}))
 	metrics.NewCurrent(o.Registry, "vernier_experiment_idle_seconds",
-		"Of the experiments that have not ended, the longest time since a trial of one began, reported or ended.", []string{"namespace"},
+		"Of the experiments that have not ended, the longest time since a trial of one began, reported or ended. Suspended ones and those without a trialTemplate count while trials run.", []string{"namespace"},
 		func(ctx context.Context, add func(float64, ...string)) error { return idle(ctx, cache, now(), add) })
 	if o.Experiments > 0 {
 		metrics.NewCurrent(o.Registry, "vernier_experiment_best_value", "The objective of the best trial of the newest experiments, as many as --metrics-experiments says.", []string{"namespace", "experiment", "metric"},
@@ -124,7 +124,8 @@ func idle(ctx context.Context, cache client.Reader, now time.Time, add func(floa
 	longest := map[string]float64{}
 	for i := range experiments.Items {
 		e := &experiments.Items[i]
-		if over(&e.Status) {
+		rests := e.Spec.Suspend || e.RunsOutside() // until a user does something
+		if over(&e.Status) || rests && e.Status.TrialsRunning == 0 {
 			continue
 		}
 		since := last[e.UID]

@@ -24,6 +24,7 @@ func TestWhatRunsAndWhatWaitsIsSeenFromTheObjects(t *testing.T) {
 		e.CreationTimestamp, e.Spec.MaxTrialCount, e.Status.Trials = ago(age), ptr.To[int32](10), 4
 		e.MarkCreated("m", ago(age))
 		e.MarkRunning("m", ago(age))
+		e.Spec.TrialTemplate = &v1beta1.TrialTemplate{}
 		change(e)
 		return e
 	}
@@ -43,32 +44,40 @@ func TestWhatRunsAndWhatWaitsIsSeenFromTheObjects(t *testing.T) {
 		e.Spec.Objective = &v1beta1.ObjectiveSpec{Type: v1beta1.ObjectiveTypeMaximize, ObjectiveMetricName: "acc"}
 		e.Status.CurrentOptimalTrial.Observation.Metrics = []v1beta1.Metric{{Name: "acc", Min: "0.1", Max: "0.9", Latest: "0.8"}, {Name: "loss", Latest: "3"}}
 	})
+	suspended := exp("suspended", 9*time.Hour, suspend)
+	unasked := exp("unasked", 9*time.Hour, func(e *v1beta1.Experiment) { e.Spec.TrialTemplate = nil })
+	silent := exp("silent", 3*time.Hour, func(e *v1beta1.Experiment) {
+		e.Namespace, e.Spec.TrialTemplate, e.Status.TrialsRunning = "outside", nil, 1
+	})
 	live := trial(reporting, "b", 4*time.Hour)
 	live.Status.Observation = &v1beta1.Observation{}
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	objects := []client.Object{stuck, reporting, fresh, ended, trial(stuck, "a1", 3*time.Hour), trial(stuck, "a2", 2*time.Hour), live}
+	objects := []client.Object{stuck, reporting, fresh, ended, suspended, unasked, silent, trial(stuck, "a1", 3*time.Hour), trial(stuck, "a2", 2*time.Hour), live}
 	reg := prometheus.NewRegistry()
 	NewMetrics(metrics.Options{Registry: reg, Experiments: 10}, fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), func() time.Time { return noon })
 	want := `
 # HELP vernier_budget_trials_remaining Trials that experiments which have not ended may still start, by maxTrialCount.
 # TYPE vernier_budget_trials_remaining gauge
-vernier_budget_trials_remaining{namespace="ml"} 12
+vernier_budget_trials_remaining{namespace="ml"} 24
 vernier_budget_trials_remaining{namespace="other"} 0
+vernier_budget_trials_remaining{namespace="outside"} 6
 # HELP vernier_experiment_best_value The objective of the best trial of the newest experiments, as many as --metrics-experiments says.
 # TYPE vernier_experiment_best_value gauge
 vernier_experiment_best_value{experiment="ended",metric="acc",namespace="ml"} 0.9
-# HELP vernier_experiment_idle_seconds Of the experiments that have not ended, the longest time since a trial of one began, reported or ended.
+# HELP vernier_experiment_idle_seconds Of the experiments that have not ended, the longest time since a trial of one began, reported or ended. Suspended ones and those without a trialTemplate count while trials run.
 # TYPE vernier_experiment_idle_seconds gauge
 vernier_experiment_idle_seconds{namespace="ml"} 7200
 vernier_experiment_idle_seconds{namespace="other"} 60
+vernier_experiment_idle_seconds{namespace="outside"} 10800
 # HELP vernier_experiments Experiments that exist, by phase (the last condition).
 # TYPE vernier_experiments gauge
-vernier_experiments{namespace="ml",phase="Running"} 2
+vernier_experiments{namespace="ml",phase="Running"} 4
 vernier_experiments{namespace="ml",phase="Succeeded"} 1
 vernier_experiments{namespace="other",phase="Running"} 1
+vernier_experiments{namespace="outside",phase="Running"} 1
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
 		t.Error(err)
