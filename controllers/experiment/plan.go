@@ -48,7 +48,7 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 	if next.Status.StartTime == nil {
 		next.Status.StartTime = &t
 	}
-	next.MarkCreated(messageCreated, t)
+	next.MarkCreated(createdMessage(exp), t)
 	run := failuresInARow(trials)
 	if next.IsCompleted() && resumable(next, c, run) {
 		next.MarkRestarting(messageRestarting, t)
@@ -109,7 +109,7 @@ func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, run failures, 
 		next.MarkRunning(messageRunning, now)
 		say(next, v1beta1.ExperimentRunning, cmp.Or(suspended, f.trouble, run.message(), messageRunning), now)
 	default:
-		say(next, v1beta1.ExperimentCreated, cmp.Or(suspended, f.trouble, messageCreated), now)
+		say(next, v1beta1.ExperimentCreated, cmp.Or(suspended, f.trouble, createdMessage(next)), now)
 	}
 	if next.IsCompleted() {
 		next.Status.CompletionTime = &now

@@ -1,10 +1,12 @@
 package experiment
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -74,5 +76,24 @@ func TestASuspensionHasOneEvent(t *testing.T) {
 	}
 	if again := transitions(exp, &after, &after); len(again) > 0 {
 		t.Errorf("and again: %+v", again)
+	}
+}
+
+func TestAnExperimentWithoutATemplateSaysWhoRunsItsTrials(t *testing.T) {
+	exp := anExperiment()
+	before := exp.Status
+	after := planned(exp, nil, findings{}, noon).status
+	if c := current(&after); c.Type != v1beta1.ExperimentCreated || !strings.HasPrefix(c.Message, messageCreated) || !strings.Contains(c.Message, "no trialTemplate") {
+		t.Errorf("it is %s and says %q", c.Type, c.Message)
+	}
+	for _, e := range transitions(exp, &before, &after) {
+		if e.Type == corev1.EventTypeWarning {
+			t.Errorf("a warning: %+v", e)
+		}
+	}
+	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{}
+	after = planned(exp, nil, findings{}, noon).status
+	if c := current(&after); c.Message != messageCreated {
+		t.Errorf("with a template it says %q", c.Message)
 	}
 }

@@ -11,6 +11,7 @@ import (
 // Messages of the conditions; the first words are Katib's.
 const (
 	messageCreated       = "Experiment is created"
+	messageOutside       = messageCreated + ". It has no trialTemplate, so no job runs its trials: they run outside, in programs that ask the API for them (docs/api.md)"
 	messageRunning       = "Experiment is running"
 	messageRestarting    = "Experiment is restarting"
 	messageGoalReached   = "Experiment has succeeded because Objective goal has reached"
@@ -25,6 +26,14 @@ const (
 	messageFailures      = v1beta1.MessageMaxFailed + ": %s failed and %s no metrics (maxFailedTrialCount is %d). The conditions of these trials say why"
 	messageStop          = "the experiment has ended: %s"
 )
+
+// createdMessage is what an experiment says before its first trial.
+func createdMessage(exp *v1beta1.Experiment) string {
+	if exp.RunsOutside() {
+		return messageOutside
+	}
+	return messageCreated
+}
 
 // say changes the message of a condition and leaves its place in the list.
 func say(exp *v1beta1.Experiment, kind v1beta1.ExperimentConditionType, message string, now metav1.Time) {
