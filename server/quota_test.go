@@ -189,8 +189,6 @@ func namespaceQuota(t *testing.T) {
 	}
 }
 
-// From four fifths of its quota on a namespace shows as near it, and deleting a trial
-// gives it room.
 // Two managers that have one store see each other's points a while later.
 func TestWhatAnotherManagerStoresCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -206,13 +204,15 @@ func TestWhatAnotherManagerStoresCounts(t *testing.T) {
 				t.Fatal(i, err)
 			}
 		}
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // the clock of a synctest bubble
 		if err := s.Append(t.Context(), a, podAttempt, lines(10, 10)); !isFull(err) {
 			t.Errorf("with 95 of 100 points stored, 10 more: %v", err)
 		}
 	})
 }
 
+// From four fifths of its quota on a namespace shows as near it, and deleting a trial
+// gives it room.
 func TestANamespaceNearItsQuotaIsSaidAndGetsRoom(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s, err := server.LimitStore(memory(t), server.Quota{NamespacePoints: 10_000}, registry)
