@@ -29,8 +29,7 @@ const (
 	tryPause = 200 * time.Millisecond
 )
 
-// ErrDone says that there are no more trials: the experiment has ended, or nothing is
-// left to try.
+// ErrDone says that there are no more trials: the experiment has ended.
 var ErrDone = errors.New("the experiment has no more trials")
 
 // ErrStale says that a trial is not this program's any more: its lease has expired and
@@ -82,7 +81,7 @@ func Reason(err error) string {
 }
 
 // Trial is one that this program runs. Its lease is kept until it is completed or
-// released, or the context that it was asked with ends.
+// released, or that is refused, or the context that it was asked with ends.
 type Trial struct {
 	*vernierv1.Trial
 	client *Client
@@ -91,8 +90,9 @@ type Trial struct {
 }
 
 // Ask waits for a trial of an experiment, which is namespaces/NAMESPACE/experiments/NAME.
-// running ends when the trial should: it is to be stopped, somebody else runs it, or it
-// was completed; context.Cause says which. ErrDone: there are no more trials.
+// running ends when the trial should: it is to be stopped, somebody else runs it, it was
+// deleted, this program may not run it any more, or it was completed; context.Cause says
+// which. ErrDone: there are no more trials.
 func (c *Client) Ask(ctx context.Context, experiment string) (t *Trial, running context.Context, err error) {
 	length := c.Lease
 	if length == 0 {
@@ -110,7 +110,7 @@ func (c *Client) Ask(ctx context.Context, experiment string) (t *Trial, running 
 		case len(answer.GetTrials()) > 0:
 			t, running = c.start(ctx, answer.GetTrials()[0], length)
 			return t, running, nil
-		case answer.GetState() != vernierv1.Experiment_ACTIVE || answer.GetExhausted():
+		case answer.GetState() != vernierv1.Experiment_ACTIVE: // until then a trial that runs may be lost
 			return nil, nil, fmt.Errorf("%w: %s", ErrDone, answer.GetMessage())
 		}
 	}
@@ -155,7 +155,8 @@ func (t *Trial) report(ctx context.Context, m []*vernierv1.Measurement) error {
 		err = &StopError{answer.GetWhy()}
 		t.end(err)
 	}
-	if errors.Is(err, ErrStale) {
+	switch Reason(err) {
+	case "STALE_ATTEMPT", "NOT_FOUND", "FORBIDDEN", "UNAUTHENTICATED":
 		t.end(err)
 	}
 	return err
@@ -183,25 +184,23 @@ func (t *Trial) Fail(ctx context.Context, reason string) error {
 func (t *Trial) complete(ctx context.Context, r *vernierv1.CompleteTrialRequest) error {
 	r.Name, r.Attempt = t.GetName(), t.GetAttempt()
 	_, err := retry(ctx, t.client.CompleteTrial, r)
-	if err == nil || errors.Is(err, ErrStale) {
-		t.over(err)
-	}
-	return err
+	return t.over(ctx, err)
 }
 
 // Release hands the trial back, so that somebody else runs it.
 func (t *Trial) Release(ctx context.Context) error {
 	_, err := retry(ctx, t.client.ReleaseTrial, &vernierv1.ReleaseTrialRequest{Name: t.GetName(), Attempt: t.GetAttempt()})
-	if err == nil || errors.Is(err, ErrStale) {
-		t.over(err)
-	}
-	return err
+	return t.over(ctx, err)
 }
 
-// over ends the heartbeats.
-func (t *Trial) over(cause error) {
-	t.end(cause)
-	t.beats.Wait()
+// over ends the heartbeats, unless the call that was to end the trial may be made again:
+// a program that gives up must not keep the trial for ever.
+func (t *Trial) over(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil && connect.CodeOf(err) != connect.CodeUnavailable {
+		t.end(err)
+		t.beats.Wait()
+	}
+	return err
 }
 
 // retry makes a call again that failed in passing. All calls of the API may be made

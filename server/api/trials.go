@@ -69,7 +69,7 @@ func (s *service) SuggestTrials(ctx context.Context, r *vernierv1.SuggestTrialsR
 		if err != nil {
 			return nil, explain(ctx, err)
 		}
-		if len(h.Trials) > 0 || h.Exhausted || h.Experiment.IsCompleted() || left <= 0 {
+		if len(h.Trials) > 0 || h.Experiment.IsCompleted() || left <= 0 {
 			return s.suggested(h, count), nil
 		}
 		again := time.NewTimer(min(left, lookAgain))
@@ -94,7 +94,7 @@ func (s *service) suggested(h experiment.Handed, count int) *vernierv1.SuggestTr
 		out.Message = h.Why
 		if c := h.Experiment.LastCondition(); h.Experiment.IsCompleted() && c != nil {
 			out.Message = c.Message
-		} else if !h.Exhausted {
+		} else {
 			out.RetryAfter = durationpb.New(max(h.After, lookAgain))
 		}
 	}

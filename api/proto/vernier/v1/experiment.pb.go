@@ -814,7 +814,7 @@ type SuggestTrialsResponse struct {
 	Trials []*Trial               `protobuf:"bytes,1,rep,name=trials,proto3" json:"trials,omitempty"`
 	// Of the experiment. There are no more trials once it is not ACTIVE.
 	State Experiment_State `protobuf:"varint,2,opt,name=state,proto3,enum=vernier.v1.Experiment_State" json:"state,omitempty"`
-	// Nothing is left to try but what runs.
+	// Nothing is left to try but what runs, and may be handed out again.
 	Exhausted bool `protobuf:"varint,3,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
 	// Why there are fewer trials than asked for.
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
