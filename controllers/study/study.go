@@ -140,10 +140,12 @@ func (s *Study) Propose(ctx context.Context, n int) ([]Proposal, error) {
 	return out, nil
 }
 
-// Finite says whether there are finitely many points to try.
+// Finite says whether there may be nothing left to try: the points are finitely many, or
+// the algorithm's plan has an end.
 func (s *Study) Finite() bool {
 	_, finite := s.base.Space.Size()
-	return finite
+	known, _ := algorithm.Get(s.trials.spec.Algorithm.AlgorithmName)
+	return finite || known.MultiFidelity || known.Repeats
 }
 
 // question is the study as it is now. It shares nothing that changes later.
