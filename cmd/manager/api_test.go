@@ -54,10 +54,18 @@ func (w *world) resource(e *v1beta1.Experiment) string {
 
 func (w *world) suggest(c *client.Client, r *vernierv1.SuggestTrialsRequest) []*vernierv1.Trial {
 	w.t.Helper()
-	answer, err := c.SuggestTrials(w.t.Context(), r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	var answer *vernierv1.SuggestTrialsResponse
+	w.eventually("trials are handed out", func() string {
+		var err error
+		answer, err = c.SuggestTrials(w.t.Context(), r)
+		switch {
+		case connect.CodeOf(err) == connect.CodeUnavailable: // a manager that has just started says so
+			return err.Error()
+		case err != nil:
+			w.t.Fatal(err)
+		}
+		return ""
+	})
 	return answer.GetTrials()
 }
 
