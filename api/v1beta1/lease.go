@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AnnotationLease, on trials that run outside, says who runs them (a Lease, as JSON).
+// AnnotationLease on trials that run outside says who runs them (a Lease, as JSON).
 const AnnotationLease = "vernier.ml/lease"
 
 // Lease says who runs a trial that no job runs, and until when nobody else does.

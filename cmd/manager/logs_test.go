@@ -103,9 +103,9 @@ func TestLogFormat(t *testing.T) {
 			slog.New(logHandler(&out, o)).Info("m", "trial", "t")
 			line := out.String()
 			for _, cut := range []string{"time=", `"time":`} {
-				if _, after, ok := strings.Cut(line, cut); ok {
+				if before, after, ok := strings.Cut(line, cut); ok {
 					_, rest, _ := strings.Cut(after, map[bool]string{true: " ", false: ","}[cut == "time="])
-					line = strings.TrimSuffix(line[:strings.Index(line, cut)]+rest, "\n")
+					line = strings.TrimSuffix(before+rest, "\n")
 				}
 			}
 			if line != tc.want {

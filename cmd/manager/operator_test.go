@@ -149,10 +149,10 @@ func rightsOfAnMPIJob(t *testing.T) {
 func TestOperatorMakesADisruptedPodAgain(t *testing.T) {
 	w := withOperator(t)
 	job := w.train("TFJob", "tfReplicaSpecs", "mnist", "Worker")
-	first := w.podIn(job, "mnist-worker-0", corev1.PodFailed)
+	w.podIn(job, "mnist-worker-0", corev1.PodFailed)
 	w.is(job, "Failed")
 	job = w.train("TFJob", "tfReplicaSpecs", "again", "Worker")
-	first = w.podIn(job, "again-worker-0", corev1.PodRunning)
+	first := w.podIn(job, "again-worker-0", corev1.PodRunning)
 	first.Status.Phase, first.Status.Reason = corev1.PodFailed, "Evicted"
 	if err := w.client.Status().Update(t.Context(), &first); err != nil {
 		t.Fatal(err)

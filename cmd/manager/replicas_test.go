@@ -72,7 +72,7 @@ func testReplicas(t *testing.T, address string) {
 	var once sync.Once
 	each(reporters, func(rep *reporter) {
 		rep.say(t, 10, 20, first, second)
-		once.Do(func() { first.end(t, syscall.SIGKILL) })
+		once.Do(func() { _ = first.end(t, syscall.SIGKILL) }) // it says only that it was killed
 		rep.say(t, 20, 40, first, second)
 	})
 	r.shows(e, "the standby leads after the crash", 39)
@@ -211,7 +211,7 @@ func (r *replicas) holds(reporters []*reporter, points int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	for _, rep := range reporters {
 		next := 0
 		err := s.Scan(r.t.Context(), rep.trial.UID, nil, func(_ collector.Attempt, p collector.Point) error {

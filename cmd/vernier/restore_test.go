@@ -76,7 +76,7 @@ func TestRestoreGivesCurvesTheNewUIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer target.Close()
+	defer func() { _ = target.Close() }()
 	stored, err := target.Inventory(t.Context())
 	if err != nil || len(stored) != 1 || stored[0].UID != "new-exp-0000" {
 		t.Errorf("stored are %+v, %v", stored, err)

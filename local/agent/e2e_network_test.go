@@ -46,7 +46,7 @@ func runHelper(helper string) error {
 				return err
 			}
 			fmt.Fprint(conn, os.Args[2])
-			conn.Close()
+			_ = conn.Close()
 		}
 	case "ask": // prints what an address answers to a plain request
 		conn, err := net.DialTimeout("tcp", os.Args[1], 10*time.Second)
@@ -80,7 +80,7 @@ func TestPortForward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free.Close()
+	_ = free.Close()
 	pod := r.pod("server", "")
 	pod.Spec.Containers[0] = helper(t, "serve", free.Addr().String(), "hello")
 	r.create(pod)
@@ -115,7 +115,7 @@ func TestPortForward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if got, err := io.ReadAll(conn); string(got) != "hello" {
 		t.Errorf("got %q, %v; want hello", got, err)
 	}

@@ -259,7 +259,7 @@ func (e execer) PortForward(ctx context.Context, _, uid string, port int32, stre
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	go func() {
 		_, _ = io.Copy(conn, stream)
 		_ = conn.(*net.TCPConn).CloseWrite() // what the program still says is passed on

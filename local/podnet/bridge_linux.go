@@ -186,7 +186,7 @@ func (n *podNetwork) enter() error {
 // interfaces, with the pod's last process.
 func (n *podNetwork) close() {
 	for _, l := range n.mirrors {
-		l.Close()
+		_ = l.Close()
 	}
 	for _, f := range []*os.File{n.network, n.hostname} {
 		if f != nil {

@@ -75,7 +75,7 @@ func accept(l net.Listener, serve func(*net.TCPConn)) {
 			continue
 		}
 		go func() {
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 			serve(conn.(*net.TCPConn))
 		}()
 	}

@@ -66,11 +66,11 @@ func Serve(ctx context.Context, dir string, logger *log.Logger, ready func() err
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	go h.awaitIdle(ctx, stop)
 	go func() {
 		<-ctx.Done()
-		l.Close()
+		_ = l.Close()
 	}()
 	if err := ready(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func Serve(ctx context.Context, dir string, logger *log.Logger, ready func() err
 			return err
 		}
 		go func() {
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 			if h.serve(ctx, conn) == opShutdown {
 				stop()
 			}
@@ -202,7 +202,7 @@ func (h *holder) awaitIdle(ctx context.Context, end func()) {
 		h.mu.Lock()
 		for uid, n := range h.pods {
 			if conn, err := shim.DialIn(ctx, n.shim); err == nil {
-				conn.Close()
+				_ = conn.Close()
 			} else {
 				n.close()
 				delete(h.pods, uid)

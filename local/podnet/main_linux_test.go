@@ -61,7 +61,7 @@ func runHelper(helper string) error {
 				return err
 			}
 			fmt.Fprint(conn, os.Args[1])
-			conn.Close()
+			_ = conn.Close()
 		}
 	case "ask": // prints what an address answers
 		conn, err := net.DialTimeout("tcp", os.Args[1], 10*time.Second)

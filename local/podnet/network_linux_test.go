@@ -212,7 +212,7 @@ func TestPodsFindEachOtherByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if got, err := io.ReadAll(conn); string(got) != "I am a" {
 		t.Errorf("dialled from the machine: %q, %v", got, err)
 	}
@@ -239,7 +239,7 @@ func TestPodsReachTheMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { l.Close() })
+		t.Cleanup(func() { _ = l.Close() })
 		go func() {
 			for {
 				conn, err := l.Accept()
@@ -247,7 +247,7 @@ func TestPodsReachTheMachine(t *testing.T) {
 					return
 				}
 				fmt.Fprint(conn, "the machine")
-				conn.Close()
+				_ = conn.Close()
 			}
 		}()
 		return uint16(l.Addr().(*net.TCPAddr).Port)

@@ -123,7 +123,7 @@ func call(ctx context.Context, dir string, q request) (r response, err error) {
 	if err != nil {
 		return r, fmt.Errorf("%w in %s: %w", shim.ErrNotRunning, dir, err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err = json.NewEncoder(conn).Encode(q); err == nil {

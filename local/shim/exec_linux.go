@@ -112,7 +112,7 @@ func (s *Supervisor) dial(ctx context.Context, address string) (*os.File, error)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	return conn.(*net.TCPConn).File()
 }
 

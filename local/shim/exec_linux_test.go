@@ -94,18 +94,18 @@ func TestDial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	go func() {
 		if conn, err := l.Accept(); err == nil {
 			_, _ = io.Copy(conn, conn)
-			conn.Close()
+			_ = conn.Close()
 		}
 	}()
 	conn, err := p.Dial(t.Context(), l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if _, err := conn.Write([]byte("there and back")); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestDial(t *testing.T) {
 	if diff := cmp.Diff("there and back", string(got)); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
-	l.Close()
+	_ = l.Close()
 	if _, err := p.Dial(t.Context(), l.Addr().String()); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("nobody listens: %v", err)
 	}
