@@ -42,6 +42,9 @@ const (
 	suggestTimeout = time.Minute
 	// conflictPause is how long to wait for the cache after a lost write.
 	conflictPause = 50 * time.Millisecond
+	// studyPatience is how long a reconcile waits for a study that is used to hand
+	// trials out, and then lets other experiments go first.
+	studyPatience = time.Second
 	ownerIndex    = "experiment"
 )
 
@@ -141,7 +144,12 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	s, found := c.inspect(exp)
+	waiting, enough := context.WithTimeout(ctx, studyPatience)
+	s, found, err := c.inspect(waiting, exp)
+	enough()
+	if err != nil { // trials are being handed out
+		return reconcile.Result{RequeueAfter: studyPatience}, nil
+	}
 	defer c.studies.done(s)
 	s.Update(trials)
 	a := plan(exp, trials, s.Ranking(), found, c.Now())
@@ -177,19 +185,22 @@ func soonest(durations ...time.Duration) (least time.Duration) {
 }
 
 // inspect finds what is known of an experiment, and validates it when it is first
-// seen.
-func (c *Controller) inspect(exp *v1beta1.Experiment) (*kept, findings) {
-	s, err := c.studies.get(exp)
+// seen. The error is that of ctx, which ended before others had used the study.
+func (c *Controller) inspect(ctx context.Context, exp *v1beta1.Experiment) (*kept, findings, error) {
+	s, err := c.studies.get(ctx, exp)
+	if err != nil {
+		return nil, findings{}, err
+	}
 	if !exp.IsCreated() {
 		if _, errs := c.Rules.Validate(exp, nil); len(errs) > 0 {
 			return s, findings{fatal: "The experiment is not valid, so no trial was started: " + errs.ToAggregate().Error() +
-				". Correct it, delete this experiment and create it again"}
+				". Correct it, delete this experiment and create it again"}, nil
 		}
 	}
-	if err != nil {
-		return s, findings{fatal: err.Error()}
+	if s.invalid != nil {
+		return s, findings{fatal: s.invalid.Error()}, nil
 	}
-	return s, findings{}
+	return s, findings{}, nil
 }
 
 // Trials are the trials of exp in order of number. They are the cache's own

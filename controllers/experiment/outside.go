@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/controllers/study"
 )
 
@@ -30,6 +31,12 @@ const (
 
 // ErrHasTemplate says that jobs run the trials of an experiment.
 var ErrHasTemplate = errors.New("the experiment has a trialTemplate: its trials are run by jobs and not handed out")
+
+// IsFatal says whether an error of HandOut cannot be helped by trying again.
+func IsFatal(err error) bool {
+	var fatal *fatalError
+	return errors.As(err, &fatal)
+}
 
 // Handed are trials that were handed out.
 type Handed struct {
@@ -74,7 +81,18 @@ func (c *Controller) handOut(ctx context.Context, key types.NamespacedName, n in
 	if !exp.RunsOutside() {
 		return h, false, ErrHasTemplate
 	}
-	s, found := c.inspect(exp)
+	if c.Katib.Installed() {
+		return h, false, &fatalError{katib.Warning}
+	}
+	leave, err := c.studies.queue(ctx, exp)
+	if err != nil {
+		return h, false, err
+	}
+	defer leave()
+	s, found, err := c.inspect(ctx, exp)
+	if err != nil {
+		return h, false, err
+	}
 	defer c.studies.done(s)
 	trials, err := c.Trials(ctx, exp)
 	if err != nil {

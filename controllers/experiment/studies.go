@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -29,13 +30,15 @@ type studies struct {
 // goroutine at a time.
 type kept struct {
 	*study.Study
-	busy       sync.Mutex
-	invalid    error // what is wrong with the spec
-	uid        types.UID
-	generation int64
-	name       types.NamespacedName
-	bytes      int
-	learning   bool
+	// busy is full while somebody uses it, and queue while a hand-out waits for that: so
+	// a reconcile waits for one of them, however many there are.
+	busy, queue chan struct{}
+	invalid     error // what is wrong with the spec
+	uid         types.UID
+	generation  int64
+	name        types.NamespacedName
+	bytes       int
+	learning    bool
 
 	// wrote is when the status was last written.
 	wrote time.Time
@@ -54,15 +57,30 @@ type kept struct {
 }
 
 // get is the study of an experiment, built when there is none or when it is of
-// another generation of the spec. With an error, which says what is wrong with the
-// spec, it ranks trials and does no more.
-func (s *studies) get(exp *v1beta1.Experiment) (*kept, error) {
-	k, err := s.find(exp)
-	k.busy.Lock()
-	return k, err
+// another generation of the spec. One that is invalid ranks trials and does no more.
+// The error is that of ctx, which ended before others had used it.
+func (s *studies) get(ctx context.Context, exp *v1beta1.Experiment) (*kept, error) {
+	k := s.find(exp)
+	return k, enter(ctx, k.busy)
 }
 
-func (s *studies) find(exp *v1beta1.Experiment) (*kept, error) {
+// queue waits until no other hand-out of an experiment is before this one; leave lets
+// the next one in.
+func (s *studies) queue(ctx context.Context, exp *v1beta1.Experiment) (leave func(), err error) {
+	k := s.find(exp)
+	return func() { <-k.queue }, enter(ctx, k.queue)
+}
+
+func enter(ctx context.Context, room chan struct{}) error {
+	select {
+	case room <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *studies) find(exp *v1beta1.Experiment) *kept {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.IndexFunc(s.kept, func(k *kept) bool { return k.uid == exp.UID }); i >= 0 {
@@ -70,13 +88,16 @@ func (s *studies) find(exp *v1beta1.Experiment) (*kept, error) {
 		s.kept = slices.Delete(s.kept, i, i+1)
 		if k.generation == exp.Generation {
 			s.kept = append(s.kept, k)
-			return k, k.invalid
+			return k
 		}
 	}
 	built, err := study.New(exp)
-	k := &kept{Study: built, invalid: err, uid: exp.UID, generation: exp.Generation, name: client.ObjectKeyFromObject(exp)}
+	k := &kept{
+		Study: built, invalid: err, uid: exp.UID, generation: exp.Generation, name: client.ObjectKeyFromObject(exp),
+		busy: make(chan struct{}, 1), queue: make(chan struct{}, 1),
+	}
 	s.kept = append(s.kept, k)
-	return k, err
+	return k
 }
 
 // done ends a use of k. When there is too much in memory, the studies that were
@@ -84,7 +105,7 @@ func (s *studies) find(exp *v1beta1.Experiment) (*kept, error) {
 // begin again at every reconcile. One study alone may be larger: its trials take
 // more memory still.
 func (s *studies) done(k *kept) {
-	defer k.busy.Unlock()
+	defer func() { <-k.busy }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.bytes, k.learning = k.Bytes(), k.Learning()

@@ -27,7 +27,7 @@ func experimentNamed(name string) *v1beta1.Experiment {
 // use is one reconcile's use of a study.
 func use(t *testing.T, s *studies, exp *v1beta1.Experiment) *kept {
 	t.Helper()
-	k, err := s.get(exp)
+	k, err := s.get(t.Context(), exp)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,12 +54,46 @@ func TestStudiesAreKeptWhileTheSpecStays(t *testing.T) {
 	a.Spec.Algorithm.AlgorithmName = "magic"
 	a.Generation++
 	for range 2 {
-		k, err := s.get(a)
-		if err == nil || k == nil {
-			t.Fatalf("an invalid spec: %v", err)
+		k, err := s.get(t.Context(), a)
+		if err != nil || k.invalid == nil {
+			t.Fatalf("an invalid spec: %v, %v", k, err)
 		}
 		s.done(k)
 	}
+}
+
+// A reconcile does not wait for long while trials are handed out, and however many
+// hand-outs wait, one at most goes before it.
+func TestAReconcileWaitsForOneHandOutAtMost(t *testing.T) {
+	var s studies
+	exp := experimentNamed("a")
+	leave, err := s.queue(t.Context(), exp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 { // a select is fair: a broken one may be right once
+		if _, err := s.queue(gone, exp); err == nil {
+			t.Fatal("two hand-outs wait for the study at once")
+		}
+	}
+	k, err := s.get(t.Context(), exp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if _, err := s.get(gone, exp); err == nil {
+			t.Fatal("two use a study at once")
+		}
+	}
+	s.done(k)
+	leave()
+	if leave, err = s.queue(t.Context(), exp); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	use(t, &s, exp)
 }
 
 // What is kept is bounded by memory, and the one that was used longest ago goes.
@@ -69,7 +103,7 @@ func TestStudiesAreBoundedByMemory(t *testing.T) {
 	reused := experimentNamed("used all the time")
 	for i := range 20 {
 		for _, exp := range []*v1beta1.Experiment{reused, experimentNamed(fmt.Sprint(i))} {
-			k, err := s.get(exp)
+			k, err := s.get(t.Context(), exp)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -150,6 +150,9 @@ func (c *Controller) question(ctx context.Context, exp *v1beta1.Experiment, s *k
 	name := exp.Spec.Algorithm.AlgorithmName
 	ctx, span := c.Traces.Start(ctx, "suggest", trace.WithAttributes(attribute.String("vernier.algorithm", name), attribute.Int("vernier.wanted", n)))
 	start := c.Now()
+	if s.asked.IsZero() { // trials that are handed out wait for no learning
+		s.asked = start
+	}
 	proposals, err := s.Propose(ctx, n)
 	tracing.End(span, err)
 	c.Metrics.suggested(name, proposals, err, start.Sub(s.asked), c.Now().Sub(start))

@@ -48,7 +48,7 @@ func (s *service) CompleteTrial(ctx context.Context, r *vernierv1.CompleteTrialR
 	if err != nil {
 		return nil, err
 	}
-	s.free()
+	s.free(p)
 	return s.out(ctx, p, t)
 }
 

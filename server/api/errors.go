@@ -21,6 +21,7 @@ const (
 	ReasonNotFound         = "NOT_FOUND"
 	ReasonAlreadyExists    = "ALREADY_EXISTS"
 	ReasonHasTemplate      = "HAS_TEMPLATE"
+	ReasonCannotStart      = "CANNOT_START"
 	ReasonStaleAttempt     = "STALE_ATTEMPT"
 	ReasonAlreadyCompleted = "ALREADY_COMPLETED"
 	ReasonNotMeasured      = "NOT_MEASURED"
@@ -53,6 +54,8 @@ func explain(ctx context.Context, err error) error {
 		return connect.NewError(connect.CodeCanceled, err)
 	case errors.Is(err, experiment.ErrHasTemplate):
 		return fault(connect.CodeFailedPrecondition, ReasonHasTemplate, "create one without trialTemplate to run the trials yourself", "%w", err)
+	case experiment.IsFatal(err):
+		return fault(connect.CodeFailedPrecondition, ReasonCannotStart, "correct what is named: the same request is refused again", "%w", err)
 	case errors.Is(err, server.ErrQuota):
 		return fault(connect.CodeResourceExhausted, ReasonQuota, "report less often, or have the operator raise the limit", "%w", err)
 	case apierrors.IsNotFound(err):

@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"sync"
 	"time"
@@ -48,7 +49,7 @@ type Config struct {
 
 // NewHandler returns the service and the path under which it must be mounted.
 func NewHandler(c Config) (path string, handler http.Handler) {
-	s := &service{Config: c, freed: make(chan struct{})}
+	s := newService(c)
 	path, handler = vernierv1.NewExperimentServiceHandler(s, connect.WithReadMaxBytes(maxBody))
 	return path, s.guard(handler)
 }
@@ -56,8 +57,21 @@ func NewHandler(c Config) (path string, handler http.Handler) {
 type service struct {
 	Config
 
-	mu    sync.Mutex
-	freed chan struct{} // closed, and made anew, when there may be a trial for who waits
+	mu   sync.Mutex
+	seed maphash.Seed
+	// freed are closed, and made anew, when there may be a trial for who waits. Few
+	// experiments share one.
+	freed [waitingRooms]chan struct{}
+}
+
+const waitingRooms = 64
+
+func newService(c Config) *service {
+	s := &service{Config: c, seed: maphash.MakeSeed()}
+	for i := range s.freed {
+		s.freed[i] = make(chan struct{})
+	}
+	return s
 }
 
 var _ vernierv1.ExperimentServiceHandler = (*service)(nil)

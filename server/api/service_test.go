@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/experiment"
+	"github.com/vernier-ml/vernier/controllers/katib"
 )
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -46,10 +48,10 @@ func serve(t *testing.T, catch interceptor.Funcs, objects ...client.Object) *ser
 		t.Fatal(err)
 	}
 	now := func() time.Time { return noon }
-	return &service{freed: make(chan struct{}), Config: Config{
+	return newService(Config{
 		Client: c, Reader: c, Store: points, Access: OneToken(""), Now: now,
 		Experiments: experiment.New(experiment.Options{Client: c, Reader: c, Now: now}),
-	}}
+	})
 }
 
 // runs is a trial that a worker runs, and its experiment, of which no other may run.
@@ -143,6 +145,23 @@ func TestWhyATrialFailedIsCut(t *testing.T) {
 				t.Errorf("%d bytes: %.100s, %v", len(got.GetMessage()), got.GetMessage(), err)
 			}
 		})
+	}
+}
+
+func TestNoTrialIsHandedOutBesideKatib(t *testing.T) {
+	exp, _ := runs(t)
+	s := serve(t, interceptor.Funcs{}, exp)
+	scheme := runtime.NewScheme()
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	installed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "katib.kubeflow.org"}}).Build()
+	var err error
+	if s.Experiments.Katib, err = katib.Look(t.Context(), installed); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.SuggestTrials(t.Context(), &vernierv1.SuggestTrialsRequest{Parent: parent}); connect.CodeOf(err) != connect.CodeFailedPrecondition {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"math"
 	"slices"
@@ -64,7 +65,7 @@ func (s *service) SuggestTrials(ctx context.Context, r *vernierv1.SuggestTrialsR
 	}
 	left := min(r.GetMaxWait().AsDuration(), longestWait)
 	for until := s.Now().Add(left); ; left = until.Sub(s.Now()) {
-		freed := s.waiting()
+		freed := s.waiting(p)
 		h, err := s.Experiments.HandOut(ctx, p.key(), count, lease)
 		if err != nil {
 			return nil, explain(ctx, err)
@@ -126,19 +127,22 @@ func readSuggest(r *vernierv1.SuggestTrialsRequest) (lease v1beta1.Lease, count 
 	return lease, count, err
 }
 
-// waiting is closed when there may be a trial for who waits.
-func (s *service) waiting() <-chan struct{} {
+// waiting is closed when there may be a trial of an experiment for who waits.
+func (s *service) waiting(p place) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.freed
+	return s.freed[s.room(p)]
 }
 
-func (s *service) free() {
+func (s *service) free(p place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.freed)
-	s.freed = make(chan struct{})
+	room := s.room(p)
+	close(s.freed[room])
+	s.freed[room] = make(chan struct{})
 }
+
+func (s *service) room(p place) uint64 { return maphash.Comparable(s.seed, p.key()) % waitingRooms }
 
 // leased finds the trial of a request, and its lease; stale is why its attempt is not
 // the newest one. fresh: not from the cache.
@@ -302,7 +306,7 @@ func (s *service) ReleaseTrial(ctx context.Context, r *vernierv1.ReleaseTrialReq
 	if err != nil {
 		return nil, err
 	}
-	s.free()
+	s.free(p)
 	return s.out(ctx, p, t)
 }
 
