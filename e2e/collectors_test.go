@@ -159,7 +159,8 @@ func (i *instance) checkCollector(t *testing.T, experiment jobExperiment) {
 // TestExamples runs every shipped example, with a budget of two trials.
 func TestExamples(t *testing.T) {
 	i := up(t)
-	files, err := filepath.Glob("../examples/*/*.yaml")
+	// The other one, examples/tensorflow, is what TestRenderedTensorFlowRuns runs.
+	files, err := filepath.Glob("../examples/charlm/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
