@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -75,6 +76,9 @@ func tables(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) 
 	byName := map[string]*corev1.Service{}
 	for _, s := range services {
 		byName[s.Namespace+"/"+s.Name] = s
+		if own, err := netip.ParseAddr(s.Spec.ClusterIP); err == nil {
+			t.ClusterIPs = append(t.ClusterIPs, own)
+		}
 	}
 	for _, slice := range endpoints {
 		service := byName[slice.Namespace+"/"+slice.Labels[discoveryv1.LabelServiceName]]
@@ -173,14 +177,8 @@ func (n *network) condition() (corev1.ConditionStatus, string, string) {
 
 // follow keeps the tables of the holder up to date until ctx ends.
 func (n *network) follow(ctx context.Context) error {
-	signal := func() {
-		select {
-		case n.changed <- struct{}{}:
-		default: // it is known already
-		}
-	}
 	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { signal() }, UpdateFunc: func(_, _ any) { signal() }, DeleteFunc: func(any) { signal() },
+		AddFunc: func(any) { n.signal() }, UpdateFunc: func(_, _ any) { n.signal() }, DeleteFunc: func(any) { n.signal() },
 	}
 	for _, informer := range []cache.SharedIndexInformer{
 		n.informers.Core().V1().Services().Informer(), n.informers.Discovery().V1().EndpointSlices().Informer(),
@@ -190,7 +188,6 @@ func (n *network) follow(ctx context.Context) error {
 		}
 	}
 	n.informers.Start(ctx.Done())
-	n.informers.WaitForCacheSync(ctx.Done())
 	for {
 		select {
 		case <-ctx.Done():
@@ -199,14 +196,32 @@ func (n *network) follow(ctx context.Context) error {
 		}
 		if err := n.publish(ctx); err != nil && ctx.Err() == nil {
 			n.log.Error(err, "cannot tell the pods' network of Services; trying again")
-			time.AfterFunc(retryFirst, signal)
+			time.AfterFunc(retryFirst, n.signal)
 		}
 	}
+}
+
+// signal says that the holder lacks tables.
+func (n *network) signal() {
+	select {
+	case n.changed <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// synced waits until Services and their endpoints are known. It is false when ctx
+// ends before.
+func (n *network) synced(ctx context.Context) bool {
+	return cache.WaitForCacheSync(ctx.Done(),
+		n.informers.Core().V1().Services().Informer().HasSynced, n.informers.Discovery().V1().EndpointSlices().Informer().HasSynced)
 }
 
 func (n *network) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if !n.synced(ctx) {
+		return fmt.Errorf("waiting for the list of Services: %w", ctx.Err())
+	}
 	services, err := n.services.List(labels.Everything())
 	if err != nil {
 		return err
@@ -224,8 +239,11 @@ func (n *network) start(ctx context.Context, pod *corev1.Pod, o shim.Options, fi
 	hostname := hostnameOf(pod)
 	n.starting.Lock()
 	at, started, err := podnet.Start(ctx, n.options, podnet.Pod{Shim: o, Hostname: hostname, Loopback: n.loopback})
-	if err == nil && started {
-		err = n.publish(ctx)
+	if started {
+		if failed := n.publish(ctx); failed != nil {
+			n.signal()
+			err = errors.Join(err, failed)
+		}
 	}
 	n.starting.Unlock()
 	if err != nil {

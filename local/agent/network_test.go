@@ -88,6 +88,7 @@ func TestTables(t *testing.T) {
 			ap("10.96.0.1:80"): {ap("10.88.0.5:80"), ap("10.88.0.6:80")},
 			ap("10.96.0.2:80"): {ap("10.88.0.7:8080")},
 		},
+		ClusterIPs: []netip.Addr{ip("10.96.0.1"), ip("10.96.0.2"), ip("10.96.0.3")},
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -179,12 +179,13 @@ func (w *worker) spawn(ctx context.Context, pod *corev1.Pod) (box sandbox, err e
 		}
 	}
 	o := w.shimOptions(pod.UID)
-	if box.address = w.hostIP; own {
-		box.address, err = w.network.start(ctx, pod, o, w.layout.names(pod.UID))
-	}
-	if err != nil {
+	if own { // where no shim is left then, only the network can start one inside
+		if box.address, err = w.network.start(ctx, pod, o, w.layout.names(pod.UID)); err == nil {
+			box.shim, box.state, err = shim.Attach(ctx, o.Dir)
+		}
 		return box, err
 	}
+	box.address = w.hostIP
 	if box.shim, err = shim.Spawn(ctx, o); err != nil {
 		return box, err
 	}
@@ -194,7 +195,9 @@ func (w *worker) spawn(ctx context.Context, pod *corev1.Pod) (box sandbox, err e
 
 // ownNetwork decides whether a pod should get a network of its own.
 func (w *worker) ownNetwork(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	w.network.informers.WaitForCacheSync(ctx.Done())
+	if !w.network.synced(ctx) {
+		return false, fmt.Errorf("waiting for the list of Services: %w", ctx.Err())
+	}
 	services, err := w.network.services.Services(pod.Namespace).List(labels.Everything())
 	if err != nil {
 		return false, err

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -91,11 +92,22 @@ func (h *holder) dial(ctx context.Context, to netip.AddrPort) (conn *net.TCPConn
 		}
 		return err
 	}
-	pods := h.tables.Load().Services[to]
-	if len(pods) == 0 {
+	tables := h.tables.Load()
+	if pods := tables.Services[to]; len(pods) > 0 {
+		to = pods[rand.IntN(len(pods))]
+	} else if slices.Contains(tables.ClusterIPs, to.Addr()) {
+		return nil, fmt.Errorf("no ready pod is behind %s", to)
+	}
+	if !h.net.prefix.Contains(to.Addr()) {
 		return conn, connect(to)
 	}
-	return conn, inside(h.net.namespace, func() error { return connect(pods[rand.IntN(len(pods))]) })
+	select {
+	case h.dials <- struct{}{}:
+	default:
+		return nil, fmt.Errorf("%d connections to pods are being made", cap(h.dials))
+	}
+	defer func() { <-h.dials }()
+	return conn, inside(h.net.namespace, func() error { return connect(to) })
 }
 
 // join copies between two connections until both have said all.
@@ -105,6 +117,7 @@ func join(a, b *net.TCPConn) {
 		both.Go(func() {
 			if _, err := io.Copy(c.to, c.from); err != nil {
 				_ = c.from.Close() // nobody takes what it says
+				_ = c.to.Close()   // and what it took was not all
 			}
 			_ = c.to.CloseWrite()
 		})

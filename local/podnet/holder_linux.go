@@ -27,6 +27,9 @@ const (
 	startTimeout = 15 * time.Second
 	// idleExit ends a holder whose pods are all gone.
 	idleExit = 10 * time.Minute
+	// maxPending is how many connections to pods may be in the making, each of which
+	// holds a thread, and how many questions for names without an answer.
+	maxPending = 256
 )
 
 // holder owns the networks of the pods of a node.
@@ -34,7 +37,8 @@ type holder struct {
 	log    *log.Logger
 	net    *bridge
 	tables atomic.Pointer[Tables]
-	forks  chan func() // run by the thread that starts shims
+	forks  chan func()   // run by the thread that starts shims
+	dials  chan struct{} // connections to pods that are being made
 
 	mu   sync.Mutex
 	pods map[string]*podNetwork
@@ -50,7 +54,7 @@ func Serve(ctx context.Context, dir string, logger *log.Logger, ready func() err
 		return err
 	}
 	defer lock.Close()
-	h := &holder{log: logger, pods: map[string]*podNetwork{}, forks: make(chan func()), used: time.Now()}
+	h := &holder{log: logger, pods: map[string]*podNetwork{}, forks: make(chan func()), dials: make(chan struct{}, maxPending), used: time.Now()}
 	h.tables.Store(&Tables{})
 	if h.net, err = makeBridge(); err != nil {
 		return err
@@ -221,19 +225,25 @@ func (h *holder) serveNames(ctx context.Context) {
 	outside := func(ctx context.Context, name string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip4", name)
 	}
-	query := make([]byte, 4096)
+	query, pending := make([]byte, 4096), make(chan struct{}, maxPending)
 	for {
 		n, from, err := h.net.names.ReadFrom(query)
 		if err != nil {
 			h.log.Printf("names are not answered any more: %v", err)
 			return
 		}
+		select {
+		case pending <- struct{}{}:
+		default: // who gets no answer asks again
+			continue
+		}
 		packet := append([]byte(nil), query[:n]...)
 		go func() {
+			defer func() { <-pending }()
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 			defer cancel()
 			if reply, err := answer(ctx, packet, h.tables.Load().Names, outside); err == nil {
-				_, _ = h.net.names.WriteTo(reply, from) // who gets no answer asks again
+				_, _ = h.net.names.WriteTo(reply, from)
 			}
 		}()
 	}

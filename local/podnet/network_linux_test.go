@@ -270,6 +270,17 @@ func TestPodsReachTheMachine(t *testing.T) {
 			if got := p.ask(address); got != "the machine" {
 				t.Errorf("%s, outside of the network: %q", address, got)
 			}
+			outside, service := netip.MustParseAddrPort(address), netip.MustParseAddrPort("10.96.7.7:80")
+			tables := Tables{Services: map[netip.AddrPort][]netip.AddrPort{service: {outside}}, ClusterIPs: []netip.Addr{service.Addr(), outside.Addr()}}
+			if err := Publish(t.Context(), n.options.Dir, tables); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.ask(service.String()); got != "the machine" {
+				t.Errorf("a Service with an endpoint outside: %q", got)
+			}
+			if got := p.ask(address); strings.Contains(got, "the machine") {
+				t.Errorf("a Service's address without a ready pod was looked for on the machine: %q", got)
+			}
 			return
 		}
 	}

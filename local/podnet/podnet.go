@@ -54,6 +54,9 @@ type Tables struct {
 	Names map[string][]netip.Addr `json:"names"`
 	// Services are where connections to an address and port may go instead.
 	Services map[netip.AddrPort][]netip.AddrPort `json:"services"`
+	// ClusterIPs are the addresses of Services. Connections to a port that Services
+	// lacks are refused: on the machine's network they may be somebody else's.
+	ClusterIPs []netip.Addr `json:"clusterIPs,omitempty"`
 }
 
 // Zone is the domain of the names in tables. Others are looked up as the machine
@@ -82,13 +85,14 @@ type response struct {
 }
 
 // Start makes the network of a pod and spawns its shim inside, unless they exist,
-// and starts the holder if none runs; started tells so, and that it has no tables.
+// and starts the holder if none runs; started tells so, also with an error, and that
+// it has no tables.
 func Start(ctx context.Context, o Options, p Pod) (at Address, started bool, err error) {
 	r, err := call(ctx, o.Dir, request{Op: opStart, Pod: &p})
 	if errors.Is(err, shim.ErrNotRunning) {
 		started = true
 		if err = launch(ctx, o); err != nil {
-			return at, false, fmt.Errorf("start the holder of the pods' network in %s: %w", o.Dir, err)
+			return at, started, fmt.Errorf("start the holder of the pods' network in %s: %w", o.Dir, err)
 		}
 		r, err = call(ctx, o.Dir, request{Op: opStart, Pod: &p})
 	}
