@@ -274,13 +274,10 @@ func (n *node) sweep(ctx context.Context, live map[types.UID]bool) {
 func StopPods(ctx context.Context, root string) error {
 	l := layout{root}
 	entries, err := os.ReadDir(l.pods())
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var failed error
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		failed = err
+	}
 	for _, e := range entries {
 		uid := types.UID(e.Name())
 		failed = errors.Join(failed, markDown(l, uid, time.Now()), endProcesses(ctx, l, uid))

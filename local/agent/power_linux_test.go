@@ -175,6 +175,9 @@ func (p *powerCut) goOn() {
 		})
 	}
 	p.stop()
+	if err := StopPods(t.Context(), p.config.Root); err != nil { // the disk is gone before the rig's cleanup
+		t.Error(err)
+	}
 }
 
 // TestAPowerCutAtEachWriteOfARunAndAShutdown cuts the power at each write of a
