@@ -153,7 +153,8 @@ func TestOperatorMakesADisruptedPodAgain(t *testing.T) {
 	w.is(job, "Failed")
 	job = w.train("TFJob", "tfReplicaSpecs", "again", "Worker")
 	first := w.podIn(job, "again-worker-0", corev1.PodRunning)
-	first.Status.Phase, first.Status.Reason = corev1.PodFailed, "Evicted"
+	first.Status.Phase = corev1.PodFailed
+	first.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
 	if err := w.client.Status().Update(t.Context(), &first); err != nil {
 		t.Fatal(err)
 	}

@@ -227,9 +227,10 @@ func (j *job) retryable(p *corev1.Pod) bool {
 }
 
 // disrupted says whether something else than its program ended a pod: a preemption, a
-// drained node.
+// drained node. The reason Evicted does not say so: pods that exceed a limit of their own
+// have it too.
 func disrupted(p *corev1.Pod) bool {
-	return p.Status.Reason == "Evicted" || slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
 	})
 }

@@ -94,6 +94,11 @@ func TestPlan(t *testing.T) {
 			pods: []corev1.Pod{in("master-0", corev1.PodRunning), in("worker-0", corev1.PodFailed, disruption)},
 			want: outcome{conditions: "Created Restarting", remove: "worker-0"},
 		},
+		"a pod that was evicted for using more storage than its own limit has failed": {
+			framework: torch, example: example{pods: pair}, restart: onFailure,
+			pods: []corev1.Pod{in("master-0", corev1.PodRunning), in("worker-0", corev1.PodFailed, func(p *corev1.Pod) { p.Status.Reason = "Evicted" })},
+			want: outcome{conditions: "Created Restarting", remove: "worker-0", restarts: 1},
+		},
 		"a pod that is being removed is waited for": {
 			framework: torch, example: example{pods: pair}, restart: never,
 			pods: []corev1.Pod{in("master-0", corev1.PodRunning, leaving), in("worker-0", corev1.PodFailed, leaving)},
