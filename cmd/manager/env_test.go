@@ -24,7 +24,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -196,6 +195,7 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 		}
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
+	w.t.Cleanup(cancel)
 	w.registry = prometheus.NewRegistry()
 	running, err := addControllers(ctx, mgr, wiring{
 		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now, traces: w.traces,
@@ -205,36 +205,13 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 			Token: func(id collector.TrialID) (string, error) { return "token-of-" + id.UID, nil },
 		},
 	})
+	if err == nil && w.operator {
+		err = operator.Register(ctx, mgr, "kubectl", time.Now)
+	}
 	if err != nil {
-		cancel()
 		w.t.Fatal(err)
 	}
-	if w.operator {
-		if err := operator.Register(ctx, mgr, "kubectl", time.Now); err != nil {
-			cancel()
-			w.t.Fatal(err)
-		}
-	}
-	direct, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		cancel()
-		w.t.Fatal(err)
-	}
-	mux := http.NewServeMux()
-	if err := mountAPI(mux, mgr, options{apiTokenFile: w.apiToken}, direct, w.store, running); err != nil {
-		cancel()
-		w.t.Fatal(err)
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		cancel()
-		w.t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, listener, mux, nil) }()
-	w.mu.Lock()
-	w.trials, w.api = running.trials, "http://"+listener.Addr().String()
-	w.mu.Unlock()
+	served := w.serve(ctx, mgr, running)
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	var once sync.Once
@@ -253,55 +230,27 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	return stop
 }
 
-// dieAfter makes a manager die after n writes that changed something.
-func dieAfter(n int) (change func(*manager.Options), died chan struct{}) {
-	funcs, died := dyingWrites(n)
-	return func(mo *manager.Options) {
-		mo.NewClient = func(cfg *rest.Config, o client.Options) (client.Client, error) {
-			inner, err := client.NewWithWatch(cfg, o)
-			if err != nil {
-				return nil, err
-			}
-			return interceptor.NewClient(inner, funcs), nil
-		}
-	}, died
-}
-
-// dyingWrites let no write after the n-th reach the API server. died is closed then.
-func dyingWrites(n int) (funcs interceptor.Funcs, died chan struct{}) {
-	died = make(chan struct{})
-	var mu sync.Mutex
-	write := func(do func() error) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if n <= 0 {
-			return errors.New("the manager is dead")
-		}
-		if err := do(); err != nil {
-			return err
-		}
-		if n--; n == 0 {
-			close(died)
-		}
-		return nil
+// serve serves the API of a manager until ctx ends; how that ended comes through served.
+func (w *world) serve(ctx context.Context, mgr manager.Manager, running controllers) (served chan error) {
+	w.t.Helper()
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	return interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			return write(func() error { return c.Create(ctx, obj, opts...) })
-		},
-		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			return write(func() error { return c.Update(ctx, obj, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return write(func() error { return c.Delete(ctx, obj, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return write(func() error { return c.Patch(ctx, obj, p, opts...) })
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-			return write(func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
-		},
-	}, died
+	mux := http.NewServeMux()
+	if err := mountAPI(mux, mgr, options{apiTokenFile: w.apiToken}, direct, w.store, running); err != nil {
+		w.t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	served = make(chan error, 1)
+	go func() { served <- server.Serve(ctx, listener, mux, nil) }()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trials, w.api = running.trials, "http://"+listener.Addr().String()
+	return served
 }
 
 // simulate ends jobs as the Job controller and the collectors would.
