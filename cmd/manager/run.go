@@ -283,7 +283,7 @@ func mountAPI(mux *http.ServeMux, mgr manager.Manager, o options, direct client.
 	}
 	mux.Handle(api.NewHandler(api.Config{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Experiments: running.experiments,
-		Store: points, OnPoints: running.trials.Wake, Access: access, Now: time.Now,
+		Store: points, OnPoints: running.trials.Wake, OnEnd: running.trials.Announce, Access: access, Now: time.Now,
 	}))
 	return nil
 }

@@ -221,12 +221,22 @@ func (c *Controller) write(ctx context.Context, t *v1beta1.Trial, pods []corev1.
 		return reconcile.Result{}, fmt.Errorf("write the status of trial %s/%s: %w", t.Namespace, t.Name, err)
 	}
 	c.expected.Wrote(t)
-	for _, e := range transitions(t, &before, &want) {
+	c.announce(ctx, t, pods, &before)
+	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// Announce sends the events, metrics and span of a status that somebody else has written
+// to a trial that no job runs.
+func (c *Controller) Announce(ctx context.Context, t *v1beta1.Trial, before *v1beta1.TrialStatus) {
+	c.announce(ctx, t, nil, before)
+}
+
+func (c *Controller) announce(ctx context.Context, t *v1beta1.Trial, pods []corev1.Pod, before *v1beta1.TrialStatus) {
+	for _, e := range transitions(t, before, &t.Status) {
 		e.Send(c.Recorder, t)
 	}
-	c.Metrics.wrote(t, pods, &before, &want)
-	c.traceEnd(ctx, t, &before)
-	return reconcile.Result{RequeueAfter: after}, nil
+	c.Metrics.wrote(t, pods, before, &t.Status)
+	c.traceEnd(ctx, t, before)
 }
 
 // traceEnd adds the span of a trial that has just ended to its trace.

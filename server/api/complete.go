@@ -39,7 +39,11 @@ func (s *service) CompleteTrial(ctx context.Context, r *vernierv1.CompleteTrialR
 		}
 		switch {
 		case !t.IsCompleted():
-			return s.update(ctx, after)
+			written, err := s.update(ctx, after)
+			if err == nil {
+				s.OnEnd(ctx, written, &t.Status)
+			}
+			return written, err
 		case sameEnd(t, after):
 			return nil, nil
 		}

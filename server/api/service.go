@@ -42,6 +42,8 @@ type Config struct {
 	Store collector.Store
 	// OnPoints is told that a trial has new points. It must not block.
 	OnPoints func(collector.TrialID)
+	// OnEnd is told of a trial that a caller has ended, and of its status before.
+	OnEnd func(ctx context.Context, t *v1beta1.Trial, before *v1beta1.TrialStatus)
 	// Access says who may do what.
 	Access Access
 	Now    func() time.Time

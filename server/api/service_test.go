@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -49,7 +50,7 @@ func serve(t *testing.T, catch interceptor.Funcs, objects ...client.Object) *ser
 	}
 	now := func() time.Time { return noon }
 	return newService(Config{
-		Client: c, Reader: c, Store: points, Access: OneToken(""), Now: now,
+		Client: c, Reader: c, Store: points, Access: OneToken(""), Now: now, OnEnd: func(context.Context, *v1beta1.Trial, *v1beta1.TrialStatus) {},
 		Experiments: experiment.New(experiment.Options{Client: c, Reader: c, Now: now}),
 	})
 }
@@ -145,6 +146,25 @@ func TestWhyATrialFailedIsCut(t *testing.T) {
 				t.Errorf("%d bytes: %.100s, %v", len(got.GetMessage()), got.GetMessage(), err)
 			}
 		})
+	}
+}
+
+func TestTheEndOfATrialIsToldOnce(t *testing.T) {
+	exp, trial := runs(t)
+	s := serve(t, interceptor.Funcs{}, exp, trial)
+	var told []string
+	s.OnEnd = func(_ context.Context, t *v1beta1.Trial, before *v1beta1.TrialStatus) {
+		told = append(told, fmt.Sprint(t.Name, t.State(), before.CompletionTime == nil))
+	}
+	for range 2 { // it may be sent again
+		r := &vernierv1.CompleteTrialRequest{Name: parent + "/trials/exp-0000", Attempt: 1, Outcome: &vernierv1.CompleteTrialRequest_Succeeded_{
+			Succeeded: &vernierv1.CompleteTrialRequest_Succeeded{Values: map[string]float64{"loss": 1}}}}
+		if _, err := s.CompleteTrial(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{fmt.Sprint("exp-0000", v1beta1.TrialSucceeded, true)}, told); diff != "" {
+		t.Error(diff)
 	}
 }
 
