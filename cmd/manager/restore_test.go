@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -85,21 +86,61 @@ func (w *world) curves(e *v1beta1.Experiment) map[string][]float64 {
 	return curves
 }
 
+// refusesBesideAManager fails when a backup is restored while a manager holds the lease.
+func (w *world) refusesBesideAManager(backup []byte) {
+	w.t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: restore.ManagerLease},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NowMicro())}}
+	if err := w.client.Create(w.t.Context(), lease); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.restore(backup); !errors.Is(err, restore.ErrManagerRuns) {
+		w.t.Errorf("while a manager runs: %v", err)
+	}
+	if err := w.client.Delete(w.t.Context(), lease); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// restoreTwice restores a backup, and again, which makes nothing more, and then copies
+// the curves.
+func (w *world) restoreTwice(backup []byte, old collector.Store) {
+	w.t.Helper()
+	var made map[types.UID]types.UID
+	for range 2 {
+		again, err := w.restore(backup)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if made != nil && !cmp.Equal(made, again) {
+			w.t.Errorf("the second time %v were made, not %v", again, made)
+		}
+		made = again
+	}
+	err := store.Copy(w.t.Context(), old, w.store, func(id collector.TrialID) collector.TrialID {
+		id.UID = string(made[types.UID(id.UID)])
+		return id
+	}, func(store.CopyProgress) {})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // After a restore an experiment that had ended shows what it did, and one that ran goes
 // on: from its finished trials, and with those again that ran.
 func TestRestore(t *testing.T) {
 	var mu sync.Mutex
 	var ran []string
-	w := newWorld(t, func(name string) ending {
+	runs := func(name string) int {
 		mu.Lock()
 		defer mu.Unlock()
 		if !slices.Contains(ran, name) {
 			ran = append(ran, name)
 		}
-		if slices.Contains([]string{"going-0002", "going-0003"}, name) {
-			return ending{never: true}
-		}
-		return ending{points: []float64{3, 2, float64(len(ran))}}
+		return len(ran)
+	}
+	w := newWorld(t, func(name string) ending {
+		return ending{points: []float64{3, 2, float64(runs(name))}, never: name == "going-0002" || name == "going-0003"}
 	})
 	stop := w.start()
 	ended, going := w.experiment("ended", budget(2)), w.experiment("going", budget(6))
@@ -114,37 +155,9 @@ func TestRestore(t *testing.T) {
 	trials := append(w.trialsOf(ended), w.trialsOf(going)...)
 	curves := []map[string][]float64{w.curves(ended), w.curves(going)}
 	backup, old := w.backup(), w.store
-
 	w.loseEverything()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: restore.ManagerLease},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NowMicro())}}
-	if err := w.client.Create(t.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.restore(backup); !errors.Is(err, restore.ErrManagerRuns) {
-		t.Errorf("while a manager runs: %v", err)
-	}
-	if err := w.client.Delete(t.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
-	var made map[types.UID]types.UID
-	for range 2 {
-		again, err := w.restore(backup)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if made != nil && !cmp.Equal(made, again) {
-			t.Errorf("the second time %v were made, not %v", again, made)
-		}
-		made = again
-	}
-	err := store.Copy(t.Context(), old, w.store, func(id collector.TrialID) collector.TrialID {
-		id.UID = string(made[types.UID(id.UID)])
-		return id
-	}, func(store.CopyProgress) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.refusesBesideAManager(backup)
+	w.restoreTwice(backup, old)
 	for i, want := range trials {
 		got := append(w.trialsOf(ended), w.trialsOf(going)...)[i]
 		if diff := cmp.Diff(want.Status, got.Status); diff != "" || want.Name != got.Name || got.UID == want.UID || got.OwnerReferences[0].UID == want.OwnerReferences[0].UID {
@@ -154,11 +167,7 @@ func TestRestore(t *testing.T) {
 
 	ran = nil
 	w.behave(func(name string) ending {
-		mu.Lock()
-		defer mu.Unlock()
-		if !slices.Contains(ran, name) {
-			ran = append(ran, name)
-		}
+		runs(name)
 		return ending{points: []float64{5, 0.5}}
 	})
 	w.start()
@@ -174,11 +183,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("the experiment that had ended (-before +after):\n%s", diff)
 	}
 	after := []map[string][]float64{w.curves(ended), w.curves(going)}
-	for name := range after[1] {
-		if _, before := curves[1][name]; !before {
-			delete(after[1], name)
-		}
-	}
+	maps.DeleteFunc(after[1], func(name string, _ []float64) bool { return curves[1][name] == nil })
 	if diff := cmp.Diff(curves, after); diff != "" {
 		t.Errorf("curves (-before +after):\n%s", diff)
 	}
