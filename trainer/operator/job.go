@@ -25,6 +25,7 @@ type job struct {
 	spec     spec
 	replicas []replica
 	status   status
+	invalid  error // why it can never run; nil if it can
 }
 
 // replica is one kind of pod of a job: its masters, its workers.

@@ -63,9 +63,10 @@ func (c *Controller) Reconcile(ctx context.Context, req request) (reconcile.Resu
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	j, err := read(obj, f)
-	if err != nil {
-		return reconcile.Result{}, c.fail(ctx, obj, j, "FailedValidation", err)
+	if j == nil {
+		return reconcile.Result{}, err
 	}
+	j.invalid = err
 	if by := j.spec.RunPolicy.ManagedBy; by != "" && by != "kubeflow.org/training-operator" {
 		return reconcile.Result{}, nil // MultiKueue runs it elsewhere
 	}
@@ -117,20 +118,6 @@ func (c *Controller) write(ctx context.Context, obj *unstructured.Unstructured, 
 	return nil
 }
 
-// fail ends a job that can never run.
-func (c *Controller) fail(ctx context.Context, obj *unstructured.Unstructured, j *job, reason string, why error) error {
-	if j == nil {
-		return why
-	}
-	if j.status.finished() {
-		return nil
-	}
-	s := j.status.clone()
-	s.set(j.kind, failed, j.text("cannot run: %v", why), c.now())
-	s.Conditions[len(s.Conditions)-1].Reason = j.kind + reason
-	return c.write(ctx, obj, j, s)
-}
-
 // act does what was decided. What exists already, or is gone already, is success.
 func (c *Controller) act(ctx context.Context, obj *unstructured.Unstructured, j *job, d decision) error {
 	var errs []error
@@ -143,7 +130,9 @@ func (c *Controller) act(ctx context.Context, obj *unstructured.Unstructured, j 
 		err := c.create(ctx, j, o)
 		switch {
 		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-			return c.fail(ctx, obj, j, "FailedValidation", err)
+			s := j.status.clone()
+			s.reject(j, err, c.now())
+			return c.write(ctx, obj, j, s)
 		case err != nil:
 			event.Warning("FailedCreate", "Create", err.Error()).Send(c.recorder, obj)
 			return errors.Join(append(errs, err)...)

@@ -37,6 +37,8 @@ func plan(j *job, pods []corev1.Pod, now time.Time) decision {
 	s.set(j.kind, created, j.text("is created."), now)
 	switch {
 	case s.finished():
+	case j.invalid != nil:
+		s.reject(j, j.invalid, now)
 	case j.spec.RunPolicy.Suspend:
 		suspend(j, &s, now)
 		d.remove = pods

@@ -31,6 +31,7 @@ func TestPlan(t *testing.T) {
 		example
 		annotations map[string]string
 		restart     restartPolicy // of all replicas
+		invalid     bool
 		before      status
 		pods        []corev1.Pod
 		want        outcome
@@ -168,6 +169,11 @@ func TestPlan(t *testing.T) {
 			pods: []corev1.Pod{in("worker-0", corev1.PodRunning), in("worker-1", corev1.PodSucceeded)},
 			want: outcome{conditions: "Created Succeeded", after: 30 * time.Second},
 		},
+		"a job that was edited to be invalid fails, and its pods are removed": {
+			framework: torch, example: example{pods: pair, extra: "runPolicy: {cleanPodPolicy: Some}"}, invalid: true,
+			pods: []corev1.Pod{in("master-0", corev1.PodRunning), in("worker-0", corev1.PodPending)},
+			want: outcome{conditions: "Created Failed", remove: "master-0 worker-0"},
+		},
 		"a job that has ended stays as it is": {
 			framework: torch, example: example{pods: pair}, before: ended,
 			pods: []corev1.Pod{in("master-0", corev1.PodFailed)},
@@ -224,10 +230,10 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j, err := read(tc.job(t, tc.framework), tc.framework)
-			if err != nil {
+			if (err != nil) != tc.invalid {
 				t.Fatal(err)
 			}
-			j.status, j.Annotations = tc.before, tc.annotations
+			j.invalid, j.status, j.Annotations = err, tc.before, tc.annotations
 			for i := range j.replicas {
 				if tc.restart != "" {
 					j.replicas[i].restart = tc.restart

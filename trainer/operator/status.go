@@ -78,6 +78,12 @@ func (s *status) set(kind, conditionType, message string, now time.Time) {
 	}
 }
 
+// reject fails a job that can never run.
+func (s *status) reject(j *job, why error, now time.Time) {
+	s.set(j.kind, failed, j.text("cannot run: %v", why), now)
+	s.Conditions[len(s.Conditions)-1].Reason = j.kind + "FailedValidation"
+}
+
 // settle counts what still runs when a job ends: it is removed, or ends by itself.
 func (s *status) settle() {
 	for name, r := range s.ReplicaStatuses {
