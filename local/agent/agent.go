@@ -126,7 +126,10 @@ func Run(ctx context.Context, cfg Config) error {
 	wg.Go(func() { claims(ctx) })
 	wg.Go(func() { failures <- n.network.follow(ctx) })
 	wg.Go(func() {
-		failures <- n.follow(ctx, func(live map[types.UID]bool) { n.sweep(ctx, live) })
+		failures <- n.follow(ctx, func(live map[types.UID]bool) {
+			n.network.listed.Store(true)
+			n.sweep(ctx, live)
+		})
 	})
 	n.log.Info("node is ready", "node", n.name, "address", listener.Addr().String())
 	select {
@@ -180,11 +183,12 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of the API server: %w", err)
 	}
+	pods := &podSet{pods: map[types.UID]*podEntry{}}
 	return &node{
 		client: client, layout: l, log: cfg.Log, gpuBook: book, archive: logs, cluster: &cluster{client: client},
-		pods: &podSet{pods: map[types.UID]*podEntry{}}, name: cfg.NodeName, capacity: capacity, path: cfg.Path, serviceEnv: serviceVariables(server),
+		pods: pods, name: cfg.NodeName, capacity: capacity, path: cfg.Path, serviceEnv: serviceVariables(server),
 		shimBinary: cfg.ShimBinary, mounts: mounts, gpuLocks: locks,
-		network: newNetwork(ctx, cfg, mounts, client, server),
+		network: newNetwork(ctx, cfg, mounts, client, server, pods),
 	}, nil
 }
 

@@ -237,6 +237,7 @@ func (n *node) forget(pod identity) {
 		n.log.Error(err, "cannot remove a pod's directory", "dir", n.layout.pod(pod.UID))
 	}
 	n.pods.remove(pod.UID)
+	n.network.signal()
 }
 
 // sweep ends and removes what is left of pods that no longer exist. It is run

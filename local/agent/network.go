@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +14,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -71,18 +75,20 @@ func isIndexed(pod *corev1.Pod) bool {
 // tables are the names and addresses of Services. A Service with an address of its
 // own resolves to its pods, as a headless one does, unless it changes ports: the
 // pods are reached directly then, and refuse what nobody listens for.
-func tables(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) podnet.Tables {
+func tables(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice, pods []*corev1.Pod) podnet.Tables {
 	t := podnet.Tables{Names: map[string][]netip.Addr{}, Services: map[netip.AddrPort][]netip.AddrPort{}}
 	byName := map[string]*corev1.Service{}
+	var selected []*discoveryv1.EndpointSlice
 	for _, s := range services {
 		byName[s.Namespace+"/"+s.Name] = s
+		selected = append(selected, selectedBy(s, pods)...)
 		if own, err := netip.ParseAddr(s.Spec.ClusterIP); err == nil {
 			t.ClusterIPs = append(t.ClusterIPs, own)
 		}
 	}
-	for _, slice := range endpoints {
+	for i, slice := range slices.Concat(selected, endpoints) {
 		service := byName[slice.Namespace+"/"+slice.Labels[discoveryv1.LabelServiceName]]
-		if service == nil || slice.AddressType != discoveryv1.AddressTypeIPv4 {
+		if service == nil || slice.AddressType != discoveryv1.AddressTypeIPv4 || i >= len(selected) && len(service.Spec.Selector) > 0 {
 			continue
 		}
 		name := service.Name + "." + service.Namespace + ".svc." + podnet.Zone
@@ -119,6 +125,51 @@ func tables(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) 
 	return t
 }
 
+// selectedBy are the endpoints of a Service with a selector. Its EndpointSlices do
+// not do: one pod on the machine's network, whose address is a loopback address,
+// makes them invalid as a whole.
+func selectedBy(s *corev1.Service, pods []*corev1.Pod) (out []*discoveryv1.EndpointSlice) {
+	for _, pod := range pods {
+		ready := findCondition(pod.Status.Conditions, corev1.PodReady)
+		if len(s.Spec.Selector) == 0 || pod.Namespace != s.Namespace || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) ||
+			pod.Status.PodIP == "" || pod.Status.PodIP == pod.Status.HostIP || isTerminal(pod.Status.Phase) ||
+			!s.Spec.PublishNotReadyAddresses && (pod.DeletionTimestamp != nil || ready == nil || ready.Status != corev1.ConditionTrue) {
+			continue
+		}
+		e := discoveryv1.Endpoint{Addresses: []string{pod.Status.PodIP}}
+		if pod.Spec.Hostname != "" && pod.Spec.Subdomain == s.Name {
+			e.Hostname = &pod.Spec.Hostname
+		}
+		slice := &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: s.Namespace, Labels: map[string]string{discoveryv1.LabelServiceName: s.Name}},
+			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{e},
+		}
+		for _, p := range s.Spec.Ports {
+			if number := targetPort(p, pod); number > 0 {
+				slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &number})
+			}
+		}
+		out = append(out, slice)
+	}
+	return out
+}
+
+// targetPort is the port of a pod that a Service's port stands for, 0 if the pod
+// names none like it.
+func targetPort(p corev1.ServicePort, pod *corev1.Pod) int32 {
+	if p.TargetPort.Type == intstr.Int {
+		return cmp.Or(p.TargetPort.IntVal, p.Port)
+	}
+	for _, c := range allContainers(&pod.Spec) {
+		for _, named := range c.Ports {
+			if named.Name == p.TargetPort.StrVal && cmp.Or(named.Protocol, corev1.ProtocolTCP) == p.Protocol {
+				return named.ContainerPort
+			}
+		}
+	}
+	return 0
+}
+
 func add[K, V comparable](m map[K][]V, key K, value V) {
 	if !slices.Contains(m[key], value) {
 		m[key] = append(m[key], value)
@@ -145,17 +196,19 @@ type network struct {
 	informers informers.SharedInformerFactory
 	services  corelisters.ServiceLister
 	endpoints discoverylisters.EndpointSliceLister
+	pods      *podSet
+	listed    atomic.Bool // the pods are known
 	changed   chan struct{}
 	starting  sync.Mutex // one holder is enough
 }
 
-func newNetwork(ctx context.Context, cfg Config, mounts shim.MountMode, client kubernetes.Interface, apiServer *url.URL) *network {
+func newNetwork(ctx context.Context, cfg Config, mounts shim.MountMode, client kubernetes.Interface, apiServer *url.URL, pods *podSet) *network {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	n := &network{
 		options: podnet.Options{Binary: cfg.ShimBinary, Dir: layout{cfg.Root}.network(), Mounts: mounts},
 		log:     cfg.Log, informers: factory, loopback: slices.Clone(cfg.LoopbackPorts),
 		services: factory.Core().V1().Services().Lister(), endpoints: factory.Discovery().V1().EndpointSlices().Lister(),
-		changed: make(chan struct{}, 1),
+		pods: pods, changed: make(chan struct{}, 1),
 	}
 	if port, err := strconv.ParseUint(apiServer.Port(), 10, 16); err == nil {
 		n.loopback = append(n.loopback, uint16(port))
@@ -209,10 +262,10 @@ func (n *network) signal() {
 	}
 }
 
-// synced waits until Services and their endpoints are known. It is false when ctx
+// synced waits until Services, their endpoints and the pods are known. It is false when ctx
 // ends before.
 func (n *network) synced(ctx context.Context) bool {
-	return cache.WaitForCacheSync(ctx.Done(),
+	return cache.WaitForCacheSync(ctx.Done(), n.listed.Load,
 		n.informers.Core().V1().Services().Informer().HasSynced, n.informers.Discovery().V1().EndpointSlices().Informer().HasSynced)
 }
 
@@ -230,7 +283,7 @@ func (n *network) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return podnet.Publish(ctx, n.options.Dir, tables(services, endpoints))
+	return podnet.Publish(ctx, n.options.Dir, tables(services, endpoints, n.pods.list()))
 }
 
 // start makes the network of a pod, with its shim inside, and returns its address

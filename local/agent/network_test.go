@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/local/podnet"
@@ -67,14 +68,25 @@ func TestTables(t *testing.T) {
 		return e
 	}
 	port := corev1.ServicePort{Port: 80, Protocol: corev1.ProtocolTCP}
+	selected := service("selected", "10.96.0.4", corev1.ServicePort{Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)})
+	selected.Spec.Selector = map[string]string{"role": "ps"}
+	pod := func(namespace, ip string, ready corev1.ConditionStatus) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: selected.Spec.Selector},
+			Spec:       corev1.PodSpec{Hostname: "ps-0", Subdomain: "selected"},
+			Status:     corev1.PodStatus{PodIP: ip, HostIP: "127.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
+		}
+	}
 	got := tables(
-		[]*corev1.Service{service("job", "None"), service("same", "10.96.0.1", port), service("mapped", "10.96.0.2", port), service("empty", "10.96.0.3", port)},
+		[]*corev1.Service{service("job", "None"), service("same", "10.96.0.1", port), service("mapped", "10.96.0.2", port), service("empty", "10.96.0.3", port), selected},
 		[]*discoveryv1.EndpointSlice{
 			slice("job", 0, at("10.88.0.2", "job-0", true), at("10.88.0.3", "job-1", true), at("10.88.0.4", "job-2", false)),
 			slice("same", 80, at("10.88.0.5", "", true)), slice("same", 80, at("10.88.0.6", "", true)),
 			slice("mapped", 8080, at("10.88.0.7", "", true)),
 			slice("of-no-service", 80, at("10.88.0.8", "", true)),
-		})
+			slice("selected", 8080, at("10.88.0.9", "", true)), // from before a pod on the machine's network
+		},
+		[]*corev1.Pod{pod("ns", "127.0.0.1", "True"), pod("ns", "10.88.0.10", "True"), pod("ns", "10.88.0.11", "False"), pod("other", "10.88.0.12", "True")})
 	ip, ap := netip.MustParseAddr, netip.MustParseAddrPort
 	want := podnet.Tables{
 		Names: map[string][]netip.Addr{
@@ -83,12 +95,16 @@ func TestTables(t *testing.T) {
 			"job-1.job.ns.svc.cluster.local": {ip("10.88.0.3")},
 			"same.ns.svc.cluster.local":      {ip("10.88.0.5"), ip("10.88.0.6")},
 			"mapped.ns.svc.cluster.local":    {ip("10.96.0.2")},
+
+			"selected.ns.svc.cluster.local":      {ip("10.96.0.4")},
+			"ps-0.selected.ns.svc.cluster.local": {ip("10.88.0.10")},
 		},
 		Services: map[netip.AddrPort][]netip.AddrPort{
 			ap("10.96.0.1:80"): {ap("10.88.0.5:80"), ap("10.88.0.6:80")},
 			ap("10.96.0.2:80"): {ap("10.88.0.7:8080")},
+			ap("10.96.0.4:80"): {ap("10.88.0.10:8080")},
 		},
-		ClusterIPs: []netip.Addr{ip("10.96.0.1"), ip("10.96.0.2"), ip("10.96.0.3")},
+		ClusterIPs: []netip.Addr{ip("10.96.0.1"), ip("10.96.0.2"), ip("10.96.0.3"), ip("10.96.0.4")},
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -114,6 +114,16 @@ func (s *podSet) find(namespace, name string) (found *corev1.Pod) {
 	return found
 }
 
+// list returns the pods as they are known last.
+func (s *podSet) list() (pods []*corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, entry := range s.pods {
+		pods = append(pods, entry.newest)
+	}
+	return pods
+}
+
 // observe brings a version of an object: it starts the pod's worker, or tells it.
 func (n *node) observe(ctx context.Context, pod *corev1.Pod) {
 	s := n.pods
@@ -134,6 +144,7 @@ func (n *node) observe(ctx context.Context, pod *corev1.Pod) {
 	}
 	entry.admitted = entry.admitted && !isTerminal(pod.Status.Phase)
 	s.mu.Unlock()
+	n.network.signal()
 	if known {
 		entry.worker.post(ctx, func() { entry.worker.update(pod) })
 	}

@@ -63,6 +63,9 @@ func live(t *testing.T, n int) *powerCut {
 	for _, pod := range p.pods() {
 		killPod(t, layout{p.config.Root}, pod.UID)
 	}
+	if err := StopPods(t.Context(), p.config.Root); err != nil { // a shim that had no state yet
+		t.Error(err)
+	}
 	if err := os.WriteFile(p.starts, []byte(begun), 0o600); err != nil { // what began later did not happen
 		t.Fatal(err)
 	}

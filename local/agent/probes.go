@@ -108,6 +108,9 @@ func (p *prober) loop(ctx context.Context, kind probeKind, probe *corev1.Probe) 
 		if ctx.Err() != nil {
 			return false
 		}
+		if errors.Is(err, shim.ErrVersion) { // an older shim cannot probe: nothing is known
+			continue
+		}
 		if err != nil {
 			p.worker.post(ctx, func() {
 				p.worker.event(corev1.EventTypeWarning, "Unhealthy", fmt.Sprintf("%s probe failed: %v", kind, err))

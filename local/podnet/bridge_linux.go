@@ -125,11 +125,13 @@ func up(name string, address netip.Prefix) error {
 }
 
 // attach makes the network of a pod. Addresses are given in turn, so that a pod
-// that is started again has another one. It is not safe for concurrent use.
-func (b *bridge) attach(p Pod) (*podNetwork, error) {
+// that is started again has another one; those in use are left out. It is not safe for concurrent use.
+func (b *bridge) attach(p Pod, taken func(netip.Addr) bool) (*podNetwork, error) {
 	n := &podNetwork{shim: p.Shim.Dir}
-	if n.address = b.last.Next(); !b.prefix.Contains(n.address.Next()) { // the last one is for broadcasts
-		n.address = b.gateway.Next()
+	for n.address = b.last.Next(); !b.prefix.Contains(n.address.Next()) || taken(n.address); n.address = n.address.Next() {
+		if !b.prefix.Contains(n.address.Next()) { // the last one is for broadcasts
+			n.address = b.gateway
+		}
 	}
 	b.last = n.address
 	b.count++

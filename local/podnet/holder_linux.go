@@ -106,7 +106,7 @@ func TryNetwork() error {
 	if err := h.forward(context.Background()); err != nil {
 		return err
 	}
-	_, err = b.attach(Pod{Hostname: "probe"})
+	_, err = b.attach(Pod{Hostname: "probe"}, func(netip.Addr) bool { return false })
 	return err
 }
 
@@ -156,7 +156,7 @@ func (h *holder) start(ctx context.Context, p Pod) (at Address, err error) {
 	h.used = time.Now()
 	n := h.pods[p.Shim.PodUID]
 	if n == nil {
-		if n, err = h.net.attach(p); err != nil {
+		if n, err = h.net.attach(p, h.taken); err != nil {
 			return at, fmt.Errorf("make the network of pod %s: %w", p.Shim.PodUID, err)
 		}
 		for _, port := range p.Loopback {
@@ -180,6 +180,16 @@ func (h *holder) start(ctx context.Context, p Pod) (at Address, err error) {
 		done <- err
 	}
 	return Address{Pod: n.address, Gateway: h.net.gateway}, <-done
+}
+
+// taken tells the addresses of pods. The caller has the lock.
+func (h *holder) taken(a netip.Addr) bool {
+	for _, n := range h.pods {
+		if n.address == a {
+			return true
+		}
+	}
+	return false
 }
 
 func (h *holder) stop(uid string) {
@@ -223,7 +233,7 @@ func (h *holder) awaitIdle(ctx context.Context, end func()) {
 // serveNames answers the pods' questions for names.
 func (h *holder) serveNames(ctx context.Context) {
 	outside := func(ctx context.Context, name string) ([]netip.Addr, error) {
-		return net.DefaultResolver.LookupNetIP(ctx, "ip4", name)
+		return net.DefaultResolver.LookupNetIP(ctx, "ip4", name+".") // without the machine's search list
 	}
 	query, pending := make([]byte, 4096), make(chan struct{}, maxPending)
 	for {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -36,10 +37,11 @@ func answer(ctx context.Context, query []byte, names map[string][]netip.Addr, ou
 	addresses, ours := names[name]
 	switch {
 	case ours:
-	case name == Zone || strings.HasSuffix(name, "."+Zone):
+	case name == Zone || strings.HasSuffix(name, "."+Zone) || strings.HasSuffix(name, ".svc"):
 		code = dnsmessage.RCodeNameError
 	case q.Type == dnsmessage.TypeA:
 		addresses, err = outside(ctx, name)
+		addresses = slices.DeleteFunc(addresses, func(a netip.Addr) bool { return a.Unmap().IsLoopback() }) // the machine's, not the pod's
 		missing := (*net.DNSError)(nil)
 		switch {
 		case errors.As(err, &missing) && missing.IsNotFound:

@@ -21,6 +21,10 @@ func TestAnswer(t *testing.T) {
 		switch name {
 		case "example.com":
 			return []netip.Addr{netip.MustParseAddr("::ffff:192.0.2.1")}, nil
+		case "machine":
+			return []netip.Addr{netip.MustParseAddr("127.0.1.1")}, nil
+		case "job.other.svc":
+			return []netip.Addr{netip.MustParseAddr("192.0.2.2")}, nil
 		case "broken.example.com":
 			return nil, errors.New("the resolver is down")
 		}
@@ -37,6 +41,8 @@ func TestAnswer(t *testing.T) {
 		"its IPv6 addresses, of which none": {"job.default.svc.cluster.local.", dnsmessage.TypeAAAA, nil, dnsmessage.RCodeSuccess},
 		"an unknown name of the zone":       {"example.com.default.svc.cluster.local.", dnsmessage.TypeA, nil, dnsmessage.RCodeNameError},
 		"a name outside":                    {"example.com.", dnsmessage.TypeA, []string{"192.0.2.1"}, dnsmessage.RCodeSuccess},
+		"a Service in short, unknown":       {"job.other.svc.", dnsmessage.TypeA, nil, dnsmessage.RCodeNameError},
+		"a loopback address of the machine": {"machine.", dnsmessage.TypeA, nil, dnsmessage.RCodeSuccess},
 		"an unknown name outside":           {"nowhere.example.com.", dnsmessage.TypeA, nil, dnsmessage.RCodeNameError},
 		"a name that cannot be looked up":   {"broken.example.com.", dnsmessage.TypeA, nil, dnsmessage.RCodeServerFailure},
 	}

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/vernier-ml/vernier/local/statefile"
@@ -234,6 +235,9 @@ func (r response) err() error {
 		return nil
 	}
 	e := &remoteError{text: r.Error}
+	if strings.HasPrefix(r.Error, "unknown request ") { // an older shim
+		e.sentinel = ErrVersion
+	}
 	for _, s := range sentinels {
 		if s.code == r.Code {
 			e.sentinel = s.err

@@ -35,7 +35,7 @@ func KillShim(dir string) error {
 // KillOrphans kills every process of a pod, found by the mark that the shim puts
 // into the environment of its containers, with their descendants, and returns how
 // many. Use it when the pod's shim is dead, and after Shutdown for processes that
-// were started by Command. The caller and its ancestors are spared. A process that
+// Exec left. The caller and its ancestors are spared. A process that
 // cleared its environment and left its parent is not found.
 func KillOrphans(ctx context.Context, podUID string) (int, error) {
 	if podUID == "" {
