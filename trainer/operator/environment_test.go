@@ -199,3 +199,34 @@ func TestValidateNamesTheField(t *testing.T) {
 		})
 	}
 }
+
+func TestServicesHaveThePortsOfTheirPods(t *testing.T) {
+	port := func(name string, number int32, protocol corev1.Protocol) corev1.ContainerPort {
+		return corev1.ContainerPort{Name: name, ContainerPort: number, Protocol: protocol}
+	}
+	for name, tc := range map[string]struct {
+		ports []corev1.ContainerPort
+		want  string
+	}{
+		"none":                            {nil, "pytorchjob-port:23456/TCP"},
+		"two without a name":              {[]corev1.ContainerPort{port("", 80, ""), port("", 81, "UDP")}, "port-80:80/TCP port-81-udp:81/UDP pytorchjob-port:23456/TCP"},
+		"the kind's, by another name":     {[]corev1.ContainerPort{port("rdzv", 23456, "")}, "rdzv:23456/TCP"},
+		"the kind's, with another number": {[]corev1.ContainerPort{port("pytorchjob-port", 1, "TCP")}, "pytorchjob-port:1/TCP"},
+		"one number twice":                {[]corev1.ContainerPort{port("a", 80, "TCP"), port("b", 80, ""), port("", 80, "UDP")}, "a:80/TCP port-80-udp:80/UDP pytorchjob-port:23456/TCP"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, err := read(example{pods: counts{"Master": 1}}.job(t, pytorch()), pytorch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			j.main(&j.replicas[0].template.Spec).Ports = tc.ports
+			got, master := "", seat{"Master", 0}
+			for _, p := range j.service(master, j.pod(master)).Spec.Ports {
+				got = word(got, fmt.Sprintf("%s:%d/%s", p.Name, p.Port, p.Protocol))
+			}
+			if got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}

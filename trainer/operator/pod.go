@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -91,14 +93,18 @@ func (j *job) pod(s seat) *corev1.Pod {
 	return p
 }
 
-// listen gives the container that trains the port of its kind, if it names none.
+// listen gives the container that trains the port of its kind, if it has none.
 func (j *job) listen(pod *corev1.PodSpec) {
 	c := j.main(pod)
-	if j.portName == "" || slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == j.portName }) {
+	if j.portName == "" || slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
+		return p.Name == j.portName || p.ContainerPort == j.defaultPort && protocol(p) == corev1.ProtocolTCP
+	}) {
 		return
 	}
 	c.Ports = append(c.Ports, corev1.ContainerPort{Name: j.portName, ContainerPort: j.defaultPort, Protocol: corev1.ProtocolTCP})
 }
+
+func protocol(p corev1.ContainerPort) corev1.Protocol { return cmp.Or(p.Protocol, corev1.ProtocolTCP) }
 
 // service gives a pod its name in the cluster's DNS, before the pod is ready too:
 // the pods of a job wait for one another.
@@ -112,7 +118,17 @@ func (j *job) service(s seat, pod *corev1.Pod) *corev1.Service {
 		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: selector, PublishNotReadyAddresses: true},
 	}
 	for _, p := range j.main(&pod.Spec).Ports {
-		svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: p.Name, Port: p.ContainerPort, Protocol: p.Protocol})
+		port := corev1.ServicePort{Name: p.Name, Port: p.ContainerPort, Protocol: protocol(p)}
+		if slices.ContainsFunc(svc.Spec.Ports, func(q corev1.ServicePort) bool { return q.Port == port.Port && q.Protocol == port.Protocol }) {
+			continue
+		}
+		if port.Name == "" {
+			port.Name = fmt.Sprintf("port-%d", port.Port)
+			if port.Protocol != corev1.ProtocolTCP {
+				port.Name += "-" + strings.ToLower(string(port.Protocol))
+			}
+		}
+		svc.Spec.Ports = append(svc.Spec.Ports, port)
 	}
 	return svc
 }
