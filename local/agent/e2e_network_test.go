@@ -76,13 +76,9 @@ func helper(t *testing.T, name string, args ...string) corev1.Container {
 func TestPortForward(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = free.Close()
 	pod := r.pod("server", "")
-	pod.Spec.Containers[0] = helper(t, "serve", free.Addr().String(), "hello")
+	pod.Spec.Containers[0] = helper(t, "serve", "127.0.0.1:23456", "hello")
+	pod.Annotations = map[string]string{AnnotationNetwork: NetworkPod} // no other program has its ports
 	r.create(pod)
 	eventually(t, "the program listens", func() bool {
 		return r.get("server").Status.Phase == corev1.PodRunning && r.logs("server", corev1.PodLogOptions{}) == "listening\n"
@@ -94,9 +90,8 @@ func TestPortForward(t *testing.T) {
 	url := r.client.CoreV1().RESTClient().Post().Resource("pods").Name("server").Namespace(r.namespace).SubResource("portforward").URL()
 	stop, ready := make(chan struct{}), make(chan struct{})
 	defer close(stop)
-	ports := []string{fmt.Sprintf(":%d", free.Addr().(*net.TCPAddr).Port)}
 	forwarder, err := portforward.NewOnAddresses(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url),
-		[]string{"127.0.0.1"}, ports, stop, ready, io.Discard, io.Discard)
+		[]string{"127.0.0.1"}, []string{":23456"}, stop, ready, io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
