@@ -85,8 +85,10 @@ func newSupervisor(o Options) (*supervisor, error) {
 	if err := ensurePKI(o.Home.pki(), s.nodeName, time.Now()); err != nil {
 		return nil, err
 	}
-	if err := ensureReportKey(o.Home.path("pki", "report.key")); err != nil {
-		return nil, err
+	for _, file := range []string{o.Home.path("pki", "report.key"), o.Home.APIToken()} {
+		if err := ensureSecret(file); err != nil {
+			return nil, err
+		}
 	}
 	p, err := o.Home.ensurePorts()
 	if err != nil {
@@ -107,19 +109,16 @@ func newSupervisor(o Options) (*supervisor, error) {
 	return s, err
 }
 
-// reportKeyBytes is the length of the key that signs reports.
-const reportKeyBytes = 32
+// secretBytes is the least length of the key that signs reports, and of the API's token.
+const secretBytes = 32
 
-// ensureReportKey makes the key that signs the tokens of trials.
-func ensureReportKey(file string) error {
-	if key, err := os.ReadFile(file); err == nil && len(key) == reportKeyBytes {
+// ensureSecret makes a file with a secret, which can be sent as a token too, unless
+// there is a whole one: a power cut may have emptied it.
+func ensureSecret(file string) error {
+	if secret, err := os.ReadFile(file); err == nil && len(secret) >= secretBytes {
 		return nil
 	}
-	key := make([]byte, reportKeyBytes)
-	if _, err := rand.Read(key); err != nil {
-		return err
-	}
-	return statefile.Write(file, key, 0o600)
+	return statefile.Write(file, []byte(rand.Text()+rand.Text()), 0o600)
 }
 
 // stage is what starts together, after the stages before it.
