@@ -157,7 +157,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if found == (findings{}) {
 		// New trials go first: everything else can wait for a free slot.
 		if exp.RunsOutside() {
-			found = c.leftOutside(ctx, exp, s, trials, a)
+			found = c.leftOutside(ctx, s, trials, a)
 		} else {
 			found, retry = c.tryGrow(ctx, exp, s, trials, a)
 		}

@@ -212,7 +212,7 @@ func (c *Controller) handNew(ctx context.Context, exp *v1beta1.Experiment, s *ke
 
 // leftOutside finds out whether there is something left to try where there may be an end
 // and nothing runs: that may be known only now.
-func (c *Controller) leftOutside(ctx context.Context, exp *v1beta1.Experiment, s *kept, trials []*v1beta1.Trial, a actions) findings {
+func (c *Controller) leftOutside(ctx context.Context, s *kept, trials []*v1beta1.Trial, a actions) findings {
 	if a.add == 0 || len(trials) == 0 || count(trials).active() > 0 || !s.Finite() {
 		return findings{}
 	}
