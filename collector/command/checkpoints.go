@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // checkpointsMark is in a trial's directory of checkpoints once it is complete, and
@@ -90,11 +91,14 @@ func fill(dir, from string) error {
 	}))
 }
 
-// removeCopies removes what pods left that were ended while they copied.
+// removeCopies removes what pods left that were ended while they copied. A copy that
+// fills while it is removed belongs to a pod that removes it itself.
 func removeCopies(to string) error {
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"-*"))
 	for _, dir := range left {
-		err = errors.Join(err, os.RemoveAll(dir))
+		if e := os.RemoveAll(dir); !errors.Is(e, syscall.ENOTEMPTY) {
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }
