@@ -33,7 +33,7 @@ const (
 var ErrDone = errors.New("the experiment has no more trials")
 
 // ErrStale says that a trial is not this program's any more: its lease has expired and
-// somebody else runs it. Its result does not count.
+// another worker runs it. Its result does not count.
 var ErrStale = errors.New("the trial was handed out again")
 
 // Client calls the API. Its methods may be called from several goroutines.
@@ -90,7 +90,7 @@ type Trial struct {
 }
 
 // Ask waits for a trial of an experiment, which is namespaces/NAMESPACE/experiments/NAME.
-// running ends when the trial should: it is to be stopped, somebody else runs it, it was
+// running ends when the trial should: it is to be stopped, another worker runs it, it was
 // deleted, this program may not run it any more, or it was completed; context.Cause says
 // which. ErrDone: there are no more trials.
 func (c *Client) Ask(ctx context.Context, experiment string) (t *Trial, running context.Context, err error) {
@@ -187,7 +187,7 @@ func (t *Trial) complete(ctx context.Context, r *vernierv1.CompleteTrialRequest)
 	return t.over(ctx, err)
 }
 
-// Release hands the trial back, so that somebody else runs it.
+// Release hands the trial back, so that another worker can run it.
 func (t *Trial) Release(ctx context.Context) error {
 	_, err := retry(ctx, t.client.ReleaseTrial, &vernierv1.ReleaseTrialRequest{Name: t.GetName(), Attempt: t.GetAttempt()})
 	return t.over(ctx, err)

@@ -76,8 +76,7 @@ func (s *supervisor) prepareCluster(ctx context.Context) error {
 }
 
 // apply makes an object what it is to be. The kinds of the training operator stay as
-// they are where somebody has installed another definition than ours, and with it
-// whoever runs them.
+// they are where another definition than ours is installed: its operator runs them.
 func apply(ctx context.Context, client dynamic.ResourceInterface, object *unstructured.Unstructured) error {
 	if trainer.IsOurs(object) {
 		there, err := client.Get(ctx, object.GetName(), metav1.GetOptions{})

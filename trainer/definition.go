@@ -7,7 +7,7 @@ import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 const LabelOperator = "vernier.ml/operator"
 
 // IsOurs says whether a CustomResourceDefinition is one of config/operator. The label
-// stays when somebody applies another definition over ours; the schema, which takes
+// stays when a user applies another definition over ours; the schema, which takes
 // anything, does not.
 func IsOurs(crd *unstructured.Unstructured) bool {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")

@@ -26,7 +26,7 @@ const (
 	ReasonTrialKilled        = "TrialKilled"
 	ReasonTrialEarlyStopped  = "TrialEarlyStopped"
 	ReasonMetricsUnavailable = "MetricsUnavailable"
-	// Of trials that run outside: why nobody runs one, and that its point cannot be
+	// Of trials that run outside: why one has no worker, and that its point cannot be
 	// evaluated.
 	ReasonTrialLost       = "TrialLost"
 	ReasonTrialReleased   = "TrialReleased"

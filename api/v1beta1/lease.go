@@ -12,7 +12,8 @@ import (
 // AnnotationLease on trials that run outside says who runs them (a Lease, as JSON).
 const AnnotationLease = "vernier.ml/lease"
 
-// Lease says who runs a trial that no job runs, and until when nobody else does.
+// Lease names the worker that runs a trial without a job, and until when the trial is
+// reserved for it.
 // +kubebuilder:object:generate=false
 type Lease struct {
 	// Attempt counts how often the trial was handed out, from 1. Who has an older one
@@ -32,10 +33,10 @@ type Lease struct {
 	Released bool `json:"released,omitempty"`
 }
 
-// Held says whether somebody runs the trial.
+// Held says whether a worker has the trial.
 func (l Lease) Held(now time.Time) bool { return !l.Released && now.Before(l.Expires) }
 
-// RunsOutside says whether the experiment's trials are run by whoever asks for them:
+// RunsOutside says whether the experiment's trials are run by programs that ask for them:
 // it has no template of a job.
 func (e *Experiment) RunsOutside() bool { return e.Spec.TrialTemplate == nil }
 
@@ -56,7 +57,7 @@ func (t *Trial) SetLease(l Lease) error {
 	return nil
 }
 
-// MarkPending records that nobody runs the trial: its worker is lost, or has handed
+// MarkPending records that the trial has no worker: its worker is lost, or has handed
 // it back.
 func (t *Trial) MarkPending(reason, message string, now metav1.Time) {
 	t.SetCondition(TrialRunning, condition(corev1.ConditionFalse, reason, message), now)

@@ -32,18 +32,11 @@ func newAgentCommand() *cobra.Command {
 			if config.REST, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 				return err
 			}
-			for _, q := range []struct {
-				text string
-				into *resource.Quantity
-			}{{cpu, &config.CPU}, {memory, &config.Memory}} {
-				if q.text == "" {
-					continue
-				}
-				parsed, err := resource.ParseQuantity(q.text)
-				if err != nil {
-					return usageErrorf("%q is not a quantity: %w", q.text, err)
-				}
-				*q.into = parsed
+			if config.CPU, err = quantity(cpu); err != nil {
+				return err
+			}
+			if config.Memory, err = quantity(memory); err != nil {
+				return err
 			}
 			if cmd.Flags().Changed("gpus") {
 				config.GPUs = gpus
@@ -71,4 +64,16 @@ func newAgentCommand() *cobra.Command {
 	f.StringVar(&memory, "memory", "", "memory that the node offers (default: all)")
 	f.StringSliceVar(&gpus, "gpus", nil, "UUIDs of the GPUs that the node offers (default: all found)")
 	return cmd
+}
+
+// quantity parses the value of a flag; empty is zero.
+func quantity(text string) (resource.Quantity, error) {
+	if text == "" {
+		return resource.Quantity{}, nil
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return q, usageErrorf("%q is not a quantity, such as 4 or 500m or 8Gi: %w", text, err)
+	}
+	return q, nil
 }

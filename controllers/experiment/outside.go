@@ -66,23 +66,32 @@ func (c *Controller) HandOut(ctx context.Context, key types.NamespacedName, n in
 	return Handed{}, fmt.Errorf("hand out trials of experiment %s: another manager was faster %d times", key, handTries)
 }
 
-// handOut is one attempt; behind says that the cache did not show a trial that exists.
-func (c *Controller) handOut(ctx context.Context, key types.NamespacedName, n int, lease v1beta1.Lease) (h Handed, behind bool, err error) {
+// outside reads an experiment whose trials the API may hand out.
+func (c *Controller) outside(ctx context.Context, key types.NamespacedName) (*v1beta1.Experiment, error) {
 	exp := &v1beta1.Experiment{}
-	err = c.Client.Get(ctx, key, exp)
+	err := c.Client.Get(ctx, key, exp)
 	if apierrors.IsNotFound(err) { // it may have been created a moment ago
 		err = c.Reader.Get(ctx, key, exp)
 	}
 	if err != nil {
-		return h, false, err
+		return nil, err
 	}
 	v1beta1.SetDefaults(exp)
-	h.Experiment = exp
-	if !exp.RunsOutside() {
-		return h, false, ErrHasTemplate
+	switch {
+	case !exp.RunsOutside():
+		return exp, ErrHasTemplate
+	case c.Katib.Installed():
+		return exp, &fatalError{katib.Warning}
 	}
-	if c.Katib.Installed() {
-		return h, false, &fatalError{katib.Warning}
+	return exp, nil
+}
+
+// handOut is one attempt; behind says that the cache did not show a trial that exists.
+func (c *Controller) handOut(ctx context.Context, key types.NamespacedName, n int, lease v1beta1.Lease) (h Handed, behind bool, err error) {
+	exp, err := c.outside(ctx, key)
+	h.Experiment = exp
+	if err != nil {
+		return h, false, err
 	}
 	leave, err := c.studies.queue(ctx, exp)
 	if err != nil {
@@ -131,7 +140,7 @@ func (c *Controller) handOut(ctx context.Context, key types.NamespacedName, n in
 	return h, behind, errors.Join(err, c.awaitCache(ctx, h.Trials))
 }
 
-// leased are the trials that a request has got before, and those that nobody runs.
+// leased are the trials that a request has got before, and those without a worker.
 func leased(trials []*v1beta1.Trial, want v1beta1.Lease, now time.Time) (mine, free []*v1beta1.Trial) {
 	request, _ := json.Marshal(want.Request) // a string can always be encoded
 	for _, t := range trials {
@@ -151,7 +160,7 @@ func leased(trials []*v1beta1.Trial, want v1beta1.Lease, now time.Time) (mine, f
 	return mine, free
 }
 
-// handAgain hands out a trial that nobody runs; nil when another was faster.
+// handAgain hands out a trial that has no worker; nil when another request was faster.
 func (c *Controller) handAgain(ctx context.Context, t *v1beta1.Trial, lease v1beta1.Lease) (*v1beta1.Trial, error) {
 	before, _ := t.Lease()
 	lease.Attempt = before.Attempt + 1
@@ -217,7 +226,7 @@ func (c *Controller) leftOutside(ctx context.Context, s *kept, trials []*v1beta1
 		return findings{}
 	}
 	_, err := s.Propose(ctx, 1)
-	return findings{exhausted: errors.Is(err, study.ErrExhausted)} // whoever asks for a trial is told of other errors
+	return findings{exhausted: errors.Is(err, study.ErrExhausted)} // callers that ask for trials are told of other errors
 }
 
 // awaitCache waits until the cache shows trials as they were written.

@@ -30,7 +30,7 @@ type studies struct {
 // goroutine at a time.
 type kept struct {
 	*study.Study
-	// busy is full while somebody uses it, and queue while a hand-out waits for that: so
+	// busy is full while it is in use, and queue while a hand-out waits for that: so
 	// a reconcile waits for one of them, however many there are.
 	busy, queue chan struct{}
 	invalid     error // what is wrong with the spec

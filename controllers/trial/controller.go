@@ -225,7 +225,7 @@ func (c *Controller) write(ctx context.Context, t *v1beta1.Trial, pods []corev1.
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// Announce sends the events, metrics and span of a status that somebody else has written
+// Announce sends the events, metrics and span of a status that the API has written
 // to a trial that no job runs.
 func (c *Controller) Announce(ctx context.Context, t *v1beta1.Trial, before *v1beta1.TrialStatus) {
 	c.announce(ctx, t, nil, before)

@@ -12,10 +12,9 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// followOutside brings a trial that no job runs a step further: whoever runs it reports
-// and completes it at the API. What is left to do here is what nobody else does: to
-// show that it runs and how it is doing, that its worker is lost, and to end it when it
-// was asked to stop and nobody runs it.
+// followOutside advances a trial without a job. Its worker reports and completes it
+// through the API. Here its status shows that it runs, its measurements so far, and
+// that its worker is lost; and a trial that was asked to stop ends once it has no worker.
 func (c *Controller) followOutside(ctx context.Context, t *v1beta1.Trial, lease v1beta1.Lease) (reconcile.Result, error) {
 	now := c.Now()
 	if t.IsCompleted() {

@@ -74,7 +74,7 @@ func isIndexed(pod *corev1.Pod) bool {
 
 // tables are the names and addresses of Services. A Service with an address of its
 // own resolves to its pods, as a headless one does, unless it changes ports: the
-// pods are reached directly then, and refuse what nobody listens for.
+// pods are reached directly then, and refuse ports on which no program listens.
 func tables(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice, pods []*corev1.Pod) podnet.Tables {
 	t := podnet.Tables{Names: map[string][]netip.Addr{}, Services: map[netip.AddrPort][]netip.AddrPort{}}
 	byName := map[string]*corev1.Service{}

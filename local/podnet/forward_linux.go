@@ -116,7 +116,7 @@ func join(a, b *net.TCPConn) {
 	for _, c := range []struct{ from, to *net.TCPConn }{{a, b}, {b, a}} {
 		both.Go(func() {
 			if _, err := io.Copy(c.to, c.from); err != nil {
-				_ = c.from.Close() // nobody takes what it says
+				_ = c.from.Close() // no client is left to read it
 				_ = c.to.Close()   // and what it took was not all
 			}
 			_ = c.to.CloseWrite()

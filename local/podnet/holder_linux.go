@@ -202,8 +202,8 @@ func (h *holder) stop(uid string) {
 	}
 }
 
-// awaitIdle ends a holder that nobody needs. Pods whose shims have ended count as
-// gone: nobody has told us.
+// awaitIdle ends a holder without pods. Pods whose shims have ended count as gone:
+// their end may not have been reported.
 func (h *holder) awaitIdle(ctx context.Context, end func()) {
 	tick := time.NewTicker(idleExit / 8)
 	defer tick.Stop()

@@ -55,7 +55,7 @@ type Tables struct {
 	// Services are where connections to an address and port may go instead.
 	Services map[netip.AddrPort][]netip.AddrPort `json:"services"`
 	// ClusterIPs are the addresses of Services. Connections to a port that Services
-	// lacks are refused: on the machine's network they may be somebody else's.
+	// lacks are refused: on the machine's network they may belong to something else.
 	ClusterIPs []netip.Addr `json:"clusterIPs,omitempty"`
 }
 

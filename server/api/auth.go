@@ -113,8 +113,7 @@ func caller(ctx context.Context) authenticationv1.UserInfo {
 	return user
 }
 
-// guard lets only calls pass that bear a token of somebody. The others' bodies are not
-// read.
+// guard refuses calls without a valid token, and does not read their bodies.
 func (s *service) guard(next http.Handler) http.Handler {
 	faults := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -176,8 +176,8 @@ func (s *service) leased(ctx context.Context, p place, attempt int32, fresh bool
 	return t, l, stale, err
 }
 
-// change has write change a trial, again and again until nobody else's write comes
-// between. What it returns is what was written, nil where nothing had to be.
+// change applies write to a trial and repeats it on conflicts. What it returns is what
+// was written, nil where nothing had to be.
 func (s *service) change(ctx context.Context, p place, attempt int32,
 	write func(t *v1beta1.Trial, l v1beta1.Lease, stale error) (*v1beta1.Trial, error)) (*v1beta1.Trial, error) {
 	for i := range writeTries {

@@ -2,8 +2,8 @@
 // installed: TFJob, PyTorchJob and their kin, as pods with a headless Service each,
 // with the environment, labels, conditions and policies that their users know.
 //
-// A kind is run as long as its CustomResourceDefinition is ours (trainer.IsOurs). Where somebody else's definition is
-// installed, also over ours, nothing is done.
+// A kind is run as long as its CustomResourceDefinition is ours (trainer.IsOurs). Where
+// another definition is installed, also over ours, nothing is done.
 //
 // Names are deterministic, so that every create is idempotent. A reconcile reads
 // (job.go), plans (plan.go, pure), writes the status, and acts.

@@ -83,7 +83,7 @@ type Trial_State int32
 
 const (
 	Trial_STATE_UNSPECIFIED Trial_State = 0
-	// Nobody runs it: it is handed out to whoever asks next.
+	// It has no worker: the next request for a trial gets it.
 	Trial_PENDING Trial_State = 1
 	Trial_RUNNING Trial_State = 2
 	// It was asked to stop and has not ended.
