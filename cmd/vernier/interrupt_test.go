@@ -11,6 +11,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -95,7 +96,8 @@ func TestCtrlCWhileTheInstanceStartsStopsIt(t *testing.T) {
 			return ctx.Err()
 		}
 		o := runOptions{files: []string{file}, keep: keep, progress: "none"}
-		err := run(t.Context(), o, streams{in: os.Stdin, out: io.Discard, err: io.Discard}, open, stop)
+		read := func() ([]*unstructured.Unstructured, error) { return readManifests(nil, o.files) }
+		err := run(t.Context(), o, read, streams{in: os.Stdin, out: io.Discard, err: io.Discard}, open, stop)
 		if exitCode(err) != exitInterrupted || stops != want {
 			t.Errorf("keep %v: %v, stopped %d times, want %d", keep, err, stops, want)
 		}

@@ -21,7 +21,8 @@ type global struct {
 
 const rootHelp = `Vernier tunes hyperparameters, on Kubernetes and on this machine.
 
-  vernier run -f experiment.yaml      start what is needed, tune, print the best
+  vernier run train.py -p 'lr=log(1e-5,1e-1)' --minimize loss    tune a program
+  vernier run -f experiment.yaml                                 or an experiment
 
 Exit codes: 0 done; 1 error; 2 usage; 3 invalid spec; 4 not found; 5 not allowed;
 6 conflict; 7 server not reachable; 8 experiment failed; 9 goal not reached (with
@@ -39,14 +40,14 @@ func newRootCommand(plugin bool) *cobra.Command {
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	open := opener(g.embedded)
-	stop, own := g.stop, ownStore(g.instanceStore)
+	stop, own, programs := g.stop, ownStore(g.instanceStore), g
 	if plugin {
 		root.Use = "kubectl-vernier"
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl vernier"}
 		flags := genericclioptions.NewConfigFlags(true)
 		flags.AddFlags(root.PersistentFlags())
 		open = pluginOpener(flags)
-		stop, own = func(context.Context, *session) error { return nil }, noInstanceStore
+		stop, own, programs = func(context.Context, *session) error { return nil }, noInstanceStore, nil
 		root.AddCommand(newMigrateCommand(open), newRestoreCommand(open))
 	} else {
 		root.PersistentFlags().StringVar(&g.home, "home", "", "home of the embedded instance (default $VERNIER_HOME, then $XDG_STATE_HOME/vernier, then ~/.local/state/vernier)")
@@ -70,7 +71,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newLogsCommand(open),
 		newOptimizeCommand(),
 		newRenderCommand(),
-		newRunCommand(open, stop),
+		newRunCommand(programs, open, stop),
 		newStoreCommand(own),
 		newSuspendCommand(open, true),
 		newSuspendCommand(open, false),

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -30,63 +32,115 @@ type runOptions struct {
 	progress    string
 	timeout     time.Duration
 	requireGoal bool
+	script      scriptOptions
 }
 
-const runHelp = `Run an experiment: start the embedded control plane if it is not running, apply
-the files, show progress until the experiment ends, and print the best trial.
+const runHelp = `Tune a program, or run the experiment of a file: start the embedded control plane
+if it is not running, show progress until the experiment ends, and print the best
+trial.
+
+A program is a Python script, anything that can be executed, or, after --, a whole
+command line. Trials run it in the current directory, with the PATH and the virtual
+environment of this shell. It gets its parameters as flags and prints its metrics;
+--probe shows what is found of both. What follows -- goes to the program as it is, with
+{lr} in place of a parameter's value and {trial} in place of the trial's name. The same
+command again goes on with the same experiment.
 
 On a terminal, progress is a live table; elsewhere it is one line for each change.
 
 Ctrl-C once: no new trials, and the running ones may finish. maxTrialCount is
-lowered to the trials that exist; with resumePolicy LongRunning, running the file
-again raises it and goes on. Twice: leave at once; the experiment goes on while
+lowered to the trials that exist; the same command again goes on (a file needs
+resumePolicy LongRunning for that). Twice: leave at once; the experiment goes on while
 the control plane runs (with --keep=false, what this command started is stopped).
 
-An experiment of the same name that has ended is not run again when the files
-change nothing in it: its best trial is printed. --replace runs it anew.
+An experiment of the same name that has ended is not run again when nothing in it
+changes: its best trial is printed. --replace runs it anew.
 
 Exit codes: 0 the experiment succeeded; 1 error; 2 usage; 3 invalid experiment;
-4 no such file; 6 the file would lower the limit of a running experiment; 7 server
-not reachable; 8 the experiment failed or no trial has a result; 9 it ended without
-reaching its goal (with --require-goal); 124 timeout; 130 interrupted.`
+4 no such file; 6 the file would lower the limit of a running experiment, or another
+search has the name; 7 server not reachable; 8 the experiment failed or no trial has a
+result; 9 it ended without reaching its goal (with --require-goal); 124 timeout; 130
+interrupted.`
 
-func newRunCommand(open opener, stop func(context.Context, *session) error) *cobra.Command {
+func newRunCommand(g *global, open opener, stop func(context.Context, *session) error) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "run -f FILE",
-		Short: "Run an experiment to its end, with live progress",
+		Use:   "run PROGRAM -p NAME=FORM... --minimize METRIC [-- ARGUMENT...] | run -f FILE",
+		Short: "Tune a program, or run the experiment of a file, with live progress",
 		Long:  runHelp,
-		Example: `  vernier run -f experiment.yaml
+		Example: `  vernier run train.py -p 'lr=log(1e-5,1e-1)' -p 'layers=int(1,4)' --maximize accuracy -n 50 -j 4
+  vernier run train.py --probe
+  vernier run -p 'lr=log(1e-5,1e-1)' --minimize loss -- ./train --rate {lr} --out runs/{trial}
   vernier run -f experiment.yaml --timeout 1h --require-goal`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.timeout < 0 {
 				return usageErrorf("--timeout %s is below zero: write how long to wait, such as 1h, or leave it out to wait forever", o.timeout)
 			}
-			return run(cmd.Context(), o, streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}, open, stop)
+			s := streams{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+			return o.start(cmd.Context(), args, s, open, stop)
 		},
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.files, "filename", "f", nil, "file or folder with the experiment and what it needs; - for standard input; may be given many times")
 	f.BoolVar(&o.wait, "wait", true, "wait for the end of the experiment")
 	f.BoolVar(&o.replace, "replace", false, "delete an experiment of the same name first, with its trials")
-	f.BoolVar(&o.lower, "lower", false, "apply files that lower the maxTrialCount of a running experiment")
+	f.BoolVar(&o.lower, "lower", false, "apply what lowers the maxTrialCount of a running experiment")
 	f.BoolVar(&o.keep, "keep", true, "leave the control plane running afterwards; vernier down stops it")
 	choiceFlag(cmd, &o.progress, "progress", "", "auto, live, plain or none", "auto", "live", "plain", "none")
 	f.DurationVar(&o.timeout, "timeout", 0, "leave with exit code 124 after this time; the experiment goes on; 0 waits forever")
 	f.BoolVar(&o.requireGoal, "require-goal", false, "leave with exit code 9 if the goal was not reached")
-	if err := cmd.MarkFlagRequired("filename"); err != nil {
-		panic(err)
+	if g != nil { // kubectl's plugin has no programs of this machine
+		// Here -n is the number of trials, so that the namespace has no short form.
+		f.StringVar(&g.namespace, "namespace", "", "namespace (default \"default\")")
+		o.script.addFlags(cmd)
 	}
 	return cmd
 }
 
-func run(ctx context.Context, o runOptions, s streams, open opener, stop func(context.Context, *session) error) (err error) {
+// start finds out whether a program or a file is to run.
+func (o *runOptions) start(ctx context.Context, args []string, s streams, open opener, stop func(context.Context, *session) error) error {
+	isProgram := o.script.flags != nil
+	if len(args) == 1 && len(o.files) == 0 && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(args[0])) {
+		o.files, args = args, nil
+	}
+	switch {
+	case len(args) == 0 && len(o.files) == 0 && isProgram:
+		return usageErrorf("say what to run: a program with its parameters (-p), or a file with -f")
+	case len(args) == 0 && len(o.files) == 0:
+		return usageErrorf("say what to run: a file with -f")
+	case len(args) > 0 && (len(o.files) > 0 || !isProgram):
+		return usageErrorf("run takes a file with -f, and no argument %q besides", args[0])
+	case len(args) == 0:
+		if isProgram {
+			if err := o.script.onlyForPrograms(); err != nil {
+				return err
+			}
+		}
+		return run(ctx, *o, func() ([]*unstructured.Unstructured, error) { return readManifests(s.in, o.files) }, s, open, stop)
+	}
+	argv, err := program(args, os.Getenv)
+	if err != nil {
+		return err
+	}
+	if o.script.probe {
+		return o.script.runProbe(ctx, argv, s)
+	}
+	experiment, err := o.script.experiment(ctx, argv, os.Getenv)
+	if err != nil {
+		return err
+	}
+	if o.script.dryRun {
+		return writeValue(s.out, o.script.output, experiment.Object)
+	}
+	return run(ctx, *o, func() ([]*unstructured.Unstructured, error) { return []*unstructured.Unstructured{experiment}, nil }, s, open, stop)
+}
+
+func run(ctx context.Context, o runOptions, read func() ([]*unstructured.Unstructured, error), s streams, open opener, stop func(context.Context, *session) error) (err error) {
 	display, err := newDisplay(o.progress, s.err)
 	if err != nil {
 		return err
 	}
-	objects, err := readManifests(s.in, o.files)
+	objects, err := read()
 	if err != nil {
 		return err
 	}
@@ -100,6 +154,9 @@ func run(ctx context.Context, o runOptions, s streams, open opener, stop func(co
 	session, err := open(setup, true)
 	if session != nil && session.started && !o.keep {
 		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
+	}
+	if session != nil && session.note != "" && len(o.files) > 0 {
+		fmt.Fprintln(s.err, "vernier:", session.note)
 	}
 	var before *v1beta1.Experiment
 	if err == nil {
@@ -154,6 +211,11 @@ func submit(ctx context.Context, o runOptions, s *session, objects []*unstructur
 	}
 	if before, err = existing(ctx, s.client, key); err != nil {
 		return nil, err
+	}
+	if before != nil && len(o.files) == 0 {
+		if err := adopt(before, experiment); err != nil {
+			return nil, err
+		}
 	}
 	if !o.lower {
 		if err := checkLimit(before, experiment); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -28,6 +27,8 @@ type session struct {
 	home string
 	// started is true when this command started the embedded instance.
 	started bool
+	// note is how this shell differs from the one that started it, if it does.
+	note string
 }
 
 func (s *session) connect() (err error) {
@@ -81,8 +82,8 @@ func (g *global) embedded(ctx context.Context, start bool) (*session, error) {
 			// The caller may have to stop what was started.
 			return s, err
 		}
-		if note := home.DifferentShell(g.getenv); note != "" && !s.started {
-			fmt.Fprintln(g.err, "vernier:", note)
+		if !s.started {
+			s.note = home.DifferentShell(g.getenv)
 		}
 	}
 	status, err := local.ReadStatus(home)

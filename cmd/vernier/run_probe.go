@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vernier-ml/vernier/cmd/vernier/script"
+	"github.com/vernier-ml/vernier/collector/probe"
+)
+
+// runProbe shows the flags of a program, what is read of one run of it, and a search
+// that both suggest.
+func (o *scriptOptions) runProbe(ctx context.Context, argv []string, s streams) error {
+	if err := o.fill(argv, os.Getenv); err != nil {
+		return err
+	}
+	if err := o.space(ctx); err != nil {
+		return err
+	}
+	flags := o.spec.Flags
+	if flags.Source == "" {
+		fmt.Fprintln(s.out, "No flags were found: name the parameters yourself.")
+	} else {
+		t := &table{header: []string{"FLAG", "TYPE", "DEFAULT", "PROPOSED"}}
+		for _, f := range flags.Flags {
+			kind, proposed := f.Kind, ""
+			if len(f.Choices) > 0 {
+				kind = strings.Join(f.Choices, "|")
+			}
+			if p, ok := script.Propose(f); ok {
+				_, proposed, _ = strings.Cut(script.Form(p), "=")
+			}
+			if f.Required {
+				proposed = strings.TrimSpace(proposed + " (needed)")
+			}
+			t.add(f.Option, kind, clip(f.Default, 24), proposed)
+		}
+		fmt.Fprintf(s.out, "Flags (%s):\n", flags.Source)
+		if err := t.write(s.out, false); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(s.out)
+	report, err := o.probeMetrics(ctx, s)
+	if err != nil {
+		return probeError(err)
+	}
+	if err := writeReport(s.out, report); err != nil {
+		return err
+	}
+	if next := o.suggested(report); next != "" {
+		fmt.Fprintf(s.out, "\nA search of it:\n  %s\n", next)
+	}
+	if len(report.Missing) > 0 {
+		return notFoundErrorf("%s", missingMessage(report.Missing, "table"))
+	}
+	return nil
+}
+
+// probeMetrics runs the program once, its own defaults in place of the parameters,
+// and reads its metrics where a trial's are read.
+func (o *scriptOptions) probeMetrics(ctx context.Context, s streams) (*probe.Report, error) {
+	collect := collectOptions{filters: o.spec.Filters}
+	for _, m := range o.objectives {
+		collect.metrics = append(collect.metrics, m.ObjectiveMetricName)
+	}
+	inOutput := true
+	switch o.spec.Metrics {
+	case "", "text":
+	case "json", "logfmt":
+		collect.format = strings.ToUpper(o.spec.Metrics)
+	default:
+		inOutput = false
+	}
+	argv := o.spec.Plain()
+	report, err := collect.readLive(ctx, s, "the program", func(signals <-chan os.Signal) probe.Target {
+		return &probe.Command{Argv: argv, Format: collect.format, Filters: collect.filters, Stdout: s.err, Stderr: s.err, Interrupts: signals}
+	})
+	if err != nil || inOutput {
+		return report, err
+	}
+	return collect.read(ctx, strings.TrimPrefix(o.spec.Metrics, "tensorboard:"))
+}
+
+// suggestion is a whole command line where the program's flags suggest one.
+func (o *scriptOptions) suggestion() string {
+	next := o.suggested(nil)
+	if next == "" {
+		return "; vernier run PROGRAM --probe shows which flags the program has"
+	}
+	return ".\nThe flags of the program suggest\n  " + next
+}
+
+// suggested is a command line with the proposed parameters, as far as none were
+// given.
+func (o *scriptOptions) suggested(report *probe.Report) string {
+	words := []string{"vernier run"}
+	python := strings.HasPrefix(filepath.Base(o.spec.Argv[0]), "python")
+	rest := o.spec.Argv
+	if python && len(rest) > 1 && strings.HasSuffix(rest[1], ".py") {
+		rest = rest[1:]
+	}
+	words = append(words, shellQuote(rest[0]))
+	parameters := o.spec.Parameters
+	if len(parameters) == 0 {
+		for _, f := range o.spec.Flags.Flags {
+			if p, ok := script.Propose(f); ok {
+				parameters = append(parameters, p)
+			}
+		}
+	}
+	if len(parameters) == 0 {
+		return ""
+	}
+	for _, p := range parameters {
+		words = append(words, "-p "+shellQuote(script.Form(p)))
+	}
+	words = append(words, o.suggestedObjectives(report)...)
+	if len(rest) > 1 {
+		words = append(words, "--")
+		for _, w := range rest[1:] {
+			words = append(words, shellQuote(w))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// suggestedObjectives are those that were given, or the last metric that was found,
+// which is most often that of the validation.
+func (o *scriptOptions) suggestedObjectives(report *probe.Report) (words []string) {
+	for _, m := range o.objectives {
+		words = append(words, "--"+string(m.Type)+" "+shellQuote(m.ObjectiveMetricName))
+	}
+	if len(words) > 0 {
+		return words
+	}
+	if report == nil || len(report.Metrics) == 0 {
+		return []string{"--minimize METRIC"}
+	}
+	name := report.Metrics[len(report.Metrics)-1].Name
+	for _, m := range report.Metrics {
+		if strings.Contains(strings.ToLower(m.Name), "val") {
+			name = m.Name
+		}
+	}
+	for _, good := range []string{"acc", "auc", "f1", "score", "reward", "precision", "recall", "r2", "bleu", "iou"} {
+		if strings.Contains(strings.ToLower(name), good) {
+			return []string{"--maximize " + shellQuote(name)}
+		}
+	}
+	return []string{"--minimize " + shellQuote(name)}
+}

@@ -1,0 +1,384 @@
+package script
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/study"
+)
+
+// Passing says how a program gets its parameters. A parameter that is a macro in the
+// arguments is passed there and nowhere else.
+type Passing string
+
+// The ways to pass parameters.
+const (
+	// AsFlags appends --lr=0.1.
+	AsFlags Passing = "flags"
+	// AsAssignments appends lr=0.1, as Hydra reads it.
+	AsAssignments Passing = "assignments"
+	// AsEnvironment sets VERNIER_PARAM_LR.
+	AsEnvironment Passing = "env"
+	// AsFile writes a JSON object to the file that VERNIER_PARAMS_FILE names.
+	AsFile Passing = "file"
+)
+
+const (
+	// Annotation of an experiment that a command line made. It is what a later command
+	// line is compared with.
+	Annotation = "vernier.ml/script"
+	// paramsFolder is where a trial has the file of its parameters.
+	paramsFolder = "/tmp/vernier-params"
+	container    = "training"
+)
+
+// Spec is what a command line asks for.
+type Spec struct {
+	Name       string
+	Parameters []v1beta1.ParameterSpec
+	Objectives []v1beta1.ObjectiveMetric
+	// Argv is the program with its own arguments. In these {NAME} is the value of a
+	// parameter, and {trial} the name of the trial.
+	Argv []string
+	// Dir is the absolute path of the directory that trials run in.
+	Dir  string
+	Env  []corev1.EnvVar
+	Pass Passing
+	// Flags are how the program writes its options.
+	Flags Interface
+	// Metrics is text, json, logfmt, tensorboard:DIR, or the path of a file. Filters
+	// are regular expressions for text.
+	Metrics   string
+	Filters   []string
+	Algorithm string
+	Stopping  string
+	Trials    int32
+	Parallel  int32
+	GPUs      int
+	Seed      *int64
+	Retry     int32
+	Duration  *metav1.Duration
+	PerTrial  *metav1.Duration
+}
+
+// Experiment is the object that runs the program. Its error says what is wrong with
+// the command line.
+func (s Spec) Experiment() (*v1beta1.Experiment, error) {
+	e := &v1beta1.Experiment{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Experiment"}}
+	e.Name = s.Name
+	e.Spec = v1beta1.ExperimentSpec{
+		Parameters: s.Parameters, MaxTrialCount: &s.Trials, ParallelTrialCount: &s.Parallel,
+		Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: s.Algorithm},
+		// Running the same command again goes on.
+		ResumePolicy: v1beta1.LongRunning,
+		Seed:         s.Seed, MaxDuration: s.Duration, MaxTrialDuration: s.PerTrial,
+	}
+	if len(s.Objectives) == 1 {
+		o := s.Objectives[0]
+		e.Spec.Objective = &v1beta1.ObjectiveSpec{ObjectiveMetricName: o.ObjectiveMetricName, Type: o.Type, Goal: o.Goal}
+	} else {
+		e.Spec.Objectives = s.Objectives
+	}
+	if s.Stopping != "" {
+		e.Spec.EarlyStopping = &v1beta1.EarlyStoppingSpec{AlgorithmName: s.Stopping}
+	}
+	collector, err := s.collector()
+	if err != nil {
+		return nil, err
+	}
+	e.Spec.MetricsCollectorSpec = collector
+	if e.Spec.TrialTemplate, err = s.template(); err != nil {
+		return nil, err
+	}
+	note, err := json.Marshal(s.summary())
+	if err != nil {
+		return nil, fmt.Errorf("describe the command line: %w", err)
+	}
+	e.Annotations = map[string]string{Annotation: string(note)}
+	checked := e.DeepCopy()
+	v1beta1.SetDefaults(checked)
+	if faults := append(study.Check(&checked.Spec), study.CheckStopping(&checked.Spec)...); len(faults) > 0 {
+		return nil, faults.ToAggregate()
+	}
+	return e, nil
+}
+
+// collector says where the metrics are.
+func (s Spec) collector() (*v1beta1.MetricsCollectorSpec, error) {
+	spec := &v1beta1.MetricsCollectorSpec{Collector: &v1beta1.CollectorSpec{Kind: v1beta1.StdOutCollector}}
+	at := func(path string) string {
+		if filepath.IsAbs(path) {
+			return path
+		}
+		return filepath.Join(s.Dir, path)
+	}
+	dir, board := strings.CutPrefix(s.Metrics, "tensorboard:")
+	switch {
+	case s.Metrics == "" || s.Metrics == "text":
+	case s.Metrics == "json" || s.Metrics == "logfmt":
+		spec.Source = &v1beta1.SourceSpec{FileSystemPath: &v1beta1.FileSystemPath{Format: v1beta1.FileFormat(strings.ToUpper(s.Metrics))}}
+	case board && dir == "":
+		return nil, errors.New("--metrics tensorboard: name the directory of the event files, as in tensorboard:runs")
+	case board:
+		spec.Collector.Kind = v1beta1.TensorFlowEventCollector
+		spec.Source = &v1beta1.SourceSpec{FileSystemPath: &v1beta1.FileSystemPath{Path: at(dir), Kind: v1beta1.DirectoryKind}}
+	default:
+		format := v1beta1.TextFormat
+		switch filepath.Ext(s.Metrics) {
+		case ".json", ".jsonl", ".ndjson":
+			format = v1beta1.JSONFormat
+		case ".csv":
+			format = v1beta1.CSVFormat
+		}
+		spec.Collector.Kind = v1beta1.FileCollector
+		spec.Source = &v1beta1.SourceSpec{FileSystemPath: &v1beta1.FileSystemPath{Path: at(s.Metrics), Kind: v1beta1.FileKind, Format: format}}
+	}
+	if len(s.Filters) > 0 {
+		if spec.Source == nil {
+			spec.Source = &v1beta1.SourceSpec{}
+		}
+		spec.Source.Filter = &v1beta1.FilterSpec{MetricsFormat: s.Filters}
+	}
+	return spec, nil
+}
+
+var macro = regexp.MustCompile(`\{([A-Za-z_][\w./-]*)\}`)
+
+// macros are the names of the macros in the arguments that mean something.
+func (s Spec) macros() map[string]bool {
+	found := map[string]bool{}
+	for _, word := range s.Argv {
+		for _, m := range macro.FindAllStringSubmatch(word, -1) {
+			if m[1] == "trial" || slices.ContainsFunc(s.Parameters, func(p v1beta1.ParameterSpec) bool { return p.Name == m[1] }) {
+				found[m[1]] = true
+			}
+		}
+	}
+	return found
+}
+
+func placeholder(name string) string { return "${trialParameters." + name + "}" }
+
+func (s Spec) template() (*v1beta1.TrialTemplate, error) {
+	used := s.macros()
+	t := &v1beta1.TrialTemplate{PrimaryContainerName: container, Retry: s.Retry}
+	if used["trial"] {
+		t.TrialParameters = append(t.TrialParameters, v1beta1.TrialParameterSpec{Name: "trial", Reference: "${trialSpec.Name}"})
+	}
+	var command []string
+	for _, word := range s.Argv {
+		// A "$" of the user's is no expansion of Kubernetes'.
+		word = strings.ReplaceAll(word, "$", "$$")
+		command = append(command, macro.ReplaceAllStringFunc(word, func(text string) string {
+			if name := strings.Trim(text, "{}"); used[name] {
+				return placeholder(name)
+			}
+			return text
+		}))
+	}
+	env := slices.Clone(s.Env)
+	file := map[string]json.RawMessage{}
+	for _, p := range s.Parameters {
+		if p.Name == "trial" && used["trial"] {
+			return nil, errors.New("{trial} is the name of the trial: give the parameter trial another name")
+		}
+		t.TrialParameters = append(t.TrialParameters, v1beta1.TrialParameterSpec{Name: p.Name, Reference: p.Name})
+		switch {
+		case used[p.Name]:
+		case s.Pass == AsEnvironment:
+			env = append(env, corev1.EnvVar{Name: EnvironmentName(p.Name), Value: placeholder(p.Name)})
+		case s.Pass == AsFile:
+			value, err := inFile(p)
+			if err != nil {
+				return nil, err
+			}
+			file[p.Name] = value
+		default:
+			command = append(command, s.option(p.Name)+"="+placeholder(p.Name))
+		}
+	}
+	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
+		Name: container, Image: "none", Command: command, WorkingDir: s.Dir, Env: env,
+	}}}}
+	if err := s.addFile(&pod, file); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(job(pod, s.GPUs))
+	if err != nil {
+		return nil, fmt.Errorf("write the template: %w", err)
+	}
+	t.TrialSpec = &runtime.RawExtension{Raw: raw}
+	return t, nil
+}
+
+// option is how the program writes a parameter.
+func (s Spec) option(name string) string {
+	f, found := s.Flags.Flag(name)
+	switch {
+	case s.Pass == AsAssignments:
+		return name
+	case found:
+		return f.Option
+	}
+	return "--" + name
+}
+
+// EnvironmentName is the variable that a parameter is passed in.
+func EnvironmentName(name string) string {
+	return "VERNIER_PARAM_" + regexp.MustCompile(`[^A-Z0-9]`).ReplaceAllString(strings.ToUpper(name), "_")
+}
+
+// inFile is the placeholder of a parameter as JSON.
+func inFile(p v1beta1.ParameterSpec) (json.RawMessage, error) {
+	if p.ParameterType != v1beta1.ParameterTypeCategorical && p.When == nil {
+		return json.RawMessage(placeholder(p.Name)), nil
+	}
+	for _, v := range p.FeasibleSpace.List {
+		if strings.ContainsAny(v, "\"\\\n") {
+			return nil, fmt.Errorf("-p %s: the value %q has a quote or a backslash, and cannot be passed in a file: use --pass env", p.Name, v)
+		}
+	}
+	return json.RawMessage(`"` + placeholder(p.Name) + `"`), nil
+}
+
+// addFile has the pod's own annotation, where placeholders are replaced, appear as a
+// file.
+func (s Spec) addFile(pod *corev1.PodTemplateSpec, values map[string]json.RawMessage) error {
+	if len(values) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, p := range s.Parameters {
+		if value, there := values[p.Name]; there {
+			parts = append(parts, fmt.Sprintf("%q: %s", p.Name, value))
+		}
+	}
+	const annotation, file = "vernier.ml/params", "params.json"
+	pod.Annotations = map[string]string{annotation: "{" + strings.Join(parts, ", ") + "}"}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "params", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+		Items: []corev1.DownwardAPIVolumeFile{{Path: file, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + annotation + "']"}}},
+	}}}}
+	c := &pod.Spec.Containers[0]
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "params", MountPath: paramsFolder}}
+	c.Env = append(c.Env, corev1.EnvVar{Name: "VERNIER_PARAMS_FILE", Value: paramsFolder + "/" + file})
+	return nil
+}
+
+// job is a map, so that the YAML which people see has no empty fields.
+func job(pod corev1.PodTemplateSpec, gpus int) map[string]any {
+	c := pod.Spec.Containers[0]
+	first := map[string]any{"name": c.Name, "image": c.Image, "workingDir": c.WorkingDir, "command": c.Command}
+	if len(c.Env) > 0 {
+		first["env"] = c.Env
+	}
+	if len(c.VolumeMounts) > 0 {
+		first["volumeMounts"] = c.VolumeMounts
+	}
+	if gpus > 0 {
+		first["resources"] = map[string]any{"limits": map[string]any{"nvidia.com/gpu": gpus}}
+	}
+	spec := map[string]any{"restartPolicy": pod.Spec.RestartPolicy, "containers": []any{first}}
+	if len(pod.Spec.Volumes) > 0 {
+		spec["volumes"] = pod.Spec.Volumes
+	}
+	template := map[string]any{"spec": spec}
+	if len(pod.Annotations) > 0 {
+		template["metadata"] = map[string]any{"annotations": pod.Annotations}
+	}
+	return map[string]any{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"backoffLimit": 0, "template": template}}
+}
+
+// summary is what makes two command lines the same search, each part by its name.
+func (s Spec) summary() map[string]string {
+	var parameters, objectives []string
+	for _, p := range s.Parameters {
+		parameters = append(parameters, Form(p))
+	}
+	for _, o := range s.Objectives {
+		text := string(o.Type) + " " + o.ObjectiveMetricName
+		if o.Goal != nil {
+			text += fmt.Sprintf(" to %g", *o.Goal)
+		}
+		objectives = append(objectives, text)
+	}
+	out := map[string]string{
+		"program": strings.Join(s.Argv, " "), "directory": s.Dir, "parameters": strings.Join(parameters, " "),
+		"objective": strings.Join(objectives, ", "), "algorithm": s.Algorithm, "pass": string(s.Pass),
+		"metrics": strings.Join(append([]string{s.Metrics}, s.Filters...), " "), "stopping": s.Stopping,
+		"gpus": fmt.Sprint(s.GPUs), "retry": fmt.Sprint(s.Retry),
+	}
+	if s.Seed != nil {
+		out["seed"] = fmt.Sprint(*s.Seed)
+	}
+	return out
+}
+
+// Differences says in what a command line differs from the one that made an
+// experiment: "parameters: lr=log(1e-5,1e-1) there, lr=log(1e-4,1e-1) here".
+func Differences(there, here *v1beta1.Experiment) ([]string, error) {
+	var before, now map[string]string
+	note := there.Annotations[Annotation]
+	if note == "" {
+		return []string{"it was made from a file"}, nil
+	}
+	if err := json.Unmarshal([]byte(note), &before); err != nil {
+		return nil, fmt.Errorf("read the annotation %s of experiment %s: %w", Annotation, there.Name, err)
+	}
+	if err := json.Unmarshal([]byte(here.Annotations[Annotation]), &now); err != nil {
+		return nil, fmt.Errorf("read the annotation %s: %w", Annotation, err)
+	}
+	var out []string
+	for _, part := range []string{"program", "directory", "parameters", "objective", "algorithm", "pass", "metrics", "stopping", "gpus", "retry", "seed"} {
+		if before[part] != now[part] {
+			out = append(out, fmt.Sprintf("%s: %q there, %q here", part, before[part], now[part]))
+		}
+	}
+	return out, nil
+}
+
+// Flagged are the parameters that are no macros.
+func (s Spec) Flagged() []v1beta1.ParameterSpec {
+	used := s.macros()
+	return slices.DeleteFunc(slices.Clone(s.Parameters), func(p v1beta1.ParameterSpec) bool { return used[p.Name] })
+}
+
+// Plain is the program's command line without a search: a macro has the middle of its
+// parameter's range, or the first value of its list.
+func (s Spec) Plain() []string {
+	argv := slices.Clone(s.Argv)
+	for i := range argv {
+		argv[i] = strings.ReplaceAll(argv[i], "{trial}", s.Name+"-probe")
+		for _, p := range s.Parameters {
+			argv[i] = strings.ReplaceAll(argv[i], "{"+p.Name+"}", middle(p))
+		}
+	}
+	return argv
+}
+
+func middle(p v1beta1.ParameterSpec) string {
+	if len(p.FeasibleSpace.List) > 0 {
+		return p.FeasibleSpace.List[0]
+	}
+	low, _ := strconv.ParseFloat(p.FeasibleSpace.Min, 64)
+	high, _ := strconv.ParseFloat(p.FeasibleSpace.Max, 64)
+	mid := (low + high) / 2
+	if d := p.FeasibleSpace.Distribution; low > 0 && (d == v1beta1.DistributionLogUniform || d == v1beta1.DistributionLogNormal) {
+		mid = math.Sqrt(low * high)
+	}
+	if p.ParameterType == v1beta1.ParameterTypeInt {
+		mid = math.Floor(mid)
+	}
+	return strconv.FormatFloat(mid, 'g', 6, 64)
+}

@@ -1,0 +1,230 @@
+package script
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func space(low, high, step string, d v1beta1.Distribution) v1beta1.FeasibleSpace {
+	return v1beta1.FeasibleSpace{Min: low, Max: high, Step: step, Distribution: d}
+}
+
+func TestParseParameter(t *testing.T) {
+	tests := map[string]v1beta1.ParameterSpec{
+		"lr=log(1e-5,1e-1)":          {Name: "lr", ParameterType: "double", FeasibleSpace: space("1e-5", "1e-1", "", "logUniform")},
+		"x=uniform(-1, 2.5)":         {Name: "x", ParameterType: "double", FeasibleSpace: space("-1", "2.5", "", "")},
+		"x=uniform(0,1,0.25)":        {Name: "x", ParameterType: "double", FeasibleSpace: space("0", "1", "0.25", "")},
+		"x=uniform(0,1,step=0.25)":   {Name: "x", ParameterType: "double", FeasibleSpace: space("0", "1", "0.25", "")},
+		"x=normal(0,1)":              {Name: "x", ParameterType: "double", FeasibleSpace: space("0", "1", "", "normal")},
+		"layers=int(1,4)":            {Name: "layers", ParameterType: "int", FeasibleSpace: space("1", "4", "", "")},
+		"width=logint(8,512)":        {Name: "width", ParameterType: "int", FeasibleSpace: space("8", "512", "", "logUniform")},
+		"batch=choice(16,32,64)":     {Name: "batch", ParameterType: "discrete", FeasibleSpace: v1beta1.FeasibleSpace{List: []string{"16", "32", "64"}}},
+		`opt=choice(sgd, "a, (b)")`:  {Name: "opt", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{List: []string{"sgd", "a, (b)"}}},
+		"model.width=int(1,2)":       {Name: "model.width", ParameterType: "int", FeasibleSpace: space("1", "2", "", "")},
+		"m=uniform(0,1) if opt=a| b": {Name: "m", ParameterType: "double", FeasibleSpace: space("0", "1", "", ""), When: &v1beta1.ParameterCondition{Parameter: "opt", In: []string{"a", "b"}}},
+	}
+	for text, want := range tests {
+		t.Run(text, func(t *testing.T) {
+			got, err := ParseParameter(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			again, err := ParseParameter(Form(got))
+			if diff := cmp.Diff(want, again); err != nil || diff != "" {
+				t.Errorf("%s is read differently: %v (-want +got):\n%s", Form(got), err, diff)
+			}
+		})
+	}
+}
+
+func TestWrongParametersSayWhatToWrite(t *testing.T) {
+	tests := map[string]string{
+		"lr":                      "write lr=FORM",
+		"=log(1,2)":               "no name of a parameter",
+		"lr=0.1":                  "belongs after --",
+		"lr=log(1,2":              "is no range",
+		"lr=log(1)":               "log takes the smallest and the largest value",
+		"lr=log(1,2,3,4)":         "log takes",
+		"lr=logg(1,2)":            `no form "logg"`,
+		"lr=log(a,2)":             `"a" is not a number`,
+		"lr=log(1,inf)":           `"inf" is not a number`,
+		"o=choice(a,,b)":          "value 2 is empty",
+		"o=choice(a,\"b)":         "double quotes",
+		"m=uniform(0,1) if opt":   "if OTHER=VALUE",
+		"m=uniform(0,1) when o=a": "is no range",
+	}
+	for text, want := range tests {
+		t.Run(text, func(t *testing.T) {
+			if _, err := ParseParameter(text); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
+	}
+}
+
+func FuzzParseParameter(f *testing.F) {
+	f.Add("lr=log(1e-5,1e-1)")
+	f.Add(`m=choice(a,"b,c") if opt=a|b`)
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParseParameter(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseParameter(Form(p))
+		if err != nil {
+			t.Fatalf("%q became %q, which is not read: %v", text, Form(p), err)
+		}
+		if diff := cmp.Diff(p, again); diff != "" {
+			t.Errorf("%q became %q (-first +second):\n%s", text, Form(p), diff)
+		}
+	})
+}
+
+func TestParseHelp(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		want []Flag
+	}{
+		"argparse": {"usage: train.py [-h] [--lr LR] [--opt {sgd,adam}]\n\noptions:\n  -h, --help            show this help message and exit\n  --lr LR               learning rate (default: 0.01)\n  -b SIZE, --batch SIZE\n                        rows (default: 32)\n  --opt {sgd,adam}\n", []Flag{
+			{Option: "--lr", Kind: "float", Default: "0.01"}, {Option: "--batch", Kind: "int", Default: "32"}, {Option: "--opt", Choices: []string{"sgd", "adam"}},
+		}},
+		"click": {"Options:\n  --lr FLOAT             [default: 0.1]\n  -d, --depth INTEGER RANGE  how deep  [default: 4; 1<=x<=9]\n  --act [relu|gelu]\n  --help                 Show this message and exit.\n", []Flag{
+			{Option: "--lr", Kind: "float", Default: "0.1"}, {Option: "--depth", Kind: "int", Default: "4"}, {Option: "--act", Choices: []string{"relu", "gelu"}},
+		}},
+		"Go": {"Usage of ./train:\n  -lr float\n    \tlearning rate (default 0.01)\n  -n int\n    \trounds (default 3)\n", []Flag{
+			{Option: "-lr", Kind: "float", Default: "0.01"}, {Option: "-n", Kind: "int", Default: "3"},
+		}},
+		"clap":    {"Options:\n      --lr <LR>    Learning rate [default: 0.5]\n  -V, --version    Print version\n", []Flag{{Option: "--lr", Kind: "float", Default: "0.5"}}},
+		"nothing": {"This program has no options -- none at all.\n", nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, ParseHelp(test.text)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// python writes a program and returns the command that runs it.
+func python(t *testing.T, source string) []string {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatalf("%v: this test runs Python programs", err)
+	}
+	file := filepath.Join(t.TempDir(), "train.py")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{path, file}
+}
+
+func TestDetectArgparse(t *testing.T) {
+	argv := python(t, `import argparse
+p = argparse.ArgumentParser()
+p.add_argument("data")
+p.add_argument("-l", "--lr", type=float, default=0.1)
+p.add_argument("--opt", choices=["sgd", "adam"])
+p.add_argument("--name", required=True)
+p.add_argument("--fast", action="store_true")
+p.parse_args()
+open("/nonexistent/never", "w")
+`)
+	want := Interface{Source: "argparse", Flags: []Flag{
+		{Option: "--lr", Kind: "float", Default: "0.1", Choices: []string{}}, {Option: "--opt", Choices: []string{"sgd", "adam"}},
+		{Option: "--name", Choices: []string{}, Required: true}, {Option: "--fast", Kind: "bool", Default: "False", Choices: []string{}},
+	}}
+	got, err := Detect(t.Context(), argv, false)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("%v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]string{"--name"}, got.Missing(nil, argv)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if missing := got.Missing(nil, append(argv, "--name=x")); len(missing) > 0 {
+		t.Errorf("%v is said to be missing", missing)
+	}
+}
+
+func TestDetectSaysWhyAProgramCannotBeAsked(t *testing.T) {
+	if _, err := Detect(t.Context(), python(t, "import argparse\nimport no_such_module\n"), false); err == nil || !strings.Contains(err.Error(), "no_such_module") {
+		t.Errorf("got %v, want the missing module", err)
+	}
+	for name, source := range map[string]string{"no flags are read": "import argparse\n", "another way": "print(1)\n"} {
+		if got, err := Detect(t.Context(), python(t, source), false); err != nil || got.Source != "" {
+			t.Errorf("%s: %+v, %v; want that nothing is known", name, got, err)
+		}
+	}
+}
+
+func TestPropose(t *testing.T) {
+	tests := map[string]struct {
+		flag Flag
+		want string
+	}{
+		"a learning rate": {Flag{Option: "--lr", Kind: "float", Default: "0.01"}, "lr=log(0.001,0.1)"},
+		"a share":         {Flag{Option: "--dropout", Kind: "float", Default: "0.1"}, "dropout=uniform(0,0.99)"},
+		"a size":          {Flag{Option: "--batch-size", Kind: "int", Default: "32"}, "batch-size=logint(8,128)"},
+		"a small number":  {Flag{Option: "--layers", Kind: "int", Default: "3"}, "layers=int(1,6)"},
+		"choices":         {Flag{Option: "--opt", Choices: []string{"sgd", "adam"}}, "opt=choice(sgd,adam)"},
+		"a switch":        {Flag{Option: "--fast", Kind: "bool"}, ""},
+		"a seed":          {Flag{Option: "--seed", Kind: "int", Default: "3"}, ""},
+		"a path":          {Flag{Option: "--data", Default: "x"}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if p, ok := Propose(test.flag); ok {
+				got = Form(p)
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestCheckAgainstFlags(t *testing.T) {
+	found := Interface{Source: "argparse", Flags: []Flag{
+		{Option: "--batch-size", Kind: "int"}, {Option: "--lr", Kind: "float"}, {Option: "--opt", Choices: []string{"sgd"}}, {Option: "--fast", Kind: "bool"},
+	}}
+	tests := map[string]string{
+		"batch_size=int(1,4)": "", "lr=log(0.1,1)": "", "opt=choice(sgd)": "",
+		"bach-size=int(1,4)":     "did you mean batch-size?",
+		"batch-size=log(1,4)":    "takes whole numbers",
+		"opt=choice(sgd,adam)":   `does not take "adam"`,
+		"fast=choice(yes,no)":    "is a switch",
+		"entirely-new=int(1,20)": "has no flag",
+	}
+	for text, want := range tests {
+		p, err := ParseParameter(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch err := found.Check(p); {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", text, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestHydraConfiguration(t *testing.T) {
+	got := flatten("", map[string]any{"model": map[string]any{"width": float64(64), "act": "relu"}, "lr": 0.1, "list": []any{1}, "none": nil})
+	want := []Flag{{Option: "lr", Kind: "float", Default: "0.1"}, {Option: "model.act", Default: "relu"}, {Option: "model.width", Kind: "int", Default: "64"}, {Option: "none"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

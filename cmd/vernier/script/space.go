@@ -1,0 +1,162 @@
+// Package script makes an experiment of a program on this machine: it reads search
+// spaces as people write them on a command line, finds out which flags a program
+// has, and writes the Experiment that runs it.
+package script
+
+import (
+	"encoding/csv"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// Forms are the forms of a parameter, for help and errors.
+const Forms = "log(1e-5,1e-1), uniform(0,1), normal(0,1), lognormal(1,10), int(1,8), logint(1,1024), each also with a step as a third number, choice(a,b,c)"
+
+var parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
+
+// ParseParameter reads a parameter such as "lr=log(1e-5,1e-1)", "layers=int(2,8,2)",
+// "opt=choice(sgd,adam)" or "momentum=uniform(0,0.9) if opt=sgd". Numbers in a choice
+// make an ordered one. The ranges themselves are not checked.
+func ParseParameter(text string) (v1beta1.ParameterSpec, error) {
+	fail := func(format string, args ...any) (v1beta1.ParameterSpec, error) {
+		return v1beta1.ParameterSpec{}, fmt.Errorf("-p %q: %w", text, fmt.Errorf(format, args...))
+	}
+	name, form, found := strings.Cut(text, "=")
+	name = strings.TrimSpace(name)
+	if !parameterName.MatchString(name) {
+		return fail("%q is no name of a parameter: write NAME=FORM with one of %s", name, Forms)
+	}
+	if !found {
+		return fail("it has no range: write %s=FORM with one of %s", name, Forms)
+	}
+	p := v1beta1.ParameterSpec{Name: name}
+	if i := strings.LastIndex(form, ") if "); i >= 0 {
+		parent, values, found := strings.Cut(form[i+len(") if "):], "=")
+		parent = strings.TrimSpace(parent)
+		if !found || !parameterName.MatchString(parent) || strings.TrimSpace(values) == "" {
+			return fail("write the condition as: if OTHER=VALUE, or if OTHER=VALUE|VALUE")
+		}
+		p.When = &v1beta1.ParameterCondition{Parameter: parent}
+		for value := range strings.SplitSeq(values, "|") {
+			p.When.In = append(p.When.In, strings.TrimSpace(value))
+		}
+		form = form[:i+1]
+	}
+	word, rest, found := strings.Cut(strings.TrimSpace(form), "(")
+	inner, closed := strings.CutSuffix(rest, ")")
+	if !found || !closed {
+		return fail("%q is no range: use one of %s. A value that does not change belongs after --", form, Forms)
+	}
+	values, err := splitValues(inner)
+	if err != nil {
+		return fail("%w", err)
+	}
+	if err := setForm(&p, word, values); err != nil {
+		return fail("%w", err)
+	}
+	return p, nil
+}
+
+// splitValues splits at commas; quotes hold a comma.
+func splitValues(text string) ([]string, error) {
+	if strings.ContainsAny(text, "\n\r") {
+		return nil, fmt.Errorf("the values have a line break")
+	}
+	r := csv.NewReader(strings.NewReader(text))
+	r.TrimLeadingSpace = true
+	values, err := r.Read()
+	if err != nil {
+		return nil, fmt.Errorf("its values cannot be read: separate them by commas, and put one that has a comma into double quotes")
+	}
+	for i, v := range values {
+		if values[i] = strings.TrimSpace(v); values[i] == "" {
+			return nil, fmt.Errorf("value %d is empty", i+1)
+		}
+	}
+	return values, nil
+}
+
+type form struct {
+	kind         v1beta1.ParameterType
+	distribution v1beta1.Distribution
+}
+
+var forms = map[string]form{
+	"uniform":   {v1beta1.ParameterTypeDouble, v1beta1.DistributionUniform},
+	"log":       {v1beta1.ParameterTypeDouble, v1beta1.DistributionLogUniform},
+	"normal":    {v1beta1.ParameterTypeDouble, v1beta1.DistributionNormal},
+	"lognormal": {v1beta1.ParameterTypeDouble, v1beta1.DistributionLogNormal},
+	"int":       {v1beta1.ParameterTypeInt, v1beta1.DistributionUniform},
+	"logint":    {v1beta1.ParameterTypeInt, v1beta1.DistributionLogUniform},
+}
+
+func setForm(p *v1beta1.ParameterSpec, word string, values []string) error {
+	if word == "choice" {
+		p.ParameterType = v1beta1.ParameterTypeDiscrete
+		if slices.ContainsFunc(values, func(v string) bool { return !isNumber(v) }) {
+			p.ParameterType = v1beta1.ParameterTypeCategorical
+		}
+		p.FeasibleSpace.List = values
+		return nil
+	}
+	f, known := forms[word]
+	if !known {
+		return fmt.Errorf("there is no form %q: use one of %s", word, Forms)
+	}
+	if len(values) < 2 || len(values) > 3 {
+		return fmt.Errorf("%s takes the smallest and the largest value, and perhaps a step: write %s(1,10) or %s(1,10,1)", word, word, word)
+	}
+	for _, v := range values {
+		if !isNumber(v) {
+			return fmt.Errorf("%q is not a number", v)
+		}
+	}
+	p.ParameterType = f.kind
+	p.FeasibleSpace = v1beta1.FeasibleSpace{Min: values[0], Max: values[1]}
+	if f.distribution != v1beta1.DistributionUniform {
+		p.FeasibleSpace.Distribution = f.distribution
+	}
+	if len(values) == 3 {
+		p.FeasibleSpace.Step = strings.TrimPrefix(values[2], "step=")
+	}
+	return nil
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseFloat(strings.TrimPrefix(text, "step="), 64)
+	return err == nil && !strings.ContainsAny(text, "xXnN_")
+}
+
+// Form is the parameter as a person would write it; ParseParameter reads it.
+func Form(p v1beta1.ParameterSpec) string {
+	s := p.FeasibleSpace
+	word, values := "choice", make([]string, 0, 3)
+	if len(s.List) > 0 {
+		for _, v := range s.List {
+			if strings.ContainsAny(v, `",`) {
+				v = `"` + strings.ReplaceAll(v, `"`, `""`) + `"`
+			}
+			values = append(values, v)
+		}
+	} else {
+		values = append(values, s.Min, s.Max)
+		if s.Step != "" {
+			values = append(values, s.Step)
+		}
+		for name, f := range forms {
+			if f.kind == p.ParameterType && (f.distribution == s.Distribution || s.Distribution == "" && f.distribution == v1beta1.DistributionUniform) {
+				word = name
+			}
+		}
+	}
+	text := p.Name + "=" + word + "(" + strings.Join(values, ",") + ")"
+	if p.When != nil {
+		text += " if " + p.When.Parameter + "=" + strings.Join(p.When.In, "|")
+	}
+	return text
+}
