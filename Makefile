@@ -213,11 +213,11 @@ e2e-writers: ## Read files that TensorBoard, PyTorch, Keras, Lightning and Trans
 FRAMEWORKS ?= tqdm xgboost lightgbm catboost torch keras tf_keras lightning transformers accelerate mmengine fastai ultralytics wandb
 FRAMEWORKS_VENV := $(BIN)/frameworks
 .PHONY: e2e-frameworks
-e2e-frameworks: ## Train for a moment with each framework of docs/collectors-text.md, and compare what is read (Python; 10 GB of packages).
+e2e-frameworks: build ## Train with each framework of docs/collectors-text.md and compare what is read; tune the examples of PyTorch and TensorFlow of several ranks (Python; 10 GB of packages).
 	$(call say,installing $(FRAMEWORKS) into $(FRAMEWORKS_VENV))
 	@python3 -m venv $(FRAMEWORKS_VENV) && $(FRAMEWORKS_VENV)/bin/pip install -q --no-cache-dir $(PIP_FLAGS) $(patsubst keras,keras torch,$(patsubst xgboost,xgboost-cpu,$(FRAMEWORKS)))
-	@VERNIER_FRAMEWORKS_PYTHON=$(FRAMEWORKS_VENV)/bin/python VERNIER_FRAMEWORKS="$(FRAMEWORKS)" \
-		go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v -run 'WhatFrameworksPrint' ./e2e
+	@VERNIER_BIN_DIR=$(BIN) VERNIER_FRAMEWORKS_PYTHON=$(FRAMEWORKS_VENV)/bin/python VERNIER_FRAMEWORKS="$(FRAMEWORKS)" \
+		go test -buildvcs=false -tags=e2e -count=1 -timeout 60m -v -run 'WhatFrameworksPrint|OfSeveralRanks' ./e2e
 
 .PHONY: clean
 clean: ## Remove what was built.

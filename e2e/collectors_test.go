@@ -40,6 +40,10 @@ func run(m *testing.M) (code int) {
 		return 1
 	}
 	defer os.RemoveAll(venvs)
+	if err := os.Chmod(venvs, 0o755); err != nil { // programs of other users start from it
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	code = m.Run()
 	if err := writeReport(os.Getenv("VERNIER_E2E_REPORT")); err != nil {
 		fmt.Fprintln(os.Stderr, err)

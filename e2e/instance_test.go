@@ -1,7 +1,5 @@
 //go:build e2e
 
-// Package e2e tries the product as a user would: real binaries, a real control
-// plane in a temporary home, real processes.
 package e2e
 
 import (

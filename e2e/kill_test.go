@@ -115,7 +115,12 @@ func (i *instance) showFailures(t *testing.T, experiment string) {
 
 func (i *instance) awaitEnd(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+	i.awaitEndWithin(t, 2*time.Minute, name)
+}
+
+func (i *instance) awaitEndWithin(t *testing.T, within time.Duration, name string) {
+	t.Helper()
+	eventually(t, within, func(ctx context.Context) error {
 		var e v1beta1.Experiment
 		if err := i.client.Get(ctx, types.NamespacedName{Namespace: "default", Name: name}, &e); err != nil {
 			return err

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,24 +125,36 @@ func pythonWith(t *testing.T, needs string) string {
 		}
 		return python
 	}
-	if python, ok := venvsMade.Load(needs); ok {
-		return python.(string)
-	}
-	dir, err := os.MkdirTemp(venvs, "")
+	python, err := venvOf(t.Context(), "python3", needs)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return python
+}
+
+// venvOf makes a virtual environment of a Python, once in a run of the tests.
+func venvOf(ctx context.Context, base, packages string) (string, error) {
+	if python, ok := venvsMade.Load(base + packages); ok {
+		return python.(string), nil
+	}
+	dir, err := os.MkdirTemp(venvs, "")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // for programs of other users
+	}
+	if err != nil {
+		return "", err
+	}
 	python := filepath.Join(dir, "bin", "python")
 	for _, argv := range [][]string{
-		{"python3", "-m", "venv", dir},
-		append([]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, strings.Fields(needs)...),
+		{base, "-m", "venv", dir},
+		append([]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, strings.Fields(packages)...),
 	} {
-		if out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", argv, err, out)
+		if out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%q: %w\n%s", argv, err, out)
 		}
 	}
-	venvsMade.Store(needs, python)
-	return python
+	venvsMade.Store(base+packages, python)
+	return python, nil
 }
 
 func pushExperiment(name string, trials int, command string) jobExperiment {

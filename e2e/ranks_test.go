@@ -93,47 +93,17 @@ func rank(_ context.Context, x string) error {
 // TestRanksOfAJobTalkByName runs jobs of two pods side by side, as the user of the
 // test and as one without any rights.
 func TestRanksOfAJobTalkByName(t *testing.T) {
-	t.Run("as this user", func(t *testing.T) { tryRanks(t, nil) })
-	t.Run("as an ordinary user", func(t *testing.T) {
-		if os.Geteuid() != 0 {
-			t.Skip("this user is one already")
-		}
-		tryRanks(t, &syscall.Credential{Uid: 65534, Gid: 65534})
-	})
+	forEachUser(t, tryRanks)
 }
 
 func tryRanks(t *testing.T, user *syscall.Credential) {
-	// The user must be able to execute it; t.TempDir is for the owner only.
-	dir, err := os.MkdirTemp("", "ranks-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	i, dir := upWithNetworks(t, user)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
 	program := filepath.Join(dir, "program")
-	if err := os.WriteFile(program, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if user != nil {
-		if err := os.Chown(dir, int(user.Uid), int(user.Gid)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	i := upAs(t, filepath.Join(dir, "home"), user)
-	status, err := i.vernier("status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, why, shared := strings.Cut(status, "pods share the machine's network"); shared {
-		t.Skipf("this machine allows no networks of pods%s", why)
-	}
+	copyFile(t, self, program, 0o755)
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "ranks", Namespace: "default"},
 		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": "ranks"}},

@@ -16,7 +16,7 @@ func jax() framework {
 			inAll(pod,
 				variable("PYTHONUNBUFFERED", "1"), number("COORDINATOR_PORT", port), variable("COORDINATOR_ADDRESS", host),
 				number("NUM_PROCESSES", j.total()), number("PROCESS_ID", s.index),
-				// What jax.distributed.initialize() reads by itself.
+				// jax.distributed.initialize() reads the address by itself; the others are named as in Trainer v2.
 				variable("JAX_COORDINATOR_ADDRESS", fmt.Sprintf("%s:%d", host, port)),
 				number("JAX_NUM_PROCESSES", j.total()), number("JAX_PROCESS_ID", s.index))
 		},
