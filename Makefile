@@ -56,6 +56,17 @@ images: ## Build the container images (OCI archives) and what is in them (SPDX) 
 	$(call say,building the images of manager and collector and vernier for $(ARCHES))
 	@cd tools/images && go run . -root $(CURDIR) -out $(BIN)/images -version $(VERSION) -registry $(REGISTRY) -architectures $(ARCHES)
 
+# With the flags of make images, so that both share a build cache.
+WHEELS ?= $(BIN)/wheels
+.PHONY: wheel
+wheel: ## Build the wheels of the Python client, with vernier in them, into bin/wheels (needs pip).
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && for arch in $$(echo $(ARCHES) | tr ',' ' '); do \
+		rm -rf "$$work/python" && cp -r clients/python "$$work/python" && \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags="$(LDFLAGS)" -o "$$work/python/src/vernier_hpo/bin/vernier" ./cmd/vernier && \
+		python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEELS) \
+			--config-settings="--build-option=--plat-name=manylinux2014_$$(echo $$arch | sed 's/amd64/x86_64/; s/arm64/aarch64/')" "$$work/python" || exit 1; \
+	done; ls $(WHEELS)
+
 .PHONY: manifest
 manifest: build ## Write what installs this version, with its images, into bin/vernier.yaml.
 	@$(BIN)/vernier kubectl kustomize config/default | sed 's#ghcr.io/vernier-ml/manager:latest#$(REGISTRY)/manager:$(VERSION)#' > $(BIN)/vernier.yaml

@@ -1,0 +1,82 @@
+"""The process that searches: `vernier optimize`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from typing import Any, Dict, List, Mapping, Optional
+
+from . import _binary
+from .trial import VernierError
+
+
+class Engine:
+    """The process: one JSON object a line, one answer for each."""
+
+    def __init__(self, space: Dict[str, Any], algorithm: str = "auto", settings: Optional[Mapping[str, Any]] = None,
+                 seed: int = 0, stopper: Optional[str] = None,
+                 stopper_settings: Optional[Mapping[str, Any]] = None) -> None:
+        self.space = space
+        self._folder = tempfile.TemporaryDirectory(prefix="vernier-")
+        path = os.path.join(self._folder.name, "space.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(space, f)
+        self._errors = open(os.path.join(self._folder.name, "errors"), "w+", encoding="utf-8")
+        self._process = subprocess.Popen(
+            [_binary.find(), "optimize", "--space", path, *_arguments(algorithm, settings, seed, stopper, stopper_settings)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self._errors, text=True, encoding="utf-8",
+            start_new_session=True)  # Ctrl-C is for the program, which may go on
+        try:
+            self.call(ask=0)
+        except BaseException:
+            self.close()
+            raise
+
+    def call(self, **request: Any) -> Dict[str, Any]:
+        """Send a request, and return its answer."""
+        try:
+            assert self._process.stdin and self._process.stdout
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except (BrokenPipeError, ValueError):
+            line = ""
+        if not line:
+            raise VernierError(self._said() or "the process of the search has ended; make a new Study")
+        answer: Dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise VernierError(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            try:
+                if pipe is not None:
+                    pipe.close()
+            except BrokenPipeError:
+                pass
+        self._process.wait()
+        self._errors.close()
+        self._folder.cleanup()
+
+    def _said(self) -> str:
+        if self._errors.closed:
+            return ""
+        self._process.wait()
+        self._errors.seek(0)
+        return self._errors.read().strip()
+
+
+def _arguments(algorithm: str, settings: Optional[Mapping[str, Any]], seed: int, stopper: Optional[str],
+               stopper_settings: Optional[Mapping[str, Any]]) -> List[str]:
+    arguments = ["--algorithm", algorithm, "--seed", str(seed)]
+    for name, value in (settings or {}).items():
+        arguments += ["--setting", f"{name}={value}"]
+    if stopper is not None:
+        arguments += ["--stopper", stopper]
+    for name, value in (stopper_settings or {}).items():
+        arguments += ["--stopper-setting", f"{name}={value}"]
+    return arguments

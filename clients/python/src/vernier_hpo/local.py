@@ -1,0 +1,185 @@
+"""Search on this machine, without a server: `vernier optimize` in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import Any, BinaryIO, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from .engine import Engine
+from .space import Parameter, for_engine
+from .study import Names, Searching, directions
+from .trial import Result, Trial, VernierError
+
+
+class Study(Searching):
+    """A search on this machine.
+
+    space: the parameters by name. minimize, maximize: the metrics to tune, one or several.
+    trials: how many at most; None is no limit. parallel: how many run at once, which the
+    algorithm takes into account. algorithm, settings: see docs/algorithms. stopper: a rule
+    that stops trials early by what they report. constraints: expressions such as
+    "layers * batch <= 200". initial: points to try first. file: where the study is kept, so
+    that a later one with the same arguments goes on with it.
+
+    May be used from several threads. Close it, or use it as a context manager.
+    """
+
+    def __init__(self, space: Mapping[str, Parameter], *, minimize: Names = (), maximize: Names = (),
+                 trials: Optional[int] = None, parallel: int = 1, algorithm: str = "auto",
+                 settings: Optional[Mapping[str, Any]] = None, seed: int = 0, stopper: Optional[str] = None,
+                 stopper_settings: Optional[Mapping[str, Any]] = None, constraints: Sequence[str] = (),
+                 initial: Sequence[Mapping[str, Any]] = (), file: Optional[str] = None) -> None:
+        self.space, self.directions, self.limit = dict(space), directions(minimize, maximize), trials
+        self._stops = stopper is not None
+        self._changed = threading.Condition()
+        self._results: Dict[int, Result] = {}
+        self._asked: Dict[int, Dict[str, Any]] = {}    # as the engine gave them
+        self._curves: Dict[int, List[Tuple[int, float]]] = {}
+        self._owners: Dict[int, int] = {}    # the threads that run trials
+        self._waiting: List[int] = []        # trials without a worker
+        self._engine = Engine({
+            "parameters": for_engine(space),
+            "objectives": [{"name": m, "type": d} for m, d in self.directions],
+            "constraints": list(constraints), "budget": trials or 0, "parallel": parallel,
+            "initial": [{n: self.space[n].encode(v) for n, v in p.items()} for p in initial],
+        }, algorithm, settings, seed, stopper, stopper_settings)
+        self._file: Optional[BinaryIO] = None
+        if file is not None:
+            try:
+                self._open(file)
+            except BaseException:
+                self.close()
+                raise
+
+    def ask(self) -> Optional[Trial]:
+        """The next trial, or None when there are no more. Waits while results of other threads are needed first."""
+        with self._changed:
+            while True:
+                if self._waiting:
+                    return self._hand_out(self._waiting.pop(0))
+                if self.limit is not None and len(self._asked) >= self.limit:
+                    return None
+                answer = self._engine.call(ask=1)
+                if answer["trials"]:
+                    (asked,) = answer["trials"]
+                    self._take(asked)
+                    self._write(ask=asked)
+                    return self._hand_out(asked["number"])
+                if answer["exhausted"]:
+                    return None
+                if all(owner == threading.get_ident() for owner in self._owners.values()):
+                    raise VernierError(f"end some of the trials {sorted(self._owners)} first: the algorithm waits "
+                                       "for their results")
+                self._changed.wait()
+
+    @property
+    def trials(self) -> List[Result]:
+        with self._changed:
+            return [self._results[n] for n in sorted(self._results)]
+
+    def close(self) -> None:
+        """End the process of the search. What was found stays readable."""
+        self._engine.close()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> "Study":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self, asked: Dict[str, Any]) -> None:
+        number = asked["number"]
+        self._asked[number] = asked
+        params = {n: self.space[n].decode(v) for n, v in asked["params"].items()}
+        self._results[number] = Result(number, params, "pending", why=asked.get("why", ""))
+
+    def _hand_out(self, number: int) -> Trial:
+        result, asked = self._results[number], self._asked[number]
+        result.state, self._curves[number] = "running", []
+        self._owners[number] = threading.get_ident()
+        return Trial(self, number, dict(result.params), resource=asked.get("resource", 0), why=result.why)
+
+    def _report(self, trial: Trial, step: int, values: Mapping[str, float]) -> Optional[str]:
+        with self._changed:
+            self._keep(trial.number, values)
+            first = self.objectives[0]
+            if first not in values:
+                return None
+            self._curves[trial.number].append((step, values[first]))
+            if not self._stops:
+                return None
+            answer = self._engine.call(report={"number": trial.number, "step": step, "value": values[first]})
+            return answer.get("why", "a stopping rule") if answer["stop"] else None
+
+    def _complete(self, trial: Trial, outcome: str, values: Mapping[str, float], reason: str) -> None:
+        with self._changed:
+            number, result = trial.number, self._results[trial.number]
+            if outcome == "released":
+                result.state, result.values = "pending", {}
+                self._waiting.append(number)
+            else:
+                told: Dict[str, Any] = {"number": number, "state": "failed" if outcome == "infeasible" else outcome}
+                final = {**result.values, **values}
+                if outcome == "succeeded":
+                    missing = [m for m in self.objectives if m not in final]
+                    if missing:
+                        raise VernierError(f"trial {number} has no {', '.join(missing)}: report it, or pass it to "
+                                           "succeed", "NOT_MEASURED")
+                    told["values"] = [final[m] for m in self.objectives]
+                if self._curves[number]:
+                    told["curve"] = self._curves[number]
+                self._engine.call(tell=[told])
+                result.state, result.values, result.why = outcome, final, reason or result.why
+                self._write(tell=told, state=outcome, values=final, why=result.why)
+            del self._owners[number]
+            self._changed.notify_all()
+
+    def _keep(self, number: int, values: Mapping[str, float]) -> None:
+        # Of an objective the best counts, of other metrics the newest, as in an Experiment.
+        kept, goals = self._results[number].values, dict(self.directions)
+        for name, value in values.items():
+            pick = {"minimize": min, "maximize": max}.get(goals.get(name, ""))
+            numbers = value == value and kept.get(name, value) == kept.get(name, value)  # NaN equals nothing
+            kept[name] = pick(kept.get(name, value), value) if pick and numbers else value
+
+    def _open(self, file: str) -> None:
+        """Read what an earlier study left in the file, and go on with it."""
+        header = {"space": self._engine.space["parameters"], "objectives": self.directions}
+        header = json.loads(json.dumps(header))
+        lines: List[Dict[str, Any]] = []
+        end = 0
+        if os.path.exists(file):
+            with open(file, "rb") as f:
+                for line in f:
+                    if not line.endswith(b"\n"):
+                        break  # of a process that died while it wrote
+                    lines.append(json.loads(line))
+                    end += len(line)
+        if lines and lines[0] != header:
+            raise VernierError(f"{file} is of another space or other objectives; name another file")
+        for record in lines[1:]:
+            if "ask" in record:
+                self._take(record["ask"])
+            else:
+                number = record["tell"]["number"]
+                self._engine.call(tell=[{**self._asked[number], **record["tell"]}])
+                r = self._results[number]
+                r.state, r.values, r.why = record["state"], record["values"], record["why"]
+        self._waiting = sorted(n for n, r in self._results.items() if r.state == "pending")
+        if self._waiting:
+            self._engine.call(tell=[{**self._asked[n], "state": "pending"} for n in self._waiting])
+        self._file = open(file, "ab")
+        self._file.truncate(end)
+        if not lines:
+            self._write(**header)
+
+    def _write(self, **record: Any) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps(record).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())

@@ -1,0 +1,78 @@
+"""Run a function as the pods of an Experiment."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+import textwrap
+import time
+from typing import Any, Callable, Dict, Mapping, Sequence
+
+from .remote import Client, RemoteStudy
+from .space import Parameter
+from .trial import VernierError
+
+# What the pod runs. The first argument is everything that is the same in all trials, the
+# others are name=value; those of inactive parameters are left out.
+_RUNNER = """
+import base64, json, subprocess, sys
+job = json.loads(base64.b64decode(sys.argv[1]))
+if job["packages"]:
+    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", *job["packages"]])
+params = {}
+for word in sys.argv[2:]:
+    name, text = word.split("=", 1)
+    kind, values = job["space"][name]
+    params[name] = values[text] if values else int(text) if kind == "int" else float(text)
+names = {}
+exec(compile(job["source"], job["name"] + ".py", "exec"), names)
+result = names[job["name"]](**params)
+if result is not None:
+    values = result if isinstance(result, dict) else {job["metric"]: result}
+    print(" ".join(f"{k}={float(v)!r}" for k, v in values.items()), flush=True)
+"""
+
+
+def run(function: Callable[..., Any], space: Mapping[str, Parameter], client: Client, name: str, image: str, *,
+        packages: Sequence[str], resources: Mapping[str, str], **options: Any) -> RemoteStudy:
+    """Create the experiment (or find it), wait for its end, and return it."""
+    goals = options["minimize"] or options["maximize"]
+    template = _template(function, space, image, goals if isinstance(goals, str) else goals[0], packages, resources)
+    study = client.study(name, space, trialTemplate=template, **options)
+    pause = 0.5
+    while True:
+        experiment = client.call("GetExperiment", name=study.name)
+        if experiment.get("state") == "FAILED":
+            raise VernierError(f"{study.name} has failed: {experiment.get('message', '')}")
+        if experiment.get("state") == "SUCCEEDED":
+            return study
+        time.sleep(pause)
+        pause = min(pause * 1.5, 10)
+
+
+def _template(function: Callable[..., Any], space: Mapping[str, Parameter], image: str, metric: str,
+              packages: Sequence[str], resources: Mapping[str, str]) -> Dict[str, Any]:
+    if function.__name__ == "<lambda>":
+        raise ValueError("mode='pods' sends the source of the function: define it with def")
+    try:
+        job = json.dumps({
+            "source": textwrap.dedent(inspect.getsource(function)), "name": function.__name__, "metric": metric,
+            "packages": list(packages),
+            "space": {n: (p.kind, dict(zip(p.words(), p.values))) for n, p in space.items()},
+        })
+    except TypeError as e:
+        raise ValueError(f"mode='pods' sends the values of choices as JSON: {e}") from e
+    container: Dict[str, Any] = {
+        "name": "function", "image": image,
+        "command": ["python3", "-c", _RUNNER, base64.b64encode(job.encode()).decode()]
+        + [f"{n}=${{trialParameters.{n}}}" for n in space],
+    }
+    if resources:
+        container["resources"] = {"limits": dict(resources)}
+    return {
+        "primaryContainerName": "function",
+        "trialParameters": [{"name": n, "reference": n} for n in space],
+        "trialSpec": {"apiVersion": "batch/v1", "kind": "Job", "spec": {"backoffLimit": 0, "template": {"spec": {
+            "restartPolicy": "Never", "containers": [container]}}}},
+    }

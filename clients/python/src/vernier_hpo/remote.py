@@ -1,0 +1,260 @@
+"""The client of Vernier's service: experiments in a cluster, trials that run here."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import random
+import socket
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+import uuid
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from .space import Parameter, for_experiment, from_experiment
+from .study import Names, Searching, directions
+from .trial import Result, Trial, TrialLost, VernierError
+
+_STATES = {"SUCCEEDED": "succeeded", "PRUNED": "pruned", "FAILED": "failed", "INFEASIBLE": "infeasible",
+           "RUNNING": "running", "STOPPING": "running", "PENDING": "pending", "UNMEASURED": "unmeasured",
+           "CANCELLED": "cancelled"}
+# Of a trial that is another worker's, or that is no more.
+_LOST = ("STALE_ATTEMPT", "NOT_FOUND", "ALREADY_COMPLETED")
+
+
+class Client:
+    """Vernier's service.
+
+    server: its URL. Default: $VERNIER_SERVER, or that of `vernier up` on this machine. token:
+    default $VERNIER_TOKEN, or that of `vernier up`. ca: a file with the certificate of the
+    service's authority. namespace: where experiments are.
+    lease: for how many seconds a trial stays this program's without a heartbeat.
+    """
+
+    def __init__(self, server: Optional[str] = None, token: Optional[str] = None, *, ca: Optional[str] = None,
+                 namespace: str = "default", lease: float = 60) -> None:
+        self.server = (server or os.environ.get("VERNIER_SERVER") or _home_server()).rstrip("/")
+        self._token = token or os.environ.get("VERNIER_TOKEN") or _home_file("api.token")
+        self.namespace, self.lease = namespace, lease
+        handlers: List[urllib.request.BaseHandler] = []
+        if ca:
+            handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=ca)))
+        if "//127.0.0.1" in self.server or "//localhost" in self.server:
+            handlers.append(urllib.request.ProxyHandler({}))  # a proxy does not reach this machine
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def study(self, name: str, space: Optional[Mapping[str, Parameter]] = None, *, minimize: Names = (),
+              maximize: Names = (), trials: Optional[int] = None, parallel: int = 4, algorithm: str = "auto",
+              settings: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
+              constraints: Sequence[str] = (), worker: Optional[str] = None,
+              **spec: Any) -> "RemoteStudy":
+        """The experiment of this name. With a space it is created, unless there is the same one already;
+        spec are further fields of its spec, such as earlyStopping."""
+        path = f"namespaces/{self.namespace}/experiments/{name}"
+        if space is None:
+            made = self.call("GetExperiment", name=path)
+            space = from_experiment(made["spec"].get("parameters", []))
+        else:
+            made = self.call("CreateExperiment", experiment={"name": path, "spec": _spec(
+                space, directions(minimize, maximize), trials, parallel, algorithm, settings, seed, constraints, spec)})
+        return RemoteStudy(self, path, space, _objectives(made["spec"]), worker)
+
+    def call(self, method: str, **message: Any) -> Dict[str, Any]:
+        """Call a method of vernier.v1.ExperimentService with a message as JSON. What fails in passing is repeated."""
+        body = json.dumps(message).encode()
+        for attempt in range(7):
+            request = urllib.request.Request(
+                f"{self.server}/vernier.v1.ExperimentService/{method}", body,
+                {"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"})
+            try:
+                with self._opener.open(request, timeout=90) as response:
+                    answer: Dict[str, Any] = json.load(response)
+                    return answer
+            except urllib.error.HTTPError as e:
+                with e:
+                    failure = _failure(e)
+            except (OSError, ValueError) as e:
+                reason = getattr(e, "reason", e)
+                failure = VernierError(f"{self.server} does not answer ({reason}); is `vernier up` running?",
+                                       "UNAVAILABLE")
+            if failure.reason != "UNAVAILABLE":
+                raise failure
+            if attempt < 6:
+                time.sleep(random.uniform(0.5, 1) * 0.2 * 2 ** attempt)
+        raise failure
+
+
+class RemoteStudy(Searching):
+    """An experiment whose trials run here. Client.study makes it.
+
+    May be used from several threads, and from several programs at once. Each trial is kept by
+    heartbeats while it runs.
+    """
+
+    def __init__(self, client: Client, name: str, space: Mapping[str, Parameter], goals: List[Tuple[str, str]],
+                 worker: Optional[str] = None) -> None:
+        self.client, self.name, self.space, self.directions = client, name, dict(space), goals
+        self.worker = worker or f"{socket.gethostname()}/{os.getpid()}"
+
+    def ask(self) -> Optional[Trial]:
+        """The next trial, or None when the experiment has ended. Waits while none can be had."""
+        while True:
+            answer = self.client.call("SuggestTrials", parent=self.name, count=1, worker=self.worker,
+                                      requestId=str(uuid.uuid4()), lease=f"{self.client.lease:g}s", maxWait="20s")
+            for t in answer.get("trials", []):
+                # A trial whose answer was lost on the way is handed out again when its lease expires.
+                trial = _Leased(self, t["number"] if "number" in t else 0, self._params(t), name=t["name"],
+                                attempt=t["attempt"], resource=t.get("resource", 0), why=t.get("why", ""))
+                trial.client = self.client
+                trial.keep()
+                return trial
+            if answer.get("state", "ACTIVE") != "ACTIVE":
+                return None
+            time.sleep(min(float(answer.get("retryAfter", "1s").rstrip("s")), 20))
+
+    @property
+    def trials(self) -> List[Result]:
+        return list(self._pages())
+
+    def _pages(self) -> Iterator[Result]:
+        token = ""
+        while True:
+            page = self.client.call("ListTrials", parent=self.name, pageToken=token)
+            for t in page.get("trials", []):
+                yield Result(t.get("number", 0), self._params(t), _STATES.get(t.get("state", ""), "pending"),
+                             {k: float(v) for k, v in t.get("values", {}).items()},
+                             (t.get("state") != "SUCCEEDED" and t.get("message")) or t.get("why", ""))
+            token = page.get("nextPageToken", "")
+            if not token:
+                return
+
+    def _params(self, trial: Mapping[str, Any]) -> Dict[str, Any]:
+        return {n: self.space[n].decode(v) if n in self.space else v for n, v in trial.get("parameters", {}).items()}
+
+    def _report(self, trial: Trial, step: int, values: Mapping[str, float]) -> Optional[str]:
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat()
+        return _leased(trial).renew([{"step": step, "values": _json(values), "time": now}])
+
+    def _complete(self, trial: Trial, outcome: str, values: Mapping[str, float], reason: str) -> None:
+        _leased(trial).let_go()
+        message: Dict[str, Any] = {"name": trial.name, "attempt": trial.attempt}
+        try:
+            if outcome == "released":
+                self.client.call("ReleaseTrial", **message)
+                return
+            message[outcome] = {"values": _json(values)} if outcome == "succeeded" else (
+                {} if outcome == "pruned" else {"reason": reason[:1000]})
+            self.client.call("CompleteTrial", **message)
+        except VernierError as e:
+            if e.reason in _LOST:
+                trial.ended = True
+                raise TrialLost(str(e)) from e
+            _leased(trial).keep()
+            raise
+
+
+class _Leased(Trial):
+    """A trial that renews its lease in the background."""
+
+    _beat: Optional[threading.Event] = None
+    client: Client
+
+    def keep(self) -> None:
+        self._beat = threading.Event()
+        threading.Thread(target=self._renew_always, args=(self._beat,), daemon=True,
+                         name=f"vernier-lease-{self.number}").start()
+
+    def let_go(self) -> None:
+        if self._beat is not None:
+            self._beat.set()
+
+    def renew(self, measurements: List[Dict[str, Any]]) -> Optional[str]:
+        """Send measurements, which may be none. Returns why to stop."""
+        try:
+            answer = self.client.call("ReportTrial", name=self.name, attempt=self.attempt, measurements=measurements)
+        except VernierError as e:
+            if e.reason not in _LOST:
+                raise
+            self.lost = str(e)
+            self.let_go()
+            return None
+        if answer.get("directive") == "STOP":
+            self.stop = answer.get("why") or "a stopping rule"
+        return self.stop or None
+
+    def _renew_always(self, ended: threading.Event) -> None:
+        while not ended.wait(self.client.lease / 3):
+            with contextlib.suppress(VernierError):  # the next report says it
+                self.renew([])
+
+
+def _leased(trial: Trial) -> _Leased:
+    assert isinstance(trial, _Leased)
+    return trial
+
+
+def _spec(space: Mapping[str, Parameter], goals: Sequence[Tuple[str, str]], trials: Optional[int], parallel: int,
+          algorithm: str, settings: Optional[Mapping[str, Any]], seed: Optional[int], constraints: Sequence[str],
+          more: Mapping[str, Any]) -> Dict[str, Any]:
+    objectives = [{"type": d, "objectiveMetricName": m} for m, d in goals]
+    spec: Dict[str, Any] = {
+        "parameters": for_experiment(space), "parallelTrialCount": parallel,
+        "algorithm": {"algorithmName": algorithm, "algorithmSettings": [
+            {"name": n, "value": str(v)} for n, v in (settings or {}).items()]},
+    }
+    if len(objectives) == 1:
+        spec["objective"] = objectives[0]
+    else:
+        spec["objectives"] = objectives
+    if trials is not None:
+        spec["maxTrialCount"] = trials
+    if seed is not None:
+        spec["seed"] = seed
+    if constraints:
+        spec["parameterConstraints"] = list(constraints)
+    return {**spec, **more}
+
+
+def _objectives(spec: Mapping[str, Any]) -> List[Tuple[str, str]]:
+    listed = spec.get("objectives") or [spec["objective"]]
+    return [(o["objectiveMetricName"], o["type"]) for o in listed]
+
+
+def _json(values: Mapping[str, float]) -> Dict[str, Any]:
+    # JSON has no such numbers; the service takes these words.
+    return {n: v if v - v == 0 else "NaN" if v != v else "Infinity" if v > 0 else "-Infinity" for n, v in values.items()}
+
+
+def _failure(e: urllib.error.HTTPError) -> VernierError:
+    text = e.read().decode("utf-8", "replace")
+    try:
+        said = json.loads(text)
+        debug: Dict[str, Any] = next((d.get("debug", {}) for d in said.get("details", [])), {})
+        reason = debug.get("reason", "")
+        if said.get("code") == "unavailable":
+            reason = "UNAVAILABLE"
+        return VernierError(said.get("message", text), reason)
+    except (ValueError, AttributeError):
+        return VernierError(f"HTTP {e.code}: {text[:500]}", "UNAVAILABLE" if e.code in (502, 503, 504) else "")
+
+
+def _home_server() -> str:
+    ports = _home_file("ports.json")
+    if not ports:
+        raise VernierError("there is no instance on this machine: start one with `vernier up`, or name the server")
+    return f"http://127.0.0.1:{json.loads(ports)['report']}"
+
+
+def _home_file(name: str) -> str:
+    home = os.environ.get("VERNIER_HOME") or os.path.join(
+        os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "vernier")
+    try:
+        with open(os.path.join(home, name), encoding="utf-8") as f:
+            return f.read().strip()
+    except OSError:
+        return ""

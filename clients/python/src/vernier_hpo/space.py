@@ -1,0 +1,124 @@
+"""The search space: what each parameter may be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+When = Optional[Mapping[str, Sequence[Any]]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter. Make it with uniform, loguniform, normal, integer or choice."""
+
+    kind: str  # double, int, discrete or categorical, as in an Experiment
+    low: Optional[float] = None
+    high: Optional[float] = None
+    step: Optional[float] = None
+    distribution: str = "uniform"
+    values: Tuple[Any, ...] = ()
+    when: When = None
+
+    def words(self) -> List[str]:
+        """The values of a choice as the search knows them."""
+        return [_word(v) for v in self.values]
+
+    def decode(self, value: Any) -> Any:
+        """The value that the program gets for the one that the search gave."""
+        if self.kind == "int":
+            return int(value)
+        if self.kind == "double":
+            return float(value)
+        if self.kind == "discrete":
+            return min(self.values, key=lambda v: abs(v - float(value)))
+        return self.values[self.words().index(str(value))]
+
+    def encode(self, value: Any) -> Any:
+        """The value that the search knows for one of the program's."""
+        return _word(value) if self.kind == "categorical" else value
+
+
+def uniform(low: float, high: float, *, step: Optional[float] = None, when: When = None) -> Parameter:
+    """A number from low to high, of which all are as likely; with step, low + k * step."""
+    return Parameter("double", low, high, step, "uniform", (), when)
+
+
+def loguniform(low: float, high: float, *, when: When = None) -> Parameter:
+    """A positive number whose magnitude is searched: as much from 0.001 to 0.01 as from 0.01 to 0.1."""
+    return Parameter("double", low, high, None, "logUniform", (), when)
+
+
+def normal(low: float, high: float, *, log: bool = False, when: When = None) -> Parameter:
+    """A number that is most likely in the middle between low and high."""
+    return Parameter("double", low, high, None, "logNormal" if log else "normal", (), when)
+
+
+def integer(low: int, high: int, *, step: int = 1, log: bool = False, when: When = None) -> Parameter:
+    """A whole number from low to high, both included."""
+    return Parameter("int", low, high, step if step != 1 else None, "logUniform" if log else "uniform", (), when)
+
+
+def choice(*values: Any, when: When = None) -> Parameter:
+    """One of the values. If all are numbers their order counts; otherwise they are categories, of any type."""
+    numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    if len({_word(v) for v in values}) != len(values) or not values:
+        raise ValueError(f"choice{values!r}: give at least one value, and no two with the same name")
+    if numbers:
+        return Parameter("discrete", values=tuple(sorted(values)), when=when)
+    return Parameter("categorical", values=tuple(values), when=when)
+
+
+def for_engine(space: Mapping[str, Parameter]) -> List[Dict[str, Any]]:
+    """The parameters as the space file of `vernier optimize` has them."""
+    return [_common(name, p, "type", {}, p.words(), bare=True) for name, p in space.items()]
+
+
+def for_experiment(space: Mapping[str, Parameter]) -> List[Dict[str, Any]]:
+    """The parameters as the spec of an Experiment has them."""
+    return [_common(name, p, "parameterType", {}, p.words(), bare=False) for name, p in space.items()]
+
+
+def from_experiment(parameters: Sequence[Mapping[str, Any]]) -> Dict[str, Parameter]:
+    """The space of an Experiment's spec."""
+    space = {}
+    for entry in parameters:
+        feasible, kind = entry.get("feasibleSpace", {}), entry["parameterType"]
+        low, high, step = (float(feasible[k]) if feasible.get(k) else None for k in ("min", "max", "step"))
+        values = tuple(float(v) if kind == "discrete" else v for v in feasible.get("list", ()))
+        when = entry.get("when")
+        space[entry["name"]] = Parameter(kind, low, high, step, feasible.get("distribution") or "uniform", values,
+                                         {when["parameter"]: when["in"]} if when else None)
+    return space
+
+
+def _common(name: str, p: Parameter, type_key: str, feasible: Dict[str, Any], words: List[str],
+            bare: bool) -> Dict[str, Any]:
+    text = (lambda v: v) if bare else _number
+    if p.values:
+        feasible["list"] = list(p.values) if bare and p.kind == "discrete" else words
+    else:
+        feasible.update(min=text(p.low), max=text(p.high))
+        if p.step is not None:
+            feasible["step"] = text(p.step)
+        if p.distribution != "uniform":
+            feasible["distribution"] = p.distribution
+    entry: dict[str, Any] = {"name": name, type_key: p.kind}
+    entry.update(feasible if bare else {"feasibleSpace": feasible})
+    if p.when:
+        if len(p.when) != 1:
+            raise ValueError(f"{name}: when names {len(p.when)} parameters; it can name one")
+        (other, allowed), = p.when.items()
+        entry["when"] = {"parameter": other, "in": [_word(v) for v in allowed]}
+    return entry
+
+
+def _number(value: Any) -> str:
+    return repr(value)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, float) and value == math.floor(value) and abs(value) < 1e15:
+        return str(int(value))
+    return str(getattr(value, "__name__", value))

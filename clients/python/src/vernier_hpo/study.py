@@ -1,0 +1,75 @@
+"""What studies here and at the service have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+
+from .trial import Result, Trial
+
+Names = Union[str, Sequence[str]]
+
+
+def directions(minimize: Names, maximize: Names) -> List[Tuple[str, str]]:
+    """(metric, minimize or maximize), in order."""
+    both: List[Tuple[str, str]] = []
+    for direction, names in (("minimize", minimize), ("maximize", maximize)):
+        both += [(name, direction) for name in ([names] if isinstance(names, str) else names)]
+    if not both:
+        raise ValueError("name the metric to tune: minimize='loss' or maximize='accuracy'")
+    return both
+
+
+class Searching(ABC):
+    """A study: ask for trials, look at what came of them."""
+
+    directions: List[Tuple[str, str]]
+
+    @property
+    def objectives(self) -> List[str]:
+        """The metrics that are tuned."""
+        return [name for name, _ in self.directions]
+
+    @abstractmethod
+    def ask(self) -> Optional[Trial]:
+        """The next trial, or None when there are no more."""
+
+    @property
+    @abstractmethod
+    def trials(self) -> List[Result]:
+        """All trials so far, in order of their numbers."""
+
+    def __iter__(self) -> Iterator[Trial]:
+        while True:
+            trial = self.ask()
+            if trial is None:
+                return
+            yield trial
+
+    @property
+    def best(self) -> Optional[Result]:
+        """The best trial that has succeeded, by the first objective. None while there is none."""
+        return min(self._measured(), key=lambda r: self._losses(r)[0], default=None)
+
+    @property
+    def front(self) -> List[Result]:
+        """The trials that no other beats in all objectives."""
+        all_ = [(self._losses(r), r) for r in self._measured()]
+        return [r for a, r in all_ if not any(b != a and all(x <= y for x, y in zip(b, a)) for b, _ in all_)]
+
+    def rows(self) -> List[Dict[str, Any]]:
+        """A dictionary for each trial: number, state, its parameters and its metrics."""
+        return [{"number": r.number, "state": r.state, **r.params, **r.values} for r in self.trials]
+
+    def dataframe(self) -> Any:
+        """The rows as a DataFrame of pandas, which must be installed."""
+        import pandas
+
+        return pandas.DataFrame(self.rows())
+
+    def _measured(self) -> Iterable[Result]:
+        return (r for r in self.trials if r.state == "succeeded" and not any(map(math.isnan, self._losses(r))))
+
+    def _losses(self, r: Result) -> List[float]:
+        return [r.values.get(m, math.nan) * (1 if d == "minimize" else -1) for m, d in self.directions]

@@ -1,0 +1,194 @@
+"""Tune a function: in this thread, in several, in processes, or in pods."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import inspect
+import multiprocessing
+import os
+import signal
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+
+from . import pods
+from .local import Study
+from .remote import Client
+from .space import Parameter
+from .study import Names, Searching
+from .trial import Result, Trial, TrialStopped
+
+
+class Tuned:
+    """What tune found. It reads like the study that it was."""
+
+    def __init__(self, study: Searching) -> None:
+        self.trials: List[Result] = study.trials
+        self.best, self.front = study.best, study.front
+        self.rows, self.dataframe = study.rows, study.dataframe
+
+
+def tune(function: Callable[..., Union[float, Mapping[str, float], None]], space: Mapping[str, Parameter], *,
+         minimize: Names = (), maximize: Names = (), trials: int = 50, workers: int = 1, mode: str = "threads",
+         study: Optional[Searching] = None, client: Optional[Client] = None, name: Optional[str] = None,
+         image: Optional[str] = None, packages: Sequence[str] = (), resources: Optional[Mapping[str, str]] = None,
+         **options: Any) -> Tuned:
+    """Call the function with parameters of the space, and find those with the best result.
+
+    function gets the parameters by name, and the Trial as `trial` if it has an argument of this
+    name. It returns the objective, or a dictionary of metrics; what it reported counts where it
+    returns nothing. Without minimize and maximize, what it returns is minimized.
+    mode: "threads" (with one worker, the caller's own), "processes" (a new process for each
+    trial, which frees its memory and may crash), or "pods" (an Experiment whose trials run the
+    source of the function in an image; needs name and image).
+    study: one to go on with. client: search at the service, in an experiment called name.
+    options: those of Study, or of Client.study.
+
+    An exception of the function fails its trial only; tune raises it when each of the first
+    three trials fails. Ctrl-C hands running trials back.
+    """
+    if not minimize and not maximize:
+        minimize = "value"
+    if mode == "pods":
+        if not name or not image:
+            raise ValueError("mode='pods' needs name, for the experiment, and image, with Python in it")
+        return Tuned(pods.run(function, space, client or Client(), name, image, minimize=minimize, maximize=maximize,
+                              trials=trials, parallel=workers, packages=packages, resources=resources or {}, **options))
+    if mode not in ("threads", "processes"):
+        raise ValueError(f"mode={mode!r}: write threads, processes or pods")
+    own = study is None
+    if study is None and client is not None:
+        study = client.study(name or function.__name__.strip("<>").replace("_", "-"), space, minimize=minimize,
+                             maximize=maximize, trials=trials, parallel=workers, **options)
+    elif study is None:
+        study = Study(space, minimize=minimize, maximize=maximize, trials=trials, parallel=workers, **options)
+    try:
+        _Run(function, study, in_processes=mode == "processes").all(workers)
+        return Tuned(study)
+    finally:
+        if own and isinstance(study, Study):
+            study.close()
+
+
+class _Run:
+    def __init__(self, function: Callable[..., Any], study: Searching, in_processes: bool) -> None:
+        self.function, self.study = function, study
+        self.call = self._in_process if in_processes else self._here
+        self.failed, self.ended, self.stop = 0, 0, False
+
+    def all(self, workers: int) -> None:
+        if workers == 1:
+            return self._work()
+        with concurrent.futures.ThreadPoolExecutor(workers, "vernier") as pool:
+            running = [pool.submit(self._work) for _ in range(workers)]
+            try:
+                for future in concurrent.futures.as_completed(running):
+                    future.result()
+            except BaseException:
+                self.stop = True
+                raise
+
+    def _work(self) -> None:
+        while not self.stop:
+            trial = self.study.ask()
+            if trial is None:
+                return
+            error: Optional[BaseException] = None
+            try:
+                with trial:
+                    if self.stop:
+                        raise KeyboardInterrupt
+                    _succeed(trial, self.call(trial))
+            except Exception as e:
+                error = e
+            self._count(error)
+
+    def _count(self, error: Optional[BaseException]) -> None:
+        self.ended, self.failed = self.ended + 1, self.failed + (error is not None)
+        if error is not None and self.failed == self.ended and self.ended >= 3:
+            self.stop = True
+            raise error
+
+    def _here(self, trial: Trial) -> Any:
+        return self.function(**_arguments(self.function, trial.params, trial))
+
+    def _in_process(self, trial: Trial) -> Any:
+        ours, theirs = multiprocessing.Pipe()
+        process = multiprocessing.Process(target=_child, args=(self.function, trial.params, trial.number, theirs))
+        process.start()
+        theirs.close()
+        try:
+            while True:
+                try:
+                    kind, content = ours.recv()
+                except EOFError:
+                    process.join()
+                    raise RuntimeError(f"its process ended with {_exit(process.exitcode)}") from None
+                if kind == "done":
+                    return content
+                if kind == "failed":
+                    raise RuntimeError(content)
+                try:
+                    trial.report(content[1], step=content[0])
+                    ours.send(None)
+                except TrialStopped as e:
+                    ours.send(str(e))
+                if self.stop:
+                    raise KeyboardInterrupt
+        finally:
+            ours.close()
+            process.join(5)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+
+class _Reporter:
+    """The trial as the function sees it in a process of its own."""
+
+    def __init__(self, params: Dict[str, Any], number: int, pipe: Connection) -> None:
+        self.params, self.number, self._pipe, self._step = params, number, pipe, -1
+
+    def report(self, metrics: Optional[Mapping[str, float]] = None, *, step: Optional[int] = None, **more: float) -> None:
+        self._step = self._step + 1 if step is None else step
+        values = {n: float(v) for n, v in {**(metrics or {}), **more}.items()}
+        self._pipe.send(("report", (self._step, values)))
+        why = self._pipe.recv()
+        if why:
+            raise TrialStopped(why)
+
+
+def _child(function: Callable[..., Any], params: Dict[str, Any], number: int, pipe: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    try:
+        result = function(**_arguments(function, params, _Reporter(params, number, pipe)))
+        pipe.send(("done", dict(result) if isinstance(result, Mapping) else None if result is None else float(result)))
+    except TrialStopped:
+        pipe.send(("done", None))
+    except Exception as e:
+        traceback.print_exc()
+        pipe.send(("failed", f"{type(e).__name__}: {e}"))
+    finally:
+        pipe.close()
+
+
+def _arguments(function: Callable[..., Any], params: Mapping[str, Any], trial: Any) -> Dict[str, Any]:
+    wanted = inspect.signature(function).parameters
+    return {**params, "trial": trial} if "trial" in wanted and "trial" not in params else dict(params)
+
+
+def _succeed(trial: Trial, result: Any) -> None:
+    if trial.ended:
+        return
+    if trial.stop:
+        raise TrialStopped(trial.stop)
+    if isinstance(result, Mapping):
+        trial.succeed(**result)
+    else:
+        trial.succeed(None if result is None else result)
+
+
+def _exit(code: Optional[int]) -> str:
+    if code is not None and code < 0:
+        return f"signal {signal.Signals(-code).name}"
+    return f"exit code {code}" if code != os.EX_OK else "no result"

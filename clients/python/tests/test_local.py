@@ -1,0 +1,191 @@
+import math
+import os
+import threading
+
+import pytest
+
+from vernier_hpo import Study, TrialStopped, VernierError, choice, integer, loguniform, normal, tune, uniform
+
+SPACE = {"lr": loguniform(1e-5, 0.1), "layers": integer(1, 4)}
+
+
+def loss(lr, layers):
+    return (math.log10(lr) + 2) ** 2 + layers
+
+
+def test_a_function_is_tuned_in_three_lines():
+    best = tune(loss, SPACE, trials=30).best
+    assert best.value < 1.3 and best.params["layers"] == 1
+
+
+def test_values_keep_their_types():
+    space = {"i": integer(1, 3), "f": uniform(0, 1, step=0.5), "n": normal(0, 1), "d": choice(1, 2.5, 4),
+             "c": choice(None, True, "text", math.sin)}
+    with Study(space, minimize="x", trials=12, algorithm="random") as study:
+        for trial in study:
+            p = trial.params
+            assert type(p["i"]) is int and p["f"] in (0, 0.5, 1) and p["d"] in (1, 2.5, 4)
+            assert any(p["c"] is v for v in space["c"].values)
+            trial.succeed(1)
+
+
+def test_an_inactive_parameter_is_absent():
+    space = {"opt": choice("sgd", "adam"), "momentum": uniform(0, 1, when={"opt": ["sgd"]})}
+    with Study(space, minimize="x", trials=10, algorithm="random") as study:
+        for trial in study:
+            assert ("momentum" in trial.params) == (trial.params["opt"] == "sgd")
+            trial.fail("not today")
+
+
+@pytest.mark.parametrize("raised, state", [
+    (ValueError("x"), "failed"), (TrialStopped("x"), "pruned"), (KeyboardInterrupt(), "pending"), (None, "succeeded")])
+def test_the_block_says_how_the_trial_ended(raised, state):
+    with Study(SPACE, minimize="loss") as study:
+        try:
+            with study.ask() as trial:
+                trial.report(loss=1)
+                if raised:
+                    raise raised
+        except (ValueError, KeyboardInterrupt):
+            pass
+        assert [r.state for r in study.trials] == [state]
+
+
+def test_a_trial_without_its_metric_says_so():
+    with Study(SPACE, minimize="loss") as study:
+        trial = study.ask()
+        trial.report(other=1)
+        with pytest.raises(VernierError, match="loss") as e:
+            trial.succeed()
+        assert e.value.reason == "NOT_MEASURED"
+        trial.succeed(2)
+        assert study.best.values == {"other": 1, "loss": 2}
+
+
+def test_the_best_reported_value_counts():
+    with Study(SPACE, maximize="acc") as study:
+        with study.ask() as trial:
+            for acc in (0.1, float("nan"), 0.7, 0.4):
+                trial.report(acc=acc)
+        assert study.best.value == 0.7
+
+
+def test_a_trial_that_was_handed_back_is_handed_out_again():
+    with Study(SPACE, minimize="loss", trials=1) as study:
+        first = study.ask()
+        first.release()
+        again = study.ask()
+        assert (again.number, again.params) == (first.number, first.params)
+        again.succeed(1)
+        assert study.ask() is None
+
+
+def test_a_stopping_rule_stops():
+    with Study(SPACE, minimize="loss", stopper="threshold") as study:
+        with study.ask() as trial:
+            trial.report(loss=1)
+            trial.report(loss=float("nan"))
+            raise AssertionError("it was not stopped")
+        assert study.trials[0].state == "pruned"
+
+
+def test_a_study_goes_on_from_its_file(tmp_path):
+    file = str(tmp_path / "study.jsonl")
+
+    def asked(study, n):
+        points = []
+        for _ in range(n):
+            trial = study.ask()
+            points.append(trial.params)
+            trial.succeed(loss(**trial.params))
+        return points
+
+    with Study(SPACE, minimize="loss", trials=12) as whole:
+        want = asked(whole, 12)
+    with Study(SPACE, minimize="loss", trials=12, file=file) as study:
+        got = asked(study, 5)
+        study.ask()  # and dies with it
+    with open(file, "ab") as f:
+        f.write(b'{"tell": {"num')  # while it wrote
+    with Study(SPACE, minimize="loss", trials=12, file=file) as study:
+        got += asked(study, 7)
+        assert study.ask() is None
+    assert got == want
+    with pytest.raises(VernierError, match="another space"):
+        Study({"x": uniform(0, 1)}, minimize="loss", file=file)
+
+
+def test_several_objectives_have_a_front():
+    with Study({"x": uniform(0, 1)}, minimize=["a", "b"], trials=12) as study:
+        for trial in study:
+            x = trial.params["x"]
+            trial.succeed(a=x * x, b=(x - 1) ** 2)
+        assert len(study.front) == 12 and study.best in study.front
+
+
+def test_threads_share_a_study():
+    running, most, lock = [0], [0], threading.Lock()
+    together = threading.Barrier(4, timeout=30)
+
+    def function(lr, layers):
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        together.wait()
+        with lock:
+            running[0] -= 1
+        return loss(lr, layers)
+
+    tuned = tune(function, SPACE, trials=8, workers=4)
+    assert most[0] == 4
+    assert [r.number for r in tuned.trials] == list(range(8))
+
+
+def test_waiting_for_ones_own_trials_is_an_error():
+    with Study({"x": uniform(0, 1)}, minimize="loss", algorithm="pbt", settings={"n_population": 5}) as study:
+        with pytest.raises(VernierError, match="first"):
+            for _ in range(1000):
+                study.ask()
+
+
+def crash(lr, layers):
+    if layers == 2:
+        os.kill(os.getpid(), 9)
+    return loss(lr, layers)
+
+
+def reporting(lr, layers, trial):
+    for step in range(3):
+        trial.report(step=step, loss=loss(lr, layers) / (step + 1))
+
+
+def test_a_process_that_crashes_fails_its_trial_only():
+    tuned = tune(crash, SPACE, trials=12, workers=2, mode="processes", algorithm="random")
+    for r in tuned.trials:
+        assert r.state == ("failed" if r.params["layers"] == 2 else "succeeded")
+        if r.state == "failed":
+            assert "SIGKILL" in r.why
+
+
+def test_processes_report():
+    tuned = tune(reporting, SPACE, minimize="loss", trials=4, workers=2, mode="processes")
+    assert all(math.isclose(r.value, loss(**r.params) / 3) for r in tuned.trials)
+
+
+def test_a_function_that_always_fails_is_not_called_for_ever():
+    calls = []
+
+    def broken(lr, layers):
+        calls.append(lr)
+        return 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        tune(broken, SPACE, trials=50)
+    assert len(calls) == 3
+
+
+def test_an_invalid_space_is_explained():
+    with pytest.raises(VernierError, match="min 1 is above max 0"):
+        Study({"lr": uniform(1, 0)}, minimize="loss")
+    with pytest.raises(ValueError, match="name the metric"):
+        Study(SPACE)

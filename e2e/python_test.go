@@ -1,0 +1,54 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestPythonClient runs the tests of the Python client against an instance.
+func TestPythonClient(t *testing.T) {
+	i := up(t)
+	python := pythonWith(t, "pytest optuna")
+	cmd := exec.CommandContext(t.Context(), python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider")
+	cmd.Dir = "../clients/python"
+	cmd.Env = append(os.Environ(), "PYTHONPATH=src", "PYTHONDONTWRITEBYTECODE=1", "VERNIER="+filepath.Join(os.Getenv("VERNIER_BIN_DIR"), "vernier"), "VERNIER_HOME="+i.home)
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTheWheelIsATunerOfItsOwn installs the wheel in an empty environment, without
+// vernier on PATH, and runs the first program of its README.
+func TestTheWheelIsATunerOfItsOwn(t *testing.T) {
+	wheels := t.TempDir()
+	build := exec.CommandContext(t.Context(), "make", "-C", "..", "-s", "wheel", "ARCHES=amd64", "WHEELS="+wheels)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("make wheel: %v\n%s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(wheels, "*.whl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("make wheel wrote %q (%v), want one wheel", files, err)
+	}
+	page, err := os.ReadFile("../clients/python/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(page), "```python\n")
+	program, _, _ = strings.Cut(program, "```")
+	if n := strings.Count(program, "\n"); n != 3 {
+		t.Fatalf("the first program of the README has %d lines, want three:\n%s", n, program)
+	}
+	cmd := exec.CommandContext(t.Context(), pythonWith(t, files[0]), "-c", program)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + t.TempDir()}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "'layers': 1") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
