@@ -70,6 +70,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newGetCommand(open),
 		newLogsCommand(open),
 		newOptimizeCommand(),
+		newPlotCommand(open, own),
 		newRenderCommand(),
 		newRunCommand(programs, open, stop),
 		newStoreCommand(own),

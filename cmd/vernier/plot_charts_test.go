@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func aView(e *v1beta1.Experiment, values ...string) experimentView {
+	var trials []v1beta1.Trial
+	for i, value := range values {
+		state := v1beta1.TrialSucceeded
+		if value == "" {
+			state = v1beta1.TrialFailed
+		}
+		trials = append(trials, aTrial(i, state, value))
+	}
+	return newExperimentView(e, trials)
+}
+
+func TestHistoryFollowsTheBest(t *testing.T) {
+	values := []string{"3", "", "NaN", "1", "2", "0.5"}
+	tests := map[v1beta1.ObjectiveType]struct{ x, y []float64 }{
+		v1beta1.ObjectiveTypeMinimize: {[]float64{0, 3, 3, 4, 5, 5}, []float64{3, 3, 1, 1, 1, 0.5}},
+		v1beta1.ObjectiveTypeMaximize: {[]float64{0, 3, 4, 5}, []float64{3, 3, 3, 3}},
+	}
+	for kind, want := range tests {
+		t.Run(string(kind), func(t *testing.T) {
+			e := anExperiment()
+			e.Spec.Objective.Type = kind
+			charts, err := historyCharts(t.Context(), &plotOptions{}, nil, aView(e, values...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			every, best := charts[0].Series[0], charts[0].Series[1]
+			if diff := cmp.Diff([]float64{0, 3, 4, 5}, every.X); diff != "" {
+				t.Errorf("trials (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.x, best.X) + cmp.Diff(want.y, best.Y); diff != "" {
+				t.Errorf("best so far (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParallelShowsTheBestInFront(t *testing.T) {
+	charts, err := parallelCharts(t.Context(), &plotOptions{top: 1}, nil, aView(anExperiment(), "3", "1", "2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := charts[0].Series[0]
+	if first.Name != "1" || first.Faint || !charts[0].Series[1].Faint {
+		t.Errorf("in front: %+v", first)
+	}
+	if diff := cmp.Diff([]float64{0.5, 0}, first.Y); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestChartsThatCannotBeDrawnSayWhy(t *testing.T) {
+	view := aView(anExperiment(), "3", "1")
+	if _, err := historyCharts(t.Context(), &plotOptions{metric: "f1"}, nil, view); exitCode(err) != exitNotFound {
+		t.Errorf("a metric that nobody reported: %v", err)
+	}
+	if _, err := paretoCharts(t.Context(), &plotOptions{}, nil, view); exitCode(err) != exitUsage {
+		t.Errorf("a front of one objective: %v", err)
+	}
+	for _, args := range [][]string{{"plot"}, {"plot", "x", "pie"}, {"plot", "x", "-o", "x.pdf"}, {"plot", "x", "--size", "5x5"}} {
+		root := newRootCommand(false)
+		root.SilenceErrors, root.SilenceUsage = true, true
+		root.SetArgs(append([]string{"--home", filepath.Join(t.TempDir(), "home")}, args...))
+		root.SetOut(&bytes.Buffer{})
+		if err := root.ExecuteContext(t.Context()); exitCode(err) != exitUsage {
+			t.Errorf("%v: code %d (%v)", args, exitCode(err), err)
+		}
+	}
+}
