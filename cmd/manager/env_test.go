@@ -98,6 +98,8 @@ type world struct {
 	operator bool
 	// as is the user that the manager acts as; empty means an admin.
 	as rest.ImpersonationConfig
+	// wrap sees the requests of the manager; nil: nothing does.
+	wrap func(http.RoundTripper) http.RoundTripper
 	// katib knows whether Katib is installed; nil: it is not.
 	katib *katib.Presence
 
@@ -184,7 +186,7 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 		f(&mo)
 	}
 	cfg := rest.CopyConfig(apiServer)
-	cfg.Impersonate = w.as
+	cfg.Impersonate, cfg.WrapTransport = w.as, w.wrap
 	mgr, err := manager.New(cfg, mo)
 	if err != nil {
 		w.t.Fatal(err)

@@ -32,10 +32,16 @@ run() {
 }
 chosen() { [[ $1 =~ $tests ]]; }
 
+# not_run NAME TEST WHY says, there and in the table, what this run lacks.
+not_run() {
+	echo "NOT RUN: $3" >&2
+	printf '%s\tcluster\tNOT RUN\t-\n' "$2" >"$bin/e2e-cluster-$1.tsv"
+}
+
 # install_previous installs the earlier commit. It fails where the clone does not have it.
 install_previous() {
 	if ! git -C "$root" archive "$previous" >"$temporary/previous.tar" 2>"$temporary/error"; then
-		echo "NOT RUN: the upgrade from $previous, which this clone does not have (a shallow one?): $(cat "$temporary/error")" >&2
+		not_run upgrade TestUpgrade "the upgrade from $previous, which this clone does not have (a shallow one?): $(cat "$temporary/error")"
 		return 1
 	fi
 	mkdir "$temporary/previous"
@@ -79,7 +85,7 @@ if chosen TestKillsOnACluster; then
 		eval "$install"
 		node kubectl delete namespace database --wait=false
 	else
-		echo "NOT RUN: kills with PostgreSQL, which needs Debian's package postgresql" >&2
+		not_run postgres TestKillsOnACluster/PostgreSQL "kills with PostgreSQL, which needs Debian's package postgresql"
 	fi
 fi
 if chosen TestRemoved; then
