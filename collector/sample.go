@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -60,23 +61,29 @@ type Sampler struct {
 	steps             stepCarrier
 	stepped, stepless *Thinner
 	count             int64 // of points that belong to no step
+	from, to          int64 // places that are wanted
 }
 
 // NewSampler returns a sampler of at most n buckets; n is one that CheckBuckets
 // lets pass.
 func NewSampler(n int) *Sampler {
-	return &Sampler{stepped: NewThinner(n), stepless: NewThinner(n)}
+	return &Sampler{stepped: NewThinner(n), stepless: NewThinner(n), from: math.MinInt64, to: math.MaxInt64}
 }
+
+// Within leaves points out whose places are not in [from, to].
+func (s *Sampler) Within(from, to int64) { s.from, s.to = from, to }
 
 // Add takes in a point. Points come in order of Source, then Seq.
 func (s *Sampler) Add(p Point) {
 	p.Step = s.steps.of(&p)
-	if p.Step != NoStep {
-		s.stepped.Add(p.Step, p)
-		return
+	into, place := s.stepped, p.Step
+	if p.Step == NoStep {
+		s.count++
+		into, place = s.stepless, s.count
 	}
-	s.count++
-	s.stepless.Add(s.count, p)
+	if s.from <= place && place <= s.to {
+		into.Add(place, p)
+	}
 }
 
 // Curve samples what counts of one metric of all attempts of a trial, in at most n
@@ -89,6 +96,9 @@ type Curve struct {
 // NewCurve returns a curve of at most n buckets; n is one that CheckBuckets lets
 // pass.
 func NewCurve(n int) *Curve { return &Curve{sampler: NewSampler(n)} }
+
+// Within leaves points out whose places are not in [from, to].
+func (c *Curve) Within(from, to int64) { c.sampler.Within(from, to) }
 
 // Add takes in a point. Points come as Aggregator.Add takes them.
 func (c *Curve) Add(attempt Attempt, p Point) {

@@ -138,17 +138,18 @@ func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, d
 	}
 	reported := trial.OnlyReporters(points, mgr.GetClient())
 	mux := http.NewServeMux()
-	if err := mountAPI(mux, mgr, o, direct, points, running); err != nil {
+	onPoints, err := mountAPI(ctx, mux, mgr, o, direct, points, running)
+	if err != nil {
 		return err
 	}
 	listening, err := addReportService(ctx, mgr, o, id, mux, server.ReportConfig{
 		Store: reported, Keys: func() [][]byte { return [][]byte{id.reportKey} },
-		OnPoints: running.trials.Wake, Metrics: metrics.Registry, Traces: traces,
+		OnPoints: onPoints, Metrics: metrics.Registry, Traces: traces,
 	})
 	if err != nil {
 		return err
 	}
-	if err := addKatib(ctx, mgr, o, reported, running.trials.Wake); err != nil {
+	if err := addKatib(ctx, mgr, o, reported, onPoints); err != nil {
 		return err
 	}
 	return addReadiness(mgr, listening)
@@ -271,21 +272,30 @@ func slimTrial(o any) (any, error) {
 	return t, nil
 }
 
-// mountAPI adds the programmatic API to the port of the report service.
-func mountAPI(mux *http.ServeMux, mgr manager.Manager, o options, direct client.Client, points collector.Store, running controllers) error {
+// mountAPI adds the programmatic API to the port of the report service. onPoints is to
+// be told of new points, wherever they come from.
+func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o options, direct client.Client, points collector.Store, running controllers) (onPoints func(collector.TrialID), err error) {
 	access := api.Reviews(direct)
 	if o.apiTokenFile != "" {
 		token, err := secretFromFile(o.apiTokenFile, "API token", randomToken)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		access = api.OneToken(strings.TrimSpace(string(token)))
 	}
-	mux.Handle(api.NewHandler(api.Config{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Experiments: running.experiments,
-		Store: points, OnPoints: running.trials.Wake, OnEnd: running.trials.Announce, Access: access, Now: time.Now,
-	}))
-	return nil
+	changes := &api.Changes{}
+	if err := changes.Listen(ctx, mgr.GetCache()); err != nil {
+		return nil, err
+	}
+	onPoints = func(t collector.TrialID) {
+		running.trials.Wake(t)
+		changes.Points(t)
+	}
+	api.Mount(mux, api.Config{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Experiments: running.experiments, Changes: changes,
+		Store: points, OnPoints: onPoints, OnEnd: running.trials.Announce, Access: access, Version: version, Now: time.Now,
+	})
+	return onPoints, nil
 }
 
 // addReportService adds the report service to what is served on its port. The result

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -26,12 +28,41 @@ func experimentOut(e *v1beta1.Experiment) (*vernierv1.Experiment, error) {
 	out := &vernierv1.Experiment{
 		Name: place{namespace: e.Namespace, experiment: e.Name}.String(), Uid: string(e.UID), Spec: spec, State: experimentState(e),
 		Trials: e.Status.Trials, TrialsRunning: e.Status.TrialsRunning, TrialsSucceeded: e.Status.TrialsSucceeded, TrialsFailed: e.Status.TrialsFailed,
-		CreateTime: timestamppb.New(e.CreationTimestamp.Time),
+		CreateTime: timestamppb.New(e.CreationTimestamp.Time), StartTime: timeOut(e.Status.StartTime), EndTime: timeOut(e.Status.CompletionTime),
+		TrialsPending: e.Status.TrialsPending, TrialsPruned: e.Status.TrialsEarlyStopped, TrialsKilled: e.Status.TrialsKilled,
+		TrialsUnmeasured: e.Status.TrialMetricsUnavailable, Suspended: e.Spec.Suspend, Etag: e.ResourceVersion, Best: bestOut(e),
 	}
 	if c := e.LastCondition(); c != nil {
 		out.Message = c.Message
 	}
 	return out, nil
+}
+
+// bestOut is the best trial as the status of its experiment has it.
+func bestOut(e *v1beta1.Experiment) *vernierv1.Trial {
+	best := &e.Status.CurrentOptimalTrial
+	if best.BestTrialName == "" {
+		return nil
+	}
+	t := &v1beta1.Trial{Spec: v1beta1.TrialSpec{Objective: e.Spec.Objective, ParameterAssignments: best.ParameterAssignments}}
+	t.Status.Observation = &best.Observation
+	number, _ := numberIn(e, best.BestTrialName)
+	return &vernierv1.Trial{Name: place{e.Namespace, e.Name, best.BestTrialName}.String(), Number: number, State: vernierv1.Trial_SUCCEEDED,
+		Parameters: parametersOut(e, t), Values: valuesOut(t)}
+}
+
+// numberIn is the number of the trial of e with a name.
+func numberIn(e *v1beta1.Experiment, name string) (number int32, ok bool) {
+	digits, ok := strings.CutPrefix(name, e.Name+"-")
+	n, err := strconv.ParseInt(digits, 10, 32)
+	return int32(n), ok && err == nil
+}
+
+func timeOut(t *metav1.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t.Time)
 }
 
 func experimentState(e *v1beta1.Experiment) vernierv1.Experiment_State {
@@ -60,8 +91,9 @@ func trialOut(e *v1beta1.Experiment, t *v1beta1.Trial, now time.Time) *vernierv1
 	if outside {
 		out.Attempt, out.Worker, out.LeaseExpireTime = lease.Attempt, lease.Worker, timestamppb.New(lease.Expires)
 	}
-	if end := t.Status.CompletionTime; end != nil {
-		out.EndTime = timestamppb.New(end.Time)
+	out.StartTime, out.EndTime = timeOut(t.Status.StartTime), timeOut(t.Status.CompletionTime)
+	if n, ok := parentOf(t); ok {
+		out.Parent = &n
 	}
 	return out
 }

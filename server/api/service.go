@@ -44,16 +44,27 @@ type Config struct {
 	OnPoints func(collector.TrialID)
 	// OnEnd is told of a trial that a caller has ended, and of its status before.
 	OnEnd func(ctx context.Context, t *v1beta1.Trial, before *v1beta1.TrialStatus)
+	// Changes tells what streams wait for.
+	Changes *Changes
 	// Access says who may do what.
 	Access Access
-	Now    func() time.Time
+	// Version of the program, for people.
+	Version string
+	Now     func() time.Time
 }
 
-// NewHandler returns the service and the path under which it must be mounted.
-func NewHandler(c Config) (path string, handler http.Handler) {
-	s := newService(c)
-	path, handler = vernierv1.NewExperimentServiceHandler(s, connect.WithReadMaxBytes(maxBody))
-	return path, s.guard(handler)
+// Mount adds the services to mux.
+func Mount(mux *http.ServeMux, c Config) { newService(c).mount(mux) }
+
+func (s *service) mount(mux *http.ServeMux) {
+	options := connect.WithReadMaxBytes(maxBody)
+	for _, add := range []func() (string, http.Handler){
+		func() (string, http.Handler) { return vernierv1.NewExperimentServiceHandler(s, options) },
+		func() (string, http.Handler) { return vernierv1.NewDashboardServiceHandler(s, options) },
+	} {
+		path, handler := add()
+		mux.Handle(path, s.guard(endless(handler)))
+	}
 }
 
 type service struct {
@@ -64,12 +75,16 @@ type service struct {
 	// freed are closed, and made anew, when there may be a trial for who waits. Few
 	// experiments share one.
 	freed [waitingRooms]chan struct{}
+
+	tables   tables
+	kept     keptCurves
+	patience time.Duration // with those who read streams
 }
 
 const waitingRooms = 64
 
 func newService(c Config) *service {
-	s := &service{Config: c, seed: maphash.MakeSeed()}
+	s := &service{Config: c, seed: maphash.MakeSeed(), patience: sendPatience}
 	for i := range s.freed {
 		s.freed[i] = make(chan struct{})
 	}

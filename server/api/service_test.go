@@ -50,8 +50,8 @@ func serve(t *testing.T, catch interceptor.Funcs, objects ...client.Object) *ser
 	}
 	now := func() time.Time { return noon }
 	return newService(Config{
-		Client: c, Reader: c, Store: points, Access: OneToken(""), Now: now, OnEnd: func(context.Context, *v1beta1.Trial, *v1beta1.TrialStatus) {},
-		Experiments: experiment.New(experiment.Options{Client: c, Reader: c, Now: now}),
+		Client: c, Reader: c, Store: points, Access: OneToken("any"), Now: now, OnEnd: func(context.Context, *v1beta1.Trial, *v1beta1.TrialStatus) {},
+		Experiments: experiment.New(experiment.Options{Client: c, Reader: c, Now: now}), Changes: &Changes{},
 	})
 }
 

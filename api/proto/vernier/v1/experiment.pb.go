@@ -277,8 +277,22 @@ type Experiment struct {
 	TrialsSucceeded int32                  `protobuf:"varint,8,opt,name=trials_succeeded,json=trialsSucceeded,proto3" json:"trials_succeeded,omitempty"`
 	TrialsFailed    int32                  `protobuf:"varint,9,opt,name=trials_failed,json=trialsFailed,proto3" json:"trials_failed,omitempty"`
 	CreateTime      *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	TrialsPending   int32                  `protobuf:"varint,11,opt,name=trials_pending,json=trialsPending,proto3" json:"trials_pending,omitempty"`
+	// Stopped early by a rule.
+	TrialsPruned int32 `protobuf:"varint,12,opt,name=trials_pruned,json=trialsPruned,proto3" json:"trials_pruned,omitempty"`
+	// Stopped because the experiment ended, or by a user.
+	TrialsKilled     int32                  `protobuf:"varint,13,opt,name=trials_killed,json=trialsKilled,proto3" json:"trials_killed,omitempty"`
+	TrialsUnmeasured int32                  `protobuf:"varint,14,opt,name=trials_unmeasured,json=trialsUnmeasured,proto3" json:"trials_unmeasured,omitempty"`
+	StartTime        *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	EndTime          *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// The best trial by the first objective, with its parameters and values.
+	Best *Trial `protobuf:"bytes,17,opt,name=best,proto3" json:"best,omitempty"`
+	// It makes no new trials. As in spec.suspend.
+	Suspended bool `protobuf:"varint,18,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	// Changes with every change of the experiment.
+	Etag          string `protobuf:"bytes,22,opt,name=etag,proto3" json:"etag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Experiment) Reset() {
@@ -379,6 +393,69 @@ func (x *Experiment) GetCreateTime() *timestamppb.Timestamp {
 		return x.CreateTime
 	}
 	return nil
+}
+
+func (x *Experiment) GetTrialsPending() int32 {
+	if x != nil {
+		return x.TrialsPending
+	}
+	return 0
+}
+
+func (x *Experiment) GetTrialsPruned() int32 {
+	if x != nil {
+		return x.TrialsPruned
+	}
+	return 0
+}
+
+func (x *Experiment) GetTrialsKilled() int32 {
+	if x != nil {
+		return x.TrialsKilled
+	}
+	return 0
+}
+
+func (x *Experiment) GetTrialsUnmeasured() int32 {
+	if x != nil {
+		return x.TrialsUnmeasured
+	}
+	return 0
+}
+
+func (x *Experiment) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *Experiment) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *Experiment) GetBest() *Trial {
+	if x != nil {
+		return x.Best
+	}
+	return nil
+}
+
+func (x *Experiment) GetSuspended() bool {
+	if x != nil {
+		return x.Suspended
+	}
+	return false
+}
+
+func (x *Experiment) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
 }
 
 type CreateExperimentRequest struct {
@@ -585,8 +662,12 @@ type Trial struct {
 	LeaseExpireTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=lease_expire_time,json=leaseExpireTime,proto3" json:"lease_expire_time,omitempty"`
 	CreateTime      *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	EndTime         *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	StartTime       *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Number of the trial that it continues: it began with a copy of that one's
+	// checkpoints.
+	Parent        *int32 `protobuf:"varint,16,opt,name=parent,proto3,oneof" json:"parent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Trial) Reset() {
@@ -715,6 +796,20 @@ func (x *Trial) GetEndTime() *timestamppb.Timestamp {
 		return x.EndTime
 	}
 	return nil
+}
+
+func (x *Trial) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *Trial) GetParent() int32 {
+	if x != nil && x.Parent != nil {
+		return *x.Parent
+	}
+	return 0
 }
 
 type SuggestTrialsRequest struct {
@@ -1598,7 +1693,7 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"vernier.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n" +
 	"\tErrorInfo\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06remedy\x18\x02 \x01(\tR\x06remedy\"\xc0\x03\n" +
+	"\x06remedy\x18\x02 \x01(\tR\x06remedy\"\xa9\x06\n" +
 	"\n" +
 	"Experiment\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
@@ -1612,7 +1707,17 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\rtrials_failed\x18\t \x01(\x05R\ftrialsFailed\x12;\n" +
 	"\vcreate_time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"E\n" +
+	"createTime\x12%\n" +
+	"\x0etrials_pending\x18\v \x01(\x05R\rtrialsPending\x12#\n" +
+	"\rtrials_pruned\x18\f \x01(\x05R\ftrialsPruned\x12#\n" +
+	"\rtrials_killed\x18\r \x01(\x05R\ftrialsKilled\x12+\n" +
+	"\x11trials_unmeasured\x18\x0e \x01(\x05R\x10trialsUnmeasured\x129\n" +
+	"\n" +
+	"start_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12%\n" +
+	"\x04best\x18\x11 \x01(\v2\x11.vernier.v1.TrialR\x04best\x12\x1c\n" +
+	"\tsuspended\x18\x12 \x01(\bR\tsuspended\x12\x12\n" +
+	"\x04etag\x18\x16 \x01(\tR\x04etag\"E\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
@@ -1629,7 +1734,7 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x16ListExperimentsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\"S\n" +
 	"\x17ListExperimentsResponse\x128\n" +
-	"\vexperiments\x18\x01 \x03(\v2\x16.vernier.v1.ExperimentR\vexperiments\"\xd5\x06\n" +
+	"\vexperiments\x18\x01 \x03(\v2\x16.vernier.v1.ExperimentR\vexperiments\"\xb8\a\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x16\n" +
@@ -1648,7 +1753,10 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x11lease_expire_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x0fleaseExpireTime\x12;\n" +
 	"\vcreate_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x125\n" +
-	"\bend_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x1aU\n" +
+	"\bend_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x129\n" +
+	"\n" +
+	"start_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x1b\n" +
+	"\x06parent\x18\x10 \x01(\x05H\x00R\x06parent\x88\x01\x01\x1aU\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
 	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\x1a9\n" +
@@ -1669,7 +1777,8 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"INFEASIBLE\x10\a\x12\x0e\n" +
 	"\n" +
 	"UNMEASURED\x10\b\x12\r\n" +
-	"\tCANCELLED\x10\t\"\xe2\x01\n" +
+	"\tCANCELLED\x10\tB\t\n" +
+	"\a_parent\"\xe2\x01\n" +
 	"\x14SuggestTrialsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x16\n" +
@@ -1802,54 +1911,58 @@ var file_vernier_v1_experiment_proto_depIdxs = []int32{
 	28, // 0: vernier.v1.Experiment.spec:type_name -> google.protobuf.Struct
 	0,  // 1: vernier.v1.Experiment.state:type_name -> vernier.v1.Experiment.State
 	29, // 2: vernier.v1.Experiment.create_time:type_name -> google.protobuf.Timestamp
-	4,  // 3: vernier.v1.CreateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	4,  // 4: vernier.v1.ListExperimentsResponse.experiments:type_name -> vernier.v1.Experiment
-	1,  // 5: vernier.v1.Trial.state:type_name -> vernier.v1.Trial.State
-	20, // 6: vernier.v1.Trial.parameters:type_name -> vernier.v1.Trial.ParametersEntry
-	21, // 7: vernier.v1.Trial.values:type_name -> vernier.v1.Trial.ValuesEntry
-	29, // 8: vernier.v1.Trial.lease_expire_time:type_name -> google.protobuf.Timestamp
-	29, // 9: vernier.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
-	29, // 10: vernier.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
-	30, // 11: vernier.v1.SuggestTrialsRequest.lease:type_name -> google.protobuf.Duration
-	30, // 12: vernier.v1.SuggestTrialsRequest.max_wait:type_name -> google.protobuf.Duration
-	9,  // 13: vernier.v1.SuggestTrialsResponse.trials:type_name -> vernier.v1.Trial
-	0,  // 14: vernier.v1.SuggestTrialsResponse.state:type_name -> vernier.v1.Experiment.State
-	30, // 15: vernier.v1.SuggestTrialsResponse.retry_after:type_name -> google.protobuf.Duration
-	22, // 16: vernier.v1.Measurement.values:type_name -> vernier.v1.Measurement.ValuesEntry
-	29, // 17: vernier.v1.Measurement.time:type_name -> google.protobuf.Timestamp
-	12, // 18: vernier.v1.ReportTrialRequest.measurements:type_name -> vernier.v1.Measurement
-	2,  // 19: vernier.v1.ReportTrialResponse.directive:type_name -> vernier.v1.ReportTrialResponse.Directive
-	29, // 20: vernier.v1.ReportTrialResponse.lease_expire_time:type_name -> google.protobuf.Timestamp
-	23, // 21: vernier.v1.CompleteTrialRequest.succeeded:type_name -> vernier.v1.CompleteTrialRequest.Succeeded
-	24, // 22: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
-	25, // 23: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
-	26, // 24: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
-	9,  // 25: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
-	31, // 26: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
-	27, // 27: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
-	5,  // 28: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
-	6,  // 29: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
-	7,  // 30: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
-	10, // 31: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
-	13, // 32: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
-	15, // 33: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
-	16, // 34: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
-	17, // 35: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
-	19, // 36: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
-	4,  // 37: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
-	4,  // 38: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
-	8,  // 39: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
-	11, // 40: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
-	14, // 41: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
-	9,  // 42: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
-	9,  // 43: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
-	18, // 44: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
-	18, // 45: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
-	37, // [37:46] is the sub-list for method output_type
-	28, // [28:37] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	29, // 3: vernier.v1.Experiment.start_time:type_name -> google.protobuf.Timestamp
+	29, // 4: vernier.v1.Experiment.end_time:type_name -> google.protobuf.Timestamp
+	9,  // 5: vernier.v1.Experiment.best:type_name -> vernier.v1.Trial
+	4,  // 6: vernier.v1.CreateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	4,  // 7: vernier.v1.ListExperimentsResponse.experiments:type_name -> vernier.v1.Experiment
+	1,  // 8: vernier.v1.Trial.state:type_name -> vernier.v1.Trial.State
+	20, // 9: vernier.v1.Trial.parameters:type_name -> vernier.v1.Trial.ParametersEntry
+	21, // 10: vernier.v1.Trial.values:type_name -> vernier.v1.Trial.ValuesEntry
+	29, // 11: vernier.v1.Trial.lease_expire_time:type_name -> google.protobuf.Timestamp
+	29, // 12: vernier.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
+	29, // 13: vernier.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
+	29, // 14: vernier.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
+	30, // 15: vernier.v1.SuggestTrialsRequest.lease:type_name -> google.protobuf.Duration
+	30, // 16: vernier.v1.SuggestTrialsRequest.max_wait:type_name -> google.protobuf.Duration
+	9,  // 17: vernier.v1.SuggestTrialsResponse.trials:type_name -> vernier.v1.Trial
+	0,  // 18: vernier.v1.SuggestTrialsResponse.state:type_name -> vernier.v1.Experiment.State
+	30, // 19: vernier.v1.SuggestTrialsResponse.retry_after:type_name -> google.protobuf.Duration
+	22, // 20: vernier.v1.Measurement.values:type_name -> vernier.v1.Measurement.ValuesEntry
+	29, // 21: vernier.v1.Measurement.time:type_name -> google.protobuf.Timestamp
+	12, // 22: vernier.v1.ReportTrialRequest.measurements:type_name -> vernier.v1.Measurement
+	2,  // 23: vernier.v1.ReportTrialResponse.directive:type_name -> vernier.v1.ReportTrialResponse.Directive
+	29, // 24: vernier.v1.ReportTrialResponse.lease_expire_time:type_name -> google.protobuf.Timestamp
+	23, // 25: vernier.v1.CompleteTrialRequest.succeeded:type_name -> vernier.v1.CompleteTrialRequest.Succeeded
+	24, // 26: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
+	25, // 27: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
+	26, // 28: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
+	9,  // 29: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
+	31, // 30: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
+	27, // 31: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
+	5,  // 32: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
+	6,  // 33: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
+	7,  // 34: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
+	10, // 35: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
+	13, // 36: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
+	15, // 37: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
+	16, // 38: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
+	17, // 39: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
+	19, // 40: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
+	4,  // 41: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 42: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
+	8,  // 43: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
+	11, // 44: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
+	14, // 45: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
+	9,  // 46: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
+	9,  // 47: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
+	18, // 48: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
+	18, // 49: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
+	41, // [41:50] is the sub-list for method output_type
+	32, // [32:41] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_experiment_proto_init() }
@@ -1857,6 +1970,7 @@ func file_vernier_v1_experiment_proto_init() {
 	if File_vernier_v1_experiment_proto != nil {
 		return
 	}
+	file_vernier_v1_experiment_proto_msgTypes[6].OneofWrappers = []any{}
 	file_vernier_v1_experiment_proto_msgTypes[12].OneofWrappers = []any{
 		(*CompleteTrialRequest_Succeeded_)(nil),
 		(*CompleteTrialRequest_Pruned_)(nil),

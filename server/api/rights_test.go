@@ -1,0 +1,113 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
+)
+
+// elsewhere lets its caller do everything in one namespace, and nothing in others.
+type elsewhere string
+
+func (elsewhere) Authenticate(_ context.Context, token string) (authenticationv1.UserInfo, bool, error) {
+	return authenticationv1.UserInfo{Username: "stranger"}, token == "any", nil
+}
+
+func (e elsewhere) Allowed(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, error) {
+	return what.Namespace == string(e), nil
+}
+
+// requests has a valid request for each method that concerns a namespace.
+var requests = map[string]string{
+	"CreateExperiment":  `{"experiment": {"name": "namespaces/ml/experiments/new", "spec": {}}}`,
+	"GetExperiment":     `{"name": "namespaces/ml/experiments/exp"}`,
+	"ListExperiments":   `{"parent": "namespaces/ml"}`,
+	"SuggestTrials":     `{"parent": "namespaces/ml/experiments/exp"}`,
+	"ReportTrial":       `{"name": "namespaces/ml/experiments/exp/trials/exp-0000", "attempt": 1}`,
+	"CompleteTrial":     `{"name": "namespaces/ml/experiments/exp/trials/exp-0000", "attempt": 1, "pruned": {}}`,
+	"ReleaseTrial":      `{"name": "namespaces/ml/experiments/exp/trials/exp-0000", "attempt": 1}`,
+	"ListTrials":        `{"parent": "namespaces/ml/experiments/exp"}`,
+	"ListOptimalTrials": `{"parent": "namespaces/ml/experiments/exp"}`,
+	"ListTrialColumns":  `{"parent": "namespaces/ml/experiments/exp"}`,
+	"GetSeries":         `{"parent": "namespaces/ml/experiments/exp", "trials": [0]}`,
+	"Watch":             `{"subscriptions": [{"id": 1, "trials": "namespaces/ml/experiments/exp"}]}`,
+}
+
+// harmless are the methods that concern no namespace, and what they must not say.
+var harmless = map[string]string{"GetServer": "ml", "ListNamespaces": "namespaces/"}
+
+func TestNoMethodAnswersACallerWithoutRights(t *testing.T) {
+	exp, trial := runs(t)
+	s := serve(t, interceptor.Funcs{}, exp, trial)
+	s.Access = elsewhere("other")
+	server := listen(t, s)
+	for _, file := range []protoreflect.FileDescriptor{vernierv1.File_vernier_v1_experiment_proto, vernierv1.File_vernier_v1_dashboard_proto} {
+		methods := file.Services().Get(0).Methods()
+		for i := range methods.Len() {
+			m := methods.Get(i)
+			t.Run(string(m.Name()), func(t *testing.T) {
+				body, known := requests[string(m.Name())]
+				if !known {
+					body = "{}"
+				}
+				if secret, ok := harmless[string(m.Name())]; ok {
+					if says := call(t, server.URL, "any", m, "{}"); strings.Contains(says, secret) {
+						t.Errorf("it says %s", says)
+					}
+				} else if !known {
+					t.Fatal("add a request of it to this test")
+				} else {
+					forbidden := call(t, server.URL, "any", m, body)
+					missing := call(t, server.URL, "any", m, strings.ReplaceAll(body, "experiments/exp", "experiments/nothing"))
+					if !strings.Contains(forbidden, "permission_denied") || !strings.Contains(missing, "permission_denied") {
+						t.Errorf("of an experiment that is there it says %s, of another one %s", forbidden, missing)
+					}
+				}
+				if says := call(t, server.URL, "wrong", m, body); !strings.Contains(says, "unauthenticated") {
+					t.Errorf("without a token it says %s", says)
+				}
+			})
+		}
+	}
+}
+
+// call makes a call as a browser does and returns all that is answered.
+func call(t *testing.T, url, token string, m protoreflect.MethodDescriptor, body string) string {
+	t.Helper()
+	kind, text := "application/json", []byte(body)
+	if m.IsStreamingServer() {
+		kind = "application/connect+json"
+		text = append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)
+	}
+	if !json.Valid([]byte(body)) {
+		t.Fatalf("%s is no JSON", body)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/"+string(m.Parent().FullName())+"/"+string(m.Name()), bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", kind)
+	r.Header.Set("Authorization", "Bearer "+token)
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	says, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(says)
+}
