@@ -138,11 +138,25 @@ generate: ## Generate deep copies, CRDs and protocol code.
 	go tool controller-gen object crd:crdVersions=v1,maxDescLen=200,allowDangerousTypes=true paths=./api/v1beta1 output:crd:dir=config/crd/bases
 	./api/proto/generate.sh
 
+# npm ci takes exactly what web/package-lock.json says, from the registry of the
+# machine: the file records no addresses.
+web/node_modules: web/package.json web/package-lock.json
+	@cd web && npm ci --silent && touch node_modules
+
+.PHONY: web
+web: web/node_modules ## Build the dashboard into web/dist (Node 20 or later).
+	@cd web && npm run --silent build -- --logLevel warn
+
+.PHONY: web-test
+web-test: web ## Test the dashboard, and that web/dist is what its sources build to.
+	@git diff --exit-code --stat -- web/dist && test -z "$$(git ls-files --others --exclude-standard web/dist)" || { echo "web/dist is not what the sources build to: run make web and commit"; exit 1; }
+	@cd web && npm test --silent
+
 .PHONY: verify
-verify: generate ## Check that what is generated is committed, and that the code is formatted and vetted.
+verify: generate web ## Check that what is generated is committed, and that the code is formatted and vetted.
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
-	@git diff --exit-code -- api config || { echo "generated files differ: run make generate and commit"; exit 1; }
+	@git diff --exit-code -- api config web/dist || { echo "generated files differ: run make generate web and commit"; exit 1; }
 
 .PHONY: bench
 bench: build ## Measure trials a second beside bare Jobs, in one run.

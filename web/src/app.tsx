@@ -1,0 +1,97 @@
+// The shell: the bar on top, the page below it, the keys that work everywhere.
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { locked, online, signOut } from "./api/client";
+import { mode } from "./api/live";
+import { lazy } from "./lazy";
+import { Experiments } from "./pages/experiments";
+import { ExperimentPages } from "./pages/experiment";
+import { Login } from "./pages/login";
+import { choice, setTheme, theme } from "./plot/theme";
+import { go, href, path } from "./router";
+import { Dialog, Empty, Icon, Menu, Toasts } from "./ui/ui";
+
+const New = lazy(() => import("./pages/new").then((m) => m.New));
+const Cluster = lazy(() => import("./pages/cluster").then((m) => m.Cluster));
+
+export function App() {
+  theme.value;
+  const help = useSignal(false);
+  useEffect(() => {
+    let before = "";
+    const key = (e: KeyboardEvent) => {
+      if ((e.target as Element).closest("input,textarea,select,.cm-editor,dialog") || e.metaKey || e.ctrlKey || e.altKey) return;
+      if (before === "g" && e.key === "e") go("/");
+      else if (before === "g" && e.key === "c") go("/cluster");
+      else if (before === "g" && e.key === "t" && /^\/ns\/[^/]+\/experiments\/[^/]+/.test(path.peek())) go(path.peek().split("/").slice(0, 5).join("/") + "/trials" + location.search);
+      else if (e.key === "?") help.value = true;
+      else if (e.key === ".") setTheme(theme.peek().dark ? "light" : "dark");
+      before = e.key;
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, []);
+  if (locked.value !== null) return <Login why={locked.value} />;
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.querySelector<HTMLElement>("main")?.focus(); }}>Skip to the content</a>
+      <Top help={() => (help.value = true)} />
+      <main id="main" tabIndex={-1}><Page /></main>
+      <Toasts />
+      <Dialog title="Keys" open={help.value} close={() => (help.value = false)}>
+        <dl class="keys">
+          {[["/", "filter"], ["Esc", "clear the filter"], ["j k", "next and previous row"], ["x", "select"], ["c", "compare what is selected"], ["g e", "experiments"],
+            ["g t", "trials of this experiment"], ["g c", "cluster"], ["p", "pause or resume"], [".", "light or dark"], ["?", "this"]].map(([k, what]) => (
+            <><dt key={k}>{k.split(" ").map((w) => <><kbd>{w}</kbd> </>)}</dt><dd>{what}</dd></>
+          ))}
+        </dl>
+      </Dialog>
+    </>
+  );
+}
+
+function Top({ help }: { help: () => void }) {
+  const [, ns, namespace, kind, experiment, part, trial] = path.value.split("/");
+  const inside = ns === "ns" && kind === "experiments" && experiment;
+  const says = !online.value || mode.value === "lost" ? "lost" : mode.value;
+  const now = { light: "sun", dark: "moon", system: "auto" }[choice.value];
+  return (
+    <header class="top">
+      <a class="brand" href={href("/")} aria-label="Vernier: experiments"><img src="icon.svg" width="22" height="22" alt="" />{!inside && "Vernier"}</a>
+      {inside ? (
+        <div class="crumbs" role="navigation" aria-label="Where this is">
+          <a href={href(`/ns/${namespace}`)}>{namespace}</a><span aria-hidden="true">/</span>
+          <a href={href(`/ns/${namespace}/experiments/${experiment}`)} aria-current={part ? undefined : "page"}>{experiment}</a>
+          {trial && <><span aria-hidden="true">/</span><span aria-current="page">{trial}</span></>}
+          {part === "compare" && <><span aria-hidden="true">/</span><span aria-current="page">compare</span></>}
+        </div>
+      ) : (
+        <nav aria-label="Pages">
+          <a href={href("/")} aria-current={path.value === "/" || ns === "ns" ? "page" : undefined}>Experiments</a>
+          <a href={href("/cluster")} aria-current={path.value === "/cluster" ? "page" : undefined}>Cluster</a>
+        </nav>
+      )}
+      <div class="spacer" />
+      <span class={`signal ${says}`} role="status"><i />{{ live: "Live", polling: "Every 5 s", asleep: "Asleep", lost: "Connecting" }[says]}</span>
+      <button type="button" class="icon-button" aria-label="Keys" title="Keys ( ? )" onClick={help}><b aria-hidden="true">?</b></button>
+      <Menu label="Theme" icon={now} items={[
+        { text: "As the system", icon: "auto", act: () => setTheme("system") },
+        { text: "Light", icon: "sun", act: () => setTheme("light") },
+        { text: "Dark", icon: "moon", act: () => setTheme("dark") },
+      ]} />
+      <button type="button" class="icon-button" aria-label="Sign out" title="Sign out" onClick={signOut}><Icon name="out" /></button>
+    </header>
+  );
+}
+
+function Page() {
+  const [, first, namespace, kind, experiment, part, trial] = path.value.split("/");
+  if (!first) return <Experiments />;
+  if (first === "ns" && namespace && !kind) return <Experiments namespace={namespace} />;
+  if (first === "ns" && kind === "experiments" && experiment) {
+    return <ExperimentPages key={`${namespace}/${experiment}`} namespace={namespace} experiment={experiment} part={part ?? ""} trial={trial ?? ""} />;
+  }
+  if (first === "new") return <New />;
+  if (first === "cluster") return <Cluster />;
+  return <Empty title="There is no such page"><a class="link" href={href("/")}>To the experiments</a></Empty>;
+}

@@ -1,0 +1,241 @@
+// The trials of an experiment as typed columns. One table is read by all panels;
+// `revision` changes at most once a frame, however many updates came.
+import { signal } from "@preact/signals";
+import type { TrialColumns } from "../api/gen/vernier/v1/dashboard_pb";
+
+export const STATES = [
+  "unknown", "pending", "running", "stopping", "succeeded", "pruned", "failed", "infeasible", "unmeasured", "cancelled",
+] as const;
+export type StateName = (typeof STATES)[number];
+export const State = Object.fromEntries(STATES.map((s, i) => [s, i])) as Record<StateName, number>;
+
+export const isLive = (s: number) => s === State.pending || s === State.running || s === State.stopping;
+/** Whether the values of a trial count as a result. */
+export const isResult = (s: number) => s === State.succeeded || s === State.pruned;
+
+export type ParamKind = "double" | "int" | "categorical" | "discrete";
+
+export interface ParamSpec {
+  name: string;
+  kind: ParamKind;
+  log: boolean;
+  min?: number;
+  max?: number;
+  words?: string[];
+}
+
+export interface Objective {
+  metric: string;
+  maximize: boolean;
+  goal?: number;
+}
+
+function grow<T extends Float64Array | Int32Array | Uint8Array>(a: T, size: number, fill: number): T {
+  const b = new (a.constructor as new (n: number) => T)(size);
+  b.set(a as never);
+  b.fill(fill, a.length);
+  return b;
+}
+
+export class TrialTable {
+  readonly revision = signal(0);
+  count = 0;
+  number = new Int32Array(0);
+  state = new Uint8Array(0);
+  created = new Float64Array(0);
+  ended = new Float64Array(0);
+  started = new Float64Array(0);
+  resource = new Float64Array(0);
+  parent = new Int32Array(0);
+  message: string[] = [];
+  /** Numbers of the best trials, as the server says. */
+  optimal: number[] = [];
+  updates = 0;
+  params = new Map<string, Float64Array>();
+  metrics = new Map<string, Float64Array>();
+  private rows = new Map<number, number>();
+  private frame = 0;
+  private words = new Map<string, Map<string, number>>();
+
+  readonly experiment: string;
+  readonly specs: ParamSpec[];
+  readonly objectives: Objective[];
+
+  /** experiment is its name without the namespace. */
+  constructor(experiment: string, specs: ParamSpec[], objectives: Objective[]) {
+    this.experiment = experiment;
+    this.specs = specs;
+    this.objectives = objectives;
+    for (const s of specs) {
+      this.params.set(s.name, new Float64Array(0));
+      if (s.words) this.words.set(s.name, new Map(s.words.map((w, i) => [w, i])));
+    }
+    for (const o of objectives) this.metrics.set(o.metric, new Float64Array(0));
+  }
+
+  trialName(number: number): string {
+    return `${this.experiment}-${String(number).padStart(4, "0")}`;
+  }
+
+  row(number: number): number {
+    return this.rows.get(number) ?? -1;
+  }
+
+  /** Takes rows in: new ones, or newer states of those that are there. */
+  apply(c: TrialColumns) {
+    if (c.whole) {
+      this.count = 0;
+      this.rows.clear();
+      for (const m of [this.params, this.metrics]) for (const v of m.values()) v.fill(NaN);
+    }
+    this.reserve(Math.max(c.total, this.count));
+    const n = c.number.length;
+    const at = new Int32Array(n);
+    for (let k = 0; k < n; k++) {
+      const i = (at[k] = this.place(c.number[k]));
+      this.state[i] = c.state[k];
+      this.created[i] = c.createTime[k];
+      this.started[i] = c.startTime[k];
+      this.ended[i] = c.endTime[k];
+      this.resource[i] = c.resource[k] ?? 0;
+      this.parent[i] = c.continues[k] ?? -1;
+      this.message[i] = c.message?.texts[c.message.index[k]] ?? "";
+    }
+    for (const p of c.parameters) {
+      const to = this.params.get(p.name);
+      if (!to) continue;
+      const codes = p.text?.texts.map((w) => this.code(p.name, w));
+      for (let k = 0; k < n; k++) to[at[k]] = p.text ? (codes![p.text.index[k]] ?? NaN) : p.number[k];
+    }
+    for (const m of c.metrics) {
+      const to = this.metric(m.name);
+      for (let k = 0; k < n; k++) to[at[k]] = m.number[k];
+    }
+    this.optimal = c.optimal;
+    this.updates++;
+    this.changed();
+  }
+
+  /** The row of a trial, which is made if there is none. */
+  place(number: number): number {
+    const there = this.rows.get(number);
+    if (there !== undefined) return there;
+    if (this.count === this.number.length) this.reserve(Math.max(256, this.count * 2));
+    const i = this.count++;
+    this.rows.set(number, i);
+    this.number[i] = number;
+    return i;
+  }
+
+  metric(name: string): Float64Array {
+    let c = this.metrics.get(name);
+    if (!c) {
+      c = new Float64Array(this.number.length).fill(NaN);
+      this.metrics.set(name, c);
+    }
+    return c;
+  }
+
+  /** A value of a parameter as a number: the index of a word. */
+  code(param: string, v: number | string): number {
+    const words = this.words.get(param);
+    if (words) return words.get(String(v)) ?? NaN;
+    return typeof v === "number" ? v : Number(v);
+  }
+
+  /** What code stands for, for people. */
+  text(param: ParamSpec, v: number): string {
+    if (Number.isNaN(v)) return "";
+    return param.words ? (param.words[v] ?? "") : formatValue(v);
+  }
+
+  /** Makes room for as many trials. */
+  reserve(size: number) {
+    if (size <= this.number.length) return;
+    this.number = grow(this.number, size, -1);
+    this.state = grow(this.state, size, 0);
+    this.parent = grow(this.parent, size, -1);
+    this.resource = grow(this.resource, size, 0);
+    this.started = grow(this.started, size, NaN);
+    this.created = grow(this.created, size, NaN);
+    this.ended = grow(this.ended, size, NaN);
+    for (const m of [this.params, this.metrics]) for (const [k, v] of m) m.set(k, grow(v, size, NaN));
+  }
+
+  /** Tells the panels, once a frame. */
+  changed() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.revision.value++;
+    });
+  }
+
+  /** The column behind a word of the query language or a sort key. */
+  column(key: string): ((i: number) => number | string) | undefined {
+    switch (key) {
+      case "number": return (i) => this.number[i];
+      case "state": return (i) => STATES[this.state[i]];
+      case "name": return (i) => this.trialName(this.number[i]);
+      case "message": return (i) => this.message[i];
+      case "created": return (i) => this.created[i];
+      case "resource": return (i) => this.resource[i];
+      case "duration": return (i) => this.duration(i);
+    }
+    const [kind, ...rest] = key.split(".");
+    const name = rest.join(".");
+    const spec = this.specs.find((s) => s.name === (kind === "params" ? name : key));
+    if (spec && (kind === "params" || rest.length === 0)) {
+      return spec.words ? (i) => this.text(spec, this.params.get(spec.name)![i]) : (i) => this.params.get(spec.name)![i];
+    }
+    const metric = kind === "metrics" ? name : key;
+    if (this.metrics.has(metric)) return (i) => this.metrics.get(metric)![i];
+    return undefined;
+  }
+
+  duration(i: number): number {
+    const end = Number.isNaN(this.ended[i]) ? (isLive(this.state[i]) ? Date.now() / 1000 : NaN) : this.ended[i];
+    return end - (Number.isNaN(this.started[i]) ? this.created[i] : this.started[i]);
+  }
+
+  /** The best row by an objective, or -1. NaN is never the best. */
+  best(o: Objective, from: (i: number) => boolean = () => true): number {
+    const v = this.metrics.get(o.metric);
+    let at = -1;
+    if (!v) return at;
+    for (let i = 0; i < this.count; i++) {
+      if (Number.isNaN(v[i]) || !isResult(this.state[i]) || !from(i)) continue;
+      if (at < 0 || (o.maximize ? v[i] > v[at] : v[i] < v[at])) at = i;
+    }
+    return at;
+  }
+}
+
+/** A number in at most six characters or so. */
+export function formatValue(v: number): string {
+  if (!Number.isFinite(v)) return Number.isNaN(v) ? "–" : v > 0 ? "∞" : "−∞";
+  const a = Math.abs(v);
+  if (a !== 0 && (a < 1e-3 || a >= 1e6)) return v.toExponential(2).replace("e+", "e").replace("-", "−");
+  if (Number.isInteger(v)) return String(v).replace("-", "−");
+  return String(+v.toPrecision(4)).replace("-", "−");
+}
+
+export function formatDuration(s: number): string {
+  if (!Number.isFinite(s)) return "–";
+  s = Math.max(0, s);
+  if (s < 1) return `${Math.round(s * 1000)} ms`;
+  if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`;
+  return `${Math.floor(s / 86400)} d ${Math.round((s % 86400) / 3600)} h`;
+}
+
+/** How long ago something was, of seconds since the epoch. */
+export function formatAge(at: number, now = Date.now()): string {
+  const s = now / 1000 - at;
+  if (!Number.isFinite(s)) return "–";
+  if (s < 60) return `${Math.max(0, Math.floor(s))} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  if (s < 172800) return `${Math.floor(s / 3600)} h`;
+  return `${Math.floor(s / 86400)} d`;
+}

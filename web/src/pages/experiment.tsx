@@ -1,0 +1,96 @@
+// An experiment: its head and its tabs. All its pages share one model.
+import { useEffect, useMemo } from "preact/hooks";
+import { Model, objectivesOf, pathOf, seconds, specOf, stateOf } from "../data/experiment";
+import type { View } from "../data/view";
+import { formatAge, formatDuration, formatValue } from "../data/trials";
+import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
+import { lazy } from "../lazy";
+import { Curves } from "../panels/curves";
+import { FilterBar } from "../panels/filter";
+import { History } from "../panels/history";
+import { Parallel } from "../panels/parallel";
+import { counts, Trials } from "../panels/table";
+import { href } from "../router";
+import { Empty, Failure, Icon, Skeleton, StateMark } from "../ui/ui";
+import { left, Progress } from "./experiments";
+
+const Analysis = lazy(() => import("./analysis").then((m) => m.Analysis));
+const Steering = lazy(() => import("./steering").then((m) => m.Steering));
+const Definition = lazy(() => import("./definition").then((m) => m.Definition));
+const Trial = lazy(() => import("./trial").then((m) => m.TrialPage));
+const Compare = lazy(() => import("./compare").then((m) => m.Compare));
+
+interface Props { namespace: string; experiment: string; part: string; trial: string }
+
+export function ExperimentPages({ namespace, experiment, part, trial }: Props) {
+  const model = useMemo(() => new Model({ namespace, experiment }), []);
+  useEffect(() => {
+    const before = document.title;
+    return () => { model.close(); document.title = before; };
+  }, []);
+  const e = model.experiment.value, view = model.view;
+  document.title = `${experiment} · Vernier`;
+  if (model.error.value && !e) return <Failure error={model.error.value} retry={() => location.reload()} />;
+  if (!e || !view) return <div class="panel"><Skeleton rows={10} /></div>;
+  if (part === "trials" && trial) return <Trial key={trial} model={model} view={view} name={trial} />;
+  if (part === "compare") return <Compare model={model} view={view} />;
+  return (
+    <>
+      {model.gone.value && <div class="banner bad" role="alert"><Icon name="warn" />This experiment was deleted. What is shown is what it was.</div>}
+      <Head model={model} e={e} view={view} />
+      <Stats e={e} view={view} />
+      <nav class="tabs" aria-label="Parts of the experiment">
+        {[["", "Overview"], ["trials", "Trials"], ["analysis", "Analysis"], ["definition", "Definition and events"]].map(([p, text]) => (
+          <a key={p} href={href(`${pathOf(model.place)}${p && "/" + p}${location.search}`)} aria-current={part === p ? "page" : undefined}>{text}</a>
+        ))}
+      </nav>
+      {part !== "definition" && <FilterBar view={view} />}
+      {!model.loaded.value && part !== "definition" ? <div class="panel"><Skeleton rows={10} /></div>
+        : part === "" ? (
+          <div class="panels">
+            <History view={view} height={300} />
+            <Curves view={view} place={model.place} height={300} />
+            <Parallel view={view} />
+            <Trials view={view} height={520} />
+          </div>
+        ) : part === "trials" ? <Trials view={view} height={Math.max(420, innerHeight - 300)} />
+        : part === "analysis" ? <Analysis model={model} view={view} />
+        : part === "definition" ? <Definition model={model} /> : <Empty title="There is no such page" />}
+    </>
+  );
+}
+
+function Head({ model, e, view }: { model: Model; e: Experiment; view: View }) {
+  const s = specOf(e), o = objectivesOf(e);
+  return (
+    <div class="page-head">
+      <div>
+        <h1>{model.place.experiment}</h1>
+        <p class="sub">
+          <StateMark state={stateOf(e)} /> · {o.map((o) => `${o.maximize ? "maximize" : "minimize"} ${o.metric}`).join(", ")} · {s.algorithm?.algorithmName}
+          {s.earlyStopping?.algorithmName && ` · ${s.earlyStopping.algorithmName}`} · {e.message && stateOf(e) !== "running" ? e.message : `${formatAge(seconds(e.createTime))} old`}
+          {e.tags.map((t) => <> <span class="tag">{t}</span></>)}
+        </p>
+      </div>
+      <Steering model={model} e={e} view={view} />
+    </div>
+  );
+}
+
+function Stats({ e, view }: { e: Experiment; view: View }) {
+  const o = view.objective.value, best = view.best.value, { table } = view;
+  const end = seconds(e.endTime), begun = seconds(e.startTime ?? e.createTime);
+  const n = new Map(counts(view));
+  const max = specOf(e).maxTrialCount;
+  return (
+    <dl class="panel stats">
+      <div><dt>Best {o.metric}</dt><dd>{best < 0 ? "–" : <>{formatValue(table.metrics.get(o.metric)![best])} <small><a class="link" href={href(view.trialPath(table.number[best]))}>trial {table.number[best]}</a></small></>}</dd></div>
+      <div style={{ gridColumn: "span 2" }}><dt>Trials</dt><dd>{table.count.toLocaleString("en")} <small>{max ? `of ${max.toLocaleString("en")}` : ""}</small></dd><Progress e={e} text={false} /></div>
+      <div><dt>Running</dt><dd>{(n.get("running") ?? 0) + (n.get("stopping") ?? 0)} <small>{n.get("pending") ? `${n.get("pending")} pending` : `${specOf(e).parallelTrialCount ?? "–"} at once`}</small></dd></div>
+      <div><dt>Stopped early</dt><dd>{(n.get("pruned") ?? 0).toLocaleString("en")}</dd></div>
+      <div><dt>Failed</dt><dd class={n.get("failed") ? "bad" : ""}>{(n.get("failed") ?? 0).toLocaleString("en")} <small>{specOf(e).maxFailedTrialCount !== undefined ? `of at most ${specOf(e).maxFailedTrialCount}` : ""}</small></dd></div>
+      <div><dt>{Number.isNaN(end) ? "Left, at this pace" : "Took"}</dt><dd>{formatDuration(Number.isNaN(end) ? left(e) : end - begun)}</dd></div>
+    </dl>
+  );
+}
+

@@ -1,0 +1,158 @@
+// A trial: what it tried, how that differs from the best, how it went, why it is as
+// it is, and what it wrote.
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { dashboard, experiments, isAborted } from "../api/client";
+import type { DescribeResponse } from "../api/gen/vernier/v1/dashboard_pb";
+import type { Trial } from "../api/gen/vernier/v1/experiment_pb";
+import { nameOf, pathOf, type Model } from "../data/experiment";
+import { formatAge, formatDuration, formatValue, isLive } from "../data/trials";
+import type { View } from "../data/view";
+import { Curves } from "../panels/curves";
+import { href } from "../router";
+import { awake } from "../data/awake";
+import { complain, Failure, Icon, say, Skeleton, StateMark } from "../ui/ui";
+import { Conditions, Events } from "./definition";
+
+export function TrialPage({ model, view, name }: { model: Model; view: View; name: string }) {
+  const { table } = view;
+  table.revision.value;
+  const number = Number(name.slice(name.lastIndexOf("-") + 1)), row = table.row(number);
+  const trial = useSignal<Trial | null>(null), about = useSignal<DescribeResponse | null>(null), error = useSignal<unknown>(null), tab = useSignal("logs");
+  const full = `${nameOf(model.place)}/trials/${name}`;
+  const state = row < 0 ? 0 : table.state[row];
+  useEffect(() => {
+    const stop = new AbortController();
+    experiments.getTrial({ name: full }, { signal: stop.signal }).then((t) => (trial.value = t), (err: unknown) => !isAborted(err) && (error.value = err));
+    dashboard.describe({ name: full }, { signal: stop.signal }).then((d) => (about.value = d), () => {});
+    return () => stop.abort();
+  }, [full, state]);
+  if (row < 0 && error.value) return <Failure error={error.value} />;
+  if (row < 0) return <div class="panel"><Skeleton rows={8} /></div>;
+  const best = view.best.value, o = view.objective.value;
+  const act = (what: Promise<unknown>, done: string) => what.then(() => { say(done); model.refresh(); }, complain);
+  const beside = (step: number) => {
+    const numbers = Array.from(table.number.subarray(0, table.count)).sort((a, b) => a - b), at = numbers.indexOf(number) + step;
+    return at >= 0 && at < numbers.length ? numbers[at] : null;
+  };
+  const link = (n: number | null, text: string, icon?: string) => n !== null && <a class="button" href={href(view.trialPath(n))}>{icon && <Icon name={icon} />}{text}</a>;
+  const t = trial.value;
+  return (
+    <>
+      <div class="page-head">
+        <div><h1>Trial {number}</h1>
+          <p class="sub"><StateMark state={state} /> {table.message[row] && <>· {table.message[row]}</>}</p></div>
+        <div class="actions">
+          {link(beside(-1), "Before", "left")}
+          {link(beside(1), "Next")}
+          {row !== best && best >= 0 && <a class="button" href={href(`${pathOf(model.place)}/compare?s=${number},${table.number[best]}`)}><Icon name="compare" />Compare to the best</a>}
+          <button type="button" class="button" onClick={() => act(experiments.rerunTrial({ name: full, requestId: crypto.randomUUID() }), "The point is queued once more.")}><Icon name="rerun" />Rerun</button>
+          {isLive(state) && <button type="button" class="button danger" onClick={() => act(experiments.stopTrial({ name: full }), "The trial was asked to stop.")}><Icon name="stop" />Stop</button>}
+        </div>
+      </div>
+      <div class="split">
+        <div class="stack">
+          <section class="panel" aria-label="Results"><header class="panel-head"><h2>Results</h2></header>
+            <table class="grid"><thead><tr><th scope="col">Metric</th><th scope="col" class="num">Value</th><th scope="col" class="num">To the best</th></tr></thead>
+              <tbody>{[...table.metrics.keys()].map((m) => {
+                const v = table.metrics.get(m)![row], b = best < 0 ? NaN : table.metrics.get(m)![best];
+                return <tr key={m}><td>{m}</td><td class={`num${row === best && m === o.metric ? " best" : ""}`}>{formatValue(v)}</td><td class="num muted">{row === best ? "best" : signed(v - b)}</td></tr>;
+              })}</tbody></table>
+          </section>
+          <section class="panel" aria-label="Parameters"><header class="panel-head"><h2>Parameters</h2>{best >= 0 && row !== best && <span class="note">beside the best, trial {table.number[best]}</span>}</header>
+            <table class="grid"><thead><tr><th scope="col">Name</th><th scope="col" class="num">Value</th>{best >= 0 && row !== best && <th scope="col" class="num">Best</th>}</tr></thead>
+              <tbody>{table.specs.map((s) => {
+                const v = table.text(s, table.params.get(s.name)![row]), b = best < 0 ? "" : table.text(s, table.params.get(s.name)![best]);
+                return <tr key={s.name}><td>{s.name}</td><td class="num" style={{ fontWeight: v === b || best < 0 ? 400 : 600 }}>{v || "–"}</td>{best >= 0 && row !== best && <td class="num muted">{v === b ? "same" : b || "–"}</td>}</tr>;
+              })}</tbody></table>
+            {t?.why && <p class="note pad">Why this point: {t.why}</p>}
+          </section>
+          <section class="panel" aria-label="Course"><header class="panel-head"><h2>Course</h2></header>
+            <table class="grid"><tbody>
+              <tr><td class="muted">Created</td><td class="num">{formatAge(table.created[row])} ago</td></tr>
+              <tr><td class="muted">Duration</td><td class="num">{formatDuration(table.duration(row))}</td></tr>
+              {t && t.attempt > 0 && <tr><td class="muted">Attempt</td><td class="num">{t.attempt}</td></tr>}
+              {t?.worker && <tr><td class="muted">Worker</td><td class="num">{t.worker}</td></tr>}
+              {table.resource[row] > 0 && <tr><td class="muted">Resource</td><td class="num">{formatValue(table.resource[row])}</td></tr>}
+              {table.parent[row] >= 0 && <tr><td class="muted">Continues</td><td class="num"><a class="link" href={href(view.trialPath(table.parent[row]))}>trial {table.parent[row]}</a></td></tr>}
+              {t?.rerunOf !== undefined && <tr><td class="muted">Repeats</td><td class="num"><a class="link" href={href(view.trialPath(t.rerunOf))}>trial {t.rerunOf}</a></td></tr>}
+              {about.value?.pods.map((p) => <tr key={p.name}><td class="muted">Pod</td><td class="num wrap" title={p.message}>{p.name}<br /><span class="muted">{p.phase} on {p.node || "no node yet"}{Object.entries(p.resources).map(([k, v]) => `, ${k} ${v}`)}</span></td></tr>)}
+            </tbody></table>
+          </section>
+        </div>
+        <div class="stack">
+          {about.value?.why && <div class={`banner${state === 6 ? " bad" : ""}`}><Icon name={state === 6 ? "warn" : "info"} /><span>{about.value.why}</span></div>}
+          <Curves view={view} place={model.place} only={[number]} id={`curve-${number}`} height={300} />
+          <section class="panel">
+            <nav class="tabs" style={{ margin: 0, padding: "0 16px" }} aria-label="About the trial">
+              {[["logs", "Logs"], ["events", "Conditions and events"], ["yaml", "YAML"]].map(([k, text]) => (
+                <a key={k} href={"#" + k} aria-current={tab.value === k ? "page" : undefined} onClick={(e) => { e.preventDefault(); tab.value = k; }}>{text}</a>
+              ))}
+            </nav>
+            {tab.value === "logs" ? <Logs name={full} about={about.value} live={isLive(state)} key={full} />
+              : !about.value ? <Skeleton rows={5} />
+              : tab.value === "yaml" ? <pre class="code" tabIndex={0} aria-label="YAML">{about.value.yaml}</pre>
+              : <><Conditions all={about.value.conditions} /><Events all={about.value.events} /></>}
+          </section>
+        </div>
+      </div>
+    </>
+  );
+}
+
+const signed = (d: number) => (Number.isNaN(d) ? "–" : (d > 0 ? "+" : "") + formatValue(d));
+const mostLog = 2_000_000;
+
+/** What a trial writes, while it writes it. It stays at the end only where one is at the end. */
+function Logs({ name, about, live }: { name: string; about: DescribeResponse | null; live: boolean }) {
+  const text = useSignal(""), note = useSignal(""), find = useSignal(""), follow = useSignal(true), where = useSignal("");
+  const box = useRef<HTMLPreElement>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    const [pod, container] = where.value.split(" ");
+    text.value = note.value = "";
+    void (async () => {
+      const decoder = new TextDecoder();
+      let pending = "", frame = 0;
+      const show = () => { frame = 0; text.value = (text.value + pending).slice(-mostLog); pending = ""; };
+      for (let wait = 1000; !stop.signal.aborted; wait = Math.min(wait * 2, 10_000)) {
+        try {
+          for await (const m of dashboard.readLogs({ name, pod: pod ?? "", container: container ?? "", follow: live, tail: 2000 }, { signal: stop.signal, timeoutMs: 0 })) {
+            if (m.note) note.value = m.note;
+            pending += decoder.decode(m.text, { stream: true });
+            frame ||= requestAnimationFrame(show);
+          }
+          return;
+        } catch (err) {
+          if (stop.signal.aborted || isAborted(err)) return;
+          note.value = (err as Error).message.replace(/^\[\w+\] /, "");
+          if (!live) return;
+        }
+        await new Promise((r) => setTimeout(r, wait));
+        text.value = pending = ""; // the tail is read again
+      }
+    })();
+    return () => stop.abort();
+  }, [name, where.value, live, awake.value]);
+  useEffect(() => {
+    if (follow.value && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [text.value, follow.value]);
+  const places = (about?.pods ?? []).flatMap((p) => p.containers.map((c) => `${p.name} ${c.name}`));
+  const plain = text.value.replace(/\x1b\[[0-9;]*[A-Za-z]/g, "");
+  const lines = find.value ? plain.split("\n").filter((l) => l.toLowerCase().includes(find.value.toLowerCase())) : null;
+  return (
+    <>
+      <div class="panel-head" style={{ paddingLeft: "16px" }}>
+        <label class="search" style={{ minWidth: "160px", maxWidth: "280px" }}><span class="sr">Search the logs</span><Icon name="search" size={15} /><input type="search" placeholder="Only lines with" value={find.value} onInput={(e) => (find.value = e.currentTarget.value)} /></label>
+        {places.length > 1 && <label class="select"><span class="sr">Container</span><select value={where.value} onChange={(e) => (where.value = e.currentTarget.value)}><option value="">primary container</option>{places.map((p) => <option key={p} value={p}>{p}</option>)}</select></label>}
+        <span class="note">{lines ? `${lines.length} lines` : note.value}</span>
+        <div class="panel-tools"><button type="button" class="button small" aria-pressed={follow.value} onClick={() => (follow.value = !follow.value)}>{follow.value ? "Following" : "Follow"}</button></div>
+      </div>
+      <pre class="log" ref={box} tabIndex={0} role="log" aria-live="off" aria-label="Logs"
+        onScroll={(e) => { const b = e.currentTarget; const end = b.scrollHeight - b.scrollTop - b.clientHeight < 24; if (end !== follow.value) follow.value = end; }}>
+        {lines ? lines.join("\n") : plain || <span class="muted">{note.value || (live ? "Nothing was written yet." : "Reading…")}</span>}
+      </pre>
+    </>
+  );
+}
+

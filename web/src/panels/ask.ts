@@ -1,0 +1,41 @@
+// Questions to the server about the results, asked again when there are new ones,
+// but not at each.
+import { effect, signal, type ReadonlySignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { dashboard, explain, isAborted } from "../api/client";
+import type { AnalyzeRequest, AnalyzeResponse } from "../api/gen/vernier/v1/dashboard_pb";
+import { awake } from "../data/awake";
+import { nameOf, type Model } from "../data/experiment";
+import type { View } from "../data/view";
+
+export interface Asked {
+  answer: AnalyzeResponse["answer"] | null;
+  results: number;
+  error: string;
+}
+const every = 5_000;
+
+export function useAnswer(model: Model, view: View, question: AnalyzeRequest["question"]): ReadonlySignal<Asked> {
+  const out = useMemo(() => signal<Asked>({ answer: null, results: 0, error: "" }), []);
+  const key = JSON.stringify(question);
+  useEffect(() => {
+    const stop = new AbortController();
+    let timer = 0, last = 0;
+    const ask = () => {
+      timer = 0;
+      last = Date.now();
+      const objective = Math.max(0, view.table.objectives.findIndex((o) => o.metric === view.objective.peek().metric));
+      dashboard.analyze({ parent: nameOf(model.place), objective, question }, { signal: stop.signal }).then(
+        (r) => (out.value = { answer: r.answer, results: r.results, error: "" }),
+        (err: unknown) => { if (!isAborted(err) && !stop.signal.aborted) out.value = { ...out.peek(), error: explain(err).text }; },
+      );
+    };
+    const end = effect(() => {
+      view.table.revision.value;
+      view.objective.value;
+      if (awake.value && !timer) timer = setTimeout(ask, Math.max(0, every - (Date.now() - last))) as unknown as number;
+    });
+    return () => { end(); clearTimeout(timer); stop.abort(); };
+  }, [key, view]);
+  return out;
+}

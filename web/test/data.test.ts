@@ -1,0 +1,108 @@
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { TrialColumnsSchema } from "../src/api/gen/vernier/v1/dashboard_pb";
+import { parseQuery, QueryError } from "../src/data/query";
+import { formatDuration, formatValue, State, TrialTable } from "../src/data/trials";
+import { View } from "../src/data/view";
+import { cloned } from "../src/pages/new";
+import { csv } from "../src/plot/plot";
+
+function table() {
+  const t = new TrialTable("b", [
+    { name: "lr", kind: "double", log: true, min: 1e-4, max: 1 },
+    { name: "opt", kind: "categorical", log: false, words: ["adam", "sgd"] },
+  ], [{ metric: "loss", maximize: false }]);
+  t.apply(create(TrialColumnsSchema, {
+    whole: true, total: 4, number: [0, 1, 2, 3],
+    state: [State.succeeded, State.pruned, State.failed, State.running],
+    createTime: [10, 20, 30, 40], startTime: [11, 21, 31, 41], endTime: [15, 25, 33, NaN], resource: [0, 0, 0, 0], continues: [-1, 0, -1, -1],
+    message: { texts: ["out of memory"], index: [-1, -1, 0, -1] },
+    parameters: [{ name: "lr", number: [0.1, 0.01, 0.5, NaN] }, { name: "opt", text: { texts: ["sgd", "adam"], index: [0, 1, 1, -1] } }],
+    metrics: [{ name: "loss", number: [0.5, 0.3, NaN, 0.1] }],
+  }));
+  return t;
+}
+const rows = (t: TrialTable, text: string) => {
+  const { matches } = parseQuery(text, t);
+  return Array.from({ length: t.count }, (_, i) => i).filter(matches).map((i) => t.number[i]);
+};
+
+describe("the table", () => {
+  it("takes words by the order of the spec, whatever their order in the message", () => {
+    const t = table();
+    expect([...t.params.get("opt")!.subarray(0, 4)]).toEqual([1, 0, 0, NaN]);
+  });
+  it("replaces rows of the same number and keeps the others", () => {
+    const t = table();
+    t.apply(create(TrialColumnsSchema, {
+      total: 5, number: [3, 4], state: [State.succeeded, State.pending], createTime: [40, 50], startTime: [41, NaN], endTime: [49, NaN],
+      metrics: [{ name: "loss", number: [0.2, NaN] }, { name: "new", number: [7, NaN] }],
+    }));
+    expect(t.count).toBe(5);
+    expect([...t.metrics.get("loss")!.subarray(0, 5)]).toEqual([0.5, 0.3, NaN, 0.2, NaN]);
+    expect([...t.metrics.get("new")!.subarray(0, 5)]).toEqual([NaN, NaN, NaN, 7, NaN]);
+    expect(t.best(t.objectives[0])).toBe(3);
+  });
+  it("finds the best among what has ended well or early only", () => {
+    const t = table(); // trial 3 is better, and runs
+    expect(t.number[t.best(t.objectives[0])]).toBe(1);
+    expect(t.number[t.best({ metric: "loss", maximize: true })]).toBe(0);
+  });
+  it("names trials as the server does", () => expect([7, 12345].map((n) => table().trialName(n))).toEqual(["b-0007", "b-12345"]));
+});
+
+describe("the query language", () => {
+  const cases: [string, number[]][] = [
+    ["", [0, 1, 2, 3]],
+    ["state=FAILED", [2]],
+    ["loss<0.4", [1, 3]],
+    ["metrics.loss<0.4 AND params.lr<=0.01", [1]],
+    ["state=failed OR state=running", [2, 3]],
+    ["NOT (state=failed OR state=running)", [0, 1]],
+    ["opt=adam lr>0.1", [2]],
+    ["message:memory", [2]],
+    ["prun", [1]],
+    ["number>=2 ORDER BY loss DESC", [2, 3]],
+    ['opt!="sgd" AND NOT state=running', [1, 2]],
+  ];
+  for (const [text, want] of cases) it(JSON.stringify(text), () => expect(rows(table(), text)).toEqual(want));
+  it("orders by several columns", () => expect(parseQuery("ORDER BY loss DESC, number", table()).order).toEqual([{ key: "loss", descending: true }, { key: "number", descending: false }]));
+  for (const [text, want] of [["lss<1", "no column lss"], ["loss<", "a value is missing"], ["(loss<1", "not closed"], ["loss<low", "not a number"], ["AND", "a condition is missing before AND"], ["ORDER loss", "needs BY"], ["loss<1)", "not expected"]]) {
+    it(`says what is wrong with ${text}`, () => expect(() => rows(table(), text)).toThrow(new RegExp(want)));
+  }
+  it("fails on no text in any other way than by saying so", () => {
+    const t = table(), parts = ["loss", "<", "AND", "(", ")", "NOT", "ORDER", "BY", '"', "0.3", "=", ":", "\\", ",", " "];
+    for (let seed = 1; seed < 4000; seed++) {
+      let x = seed, text = "";
+      for (let k = 0; k < 9; k++) { x = (x * 1103515245 + 12345) & 0x7fffffff; text += parts[(x >> 8) % parts.length]; }
+      try { rows(t, text); } catch (err) { expect(err).toBeInstanceOf(QueryError); }
+    }
+  });
+});
+
+describe("the view", () => {
+  it("filters by query and brush together, and keeps both in the address", () => {
+    const v = new View(table(), "/ns/a/experiments/b"); // the address says loss<1
+    expect([...v.mask.value]).toEqual([1, 1, 0, 1]);
+    v.setBrush("params.lr", [0.05, 0.2]);
+    expect([...v.mask.value]).toEqual([1, 0, 0, 0]);
+    expect(location.href).toContain("b=params.lr");
+    v.setBrush("params.lr", null);
+    v.select([3, 1]);
+    expect([...v.selected.value]).toEqual([3, 1]);
+    expect(v.shown.value).toBe(3);
+    v.clear();
+  });
+});
+
+describe("texts", () => {
+  it("numbers are short", () => expect([0.00012345, 123456789, 0.123456, -3, NaN, Infinity].map(formatValue)).toEqual(["1.23e−4", "1.23e8", "0.1235", "−3", "–", "∞"]));
+  it("durations", () => expect([0.2, 5, 65, 3700, 90000, NaN].map(formatDuration)).toEqual(["200 ms", "5.0 s", "1 min 5 s", "1 h 2 min", "1 d 1 h", "–"]));
+  it("a CSV holds no formula", () => expect(csv({ head: ["a", "b"], rows: [["=1+1", 2], ['say "x", y', NaN], ["-3.5", 1]] })).toBe("a,b\n'=1+1,2\n\"say \"\"x\"\", y\",\n-3.5,1\n"));
+  it("a clone has a name of its own and nothing of the object", () => {
+    const y = cloned("# mine\nmetadata:\n  name: tune-9\n  namespace: a\n  uid: x\nspec: {maxTrialCount: 3} # few\nstatus: {trials: 3}\n");
+    expect(y).toContain("name: tune-10");
+    expect(y).toContain("# few");
+    expect(y).not.toMatch(/uid|status|namespace/);
+  });
+});

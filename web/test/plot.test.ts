@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import { extent, linearTicks, logTicks, padded, robust, scale } from "../src/plot/scale";
+import { SvgSurface } from "../src/plot/surface";
+
+describe("scales", () => {
+  it("invert what they map", () => {
+    for (const s of [scale([2, 10]), scale([1e-5, 0.1], { log: true })]) for (const v of [s.domain[0], (s.domain[0] + s.domain[1]) / 3, s.domain[1]]) expect(s.invert(s.at(v))).toBeCloseTo(v, 9);
+  });
+  it("have a width where all values are one", () => expect(scale([3, 3]).at(3)).toBeCloseTo(0.5, 6));
+  it("are linear where a logarithm is not defined", () => expect(scale([0, 1], { log: true }).log).toBe(false));
+  it("have few round ticks", () => {
+    expect(linearTicks(0, 1, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]);
+    expect(linearTicks(-0.3, 17, 4)).toEqual([0, 5, 10, 15]);
+    expect(logTicks(1e-5, 0.1, 5)).toEqual([1e-5, 1e-4, 1e-3, 0.01, 0.1]);
+    for (const [a, b] of [[0.62, 0.63], [1e-9, 2e-9], [-5e6, 7e6]]) expect(linearTicks(a, b, 6).length).toBeGreaterThan(2);
+  });
+  it("leave diverged trials out, not the rest", () => {
+    const values = Array.from({ length: 100 }, (_, i) => 0.5 + i / 1000);
+    expect(robust([...values, 1e9])).toEqual([0.5, 0.599]);
+    expect(robust([...values, 0.9])![1]).toBe(0.9);
+    expect(robust([NaN, Infinity])).toBeNull();
+    expect(extent([NaN, 3, -Infinity, 1])).toEqual([1, 3]);
+    expect(padded([1, 1])[0]).toBeLessThan(1);
+  });
+});
+
+describe("SVG", () => {
+  it("escapes what is drawn, and closes what it opens", () => {
+    const g = new SvgSurface({ width: 10, height: 10 }, "#fff");
+    g.save();
+    g.beginPath();
+    g.rect(0, 0, 5, 5);
+    g.clip();
+    g.translate(1, 2);
+    g.fillText('<script>"&', 1, 2);
+    g.restore();
+    g.fillRect(0, 0, 1, 1);
+    const text = g.text();
+    expect(text).toContain("&lt;script&gt;&quot;&amp;");
+    expect(text.match(/<g /g)!.length).toBe(text.match(/<\/g>/g)!.length);
+    expect(text.indexOf("</g></g>")).toBeLessThan(text.lastIndexOf("<path"));
+  });
+});
