@@ -53,7 +53,7 @@ ARCHES ?= amd64,arm64
 REGISTRY ?= ghcr.io/vernier-ml
 .PHONY: images
 images: ## Build the container images (OCI archives) and what is in them (SPDX) into bin/images, without a container engine.
-	$(call say,building the images of manager and collector and vernier for $(ARCHES))
+	$(call say,building the images of manager, collector, vernier, suggestion and earlystopping for $(ARCHES))
 	@cd tools/images && go run . -root $(CURDIR) -out $(BIN)/images -version $(VERSION) -registry $(REGISTRY) -architectures $(ARCHES)
 
 # With the flags of make images, so that both share a build cache.

@@ -85,3 +85,11 @@ type Stopper interface {
 	// in words for the user. Equal arguments give equal answers.
 	Stop(s Study, t *Trial) (stop bool, why string)
 }
+
+// Limiter is what a Stopper may be besides: one whose judgement of a trial that starts
+// now can be told ahead, as callers need that judge on their own.
+type Limiter interface {
+	// Limit is the value of the main objective that the best value of a trial must not
+	// be worse than once it has reported from times. ok is false while value is not known.
+	Limit(s Study) (value float64, from int, ok bool)
+}

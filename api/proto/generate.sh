@@ -19,4 +19,4 @@ done
 PATH="$plugins:$PATH" protoc --proto_path=api/proto \
 	--go_out=api/proto --go_opt=paths=source_relative \
 	--connect-go_out=api/proto --connect-go_opt=paths=source_relative,simple,package_suffix \
-	vernier/v1/report.proto vernier/v1/experiment.proto vernier/v1/dashboard.proto katib/v1beta1/dbmanager.proto
+	vernier/v1/report.proto vernier/v1/experiment.proto vernier/v1/dashboard.proto katib/v1beta1/dbmanager.proto katib/v1beta1/suggestion.proto

@@ -16,10 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	katibv1beta1 "github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/server"
+	"github.com/vernier-ml/vernier/server/suggestion"
 )
 
 const (
@@ -27,7 +29,8 @@ const (
 	trialIndex   = "katib.name"
 )
 
-// addKatib adds Katib's DBManager, unless the options say otherwise.
+// addKatib adds Katib's DBManager with health and reflection, unless the options say
+// otherwise.
 func addKatib(ctx context.Context, mgr manager.Manager, o options, points collector.Store, wake func(collector.TrialID)) error {
 	if o.katibAddress == "" {
 		return nil
@@ -44,6 +47,7 @@ func addKatib(ctx context.Context, mgr manager.Manager, o options, points collec
 	}
 	mux := http.NewServeMux()
 	mux.Handle(path, handler)
+	suggestion.AddHealthAndReflection(mux, []string{katibv1beta1.DBManagerName})
 	listener, err := o.listenForKatib(ctx)
 	if err != nil {
 		return fmt.Errorf("listen for Katib's clients on %s: %w", o.katibAddress, err)

@@ -2,6 +2,7 @@ package stop
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/vernier-ml/vernier/suggest"
@@ -48,4 +49,23 @@ func (q quantileRule) Stop(s suggest.Study, t *suggest.Trial) (stop bool, why st
 		return false, ""
 	}
 	return true, fmt.Sprintf("its best value up to step %d, %s, is worse than %s%s", step, text(o, best), text(o, limit), q.limit(len(losses)))
+}
+
+// Limit implements suggest.Limiter. It compares the first reports of the trials that
+// succeeded, as many as a trial must have made.
+func (q quantileRule) Limit(s suggest.Study) (value float64, from int, ok bool) {
+	o := objective(s)
+	var losses []float64
+	for _, t := range s.Trials {
+		if c := readCourse(o, t.Curve); t.State == suggest.Succeeded && c.len() > 0 {
+			first, _ := c.split(min(q.start, c.len()))
+			losses = append(losses, q.had(first))
+		}
+	}
+	if len(losses) < q.minTrials {
+		return 0, q.start, false
+	}
+	slices.Sort(losses)
+	limit := quantile(losses, q.share)
+	return o.Loss(limit), q.start, !math.IsInf(limit, 0)
 }

@@ -66,6 +66,7 @@ func newImage(p program, binary []byte, arch, version string) (v1.Image, error) 
 	config.Config = v1.Config{
 		User:       user + ":" + group,
 		Entrypoint: []string{p.path},
+		Cmd:        p.args,
 		Env:        []string{"PATH=/usr/local/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"},
 		WorkingDir: "/tmp",
 		Labels: map[string]string{

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -26,6 +27,10 @@ type program struct {
 	name, title string
 	// path of the binary in the image. It is on PATH.
 	path string
+	// command in cmd that is built; empty: name.
+	command string
+	// args are given to the binary unless the container says others.
+	args []string
 }
 
 func programs() []program {
@@ -33,6 +38,10 @@ func programs() []program {
 		{name: "manager", title: "The controllers and the report service of Vernier", path: "/usr/local/bin/manager"},
 		{name: "collector", title: "The metrics collector that runs beside trials", path: "/usr/local/bin/collector"},
 		{name: "vernier", title: "The command-line tool of Vernier", path: "/usr/local/bin/vernier"},
+		// For Katib's own controller, which gives neither command nor arguments and has
+		// both in one pod.
+		{name: "suggestion", title: "The algorithms of Vernier for Katib", path: "/usr/local/bin/suggestion"},
+		{name: "earlystopping", title: "The stopping rules of Vernier for Katib", path: "/usr/local/bin/suggestion", command: "suggestion", args: []string{"--listen", ":6788"}},
 	}
 }
 
@@ -105,7 +114,7 @@ func build(ctx context.Context, o options, p program, arch, binary string) error
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "timetzdata",
-		"-ldflags", "-s -w -buildid= -X main.version="+o.version+" -X main.registry="+o.registry, "-o", target, "./cmd/"+p.name)
+		"-ldflags", "-s -w -buildid= -X main.version="+o.version+" -X main.registry="+o.registry, "-o", target, "./cmd/"+cmp.Or(p.command, p.name))
 	cmd.Dir = o.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
