@@ -23,6 +23,7 @@ import (
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 // changeOf is a command of the suite that changes what is installed.
@@ -137,7 +138,7 @@ func (i *instance) checkCurves(t *testing.T, experiment string) {
 }
 
 // TestADeadManagerBlocksNobody creates pods, a Job and a Deployment of a user's while
-// nothing of Vernier runs.
+// nothing of Vernier runs. One of the pods is marked for our webhook.
 func TestADeadManagerBlocksNobody(t *testing.T) {
 	i := cluster(t)
 	i.scaleVernier(t, 0)
@@ -156,6 +157,7 @@ func TestADeadManagerBlocksNobody(t *testing.T) {
 	}
 	labels := map[string]string{"app": "bystander"}
 	pod := &corev1.Pod{ObjectMeta: meta, Spec: program(corev1.RestartPolicyAlways, "sleep", "1000")}
+	pod.Labels = map[string]string{trainer.LabelInject: trainer.InjectAtPod} // our webhook would be asked about it
 	job := &batchv1.Job{ObjectMeta: meta}
 	job.Spec.Template.Spec = program(corev1.RestartPolicyNever, "true")
 	deployment := &appsv1.Deployment{ObjectMeta: meta}

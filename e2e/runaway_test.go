@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -102,31 +101,7 @@ func shorten(text string) string {
 
 // runAways are refused, since nothing would bound them or no trial could end well.
 func runAways(cluster bool) map[string]refusal {
-	kind := func(text string) change {
-		return func(spec map[string]any) {
-			var object map[string]any
-			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-				panic(err)
-			}
-			template(spec)["trialSpec"] = object
-			_ = unstructured.SetNestedField(template(spec), "status.done", "successCondition")
-			_ = unstructured.SetNestedField(template(spec), "status.failed", "failureCondition")
-		}
-	}
-	const words = "pod templates"
 	tests := map[string]refusal{
-		"a TrainJob": {kind(`
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainJob
-spec: {runtimeRef: {name: torch-distributed}, trainer: {args: ["${trialParameters.x}"]}}`), []string{"TrainJob", words}},
-		"an Argo Workflow": {kind(`
-apiVersion: argoproj.io/v1alpha1
-kind: Workflow
-spec: {entrypoint: main, templates: [{name: main, container: {name: training, image: host, command: [echo, "${trialParameters.x}"]}}]}`), []string{"Workflow", words}},
-		"a Tekton PipelineRun": {kind(`
-apiVersion: tekton.dev/v1
-kind: PipelineRun
-spec: {params: [{name: x, value: "${trialParameters.x}"}], pipelineSpec: {tasks: [{name: training, taskSpec: {steps: [{name: training, image: host, command: [echo]}]}}]}}`), []string{"PipelineRun", words}},
 		"more trials at once than there can be": {func(spec map[string]any) {
 			set(int64(2_000_000_000), "parallelTrialCount")(spec)
 			set(int64(2_000_000_000), "maxTrialCount")(spec)

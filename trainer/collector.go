@@ -26,6 +26,16 @@ const (
 	LabelTrial      = "katib.kubeflow.org/trial"
 )
 
+// LabelInject, with the value InjectAtPod, marks a job whose pods get the collector when
+// they are created, and as far as its controller copies labels, those pods.
+const (
+	LabelInject = "vernier.ml/collector"
+	InjectAtPod = "at-pod"
+)
+
+// AnnotationNotInjected is why a pod came without its collector.
+const AnnotationNotInjected = "vernier.ml/not-injected"
+
 // Names of what Inject adds. Katib's SDK finds the sidecar by its name.
 const (
 	// SidecarLogger is the sidecar of the collectors StdOut and File.

@@ -20,9 +20,15 @@ import (
 // argument by argument, without a shell; for other kinds it is unchanged.
 // For Custom the user's container is added beside the primary one.
 //
+// A job that does not show the template of its primary pod is only labelled: the
+// collector is injected into its pods when they are created, by InjectPod.
+//
 // The job must have its namespace, because the trial's ports depend on it.
 // Inject is idempotent. On an error the job is unchanged.
 func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
+	if AtPod(job, kind, c.PrimaryContainer) {
+		return markAtPod(job, kind.(Opaque), c)
+	}
 	roles, err := kind.Roles(job)
 	if err != nil {
 		return fmt.Errorf("inject the %s collector: %w", c.Kind, err)
@@ -36,10 +42,11 @@ func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 		return err
 	}
 	for _, role := range roles {
-		if err := labelTemplate(work, role, c); err != nil {
+		tpl, err := Template(work, role)
+		if err != nil {
 			return err
 		}
-		if err := addCheckpoints(work, role, c); err != nil {
+		if err := prepare(tpl, role, c); err != nil {
 			return err
 		}
 	}
@@ -47,9 +54,7 @@ func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 	if err != nil {
 		return err
 	}
-	p := pod{path: under(primary.TemplatePath, "spec"), namespace: work.GetNamespace(), c: c}
-	p.spec, _ = tpl["spec"].(map[string]any)
-	if err := p.inject(); err != nil {
+	if err := injectTemplate(tpl, primary, work.GetNamespace(), c); err != nil {
 		return err
 	}
 	if c.RerunDisrupted {
@@ -68,45 +73,45 @@ func addLabels(obj map[string]any, where []string, c Collector) error {
 	if err != nil {
 		return err
 	}
+	c.label(labels)
+	return nil
+}
+
+// label adds what a job of the trial and its pods are labelled with.
+func (c Collector) label(labels map[string]any) {
 	for k, v := range c.Labels {
 		labels[k] = v
 	}
 	labels[LabelExperiment], labels[LabelTrial] = c.Experiment, c.Trial
-	return nil
 }
 
-// labelTemplate writes the trial's labels into one pod template, and its name into
-// the environment of the primary container there.
-func labelTemplate(job *unstructured.Unstructured, role Role, c Collector) error {
-	tpl, err := Template(job, role)
-	if err != nil {
-		return err
-	}
+// prepare gives one pod template what every pod of the trial has: its labels and, in
+// the primary container, its name and its checkpoints.
+func prepare(tpl map[string]any, role Role, c Collector) error {
 	if err := addLabels(tpl, role.TemplatePath, c); err != nil {
 		return err
 	}
-	if main := container(tpl, c.PrimaryContainer); main != nil {
-		upsert(main, "env", map[string]any{
-			"name":      EnvTrialName,
-			"valueFrom": fieldRef("metadata.labels['" + LabelTrial + "']"),
-		})
-	}
-	return nil
-}
-
-// addCheckpoints gives every pod with a primary container the trial's checkpoints.
-func addCheckpoints(job *unstructured.Unstructured, role Role, c Collector) error {
-	tpl, err := Template(job, role)
-	if err != nil {
-		return err
-	}
 	main := container(tpl, c.PrimaryContainer)
-	if main == nil || c.Checkpoints == nil {
+	if main == nil {
+		return nil
+	}
+	upsert(main, "env", map[string]any{
+		"name":      EnvTrialName,
+		"valueFrom": fieldRef("metadata.labels['" + LabelTrial + "']"),
+	})
+	if c.Checkpoints == nil {
 		return nil
 	}
 	p := pod{path: under(role.TemplatePath, "spec"), c: c}
 	p.spec, _ = tpl["spec"].(map[string]any)
 	return p.addCheckpoints(main)
+}
+
+// injectTemplate puts the collector into the template of the primary role.
+func injectTemplate(tpl map[string]any, role Role, namespace string, c Collector) error {
+	p := pod{path: under(role.TemplatePath, "spec"), namespace: namespace, c: c}
+	p.spec, _ = tpl["spec"].(map[string]any)
+	return p.inject()
 }
 
 // leaders are the names of roles whose first pod speaks for a job, the most likely

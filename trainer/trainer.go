@@ -32,6 +32,17 @@ type Kind interface {
 	Roles(job *unstructured.Unstructured) ([]Role, error)
 }
 
+// Opaque is a Kind whose controller makes pods that the job shows no template of: from
+// another object, or from fields of its own.
+type Opaque interface {
+	Kind
+	// Beside says whether it makes such pods beside those with templates.
+	Beside() bool
+	// PodLabels is the path of the labels in the job that its controller gives to all
+	// of these pods; nil if there are none.
+	PodLabels() []string
+}
+
 // Role is one pod template of a job.
 type Role struct {
 	// Name of the role, for people: Master, Worker. Empty if the job has only one

@@ -16,6 +16,7 @@ import (
 
 	admission "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/trial"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 // writeKubeconfig writes how to reach the tests' API server as an account.
@@ -183,6 +186,7 @@ func rightsOfAReplica(t *testing.T) {
 func rightsOfAdmission(t *testing.T) {
 	w := newWorld(t, never)
 	install(t, w.client)
+	w.bind("vernier-owners", "vernier-webhook")
 	w.forgetIdentity()
 	r := w.startManager("vernier-webhook", "--admission-only", "--store=sqlite:/proc/no/points.db")
 	r.readers("vernier-webhook", false)
@@ -195,28 +199,63 @@ func rightsOfAdmission(t *testing.T) {
 	if problem := r.review(e); !strings.Contains(problem, "templatePath") {
 		t.Errorf("an entry that is not in the ConfigMap: %q", problem)
 	}
+	r.injects()
+}
+
+// injects lets the webhook find the trial of a pod by what controls it.
+func (r installed) injects() {
+	t := r.t
+	t.Helper()
+	tr := &v1beta1.Trial{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "exp-0000", Labels: map[string]string{v1beta1.LabelExperiment: "exp"}}}
+	tr.Spec.PrimaryContainerName = "node"
+	tr.Spec.RunSpec = &runtime.RawExtension{Raw: []byte(`{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}`)}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "exp-0000-node-0"}}
+	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "node", Image: "train", Command: []string{"train"}}}}
+	if err := r.client.Create(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(tr, v1beta1.GroupVersion.WithKind("Trial"))}
+	if err := r.client.Create(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "exp-0000-node-0-0"}, Spec: job.Spec.Template.Spec}
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	answer := r.ask(trial.PodPath, pod, metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, metav1.GroupVersionResource{Version: "v1", Resource: "pods"})
+	if !answer.Allowed || !strings.Contains(string(answer.Patch), trainer.SidecarLogger) {
+		t.Errorf("the pod of the trial: %+v, patch %s", answer, answer.Patch)
+	}
 }
 
 // review asks the webhook about an experiment, and returns why it is refused.
 func (r installed) review(e *v1beta1.Experiment) string {
+	r.t.Helper()
+	answer := r.ask("/validate-kubeflow-org-v1beta1-experiment", e, metav1.GroupVersionKind{Group: "kubeflow.org", Version: "v1beta1", Kind: "Experiment"},
+		metav1.GroupVersionResource{Group: "kubeflow.org", Version: "v1beta1", Resource: "experiments"})
+	if answer.Allowed {
+		return ""
+	}
+	return answer.Result.Message
+}
+
+// ask asks the webhook about an object that is to be created.
+func (r installed) ask(path string, o client.Object, kind metav1.GroupVersionKind, resource metav1.GroupVersionResource) *admission.AdmissionResponse {
 	t := r.t
 	t.Helper()
-	raw, err := json.Marshal(e)
+	raw, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	body, err := json.Marshal(admission.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admission.AdmissionRequest{
-			UID: "1", Operation: admission.Create, Name: e.Name, Namespace: e.Namespace, Object: runtime.RawExtension{Raw: raw},
-			Kind:     metav1.GroupVersionKind{Group: "kubeflow.org", Version: "v1beta1", Kind: "Experiment"},
-			Resource: metav1.GroupVersionResource{Group: "kubeflow.org", Version: "v1beta1", Resource: "experiments"},
+			UID: "1", Operation: admission.Create, Name: o.GetName(), Namespace: r.namespace, Object: runtime.RawExtension{Raw: raw},
+			Kind: kind, Resource: resource,
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+r.webhook+"/validate-kubeflow-org-v1beta1-experiment", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+r.webhook+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,8 +270,5 @@ func (r installed) review(e *v1beta1.Experiment) string {
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Response == nil {
 		t.Fatal(response.Status, err)
 	}
-	if answer.Response.Allowed {
-		return ""
-	}
-	return answer.Response.Result.Message
+	return answer.Response
 }

@@ -223,16 +223,22 @@ func rightsOnAClusterThatHadKatib(t *testing.T) {
 func (w *world) actAsInstalled() {
 	w.t.Helper()
 	install(w.t, w.client)
-	// No controller aggregates roles here.
+	w.bind("vernier-kind-job", "vernier-manager")
+	w.as = account("vernier-manager")
+}
+
+// bind gives a role to an account that has it by aggregation: no controller aggregates
+// roles here.
+func (w *world) bind(role, account string) {
+	w.t.Helper()
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "test-kinds"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "vernier-kind-job"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "vernier-system", Name: "vernier-manager"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "test-" + role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "vernier-system", Name: account}},
 	}
 	if err := client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), binding)); err != nil {
 		w.t.Fatal(err)
 	}
-	w.as = account("vernier-manager")
 }
 
 // account is one of the service accounts in config/rbac.

@@ -84,7 +84,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	rules := webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary, Katib: present}
-	if err := addWebhook(mgr, o, id, direct, rules); err != nil {
+	if err := addWebhooks(mgr, o, id, direct, rules); err != nil {
 		return err
 	}
 	if err := addProbes(mgr, o); err != nil {

@@ -72,7 +72,7 @@ func TestAManagerThatStandsByServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := addWebhook(mgr, o, id, w.client, webhook.Rules{Reader: mgr.GetAPIReader()}); err != nil {
+	if err := addWebhooks(mgr, o, id, w.client, webhook.Rules{Reader: mgr.GetAPIReader()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(addProbes(mgr, o), addReadiness(mgr, listening)); err != nil {

@@ -11,11 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
@@ -42,13 +45,14 @@ func webhookServer(o options, id identity) (ctrlwebhook.Server, error) {
 	return ctrlwebhook.NewServer(wo), nil
 }
 
-func addWebhook(mgr manager.Manager, o options, id identity, direct client.Client, rules webhook.Rules) error {
+func addWebhooks(mgr manager.Manager, o options, id identity, direct client.Client, rules webhook.Rules) error {
 	if o.webhookAddress == "" {
 		return nil
 	}
 	if err := rules.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the admission webhook: %w", err)
 	}
+	mgr.GetWebhookServer().Register(trial.PodPath, &admission.Webhook{Handler: trial.NewPods(direct, reporting(o, id)), RecoverPanic: ptr.To(true)})
 	if o.webhookCertDir != "" {
 		return nil // the maker of the certificate has announced its authority
 	}

@@ -64,22 +64,23 @@ func namespace() *metav1.PartialObjectMetadata {
 
 // resources are what the collector of a trial gets: annotations of the trial take
 // precedence over those of its namespace, and these over the manager's options.
-func (c *Controller) resources(ctx context.Context, t *v1beta1.Trial) (corev1.ResourceRequirements, error) {
+func (r Reporting) resources(ctx context.Context, reader client.Reader, t *v1beta1.Trial) (corev1.ResourceRequirements, error) {
 	in := namespace()
-	if err := c.Client.Get(ctx, client.ObjectKey{Name: t.Namespace}, in); err != nil {
+	if err := reader.Get(ctx, client.ObjectKey{Name: t.Namespace}, in); err != nil {
 		return corev1.ResourceRequirements{}, fmt.Errorf("read the namespace %s: %w", t.Namespace, err)
 	}
-	r, err := v1beta1.CollectorResources(in.Annotations, c.Reporting.Resources)
+	has, err := v1beta1.CollectorResources(in.Annotations, r.Resources)
 	if err != nil {
-		return r, fmt.Errorf("annotation of the namespace %s: %w", t.Namespace, err)
+		return has, fmt.Errorf("annotation of the namespace %s: %w", t.Namespace, err)
 	}
-	if r, err = v1beta1.CollectorResources(t.Annotations, r); err != nil {
-		return r, fmt.Errorf("annotation of the trial %s: %w", t.Name, err)
+	if has, err = v1beta1.CollectorResources(t.Annotations, has); err != nil {
+		return has, fmt.Errorf("annotation of the trial %s: %w", t.Name, err)
 	}
-	return r, nil
+	return has, nil
 }
 
-func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind, resources corev1.ResourceRequirements) (*unstructured.Unstructured, error) {
+// jobOf is the job that a trial asks for.
+func jobOf(t *v1beta1.Trial) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(t.Spec.RunSpec)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoJob, err)
@@ -88,10 +89,18 @@ func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind, resour
 	if err := job.UnmarshalJSON(raw); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoJob, err)
 	}
+	return job, nil
+}
+
+func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind, resources corev1.ResourceRequirements) (*unstructured.Unstructured, error) {
+	job, err := jobOf(t)
+	if err != nil {
+		return nil, err
+	}
 	job.SetName(t.Name)
 	job.SetNamespace(t.Namespace)
 	job.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t, v1beta1.GroupVersion.WithKind("Trial"))})
-	inject, err := c.collector(t)
+	inject, err := c.Reporting.collector(t)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +111,8 @@ func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind, resour
 	return job, nil
 }
 
-func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
-	token, err := c.Reporting.Token(idOf(t))
+func (r Reporting) collector(t *v1beta1.Trial) (trainer.Collector, error) {
+	token, err := r.Token(idOf(t))
 	if err != nil {
 		return trainer.Collector{}, fmt.Errorf("make the token of trial %s: %w", t.Name, err)
 	}
@@ -121,12 +130,12 @@ func (c *Controller) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 		number = -1
 	}
 	inject := trainer.Collector{
-		Image: c.Reporting.Image, Binary: c.Reporting.Binary, ImagePullPolicy: c.Reporting.PullPolicy,
-		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective), Rate: cmp.Or(rate, c.Reporting.Rate),
+		Image: r.Image, Binary: r.Binary, ImagePullPolicy: r.PullPolicy,
+		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective), Rate: cmp.Or(rate, r.Rate),
 		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Number: number, Labels: labels,
-		ReportURL: c.Reporting.URL, Token: token, CA: c.Reporting.CA,
+		ReportURL: r.URL, Token: token, CA: r.CA,
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
-		Grace: grace, RerunDisrupted: c.Reporting.RerunDisrupted,
+		Grace: grace, RerunDisrupted: r.RerunDisrupted,
 	}
 	if parent := t.Annotations[v1beta1.AnnotationTraceparent]; tracing.Valid(parent) {
 		inject.Traceparent = parent
@@ -182,7 +191,7 @@ func (c *Controller) launch(ctx context.Context, t *v1beta1.Trial) (fatal, troub
 		}
 		return "", err.Error()
 	}
-	resources, err := c.resources(ctx, t)
+	resources, err := c.Reporting.resources(ctx, c.Client, t)
 	if err != nil {
 		return "", err.Error()
 	}

@@ -53,7 +53,9 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (s seen, err
 		return s, nil
 	}
 	if at == running && len(s.pods) == 0 && s.job.state.Phase == trainer.Running {
-		s.podless = c.podless(ctx, t, began)
+		if s.podless = c.podless(ctx, t, began); s.podless == nothingMade && s.job.atPod {
+			s.podless = "none that was created has come with the trial's labels, as admission gives them: does the controller of its kind run, and the webhook vernier-webhook?"
+		}
 	}
 	r := reading{over: at == jobFailed || at == jobSucceeded || at == stoppedEarly}
 	switch at {
@@ -74,8 +76,42 @@ func (c *Controller) observe(ctx context.Context, t *v1beta1.Trial) (s seen, err
 		now := c.Now()
 		c.memory.wasRead(t.UID, now.Sub(began), now)
 	}
+	if at == running || at == jobSucceeded {
+		s.uncollected = uncollected(t, s, at == jobSucceeded && s.wait <= 0)
+	}
 	return s, nil
 }
+
+// uncollected is why nothing measures a job whose pods were to get the collector when
+// they were created, or "". Pods without any label of the trial are not seen: that there
+// was no collector shows at the end only, when nothing has come.
+func uncollected(t *v1beta1.Trial, s seen, over bool) string {
+	if !s.job.atPod {
+		return ""
+	}
+	collects := false
+	for i := range s.pods {
+		p := &s.pods[i]
+		if p.CreationTimestamp.Before(&s.job.made) {
+			continue // of the job before this one
+		}
+		if trainer.LacksCollector(p, t.Spec.PrimaryContainerName, t.Spec.PrimaryPodLabels) {
+			if why := p.Annotations[trainer.AnnotationNotInjected]; why != "" {
+				return fmt.Sprintf("its pod %s came without the metrics collector: %s", p.Name, why)
+			}
+			return fmt.Sprintf("its pod %s came without the metrics collector: %s", p.Name, admissionAbsent)
+		}
+		collects = collects || p.Labels[trainer.LabelInject] != "" && trainer.Reports(t.Spec.PrimaryPodLabels, p.Labels)
+	}
+	if !over || collects || s.data.attempted || s.data.condensed {
+		return ""
+	}
+	return fmt.Sprintf("no pod of it with the labels %v and a container %q got the metrics collector: %s, or primaryPodLabels or primaryContainerName are wrong",
+		t.Spec.PrimaryPodLabels, t.Spec.PrimaryContainerName, admissionAbsent)
+}
+
+// admissionAbsent is why a pod has no collector where nothing says more.
+const admissionAbsent = "the admission webhook vernier-webhook did not answer when it was created"
 
 func (c *Controller) observeJob(ctx context.Context, t *v1beta1.Trial) (job, error) {
 	gvk, err := kindOf(t)
@@ -135,7 +171,10 @@ func read(t *v1beta1.Trial, u *unstructured.Unstructured, exists bool) job {
 	if !ownedBy(u, t) {
 		return job{}
 	}
-	j := job{presence: present, uid: u.GetUID(), exists: exists, deleting: exists && u.GetDeletionTimestamp() != nil}
+	j := job{
+		presence: present, uid: u.GetUID(), exists: exists, deleting: exists && u.GetDeletionTimestamp() != nil,
+		atPod: u.GetLabels()[trainer.LabelInject] == trainer.InjectAtPod, made: u.GetCreationTimestamp(),
+	}
 	raw, err := u.MarshalJSON()
 	if err != nil {
 		j.err = err
@@ -268,8 +307,9 @@ func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev
 	if err != nil {
 		return d, fmt.Errorf("read the attempts of trial %s/%s: %w", t.Namespace, t.Name, err)
 	}
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return !reports(t.Spec.PrimaryPodLabels, &p) })
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return !trainer.Reports(t.Spec.PrimaryPodLabels, p.Labels) })
 	attempts, pods, without := withoutSuperfluous(attempts, pods)
+	d.attempted = len(attempts) > 0
 	d.read(attempts, pods, r.over)
 	if r.awaited && !allReported(t, d) {
 		return d, nil

@@ -3,6 +3,7 @@ package trial
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,10 @@ const (
 	soon = 10 * time.Millisecond
 	// kindRetry is how often a trial looks for a kind that is not installed.
 	kindRetry = 30 * time.Second
+	// recollect is how often a job is made again whose pods came without their collector,
+	// and recollectPause the time before the first of these, twice that before the second.
+	recollect      = 3
+	recollectPause = 10 * time.Second
 	// podsEnd is how often a trial that is being stopped early looks at its pods,
 	// whose end wakes no reconcile.
 	podsEnd = 500 * time.Millisecond
@@ -53,6 +58,10 @@ type job struct {
 	deleting bool
 	// exists is false for a job of which only the last state is left.
 	exists bool
+	// atPod: its pods get the collector when they are created.
+	atPod bool
+	// made is when it was created.
+	made metav1.Time
 	// state is its phase. Meaningless when err is set.
 	state trainer.State
 	// err says why the state cannot be read.
@@ -68,6 +77,8 @@ type data struct {
 	names []string
 	// final: the newest attempt has sent everything.
 	final bool
+	// attempted: a collector has reported, if only that it began.
+	attempted bool
 	// summary is what the collector left in its termination message, and
 	// condensed says that there was one.
 	summary   []collector.Series
@@ -83,7 +94,9 @@ type seen struct {
 	data  data
 	// podless is why a job that should run has no pods, or "".
 	podless string
-	limits  Limits
+	// uncollected is why nothing measures the job, or "".
+	uncollected string
+	limits      Limits
 	// wait is how long there is still something to wait for, at most: the pods and
 	// the last reports of a trial whose job succeeded or that is stopped early, the
 	// next look at one that runs. While a running trial waits, pods and data were
@@ -105,7 +118,7 @@ const (
 	// unreadable: the state of the job cannot be read.
 	unreadable
 	jobFailed
-	// jobRetried: the job has failed, and is made again.
+	// jobRetried: the job has failed, or ran without a collector, and is made again.
 	jobRetried
 	jobSucceeded
 	// jobDeleting: the job is being deleted. Its end wakes the trial.
@@ -121,11 +134,12 @@ const (
 func stageOf(t *v1beta1.Trial, j job) stage {
 	stop, early := t.Annotations[v1beta1.AnnotationStop] != "", t.Annotations[v1beta1.AnnotationStopEarly] != ""
 	leaving := j.deleting || !j.exists
-	retried := t.Status.Retries < t.Spec.Retry || j.uid != "" && t.Status.RetriedJob == j.uid
+	counted := j.uid != "" && t.Status.RetriedJob == j.uid
+	retried := t.Status.Retries < t.Spec.Retry || counted
 	switch phase := j.state.Phase; {
 	case t.IsCompleted():
 		return completed
-	case j.presence == present && j.err == nil && phase == trainer.Succeeded:
+	case j.presence == present && j.err == nil && phase == trainer.Succeeded && !counted:
 		return jobSucceeded
 	case j.presence == present && j.err == nil && phase == trainer.Failed && !retried && !(early && leaving):
 		return jobFailed
@@ -133,7 +147,7 @@ func stageOf(t *v1beta1.Trial, j job) stage {
 		return killed
 	case early:
 		return stoppedEarly
-	case j.presence == present && j.err == nil && phase == trainer.Failed:
+	case j.presence == present && j.err == nil && (phase == trainer.Failed || counted):
 		return jobRetried
 	case j.presence != present:
 		return jobless
@@ -173,7 +187,7 @@ func plan(s seen, now time.Time) decision {
 	case stoppedEarly:
 		return stopEarly(t, s, now)
 	case jobless:
-		return decision{create: true}
+		return create(t, now)
 	case unreadable:
 		t.MarkFailed("Trial has failed: the state of its job cannot be read: "+s.job.err.Error(), metav1.NewTime(now))
 		return finish(t, s, now)
@@ -181,8 +195,11 @@ func plan(s seen, now time.Time) decision {
 		t.MarkFailed(failedMessage(s), metav1.NewTime(now))
 		return finish(t, s, now)
 	case jobRetried:
-		return again(t, s, now)
+		return again(t, s, fmt.Sprintf("(%d of %d), because it has failed: %s", t.Status.Retries+1, t.Spec.Retry, failedMessage(s)), now)
 	case jobSucceeded:
+		if s.uncollected != "" {
+			return collectAgain(t, s, now)
+		}
 		return condense(t, s, now)
 	case jobDeleting:
 		return decision{}
@@ -241,7 +258,7 @@ func allReported(t *v1beta1.Trial, d data) bool {
 
 // again decides about a failed job that is made again: it is counted first, and then
 // removed, so that none is counted twice or not at all.
-func again(t *v1beta1.Trial, s seen, now time.Time) decision {
+func again(t *v1beta1.Trial, s seen, why string, now time.Time) decision {
 	switch {
 	case t.Status.RetriedJob != s.job.uid:
 		t.Status.Retries++
@@ -249,13 +266,38 @@ func again(t *v1beta1.Trial, s seen, now time.Time) decision {
 		d := started(t, now)
 		c := t.Condition(v1beta1.TrialRunning)
 		c.LastUpdateTime = metav1.NewTime(now)
-		c.Message = fmt.Sprintf("%s. Its job is made again (%d of %d), because it has failed: %s", messageRunning, t.Status.Retries, t.Spec.Retry, failedMessage(s))
+		c.Message = messageRunning + ". Its job is made again " + why
 		return d
 	case s.job.exists:
 		return decision{remove: !s.job.deleting}
 	default:
-		return decision{create: true}
+		return create(t, now)
 	}
+}
+
+// uncollectedSince begins what is said of a job that is made again for its collector.
+const uncollectedSince = "because nothing measures it: "
+
+// collectAgain decides about a job that nothing measures. It is made again, as failed
+// ones are; what it computed is lost.
+func collectAgain(t *v1beta1.Trial, s seen, now time.Time) decision {
+	if t.Status.Retries >= t.Spec.Retry+recollect {
+		t.MarkFailed(messageFailed+": nothing measures its job: "+s.uncollected, metav1.NewTime(now))
+		return finish(t, s, now)
+	}
+	return again(t, s, uncollectedSince+s.uncollected, now)
+}
+
+// create decides about a trial without a job. One that nothing would measure is not made
+// again at once: admission may be back in a moment.
+func create(t *v1beta1.Trial, now time.Time) decision {
+	if c := t.Condition(v1beta1.TrialRunning); c != nil && strings.Contains(c.Message, uncollectedSince) {
+		due := c.LastUpdateTime.Add(recollectPause * time.Duration(t.Status.Retries))
+		if left := due.Sub(now); left > 0 {
+			return decision{after: left}
+		}
+	}
+	return decision{create: true}
 }
 
 func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
@@ -275,6 +317,9 @@ func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
 func progress(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if s.wait > 0 {
 		return decision{after: max(s.wait, soon)}
+	}
+	if s.uncollected != "" {
+		return collectAgain(t, s, now)
 	}
 	d := decision{after: lookAgain}
 	message := messageRunning

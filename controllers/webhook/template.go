@@ -160,10 +160,6 @@ func (r Rules) ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings 
 	}
 	collector := r.rehearsal(exp)
 	err = trainer.Inject(job, kind.For(job.GroupVersionKind()), collector)
-	if errors.Is(err, trainer.ErrNoTemplate) && job.GetKind() != "Job" {
-		return warnings, append(errs, field.Invalid(path, job.GetKind(), trainer.FieldErrors(err)[0].Problem+
-			", so that this version can neither run nor measure its trials: use a kind that has pod templates, such as Job, JobSet or PyTorchJob"))
-	}
 	if m := exp.Spec.MetricsCollectorSpec; err == nil && m != nil && m.Collector != nil && m.Collector.Kind == v1beta1.PushCollector {
 		for _, w := range trainer.Warnings(job, kind.For(job.GroupVersionKind()), collector) {
 			warnings = append(warnings, fmt.Sprintf("%s: %s", path.Child(w.Field), w.Problem))

@@ -48,21 +48,10 @@ func texts(errs field.ErrorList) []string {
 	return out
 }
 
-// An example is valid apart from what this version does not have yet.
 // portWarning is of a PrometheusMetric collector with the default port.
 const portWarning = "spec.metricsCollectorSpec.source.httpGet.port: 8080, the default, is one port for all trials; where trials share a network (the embedded mode, hostNetwork) those that run at the same time cannot all listen on it: auto gives each its own, in VERNIER_METRICS_PORT"
 
 func TestExamples(t *testing.T) {
-	noTemplate := func(kind string) []string {
-		return []string{`spec.trialTemplate.trialSpec: Invalid value: "` + kind + `": the ` + kind + " has no pod template (a field with spec.containers) that the metrics collector could be injected into" +
-			", so that this version can neither run nor measure its trials: use a kind that has pod templates, such as Job, JobSet or PyTorchJob"}
-	}
-	wantErrors := map[string][]string{
-		// A job that would never be created is refused, not run until the budget is gone.
-		"trainjob":            noTemplate("TrainJob"),
-		"argo-workflow":       noTemplate("Workflow"),
-		"tekton-pipeline-run": noTemplate("PipelineRun"),
-	}
 	wantWarnings := map[string][]string{
 		"hyperopt-distribution": {`spec.parameters[2]: "width" is searched, but no trialParameter refers to it: trials will not see it`},
 		"prometheus":            {portWarning},
@@ -77,8 +66,8 @@ func TestExamples(t *testing.T) {
 			exp := example(t, name)
 			webhook.Default(exp)
 			warnings, errs := rules.Validate(exp, nil)
-			if diff := cmp.Diff(wantErrors[name], texts(errs)); diff != "" {
-				t.Errorf("errors (-want +got)\n%s", diff)
+			if len(errs) > 0 {
+				t.Errorf("errors: %q", texts(errs))
 			}
 			if diff := cmp.Diff(wantWarnings[name], warnings); diff != "" {
 				t.Errorf("warnings (-want +got)\n%s", diff)

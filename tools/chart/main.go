@@ -176,6 +176,8 @@ func (e edits) deployment(o object) {
 	if o.name() == "vernier-manager" {
 		e.replicas(spec, c)
 		more = "{{- if .Values.monitoring.katibMetrics }}\n        - --metrics-compat=katib\n{{- end }}\n" + more
+	}
+	if o.name() == "vernier-manager" || o.name() == "vernier-webhook" { // both make collectors
 		more = "{{- range $bounds, $of := .Values.collector.resources }}\n{{- range $name, $quantity := $of }}\n        - --collector-{{ $name }}-{{ trimSuffix \"s\" $bounds }}={{ $quantity }}\n{{- end }}\n{{- end }}\n" + more
 		more = "{{- with .Values.collector.image }}\n        - --collector-image={{ . }}\n{{- end }}\n" + more
 	}

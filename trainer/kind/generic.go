@@ -14,31 +14,33 @@ import (
 )
 
 // generic is any kind of job. A pod template is anything with spec.containers, at
-// any depth. None is primary.
+// any depth. None is primary. A job without one has pods that come from elsewhere.
 type generic struct{ gvk schema.GroupVersionKind }
 
-// opaque are kinds whose pods come from elsewhere: what looks like a pod template in
-// them changes one that is.
-var opaque = []string{"TrainJob"}
-
-var _ trainer.Kind = generic{}
+var _ trainer.Opaque = generic{}
 
 func (g generic) GVK() schema.GroupVersionKind { return g.gvk }
 
 func (g generic) Roles(obj *unstructured.Unstructured) ([]trainer.Role, error) {
 	var roles []trainer.Role
-	if !slices.Contains(opaque, g.gvk.Kind) {
-		find(obj.Object, nil, func(path []string) {
-			roles = append(roles, trainer.Role{Name: roleName(obj.Object, path), TemplatePath: path})
-		})
-	}
+	find(obj.Object, nil, func(path []string) {
+		roles = append(roles, trainer.Role{Name: roleName(obj.Object, path), TemplatePath: path})
+	})
 	if len(roles) == 0 {
-		return nil, &trainer.FieldError{
-			Problem: fmt.Sprintf("the %s has no pod template (a field with spec.containers) that the metrics collector could be injected into", g.gvk.Kind),
-			Cause:   trainer.ErrNoTemplate,
-		}
+		return nil, noTemplate(g.gvk)
 	}
 	return roles, nil
+}
+
+func (generic) Beside() bool { return false }
+
+func (generic) PodLabels() []string { return nil }
+
+func noTemplate(gvk schema.GroupVersionKind) error {
+	return &trainer.FieldError{
+		Problem: fmt.Sprintf("the %s shows no pod template (a field with spec.containers)", gvk.Kind),
+		Cause:   trainer.ErrNoTemplate,
+	}
 }
 
 // find calls yield with the path of every pod template, in order of sorted keys. It

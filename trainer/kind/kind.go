@@ -13,17 +13,17 @@ import (
 // All returns the kinds that are known by name, sorted.
 func All() []trainer.Kind {
 	all := []trainer.Kind{
-		job{},
+		job{}, newRayJob(), newSparkApplication(), pipelineRun{}, trainJob{}, workflow{},
 	}
 	slices.SortFunc(all, func(a, b trainer.Kind) int { return cmp.Compare(a.GVK().String(), b.GVK().String()) })
 	return all
 }
 
-// For returns the known kind for gvk, or the generic one, which finds pod templates
-// by their structure.
+// For returns the known kind for gvk, whatever its version, or the generic one, which
+// finds pod templates by their structure.
 func For(gvk schema.GroupVersionKind) trainer.Kind {
 	for _, k := range All() {
-		if k.GVK() == gvk {
+		if k.GVK().GroupKind() == gvk.GroupKind() {
 			return k
 		}
 	}

@@ -1,7 +1,9 @@
 package trainertest
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,11 +21,17 @@ func TestKind(t *testing.T, kind trainer.Kind, f Fixture) {
 	}
 	t.Run("every phase is read", func(t *testing.T) { testStates(t, f) })
 	t.Run("roles lead to pod templates", func(t *testing.T) { testRoles(t, kind, f) })
+	if opaque, ok := kind.(trainer.Opaque); ok && (opaque.Beside() || len(f.Templates) == 0) {
+		t.Run("pods without a template are injected when they are created", func(t *testing.T) { testAtPod(t, opaque, f) })
+	}
 	if f.PrimaryTemplate == "" {
 		return
 	}
 	for _, c := range collectors(f) {
 		t.Run(c.Kind+" is injected", func(t *testing.T) { testInject(t, kind, f, c) })
+	}
+	if opaque, ok := kind.(trainer.Opaque); ok && opaque.Beside() {
+		return // a container that no template has is one of another pod
 	}
 	t.Run("a missing primary container is an error and changes nothing", func(t *testing.T) {
 		job := f.Object()
@@ -170,6 +178,82 @@ func testInject(t *testing.T, kind trainer.Kind, f Fixture, c trainer.Collector)
 	}
 	if diff := cmp.Diff(once.Object, job.Object); diff != "" {
 		t.Errorf("the second injection changes the job (-once +twice)\n%s", diff)
+	}
+}
+
+// testAtPod verifies that the job is labelled only, and the pods that come of it are
+// injected as they are created: the one that reports, once.
+func testAtPod(t *testing.T, kind trainer.Opaque, f Fixture) {
+	if f.Pod == nil || f.OtherPod == nil {
+		t.Fatalf("the fixture %s shows no pod and otherPod", f.File)
+	}
+	c := collectors(f)[0]
+	if f.PodContainer != "" {
+		c.PrimaryContainer = f.PodContainer
+	}
+	job := f.Object()
+	if c.PrimaryContainer == f.PrimaryContainer && f.PrimaryTemplate != "" {
+		unstructured.RemoveNestedField(job.Object, strings.Split(f.PrimaryTemplate, ".")...)
+	}
+	want := job.DeepCopy()
+	if err := trainer.Inject(job, kind, c); err != nil {
+		t.Fatal(err)
+	}
+	marked := map[string]string{trainer.LabelTrial: c.Trial, trainer.LabelExperiment: c.Experiment, trainer.LabelInject: trainer.InjectAtPod, "generation": "3"}
+	passed := map[string]string{}
+	if got := trainer.FieldPath(kind.PodLabels()); got != f.PodLabels {
+		t.Errorf("labels of pods at %q, want %q", got, f.PodLabels)
+	}
+	if path := kind.PodLabels(); len(path) > 0 {
+		passed, _, _ = unstructured.NestedStringMap(job.Object, path...)
+		containsLabels(t, "what the pods get", passed, marked)
+		unstructured.RemoveNestedField(job.Object, path...)
+	}
+	if f.PodLabels != "metadata.labels" {
+		containsLabels(t, "the job", job.GetLabels(), marked)
+	}
+	for _, o := range []*unstructured.Unstructured{job, want} {
+		o.SetLabels(nil)
+		prune(o.Object, kind.PodLabels())
+	}
+	if diff := cmp.Diff(want.Object, job.Object); diff != "" {
+		t.Errorf("the job is changed beside its labels (-want +got)\n%s", diff)
+	}
+	for name, tc := range map[string]struct {
+		pod  map[string]any
+		want int
+	}{"the pod that reports": {f.Pod, 1}, "another pod": {f.OtherPod, 0}} {
+		pod := (&unstructured.Unstructured{Object: tc.pod}).DeepCopy()
+		labels := pod.GetLabels()
+		maps.Copy(labels, passed)
+		pod.SetLabels(labels)
+		for range 2 {
+			if err := trainer.InjectPod(pod, "team", c); err != nil {
+				t.Fatal(err)
+			}
+			containsLabels(t, name, pod.GetLabels(), marked)
+			if got := len(sidecars(t, pod.Object)); got != tc.want {
+				t.Errorf("%s has %d collectors, want %d", name, got, tc.want)
+			}
+		}
+	}
+}
+
+// prune removes maps that are empty, from the end of path.
+func prune(o map[string]any, path []string) {
+	for n := len(path); n > 0; n-- {
+		if m, ok, _ := unstructured.NestedMap(o, path[:n]...); ok && len(m) == 0 {
+			unstructured.RemoveNestedField(o, path[:n]...)
+		}
+	}
+}
+
+func containsLabels(t *testing.T, what string, have, want map[string]string) {
+	t.Helper()
+	for k, v := range want {
+		if have[k] != v {
+			t.Errorf("%s has the labels %v, want %s=%s", what, have, k, v)
+		}
 	}
 }
 

@@ -34,6 +34,14 @@ type Fixture struct {
 	PrimaryTemplate string `json:"primaryTemplate"`
 	// Templates are the paths of all pod templates.
 	Templates []string `json:"templates"`
+	// Pod is one that an Opaque kind's controller makes and that reports, and OtherPod one
+	// that does not, both before their admission.
+	Pod      map[string]any `json:"pod"`
+	OtherPod map[string]any `json:"otherPod"`
+	// PodContainer is the primary container of Pod. Default: PrimaryContainer.
+	PodContainer string `json:"podContainer"`
+	// PodLabels is the path of the labels that its controller gives to Pod.
+	PodLabels string `json:"podLabels"`
 	// Job without its status.
 	Job map[string]any `json:"job"`
 	// States that the job passes through.
