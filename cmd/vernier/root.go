@@ -66,18 +66,26 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newBestCommand(open),
 		newCollectCommand(),
 		newCurveCommand(open, own),
+		newDeleteCommand(open),
 		newDescribeCommand(open),
+		newEditCommand(open),
+		newExplainCommand(open),
+		newExportCommand(open),
 		newGetCommand(open),
 		newLogsCommand(open),
 		newOptimizeCommand(),
 		newPlotCommand(open, own),
+		newQueryCommand(open, own),
 		newRenderCommand(),
 		newRunCommand(programs, open, stop),
+		newStopCommand(open),
 		newStoreCommand(own),
 		newSuspendCommand(open, true),
 		newSuspendCommand(open, false),
 		newVersionCommand(),
+		newWatchCommand(open),
 	)
+	completeNames(root, open)
 	return root
 }
 

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// newEditCommand makes the command that changes what may change of an experiment.
+func newEditCommand(open opener) *cobra.Command {
+	var trials, parallel, failed int32
+	var duration, perTrial time.Duration
+	cmd := &cobra.Command{
+		Use:   "edit EXPERIMENT",
+		Short: "Change the budgets of an experiment, also of one that has ended",
+		Long: `Change the budgets of an experiment. More trials let one go on that has ended, with
+resumePolicy LongRunning, which vernier run PROGRAM sets. Fewer trials than have ended
+end it, and stop those that run. 0 takes away a limit of time.`,
+		Example: "  vernier edit charlm --max-trials 100 --parallel 8",
+		Args:    oneArgument,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec := map[string]any{}
+			set := func(flag, field string, value any) {
+				if cmd.Flags().Changed(flag) {
+					spec[field] = value
+				}
+			}
+			limit := func(d time.Duration) any {
+				if d == 0 {
+					return nil // which takes it away
+				}
+				return d.String()
+			}
+			set("max-trials", "maxTrialCount", trials)
+			set("parallel", "parallelTrialCount", parallel)
+			set("max-failed", "maxFailedTrialCount", failed)
+			set("max-duration", "maxDuration", limit(duration))
+			set("max-trial-duration", "maxTrialDuration", limit(perTrial))
+			if len(spec) == 0 {
+				return usageErrorf("say what to change: --max-trials, --parallel, --max-failed, --max-duration or --max-trial-duration")
+			}
+			if trials < 0 || parallel < 0 || failed < 0 || duration < 0 || perTrial < 0 {
+				return usageErrorf("a budget is not below zero")
+			}
+			return edit(cmd.Context(), args[0], spec, streams{out: cmd.OutOrStdout()}, open)
+		},
+	}
+	f := cmd.Flags()
+	f.Int32Var(&trials, "max-trials", 0, "how many trials there are in all")
+	f.Int32VarP(&parallel, "parallel", "j", 0, "how many trials run at a time")
+	f.Int32Var(&failed, "max-failed", 0, "how many trials may fail before the experiment fails")
+	f.DurationVar(&duration, "max-duration", 0, "end the experiment this long after its start")
+	f.DurationVar(&perTrial, "max-trial-duration", 0, "new trials that run longer fail")
+	return cmd
+}
+
+func edit(ctx context.Context, name string, spec map[string]any, s streams, open opener) error {
+	session, err := open(ctx, false)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return err
+	}
+	experiment := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: session.namespace, Name: name}}
+	if err := session.client.Patch(ctx, experiment, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
+		return fmt.Errorf("edit experiment %s: %w", name, err)
+	}
+	view, err := loadExperiment(ctx, session.client, session.key(name))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "experiment %s: %s\n", name, countsLine(view))
+	return nil
+}
+
+// newStopCommand makes the command that ends an experiment and keeps its results.
+func newStopCommand(open opener) *cobra.Command {
+	var now bool
+	cmd := &cobra.Command{
+		Use:   "stop EXPERIMENT",
+		Short: "End an experiment: no new trials, and those that run may finish",
+		Long: `End an experiment as Ctrl-C in vernier run does: maxTrialCount is lowered to the
+trials that exist, and those that run may finish. With --now these are stopped too.
+What was found is kept, and with resumePolicy LongRunning the experiment goes on when
+its maxTrialCount is raised.`,
+		Args: oneArgument,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			session, err := open(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			key := session.key(args[0])
+			if err := stopGrowing(cmd.Context(), session.client, key); err != nil {
+				return fmt.Errorf("stop experiment %s: %w", args[0], err)
+			}
+			view, err := loadExperiment(cmd.Context(), session.client, key)
+			if err != nil {
+				return err
+			}
+			stopped := 0
+			for _, t := range view.Trials {
+				if !now || t.finished() {
+					continue
+				}
+				patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.Object.UID, "annotations": map[string]string{v1beta1.AnnotationStop: "vernier stop --now"}}})
+				if err != nil {
+					return err
+				}
+				if err := session.client.Patch(cmd.Context(), t.Object, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+					return fmt.Errorf("stop trial %s: %w", t.Name, err)
+				}
+				stopped++
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "experiment %s makes no new trials: %s", args[0], countsLine(view))
+			if stopped > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), ", %d of which are stopped now", stopped)
+			}
+			fmt.Fprintln(cmd.OutOrStdout())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&now, "now", false, "stop the trials that run, too")
+	return cmd
+}
+
+func newDeleteCommand(open opener) *cobra.Command {
+	return &cobra.Command{
+		Use: "delete EXPERIMENT...", Short: "Delete experiments with their trials",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageErrorf("name the experiments to delete: write %s", cmd.UseLine())
+			}
+			session, err := open(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			for _, name := range args {
+				there, err := existing(cmd.Context(), session.client, session.key(name))
+				if err != nil {
+					return err
+				}
+				if there == nil {
+					return notFoundErrorf("no experiment %q: get experiments lists what exists", name)
+				}
+				if err := deleteAndWait(cmd.Context(), session.client, session.key(name)); err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "experiment %s was deleted\n", name)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func TestExplainATrial(t *testing.T) {
+	view := aView(withBest(anExperiment(), aTrial(1, v1beta1.TrialSucceeded, "0.5")), "3", "0.5", "2", "")
+	state := func(number int, state v1beta1.TrialConditionType, value, message string) trialView {
+		trial := aTrial(number, state, value)
+		trial.Status.Conditions[1].Message = message
+		trial.Annotations = map[string]string{v1beta1.AnnotationWhy: "chance."}
+		return newTrialView(&trial)
+	}
+	tests := map[string]struct {
+		trial trialView
+		want  explanation
+	}{
+		"the best":      {state(1, v1beta1.TrialSucceeded, "0.5", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 1s with loss=0.5, which is the best so far"}},
+		"another":       {state(2, v1beta1.TrialSucceeded, "2", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 2s with loss=2, number 2 of 3; the best is charlm-0001 with 0.5"}},
+		"not a number":  {state(2, v1beta1.TrialSucceeded, "NaN", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 2s with loss=NaN, which is not a finite number, so that it is never the best"}},
+		"one that runs": {state(5, v1beta1.TrialRunning, "1", "Trial is running"), explanation{State: "Running", Why: "has been running for 60s with loss=1", Next: "vernier logs charlm/5 -f"}},
+		"one that waits": {state(5, v1beta1.TrialRunning, "", "Trial is running. no node has a GPU"),
+			explanation{State: "Waiting", Why: "waits: no node has a GPU"}},
+		"a failure": {state(3, v1beta1.TrialFailed, "", "Trial has failed. Job message: exit code 1"),
+			explanation{State: "Failed", Why: "failed after 3s: Job message: exit code 1", Next: "vernier logs charlm/3"}},
+		"a failure without a reason": {state(3, v1beta1.TrialFailed, "", "Trial has failed"), explanation{State: "Failed", Why: "failed after 3s", Next: "vernier logs charlm/3"}},
+		"one that was stopped early": {state(3, v1beta1.TrialEarlyStopped, "4", "Trial is early stopped. 4 is worse than the median"),
+			explanation{State: "EarlyStopped", Why: "was stopped early after 3s with loss=4: 4 is worse than the median"}},
+		"one without a result": {state(3, v1beta1.TrialMetricsUnavailable, "", "no value of loss"),
+			explanation{State: "MetricsUnavailable", Why: "ended after 3s without a result: no value of loss", Next: "vernier logs charlm/3"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			test.want.Name, test.want.Proposed = test.trial.Name, "chance"
+			if diff := cmp.Diff(test.want, explainTrial(view, test.trial, noon.Add(time.Minute))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExplainAnExperiment(t *testing.T) {
+	suspended := anExperiment()
+	suspended.Spec.Suspend = true
+	tests := map[string]struct {
+		experiment *v1beta1.Experiment
+		want       string
+	}{
+		"runs":      {anExperiment(), "runs: 2/24 done, 0 running"},
+		"suspended": {suspended, "is suspended: no new trials are made, and 0 run"},
+		"ended":     {ended(anExperiment(), v1beta1.ExperimentSucceeded, "ExperimentGoalReached", ""), "ended: a trial reached the goal (2/24 done, 0 running)"},
+		"failed":    {ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", "Experiment has failed. too many"), "failed: too many"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := explainExperiment(aView(test.experiment, "3", "1"), noon.Add(time.Minute))
+			if !strings.HasPrefix(got.Why, test.want) {
+				t.Errorf("got %q, want %q", got.Why, test.want)
+			}
+		})
+	}
+}
+
+func TestExport(t *testing.T) {
+	view := aView(withBest(anExperiment(), aTrial(1, v1beta1.TrialSucceeded, "0.50")), "3", "0.50", "NaN", "")
+	view.Trials[0].Params[0].Value = "=cmd()"
+	tests := map[string]string{
+		"csv": `trial,name,state,best,start,end,seconds,loss,acc,lr
+0,charlm-0000,Succeeded,false,2026-01-02T12:00:00Z,2026-01-02T12:00:00Z,0,3,0.9,'=cmd()
+1,charlm-0001,Succeeded,true,2026-01-02T12:00:00Z,2026-01-02T12:00:01Z,1,0.50,0.9,0.1
+2,charlm-0002,Succeeded,false,2026-01-02T12:00:00Z,2026-01-02T12:00:02Z,2,NaN,0.9,0.2
+3,charlm-0003,Failed,false,2026-01-02T12:00:00Z,2026-01-02T12:00:03Z,3,,,0.3
+`,
+		"jsonl": `{"trial":0,"name":"charlm-0000","state":"Succeeded","best":false,"start":"2026-01-02T12:00:00Z","end":"2026-01-02T12:00:00Z","metrics":{"acc":0.9,"loss":3},"params":{"lr":"=cmd()"},"seconds":0}
+{"trial":1,"name":"charlm-0001","state":"Succeeded","best":true,"start":"2026-01-02T12:00:00Z","end":"2026-01-02T12:00:01Z","metrics":{"acc":0.9,"loss":0.50},"params":{"lr":0.1},"seconds":1}
+{"trial":2,"name":"charlm-0002","state":"Succeeded","best":false,"start":"2026-01-02T12:00:00Z","end":"2026-01-02T12:00:02Z","metrics":{"acc":0.9,"loss":"NaN"},"params":{"lr":0.2},"seconds":2}
+{"trial":3,"name":"charlm-0003","state":"Failed","best":false,"start":"2026-01-02T12:00:00Z","end":"2026-01-02T12:00:03Z","metrics":{},"params":{"lr":0.3},"seconds":3}
+`,
+	}
+	for output, want := range tests {
+		t.Run(output, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := export(t.Context(), &out, output, view, noon.Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			want = strings.ReplaceAll(want, "2026-01-02T12:00", noon.UTC().Format("2006-01-02T15:04"))
+			if diff := cmp.Diff(want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newExportCommand(open opener) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "export EXPERIMENT",
+		Short: "Print the trials of an experiment as CSV or JSON, a row for each",
+		Long: `Print the trials of an experiment, a row for each: its number, name, state, start, end
+and seconds, then its metrics and its parameters. A number is as it was reported or
+proposed; what there is no value of is empty, or absent in JSON.`,
+		Example: `  vernier export charlm > charlm.csv
+  vernier export charlm -o jsonl | jq .params.lr`,
+		Args: oneArgument,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			session, err := open(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			view, err := loadExperiment(cmd.Context(), session.client, session.key(args[0]))
+			if err != nil {
+				return err
+			}
+			return export(cmd.Context(), cmd.OutOrStdout(), output, view, time.Now())
+		},
+	}
+	outputFlag(cmd, &output, "csv, json, or jsonl: an object in each line", "csv", "json", "jsonl")
+	return cmd
+}
+
+// exported is a trial as programs read it.
+type exported struct {
+	Trial  int            `json:"trial"`
+	Name   string         `json:"name"`
+	State  string         `json:"state"`
+	Best   bool           `json:"best"`
+	Start  string         `json:"start,omitempty"`
+	End    string         `json:"end,omitempty"`
+	Why    string         `json:"message,omitempty"`
+	Took   float64        `json:"-"`
+	Values map[string]any `json:"metrics"`
+	Params map[string]any `json:"params"`
+}
+
+// MarshalJSON leaves the seconds out of a trial that has not started.
+func (e exported) MarshalJSON() ([]byte, error) {
+	type plain exported
+	out := struct {
+		plain
+		Took *float64 `json:"seconds,omitempty"`
+	}{plain: plain(e)}
+	if e.Start != "" {
+		out.Took = &e.Took
+	}
+	return json.Marshal(out)
+}
+
+func exportTrial(v experimentView, t trialView, now time.Time) exported {
+	e := exported{
+		Trial: t.Number, Name: t.Name, State: t.State, Best: slices.Contains(v.marked(), t.Name), Why: t.Message,
+		Values: map[string]any{}, Params: map[string]any{}, Took: t.duration(now).Seconds(),
+	}
+	if !t.Started.IsZero() {
+		e.Start = t.Started.UTC().Format(time.RFC3339)
+	}
+	if !t.Ended.IsZero() {
+		e.End = t.Ended.UTC().Format(time.RFC3339)
+	}
+	for _, m := range t.Metrics {
+		e.Values[m.Name] = numberOrText(m.Value)
+	}
+	for _, p := range t.Params {
+		e.Params[p.Name] = numberOrText(p.Value)
+	}
+	return e
+}
+
+// numberOrText is a finite number as JSON has it, with the digits that it was written
+// with, or else the text.
+func numberOrText(text string) any {
+	if _, ok := finite(text); ok && json.Valid([]byte(text)) {
+		return json.Number(text)
+	} else if v, ok := finite(text); ok {
+		return v
+	}
+	return text
+}
+
+func export(ctx context.Context, out io.Writer, output string, v experimentView, now time.Time) error {
+	if output == "csv" {
+		return exportCSV(out, v, now)
+	}
+	rows := make([]exported, len(v.Trials))
+	for i, t := range v.Trials {
+		rows[i] = exportTrial(v, t, now)
+	}
+	if output == "json" {
+		return writeValue(out, output, rows)
+	}
+	encoder := json.NewEncoder(out)
+	for _, r := range rows {
+		if err := encoder.Encode(r); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// exportColumns are the metrics and parameters of all trials: those of the spec first.
+func exportColumns(v experimentView) (metrics, params []string) {
+	metrics = slices.Clone(v.shownMetrics())
+	for _, p := range v.Experiment.Spec.Parameters {
+		params = append(params, p.Name)
+	}
+	for _, t := range v.Trials {
+		for _, m := range t.Metrics {
+			if !slices.Contains(metrics, m.Name) {
+				metrics = append(metrics, m.Name)
+			}
+		}
+		for _, p := range t.Params {
+			if !slices.Contains(params, p.Name) {
+				params = append(params, p.Name)
+			}
+		}
+	}
+	return metrics, params
+}
+
+func exportCSV(out io.Writer, v experimentView, now time.Time) error {
+	w := csv.NewWriter(out)
+	metrics, params := exportColumns(v)
+	header := []string{"trial", "name", "state", "best", "start", "end", "seconds"}
+	header = append(header, metrics...)
+	for _, p := range params {
+		if slices.Contains(header, p) {
+			p = "param." + p
+		}
+		header = append(header, p)
+	}
+	_ = w.Write(header) // Error has it
+	for _, t := range v.Trials {
+		e := exportTrial(v, t, now)
+		seconds := ""
+		if e.Start != "" {
+			seconds = strconv.FormatFloat(e.Took, 'f', -1, 64)
+		}
+		row := []string{strconv.Itoa(e.Trial), e.Name, e.State, strconv.FormatBool(e.Best), e.Start, e.End, seconds}
+		for _, m := range metrics {
+			row = append(row, harmless(t.metric(m)))
+		}
+		for _, p := range params {
+			row = append(row, harmless(paramValue(t.Params, p)))
+		}
+		_ = w.Write(row)
+	}
+	w.Flush()
+	if err := w.Error(); err != nil {
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	return nil
+}
+
+// harmless keeps a spreadsheet from taking a text for a formula.
+func harmless(text string) string {
+	if _, err := strconv.ParseFloat(text, 64); err != nil && strings.IndexAny(text, "=+-@\t\r") == 0 {
+		return "'" + text
+	}
+	return text
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// asked answers a question about one experiment with three trials.
+func asked(ctx context.Context, t *testing.T, output, text string) (string, error) {
+	t.Helper()
+	if err := onlyReads(text); err != nil {
+		return "", err
+	}
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, statement := range append(queryTables[:len(queryTables):len(queryTables)], "SELECT 1") {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	view := aView(withBest(anExperiment(), aTrial(1, v1beta1.TrialSucceeded, "0.5")), "3", "0.5", "")
+	if err := fillExperiment(t.Context(), db, view, noon.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "PRAGMA query_only = ON"); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = queryOptions{output: output}.answer(ctx, db, text, &out)
+	return out.String(), err
+}
+
+func TestQuery(t *testing.T) {
+	tests := map[string]struct{ output, text, want string }{
+		"a table":     {"table", "select trial, value, best from trials order by trial;", "trial   value   best\n0       3       0\n1       0.5     1\n2               0\n"},
+		"csv":         {"csv", "select trial, name, value from params where value >= 0.1", "trial,name,value\n1,lr,0.1\n2,lr,0.2\n"},
+		"json":        {"json", "select value from metrics where trial = 2", "[]\n"},
+		"experiments": {"csv", "select name, objective, best_value from experiments", "name,objective,best_value\ncharlm,loss,0.5\n"},
+		"a semicolon": {"csv", "select ';' as x", "x\n;\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := asked(t.Context(), t, test.output, test.text)
+			if err != nil || got != test.want {
+				t.Errorf("got %q, %v; want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestQueryOnlyReads(t *testing.T) {
+	for _, text := range []string{
+		"", "delete from trials", "attach database '/tmp/x' as y", "pragma query_only = off", "select 1; delete from trials",
+		"with a as (select 1) delete from trials", "with a as (select 1) insert into params select 'a', 1, 'b', 2", "select * from nothing",
+	} {
+		if _, err := asked(t.Context(), t, "table", text); exitCode(err) != exitUsage {
+			t.Errorf("%s: %v, want a usage error", text, err)
+		}
+	}
+}
+
+func TestQueryIsBounded(t *testing.T) {
+	const endless = "with recursive c(x) as (select 1 union all select x+1 from c) select %s from c"
+	if _, err := asked(t.Context(), t, "csv", strings.Replace(endless, "%s", "x", 1)); err == nil || !strings.Contains(err.Error(), "add a limit") {
+		t.Errorf("too many rows: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if _, err := asked(ctx, t, "csv", strings.Replace(endless, "%s", "max(x)", 1)); err == nil {
+		t.Error("a question without an end was answered")
+	}
+}
