@@ -73,6 +73,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newExportCommand(open),
 		newGetCommand(open),
 		newLogsCommand(open),
+		newMCPCommand(func() *cobra.Command { return newRootCommand(plugin) }, !plugin),
 		newOptimizeCommand(),
 		newPlotCommand(open, own),
 		newQueryCommand(open, own),
