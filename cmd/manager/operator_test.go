@@ -116,6 +116,19 @@ func TestOperatorRunsAJobWithTheRightsOfItsRole(t *testing.T) {
 	if service.Spec.ClusterIP != corev1.ClusterIPNone || service.Spec.Ports[0].Port != 23456 || !metav1.IsControlledBy(&service, job) {
 		t.Errorf("the master's Service: %+v", service)
 	}
+	if err := w.client.Delete(t.Context(), service.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("a Service that was deleted is there again", func() string {
+		var again corev1.Service
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(&master), &again); err != nil {
+			return err.Error()
+		}
+		if again.UID == service.UID {
+			return "it is still the old one"
+		}
+		return ""
+	})
 	w.podIn(job, "mnist-master-0", corev1.PodSucceeded)
 	w.is(job, "Succeeded")
 	w.eventually("the worker is removed", func() string {

@@ -84,7 +84,34 @@ func (c *Controller) Reconcile(ctx context.Context, req request) (reconcile.Resu
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: d.after}, c.act(ctx, obj, j, d)
+	if err := c.act(ctx, obj, j, d); err != nil || j.status.finished() || j.spec.RunPolicy.Suspend {
+		return reconcile.Result{RequeueAfter: d.after}, err
+	}
+	return reconcile.Result{RequeueAfter: d.after}, c.serve(ctx, j, pods)
+}
+
+// serve makes the Services again that pods have lost: their names would not resolve.
+func (c *Controller) serve(ctx context.Context, j *job, pods []corev1.Pod) error {
+	var list corev1.ServiceList
+	if err := c.client.List(ctx, &list, client.InNamespace(j.Namespace), client.MatchingLabels{labelJobName: j.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the Services of %s %s/%s: %w", j.kind, j.Namespace, j.Name, err)
+	}
+	lost := map[string]bool{}
+	for i := range pods {
+		lost[pods[i].Name] = pods[i].DeletionTimestamp == nil
+	}
+	for i := range list.Items {
+		delete(lost, list.Items[i].Name)
+	}
+	var errs []error
+	for _, r := range j.replicas {
+		for i := range r.count {
+			if s := (seat{r.name, i}); lost[j.podName(r.name, i)] {
+				errs = append(errs, c.create(ctx, j, j.service(s, j.pod(s))))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // pods are those that the job controls.

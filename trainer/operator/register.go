@@ -38,7 +38,7 @@ func Register(ctx context.Context, mgr manager.Manager, kubectl string, now func
 	marked := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{trainer.LabelOperator: "true"})}
 	own, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: marked, definition(): marked},
+		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: marked, &corev1.Service{}: marked, definition(): marked},
 	})
 	if err != nil {
 		return fmt.Errorf("make the operator's cache: %w", err)
@@ -75,8 +75,10 @@ func Register(ctx context.Context, mgr manager.Manager, kubectl string, now func
 	if err != nil {
 		return fmt.Errorf("set up the operator: %w", err)
 	}
-	if err := c.watching.Watch(source.TypedKind(own, client.Object(&corev1.Pod{}), c.wake(podOwner))); err != nil {
-		return fmt.Errorf("watch pods: %w", err)
+	for what, o := range map[string]client.Object{"pods": &corev1.Pod{}, "Services": &corev1.Service{}} {
+		if err := c.watching.Watch(source.TypedKind(own, o, c.wake(controllingJob))); err != nil {
+			return fmt.Errorf("watch %s: %w", what, err)
+		}
 	}
 	if err := c.watching.Watch(source.TypedKind(own, client.Object(definition()), c.wake(definedKind))); err != nil {
 		return fmt.Errorf("watch the definitions of kinds: %w", err)
@@ -131,7 +133,7 @@ func (c *Controller) wake(concerned func(client.Object) request) handler.TypedEv
 	})
 }
 
-func podOwner(o client.Object) request {
+func controllingJob(o client.Object) request {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != group {
 		return request{}
