@@ -29,16 +29,17 @@ import (
 const resourceGPU corev1.ResourceName = "nvidia.com/gpu"
 
 // findGPUs lists the UUIDs of the machine's GPUs in PCI order: from
-// nvidia-smi, or from the driver's files where that is not installed. No GPU
-// is no error.
-func findGPUs(ctx context.Context) []string {
+// nvidia-smi, or from the driver's files where that is not installed; source says
+// which. No GPU is no error.
+func findGPUs(ctx context.Context) (gpus []string, source string) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=pci.bus_id,uuid", "--format=csv,noheader,nounits").Output()
 	if gpus := uuidsIn(string(out)); err == nil && len(gpus) > 0 {
-		return gpus
+		return gpus, "nvidia-smi"
 	}
-	return gpusFromDriver("/proc/driver/nvidia/gpus")
+	const driver = "/proc/driver/nvidia/gpus"
+	return gpusFromDriver(driver), driver
 }
 
 var gpuUUID = regexp.MustCompile(`GPU-[-\w]+`)
@@ -64,7 +65,7 @@ func gpusFromDriver(dir string) (gpus []string) {
 func offeredGPUs(ctx context.Context, cfg Config) (ours []string, locks []*os.File) {
 	gpus := cfg.GPUs
 	if gpus == nil {
-		gpus = findGPUs(ctx)
+		gpus, _ = findGPUs(ctx)
 		if names, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
 			gpus = visibleGPUs(gpus, names)
 		}

@@ -32,11 +32,14 @@ const (
 	maxPods = 1000
 )
 
+// cores is how many this process may use. It follows the CPU quota of its control
+// group too.
+func cores() int { return runtime.GOMAXPROCS(0) }
+
 // capacityOf is what the node offers: what was given, else what was found.
 func capacityOf(cfg Config, gpus int) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{
-		// This follows the CPU quota of our control group too.
-		corev1.ResourceCPU:  *resource.NewQuantity(int64(runtime.GOMAXPROCS(0)), resource.DecimalSI),
+		corev1.ResourceCPU:  *resource.NewQuantity(int64(cores()), resource.DecimalSI),
 		corev1.ResourcePods: *resource.NewQuantity(maxPods, resource.DecimalSI),
 	}
 	if !cfg.CPU.IsZero() {
