@@ -72,7 +72,7 @@ function Top({ help }: { help: () => void }) {
         </nav>
       )}
       <div class="spacer" />
-      <span class={`signal ${says}`} role="status"><i />{{ live: "Live", polling: "Every 5 s", asleep: "Asleep", lost: "Connecting" }[says]}</span>
+      <span class={`signal ${says}`} role="status">{says !== "idle" && <><i />{{ live: "Live", polling: "Every 5 s", asleep: "Asleep", lost: "Connecting" }[says]}</>}</span>
       <button type="button" class="icon-button" aria-label="Keys" title="Keys ( ? )" onClick={help}><b aria-hidden="true">?</b></button>
       <Menu label="Theme" icon={now} items={[
         { text: "As the system", icon: "auto", act: () => setTheme("system") },

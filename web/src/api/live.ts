@@ -22,7 +22,7 @@ interface Wish {
 const streams = 4;
 const pollEvery = 5_000;
 /** How what is shown stays new. */
-export const mode = signal<"live" | "polling" | "asleep" | "lost">("lost");
+export const mode = signal<"live" | "polling" | "asleep" | "lost" | "idle">("idle");
 
 const wishes = new Map<number, Wish>();
 let next = 1;
@@ -47,7 +47,10 @@ function restart() {
     soon = 0;
     run?.abort();
     run = null;
-    if (wishes.size === 0) return;
+    if (wishes.size === 0) {
+      mode.value = "idle";
+      return;
+    }
     if (!awake.value) {
       mode.value = "asleep";
       return;

@@ -215,7 +215,7 @@ export class TrialTable {
 export function formatValue(v: number): string {
   if (!Number.isFinite(v)) return Number.isNaN(v) ? "–" : v > 0 ? "∞" : "−∞";
   const a = Math.abs(v);
-  if (a !== 0 && (a < 1e-3 || a >= 1e6)) return v.toExponential(2).replace("e+", "e").replace("-", "−");
+  if (a !== 0 && (a < 1e-3 || a >= 1e6)) return v.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e").replaceAll("-", "−");
   if (Number.isInteger(v)) return String(v).replace("-", "−");
   return String(+v.toPrecision(4)).replace("-", "−");
 }

@@ -7,7 +7,7 @@ import type { Algorithm, GetServerResponse } from "../api/gen/vernier/v1/dashboa
 import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
 import { pathOf, placeOf, specOf, stateOf } from "../data/experiment";
 import { href } from "../router";
-import { Empty, Failure, Skeleton, StateMark } from "../ui/ui";
+import { Failure, Skeleton, StateMark } from "../ui/ui";
 import { Progress } from "./experiments";
 
 export function Cluster() {
@@ -57,11 +57,11 @@ export function Cluster() {
         <section class="panel" aria-label="Failures"><header class="panel-head"><h2>Failures</h2></header>
           {failing.length === 0 ? <p class="note pad">None.</p> : (
             <table class="grid"><thead><tr><th scope="col">Experiment</th><th scope="col" class="num">Failed trials</th><th scope="col">What it says</th></tr></thead>
-              <tbody>{failing.map((e) => <tr key={e.name}><td><a class="name" href={href(`${pathOf(placeOf(e.name))}/trials?q=state%3Dfailed`)}>{placeOf(e.name).experiment}</a></td><td class="num">{e.trialsFailed}</td><td class="wrap muted">{stateOf(e) === "failed" ? e.message : "it goes on"}</td></tr>)}</tbody></table>
+              <tbody>{failing.map((e) => <tr key={e.name}><td><a class="name" href={href(`${pathOf(placeOf(e.name))}/trials?q=state%3Dfailed`)}>{placeOf(e.name).experiment}</a></td><td class="num">{e.trialsFailed}</td><td class="wrap muted">{stateOf(e) === "running" ? "it goes on" : e.message}</td></tr>)}</tbody></table>
           )}
         </section>
         <section class="panel wide" aria-label="Algorithms"><header class="panel-head"><h2>Algorithms</h2><span class="note">all run in the manager: no pods</span></header>
-          {algorithms.value.length === 0 ? <Empty title="The server does not list them" /> : (
+          {algorithms.value.length === 0 ? <p class="note pad">The server does not list them.</p> : (
             <table class="grid"><tbody>{algorithms.value.map((a) => <tr key={a.name}><td class="name" style={{ width: "180px" }}>{a.name}</td><td class="wrap muted">{a.title}</td></tr>)}</tbody></table>
           )}
         </section>

@@ -11,23 +11,23 @@ import type { View } from "../data/view";
 import { Curves } from "../panels/curves";
 import { href } from "../router";
 import { awake } from "../data/awake";
-import { complain, Failure, Icon, say, Skeleton, StateMark } from "../ui/ui";
+import { complain, Empty, Icon, say, Skeleton, StateMark } from "../ui/ui";
 import { Conditions, Events } from "./definition";
 
 export function TrialPage({ model, view, name }: { model: Model; view: View; name: string }) {
   const { table } = view;
   table.revision.value;
   const number = Number(name.slice(name.lastIndexOf("-") + 1)), row = table.row(number);
-  const trial = useSignal<Trial | null>(null), about = useSignal<DescribeResponse | null>(null), error = useSignal<unknown>(null), tab = useSignal("logs");
+  const trial = useSignal<Trial | null>(null), about = useSignal<DescribeResponse | null>(null), tab = useSignal("logs");
   const full = `${nameOf(model.place)}/trials/${name}`;
   const state = row < 0 ? 0 : table.state[row];
   useEffect(() => {
     const stop = new AbortController();
-    experiments.getTrial({ name: full }, { signal: stop.signal }).then((t) => (trial.value = t), (err: unknown) => !isAborted(err) && (error.value = err));
+    experiments.getTrial({ name: full }, { signal: stop.signal }).then((t) => (trial.value = t), () => {});
     dashboard.describe({ name: full }, { signal: stop.signal }).then((d) => (about.value = d), () => {});
     return () => stop.abort();
   }, [full, state]);
-  if (row < 0 && error.value) return <Failure error={error.value} />;
+  if (row < 0 && model.loaded.value) return <Empty title={`There is no trial ${name}`}><a class="button" href={href(pathOf(model.place))}>To the experiment</a></Empty>;
   if (row < 0) return <div class="panel"><Skeleton rows={8} /></div>;
   const best = view.best.value, o = view.objective.value;
   const act = (what: Promise<unknown>, done: string) => what.then(() => { say(done); model.refresh(); }, complain);

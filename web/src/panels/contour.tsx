@@ -53,7 +53,7 @@ export function Contour({ model, view, x, y, controls }: { model: Model; view: V
     const step = Math.max(1, Math.ceil(view.table.count / 1500));
     g.globalAlpha = 0.55;
     g.fillStyle = t.dark ? "#fff" : "#000";
-    for (let i = 0; a && b && i < mask.length; i += step) {
+    for (let i = 0; c?.range && a && b && i < mask.length; i += step) {
       if (!mask[i] || !isResult(view.table.state[i])) continue;
       g.fillRect(f.px(a[i]) - 1, f.py(b[i]) - 1, 2, 2);
     }

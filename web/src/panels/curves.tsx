@@ -58,7 +58,6 @@ export function Curves({ view, place, only, height, id = "curves" }: { view: Vie
     });
   }), [view]);
 
-  const rank = useComputed(() => (view.table.revision.value, ranks(view)));
   const axes = useComputed(() => {
     const all = series.value ?? [], ys: number[] = [];
     for (const s of all) for (const v of s.value) ys.push(v);
@@ -73,11 +72,19 @@ export function Curves({ view, place, only, height, id = "curves" }: { view: Vie
     const mask = view.mask.value;
     return (series.value ?? []).filter((s) => only || mask[view.table.row(s.trial)] || view.selected.value.has(s.trial));
   });
+  // How good each is among those that are shown.
+  const rank = useComputed(() => {
+    const all = ranks(view), out = new Map<number, number>();
+    view.table.revision.value;
+    const rows = shown.value.map((s) => view.table.row(s.trial)).filter((r) => !Number.isNaN(all[r])).sort((a, b) => all[a] - all[b]);
+    rows.forEach((r, k) => out.set(r, rows.length > 1 ? k / (rows.length - 1) : 0));
+    return out;
+  });
   const color = (s: Series, t: Theme) => {
     if (only && only.length > 1) return t.series[only.indexOf(s.trial) % t.series.length];
     if (only) return t.accent;
-    const r = rank.value[view.table.row(s.trial)];
-    return Number.isNaN(r) ? t.muted : goodness(r, t);
+    const r = rank.value.get(view.table.row(s.trial));
+    return r === undefined ? t.muted : goodness(r, t);
   };
   const place2 = (size: Size) => frame(size, axes.value, zoom.value);
   const path = (g: Surface, s: Series, f: ReturnType<typeof place2>) => {
@@ -99,7 +106,7 @@ export function Curves({ view, place, only, height, id = "curves" }: { view: Vie
     const f = place2(size), list = shown.value, many = list.length > 12;
     drawAxes(g, f, axes.value, t);
     inside(g, f, () => {
-      const order = [...list].sort((a, b) => (rank.value[view.table.row(b.trial)] || 0) - (rank.value[view.table.row(a.trial)] || 0));
+      const order = [...list].sort((a, b) => (rank.value.get(view.table.row(b.trial)) ?? 1) - (rank.value.get(view.table.row(a.trial)) ?? 1));
       for (const s of order) {
         if (s.min.length && (only || !many)) {
           g.globalAlpha = 0.14;

@@ -36,7 +36,7 @@ const icons: Record<string, string> = {
 
 export function Icon({ name, size = 16 }: { name: string; size?: number }) {
   return (
-    <svg class="icon" width={size} height={size} viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.75"
+    <svg class="icon" width={size} height={size} viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width={name === "more" ? 3 : 1.75}
       stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">
       <path d={icons[name]} />
     </svg>
