@@ -173,11 +173,16 @@ bench-suggest-smoke: ## Play a small part of the benchmark of the algorithms bes
 	@rm -f $(BIN)/bench-suggest-results/smoke.jsonl
 	@$(BIN)/bench-suggest smoke -version $(VERSION) -out $(BIN)/bench-suggest-results/smoke.jsonl
 
-.PHONY: bench-suggest-live
-bench-suggest-live: ## Tune real trainings with categories and conditions, beside Optuna: mean ranks, about an hour; it goes on where it was stopped.
+# Results are kept in the repository, so that games add up; REAL adds flags.
+.PHONY: bench-suggest-real
+bench-suggest-real: ## Tune real trainings, live ones and tables, beside Optuna: the half to develop with; it goes on where it was stopped.
 	@cd bench/suggest && $(GO_BUILD) -o $(BIN)/bench-suggest .
-	@mkdir -p $(BIN)/bench-suggest-results
-	@$(BIN)/bench-suggest run -suite s6 -method auto,tpe -peers optuna-tpe -seeds 10 -budget 60 -version $(VERSION) -out $(BIN)/bench-suggest-results/live.jsonl
+	@$(BIN)/bench-suggest real -seeds 10 $(REAL)
+
+.PHONY: bench-suggest-verdict
+bench-suggest-verdict: ## Play the verdict half of the real trainings, days of one core, and write docs/benchmarks-real.md; it goes on where it was stopped.
+	@cd bench/suggest && $(GO_BUILD) -o $(BIN)/bench-suggest .
+	@$(BIN)/bench-suggest real -verdict -seeds 20 -budget 100 -method auto,tpe,random -peers optuna-tpe,hyperopt-tpe,nevergrad-ngopt,smac-forest,hebo-default $(REAL)
 
 .PHONY: bench-suggest
 bench-suggest: ## Play what docs/benchmarks.md shows, seed by seed, and write it; it goes on where it was stopped.

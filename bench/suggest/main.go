@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -34,6 +35,7 @@ func commands() []command {
 	return []command{
 		{"run", "play games and print a table; with -out, append the results to a file and skip what is there", runCommand},
 		{"smoke", "play a small part of everything, and write a report under bin", smokeCommand},
+		{"real", "play the development half of the real tasks, and print ranks; with -verdict the other half, and write its page", realCommand},
 		{"full", "play what the documentation shows, seed by seed, and write the report into it; it goes on where it was stopped", fullCommand},
 		{"latency", "measure the CPU time for a suggestion after 100, 1,000 and 10,000 trials", latencyCommand},
 		{"report", "write scores, tables and plots of results into the documentation", reportCommand},
@@ -112,7 +114,7 @@ func listCommand(_ context.Context, args []string) error {
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PROBLEM\tSUITE\tFAMILY\tPARAMETERS\tOPTIMUM")
-	for _, p := range append(problem.All(), problem.Trainings()...) {
+	for _, p := range slices.Concat(problem.All(), problem.Real(false), problem.Real(true)) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%.6g\n", p.Name, p.Suite, p.Family, len(p.Parameters), p.Optimum)
 	}
 	fmt.Fprintln(w, "\nREGIME\tSUITES\tPARALLEL")

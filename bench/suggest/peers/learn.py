@@ -1,4 +1,4 @@
-"""Trains models of scikit-learn: the trials of the live suite.
+"""Trains small models of scikit-learn and LightGBM: the trials of the live suite.
 
 JSON Lines on standard input and output:
 {"task":{"model":"net","data":"wine","metric":"nll"},"params":{...}} answers
@@ -14,17 +14,36 @@ import warnings
 
 warnings.filterwarnings("ignore")
 
+import lightgbm
 import numpy as np
-from sklearn import datasets, ensemble, linear_model, neighbors, neural_network, svm
+import statsmodels.api as sm
+from sklearn import datasets, decomposition, ensemble, feature_selection, kernel_approximation, linear_model, neighbors, neural_network, svm
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, mean_squared_error
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
+REGRESSIONS = ("diabetes", "randhie")
+
+
+def statsmodel(name, target):
+    """A loader of a data set of statsmodels."""
+
+    def load(return_X_y):
+        table = getattr(sm.datasets, name).load_pandas().data.dropna()
+        x, y = table.drop(columns=list(target)), table[target[0]].to_numpy()
+        return x.to_numpy(dtype=float), y > 0 if name == "fair" else y
+
+    return load
+
+
 LOADERS = {
+    "anes": statsmodel("anes96", ["PID", "vote"]),
     "breast": datasets.load_breast_cancer,
     "diabetes": datasets.load_diabetes,
     "digits": datasets.load_digits,
+    "fair": statsmodel("fair", ["affairs"]),
+    "randhie": statsmodel("randhie", ["mdvis"]),
     "wine": datasets.load_wine,
 }
 
@@ -70,26 +89,61 @@ def linear(p, regression):
     return linear_model.LogisticRegression(C=1 / p["strength"], max_iter=200, random_state=0)
 
 
-MODELS = {"forest": forest, "kernel": kernel, "knn": knn, "linear": linear, "net": net}
+def boost(p, regression):
+    kind = lightgbm.LGBMRegressor if regression else lightgbm.LGBMClassifier
+    goss = p["sampling"] == "goss"
+    return kind(
+        boosting_type=p["boosting"], data_sample_strategy=p["sampling"], learning_rate=p["lr"], n_estimators=p["trees"],
+        num_leaves=p["leaves"], min_child_samples=p["least"], colsample_bytree=p["features"], reg_lambda=p["l2"],
+        top_rate=p.get("top", 0.2), other_rate=p.get("top", 0.2) / 2, subsample=1.0 if goss else p["rows"], subsample_freq=0 if goss else 1,
+        drop_rate=p.get("drop", 0.1), uniform_drop=p.get("uniform") == "yes",
+        random_state=0, n_jobs=1, deterministic=True, force_row_wise=True, verbosity=-1)
+
+
+def sgd(p, regression):
+    common = {
+        "penalty": None if p["penalty"] == "none" else p["penalty"], "alpha": p.get("alpha", 1e-4), "l1_ratio": p.get("ratio", 0.15),
+        "average": p["average"] == "yes", "learning_rate": p["schedule"], "eta0": p["eta"], "power_t": p.get("power", 0.25),
+        "max_iter": p["epochs"], "tol": None, "random_state": 0,
+    }
+    robust = p["robust"] == "yes"
+    if regression:
+        return linear_model.SGDRegressor(loss="huber" if robust else "squared_error", **common)
+    return linear_model.SGDClassifier(loss="modified_huber" if robust else "log_loss", **common)
+
+
+REDUCERS = {
+    "none": lambda p, n, least: FunctionTransformer(),
+    "pca": lambda p, n, least: decomposition.PCA(max(1, min(least, round(p["share"] * n))), whiten=p["whiten"] == "yes", random_state=0),
+    "select": lambda p, n, least: feature_selection.SelectPercentile(percentile=100 * p["share"]),
+    "nystroem": lambda p, n, least: kernel_approximation.Nystroem(gamma=p["gamma"], n_components=p["components"], random_state=0),
+}
+
+
+MODELS = {"boost": boost, "forest": forest, "kernel": kernel, "knn": knn, "linear": linear, "net": net, "sgd": sgd}
 
 
 @functools.cache
 def load(name):
     """Four fifths of the data; the rest is never seen."""
     x, y = LOADERS[name](return_X_y=True)
-    x, _, y, _ = train_test_split(x, y, test_size=0.2, random_state=0, stratify=None if name == "diabetes" else y)
-    if name == "diabetes":
+    x, _, y, _ = train_test_split(x, y, test_size=0.2, random_state=0, stratify=None if name in REGRESSIONS else y)
+    x, y = x[:2000], y[:2000]
+    if name in REGRESSIONS:
         y = (y - y.mean()) / y.std()
     return x, y
 
 
 def loss(task, p):
-    regression = task["data"] == "diabetes"
+    regression = task["data"] in REGRESSIONS
     x, y = load(task["data"])
     train, test, y_train, y_test = train_test_split(
         x, y, train_size=min(500, 2 * len(y) // 3), random_state=1, stratify=None if regression else y)
-    model = MODELS[p["model"] if task["model"] == "choice" else task["model"]]
-    m = make_pipeline(SCALES[p["scale"]](), model(p, regression)).fit(train, y_train)
+    model = MODELS[p["model"] if task["model"] in ("choice", "pipe") else task["model"]]
+    steps = [SCALES[p.get("scale", "none")]()]
+    if task["model"] == "pipe":
+        steps.append(REDUCERS[p["reduce"]](p, train.shape[1], min(train.shape)))
+    m = make_pipeline(*steps, model(p, regression)).fit(train, y_train)
     if task["metric"] == "acc":
         return 1 - accuracy_score(y_test, m.predict(test))
     if task["metric"] == "nll":
@@ -105,7 +159,7 @@ def main():
         try:
             value = float(loss(question["task"], question["params"]))
             answer = {"values": [value]} if np.isfinite(value) else {"failed": True}
-        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError, lightgbm.basic.LightGBMError) as error:
             # A training that breaks is a failed trial, as anywhere.
             print(question, error, file=sys.stderr)
             answer = {"failed": True}

@@ -39,7 +39,10 @@ func (j *judge) see(p suggest.Point, o problem.Outcome) {
 	}
 	j.best = o.Values[0]
 	truth := o.Values[0]
-	if j.problem.Noise != nil {
+	switch {
+	case o.Mean != nil:
+		truth = *o.Mean
+	case j.problem.Noise != nil:
 		truth = j.problem.Truth(p).Values[0]
 	}
 	j.path = append(j.path, [2]float64{float64(j.seen), truth})

@@ -35,7 +35,7 @@ const (
 
 // Regimes are all of them, in order.
 func Regimes() []Regime {
-	one := []string{problem.Continuous, problem.Mixed, problem.Noisy, problem.Live}
+	one := []string{problem.Continuous, problem.Mixed, problem.Noisy, problem.Live, problem.Tabular}
 	exactly := func(k int) func(int) int { return func(int) int { return k } }
 	return []Regime{
 		{Sequential, one, 1, false, func(n int) int { return min(20*n, 200) }},

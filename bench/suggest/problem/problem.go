@@ -22,6 +22,7 @@ const (
 	Fidelity       = "s4"
 	MultiObjective = "s5"
 	Live           = "s6"
+	Tabular        = "s7"
 )
 
 // Suites are the names of the suites of functions, in order.
@@ -40,7 +41,7 @@ type Problem struct {
 	Family string
 	// Parameters of the space.
 	Parameters []suggest.ParameterSpec
-	// Truth is the outcome at a point of the space, without noise. Nil for a training.
+	// Truth is the outcome at a point of the space, without noise. Nil for a real task.
 	Truth func(suggest.Point) Outcome
 	// Noise is the standard deviation of what is added to the first value, at a
 	// point with the given truth. Nil: none.
@@ -53,8 +54,12 @@ type Problem struct {
 	Curve *Curve
 	// Front makes this a problem with several objectives; nil otherwise.
 	Front *Front
-	// Task makes this a training; nil otherwise.
-	Task *Task
+	// Task makes this a training, and Table one of a grid of trainings that were
+	// done; nil otherwise.
+	Task  *Task
+	Table *Table
+	// Verdict: it is of the half by which nothing is chosen; see Real.
+	Verdict bool
 }
 
 // Outcome of one evaluation.
@@ -65,6 +70,8 @@ type Outcome struct {
 	Constraints []float64 `json:"constraints,omitempty"`
 	// Failed: the program crashed.
 	Failed bool `json:"failed,omitempty"`
+	// Mean of the first value over repeats; nil where Problem.Truth says it.
+	Mean *float64 `json:"-"`
 }
 
 // Space of the problem. The tests build each, so that it cannot fail later.
@@ -102,13 +109,13 @@ func All() []*Problem {
 
 // Find is the problems of the suites whose names match one of the patterns: a
 // name, a family, or a prefix with a star. Empty lists mean all, of the suites of
-// functions.
+// functions. Of the real tasks there is the development half.
 func Find(suites, patterns []string) ([]*Problem, error) {
 	var out []*Problem
 	used := make([]bool, len(patterns))
 	all := All()
-	if slices.Contains(suites, Live) {
-		all = append(all, Trainings()...)
+	if slices.Contains(suites, Live) || slices.Contains(suites, Tabular) {
+		all = append(all, Real(false)...)
 	}
 	for _, p := range all {
 		if len(suites) > 0 && !slices.Contains(suites, p.Suite) {

@@ -1,0 +1,116 @@
+package play
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
+	"github.com/vernier-ml/vernier/suggest"
+)
+
+// smallTable has two parameters with two and three values, two trainings a point,
+// and lacks the second one of the last point.
+func smallTable(t *testing.T) (name, sum string, p *problem.Problem) {
+	t.Helper()
+	data := []byte(`[{"name": "small", "counts": [2, 3], "repeats": 2}]` + "\n")
+	for i := range 6 {
+		for r := range 2 {
+			v := float32(i) + float32(r)/2
+			if i == 5 && r == 1 {
+				v = float32(math.NaN())
+			}
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+		}
+	}
+	hash := sha256.Sum256(data)
+	name = filepath.Join(t.TempDir(), "tables.bin")
+	if err := os.WriteFile(name, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name, hex.EncodeToString(hash[:]), &problem.Problem{
+		Name: "small", Suite: problem.Tabular, Table: &problem.Table{Name: "small"}, Parameters: []suggest.ParameterSpec{
+			{Name: "a", Kind: suggest.Categorical, List: []string{"x", "y"}}, {Name: "b", Kind: suggest.Discrete, List: []string{"1", "5", "9"}},
+		},
+	}
+}
+
+func TestATrialDrawsATrainingOfItsPoint(t *testing.T) {
+	name, sum, p := smallTable(t)
+	tables, err := ReadTables(name, sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluate, err := tables.Evaluator(p, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[[2]string]struct {
+		values []float64
+		mean   float64
+	}{{"x", "1"}: {[]float64{0, 0.5}, 0.25}, {"x", "9"}: {[]float64{2, 2.5}, 2.25}, {"y", "1"}: {[]float64{3, 3.5}, 3.25}, {"y", "9"}: {[]float64{5}, 5}} {
+		point, ok := p.Space().Parse([]suggest.Assignment{{Name: "a", Value: text[0]}, {Name: "b", Value: text[1]}})
+		if !ok {
+			t.Fatalf("%v is not in the space", text)
+		}
+		seen := map[float64]bool{}
+		for number := range 40 {
+			o, err := evaluate(t.Context(), number, point)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen[o.Values[0]] = true; *o.Mean != want.mean {
+				t.Errorf("%v: mean %v, want %v", text, *o.Mean, want.mean)
+			}
+		}
+		if len(seen) != len(want.values) || !seen[want.values[0]] {
+			t.Errorf("%v: trials have %v, want %v", text, seen, want.values)
+		}
+	}
+}
+
+func TestTheRecommendedPointIsWorthTheMeanOfItsTrainings(t *testing.T) {
+	name, sum, p := smallTable(t)
+	tables, err := ReadTables(name, sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := NewOurs("grid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := Run{Problem: p, Regime: regime(t, Sequential), Seed: 3, Budget: 6}
+	if run.Evaluate, err = tables.Evaluator(p, 3); err != nil {
+		t.Fatal(err)
+	}
+	path, _, err := Play(t.Context(), ours, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(0.25, path.After(6)); diff != "" {
+		t.Errorf("loss in the end -want +got:\n%s", diff)
+	}
+}
+
+func TestTablesThatAreNotWhatTheyShouldBeAreRefused(t *testing.T) {
+	name, sum, p := smallTable(t)
+	if _, err := ReadTables(name, "0"+sum[1:]); err == nil && sum[0] != '0' {
+		t.Error("a file with another checksum is read")
+	}
+	short := []byte(`[{"name": "small", "counts": [2, 3], "repeats": 2}]` + "\n1234")
+	hash := sha256.Sum256(short)
+	if err := os.WriteFile(name, short, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadTables(name, hex.EncodeToString(hash[:])); err == nil {
+		t.Error("a file that lacks losses is read")
+	}
+	if _, err := (Tables{}).Evaluator(p, 1); err == nil {
+		t.Error("a problem without a table has an evaluator")
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
+	"github.com/vernier-ml/vernier/bench/suggest/report"
+)
+
+// realPage is what is written when the verdict half was played.
+const realPage = "docs/benchmarks-real.md"
+
+// realCommand plays real tasks, seed by seed and tables first. What is in the file
+// of results for this source of the algorithms is not played again, so that games
+// add up over days and machines.
+func realCommand(ctx context.Context, args []string) error {
+	var o options
+	var verdict bool
+	set := flag.NewFlagSet("real", flag.ContinueOnError)
+	o.flags(set)
+	o.limit = 2 * time.Hour
+	set.BoolVar(&verdict, "verdict", false, "play the verdict half, with all methods, and write "+realPage)
+	if err := parse(set, args); err != nil {
+		return err
+	}
+	half := "development"
+	if verdict {
+		half = "verdict"
+		if len(o.problems)+len(o.suites) > 0 {
+			return errors.New("the verdict half is played as a whole: leave -problem and -suite out")
+		}
+	}
+	if o.out == "" {
+		o.out = filepath.Join("bench", "suggest", "results", half+".jsonl")
+	}
+	if o.budget == 0 {
+		o.budget = 60
+	}
+	if len(o.methods)+len(o.peers) == 0 {
+		o.methods, o.peers = words{"auto", "tpe", "cmaes", "random"}, words{"optuna-tpe"}
+	}
+	if o.version == "" {
+		version, err := sourceVersion("suggest")
+		if err != nil {
+			return err
+		}
+		o.version = version
+	}
+	problems := slices.DeleteFunc(problem.Real(verdict), func(p *problem.Problem) bool {
+		return len(o.suites) > 0 && !slices.Contains(o.suites, p.Suite) ||
+			len(o.problems) > 0 && !slices.Contains(o.problems, p.Name) && !slices.Contains(o.problems, p.Family)
+	})
+	jobs, err := o.planOf(problems)
+	if err != nil {
+		return err
+	}
+	bySeed(jobs)
+	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
+		return err
+	}
+	store, err := play.OpenStore(o.out)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // each result was written when it came
+	asked := map[play.Key]bool{}
+	for _, j := range jobs {
+		asked[j.key] = true
+	}
+	err = o.play(ctx, store, jobs)
+	records := slices.DeleteFunc(store.Records(), func(r play.Record) bool { return !asked[r.Key] })
+	var page bytes.Buffer
+	fmt.Fprintf(&page, "%d seeds, %d trials one after another, `suggest` %s, peers %s.\n\n", seedsOf(jobs), o.budget, o.version, strings.Join(o.peers, ", "))
+	if err := errors.Join(err, report.PrintReal(&page, records)); err != nil || !verdict {
+		_, wrong := os.Stdout.Write(page.Bytes())
+		return errors.Join(err, wrong)
+	}
+	return os.WriteFile(realPage, append(verdictHead(store.Records()), page.Bytes()...), 0o644)
+}
+
+func seedsOf(jobs []job) int {
+	seeds := map[uint64]bool{}
+	for _, j := range jobs {
+		seeds[j.key.Seed] = true
+	}
+	return len(seeds)
+}
+
+// verdictHead says whose verdict was seen: of each source that ours was played with,
+// all but the first were made after one.
+func verdictHead(records []play.Record) []byte {
+	var seen []string
+	for _, r := range records {
+		if r.Method == "auto" && !slices.Contains(seen, r.Version) {
+			seen = append(seen, r.Version)
+		}
+	}
+	return fmt.Appendf(nil, "# Real tasks: the verdict half\n\nWritten by `make bench-suggest-verdict`. Nothing was chosen by these tasks before the first of the sources that they were played with; the later ones were made after a verdict was seen: %s.\n\n", strings.Join(seen, ", "))
+}
+
+// sourceVersion names the source of our algorithms, whether it is committed or not:
+// a hash of the Go files of a folder, without tests.
+func sourceVersion(folder string) (string, error) {
+	sum := sha256.New()
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		fmt.Fprintf(sum, "%s %d\n%s", filepath.ToSlash(path), len(text), text)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("cannot read the source of our algorithms; run this in the root of the repository: %w", err)
+	}
+	return fmt.Sprintf("src-%.5x", sum.Sum(nil)), nil
+}

@@ -1,0 +1,224 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	gonum "gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/vernier-ml/vernier/bench/suggest/play"
+	"github.com/vernier-ml/vernier/bench/suggest/problem"
+	"github.com/vernier-ml/vernier/bench/suggest/stat"
+)
+
+// reference is the method that is compared with all others.
+const reference = "auto"
+
+// fewestFamilies is below how many families there is no verdict.
+const fewestFamilies = 10
+
+// PrintReal shows, in Markdown, how the methods did on real tasks: on live trainings,
+// on tables and on both. Before that it says what broke off.
+func PrintReal(out io.Writer, records []play.Record) error {
+	tasks := map[string]*problem.Problem{}
+	for _, p := range append(problem.Real(false), problem.Real(true)...) {
+		tasks[p.Name] = p
+	}
+	records = slices.DeleteFunc(slices.Clone(records), func(r play.Record) bool { return tasks[r.Problem] == nil })
+	var p page
+	broken, why := map[string]int{}, map[string]string{}
+	for _, r := range records {
+		if r.Error != "" {
+			broken[r.Method]++
+			why[r.Method] = short(r.Error)
+		}
+	}
+	for _, m := range slices.Sorted(maps.Keys(broken)) {
+		p.line("`%s` broke off in %d games, which count for no method: %s\n", m, broken[m], why[m])
+	}
+	for _, part := range []struct{ title, suite string }{
+		{"Live trainings", problem.Live}, {"Tables of trainings", problem.Tabular}, {"All real tasks", ""},
+	} {
+		list := slices.DeleteFunc(slices.Clone(records), func(r play.Record) bool { return part.suite != "" && r.Suite != part.suite })
+		if part.suite == "" && !slices.ContainsFunc(list, func(r play.Record) bool { return r.Suite != list[0].Suite }) {
+			continue // one of the suites is all there is
+		}
+		realSection(&p, part.title, list, tasks)
+	}
+	_, err := io.WriteString(out, p.String())
+	return err
+}
+
+// realGame is one task under one seed, with the path of each method.
+type realGame struct {
+	family string
+	paths  []play.Path
+}
+
+func realSection(p *page, title string, records []play.Record, tasks map[string]*problem.Problem) {
+	methods, games := realGames(records, tasks)
+	if len(games) == 0 {
+		return
+	}
+	families := map[string]bool{}
+	for _, g := range games {
+		families[g.family] = true
+	}
+	p.line("#### %s\n\n%d games of %d families. Mean rank by the loss of the recommended point:\n", title, len(games), len(families))
+	head, rows := append([]string{"trials"}, methods...), [][]string{}
+	times := realTimes(records)
+	for _, at := range times {
+		cells := []string{fmt.Sprint(at)}
+		for _, r := range meanRanks(games, len(methods), float64(at)) {
+			cells = append(cells, fmt.Sprintf("%.2f", r))
+		}
+		rows = append(rows, cells)
+	}
+	p.table(head, rows)
+	mine := slices.Index(methods, reference)
+	if mine < 0 || len(families) < 2 {
+		return
+	}
+	rows = nil
+	for k, m := range methods {
+		for _, at := range times {
+			if k != mine {
+				wins, trials := compared(games, mine, k, float64(at))
+				rows = append(rows, []string{m, fmt.Sprint(at), wins.percent(), trials.times(), wins.verdict(len(families))})
+			}
+		}
+	}
+	p.line("`%s` against each, with 95 %% intervals whose unit is the family: games won (half a game where equal), and how many trials it takes to the loss that both reach, as a multiple of the other's.\n", reference)
+	p.table([]string{"against", "after", "games won", "trials", ""}, rows)
+}
+
+// realTimes are the numbers of trials after which methods are compared, as far as
+// all games have so many.
+func realTimes(records []play.Record) []int {
+	return slices.DeleteFunc([]int{15, 30, 60, 100}, func(n int) bool {
+		return slices.ContainsFunc(records, func(r play.Record) bool { return r.Budget < n })
+	})
+}
+
+// realGames are the games that all methods have played to the end.
+func realGames(records []play.Record, tasks map[string]*problem.Problem) (methods []string, games []realGame) {
+	byGame := map[play.Key]map[string]play.Path{}
+	for _, r := range records {
+		if !slices.Contains(methods, r.Method) {
+			methods = append(methods, r.Method)
+		}
+		k := r.Key
+		k.Method, k.Version = "", ""
+		if byGame[k] == nil {
+			byGame[k] = map[string]play.Path{}
+		}
+		if r.Error == "" {
+			byGame[k][r.Method] = r.Path
+		}
+	}
+	slices.Sort(methods)
+	keys := slices.SortedFunc(maps.Keys(byGame), func(a, b play.Key) int {
+		return cmp.Or(cmp.Compare(a.Problem, b.Problem), cmp.Compare(a.Seed, b.Seed))
+	})
+	for _, k := range keys {
+		if len(byGame[k]) < len(methods) {
+			continue
+		}
+		g := realGame{family: tasks[k.Problem].Family}
+		for _, m := range methods {
+			g.paths = append(g.paths, byGame[k][m])
+		}
+		games = append(games, g)
+	}
+	return methods, games
+}
+
+// meanRanks of the methods by the loss after some trials. Equal losses share the
+// mean of their ranks.
+func meanRanks(games []realGame, methods int, at float64) []float64 {
+	out := make([]float64, methods)
+	for _, g := range games {
+		losses := make([]float64, methods)
+		for i, p := range g.paths {
+			losses[i] = p.After(at)
+		}
+		for i, r := range stat.Ranks(losses) {
+			out[i] += r / float64(len(games))
+		}
+	}
+	return out
+}
+
+// compared is method i with method k: the share of games that i wins, and the logarithm
+// of the multiple of trials, by family.
+func compared(games []realGame, i, k int, at float64) (wins, trials interval) {
+	won, logs := map[string][]float64{}, map[string][]float64{}
+	for _, g := range games {
+		mine, its := g.paths[i].After(at), g.paths[k].After(at)
+		share := 0.5
+		switch {
+		case mine < its:
+			share = 1
+		case mine > its:
+			share = 0
+		}
+		won[g.family] = append(won[g.family], share)
+		if worse := math.Max(mine, its); !math.IsInf(worse, 1) {
+			logs[g.family] = append(logs[g.family], math.Log(first(g.paths[i], worse)/first(g.paths[k], worse)))
+		}
+	}
+	return overFamilies(won), overFamilies(logs)
+}
+
+// first is when a path comes to a loss.
+func first(p play.Path, loss float64) float64 {
+	for _, s := range p {
+		if s[1] <= loss {
+			return s[0]
+		}
+	}
+	return math.NaN()
+}
+
+// interval of a mean.
+type interval struct{ mean, low, high float64 }
+
+// overFamilies is Student's interval of the mean of the families' means.
+func overFamilies(byFamily map[string][]float64) interval {
+	var means []float64
+	for _, f := range slices.Sorted(maps.Keys(byFamily)) {
+		means = append(means, gonum.Mean(byFamily[f], nil))
+	}
+	n := float64(len(means))
+	mean, deviation := gonum.MeanStdDev(means, nil)
+	half := math.NaN()
+	if n > 1 {
+		half = distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975) * gonum.StdErr(deviation, n)
+	}
+	return interval{mean, mean - half, mean + half}
+}
+
+func (v interval) percent() string {
+	return fmt.Sprintf("%.0f %% (%.0f to %.0f)", 100*v.mean, 100*v.low, 100*v.high)
+}
+
+func (v interval) times() string {
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", math.Exp(v.mean), math.Exp(v.low), math.Exp(v.high))
+}
+
+func (v interval) verdict(families int) string {
+	switch {
+	case families < fewestFamilies:
+		return "too few families to tell"
+	case v.low > 0.5:
+		return "ahead"
+	case v.high < 0.5:
+		return "behind"
+	}
+	return "no difference shown"
+}
