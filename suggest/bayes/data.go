@@ -14,12 +14,11 @@ import (
 // rows have one more element than the space has parameters, the resource on the
 // unit scale, and there is an observation for each level that a curve reached.
 type data struct {
-	study   suggest.Study
-	space   suggest.Space
-	coder   *history.Encoding
-	layout  *gp.Layout
-	quartic *gp.Layout // the same, with more of a trend
-	levels  levels
+	study  suggest.Study
+	space  suggest.Space
+	coder  *history.Encoding
+	layout *gp.Layout
+	levels levels
 	// spend gives a point with all of the resource; nil: it is not in the point.
 	spend func(suggest.Point) suggest.Point
 
@@ -50,19 +49,10 @@ func newData(reader *history.Reader, s suggest.Study, l levels, spend func(sugge
 		d.unfold(h.Running)
 	}
 	d.layout = gp.NewLayout(dims, optional)
-	d.quartic = d.layout.Quartic()
 	for _, o := range h.Running {
 		d.running = append(d.running, d.row(o.Point))
 	}
 	return d
-}
-
-// layoutOf the rows of a sample.
-func (d *data) layoutOf(s sample) *gp.Layout {
-	if s.quartic {
-		return d.quartic
-	}
-	return d.layout
 }
 
 // row is that of a whole trial.

@@ -71,7 +71,7 @@ func (m *models) fit(ctx context.Context, s sample, number int) (*gp.Model, bool
 func (m *models) condition(s sample, theta gp.Theta, pending [][]float64) (*gp.Model, bool) {
 	c, ok := m.cache.models[s.role]
 	if !ok || !slices.Equal(c.model.Theta(), theta) || !c.sample.equal(s) {
-		model, ok := gp.Condition(m.data.layoutOf(s), theta, s.Data)
+		model, ok := gp.Condition(m.data.layout, theta, s.Data)
 		if !ok {
 			return nil, false
 		}
@@ -163,7 +163,7 @@ func (m *models) search(ctx context.Context, s sample, last gp.Theta, number int
 	}
 	half, done := halfOf(ctx)
 	defer done()
-	f := gp.Fit{Layout: m.data.layoutOf(s), Prior: prior, Data: s.thinned(fitRows), Starts: starts}
+	f := gp.Fit{Layout: m.data.layout, Prior: prior, Data: s.thinned(fitRows), Starts: starts}
 	theta, _ := f.Best(half)
 	theta = theta.Rounded()
 	if half.Err() == nil {

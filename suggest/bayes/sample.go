@@ -17,7 +17,6 @@ type sample struct {
 	// results is how many results there are, which decides when to fit again.
 	results int
 	trend   bool
-	quartic bool // a trend of main effects up to the fourth degree, too
 }
 
 // newSample makes equal rows one: their values are averaged, and weigh as much

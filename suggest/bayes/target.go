@@ -51,7 +51,7 @@ func (g *surrogates) loss(ctx context.Context, number int) (t target, problem st
 	if s.constant() {
 		return t, "constant"
 	}
-	s.results, s.trend, s.quartic = len(g.measured), true, way.transform == gp.Linear
+	s.results, s.trend = len(g.measured), true
 	s.Outcomes = way.transform.Apply(s.Outcomes)
 	earlier := g.experience(ctx, number, nil)
 	if earlier != nil {

@@ -12,7 +12,7 @@ import (
 //
 // with Matérn's m of smoothness 5/2 over the distance r, in which each dimension
 // has its own lengthscale, or exp(-r²) where all dimensions are choices, and the
-// trend q; see maxDegrees.
+// trend q; see addTrend.
 type kernel struct {
 	layout  *Layout
 	inverse []float64 // 1/lengthscale, by dimension
@@ -40,7 +40,7 @@ type design struct {
 
 func (k *kernel) design(rows [][]float64) design {
 	l, n := k.layout, len(rows)
-	d := design{features: general(l.features(), n), basis: general(l.degrees*len(l.numbers), n)}
+	d := design{features: general(l.features(), n), basis: general(len(l.numbers), n)}
 	x, basis := make([]float64, d.features.Rows), make([]float64, d.basis.Rows)
 	for i, row := range rows {
 		l.expand(row, k.inverse, x)

@@ -24,13 +24,12 @@ type Layout struct {
 	numbers    []int // dimensions of the features that are values; the trend sees these
 	indicators []int // dimensions of the features that follow
 	choices    []int // dimensions of the last features
-	degrees    int   // of the polynomials in one number
 }
 
 // NewLayout is for rows over the dimensions; optional says which of them may be
 // NaN, nil that none may.
 func NewLayout(dims []box.Dim, optional []bool) *Layout {
-	l := &Layout{dims: dims, degrees: 1}
+	l := &Layout{dims: dims}
 	for d, dim := range dims {
 		if dim.Kind == box.Choice {
 			l.choices = append(l.choices, d)

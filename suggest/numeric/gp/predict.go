@@ -42,25 +42,25 @@ func (m *Model) Predict(rows [][]float64, gradient bool) Prediction {
 // query is the prediction of one row, with memory for the next ones.
 type query struct {
 	*Model
-	x, basis, steep []float64 // features, polynomials and their slopes
-	kernel          []float64 // covariances with the rows of the model
-	slopes          []float64
-	linear          []float64 // t of the trend with the rows of the model
-	white           []float64 // L⁻¹ kernel, and then K⁻¹ kernel
-	pull            []float64
-	sums            []float64
+	x, basis []float64 // features and polynomials
+	kernel   []float64 // covariances with the rows of the model
+	slopes   []float64
+	linear   []float64 // t of the trend with the rows of the model
+	white    []float64 // L⁻¹ kernel, and then K⁻¹ kernel
+	pull     []float64
+	sums     []float64
 }
 
 func (m *Model) newQuery() *query {
 	n, f, b := m.Len(), m.layout.features(), m.design.basis.Rows
-	buf := make([]float64, 5*n+f+2*b+max(f, b))
+	buf := make([]float64, 5*n+f+b+max(f, b))
 	take := func(size int) []float64 {
 		part := buf[:size:size]
 		buf = buf[size:]
 		return part
 	}
 	return &query{
-		Model: m, x: take(f), basis: take(b), steep: take(b), sums: take(max(f, b)),
+		Model: m, x: take(f), basis: take(b), sums: take(max(f, b)),
 		kernel: take(n), slopes: take(n), linear: take(n), white: take(n), pull: take(n),
 	}
 }
@@ -92,13 +92,12 @@ func (q *query) gradients(row, byMean, byVariance []float64) {
 	if q.trend == 0 {
 		return
 	}
-	q.layout.trendSlopes(row, q.steep)
-	q.addTrendOf(q.alpha, 1, byMean)
-	q.addTrendOf(q.white, -2, byVariance)
+	q.addTrendOf(row, q.alpha, 1, byMean)
+	q.addTrendOf(row, q.white, -2, byVariance)
 	_, t := q.own(q.basis)
 	copy(q.sums, q.basis)
 	blas64.Scal(1+t, vector(q.sums[:len(q.layout.numbers)]))
-	q.addSlopes(2, byVariance)
+	q.addSlopes(row, 2, byVariance)
 }
 
 // addMatern adds scale times the gradient of the sum of the weighted
@@ -119,21 +118,22 @@ func (q *query) addMatern(row, weights []float64, scale float64, out []float64) 
 }
 
 // addTrendOf is the same for the trend.
-func (q *query) addTrendOf(weights []float64, scale float64, out []float64) {
-	pull, numbers := q.pull[:len(weights)], len(q.layout.numbers)
+func (q *query) addTrendOf(row, weights []float64, scale float64, out []float64) {
+	pull := q.pull[:len(weights)]
 	for i, w := range weights {
 		pull[i] = w * (1 + q.linear[i])
 	}
-	q.sumsOf(q.design.basis, 0, numbers, pull)
-	q.sumsOf(q.design.basis, numbers, q.design.basis.Rows, weights)
-	q.addSlopes(scale, out)
+	q.sumsOf(q.design.basis, 0, len(q.layout.numbers), pull)
+	q.addSlopes(row, scale, out)
 }
 
-// addSlopes adds what the sums of the polynomials are by the numbers.
-func (q *query) addSlopes(scale float64, out []float64) {
-	numbers := len(q.layout.numbers)
-	for i, slope := range q.steep {
-		out[q.layout.numbers[i%numbers]] += scale * 2 * q.trend / float64(numbers) * slope * q.sums[i]
+// addSlopes adds what the sums of the polynomials are by the numbers that are active.
+func (q *query) addSlopes(row []float64, scale float64, out []float64) {
+	each := scale * 2 * q.trend / float64(len(q.layout.numbers)) * slope
+	for f, d := range q.layout.numbers {
+		if row[d] == row[d] {
+			out[d] += each * q.sums[f]
+		}
 	}
 }
 
