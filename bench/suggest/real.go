@@ -22,7 +22,7 @@ import (
 // realPage is what is written when the verdict half was played.
 const realPage = "docs/benchmarks-real.md"
 
-// realCommand plays real tasks, seed by seed and tables first. What is in the file
+// realCommand plays real tasks, seed by seed. What is in the file
 // of results for this source of the algorithms is not played again, so that games
 // add up over days and machines.
 func realCommand(ctx context.Context, args []string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 
 	"github.com/vernier-ml/vernier/bench/suggest/problem"
@@ -48,10 +49,22 @@ func (p Path) After(at float64) float64 {
 	return loss
 }
 
+// seed of the player. On real tasks it differs from task to task: spaces are shared
+// there, and so would be the first points of a seed, so that the tasks would not be
+// evidence apart from each other. The functions keep the seeds that were published.
+func (g Run) seed() uint64 {
+	if g.Problem.Task == nil && g.Problem.Table == nil {
+		return g.Seed
+	}
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s %d", g.Problem.Name, g.Seed)
+	return uint64(h.Sum32())
+}
+
 func (g Run) game() Game {
 	game := Game{
 		Space: g.Problem.Space(), Parameters: g.Problem.Parameters, Objectives: g.Problem.Objectives(),
-		Constraints: g.Problem.Constraints(), Seed: g.Seed, Budget: g.Budget, Parallel: g.Regime.Parallel,
+		Constraints: g.Problem.Constraints(), Seed: g.seed(), Budget: g.Budget, Parallel: g.Regime.Parallel,
 		Steps: g.Problem.Steps(),
 	}
 	if g.Problem.Curve != nil {

@@ -114,3 +114,20 @@ func TestTablesThatAreNotWhatTheyShouldBeAreRefused(t *testing.T) {
 		t.Error("a problem without a table has an evaluator")
 	}
 }
+
+// Tasks that share a space must not share the first points of a seed.
+func TestRealTasksHaveSeedsOfTheirOwn(t *testing.T) {
+	table := func(name string) *problem.Problem { return &problem.Problem{Name: name, Table: &problem.Table{}} }
+	seen := map[uint64]bool{}
+	for _, name := range []string{"a", "b"} {
+		for seed := range uint64(3) {
+			seen[Run{Problem: table(name), Seed: seed}.seed()] = true
+		}
+	}
+	if len(seen) != 6 {
+		t.Errorf("two tasks with three seeds have %d", len(seen))
+	}
+	if got := (Run{Problem: &problem.Problem{Name: "branin-2"}, Seed: 3}).seed(); got != 3 {
+		t.Errorf("a function has the seed %d, want 3", got)
+	}
+}
