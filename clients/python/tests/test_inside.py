@@ -20,6 +20,14 @@ def test_params_of_the_command_line(argv, want):
     assert got == want and type(got["lr"]) is float
 
 
+def test_params_of_a_file(monkeypatch, tmp_path):
+    file = tmp_path / "params.json"
+    file.write_text('{"lr": 0.25, "opt": "adam"}')
+    monkeypatch.setenv("VERNIER_PARAMS_FILE", str(file))
+    monkeypatch.setattr("sys.argv", ["train.py", "--layers=3"])
+    assert params({"lr": 0.1, "layers": 2}) == {"lr": 0.25, "layers": 3, "opt": "adam"}
+
+
 def test_reports_are_printed_in_full_precision(monkeypatch, capsys):
     monkeypatch.delenv("VERNIER_PUSH_SOCKET", raising=False)
     report(step=3, loss=1 / 3, acc=math.inf)

@@ -14,8 +14,12 @@ def params(defaults: Optional[Mapping[str, Any]] = None, argv: Optional[Sequence
     """The parameters from the command line (--lr=0.1 or --lr 0.1) over the defaults, whose types they get.
 
     A name without a default becomes a number if it looks like one. What is no --name is left out.
+    Those of `vernier run --pass=file`, in the file that VERNIER_PARAMS_FILE names, are read too.
     """
     found: Dict[str, Any] = dict(defaults or {})
+    if argv is None and os.environ.get("VERNIER_PARAMS_FILE"):
+        with open(os.environ["VERNIER_PARAMS_FILE"], encoding="utf-8") as f:
+            found.update(json.load(f))
     words: List[str] = list(sys.argv[1:] if argv is None else argv)
     while words:
         word = words.pop(0)
