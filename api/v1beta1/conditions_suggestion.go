@@ -89,3 +89,19 @@ func (s *Suggestion) IsSucceeded() bool { return s.HasCondition(SuggestionSuccee
 
 // IsFailed says whether no point can be proposed.
 func (s *Suggestion) IsFailed() bool { return s.HasCondition(SuggestionFailed) }
+
+// MarkDeploymentNotReady records why the service that answers requests does not.
+func (s *Suggestion) MarkDeploymentNotReady(message string, now metav1.Time) {
+	if c := s.Condition(SuggestionDeploymentReady); c != nil && c.Message != message {
+		s.RemoveCondition(SuggestionDeploymentReady) // the message counts too
+	}
+	s.SetCondition(SuggestionDeploymentReady, condition(corev1.ConditionFalse, ReasonDeploymentNotReady, message), now)
+}
+
+// AlgorithmName is the name of the algorithm; "" if none is named.
+func (s *Suggestion) AlgorithmName() string {
+	if s.Spec.Algorithm == nil {
+		return ""
+	}
+	return s.Spec.Algorithm.AlgorithmName
+}

@@ -94,3 +94,18 @@ func (t *Trial) Number() (n int, ok bool) {
 	n, err := strconv.Atoi(t.Labels[LabelTrialNumber])
 	return n, err == nil && n >= 0
 }
+
+// The labels of the Deployment and the pod of an algorithm's service, as Katib's.
+const (
+	LabelSuggestion = "katib.kubeflow.org/suggestion"
+	LabelDeployment = "katib.kubeflow.org/deployment"
+)
+
+// The port of an algorithm's service, as Katib's.
+const (
+	SuggestionPort     = 6789
+	SuggestionPortName = "suggestion-api"
+)
+
+// ServiceName is the name of the Deployment and the Service of an algorithm, as Katib's.
+func ServiceName(experiment string, a *AlgorithmSpec) string { return VolumeClaimName(experiment, a) }

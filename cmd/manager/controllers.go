@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,9 @@ type wiring struct {
 	rules     webhook.Rules
 	limits    trial.Limits
 	traces    tracing.Tracer
-	now       func() time.Time
+	// dial connects to an algorithm's service; nil: by its name.
+	dial func(ctx context.Context, namespace, service string, port int) (net.Conn, error)
+	now  func() time.Time
 }
 
 // controllers are those that services use.
@@ -57,7 +60,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (control
 	if err := trials.Register(ctx, mgr); err != nil {
 		return controllers{}, fmt.Errorf("set up the trial controller: %w", err)
 	}
-	suggestions := suggestion.New(suggestion.Options{Client: mgr.GetClient(), Katib: w.rules.Katib, Now: w.now})
+	suggestions := suggestion.New(suggestion.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Dial: w.dial, Katib: w.rules.Katib, Now: w.now})
 	return controllers{experiments, trials}, suggestions.Register(mgr)
 }
 

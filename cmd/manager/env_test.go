@@ -102,6 +102,8 @@ type world struct {
 	wrap func(http.RoundTripper) http.RoundTripper
 	// katib knows whether Katib is installed; nil: it is not.
 	katib *katib.Presence
+	// dial connects to the services of algorithms.
+	dial func(ctx context.Context, namespace, service string, port int) (net.Conn, error)
 
 	mu sync.Mutex
 	// run says what the job of a trial does.
@@ -200,7 +202,7 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	w.t.Cleanup(cancel)
 	w.registry = prometheus.NewRegistry()
 	running, err := addControllers(ctx, mgr, wiring{
-		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now, traces: w.traces,
+		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now, traces: w.traces, dial: w.dial,
 		rules: webhook.Rules{Reader: mgr.GetAPIReader(), Katib: w.katib},
 		reporting: trial.Reporting{
 			Image: "collector", URL: "http://127.0.0.1:1",

@@ -56,6 +56,7 @@ func TestRights(t *testing.T) {
 		"a cluster that had Katib": rightsOnAClusterThatHadKatib,
 		"names that are taken":     rightsWhereNamesAreTaken,
 		"jobs that go":             rightsWhereJobsGo,
+		"an algorithm's service":   TestAnAlgorithmsService,
 		"training jobs":            TestOperatorRunsAJobWithTheRightsOfItsRole,
 		"names of pods":            TestOperatorSaysWhyThereAreNoPods,
 		"an MPIJob":                rightsOfAnMPIJob,

@@ -126,7 +126,7 @@ func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, d
 	}
 	running, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, metrics: o.metrics(metrics.Registry),
-		reporting: reporting(o, id), rules: rules, limits: o.limits, traces: traces, now: time.Now,
+		reporting: reporting(o, id), rules: rules, limits: o.limits, traces: traces, dial: dialer(o, mgr), now: time.Now,
 	})
 	if err != nil {
 		return err

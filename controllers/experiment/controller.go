@@ -101,6 +101,7 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 			return true
 		}})).
 		Owns(&v1beta1.Trial{}, builder.WithPredicates(stateChanged())).
+		Owns(&v1beta1.Suggestion{}, builder.WithPredicates(answered())).
 		WatchesRawSource(source.Channel(c.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
@@ -192,7 +193,11 @@ func (c *Controller) inspect(ctx context.Context, exp *v1beta1.Experiment) (*kep
 		return nil, findings{}, err
 	}
 	if !exp.IsCreated() {
-		if _, errs := c.Rules.Validate(exp, nil); len(errs) > 0 {
+		rules, err := c.Rules.For(ctx, exp)
+		if err != nil {
+			return s, findings{trouble: "No trial can be started for now: " + err.Error()}, nil
+		}
+		if _, errs := rules.Validate(exp, nil); len(errs) > 0 {
 			return s, findings{fatal: "The experiment is not valid, so no trial was started: " + errs.ToAggregate().Error() +
 				". Correct it, delete this experiment and create it again"}, nil
 		}

@@ -186,11 +186,20 @@ func (c *Controller) WriteLease(ctx context.Context, t *v1beta1.Trial, lease v1b
 
 // handNew makes the trials that a asks for and adds them to h.
 func (c *Controller) handNew(ctx context.Context, exp *v1beta1.Experiment, s *kept, trials []*v1beta1.Trial, a actions, lease v1beta1.Lease, h *Handed) (behind bool, err error) {
-	if err := c.inform(ctx, exp, s, len(trials) == 0); err != nil {
+	err = c.inform(ctx, exp, s, len(trials) == 0)
+	if err != nil {
 		return false, err
 	}
-	proposals, err := c.question(ctx, exp, s, a.add)
+	var proposals []study.Proposal
+	if s.Outside() {
+		proposals, err = c.fromService(ctx, exp, a)
+	} else {
+		proposals, err = c.question(ctx, exp, s, a.add)
+	}
 	switch {
+	case errors.Is(err, errLearning):
+		h.Why, h.After = "the service of the algorithm is asked", servicePause
+		return false, nil
 	case errors.Is(err, study.ErrExhausted):
 		h.Exhausted, h.Why = true, "nothing is left to try"
 		return false, nil

@@ -51,7 +51,7 @@ func TestStudiesAreKeptWhileTheSpecStays(t *testing.T) {
 	if use(t, &s, a) == second {
 		t.Error("an experiment that was made again has the study of the old one")
 	}
-	a.Spec.Algorithm.AlgorithmName = "magic"
+	a.Spec.Algorithm.AlgorithmSettings = []v1beta1.AlgorithmSetting{{Name: "magic", Value: "1"}}
 	a.Generation++
 	for range 2 {
 		k, err := s.get(t.Context(), a)

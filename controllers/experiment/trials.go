@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,18 +87,21 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept,
 		}
 	}
 	ctx, span := c.Traces.Start(ctx, "experiment.grow", tracing.Of(exp.Namespace, exp.Name, ""))
-	proposals, err := c.propose(ctx, exp, s, first, a.add)
+	proposals, err := c.propose(ctx, exp, s, first, a)
+	var waits *waitError
 	switch { // a span that does not end is not sent
 	case errors.Is(err, study.ErrExhausted):
 		return findings{exhausted: true}, nil
 	case errors.Is(err, errLearning):
 		return findings{}, nil
+	case errors.As(err, &waits):
+		return findings{trouble: "No trial can be started for now: " + waits.message}, nil
 	}
 	defer func() { tracing.End(span, err) }()
 	if err != nil {
 		return hindered(err)
 	}
-	if len(proposals) == 0 && count(trials).active() == 0 {
+	if len(proposals) == 0 && !s.Outside() && count(trials).active() == 0 {
 		return hindered(fmt.Errorf("algorithm %q proposes nothing although no trial is running", exp.Spec.Algorithm.AlgorithmName))
 	}
 	made := make([]*v1beta1.Trial, len(proposals))
@@ -121,7 +125,10 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept,
 var errLearning = errors.New("the algorithm learns from the last results")
 
 // propose asks the experiment's algorithm for at most n points, unless it learns.
-func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, s *kept, first bool, n int) ([]study.Proposal, error) {
+func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, s *kept, first bool, a actions) ([]study.Proposal, error) {
+	if s.Outside() {
+		return c.fromService(ctx, exp, a)
+	}
 	if err := c.inform(ctx, exp, s, first); err != nil {
 		return nil, err
 	}
@@ -131,7 +138,7 @@ func (c *Controller) propose(ctx context.Context, exp *v1beta1.Experiment, s *ke
 	if !s.Ready(ctx, c.Now(), c.waker(exp)) {
 		return nil, errLearning
 	}
-	return c.question(ctx, exp, s, n)
+	return c.question(ctx, exp, s, a.add)
 }
 
 // inform gives the study what is not in the trials.
@@ -313,11 +320,12 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 func withoutJob(exp *v1beta1.Experiment, n int, p study.Proposal) (*v1beta1.Trial, error) {
 	labels := map[string]string{}
 	maps.Copy(labels, exp.Labels)
+	maps.Copy(labels, p.Labels)
 	labels[v1beta1.LabelExperiment] = exp.Name
 	labels[v1beta1.LabelTrialNumber] = strconv.Itoa(n)
 	t := &v1beta1.Trial{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: exp.Namespace, Name: v1beta1.TrialName(exp.Name, n), Labels: labels,
+			Namespace: exp.Namespace, Name: cmp.Or(p.Name, v1beta1.TrialName(exp.Name, n)), Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(exp, v1beta1.GroupVersion.WithKind("Experiment"))},
 		},
 		Spec: v1beta1.TrialSpec{

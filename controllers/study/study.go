@@ -32,6 +32,7 @@ var ErrExhausted = suggest.ErrExhausted
 type Study struct {
 	codec     codec
 	algorithm suggest.Algorithm
+	outside   bool            // the algorithm is a service
 	stopper   suggest.Stopper // nil: no early stopping
 	rule      string          // the name of stopper
 
@@ -55,7 +56,9 @@ func New(exp *v1beta1.Experiment) (*Study, error) {
 		return s, fmt.Errorf("spec.parameters: %w", err)
 	}
 	s.codec, s.trials.codec = codec, codec
-	if s.algorithm, err = algorithmOf(spec, space); err != nil {
+	if s.outside = spec.Algorithm != nil && spec.Algorithm.AlgorithmName != "" && !KnownAlgorithm(spec.Algorithm.AlgorithmName); s.outside {
+		s.algorithm = elsewhere{}
+	} else if s.algorithm, err = algorithmOf(spec, space); err != nil {
 		return s, fmt.Errorf("spec.algorithm: %w", err)
 	}
 	if s.stopper, err = stopperOf(spec); err != nil {
@@ -106,6 +109,9 @@ func (s *Study) Bytes() int {
 // Proposal is a point to try, in the words of the API.
 type Proposal struct {
 	Assignments []v1beta1.ParameterAssignment
+	// Name and Labels of the trial, where a service chose them.
+	Name   string
+	Labels map[string]string
 	// Meta comes back to the algorithm with the trial.
 	Meta map[string]string
 	// Resource is how much of the resource the trial gets; 0 means all of it.
@@ -122,6 +128,17 @@ type Proposal struct {
 func (p Proposal) Parent() (number int, ok bool) {
 	n, err := strconv.Atoi(p.Meta[suggest.MetaParent])
 	return n, err == nil && n >= 0
+}
+
+// Outside says whether the algorithm is none of ours: its service is asked by the
+// controller of suggestions, and Propose cannot be used.
+func (s *Study) Outside() bool { return s.outside }
+
+// elsewhere stands for an algorithm that is a service.
+type elsewhere struct{}
+
+func (elsewhere) Suggest(context.Context, suggest.Study, int) ([]suggest.Proposal, error) {
+	return nil, errors.New("the algorithm is none of Vernier's: its service is asked")
 }
 
 // Propose asks the algorithm for at most n points, when Ready has said so.

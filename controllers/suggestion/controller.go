@@ -1,10 +1,14 @@
-// Package suggestion keeps the Suggestion object of each experiment: a record,
-// for clients that read it, of what was proposed. Nothing in Vernier reads it.
+// Package suggestion keeps the Suggestion object of each experiment: a record, for
+// clients that read it, of what was proposed. Where the algorithm is a service that
+// Katib's ConfigMap names, the experiment's controller requests trials in it, and this
+// package runs the service, asks it, and writes its proposals there.
 package suggestion
 
 import (
 	"context"
 	"fmt"
+	"net"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,10 +24,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/expectations"
 	"github.com/vernier-ml/vernier/controllers/katib"
+	"github.com/vernier-ml/vernier/controllers/study"
 )
 
 const (
@@ -38,6 +44,11 @@ const (
 // Options are what a Controller needs.
 type Options struct {
 	Client client.Client
+	// Reader reads Katib's ConfigMap.
+	Reader client.Reader
+	// Dial connects to a port of the pod of an algorithm's service. Default: by the
+	// name of the Service.
+	Dial func(ctx context.Context, namespace, service string, port int) (net.Conn, error)
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
 	Now   func() time.Time
@@ -47,10 +58,17 @@ type Options struct {
 type Controller struct {
 	Options
 	expected *expectations.Expectations
+
+	mu       sync.Mutex
+	services map[types.UID]*service // by the UID of the Suggestion
+	// woken are experiments whose services have answered.
+	woken chan event.GenericEvent
 }
 
 // New returns a controller.
-func New(o Options) *Controller { return &Controller{Options: o, expected: expectations.New()} }
+func New(o Options) *Controller {
+	return &Controller{Options: o, expected: expectations.New(), services: map[types.UID]*service{}, woken: make(chan event.GenericEvent)}
+}
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
@@ -82,13 +100,22 @@ func (c *Controller) Register(mgr manager.Manager) error {
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { owner(e.Object, q) },
 	}
 	suggestions := handler.Funcs{
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { owner(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if s, ok := e.ObjectNew.(*v1beta1.Suggestion); ok && s.Spec.Requests > s.Status.SuggestionCount {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			c.forget(e.Object.GetUID())
+			owner(e.Object, q)
+		},
 	}
 	err := builder.ControllerManagedBy(mgr).
 		Named("suggestion").
 		Watches(&v1beta1.Experiment{}, experiments).
 		Watches(&v1beta1.Trial{}, children).
 		Watches(&v1beta1.Suggestion{}, suggestions).
+		WatchesRawSource(source.Channel(c.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](lag, time.Minute),
 		}).
@@ -141,6 +168,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if a := exp.Spec.Algorithm; a != nil && a.AlgorithmName != "" && !study.KnownAlgorithm(a.AlgorithmName) {
+		return c.serveOutside(ctx, exp, have, trials)
+	}
 	return c.write(ctx, exp, have, plan(have, exp, trials, c.Now()))
 }
 
@@ -162,7 +192,7 @@ func (c *Controller) write(ctx context.Context, exp *v1beta1.Experiment, have, w
 	switch {
 	case have == nil:
 		// The record comes last: what exists with it is not looked for again.
-		if claim, needed := volumeClaim(exp, want); claim != nil {
+		if claim, needed := volumeClaim(exp, want); claim != nil && (needed || study.KnownAlgorithm(want.AlgorithmName())) {
 			err := c.Client.Create(ctx, claim)
 			switch {
 			case !needed && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)): // a quota, for instance; nothing is kept in it

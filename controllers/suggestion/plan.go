@@ -33,6 +33,16 @@ const (
 // plan is the record as it should be: have (nil when there is none), brought up
 // to date with the experiment and its trials, in order of number. The arguments are not changed.
 func plan(have *v1beta1.Suggestion, exp *v1beta1.Experiment, trials []*v1beta1.Trial, now time.Time) *v1beta1.Suggestion {
+	s := base(have, exp)
+	s.Spec.Requests = int32(len(trials))
+	s.Status.SuggestionCount = int32(len(trials))
+	s.Status.Suggestions = proposals(trials)
+	follow(s, exp, len(trials), metav1.NewTime(now), messageReady)
+	return s
+}
+
+// base is the Suggestion with what follows from the experiment alone.
+func base(have *v1beta1.Suggestion, exp *v1beta1.Experiment) *v1beta1.Suggestion {
 	s := &v1beta1.Suggestion{}
 	if have != nil {
 		s = have.DeepCopy()
@@ -49,10 +59,6 @@ func plan(have *v1beta1.Suggestion, exp *v1beta1.Experiment, trials []*v1beta1.T
 	s.Spec.Algorithm = exp.Spec.Algorithm.DeepCopy()
 	s.Spec.EarlyStopping = exp.Spec.EarlyStopping.DeepCopy()
 	s.Spec.ResumePolicy = exp.Spec.ResumePolicy
-	s.Spec.Requests = int32(len(trials))
-	s.Status.SuggestionCount = int32(len(trials))
-	s.Status.Suggestions = proposals(trials)
-	follow(s, exp, len(trials), metav1.NewTime(now))
 	return s
 }
 
@@ -109,12 +115,16 @@ func proposals(trials []*v1beta1.Trial) []v1beta1.TrialAssignment {
 	return out
 }
 
-func follow(s *v1beta1.Suggestion, exp *v1beta1.Experiment, trials int, now metav1.Time) {
+// follow brings the conditions up to date. ready is why the algorithm can be asked; ""
+// when that is not known now.
+func follow(s *v1beta1.Suggestion, exp *v1beta1.Experiment, trials int, now metav1.Time, ready string) {
 	if s.Status.StartTime == nil {
 		s.Status.StartTime = &now
 	}
 	s.MarkCreated(messageCreated, now)
-	s.MarkDeploymentReady(messageReady, now)
+	if ready != "" {
+		s.MarkDeploymentReady(ready, now)
+	}
 	switch {
 	case exp.IsSucceeded() && exp.Spec.ResumePolicy == v1beta1.LongRunning:
 		s.MarkRunning(messageRunning, now) // as in Katib it waits for a larger budget
@@ -130,7 +140,7 @@ func follow(s *v1beta1.Suggestion, exp *v1beta1.Experiment, trials int, now meta
 	case s.IsSucceeded():
 		s.Status.CompletionTime = nil
 		s.MarkRestarting(messageRestarting, now)
-	case trials > 0:
+	case trials > 0 && !s.IsFailed():
 		s.MarkRunning(messageRunning, now)
 	}
 }

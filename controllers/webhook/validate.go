@@ -49,7 +49,7 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 	errs = append(errs, validateConstraints(s)...)
 	errs = append(errs, validateSpace(s)...)
 	errs = append(errs, validateStopping(s)...)
-	errs = append(errs, validateAlgorithm(s)...)
+	errs = append(errs, r.validateAlgorithm(s)...)
 	warnings = append(warnings, doubtfulSettings(s)...)
 	w, e = validateWarmStart(exp)
 	warnings, errs = append(warnings, w...), append(errs, e...)
@@ -143,7 +143,7 @@ func validateStopping(s *v1beta1.ExperimentSpec) field.ErrorList {
 
 // validateAlgorithm checks that the search space and the algorithm can be
 // built.
-func validateAlgorithm(s *v1beta1.ExperimentSpec) field.ErrorList {
+func (r Rules) validateAlgorithm(s *v1beta1.ExperimentSpec) field.ErrorList {
 	path := specPath().Child("algorithm")
 	if s.Algorithm == nil || s.Algorithm.AlgorithmName == "" {
 		return field.ErrorList{field.Required(path.Child("algorithmName"), "name one of: "+strings.Join(study.Algorithms(), ", "))}
@@ -163,6 +163,9 @@ func validateAlgorithm(s *v1beta1.ExperimentSpec) field.ErrorList {
 	}
 	// There is nothing to build, but the space is worth a look.
 	built = slices.DeleteFunc(built, func(e *field.Error) bool { return !strings.HasPrefix(e.Field, specPath().Child("parameters").String()) })
+	if r.outside == s.Algorithm.AlgorithmName {
+		return built // its service looks at the settings
+	}
 	return append(field.ErrorList{unknown(path.Child("algorithmName"), s.Algorithm.AlgorithmName, "algorithm", study.Algorithms())}, built...)
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/katib"
+	"github.com/vernier-ml/vernier/controllers/study"
 	"github.com/vernier-ml/vernier/trainer"
 )
 
@@ -33,6 +34,23 @@ type Rules struct {
 	Binary string
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
+
+	outside string // an algorithm that Katib's ConfigMap names
+}
+
+// For are the rules for an experiment whose algorithm may be one that Katib's ConfigMap
+// names.
+func (r Rules) For(ctx context.Context, exp *v1beta1.Experiment) (Rules, error) {
+	if a := exp.Spec.Algorithm; a != nil && a.AlgorithmName != "" && !study.KnownAlgorithm(a.AlgorithmName) {
+		_, found, err := katib.FindAlgorithm(ctx, r.Reader, a.AlgorithmName)
+		if err != nil {
+			return r, err
+		}
+		if found {
+			r.outside = a.AlgorithmName
+		}
+	}
+	return r, nil
 }
 
 // LabelTemplates, with the value trial-templates, marks a ConfigMap whose templates
@@ -178,7 +196,11 @@ func (v validator) ValidateDelete(context.Context, *v1beta1.Experiment) (admissi
 }
 
 func (v validator) validate(ctx context.Context, exp, old *v1beta1.Experiment) (admission.Warnings, error) {
-	warnings, errs := v.rules.Validate(exp, old)
+	rules, err := v.rules.For(ctx, exp)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	warnings, errs := rules.Validate(exp, old)
 	if old == nil && v.rules.Katib.Installed() {
 		warnings = append(warnings, katib.Warning)
 	}
