@@ -12,7 +12,7 @@ import (
 )
 
 func TestExplainATrial(t *testing.T) {
-	view := aView(withBest(anExperiment(), aTrial(1, v1beta1.TrialSucceeded, "0.5")), "3", "0.5", "2", "")
+	view := aView(withBest(anExperiment(), aTrial(1, v1beta1.TrialSucceeded, "0.5")), "3", "0.5", "2", "", "5")
 	state := func(number int, state v1beta1.TrialConditionType, value, message string) trialView {
 		trial := aTrial(number, state, value)
 		trial.Status.Conditions[1].Message = message
@@ -24,7 +24,7 @@ func TestExplainATrial(t *testing.T) {
 		want  explanation
 	}{
 		"the best":      {state(1, v1beta1.TrialSucceeded, "0.5", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 1s with loss=0.5, which is the best so far"}},
-		"another":       {state(2, v1beta1.TrialSucceeded, "2", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 2s with loss=2, number 2 of 3; the best is charlm-0001 with 0.5"}},
+		"another":       {state(2, v1beta1.TrialSucceeded, "2", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 2s with loss=2, number 2 of 4; the best is charlm-0001 with 0.5"}},
 		"not a number":  {state(2, v1beta1.TrialSucceeded, "NaN", "Trial has succeeded"), explanation{State: "Succeeded", Why: "succeeded after 2s with loss=NaN, which is not a finite number, so that it is never the best"}},
 		"one that runs": {state(5, v1beta1.TrialRunning, "1", "Trial is running"), explanation{State: "Running", Why: "has been running for 60s with loss=1", Next: "vernier logs charlm/5 -f"}},
 		"one that waits": {state(5, v1beta1.TrialRunning, "", "Trial is running. no node has a GPU"),

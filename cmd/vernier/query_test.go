@@ -60,7 +60,7 @@ func TestQuery(t *testing.T) {
 
 func TestQueryOnlyReads(t *testing.T) {
 	for _, text := range []string{
-		"", "delete from trials", "attach database '/tmp/x' as y", "pragma query_only = off", "select 1; delete from trials",
+		"", "delete from trials", "attach database '/tmp/x' as y", "pragma query_only = off", "select 1; attach database ':memory:' as y",
 		"with a as (select 1) delete from trials", "with a as (select 1) insert into params select 'a', 1, 'b', 2", "select * from nothing",
 	} {
 		if _, err := asked(t.Context(), t, "table", text); exitCode(err) != exitUsage {
