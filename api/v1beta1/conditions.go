@@ -42,6 +42,13 @@ const (
 	ReasonExperimentIsRestarting = "Experiment is restarting"
 )
 
+// What the message of a running trial says, after its first sentence, of a job that is
+// suspended: before it began to train, and after.
+const (
+	QueuedSays    = "Its job is queued"
+	PreemptedSays = "Its job was preempted and waits to run again"
+)
+
 // CollectorSays precedes the notes of a trial's collector in the message of the
 // trial's final condition.
 const CollectorSays = "The collector says: "

@@ -87,7 +87,12 @@ func finite(text string) (value float64, ok bool) {
 
 // shownState is the state as a table has it.
 func (t trialView) shownState() string {
-	if t.Waits != "" {
+	switch {
+	case strings.HasPrefix(t.Waits, v1beta1.QueuedSays):
+		return "· Queued"
+	case strings.HasPrefix(t.Waits, v1beta1.PreemptedSays):
+		return "· Preempted"
+	case t.Waits != "":
 		return "· Waiting"
 	}
 	return signOf(v1beta1.TrialConditionType(t.State)) + " " + t.State

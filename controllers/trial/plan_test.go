@@ -39,6 +39,11 @@ func aTrial(change ...func(*v1beta1.Trial)) *v1beta1.Trial {
 	return t
 }
 
+// saying gives a running trial a message.
+func saying(message string) func(*v1beta1.Trial) {
+	return func(t *v1beta1.Trial) { t.Condition(v1beta1.TrialRunning).Message = message }
+}
+
 func unseen(t *v1beta1.Trial) { t.Status = v1beta1.TrialStatus{} }
 func withSecond(t *v1beta1.Trial) {
 	t.Spec.Objectives = []v1beta1.ObjectiveMetric{{ObjectiveMetricName: "loss"}, {ObjectiveMetricName: "accuracy"}}
@@ -215,7 +220,11 @@ func TestLiveView(t *testing.T) {
 		"a pod that starts is looked at again": {seen{trial: aTrial(), job: running, pods: podsIn(corev1.PodRunning, corev1.PodPending)},
 			outcome{After: lookAgain}, ""},
 		"it is not due before two seconds":   {seen{trial: aTrial(), job: running, data: data{stored: observed}, wait: 1500 * time.Millisecond}, outcome{After: 1500 * time.Millisecond}, ""},
-		"a suspended job says that it waits": {seen{trial: aTrial(), job: jobIn(trainer.Pending)}, outcome{State: isRunning, After: lookAgain}, "suspended"},
+		"a suspended job says that it waits": {seen{trial: aTrial(), job: jobIn(trainer.Pending)}, outcome{State: isRunning, After: lookAgain}, "Trial is running. Its job is queued: it is suspended"},
+		"one that has reported was preempted": {seen{trial: aTrial(shown), job: jobIn(trainer.Pending), data: data{stored: observed}},
+			outcome{State: isRunning, Loss: "2/3/2", After: lookAgain}, "Trial is running. Its job was preempted and waits to run again: it is suspended"},
+		"when it runs again, that is no more said": {seen{trial: aTrial(shown, saying("Trial is running. Its job was preempted and waits to run again: it is suspended")), job: running, data: data{stored: observed}},
+			outcome{State: isRunning, Loss: "2/3/2", After: lookAgain}, messageRunning},
 		"a pod that no try can start fails the trial": {seen{trial: aTrial(), job: running, pods: hidden, data: data{stored: observed}},
 			outcome{State: isFailed, Loss: "2/3/2"}, "Trial has failed. pod p cannot run: no room"},
 	}

@@ -79,7 +79,12 @@ func waiting(s seen, said string, now time.Time) trainer.Wait {
 		return trainer.Wait{Why: noPods + since.Format(time.RFC3339) + ", because " + s.podless, For: remedy, Since: since}
 	}
 	if s.job.state.Phase == trainer.Pending {
-		w := trainer.Wait{Why: "Its job waits: it is suspended", For: trainer.Room, Since: s.job.state.Since}
+		w := trainer.Wait{Why: v1beta1.QueuedSays, For: trainer.Room, Since: s.job.state.Since}
+		// What a job that had begun has reported tells it from one that never began.
+		if len(s.data.stored) > 0 || len(s.data.names) > 0 || strings.Contains(said, v1beta1.PreemptedSays) {
+			w.Why = v1beta1.PreemptedSays
+		}
+		w.Why += ": it is suspended"
 		if s.job.state.Reason != "" {
 			w.Why += " (" + s.job.state.Reason + ")"
 		}
