@@ -137,11 +137,11 @@ func TestALookAtTheHomeDoesNotStopAStart(t *testing.T) {
 
 func TestWhatTheNodeOffersIsKept(t *testing.T) {
 	home := testHome(t)
-	if err := home.SetResources(Resources{CPU: "4", GPUs: "none"}); err != nil {
+	if err := home.SetResources(Resources{CPU: "4", GPUs: "none", GPUSharing: 2}); err != nil {
 		t.Fatal(err)
 	}
 	flags, err := home.resourceFlags()
-	if diff := cmp.Diff([]string{"--cpu=4", "--gpus="}, flags); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"--cpu=4", "--gpus=", "--gpu-sharing=2"}, flags); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	s, err := newSupervisor(Options{Home: home, Log: logr.Discard()})
@@ -151,7 +151,7 @@ func TestWhatTheNodeOffersIsKept(t *testing.T) {
 	if args := s.agent().args; !slices.Contains(args, "--cpu=4") || !slices.Contains(args, "--gpus=") {
 		t.Errorf("the agent is not told: %q", args)
 	}
-	for _, bad := range []Resources{{CPU: "four"}, {Memory: "-1Gi"}} {
+	for _, bad := range []Resources{{CPU: "four"}, {Memory: "-1Gi"}, {GPUSharing: -1}} {
 		if home.SetResources(bad) == nil {
 			t.Errorf("%+v was accepted", bad)
 		}

@@ -222,6 +222,8 @@ type Resources struct {
 	Memory string `json:"memory,omitempty"` // a quantity of bytes
 	// GPUs are UUIDs, joined by commas; "none" offers none.
 	GPUs string `json:"gpus,omitempty"`
+	// GPUSharing is how many pods may hold one GPU at a time; 0 is 1.
+	GPUSharing int `json:"gpuSharing,omitempty"`
 }
 
 const resourcesFile = "resources.json"
@@ -235,6 +237,9 @@ func (h Home) SetResources(r Resources) error {
 		if q, err := resource.ParseQuantity(text); err != nil || q.Sign() <= 0 {
 			return fmt.Errorf("%s %q is not a quantity above 0, such as 4 or 16Gi", name, text)
 		}
+	}
+	if r.GPUSharing < 0 || r.GPUSharing > 64 {
+		return fmt.Errorf("a GPU can be shared by 1 to 64 trials, not %d", r.GPUSharing)
 	}
 	if err := h.create(); err != nil {
 		return err
@@ -254,6 +259,9 @@ func (h Home) resourceFlags() ([]string, error) {
 		if f.value != "" {
 			flags = append(flags, "--"+f.name+"="+strings.TrimSuffix(f.value, "none"))
 		}
+	}
+	if r.GPUSharing > 1 {
+		flags = append(flags, fmt.Sprintf("--gpu-sharing=%d", r.GPUSharing))
 	}
 	return flags, nil
 }

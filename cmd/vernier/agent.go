@@ -63,6 +63,7 @@ func newAgentCommand() *cobra.Command {
 	f.StringVar(&cpu, "cpu", "", "cores that the node offers (default: all)")
 	f.StringVar(&memory, "memory", "", "memory that the node offers (default: all)")
 	f.StringSliceVar(&gpus, "gpus", nil, "UUIDs of the GPUs that the node offers (default: all found)")
+	f.IntVar(&config.GPUSharing, "gpu-sharing", 1, "how many pods may hold one GPU")
 	return cmd
 }
 

@@ -26,8 +26,8 @@ listen on loopback only; all state is in the home, which only you can read. What
 was there before goes on.
 
 The node offers the cores, memory and GPUs that this process may use: limits of
-its control group and CUDA_VISIBLE_DEVICES count. --cpu, --memory and --gpus are
-kept for later starts, until one of them is given again.`,
+its control group and CUDA_VISIBLE_DEVICES count. --cpu, --memory, --gpus and
+--gpu-sharing are kept for later starts, until one of them is given again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			home, err := g.instanceHome()
@@ -38,7 +38,7 @@ kept for later starts, until one of them is given again.`,
 			if err != nil {
 				return err
 			}
-			if flags := cmd.Flags(); flags.Changed("cpu") || flags.Changed("memory") || flags.Changed("gpus") {
+			if flags := cmd.Flags(); flags.Changed("cpu") || flags.Changed("memory") || flags.Changed("gpus") || flags.Changed("gpu-sharing") {
 				if status, err := local.ReadStatus(home); err != nil || status.PID != 0 && status.State != local.StateStopped && status.State != local.StateFailed {
 					return errors.Join(err, fmt.Errorf("the instance in %s runs: stop it first, with vernier down, to change what it offers", home))
 				}
@@ -76,6 +76,7 @@ kept for later starts, until one of them is given again.`,
 	cmd.Flags().StringVar(&offer.CPU, "cpu", "", "cores that trials may ask for, such as 4 or 500m")
 	cmd.Flags().StringVar(&offer.Memory, "memory", "", "memory that trials may ask for, such as 16Gi")
 	cmd.Flags().StringVar(&offer.GPUs, "gpus", "", "UUIDs of the GPUs that trials may ask for, joined by commas, or none")
+	cmd.Flags().IntVar(&offer.GPUSharing, "gpu-sharing", 0, "how many trials may have one GPU at a time (default 1)")
 	return cmd
 }
 

@@ -59,6 +59,9 @@ type Config struct {
 	// CUDA_VISIBLE_DEVICES, if set, names. An empty list offers none. A GPU that
 	// another agent of this machine offers is left out.
 	GPUs []string
+	// GPUSharing is how many pods may hold one GPU at a time. Nothing keeps them from
+	// each other's memory and time. Default: 1.
+	GPUSharing int
 	// StorageClass is the class whose claims the agent gives directories to.
 	// Default: StorageClassName.
 	StorageClass string
@@ -162,11 +165,11 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 		return nil, fmt.Errorf("making the agent's directory: %w", err)
 	}
 	gpus, locks := offeredGPUs(ctx, cfg)
-	book, err := openGPUBook(l.gpus(), gpus, cfg.Log)
+	book, err := openGPUBook(l.gpus(), gpus, cfg.GPUSharing, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
-	capacity, err := capacityOf(cfg, len(gpus))
+	capacity, err := capacityOf(cfg, len(gpus)*max(1, cfg.GPUSharing))
 	if err != nil {
 		return nil, err
 	}

@@ -137,6 +137,8 @@ func makeCUDADevices(ctx context.Context, log logr.Logger) {
 type gpuBook struct {
 	path string
 	all  []string
+	// shares is how many pods may hold one GPU at a time: 1, unless asked for more.
+	shares int
 
 	mu   sync.Mutex
 	held map[types.UID]map[string][]string
@@ -145,8 +147,8 @@ type gpuBook struct {
 // errNoGPU says that a pod asks for more GPUs than are free.
 var errNoGPU = errors.New("not enough free GPUs")
 
-func openGPUBook(path string, all []string, log logr.Logger) (*gpuBook, error) {
-	b := &gpuBook{path: path, all: all, held: map[types.UID]map[string][]string{}}
+func openGPUBook(path string, all []string, shares int, log logr.Logger) (*gpuBook, error) {
+	b := &gpuBook{path: path, all: all, shares: max(1, shares), held: map[types.UID]map[string][]string{}}
 	err := statefile.ReadJSON(path, &b.held)
 	if errors.Is(err, statefile.ErrCorrupt) {
 		log.Error(err, "the GPU allocations of running pods are lost")
@@ -168,9 +170,12 @@ func (b *gpuBook) Allocate(pod *corev1.Pod) (map[string][]string, error) {
 	}
 	limits := resource.PodLimits(pod, resource.PodResourcesOptions{})
 	count := limits[resourceGPU]
-	free := b.free()
-	if n := int(count.Value()); n > len(free) {
-		return nil, fmt.Errorf("%w: asked for %d, free %d of %d", errNoGPU, n, len(free), len(b.all))
+	used, free := b.used(), b.shares*len(b.all)
+	for _, n := range used {
+		free -= n
+	}
+	if n := int(count.Value()); n > free {
+		return nil, fmt.Errorf("%w: asked for %d, free %d of %d", errNoGPU, n, free, b.shares*len(b.all))
 	}
 	given := map[string][]string{}
 	for _, c := range allContainers(&pod.Spec) {
@@ -178,9 +183,16 @@ func (b *gpuBook) Allocate(pod *corev1.Pod) (map[string][]string, error) {
 		if n == 0 {
 			continue
 		}
-		given[c.Name] = slices.Clone(free[:n])
-		if !isRegularInit(&pod.Spec, c) {
-			free = free[n:] // an init container ends before what comes later begins
+		gpus := b.leastUsed(used)
+		if n > len(gpus) {
+			return nil, fmt.Errorf("%w: container %s asks for %d different ones, of which %d are free", errNoGPU, c.Name, n, len(gpus))
+		}
+		given[c.Name] = gpus[:n]
+		if isRegularInit(&pod.Spec, c) {
+			continue // it ends before what comes later begins
+		}
+		for _, uuid := range gpus[:n] {
+			used[uuid]++
 		}
 	}
 	if len(given) == 0 {
@@ -223,16 +235,30 @@ func (b *gpuBook) Keep(uids map[types.UID]bool) (err error) {
 	return err
 }
 
-func (b *gpuBook) free() []string {
-	used := map[string]bool{}
+// used is how many pods hold each GPU.
+func (b *gpuBook) used() map[string]int {
+	used := map[string]int{}
 	for _, containers := range b.held {
+		ofPod := map[string]bool{}
 		for _, uuids := range containers {
 			for _, uuid := range uuids {
-				used[uuid] = true
+				ofPod[uuid] = true
+			}
+		}
+		for uuid := range ofPod {
+			if slices.Contains(b.all, uuid) {
+				used[uuid]++
 			}
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(b.all), func(uuid string) bool { return used[uuid] })
+	return used
+}
+
+// leastUsed are the GPUs that another pod may hold, those that the fewest hold first.
+func (b *gpuBook) leastUsed(used map[string]int) []string {
+	free := slices.DeleteFunc(slices.Clone(b.all), func(uuid string) bool { return used[uuid] >= b.shares })
+	slices.SortStableFunc(free, func(x, y string) int { return used[x] - used[y] })
+	return free
 }
 
 // gpuEnv makes exactly the given GPUs visible, by UUID because indices differ

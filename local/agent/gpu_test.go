@@ -37,7 +37,7 @@ func gpuPod(uid string, init, sides, mains []int) *corev1.Pod {
 func TestNoGPUIsGivenOutTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gpus.json")
 	all := []string{"a", "b", "c", "d"}
-	book, err := openGPUBook(path, all, logr.Discard())
+	book, err := openGPUBook(path, all, 1, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestNoGPUIsGivenOutTwice(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// Another agent reads the book.
-	book, err = openGPUBook(path, all, logr.Discard())
+	book, err = openGPUBook(path, all, 1, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +65,33 @@ func TestNoGPUIsGivenOutTwice(t *testing.T) {
 	}
 	if got, err := book.Allocate(gpuPod("2", nil, nil, []int{4})); err != nil || len(got["m0"]) != 4 {
 		t.Errorf("after the release: %v, %v", got, err)
+	}
+}
+
+func TestGPUsAreSharedWhenAsked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gpus.json")
+	book, err := openGPUBook(path, []string{"a", "b"}, 2, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"a", "b", "a", "b"} { // those that the fewest hold first
+		got, err := book.Allocate(gpuPod(fmt.Sprint(i), nil, nil, []int{1}))
+		if diff := cmp.Diff(map[string][]string{"m0": {want}}, got); err != nil || diff != "" {
+			t.Errorf("pod %d: %v (-want +got):\n%s", i, err, diff)
+		}
+	}
+	if got, err := book.Allocate(gpuPod("more", nil, nil, []int{1})); err == nil {
+		t.Errorf("a fifth pod got %v", got)
+	}
+	if err := book.Keep(map[types.UID]bool{"0": true}); err != nil {
+		t.Fatal(err)
+	}
+	// Three shares are free, but a program gets different GPUs.
+	if got, err := book.Allocate(gpuPod("three", nil, nil, []int{3})); err == nil {
+		t.Errorf("three of two GPUs: %v", got)
+	}
+	if got, err := book.Allocate(gpuPod("two", nil, nil, []int{2})); err != nil || cmp.Diff([]string{"b", "a"}, got["m0"]) != "" {
+		t.Errorf("two: %v, %v", got, err)
 	}
 }
 
