@@ -150,7 +150,7 @@ web: web/node_modules ## Build the dashboard into web/dist (Node 20 or later).
 .PHONY: web-test
 web-test: web ## Test the dashboard, and that web/dist is what its sources build to.
 	@git diff --exit-code --stat -- web/dist && test -z "$$(git ls-files --others --exclude-standard web/dist)" || { echo "web/dist is not what the sources build to: run make web and commit"; exit 1; }
-	@cd web && npm test --silent
+	@cd web && npm test --silent && npm run --silent test-browser
 
 .PHONY: verify
 verify: generate web ## Check that what is generated is committed, and that the code is formatted and vetted.

@@ -75,6 +75,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newGetCommand(open),
 		newLogsCommand(open),
 		newMCPCommand(func() *cobra.Command { return newRootCommand(plugin) }, !plugin),
+		newDemoCommand(),
 		newOptimizeCommand(),
 		newPlotCommand(open, own),
 		newQueryCommand(open, own),

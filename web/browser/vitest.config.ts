@@ -1,0 +1,3 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({ test: { include: ["browser/*.test.ts"], testTimeout: 60_000, fileParallelism: false } });
