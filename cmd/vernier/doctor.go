@@ -48,9 +48,9 @@ runs. Nothing is changed. The exit code is 1 if a line says fail.`,
 
 func writeFindings(w io.Writer, findings []local.Finding) error {
 	for _, f := range findings {
-		_, err := fmt.Fprintf(w, "%-4s  %-16s  %s\n", f.Level, f.Name, f.Found)
+		_, err := fmt.Fprintf(w, "%-4s  %-23s  %s\n", f.Level, f.Name, f.Found)
 		if err == nil && f.Remedy != "" {
-			_, err = fmt.Fprintf(w, "%24s-> %s\n", "", f.Remedy)
+			_, err = fmt.Fprintf(w, "%31s-> %s\n", "", f.Remedy)
 		}
 		if err != nil {
 			return err
