@@ -150,7 +150,11 @@ web: web/node_modules ## Build the dashboard into web/dist (Node 20 or later).
 .PHONY: web-test
 web-test: web ## Test the dashboard, and that web/dist is what its sources build to.
 	@git diff --exit-code --stat -- web/dist && test -z "$$(git ls-files --others --exclude-standard web/dist)" || { echo "web/dist is not what the sources build to: run make web and commit"; exit 1; }
-	@cd web && npm test --silent && npm run --silent test-browser
+	@cd web && npm test --silent
+
+.PHONY: web-browser-test
+web-browser-test: build web/node_modules ## Test the dashboard in Chromium, and measure it with 10,000 trials.
+	@cd web && npm run --silent test-browser
 
 .PHONY: verify
 verify: generate web ## Check that what is generated is committed, and that the code is formatted and vetted.
