@@ -52,22 +52,35 @@ export function PointPlot({ view, id, title, points, label, xAxis, yAxis, height
     inside(g, f, () => {
       p.under?.(g, f, t);
       const radius = p.rows.length > 3000 ? 1.8 : p.rows.length > 400 ? 2.4 : 3.2;
-      for (const on of [0, 1]) {
-        for (let k = 0; k < p.rows.length; k++) {
-          const row = p.rows[k];
-          if ((mask[row] ?? 0) !== on) continue;
-          g.beginPath();
-          g.arc(px(k, f), f.py(p.y[k]), on ? radius : radius * 0.8, 0, 7);
-          const color = on ? (p.color?.(k, t) ?? t.states[view.table.state[row]]) : t.faint;
-          g.globalAlpha = on ? 0.82 : 0.45;
-          if (isResult(view.table.state[row])) {
-            g.fillStyle = color;
-            g.fill();
-          } else {
-            g.strokeStyle = color;
-            g.lineWidth = 1.2;
-            g.stroke();
+      // Points of one colour are one path; many are squares, which are drawn faster.
+      const groups = new Map<string, number[]>();
+      for (let k = 0; k < p.rows.length; k++) {
+        const row = p.rows[k], on = mask[row] === 1;
+        const color = on ? (p.color?.(k, t) ?? t.states[view.table.state[row]]) : t.faint;
+        const key = `${on ? 1 : 0}${isResult(view.table.state[row]) ? 1 : 0}${color}`;
+        const group = groups.get(key);
+        if (group) group.push(k);
+        else groups.set(key, [k]);
+      }
+      for (const key of [...groups.keys()].sort()) {
+        const on = key[0] === "1", filled = key[1] === "1", r = on ? radius : radius * 0.8;
+        g.globalAlpha = on ? 0.82 : 0.45;
+        g.beginPath();
+        for (const k of groups.get(key)!) {
+          const x = px(k, f), y = f.py(p.y[k]);
+          if (p.rows.length > 2000) g.rect(x - r, y - r, 2 * r, 2 * r);
+          else {
+            g.moveTo(x + r, y);
+            g.arc(x, y, r, 0, 7);
           }
+        }
+        if (filled) {
+          g.fillStyle = key.slice(2);
+          g.fill();
+        } else {
+          g.strokeStyle = key.slice(2);
+          g.lineWidth = 1.2;
+          g.stroke();
         }
       }
       g.globalAlpha = 1;

@@ -70,6 +70,7 @@ function mix(f: number): [number, number, number] {
 
 /** The colour of how good: 0 is the best, and stands out most from the background. */
 export function goodness(f: number, t: Theme, alpha = 1): string {
+  f = Math.round(f * 31) / 31; // few colours: what has one is drawn at once
   const [r, g, b] = mix(t.dark ? 0.97 - f * 0.85 : 0.06 + f * 0.82);
   return alpha === 1 ? `rgb(${r},${g},${b})` : `rgba(${r},${g},${b},${alpha})`;
 }
