@@ -17,6 +17,7 @@ const (
 	ReasonExperimentMaxTrialsReached     = "ExperimentMaxTrialsReached"
 	ReasonExperimentSuggestionEndReached = "ExperimentSuggestionEndReached"
 	ReasonExperimentMaxDurationReached   = "ExperimentMaxDurationReached" // Vernier's
+	ReasonExperimentStopped              = "ExperimentStopped"            // Vernier's
 	ReasonExperimentFailed               = "ExperimentFailed"
 
 	ReasonTrialCreated       = "TrialCreated"
@@ -142,7 +143,8 @@ func (e *Experiment) MarkRestarting(message string, now metav1.Time) {
 
 // MarkSucceeded records the end of the experiment; reason is one of
 // ReasonExperimentGoalReached, ReasonExperimentMaxTrialsReached,
-// ReasonExperimentMaxDurationReached, ReasonExperimentSuggestionEndReached. Running
+// ReasonExperimentMaxDurationReached, ReasonExperimentSuggestionEndReached,
+// ReasonExperimentStopped. Running
 // becomes False and stays.
 func (e *Experiment) MarkSucceeded(reason, message string, now metav1.Time) {
 	e.stopRunning(message, now)

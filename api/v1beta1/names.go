@@ -40,6 +40,14 @@ const (
 	// lowered maxTrialCount and the previous one, such as "4 of 24", or "4" if there
 	// was none. It is void once maxTrialCount changes again.
 	AnnotationInterrupted = "vernier.ml/interrupted"
+	// AnnotationEnd, on experiments, ends them at a user's wish: EndStop once the trials
+	// that run have ended, EndCancel at once. Nothing takes it back.
+	AnnotationEnd = "vernier.ml/end"
+	// AnnotationNotes, on experiments and trials, is text for people, Markdown.
+	AnnotationNotes = "vernier.ml/notes"
+	// AnnotationTags, on experiments and trials, are words to find them by, separated by
+	// commas.
+	AnnotationTags = "vernier.ml/tags"
 	// AnnotationCollector begins the names of annotations about the collectors of
 	// trials. Trials get those of their experiment when they are created. Those of
 	// CollectorResources may be on namespaces too; the experiment's take precedence.
@@ -58,6 +66,12 @@ const (
 func Origin(o *metav1.ObjectMeta) types.UID {
 	return types.UID(cmp.Or(o.Annotations[AnnotationOrigin], string(o.UID)))
 }
+
+// Values of AnnotationEnd.
+const (
+	EndStop   = "stop"
+	EndCancel = "cancel"
+)
 
 // Values of AnnotationCollectorRate.
 const (

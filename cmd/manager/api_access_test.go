@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -75,6 +76,15 @@ func rightsOfCallers(t *testing.T) {
 			_, err := c.ReportTrial(t.Context(), &vernierv1.ReportTrialRequest{Name: parent + "/trials/exp-0000", Attempt: 1})
 			return err
 		},
+		"steer": func(c *client.Client, parent string) error {
+			_, err := c.UpdateTrial(t.Context(), &vernierv1.UpdateTrialRequest{Trial: &vernierv1.Trial{Name: parent + "/trials/exp-0000", Notes: "odd"},
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"notes"}}})
+			return err
+		},
+		"delete": func(c *client.Client, parent string) error {
+			_, err := c.DeleteExperiment(t.Context(), &vernierv1.DeleteExperimentRequest{Name: parent + "-new"})
+			return err
+		},
 		"create": func(c *client.Client, parent string) error {
 			got, err := c.GetExperiment(t.Context(), &vernierv1.GetExperimentRequest{Name: parent})
 			for i := 0; i < 2 && err == nil; i++ { // again is no error
@@ -93,6 +103,10 @@ func rightsOfCallers(t *testing.T) {
 		{"editor", "read", may, mayNot},
 		{"editor", "get", may, mayNot},
 		{"editor", "create", may, mayNot},
+		{"editor", "steer", may, mayNot},
+		{"editor", "delete", may, mayNot},
+		{"viewer", "steer", mayNot, mayNot},
+		{"viewer", "delete", mayNot, mayNot},
 		{"viewer", "work", mayNot, mayNot},
 		{"viewer", "report", mayNot, mayNot},
 		{"viewer", "read", may, mayNot},

@@ -275,8 +275,9 @@ func slimTrial(o any) (any, error) {
 // mountAPI adds the programmatic API to the port of the report service. onPoints is to
 // be told of new points, wherever they come from.
 func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o options, direct client.Client, points collector.Store, running controllers) (onPoints func(collector.TrialID), err error) {
-	access := api.Reviews(direct)
+	access, around := api.Reviews(direct), func(h http.Handler) http.Handler { return h }
 	if o.apiTokenFile != "" {
+		around = server.OnlyLocal
 		token, err := secretFromFile(o.apiTokenFile, "API token", randomToken)
 		if err != nil {
 			return nil, err
@@ -291,10 +292,13 @@ func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o op
 		running.trials.Wake(t)
 		changes.Points(t)
 	}
-	api.Mount(mux, api.Config{
+	services := http.NewServeMux()
+	for _, path := range api.Mount(services, api.Config{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Experiments: running.experiments, Changes: changes,
 		Store: points, OnPoints: onPoints, OnEnd: running.trials.Announce, Access: access, Version: version, Now: time.Now,
-	})
+	}) {
+		mux.Handle(path, around(services))
+	}
 	return onPoints, nil
 }
 

@@ -54,6 +54,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		root.PersistentFlags().StringVarP(&g.namespace, "namespace", "n", "", "namespace (default \"default\")")
 		root.AddCommand(
 			newAgentCommand(),
+			newDashboardCommand(g),
 			newDoctorCommand(g),
 			newDownCommand(g),
 			newKubeconfigCommand(g),

@@ -65,7 +65,7 @@ func plan(exp *v1beta1.Experiment, trials []*v1beta1.Trial, r *study.Ranking, f 
 	case next.IsCompleted():
 		a.stopWhy = fmt.Sprintf(messageStop, next.LastCondition().Reason)
 		a.stop = stillRunning(trials)
-	case !f.exhausted && f.trouble == "" && !exp.Spec.Suspend:
+	case !f.exhausted && f.trouble == "" && !exp.Spec.Suspend && exp.Annotations[v1beta1.AnnotationEnd] == "":
 		a.first = nextNumber(trials)
 		a.add, a.after = run.atOnce(min(room(exp, c), addMost), now)
 		if pause := run.pause(now); pause > 0 {
@@ -83,9 +83,14 @@ func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, run failures, 
 	maxFailed, maxTrials := next.Spec.MaxFailedTrialCount, next.Spec.MaxTrialCount
 	left, limited := timeLeft(next, now.Time)
 	suspended := ""
-	if next.Spec.Suspend {
+	end := next.Annotations[v1beta1.AnnotationEnd]
+	switch {
+	case end != "":
+		suspended = messageStopping
+	case next.Spec.Suspend:
 		suspended = messageSuspended
 	}
+	results := c.n(v1beta1.TrialSucceeded, v1beta1.TrialEarlyStopped)
 	switch {
 	case f.fatal != "":
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, f.fatal, now)
@@ -99,7 +104,11 @@ func decide(next *v1beta1.Experiment, r *study.Ranking, c counts, run failures, 
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageAllFailed, c.total, run.last), now)
 	case maxTrials != nil && c.completed() >= int(*maxTrials):
 		next.MarkSucceeded(v1beta1.ReasonExperimentMaxTrialsReached, messageMaxTrials, now)
-	case limited && left <= 0 && c.n(v1beta1.TrialSucceeded, v1beta1.TrialEarlyStopped) == 0:
+	case end != "" && (end == v1beta1.EndCancel || c.active() == 0) && results == 0:
+		next.MarkFailed(v1beta1.ReasonExperimentFailed, messageStoppedEmpty, now)
+	case end != "" && (end == v1beta1.EndCancel || c.active() == 0):
+		next.MarkSucceeded(v1beta1.ReasonExperimentStopped, fmt.Sprintf(messageStopped, c.total), now)
+	case limited && left <= 0 && results == 0:
 		next.MarkFailed(v1beta1.ReasonExperimentFailed, fmt.Sprintf(messageNoResult, next.Spec.MaxDuration.Duration), now)
 	case limited && left <= 0:
 		next.MarkSucceeded(v1beta1.ReasonExperimentMaxDurationReached, fmt.Sprintf(messageMaxDuration, next.Spec.MaxDuration.Duration), now)

@@ -15,6 +15,10 @@ import (
 
 func suspend(e *v1beta1.Experiment) { e.Spec.Suspend = true }
 
+func end(how string) func(*v1beta1.Experiment) {
+	return func(e *v1beta1.Experiment) { metav1.SetMetaDataAnnotation(&e.ObjectMeta, v1beta1.AnnotationEnd, how) }
+}
+
 // since makes an experiment one that started before noon and ends after an hour.
 func since(ago time.Duration) func(*v1beta1.Experiment) {
 	return func(e *v1beta1.Experiment) {
@@ -38,6 +42,16 @@ func TestPlanOfTime(t *testing.T) {
 			anExperiment(suspend), nil, outcome{State: v1beta1.ExperimentCreated, Reason: v1beta1.ReasonExperimentCreated}, 0, messageSuspended},
 		"a suspended one ends as any other": {
 			anExperiment(suspend, maxTrials(1)), trialsIn(succeeded), outcome{State: expDone, Reason: maxReason}, 0, messageMaxTrials},
+		"a stopped one lets its trials end": {
+			anExperiment(end(v1beta1.EndStop)), trialsIn(succeeded, running), outcome{State: expRunning, Reason: runReason}, 0, messageStopping},
+		"a stopped one ends with its last trial": {
+			anExperiment(end(v1beta1.EndStop)), trialsIn(succeeded, failed), outcome{State: expDone, Reason: v1beta1.ReasonExperimentStopped}, 0,
+			"Experiment has ended because it was stopped after 2 trials"},
+		"a cancelled one stops its trials": {
+			anExperiment(end(v1beta1.EndCancel), suspend), trialsIn(succeeded, running), outcome{Stop: []string{"exp-0001"}, State: expDone, Reason: v1beta1.ReasonExperimentStopped}, 0,
+			"Experiment has ended because it was stopped after 2 trials"},
+		"one that is stopped before it begins has failed": {
+			anExperiment(end(v1beta1.EndStop)), nil, outcome{State: expFailed, Reason: failReason}, 0, messageStoppedEmpty},
 		"there is time": {
 			anExperiment(since(50 * time.Minute)), trialsIn(running, running, running), outcome{First: 3, State: expRunning, Reason: runReason}, 10 * time.Minute, messageRunning},
 		"time is over": {

@@ -31,6 +31,7 @@ func experimentOut(e *v1beta1.Experiment) (*vernierv1.Experiment, error) {
 		CreateTime: timestamppb.New(e.CreationTimestamp.Time), StartTime: timeOut(e.Status.StartTime), EndTime: timeOut(e.Status.CompletionTime),
 		TrialsPending: e.Status.TrialsPending, TrialsPruned: e.Status.TrialsEarlyStopped, TrialsKilled: e.Status.TrialsKilled,
 		TrialsUnmeasured: e.Status.TrialMetricsUnavailable, Suspended: e.Spec.Suspend, Etag: e.ResourceVersion, Best: bestOut(e),
+		Notes: e.Annotations[v1beta1.AnnotationNotes], Tags: tagsOf(e.Annotations),
 	}
 	if c := e.LastCondition(); c != nil {
 		out.Message = c.Message
@@ -92,6 +93,7 @@ func trialOut(e *v1beta1.Experiment, t *v1beta1.Trial, now time.Time) *vernierv1
 		out.Attempt, out.Worker, out.LeaseExpireTime = lease.Attempt, lease.Worker, timestamppb.New(lease.Expires)
 	}
 	out.StartTime, out.EndTime = timeOut(t.Status.StartTime), timeOut(t.Status.CompletionTime)
+	out.Notes, out.Tags = t.Annotations[v1beta1.AnnotationNotes], tagsOf(t.Annotations)
 	if n, ok := parentOf(t); ok {
 		out.Parent = &n
 	}

@@ -26,6 +26,7 @@ const (
 	ReasonAlreadyCompleted = "ALREADY_COMPLETED"
 	ReasonNotMeasured      = "NOT_MEASURED"
 	ReasonQuota            = "QUOTA"
+	ReasonConflict         = "CONFLICT"
 	ReasonUnavailable      = "UNAVAILABLE"
 )
 

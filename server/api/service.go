@@ -6,9 +6,7 @@
 package api
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/maphash"
 	"net/http"
@@ -17,7 +15,6 @@ import (
 
 	"connectrpc.com/connect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
@@ -53,10 +50,10 @@ type Config struct {
 	Now     func() time.Time
 }
 
-// Mount adds the services to mux.
-func Mount(mux *http.ServeMux, c Config) { newService(c).mount(mux) }
+// Mount adds the services to mux, and returns the paths below which they are.
+func Mount(mux *http.ServeMux, c Config) (paths []string) { return newService(c).mount(mux) }
 
-func (s *service) mount(mux *http.ServeMux) {
+func (s *service) mount(mux *http.ServeMux) (paths []string) {
 	options := connect.WithReadMaxBytes(maxBody)
 	for _, add := range []func() (string, http.Handler){
 		func() (string, http.Handler) { return vernierv1.NewExperimentServiceHandler(s, options) },
@@ -64,7 +61,9 @@ func (s *service) mount(mux *http.ServeMux) {
 	} {
 		path, handler := add()
 		mux.Handle(path, s.guard(endless(handler)))
+		paths = append(paths, path)
 	}
+	return paths
 }
 
 type service struct {
@@ -95,26 +94,20 @@ var _ vernierv1.ExperimentServiceHandler = (*service)(nil)
 
 // CreateExperiment implements vernierv1.ExperimentServiceHandler.
 func (s *service) CreateExperiment(ctx context.Context, r *vernierv1.CreateExperimentRequest) (*vernierv1.Experiment, error) {
-	p, err := parsePlace("experiment.name", r.GetExperiment().GetName(), experimentForm)
+	exp, p, err := wanted(r)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.allow(ctx, "create", "experiments", p); err != nil {
 		return nil, err
 	}
-	exp := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: p.experiment}}
-	text, err := r.GetExperiment().GetSpec().MarshalJSON()
-	if err == nil {
-		decoder := json.NewDecoder(bytes.NewReader(text))
-		decoder.DisallowUnknownFields()
-		err = decoder.Decode(&exp.Spec)
-	}
-	if err != nil {
-		return nil, invalid("write it as in the YAML of an Experiment", "experiment.spec cannot be read: %w", err)
-	}
 	v1beta1.SetDefaults(exp)
 	want := exp.DeepCopy()
-	err = s.Client.Create(ctx, exp)
+	var options []client.CreateOption
+	if r.GetValidateOnly() {
+		options = append(options, client.DryRunAll)
+	}
+	err = s.Client.Create(ctx, exp, options...)
 	if apierrors.IsAlreadyExists(err) {
 		same := false
 		if err = s.Reader.Get(ctx, p.key(), exp); err == nil {
@@ -129,7 +122,11 @@ func (s *service) CreateExperiment(ctx context.Context, r *vernierv1.CreateExper
 		return nil, explain(ctx, err)
 	}
 	v1beta1.SetDefaults(exp)
-	return experimentOut(exp)
+	out, err := experimentOut(exp)
+	if err == nil {
+		out.Warnings, _ = s.Experiments.Rules.Validate(exp, nil)
+	}
+	return out, err
 }
 
 // GetExperiment implements vernierv1.ExperimentServiceHandler.

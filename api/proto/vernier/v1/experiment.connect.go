@@ -10,6 +10,7 @@ import (
 	connect "connectrpc.com/connect"
 	context "context"
 	errors "errors"
+	emptypb "google.golang.org/protobuf/types/known/emptypb"
 	http "net/http"
 	strings "strings"
 )
@@ -43,6 +44,15 @@ const (
 	// ExperimentServiceListExperimentsProcedure is the fully-qualified name of the ExperimentService's
 	// ListExperiments RPC.
 	ExperimentServiceListExperimentsProcedure = "/vernier.v1.ExperimentService/ListExperiments"
+	// ExperimentServiceUpdateExperimentProcedure is the fully-qualified name of the ExperimentService's
+	// UpdateExperiment RPC.
+	ExperimentServiceUpdateExperimentProcedure = "/vernier.v1.ExperimentService/UpdateExperiment"
+	// ExperimentServiceStopExperimentProcedure is the fully-qualified name of the ExperimentService's
+	// StopExperiment RPC.
+	ExperimentServiceStopExperimentProcedure = "/vernier.v1.ExperimentService/StopExperiment"
+	// ExperimentServiceDeleteExperimentProcedure is the fully-qualified name of the ExperimentService's
+	// DeleteExperiment RPC.
+	ExperimentServiceDeleteExperimentProcedure = "/vernier.v1.ExperimentService/DeleteExperiment"
 	// ExperimentServiceSuggestTrialsProcedure is the fully-qualified name of the ExperimentService's
 	// SuggestTrials RPC.
 	ExperimentServiceSuggestTrialsProcedure = "/vernier.v1.ExperimentService/SuggestTrials"
@@ -55,12 +65,21 @@ const (
 	// ExperimentServiceReleaseTrialProcedure is the fully-qualified name of the ExperimentService's
 	// ReleaseTrial RPC.
 	ExperimentServiceReleaseTrialProcedure = "/vernier.v1.ExperimentService/ReleaseTrial"
+	// ExperimentServiceGetTrialProcedure is the fully-qualified name of the ExperimentService's
+	// GetTrial RPC.
+	ExperimentServiceGetTrialProcedure = "/vernier.v1.ExperimentService/GetTrial"
 	// ExperimentServiceListTrialsProcedure is the fully-qualified name of the ExperimentService's
 	// ListTrials RPC.
 	ExperimentServiceListTrialsProcedure = "/vernier.v1.ExperimentService/ListTrials"
 	// ExperimentServiceListOptimalTrialsProcedure is the fully-qualified name of the
 	// ExperimentService's ListOptimalTrials RPC.
 	ExperimentServiceListOptimalTrialsProcedure = "/vernier.v1.ExperimentService/ListOptimalTrials"
+	// ExperimentServiceStopTrialProcedure is the fully-qualified name of the ExperimentService's
+	// StopTrial RPC.
+	ExperimentServiceStopTrialProcedure = "/vernier.v1.ExperimentService/StopTrial"
+	// ExperimentServiceUpdateTrialProcedure is the fully-qualified name of the ExperimentService's
+	// UpdateTrial RPC.
+	ExperimentServiceUpdateTrialProcedure = "/vernier.v1.ExperimentService/UpdateTrial"
 )
 
 // ExperimentServiceClient is a client for the vernier.v1.ExperimentService service.
@@ -70,6 +89,15 @@ type ExperimentServiceClient interface {
 	CreateExperiment(context.Context, *CreateExperimentRequest) (*Experiment, error)
 	GetExperiment(context.Context, *GetExperimentRequest) (*Experiment, error)
 	ListExperiments(context.Context, *ListExperimentsRequest) (*ListExperimentsResponse, error)
+	// UpdateExperiment changes budgets, parallelism, whether it is suspended, notes
+	// and tags.
+	UpdateExperiment(context.Context, *UpdateExperimentRequest) (*Experiment, error)
+	// StopExperiment ends an experiment: there are no new trials. Those that run go on
+	// to their end, or are stopped with cancel.
+	StopExperiment(context.Context, *StopExperimentRequest) (*Experiment, error)
+	// DeleteExperiment deletes an experiment with its trials, curves and checkpoints.
+	// That there is none of this name is no error.
+	DeleteExperiment(context.Context, *DeleteExperimentRequest) (*emptypb.Empty, error)
 	// SuggestTrials hands out trials of an experiment without a template. A request
 	// that is sent again gets the same trials.
 	SuggestTrials(context.Context, *SuggestTrialsRequest) (*SuggestTrialsResponse, error)
@@ -81,10 +109,15 @@ type ExperimentServiceClient interface {
 	// ReleaseTrial hands a trial back: it is handed out again. Doing so again is no
 	// error.
 	ReleaseTrial(context.Context, *ReleaseTrialRequest) (*Trial, error)
+	GetTrial(context.Context, *GetTrialRequest) (*Trial, error)
 	ListTrials(context.Context, *ListTrialsRequest) (*ListTrialsResponse, error)
 	// ListOptimalTrials names the best trial; of several objectives, all that no
 	// other trial beats.
 	ListOptimalTrials(context.Context, *ListOptimalTrialsRequest) (*ListTrialsResponse, error)
+	// StopTrial asks a trial to stop. One that has ended stays as it is.
+	StopTrial(context.Context, *StopTrialRequest) (*Trial, error)
+	// UpdateTrial changes notes and tags.
+	UpdateTrial(context.Context, *UpdateTrialRequest) (*Trial, error)
 }
 
 // NewExperimentServiceClient constructs a client for the vernier.v1.ExperimentService service. By
@@ -116,6 +149,24 @@ func NewExperimentServiceClient(httpClient connect.HTTPClient, baseURL string, o
 			connect.WithSchema(experimentServiceMethods.ByName("ListExperiments")),
 			connect.WithClientOptions(opts...),
 		),
+		updateExperiment: connect.NewClient[UpdateExperimentRequest, Experiment](
+			httpClient,
+			baseURL+ExperimentServiceUpdateExperimentProcedure,
+			connect.WithSchema(experimentServiceMethods.ByName("UpdateExperiment")),
+			connect.WithClientOptions(opts...),
+		),
+		stopExperiment: connect.NewClient[StopExperimentRequest, Experiment](
+			httpClient,
+			baseURL+ExperimentServiceStopExperimentProcedure,
+			connect.WithSchema(experimentServiceMethods.ByName("StopExperiment")),
+			connect.WithClientOptions(opts...),
+		),
+		deleteExperiment: connect.NewClient[DeleteExperimentRequest, emptypb.Empty](
+			httpClient,
+			baseURL+ExperimentServiceDeleteExperimentProcedure,
+			connect.WithSchema(experimentServiceMethods.ByName("DeleteExperiment")),
+			connect.WithClientOptions(opts...),
+		),
 		suggestTrials: connect.NewClient[SuggestTrialsRequest, SuggestTrialsResponse](
 			httpClient,
 			baseURL+ExperimentServiceSuggestTrialsProcedure,
@@ -140,6 +191,12 @@ func NewExperimentServiceClient(httpClient connect.HTTPClient, baseURL string, o
 			connect.WithSchema(experimentServiceMethods.ByName("ReleaseTrial")),
 			connect.WithClientOptions(opts...),
 		),
+		getTrial: connect.NewClient[GetTrialRequest, Trial](
+			httpClient,
+			baseURL+ExperimentServiceGetTrialProcedure,
+			connect.WithSchema(experimentServiceMethods.ByName("GetTrial")),
+			connect.WithClientOptions(opts...),
+		),
 		listTrials: connect.NewClient[ListTrialsRequest, ListTrialsResponse](
 			httpClient,
 			baseURL+ExperimentServiceListTrialsProcedure,
@@ -152,6 +209,18 @@ func NewExperimentServiceClient(httpClient connect.HTTPClient, baseURL string, o
 			connect.WithSchema(experimentServiceMethods.ByName("ListOptimalTrials")),
 			connect.WithClientOptions(opts...),
 		),
+		stopTrial: connect.NewClient[StopTrialRequest, Trial](
+			httpClient,
+			baseURL+ExperimentServiceStopTrialProcedure,
+			connect.WithSchema(experimentServiceMethods.ByName("StopTrial")),
+			connect.WithClientOptions(opts...),
+		),
+		updateTrial: connect.NewClient[UpdateTrialRequest, Trial](
+			httpClient,
+			baseURL+ExperimentServiceUpdateTrialProcedure,
+			connect.WithSchema(experimentServiceMethods.ByName("UpdateTrial")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -160,12 +229,18 @@ type experimentServiceClient struct {
 	createExperiment  *connect.Client[CreateExperimentRequest, Experiment]
 	getExperiment     *connect.Client[GetExperimentRequest, Experiment]
 	listExperiments   *connect.Client[ListExperimentsRequest, ListExperimentsResponse]
+	updateExperiment  *connect.Client[UpdateExperimentRequest, Experiment]
+	stopExperiment    *connect.Client[StopExperimentRequest, Experiment]
+	deleteExperiment  *connect.Client[DeleteExperimentRequest, emptypb.Empty]
 	suggestTrials     *connect.Client[SuggestTrialsRequest, SuggestTrialsResponse]
 	reportTrial       *connect.Client[ReportTrialRequest, ReportTrialResponse]
 	completeTrial     *connect.Client[CompleteTrialRequest, Trial]
 	releaseTrial      *connect.Client[ReleaseTrialRequest, Trial]
+	getTrial          *connect.Client[GetTrialRequest, Trial]
 	listTrials        *connect.Client[ListTrialsRequest, ListTrialsResponse]
 	listOptimalTrials *connect.Client[ListOptimalTrialsRequest, ListTrialsResponse]
+	stopTrial         *connect.Client[StopTrialRequest, Trial]
+	updateTrial       *connect.Client[UpdateTrialRequest, Trial]
 }
 
 // CreateExperiment calls vernier.v1.ExperimentService.CreateExperiment.
@@ -189,6 +264,33 @@ func (c *experimentServiceClient) GetExperiment(ctx context.Context, req *GetExp
 // ListExperiments calls vernier.v1.ExperimentService.ListExperiments.
 func (c *experimentServiceClient) ListExperiments(ctx context.Context, req *ListExperimentsRequest) (*ListExperimentsResponse, error) {
 	response, err := c.listExperiments.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// UpdateExperiment calls vernier.v1.ExperimentService.UpdateExperiment.
+func (c *experimentServiceClient) UpdateExperiment(ctx context.Context, req *UpdateExperimentRequest) (*Experiment, error) {
+	response, err := c.updateExperiment.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// StopExperiment calls vernier.v1.ExperimentService.StopExperiment.
+func (c *experimentServiceClient) StopExperiment(ctx context.Context, req *StopExperimentRequest) (*Experiment, error) {
+	response, err := c.stopExperiment.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DeleteExperiment calls vernier.v1.ExperimentService.DeleteExperiment.
+func (c *experimentServiceClient) DeleteExperiment(ctx context.Context, req *DeleteExperimentRequest) (*emptypb.Empty, error) {
+	response, err := c.deleteExperiment.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -231,6 +333,15 @@ func (c *experimentServiceClient) ReleaseTrial(ctx context.Context, req *Release
 	return nil, err
 }
 
+// GetTrial calls vernier.v1.ExperimentService.GetTrial.
+func (c *experimentServiceClient) GetTrial(ctx context.Context, req *GetTrialRequest) (*Trial, error) {
+	response, err := c.getTrial.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListTrials calls vernier.v1.ExperimentService.ListTrials.
 func (c *experimentServiceClient) ListTrials(ctx context.Context, req *ListTrialsRequest) (*ListTrialsResponse, error) {
 	response, err := c.listTrials.CallUnary(ctx, connect.NewRequest(req))
@@ -249,6 +360,24 @@ func (c *experimentServiceClient) ListOptimalTrials(ctx context.Context, req *Li
 	return nil, err
 }
 
+// StopTrial calls vernier.v1.ExperimentService.StopTrial.
+func (c *experimentServiceClient) StopTrial(ctx context.Context, req *StopTrialRequest) (*Trial, error) {
+	response, err := c.stopTrial.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// UpdateTrial calls vernier.v1.ExperimentService.UpdateTrial.
+func (c *experimentServiceClient) UpdateTrial(ctx context.Context, req *UpdateTrialRequest) (*Trial, error) {
+	response, err := c.updateTrial.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ExperimentServiceHandler is an implementation of the vernier.v1.ExperimentService service.
 type ExperimentServiceHandler interface {
 	// CreateExperiment creates an experiment. Creating the same one again is no
@@ -256,6 +385,15 @@ type ExperimentServiceHandler interface {
 	CreateExperiment(context.Context, *CreateExperimentRequest) (*Experiment, error)
 	GetExperiment(context.Context, *GetExperimentRequest) (*Experiment, error)
 	ListExperiments(context.Context, *ListExperimentsRequest) (*ListExperimentsResponse, error)
+	// UpdateExperiment changes budgets, parallelism, whether it is suspended, notes
+	// and tags.
+	UpdateExperiment(context.Context, *UpdateExperimentRequest) (*Experiment, error)
+	// StopExperiment ends an experiment: there are no new trials. Those that run go on
+	// to their end, or are stopped with cancel.
+	StopExperiment(context.Context, *StopExperimentRequest) (*Experiment, error)
+	// DeleteExperiment deletes an experiment with its trials, curves and checkpoints.
+	// That there is none of this name is no error.
+	DeleteExperiment(context.Context, *DeleteExperimentRequest) (*emptypb.Empty, error)
 	// SuggestTrials hands out trials of an experiment without a template. A request
 	// that is sent again gets the same trials.
 	SuggestTrials(context.Context, *SuggestTrialsRequest) (*SuggestTrialsResponse, error)
@@ -267,10 +405,15 @@ type ExperimentServiceHandler interface {
 	// ReleaseTrial hands a trial back: it is handed out again. Doing so again is no
 	// error.
 	ReleaseTrial(context.Context, *ReleaseTrialRequest) (*Trial, error)
+	GetTrial(context.Context, *GetTrialRequest) (*Trial, error)
 	ListTrials(context.Context, *ListTrialsRequest) (*ListTrialsResponse, error)
 	// ListOptimalTrials names the best trial; of several objectives, all that no
 	// other trial beats.
 	ListOptimalTrials(context.Context, *ListOptimalTrialsRequest) (*ListTrialsResponse, error)
+	// StopTrial asks a trial to stop. One that has ended stays as it is.
+	StopTrial(context.Context, *StopTrialRequest) (*Trial, error)
+	// UpdateTrial changes notes and tags.
+	UpdateTrial(context.Context, *UpdateTrialRequest) (*Trial, error)
 }
 
 // NewExperimentServiceHandler builds an HTTP handler from the service implementation. It returns
@@ -298,6 +441,24 @@ func NewExperimentServiceHandler(svc ExperimentServiceHandler, opts ...connect.H
 		connect.WithSchema(experimentServiceMethods.ByName("ListExperiments")),
 		connect.WithHandlerOptions(opts...),
 	)
+	experimentServiceUpdateExperimentHandler := connect.NewUnaryHandlerSimple(
+		ExperimentServiceUpdateExperimentProcedure,
+		svc.UpdateExperiment,
+		connect.WithSchema(experimentServiceMethods.ByName("UpdateExperiment")),
+		connect.WithHandlerOptions(opts...),
+	)
+	experimentServiceStopExperimentHandler := connect.NewUnaryHandlerSimple(
+		ExperimentServiceStopExperimentProcedure,
+		svc.StopExperiment,
+		connect.WithSchema(experimentServiceMethods.ByName("StopExperiment")),
+		connect.WithHandlerOptions(opts...),
+	)
+	experimentServiceDeleteExperimentHandler := connect.NewUnaryHandlerSimple(
+		ExperimentServiceDeleteExperimentProcedure,
+		svc.DeleteExperiment,
+		connect.WithSchema(experimentServiceMethods.ByName("DeleteExperiment")),
+		connect.WithHandlerOptions(opts...),
+	)
 	experimentServiceSuggestTrialsHandler := connect.NewUnaryHandlerSimple(
 		ExperimentServiceSuggestTrialsProcedure,
 		svc.SuggestTrials,
@@ -322,6 +483,12 @@ func NewExperimentServiceHandler(svc ExperimentServiceHandler, opts ...connect.H
 		connect.WithSchema(experimentServiceMethods.ByName("ReleaseTrial")),
 		connect.WithHandlerOptions(opts...),
 	)
+	experimentServiceGetTrialHandler := connect.NewUnaryHandlerSimple(
+		ExperimentServiceGetTrialProcedure,
+		svc.GetTrial,
+		connect.WithSchema(experimentServiceMethods.ByName("GetTrial")),
+		connect.WithHandlerOptions(opts...),
+	)
 	experimentServiceListTrialsHandler := connect.NewUnaryHandlerSimple(
 		ExperimentServiceListTrialsProcedure,
 		svc.ListTrials,
@@ -334,6 +501,18 @@ func NewExperimentServiceHandler(svc ExperimentServiceHandler, opts ...connect.H
 		connect.WithSchema(experimentServiceMethods.ByName("ListOptimalTrials")),
 		connect.WithHandlerOptions(opts...),
 	)
+	experimentServiceStopTrialHandler := connect.NewUnaryHandlerSimple(
+		ExperimentServiceStopTrialProcedure,
+		svc.StopTrial,
+		connect.WithSchema(experimentServiceMethods.ByName("StopTrial")),
+		connect.WithHandlerOptions(opts...),
+	)
+	experimentServiceUpdateTrialHandler := connect.NewUnaryHandlerSimple(
+		ExperimentServiceUpdateTrialProcedure,
+		svc.UpdateTrial,
+		connect.WithSchema(experimentServiceMethods.ByName("UpdateTrial")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/vernier.v1.ExperimentService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ExperimentServiceCreateExperimentProcedure:
@@ -342,6 +521,12 @@ func NewExperimentServiceHandler(svc ExperimentServiceHandler, opts ...connect.H
 			experimentServiceGetExperimentHandler.ServeHTTP(w, r)
 		case ExperimentServiceListExperimentsProcedure:
 			experimentServiceListExperimentsHandler.ServeHTTP(w, r)
+		case ExperimentServiceUpdateExperimentProcedure:
+			experimentServiceUpdateExperimentHandler.ServeHTTP(w, r)
+		case ExperimentServiceStopExperimentProcedure:
+			experimentServiceStopExperimentHandler.ServeHTTP(w, r)
+		case ExperimentServiceDeleteExperimentProcedure:
+			experimentServiceDeleteExperimentHandler.ServeHTTP(w, r)
 		case ExperimentServiceSuggestTrialsProcedure:
 			experimentServiceSuggestTrialsHandler.ServeHTTP(w, r)
 		case ExperimentServiceReportTrialProcedure:
@@ -350,10 +535,16 @@ func NewExperimentServiceHandler(svc ExperimentServiceHandler, opts ...connect.H
 			experimentServiceCompleteTrialHandler.ServeHTTP(w, r)
 		case ExperimentServiceReleaseTrialProcedure:
 			experimentServiceReleaseTrialHandler.ServeHTTP(w, r)
+		case ExperimentServiceGetTrialProcedure:
+			experimentServiceGetTrialHandler.ServeHTTP(w, r)
 		case ExperimentServiceListTrialsProcedure:
 			experimentServiceListTrialsHandler.ServeHTTP(w, r)
 		case ExperimentServiceListOptimalTrialsProcedure:
 			experimentServiceListOptimalTrialsHandler.ServeHTTP(w, r)
+		case ExperimentServiceStopTrialProcedure:
+			experimentServiceStopTrialHandler.ServeHTTP(w, r)
+		case ExperimentServiceUpdateTrialProcedure:
+			experimentServiceUpdateTrialHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -375,6 +566,18 @@ func (UnimplementedExperimentServiceHandler) ListExperiments(context.Context, *L
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.ListExperiments is not implemented"))
 }
 
+func (UnimplementedExperimentServiceHandler) UpdateExperiment(context.Context, *UpdateExperimentRequest) (*Experiment, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.UpdateExperiment is not implemented"))
+}
+
+func (UnimplementedExperimentServiceHandler) StopExperiment(context.Context, *StopExperimentRequest) (*Experiment, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.StopExperiment is not implemented"))
+}
+
+func (UnimplementedExperimentServiceHandler) DeleteExperiment(context.Context, *DeleteExperimentRequest) (*emptypb.Empty, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.DeleteExperiment is not implemented"))
+}
+
 func (UnimplementedExperimentServiceHandler) SuggestTrials(context.Context, *SuggestTrialsRequest) (*SuggestTrialsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.SuggestTrials is not implemented"))
 }
@@ -391,10 +594,22 @@ func (UnimplementedExperimentServiceHandler) ReleaseTrial(context.Context, *Rele
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.ReleaseTrial is not implemented"))
 }
 
+func (UnimplementedExperimentServiceHandler) GetTrial(context.Context, *GetTrialRequest) (*Trial, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.GetTrial is not implemented"))
+}
+
 func (UnimplementedExperimentServiceHandler) ListTrials(context.Context, *ListTrialsRequest) (*ListTrialsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.ListTrials is not implemented"))
 }
 
 func (UnimplementedExperimentServiceHandler) ListOptimalTrials(context.Context, *ListOptimalTrialsRequest) (*ListTrialsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.ListOptimalTrials is not implemented"))
+}
+
+func (UnimplementedExperimentServiceHandler) StopTrial(context.Context, *StopTrialRequest) (*Trial, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.StopTrial is not implemented"))
+}
+
+func (UnimplementedExperimentServiceHandler) UpdateTrial(context.Context, *UpdateTrialRequest) (*Trial, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.UpdateTrial is not implemented"))
 }

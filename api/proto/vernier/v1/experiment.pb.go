@@ -13,6 +13,8 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	emptypb "google.golang.org/protobuf/types/known/emptypb"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
@@ -152,7 +154,7 @@ func (x Trial_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Trial_State.Descriptor instead.
 func (Trial_State) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{6, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12, 0}
 }
 
 type ReportTrialResponse_Directive int32
@@ -202,7 +204,7 @@ func (x ReportTrialResponse_Directive) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReportTrialResponse_Directive.Descriptor instead.
 func (ReportTrialResponse_Directive) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{11, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17, 0}
 }
 
 // ErrorInfo is a detail of every error.
@@ -289,8 +291,14 @@ type Experiment struct {
 	Best *Trial `protobuf:"bytes,17,opt,name=best,proto3" json:"best,omitempty"`
 	// It makes no new trials. As in spec.suspend.
 	Suspended bool `protobuf:"varint,18,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	// Text for people, Markdown. At most 16 KiB.
+	Notes string `protobuf:"bytes,20,opt,name=notes,proto3" json:"notes,omitempty"`
+	// Words for finding it again: letters, digits, '-', '_' and '.', at most 63 each.
+	Tags []string `protobuf:"bytes,21,rep,name=tags,proto3" json:"tags,omitempty"`
 	// Changes with every change of the experiment.
-	Etag          string `protobuf:"bytes,22,opt,name=etag,proto3" json:"etag,omitempty"`
+	Etag string `protobuf:"bytes,22,opt,name=etag,proto3" json:"etag,omitempty"`
+	// Answers of Create- and UpdateExperiment: what may not be as it was meant.
+	Warnings      []string `protobuf:"bytes,23,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -451,6 +459,20 @@ func (x *Experiment) GetSuspended() bool {
 	return false
 }
 
+func (x *Experiment) GetNotes() string {
+	if x != nil {
+		return x.Notes
+	}
+	return ""
+}
+
+func (x *Experiment) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
 func (x *Experiment) GetEtag() string {
 	if x != nil {
 		return x.Etag
@@ -458,10 +480,24 @@ func (x *Experiment) GetEtag() string {
 	return ""
 }
 
+func (x *Experiment) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 type CreateExperimentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the experiment, name and spec.
-	Experiment    *Experiment `protobuf:"bytes,1,opt,name=experiment,proto3" json:"experiment,omitempty"`
+	// Of the experiment, name, spec, notes and tags.
+	Experiment *Experiment `protobuf:"bytes,1,opt,name=experiment,proto3" json:"experiment,omitempty"`
+	// Check only: nothing is created.
+	ValidateOnly bool `protobuf:"varint,2,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	// In place of experiment: an Experiment as YAML. A namespace in it must be that of
+	// parent.
+	Yaml string `protobuf:"bytes,3,opt,name=yaml,proto3" json:"yaml,omitempty"`
+	// namespaces/NAMESPACE. Needed with yaml only.
+	Parent        string `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -503,6 +539,350 @@ func (x *CreateExperimentRequest) GetExperiment() *Experiment {
 	return nil
 }
 
+func (x *CreateExperimentRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+func (x *CreateExperimentRequest) GetYaml() string {
+	if x != nil {
+		return x.Yaml
+	}
+	return ""
+}
+
+func (x *CreateExperimentRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+type UpdateExperimentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name, and what is named in update_mask. With an etag nothing is changed
+	// unless the experiment still has it.
+	Experiment *Experiment `protobuf:"bytes,1,opt,name=experiment,proto3" json:"experiment,omitempty"`
+	// Some of notes, tags, spec.parallelTrialCount, spec.maxTrialCount,
+	// spec.maxFailedTrialCount, spec.suspend, spec.maxDuration, spec.maxTrialDuration,
+	// spec.maxTrialWaitDuration. A field that is named and absent is cleared.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Check only: nothing is changed.
+	ValidateOnly  bool `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateExperimentRequest) Reset() {
+	*x = UpdateExperimentRequest{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateExperimentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateExperimentRequest) ProtoMessage() {}
+
+func (x *UpdateExperimentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateExperimentRequest.ProtoReflect.Descriptor instead.
+func (*UpdateExperimentRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *UpdateExperimentRequest) GetExperiment() *Experiment {
+	if x != nil {
+		return x.Experiment
+	}
+	return nil
+}
+
+func (x *UpdateExperimentRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+func (x *UpdateExperimentRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+type StopExperimentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Stop the trials that run, too.
+	Cancel        bool `protobuf:"varint,2,opt,name=cancel,proto3" json:"cancel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopExperimentRequest) Reset() {
+	*x = StopExperimentRequest{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopExperimentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopExperimentRequest) ProtoMessage() {}
+
+func (x *StopExperimentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopExperimentRequest.ProtoReflect.Descriptor instead.
+func (*StopExperimentRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *StopExperimentRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *StopExperimentRequest) GetCancel() bool {
+	if x != nil {
+		return x.Cancel
+	}
+	return false
+}
+
+type DeleteExperimentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Optional: delete it only if it has this uid.
+	Uid           string `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteExperimentRequest) Reset() {
+	*x = DeleteExperimentRequest{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteExperimentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteExperimentRequest) ProtoMessage() {}
+
+func (x *DeleteExperimentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteExperimentRequest.ProtoReflect.Descriptor instead.
+func (*DeleteExperimentRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DeleteExperimentRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteExperimentRequest) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+type GetTrialRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTrialRequest) Reset() {
+	*x = GetTrialRequest{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTrialRequest) ProtoMessage() {}
+
+func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
+func (*GetTrialRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GetTrialRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type StopTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// For people. Default: who asked.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopTrialRequest) Reset() {
+	*x = StopTrialRequest{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopTrialRequest) ProtoMessage() {}
+
+func (x *StopTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopTrialRequest.ProtoReflect.Descriptor instead.
+func (*StopTrialRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *StopTrialRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *StopTrialRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type UpdateTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name, and what is named in update_mask.
+	Trial *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	// notes, tags or both.
+	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateTrialRequest) Reset() {
+	*x = UpdateTrialRequest{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateTrialRequest) ProtoMessage() {}
+
+func (x *UpdateTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateTrialRequest.ProtoReflect.Descriptor instead.
+func (*UpdateTrialRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *UpdateTrialRequest) GetTrial() *Trial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
+func (x *UpdateTrialRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
 type GetExperimentRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -512,7 +892,7 @@ type GetExperimentRequest struct {
 
 func (x *GetExperimentRequest) Reset() {
 	*x = GetExperimentRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[3]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +904,7 @@ func (x *GetExperimentRequest) String() string {
 func (*GetExperimentRequest) ProtoMessage() {}
 
 func (x *GetExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[3]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +917,7 @@ func (x *GetExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetExperimentRequest.ProtoReflect.Descriptor instead.
 func (*GetExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{3}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetExperimentRequest) GetName() string {
@@ -557,7 +937,7 @@ type ListExperimentsRequest struct {
 
 func (x *ListExperimentsRequest) Reset() {
 	*x = ListExperimentsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[4]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +949,7 @@ func (x *ListExperimentsRequest) String() string {
 func (*ListExperimentsRequest) ProtoMessage() {}
 
 func (x *ListExperimentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[4]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +962,7 @@ func (x *ListExperimentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExperimentsRequest.ProtoReflect.Descriptor instead.
 func (*ListExperimentsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{4}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListExperimentsRequest) GetParent() string {
@@ -601,7 +981,7 @@ type ListExperimentsResponse struct {
 
 func (x *ListExperimentsResponse) Reset() {
 	*x = ListExperimentsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[5]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -613,7 +993,7 @@ func (x *ListExperimentsResponse) String() string {
 func (*ListExperimentsResponse) ProtoMessage() {}
 
 func (x *ListExperimentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[5]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -626,7 +1006,7 @@ func (x *ListExperimentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExperimentsResponse.ProtoReflect.Descriptor instead.
 func (*ListExperimentsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{5}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListExperimentsResponse) GetExperiments() []*Experiment {
@@ -665,14 +1045,16 @@ type Trial struct {
 	StartTime       *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Number of the trial that it continues: it began with a copy of that one's
 	// checkpoints.
-	Parent        *int32 `protobuf:"varint,16,opt,name=parent,proto3,oneof" json:"parent,omitempty"`
+	Parent        *int32   `protobuf:"varint,16,opt,name=parent,proto3,oneof" json:"parent,omitempty"`
+	Notes         string   `protobuf:"bytes,18,opt,name=notes,proto3" json:"notes,omitempty"`
+	Tags          []string `protobuf:"bytes,19,rep,name=tags,proto3" json:"tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[6]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -684,7 +1066,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[6]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -697,7 +1079,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{6}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Trial) GetName() string {
@@ -812,6 +1194,20 @@ func (x *Trial) GetParent() int32 {
 	return 0
 }
 
+func (x *Trial) GetNotes() string {
+	if x != nil {
+		return x.Notes
+	}
+	return ""
+}
+
+func (x *Trial) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
 type SuggestTrialsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespaces/NAMESPACE/experiments/NAME
@@ -834,7 +1230,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -846,7 +1242,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -859,7 +1255,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{7}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -921,7 +1317,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -933,7 +1329,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -946,7 +1342,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{8}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -999,7 +1395,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1011,7 +1407,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1024,7 +1420,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{9}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Measurement) GetStep() int64 {
@@ -1061,7 +1457,7 @@ type ReportTrialRequest struct {
 
 func (x *ReportTrialRequest) Reset() {
 	*x = ReportTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1073,7 +1469,7 @@ func (x *ReportTrialRequest) String() string {
 func (*ReportTrialRequest) ProtoMessage() {}
 
 func (x *ReportTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1086,7 +1482,7 @@ func (x *ReportTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReportTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{10}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReportTrialRequest) GetName() string {
@@ -1122,7 +1518,7 @@ type ReportTrialResponse struct {
 
 func (x *ReportTrialResponse) Reset() {
 	*x = ReportTrialResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1530,7 @@ func (x *ReportTrialResponse) String() string {
 func (*ReportTrialResponse) ProtoMessage() {}
 
 func (x *ReportTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1543,7 @@ func (x *ReportTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReportTrialResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{11}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReportTrialResponse) GetDirective() ReportTrialResponse_Directive {
@@ -1188,7 +1584,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1596,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1609,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -1311,7 +1707,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1323,7 +1719,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1336,7 +1732,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{13}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -1367,7 +1763,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1379,7 +1775,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1392,7 +1788,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{14}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -1428,7 +1824,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1836,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1849,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{15}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -1479,7 +1875,7 @@ type ListOptimalTrialsRequest struct {
 
 func (x *ListOptimalTrialsRequest) Reset() {
 	*x = ListOptimalTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1887,7 @@ func (x *ListOptimalTrialsRequest) String() string {
 func (*ListOptimalTrialsRequest) ProtoMessage() {}
 
 func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1900,7 @@ func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{16}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListOptimalTrialsRequest) GetParent() string {
@@ -1524,7 +1920,7 @@ type CompleteTrialRequest_Succeeded struct {
 
 func (x *CompleteTrialRequest_Succeeded) Reset() {
 	*x = CompleteTrialRequest_Succeeded{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1932,7 @@ func (x *CompleteTrialRequest_Succeeded) String() string {
 func (*CompleteTrialRequest_Succeeded) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Succeeded) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1945,7 @@ func (x *CompleteTrialRequest_Succeeded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Succeeded.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Succeeded) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18, 0}
 }
 
 func (x *CompleteTrialRequest_Succeeded) GetValues() map[string]float64 {
@@ -1568,7 +1964,7 @@ type CompleteTrialRequest_Pruned struct {
 
 func (x *CompleteTrialRequest_Pruned) Reset() {
 	*x = CompleteTrialRequest_Pruned{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +1976,7 @@ func (x *CompleteTrialRequest_Pruned) String() string {
 func (*CompleteTrialRequest_Pruned) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Pruned) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +1989,7 @@ func (x *CompleteTrialRequest_Pruned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Pruned.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Pruned) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12, 1}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18, 1}
 }
 
 type CompleteTrialRequest_Failed struct {
@@ -1605,7 +2001,7 @@ type CompleteTrialRequest_Failed struct {
 
 func (x *CompleteTrialRequest_Failed) Reset() {
 	*x = CompleteTrialRequest_Failed{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +2013,7 @@ func (x *CompleteTrialRequest_Failed) String() string {
 func (*CompleteTrialRequest_Failed) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Failed) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +2026,7 @@ func (x *CompleteTrialRequest_Failed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Failed.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Failed) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12, 2}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18, 2}
 }
 
 func (x *CompleteTrialRequest_Failed) GetReason() string {
@@ -1650,7 +2046,7 @@ type CompleteTrialRequest_Infeasible struct {
 
 func (x *CompleteTrialRequest_Infeasible) Reset() {
 	*x = CompleteTrialRequest_Infeasible{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1662,7 +2058,7 @@ func (x *CompleteTrialRequest_Infeasible) String() string {
 func (*CompleteTrialRequest_Infeasible) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Infeasible) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1675,7 +2071,7 @@ func (x *CompleteTrialRequest_Infeasible) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Infeasible.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Infeasible) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12, 3}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18, 3}
 }
 
 func (x *CompleteTrialRequest_Infeasible) GetReason() string {
@@ -1690,10 +2086,10 @@ var File_vernier_v1_experiment_proto protoreflect.FileDescriptor
 const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\n" +
 	"\x1bvernier/v1/experiment.proto\x12\n" +
-	"vernier.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n" +
+	"vernier.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n" +
 	"\tErrorInfo\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06remedy\x18\x02 \x01(\tR\x06remedy\"\xa9\x06\n" +
+	"\x06remedy\x18\x02 \x01(\tR\x06remedy\"\xef\x06\n" +
 	"\n" +
 	"Experiment\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
@@ -1716,25 +2112,53 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"start_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12%\n" +
 	"\x04best\x18\x11 \x01(\v2\x11.vernier.v1.TrialR\x04best\x12\x1c\n" +
-	"\tsuspended\x18\x12 \x01(\bR\tsuspended\x12\x12\n" +
-	"\x04etag\x18\x16 \x01(\tR\x04etag\"E\n" +
+	"\tsuspended\x18\x12 \x01(\bR\tsuspended\x12\x14\n" +
+	"\x05notes\x18\x14 \x01(\tR\x05notes\x12\x12\n" +
+	"\x04tags\x18\x15 \x03(\tR\x04tags\x12\x12\n" +
+	"\x04etag\x18\x16 \x01(\tR\x04etag\x12\x1a\n" +
+	"\bwarnings\x18\x17 \x03(\tR\bwarnings\"E\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
 	"\x06ACTIVE\x10\x01\x12\r\n" +
 	"\tSUCCEEDED\x10\x02\x12\n" +
 	"\n" +
-	"\x06FAILED\x10\x03\"Q\n" +
+	"\x06FAILED\x10\x03\"\xa2\x01\n" +
 	"\x17CreateExperimentRequest\x126\n" +
 	"\n" +
 	"experiment\x18\x01 \x01(\v2\x16.vernier.v1.ExperimentR\n" +
-	"experiment\"*\n" +
+	"experiment\x12#\n" +
+	"\rvalidate_only\x18\x02 \x01(\bR\fvalidateOnly\x12\x12\n" +
+	"\x04yaml\x18\x03 \x01(\tR\x04yaml\x12\x16\n" +
+	"\x06parent\x18\x04 \x01(\tR\x06parent\"\xb3\x01\n" +
+	"\x17UpdateExperimentRequest\x126\n" +
+	"\n" +
+	"experiment\x18\x01 \x01(\v2\x16.vernier.v1.ExperimentR\n" +
+	"experiment\x12;\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\x12#\n" +
+	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\"C\n" +
+	"\x15StopExperimentRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06cancel\x18\x02 \x01(\bR\x06cancel\"?\n" +
+	"\x17DeleteExperimentRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"%\n" +
+	"\x0fGetTrialRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\">\n" +
+	"\x10StopTrialRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"z\n" +
+	"\x12UpdateTrialRequest\x12'\n" +
+	"\x05trial\x18\x01 \x01(\v2\x11.vernier.v1.TrialR\x05trial\x12;\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\"*\n" +
 	"\x14GetExperimentRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"0\n" +
 	"\x16ListExperimentsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\"S\n" +
 	"\x17ListExperimentsResponse\x128\n" +
-	"\vexperiments\x18\x01 \x03(\v2\x16.vernier.v1.ExperimentR\vexperiments\"\xb8\a\n" +
+	"\vexperiments\x18\x01 \x03(\v2\x16.vernier.v1.ExperimentR\vexperiments\"\xe2\a\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x16\n" +
@@ -1756,7 +2180,9 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\bend_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x129\n" +
 	"\n" +
 	"start_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x1b\n" +
-	"\x06parent\x18\x10 \x01(\x05H\x00R\x06parent\x88\x01\x01\x1aU\n" +
+	"\x06parent\x18\x10 \x01(\x05H\x00R\x06parent\x88\x01\x01\x12\x14\n" +
+	"\x05notes\x18\x12 \x01(\tR\x05notes\x12\x12\n" +
+	"\x04tags\x18\x13 \x03(\tR\x04tags\x1aU\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
 	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\x1a9\n" +
@@ -1846,18 +2272,24 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x06trials\x18\x01 \x03(\v2\x11.vernier.v1.TrialR\x06trials\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"2\n" +
 	"\x18ListOptimalTrialsRequest\x12\x16\n" +
-	"\x06parent\x18\x01 \x01(\tR\x06parent2\xe3\x05\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent2\x8e\t\n" +
 	"\x11ExperimentService\x12O\n" +
 	"\x10CreateExperiment\x12#.vernier.v1.CreateExperimentRequest\x1a\x16.vernier.v1.Experiment\x12I\n" +
 	"\rGetExperiment\x12 .vernier.v1.GetExperimentRequest\x1a\x16.vernier.v1.Experiment\x12Z\n" +
-	"\x0fListExperiments\x12\".vernier.v1.ListExperimentsRequest\x1a#.vernier.v1.ListExperimentsResponse\x12T\n" +
+	"\x0fListExperiments\x12\".vernier.v1.ListExperimentsRequest\x1a#.vernier.v1.ListExperimentsResponse\x12O\n" +
+	"\x10UpdateExperiment\x12#.vernier.v1.UpdateExperimentRequest\x1a\x16.vernier.v1.Experiment\x12K\n" +
+	"\x0eStopExperiment\x12!.vernier.v1.StopExperimentRequest\x1a\x16.vernier.v1.Experiment\x12O\n" +
+	"\x10DeleteExperiment\x12#.vernier.v1.DeleteExperimentRequest\x1a\x16.google.protobuf.Empty\x12T\n" +
 	"\rSuggestTrials\x12 .vernier.v1.SuggestTrialsRequest\x1a!.vernier.v1.SuggestTrialsResponse\x12N\n" +
 	"\vReportTrial\x12\x1e.vernier.v1.ReportTrialRequest\x1a\x1f.vernier.v1.ReportTrialResponse\x12D\n" +
 	"\rCompleteTrial\x12 .vernier.v1.CompleteTrialRequest\x1a\x11.vernier.v1.Trial\x12B\n" +
-	"\fReleaseTrial\x12\x1f.vernier.v1.ReleaseTrialRequest\x1a\x11.vernier.v1.Trial\x12K\n" +
+	"\fReleaseTrial\x12\x1f.vernier.v1.ReleaseTrialRequest\x1a\x11.vernier.v1.Trial\x12:\n" +
+	"\bGetTrial\x12\x1b.vernier.v1.GetTrialRequest\x1a\x11.vernier.v1.Trial\x12K\n" +
 	"\n" +
 	"ListTrials\x12\x1d.vernier.v1.ListTrialsRequest\x1a\x1e.vernier.v1.ListTrialsResponse\x12Y\n" +
-	"\x11ListOptimalTrials\x12$.vernier.v1.ListOptimalTrialsRequest\x1a\x1e.vernier.v1.ListTrialsResponseB>Z<github.com/vernier-ml/vernier/api/proto/vernier/v1;vernierv1b\x06proto3"
+	"\x11ListOptimalTrials\x12$.vernier.v1.ListOptimalTrialsRequest\x1a\x1e.vernier.v1.ListTrialsResponse\x12<\n" +
+	"\tStopTrial\x12\x1c.vernier.v1.StopTrialRequest\x1a\x11.vernier.v1.Trial\x12@\n" +
+	"\vUpdateTrial\x12\x1e.vernier.v1.UpdateTrialRequest\x1a\x11.vernier.v1.TrialB>Z<github.com/vernier-ml/vernier/api/proto/vernier/v1;vernierv1b\x06proto3"
 
 var (
 	file_vernier_v1_experiment_proto_rawDescOnce sync.Once
@@ -1872,7 +2304,7 @@ func file_vernier_v1_experiment_proto_rawDescGZIP() []byte {
 }
 
 var file_vernier_v1_experiment_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_vernier_v1_experiment_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_vernier_v1_experiment_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_vernier_v1_experiment_proto_goTypes = []any{
 	(Experiment_State)(0),                   // 0: vernier.v1.Experiment.State
 	(Trial_State)(0),                        // 1: vernier.v1.Trial.State
@@ -1880,89 +2312,113 @@ var file_vernier_v1_experiment_proto_goTypes = []any{
 	(*ErrorInfo)(nil),                       // 3: vernier.v1.ErrorInfo
 	(*Experiment)(nil),                      // 4: vernier.v1.Experiment
 	(*CreateExperimentRequest)(nil),         // 5: vernier.v1.CreateExperimentRequest
-	(*GetExperimentRequest)(nil),            // 6: vernier.v1.GetExperimentRequest
-	(*ListExperimentsRequest)(nil),          // 7: vernier.v1.ListExperimentsRequest
-	(*ListExperimentsResponse)(nil),         // 8: vernier.v1.ListExperimentsResponse
-	(*Trial)(nil),                           // 9: vernier.v1.Trial
-	(*SuggestTrialsRequest)(nil),            // 10: vernier.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),           // 11: vernier.v1.SuggestTrialsResponse
-	(*Measurement)(nil),                     // 12: vernier.v1.Measurement
-	(*ReportTrialRequest)(nil),              // 13: vernier.v1.ReportTrialRequest
-	(*ReportTrialResponse)(nil),             // 14: vernier.v1.ReportTrialResponse
-	(*CompleteTrialRequest)(nil),            // 15: vernier.v1.CompleteTrialRequest
-	(*ReleaseTrialRequest)(nil),             // 16: vernier.v1.ReleaseTrialRequest
-	(*ListTrialsRequest)(nil),               // 17: vernier.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),              // 18: vernier.v1.ListTrialsResponse
-	(*ListOptimalTrialsRequest)(nil),        // 19: vernier.v1.ListOptimalTrialsRequest
-	nil,                                     // 20: vernier.v1.Trial.ParametersEntry
-	nil,                                     // 21: vernier.v1.Trial.ValuesEntry
-	nil,                                     // 22: vernier.v1.Measurement.ValuesEntry
-	(*CompleteTrialRequest_Succeeded)(nil),  // 23: vernier.v1.CompleteTrialRequest.Succeeded
-	(*CompleteTrialRequest_Pruned)(nil),     // 24: vernier.v1.CompleteTrialRequest.Pruned
-	(*CompleteTrialRequest_Failed)(nil),     // 25: vernier.v1.CompleteTrialRequest.Failed
-	(*CompleteTrialRequest_Infeasible)(nil), // 26: vernier.v1.CompleteTrialRequest.Infeasible
-	nil,                                     // 27: vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
-	(*structpb.Struct)(nil),                 // 28: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),           // 29: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),             // 30: google.protobuf.Duration
-	(*structpb.Value)(nil),                  // 31: google.protobuf.Value
+	(*UpdateExperimentRequest)(nil),         // 6: vernier.v1.UpdateExperimentRequest
+	(*StopExperimentRequest)(nil),           // 7: vernier.v1.StopExperimentRequest
+	(*DeleteExperimentRequest)(nil),         // 8: vernier.v1.DeleteExperimentRequest
+	(*GetTrialRequest)(nil),                 // 9: vernier.v1.GetTrialRequest
+	(*StopTrialRequest)(nil),                // 10: vernier.v1.StopTrialRequest
+	(*UpdateTrialRequest)(nil),              // 11: vernier.v1.UpdateTrialRequest
+	(*GetExperimentRequest)(nil),            // 12: vernier.v1.GetExperimentRequest
+	(*ListExperimentsRequest)(nil),          // 13: vernier.v1.ListExperimentsRequest
+	(*ListExperimentsResponse)(nil),         // 14: vernier.v1.ListExperimentsResponse
+	(*Trial)(nil),                           // 15: vernier.v1.Trial
+	(*SuggestTrialsRequest)(nil),            // 16: vernier.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),           // 17: vernier.v1.SuggestTrialsResponse
+	(*Measurement)(nil),                     // 18: vernier.v1.Measurement
+	(*ReportTrialRequest)(nil),              // 19: vernier.v1.ReportTrialRequest
+	(*ReportTrialResponse)(nil),             // 20: vernier.v1.ReportTrialResponse
+	(*CompleteTrialRequest)(nil),            // 21: vernier.v1.CompleteTrialRequest
+	(*ReleaseTrialRequest)(nil),             // 22: vernier.v1.ReleaseTrialRequest
+	(*ListTrialsRequest)(nil),               // 23: vernier.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),              // 24: vernier.v1.ListTrialsResponse
+	(*ListOptimalTrialsRequest)(nil),        // 25: vernier.v1.ListOptimalTrialsRequest
+	nil,                                     // 26: vernier.v1.Trial.ParametersEntry
+	nil,                                     // 27: vernier.v1.Trial.ValuesEntry
+	nil,                                     // 28: vernier.v1.Measurement.ValuesEntry
+	(*CompleteTrialRequest_Succeeded)(nil),  // 29: vernier.v1.CompleteTrialRequest.Succeeded
+	(*CompleteTrialRequest_Pruned)(nil),     // 30: vernier.v1.CompleteTrialRequest.Pruned
+	(*CompleteTrialRequest_Failed)(nil),     // 31: vernier.v1.CompleteTrialRequest.Failed
+	(*CompleteTrialRequest_Infeasible)(nil), // 32: vernier.v1.CompleteTrialRequest.Infeasible
+	nil,                                     // 33: vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
+	(*structpb.Struct)(nil),                 // 34: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),           // 35: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),           // 36: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),             // 37: google.protobuf.Duration
+	(*structpb.Value)(nil),                  // 38: google.protobuf.Value
+	(*emptypb.Empty)(nil),                   // 39: google.protobuf.Empty
 }
 var file_vernier_v1_experiment_proto_depIdxs = []int32{
-	28, // 0: vernier.v1.Experiment.spec:type_name -> google.protobuf.Struct
+	34, // 0: vernier.v1.Experiment.spec:type_name -> google.protobuf.Struct
 	0,  // 1: vernier.v1.Experiment.state:type_name -> vernier.v1.Experiment.State
-	29, // 2: vernier.v1.Experiment.create_time:type_name -> google.protobuf.Timestamp
-	29, // 3: vernier.v1.Experiment.start_time:type_name -> google.protobuf.Timestamp
-	29, // 4: vernier.v1.Experiment.end_time:type_name -> google.protobuf.Timestamp
-	9,  // 5: vernier.v1.Experiment.best:type_name -> vernier.v1.Trial
+	35, // 2: vernier.v1.Experiment.create_time:type_name -> google.protobuf.Timestamp
+	35, // 3: vernier.v1.Experiment.start_time:type_name -> google.protobuf.Timestamp
+	35, // 4: vernier.v1.Experiment.end_time:type_name -> google.protobuf.Timestamp
+	15, // 5: vernier.v1.Experiment.best:type_name -> vernier.v1.Trial
 	4,  // 6: vernier.v1.CreateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	4,  // 7: vernier.v1.ListExperimentsResponse.experiments:type_name -> vernier.v1.Experiment
-	1,  // 8: vernier.v1.Trial.state:type_name -> vernier.v1.Trial.State
-	20, // 9: vernier.v1.Trial.parameters:type_name -> vernier.v1.Trial.ParametersEntry
-	21, // 10: vernier.v1.Trial.values:type_name -> vernier.v1.Trial.ValuesEntry
-	29, // 11: vernier.v1.Trial.lease_expire_time:type_name -> google.protobuf.Timestamp
-	29, // 12: vernier.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
-	29, // 13: vernier.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
-	29, // 14: vernier.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
-	30, // 15: vernier.v1.SuggestTrialsRequest.lease:type_name -> google.protobuf.Duration
-	30, // 16: vernier.v1.SuggestTrialsRequest.max_wait:type_name -> google.protobuf.Duration
-	9,  // 17: vernier.v1.SuggestTrialsResponse.trials:type_name -> vernier.v1.Trial
-	0,  // 18: vernier.v1.SuggestTrialsResponse.state:type_name -> vernier.v1.Experiment.State
-	30, // 19: vernier.v1.SuggestTrialsResponse.retry_after:type_name -> google.protobuf.Duration
-	22, // 20: vernier.v1.Measurement.values:type_name -> vernier.v1.Measurement.ValuesEntry
-	29, // 21: vernier.v1.Measurement.time:type_name -> google.protobuf.Timestamp
-	12, // 22: vernier.v1.ReportTrialRequest.measurements:type_name -> vernier.v1.Measurement
-	2,  // 23: vernier.v1.ReportTrialResponse.directive:type_name -> vernier.v1.ReportTrialResponse.Directive
-	29, // 24: vernier.v1.ReportTrialResponse.lease_expire_time:type_name -> google.protobuf.Timestamp
-	23, // 25: vernier.v1.CompleteTrialRequest.succeeded:type_name -> vernier.v1.CompleteTrialRequest.Succeeded
-	24, // 26: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
-	25, // 27: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
-	26, // 28: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
-	9,  // 29: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
-	31, // 30: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
-	27, // 31: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
-	5,  // 32: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
-	6,  // 33: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
-	7,  // 34: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
-	10, // 35: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
-	13, // 36: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
-	15, // 37: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
-	16, // 38: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
-	17, // 39: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
-	19, // 40: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
-	4,  // 41: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
-	4,  // 42: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
-	8,  // 43: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
-	11, // 44: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
-	14, // 45: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
-	9,  // 46: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
-	9,  // 47: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
-	18, // 48: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
-	18, // 49: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
-	41, // [41:50] is the sub-list for method output_type
-	32, // [32:41] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	4,  // 7: vernier.v1.UpdateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	36, // 8: vernier.v1.UpdateExperimentRequest.update_mask:type_name -> google.protobuf.FieldMask
+	15, // 9: vernier.v1.UpdateTrialRequest.trial:type_name -> vernier.v1.Trial
+	36, // 10: vernier.v1.UpdateTrialRequest.update_mask:type_name -> google.protobuf.FieldMask
+	4,  // 11: vernier.v1.ListExperimentsResponse.experiments:type_name -> vernier.v1.Experiment
+	1,  // 12: vernier.v1.Trial.state:type_name -> vernier.v1.Trial.State
+	26, // 13: vernier.v1.Trial.parameters:type_name -> vernier.v1.Trial.ParametersEntry
+	27, // 14: vernier.v1.Trial.values:type_name -> vernier.v1.Trial.ValuesEntry
+	35, // 15: vernier.v1.Trial.lease_expire_time:type_name -> google.protobuf.Timestamp
+	35, // 16: vernier.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
+	35, // 17: vernier.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
+	35, // 18: vernier.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
+	37, // 19: vernier.v1.SuggestTrialsRequest.lease:type_name -> google.protobuf.Duration
+	37, // 20: vernier.v1.SuggestTrialsRequest.max_wait:type_name -> google.protobuf.Duration
+	15, // 21: vernier.v1.SuggestTrialsResponse.trials:type_name -> vernier.v1.Trial
+	0,  // 22: vernier.v1.SuggestTrialsResponse.state:type_name -> vernier.v1.Experiment.State
+	37, // 23: vernier.v1.SuggestTrialsResponse.retry_after:type_name -> google.protobuf.Duration
+	28, // 24: vernier.v1.Measurement.values:type_name -> vernier.v1.Measurement.ValuesEntry
+	35, // 25: vernier.v1.Measurement.time:type_name -> google.protobuf.Timestamp
+	18, // 26: vernier.v1.ReportTrialRequest.measurements:type_name -> vernier.v1.Measurement
+	2,  // 27: vernier.v1.ReportTrialResponse.directive:type_name -> vernier.v1.ReportTrialResponse.Directive
+	35, // 28: vernier.v1.ReportTrialResponse.lease_expire_time:type_name -> google.protobuf.Timestamp
+	29, // 29: vernier.v1.CompleteTrialRequest.succeeded:type_name -> vernier.v1.CompleteTrialRequest.Succeeded
+	30, // 30: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
+	31, // 31: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
+	32, // 32: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
+	15, // 33: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
+	38, // 34: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
+	33, // 35: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
+	5,  // 36: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
+	12, // 37: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
+	13, // 38: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
+	6,  // 39: vernier.v1.ExperimentService.UpdateExperiment:input_type -> vernier.v1.UpdateExperimentRequest
+	7,  // 40: vernier.v1.ExperimentService.StopExperiment:input_type -> vernier.v1.StopExperimentRequest
+	8,  // 41: vernier.v1.ExperimentService.DeleteExperiment:input_type -> vernier.v1.DeleteExperimentRequest
+	16, // 42: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
+	19, // 43: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
+	21, // 44: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
+	22, // 45: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
+	9,  // 46: vernier.v1.ExperimentService.GetTrial:input_type -> vernier.v1.GetTrialRequest
+	23, // 47: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
+	25, // 48: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
+	10, // 49: vernier.v1.ExperimentService.StopTrial:input_type -> vernier.v1.StopTrialRequest
+	11, // 50: vernier.v1.ExperimentService.UpdateTrial:input_type -> vernier.v1.UpdateTrialRequest
+	4,  // 51: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 52: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
+	14, // 53: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
+	4,  // 54: vernier.v1.ExperimentService.UpdateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 55: vernier.v1.ExperimentService.StopExperiment:output_type -> vernier.v1.Experiment
+	39, // 56: vernier.v1.ExperimentService.DeleteExperiment:output_type -> google.protobuf.Empty
+	17, // 57: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
+	20, // 58: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
+	15, // 59: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
+	15, // 60: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
+	15, // 61: vernier.v1.ExperimentService.GetTrial:output_type -> vernier.v1.Trial
+	24, // 62: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
+	24, // 63: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
+	15, // 64: vernier.v1.ExperimentService.StopTrial:output_type -> vernier.v1.Trial
+	15, // 65: vernier.v1.ExperimentService.UpdateTrial:output_type -> vernier.v1.Trial
+	51, // [51:66] is the sub-list for method output_type
+	36, // [36:51] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_experiment_proto_init() }
@@ -1970,8 +2426,8 @@ func file_vernier_v1_experiment_proto_init() {
 	if File_vernier_v1_experiment_proto != nil {
 		return
 	}
-	file_vernier_v1_experiment_proto_msgTypes[6].OneofWrappers = []any{}
-	file_vernier_v1_experiment_proto_msgTypes[12].OneofWrappers = []any{
+	file_vernier_v1_experiment_proto_msgTypes[12].OneofWrappers = []any{}
+	file_vernier_v1_experiment_proto_msgTypes[18].OneofWrappers = []any{
 		(*CompleteTrialRequest_Succeeded_)(nil),
 		(*CompleteTrialRequest_Pruned_)(nil),
 		(*CompleteTrialRequest_Failed_)(nil),
@@ -1983,7 +2439,7 @@ func file_vernier_v1_experiment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_vernier_v1_experiment_proto_rawDesc), len(file_vernier_v1_experiment_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   25,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
