@@ -84,7 +84,7 @@ func newPage(name string, text []byte) (page, error) {
 }
 
 // contentPolicy lets a page load what is served beside it and nothing else, so that a
-// name or a log that somebody wrote cannot run or send anything.
+// name or a log with markup in it cannot run or send anything.
 const contentPolicy = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; " +
 	"object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'"
 

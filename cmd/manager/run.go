@@ -39,6 +39,7 @@ import (
 	"github.com/vernier-ml/vernier/server"
 	"github.com/vernier-ml/vernier/server/api"
 	"github.com/vernier-ml/vernier/trainer/operator"
+	"github.com/vernier-ml/vernier/web"
 )
 
 const (
@@ -299,6 +300,11 @@ func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o op
 	}) {
 		mux.Handle(path, around(services))
 	}
+	page, err := server.NewWebHandler(web.Files(), "/")
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/", around(page))
 	return onPoints, nil
 }
 

@@ -19,7 +19,7 @@ func newDashboardCommand(g *global) *cobra.Command {
 		Use:   "dashboard",
 		Short: "Print the address of the dashboard, with its token",
 		Long: `Print the address of the dashboard of the embedded control plane. The token in it lets
-its reader do everything there: hand it to nobody. Browsers do not send that part of an
+its reader do everything there: keep it secret. Browsers do not send that part of an
 address to servers.`,
 		Example: "  vernier dashboard --open\n  ssh -L 20443:127.0.0.1:20443 gpu-box    # then open the address that it prints there",
 		Args:    cobra.NoArgs,

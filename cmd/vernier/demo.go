@@ -5,10 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
-	"path"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,28 +62,12 @@ func (o demoOptions) run(ctx context.Context, out io.Writer) error {
 	d := demo.New(o.Options, time.Now)
 	mux := http.NewServeMux()
 	api.Mount(mux, d.Config(api.OneToken(o.token), version))
-	mux.Handle("/", dashboard(web.Files()))
+	page, err := server.NewWebHandler(web.Files(), "/")
+	if err != nil {
+		return err
+	}
+	mux.Handle("/", page)
 	fmt.Fprintf(out, "http://%s/#token=%s\n", l.Addr(), o.token)
 	go d.Run(ctx, 500*time.Millisecond)
 	return server.Serve(ctx, l, mux, nil)
-}
-
-// dashboard serves the files of the dashboard; what names none of them is a page,
-// which index.html shows.
-func dashboard(files fs.FS) http.Handler {
-	static := http.FileServerFS(files)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Cache-Control", "no-cache")
-		switch {
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			http.Error(w, "only GET is answered here", http.StatusMethodNotAllowed)
-		case path.Ext(r.URL.Path) == "":
-			http.ServeFileFS(w, r, files, "index.html")
-		default:
-			static.ServeHTTP(w, r)
-		}
-	})
 }
