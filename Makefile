@@ -1,5 +1,5 @@
-# `make help` lists the targets. The only thing needed on the machine is Go
-# (and git); everything else is fetched as Go modules.
+# `make help` lists the targets. Building, make demo and make test need Go and git
+# alone; CONTRIBUTING.md says what the others need.
 
 SHELL := /bin/bash
 BIN := $(CURDIR)/bin
@@ -153,7 +153,7 @@ web-test: web ## Test the dashboard, and that web/dist is what its sources build
 	@cd web && npm test --silent
 
 .PHONY: web-browser-test
-web-browser-test: build web/node_modules ## Test the dashboard in Chromium, and measure it with 10,000 trials.
+web-browser-test: web build ## Test the dashboard in Chromium, and measure it with 10,000 trials.
 	@cd web && npm run --silent test-browser
 
 .PHONY: verify

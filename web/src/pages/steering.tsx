@@ -13,7 +13,7 @@ import { complain, Dialog, Icon, Menu, say } from "../ui/ui";
 const budgets = [
   ["parallelTrialCount", "Trials at once", "At most so many run together."],
   ["maxTrialCount", "Trials in all", "The experiment ends after so many."],
-  ["maxFailedTrialCount", "Failed trials", "It fails when more than so many have failed."],
+  ["maxFailedTrialCount", "Failed trials", "It fails when so many have failed."],
 ] as const;
 
 export function Steering({ model, e, view }: { model: Model; e: Experiment; view: View }) {
