@@ -33,6 +33,7 @@ type runOptions struct {
 	timeout     time.Duration
 	requireGoal bool
 	script      scriptOptions
+	program     bool // the experiment is of a command line
 }
 
 const runHelp = `Tune a program, or run the experiment of a file: start the embedded control plane
@@ -132,6 +133,7 @@ func (o *runOptions) start(ctx context.Context, args []string, s streams, open o
 	if o.script.dryRun {
 		return writeValue(s.out, o.script.output, experiment.Object)
 	}
+	o.program = true
 	return run(ctx, *o, func() ([]*unstructured.Unstructured, error) { return []*unstructured.Unstructured{experiment}, nil }, s, open, stop)
 }
 
@@ -155,7 +157,7 @@ func run(ctx context.Context, o runOptions, read func() ([]*unstructured.Unstruc
 	if session != nil && session.started && !o.keep {
 		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx), session)) }()
 	}
-	if session != nil && session.note != "" && len(o.files) > 0 {
+	if session != nil && session.note != "" && !o.program {
 		fmt.Fprintln(s.err, "vernier:", session.note)
 	}
 	var before *v1beta1.Experiment
@@ -212,7 +214,7 @@ func submit(ctx context.Context, o runOptions, s *session, objects []*unstructur
 	if before, err = existing(ctx, s.client, key); err != nil {
 		return nil, err
 	}
-	if before != nil && len(o.files) == 0 {
+	if before != nil && o.program {
 		if err := adopt(before, experiment); err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -159,6 +160,8 @@ func standIns() []v1beta1.ParameterSpec {
 // served says which of our algorithms cannot be served by this protocol.
 func served(exp *v1beta1.Experiment) error {
 	switch name := exp.Spec.Algorithm.AlgorithmName; {
+	case !slices.Contains(study.Algorithms(), name):
+		return fmt.Errorf("there is no algorithm %q; use one of %s", name, strings.Join(study.Algorithms(), ", "))
 	case name == "pbt" || name == "pb2":
 		return fmt.Errorf("%s copies checkpoints between trials, for which this service has no volume: use it with Vernier's own controller", name)
 	case exp.Name == "" || strings.ContainsAny(exp.Name, "/ "):

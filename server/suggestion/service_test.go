@@ -309,7 +309,7 @@ func TestRefuses(t *testing.T) {
 		"a parameter of no type":        {kind, "DOUBLE, INT, DISCRETE or CATEGORICAL"},
 		"max below min":                 {upside, "feasibleSpace"},
 		"checkpoints":                   {plain("pbt", "suggestion_trial_dir", "/opt"), "Vernier's own controller"},
-		"state that is not this one's":  {plain("random", "vernier_state", "{"), "vernier_state"},
+		"state that is not this one's":  {plain("random", "vernier-state", "{"), "vernier-state"},
 		"no name":                       {&pb.Experiment{Spec: plain("random").Spec}, "name"},
 		"nothing at all":                {nil, "name"},
 		"an experiment without a spec":  {&pb.Experiment{Name: "tune"}, ""},

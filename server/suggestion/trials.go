@@ -20,7 +20,7 @@ import (
 // stateSetting is the algorithm setting in which the caller keeps what algorithms want
 // back with their trials: Katib's controller sends what a reply says with each later
 // request. It is a JSON object of notes by the trials' numbers.
-const stateSetting = "vernier_state"
+const stateSetting = "vernier-state"
 
 // maxState bounds that setting, in bytes: the notes of the newest trials. An object of
 // the API server has at most 1.5 MB, and the proposals are in the same one.
