@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -52,7 +51,7 @@ func addWebhooks(mgr manager.Manager, o options, id identity, direct client.Clie
 	if err := rules.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the admission webhook: %w", err)
 	}
-	mgr.GetWebhookServer().Register(trial.PodPath, &admission.Webhook{Handler: trial.NewPods(direct, reporting(o, id)), RecoverPanic: ptr.To(true)})
+	mgr.GetWebhookServer().Register(trial.PodPath, &admission.Webhook{Handler: trial.NewPods(direct, reporting(o, id))})
 	if o.webhookCertDir != "" {
 		return nil // the maker of the certificate has announced its authority
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
+	"runtime/debug"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,10 +50,16 @@ func NewPods(reader client.Reader, reporting Reporting) *Pods {
 }
 
 // Handle implements admission.Handler.
-func (p *Pods) Handle(ctx context.Context, req admission.Request) admission.Response {
+func (p *Pods) Handle(ctx context.Context, req admission.Request) (response admission.Response) {
+	defer func() {
+		if r := recover(); r != nil {
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", r), "admission of a pod is broken", "namespace", req.Namespace, "pod", req.Name, "stack", string(debug.Stack()))
+			response = unchanged(fmt.Errorf("panic: %v", r))
+		}
+	}()
 	pod := &unstructured.Unstructured{}
 	if err := json.Unmarshal(req.Object.Raw, &pod.Object); err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return unchanged(err)
 	}
 	name := pod.GetGenerateName() + pod.GetName()
 	edited, err := p.edit(ctx, req.Namespace, pod)
@@ -61,7 +67,7 @@ func (p *Pods) Handle(ctx context.Context, req admission.Request) admission.Resp
 	case err != nil && !edited:
 		// Its trial, if it has one, finds the pod without a collector.
 		log.FromContext(ctx).Error(err, "it is not known whether a pod belongs to a trial", "namespace", req.Namespace, "pod", name)
-		return admission.Allowed("").WithWarnings("Vernier cannot tell whether this pod belongs to a trial: " + err.Error())
+		return unchanged(fmt.Errorf("it is not known whether this pod belongs to a trial: %w", err))
 	case err != nil:
 		log.FromContext(ctx).Error(err, "a pod comes without its collector", "namespace", req.Namespace, "pod", name)
 	case !edited:
@@ -69,9 +75,15 @@ func (p *Pods) Handle(ctx context.Context, req admission.Request) admission.Resp
 	}
 	raw, err := json.Marshal(pod.Object)
 	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
+		return unchanged(err)
 	}
 	return admission.PatchResponseFromRaw(req.Object.Raw, raw)
+}
+
+// unchanged admits a pod as it is. An error response would refuse it: failurePolicy only
+// holds when nothing answers.
+func unchanged(err error) admission.Response {
+	return admission.Allowed("").WithWarnings("Vernier leaves this pod as it is: " + err.Error())
 }
 
 // edit injects into a pod what it needs, and says whether anything was changed. A pod that

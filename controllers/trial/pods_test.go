@@ -114,6 +114,27 @@ func TestPodsOfTrialsAreInjectedWhenTheyAreCreated(t *testing.T) {
 	}
 }
 
+func TestAPodIsAdmittedWhateverGoesWrong(t *testing.T) {
+	const marked = `{"metadata": {"labels": {"vernier.ml/collector": "at-pod", "katib.kubeflow.org/trial": "exp-0000"}}}`
+	for name, pod := range map[string]string{
+		"the handler panics":   marked,
+		"it cannot be read":    `{"metadata":`,
+		"it is no object":      `[]`,
+		"its parts are broken": `{"metadata": {"labels": 7, "ownerReferences": [7]}, "spec": []}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				panic("broken")
+			}})
+			handler := admission.Webhook{Handler: NewPods(c, Reporting{})}
+			r := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(pod)}}})
+			if !r.Allowed || len(r.Patches) > 0 {
+				t.Errorf("%+v, want the pod to be admitted as it is", r)
+			}
+		})
+	}
+}
+
 // created is a pod as it comes out of the webhook, which admits it.
 func created(t *testing.T, pods *Pods, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
