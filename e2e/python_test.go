@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,7 @@ import (
 // TestPythonClient runs the tests of the Python client against an instance.
 func TestPythonClient(t *testing.T) {
 	i := up(t)
-	python := pythonWith(t, "pytest optuna")
+	python := pythonWith(t, "pytest==9.2.0 optuna==5.0.0")
 	cmd := exec.CommandContext(t.Context(), python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider")
 	cmd.Dir = "../clients/python"
 	cmd.Env = append(os.Environ(), "PYTHONPATH=src", "PYTHONDONTWRITEBYTECODE=1", "VERNIER="+filepath.Join(os.Getenv("VERNIER_BIN_DIR"), "vernier"), "VERNIER_HOME="+i.home)
@@ -28,7 +29,7 @@ func TestPythonClient(t *testing.T) {
 // vernier on PATH, and runs the first program of its README.
 func TestTheWheelIsATunerOfItsOwn(t *testing.T) {
 	wheels := t.TempDir()
-	build := exec.CommandContext(t.Context(), "make", "-C", "..", "-s", "wheel", "ARCHES=amd64", "WHEELS="+wheels)
+	build := exec.CommandContext(t.Context(), "make", "-C", "..", "-s", "wheel", "ARCHES="+runtime.GOARCH, "WHEELS="+wheels)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("make wheel: %v\n%s", err, out)
 	}

@@ -11,7 +11,7 @@ def client():
     """The service that VERNIER_SERVER and VERNIER_TOKEN, or VERNIER_HOME, name."""
     if not (os.environ.get("VERNIER_SERVER") or os.environ.get("VERNIER_HOME")):
         pytest.skip("NOT RUN: needs a service: start one with `vernier up`, and set VERNIER_HOME")
-    return vernier_hpo.Client(lease=3)
+    return vernier_hpo.Client()
 
 
 @pytest.fixture
