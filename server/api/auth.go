@@ -40,8 +40,8 @@ func (oneToken) Allowed(context.Context, authenticationv1.UserInfo, authorizatio
 	return true, nil
 }
 
-// How long answers of the API server are believed: a token or right that was taken
-// away works no longer than this.
+// How long answers of the API server are believed. A token or right that was taken away
+// works no longer than this, and in a stream for rightsAgain more.
 const (
 	knownFor   = time.Minute
 	unknownFor = 5 * time.Second
@@ -105,8 +105,11 @@ func (r *reviews) Allowed(ctx context.Context, user authenticationv1.UserInfo, w
 	return review.Status.Allowed, nil
 }
 
-// userKey is that of the caller in a request's context.
-type userKey struct{}
+// The keys of the caller and its token in a request's context.
+type (
+	userKey  struct{}
+	tokenKey struct{}
+)
 
 func caller(ctx context.Context) authenticationv1.UserInfo {
 	user, _ := ctx.Value(userKey{}).(authenticationv1.UserInfo) // guard has put it there
@@ -118,24 +121,34 @@ func (s *service) guard(next http.Handler) http.Handler {
 	faults := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		var user authenticationv1.UserInfo
-		var known bool
-		var err error
-		if strings.EqualFold(scheme, "Bearer") && token != "" {
-			user, known, err = s.Access.Authenticate(r.Context(), token)
+		if !strings.EqualFold(scheme, "Bearer") {
+			token = ""
 		}
-		switch {
-		case err != nil:
-			err = explain(r.Context(), err)
-		case !known:
-			err = fault(connect.CodeUnauthenticated, ReasonUnauthenticated, "send a token that is valid here, as the header Authorization: Bearer TOKEN", "it is not known who calls")
-		}
+		ctx, err := s.identify(context.WithValue(r.Context(), tokenKey{}, token))
 		if err != nil {
 			_ = faults.Write(w, r, err) // a client that went away needs no answer
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// identify adds the caller that the token in ctx stands for now.
+func (s *service) identify(ctx context.Context) (context.Context, error) {
+	token, _ := ctx.Value(tokenKey{}).(string)
+	var user authenticationv1.UserInfo
+	var known bool
+	var err error
+	if token != "" {
+		user, known, err = s.Access.Authenticate(ctx, token)
+	}
+	switch {
+	case err != nil:
+		return nil, explain(ctx, err)
+	case !known:
+		return nil, fault(connect.CodeUnauthenticated, ReasonUnauthenticated, "send a token that is valid here, as the header Authorization: Bearer TOKEN", "it is not known who calls")
+	}
+	return context.WithValue(ctx, userKey{}, user), nil
 }
 
 // allow holds that the caller may do something with experiments or trials. resource is

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"connectrpc.com/connect"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -27,6 +28,41 @@ func (elsewhere) Authenticate(_ context.Context, token string) (authenticationv1
 
 func (e elsewhere) Allowed(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, error) {
 	return what.Namespace == string(e), nil
+}
+
+// only lets its caller do one thing.
+type only string
+
+func (only) Authenticate(context.Context, string) (authenticationv1.UserInfo, bool, error) {
+	return authenticationv1.UserInfo{Username: "eve"}, true, nil
+}
+
+func (o only) Allowed(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, error) {
+	return what.Verb == string(o), nil
+}
+
+// To create is not to read what is there.
+func TestWhoMayOnlyCreateIsNotShownWhatIsThere(t *testing.T) {
+	exp := searched()
+	text, err := json.Marshal(map[string]any{"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "metadata": map[string]string{"name": "exp"}, "spec": exp.Spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exp.Status.Trials = 7
+	s := serve(t, interceptor.Funcs{}, exp)
+	ask := &vernierv1.CreateExperimentRequest{Yaml: string(text), Parent: "namespaces/ml"}
+	if got, err := s.CreateExperiment(t.Context(), ask); err != nil || got.GetTrials() != 7 {
+		t.Fatalf("who may get it: %v, %v", got, err)
+	}
+	s.Access = only("create")
+	if got, err := s.CreateExperiment(t.Context(), ask); connect.CodeOf(err) != connect.CodeAlreadyExists {
+		t.Errorf("%v, %v", got, err)
+	}
+	ask.Yaml = ": no YAML"
+	s.Access = only("get")
+	if _, err := s.CreateExperiment(t.Context(), ask); connect.CodeOf(err) != connect.CodePermissionDenied {
+		t.Errorf("what a caller without rights sends is read: %v", err)
+	}
 }
 
 // requests has a valid request for each method that concerns a namespace.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"runtime"
@@ -147,7 +148,7 @@ func (s *service) series(ctx context.Context, a asked, trials []*v1beta1.Trial) 
 
 // curves are those of one trial. Those of a trial that has ended are remembered.
 func (s *service) curves(ctx context.Context, a asked, t *v1beta1.Trial) ([]*vernierv1.Series, error) {
-	key := fmt.Sprintf("%s %s %+v", t.UID, t.ResourceVersion, a)
+	key := curvesKey(sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %t %v %v", t.UID, t.ResourceVersion, a.metrics, a.points, a.byTime, a.from, a.to)))
 	if have, ok := s.kept.get(key); ok {
 		return have, nil
 	}
@@ -243,23 +244,30 @@ func (l *line) series(trial int32, metric string) *vernierv1.Series {
 // keptCurves remembers curves that do not change any more. Those read last stay.
 type keptCurves struct {
 	mu     sync.Mutex
-	curves map[string][]*vernierv1.Series
-	order  []string
+	curves map[curvesKey][]*vernierv1.Series
+	order  []curvesKey
 	points int
 }
 
-func (k *keptCurves) get(key string) ([]*vernierv1.Series, bool) {
+// curvesKey is the hash of what was asked: callers choose how long that is.
+type curvesKey [sha256.Size]byte
+
+func (k *keptCurves) get(key curvesKey) ([]*vernierv1.Series, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	have, ok := k.curves[key]
 	return have, ok
 }
 
-func (k *keptCurves) put(key string, curves []*vernierv1.Series) {
+// put remembers curves, unless there are none: those have no size.
+func (k *keptCurves) put(key curvesKey, curves []*vernierv1.Series) {
+	if len(curves) == 0 {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.curves == nil {
-		k.curves = map[string][]*vernierv1.Series{}
+		k.curves = map[curvesKey][]*vernierv1.Series{}
 	}
 	if _, there := k.curves[key]; there {
 		return

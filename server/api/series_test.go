@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -94,10 +95,39 @@ func TestSeries(t *testing.T) {
 func TestCurvesThatAreRememberedAreBounded(t *testing.T) {
 	var k keptCurves
 	big := []*vernierv1.Series{{X: make([]float64, maxKeptPoints/2)}}
-	for _, key := range []string{"a", "b", "b", "c"} {
-		k.put(key, big)
+	for _, key := range []byte("abbc") {
+		k.put(curvesKey{key}, big)
 	}
-	if _, ok := k.get("c"); !ok || len(k.curves) != 1 || len(k.order) != 1 || k.points > maxKeptPoints {
+	if _, ok := k.get(curvesKey{'c'}); !ok || len(k.curves) != 1 || len(k.order) != 1 || k.points > maxKeptPoints {
 		t.Errorf("%d curves of %d points are kept", len(k.curves), k.points)
+	}
+}
+
+// A caller can ask for any number of metrics that do not exist.
+func TestCurvesWithoutPointsAreNotRemembered(t *testing.T) {
+	exp := searched()
+	s := serve(t, interceptor.Funcs{}, exp, tried(exp, 0, "0.25", "sgd", 3))
+	for i := range 10 {
+		ask := &vernierv1.GetSeriesRequest{Parent: parent, Trials: []int32{0}, Metrics: []string{fmt.Sprint("nothing", i)}}
+		if got, err := s.GetSeries(t.Context(), ask); err != nil || len(got.GetSeries()) > 0 {
+			t.Fatalf("%v, %v", got, err)
+		}
+	}
+	if n := len(s.kept.curves) + len(s.kept.order); n > 0 {
+		t.Errorf("%d are kept", n)
+	}
+}
+
+func TestCurvesOfMetricsWithSpacesAreNotConfused(t *testing.T) {
+	exp := searched()
+	s := serve(t, interceptor.Funcs{}, exp, tried(exp, 0, "0.25", "sgd", 3))
+	for _, metric := range []string{"a", "b", "a b"} {
+		measured(t, s, "0", metric, 1)
+	}
+	for _, metrics := range [][]string{{"a b"}, {"a", "b"}} {
+		got, err := s.GetSeries(t.Context(), &vernierv1.GetSeriesRequest{Parent: parent, Trials: []int32{0}, Metrics: metrics})
+		if err != nil || len(got.GetSeries()) != len(metrics) {
+			t.Errorf("%q: %v, %v", metrics, got, err)
+		}
 	}
 }

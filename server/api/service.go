@@ -94,11 +94,15 @@ var _ vernierv1.ExperimentServiceHandler = (*service)(nil)
 
 // CreateExperiment implements vernierv1.ExperimentServiceHandler.
 func (s *service) CreateExperiment(ctx context.Context, r *vernierv1.CreateExperimentRequest) (*vernierv1.Experiment, error) {
-	exp, p, err := wanted(r)
+	p, err := target(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.allow(ctx, "create", "experiments", p); err != nil {
+	if err := s.allow(ctx, "create", "experiments", place{namespace: p.namespace}); err != nil {
+		return nil, err
+	}
+	exp, p, err := wanted(r)
+	if err != nil {
 		return nil, err
 	}
 	v1beta1.SetDefaults(exp)
@@ -110,6 +114,13 @@ func (s *service) CreateExperiment(ctx context.Context, r *vernierv1.CreateExper
 	err = s.Client.Create(ctx, exp, options...)
 	if apierrors.IsAlreadyExists(err) {
 		same := false
+		if err := s.allow(ctx, "get", "experiments", p); err != nil {
+			if connect.CodeOf(err) != connect.CodePermissionDenied {
+				return nil, err
+			}
+			return nil, fault(connect.CodeAlreadyExists, ReasonAlreadyExists, "use another name",
+				"there is an experiment %s, and %s may not get it", p.key(), caller(ctx).Username)
+		}
 		if err = s.Reader.Get(ctx, p.key(), exp); err == nil {
 			same, err = webhook.SameSpec(want, exp)
 		}

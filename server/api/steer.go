@@ -33,12 +33,21 @@ var (
 	settable = []string{"maxDuration", "maxFailedTrialCount", "maxTrialCount", "maxTrialDuration", "maxTrialWaitDuration", "parallelTrialCount", "suspend"}
 )
 
+// target is where a request creates its experiment: with YAML, which has its name, only
+// the namespace.
+func target(r *vernierv1.CreateExperimentRequest) (place, error) {
+	if r.GetYaml() != "" {
+		return parsePlace("parent", r.GetParent(), namespaceForm)
+	}
+	return parsePlace("experiment.name", r.GetExperiment().GetName(), experimentForm)
+}
+
 // wanted is the experiment of a request, and its place.
 func wanted(r *vernierv1.CreateExperimentRequest) (*v1beta1.Experiment, place, error) {
 	if r.GetYaml() != "" {
 		return fromYAML(r.GetYaml(), r.GetParent())
 	}
-	p, err := parsePlace("experiment.name", r.GetExperiment().GetName(), experimentForm)
+	p, err := target(r)
 	if err != nil {
 		return nil, p, err
 	}

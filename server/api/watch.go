@@ -26,7 +26,7 @@ const (
 	// is known to be new: another manager may have taken it.
 	lookForPoints = 5 * time.Second
 	lifeSign      = 15 * time.Second
-	// rightsAgain is how often the rights of a caller are looked at.
+	// rightsAgain is how often the token and the rights of a caller are looked at.
 	rightsAgain = time.Minute
 	// sendPatience is how long a caller may take to read what is sent. A slower one is
 	// cut off, and calls again.
@@ -71,14 +71,20 @@ func (s *service) Watch(ctx context.Context, r *vernierv1.WatchRequest, to *conn
 	send := func(m *vernierv1.WatchResponse) error {
 		if c, ok := ctx.Value(connectionKey{}).(*http.ResponseController); ok {
 			_ = c.SetWriteDeadline(time.Now().Add(s.patience)) // what cannot have one has the server's
+			// HTTP/2 resets a stream whose deadline has passed, also while nothing is sent.
+			defer func() { _ = c.SetWriteDeadline(noDeadline) }()
 		}
 		return to.Send(m)
 	}
+	called := ctx
 	rights, life := s.Now().Add(rightsAgain), s.Now().Add(lifeSign)
 	for len(subscriptions) > 0 {
 		now := s.Now()
 		if !now.Before(rights) {
 			rights = now.Add(rightsAgain)
+			if ctx, err = s.identify(called); err != nil {
+				return err
+			}
 			if err := s.mayWatch(ctx, subscriptions); err != nil {
 				return err
 			}

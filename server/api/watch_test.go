@@ -7,11 +7,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -216,4 +218,74 @@ func TestACallerThatReadsNothingIsCutOff(t *testing.T) {
 	if stream.Err() == nil {
 		t.Error("the stream ended as if nothing was missing")
 	}
+}
+
+// revocable is OneToken until it is revoked.
+type revocable struct {
+	Access
+	revoked *atomic.Bool
+}
+
+func (r revocable) Authenticate(ctx context.Context, token string) (authenticationv1.UserInfo, bool, error) {
+	if r.revoked.Load() {
+		return authenticationv1.UserInfo{}, false, nil
+	}
+	return r.Access.Authenticate(ctx, token)
+}
+
+func TestAStreamEndsWithItsToken(t *testing.T) {
+	exp := searched()
+	s := serve(t, interceptor.Funcs{}, exp, tried(exp, 0, "0.25", "sgd", math.NaN()))
+	var revoked atomic.Bool
+	s.Access = revocable{s.Access, &revoked}
+	server := listen(t, s)
+	s.Now = func() time.Time {
+		if revoked.Load() {
+			return noon.Add(rightsAgain)
+		}
+		return noon
+	}
+	stream := watch(t, server.URL, onTrials(""))
+	read(t, stream)
+	revoked.Store(true)
+	fail(t, s, "exp-0000", "a secret")
+	for stream.Receive() {
+		if stream.Msg().GetTrials() != nil {
+			t.Fatalf("it is told %v", stream.Msg())
+		}
+	}
+	if connect.CodeOf(stream.Err()) != connect.CodeUnauthenticated {
+		t.Errorf("it ends with %v", stream.Err())
+	}
+}
+
+func TestAQuietStreamOverHTTP2StaysOpen(t *testing.T) {
+	exp := searched()
+	s := serve(t, interceptor.Funcs{}, exp, tried(exp, 0, "0.25", "sgd", math.NaN()))
+	s.Now, s.patience = time.Now, 200*time.Millisecond
+	mux := http.NewServeMux()
+	s.mount(mux)
+	ended := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(w, r)
+		close(ended)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := vernierv1.NewDashboardServiceClient(&http.Client{Transport: authorized{server.Client().Transport}}, server.URL, connect.WithGRPC())
+	stream, err := c.Watch(ctx, &vernierv1.WatchRequest{Subscriptions: []*vernierv1.Subscription{onTrials("")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, stream)
+	select {
+	case <-ended:
+		t.Fatal("the server has ended a stream on which nothing happens")
+	case <-time.After(5 * s.patience):
+	}
+	fail(t, s, "exp-0000", "broken")
+	read(t, stream)
 }
