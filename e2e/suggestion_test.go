@@ -3,9 +3,12 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,11 +80,19 @@ func TestAnAlgorithmThatSpeaksKatibsProtocol(t *testing.T) {
 	if len(trials) != 6 || s.Status.SuggestionCount != 6 || len(s.Status.AlgorithmSettings) != 1 || s.Status.AlgorithmSettings[0].Value != "6" {
 		t.Errorf("%d trials, and the suggestion %+v; want 6, and the setting asked=6", len(trials), s.Status)
 	}
-	i.awaitEnd(t, "refused")
-	if err := i.client.Get(t.Context(), client.ObjectKeyFromObject(refused), refused); err != nil {
-		t.Fatal(err)
-	}
-	if c := refused.LastCondition(); c.Type != v1beta1.ExperimentFailed || !strings.Contains(c.Message, "unknown setting gamma") {
-		t.Errorf("the experiment that the service refuses ended with %+v", c)
-	}
+	i.awaitRefusal(t, refused)
+}
+
+// The service is asked about the experiment's settings as soon as it is up.
+func (i *instance) awaitRefusal(t *testing.T, e *v1beta1.Experiment) {
+	t.Helper()
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		if err := i.client.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return err
+		}
+		if c := e.LastCondition(); c == nil || c.Type != v1beta1.ExperimentFailed || !strings.Contains(c.Message, "unknown setting gamma") {
+			return fmt.Errorf("the experiment that the service refuses has the condition %+v", c)
+		}
+		return nil
+	})
 }
