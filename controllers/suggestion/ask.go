@@ -30,7 +30,8 @@ const (
 type question struct {
 	exp       *v1beta1.Experiment
 	trials    []*v1beta1.Trial
-	count     int // of the proposals so far
+	proposed  []v1beta1.TrialAssignment // so far; their trials may not be made yet
+	count     int                       // of the proposals so far
 	requests  int
 	settings  []v1beta1.AlgorithmSetting
 	validated bool
@@ -90,12 +91,18 @@ func (c *Controller) ask(ctx context.Context, q question) answer {
 		a.err = err
 		return a
 	}
+	taken := q.names()
 	for i, p := range reply.GetParameterAssignments()[:min(n, len(reply.GetParameterAssignments()))] {
 		proposal, err := proposalOf(q.exp.Name, q.count+i, p)
 		if err != nil {
 			a.err = err
 			return a
 		}
+		if taken[proposal.Name] {
+			a.proposals, a.err = nil, fmt.Errorf("it names a trial %q, and there is one of that name: each trial needs its own", proposal.Name)
+			return a
+		}
+		taken[proposal.Name] = true
 		a.proposals = append(a.proposals, proposal)
 	}
 	if len(a.proposals) == 0 {
@@ -105,6 +112,18 @@ func (c *Controller) ask(ctx context.Context, q question) answer {
 		a.settings = append(a.settings, v1beta1.AlgorithmSetting{Name: s.GetName(), Value: s.GetValue()})
 	}
 	return a
+}
+
+// names are those of the trials and proposals that there are.
+func (q question) names() map[string]bool {
+	taken := map[string]bool{}
+	for _, t := range q.trials {
+		taken[t.Name] = true
+	}
+	for _, p := range q.proposed {
+		taken[p.Name] = true
+	}
+	return taken
 }
 
 // isAnswer says whether an error came from the service and not from the way to it.

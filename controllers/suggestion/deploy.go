@@ -137,21 +137,75 @@ func (c *Controller) deploy(ctx context.Context, s *v1beta1.Suggestion, a katib.
 		objects = append([]client.Object{claimOf(s, a)}, objects...)
 	}
 	for _, o := range objects {
-		if err := c.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("make the service of algorithm %q, %T: %w", s.AlgorithmName(), o, err)
+		err := c.Client.Create(ctx, o)
+		if _, claim := o.(*corev1.PersistentVolumeClaim); apierrors.IsAlreadyExists(err) && !claim {
+			err = c.checkOwned(ctx, s, o)
+		} else if apierrors.IsAlreadyExists(err) {
+			err = nil
+		}
+		if err != nil {
+			return fmt.Errorf("make the service of algorithm %q, %s: %w", s.AlgorithmName(), kindOf(o).Kind, err)
 		}
 	}
 	return nil
 }
 
-// retire deletes the Deployment and the Service; the volume stays with the Suggestion.
+// takenError says that an object of the service's name belongs to another owner.
+type takenError struct{ kind, name string }
+
+func (e *takenError) Error() string {
+	return fmt.Sprintf("a %s named %s exists already and does not belong to this experiment: delete it, or give the experiment another name", e.kind, e.name)
+}
+
+func kindOf(o client.Object) schema.GroupVersionKind {
+	switch o.(type) {
+	case *corev1.Service:
+		return corev1.SchemeGroupVersion.WithKind("Service")
+	case *corev1.PersistentVolumeClaim:
+		return corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	default:
+		return deploymentKind
+	}
+}
+
+// checkOwned returns a takenError unless s controls the object of o's kind and name.
+func (c *Controller) checkOwned(ctx context.Context, s *v1beta1.Suggestion, o client.Object) error {
+	there, err := c.find(ctx, o)
+	if err == nil && there != nil && !metav1.IsControlledBy(there, s) {
+		return &takenError{kindOf(o).Kind, o.GetName()}
+	}
+	return err // one that has gone meanwhile is made again when the service does not answer
+}
+
+// find reads the metadata of an object past the cache; nil if there is none.
+func (c *Controller) find(ctx context.Context, o client.Object) (*metav1.PartialObjectMetadata, error) {
+	there := &metav1.PartialObjectMetadata{}
+	there.SetGroupVersionKind(kindOf(o))
+	err := c.Reader.Get(ctx, client.ObjectKeyFromObject(o), there)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s %s/%s: %w", kindOf(o).Kind, o.GetNamespace(), o.GetName(), err)
+	}
+	return there, nil
+}
+
+// retire deletes the Deployment and the Service that belong to s; the volume stays with
+// the Suggestion.
 func (c *Controller) retire(ctx context.Context, s *v1beta1.Suggestion) error {
 	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: v1beta1.ServiceName(s.Name, s.Spec.Algorithm)}
-	deployment := &metav1.PartialObjectMetadata{ObjectMeta: meta}
-	deployment.SetGroupVersionKind(deploymentKind)
-	for _, o := range []client.Object{deployment, &corev1.Service{ObjectMeta: meta}} {
-		err := c.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
+	for _, o := range []client.Object{&metav1.PartialObjectMetadata{ObjectMeta: meta}, &corev1.Service{ObjectMeta: meta}} {
+		there, err := c.find(ctx, o)
+		if err == nil && there != nil && metav1.IsControlledBy(there, s) {
+			// By UID: one that was made since under the same name is not ours.
+			options := &client.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+			if uid := there.GetUID(); uid != "" {
+				options.Preconditions = &metav1.Preconditions{UID: &uid}
+			}
+			err = client.IgnoreNotFound(c.Client.Delete(ctx, there, options))
+		}
+		if err != nil {
 			return fmt.Errorf("delete the service of algorithm %q: %w", s.AlgorithmName(), err)
 		}
 	}

@@ -2,10 +2,12 @@ package suggestion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"connectrpc.com/connect"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -59,7 +61,8 @@ func (c *Controller) serveOutside(ctx context.Context, exp *v1beta1.Experiment, 
 	}
 	c.mu.Unlock()
 	if ends(exp) {
-		if !have.IsSucceeded() && !have.IsFailed() || s.deployed {
+		// A Suggestion that has failed may have been deployed by an earlier process.
+		if have.Status.CompletionTime == nil || s.deployed {
 			if err := c.retire(ctx, have); err != nil {
 				return reconcile.Result{}, err
 			}
@@ -78,7 +81,7 @@ func (c *Controller) serveOutside(ctx context.Context, exp *v1beta1.Experiment, 
 			return c.write(ctx, exp, have, want)
 		}
 		if err := c.deploy(ctx, have, algorithm); err != nil {
-			return reconcile.Result{}, err
+			return c.undeployed(ctx, exp, have, want, err)
 		}
 		s.deployed = true
 	}
@@ -94,13 +97,28 @@ func (c *Controller) serveOutside(ctx context.Context, exp *v1beta1.Experiment, 
 	c.mu.Unlock()
 	if have.Spec.Requests > have.Status.SuggestionCount && idle && pause == 0 && !want.IsFailed() {
 		c.askLater(ctx, s, question{
-			exp: exp.DeepCopy(), trials: trials, count: int(have.Status.SuggestionCount), requests: int(have.Spec.Requests),
+			exp: exp.DeepCopy(), trials: trials, proposed: have.Status.Suggestions, count: int(have.Status.SuggestionCount), requests: int(have.Spec.Requests),
 			settings: have.Status.AlgorithmSettings, validated: s.validated,
 		})
 	}
 	result, err := c.write(ctx, exp, have, want)
 	if pause > 0 && (result.RequeueAfter == 0 || pause < result.RequeueAfter) {
 		result.RequeueAfter = pause
+	}
+	return result, err
+}
+
+// undeployed has the Suggestion say why its service cannot be made, where someone must
+// act first: names are taken, or the manager lacks a right.
+func (c *Controller) undeployed(ctx context.Context, exp *v1beta1.Experiment, have, want *v1beta1.Suggestion, why error) (reconcile.Result, error) {
+	var taken *takenError
+	if !errors.As(why, &taken) && !apierrors.IsForbidden(why) {
+		return reconcile.Result{}, why
+	}
+	want.MarkDeploymentNotReady(why.Error(), metav1.NewTime(c.Now()))
+	result, err := c.write(ctx, exp, have, want)
+	if err == nil && result.RequeueAfter == 0 {
+		result.RequeueAfter = longestPause
 	}
 	return result, err
 }

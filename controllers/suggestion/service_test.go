@@ -296,14 +296,22 @@ func TestAServiceThatFails(t *testing.T) {
 		}
 	}
 	cases := map[string]struct {
-		service *algorithm // nil: none runs
-		later   time.Duration
-		failed  string // the message of the condition Failed; empty: it is asked again
-		trouble string // that of DeploymentReady, False
+		service  *algorithm // nil: none runs
+		requests int32      // default: 1
+		later    time.Duration
+		failed   string // the message of the condition Failed; empty: it is asked again
+		trouble  string // that of DeploymentReady, False
 	}{
-		"refuses the settings":  {service: &algorithm{validate: func() error { return connect.NewError(connect.CodeInvalidArgument, errors.New("gamma is unknown")) }}, failed: "gamma is unknown"},
-		"says an error":         {service: &algorithm{suggest: fails(connect.CodeInternal)}, trouble: "out of ideas"},
-		"names a trial badly":   {service: &algorithm{suggest: named("../x")}, later: time.Minute, trouble: "names a trial"},
+		"refuses the settings": {service: &algorithm{validate: func() error { return connect.NewError(connect.CodeInvalidArgument, errors.New("gamma is unknown")) }}, failed: "gamma is unknown"},
+		"says an error":        {service: &algorithm{suggest: fails(connect.CodeInternal)}, trouble: "out of ideas"},
+		"names a trial badly":  {service: &algorithm{suggest: named("../x")}, later: time.Minute, trouble: "names a trial"},
+		"names two trials alike": {service: &algorithm{suggest: func(r *pb.GetSuggestionsRequest) (*pb.GetSuggestionsReply, error) {
+			reply, err := proposes(r)
+			for _, p := range reply.ParameterAssignments {
+				p.TrialName = "same"
+			}
+			return reply, err
+		}}, requests: 2, later: time.Minute, trouble: `names a trial "same"`},
 		"has just been started": {},
 		"is not there for long": {later: time.Minute, trouble: "no pod runs"},
 		"proposes nothing at all": {service: &algorithm{suggest: func(*pb.GetSuggestionsRequest) (*pb.GetSuggestionsReply, error) {
@@ -317,7 +325,7 @@ func TestAServiceThatFails(t *testing.T) {
 				services["e"] = c.service
 			}
 			w := newServiceWorld(t, services, theirs("e"))
-			w.request(t, "e", 1)
+			w.request(t, "e", max(1, c.requests))
 			w.reconcile(t, "e")
 			w.now = w.now.Add(c.later)
 			s, result := w.answered(t, "e")

@@ -1,0 +1,73 @@
+package suggestion
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+// ended marks the experiment as failed.
+func (w *world) ended(t *testing.T, e *v1beta1.Experiment) {
+	t.Helper()
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil {
+		t.Fatal(err)
+	}
+	failed(e)
+	if err := w.Status().Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestObjectsOfOtherOwnersAreLeftAlone(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "e-theirs", UID: "uid-of-another"}
+	deployment := &unstructured.Unstructured{}
+	deployment.SetGroupVersionKind(deploymentKind)
+	deployment.SetNamespace(meta.Namespace)
+	deployment.SetName(meta.Name)
+	deployment.SetUID(meta.UID)
+	for kind, other := range map[string]client.Object{"Service": &corev1.Service{ObjectMeta: meta}, "Deployment": deployment} {
+		t.Run(kind, func(t *testing.T) {
+			e := theirs("e")
+			w := newServiceWorld(t, map[string]*algorithm{"e": {suggest: proposes}}, e, other)
+			w.request(t, "e", 1)
+			s, result := w.reconcile(t, "e")
+			c := s.Condition(v1beta1.SuggestionDeploymentReady)
+			if want := "a " + kind + " named e-theirs exists already"; c == nil || c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, want) {
+				t.Errorf("the condition %+v, want %q", c, want)
+			}
+			if result.RequeueAfter != longestPause {
+				t.Errorf("tried again after %s, want %s", result.RequeueAfter, longestPause)
+			}
+			w.ended(t, e)
+			w.reconcile(t, "e")
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
+				t.Errorf("the %s after the end: %v", kind, err)
+			}
+		})
+	}
+}
+
+// The process that deployed the service may have ended before the experiment does.
+func TestAServiceThatFailedIsRemovedAfterARestart(t *testing.T) {
+	e := theirs("e")
+	w := newServiceWorld(t, nil, e)
+	w.request(t, "e", 1)
+	s, _ := w.reconcile(t, "e")
+	s.MarkFailed("refused", metav1.NewTime(w.now))
+	if err := w.Status().Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	w.forget(s.UID)
+	w.ended(t, e)
+	w.reconcile(t, "e")
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "e-theirs"}, &corev1.Service{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Service after the end: %v", err)
+	}
+}
