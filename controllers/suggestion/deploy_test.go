@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	pb "github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
@@ -49,6 +50,32 @@ func TestObjectsOfOtherOwnersAreLeftAlone(t *testing.T) {
 			w.reconcile(t, "e")
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
 				t.Errorf("the %s after the end: %v", kind, err)
+			}
+		})
+	}
+}
+
+// A proposal whose trial is not made yet has taken its name too.
+func TestANameIsProposedOnce(t *testing.T) {
+	tests := map[string]struct {
+		q    question
+		want string
+	}{
+		"that of a trial":    {question{trials: some(2)}, "exp-0001"},
+		"that of a proposal": {question{proposed: []v1beta1.TrialAssignment{{Name: "waits"}}}, "waits"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newServiceWorld(t, map[string]*algorithm{"exp": {suggest: func(r *pb.GetSuggestionsRequest) (*pb.GetSuggestionsReply, error) {
+				reply, err := proposes(r)
+				reply.ParameterAssignments[0].TrialName = tc.want
+				return reply, err
+			}}})
+			tc.q.exp = theirs("exp")
+			tc.q.count, tc.q.requests = 2, 3
+			a := w.ask(t.Context(), tc.q)
+			if a.err == nil || !strings.Contains(a.err.Error(), tc.want) || len(a.proposals) != 0 {
+				t.Errorf("the error %v with %d proposals, want one that names %s", a.err, len(a.proposals), tc.want)
 			}
 		})
 	}
