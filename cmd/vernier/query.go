@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
@@ -32,6 +33,7 @@ for one question, and nothing is changed:
 curves are read only for a question that names them, at most --points of each curve.`
 	queryPatience = time.Minute
 	queryRows     = 100_000
+	queryBytes    = 64 << 20 // of an answer, and of one value
 )
 
 type queryOptions struct {
@@ -65,26 +67,58 @@ func newQueryCommand(open opener, own ownStore) *cobra.Command {
 	return cmd
 }
 
-// onlyReads refuses what is not one SELECT. The tables are copies in memory; this keeps
-// statements out that reach beyond them, such as ATTACH.
+// quoted are the ends of what SQLite reads as one word, by its beginning.
+var quoted = []struct{ begin, end string }{{"'", "'"}, {`"`, `"`}, {"`", "`"}, {"[", "]"}, {"--", "\n"}, {"/*", "*/"}}
+
+// onlyReads refuses what is not one SELECT. readOnly holds whatever this lets through.
 func onlyReads(text string) error {
-	text = strings.TrimRight(strings.TrimSpace(text), "; \n\t")
-	word := strings.ToLower(text)
+	if strings.ContainsRune(text, 0) {
+		return usageErrorf("there is a NUL character in the question")
+	}
+	code := unquoted(text)
+	word := strings.ToLower(strings.TrimSpace(code))
 	if !strings.HasPrefix(word, "select") && !strings.HasPrefix(word, "with") {
 		return usageErrorf("a question begins with select or with: see vernier query --help for the tables")
 	}
-	quote := rune(0)
-	for _, r := range text {
-		switch {
-		case quote != 0:
-			if r == quote {
-				quote = 0
+	if strings.Contains(strings.TrimRight(code, "; \r\n\t"), ";") {
+		return usageErrorf("ask one question at a time: there is a ; within it")
+	}
+	return nil
+}
+
+// unquoted is an SQL text with a space in place of each string, quoted name and comment.
+func unquoted(text string) string {
+	var code strings.Builder
+scan:
+	for text != "" {
+		for _, q := range quoted {
+			if rest, ok := strings.CutPrefix(text, q.begin); ok {
+				_, text, _ = strings.Cut(rest, q.end)
+				code.WriteByte(' ')
+				continue scan
 			}
-		case r == '\'' || r == '"' || r == '`':
-			quote = r
-		case r == ';':
-			return usageErrorf("ask one question at a time: there is a ; within it")
 		}
+		code.WriteByte(text[0])
+		text = text[1:]
+	}
+	return code.String()
+}
+
+// readOnly closes a database in memory: it takes no changes from here on, and no
+// statement reaches a file, since ATTACH and VACUUM INTO need a second database.
+func readOnly(ctx context.Context, db *sql.DB) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("make the tables: %w", err)
+	}
+	defer conn.Close()
+	for id, limit := range map[int]int{sqlite3.SQLITE_LIMIT_ATTACHED: 0, sqlite3.SQLITE_LIMIT_LENGTH: queryBytes} {
+		if _, err := sqlite.Limit(conn, id, limit); err != nil {
+			return fmt.Errorf("limit the question: %w", err)
+		}
+	}
+	if _, err := conn.ExecContext(ctx, "PRAGMA query_only = ON"); err != nil {
+		return fmt.Errorf("make the tables: %w", err)
 	}
 	return nil
 }
@@ -120,8 +154,8 @@ func (o queryOptions) run(ctx context.Context, text string, out io.Writer, open 
 			return err
 		}
 	}
-	if _, err := db.ExecContext(ctx, "PRAGMA query_only = ON"); err != nil {
-		return fmt.Errorf("make the tables: %w", err)
+	if err := readOnly(ctx, db); err != nil {
+		return err
 	}
 	return o.answer(ctx, db, text, out)
 }
@@ -278,6 +312,7 @@ func (o queryOptions) answer(ctx context.Context, db *sql.DB, text string, out i
 	}
 	t := &table{header: columns}
 	var objects []map[string]any
+	size := 0
 	for rows.Next() {
 		if len(t.rows) == queryRows {
 			return usageErrorf("the answer has more than %d rows: add a limit, or group them", queryRows)
@@ -296,7 +331,11 @@ func (o queryOptions) answer(ctx context.Context, db *sql.DB, text string, out i
 			}
 			if object[columns[i]] = v; v != nil {
 				cells[i] = fmt.Sprint(v)
+				size += len(cells[i])
 			}
+		}
+		if size > queryBytes {
+			return usageErrorf("the answer is larger than %d MiB: add a limit, or ask for fewer columns", queryBytes>>20)
 		}
 		t.add(cells...)
 		objects = append(objects, object)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,12 @@ func asked(ctx context.Context, t *testing.T, output, text string) (string, erro
 	if err := onlyReads(text); err != nil {
 		return "", err
 	}
+	return answered(ctx, t, output, text)
+}
+
+// answered is asked without the look at the text.
+func answered(ctx context.Context, t *testing.T, output, text string) (string, error) {
+	t.Helper()
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +40,7 @@ func asked(ctx context.Context, t *testing.T, output, text string) (string, erro
 	if err := fillExperiment(t.Context(), db, view, noon.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.ExecContext(t.Context(), "PRAGMA query_only = ON"); err != nil {
+	if err := readOnly(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -46,6 +54,7 @@ func TestQuery(t *testing.T) {
 		"csv":         {"csv", "select trial, name, value from params where value >= 0.1", "trial,name,value\n1,lr,0.1\n2,lr,0.2\n"},
 		"json":        {"json", "select value from metrics where trial = 2", "[]\n"},
 		"experiments": {"csv", "select name, objective, best_value from experiments", "name,objective,best_value\ncharlm,loss,0.5\n"},
+		"a comment":   {"csv", "-- what is best; what is not\nselect 1 as [a;b];", "a;b\n1\n"},
 		"a semicolon": {"csv", "select ';' as x", "x\n;\n"},
 	}
 	for name, test := range tests {
@@ -62,9 +71,26 @@ func TestQueryOnlyReads(t *testing.T) {
 	for _, text := range []string{
 		"", "delete from trials", "attach database '/tmp/x' as y", "pragma query_only = off", "select 1; attach database ':memory:' as y",
 		"with a as (select 1) delete from trials", "with a as (select 1) insert into params select 'a', 1, 'b', 2", "select * from nothing",
+		"select 1 /* ' */; attach database '/tmp/x' as y; -- '", "select 1 -- '\n; pragma query_only = off; -- '", "select 1 as [']; delete from trials; --']",
+		"select 1\x00", "/* select */ delete from trials",
 	} {
 		if _, err := asked(t.Context(), t, "table", text); exitCode(err) != exitUsage {
 			t.Errorf("%s: %v, want a usage error", text, err)
+		}
+	}
+}
+
+// TestQueryReachesNoFile holds that SQLite itself refuses what onlyReads looks for.
+func TestQueryReachesNoFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.db")
+	for _, text := range []string{
+		"pragma query_only = off; attach database '%s' as y; create table y.t(a)", "pragma query_only = off; vacuum into '%s'", "delete from trials",
+	} {
+		if got, err := answered(t.Context(), t, "csv", strings.Replace(text, "%s", file, 1)); err == nil {
+			t.Errorf("%s: answered %q", text, got)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%s: wrote a file", text)
 		}
 	}
 }
@@ -73,6 +99,12 @@ func TestQueryIsBounded(t *testing.T) {
 	const endless = "with recursive c(x) as (select 1 union all select x+1 from c) select %s from c"
 	if _, err := asked(t.Context(), t, "csv", strings.Replace(endless, "%s", "x", 1)); err == nil || !strings.Contains(err.Error(), "add a limit") {
 		t.Errorf("too many rows: %v", err)
+	}
+	const large = "select hex(zeroblob(%s)) from (select 1 union all select 2 union all select 3)"
+	for size, want := range map[string]string{"15000000": "is larger than", "90000000": "too big"} {
+		if _, err := asked(t.Context(), t, "csv", strings.Replace(large, "%s", size, 1)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("values of %s bytes: %v", size, err)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
