@@ -18,8 +18,8 @@ type display interface {
 // newDisplay makes the display of a mode: auto, live, plain or none. Auto is live
 // on a terminal and plain elsewhere.
 func newDisplay(mode string, out io.Writer) (display, error) {
-	file, ok := out.(*os.File)
-	terminal := ok && term.IsTerminal(int(file.Fd()))
+	file := onTerminal(out)
+	terminal := file != nil
 	switch {
 	case mode == "live" && !terminal:
 		return nil, usageErrorf("--progress live needs a terminal")

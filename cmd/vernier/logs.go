@@ -69,7 +69,7 @@ func logs(ctx context.Context, o logsOptions, text string, s streams, open opene
 		return err
 	}
 	reader := logReader{client: session.client, clientset: clientset, options: o, home: session.home, notes: s.err}
-	return reader.print(ctx, found.Object, s.out)
+	return reader.print(ctx, found.Object, withColors(s.out))
 }
 
 type logReader struct {

@@ -28,12 +28,15 @@ func execute(ctx context.Context) int {
 	// what a person should know.
 	ctrllog.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
+	screen, errors := newConsole(os.Stdout), newConsole(os.Stderr)
+	root.SetOut(screen)
+	root.SetErr(errors)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "vernier: %v\n", err)
+		fmt.Fprintf(errors, "vernier: %v\n", err)
 		if exitCode(err) == exitUsage {
-			fmt.Fprintf(os.Stderr, "Run '%s --help' for how it is used.\n", cmd.CommandPath())
+			fmt.Fprintf(errors, "Run '%s --help' for how it is used.\n", cmd.CommandPath())
 		}
 	}
 	return exitCode(err)

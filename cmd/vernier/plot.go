@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/vernier-ml/vernier/cmd/vernier/plot"
 )
@@ -124,12 +123,16 @@ func (o *plotOptions) run(ctx context.Context, args []string, s streams, open op
 }
 
 func writeCharts(s streams, charts []plot.Chart, style plot.Style) error {
+	out := s.out
+	if style.Color {
+		out = withColors(out)
+	}
 	for i, c := range charts {
 		if i > 0 {
-			fmt.Fprintln(s.out)
+			fmt.Fprintln(out)
 		}
 		for _, line := range c.Text(style) {
-			if _, err := fmt.Fprintln(s.out, line); err != nil {
+			if _, err := fmt.Fprintln(out, line); err != nil {
 				return err
 			}
 		}
@@ -141,7 +144,7 @@ func writeCharts(s streams, charts []plot.Chart, style plot.Style) error {
 // ASCII; NO_COLOR and what is no terminal get no colours.
 func (o *plotOptions) style(s streams) (plot.Style, error) {
 	style := plot.Style{Width: 80, Height: 18, ASCII: o.ascii || os.Getenv("TERM") == "dumb" || !utf8Locale(os.Getenv)}
-	if file, ok := s.out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	if file := onTerminal(s.out); file != nil {
 		style.Width = terminalSize(file).width
 		style.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}

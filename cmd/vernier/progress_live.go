@@ -63,7 +63,7 @@ func (d *liveDisplay) say(line string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.drawn = 0
-	fmt.Fprintf(d.out, "\n%s\n", line)
+	fmt.Fprintf(d.out, "\n%s\n", visible(line, false))
 }
 
 // frame is the live view as lines that fit into s: a headline, a bar, the best
@@ -229,4 +229,4 @@ func signOf(state v1beta1.TrialConditionType) string {
 	return "·"
 }
 
-func clip(text string, width int) string { return runewidth.Truncate(text, width, "…") }
+func clip(text string, width int) string { return runewidth.Truncate(oneLine(text), width, "…") }

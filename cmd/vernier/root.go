@@ -31,7 +31,7 @@ Exit codes: 0 done; 1 error; 2 usage; 3 invalid spec; 4 not found; 5 not allowed
 // newRootCommand makes the command line. As a plugin of kubectl it takes
 // kubectl's flags and leaves out what concerns the embedded instance.
 func newRootCommand(plugin bool) *cobra.Command {
-	g := &global{getenv: os.Getenv, err: os.Stderr}
+	g := &global{getenv: os.Getenv, err: newConsole(os.Stderr)}
 	root := &cobra.Command{Use: "vernier", Short: "Tune hyperparameters, on Kubernetes and on this machine", Long: rootHelp,
 		// The flags before a command's name are the root's, also where the command
 		// leaves the parsing of its own to kubectl.

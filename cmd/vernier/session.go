@@ -36,7 +36,7 @@ func (s *session) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	s.config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
+	s.config.WarningHandler = rest.NewWarningWriter(newConsole(os.Stderr), rest.WarningWriterOptions{Deduplicate: true})
 	s.client, err = client.New(s.config, client.Options{Scheme: scheme})
 	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -32,6 +33,13 @@ func (t *table) lines(noHeader bool) []string {
 		rows = append([][]string{t.header}, rows...)
 	}
 	var widths []int
+	rows = slices.Clone(rows)
+	for r, row := range rows {
+		rows[r] = slices.Clone(row)
+		for i, cell := range row {
+			rows[r][i] = oneLine(cell)
+		}
+	}
 	for _, row := range rows {
 		for i, cell := range row {
 			if i == len(widths) {
