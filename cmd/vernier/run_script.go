@@ -79,7 +79,7 @@ func (o *scriptOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.spec.Stopping, "stopping", "", "rule that stops hopeless trials early, such as medianstop: see vernier optimize --list")
 	f.Int64Var(&o.seed, "seed", 0, "makes the proposals reproducible")
 	choiceFlag(cmd, &o.pass, "pass", "", "how the program gets parameters: flags (--lr=0.1), assignments (lr=0.1), env (VERNIER_PARAM_LR) or file (JSON, named by VERNIER_PARAMS_FILE); {lr} in its arguments is replaced in any case", "auto", "flags", "assignments", "env", "file")
-	f.StringArrayVarP(&o.env, "env", "e", nil, "variable of the trials, as NAME=VALUE, or NAME to pass on the one of this shell; may be repeated")
+	f.StringArrayVarP(&o.env, "env", "e", nil, "variable of the trials, as NAME=VALUE, or NAME to pass on the one of this shell; may be repeated. Values are kept in the Experiment, for everyone who may read it: no secrets")
 	f.StringVar(&o.spec.Metrics, "metrics", "text", "where metrics are: text (NAME=VALUE in the output), json or logfmt (lines of the output), tensorboard:DIR, or a file")
 	f.StringArrayVar(&o.spec.Filters, "filter", nil, "regular expression with two groups, name and value, for metrics in text; may be repeated")
 	f.IntVar(&o.spec.GPUs, "gpus", 0, "GPUs of each trial")

@@ -68,7 +68,7 @@ func Detect(ctx context.Context, argv []string, help bool) (Interface, error) {
 		switch {
 		case imports(source, "hydra"):
 			return fromHydra(ctx, argv)
-		case imports(source, "argparse"), imports(source, "click"), imports(source, "typer"), bytes.Contains(source, []byte("Parser")):
+		case imports(source, "argparse"), imports(source, "click"), imports(source, "typer"), argumentParser.Match(source):
 			return fromInspector(ctx, argv, i)
 		}
 	}
@@ -85,6 +85,11 @@ func Detect(ctx context.Context, argv []string, help bool) (Interface, error) {
 	}
 	return found, nil
 }
+
+// argumentParser is a class that reads a command line as argparse does, by its name,
+// as in transformers or fairseq. A program that only has another parser, of HTML or of a
+// configuration, is not run to ask it.
+var argumentParser = regexp.MustCompile(`(?m)^[^#\n]*\b\w*Arg(?:ument)?Parser\b`)
 
 func imports(source []byte, module string) bool {
 	return regexp.MustCompile(`(?m)^\s*(import|from)\s+([\w., ]+,\s*)?` + module + `\b`).Match(source)

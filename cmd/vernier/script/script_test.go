@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -160,6 +161,19 @@ open("/nonexistent/never", "w")
 func TestDetectSaysWhyAProgramCannotBeAsked(t *testing.T) {
 	if _, err := Detect(t.Context(), python(t, "import argparse\nimport no_such_module\n"), false); err == nil || !strings.Contains(err.Error(), "no_such_module") {
 		t.Errorf("got %v, want the missing module", err)
+	}
+	ran := filepath.Join(t.TempDir(), "ran")
+	for name, source := range map[string]string{"HTML": "from html.parser import HTMLParser", "a configuration": "import configparser\nconfigparser.ConfigParser()", "a comment": "x = 1\n# unlike ArgumentParser"} {
+		if got, err := Detect(t.Context(), python(t, source+"\nopen("+strconv.Quote(ran)+", 'w')\n"), false); err != nil || got.Source != "" {
+			t.Errorf("%s: %+v, %v; want that nothing is known", name, got, err)
+		}
+		if _, err := os.Stat(ran); err == nil {
+			t.Errorf("%s: the program was run to ask for its flags", name)
+		}
+	}
+	const subclass = "HfArgumentParser = __import__('arg' + 'parse').ArgumentParser\nHfArgumentParser().parse_args()\n"
+	if got, err := Detect(t.Context(), python(t, subclass), false); err != nil || got.Source != "argparse" {
+		t.Errorf("a subclass from elsewhere: %+v, %v", got, err)
 	}
 	for name, source := range map[string]string{"no flags are read": "import argparse\n", "another way": "print(1)\n"} {
 		if got, err := Detect(t.Context(), python(t, source), false); err != nil || got.Source != "" {
