@@ -23,28 +23,7 @@ import (
 func TestAnAlgorithmThatSpeaksKatibsProtocol(t *testing.T) {
 	python := pythonWith(t, katibSDK+" optuna")
 	i := up(t)
-	script, err := filepath.Abs(filepath.Join("testdata", "suggestion_service.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := yaml.Marshal(map[string]any{
-		"apiVersion": "config.kubeflow.org/v1beta1", "kind": "KatibConfig",
-		"runtime": map[string]any{"suggestions": []any{map[string]any{
-			"algorithmName": "optuna-tpe", "image": "example.com/optuna-tpe:v1", "command": []string{python, script},
-		}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := &corev1.Namespace{}
-	namespace.Name = "kubeflow"
-	cm := &corev1.ConfigMap{Data: map[string]string{"katib-config.yaml": string(config)}}
-	cm.Namespace, cm.Name = namespace.Name, "katib-config"
-	for _, o := range []client.Object{namespace, cm} {
-		if err := i.client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
+	i.configureService(t, python)
 	e := jobExperiment{
 		name: "theirs", algorithm: "optuna-tpe", parallel: 2, max: 6, maxFailed: 1,
 		parameter: `parameterType: double, feasibleSpace: {min: "0", max: "1"}`,
@@ -95,4 +74,32 @@ func (i *instance) awaitRefusal(t *testing.T, e *v1beta1.Experiment) {
 		}
 		return nil
 	})
+}
+
+// configureService has katib-config name a service of Katib's protocol: a program in
+// Python, as the algorithm optuna-tpe.
+func (i *instance) configureService(t *testing.T, python string) {
+	t.Helper()
+	script, err := filepath.Abs(filepath.Join("testdata", "suggestion_service.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := yaml.Marshal(map[string]any{
+		"apiVersion": "config.kubeflow.org/v1beta1", "kind": "KatibConfig",
+		"runtime": map[string]any{"suggestions": []any{map[string]any{
+			"algorithmName": "optuna-tpe", "image": "example.com/optuna-tpe:v1", "command": []string{python, script},
+		}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{}
+	namespace.Name = "kubeflow"
+	cm := &corev1.ConfigMap{Data: map[string]string{"katib-config.yaml": string(config)}}
+	cm.Namespace, cm.Name = namespace.Name, "katib-config"
+	for _, o := range []client.Object{namespace, cm} {
+		if err := i.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -28,15 +28,15 @@ func execute(ctx context.Context) int {
 	// what a person should know.
 	ctrllog.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	screen, errors := newConsole(os.Stdout), newConsole(os.Stderr)
-	root.SetOut(screen)
-	root.SetErr(errors)
+	stdout, stderr := newConsole(os.Stdout), newConsole(os.Stderr)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil {
-		fmt.Fprintf(errors, "vernier: %v\n", err)
+		fmt.Fprintf(stderr, "vernier: %v\n", err)
 		if exitCode(err) == exitUsage {
-			fmt.Fprintf(errors, "Run '%s --help' for how it is used.\n", cmd.CommandPath())
+			fmt.Fprintf(stderr, "Run '%s --help' for how it is used.\n", cmd.CommandPath())
 		}
 	}
 	return exitCode(err)
