@@ -91,19 +91,8 @@ func (c *Controller) ask(ctx context.Context, q question) answer {
 		a.err = err
 		return a
 	}
-	taken := q.names()
-	for i, p := range reply.GetParameterAssignments()[:min(n, len(reply.GetParameterAssignments()))] {
-		proposal, err := proposalOf(q.exp.Name, q.count+i, p)
-		if err != nil {
-			a.err = err
-			return a
-		}
-		if taken[proposal.Name] {
-			a.proposals, a.err = nil, fmt.Errorf("it names a trial %q, and there is one of that name: each trial needs its own", proposal.Name)
-			return a
-		}
-		taken[proposal.Name] = true
-		a.proposals = append(a.proposals, proposal)
+	if a.proposals, a.err = q.read(reply.GetParameterAssignments()[:min(n, len(reply.GetParameterAssignments()))]); a.err != nil {
+		return a
 	}
 	if len(a.proposals) == 0 {
 		a.err = fmt.Errorf("it was asked for %d trials and proposes none", n)
@@ -112,6 +101,25 @@ func (c *Controller) ask(ctx context.Context, q question) answer {
 		a.settings = append(a.settings, v1beta1.AlgorithmSetting{Name: s.GetName(), Value: s.GetValue()})
 	}
 	return a
+}
+
+// read returns proposals as trials, none if one of them is invalid or has a name that
+// is taken.
+func (q question) read(reply []*pb.GetSuggestionsReply_ParameterAssignments) ([]v1beta1.TrialAssignment, error) {
+	taken := q.names()
+	var proposals []v1beta1.TrialAssignment
+	for i, p := range reply {
+		proposal, err := proposalOf(q.exp.Name, q.count+i, p)
+		if err != nil {
+			return nil, err
+		}
+		if taken[proposal.Name] {
+			return nil, fmt.Errorf("it names a trial %q, and there is one of that name: each trial needs its own", proposal.Name)
+		}
+		taken[proposal.Name] = true
+		proposals = append(proposals, proposal)
+	}
+	return proposals, nil
 }
 
 // names are those of the trials and proposals that there are.

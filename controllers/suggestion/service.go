@@ -53,13 +53,7 @@ func (c *Controller) serveOutside(ctx context.Context, exp *v1beta1.Experiment, 
 		follow(want, exp, 0, metav1.NewTime(now), "")
 		return c.write(ctx, exp, nil, want)
 	}
-	c.mu.Lock()
-	s := c.services[have.UID]
-	if s == nil {
-		s = &service{began: now}
-		c.services[have.UID] = s
-	}
-	c.mu.Unlock()
+	s := c.serviceOf(have.UID, now)
 	if ends(exp) {
 		// A Suggestion that has failed may have been deployed by an earlier process.
 		if have.Status.CompletionTime == nil || s.deployed {
@@ -106,6 +100,18 @@ func (c *Controller) serveOutside(ctx context.Context, exp *v1beta1.Experiment, 
 		result.RequeueAfter = pause
 	}
 	return result, err
+}
+
+// serviceOf is what is known of a Suggestion's service, from now on if nothing is.
+func (c *Controller) serviceOf(uid types.UID, now time.Time) *service {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.services[uid]
+	if s == nil {
+		s = &service{began: now}
+		c.services[uid] = s
+	}
+	return s
 }
 
 // undeployed has the Suggestion say why its service cannot be made, where someone must
