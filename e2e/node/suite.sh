@@ -22,7 +22,7 @@ install="$(helm_with 'upgrade --install --create-namespace --wait --timeout 3m' 
 	'$here/node.sh' kubectl label namespace vernier-system --overwrite pod-security.kubernetes.io/enforce=restricted >/dev/null"
 uninstall="'$bin/helm' uninstall vernier --namespace vernier-system --ignore-not-found --wait"
 remove="'$here/node.sh' kubectl delete experiments --all-namespaces --all --ignore-not-found && $uninstall &&
-	'$here/node.sh' kubectl delete --ignore-not-found crd/experiments.kubeflow.org crd/trials.kubeflow.org crd/suggestions.kubeflow.org clusterrole/vernier-manager-kinds namespace/vernier-system"
+	'$here/node.sh' kubectl delete --ignore-not-found crd/experiments.kubeflow.org crd/trials.kubeflow.org crd/suggestions.kubeflow.org clusterrole/vernier-manager-kinds clusterrole/vernier-webhook-owners namespace/vernier-system"
 
 # run NAME EXPRESSION runs tests and keeps their lines of the table.
 status=0
