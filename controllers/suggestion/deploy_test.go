@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pb "github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
@@ -96,5 +97,38 @@ func TestAServiceThatFailedIsRemovedAfterARestart(t *testing.T) {
 	w.reconcile(t, "e")
 	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "e-theirs"}, &corev1.Service{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Service after the end: %v", err)
+	}
+}
+
+// A running experiment outlives an entry of katib-config that is away for a while.
+func TestAnAlgorithmThatIsNamedNoMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		proposed int32
+		failed   bool
+	}{
+		"before the first trial": {failed: true},
+		"in mid-run":             {proposed: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newServiceWorld(t, nil, theirs("e"))
+			w.request(t, "e", 1+c.proposed)
+			s, _ := w.reconcile(t, "e")
+			s.Status.SuggestionCount = c.proposed
+			if err := w.Status().Update(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			w.forget(s.UID) // as a manager that is started again
+			if err := w.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeflow", Name: "katib-config"}}); err != nil {
+				t.Fatal(err)
+			}
+			s, result := w.reconcile(t, "e")
+			if s.IsFailed() != c.failed {
+				t.Errorf("failed is %t, want %t: %+v", s.IsFailed(), c.failed, s.Status.Conditions)
+			}
+			ready := ptr.Deref(s.Condition(v1beta1.SuggestionDeploymentReady), v1beta1.SuggestionCondition{})
+			if !c.failed && (!strings.Contains(ready.Message, "katib-config") || result.RequeueAfter != longestPause) {
+				t.Errorf("DeploymentReady says %q, tried again after %s", ready.Message, result.RequeueAfter)
+			}
+		})
 	}
 }

@@ -70,6 +70,8 @@ func (c *Controller) serveOutside(ctx context.Context, exp *v1beta1.Experiment, 
 		switch {
 		case err != nil:
 			return reconcile.Result{}, err
+		case !found && want.Status.SuggestionCount > 0: // it was there before the manager was started again
+			return c.unready(ctx, exp, have, want, fmt.Sprintf(messageGone, exp.Spec.Algorithm.AlgorithmName))
 		case !found:
 			want.MarkFailed(fmt.Sprintf(messageGone, exp.Spec.Algorithm.AlgorithmName), metav1.NewTime(now))
 			return c.write(ctx, exp, have, want)
@@ -121,7 +123,12 @@ func (c *Controller) undeployed(ctx context.Context, exp *v1beta1.Experiment, ha
 	if !errors.As(why, &taken) && !apierrors.IsForbidden(why) {
 		return reconcile.Result{}, why
 	}
-	want.MarkDeploymentNotReady(why.Error(), metav1.NewTime(c.Now()))
+	return c.unready(ctx, exp, have, want, why.Error())
+}
+
+// unready says what a person has to do before the service can run, and tries again later.
+func (c *Controller) unready(ctx context.Context, exp *v1beta1.Experiment, have, want *v1beta1.Suggestion, why string) (reconcile.Result, error) {
+	want.MarkDeploymentNotReady(why, metav1.NewTime(c.Now()))
 	result, err := c.write(ctx, exp, have, want)
 	if err == nil && result.RequeueAfter == 0 {
 		result.RequeueAfter = longestPause
