@@ -33,7 +33,7 @@ var distributed = map[string]distributedJob{
 }
 
 // TestDistributedJobsRunWithoutTheirOperator runs an experiment of each kind on an
-// embedded instance, where nobody has installed a training operator. The replicas find
+// embedded instance, without a training operator. The replicas find
 // each other by name, several trials at a time on the same ports. All print a loss, and
 // that of others than the first would be the best.
 func TestDistributedJobsRunWithoutTheirOperator(t *testing.T) {

@@ -31,14 +31,14 @@ func TestAWebPageIsServedBelowItsBase(t *testing.T) {
 		code int
 		says string
 	}{
-		"the page":                   {get("GET", "/vernier/"), 200, `<base href="/vernier/" />`},
-		"a place within the page":    {get("GET", "/vernier/experiments/default/tune"), 200, `<base href="/vernier/" />`},
-		"a file":                     {get("GET", "/vernier/assets/app.js"), 200, "draw(); draw();"},
-		"no file":                    {get("GET", "/vernier/assets/other.js"), 404, ""},
-		"a file of the machine":      {get("GET", "/vernier/../../etc/passwd.d"), 404, ""},
-		"another place":              {get("GET", "/other"), 404, ""},
-		"what nobody should post to": {get("POST", "/vernier/"), 405, ""},
-		"what the browser has":       {get("GET", "/vernier/", "If-None-Match", get("GET", "/vernier/").Header().Get("ETag")), 304, ""},
+		"the page":                  {get("GET", "/vernier/"), 200, `<base href="/vernier/" />`},
+		"a place within the page":   {get("GET", "/vernier/experiments/default/tune"), 200, `<base href="/vernier/" />`},
+		"a file":                    {get("GET", "/vernier/assets/app.js"), 200, "draw(); draw();"},
+		"no file":                   {get("GET", "/vernier/assets/other.js"), 404, ""},
+		"a file of the machine":     {get("GET", "/vernier/../../etc/passwd.d"), 404, ""},
+		"another place":             {get("GET", "/other"), 404, ""},
+		"a page that takes no POST": {get("POST", "/vernier/"), 405, ""},
+		"what the browser has":      {get("GET", "/vernier/", "If-None-Match", get("GET", "/vernier/").Header().Get("ETag")), 304, ""},
 	} {
 		if c.got.Code != c.code || !strings.Contains(c.got.Body.String(), c.says) {
 			t.Errorf("%s: %d %s", name, c.got.Code, c.got.Body)

@@ -94,7 +94,7 @@ func (o *torture) work(ctx context.Context, worker int) {
 	}
 }
 
-// got notes who runs an attempt: nobody else may.
+// got notes the one worker that may run an attempt.
 func (o *torture) got(t *vernierv1.Trial, request string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -28,7 +28,7 @@ func BenchmarkMemory(b *testing.B) {
 			}
 			r := newReplicas(w, "sqlite:"+filepath.Join(b.TempDir(), "points.db"))
 			m := r.start()
-			w.eventually("it leads", func() string { return problemIf(r.holder() == "", "nobody leads") })
+			w.eventually("it leads", func() string { return problemIf(r.holder() == "", "no replica leads") })
 			for _, name := range []string{"VmRSS", "VmHWM"} {
 				b.ReportMetric(residentMiB(b, m.cmd.Process.Pid, name), name+"-MiB")
 			}

@@ -48,7 +48,7 @@ func testReplicas(t *testing.T, address string) {
 	w := newWorld(t, never)
 	r := newReplicas(w, address)
 	first := r.start()
-	w.eventually("the first manager leads", func() string { return problemIf(r.holder() == "", "nobody leads") })
+	w.eventually("the first manager leads", func() string { return problemIf(r.holder() == "", "no replica leads") })
 	second := r.start()
 	e := w.experiment("exp", func(e *v1beta1.Experiment) {
 		e.Spec.MaxTrialCount, e.Spec.ParallelTrialCount = ptr.To[int32](trials), ptr.To[int32](trials)

@@ -64,7 +64,7 @@ func TestParallelShowsTheBestInFront(t *testing.T) {
 func TestChartsThatCannotBeDrawnSayWhy(t *testing.T) {
 	view := aView(anExperiment(), "3", "1")
 	if _, err := historyCharts(t.Context(), &plotOptions{metric: "f1"}, nil, view); exitCode(err) != exitNotFound {
-		t.Errorf("a metric that nobody reported: %v", err)
+		t.Errorf("a metric without reports: %v", err)
 	}
 	if _, err := paretoCharts(t.Context(), &plotOptions{}, nil, view); exitCode(err) != exitUsage {
 		t.Errorf("a front of one objective: %v", err)

@@ -47,6 +47,6 @@ func TestWhoseTrialsAreHandedOut(t *testing.T) {
 		t.Error("the request's own:", diff)
 	}
 	if diff := cmp.Diff([]string{"mine, and handed back", "another's, and lost"}, names(free)); diff != "" {
-		t.Error("nobody's:", diff)
+		t.Error("without an owner:", diff)
 	}
 }

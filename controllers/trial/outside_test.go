@@ -35,16 +35,16 @@ func TestPlanOutside(t *testing.T) {
 		want  *result
 		after time.Duration
 	}{
-		"handed out":                          {trial: aTrial(unseen), lease: held, want: &result{State: v1beta1.TrialRunning, Says: "is running", After: time.Minute, Started: true}},
-		"running, and nothing is due":         {trial: aTrial(), lease: held, wait: time.Second, after: time.Second},
-		"running, and its lease ends earlier": {trial: aTrial(), lease: held, wait: time.Hour, after: time.Minute},
-		"a new measurement":                   {trial: aTrial(), lease: held, data: measured, want: &result{State: v1beta1.TrialRunning, Says: "is running", After: time.Minute, Loss: "0.5", Started: true}},
-		"its worker is lost":                  {trial: aTrial(), lease: lost, want: &result{State: v1beta1.TrialCreated, Says: `its worker "w" has not reported since 2030-01-02T11:59:00Z`, Started: true}},
-		"it was handed back":                  {trial: aTrial(), lease: released, want: &result{State: v1beta1.TrialCreated, Says: `its worker "w" has handed it back`, Started: true}},
-		"lost, and that was said":             {trial: aTrial(func(t *v1beta1.Trial) { t.MarkPending("x", "", metav1.NewTime(noon)) }), lease: lost},
-		"asked to stop, and somebody runs it": {trial: aTrial(stopped), lease: held, wait: time.Second, after: time.Second},
-		"asked to stop, and nobody runs it":   {trial: aTrial(stopped), lease: lost, want: &result{State: v1beta1.TrialKilled, Says: "goal reached", Started: true}},
-		"given up, and nobody runs it":        {trial: aTrial(early), lease: lost, data: measured, want: &result{State: v1beta1.TrialEarlyStopped, Says: "median: worse", Loss: "0.5", Started: true}},
+		"handed out":                           {trial: aTrial(unseen), lease: held, want: &result{State: v1beta1.TrialRunning, Says: "is running", After: time.Minute, Started: true}},
+		"running, and nothing is due":          {trial: aTrial(), lease: held, wait: time.Second, after: time.Second},
+		"running, and its lease ends earlier":  {trial: aTrial(), lease: held, wait: time.Hour, after: time.Minute},
+		"a new measurement":                    {trial: aTrial(), lease: held, data: measured, want: &result{State: v1beta1.TrialRunning, Says: "is running", After: time.Minute, Loss: "0.5", Started: true}},
+		"its worker is lost":                   {trial: aTrial(), lease: lost, want: &result{State: v1beta1.TrialCreated, Says: `its worker "w" has not reported since 2030-01-02T11:59:00Z`, Started: true}},
+		"it was handed back":                   {trial: aTrial(), lease: released, want: &result{State: v1beta1.TrialCreated, Says: `its worker "w" has handed it back`, Started: true}},
+		"lost, and that was said":              {trial: aTrial(func(t *v1beta1.Trial) { t.MarkPending("x", "", metav1.NewTime(noon)) }), lease: lost},
+		"asked to stop, and somebody runs it":  {trial: aTrial(stopped), lease: held, wait: time.Second, after: time.Second},
+		"asked to stop, and no worker runs it": {trial: aTrial(stopped), lease: lost, want: &result{State: v1beta1.TrialKilled, Says: "goal reached", Started: true}},
+		"given up, and no worker runs it":      {trial: aTrial(early), lease: lost, data: measured, want: &result{State: v1beta1.TrialEarlyStopped, Says: "median: worse", Loss: "0.5", Started: true}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

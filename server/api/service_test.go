@@ -74,7 +74,7 @@ func runs(t *testing.T) (*v1beta1.Experiment, *v1beta1.Trial) {
 	return exp, trial
 }
 
-// Whoever guesses tokens or names must not make every call of all others a review.
+// A client that guesses tokens or names must not turn every call of the others into a review.
 func TestAnswersAreRememberedHoweverManyThereWere(t *testing.T) {
 	asked := 0
 	access := Reviews(interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{

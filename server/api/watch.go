@@ -211,7 +211,7 @@ func (s *service) follow(ctx context.Context, w *watched, now time.Time, send fu
 		return false, false, nil
 	}
 	w.dirty, w.due = false, now.Add(frame)
-	answer, err := s.news(ctx, w)
+	answer, err := s.changes(ctx, w)
 	switch fault := (*connect.Error)(nil); {
 	case errors.As(err, &fault) && (fault.Code() == connect.CodeNotFound || fault.Code() == connect.CodeInvalidArgument):
 		return true, true, send(&vernierv1.WatchResponse{Id: w.id, Change: &vernierv1.WatchResponse_End_{
@@ -223,8 +223,8 @@ func (s *service) follow(ctx context.Context, w *watched, now time.Time, send fu
 	return true, false, send(answer)
 }
 
-// news is what a subscription has not seen yet, nil when that is nothing.
-func (s *service) news(ctx context.Context, w *watched) (*vernierv1.WatchResponse, error) {
+// changes is what a subscription has not seen yet, nil when that is nothing.
+func (s *service) changes(ctx context.Context, w *watched) (*vernierv1.WatchResponse, error) {
 	switch {
 	case w.curve != nil:
 		return s.newCurves(ctx, w)

@@ -28,10 +28,10 @@ type cmaes struct {
 	seeding propose.Seeding
 	options cmaOptions
 
-	mu     sync.Mutex
-	ledger *history.Follower
-	rules  *cmaRules
-	replay *history.Generations[cmaState]
+	mu       sync.Mutex
+	follower *history.Follower
+	rules    *cmaRules
+	replay   *history.Generations[cmaState]
 }
 
 // cmaOptions are the settings.
@@ -77,9 +77,9 @@ func New(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, err
 }
 
 func newCMAES(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
-	a := &cmaes{space: space, ledger: history.NewFollower(space)}
+	a := &cmaes{space: space, follower: history.NewFollower(space)}
 	numbers := 0
-	for _, dim := range a.ledger.Dims {
+	for _, dim := range a.follower.Dims {
 		if dim.Kind != box.Choice {
 			numbers++
 		}
@@ -87,7 +87,7 @@ func newCMAES(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm 
 	a.seeding = propose.ReadSeeding(r)
 	a.options = cmaOptions{
 		Options: cma.Options{
-			Dims:       a.ledger.Dims,
+			Dims:       a.follower.Dims,
 			Population: int(r.Int("population", 0, suggest.Range{Min: 2, Max: 10_000})),
 			Sigma:      r.Float("sigma", 1./6, suggest.Range{OpenMin: true, Max: 1}),
 			Separable:  r.Bool("separable", numbers > cmaSeparableAbove),
@@ -120,10 +120,10 @@ func (a *cmaes) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.
 	var guide *surrogate
 	hurried := false
 	if a.options.surrogate && !late && a.replay.Ahead.State != nil {
-		guide = surrogateOf(ctx, a.ledger, a.replay.Ahead.State)
+		guide = surrogateOf(ctx, a.follower, a.replay.Ahead.State)
 		hurried = guide == nil && ctx.Err() != nil
 	}
-	return propose.NewTriedAlways(a.space, a.ledger.History.Rows).Fill(ctx, a.ledger.History.Next, n, rng.NewKey(a.ledger.Seed, "cmaes", "untried"), func(number int) propose.Drawing {
+	return propose.NewTriedAlways(a.space, a.follower.History.Rows).Fill(ctx, a.follower.History.Next, n, rng.NewKey(a.follower.Seed, "cmaes", "untried"), func(number int) propose.Drawing {
 		d := a.drawer(number, late)
 		d.guide, d.hurried = guide, hurried
 		return propose.Drawing{Draw: d.draw, Proposal: d.proposal}
@@ -132,10 +132,10 @@ func (a *cmaes) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.
 
 // catchUp brings the replay up to the study.
 func (a *cmaes) catchUp(ctx context.Context, s suggest.Study) error {
-	changed, again := a.ledger.Follow(s, a.seeding.Seed(s))
+	changed, again := a.follower.Follow(s, a.seeding.Seed(s))
 	if again || a.replay == nil || a.replay.Outdated(changed) {
-		a.rules = newCmaRules(a.ledger, a.options)
-		a.replay = history.NewGenerations(a.ledger, a.rules)
+		a.rules = newCmaRules(a.follower, a.options)
+		a.replay = history.NewGenerations(a.follower, a.rules)
 	}
 	return a.replay.Advance(ctx)
 }
@@ -161,7 +161,7 @@ type cmaDrawer struct {
 func (a *cmaes) drawer(number int, late bool) *cmaDrawer {
 	d := &cmaDrawer{
 		key:   a.rules.Meta(),
-		enc:   a.ledger.Encoding,
+		enc:   a.follower.Encoding,
 		model: a.rules.samples.Stream(uint64(number)),
 		prior: a.rules.prior.Stream(uint64(number)),
 		u:     a.rules.evenly(number),

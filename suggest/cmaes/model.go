@@ -24,7 +24,7 @@ type cmaState struct {
 
 // cmaRules are how one state follows from another.
 type cmaRules struct {
-	ledger     *history.Follower
+	follower   *history.Follower
 	options    cmaOptions
 	samples    rng.Key
 	prior      rng.Key
@@ -39,7 +39,7 @@ var _ history.Rules[cmaState] = (*cmaRules)(nil)
 
 func newCmaRules(l *history.Follower, o cmaOptions) *cmaRules {
 	r := &cmaRules{
-		ledger: l, options: o,
+		follower: l, options: o,
 		samples: rng.NewKey(l.Seed, "cmaes", "sample"),
 		prior:   rng.NewKey(l.Seed, "cmaes", "prior"),
 		restart: rng.NewKey(l.Seed, "cmaes", "restart"),
@@ -86,7 +86,7 @@ func (r *cmaRules) evenly(number int) []float64 {
 func (r *cmaRules) Next(g *history.Generations[cmaState], entries []int) *cmaState {
 	results := make([]*history.Row, len(entries))
 	for k, i := range entries {
-		results[k] = r.ledger.History.Rows[i]
+		results[k] = r.follower.History.Rows[i]
 	}
 	if g.State == nil {
 		return r.first(results)
@@ -133,7 +133,7 @@ func (r *cmaRules) first(results []*history.Row) *cmaState {
 
 // elite is the best tenth of each source, at least one of each.
 func (r *cmaRules) elite(own []*history.Row) (rows [][]float64) {
-	groups := append([][]*history.Row{own}, history.Sources(r.ledger.History.Warm)...)
+	groups := append([][]*history.Row{own}, history.Sources(r.follower.History.Warm)...)
 	for _, group := range groups {
 		group = slices.DeleteFunc(slices.Clone(group), func(a *history.Row) bool { return a.Losses == nil })
 		slices.SortStableFunc(group, (*history.Row).Compare)
@@ -161,7 +161,7 @@ func (r *cmaRules) begin(s *cmaState) {
 // when none is sound.
 func (r *cmaRules) rank(g *history.Generations[cmaState], entries []int) (candidates []cma.Candidate, best float64) {
 	entries = slices.Clone(entries)
-	at := func(i int) *history.Row { return r.ledger.History.Rows[i] }
+	at := func(i int) *history.Row { return r.follower.History.Rows[i] }
 	slices.SortStableFunc(entries, func(i, j int) int { return at(i).Compare(at(j)) })
 	best = math.NaN()
 	if first := at(entries[0]); first.Class == history.Measured {
@@ -192,7 +192,7 @@ func (r *cmaRules) raw(t *history.Row, of *cmaState) []float64 {
 		if !r.meant(row, t) {
 			continue
 		}
-		for i, dim := range r.ledger.Dims {
+		for i, dim := range r.follower.Dims {
 			within := dim.Kind == box.Continuous && row[i] >= 0 && row[i] <= 1
 			if within || dim.Kind == box.Choice || math.IsNaN(t.X[i]) {
 				row[i] = t.X[i] // as it was written, and where it was not active
@@ -205,7 +205,7 @@ func (r *cmaRules) raw(t *history.Row, of *cmaState) []float64 {
 
 // meant says whether a sample is moved to the point of a trial.
 func (r *cmaRules) meant(row []float64, t *history.Row) bool {
-	for i, dim := range r.ledger.Dims {
+	for i, dim := range r.follower.Dims {
 		switch x := t.X[i]; {
 		case math.IsNaN(x):
 		case dim.Kind == box.Choice:
@@ -217,7 +217,7 @@ func (r *cmaRules) meant(row []float64, t *history.Row) bool {
 				return false
 			}
 		case r.stepped[i]:
-			if !r.ledger.Space.At(i).Decode(row[i]).Equal(t.Point[i]) {
+			if !r.follower.Space.At(i).Decode(row[i]).Equal(t.Point[i]) {
 				return false
 			}
 		case math.Abs(min(max(row[i], 0), 1)-x) > 1e-9: // more than writing it as text and reading it loses

@@ -119,7 +119,7 @@ func TestASurrogateLooksAtTheTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := &endsAfter{Context: t.Context(), most: c.most}
-		if got := surrogateOf(ctx, a.ledger, a.replay.Ahead.State); got != nil || ctx.looks != c.looks {
+		if got := surrogateOf(ctx, a.follower, a.replay.Ahead.State); got != nil || ctx.looks != c.looks {
 			t.Errorf("%d parameters, a deadline after %d looks: it was looked at %d times, want %d", c.dims, c.most, ctx.looks, c.looks)
 		}
 	}

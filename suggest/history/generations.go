@@ -16,8 +16,8 @@ import (
 //
 // S is a state, which is not modified once it is made.
 type Generations[S any] struct {
-	ledger *Follower
-	rules  Rules[S]
+	follower *Follower
+	rules    Rules[S]
 
 	State  *S          // nil before the first generation
 	Number int         // of state's generation
@@ -58,18 +58,18 @@ const Foreign = -1
 
 // NewGenerations replays what l follows, by the rules.
 func NewGenerations[S any](l *Follower, r Rules[S]) *Generations[S] {
-	return &Generations[S]{ledger: l, rules: r, States: map[int]*S{}}
+	return &Generations[S]{follower: l, rules: r, States: map[int]*S{}}
 }
 
 // Advance reads the entries that are new, and ends the generation when enough
 // results wait. It can be called again after an error.
 func (g *Generations[S]) Advance(ctx context.Context) error {
-	for len(g.Of) < len(g.ledger.History.Rows) {
+	for len(g.Of) < len(g.follower.History.Rows) {
 		i := len(g.Of)
 		if err := ctx.Err(); err != nil && i%256 == 255 { // a few entries cost less than to do without them
 			return err
 		}
-		generation, parents, ok := g.parse(g.ledger.History.Rows[i])
+		generation, parents, ok := g.parse(g.follower.History.Rows[i])
 		if ok && g.follows(generation, parents) {
 			g.follow(generation, parents)
 		}
@@ -129,7 +129,7 @@ func (g *Generations[S]) propose(generation int, parents []int) Proposed[S] {
 func (g *Generations[S]) look() {
 	var ready []int
 	for _, i := range g.wait {
-		if g.ledger.History.Rows[i].Class.Ended() && (g.Of[i] == Foreign || !g.rules.Stale(g.State, g.Of[i])) {
+		if g.follower.History.Rows[i].Class.Ended() && (g.Of[i] == Foreign || !g.rules.Stale(g.State, g.Of[i])) {
 			ready = append(ready, i)
 		}
 	}
@@ -151,7 +151,7 @@ func (g *Generations[S]) look() {
 
 // text is the Meta of a generation's trials.
 func (g *Generations[S]) text(generation int, entries []int) string {
-	number := func(k int) int { return g.ledger.History.Rows[entries[k]].Number }
+	number := func(k int) int { return g.follower.History.Rows[entries[k]].Number }
 	b := strconv.AppendInt(nil, int64(generation), 10)
 	for k := 0; k < len(entries); k++ {
 		first := k
@@ -202,7 +202,7 @@ func (g *Generations[S]) parseRange(parents []int, text string) []int {
 			return parents
 		}
 	}
-	entries := g.ledger.History.Rows[:len(g.Of)]
+	entries := g.follower.History.Rows[:len(g.Of)]
 	at, _ := slices.BinarySearchFunc(entries, low, func(r *Row, number int) int { return r.Number - number })
 	for ; at < len(entries) && entries[at].Number <= high; at++ {
 		switch {

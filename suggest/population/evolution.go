@@ -32,7 +32,7 @@ type evolution struct {
 	options evolutionOptions
 
 	mu       sync.Mutex
-	ledger   *history.Follower
+	follower *history.Follower
 	seed     uint64
 	sequence *qmc.Sobol // of the points to start with; nil when there are too many dimensions
 }
@@ -63,11 +63,11 @@ func RegularizedEvolution() propose.Registration {
 }
 
 func newEvolution(space suggest.Space, r *suggest.SettingsReader) suggest.Algorithm {
-	a := &evolution{space: space, ledger: history.NewFollower(space), seeding: propose.ReadSeeding(r)}
+	a := &evolution{space: space, follower: history.NewFollower(space), seeding: propose.ReadSeeding(r)}
 	a.options.population = int(r.Int("population", 50, suggest.Range{Min: 2, Max: 10_000}))
 	a.options.sample = int(r.Int("sample_size", 10, suggest.Range{Min: 1, Max: 10_000}))
 	a.options.founders = int(r.Int("founders", int64(min(20, a.options.population)), suggest.Range{Min: 1, Max: float64(a.options.population)}))
-	a.options.variation = variation{dims: a.ledger.Dims, near: 5}
+	a.options.variation = variation{dims: a.follower.Dims, near: 5}
 	return a
 }
 
@@ -79,14 +79,14 @@ func (a *evolution) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	seed := a.seeding.Seed(s)
-	a.ledger.Follow(s, seed)
+	a.follower.Follow(s, seed)
 	if d := a.space.Len(); d > 0 && d <= qmc.MaxDimensions && (a.sequence == nil || a.seed != seed) { // then there is no error
 		a.seed = seed
 		a.sequence, _ = qmc.NewScrambledSobol(d, rng.NewKey(seed, "regularized-evolution", "start"))
 	}
-	population, elite := a.population(), elite(a.ledger.History.Warm, a.options.founders/2)
+	population, elite := a.population(), elite(a.follower.History.Warm, a.options.founders/2)
 	children := rng.NewKey(seed, "regularized-evolution", "child")
-	return propose.NewTriedAlways(a.space, a.ledger.History.Rows).Fill(ctx, a.ledger.History.Next, n, rng.NewKey(seed, "regularized-evolution", "untried"), func(number int) propose.Drawing {
+	return propose.NewTriedAlways(a.space, a.follower.History.Rows).Fill(ctx, a.follower.History.Next, n, rng.NewKey(seed, "regularized-evolution", "untried"), func(number int) propose.Drawing {
 		m := &mutator{a: a, population: population, elite: elite, number: number, stream: children.Stream(uint64(number))}
 		return propose.Drawing{Draw: m.draw, Proposal: m.proposal}
 	})
@@ -95,8 +95,8 @@ func (a *evolution) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 // population is the latest trials that have ended, the oldest one last.
 func (a *evolution) population() []*history.Row {
 	var out []*history.Row
-	for i := len(a.ledger.History.Rows) - 1; i >= 0 && len(out) < a.options.population; i-- {
-		if r := a.ledger.History.Rows[i]; r.Class.Ended() {
+	for i := len(a.follower.History.Rows) - 1; i >= 0 && len(out) < a.options.population; i-- {
+		if r := a.follower.History.Rows[i]; r.Class.Ended() {
 			out = append(out, r)
 		}
 	}
@@ -119,7 +119,7 @@ func (m *mutator) founding() bool { return len(m.population) < m.a.options.found
 func (m *mutator) draw() suggest.Point {
 	m.draws++
 	if !m.founding() && m.draws <= propose.ModelAttempts {
-		return m.a.ledger.Point(m.a.options.variation.one(m.parent().X, m.stream))
+		return m.a.follower.Point(m.a.options.variation.one(m.parent().X, m.stream))
 	}
 	if m.founding() && m.draws <= len(m.elite) {
 		return slices.Clone(m.elite[m.draws-1])
@@ -139,7 +139,7 @@ func (m *mutator) parent() *history.Row {
 	for k := range sample {
 		sample[k] = m.population[m.stream.Uint64N(uint64(len(m.population)))]
 	}
-	if m.a.ledger.History.Objectives < 2 {
+	if m.a.follower.History.Objectives < 2 {
 		return slices.MinFunc(sample, (*history.Row).Compare)
 	}
 	front := frontsOf(rankMembers(sample))[0]

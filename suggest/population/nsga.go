@@ -29,10 +29,10 @@ type genetic struct {
 	seeding propose.Seeding
 	options geneticOptions
 
-	mu     sync.Mutex
-	ledger *history.Follower
-	rules  *geneticRules
-	replay *history.Generations[survivors]
+	mu       sync.Mutex
+	follower *history.Follower
+	rules    *geneticRules
+	replay   *history.Generations[survivors]
 }
 
 var (
@@ -89,9 +89,9 @@ func NSGA3() propose.Registration {
 }
 
 func newGenetic(name string, space suggest.Space, r *suggest.SettingsReader, survive survival) suggest.Algorithm {
-	a := &genetic{name: name, space: space, ledger: history.NewFollower(space), seeding: propose.ReadSeeding(r)}
+	a := &genetic{name: name, space: space, follower: history.NewFollower(space), seeding: propose.ReadSeeding(r)}
 	free := 0
-	for _, dim := range a.ledger.Dims {
+	for _, dim := range a.follower.Dims {
 		if dim.Kind == box.Continuous || dim.Count > 1 || len(dim.Levels) > 1 {
 			free++
 		}
@@ -100,7 +100,7 @@ func newGenetic(name string, space suggest.Space, r *suggest.SettingsReader, sur
 		population: int(r.Int("population", 0, suggest.Range{Min: 4, Max: 10_000})),
 		survive:    survive,
 		variation: variation{
-			dims:      a.ledger.Dims,
+			dims:      a.follower.Dims,
 			crossover: r.Float("crossover_prob", 0.9, suggest.Range{Max: 1}),
 			mutation:  r.Float("mutation_prob", 1/float64(max(1, free)), suggest.Range{OpenMin: true, Max: 1}),
 			near:      5, // the usual 15 or 20 are for tens of thousands of trials
@@ -117,10 +117,10 @@ func (a *genetic) Prepare(ctx context.Context, s suggest.Study) {
 }
 
 func (a *genetic) catchUp(ctx context.Context, s suggest.Study) error {
-	changed, again := a.ledger.Follow(s, a.seeding.Seed(s))
+	changed, again := a.follower.Follow(s, a.seeding.Seed(s))
 	if again || a.replay == nil || a.replay.Outdated(changed) {
-		a.rules = newGeneticRules(a.name, a.ledger, a.options)
-		a.replay = history.NewGenerations(a.ledger, a.rules)
+		a.rules = newGeneticRules(a.name, a.follower, a.options)
+		a.replay = history.NewGenerations(a.follower, a.rules)
 	}
 	return a.replay.Advance(ctx)
 }
@@ -137,7 +137,7 @@ func (a *genetic) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugges
 	if err != nil && !late {
 		return nil, err
 	}
-	return propose.NewTriedAlways(a.space, a.ledger.History.Rows).Fill(ctx, a.ledger.History.Next, n, rng.NewKey(a.ledger.Seed, a.name, "untried"), func(number int) propose.Drawing {
+	return propose.NewTriedAlways(a.space, a.follower.History.Rows).Fill(ctx, a.follower.History.Next, n, rng.NewKey(a.follower.Seed, a.name, "untried"), func(number int) propose.Drawing {
 		b := a.breeder(number, late)
 		return propose.Drawing{Draw: b.draw, Proposal: b.proposal}
 	})
@@ -167,7 +167,7 @@ func (b *breeder) draw() suggest.Point {
 		return b.rules.founder(b.number, b.draws, b.stream)
 	}
 	mother, father := b.parent(), b.parent()
-	return b.rules.ledger.Point(b.rules.options.variation.child(mother.X, father.X, b.stream))
+	return b.rules.follower.Point(b.rules.options.variation.child(mother.X, father.X, b.stream))
 }
 
 // founding says whether there are not enough results yet for selection to mean
@@ -210,7 +210,7 @@ func (b *breeder) proposal(p suggest.Point) suggest.Proposal {
 // geneticRules are how one population follows from another.
 type geneticRules struct {
 	name     string
-	ledger   *history.Follower
+	follower *history.Follower
 	options  geneticOptions
 	children rng.Key
 	survival rng.Key
@@ -229,7 +229,7 @@ func newGeneticRules(name string, l *history.Follower, o geneticOptions) *geneti
 		}
 	}
 	r := &geneticRules{
-		name: name, ledger: l, options: o,
+		name: name, follower: l, options: o,
 		children: rng.NewKey(l.Seed, name, "child"),
 		survival: rng.NewKey(l.Seed, name, "survival"),
 		founders: max(2, o.population/5),
@@ -246,13 +246,13 @@ func (r *geneticRules) founder(number, draw int, stream *rng.Stream) suggest.Poi
 	if draw <= len(r.elite) {
 		return slices.Clone(r.elite[draw-1])
 	}
-	u := make([]float64, r.ledger.Space.Len())
+	u := make([]float64, r.follower.Space.Len())
 	if r.sequence != nil && draw == len(r.elite)+1 {
 		r.sequence.At(uint32(number), u)
 	} else {
 		stream.Fill(u)
 	}
-	return r.ledger.Space.Decode(u)
+	return r.follower.Space.Decode(u)
 }
 
 // Meta implements history.Rules.
@@ -280,7 +280,7 @@ func (r *geneticRules) Next(g *history.Generations[survivors], entries []int) *s
 		}
 	}
 	for _, i := range entries {
-		all = append(all, r.ledger.History.Rows[i])
+		all = append(all, r.follower.History.Rows[i])
 	}
 	key := r.survival.At(uint64(next.generation))
 	next.members = r.options.survive(rankMembers(all), r.options.population, key)

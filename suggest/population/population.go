@@ -192,8 +192,8 @@ func (p *population) reached(generation int) int {
 	return n
 }
 
-// standing is a member's place in the ranking of a generation.
-type standing struct {
+// rankPlace is a member's place in the ranking of a generation.
+type rankPlace struct {
 	better, ranked int  // how many are better, among how many
 	bottom         bool // it is among the worst
 	// donors are the best of the generation: who the bottom takes over from.
@@ -204,7 +204,7 @@ type standing struct {
 // result of the same generation, or their latest one where that has not ended
 // yet. Among equals the lower member stands higher, so that some explore also
 // when all are equal.
-func (p *population) rank(v *interval, quantile float64) standing {
+func (p *population) rank(v *interval, quantile float64) rankPlace {
 	all := []*interval{v}
 	for member := range p.members {
 		if w := p.latest(member, v.generation); member != v.member && w != nil {
@@ -213,7 +213,7 @@ func (p *population) rank(v *interval, quantile float64) standing {
 	}
 	slices.SortFunc(all, func(v, w *interval) int { return cmp.Or(v.compare(w), cmp.Compare(v.member, w.member)) })
 	cut := cutOf(len(all), quantile)
-	st := standing{better: slices.Index(all, v), ranked: len(all)}
+	st := rankPlace{better: slices.Index(all, v), ranked: len(all)}
 	st.bottom = st.better >= len(all)-cut
 	for _, w := range all[:cut] {
 		if w.outcome == scored && w.generation == v.generation {

@@ -87,8 +87,8 @@ func (b *tpeBranches) code(e *history.Encoding, row []float64) int {
 	return code
 }
 
-// tpeStanding is how a branch does.
-type tpeStanding struct {
+// branchRecord is how a branch does.
+type branchRecord struct {
 	trials int          // of any state
 	best   *history.Row // nil: none was measured
 }
@@ -97,13 +97,13 @@ type tpeStanding struct {
 // tpeBranchFirst trials, the better half of them twice as many, and so on, until
 // two are left, which go on. Branches are compared by their best trial.
 func (b *tpeBranches) race(e *history.Encoding, h history.History, pended []tpeItem) []float64 {
-	all := make([]tpeStanding, len(b.fixed))
-	note := func(x []float64) *tpeStanding {
+	all := make([]branchRecord, len(b.fixed))
+	note := func(x []float64) *branchRecord {
 		if i, ok := b.at[b.code(e, x)]; ok {
 			all[i].trials++
 			return &all[i]
 		}
-		return &tpeStanding{}
+		return &branchRecord{}
 	}
 	for _, o := range h.Measured {
 		if s := note(o.X); s.best == nil || better(o, s.best) < 0 {
