@@ -201,18 +201,37 @@ const maxJSON = 1 << 20
 // readJSON reads a small file.
 func readJSON(path string, v any) error { return source.ReadJSON(path, maxJSON, v) }
 
-// sayReady tells exec that a SIGTERM from now on is handled.
-func sayReady(dir string) error {
+// sayReady tells exec that a SIGTERM from now on is handled, for as long as the file
+// stays open: the lock on it ends with the process that holds it.
+func sayReady(dir string) (held *os.File, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
+		return nil, err
 	}
-	return os.WriteFile(filepath.Join(dir, readyName), nil, 0o644)
+	held, err = os.OpenFile(filepath.Join(dir, readyName), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", held.Name(), err), held.Close())
+	}
+	return held, nil
+}
+
+// isReady says whether a process that said so still lives.
+func isReady(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, readyName))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
 const (
 	// lateWait is how long exec waits, once its program has ended, for a sidecar that
-	// has not come up: it would be stopped before it can listen. On a node that is
-	// loaded it comes late, and all that was measured would be lost.
+	// has not come up, or was killed and is not started again yet: once the pod's
+	// containers have ended it is stopped, or never started again, and what it has not
+	// read is lost.
 	lateWait = 20 * time.Second
 	// hookWait is how long "await" waits, as the hook after the sidecar's start: when
 	// it fails, the sidecar is started again.
@@ -229,8 +248,8 @@ func awaitReady(dir string, wait time.Duration, signals <-chan os.Signal) bool {
 	defer look.Stop()
 	for end, over := time.Now().Add(wait), false; ; {
 		over = over || time.Now().After(end) // before the look: this process may have been late itself
-		if _, err := os.Stat(filepath.Join(dir, readyName)); err == nil || over {
-			return err == nil
+		if ready := isReady(dir); ready || over {
+			return ready
 		}
 		select {
 		case <-look.C:

@@ -14,17 +14,16 @@ func TestASidecarThatCannotListenIsNotReady(t *testing.T) {
 	s := b.start("--kind=Push", "--metric=loss", "--grace=2s")
 	ended := make(chan error, 1)
 	go func() { ended <- s.cmd.Wait() }()
-	isReady := func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil }
 	b.until("at its end", func() bool {
 		select {
 		case err := <-ended:
 			t.Logf("it ended with %v: %s", err, s.said.String())
 			return true
 		default:
-			return isReady()
+			return isReady(b.dir)
 		}
 	})
-	if isReady() {
+	if isReady(b.dir) {
 		t.Fatal("it is ready")
 	}
 	if strings.TrimSpace(s.said.String()) == "" {

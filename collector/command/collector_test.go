@@ -141,7 +141,7 @@ func (b *bench) away() {
 func (b *bench) run(args ...string) *sidecar {
 	b.t.Helper()
 	s := b.start(args...)
-	b.until("ready", func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil })
+	b.until("ready", func() bool { return isReady(b.dir) })
 	return s
 }
 
@@ -175,7 +175,6 @@ func (s *sidecar) term() time.Duration {
 func (s *sidecar) kill(b *bench) {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
-	_ = os.Remove(filepath.Join(b.dir, readyName))
 }
 
 func (b *bench) exec(argv ...string) *exec.Cmd {

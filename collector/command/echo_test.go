@@ -11,7 +11,7 @@ func TestTheLogOfTheSidecarHasTheProgramsLines(t *testing.T) {
 	t.Run("StdOut", func(t *testing.T) {
 		b := newBench(t)
 		sidecar := b.start("--kind=StdOut", "--metric=loss")
-		b.until("ready", func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil })
+		b.until("ready", func() bool { return isReady(b.dir) })
 		if err := b.exec("sh", "-c", "echo downloading; echo loss=1; printf 'the end'").Run(); err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +23,7 @@ func TestTheLogOfTheSidecarHasTheProgramsLines(t *testing.T) {
 		b := newBench(t)
 		path := filepath.Join(b.dir, "metrics.log")
 		sidecar := b.start("--kind=File", "--metric=loss", "--path="+path)
-		b.until("ready", func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil })
+		b.until("ready", func() bool { return isReady(b.dir) })
 		if err := os.WriteFile(path, []byte("step 1\nloss=1\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}

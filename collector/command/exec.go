@@ -98,8 +98,8 @@ func (e *execution) finish(end exit) int {
 	return end.Code
 }
 
-// awaitSidecar waits for a sidecar that has not come up, which would be stopped
-// before it can read anything: not as long when the program was told to end, and
+// awaitSidecar waits for a sidecar that has not come up, or was killed, which would be
+// stopped before it can read what is there: not as long when the program was told to end, and
 // until a signal tells this process.
 func (e *execution) awaitSidecar() {
 	wait := lateWait
@@ -107,7 +107,7 @@ func (e *execution) awaitSidecar() {
 		wait = readyWait
 	}
 	if !awaitReady(e.dir, wait, e.signals) {
-		fmt.Fprintln(e.stderr, "collector exec: the collector's sidecar has not come up, and what the program measured may be lost; see why in the log of its container")
+		fmt.Fprintln(e.stderr, "collector exec: the collector's sidecar is not up, and what the program measured may be lost; see why in the log of its container")
 	}
 }
 

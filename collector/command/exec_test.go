@@ -26,9 +26,7 @@ import (
 func shared(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := sayReady(dir); err != nil {
-		t.Fatal(err)
-	}
+	up(t, dir)
 	return dir
 }
 

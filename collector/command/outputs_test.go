@@ -10,7 +10,7 @@ import (
 func TestTheOutputOfStoredStartsIsRemoved(t *testing.T) {
 	b := newBench(t)
 	sidecar := b.start("--kind=StdOut", "--metric=loss")
-	b.until("ready", func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil })
+	b.until("ready", func() bool { return isReady(b.dir) })
 	for n := range 3 {
 		if err := b.exec("sh", "-c", "echo loss=1 step=1").Run(); err != nil {
 			t.Fatal(err)
@@ -27,7 +27,7 @@ func TestTheOutputOfStoredStartsIsRemoved(t *testing.T) {
 	}
 	sidecar.kill(b)
 	sidecar = b.start("--kind=StdOut", "--metric=loss")
-	b.until("ready", func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil })
+	b.until("ready", func() bool { return isReady(b.dir) })
 	sidecar.term()
 	if series := b.points("loss"); len(series) != 3 {
 		t.Errorf("series %+v, want one of each start", series)

@@ -12,6 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// up is a sidecar that is ready, until the test ends or the file is closed.
+func up(t *testing.T, dir string) *os.File {
+	held, err := sayReady(dir)
+	if err != nil {
+		t.Error(err)
+	}
+	t.Cleanup(func() { _ = held.Close() })
+	return held
+}
+
 func TestASidecarIsWaitedFor(t *testing.T) {
 	const never = time.Hour
 	tests := map[string]struct {
@@ -20,22 +30,29 @@ func TestASidecarIsWaitedFor(t *testing.T) {
 		gets os.Signal // after a second
 		want bool
 		took time.Duration
+
+		killed bool // it was up before
 	}{
-		"it is up":                    {0, lateWait, nil, true, 0},
-		"it comes late":               {lateWait - readyPoll, lateWait, nil, true, lateWait - readyPoll},
-		"it does not come":            {never, lateWait, nil, false, lateWait + readyPoll},
-		"a startup probe ends sooner": {lateWait, readyWait, nil, false, readyWait + readyPoll},
-		"it is told to end":           {never, lateWait, unix.SIGTERM, false, time.Second},
-		"it is told something else":   {2 * time.Second, lateWait, unix.SIGUSR1, true, 2 * time.Second},
+		"it is up":                            {up: 0, wait: lateWait, want: true},
+		"it comes late":                       {up: lateWait - readyPoll, wait: lateWait, want: true, took: lateWait - readyPoll},
+		"it does not come":                    {up: never, wait: lateWait, took: lateWait + readyPoll},
+		"a startup probe ends sooner":         {up: lateWait, wait: readyWait, took: readyWait + readyPoll},
+		"it is told to end":                   {up: never, wait: lateWait, gets: unix.SIGTERM, took: time.Second},
+		"it is told something else":           {up: 2 * time.Second, wait: lateWait, gets: unix.SIGUSR1, want: true, took: 2 * time.Second},
+		"it was killed, and is started again": {killed: true, up: 10 * time.Second, wait: lateWait, want: true, took: 10 * time.Second},
+		"it was killed for good":              {killed: true, up: never, wait: lateWait, took: lateWait + readyPoll},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dir, begin := t.TempDir(), time.Now()
+				if tc.killed {
+					must(t, up(t, dir).Close())
+				}
 				if tc.up == 0 {
-					must(t, sayReady(dir))
+					up(t, dir)
 				} else {
-					defer time.AfterFunc(tc.up-1, func() { _ = sayReady(dir) }).Stop() // just before it is looked for
+					defer time.AfterFunc(tc.up-1, func() { up(t, dir) }).Stop() // just before it is looked for
 				}
 				signals := make(chan os.Signal, 1)
 				if tc.gets != nil {
@@ -56,7 +73,7 @@ func TestTheSidecarOfAProgramThatWasToldToEndIsWaitedForLess(t *testing.T) {
 			var said bytes.Buffer
 			e, begin := execution{dir: t.TempDir(), stderr: &said, toldToEnd: told}, time.Now()
 			e.awaitSidecar()
-			if took := time.Since(begin); took != want || !strings.Contains(said.String(), "has not come up") {
+			if took := time.Since(begin); took != want || !strings.Contains(said.String(), "is not up") {
 				t.Errorf("told %v: it took %s, want %s; it said %q", told, took, want, said.String())
 			}
 		})
@@ -73,7 +90,7 @@ func TestASignalInTheWaitForTheSidecarLeavesTheExitCode(t *testing.T) {
 	until(t, "ended", func() bool { _, err := os.Stat(filepath.Join(attemptDir(dir, 0), exitName)); return err == nil })
 	must(t, cmd.Process.Signal(unix.SIGTERM))
 	err := cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(said.String(), "has not come up") {
+	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(said.String(), "is not up") {
 		t.Errorf("%v, code %d, want 3; it said %q", err, code, said.String())
 	}
 }

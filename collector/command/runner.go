@@ -93,9 +93,11 @@ func (r *runner) run(ctx context.Context) error {
 		}
 	}
 	defer r.serveMetrics(ctx)()
-	if err := sayReady(r.cfg.dir); err != nil {
+	ready, err := sayReady(r.cfg.dir)
+	if err != nil {
 		return err
 	}
+	defer ready.Close()
 	r.watch(ctx)
 	r.pending.Wait()
 	return errors.Join(r.errs...)

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -48,7 +47,7 @@ func TestAFurtherStartIsAnAttemptOfItsOwn(t *testing.T) {
 				}
 				args := slices.Concat(s.args, []string{"--metric=loss"})
 				ready := func() {
-					b.until("ready", func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil })
+					b.until("ready", func() bool { return isReady(b.dir) })
 				}
 				sidecar := b.start(args...)
 				ready()

@@ -77,7 +77,7 @@ func TestWhatSurroundsAProgramStaysAsItIs(t *testing.T) {
 				args = []string{"--kind=" + kind}
 			}
 			b.start(append(args, "--metric=loss")...)
-			b.until("ready", func() bool { _, err := os.Stat(filepath.Join(b.dir, readyName)); return err == nil })
+			b.until("ready", func() bool { return isReady(b.dir) })
 			argv := []string{program(t), w.command, "--dir=" + b.dir, "--", "sh", script}
 			got, gotCode := run(argv)
 			if diff := cmp.Diff(strings.Split(plain, "\n"), strings.Split(got, "\n")); diff != "" || gotCode != code {
