@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/client"
 )
 
@@ -126,5 +129,30 @@ func rightsOfCallers(t *testing.T) {
 				t.Errorf("in another namespace: %v", err)
 			}
 		})
+	}
+	w.logsAreForThoseWhoMayReadThem(here, tokens["editor"], w.account("reader", "vernier-view", "system:aggregate-to-view"))
+}
+
+// logsAreForThoseWhoMayReadThem asks for the log of a pod that no node runs, which the
+// API server says once the rights are there.
+func (w *world) logsAreForThoseWhoMayReadThem(e *v1beta1.Experiment, editor, reader string) {
+	w.t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "exp-0000-x", Labels: map[string]string{v1beta1.LabelTrial: "exp-0000"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "a"}}}}
+	if err := w.client.Create(w.t.Context(), pod); err != nil {
+		w.t.Fatal(err)
+	}
+	for token, want := range map[string]string{editor: "may not get pods/log", reader: "does not have a host assigned"} {
+		c := vernierv1.NewDashboardServiceClient(&http.Client{Transport: bearer{token, http.DefaultTransport}}, w.api)
+		stream, err := c.ReadLogs(w.t.Context(), &vernierv1.ReadLogsRequest{Name: w.resource(e) + "/trials/exp-0000", Container: "main"})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for stream.Receive() {
+			w.t.Errorf("the log: %q", stream.Msg().GetText())
+		}
+		if err := stream.Err(); err == nil || !strings.Contains(err.Error(), want) {
+			w.t.Errorf("%v, want %q", err, want)
+		}
 	}
 }

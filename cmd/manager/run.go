@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
@@ -293,10 +295,14 @@ func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o op
 		running.trials.Wake(t)
 		changes.Points(t)
 	}
+	logs, err := podLogs(mgr.GetConfig())
+	if err != nil {
+		return nil, err
+	}
 	services := http.NewServeMux()
 	for _, path := range api.Mount(services, api.Config{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Experiments: running.experiments, Changes: changes,
-		Store: points, OnPoints: onPoints, OnEnd: running.trials.Announce, Access: access, Version: version, Now: time.Now,
+		Store: points, OnPoints: onPoints, OnEnd: running.trials.Announce, Logs: logs, Access: access, Version: version, Now: time.Now,
 	}) {
 		mux.Handle(path, around(services))
 	}
@@ -306,6 +312,19 @@ func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o op
 	}
 	mux.Handle("/", around(page))
 	return onPoints, nil
+}
+
+// podLogs reads logs of pods for as long as they last.
+func podLogs(config *rest.Config) (api.Logs, error) {
+	endless := rest.CopyConfig(config)
+	endless.Timeout = 0
+	clients, err := kubernetes.NewForConfig(endless)
+	if err != nil {
+		return nil, fmt.Errorf("set up the reading of logs: %w", err)
+	}
+	return func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+		return clients.CoreV1().Pods(namespace).GetLogs(pod, o).Stream(ctx)
+	}, nil
 }
 
 // addReportService adds the report service to what is served on its port. The result

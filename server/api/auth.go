@@ -172,3 +172,12 @@ func (s *service) allow(ctx context.Context, verb, resource string, in place) er
 	}
 	return nil
 }
+
+// mayRead says whether the caller may read what Kubernetes itself keeps in a namespace:
+// pods, their logs, events.
+func (s *service) mayRead(ctx context.Context, namespace, verb, resource, sub string) (bool, error) {
+	ok, err := s.Access.Allowed(ctx, caller(ctx), authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: verb, Version: "v1", Resource: resource, Subresource: sub,
+	})
+	return ok, explain(ctx, err)
+}

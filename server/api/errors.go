@@ -28,6 +28,8 @@ const (
 	ReasonQuota            = "QUOTA"
 	ReasonConflict         = "CONFLICT"
 	ReasonUnavailable      = "UNAVAILABLE"
+	// ReasonTooFew says that there are not enough results yet.
+	ReasonTooFew = "TOO_FEW_RESULTS"
 )
 
 // fault is an error of the API: what is wrong, in words that end without a stop, a
@@ -67,4 +69,8 @@ func explain(ctx context.Context, err error) error {
 		return fault(connect.CodePermissionDenied, ReasonForbidden, "what admission or a quota of the namespace refuses cannot be created", "%w", err)
 	}
 	return fault(connect.CodeUnavailable, ReasonUnavailable, "send the request again", "%w", err)
+}
+
+func tooFew(err error) error {
+	return fault(connect.CodeFailedPrecondition, ReasonTooFew, "wait for more trials to succeed", "%w", err)
 }

@@ -83,12 +83,16 @@ var requests = map[string]string{
 	"StopTrial":         `{"name": "namespaces/ml/experiments/exp/trials/exp-0000"}`,
 	"UpdateTrial":       `{"trial": {"name": "namespaces/ml/experiments/exp/trials/exp-0000", "notes": "x"}, "updateMask": "notes"}`,
 	"ListTrialColumns":  `{"parent": "namespaces/ml/experiments/exp"}`,
+	"Describe":          `{"name": "namespaces/ml/experiments/exp"}`,
+	"ReadLogs":          `{"name": "namespaces/ml/experiments/exp/trials/exp-0000"}`,
+	"Analyze":           `{"parent": "namespaces/ml/experiments/exp", "history": {}}`,
+	"PreviewExperiment": `{"experiment": {"name": "namespaces/ml/experiments/exp", "spec": {}}}`,
 	"GetSeries":         `{"parent": "namespaces/ml/experiments/exp", "trials": [0]}`,
 	"Watch":             `{"subscriptions": [{"id": 1, "trials": "namespaces/ml/experiments/exp"}]}`,
 }
 
 // harmless are the methods that concern no namespace, and what they must not say.
-var harmless = map[string]string{"GetServer": "ml", "ListNamespaces": "namespaces/"}
+var harmless = map[string]string{"GetServer": "ml", "ListNamespaces": "namespaces/", "ListAlgorithms": "namespaces/"}
 
 func TestNoMethodAnswersACallerWithoutRights(t *testing.T) {
 	exp, trial := runs(t)

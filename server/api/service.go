@@ -15,6 +15,7 @@ import (
 
 	"connectrpc.com/connect"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
@@ -43,6 +44,8 @@ type Config struct {
 	OnEnd func(ctx context.Context, t *v1beta1.Trial, before *v1beta1.TrialStatus)
 	// Changes tells what streams wait for.
 	Changes *Changes
+	// Logs reads logs of pods.
+	Logs Logs
 	// Access says who may do what.
 	Access Access
 	// Version of the program, for people.
@@ -75,15 +78,19 @@ type service struct {
 	// experiments share one.
 	freed [waitingRooms]chan struct{}
 
-	tables   tables
-	kept     keptCurves
-	patience time.Duration // with those who read streams
+	tables  tables
+	kept    keptCurves
+	studies *cache.LRUExpireCache // of *analyzed by analyzedKey
+	// analyzing holds those that are at work on an analysis.
+	analyzing chan struct{}
+	patience  time.Duration // with those who read streams
 }
 
 const waitingRooms = 64
 
 func newService(c Config) *service {
-	s := &service{Config: c, seed: maphash.MakeSeed(), patience: sendPatience}
+	s := &service{Config: c, seed: maphash.MakeSeed(), patience: sendPatience,
+		studies: cache.NewLRUExpireCache(mostAnalyzed), analyzing: make(chan struct{}, 2)}
 	for i := range s.freed {
 		s.freed[i] = make(chan struct{})
 	}

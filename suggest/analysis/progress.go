@@ -139,3 +139,19 @@ func turned(s suggest.Study, values []float64) []float64 {
 	}
 	return out
 }
+
+// Front lists the numbers of the trials that no other beats, in ascending order.
+// Trials that violate a constraint do not count.
+func Front(s suggest.Study) []int {
+	all := feasible(s)
+	points := make([][]float64, len(all))
+	for i, r := range all {
+		points[i] = r.Losses
+	}
+	out := pareto.Front(points)
+	for k, i := range out {
+		out[k] = all[i].Number
+	}
+	slices.Sort(out)
+	return out
+}

@@ -46,6 +46,21 @@ const (
 	DashboardServiceGetSeriesProcedure = "/vernier.v1.DashboardService/GetSeries"
 	// DashboardServiceWatchProcedure is the fully-qualified name of the DashboardService's Watch RPC.
 	DashboardServiceWatchProcedure = "/vernier.v1.DashboardService/Watch"
+	// DashboardServiceDescribeProcedure is the fully-qualified name of the DashboardService's Describe
+	// RPC.
+	DashboardServiceDescribeProcedure = "/vernier.v1.DashboardService/Describe"
+	// DashboardServiceReadLogsProcedure is the fully-qualified name of the DashboardService's ReadLogs
+	// RPC.
+	DashboardServiceReadLogsProcedure = "/vernier.v1.DashboardService/ReadLogs"
+	// DashboardServiceAnalyzeProcedure is the fully-qualified name of the DashboardService's Analyze
+	// RPC.
+	DashboardServiceAnalyzeProcedure = "/vernier.v1.DashboardService/Analyze"
+	// DashboardServiceListAlgorithmsProcedure is the fully-qualified name of the DashboardService's
+	// ListAlgorithms RPC.
+	DashboardServiceListAlgorithmsProcedure = "/vernier.v1.DashboardService/ListAlgorithms"
+	// DashboardServicePreviewExperimentProcedure is the fully-qualified name of the DashboardService's
+	// PreviewExperiment RPC.
+	DashboardServicePreviewExperimentProcedure = "/vernier.v1.DashboardService/PreviewExperiment"
 )
 
 // DashboardServiceClient is a client for the vernier.v1.DashboardService service.
@@ -63,6 +78,17 @@ type DashboardServiceClient interface {
 	// the code unavailable when the server stops or the caller does not read: then
 	// call again with the revisions that were seen last.
 	Watch(context.Context, *WatchRequest) (*connect.ServerStreamForClient[WatchResponse], error)
+	// Describe says all about an experiment or a trial: why it is as it is, its
+	// conditions and events, its pods, its YAML.
+	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
+	// ReadLogs streams the output of a trial.
+	ReadLogs(context.Context, *ReadLogsRequest) (*connect.ServerStreamForClient[ReadLogsResponse], error)
+	// Analyze answers a question about the results of an experiment.
+	Analyze(context.Context, *AnalyzeRequest) (*AnalyzeResponse, error)
+	// ListAlgorithms lists the search algorithms and the early stopping rules.
+	ListAlgorithms(context.Context, *ListAlgorithmsRequest) (*ListAlgorithmsResponse, error)
+	// PreviewExperiment checks an experiment and shows what it would do.
+	PreviewExperiment(context.Context, *PreviewExperimentRequest) (*PreviewExperimentResponse, error)
 }
 
 // NewDashboardServiceClient constructs a client for the vernier.v1.DashboardService service. By
@@ -106,16 +132,51 @@ func NewDashboardServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithSchema(dashboardServiceMethods.ByName("Watch")),
 			connect.WithClientOptions(opts...),
 		),
+		describe: connect.NewClient[DescribeRequest, DescribeResponse](
+			httpClient,
+			baseURL+DashboardServiceDescribeProcedure,
+			connect.WithSchema(dashboardServiceMethods.ByName("Describe")),
+			connect.WithClientOptions(opts...),
+		),
+		readLogs: connect.NewClient[ReadLogsRequest, ReadLogsResponse](
+			httpClient,
+			baseURL+DashboardServiceReadLogsProcedure,
+			connect.WithSchema(dashboardServiceMethods.ByName("ReadLogs")),
+			connect.WithClientOptions(opts...),
+		),
+		analyze: connect.NewClient[AnalyzeRequest, AnalyzeResponse](
+			httpClient,
+			baseURL+DashboardServiceAnalyzeProcedure,
+			connect.WithSchema(dashboardServiceMethods.ByName("Analyze")),
+			connect.WithClientOptions(opts...),
+		),
+		listAlgorithms: connect.NewClient[ListAlgorithmsRequest, ListAlgorithmsResponse](
+			httpClient,
+			baseURL+DashboardServiceListAlgorithmsProcedure,
+			connect.WithSchema(dashboardServiceMethods.ByName("ListAlgorithms")),
+			connect.WithClientOptions(opts...),
+		),
+		previewExperiment: connect.NewClient[PreviewExperimentRequest, PreviewExperimentResponse](
+			httpClient,
+			baseURL+DashboardServicePreviewExperimentProcedure,
+			connect.WithSchema(dashboardServiceMethods.ByName("PreviewExperiment")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // dashboardServiceClient implements DashboardServiceClient.
 type dashboardServiceClient struct {
-	getServer        *connect.Client[GetServerRequest, GetServerResponse]
-	listNamespaces   *connect.Client[ListNamespacesRequest, ListNamespacesResponse]
-	listTrialColumns *connect.Client[ListTrialColumnsRequest, TrialColumns]
-	getSeries        *connect.Client[GetSeriesRequest, GetSeriesResponse]
-	watch            *connect.Client[WatchRequest, WatchResponse]
+	getServer         *connect.Client[GetServerRequest, GetServerResponse]
+	listNamespaces    *connect.Client[ListNamespacesRequest, ListNamespacesResponse]
+	listTrialColumns  *connect.Client[ListTrialColumnsRequest, TrialColumns]
+	getSeries         *connect.Client[GetSeriesRequest, GetSeriesResponse]
+	watch             *connect.Client[WatchRequest, WatchResponse]
+	describe          *connect.Client[DescribeRequest, DescribeResponse]
+	readLogs          *connect.Client[ReadLogsRequest, ReadLogsResponse]
+	analyze           *connect.Client[AnalyzeRequest, AnalyzeResponse]
+	listAlgorithms    *connect.Client[ListAlgorithmsRequest, ListAlgorithmsResponse]
+	previewExperiment *connect.Client[PreviewExperimentRequest, PreviewExperimentResponse]
 }
 
 // GetServer calls vernier.v1.DashboardService.GetServer.
@@ -159,6 +220,47 @@ func (c *dashboardServiceClient) Watch(ctx context.Context, req *WatchRequest) (
 	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// Describe calls vernier.v1.DashboardService.Describe.
+func (c *dashboardServiceClient) Describe(ctx context.Context, req *DescribeRequest) (*DescribeResponse, error) {
+	response, err := c.describe.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ReadLogs calls vernier.v1.DashboardService.ReadLogs.
+func (c *dashboardServiceClient) ReadLogs(ctx context.Context, req *ReadLogsRequest) (*connect.ServerStreamForClient[ReadLogsResponse], error) {
+	return c.readLogs.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// Analyze calls vernier.v1.DashboardService.Analyze.
+func (c *dashboardServiceClient) Analyze(ctx context.Context, req *AnalyzeRequest) (*AnalyzeResponse, error) {
+	response, err := c.analyze.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListAlgorithms calls vernier.v1.DashboardService.ListAlgorithms.
+func (c *dashboardServiceClient) ListAlgorithms(ctx context.Context, req *ListAlgorithmsRequest) (*ListAlgorithmsResponse, error) {
+	response, err := c.listAlgorithms.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PreviewExperiment calls vernier.v1.DashboardService.PreviewExperiment.
+func (c *dashboardServiceClient) PreviewExperiment(ctx context.Context, req *PreviewExperimentRequest) (*PreviewExperimentResponse, error) {
+	response, err := c.previewExperiment.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // DashboardServiceHandler is an implementation of the vernier.v1.DashboardService service.
 type DashboardServiceHandler interface {
 	// GetServer says what is served, and to whom.
@@ -174,6 +276,17 @@ type DashboardServiceHandler interface {
 	// the code unavailable when the server stops or the caller does not read: then
 	// call again with the revisions that were seen last.
 	Watch(context.Context, *WatchRequest, *connect.ServerStream[WatchResponse]) error
+	// Describe says all about an experiment or a trial: why it is as it is, its
+	// conditions and events, its pods, its YAML.
+	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
+	// ReadLogs streams the output of a trial.
+	ReadLogs(context.Context, *ReadLogsRequest, *connect.ServerStream[ReadLogsResponse]) error
+	// Analyze answers a question about the results of an experiment.
+	Analyze(context.Context, *AnalyzeRequest) (*AnalyzeResponse, error)
+	// ListAlgorithms lists the search algorithms and the early stopping rules.
+	ListAlgorithms(context.Context, *ListAlgorithmsRequest) (*ListAlgorithmsResponse, error)
+	// PreviewExperiment checks an experiment and shows what it would do.
+	PreviewExperiment(context.Context, *PreviewExperimentRequest) (*PreviewExperimentResponse, error)
 }
 
 // NewDashboardServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -213,6 +326,36 @@ func NewDashboardServiceHandler(svc DashboardServiceHandler, opts ...connect.Han
 		connect.WithSchema(dashboardServiceMethods.ByName("Watch")),
 		connect.WithHandlerOptions(opts...),
 	)
+	dashboardServiceDescribeHandler := connect.NewUnaryHandlerSimple(
+		DashboardServiceDescribeProcedure,
+		svc.Describe,
+		connect.WithSchema(dashboardServiceMethods.ByName("Describe")),
+		connect.WithHandlerOptions(opts...),
+	)
+	dashboardServiceReadLogsHandler := connect.NewServerStreamHandlerSimple(
+		DashboardServiceReadLogsProcedure,
+		svc.ReadLogs,
+		connect.WithSchema(dashboardServiceMethods.ByName("ReadLogs")),
+		connect.WithHandlerOptions(opts...),
+	)
+	dashboardServiceAnalyzeHandler := connect.NewUnaryHandlerSimple(
+		DashboardServiceAnalyzeProcedure,
+		svc.Analyze,
+		connect.WithSchema(dashboardServiceMethods.ByName("Analyze")),
+		connect.WithHandlerOptions(opts...),
+	)
+	dashboardServiceListAlgorithmsHandler := connect.NewUnaryHandlerSimple(
+		DashboardServiceListAlgorithmsProcedure,
+		svc.ListAlgorithms,
+		connect.WithSchema(dashboardServiceMethods.ByName("ListAlgorithms")),
+		connect.WithHandlerOptions(opts...),
+	)
+	dashboardServicePreviewExperimentHandler := connect.NewUnaryHandlerSimple(
+		DashboardServicePreviewExperimentProcedure,
+		svc.PreviewExperiment,
+		connect.WithSchema(dashboardServiceMethods.ByName("PreviewExperiment")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/vernier.v1.DashboardService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case DashboardServiceGetServerProcedure:
@@ -225,6 +368,16 @@ func NewDashboardServiceHandler(svc DashboardServiceHandler, opts ...connect.Han
 			dashboardServiceGetSeriesHandler.ServeHTTP(w, r)
 		case DashboardServiceWatchProcedure:
 			dashboardServiceWatchHandler.ServeHTTP(w, r)
+		case DashboardServiceDescribeProcedure:
+			dashboardServiceDescribeHandler.ServeHTTP(w, r)
+		case DashboardServiceReadLogsProcedure:
+			dashboardServiceReadLogsHandler.ServeHTTP(w, r)
+		case DashboardServiceAnalyzeProcedure:
+			dashboardServiceAnalyzeHandler.ServeHTTP(w, r)
+		case DashboardServiceListAlgorithmsProcedure:
+			dashboardServiceListAlgorithmsHandler.ServeHTTP(w, r)
+		case DashboardServicePreviewExperimentProcedure:
+			dashboardServicePreviewExperimentHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -252,4 +405,24 @@ func (UnimplementedDashboardServiceHandler) GetSeries(context.Context, *GetSerie
 
 func (UnimplementedDashboardServiceHandler) Watch(context.Context, *WatchRequest, *connect.ServerStream[WatchResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.Watch is not implemented"))
+}
+
+func (UnimplementedDashboardServiceHandler) Describe(context.Context, *DescribeRequest) (*DescribeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.Describe is not implemented"))
+}
+
+func (UnimplementedDashboardServiceHandler) ReadLogs(context.Context, *ReadLogsRequest, *connect.ServerStream[ReadLogsResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.ReadLogs is not implemented"))
+}
+
+func (UnimplementedDashboardServiceHandler) Analyze(context.Context, *AnalyzeRequest) (*AnalyzeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.Analyze is not implemented"))
+}
+
+func (UnimplementedDashboardServiceHandler) ListAlgorithms(context.Context, *ListAlgorithmsRequest) (*ListAlgorithmsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.ListAlgorithms is not implemented"))
+}
+
+func (UnimplementedDashboardServiceHandler) PreviewExperiment(context.Context, *PreviewExperimentRequest) (*PreviewExperimentResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.PreviewExperiment is not implemented"))
 }

@@ -9,6 +9,8 @@ package vernierv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -71,6 +73,57 @@ func (x GetSeriesRequest_Axis) Number() protoreflect.EnumNumber {
 // Deprecated: Use GetSeriesRequest_Axis.Descriptor instead.
 func (GetSeriesRequest_Axis) EnumDescriptor() ([]byte, []int) {
 	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{8, 0}
+}
+
+type AnalyzeRequest_Importance_Method int32
+
+const (
+	AnalyzeRequest_Importance_METHOD_UNSPECIFIED AnalyzeRequest_Importance_Method = 0
+	// Of the best tenth of the trials against all; takes milliseconds.
+	AnalyzeRequest_Importance_PED_ANOVA AnalyzeRequest_Importance_Method = 1
+	// Of the variance over the whole space, by a forest; takes a second.
+	AnalyzeRequest_Importance_F_ANOVA AnalyzeRequest_Importance_Method = 2
+)
+
+// Enum value maps for AnalyzeRequest_Importance_Method.
+var (
+	AnalyzeRequest_Importance_Method_name = map[int32]string{
+		0: "METHOD_UNSPECIFIED",
+		1: "PED_ANOVA",
+		2: "F_ANOVA",
+	}
+	AnalyzeRequest_Importance_Method_value = map[string]int32{
+		"METHOD_UNSPECIFIED": 0,
+		"PED_ANOVA":          1,
+		"F_ANOVA":            2,
+	}
+)
+
+func (x AnalyzeRequest_Importance_Method) Enum() *AnalyzeRequest_Importance_Method {
+	p := new(AnalyzeRequest_Importance_Method)
+	*p = x
+	return p
+}
+
+func (x AnalyzeRequest_Importance_Method) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AnalyzeRequest_Importance_Method) Descriptor() protoreflect.EnumDescriptor {
+	return file_vernier_v1_dashboard_proto_enumTypes[1].Descriptor()
+}
+
+func (AnalyzeRequest_Importance_Method) Type() protoreflect.EnumType {
+	return &file_vernier_v1_dashboard_proto_enumTypes[1]
+}
+
+func (x AnalyzeRequest_Importance_Method) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AnalyzeRequest_Importance_Method.Descriptor instead.
+func (AnalyzeRequest_Importance_Method) EnumDescriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 0, 0}
 }
 
 type GetServerRequest struct {
@@ -1206,6 +1259,888 @@ func (x *ExperimentChanges) GetTotal() int32 {
 	return 0
 }
 
+type DescribeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of an experiment or a trial.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeRequest) Reset() {
+	*x = DescribeRequest{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeRequest) ProtoMessage() {}
+
+func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
+func (*DescribeRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DescribeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DescribeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why it is in its state, in a sentence.
+	Why string `protobuf:"bytes,1,opt,name=why,proto3" json:"why,omitempty"`
+	// The object as kubectl shows it, without what only machines read.
+	Yaml       string                        `protobuf:"bytes,2,opt,name=yaml,proto3" json:"yaml,omitempty"`
+	Conditions []*DescribeResponse_Condition `protobuf:"bytes,3,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// Oldest first: of the object, and of a trial's job and pods.
+	Events        []*DescribeResponse_Event `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
+	Pods          []*DescribeResponse_Pod   `protobuf:"bytes,5,rep,name=pods,proto3" json:"pods,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeResponse) Reset() {
+	*x = DescribeResponse{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeResponse) ProtoMessage() {}
+
+func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
+func (*DescribeResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *DescribeResponse) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *DescribeResponse) GetYaml() string {
+	if x != nil {
+		return x.Yaml
+	}
+	return ""
+}
+
+func (x *DescribeResponse) GetConditions() []*DescribeResponse_Condition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetEvents() []*DescribeResponse_Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetPods() []*DescribeResponse_Pod {
+	if x != nil {
+		return x.Pods
+	}
+	return nil
+}
+
+type ReadLogsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the trial.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Default: the newest primary one.
+	Pod string `protobuf:"bytes,2,opt,name=pod,proto3" json:"pod,omitempty"`
+	// Default: the primary one.
+	Container string `protobuf:"bytes,3,opt,name=container,proto3" json:"container,omitempty"`
+	// Of the run before the last restart.
+	Previous bool `protobuf:"varint,4,opt,name=previous,proto3" json:"previous,omitempty"`
+	// Go on until the container ends.
+	Follow bool `protobuf:"varint,5,opt,name=follow,proto3" json:"follow,omitempty"`
+	// Only the last lines, at most 100,000. Default: 1,000. -1: all that is kept.
+	Tail int32 `protobuf:"varint,6,opt,name=tail,proto3" json:"tail,omitempty"`
+	// Only what was written since then.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadLogsRequest) Reset() {
+	*x = ReadLogsRequest{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadLogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadLogsRequest) ProtoMessage() {}
+
+func (x *ReadLogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadLogsRequest.ProtoReflect.Descriptor instead.
+func (*ReadLogsRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ReadLogsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReadLogsRequest) GetPod() string {
+	if x != nil {
+		return x.Pod
+	}
+	return ""
+}
+
+func (x *ReadLogsRequest) GetContainer() string {
+	if x != nil {
+		return x.Container
+	}
+	return ""
+}
+
+func (x *ReadLogsRequest) GetPrevious() bool {
+	if x != nil {
+		return x.Previous
+	}
+	return false
+}
+
+func (x *ReadLogsRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+func (x *ReadLogsRequest) GetTail() int32 {
+	if x != nil {
+		return x.Tail
+	}
+	return 0
+}
+
+func (x *ReadLogsRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+type ReadLogsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whole lines as far as there are any, as the program wrote them.
+	Text []byte `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// What the caller has to know, such as that the beginning is missing.
+	Note          string `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadLogsResponse) Reset() {
+	*x = ReadLogsResponse{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadLogsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadLogsResponse) ProtoMessage() {}
+
+func (x *ReadLogsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadLogsResponse.ProtoReflect.Descriptor instead.
+func (*ReadLogsResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ReadLogsResponse) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *ReadLogsResponse) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+type AnalyzeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespaces/NAMESPACE/experiments/NAME
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// Which objective, counted from 0.
+	Objective int32 `protobuf:"varint,2,opt,name=objective,proto3" json:"objective,omitempty"`
+	// Types that are valid to be assigned to Question:
+	//
+	//	*AnalyzeRequest_Importance_
+	//	*AnalyzeRequest_Distribution_
+	//	*AnalyzeRequest_Contour_
+	//	*AnalyzeRequest_Pareto_
+	//	*AnalyzeRequest_History_
+	Question      isAnalyzeRequest_Question `protobuf_oneof:"question"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeRequest) Reset() {
+	*x = AnalyzeRequest{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeRequest) ProtoMessage() {}
+
+func (x *AnalyzeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeRequest.ProtoReflect.Descriptor instead.
+func (*AnalyzeRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *AnalyzeRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *AnalyzeRequest) GetObjective() int32 {
+	if x != nil {
+		return x.Objective
+	}
+	return 0
+}
+
+func (x *AnalyzeRequest) GetQuestion() isAnalyzeRequest_Question {
+	if x != nil {
+		return x.Question
+	}
+	return nil
+}
+
+func (x *AnalyzeRequest) GetImportance() *AnalyzeRequest_Importance {
+	if x != nil {
+		if x, ok := x.Question.(*AnalyzeRequest_Importance_); ok {
+			return x.Importance
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzeRequest) GetDistribution() *AnalyzeRequest_Distribution {
+	if x != nil {
+		if x, ok := x.Question.(*AnalyzeRequest_Distribution_); ok {
+			return x.Distribution
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzeRequest) GetContour() *AnalyzeRequest_Contour {
+	if x != nil {
+		if x, ok := x.Question.(*AnalyzeRequest_Contour_); ok {
+			return x.Contour
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzeRequest) GetPareto() *AnalyzeRequest_Pareto {
+	if x != nil {
+		if x, ok := x.Question.(*AnalyzeRequest_Pareto_); ok {
+			return x.Pareto
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzeRequest) GetHistory() *AnalyzeRequest_History {
+	if x != nil {
+		if x, ok := x.Question.(*AnalyzeRequest_History_); ok {
+			return x.History
+		}
+	}
+	return nil
+}
+
+type isAnalyzeRequest_Question interface {
+	isAnalyzeRequest_Question()
+}
+
+type AnalyzeRequest_Importance_ struct {
+	Importance *AnalyzeRequest_Importance `protobuf:"bytes,3,opt,name=importance,proto3,oneof"`
+}
+
+type AnalyzeRequest_Distribution_ struct {
+	Distribution *AnalyzeRequest_Distribution `protobuf:"bytes,4,opt,name=distribution,proto3,oneof"`
+}
+
+type AnalyzeRequest_Contour_ struct {
+	Contour *AnalyzeRequest_Contour `protobuf:"bytes,5,opt,name=contour,proto3,oneof"`
+}
+
+type AnalyzeRequest_Pareto_ struct {
+	Pareto *AnalyzeRequest_Pareto `protobuf:"bytes,6,opt,name=pareto,proto3,oneof"`
+}
+
+type AnalyzeRequest_History_ struct {
+	History *AnalyzeRequest_History `protobuf:"bytes,7,opt,name=history,proto3,oneof"`
+}
+
+func (*AnalyzeRequest_Importance_) isAnalyzeRequest_Question() {}
+
+func (*AnalyzeRequest_Distribution_) isAnalyzeRequest_Question() {}
+
+func (*AnalyzeRequest_Contour_) isAnalyzeRequest_Question() {}
+
+func (*AnalyzeRequest_Pareto_) isAnalyzeRequest_Question() {}
+
+func (*AnalyzeRequest_History_) isAnalyzeRequest_Question() {}
+
+type AnalyzeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many results the answer is made of.
+	Results int32 `protobuf:"varint,1,opt,name=results,proto3" json:"results,omitempty"`
+	// Types that are valid to be assigned to Answer:
+	//
+	//	*AnalyzeResponse_Importance_
+	//	*AnalyzeResponse_Distribution
+	//	*AnalyzeResponse_Contour_
+	//	*AnalyzeResponse_Pareto_
+	//	*AnalyzeResponse_History
+	Answer        isAnalyzeResponse_Answer `protobuf_oneof:"answer"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeResponse) Reset() {
+	*x = AnalyzeResponse{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeResponse) ProtoMessage() {}
+
+func (x *AnalyzeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeResponse.ProtoReflect.Descriptor instead.
+func (*AnalyzeResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *AnalyzeResponse) GetResults() int32 {
+	if x != nil {
+		return x.Results
+	}
+	return 0
+}
+
+func (x *AnalyzeResponse) GetAnswer() isAnalyzeResponse_Answer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse) GetImportance() *AnalyzeResponse_Importance {
+	if x != nil {
+		if x, ok := x.Answer.(*AnalyzeResponse_Importance_); ok {
+			return x.Importance
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse) GetDistribution() *AnalyzeResponse_Steps {
+	if x != nil {
+		if x, ok := x.Answer.(*AnalyzeResponse_Distribution); ok {
+			return x.Distribution
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse) GetContour() *AnalyzeResponse_Contour {
+	if x != nil {
+		if x, ok := x.Answer.(*AnalyzeResponse_Contour_); ok {
+			return x.Contour
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse) GetPareto() *AnalyzeResponse_Pareto {
+	if x != nil {
+		if x, ok := x.Answer.(*AnalyzeResponse_Pareto_); ok {
+			return x.Pareto
+		}
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse) GetHistory() *AnalyzeResponse_Steps {
+	if x != nil {
+		if x, ok := x.Answer.(*AnalyzeResponse_History); ok {
+			return x.History
+		}
+	}
+	return nil
+}
+
+type isAnalyzeResponse_Answer interface {
+	isAnalyzeResponse_Answer()
+}
+
+type AnalyzeResponse_Importance_ struct {
+	Importance *AnalyzeResponse_Importance `protobuf:"bytes,2,opt,name=importance,proto3,oneof"`
+}
+
+type AnalyzeResponse_Distribution struct {
+	Distribution *AnalyzeResponse_Steps `protobuf:"bytes,3,opt,name=distribution,proto3,oneof"`
+}
+
+type AnalyzeResponse_Contour_ struct {
+	Contour *AnalyzeResponse_Contour `protobuf:"bytes,4,opt,name=contour,proto3,oneof"`
+}
+
+type AnalyzeResponse_Pareto_ struct {
+	Pareto *AnalyzeResponse_Pareto `protobuf:"bytes,5,opt,name=pareto,proto3,oneof"`
+}
+
+type AnalyzeResponse_History struct {
+	History *AnalyzeResponse_Steps `protobuf:"bytes,6,opt,name=history,proto3,oneof"`
+}
+
+func (*AnalyzeResponse_Importance_) isAnalyzeResponse_Answer() {}
+
+func (*AnalyzeResponse_Distribution) isAnalyzeResponse_Answer() {}
+
+func (*AnalyzeResponse_Contour_) isAnalyzeResponse_Answer() {}
+
+func (*AnalyzeResponse_Pareto_) isAnalyzeResponse_Answer() {}
+
+func (*AnalyzeResponse_History) isAnalyzeResponse_Answer() {}
+
+type ListAlgorithmsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAlgorithmsRequest) Reset() {
+	*x = ListAlgorithmsRequest{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAlgorithmsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAlgorithmsRequest) ProtoMessage() {}
+
+func (x *ListAlgorithmsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAlgorithmsRequest.ProtoReflect.Descriptor instead.
+func (*ListAlgorithmsRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{21}
+}
+
+type ListAlgorithmsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Algorithms    []*Algorithm `protobuf:"bytes,1,rep,name=algorithms,proto3" json:"algorithms,omitempty"`
+	StoppingRules []*Algorithm `protobuf:"bytes,2,rep,name=stopping_rules,json=stoppingRules,proto3" json:"stopping_rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAlgorithmsResponse) Reset() {
+	*x = ListAlgorithmsResponse{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAlgorithmsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAlgorithmsResponse) ProtoMessage() {}
+
+func (x *ListAlgorithmsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAlgorithmsResponse.ProtoReflect.Descriptor instead.
+func (*ListAlgorithmsResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ListAlgorithmsResponse) GetAlgorithms() []*Algorithm {
+	if x != nil {
+		return x.Algorithms
+	}
+	return nil
+}
+
+func (x *ListAlgorithmsResponse) GetStoppingRules() []*Algorithm {
+	if x != nil {
+		return x.StoppingRules
+	}
+	return nil
+}
+
+// Algorithm proposes points, or stops trials early.
+type Algorithm struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What it is, in a sentence.
+	Title         string               `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Settings      []*Algorithm_Setting `protobuf:"bytes,3,rep,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Algorithm) Reset() {
+	*x = Algorithm{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Algorithm) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Algorithm) ProtoMessage() {}
+
+func (x *Algorithm) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Algorithm.ProtoReflect.Descriptor instead.
+func (*Algorithm) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Algorithm) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Algorithm) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Algorithm) GetSettings() []*Algorithm_Setting {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+type PreviewExperimentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in CreateExperimentRequest.
+	Experiment *Experiment `protobuf:"bytes,1,opt,name=experiment,proto3" json:"experiment,omitempty"`
+	Yaml       string      `protobuf:"bytes,2,opt,name=yaml,proto3" json:"yaml,omitempty"`
+	Parent     string      `protobuf:"bytes,3,opt,name=parent,proto3" json:"parent,omitempty"`
+	// How many points to propose, at most 20. Default: 5.
+	Samples       int32 `protobuf:"varint,4,opt,name=samples,proto3" json:"samples,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewExperimentRequest) Reset() {
+	*x = PreviewExperimentRequest{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewExperimentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewExperimentRequest) ProtoMessage() {}
+
+func (x *PreviewExperimentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewExperimentRequest.ProtoReflect.Descriptor instead.
+func (*PreviewExperimentRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *PreviewExperimentRequest) GetExperiment() *Experiment {
+	if x != nil {
+		return x.Experiment
+	}
+	return nil
+}
+
+func (x *PreviewExperimentRequest) GetYaml() string {
+	if x != nil {
+		return x.Yaml
+	}
+	return ""
+}
+
+func (x *PreviewExperimentRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *PreviewExperimentRequest) GetSamples() int32 {
+	if x != nil {
+		return x.Samples
+	}
+	return 0
+}
+
+type PreviewExperimentResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With defaults. Absent where it cannot be read.
+	Experiment *Experiment `protobuf:"bytes,1,opt,name=experiment,proto3" json:"experiment,omitempty"`
+	Yaml       string      `protobuf:"bytes,2,opt,name=yaml,proto3" json:"yaml,omitempty"`
+	// What is wrong. Empty: it can be created.
+	Problems []*PreviewExperimentResponse_Problem `protobuf:"bytes,3,rep,name=problems,proto3" json:"problems,omitempty"`
+	Warnings []string                             `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// How many points there are; 0: infinitely many.
+	Size float64 `protobuf:"fixed64,5,opt,name=size,proto3" json:"size,omitempty"`
+	// What the algorithm would propose first.
+	Samples []*structpb.Struct `protobuf:"bytes,6,rep,name=samples,proto3" json:"samples,omitempty"`
+	// How long a trial may run at most, if that is limited.
+	MaxTrialDuration *durationpb.Duration `protobuf:"bytes,7,opt,name=max_trial_duration,json=maxTrialDuration,proto3" json:"max_trial_duration,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *PreviewExperimentResponse) Reset() {
+	*x = PreviewExperimentResponse{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewExperimentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewExperimentResponse) ProtoMessage() {}
+
+func (x *PreviewExperimentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewExperimentResponse.ProtoReflect.Descriptor instead.
+func (*PreviewExperimentResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *PreviewExperimentResponse) GetExperiment() *Experiment {
+	if x != nil {
+		return x.Experiment
+	}
+	return nil
+}
+
+func (x *PreviewExperimentResponse) GetYaml() string {
+	if x != nil {
+		return x.Yaml
+	}
+	return ""
+}
+
+func (x *PreviewExperimentResponse) GetProblems() []*PreviewExperimentResponse_Problem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *PreviewExperimentResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *PreviewExperimentResponse) GetSize() float64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *PreviewExperimentResponse) GetSamples() []*structpb.Struct {
+	if x != nil {
+		return x.Samples
+	}
+	return nil
+}
+
+func (x *PreviewExperimentResponse) GetMaxTrialDuration() *durationpb.Duration {
+	if x != nil {
+		return x.MaxTrialDuration
+	}
+	return nil
+}
+
 type WatchResponse_End struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1216,7 +2151,7 @@ type WatchResponse_End struct {
 
 func (x *WatchResponse_End) Reset() {
 	*x = WatchResponse_End{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +2163,7 @@ func (x *WatchResponse_End) String() string {
 func (*WatchResponse_End) ProtoMessage() {}
 
 func (x *WatchResponse_End) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,12 +2193,955 @@ func (x *WatchResponse_End) GetMessage() string {
 	return ""
 }
 
+type DescribeResponse_Condition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	Holds         bool                   `protobuf:"varint,2,opt,name=holds,proto3" json:"holds,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeResponse_Condition) Reset() {
+	*x = DescribeResponse_Condition{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeResponse_Condition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeResponse_Condition) ProtoMessage() {}
+
+func (x *DescribeResponse_Condition) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeResponse_Condition.ProtoReflect.Descriptor instead.
+func (*DescribeResponse_Condition) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16, 0}
+}
+
+func (x *DescribeResponse_Condition) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Condition) GetHolds() bool {
+	if x != nil {
+		return x.Holds
+	}
+	return false
+}
+
+func (x *DescribeResponse_Condition) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Condition) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Condition) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+type DescribeResponse_Event struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Such as "Pod exp-0001-x7k2p".
+	Object        string                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	Warning       bool                   `protobuf:"varint,2,opt,name=warning,proto3" json:"warning,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	Count         int32                  `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeResponse_Event) Reset() {
+	*x = DescribeResponse_Event{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeResponse_Event) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeResponse_Event) ProtoMessage() {}
+
+func (x *DescribeResponse_Event) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeResponse_Event.ProtoReflect.Descriptor instead.
+func (*DescribeResponse_Event) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16, 1}
+}
+
+func (x *DescribeResponse_Event) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Event) GetWarning() bool {
+	if x != nil {
+		return x.Warning
+	}
+	return false
+}
+
+func (x *DescribeResponse_Event) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Event) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Event) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *DescribeResponse_Event) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+type DescribeResponse_Pod struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Node  string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	// Pending, Running, Succeeded, Failed or Unknown.
+	Phase string `protobuf:"bytes,3,opt,name=phase,proto3" json:"phase,omitempty"`
+	// Why it is not running, or has failed.
+	Message    string                        `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	Containers []*DescribeResponse_Container `protobuf:"bytes,5,rep,name=containers,proto3" json:"containers,omitempty"`
+	StartTime  *timestamppb.Timestamp        `protobuf:"bytes,6,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Metrics are collected from it.
+	Primary bool `protobuf:"varint,7,opt,name=primary,proto3" json:"primary,omitempty"`
+	// What it asks for, such as cpu: 2, nvidia.com/gpu: 1.
+	Resources     map[string]string `protobuf:"bytes,8,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeResponse_Pod) Reset() {
+	*x = DescribeResponse_Pod{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeResponse_Pod) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeResponse_Pod) ProtoMessage() {}
+
+func (x *DescribeResponse_Pod) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeResponse_Pod.ProtoReflect.Descriptor instead.
+func (*DescribeResponse_Pod) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16, 2}
+}
+
+func (x *DescribeResponse_Pod) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Pod) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Pod) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Pod) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Pod) GetContainers() []*DescribeResponse_Container {
+	if x != nil {
+		return x.Containers
+	}
+	return nil
+}
+
+func (x *DescribeResponse_Pod) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *DescribeResponse_Pod) GetPrimary() bool {
+	if x != nil {
+		return x.Primary
+	}
+	return false
+}
+
+func (x *DescribeResponse_Pod) GetResources() map[string]string {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+type DescribeResponse_Container struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// waiting, running or ended.
+	State    string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	Reason   string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	ExitCode int32  `protobuf:"varint,4,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	Restarts int32  `protobuf:"varint,5,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	// Metrics are collected from it.
+	Primary       bool `protobuf:"varint,6,opt,name=primary,proto3" json:"primary,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeResponse_Container) Reset() {
+	*x = DescribeResponse_Container{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeResponse_Container) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeResponse_Container) ProtoMessage() {}
+
+func (x *DescribeResponse_Container) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeResponse_Container.ProtoReflect.Descriptor instead.
+func (*DescribeResponse_Container) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16, 3}
+}
+
+func (x *DescribeResponse_Container) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Container) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Container) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DescribeResponse_Container) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *DescribeResponse_Container) GetRestarts() int32 {
+	if x != nil {
+		return x.Restarts
+	}
+	return 0
+}
+
+func (x *DescribeResponse_Container) GetPrimary() bool {
+	if x != nil {
+		return x.Primary
+	}
+	return false
+}
+
+// How much each parameter matters.
+type AnalyzeRequest_Importance struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Default: PED_ANOVA.
+	Method        AnalyzeRequest_Importance_Method `protobuf:"varint,1,opt,name=method,proto3,enum=vernier.v1.AnalyzeRequest_Importance_Method" json:"method,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeRequest_Importance) Reset() {
+	*x = AnalyzeRequest_Importance{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeRequest_Importance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeRequest_Importance) ProtoMessage() {}
+
+func (x *AnalyzeRequest_Importance) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeRequest_Importance.ProtoReflect.Descriptor instead.
+func (*AnalyzeRequest_Importance) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 0}
+}
+
+func (x *AnalyzeRequest_Importance) GetMethod() AnalyzeRequest_Importance_Method {
+	if x != nil {
+		return x.Method
+	}
+	return AnalyzeRequest_Importance_METHOD_UNSPECIFIED
+}
+
+// The part of the results that are at least as good as a value.
+type AnalyzeRequest_Distribution struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeRequest_Distribution) Reset() {
+	*x = AnalyzeRequest_Distribution{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeRequest_Distribution) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeRequest_Distribution) ProtoMessage() {}
+
+func (x *AnalyzeRequest_Distribution) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeRequest_Distribution.ProtoReflect.Descriptor instead.
+func (*AnalyzeRequest_Distribution) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 1}
+}
+
+// The objective over two parameters, from the results near each point of a grid.
+type AnalyzeRequest_Contour struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	X     string                 `protobuf:"bytes,1,opt,name=x,proto3" json:"x,omitempty"`
+	Y     string                 `protobuf:"bytes,2,opt,name=y,proto3" json:"y,omitempty"`
+	// Points of the grid along each axis, 2 to 100. Default: 40.
+	Points        int32 `protobuf:"varint,3,opt,name=points,proto3" json:"points,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeRequest_Contour) Reset() {
+	*x = AnalyzeRequest_Contour{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeRequest_Contour) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeRequest_Contour) ProtoMessage() {}
+
+func (x *AnalyzeRequest_Contour) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeRequest_Contour.ProtoReflect.Descriptor instead.
+func (*AnalyzeRequest_Contour) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 2}
+}
+
+func (x *AnalyzeRequest_Contour) GetX() string {
+	if x != nil {
+		return x.X
+	}
+	return ""
+}
+
+func (x *AnalyzeRequest_Contour) GetY() string {
+	if x != nil {
+		return x.Y
+	}
+	return ""
+}
+
+func (x *AnalyzeRequest_Contour) GetPoints() int32 {
+	if x != nil {
+		return x.Points
+	}
+	return 0
+}
+
+// Trials that enlarged the hypervolume, in order of number.
+type AnalyzeRequest_Pareto struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A value for each objective that good results are better than. Default: from
+	// the results.
+	Reference     []float64 `protobuf:"fixed64,1,rep,packed,name=reference,proto3" json:"reference,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeRequest_Pareto) Reset() {
+	*x = AnalyzeRequest_Pareto{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeRequest_Pareto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeRequest_Pareto) ProtoMessage() {}
+
+func (x *AnalyzeRequest_Pareto) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeRequest_Pareto.ProtoReflect.Descriptor instead.
+func (*AnalyzeRequest_Pareto) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 3}
+}
+
+func (x *AnalyzeRequest_Pareto) GetReference() []float64 {
+	if x != nil {
+		return x.Reference
+	}
+	return nil
+}
+
+// Trials that were better than all before them.
+type AnalyzeRequest_History struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeRequest_History) Reset() {
+	*x = AnalyzeRequest_History{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeRequest_History) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeRequest_History) ProtoMessage() {}
+
+func (x *AnalyzeRequest_History) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeRequest_History.ProtoReflect.Descriptor instead.
+func (*AnalyzeRequest_History) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 4}
+}
+
+type AnalyzeResponse_Importance struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of the spec. Shares are parts of the whole, from 0 to 1.
+	Parameters []string  `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	Shares     []float64 `protobuf:"fixed64,2,rep,packed,name=shares,proto3" json:"shares,omitempty"`
+	// The part that only several parameters together explain; 0 where it is not
+	// known.
+	Interactions  float64 `protobuf:"fixed64,3,opt,name=interactions,proto3" json:"interactions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeResponse_Importance) Reset() {
+	*x = AnalyzeResponse_Importance{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeResponse_Importance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeResponse_Importance) ProtoMessage() {}
+
+func (x *AnalyzeResponse_Importance) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeResponse_Importance.ProtoReflect.Descriptor instead.
+func (*AnalyzeResponse_Importance) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20, 0}
+}
+
+func (x *AnalyzeResponse_Importance) GetParameters() []string {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse_Importance) GetShares() []float64 {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse_Importance) GetInteractions() float64 {
+	if x != nil {
+		return x.Interactions
+	}
+	return 0
+}
+
+type AnalyzeResponse_Steps struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Value of the objective; and the fraction of the results, or the number of the
+	// trial.
+	Value         []float64 `protobuf:"fixed64,1,rep,packed,name=value,proto3" json:"value,omitempty"`
+	At            []float64 `protobuf:"fixed64,2,rep,packed,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeResponse_Steps) Reset() {
+	*x = AnalyzeResponse_Steps{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeResponse_Steps) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeResponse_Steps) ProtoMessage() {}
+
+func (x *AnalyzeResponse_Steps) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeResponse_Steps.ProtoReflect.Descriptor instead.
+func (*AnalyzeResponse_Steps) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20, 1}
+}
+
+func (x *AnalyzeResponse_Steps) GetValue() []float64 {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse_Steps) GetAt() []float64 {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+type AnalyzeResponse_Contour struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Values along the axes; words for a categorical.
+	X *Column `protobuf:"bytes,1,opt,name=x,proto3" json:"x,omitempty"`
+	Y *Column `protobuf:"bytes,2,opt,name=y,proto3" json:"y,omitempty"`
+	// Row by row: the first points have the first y. NaN where no result is near.
+	Z             []float64 `protobuf:"fixed64,3,rep,packed,name=z,proto3" json:"z,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeResponse_Contour) Reset() {
+	*x = AnalyzeResponse_Contour{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeResponse_Contour) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeResponse_Contour) ProtoMessage() {}
+
+func (x *AnalyzeResponse_Contour) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeResponse_Contour.ProtoReflect.Descriptor instead.
+func (*AnalyzeResponse_Contour) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20, 2}
+}
+
+func (x *AnalyzeResponse_Contour) GetX() *Column {
+	if x != nil {
+		return x.X
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse_Contour) GetY() *Column {
+	if x != nil {
+		return x.Y
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse_Contour) GetZ() []float64 {
+	if x != nil {
+		return x.Z
+	}
+	return nil
+}
+
+type AnalyzeResponse_Pareto struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Numbers of trials, and the hypervolume with each.
+	Trials    []int32   `protobuf:"varint,1,rep,packed,name=trials,proto3" json:"trials,omitempty"`
+	Volume    []float64 `protobuf:"fixed64,2,rep,packed,name=volume,proto3" json:"volume,omitempty"`
+	Reference []float64 `protobuf:"fixed64,3,rep,packed,name=reference,proto3" json:"reference,omitempty"`
+	// Numbers of the trials that no other beats.
+	Front         []int32 `protobuf:"varint,4,rep,packed,name=front,proto3" json:"front,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeResponse_Pareto) Reset() {
+	*x = AnalyzeResponse_Pareto{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeResponse_Pareto) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeResponse_Pareto) ProtoMessage() {}
+
+func (x *AnalyzeResponse_Pareto) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeResponse_Pareto.ProtoReflect.Descriptor instead.
+func (*AnalyzeResponse_Pareto) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20, 3}
+}
+
+func (x *AnalyzeResponse_Pareto) GetTrials() []int32 {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse_Pareto) GetVolume() []float64 {
+	if x != nil {
+		return x.Volume
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse_Pareto) GetReference() []float64 {
+	if x != nil {
+		return x.Reference
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse_Pareto) GetFront() []int32 {
+	if x != nil {
+		return x.Front
+	}
+	return nil
+}
+
+type Algorithm_Setting struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Title string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	// Empty where there is none.
+	Default       string `protobuf:"bytes,3,opt,name=default,proto3" json:"default,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Algorithm_Setting) Reset() {
+	*x = Algorithm_Setting{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Algorithm_Setting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Algorithm_Setting) ProtoMessage() {}
+
+func (x *Algorithm_Setting) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Algorithm_Setting.ProtoReflect.Descriptor instead.
+func (*Algorithm_Setting) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{23, 0}
+}
+
+func (x *Algorithm_Setting) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Algorithm_Setting) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Algorithm_Setting) GetDefault() string {
+	if x != nil {
+		return x.Default
+	}
+	return ""
+}
+
+type PreviewExperimentResponse_Problem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Such as spec.parameters[0].feasibleSpace.min; empty where it is not known.
+	Field         string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewExperimentResponse_Problem) Reset() {
+	*x = PreviewExperimentResponse_Problem{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewExperimentResponse_Problem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewExperimentResponse_Problem) ProtoMessage() {}
+
+func (x *PreviewExperimentResponse_Problem) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewExperimentResponse_Problem.ProtoReflect.Descriptor instead.
+func (*PreviewExperimentResponse_Problem) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25, 0}
+}
+
+func (x *PreviewExperimentResponse_Problem) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *PreviewExperimentResponse_Problem) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 var File_vernier_v1_dashboard_proto protoreflect.FileDescriptor
 
 const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\n" +
 	"\x1avernier/v1/dashboard.proto\x12\n" +
-	"vernier.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bvernier/v1/experiment.proto\"\x12\n" +
+	"vernier.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bvernier/v1/experiment.proto\"\x12\n" +
 	"\x10GetServerRequest\"q\n" +
 	"\x11GetServerResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
@@ -1355,13 +3233,164 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\x05whole\x18\x02 \x01(\bR\x05whole\x128\n" +
 	"\vexperiments\x18\x03 \x03(\v2\x16.vernier.v1.ExperimentR\vexperiments\x12\x18\n" +
 	"\adeleted\x18\x04 \x03(\tR\adeleted\x12\x14\n" +
-	"\x05total\x18\x05 \x01(\x05R\x05total2\x92\x03\n" +
+	"\x05total\x18\x05 \x01(\x05R\x05total\"%\n" +
+	"\x0fDescribeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xef\b\n" +
+	"\x10DescribeResponse\x12\x10\n" +
+	"\x03why\x18\x01 \x01(\tR\x03why\x12\x12\n" +
+	"\x04yaml\x18\x02 \x01(\tR\x04yaml\x12F\n" +
+	"\n" +
+	"conditions\x18\x03 \x03(\v2&.vernier.v1.DescribeResponse.ConditionR\n" +
+	"conditions\x12:\n" +
+	"\x06events\x18\x04 \x03(\v2\".vernier.v1.DescribeResponse.EventR\x06events\x124\n" +
+	"\x04pods\x18\x05 \x03(\v2 .vernier.v1.DescribeResponse.PodR\x04pods\x1a\x99\x01\n" +
+	"\tCondition\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +
+	"\x05holds\x18\x02 \x01(\bR\x05holds\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x120\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x1a\xb1\x01\n" +
+	"\x05Event\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\tR\x06object\x12\x18\n" +
+	"\awarning\x18\x02 \x01(\bR\awarning\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12\x14\n" +
+	"\x05count\x18\x05 \x01(\x05R\x05count\x12.\n" +
+	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a\x87\x03\n" +
+	"\x03Pod\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
+	"\x05phase\x18\x03 \x01(\tR\x05phase\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12F\n" +
+	"\n" +
+	"containers\x18\x05 \x03(\v2&.vernier.v1.DescribeResponse.ContainerR\n" +
+	"containers\x129\n" +
+	"\n" +
+	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x18\n" +
+	"\aprimary\x18\a \x01(\bR\aprimary\x12M\n" +
+	"\tresources\x18\b \x03(\v2/.vernier.v1.DescribeResponse.Pod.ResourcesEntryR\tresources\x1a<\n" +
+	"\x0eResourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a\xa0\x01\n" +
+	"\tContainer\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x1b\n" +
+	"\texit_code\x18\x04 \x01(\x05R\bexitCode\x12\x1a\n" +
+	"\brestarts\x18\x05 \x01(\x05R\brestarts\x12\x18\n" +
+	"\aprimary\x18\x06 \x01(\bR\aprimary\"\xcf\x01\n" +
+	"\x0fReadLogsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x1c\n" +
+	"\tcontainer\x18\x03 \x01(\tR\tcontainer\x12\x1a\n" +
+	"\bprevious\x18\x04 \x01(\bR\bprevious\x12\x16\n" +
+	"\x06follow\x18\x05 \x01(\bR\x06follow\x12\x12\n" +
+	"\x04tail\x18\x06 \x01(\x05R\x04tail\x120\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\":\n" +
+	"\x10ReadLogsResponse\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\x12\x12\n" +
+	"\x04note\x18\x02 \x01(\tR\x04note\"\xbc\x05\n" +
+	"\x0eAnalyzeRequest\x12\x16\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1c\n" +
+	"\tobjective\x18\x02 \x01(\x05R\tobjective\x12G\n" +
+	"\n" +
+	"importance\x18\x03 \x01(\v2%.vernier.v1.AnalyzeRequest.ImportanceH\x00R\n" +
+	"importance\x12M\n" +
+	"\fdistribution\x18\x04 \x01(\v2'.vernier.v1.AnalyzeRequest.DistributionH\x00R\fdistribution\x12>\n" +
+	"\acontour\x18\x05 \x01(\v2\".vernier.v1.AnalyzeRequest.ContourH\x00R\acontour\x12;\n" +
+	"\x06pareto\x18\x06 \x01(\v2!.vernier.v1.AnalyzeRequest.ParetoH\x00R\x06pareto\x12>\n" +
+	"\ahistory\x18\a \x01(\v2\".vernier.v1.AnalyzeRequest.HistoryH\x00R\ahistory\x1a\x90\x01\n" +
+	"\n" +
+	"Importance\x12D\n" +
+	"\x06method\x18\x01 \x01(\x0e2,.vernier.v1.AnalyzeRequest.Importance.MethodR\x06method\"<\n" +
+	"\x06Method\x12\x16\n" +
+	"\x12METHOD_UNSPECIFIED\x10\x00\x12\r\n" +
+	"\tPED_ANOVA\x10\x01\x12\v\n" +
+	"\aF_ANOVA\x10\x02\x1a\x0e\n" +
+	"\fDistribution\x1a=\n" +
+	"\aContour\x12\f\n" +
+	"\x01x\x18\x01 \x01(\tR\x01x\x12\f\n" +
+	"\x01y\x18\x02 \x01(\tR\x01y\x12\x16\n" +
+	"\x06points\x18\x03 \x01(\x05R\x06points\x1a&\n" +
+	"\x06Pareto\x12\x1c\n" +
+	"\treference\x18\x01 \x03(\x01R\treference\x1a\t\n" +
+	"\aHistoryB\n" +
+	"\n" +
+	"\bquestion\"\xea\x05\n" +
+	"\x0fAnalyzeResponse\x12\x18\n" +
+	"\aresults\x18\x01 \x01(\x05R\aresults\x12H\n" +
+	"\n" +
+	"importance\x18\x02 \x01(\v2&.vernier.v1.AnalyzeResponse.ImportanceH\x00R\n" +
+	"importance\x12G\n" +
+	"\fdistribution\x18\x03 \x01(\v2!.vernier.v1.AnalyzeResponse.StepsH\x00R\fdistribution\x12?\n" +
+	"\acontour\x18\x04 \x01(\v2#.vernier.v1.AnalyzeResponse.ContourH\x00R\acontour\x12<\n" +
+	"\x06pareto\x18\x05 \x01(\v2\".vernier.v1.AnalyzeResponse.ParetoH\x00R\x06pareto\x12=\n" +
+	"\ahistory\x18\x06 \x01(\v2!.vernier.v1.AnalyzeResponse.StepsH\x00R\ahistory\x1ah\n" +
+	"\n" +
+	"Importance\x12\x1e\n" +
+	"\n" +
+	"parameters\x18\x01 \x03(\tR\n" +
+	"parameters\x12\x16\n" +
+	"\x06shares\x18\x02 \x03(\x01R\x06shares\x12\"\n" +
+	"\finteractions\x18\x03 \x01(\x01R\finteractions\x1a-\n" +
+	"\x05Steps\x12\x14\n" +
+	"\x05value\x18\x01 \x03(\x01R\x05value\x12\x0e\n" +
+	"\x02at\x18\x02 \x03(\x01R\x02at\x1a[\n" +
+	"\aContour\x12 \n" +
+	"\x01x\x18\x01 \x01(\v2\x12.vernier.v1.ColumnR\x01x\x12 \n" +
+	"\x01y\x18\x02 \x01(\v2\x12.vernier.v1.ColumnR\x01y\x12\f\n" +
+	"\x01z\x18\x03 \x03(\x01R\x01z\x1al\n" +
+	"\x06Pareto\x12\x16\n" +
+	"\x06trials\x18\x01 \x03(\x05R\x06trials\x12\x16\n" +
+	"\x06volume\x18\x02 \x03(\x01R\x06volume\x12\x1c\n" +
+	"\treference\x18\x03 \x03(\x01R\treference\x12\x14\n" +
+	"\x05front\x18\x04 \x03(\x05R\x05frontB\b\n" +
+	"\x06answer\"\x17\n" +
+	"\x15ListAlgorithmsRequest\"\x8d\x01\n" +
+	"\x16ListAlgorithmsResponse\x125\n" +
+	"\n" +
+	"algorithms\x18\x01 \x03(\v2\x15.vernier.v1.AlgorithmR\n" +
+	"algorithms\x12<\n" +
+	"\x0estopping_rules\x18\x02 \x03(\v2\x15.vernier.v1.AlgorithmR\rstoppingRules\"\xbf\x01\n" +
+	"\tAlgorithm\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x129\n" +
+	"\bsettings\x18\x03 \x03(\v2\x1d.vernier.v1.Algorithm.SettingR\bsettings\x1aM\n" +
+	"\aSetting\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12\x18\n" +
+	"\adefault\x18\x03 \x01(\tR\adefault\"\x98\x01\n" +
+	"\x18PreviewExperimentRequest\x126\n" +
+	"\n" +
+	"experiment\x18\x01 \x01(\v2\x16.vernier.v1.ExperimentR\n" +
+	"experiment\x12\x12\n" +
+	"\x04yaml\x18\x02 \x01(\tR\x04yaml\x12\x16\n" +
+	"\x06parent\x18\x03 \x01(\tR\x06parent\x12\x18\n" +
+	"\asamples\x18\x04 \x01(\x05R\asamples\"\x99\x03\n" +
+	"\x19PreviewExperimentResponse\x126\n" +
+	"\n" +
+	"experiment\x18\x01 \x01(\v2\x16.vernier.v1.ExperimentR\n" +
+	"experiment\x12\x12\n" +
+	"\x04yaml\x18\x02 \x01(\tR\x04yaml\x12I\n" +
+	"\bproblems\x18\x03 \x03(\v2-.vernier.v1.PreviewExperimentResponse.ProblemR\bproblems\x12\x1a\n" +
+	"\bwarnings\x18\x04 \x03(\tR\bwarnings\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x01R\x04size\x121\n" +
+	"\asamples\x18\x06 \x03(\v2\x17.google.protobuf.StructR\asamples\x12G\n" +
+	"\x12max_trial_duration\x18\a \x01(\v2\x19.google.protobuf.DurationR\x10maxTrialDuration\x1a9\n" +
+	"\aProblem\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage2\xa1\x06\n" +
 	"\x10DashboardService\x12H\n" +
 	"\tGetServer\x12\x1c.vernier.v1.GetServerRequest\x1a\x1d.vernier.v1.GetServerResponse\x12W\n" +
 	"\x0eListNamespaces\x12!.vernier.v1.ListNamespacesRequest\x1a\".vernier.v1.ListNamespacesResponse\x12Q\n" +
 	"\x10ListTrialColumns\x12#.vernier.v1.ListTrialColumnsRequest\x1a\x18.vernier.v1.TrialColumns\x12H\n" +
 	"\tGetSeries\x12\x1c.vernier.v1.GetSeriesRequest\x1a\x1d.vernier.v1.GetSeriesResponse\x12>\n" +
-	"\x05Watch\x12\x18.vernier.v1.WatchRequest\x1a\x19.vernier.v1.WatchResponse0\x01B>Z<github.com/vernier-ml/vernier/api/proto/vernier/v1;vernierv1b\x06proto3"
+	"\x05Watch\x12\x18.vernier.v1.WatchRequest\x1a\x19.vernier.v1.WatchResponse0\x01\x12E\n" +
+	"\bDescribe\x12\x1b.vernier.v1.DescribeRequest\x1a\x1c.vernier.v1.DescribeResponse\x12G\n" +
+	"\bReadLogs\x12\x1b.vernier.v1.ReadLogsRequest\x1a\x1c.vernier.v1.ReadLogsResponse0\x01\x12B\n" +
+	"\aAnalyze\x12\x1a.vernier.v1.AnalyzeRequest\x1a\x1b.vernier.v1.AnalyzeResponse\x12W\n" +
+	"\x0eListAlgorithms\x12!.vernier.v1.ListAlgorithmsRequest\x1a\".vernier.v1.ListAlgorithmsResponse\x12`\n" +
+	"\x11PreviewExperiment\x12$.vernier.v1.PreviewExperimentRequest\x1a%.vernier.v1.PreviewExperimentResponseB>Z<github.com/vernier-ml/vernier/api/proto/vernier/v1;vernierv1b\x06proto3"
 
 var (
 	file_vernier_v1_dashboard_proto_rawDescOnce sync.Once
@@ -1375,61 +3404,131 @@ func file_vernier_v1_dashboard_proto_rawDescGZIP() []byte {
 	return file_vernier_v1_dashboard_proto_rawDescData
 }
 
-var file_vernier_v1_dashboard_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_vernier_v1_dashboard_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_vernier_v1_dashboard_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_vernier_v1_dashboard_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_vernier_v1_dashboard_proto_goTypes = []any{
-	(GetSeriesRequest_Axis)(0),      // 0: vernier.v1.GetSeriesRequest.Axis
-	(*GetServerRequest)(nil),        // 1: vernier.v1.GetServerRequest
-	(*GetServerResponse)(nil),       // 2: vernier.v1.GetServerResponse
-	(*ListNamespacesRequest)(nil),   // 3: vernier.v1.ListNamespacesRequest
-	(*ListNamespacesResponse)(nil),  // 4: vernier.v1.ListNamespacesResponse
-	(*ListTrialColumnsRequest)(nil), // 5: vernier.v1.ListTrialColumnsRequest
-	(*TrialColumns)(nil),            // 6: vernier.v1.TrialColumns
-	(*Column)(nil),                  // 7: vernier.v1.Column
-	(*TextColumn)(nil),              // 8: vernier.v1.TextColumn
-	(*GetSeriesRequest)(nil),        // 9: vernier.v1.GetSeriesRequest
-	(*GetSeriesResponse)(nil),       // 10: vernier.v1.GetSeriesResponse
-	(*Series)(nil),                  // 11: vernier.v1.Series
-	(*WatchRequest)(nil),            // 12: vernier.v1.WatchRequest
-	(*Subscription)(nil),            // 13: vernier.v1.Subscription
-	(*WatchResponse)(nil),           // 14: vernier.v1.WatchResponse
-	(*ExperimentChanges)(nil),       // 15: vernier.v1.ExperimentChanges
-	(*WatchResponse_End)(nil),       // 16: vernier.v1.WatchResponse.End
-	(*timestamppb.Timestamp)(nil),   // 17: google.protobuf.Timestamp
-	(Trial_State)(0),                // 18: vernier.v1.Trial.State
-	(*Experiment)(nil),              // 19: vernier.v1.Experiment
+	(GetSeriesRequest_Axis)(0),                // 0: vernier.v1.GetSeriesRequest.Axis
+	(AnalyzeRequest_Importance_Method)(0),     // 1: vernier.v1.AnalyzeRequest.Importance.Method
+	(*GetServerRequest)(nil),                  // 2: vernier.v1.GetServerRequest
+	(*GetServerResponse)(nil),                 // 3: vernier.v1.GetServerResponse
+	(*ListNamespacesRequest)(nil),             // 4: vernier.v1.ListNamespacesRequest
+	(*ListNamespacesResponse)(nil),            // 5: vernier.v1.ListNamespacesResponse
+	(*ListTrialColumnsRequest)(nil),           // 6: vernier.v1.ListTrialColumnsRequest
+	(*TrialColumns)(nil),                      // 7: vernier.v1.TrialColumns
+	(*Column)(nil),                            // 8: vernier.v1.Column
+	(*TextColumn)(nil),                        // 9: vernier.v1.TextColumn
+	(*GetSeriesRequest)(nil),                  // 10: vernier.v1.GetSeriesRequest
+	(*GetSeriesResponse)(nil),                 // 11: vernier.v1.GetSeriesResponse
+	(*Series)(nil),                            // 12: vernier.v1.Series
+	(*WatchRequest)(nil),                      // 13: vernier.v1.WatchRequest
+	(*Subscription)(nil),                      // 14: vernier.v1.Subscription
+	(*WatchResponse)(nil),                     // 15: vernier.v1.WatchResponse
+	(*ExperimentChanges)(nil),                 // 16: vernier.v1.ExperimentChanges
+	(*DescribeRequest)(nil),                   // 17: vernier.v1.DescribeRequest
+	(*DescribeResponse)(nil),                  // 18: vernier.v1.DescribeResponse
+	(*ReadLogsRequest)(nil),                   // 19: vernier.v1.ReadLogsRequest
+	(*ReadLogsResponse)(nil),                  // 20: vernier.v1.ReadLogsResponse
+	(*AnalyzeRequest)(nil),                    // 21: vernier.v1.AnalyzeRequest
+	(*AnalyzeResponse)(nil),                   // 22: vernier.v1.AnalyzeResponse
+	(*ListAlgorithmsRequest)(nil),             // 23: vernier.v1.ListAlgorithmsRequest
+	(*ListAlgorithmsResponse)(nil),            // 24: vernier.v1.ListAlgorithmsResponse
+	(*Algorithm)(nil),                         // 25: vernier.v1.Algorithm
+	(*PreviewExperimentRequest)(nil),          // 26: vernier.v1.PreviewExperimentRequest
+	(*PreviewExperimentResponse)(nil),         // 27: vernier.v1.PreviewExperimentResponse
+	(*WatchResponse_End)(nil),                 // 28: vernier.v1.WatchResponse.End
+	(*DescribeResponse_Condition)(nil),        // 29: vernier.v1.DescribeResponse.Condition
+	(*DescribeResponse_Event)(nil),            // 30: vernier.v1.DescribeResponse.Event
+	(*DescribeResponse_Pod)(nil),              // 31: vernier.v1.DescribeResponse.Pod
+	(*DescribeResponse_Container)(nil),        // 32: vernier.v1.DescribeResponse.Container
+	nil,                                       // 33: vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	(*AnalyzeRequest_Importance)(nil),         // 34: vernier.v1.AnalyzeRequest.Importance
+	(*AnalyzeRequest_Distribution)(nil),       // 35: vernier.v1.AnalyzeRequest.Distribution
+	(*AnalyzeRequest_Contour)(nil),            // 36: vernier.v1.AnalyzeRequest.Contour
+	(*AnalyzeRequest_Pareto)(nil),             // 37: vernier.v1.AnalyzeRequest.Pareto
+	(*AnalyzeRequest_History)(nil),            // 38: vernier.v1.AnalyzeRequest.History
+	(*AnalyzeResponse_Importance)(nil),        // 39: vernier.v1.AnalyzeResponse.Importance
+	(*AnalyzeResponse_Steps)(nil),             // 40: vernier.v1.AnalyzeResponse.Steps
+	(*AnalyzeResponse_Contour)(nil),           // 41: vernier.v1.AnalyzeResponse.Contour
+	(*AnalyzeResponse_Pareto)(nil),            // 42: vernier.v1.AnalyzeResponse.Pareto
+	(*Algorithm_Setting)(nil),                 // 43: vernier.v1.Algorithm.Setting
+	(*PreviewExperimentResponse_Problem)(nil), // 44: vernier.v1.PreviewExperimentResponse.Problem
+	(*timestamppb.Timestamp)(nil),             // 45: google.protobuf.Timestamp
+	(Trial_State)(0),                          // 46: vernier.v1.Trial.State
+	(*Experiment)(nil),                        // 47: vernier.v1.Experiment
+	(*structpb.Struct)(nil),                   // 48: google.protobuf.Struct
+	(*durationpb.Duration)(nil),               // 49: google.protobuf.Duration
 }
 var file_vernier_v1_dashboard_proto_depIdxs = []int32{
-	17, // 0: vernier.v1.GetServerResponse.time:type_name -> google.protobuf.Timestamp
-	18, // 1: vernier.v1.TrialColumns.state:type_name -> vernier.v1.Trial.State
-	8,  // 2: vernier.v1.TrialColumns.message:type_name -> vernier.v1.TextColumn
-	7,  // 3: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
-	7,  // 4: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
-	8,  // 5: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
+	45, // 0: vernier.v1.GetServerResponse.time:type_name -> google.protobuf.Timestamp
+	46, // 1: vernier.v1.TrialColumns.state:type_name -> vernier.v1.Trial.State
+	9,  // 2: vernier.v1.TrialColumns.message:type_name -> vernier.v1.TextColumn
+	8,  // 3: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
+	8,  // 4: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
+	9,  // 5: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
 	0,  // 6: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	11, // 7: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
-	13, // 8: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
-	9,  // 9: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
-	15, // 10: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
-	6,  // 11: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
-	10, // 12: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
-	16, // 13: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
-	19, // 14: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
-	1,  // 15: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
-	3,  // 16: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
-	5,  // 17: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
-	9,  // 18: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
-	12, // 19: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
-	2,  // 20: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
-	4,  // 21: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
-	6,  // 22: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
-	10, // 23: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
-	14, // 24: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
-	20, // [20:25] is the sub-list for method output_type
-	15, // [15:20] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	12, // 7: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
+	14, // 8: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
+	10, // 9: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
+	16, // 10: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
+	7,  // 11: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
+	11, // 12: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
+	28, // 13: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
+	47, // 14: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
+	29, // 15: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
+	30, // 16: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
+	31, // 17: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
+	45, // 18: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
+	34, // 19: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
+	35, // 20: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
+	36, // 21: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
+	37, // 22: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
+	38, // 23: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
+	39, // 24: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
+	40, // 25: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
+	41, // 26: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
+	42, // 27: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
+	40, // 28: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
+	25, // 29: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
+	25, // 30: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
+	43, // 31: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
+	47, // 32: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	47, // 33: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
+	44, // 34: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
+	48, // 35: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
+	49, // 36: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
+	45, // 37: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
+	45, // 38: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
+	32, // 39: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
+	45, // 40: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
+	33, // 41: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	1,  // 42: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
+	8,  // 43: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
+	8,  // 44: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
+	2,  // 45: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
+	4,  // 46: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
+	6,  // 47: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
+	10, // 48: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
+	13, // 49: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
+	17, // 50: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
+	19, // 51: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
+	21, // 52: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
+	23, // 53: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
+	26, // 54: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
+	3,  // 55: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
+	5,  // 56: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
+	7,  // 57: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
+	11, // 58: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
+	15, // 59: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
+	18, // 60: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
+	20, // 61: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
+	22, // 62: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
+	24, // 63: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
+	27, // 64: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
+	55, // [55:65] is the sub-list for method output_type
+	45, // [45:55] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_dashboard_proto_init() }
@@ -1450,13 +3549,27 @@ func file_vernier_v1_dashboard_proto_init() {
 		(*WatchResponse_Series)(nil),
 		(*WatchResponse_End_)(nil),
 	}
+	file_vernier_v1_dashboard_proto_msgTypes[19].OneofWrappers = []any{
+		(*AnalyzeRequest_Importance_)(nil),
+		(*AnalyzeRequest_Distribution_)(nil),
+		(*AnalyzeRequest_Contour_)(nil),
+		(*AnalyzeRequest_Pareto_)(nil),
+		(*AnalyzeRequest_History_)(nil),
+	}
+	file_vernier_v1_dashboard_proto_msgTypes[20].OneofWrappers = []any{
+		(*AnalyzeResponse_Importance_)(nil),
+		(*AnalyzeResponse_Distribution)(nil),
+		(*AnalyzeResponse_Contour_)(nil),
+		(*AnalyzeResponse_Pareto_)(nil),
+		(*AnalyzeResponse_History)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_vernier_v1_dashboard_proto_rawDesc), len(file_vernier_v1_dashboard_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   16,
+			NumEnums:      2,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
