@@ -203,7 +203,11 @@ func TestOperatorSaysWhyThereAreNoPods(t *testing.T) {
 				return ""
 			}
 		}
-		return fmt.Sprintf("%d events", len(events.Items))
+		var all []string
+		for _, e := range events.Items {
+			all = append(all, e.InvolvedObject.Name+": "+e.Message)
+		}
+		return fmt.Sprintf("events %q", all)
 	})
 	invalid := w.train("TFJob", "tfReplicaSpecs", strings.Repeat("long", 15), "Worker") // with -worker-0 it is no name of a Service
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {

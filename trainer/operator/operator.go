@@ -33,6 +33,10 @@ import (
 
 const conflictPause = 50 * time.Millisecond
 
+// longestPause is between two attempts of a job that fails: an API server takes half a
+// minute to know the kinds of a definition that is new.
+const longestPause = 10 * time.Second
+
 // Controller runs jobs.
 type Controller struct {
 	// client reads the cache, reader the API server.

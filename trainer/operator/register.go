@@ -70,7 +70,7 @@ func Register(ctx context.Context, mgr manager.Manager, kubectl string, now func
 	}
 	c.watching, err = controller.NewTyped("training-operator", mgr, controller.TypedOptions[request]{
 		Reconciler: c, MaxConcurrentReconciles: 8,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[request](100*time.Millisecond, time.Minute),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[request](100*time.Millisecond, longestPause),
 	})
 	if err != nil {
 		return fmt.Errorf("set up the operator: %w", err)
