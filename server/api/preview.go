@@ -65,7 +65,7 @@ func (s *service) tried(ctx context.Context, exp *v1beta1.Experiment) (*vernierv
 		out.Warnings, _ = s.Experiments.Rules.Validate(exp, nil)
 	case apierrors.IsAlreadyExists(err):
 		out.Problems = append(out.Problems, &vernierv1.PreviewExperimentResponse_Problem{Field: "metadata.name", Message: "There is an experiment of this name: use another one."})
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err): // no such namespace
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err): // no such namespace; a demo
 		var status apierrors.APIStatus
 		if errors.As(err, &status) && status.Status().Details != nil {
 			for _, c := range status.Status().Details.Causes {

@@ -83,9 +83,9 @@ describe.skipIf(missing)("the dashboard", () => {
     const p = await visit(ended);
     const box = p.getByRole("searchbox", { name: "Filter trials" });
     await box.fill("state=failed OR loss<0.8 ORDER BY loss");
-    await expect.poll(() => p.locator(".vrow").count()).toBeGreaterThan(0);
-    const states = await p.locator(".vrow").evaluateAll((rows) => rows.map((r) => [r.children[2].textContent!.trim(), Number(r.children[3].textContent)] as const));
-    for (const [state, loss] of states) expect(state === "failed" || loss < 0.8).toBe(true);
+    const others = () => p.locator(".vrow").evaluateAll((rows) => rows.filter((r) => r.children[2].textContent!.trim() !== "failed" && !(Number(r.children[3].textContent) < 0.8)).length);
+    await expect.poll(others).toBe(0);
+    expect(await p.locator(".vrow").count()).toBeGreaterThan(0);
     await box.fill("los<1");
     await p.getByText("no column los").waitFor();
   });
@@ -105,13 +105,13 @@ describe.skipIf(missing)("the dashboard", () => {
       let n = 0;
       new MutationObserver(() => ((window as unknown as { updates: number }).updates = ++n)).observe(document.querySelector("#plot-history .plot-box")!, { attributes: true, attributeFilter: ["aria-label"] });
     });
-    await expect.poll(() => p.evaluate(() => (window as unknown as { updates: number }).updates), { timeout: 60_000 }).toBeGreaterThan(20);
+    await expect.poll(() => p.evaluate(() => (window as unknown as { updates: number }).updates), { timeout: 110_000 }).toBeGreaterThan(20);
     expect(await p.locator("#plot-history .plot-box").getAttribute("aria-label")).not.toBe(label);
     expect(await p.getByRole("button", { name: "Reset zoom" }).count()).toBe(1);
     expect(await table.evaluate((t) => t.scrollTop)).toBe(top);
     expect(await cursor()).not.toBeNull();
     expect(await table.evaluate((t) => document.activeElement === t)).toBe(true);
-  }, 90_000);
+  }, 150_000);
 
   it("saves a plot as PNG and SVG, and shows it as a table", async () => {
     const p = await visit(ended);

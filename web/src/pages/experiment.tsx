@@ -85,7 +85,7 @@ function Stats({ e, view }: { e: Experiment; view: View }) {
   return (
     <dl class="panel stats">
       <div><dt>Best {o.metric}</dt><dd>{best < 0 ? "–" : <>{formatValue(table.metrics.get(o.metric)![best])} <small><a class="link" href={href(view.trialPath(table.number[best]))}>trial {table.number[best]}</a></small></>}</dd></div>
-      <div style={{ gridColumn: "span 2" }}><dt>Trials</dt><dd>{table.count.toLocaleString("en")} <small>{max ? `of ${max.toLocaleString("en")}` : ""}</small></dd><Progress e={e} text={false} /></div>
+      <div style={{ gridColumn: "span 2" }}><dt>Trials</dt><dd>{table.count.toLocaleString("en")} <small>{max ? `of ${max.toLocaleString("en")}` : ""}</small><Progress e={e} text={false} /></dd></div>
       <div><dt>Running</dt><dd>{(n.get("running") ?? 0) + (n.get("stopping") ?? 0)} <small>{n.get("pending") ? `${n.get("pending")} pending` : `${specOf(e).parallelTrialCount ?? "–"} at once`}</small></dd></div>
       <div><dt>Stopped early</dt><dd>{(n.get("pruned") ?? 0).toLocaleString("en")}</dd></div>
       <div><dt>Failed</dt><dd class={n.get("failed") ? "bad" : ""}>{(n.get("failed") ?? 0).toLocaleString("en")} <small>{specOf(e).maxFailedTrialCount !== undefined ? `of at most ${specOf(e).maxFailedTrialCount}` : ""}</small></dd></div>

@@ -75,8 +75,9 @@ export function Trials({ view, height }: { view: View; height: number }) {
     setQuery({ sort: [...others, word].join(",") });
   };
   useEffect(() => {
-    const shape = new ResizeObserver(() => (room.value = box.current!.clientHeight));
-    shape.observe(box.current!);
+    const at = box.current!; // an observer may be told of a box that is gone
+    const shape = new ResizeObserver(() => (room.value = at.clientHeight));
+    shape.observe(at);
     return () => shape.disconnect();
   }, []);
 
