@@ -96,11 +96,24 @@ type Study struct {
 	Parallel int
 	// Initial points are tried first, in their order.
 	Initial []Point
+	// Queued points are tried next, in their order, after the initial ones: each once,
+	// also where a trial has the same point already.
+	Queued []QueuedPoint
 	// Warm are finished trials of other studies, whose points may lie in this
 	// Space and whose values are on a scale of their own. Trials of one study
 	// share the value of Meta["study"]. They are immutable too.
 	Warm []*Trial
 }
+
+// QueuedPoint is a point that was asked for while the study ran.
+type QueuedPoint struct {
+	// ID is unique in the study; the trial has it as Meta[MetaQueued].
+	ID    string
+	Point Point
+}
+
+// MetaQueued is the key under which the trial of a queued point has the point's ID.
+const MetaQueued = "queued"
 
 // Put adds trials and replaces those with the same numbers. A trial that is equal
 // to the one that is there changes nothing, so that its pointer stays. Copies of

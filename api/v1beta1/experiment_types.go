@@ -62,7 +62,8 @@ type ExperimentSpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=10000
 	ParameterConstraints []string `json:"parameterConstraints,omitempty"`
-	// InitialTrials (Vernier) are points to try first, in this order.
+	// InitialTrials (Vernier) are points to try first, in this order. Those with an id
+	// may be added and removed while the experiment runs.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
@@ -111,6 +112,12 @@ type ExperimentSpec struct {
 
 // InitialTrial is a point to try before the algorithm proposes any.
 type InitialTrial struct {
+	// ID makes the point a queued one: it is tried once, also where a trial has the
+	// same point already, and may be added while the experiment runs. IDs are unique in
+	// the experiment.
+	// +optional
+	// +kubebuilder:validation:MaxLength=100
+	ID string `json:"id,omitempty"`
 	// ParameterAssignments have a value for every active parameter.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

@@ -71,6 +71,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newDeleteCommand(open),
 		newDescribeCommand(open),
 		newEditCommand(open),
+		newEnqueueCommand(open),
 		newExplainCommand(open),
 		newExportCommand(open),
 		newGetCommand(open),

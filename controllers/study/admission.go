@@ -70,7 +70,12 @@ func CheckStopping(spec *v1beta1.ExperimentSpec) field.ErrorList {
 }
 
 func initialErrors(spec *v1beta1.ExperimentSpec, codec codec) (errs field.ErrorList) {
+	ids := map[string]bool{}
 	for i, t := range spec.InitialTrials {
+		if t.ID != "" && ids[t.ID] {
+			errs = append(errs, field.Duplicate(field.NewPath("spec", "initialTrials").Index(i).Child("id"), t.ID))
+		}
+		ids[t.ID] = true
 		if _, ok := pointOf(codec, t.ParameterAssignments); !ok {
 			at := field.NewPath("spec", "initialTrials").Index(i).Child("parameterAssignments")
 			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "is not in the search space: "+misfit(spec, codec, t.ParameterAssignments)))

@@ -72,7 +72,11 @@ func New(exp *v1beta1.Experiment) (*Study, error) {
 		Budget: int(ptr.Deref(spec.MaxTrialCount, 0)), Parallel: int(ptr.Deref(spec.ParallelTrialCount, 0)),
 	}
 	for _, i := range spec.InitialTrials {
-		if p, ok := pointOf(codec, i.ParameterAssignments); ok {
+		p, ok := pointOf(codec, i.ParameterAssignments)
+		switch {
+		case ok && i.ID != "":
+			s.base.Queued = append(s.base.Queued, suggest.QueuedPoint{ID: i.ID, Point: p})
+		case ok:
 			s.base.Initial = append(s.base.Initial, p)
 		}
 	}

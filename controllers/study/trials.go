@@ -277,3 +277,14 @@ func (s *Study) finished(h *history, experiment string) (out []*suggest.Trial, o
 	}
 	return out, outside
 }
+
+// QueuedAs is the ID of the queued point that a trial tries; empty when it tries none.
+func QueuedAs(t *v1beta1.Trial) string {
+	text := t.Annotations[v1beta1.AnnotationMeta]
+	if text == "" {
+		return ""
+	}
+	meta := suggest.Meta{}
+	_ = json.Unmarshal([]byte(text), &meta) // as above
+	return meta[suggest.MetaQueued]
+}

@@ -16,7 +16,7 @@ import (
 // editable are the fields of the spec that may change: Katib's, and those of time.
 // Limits of a trial hold for new trials.
 var editable = []string{
-	"maxDuration", "maxFailedTrialCount", "maxTrialCount", "maxTrialDuration", "maxTrialWaitDuration", "parallelTrialCount", "suspend",
+	"initialTrials", "maxDuration", "maxFailedTrialCount", "maxTrialCount", "maxTrialDuration", "maxTrialWaitDuration", "parallelTrialCount", "suspend",
 }
 
 // validateUpdate says whether the spec has changed at all, and which changes
@@ -34,10 +34,23 @@ func validateUpdate(exp, old *v1beta1.Experiment) (changed bool, errs field.Erro
 			errs = append(errs, field.Forbidden(specPath().Child(name), "cannot be changed: only "+strings.Join(editable, ", ")+" can. Create a new experiment instead"))
 		}
 	}
+	if !equality.Semantic.DeepEqual(withoutQueued(exp), withoutQueued(old)) {
+		errs = append(errs, field.Forbidden(specPath().Child("initialTrials"), "cannot be changed, except for those with an id, which are queued: give a new one an id"))
+	}
 	if old.IsCompleted() {
 		errs = append(errs, validateRestart(exp, old)...)
 	}
 	return true, errs
+}
+
+// withoutQueued are the initial trials that were there from the beginning.
+func withoutQueued(exp *v1beta1.Experiment) (out []v1beta1.InitialTrial) {
+	for _, t := range exp.Spec.InitialTrials {
+		if t.ID == "" {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func validateRestart(exp, old *v1beta1.Experiment) field.ErrorList {

@@ -47,7 +47,15 @@ func TestUpdates(t *testing.T) {
 		"maxTrialCount is taken away":              {none, func(e *v1beta1.Experiment) { e.Spec.MaxTrialCount = nil }, nil},
 		"the template is only spelled differently": {none, trialSpec(`{"apiVersion":"batch/v1",`, `{ "apiVersion": "batch/v1" , `), nil},
 		"a default is written out":                 {none, func(e *v1beta1.Experiment) { e.Spec.ResumePolicy = v1beta1.NeverResume }, nil},
-		"the template changes":                     {none, trialSpec("epochs=1", "epochs=2"), []string{"spec.trialTemplate: Forbidden: cannot be changed: only maxDuration, maxFailedTrialCount, maxTrialCount, "}},
+		"the template changes":                     {none, trialSpec("epochs=1", "epochs=2"), []string{"spec.trialTemplate: Forbidden: cannot be changed: only initialTrials, maxDuration, maxFailedTrialCount, maxTrialCount, "}},
+		"a point is queued":                        {initially(""), func(e *v1beta1.Experiment) { initially("a")(e); initially("b")(e) }, nil},
+		"a queued point is taken away":             {initially("a"), func(e *v1beta1.Experiment) { e.Spec.InitialTrials = nil }, nil},
+		"an initial point is added":                {none, initially(""), []string{"spec.initialTrials: Forbidden: cannot be changed, except for those with an id"}},
+		"two queued points have one id":            {initially("a"), initially("a"), []string{"spec.initialTrials[1].id: Duplicate value"}},
+		"a queued point is outside of the space": {none, func(e *v1beta1.Experiment) {
+			initially("a")(e)
+			e.Spec.InitialTrials[0].ParameterAssignments[0].Value = "1000"
+		}, []string{"spec.initialTrials[0].parameterAssignments: Invalid value"}},
 		"several fields change": {none, func(e *v1beta1.Experiment) {
 			e.Spec.Seed, e.Spec.Objective.Goal, e.Spec.Parameters[0].FeasibleSpace.Max = ptr(int64(1)), nil, "9"
 		}, []string{"spec.objective: Forbidden", "spec.parameters: Forbidden", "spec.seed: Forbidden"}},
@@ -161,5 +169,20 @@ func TestAnUpdateBringsAllWarnings(t *testing.T) {
 	got, errs := rules.Validate(exp, old)
 	if len(errs) > 0 || len(got) != 1 || !strings.HasPrefix(got[0], "metadata.annotations[vernier.ml/collector-rate]: it has no effect") {
 		t.Errorf("warnings %q, errors %v", got, errs)
+	}
+}
+
+// initially adds a point with an id to the initial trials.
+func initially(id string) edit {
+	return func(e *v1beta1.Experiment) {
+		t := v1beta1.InitialTrial{ID: id}
+		for _, p := range e.Spec.Parameters {
+			value := p.FeasibleSpace.Min
+			if len(p.FeasibleSpace.List) > 0 {
+				value = p.FeasibleSpace.List[0]
+			}
+			t.ParameterAssignments = append(t.ParameterAssignments, v1beta1.ParameterAssignment{Name: p.Name, Value: value})
+		}
+		e.Spec.InitialTrials = append(e.Spec.InitialTrials, t)
 	}
 }

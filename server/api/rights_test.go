@@ -80,6 +80,8 @@ var requests = map[string]string{
 	"StopExperiment":    `{"name": "namespaces/ml/experiments/exp"}`,
 	"DeleteExperiment":  `{"name": "namespaces/ml/experiments/exp"}`,
 	"GetTrial":          `{"name": "namespaces/ml/experiments/exp/trials/exp-0000"}`,
+	"CreateTrial":       `{"parent": "namespaces/ml/experiments/exp", "parameters": {"lr": 0.5}}`,
+	"RerunTrial":        `{"name": "namespaces/ml/experiments/exp/trials/exp-0000"}`,
 	"StopTrial":         `{"name": "namespaces/ml/experiments/exp/trials/exp-0000"}`,
 	"UpdateTrial":       `{"trial": {"name": "namespaces/ml/experiments/exp/trials/exp-0000", "notes": "x"}, "updateMask": "notes"}`,
 	"ListTrialColumns":  `{"parent": "namespaces/ml/experiments/exp"}`,

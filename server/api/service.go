@@ -160,7 +160,11 @@ func (s *service) GetExperiment(ctx context.Context, r *vernierv1.GetExperimentR
 	if err != nil {
 		return nil, err
 	}
-	return experimentOut(exp)
+	out, err := experimentOut(exp)
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	return out, s.addQueued(ctx, exp, out)
 }
 
 func (s *service) experiment(ctx context.Context, p place) (*v1beta1.Experiment, error) {
@@ -189,6 +193,9 @@ func (s *service) ListExperiments(ctx context.Context, r *vernierv1.ListExperime
 	out := &vernierv1.ListExperimentsResponse{}
 	for i := range list.Items {
 		e, err := experimentOut(&list.Items[i])
+		if err == nil {
+			err = s.addQueued(ctx, &list.Items[i], e)
+		}
 		if err != nil {
 			return nil, explain(ctx, err)
 		}

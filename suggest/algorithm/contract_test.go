@@ -26,6 +26,7 @@ func holdToContract(t *testing.T, r propose.Registration) {
 		{"trials of all sorts are tolerated", oddTrialsAreTolerated},
 		{"no point comes twice in a finite space", noDuplicates},
 		{"initial points come first", initialPointsComeFirst},
+		{"queued points are next", queuedPointsAreNext},
 		{"constraints on parameters hold", constraintsHold},
 		{"later objectives count", laterObjectivesCount},
 		{"initial points come after a deadline too", lateInitialPointsAreKept},

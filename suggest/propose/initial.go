@@ -7,9 +7,10 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 )
 
-// InitialFirst builds algorithms that propose the study's initial points, in
-// their order, before any of their own. A point counts as proposed when a trial
-// of any state has it, so that nothing is lost or repeated when a process dies.
+// InitialFirst builds algorithms that propose the study's initial points and those
+// that are queued, in their order, before any of their own. An initial point counts as
+// proposed when a trial of any state has it, a queued one when a trial has its ID, so
+// that nothing is lost or repeated when a process dies.
 func InitialFirst(build suggest.New) suggest.New {
 	return func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
 		a, err := build(space, settings)
@@ -34,7 +35,7 @@ func (a *initial) Prepare(ctx context.Context, s suggest.Study) {
 
 // Suggest implements suggest.Algorithm.
 func (a *initial) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
-	if len(s.Initial) == 0 || n <= 0 || Cancelled(ctx) {
+	if len(s.Initial)+len(s.Queued) == 0 || n <= 0 || Cancelled(ctx) {
 		return a.Algorithm.Suggest(ctx, s, n)
 	}
 	var first []suggest.Proposal
@@ -43,6 +44,12 @@ func (a *initial) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugges
 		tried := slices.ContainsFunc(s.Trials, func(t *suggest.Trial) bool { return t.Point.Equal(p) }) || slices.ContainsFunc(s.Initial[:i], p.Equal)
 		if len(first) < n && !tried && a.space.Contains(p) {
 			first = append(first, suggest.Proposal{Point: append(suggest.Point(nil), p...), Why: "one of the initial points of the study"})
+		}
+	}
+	for _, q := range s.Queued {
+		tried := slices.ContainsFunc(s.Trials, func(t *suggest.Trial) bool { return t.Meta[suggest.MetaQueued] == q.ID })
+		if len(first) < n && !tried && a.space.Contains(q.Point) {
+			first = append(first, suggest.Proposal{Point: slices.Clone(q.Point), Meta: suggest.Meta{suggest.MetaQueued: q.ID}, Why: "a point that was queued"})
 		}
 	}
 	switch len(first) {

@@ -74,6 +74,12 @@ const (
 	// ExperimentServiceListOptimalTrialsProcedure is the fully-qualified name of the
 	// ExperimentService's ListOptimalTrials RPC.
 	ExperimentServiceListOptimalTrialsProcedure = "/vernier.v1.ExperimentService/ListOptimalTrials"
+	// ExperimentServiceCreateTrialProcedure is the fully-qualified name of the ExperimentService's
+	// CreateTrial RPC.
+	ExperimentServiceCreateTrialProcedure = "/vernier.v1.ExperimentService/CreateTrial"
+	// ExperimentServiceRerunTrialProcedure is the fully-qualified name of the ExperimentService's
+	// RerunTrial RPC.
+	ExperimentServiceRerunTrialProcedure = "/vernier.v1.ExperimentService/RerunTrial"
 	// ExperimentServiceStopTrialProcedure is the fully-qualified name of the ExperimentService's
 	// StopTrial RPC.
 	ExperimentServiceStopTrialProcedure = "/vernier.v1.ExperimentService/StopTrial"
@@ -114,6 +120,10 @@ type ExperimentServiceClient interface {
 	// ListOptimalTrials names the best trial; of several objectives, all that no
 	// other trial beats.
 	ListOptimalTrials(context.Context, *ListOptimalTrialsRequest) (*ListTrialsResponse, error)
+	// CreateTrial queues a point that is tried before the algorithm proposes more.
+	CreateTrial(context.Context, *CreateTrialRequest) (*QueuedTrial, error)
+	// RerunTrial queues the point of a trial once more.
+	RerunTrial(context.Context, *RerunTrialRequest) (*QueuedTrial, error)
 	// StopTrial asks a trial to stop. One that has ended stays as it is.
 	StopTrial(context.Context, *StopTrialRequest) (*Trial, error)
 	// UpdateTrial changes notes and tags.
@@ -209,6 +219,18 @@ func NewExperimentServiceClient(httpClient connect.HTTPClient, baseURL string, o
 			connect.WithSchema(experimentServiceMethods.ByName("ListOptimalTrials")),
 			connect.WithClientOptions(opts...),
 		),
+		createTrial: connect.NewClient[CreateTrialRequest, QueuedTrial](
+			httpClient,
+			baseURL+ExperimentServiceCreateTrialProcedure,
+			connect.WithSchema(experimentServiceMethods.ByName("CreateTrial")),
+			connect.WithClientOptions(opts...),
+		),
+		rerunTrial: connect.NewClient[RerunTrialRequest, QueuedTrial](
+			httpClient,
+			baseURL+ExperimentServiceRerunTrialProcedure,
+			connect.WithSchema(experimentServiceMethods.ByName("RerunTrial")),
+			connect.WithClientOptions(opts...),
+		),
 		stopTrial: connect.NewClient[StopTrialRequest, Trial](
 			httpClient,
 			baseURL+ExperimentServiceStopTrialProcedure,
@@ -239,6 +261,8 @@ type experimentServiceClient struct {
 	getTrial          *connect.Client[GetTrialRequest, Trial]
 	listTrials        *connect.Client[ListTrialsRequest, ListTrialsResponse]
 	listOptimalTrials *connect.Client[ListOptimalTrialsRequest, ListTrialsResponse]
+	createTrial       *connect.Client[CreateTrialRequest, QueuedTrial]
+	rerunTrial        *connect.Client[RerunTrialRequest, QueuedTrial]
 	stopTrial         *connect.Client[StopTrialRequest, Trial]
 	updateTrial       *connect.Client[UpdateTrialRequest, Trial]
 }
@@ -360,6 +384,24 @@ func (c *experimentServiceClient) ListOptimalTrials(ctx context.Context, req *Li
 	return nil, err
 }
 
+// CreateTrial calls vernier.v1.ExperimentService.CreateTrial.
+func (c *experimentServiceClient) CreateTrial(ctx context.Context, req *CreateTrialRequest) (*QueuedTrial, error) {
+	response, err := c.createTrial.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RerunTrial calls vernier.v1.ExperimentService.RerunTrial.
+func (c *experimentServiceClient) RerunTrial(ctx context.Context, req *RerunTrialRequest) (*QueuedTrial, error) {
+	response, err := c.rerunTrial.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // StopTrial calls vernier.v1.ExperimentService.StopTrial.
 func (c *experimentServiceClient) StopTrial(ctx context.Context, req *StopTrialRequest) (*Trial, error) {
 	response, err := c.stopTrial.CallUnary(ctx, connect.NewRequest(req))
@@ -410,6 +452,10 @@ type ExperimentServiceHandler interface {
 	// ListOptimalTrials names the best trial; of several objectives, all that no
 	// other trial beats.
 	ListOptimalTrials(context.Context, *ListOptimalTrialsRequest) (*ListTrialsResponse, error)
+	// CreateTrial queues a point that is tried before the algorithm proposes more.
+	CreateTrial(context.Context, *CreateTrialRequest) (*QueuedTrial, error)
+	// RerunTrial queues the point of a trial once more.
+	RerunTrial(context.Context, *RerunTrialRequest) (*QueuedTrial, error)
 	// StopTrial asks a trial to stop. One that has ended stays as it is.
 	StopTrial(context.Context, *StopTrialRequest) (*Trial, error)
 	// UpdateTrial changes notes and tags.
@@ -501,6 +547,18 @@ func NewExperimentServiceHandler(svc ExperimentServiceHandler, opts ...connect.H
 		connect.WithSchema(experimentServiceMethods.ByName("ListOptimalTrials")),
 		connect.WithHandlerOptions(opts...),
 	)
+	experimentServiceCreateTrialHandler := connect.NewUnaryHandlerSimple(
+		ExperimentServiceCreateTrialProcedure,
+		svc.CreateTrial,
+		connect.WithSchema(experimentServiceMethods.ByName("CreateTrial")),
+		connect.WithHandlerOptions(opts...),
+	)
+	experimentServiceRerunTrialHandler := connect.NewUnaryHandlerSimple(
+		ExperimentServiceRerunTrialProcedure,
+		svc.RerunTrial,
+		connect.WithSchema(experimentServiceMethods.ByName("RerunTrial")),
+		connect.WithHandlerOptions(opts...),
+	)
 	experimentServiceStopTrialHandler := connect.NewUnaryHandlerSimple(
 		ExperimentServiceStopTrialProcedure,
 		svc.StopTrial,
@@ -541,6 +599,10 @@ func NewExperimentServiceHandler(svc ExperimentServiceHandler, opts ...connect.H
 			experimentServiceListTrialsHandler.ServeHTTP(w, r)
 		case ExperimentServiceListOptimalTrialsProcedure:
 			experimentServiceListOptimalTrialsHandler.ServeHTTP(w, r)
+		case ExperimentServiceCreateTrialProcedure:
+			experimentServiceCreateTrialHandler.ServeHTTP(w, r)
+		case ExperimentServiceRerunTrialProcedure:
+			experimentServiceRerunTrialHandler.ServeHTTP(w, r)
 		case ExperimentServiceStopTrialProcedure:
 			experimentServiceStopTrialHandler.ServeHTTP(w, r)
 		case ExperimentServiceUpdateTrialProcedure:
@@ -604,6 +666,14 @@ func (UnimplementedExperimentServiceHandler) ListTrials(context.Context, *ListTr
 
 func (UnimplementedExperimentServiceHandler) ListOptimalTrials(context.Context, *ListOptimalTrialsRequest) (*ListTrialsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.ListOptimalTrials is not implemented"))
+}
+
+func (UnimplementedExperimentServiceHandler) CreateTrial(context.Context, *CreateTrialRequest) (*QueuedTrial, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.CreateTrial is not implemented"))
+}
+
+func (UnimplementedExperimentServiceHandler) RerunTrial(context.Context, *RerunTrialRequest) (*QueuedTrial, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.RerunTrial is not implemented"))
 }
 
 func (UnimplementedExperimentServiceHandler) StopTrial(context.Context, *StopTrialRequest) (*Trial, error) {

@@ -154,7 +154,7 @@ func (x Trial_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Trial_State.Descriptor instead.
 func (Trial_State) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{15, 0}
 }
 
 type ReportTrialResponse_Directive int32
@@ -204,7 +204,7 @@ func (x ReportTrialResponse_Directive) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReportTrialResponse_Directive.Descriptor instead.
 func (ReportTrialResponse_Directive) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{20, 0}
 }
 
 // ErrorInfo is a detail of every error.
@@ -291,6 +291,9 @@ type Experiment struct {
 	Best *Trial `protobuf:"bytes,17,opt,name=best,proto3" json:"best,omitempty"`
 	// It makes no new trials. As in spec.suspend.
 	Suspended bool `protobuf:"varint,18,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	// Points that wait to be tried, in their order. Only as the answer to GetExperiment
+	// and ListExperiments.
+	Queued []*QueuedTrial `protobuf:"bytes,19,rep,name=queued,proto3" json:"queued,omitempty"`
 	// Text for people, Markdown. At most 16 KiB.
 	Notes string `protobuf:"bytes,20,opt,name=notes,proto3" json:"notes,omitempty"`
 	// Words for finding it again: letters, digits, '-', '_' and '.', at most 63 each.
@@ -457,6 +460,13 @@ func (x *Experiment) GetSuspended() bool {
 		return x.Suspended
 	}
 	return false
+}
+
+func (x *Experiment) GetQueued() []*QueuedTrial {
+	if x != nil {
+		return x.Queued
+	}
+	return nil
 }
 
 func (x *Experiment) GetNotes() string {
@@ -776,6 +786,187 @@ func (x *GetTrialRequest) GetName() string {
 	return ""
 }
 
+// QueuedTrial is a point that waits to be tried.
+type QueuedTrial struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The request_id that it was queued with.
+	Id         string                     `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Parameters map[string]*structpb.Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Number of the trial whose point it is, in the answer to RerunTrial.
+	RerunOf       *int32 `protobuf:"varint,3,opt,name=rerun_of,json=rerunOf,proto3,oneof" json:"rerun_of,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueuedTrial) Reset() {
+	*x = QueuedTrial{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueuedTrial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueuedTrial) ProtoMessage() {}
+
+func (x *QueuedTrial) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueuedTrial.ProtoReflect.Descriptor instead.
+func (*QueuedTrial) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *QueuedTrial) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *QueuedTrial) GetParameters() map[string]*structpb.Value {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *QueuedTrial) GetRerunOf() int32 {
+	if x != nil && x.RerunOf != nil {
+		return *x.RerunOf
+	}
+	return 0
+}
+
+type CreateTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespaces/NAMESPACE/experiments/NAME
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// A value for each active parameter.
+	Parameters map[string]*structpb.Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Any text that no other request has, at most 100 characters. A request that is sent
+	// again queues nothing.
+	// Default: a random one.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateTrialRequest) Reset() {
+	*x = CreateTrialRequest{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateTrialRequest) ProtoMessage() {}
+
+func (x *CreateTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateTrialRequest.ProtoReflect.Descriptor instead.
+func (*CreateTrialRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *CreateTrialRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *CreateTrialRequest) GetParameters() map[string]*structpb.Value {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *CreateTrialRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type RerunTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// As in CreateTrialRequest.
+	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RerunTrialRequest) Reset() {
+	*x = RerunTrialRequest{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RerunTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RerunTrialRequest) ProtoMessage() {}
+
+func (x *RerunTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RerunTrialRequest.ProtoReflect.Descriptor instead.
+func (*RerunTrialRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RerunTrialRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RerunTrialRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 type StopTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -787,7 +978,7 @@ type StopTrialRequest struct {
 
 func (x *StopTrialRequest) Reset() {
 	*x = StopTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +990,7 @@ func (x *StopTrialRequest) String() string {
 func (*StopTrialRequest) ProtoMessage() {}
 
 func (x *StopTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +1003,7 @@ func (x *StopTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopTrialRequest.ProtoReflect.Descriptor instead.
 func (*StopTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{7}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StopTrialRequest) GetName() string {
@@ -841,7 +1032,7 @@ type UpdateTrialRequest struct {
 
 func (x *UpdateTrialRequest) Reset() {
 	*x = UpdateTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +1044,7 @@ func (x *UpdateTrialRequest) String() string {
 func (*UpdateTrialRequest) ProtoMessage() {}
 
 func (x *UpdateTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +1057,7 @@ func (x *UpdateTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateTrialRequest.ProtoReflect.Descriptor instead.
 func (*UpdateTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{8}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UpdateTrialRequest) GetTrial() *Trial {
@@ -892,7 +1083,7 @@ type GetExperimentRequest struct {
 
 func (x *GetExperimentRequest) Reset() {
 	*x = GetExperimentRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +1095,7 @@ func (x *GetExperimentRequest) String() string {
 func (*GetExperimentRequest) ProtoMessage() {}
 
 func (x *GetExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +1108,7 @@ func (x *GetExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetExperimentRequest.ProtoReflect.Descriptor instead.
 func (*GetExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{9}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetExperimentRequest) GetName() string {
@@ -937,7 +1128,7 @@ type ListExperimentsRequest struct {
 
 func (x *ListExperimentsRequest) Reset() {
 	*x = ListExperimentsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1140,7 @@ func (x *ListExperimentsRequest) String() string {
 func (*ListExperimentsRequest) ProtoMessage() {}
 
 func (x *ListExperimentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1153,7 @@ func (x *ListExperimentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExperimentsRequest.ProtoReflect.Descriptor instead.
 func (*ListExperimentsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{10}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListExperimentsRequest) GetParent() string {
@@ -981,7 +1172,7 @@ type ListExperimentsResponse struct {
 
 func (x *ListExperimentsResponse) Reset() {
 	*x = ListExperimentsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -993,7 +1184,7 @@ func (x *ListExperimentsResponse) String() string {
 func (*ListExperimentsResponse) ProtoMessage() {}
 
 func (x *ListExperimentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1006,7 +1197,7 @@ func (x *ListExperimentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExperimentsResponse.ProtoReflect.Descriptor instead.
 func (*ListExperimentsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{11}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListExperimentsResponse) GetExperiments() []*Experiment {
@@ -1054,7 +1245,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1257,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1270,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Trial) GetName() string {
@@ -1230,7 +1421,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1433,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1446,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{13}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -1317,7 +1508,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1520,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1533,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{14}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -1395,7 +1586,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1598,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1611,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{15}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Measurement) GetStep() int64 {
@@ -1457,7 +1648,7 @@ type ReportTrialRequest struct {
 
 func (x *ReportTrialRequest) Reset() {
 	*x = ReportTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1660,7 @@ func (x *ReportTrialRequest) String() string {
 func (*ReportTrialRequest) ProtoMessage() {}
 
 func (x *ReportTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1673,7 @@ func (x *ReportTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReportTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{16}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReportTrialRequest) GetName() string {
@@ -1518,7 +1709,7 @@ type ReportTrialResponse struct {
 
 func (x *ReportTrialResponse) Reset() {
 	*x = ReportTrialResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1721,7 @@ func (x *ReportTrialResponse) String() string {
 func (*ReportTrialResponse) ProtoMessage() {}
 
 func (x *ReportTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1734,7 @@ func (x *ReportTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReportTrialResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReportTrialResponse) GetDirective() ReportTrialResponse_Directive {
@@ -1584,7 +1775,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1787,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1800,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -1707,7 +1898,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1910,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1923,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{19}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -1763,7 +1954,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +1966,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +1979,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{20}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -1824,7 +2015,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1836,7 +2027,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1849,7 +2040,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -1875,7 +2066,7 @@ type ListOptimalTrialsRequest struct {
 
 func (x *ListOptimalTrialsRequest) Reset() {
 	*x = ListOptimalTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +2078,7 @@ func (x *ListOptimalTrialsRequest) String() string {
 func (*ListOptimalTrialsRequest) ProtoMessage() {}
 
 func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +2091,7 @@ func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{22}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListOptimalTrialsRequest) GetParent() string {
@@ -1920,7 +2111,7 @@ type CompleteTrialRequest_Succeeded struct {
 
 func (x *CompleteTrialRequest_Succeeded) Reset() {
 	*x = CompleteTrialRequest_Succeeded{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[26]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +2123,7 @@ func (x *CompleteTrialRequest_Succeeded) String() string {
 func (*CompleteTrialRequest_Succeeded) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Succeeded) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[26]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2136,7 @@ func (x *CompleteTrialRequest_Succeeded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Succeeded.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Succeeded) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21, 0}
 }
 
 func (x *CompleteTrialRequest_Succeeded) GetValues() map[string]float64 {
@@ -1964,7 +2155,7 @@ type CompleteTrialRequest_Pruned struct {
 
 func (x *CompleteTrialRequest_Pruned) Reset() {
 	*x = CompleteTrialRequest_Pruned{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[27]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +2167,7 @@ func (x *CompleteTrialRequest_Pruned) String() string {
 func (*CompleteTrialRequest_Pruned) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Pruned) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[27]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +2180,7 @@ func (x *CompleteTrialRequest_Pruned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Pruned.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Pruned) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18, 1}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21, 1}
 }
 
 type CompleteTrialRequest_Failed struct {
@@ -2001,7 +2192,7 @@ type CompleteTrialRequest_Failed struct {
 
 func (x *CompleteTrialRequest_Failed) Reset() {
 	*x = CompleteTrialRequest_Failed{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[28]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2013,7 +2204,7 @@ func (x *CompleteTrialRequest_Failed) String() string {
 func (*CompleteTrialRequest_Failed) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Failed) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[28]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2026,7 +2217,7 @@ func (x *CompleteTrialRequest_Failed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Failed.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Failed) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18, 2}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21, 2}
 }
 
 func (x *CompleteTrialRequest_Failed) GetReason() string {
@@ -2046,7 +2237,7 @@ type CompleteTrialRequest_Infeasible struct {
 
 func (x *CompleteTrialRequest_Infeasible) Reset() {
 	*x = CompleteTrialRequest_Infeasible{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[29]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2249,7 @@ func (x *CompleteTrialRequest_Infeasible) String() string {
 func (*CompleteTrialRequest_Infeasible) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Infeasible) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[29]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2262,7 @@ func (x *CompleteTrialRequest_Infeasible) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Infeasible.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Infeasible) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18, 3}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21, 3}
 }
 
 func (x *CompleteTrialRequest_Infeasible) GetReason() string {
@@ -2089,7 +2280,7 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"vernier.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n" +
 	"\tErrorInfo\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06remedy\x18\x02 \x01(\tR\x06remedy\"\xef\x06\n" +
+	"\x06remedy\x18\x02 \x01(\tR\x06remedy\"\xa0\a\n" +
 	"\n" +
 	"Experiment\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
@@ -2112,7 +2303,8 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"start_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12%\n" +
 	"\x04best\x18\x11 \x01(\v2\x11.vernier.v1.TrialR\x04best\x12\x1c\n" +
-	"\tsuspended\x18\x12 \x01(\bR\tsuspended\x12\x14\n" +
+	"\tsuspended\x18\x12 \x01(\bR\tsuspended\x12/\n" +
+	"\x06queued\x18\x13 \x03(\v2\x17.vernier.v1.QueuedTrialR\x06queued\x12\x14\n" +
 	"\x05notes\x18\x14 \x01(\tR\x05notes\x12\x12\n" +
 	"\x04tags\x18\x15 \x03(\tR\x04tags\x12\x12\n" +
 	"\x04etag\x18\x16 \x01(\tR\x04etag\x12\x1a\n" +
@@ -2145,7 +2337,31 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\"%\n" +
 	"\x0fGetTrialRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\">\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xea\x01\n" +
+	"\vQueuedTrial\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12G\n" +
+	"\n" +
+	"parameters\x18\x02 \x03(\v2'.vernier.v1.QueuedTrial.ParametersEntryR\n" +
+	"parameters\x12\x1e\n" +
+	"\brerun_of\x18\x03 \x01(\x05H\x00R\arerunOf\x88\x01\x01\x1aU\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01B\v\n" +
+	"\t_rerun_of\"\xf2\x01\n" +
+	"\x12CreateTrialRequest\x12\x16\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent\x12N\n" +
+	"\n" +
+	"parameters\x18\x02 \x03(\v2..vernier.v1.CreateTrialRequest.ParametersEntryR\n" +
+	"parameters\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x1aU\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\"F\n" +
+	"\x11RerunTrialRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\">\n" +
 	"\x10StopTrialRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"z\n" +
@@ -2272,7 +2488,8 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x06trials\x18\x01 \x03(\v2\x11.vernier.v1.TrialR\x06trials\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"2\n" +
 	"\x18ListOptimalTrialsRequest\x12\x16\n" +
-	"\x06parent\x18\x01 \x01(\tR\x06parent2\x8e\t\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent2\x9c\n" +
+	"\n" +
 	"\x11ExperimentService\x12O\n" +
 	"\x10CreateExperiment\x12#.vernier.v1.CreateExperimentRequest\x1a\x16.vernier.v1.Experiment\x12I\n" +
 	"\rGetExperiment\x12 .vernier.v1.GetExperimentRequest\x1a\x16.vernier.v1.Experiment\x12Z\n" +
@@ -2287,7 +2504,10 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\bGetTrial\x12\x1b.vernier.v1.GetTrialRequest\x1a\x11.vernier.v1.Trial\x12K\n" +
 	"\n" +
 	"ListTrials\x12\x1d.vernier.v1.ListTrialsRequest\x1a\x1e.vernier.v1.ListTrialsResponse\x12Y\n" +
-	"\x11ListOptimalTrials\x12$.vernier.v1.ListOptimalTrialsRequest\x1a\x1e.vernier.v1.ListTrialsResponse\x12<\n" +
+	"\x11ListOptimalTrials\x12$.vernier.v1.ListOptimalTrialsRequest\x1a\x1e.vernier.v1.ListTrialsResponse\x12F\n" +
+	"\vCreateTrial\x12\x1e.vernier.v1.CreateTrialRequest\x1a\x17.vernier.v1.QueuedTrial\x12D\n" +
+	"\n" +
+	"RerunTrial\x12\x1d.vernier.v1.RerunTrialRequest\x1a\x17.vernier.v1.QueuedTrial\x12<\n" +
 	"\tStopTrial\x12\x1c.vernier.v1.StopTrialRequest\x1a\x11.vernier.v1.Trial\x12@\n" +
 	"\vUpdateTrial\x12\x1e.vernier.v1.UpdateTrialRequest\x1a\x11.vernier.v1.TrialB>Z<github.com/vernier-ml/vernier/api/proto/vernier/v1;vernierv1b\x06proto3"
 
@@ -2304,7 +2524,7 @@ func file_vernier_v1_experiment_proto_rawDescGZIP() []byte {
 }
 
 var file_vernier_v1_experiment_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_vernier_v1_experiment_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_vernier_v1_experiment_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_vernier_v1_experiment_proto_goTypes = []any{
 	(Experiment_State)(0),                   // 0: vernier.v1.Experiment.State
 	(Trial_State)(0),                        // 1: vernier.v1.Trial.State
@@ -2316,109 +2536,123 @@ var file_vernier_v1_experiment_proto_goTypes = []any{
 	(*StopExperimentRequest)(nil),           // 7: vernier.v1.StopExperimentRequest
 	(*DeleteExperimentRequest)(nil),         // 8: vernier.v1.DeleteExperimentRequest
 	(*GetTrialRequest)(nil),                 // 9: vernier.v1.GetTrialRequest
-	(*StopTrialRequest)(nil),                // 10: vernier.v1.StopTrialRequest
-	(*UpdateTrialRequest)(nil),              // 11: vernier.v1.UpdateTrialRequest
-	(*GetExperimentRequest)(nil),            // 12: vernier.v1.GetExperimentRequest
-	(*ListExperimentsRequest)(nil),          // 13: vernier.v1.ListExperimentsRequest
-	(*ListExperimentsResponse)(nil),         // 14: vernier.v1.ListExperimentsResponse
-	(*Trial)(nil),                           // 15: vernier.v1.Trial
-	(*SuggestTrialsRequest)(nil),            // 16: vernier.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),           // 17: vernier.v1.SuggestTrialsResponse
-	(*Measurement)(nil),                     // 18: vernier.v1.Measurement
-	(*ReportTrialRequest)(nil),              // 19: vernier.v1.ReportTrialRequest
-	(*ReportTrialResponse)(nil),             // 20: vernier.v1.ReportTrialResponse
-	(*CompleteTrialRequest)(nil),            // 21: vernier.v1.CompleteTrialRequest
-	(*ReleaseTrialRequest)(nil),             // 22: vernier.v1.ReleaseTrialRequest
-	(*ListTrialsRequest)(nil),               // 23: vernier.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),              // 24: vernier.v1.ListTrialsResponse
-	(*ListOptimalTrialsRequest)(nil),        // 25: vernier.v1.ListOptimalTrialsRequest
-	nil,                                     // 26: vernier.v1.Trial.ParametersEntry
-	nil,                                     // 27: vernier.v1.Trial.ValuesEntry
-	nil,                                     // 28: vernier.v1.Measurement.ValuesEntry
-	(*CompleteTrialRequest_Succeeded)(nil),  // 29: vernier.v1.CompleteTrialRequest.Succeeded
-	(*CompleteTrialRequest_Pruned)(nil),     // 30: vernier.v1.CompleteTrialRequest.Pruned
-	(*CompleteTrialRequest_Failed)(nil),     // 31: vernier.v1.CompleteTrialRequest.Failed
-	(*CompleteTrialRequest_Infeasible)(nil), // 32: vernier.v1.CompleteTrialRequest.Infeasible
-	nil,                                     // 33: vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
-	(*structpb.Struct)(nil),                 // 34: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),           // 35: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),           // 36: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),             // 37: google.protobuf.Duration
-	(*structpb.Value)(nil),                  // 38: google.protobuf.Value
-	(*emptypb.Empty)(nil),                   // 39: google.protobuf.Empty
+	(*QueuedTrial)(nil),                     // 10: vernier.v1.QueuedTrial
+	(*CreateTrialRequest)(nil),              // 11: vernier.v1.CreateTrialRequest
+	(*RerunTrialRequest)(nil),               // 12: vernier.v1.RerunTrialRequest
+	(*StopTrialRequest)(nil),                // 13: vernier.v1.StopTrialRequest
+	(*UpdateTrialRequest)(nil),              // 14: vernier.v1.UpdateTrialRequest
+	(*GetExperimentRequest)(nil),            // 15: vernier.v1.GetExperimentRequest
+	(*ListExperimentsRequest)(nil),          // 16: vernier.v1.ListExperimentsRequest
+	(*ListExperimentsResponse)(nil),         // 17: vernier.v1.ListExperimentsResponse
+	(*Trial)(nil),                           // 18: vernier.v1.Trial
+	(*SuggestTrialsRequest)(nil),            // 19: vernier.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),           // 20: vernier.v1.SuggestTrialsResponse
+	(*Measurement)(nil),                     // 21: vernier.v1.Measurement
+	(*ReportTrialRequest)(nil),              // 22: vernier.v1.ReportTrialRequest
+	(*ReportTrialResponse)(nil),             // 23: vernier.v1.ReportTrialResponse
+	(*CompleteTrialRequest)(nil),            // 24: vernier.v1.CompleteTrialRequest
+	(*ReleaseTrialRequest)(nil),             // 25: vernier.v1.ReleaseTrialRequest
+	(*ListTrialsRequest)(nil),               // 26: vernier.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),              // 27: vernier.v1.ListTrialsResponse
+	(*ListOptimalTrialsRequest)(nil),        // 28: vernier.v1.ListOptimalTrialsRequest
+	nil,                                     // 29: vernier.v1.QueuedTrial.ParametersEntry
+	nil,                                     // 30: vernier.v1.CreateTrialRequest.ParametersEntry
+	nil,                                     // 31: vernier.v1.Trial.ParametersEntry
+	nil,                                     // 32: vernier.v1.Trial.ValuesEntry
+	nil,                                     // 33: vernier.v1.Measurement.ValuesEntry
+	(*CompleteTrialRequest_Succeeded)(nil),  // 34: vernier.v1.CompleteTrialRequest.Succeeded
+	(*CompleteTrialRequest_Pruned)(nil),     // 35: vernier.v1.CompleteTrialRequest.Pruned
+	(*CompleteTrialRequest_Failed)(nil),     // 36: vernier.v1.CompleteTrialRequest.Failed
+	(*CompleteTrialRequest_Infeasible)(nil), // 37: vernier.v1.CompleteTrialRequest.Infeasible
+	nil,                                     // 38: vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
+	(*structpb.Struct)(nil),                 // 39: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),           // 40: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),           // 41: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),             // 42: google.protobuf.Duration
+	(*structpb.Value)(nil),                  // 43: google.protobuf.Value
+	(*emptypb.Empty)(nil),                   // 44: google.protobuf.Empty
 }
 var file_vernier_v1_experiment_proto_depIdxs = []int32{
-	34, // 0: vernier.v1.Experiment.spec:type_name -> google.protobuf.Struct
+	39, // 0: vernier.v1.Experiment.spec:type_name -> google.protobuf.Struct
 	0,  // 1: vernier.v1.Experiment.state:type_name -> vernier.v1.Experiment.State
-	35, // 2: vernier.v1.Experiment.create_time:type_name -> google.protobuf.Timestamp
-	35, // 3: vernier.v1.Experiment.start_time:type_name -> google.protobuf.Timestamp
-	35, // 4: vernier.v1.Experiment.end_time:type_name -> google.protobuf.Timestamp
-	15, // 5: vernier.v1.Experiment.best:type_name -> vernier.v1.Trial
-	4,  // 6: vernier.v1.CreateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	4,  // 7: vernier.v1.UpdateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	36, // 8: vernier.v1.UpdateExperimentRequest.update_mask:type_name -> google.protobuf.FieldMask
-	15, // 9: vernier.v1.UpdateTrialRequest.trial:type_name -> vernier.v1.Trial
-	36, // 10: vernier.v1.UpdateTrialRequest.update_mask:type_name -> google.protobuf.FieldMask
-	4,  // 11: vernier.v1.ListExperimentsResponse.experiments:type_name -> vernier.v1.Experiment
-	1,  // 12: vernier.v1.Trial.state:type_name -> vernier.v1.Trial.State
-	26, // 13: vernier.v1.Trial.parameters:type_name -> vernier.v1.Trial.ParametersEntry
-	27, // 14: vernier.v1.Trial.values:type_name -> vernier.v1.Trial.ValuesEntry
-	35, // 15: vernier.v1.Trial.lease_expire_time:type_name -> google.protobuf.Timestamp
-	35, // 16: vernier.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
-	35, // 17: vernier.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
-	35, // 18: vernier.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
-	37, // 19: vernier.v1.SuggestTrialsRequest.lease:type_name -> google.protobuf.Duration
-	37, // 20: vernier.v1.SuggestTrialsRequest.max_wait:type_name -> google.protobuf.Duration
-	15, // 21: vernier.v1.SuggestTrialsResponse.trials:type_name -> vernier.v1.Trial
-	0,  // 22: vernier.v1.SuggestTrialsResponse.state:type_name -> vernier.v1.Experiment.State
-	37, // 23: vernier.v1.SuggestTrialsResponse.retry_after:type_name -> google.protobuf.Duration
-	28, // 24: vernier.v1.Measurement.values:type_name -> vernier.v1.Measurement.ValuesEntry
-	35, // 25: vernier.v1.Measurement.time:type_name -> google.protobuf.Timestamp
-	18, // 26: vernier.v1.ReportTrialRequest.measurements:type_name -> vernier.v1.Measurement
-	2,  // 27: vernier.v1.ReportTrialResponse.directive:type_name -> vernier.v1.ReportTrialResponse.Directive
-	35, // 28: vernier.v1.ReportTrialResponse.lease_expire_time:type_name -> google.protobuf.Timestamp
-	29, // 29: vernier.v1.CompleteTrialRequest.succeeded:type_name -> vernier.v1.CompleteTrialRequest.Succeeded
-	30, // 30: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
-	31, // 31: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
-	32, // 32: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
-	15, // 33: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
-	38, // 34: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
-	33, // 35: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
-	5,  // 36: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
-	12, // 37: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
-	13, // 38: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
-	6,  // 39: vernier.v1.ExperimentService.UpdateExperiment:input_type -> vernier.v1.UpdateExperimentRequest
-	7,  // 40: vernier.v1.ExperimentService.StopExperiment:input_type -> vernier.v1.StopExperimentRequest
-	8,  // 41: vernier.v1.ExperimentService.DeleteExperiment:input_type -> vernier.v1.DeleteExperimentRequest
-	16, // 42: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
-	19, // 43: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
-	21, // 44: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
-	22, // 45: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
-	9,  // 46: vernier.v1.ExperimentService.GetTrial:input_type -> vernier.v1.GetTrialRequest
-	23, // 47: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
-	25, // 48: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
-	10, // 49: vernier.v1.ExperimentService.StopTrial:input_type -> vernier.v1.StopTrialRequest
-	11, // 50: vernier.v1.ExperimentService.UpdateTrial:input_type -> vernier.v1.UpdateTrialRequest
-	4,  // 51: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
-	4,  // 52: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
-	14, // 53: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
-	4,  // 54: vernier.v1.ExperimentService.UpdateExperiment:output_type -> vernier.v1.Experiment
-	4,  // 55: vernier.v1.ExperimentService.StopExperiment:output_type -> vernier.v1.Experiment
-	39, // 56: vernier.v1.ExperimentService.DeleteExperiment:output_type -> google.protobuf.Empty
-	17, // 57: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
-	20, // 58: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
-	15, // 59: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
-	15, // 60: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
-	15, // 61: vernier.v1.ExperimentService.GetTrial:output_type -> vernier.v1.Trial
-	24, // 62: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
-	24, // 63: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
-	15, // 64: vernier.v1.ExperimentService.StopTrial:output_type -> vernier.v1.Trial
-	15, // 65: vernier.v1.ExperimentService.UpdateTrial:output_type -> vernier.v1.Trial
-	51, // [51:66] is the sub-list for method output_type
-	36, // [36:51] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	40, // 2: vernier.v1.Experiment.create_time:type_name -> google.protobuf.Timestamp
+	40, // 3: vernier.v1.Experiment.start_time:type_name -> google.protobuf.Timestamp
+	40, // 4: vernier.v1.Experiment.end_time:type_name -> google.protobuf.Timestamp
+	18, // 5: vernier.v1.Experiment.best:type_name -> vernier.v1.Trial
+	10, // 6: vernier.v1.Experiment.queued:type_name -> vernier.v1.QueuedTrial
+	4,  // 7: vernier.v1.CreateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	4,  // 8: vernier.v1.UpdateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	41, // 9: vernier.v1.UpdateExperimentRequest.update_mask:type_name -> google.protobuf.FieldMask
+	29, // 10: vernier.v1.QueuedTrial.parameters:type_name -> vernier.v1.QueuedTrial.ParametersEntry
+	30, // 11: vernier.v1.CreateTrialRequest.parameters:type_name -> vernier.v1.CreateTrialRequest.ParametersEntry
+	18, // 12: vernier.v1.UpdateTrialRequest.trial:type_name -> vernier.v1.Trial
+	41, // 13: vernier.v1.UpdateTrialRequest.update_mask:type_name -> google.protobuf.FieldMask
+	4,  // 14: vernier.v1.ListExperimentsResponse.experiments:type_name -> vernier.v1.Experiment
+	1,  // 15: vernier.v1.Trial.state:type_name -> vernier.v1.Trial.State
+	31, // 16: vernier.v1.Trial.parameters:type_name -> vernier.v1.Trial.ParametersEntry
+	32, // 17: vernier.v1.Trial.values:type_name -> vernier.v1.Trial.ValuesEntry
+	40, // 18: vernier.v1.Trial.lease_expire_time:type_name -> google.protobuf.Timestamp
+	40, // 19: vernier.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
+	40, // 20: vernier.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
+	40, // 21: vernier.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
+	42, // 22: vernier.v1.SuggestTrialsRequest.lease:type_name -> google.protobuf.Duration
+	42, // 23: vernier.v1.SuggestTrialsRequest.max_wait:type_name -> google.protobuf.Duration
+	18, // 24: vernier.v1.SuggestTrialsResponse.trials:type_name -> vernier.v1.Trial
+	0,  // 25: vernier.v1.SuggestTrialsResponse.state:type_name -> vernier.v1.Experiment.State
+	42, // 26: vernier.v1.SuggestTrialsResponse.retry_after:type_name -> google.protobuf.Duration
+	33, // 27: vernier.v1.Measurement.values:type_name -> vernier.v1.Measurement.ValuesEntry
+	40, // 28: vernier.v1.Measurement.time:type_name -> google.protobuf.Timestamp
+	21, // 29: vernier.v1.ReportTrialRequest.measurements:type_name -> vernier.v1.Measurement
+	2,  // 30: vernier.v1.ReportTrialResponse.directive:type_name -> vernier.v1.ReportTrialResponse.Directive
+	40, // 31: vernier.v1.ReportTrialResponse.lease_expire_time:type_name -> google.protobuf.Timestamp
+	34, // 32: vernier.v1.CompleteTrialRequest.succeeded:type_name -> vernier.v1.CompleteTrialRequest.Succeeded
+	35, // 33: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
+	36, // 34: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
+	37, // 35: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
+	18, // 36: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
+	43, // 37: vernier.v1.QueuedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
+	43, // 38: vernier.v1.CreateTrialRequest.ParametersEntry.value:type_name -> google.protobuf.Value
+	43, // 39: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
+	38, // 40: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
+	5,  // 41: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
+	15, // 42: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
+	16, // 43: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
+	6,  // 44: vernier.v1.ExperimentService.UpdateExperiment:input_type -> vernier.v1.UpdateExperimentRequest
+	7,  // 45: vernier.v1.ExperimentService.StopExperiment:input_type -> vernier.v1.StopExperimentRequest
+	8,  // 46: vernier.v1.ExperimentService.DeleteExperiment:input_type -> vernier.v1.DeleteExperimentRequest
+	19, // 47: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
+	22, // 48: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
+	24, // 49: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
+	25, // 50: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
+	9,  // 51: vernier.v1.ExperimentService.GetTrial:input_type -> vernier.v1.GetTrialRequest
+	26, // 52: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
+	28, // 53: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
+	11, // 54: vernier.v1.ExperimentService.CreateTrial:input_type -> vernier.v1.CreateTrialRequest
+	12, // 55: vernier.v1.ExperimentService.RerunTrial:input_type -> vernier.v1.RerunTrialRequest
+	13, // 56: vernier.v1.ExperimentService.StopTrial:input_type -> vernier.v1.StopTrialRequest
+	14, // 57: vernier.v1.ExperimentService.UpdateTrial:input_type -> vernier.v1.UpdateTrialRequest
+	4,  // 58: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 59: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
+	17, // 60: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
+	4,  // 61: vernier.v1.ExperimentService.UpdateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 62: vernier.v1.ExperimentService.StopExperiment:output_type -> vernier.v1.Experiment
+	44, // 63: vernier.v1.ExperimentService.DeleteExperiment:output_type -> google.protobuf.Empty
+	20, // 64: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
+	23, // 65: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
+	18, // 66: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
+	18, // 67: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
+	18, // 68: vernier.v1.ExperimentService.GetTrial:output_type -> vernier.v1.Trial
+	27, // 69: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
+	27, // 70: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
+	10, // 71: vernier.v1.ExperimentService.CreateTrial:output_type -> vernier.v1.QueuedTrial
+	10, // 72: vernier.v1.ExperimentService.RerunTrial:output_type -> vernier.v1.QueuedTrial
+	18, // 73: vernier.v1.ExperimentService.StopTrial:output_type -> vernier.v1.Trial
+	18, // 74: vernier.v1.ExperimentService.UpdateTrial:output_type -> vernier.v1.Trial
+	58, // [58:75] is the sub-list for method output_type
+	41, // [41:58] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_experiment_proto_init() }
@@ -2426,8 +2660,9 @@ func file_vernier_v1_experiment_proto_init() {
 	if File_vernier_v1_experiment_proto != nil {
 		return
 	}
-	file_vernier_v1_experiment_proto_msgTypes[12].OneofWrappers = []any{}
-	file_vernier_v1_experiment_proto_msgTypes[18].OneofWrappers = []any{
+	file_vernier_v1_experiment_proto_msgTypes[7].OneofWrappers = []any{}
+	file_vernier_v1_experiment_proto_msgTypes[15].OneofWrappers = []any{}
+	file_vernier_v1_experiment_proto_msgTypes[21].OneofWrappers = []any{
 		(*CompleteTrialRequest_Succeeded_)(nil),
 		(*CompleteTrialRequest_Pruned_)(nil),
 		(*CompleteTrialRequest_Failed_)(nil),
@@ -2439,7 +2674,7 @@ func file_vernier_v1_experiment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_vernier_v1_experiment_proto_rawDesc), len(file_vernier_v1_experiment_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   31,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
