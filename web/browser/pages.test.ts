@@ -98,9 +98,15 @@ describe.skipIf(missing)("the dashboard", () => {
     const table = p.locator(".vtable");
     await table.focus();
     for (let i = 0; i < 40; i++) await p.keyboard.press("j");
-    const cursor = () => p.locator(".vrow.cursor").getAttribute("aria-rowindex");
-    const top = await table.evaluate((t) => t.scrollTop), label = await p.locator("#plot-history .plot-box").getAttribute("aria-label");
-    expect(top).toBeGreaterThan(100);
+    const cursor = () => p.locator(".vrow.cursor").textContent();
+    // The first whole row that is seen, and how far it is from the edge.
+    const top = () => table.evaluate((t) => {
+      const edge = t.getBoundingClientRect().top;
+      const row = [...t.querySelectorAll(".vrow")].map((r) => ({ trial: r.children[1].textContent, from: Math.round(r.getBoundingClientRect().top - edge) })).filter((r) => r.from >= 0).sort((a, b) => a.from - b.from)[0];
+      return `${row?.trial} at ${row?.from}`;
+    });
+    const before = await top(), at = await cursor(), label = await p.locator("#plot-history .plot-box").getAttribute("aria-label");
+    expect(await table.evaluate((t) => t.scrollTop)).toBeGreaterThan(100);
     await p.evaluate(() => {
       let n = 0;
       new MutationObserver(() => ((window as unknown as { updates: number }).updates = ++n)).observe(document.querySelector("#plot-history .plot-box")!, { attributes: true, attributeFilter: ["aria-label"] });
@@ -108,8 +114,8 @@ describe.skipIf(missing)("the dashboard", () => {
     await expect.poll(() => p.evaluate(() => (window as unknown as { updates: number }).updates), { timeout: 110_000 }).toBeGreaterThan(20);
     expect(await p.locator("#plot-history .plot-box").getAttribute("aria-label")).not.toBe(label);
     expect(await p.getByRole("button", { name: "Reset zoom" }).count()).toBe(1);
-    expect(await table.evaluate((t) => t.scrollTop)).toBe(top);
-    expect(await cursor()).not.toBeNull();
+    expect(await top()).toBe(before);
+    expect(await cursor()).toBe(at);
     expect(await table.evaluate((t) => document.activeElement === t)).toBe(true);
   }, 150_000);
 

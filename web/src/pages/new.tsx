@@ -192,7 +192,7 @@ function Check({ r, failed, trials, template }: { r: PreviewExperimentResponse |
         <header class="panel-head"><h2>Check</h2><span class={r.problems.length ? "bad" : "good"}>{r.problems.length ? `${r.problems.length} to put right` : "It can be created"}</span></header>
         {(r.problems.length > 0 || r.warnings.length > 0) && (
           <ul class="events">
-            {r.problems.map((p, i) => <li key={i} style={{ gridTemplateColumns: "18px 1fr" }}><span class="bad"><Icon name="warn" /></span><div>{p.field && <code>{p.field}</code>}<br />{p.message}</div></li>)}
+            {r.problems.map((p, i) => <li key={i} style={{ gridTemplateColumns: "18px 1fr" }}><span class="bad"><Icon name="warn" /></span><div>{p.field && <><code>{p.field}</code><br /></>}{p.message}</div></li>)}
             {r.warnings.map((w) => <li key={w} style={{ gridTemplateColumns: "18px 1fr" }}><Icon name="info" /><div>{w}</div></li>)}
           </ul>
         )}

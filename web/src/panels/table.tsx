@@ -1,6 +1,6 @@
 // The trials as a table that has rows only where it is looked at.
 import { useComputed, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { go, query, setQuery } from "../router";
 import { formatDuration, formatValue, STATES } from "../data/trials";
 import type { View } from "../data/view";
@@ -82,6 +82,17 @@ export function Trials({ view, height }: { view: View; height: number }) {
   }, []);
 
   const list = rows.value, cols = shown.value;
+  // Rows that are looked at stay where they are when others come above them.
+  const top = useRef(-1);
+  const moved = () => {
+    scroll.value = box.current!.scrollTop;
+    top.current = scroll.value > 0 ? (rows.peek()[Math.floor(scroll.value / rowHeight)] ?? -1) : -1;
+  };
+  useLayoutEffect(() => {
+    const at = list.indexOf(top.current), was = Math.floor(box.current!.scrollTop / rowHeight);
+    if (at >= 0 && at !== was) box.current!.scrollTop += (at - was) * rowHeight;
+  }, [list]);
+  useEffect(() => { top.current = -1; }, [JSON.stringify(order.value)]); // another order begins anew
   const first = Math.max(0, Math.floor(scroll.value / rowHeight) - 6), last = Math.min(list.length, Math.ceil((scroll.value + room.value) / rowHeight) + 6);
   const grid = `40px ${cols.map((c, k) => (k === cols.length - 1 ? `minmax(${c.width}px, 1fr)` : `${c.width}px`)).join(" ")}`;
   const best = view.best.value;
@@ -125,7 +136,7 @@ export function Trials({ view, height }: { view: View; height: number }) {
         </div>
       </header>
       <div class="vtable" ref={box} style={{ height: `${Math.min(height, Math.max(160, (list.length + 1) * rowHeight + 20))}px` }} tabIndex={0} role="grid" aria-rowcount={list.length + 1} aria-colcount={cols.length + 1}
-        aria-label="Trials. Arrows move, space selects, Enter opens." onKeyDown={key} onScroll={(e) => (scroll.value = e.currentTarget.scrollTop)} onMouseLeave={() => (view.hover.value = -1)}>
+        aria-label="Trials. Arrows move, space selects, Enter opens." onKeyDown={key} onScroll={moved} onMouseLeave={() => (view.hover.value = -1)}>
         <div role="rowgroup"><div class="vhead" role="row" style={{ gridTemplateColumns: grid }}>
           <div role="columnheader" class="pick"><span class="sr">Selected</span></div>
           {cols.map((c) => {
