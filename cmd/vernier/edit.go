@@ -83,56 +83,6 @@ func edit(ctx context.Context, name string, spec map[string]any, s streams, open
 	return nil
 }
 
-// newStopCommand makes the command that ends an experiment and keeps its results.
-func newStopCommand(open opener) *cobra.Command {
-	var now bool
-	cmd := &cobra.Command{
-		Use:   "stop EXPERIMENT",
-		Short: "End an experiment: no new trials, and those that run may finish",
-		Long: `End an experiment as Ctrl-C in vernier run does: maxTrialCount is lowered to the
-trials that exist, and those that run may finish. With --now these are stopped too.
-What was found is kept, and with resumePolicy LongRunning the experiment goes on when
-its maxTrialCount is raised.`,
-		Args: oneArgument,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			session, err := open(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			key := session.key(args[0])
-			if err := stopGrowing(cmd.Context(), session.client, key); err != nil {
-				return fmt.Errorf("stop experiment %s: %w", args[0], err)
-			}
-			view, err := loadExperiment(cmd.Context(), session.client, key)
-			if err != nil {
-				return err
-			}
-			stopped := 0
-			for _, t := range view.Trials {
-				if !now || t.finished() {
-					continue
-				}
-				patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.Object.UID, "annotations": map[string]string{v1beta1.AnnotationStop: "vernier stop --now"}}})
-				if err != nil {
-					return err
-				}
-				if err := session.client.Patch(cmd.Context(), t.Object, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-					return fmt.Errorf("stop trial %s: %w", t.Name, err)
-				}
-				stopped++
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "experiment %s makes no new trials: %s", args[0], countsLine(view))
-			if stopped > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), ", %d of which are stopped now", stopped)
-			}
-			fmt.Fprintln(cmd.OutOrStdout())
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&now, "now", false, "stop the trials that run, too")
-	return cmd
-}
-
 func newDeleteCommand(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use: "delete EXPERIMENT...", Short: "Delete experiments with their trials",

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // TestCtrlC stops an experiment with two trials as the first Ctrl-C does, and
@@ -74,6 +75,43 @@ func TestCtrlC(t *testing.T) {
 			}
 			requireText(t, out.String(), "Best trial: charlm-0002")
 		})
+	}
+}
+
+// A trial that was being made when the limit was lowered may finish too.
+func TestCtrlCCountsATrialThatIsBeingMade(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := anExperiment()
+	e.UID, e.Spec.MaxTrialCount = "one", ptr.To[int32](24)
+	made := func(number int) *v1beta1.Trial {
+		trial := aTrial(number, v1beta1.TrialRunning, "0.5")
+		trial.Labels = map[string]string{v1beta1.LabelExperiment: e.Name}
+		trial.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e, v1beta1.GroupVersion.WithKind("Experiment"))}
+		return &trial
+	}
+	late := made(2)
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e, made(1)).WithInterceptorFuncs(interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			if late != nil {
+				if err := c.Create(ctx, late); err != nil {
+					return err
+				}
+				late = nil
+			}
+			return c.Update(ctx, o, options...)
+		},
+	}).Build()
+	if err := stopGrowing(t.Context(), c, client.ObjectKeyFromObject(e)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil {
+		t.Fatal(err)
+	}
+	if says, ok := interruptedAfter(e); !ok || *e.Spec.MaxTrialCount != 2 || says != "2 of 24" {
+		t.Errorf("maxTrialCount %d, %q", *e.Spec.MaxTrialCount, says)
 	}
 }
 

@@ -9,16 +9,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 )
@@ -172,11 +168,7 @@ func run(ctx context.Context, o runOptions, read func() ([]*unstructured.Unstruc
 	}
 	release()
 	key := session.keyOf(experiment)
-	if cwd, err := os.Getwd(); err == nil && session.home != "" {
-		for _, hint := range workdirHints(experiment, cwd) {
-			fmt.Fprintf(s.err, "Warning: %s\n", hint)
-		}
-	}
+	warnOfWorkdir(s, session, experiment)
 	e := ending{requireGoal: o.requireGoal}
 	if before != nil {
 		view, err := loadExperiment(ctx, session.client, key)
@@ -200,6 +192,18 @@ func run(ctx context.Context, o runOptions, read func() ([]*unstructured.Unstruc
 	view.BestStep = session.bestStep(ctx, view)
 	_, e.told = display.(*plainDisplay)
 	return conclude(view, e, s)
+}
+
+// warnOfWorkdir says what of the experiment looks like paths of the caller's folder,
+// which is not that of its trials.
+func warnOfWorkdir(s streams, session *session, experiment *unstructured.Unstructured) {
+	cwd, err := os.Getwd()
+	if err != nil || session.home == "" {
+		return
+	}
+	for _, hint := range workdirHints(experiment, cwd) {
+		fmt.Fprintf(s.err, "Warning: %s\n", hint)
+	}
 }
 
 // submit applies the files. It returns the experiment of that name that had ended
@@ -307,33 +311,6 @@ func signalCode(sig os.Signal) int {
 		return exitTerminated
 	}
 	return exitInterrupted
-}
-
-// stopGrowing lowers maxTrialCount to the trials that exist, so that the
-// experiment ends when the running ones have.
-func stopGrowing(ctx context.Context, c client.Client, key types.NamespacedName) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		view, err := loadExperiment(ctx, c, key)
-		if err != nil {
-			return err
-		}
-		limit := max(int32(len(view.Trials)), 1)
-		spec := &view.Experiment.Spec
-		if before := spec.MaxTrialCount; before == nil || limit < *before {
-			value := strconv.Itoa(int(limit))
-			if before != nil {
-				value = fmt.Sprintf("%d of %d", limit, *before)
-			}
-			metav1.SetMetaDataAnnotation(&view.Experiment.ObjectMeta, v1beta1.AnnotationInterrupted, value)
-		}
-		spec.MaxTrialCount = &limit
-		for _, count := range []**int32{&spec.ParallelTrialCount, &spec.MaxFailedTrialCount} {
-			if *count != nil && **count > limit {
-				*count = &limit
-			}
-		}
-		return c.Update(ctx, view.Experiment, fieldOwner)
-	})
 }
 
 type ending struct {
