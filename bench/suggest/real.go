@@ -35,28 +35,8 @@ func realCommand(ctx context.Context, args []string) error {
 	if err := parse(set, args); err != nil {
 		return err
 	}
-	half := "development"
-	if verdict {
-		half = "verdict"
-		if len(o.problems)+len(o.suites) > 0 {
-			return errors.New("the verdict half is played as a whole: leave -problem and -suite out")
-		}
-	}
-	if o.out == "" {
-		o.out = filepath.Join("bench", "suggest", "results", half+".jsonl")
-	}
-	if o.budget == 0 {
-		o.budget = 60
-	}
-	if len(o.methods)+len(o.peers) == 0 {
-		o.methods, o.peers = words{"auto", "tpe", "cmaes", "random"}, words{"optuna-tpe"}
-	}
-	if o.version == "" {
-		version, err := sourceVersion("suggest")
-		if err != nil {
-			return err
-		}
-		o.version = version
+	if err := o.completeReal(verdict); err != nil {
+		return err
 	}
 	problems := slices.DeleteFunc(problem.Real(verdict), func(p *problem.Problem) bool {
 		return len(o.suites) > 0 && !slices.Contains(o.suites, p.Suite) ||
@@ -88,6 +68,30 @@ func realCommand(ctx context.Context, args []string) error {
 		return errors.Join(err, wrong)
 	}
 	return os.WriteFile(realPage, append(verdictHead(store.Records()), page.Bytes()...), 0o644)
+}
+
+// completeReal fills in what the flags leave open.
+func (o *options) completeReal(verdict bool) (err error) {
+	half := "development"
+	if verdict {
+		half = "verdict"
+		if len(o.problems)+len(o.suites) > 0 {
+			return errors.New("the verdict half is played as a whole: leave -problem and -suite out")
+		}
+	}
+	if o.out == "" {
+		o.out = filepath.Join("bench", "suggest", "results", half+".jsonl")
+	}
+	if o.budget == 0 {
+		o.budget = 60
+	}
+	if len(o.methods)+len(o.peers) == 0 {
+		o.methods, o.peers = words{"auto", "tpe", "cmaes", "random"}, words{"optuna-tpe"}
+	}
+	if o.version == "" {
+		o.version, err = sourceVersion("suggest")
+	}
+	return err
 }
 
 func seedsOf(jobs []job) int {

@@ -52,17 +52,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 	} else {
 		root.PersistentFlags().StringVar(&g.home, "home", "", "home of the embedded instance (default $VERNIER_HOME, then $XDG_STATE_HOME/vernier, then ~/.local/state/vernier)")
 		root.PersistentFlags().StringVarP(&g.namespace, "namespace", "n", "", "namespace (default \"default\")")
-		root.AddCommand(
-			newAgentCommand(),
-			newDashboardCommand(g),
-			newDoctorCommand(g),
-			newDownCommand(g),
-			newKubeconfigCommand(g),
-			newKubectlCommand(g),
-			newStatusCommand(g),
-			newSuperviseCommand(g),
-			newUpCommand(g),
-		)
+		root.AddCommand(g.instanceCommands()...)
 	}
 	root.AddCommand(
 		newBestCommand(open),
@@ -92,6 +82,21 @@ func newRootCommand(plugin bool) *cobra.Command {
 	)
 	completeNames(root, open)
 	return root
+}
+
+// instanceCommands are those that concern the embedded instance.
+func (g *global) instanceCommands() []*cobra.Command {
+	return []*cobra.Command{
+		newAgentCommand(),
+		newDashboardCommand(g),
+		newDoctorCommand(g),
+		newDownCommand(g),
+		newKubeconfigCommand(g),
+		newKubectlCommand(g),
+		newStatusCommand(g),
+		newSuperviseCommand(g),
+		newUpCommand(g),
+	}
 }
 
 // instanceHome is the home that --home or VERNIER_HOME names, or the default.

@@ -39,19 +39,12 @@ its control group and CUDA_VISIBLE_DEVICES count. --cpu, --memory, --gpus and
 				return err
 			}
 			if flags := cmd.Flags(); flags.Changed("cpu") || flags.Changed("memory") || flags.Changed("gpus") || flags.Changed("gpu-sharing") {
-				if status, err := local.ReadStatus(home); err != nil || status.PID != 0 && status.State != local.StateStopped && status.State != local.StateFailed {
-					return errors.Join(err, fmt.Errorf("the instance in %s runs: stop it first, with vernier down, to change what it offers", home))
-				}
-				if err := home.SetResources(offer); err != nil {
-					return usageErrorf("%w", err)
+				if err := changeOffer(home, offer); err != nil {
+					return err
 				}
 			}
 			if foreground && os.Getpid() == 1 {
-				code, err := local.RunAsInit()
-				if err == nil && code != 0 {
-					err = &exitError{code: code, err: errors.New("the supervisor has ended")}
-				}
-				return err
+				return superviseAsInit()
 			}
 			if foreground {
 				return supervise(cmd.Context(), home, binaries)
@@ -78,6 +71,27 @@ its control group and CUDA_VISIBLE_DEVICES count. --cpu, --memory, --gpus and
 	cmd.Flags().StringVar(&offer.GPUs, "gpus", "", "UUIDs of the GPUs that trials may ask for, joined by commas, or none")
 	cmd.Flags().IntVar(&offer.GPUSharing, "gpu-sharing", 0, "how many trials may have one GPU at a time (default 1)")
 	return cmd
+}
+
+// superviseAsInit is up --foreground as the first process of a container, which reaps
+// those that others leave.
+func superviseAsInit() error {
+	code, err := local.RunAsInit()
+	if err == nil && code != 0 {
+		err = &exitError{code: code, err: errors.New("the supervisor has ended")}
+	}
+	return err
+}
+
+// changeOffer changes what the node of an instance that is stopped offers to trials.
+func changeOffer(home local.Home, offer local.Resources) error {
+	if status, err := local.ReadStatus(home); err != nil || status.PID != 0 && status.State != local.StateStopped && status.State != local.StateFailed {
+		return errors.Join(err, fmt.Errorf("the instance in %s runs: stop it first, with vernier down, to change what it offers", home))
+	}
+	if err := home.SetResources(offer); err != nil {
+		return usageErrorf("%w", err)
+	}
+	return nil
 }
 
 func newSuperviseCommand(g *global) *cobra.Command {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"time"
 
@@ -67,7 +66,9 @@ func (s *service) ReadLogs(ctx context.Context, r *vernierv1.ReadLogsRequest, to
 		return explain(ctx, fmt.Errorf("read the log of pod %s/%s: %w", p.namespace, pod, err))
 	}
 	defer from.Close()
-	err = lines(from, func(text []byte) error { return s.send(ctx, to, &vernierv1.ReadLogsResponse{Text: text}) })
+	err = lines(from, func(text []byte) error {
+		return s.patiently(ctx, func() error { return to.Send(&vernierv1.ReadLogsResponse{Text: text}) })
+	})
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return connect.NewError(connect.CodeUnavailable, errors.New("the log was followed for an hour: call again, with since"))
 	}
@@ -132,13 +133,4 @@ func lines(from io.Reader, give func([]byte) error) error {
 			return fmt.Errorf("read the log: %w", err)
 		}
 	}
-}
-
-// send sends one message, within the time that a caller has to read it.
-func (s *service) send(ctx context.Context, to *connect.ServerStream[vernierv1.ReadLogsResponse], m *vernierv1.ReadLogsResponse) error {
-	if c, ok := ctx.Value(connectionKey{}).(*http.ResponseController); ok {
-		_ = c.SetWriteDeadline(time.Now().Add(s.patience)) // as in Watch
-		defer func() { _ = c.SetWriteDeadline(noDeadline) }()
-	}
-	return to.Send(m)
 }

@@ -68,15 +68,10 @@ func (s *service) Watch(ctx context.Context, r *vernierv1.WatchRequest, to *conn
 	}
 	l, leave := s.Changes.join(topics)
 	defer leave()
-	send := func(m *vernierv1.WatchResponse) error {
-		if c, ok := ctx.Value(connectionKey{}).(*http.ResponseController); ok {
-			_ = c.SetWriteDeadline(time.Now().Add(s.patience)) // what cannot have one has the server's
-			// HTTP/2 resets a stream whose deadline has passed, also while nothing is sent.
-			defer func() { _ = c.SetWriteDeadline(noDeadline) }()
-		}
-		return to.Send(m)
-	}
 	called := ctx
+	send := func(m *vernierv1.WatchResponse) error {
+		return s.patiently(called, func() error { return to.Send(m) })
+	}
 	rights, life := s.Now().Add(rightsAgain), s.Now().Add(lifeSign)
 	for len(subscriptions) > 0 {
 		now := s.Now()
@@ -118,6 +113,16 @@ func (s *service) Watch(ctx context.Context, r *vernierv1.WatchRequest, to *conn
 		}
 	}
 	return nil
+}
+
+// patiently sends something on a stream, within the time that a caller has to read it.
+func (s *service) patiently(ctx context.Context, send func() error) error {
+	if c, ok := ctx.Value(connectionKey{}).(*http.ResponseController); ok {
+		_ = c.SetWriteDeadline(time.Now().Add(s.patience)) // what cannot have one has the server's
+		// HTTP/2 resets a stream whose deadline has passed, also while nothing is sent.
+		defer func() { _ = c.SetWriteDeadline(noDeadline) }()
+	}
+	return send()
 }
 
 // wait ends after d, or when something has changed.
