@@ -56,7 +56,7 @@ func misunderstood(words []string) string {
 		name, long := strings.CutPrefix(strings.Trim(word, "[]"), "--")
 		name, _, _ = strings.Cut(name, "=")
 		switch {
-		case word == "--" || word == "|" || command.DisableFlagParsing:
+		case strings.Trim(word, "[]") == "--" || word == "|" || command.DisableFlagParsing:
 			return "" // what follows is another program's, or another command
 		case long && name != "help" && command.Flag(name) == nil && command.InheritedFlags().Lookup(name) == nil:
 			return "there is no flag --" + name

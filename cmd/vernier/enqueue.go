@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -38,29 +39,14 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 	if err != nil {
 		return err
 	}
-	view, err := loadExperiment(ctx, session.client, session.key(at.Experiment))
+	var point []v1beta1.ParameterAssignment
+	id := rand.Text()
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		point, err = queue(ctx, session, at, values, id)
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	var point []v1beta1.ParameterAssignment
-	if at.Trial != "" {
-		trial, err := at.find(view)
-		if err != nil {
-			return err
-		}
-		point = append(point, trial.Object.Spec.ParameterAssignments...)
-	}
-	if point, err = assigned(point, values); err != nil {
-		return err
-	}
-	if len(point) == 0 {
-		return usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
-	}
-	changed := view.Experiment.DeepCopy()
-	changed.Spec.InitialTrials = append(changed.Spec.InitialTrials, v1beta1.InitialTrial{ID: rand.Text(), ParameterAssignments: point})
-	patch := client.MergeFromWithOptions(view.Experiment, client.MergeFromWithOptimisticLock{})
-	if err := session.client.Patch(ctx, changed, patch, fieldOwner); err != nil {
-		return fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
 	}
 	var words []string
 	for _, a := range point {
@@ -68,6 +54,34 @@ func enqueue(ctx context.Context, text string, values []string, s streams, open 
 	}
 	fmt.Fprintf(s.out, "experiment %s tries %s next\n", at.Experiment, strings.Join(words, " "))
 	return nil
+}
+
+// queue adds a point to those that an experiment tries next, with an ID of the caller.
+func queue(ctx context.Context, s *session, at target, values []string, id string) (point []v1beta1.ParameterAssignment, err error) {
+	view, err := loadExperiment(ctx, s.client, s.key(at.Experiment))
+	if err != nil {
+		return nil, err
+	}
+	if at.Trial != "" {
+		trial, err := at.find(view)
+		if err != nil {
+			return nil, err
+		}
+		point = append(point, trial.Object.Spec.ParameterAssignments...)
+	}
+	if point, err = assigned(point, values); err != nil {
+		return nil, err
+	}
+	if len(point) == 0 {
+		return nil, usageErrorf("give the parameters as NAME=VALUE, or name a trial as %s/NUMBER", at.Experiment)
+	}
+	changed := view.Experiment.DeepCopy()
+	changed.Spec.InitialTrials = append(changed.Spec.InitialTrials, v1beta1.InitialTrial{ID: id, ParameterAssignments: point})
+	patch := client.MergeFromWithOptions(view.Experiment, client.MergeFromWithOptimisticLock{})
+	if err := s.client.Patch(ctx, changed, patch, fieldOwner); err != nil {
+		return nil, fmt.Errorf("queue a point in experiment %s: %w", at.Experiment, err)
+	}
+	return point, nil
 }
 
 // assigned is a point with some values changed or added.

@@ -156,15 +156,20 @@ func (s *session) apply(ctx context.Context, objects []*unstructured.Unstructure
 				o.SetNamespace(s.namespace)
 			}
 		}
-		backoff := wait.Backoff{Duration: 300 * time.Millisecond, Steps: 50}
-		err := retry.OnError(backoff, func(err error) bool { return ctx.Err() == nil && isPassing(err) }, func() error {
+		err := patiently(ctx, func() error {
 			return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), fieldOwner, client.ForceOwnership)
 		})
-		if err := schemaError(err); err != nil {
+		if err != nil {
 			return fmt.Errorf("apply %s %q: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// patiently writes to the API server, again while it or a webhook is just starting.
+func patiently(ctx context.Context, write func() error) error {
+	backoff := wait.Backoff{Duration: 300 * time.Millisecond, Steps: 50}
+	return schemaError(retry.OnError(backoff, func(err error) bool { return ctx.Err() == nil && isPassing(err) }, write))
 }
 
 func isPassing(err error) bool {

@@ -76,7 +76,8 @@ func frame(v experimentView, now time.Time, s size, color bool) []string {
 		return code + text + ansiReset
 	}
 	lines := []string{paint(ansiBold, clip(headline(v, now), s.width))}
-	lines = append(lines, clip(bar(v, min(s.width-30, 50))+"  "+countsLine(v), s.width))
+	counts := countsLine(v)
+	lines = append(lines, clip(bar(v, min(s.width-runewidth.StringWidth(counts)-4, 50))+"  "+counts, s.width))
 	if best, ok := v.best(); ok {
 		text := fmt.Sprintf("best   %s = %s   %s   %s", v.metricName(), shortNumber(best.objective()), best.Name, paramText(best.Params))
 		lines = append(lines, paint(ansiCyan, clip(text, s.width)))
@@ -96,7 +97,9 @@ func frame(v experimentView, now time.Time, s size, color bool) []string {
 		}
 	}
 	lines = append(lines, "")
-	for i, row := range trialTable(v, shown(v, s.height-len(lines)-3), now).lines(false) {
+	rows := trialTable(v, shown(v, s.height-len(lines)-3), now)
+	rows.fit(s.width, 2)
+	for i, row := range rows.lines(false) {
 		row = clip(row, s.width)
 		switch {
 		case i == 0:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -61,6 +62,27 @@ func nothingRan(v experimentView, now time.Time) string {
 		ago = " " + age(now.Sub(t.Time)) + " ago"
 	}
 	return fmt.Sprintf("experiment %s ended%s; nothing was run; --replace runs it anew", v.Experiment.Name, ago)
+}
+
+// makeRoom deletes the experiment of that name, once the API server has accepted the
+// new one in a dry run: a mistake in a file costs no results. What else is in the files
+// is applied before, as the experiment may refer to it.
+func (s *session) makeRoom(ctx context.Context, objects []*unstructured.Unstructured, experiment *unstructured.Unstructured) error {
+	key := s.keyOf(experiment)
+	others := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o == experiment })
+	if err := s.apply(ctx, others); err != nil {
+		return err
+	}
+	err := patiently(ctx, func() error {
+		candidate := experiment.DeepCopy()
+		candidate.SetNamespace(key.Namespace)
+		return s.client.Create(ctx, candidate, client.DryRunAll, fieldOwner)
+	})
+	// The name is looked up after everything else was checked.
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("experiment %s is not replaced: %w", key, err)
+	}
+	return deleteAndWait(ctx, s.client, key)
 }
 
 // refusedRerun adds --replace to the refusal of a change to a finished experiment.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -10,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // anEnded experiment ended at noon.
@@ -130,6 +133,47 @@ func TestALowerLimitIsNotAppliedUnasked(t *testing.T) {
 			}
 			if limit := now.Spec.MaxTrialCount; tc.file == file && *limit != 24 {
 				t.Errorf("maxTrialCount is %d", *limit)
+			}
+		})
+	}
+}
+
+// TestReplaceKeepsWhatItCannotReplace is about a file with a mistake: the experiment of
+// that name, with its results, stays.
+func TestReplaceKeepsWhatItCannotReplace(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := "apiVersion: kubeflow.org/v1beta1\nkind: Experiment\nmetadata: {name: charlm, namespace: default}\nspec: {maxTrialCount: 24}\n"
+	refusal := apierrors.NewInvalid(schema.GroupKind{Kind: "Experiment"}, "charlm", nil)
+	for name, refused := range map[string]bool{"a good file": false, "a file with a mistake": true} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := decodeManifest([]byte(file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := anEnded()
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+					var asked client.CreateOptions
+					if asked.ApplyOptions(opts); len(asked.DryRun) > 0 && refused {
+						return refusal
+					}
+					return c.Create(ctx, o, opts...)
+				},
+			}).Build()
+			s := &session{client: c, namespace: "default"}
+			_, err = submit(t.Context(), runOptions{replace: true}, s, objects, objects[0])
+			if (exitCode(err) == exitInvalid) != refused || !refused && err != nil {
+				t.Errorf("got %v", err)
+			}
+			var now v1beta1.Experiment
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(there), &now); err != nil {
+				t.Fatal(err)
+			}
+			if kept := now.UID == there.UID; kept != refused {
+				t.Errorf("the old experiment is kept: %v", kept)
 			}
 		})
 	}

@@ -211,7 +211,7 @@ func warnOfWorkdir(s streams, session *session, experiment *unstructured.Unstruc
 func submit(ctx context.Context, o runOptions, s *session, objects []*unstructured.Unstructured, experiment *unstructured.Unstructured) (before *v1beta1.Experiment, err error) {
 	key := s.keyOf(experiment)
 	if o.replace {
-		if err := deleteAndWait(ctx, s.client, key); err != nil {
+		if err := s.makeRoom(ctx, objects, experiment); err != nil {
 			return nil, err
 		}
 	}

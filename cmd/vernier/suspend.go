@@ -29,6 +29,12 @@ func newSuspendCommand(open opener, suspend bool) *cobra.Command {
 			if err := session.client.Patch(cmd.Context(), experiment, client.RawPatch(types.MergePatchType, patch)); err != nil {
 				return fmt.Errorf("%s experiment %s: %w", use, args[0], err)
 			}
+			if how := experiment.Annotations[v1beta1.AnnotationEnd]; how != "" && !suspend {
+				return &exitError{exitConflict, fmt.Errorf("experiment %s was ended by %s=%s, which is final: run the same search under another name", args[0], v1beta1.AnnotationEnd, how)}
+			}
+			if experiment.IsCompleted() && !suspend {
+				return &exitError{exitConflict, fmt.Errorf("experiment %s has ended and makes no new trials: raise its limit with vernier edit %s --max-trials N", args[0], args[0])}
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "experiment %s %s\n", args[0], said)
 			return nil
 		},

@@ -27,6 +27,39 @@ func (t *table) write(w io.Writer, noHeader bool) error {
 	return nil
 }
 
+// fit clips the cells of the widest columns, but for the first ones that are to be
+// kept, as far as a row is wider than width.
+func (t *table) fit(width, kept int) {
+	widths := make([]int, len(t.header))
+	rows := append([][]string{t.header}, t.rows...)
+	sum := -columnGap
+	for i := range widths {
+		for _, row := range rows {
+			widths[i] = max(widths[i], runewidth.StringWidth(oneLine(row[i])))
+		}
+		sum += widths[i] + columnGap
+	}
+	for flexible := widths[kept:]; sum > width; sum-- {
+		widest := slices.Max(flexible)
+		if widest <= narrowest {
+			break
+		}
+		flexible[slices.Index(flexible, widest)]--
+	}
+	for r, row := range rows {
+		rows[r] = slices.Clone(row)
+		for i, cell := range row {
+			rows[r][i] = clip(cell, widths[i])
+		}
+	}
+	t.header, t.rows = rows[0], rows[1:]
+}
+
+const (
+	columnGap = 3
+	narrowest = 8 // what fit leaves of a column
+)
+
 func (t *table) lines(noHeader bool) []string {
 	rows := t.rows
 	if !noHeader && t.header != nil {
@@ -52,7 +85,7 @@ func (t *table) lines(noHeader bool) []string {
 	for r, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
-			line.WriteString(runewidth.FillRight(cell, widths[i]+3))
+			line.WriteString(runewidth.FillRight(cell, widths[i]+columnGap))
 		}
 		lines[r] = strings.TrimRight(line.String(), " ")
 	}
