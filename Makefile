@@ -168,6 +168,12 @@ bench: build ## Measure trials a second beside bare Jobs, in one run.
 	@$(GO_BUILD) -o $(BIN)/bench-throughput ./bench/throughput
 	@PATH="$(BIN):$$PATH" $(BIN)/bench-throughput
 
+.PHONY: bench-api
+bench-api: build ## Measure the programmatic API: cycles a second, and questions in a study of 10,000 trials; 6 minutes.
+	@$(GO_BUILD) -o $(BIN)/bench-throughput ./bench/throughput
+	@PATH="$(BIN):$$PATH" $(BIN)/bench-throughput -ask random -parallel 64 -trials 2000
+	@PATH="$(BIN):$$PATH" $(BIN)/bench-throughput -ask tpe -parallel 8 -trials 10000
+
 .PHONY: bench-store
 bench-store: ## Measure the stores of points, with servers of its own: speed, and bytes for each point.
 	@go test -buildvcs=false -tags=e2e -run '^$$' -bench Store -benchtime 100x -timeout 30m ./e2e

@@ -34,6 +34,7 @@ func main() {
 	flag.DurationVar(&o.work, "work", 0, "how long each program works")
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "cluster to measure instead of an embedded control plane")
 	flag.StringVar(&o.image, "image", "vernier.test/busybox:1", "image of the programs on a cluster: any that the node has")
+	flag.StringVar(&o.ask, "ask", "", "measure the programmatic API with this algorithm instead: -parallel workers ask for -trials")
 	flag.StringVar(&o.vernier, "vernier", "vernier", "the vernier binary")
 	flag.Parse()
 	if o.rounds < 1 || o.trials < 1 || o.parallel < 1 {
@@ -41,7 +42,11 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := bench(ctx, o)
+	measured := bench
+	if o.ask != "" {
+		measured = asks
+	}
+	err := measured(ctx, o)
 	cancel()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "throughput:", err)
@@ -55,6 +60,7 @@ type options struct {
 	work                     time.Duration
 	vernier                  string
 	kubeconfig, image        string
+	ask                      string
 }
 
 // child is the training program: it leaves a stamp of when it started, prints its

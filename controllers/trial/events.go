@@ -28,6 +28,7 @@ func endedAs(c v1beta1.TrialCondition) events.Event {
 
 func transitions(t *v1beta1.Trial, before, after *v1beta1.TrialStatus) []events.Event {
 	had, has := last(before), last(after)
+	_, outside := t.Lease()
 	switch {
 	case had.Type == has.Type && had.Message == has.Message:
 		return nil
@@ -35,6 +36,8 @@ func transitions(t *v1beta1.Trial, before, after *v1beta1.TrialStatus) []events.
 		return []events.Event{events.Warning("ReconcileError", "CreateJob", has.Message)}
 	case had.Type == has.Type || has.Type == v1beta1.TrialCreated:
 		return nil
+	case outside && (has.Type == v1beta1.TrialRunning || has.Type == v1beta1.TrialSucceeded):
+		return nil // there is no job, and its worker knows
 	case has.Type == v1beta1.TrialRunning:
 		return []events.Event{
 			events.Normal("JobCreated", "CreateJob", "Job "+t.Name+" is created"),

@@ -5,10 +5,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/trainer"
 )
 
 func TestEvents(t *testing.T) {
+	outside := aTrial(unseen, func(t *v1beta1.Trial) {
+		if err := t.SetLease(v1beta1.Lease{Attempt: 1, Started: noon}); err != nil {
+			panic(err)
+		}
+	})
 	tests := map[string]struct {
 		before seen
 		d      decision
@@ -19,6 +25,7 @@ func TestEvents(t *testing.T) {
 		"a trial that succeeds has one":   {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true, stored: stored(points("loss", 1))}}, noon), []string{"JobSucceeded"}},
 		"a trial that fails has one":      {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Failed)}, noon), []string{"JobFailed"}},
 		"a trial without metrics has one": {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, noon), []string{"MetricsUnavailable"}},
+		"a trial without a job has none":  {seen{trial: outside}, started(outside, noon), nil},
 		"the live view has none":          {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Running), data: data{stored: stored(points("loss", 1))}}, noon), nil},
 	}
 	for name, tc := range tests {

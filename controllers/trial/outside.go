@@ -12,6 +12,10 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
+// settle is how long a trial is handed out before its status says that it runs: one
+// that is over by then is written once.
+const settle = time.Second
+
 // followOutside advances a trial without a job. Its worker reports and completes it
 // through the API. Here its status shows that it runs, its measurements so far, and
 // that its worker is lost; and a trial that was asked to stop ends once it has no worker.
@@ -49,7 +53,7 @@ func planOutside(s seen, lease v1beta1.Lease, now time.Time) decision {
 	case !held && early != "":
 		t.MarkEarlyStopped("Trial was stopped early: "+early, at)
 		return finish(t, s, now)
-	case !held && t.IsRunning():
+	case !held && (t.IsRunning() || t.LastCondition() == nil):
 		reason, message := v1beta1.ReasonTrialLost, fmt.Sprintf("Trial is pending: its worker %q has not reported since %s", lease.Worker, lease.Expires.Add(-time.Duration(lease.Seconds)*time.Second).UTC().Format(time.RFC3339))
 		if lease.Released {
 			reason, message = v1beta1.ReasonTrialReleased, fmt.Sprintf("Trial is pending: its worker %q has handed it back", lease.Worker)
@@ -60,6 +64,9 @@ func planOutside(s seen, lease v1beta1.Lease, now time.Time) decision {
 		return decision{}
 	}
 	left := max(lease.Expires.Sub(now), soon)
+	if young := settle - now.Sub(lease.Started); !t.IsRunning() && young > 0 {
+		return decision{after: min(young, left)}
+	}
 	if !t.IsRunning() {
 		d := started(t, now)
 		d.after = left

@@ -14,7 +14,8 @@ import (
 
 func TestPlanOutside(t *testing.T) {
 	held := v1beta1.Lease{Attempt: 2, Worker: "w", Started: noon.Add(-time.Hour), Expires: noon.Add(time.Minute), Seconds: 60}
-	lost, released := held, held
+	lost, released, young := held, held, held
+	young.Started = noon.Add(-settle / 4)
 	lost.Expires, released.Released = noon, true
 	early := func(t *v1beta1.Trial) {
 		t.Annotations = map[string]string{v1beta1.AnnotationStopEarly: "median: worse"}
@@ -36,10 +37,12 @@ func TestPlanOutside(t *testing.T) {
 		after time.Duration
 	}{
 		"handed out":                           {trial: aTrial(unseen), lease: held, want: &result{State: v1beta1.TrialRunning, Says: "is running", After: time.Minute, Started: true}},
+		"handed out a moment ago":              {trial: aTrial(unseen), lease: young, after: settle * 3 / 4},
 		"running, and nothing is due":          {trial: aTrial(), lease: held, wait: time.Second, after: time.Second},
 		"running, and its lease ends earlier":  {trial: aTrial(), lease: held, wait: time.Hour, after: time.Minute},
 		"a new measurement":                    {trial: aTrial(), lease: held, data: measured, want: &result{State: v1beta1.TrialRunning, Says: "is running", After: time.Minute, Loss: "0.5", Started: true}},
 		"its worker is lost":                   {trial: aTrial(), lease: lost, want: &result{State: v1beta1.TrialCreated, Says: `its worker "w" has not reported since 2030-01-02T11:59:00Z`, Started: true}},
+		"lost before it was said to run":       {trial: aTrial(unseen), lease: lost, want: &result{State: v1beta1.TrialCreated, Says: `its worker "w" has not reported since 2030-01-02T11:59:00Z`}},
 		"it was handed back":                   {trial: aTrial(), lease: released, want: &result{State: v1beta1.TrialCreated, Says: `its worker "w" has handed it back`, Started: true}},
 		"lost, and that was said":              {trial: aTrial(func(t *v1beta1.Trial) { t.MarkPending("x", "", metav1.NewTime(noon)) }), lease: lost},
 		"asked to stop, and somebody runs it":  {trial: aTrial(stopped), lease: held, wait: time.Second, after: time.Second},
