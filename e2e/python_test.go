@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,41 @@ func TestPythonClient(t *testing.T) {
 	t.Logf("%s", out)
 	if err != nil {
 		t.Fatal(err)
+	}
+	t.Run("import a study of Optuna", func(t *testing.T) { importsOptuna(t, i, python) })
+}
+
+// importsOptuna holds that the storages that Optuna writes today are understood.
+func importsOptuna(t *testing.T, i *instance, python string) {
+	path := filepath.Join(t.TempDir(), "study.db")
+	program := `
+import optuna, sys
+def train(trial):
+    optimizer = trial.suggest_categorical("optimizer", ["sgd", "adam"])
+    lr = trial.suggest_float("lr", 1e-5, 1e-1, log=True)
+    momentum = trial.suggest_float("momentum", 0, 0.9) if optimizer == "sgd" else 0
+    for step in range(3):
+        trial.report(lr + step, step)
+    if trial.number == 3:
+        raise optuna.TrialPruned()
+    return lr + momentum
+study = optuna.create_study(storage="sqlite:///" + sys.argv[1], study_name="Res Net")
+study.optimize(train, n_trials=20)
+print(study.best_trial.number)`
+	out, err := exec.CommandContext(t.Context(), python, "-c", program, path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := i.vernier("import", path)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	best, err := i.vernier("best", "res-net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "res-net-00" + fmt.Sprintf("%02s", strings.TrimSpace(string(out))); !strings.Contains(best, want) {
+		t.Errorf("the best is not %s:\n%s", want, best)
 	}
 }
 

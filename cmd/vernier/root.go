@@ -65,6 +65,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newExplainCommand(open),
 		newExportCommand(open),
 		newGetCommand(open),
+		newImportCommand(open),
 		newLogsCommand(open),
 		newMCPCommand(func() *cobra.Command { return newRootCommand(plugin) }, !plugin),
 		newDemoCommand(),

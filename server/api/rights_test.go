@@ -82,6 +82,7 @@ var requests = map[string]string{
 	"GetTrial":          `{"name": "namespaces/ml/experiments/exp/trials/exp-0000"}`,
 	"CreateTrial":       `{"parent": "namespaces/ml/experiments/exp", "parameters": {"lr": 0.5}}`,
 	"RerunTrial":        `{"name": "namespaces/ml/experiments/exp/trials/exp-0000"}`,
+	"ImportTrials":      `{"parent": "namespaces/ml/experiments/exp", "trials": [{"id": "a", "parameters": {"lr": 0.5}, "values": {"loss": 1}, "state": "SUCCEEDED"}]}`,
 	"StopTrial":         `{"name": "namespaces/ml/experiments/exp/trials/exp-0000"}`,
 	"UpdateTrial":       `{"trial": {"name": "namespaces/ml/experiments/exp/trials/exp-0000", "notes": "x"}, "updateMask": "notes"}`,
 	"ListTrialColumns":  `{"parent": "namespaces/ml/experiments/exp"}`,

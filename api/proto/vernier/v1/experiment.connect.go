@@ -80,6 +80,9 @@ const (
 	// ExperimentServiceRerunTrialProcedure is the fully-qualified name of the ExperimentService's
 	// RerunTrial RPC.
 	ExperimentServiceRerunTrialProcedure = "/vernier.v1.ExperimentService/RerunTrial"
+	// ExperimentServiceImportTrialsProcedure is the fully-qualified name of the ExperimentService's
+	// ImportTrials RPC.
+	ExperimentServiceImportTrialsProcedure = "/vernier.v1.ExperimentService/ImportTrials"
 	// ExperimentServiceStopTrialProcedure is the fully-qualified name of the ExperimentService's
 	// StopTrial RPC.
 	ExperimentServiceStopTrialProcedure = "/vernier.v1.ExperimentService/StopTrial"
@@ -124,6 +127,10 @@ type ExperimentServiceClient interface {
 	CreateTrial(context.Context, *CreateTrialRequest) (*QueuedTrial, error)
 	// RerunTrial queues the point of a trial once more.
 	RerunTrial(context.Context, *RerunTrialRequest) (*QueuedTrial, error)
+	// ImportTrials adds trials that ran elsewhere, with their results, to an experiment
+	// without a template. They count as trials of the experiment, and the algorithm
+	// learns from them.
+	ImportTrials(context.Context, *ImportTrialsRequest) (*ImportTrialsResponse, error)
 	// StopTrial asks a trial to stop. One that has ended stays as it is.
 	StopTrial(context.Context, *StopTrialRequest) (*Trial, error)
 	// UpdateTrial changes notes and tags.
@@ -231,6 +238,12 @@ func NewExperimentServiceClient(httpClient connect.HTTPClient, baseURL string, o
 			connect.WithSchema(experimentServiceMethods.ByName("RerunTrial")),
 			connect.WithClientOptions(opts...),
 		),
+		importTrials: connect.NewClient[ImportTrialsRequest, ImportTrialsResponse](
+			httpClient,
+			baseURL+ExperimentServiceImportTrialsProcedure,
+			connect.WithSchema(experimentServiceMethods.ByName("ImportTrials")),
+			connect.WithClientOptions(opts...),
+		),
 		stopTrial: connect.NewClient[StopTrialRequest, Trial](
 			httpClient,
 			baseURL+ExperimentServiceStopTrialProcedure,
@@ -263,6 +276,7 @@ type experimentServiceClient struct {
 	listOptimalTrials *connect.Client[ListOptimalTrialsRequest, ListTrialsResponse]
 	createTrial       *connect.Client[CreateTrialRequest, QueuedTrial]
 	rerunTrial        *connect.Client[RerunTrialRequest, QueuedTrial]
+	importTrials      *connect.Client[ImportTrialsRequest, ImportTrialsResponse]
 	stopTrial         *connect.Client[StopTrialRequest, Trial]
 	updateTrial       *connect.Client[UpdateTrialRequest, Trial]
 }
@@ -402,6 +416,15 @@ func (c *experimentServiceClient) RerunTrial(ctx context.Context, req *RerunTria
 	return nil, err
 }
 
+// ImportTrials calls vernier.v1.ExperimentService.ImportTrials.
+func (c *experimentServiceClient) ImportTrials(ctx context.Context, req *ImportTrialsRequest) (*ImportTrialsResponse, error) {
+	response, err := c.importTrials.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // StopTrial calls vernier.v1.ExperimentService.StopTrial.
 func (c *experimentServiceClient) StopTrial(ctx context.Context, req *StopTrialRequest) (*Trial, error) {
 	response, err := c.stopTrial.CallUnary(ctx, connect.NewRequest(req))
@@ -456,6 +479,10 @@ type ExperimentServiceHandler interface {
 	CreateTrial(context.Context, *CreateTrialRequest) (*QueuedTrial, error)
 	// RerunTrial queues the point of a trial once more.
 	RerunTrial(context.Context, *RerunTrialRequest) (*QueuedTrial, error)
+	// ImportTrials adds trials that ran elsewhere, with their results, to an experiment
+	// without a template. They count as trials of the experiment, and the algorithm
+	// learns from them.
+	ImportTrials(context.Context, *ImportTrialsRequest) (*ImportTrialsResponse, error)
 	// StopTrial asks a trial to stop. One that has ended stays as it is.
 	StopTrial(context.Context, *StopTrialRequest) (*Trial, error)
 	// UpdateTrial changes notes and tags.
@@ -559,6 +586,12 @@ func NewExperimentServiceHandler(svc ExperimentServiceHandler, opts ...connect.H
 		connect.WithSchema(experimentServiceMethods.ByName("RerunTrial")),
 		connect.WithHandlerOptions(opts...),
 	)
+	experimentServiceImportTrialsHandler := connect.NewUnaryHandlerSimple(
+		ExperimentServiceImportTrialsProcedure,
+		svc.ImportTrials,
+		connect.WithSchema(experimentServiceMethods.ByName("ImportTrials")),
+		connect.WithHandlerOptions(opts...),
+	)
 	experimentServiceStopTrialHandler := connect.NewUnaryHandlerSimple(
 		ExperimentServiceStopTrialProcedure,
 		svc.StopTrial,
@@ -603,6 +636,8 @@ func NewExperimentServiceHandler(svc ExperimentServiceHandler, opts ...connect.H
 			experimentServiceCreateTrialHandler.ServeHTTP(w, r)
 		case ExperimentServiceRerunTrialProcedure:
 			experimentServiceRerunTrialHandler.ServeHTTP(w, r)
+		case ExperimentServiceImportTrialsProcedure:
+			experimentServiceImportTrialsHandler.ServeHTTP(w, r)
 		case ExperimentServiceStopTrialProcedure:
 			experimentServiceStopTrialHandler.ServeHTTP(w, r)
 		case ExperimentServiceUpdateTrialProcedure:
@@ -674,6 +709,10 @@ func (UnimplementedExperimentServiceHandler) CreateTrial(context.Context, *Creat
 
 func (UnimplementedExperimentServiceHandler) RerunTrial(context.Context, *RerunTrialRequest) (*QueuedTrial, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.RerunTrial is not implemented"))
+}
+
+func (UnimplementedExperimentServiceHandler) ImportTrials(context.Context, *ImportTrialsRequest) (*ImportTrialsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.ExperimentService.ImportTrials is not implemented"))
 }
 
 func (UnimplementedExperimentServiceHandler) StopTrial(context.Context, *StopTrialRequest) (*Trial, error) {

@@ -154,7 +154,7 @@ func (x Trial_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Trial_State.Descriptor instead.
 func (Trial_State) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{15, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17, 0}
 }
 
 type ReportTrialResponse_Directive int32
@@ -204,7 +204,7 @@ func (x ReportTrialResponse_Directive) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReportTrialResponse_Directive.Descriptor instead.
 func (ReportTrialResponse_Directive) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{20, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{22, 0}
 }
 
 // ErrorInfo is a detail of every error.
@@ -967,6 +967,105 @@ func (x *RerunTrialRequest) GetRequestId() string {
 	return ""
 }
 
+type ImportTrialsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespaces/NAMESPACE/experiments/NAME
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// At most 100.
+	Trials        []*ImportTrialsRequest_ImportedTrial `protobuf:"bytes,2,rep,name=trials,proto3" json:"trials,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportTrialsRequest) Reset() {
+	*x = ImportTrialsRequest{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportTrialsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportTrialsRequest) ProtoMessage() {}
+
+func (x *ImportTrialsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportTrialsRequest.ProtoReflect.Descriptor instead.
+func (*ImportTrialsRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ImportTrialsRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ImportTrialsRequest) GetTrials() []*ImportTrialsRequest_ImportedTrial {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+type ImportTrialsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of the request.
+	Trials        []*Trial `protobuf:"bytes,1,rep,name=trials,proto3" json:"trials,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportTrialsResponse) Reset() {
+	*x = ImportTrialsResponse{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportTrialsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportTrialsResponse) ProtoMessage() {}
+
+func (x *ImportTrialsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportTrialsResponse.ProtoReflect.Descriptor instead.
+func (*ImportTrialsResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ImportTrialsResponse) GetTrials() []*Trial {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
 type StopTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -978,7 +1077,7 @@ type StopTrialRequest struct {
 
 func (x *StopTrialRequest) Reset() {
 	*x = StopTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1089,7 @@ func (x *StopTrialRequest) String() string {
 func (*StopTrialRequest) ProtoMessage() {}
 
 func (x *StopTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1102,7 @@ func (x *StopTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopTrialRequest.ProtoReflect.Descriptor instead.
 func (*StopTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{10}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StopTrialRequest) GetName() string {
@@ -1032,7 +1131,7 @@ type UpdateTrialRequest struct {
 
 func (x *UpdateTrialRequest) Reset() {
 	*x = UpdateTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1143,7 @@ func (x *UpdateTrialRequest) String() string {
 func (*UpdateTrialRequest) ProtoMessage() {}
 
 func (x *UpdateTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1156,7 @@ func (x *UpdateTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateTrialRequest.ProtoReflect.Descriptor instead.
 func (*UpdateTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{11}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UpdateTrialRequest) GetTrial() *Trial {
@@ -1083,7 +1182,7 @@ type GetExperimentRequest struct {
 
 func (x *GetExperimentRequest) Reset() {
 	*x = GetExperimentRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1194,7 @@ func (x *GetExperimentRequest) String() string {
 func (*GetExperimentRequest) ProtoMessage() {}
 
 func (x *GetExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1207,7 @@ func (x *GetExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetExperimentRequest.ProtoReflect.Descriptor instead.
 func (*GetExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetExperimentRequest) GetName() string {
@@ -1128,7 +1227,7 @@ type ListExperimentsRequest struct {
 
 func (x *ListExperimentsRequest) Reset() {
 	*x = ListExperimentsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1140,7 +1239,7 @@ func (x *ListExperimentsRequest) String() string {
 func (*ListExperimentsRequest) ProtoMessage() {}
 
 func (x *ListExperimentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1153,7 +1252,7 @@ func (x *ListExperimentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExperimentsRequest.ProtoReflect.Descriptor instead.
 func (*ListExperimentsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{13}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListExperimentsRequest) GetParent() string {
@@ -1172,7 +1271,7 @@ type ListExperimentsResponse struct {
 
 func (x *ListExperimentsResponse) Reset() {
 	*x = ListExperimentsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +1283,7 @@ func (x *ListExperimentsResponse) String() string {
 func (*ListExperimentsResponse) ProtoMessage() {}
 
 func (x *ListExperimentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +1296,7 @@ func (x *ListExperimentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExperimentsResponse.ProtoReflect.Descriptor instead.
 func (*ListExperimentsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{14}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListExperimentsResponse) GetExperiments() []*Experiment {
@@ -1245,7 +1344,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1356,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1369,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{15}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Trial) GetName() string {
@@ -1421,7 +1520,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1433,7 +1532,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1446,7 +1545,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{16}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -1508,7 +1607,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1619,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1632,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -1586,7 +1685,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1697,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1710,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Measurement) GetStep() int64 {
@@ -1648,7 +1747,7 @@ type ReportTrialRequest struct {
 
 func (x *ReportTrialRequest) Reset() {
 	*x = ReportTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1759,7 @@ func (x *ReportTrialRequest) String() string {
 func (*ReportTrialRequest) ProtoMessage() {}
 
 func (x *ReportTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1772,7 @@ func (x *ReportTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReportTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{19}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReportTrialRequest) GetName() string {
@@ -1709,7 +1808,7 @@ type ReportTrialResponse struct {
 
 func (x *ReportTrialResponse) Reset() {
 	*x = ReportTrialResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1820,7 @@ func (x *ReportTrialResponse) String() string {
 func (*ReportTrialResponse) ProtoMessage() {}
 
 func (x *ReportTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1833,7 @@ func (x *ReportTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReportTrialResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{20}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReportTrialResponse) GetDirective() ReportTrialResponse_Directive {
@@ -1775,7 +1874,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +1886,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +1899,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -1898,7 +1997,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1910,7 +2009,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +2022,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{22}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -1954,7 +2053,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2065,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2078,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -2015,7 +2114,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[24]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2126,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[24]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2139,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{24}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -2066,7 +2165,7 @@ type ListOptimalTrialsRequest struct {
 
 func (x *ListOptimalTrialsRequest) Reset() {
 	*x = ListOptimalTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[25]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2177,7 @@ func (x *ListOptimalTrialsRequest) String() string {
 func (*ListOptimalTrialsRequest) ProtoMessage() {}
 
 func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[25]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2190,7 @@ func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{25}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListOptimalTrialsRequest) GetParent() string {
@@ -2099,6 +2198,106 @@ func (x *ListOptimalTrialsRequest) GetParent() string {
 		return x.Parent
 	}
 	return ""
+}
+
+type ImportTrialsRequest_ImportedTrial struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Any text of at most 100 characters that no other trial has. A trial that is sent
+	// again is not added again.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// A value for each active parameter.
+	Parameters map[string]*structpb.Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Final values by metric. NaN and infinities are values that do not count.
+	Values map[string]float64 `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// SUCCEEDED, PRUNED, FAILED or INFEASIBLE.
+	State Trial_State `protobuf:"varint,4,opt,name=state,proto3,enum=vernier.v1.Trial_State" json:"state,omitempty"`
+	// Default: now.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Default: start_time.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// Curves.
+	Measurements  []*Measurement `protobuf:"bytes,7,rep,name=measurements,proto3" json:"measurements,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportTrialsRequest_ImportedTrial) Reset() {
+	*x = ImportTrialsRequest_ImportedTrial{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportTrialsRequest_ImportedTrial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportTrialsRequest_ImportedTrial) ProtoMessage() {}
+
+func (x *ImportTrialsRequest_ImportedTrial) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportTrialsRequest_ImportedTrial.ProtoReflect.Descriptor instead.
+func (*ImportTrialsRequest_ImportedTrial) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{10, 0}
+}
+
+func (x *ImportTrialsRequest_ImportedTrial) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ImportTrialsRequest_ImportedTrial) GetParameters() map[string]*structpb.Value {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *ImportTrialsRequest_ImportedTrial) GetValues() map[string]float64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *ImportTrialsRequest_ImportedTrial) GetState() Trial_State {
+	if x != nil {
+		return x.State
+	}
+	return Trial_STATE_UNSPECIFIED
+}
+
+func (x *ImportTrialsRequest_ImportedTrial) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *ImportTrialsRequest_ImportedTrial) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *ImportTrialsRequest_ImportedTrial) GetMeasurements() []*Measurement {
+	if x != nil {
+		return x.Measurements
+	}
+	return nil
 }
 
 // It ran to its end. Where values is empty, those that were reported count.
@@ -2111,7 +2310,7 @@ type CompleteTrialRequest_Succeeded struct {
 
 func (x *CompleteTrialRequest_Succeeded) Reset() {
 	*x = CompleteTrialRequest_Succeeded{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[31]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2123,7 +2322,7 @@ func (x *CompleteTrialRequest_Succeeded) String() string {
 func (*CompleteTrialRequest_Succeeded) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Succeeded) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[31]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2136,7 +2335,7 @@ func (x *CompleteTrialRequest_Succeeded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Succeeded.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Succeeded) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23, 0}
 }
 
 func (x *CompleteTrialRequest_Succeeded) GetValues() map[string]float64 {
@@ -2155,7 +2354,7 @@ type CompleteTrialRequest_Pruned struct {
 
 func (x *CompleteTrialRequest_Pruned) Reset() {
 	*x = CompleteTrialRequest_Pruned{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[32]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +2366,7 @@ func (x *CompleteTrialRequest_Pruned) String() string {
 func (*CompleteTrialRequest_Pruned) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Pruned) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[32]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +2379,7 @@ func (x *CompleteTrialRequest_Pruned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Pruned.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Pruned) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21, 1}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23, 1}
 }
 
 type CompleteTrialRequest_Failed struct {
@@ -2192,7 +2391,7 @@ type CompleteTrialRequest_Failed struct {
 
 func (x *CompleteTrialRequest_Failed) Reset() {
 	*x = CompleteTrialRequest_Failed{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[33]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2403,7 @@ func (x *CompleteTrialRequest_Failed) String() string {
 func (*CompleteTrialRequest_Failed) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Failed) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[33]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2416,7 @@ func (x *CompleteTrialRequest_Failed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Failed.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Failed) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21, 2}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23, 2}
 }
 
 func (x *CompleteTrialRequest_Failed) GetReason() string {
@@ -2237,7 +2436,7 @@ type CompleteTrialRequest_Infeasible struct {
 
 func (x *CompleteTrialRequest_Infeasible) Reset() {
 	*x = CompleteTrialRequest_Infeasible{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[34]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2249,7 +2448,7 @@ func (x *CompleteTrialRequest_Infeasible) String() string {
 func (*CompleteTrialRequest_Infeasible) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Infeasible) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[34]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2262,7 +2461,7 @@ func (x *CompleteTrialRequest_Infeasible) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Infeasible.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Infeasible) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21, 3}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23, 3}
 }
 
 func (x *CompleteTrialRequest_Infeasible) GetReason() string {
@@ -2361,7 +2560,29 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x11RerunTrialRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\">\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"\xb8\x05\n" +
+	"\x13ImportTrialsRequest\x12\x16\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent\x12E\n" +
+	"\x06trials\x18\x02 \x03(\v2-.vernier.v1.ImportTrialsRequest.ImportedTrialR\x06trials\x1a\xc1\x04\n" +
+	"\rImportedTrial\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12]\n" +
+	"\n" +
+	"parameters\x18\x02 \x03(\v2=.vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntryR\n" +
+	"parameters\x12Q\n" +
+	"\x06values\x18\x03 \x03(\v29.vernier.v1.ImportTrialsRequest.ImportedTrial.ValuesEntryR\x06values\x12-\n" +
+	"\x05state\x18\x04 \x01(\x0e2\x17.vernier.v1.Trial.StateR\x05state\x129\n" +
+	"\n" +
+	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12;\n" +
+	"\fmeasurements\x18\a \x03(\v2\x17.vernier.v1.MeasurementR\fmeasurements\x1aU\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\x1a9\n" +
+	"\vValuesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"A\n" +
+	"\x14ImportTrialsResponse\x12)\n" +
+	"\x06trials\x18\x01 \x03(\v2\x11.vernier.v1.TrialR\x06trials\">\n" +
 	"\x10StopTrialRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"z\n" +
@@ -2488,7 +2709,7 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x06trials\x18\x01 \x03(\v2\x11.vernier.v1.TrialR\x06trials\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"2\n" +
 	"\x18ListOptimalTrialsRequest\x12\x16\n" +
-	"\x06parent\x18\x01 \x01(\tR\x06parent2\x9c\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent2\xef\n" +
 	"\n" +
 	"\x11ExperimentService\x12O\n" +
 	"\x10CreateExperiment\x12#.vernier.v1.CreateExperimentRequest\x1a\x16.vernier.v1.Experiment\x12I\n" +
@@ -2507,7 +2728,8 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x11ListOptimalTrials\x12$.vernier.v1.ListOptimalTrialsRequest\x1a\x1e.vernier.v1.ListTrialsResponse\x12F\n" +
 	"\vCreateTrial\x12\x1e.vernier.v1.CreateTrialRequest\x1a\x17.vernier.v1.QueuedTrial\x12D\n" +
 	"\n" +
-	"RerunTrial\x12\x1d.vernier.v1.RerunTrialRequest\x1a\x17.vernier.v1.QueuedTrial\x12<\n" +
+	"RerunTrial\x12\x1d.vernier.v1.RerunTrialRequest\x1a\x17.vernier.v1.QueuedTrial\x12Q\n" +
+	"\fImportTrials\x12\x1f.vernier.v1.ImportTrialsRequest\x1a .vernier.v1.ImportTrialsResponse\x12<\n" +
 	"\tStopTrial\x12\x1c.vernier.v1.StopTrialRequest\x1a\x11.vernier.v1.Trial\x12@\n" +
 	"\vUpdateTrial\x12\x1e.vernier.v1.UpdateTrialRequest\x1a\x11.vernier.v1.TrialB>Z<github.com/vernier-ml/vernier/api/proto/vernier/v1;vernierv1b\x06proto3"
 
@@ -2524,135 +2746,151 @@ func file_vernier_v1_experiment_proto_rawDescGZIP() []byte {
 }
 
 var file_vernier_v1_experiment_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_vernier_v1_experiment_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_vernier_v1_experiment_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_vernier_v1_experiment_proto_goTypes = []any{
-	(Experiment_State)(0),                   // 0: vernier.v1.Experiment.State
-	(Trial_State)(0),                        // 1: vernier.v1.Trial.State
-	(ReportTrialResponse_Directive)(0),      // 2: vernier.v1.ReportTrialResponse.Directive
-	(*ErrorInfo)(nil),                       // 3: vernier.v1.ErrorInfo
-	(*Experiment)(nil),                      // 4: vernier.v1.Experiment
-	(*CreateExperimentRequest)(nil),         // 5: vernier.v1.CreateExperimentRequest
-	(*UpdateExperimentRequest)(nil),         // 6: vernier.v1.UpdateExperimentRequest
-	(*StopExperimentRequest)(nil),           // 7: vernier.v1.StopExperimentRequest
-	(*DeleteExperimentRequest)(nil),         // 8: vernier.v1.DeleteExperimentRequest
-	(*GetTrialRequest)(nil),                 // 9: vernier.v1.GetTrialRequest
-	(*QueuedTrial)(nil),                     // 10: vernier.v1.QueuedTrial
-	(*CreateTrialRequest)(nil),              // 11: vernier.v1.CreateTrialRequest
-	(*RerunTrialRequest)(nil),               // 12: vernier.v1.RerunTrialRequest
-	(*StopTrialRequest)(nil),                // 13: vernier.v1.StopTrialRequest
-	(*UpdateTrialRequest)(nil),              // 14: vernier.v1.UpdateTrialRequest
-	(*GetExperimentRequest)(nil),            // 15: vernier.v1.GetExperimentRequest
-	(*ListExperimentsRequest)(nil),          // 16: vernier.v1.ListExperimentsRequest
-	(*ListExperimentsResponse)(nil),         // 17: vernier.v1.ListExperimentsResponse
-	(*Trial)(nil),                           // 18: vernier.v1.Trial
-	(*SuggestTrialsRequest)(nil),            // 19: vernier.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),           // 20: vernier.v1.SuggestTrialsResponse
-	(*Measurement)(nil),                     // 21: vernier.v1.Measurement
-	(*ReportTrialRequest)(nil),              // 22: vernier.v1.ReportTrialRequest
-	(*ReportTrialResponse)(nil),             // 23: vernier.v1.ReportTrialResponse
-	(*CompleteTrialRequest)(nil),            // 24: vernier.v1.CompleteTrialRequest
-	(*ReleaseTrialRequest)(nil),             // 25: vernier.v1.ReleaseTrialRequest
-	(*ListTrialsRequest)(nil),               // 26: vernier.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),              // 27: vernier.v1.ListTrialsResponse
-	(*ListOptimalTrialsRequest)(nil),        // 28: vernier.v1.ListOptimalTrialsRequest
-	nil,                                     // 29: vernier.v1.QueuedTrial.ParametersEntry
-	nil,                                     // 30: vernier.v1.CreateTrialRequest.ParametersEntry
-	nil,                                     // 31: vernier.v1.Trial.ParametersEntry
-	nil,                                     // 32: vernier.v1.Trial.ValuesEntry
-	nil,                                     // 33: vernier.v1.Measurement.ValuesEntry
-	(*CompleteTrialRequest_Succeeded)(nil),  // 34: vernier.v1.CompleteTrialRequest.Succeeded
-	(*CompleteTrialRequest_Pruned)(nil),     // 35: vernier.v1.CompleteTrialRequest.Pruned
-	(*CompleteTrialRequest_Failed)(nil),     // 36: vernier.v1.CompleteTrialRequest.Failed
-	(*CompleteTrialRequest_Infeasible)(nil), // 37: vernier.v1.CompleteTrialRequest.Infeasible
-	nil,                                     // 38: vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
-	(*structpb.Struct)(nil),                 // 39: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),           // 40: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),           // 41: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),             // 42: google.protobuf.Duration
-	(*structpb.Value)(nil),                  // 43: google.protobuf.Value
-	(*emptypb.Empty)(nil),                   // 44: google.protobuf.Empty
+	(Experiment_State)(0),                     // 0: vernier.v1.Experiment.State
+	(Trial_State)(0),                          // 1: vernier.v1.Trial.State
+	(ReportTrialResponse_Directive)(0),        // 2: vernier.v1.ReportTrialResponse.Directive
+	(*ErrorInfo)(nil),                         // 3: vernier.v1.ErrorInfo
+	(*Experiment)(nil),                        // 4: vernier.v1.Experiment
+	(*CreateExperimentRequest)(nil),           // 5: vernier.v1.CreateExperimentRequest
+	(*UpdateExperimentRequest)(nil),           // 6: vernier.v1.UpdateExperimentRequest
+	(*StopExperimentRequest)(nil),             // 7: vernier.v1.StopExperimentRequest
+	(*DeleteExperimentRequest)(nil),           // 8: vernier.v1.DeleteExperimentRequest
+	(*GetTrialRequest)(nil),                   // 9: vernier.v1.GetTrialRequest
+	(*QueuedTrial)(nil),                       // 10: vernier.v1.QueuedTrial
+	(*CreateTrialRequest)(nil),                // 11: vernier.v1.CreateTrialRequest
+	(*RerunTrialRequest)(nil),                 // 12: vernier.v1.RerunTrialRequest
+	(*ImportTrialsRequest)(nil),               // 13: vernier.v1.ImportTrialsRequest
+	(*ImportTrialsResponse)(nil),              // 14: vernier.v1.ImportTrialsResponse
+	(*StopTrialRequest)(nil),                  // 15: vernier.v1.StopTrialRequest
+	(*UpdateTrialRequest)(nil),                // 16: vernier.v1.UpdateTrialRequest
+	(*GetExperimentRequest)(nil),              // 17: vernier.v1.GetExperimentRequest
+	(*ListExperimentsRequest)(nil),            // 18: vernier.v1.ListExperimentsRequest
+	(*ListExperimentsResponse)(nil),           // 19: vernier.v1.ListExperimentsResponse
+	(*Trial)(nil),                             // 20: vernier.v1.Trial
+	(*SuggestTrialsRequest)(nil),              // 21: vernier.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),             // 22: vernier.v1.SuggestTrialsResponse
+	(*Measurement)(nil),                       // 23: vernier.v1.Measurement
+	(*ReportTrialRequest)(nil),                // 24: vernier.v1.ReportTrialRequest
+	(*ReportTrialResponse)(nil),               // 25: vernier.v1.ReportTrialResponse
+	(*CompleteTrialRequest)(nil),              // 26: vernier.v1.CompleteTrialRequest
+	(*ReleaseTrialRequest)(nil),               // 27: vernier.v1.ReleaseTrialRequest
+	(*ListTrialsRequest)(nil),                 // 28: vernier.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),                // 29: vernier.v1.ListTrialsResponse
+	(*ListOptimalTrialsRequest)(nil),          // 30: vernier.v1.ListOptimalTrialsRequest
+	nil,                                       // 31: vernier.v1.QueuedTrial.ParametersEntry
+	nil,                                       // 32: vernier.v1.CreateTrialRequest.ParametersEntry
+	(*ImportTrialsRequest_ImportedTrial)(nil), // 33: vernier.v1.ImportTrialsRequest.ImportedTrial
+	nil,                                     // 34: vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry
+	nil,                                     // 35: vernier.v1.ImportTrialsRequest.ImportedTrial.ValuesEntry
+	nil,                                     // 36: vernier.v1.Trial.ParametersEntry
+	nil,                                     // 37: vernier.v1.Trial.ValuesEntry
+	nil,                                     // 38: vernier.v1.Measurement.ValuesEntry
+	(*CompleteTrialRequest_Succeeded)(nil),  // 39: vernier.v1.CompleteTrialRequest.Succeeded
+	(*CompleteTrialRequest_Pruned)(nil),     // 40: vernier.v1.CompleteTrialRequest.Pruned
+	(*CompleteTrialRequest_Failed)(nil),     // 41: vernier.v1.CompleteTrialRequest.Failed
+	(*CompleteTrialRequest_Infeasible)(nil), // 42: vernier.v1.CompleteTrialRequest.Infeasible
+	nil,                                     // 43: vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
+	(*structpb.Struct)(nil),                 // 44: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),           // 45: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),           // 46: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),             // 47: google.protobuf.Duration
+	(*structpb.Value)(nil),                  // 48: google.protobuf.Value
+	(*emptypb.Empty)(nil),                   // 49: google.protobuf.Empty
 }
 var file_vernier_v1_experiment_proto_depIdxs = []int32{
-	39, // 0: vernier.v1.Experiment.spec:type_name -> google.protobuf.Struct
+	44, // 0: vernier.v1.Experiment.spec:type_name -> google.protobuf.Struct
 	0,  // 1: vernier.v1.Experiment.state:type_name -> vernier.v1.Experiment.State
-	40, // 2: vernier.v1.Experiment.create_time:type_name -> google.protobuf.Timestamp
-	40, // 3: vernier.v1.Experiment.start_time:type_name -> google.protobuf.Timestamp
-	40, // 4: vernier.v1.Experiment.end_time:type_name -> google.protobuf.Timestamp
-	18, // 5: vernier.v1.Experiment.best:type_name -> vernier.v1.Trial
+	45, // 2: vernier.v1.Experiment.create_time:type_name -> google.protobuf.Timestamp
+	45, // 3: vernier.v1.Experiment.start_time:type_name -> google.protobuf.Timestamp
+	45, // 4: vernier.v1.Experiment.end_time:type_name -> google.protobuf.Timestamp
+	20, // 5: vernier.v1.Experiment.best:type_name -> vernier.v1.Trial
 	10, // 6: vernier.v1.Experiment.queued:type_name -> vernier.v1.QueuedTrial
 	4,  // 7: vernier.v1.CreateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
 	4,  // 8: vernier.v1.UpdateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	41, // 9: vernier.v1.UpdateExperimentRequest.update_mask:type_name -> google.protobuf.FieldMask
-	29, // 10: vernier.v1.QueuedTrial.parameters:type_name -> vernier.v1.QueuedTrial.ParametersEntry
-	30, // 11: vernier.v1.CreateTrialRequest.parameters:type_name -> vernier.v1.CreateTrialRequest.ParametersEntry
-	18, // 12: vernier.v1.UpdateTrialRequest.trial:type_name -> vernier.v1.Trial
-	41, // 13: vernier.v1.UpdateTrialRequest.update_mask:type_name -> google.protobuf.FieldMask
-	4,  // 14: vernier.v1.ListExperimentsResponse.experiments:type_name -> vernier.v1.Experiment
-	1,  // 15: vernier.v1.Trial.state:type_name -> vernier.v1.Trial.State
-	31, // 16: vernier.v1.Trial.parameters:type_name -> vernier.v1.Trial.ParametersEntry
-	32, // 17: vernier.v1.Trial.values:type_name -> vernier.v1.Trial.ValuesEntry
-	40, // 18: vernier.v1.Trial.lease_expire_time:type_name -> google.protobuf.Timestamp
-	40, // 19: vernier.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
-	40, // 20: vernier.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
-	40, // 21: vernier.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
-	42, // 22: vernier.v1.SuggestTrialsRequest.lease:type_name -> google.protobuf.Duration
-	42, // 23: vernier.v1.SuggestTrialsRequest.max_wait:type_name -> google.protobuf.Duration
-	18, // 24: vernier.v1.SuggestTrialsResponse.trials:type_name -> vernier.v1.Trial
-	0,  // 25: vernier.v1.SuggestTrialsResponse.state:type_name -> vernier.v1.Experiment.State
-	42, // 26: vernier.v1.SuggestTrialsResponse.retry_after:type_name -> google.protobuf.Duration
-	33, // 27: vernier.v1.Measurement.values:type_name -> vernier.v1.Measurement.ValuesEntry
-	40, // 28: vernier.v1.Measurement.time:type_name -> google.protobuf.Timestamp
-	21, // 29: vernier.v1.ReportTrialRequest.measurements:type_name -> vernier.v1.Measurement
-	2,  // 30: vernier.v1.ReportTrialResponse.directive:type_name -> vernier.v1.ReportTrialResponse.Directive
-	40, // 31: vernier.v1.ReportTrialResponse.lease_expire_time:type_name -> google.protobuf.Timestamp
-	34, // 32: vernier.v1.CompleteTrialRequest.succeeded:type_name -> vernier.v1.CompleteTrialRequest.Succeeded
-	35, // 33: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
-	36, // 34: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
-	37, // 35: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
-	18, // 36: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
-	43, // 37: vernier.v1.QueuedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
-	43, // 38: vernier.v1.CreateTrialRequest.ParametersEntry.value:type_name -> google.protobuf.Value
-	43, // 39: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
-	38, // 40: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
-	5,  // 41: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
-	15, // 42: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
-	16, // 43: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
-	6,  // 44: vernier.v1.ExperimentService.UpdateExperiment:input_type -> vernier.v1.UpdateExperimentRequest
-	7,  // 45: vernier.v1.ExperimentService.StopExperiment:input_type -> vernier.v1.StopExperimentRequest
-	8,  // 46: vernier.v1.ExperimentService.DeleteExperiment:input_type -> vernier.v1.DeleteExperimentRequest
-	19, // 47: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
-	22, // 48: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
-	24, // 49: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
-	25, // 50: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
-	9,  // 51: vernier.v1.ExperimentService.GetTrial:input_type -> vernier.v1.GetTrialRequest
-	26, // 52: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
-	28, // 53: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
-	11, // 54: vernier.v1.ExperimentService.CreateTrial:input_type -> vernier.v1.CreateTrialRequest
-	12, // 55: vernier.v1.ExperimentService.RerunTrial:input_type -> vernier.v1.RerunTrialRequest
-	13, // 56: vernier.v1.ExperimentService.StopTrial:input_type -> vernier.v1.StopTrialRequest
-	14, // 57: vernier.v1.ExperimentService.UpdateTrial:input_type -> vernier.v1.UpdateTrialRequest
-	4,  // 58: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
-	4,  // 59: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
-	17, // 60: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
-	4,  // 61: vernier.v1.ExperimentService.UpdateExperiment:output_type -> vernier.v1.Experiment
-	4,  // 62: vernier.v1.ExperimentService.StopExperiment:output_type -> vernier.v1.Experiment
-	44, // 63: vernier.v1.ExperimentService.DeleteExperiment:output_type -> google.protobuf.Empty
-	20, // 64: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
-	23, // 65: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
-	18, // 66: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
-	18, // 67: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
-	18, // 68: vernier.v1.ExperimentService.GetTrial:output_type -> vernier.v1.Trial
-	27, // 69: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
-	27, // 70: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
-	10, // 71: vernier.v1.ExperimentService.CreateTrial:output_type -> vernier.v1.QueuedTrial
-	10, // 72: vernier.v1.ExperimentService.RerunTrial:output_type -> vernier.v1.QueuedTrial
-	18, // 73: vernier.v1.ExperimentService.StopTrial:output_type -> vernier.v1.Trial
-	18, // 74: vernier.v1.ExperimentService.UpdateTrial:output_type -> vernier.v1.Trial
-	58, // [58:75] is the sub-list for method output_type
-	41, // [41:58] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	46, // 9: vernier.v1.UpdateExperimentRequest.update_mask:type_name -> google.protobuf.FieldMask
+	31, // 10: vernier.v1.QueuedTrial.parameters:type_name -> vernier.v1.QueuedTrial.ParametersEntry
+	32, // 11: vernier.v1.CreateTrialRequest.parameters:type_name -> vernier.v1.CreateTrialRequest.ParametersEntry
+	33, // 12: vernier.v1.ImportTrialsRequest.trials:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial
+	20, // 13: vernier.v1.ImportTrialsResponse.trials:type_name -> vernier.v1.Trial
+	20, // 14: vernier.v1.UpdateTrialRequest.trial:type_name -> vernier.v1.Trial
+	46, // 15: vernier.v1.UpdateTrialRequest.update_mask:type_name -> google.protobuf.FieldMask
+	4,  // 16: vernier.v1.ListExperimentsResponse.experiments:type_name -> vernier.v1.Experiment
+	1,  // 17: vernier.v1.Trial.state:type_name -> vernier.v1.Trial.State
+	36, // 18: vernier.v1.Trial.parameters:type_name -> vernier.v1.Trial.ParametersEntry
+	37, // 19: vernier.v1.Trial.values:type_name -> vernier.v1.Trial.ValuesEntry
+	45, // 20: vernier.v1.Trial.lease_expire_time:type_name -> google.protobuf.Timestamp
+	45, // 21: vernier.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
+	45, // 22: vernier.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
+	45, // 23: vernier.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
+	47, // 24: vernier.v1.SuggestTrialsRequest.lease:type_name -> google.protobuf.Duration
+	47, // 25: vernier.v1.SuggestTrialsRequest.max_wait:type_name -> google.protobuf.Duration
+	20, // 26: vernier.v1.SuggestTrialsResponse.trials:type_name -> vernier.v1.Trial
+	0,  // 27: vernier.v1.SuggestTrialsResponse.state:type_name -> vernier.v1.Experiment.State
+	47, // 28: vernier.v1.SuggestTrialsResponse.retry_after:type_name -> google.protobuf.Duration
+	38, // 29: vernier.v1.Measurement.values:type_name -> vernier.v1.Measurement.ValuesEntry
+	45, // 30: vernier.v1.Measurement.time:type_name -> google.protobuf.Timestamp
+	23, // 31: vernier.v1.ReportTrialRequest.measurements:type_name -> vernier.v1.Measurement
+	2,  // 32: vernier.v1.ReportTrialResponse.directive:type_name -> vernier.v1.ReportTrialResponse.Directive
+	45, // 33: vernier.v1.ReportTrialResponse.lease_expire_time:type_name -> google.protobuf.Timestamp
+	39, // 34: vernier.v1.CompleteTrialRequest.succeeded:type_name -> vernier.v1.CompleteTrialRequest.Succeeded
+	40, // 35: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
+	41, // 36: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
+	42, // 37: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
+	20, // 38: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
+	48, // 39: vernier.v1.QueuedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
+	48, // 40: vernier.v1.CreateTrialRequest.ParametersEntry.value:type_name -> google.protobuf.Value
+	34, // 41: vernier.v1.ImportTrialsRequest.ImportedTrial.parameters:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry
+	35, // 42: vernier.v1.ImportTrialsRequest.ImportedTrial.values:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial.ValuesEntry
+	1,  // 43: vernier.v1.ImportTrialsRequest.ImportedTrial.state:type_name -> vernier.v1.Trial.State
+	45, // 44: vernier.v1.ImportTrialsRequest.ImportedTrial.start_time:type_name -> google.protobuf.Timestamp
+	45, // 45: vernier.v1.ImportTrialsRequest.ImportedTrial.end_time:type_name -> google.protobuf.Timestamp
+	23, // 46: vernier.v1.ImportTrialsRequest.ImportedTrial.measurements:type_name -> vernier.v1.Measurement
+	48, // 47: vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
+	48, // 48: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
+	43, // 49: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
+	5,  // 50: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
+	17, // 51: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
+	18, // 52: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
+	6,  // 53: vernier.v1.ExperimentService.UpdateExperiment:input_type -> vernier.v1.UpdateExperimentRequest
+	7,  // 54: vernier.v1.ExperimentService.StopExperiment:input_type -> vernier.v1.StopExperimentRequest
+	8,  // 55: vernier.v1.ExperimentService.DeleteExperiment:input_type -> vernier.v1.DeleteExperimentRequest
+	21, // 56: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
+	24, // 57: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
+	26, // 58: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
+	27, // 59: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
+	9,  // 60: vernier.v1.ExperimentService.GetTrial:input_type -> vernier.v1.GetTrialRequest
+	28, // 61: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
+	30, // 62: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
+	11, // 63: vernier.v1.ExperimentService.CreateTrial:input_type -> vernier.v1.CreateTrialRequest
+	12, // 64: vernier.v1.ExperimentService.RerunTrial:input_type -> vernier.v1.RerunTrialRequest
+	13, // 65: vernier.v1.ExperimentService.ImportTrials:input_type -> vernier.v1.ImportTrialsRequest
+	15, // 66: vernier.v1.ExperimentService.StopTrial:input_type -> vernier.v1.StopTrialRequest
+	16, // 67: vernier.v1.ExperimentService.UpdateTrial:input_type -> vernier.v1.UpdateTrialRequest
+	4,  // 68: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 69: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
+	19, // 70: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
+	4,  // 71: vernier.v1.ExperimentService.UpdateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 72: vernier.v1.ExperimentService.StopExperiment:output_type -> vernier.v1.Experiment
+	49, // 73: vernier.v1.ExperimentService.DeleteExperiment:output_type -> google.protobuf.Empty
+	22, // 74: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
+	25, // 75: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
+	20, // 76: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
+	20, // 77: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
+	20, // 78: vernier.v1.ExperimentService.GetTrial:output_type -> vernier.v1.Trial
+	29, // 79: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
+	29, // 80: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
+	10, // 81: vernier.v1.ExperimentService.CreateTrial:output_type -> vernier.v1.QueuedTrial
+	10, // 82: vernier.v1.ExperimentService.RerunTrial:output_type -> vernier.v1.QueuedTrial
+	14, // 83: vernier.v1.ExperimentService.ImportTrials:output_type -> vernier.v1.ImportTrialsResponse
+	20, // 84: vernier.v1.ExperimentService.StopTrial:output_type -> vernier.v1.Trial
+	20, // 85: vernier.v1.ExperimentService.UpdateTrial:output_type -> vernier.v1.Trial
+	68, // [68:86] is the sub-list for method output_type
+	50, // [50:68] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_experiment_proto_init() }
@@ -2661,8 +2899,8 @@ func file_vernier_v1_experiment_proto_init() {
 		return
 	}
 	file_vernier_v1_experiment_proto_msgTypes[7].OneofWrappers = []any{}
-	file_vernier_v1_experiment_proto_msgTypes[15].OneofWrappers = []any{}
-	file_vernier_v1_experiment_proto_msgTypes[21].OneofWrappers = []any{
+	file_vernier_v1_experiment_proto_msgTypes[17].OneofWrappers = []any{}
+	file_vernier_v1_experiment_proto_msgTypes[23].OneofWrappers = []any{
 		(*CompleteTrialRequest_Succeeded_)(nil),
 		(*CompleteTrialRequest_Pruned_)(nil),
 		(*CompleteTrialRequest_Failed_)(nil),
@@ -2674,7 +2912,7 @@ func file_vernier_v1_experiment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_vernier_v1_experiment_proto_rawDesc), len(file_vernier_v1_experiment_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   36,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

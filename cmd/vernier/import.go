@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/client"
+	"github.com/vernier-ml/vernier/cmd/vernier/imported"
+	"github.com/vernier-ml/vernier/local"
+)
+
+// importBatch is how many trials one request holds at most.
+const importBatch = 100
+
+type importOptions struct {
+	imported.Options
+	algorithm string
+	dryRun    bool
+}
+
+func newImportCommand(open opener) *cobra.Command {
+	var o importOptions
+	cmd := &cobra.Command{
+		Use:   "import FILE [EXPERIMENT]",
+		Short: "Add the trials of another tuner, or of a table, to an experiment",
+		Long: `Add trials that ran elsewhere, with their results, to an experiment whose trials run
+outside (without a trialTemplate). If there is no experiment of that name it is made, with
+the search space of the file. It ends with the last trial of the file; raise its
+maxTrialCount to go on, or name it in warmStartFrom of another experiment.
+
+A FILE is by its name's end
+  .csv          a table with a row for each trial: parameters, and the metrics that
+                --minimize or --maximize name; what vernier export prints, too
+  .yaml, .json  an experiment of Katib with its trials, as of
+                kubectl get experiments.kubeflow.org,trials.kubeflow.org -o yaml
+  others        a storage of Optuna in SQLite
+
+The same command again adds what is new. With the plugin of kubectl, VERNIER_SERVER and
+VERNIER_TOKEN say where the API is.`,
+		Example: `  vernier import study.db
+  vernier import results.csv earlier --minimize val_loss
+  vernier import study.db --study resnet --dry-run`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := ""
+			if len(args) > 1 {
+				name = args[1]
+			}
+			return o.run(cmd.Context(), args[0], name, streams{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}, open)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Study, "study", "", "which study, or experiment, of a file with several")
+	f.StringSliceVar(&o.Minimize, "minimize", nil, "metric of a table, or name of the value of an Optuna study; may be repeated")
+	f.StringSliceVar(&o.Maximize, "maximize", nil, "as --minimize")
+	f.StringVar(&o.algorithm, "algorithm", "auto", "algorithm of an experiment that is made")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the experiment that would be made, and how many trials would be added")
+	return cmd
+}
+
+func (o importOptions) run(ctx context.Context, path, name string, s streams, open opener) error {
+	study, err := imported.Read(path, o.Options)
+	if err != nil {
+		return invalidErrorf("%w", err)
+	}
+	for _, left := range study.Left {
+		fmt.Fprintf(s.err, "Warning: left out: %s\n", left)
+	}
+	if name == "" {
+		name = studyName(study.Name, path)
+	}
+	if o.dryRun {
+		fmt.Fprintf(s.err, "%d trials would be added to experiment %s\n", len(study.Trials), name)
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.experiment(study, name))
+		if err != nil {
+			return err
+		}
+		delete(object, "status")
+		return writeValue(s.out, "yaml", object)
+	}
+	session, err := open(ctx, true)
+	if err != nil {
+		return err
+	}
+	c, err := session.api()
+	if err != nil {
+		return err
+	}
+	parent := fmt.Sprintf("namespaces/%s/experiments/%s", session.namespace, name)
+	if err := o.ensure(ctx, c, parent, study, name); err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(study.Trials, importBatch) {
+		r := &vernierv1.ImportTrialsRequest{Parent: parent}
+		for _, t := range batch {
+			r.Trials = append(r.Trials, importedOut(t))
+		}
+		if _, err := c.ImportTrials(ctx, r); err != nil {
+			return fmt.Errorf("import trials into experiment %s: %w", name, err)
+		}
+	}
+	fmt.Fprintf(s.out, "experiment %s has the %d trials of %s; to go on: vernier edit %s --max-trials %d\n", name, len(study.Trials), path, name, 2*len(study.Trials))
+	return nil
+}
+
+// ensure makes the experiment, if there is none of that name.
+func (o importOptions) ensure(ctx context.Context, c *client.Client, parent string, study *imported.Study, name string) error {
+	_, err := c.GetExperiment(ctx, &vernierv1.GetExperimentRequest{Name: parent})
+	if client.Reason(err) != "NOT_FOUND" {
+		return err
+	}
+	text, err := json.Marshal(o.experiment(study, name).Spec)
+	if err != nil {
+		return err
+	}
+	spec := &structpb.Struct{}
+	if err := spec.UnmarshalJSON(text); err != nil {
+		return err
+	}
+	if _, err = c.CreateExperiment(ctx, &vernierv1.CreateExperimentRequest{Experiment: &vernierv1.Experiment{Name: parent, Spec: spec}}); err != nil {
+		return fmt.Errorf("make experiment %s: %w", name, err)
+	}
+	return nil
+}
+
+// experiment has the space and the objectives of a study, and room for its trials.
+func (o importOptions) experiment(study *imported.Study, name string) *v1beta1.Experiment {
+	count := int32(len(study.Trials))
+	e := &v1beta1.Experiment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Experiment"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1beta1.ExperimentSpec{
+			Parameters: study.Parameters, Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: o.algorithm},
+			MaxTrialCount: &count, ResumePolicy: v1beta1.LongRunning,
+		},
+	}
+	if first := study.Objectives[0]; len(study.Objectives) == 1 {
+		e.Spec.Objective = &v1beta1.ObjectiveSpec{Type: first.Type, ObjectiveMetricName: first.ObjectiveMetricName}
+	} else {
+		e.Spec.Objectives = study.Objectives
+	}
+	return e
+}
+
+func importedOut(t imported.Trial) *vernierv1.ImportTrialsRequest_ImportedTrial {
+	out := &vernierv1.ImportTrialsRequest_ImportedTrial{Id: t.ID, Parameters: map[string]*structpb.Value{}, Values: t.Values, State: vernierv1.Trial_FAILED}
+	switch t.State {
+	case v1beta1.TrialSucceeded:
+		out.State = vernierv1.Trial_SUCCEEDED
+	case v1beta1.TrialEarlyStopped:
+		out.State = vernierv1.Trial_PRUNED
+	}
+	for name, value := range t.Params {
+		out.Parameters[name] = structpb.NewStringValue(value)
+	}
+	if !t.Started.IsZero() {
+		out.StartTime = timestamppb.New(t.Started)
+	}
+	if !t.Ended.IsZero() && !t.Started.IsZero() {
+		out.EndTime = timestamppb.New(t.Ended)
+	}
+	for _, m := range t.Curve {
+		out.Measurements = append(out.Measurements, &vernierv1.Measurement{Step: m.Step, Values: map[string]float64{m.Metric: m.Value}})
+	}
+	if len(t.Curve) == 0 && out.State == vernierv1.Trial_PRUNED && len(t.Values) > 0 {
+		out.Measurements = []*vernierv1.Measurement{{Values: t.Values}} // of such a trial, what was reported counts
+	}
+	return out
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// studyName is a study's name, or that of its file, in the form of an experiment's.
+func studyName(study, path string) string {
+	if study == "" {
+		study = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	}
+	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(study), "-"), "-")
+}
+
+// api is a client of the programmatic API.
+func (s *session) api() (*client.Client, error) {
+	if s.home == "" {
+		server, token := os.Getenv("VERNIER_SERVER"), os.Getenv("VERNIER_TOKEN")
+		if server == "" || token == "" {
+			return nil, errors.New("set VERNIER_SERVER to the address of the API, and VERNIER_TOKEN to a token of the cluster (docs/api.md)")
+		}
+		return client.New(server, token, nil), nil
+	}
+	home := local.Home(s.home)
+	status, err := local.ReadStatus(home)
+	if err != nil {
+		return nil, err
+	}
+	token, err := os.ReadFile(home.APIToken())
+	if err != nil {
+		return nil, fmt.Errorf("read the token of the API: %w", err)
+	}
+	return client.New(status.API, strings.TrimSpace(string(token)), nil), nil
+}

@@ -1,0 +1,200 @@
+package imported
+
+import (
+	"database/sql"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func read(t *testing.T, path string, o Options) *Study {
+	t.Helper()
+	s, err := Read(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var (
+	succeeded = v1beta1.TrialSucceeded
+	pruned    = v1beta1.TrialEarlyStopped
+	failed    = v1beta1.TrialFailed
+	lr        = v1beta1.ParameterSpec{Name: "lr", ParameterType: v1beta1.ParameterTypeDouble, FeasibleSpace: v1beta1.FeasibleSpace{Min: "0.01", Max: "0.5"}}
+	opt       = v1beta1.ParameterSpec{Name: "opt", ParameterType: v1beta1.ParameterTypeCategorical, FeasibleSpace: v1beta1.FeasibleSpace{List: []string{"adam", "sgd"}}}
+	momentum  = v1beta1.ParameterSpec{
+		Name: "momentum", ParameterType: v1beta1.ParameterTypeDouble, FeasibleSpace: v1beta1.FeasibleSpace{Min: "0.5", Max: "0.9"},
+		When: &v1beta1.ParameterCondition{Parameter: "opt", In: []string{"sgd"}},
+	}
+	loss = []v1beta1.ObjectiveMetric{{ObjectiveMetricName: "loss", Type: v1beta1.ObjectiveTypeMinimize}}
+)
+
+func same(t *testing.T, want, got *Study) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestATableWithConditions(t *testing.T) {
+	path := write(t, "old.csv", `trial,state,start,end,loss,lr,opt,param.momentum,layers
+0,Succeeded,2026-01-02T03:04:05Z,2026-01-02T03:05:05Z,0.5,0.01,adam,,2
+1,Failed,,,,0.5,sgd,0.5,2
+2,Running,,,,0.1,sgd,0.9,2
+3,EarlyStopped,,,nan,0.1,sgd,0.9,2
+4,Succeeded,,,0.25,0.1,sgd,,2
+`)
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	layers := v1beta1.ParameterSpec{Name: "layers", ParameterType: v1beta1.ParameterTypeDiscrete, FeasibleSpace: v1beta1.FeasibleSpace{List: []string{"2"}}}
+	unruled := momentum
+	unruled.When = nil // trial 4 contradicts the rule, and is not known to be wrong
+	got := read(t, path, Options{Minimize: []string{"loss"}})
+	same(t, &Study{
+		Parameters: []v1beta1.ParameterSpec{lr, opt, unruled, layers}, Objectives: loss,
+		Trials: []Trial{
+			{ID: "1", Params: map[string]string{"lr": "0.5", "opt": "sgd", "momentum": "0.5", "layers": "2"}, State: failed},
+			{ID: "3", Params: map[string]string{"lr": "0.1", "opt": "sgd", "momentum": "0.9", "layers": "2"}, Values: map[string]float64{"loss": math.NaN()}, State: pruned},
+		},
+		Left: []string{"trial 2 has not ended", "trial 0: no rule says when it has momentum", "trial 4: no rule says when it has momentum"},
+	}, got)
+
+	path = write(t, "old.csv", "trial,start,end,loss,lr,opt,momentum\n0,2026-01-02T03:04:05Z,2026-01-02T03:05:05Z,0.5,0.01,adam,\n1,,,,0.5,sgd,0.5\n2,,,1,0.1,sgd,0.9\n")
+	same(t, &Study{
+		Parameters: []v1beta1.ParameterSpec{lr, opt, momentum}, Objectives: loss,
+		Trials: []Trial{
+			{ID: "0", Params: map[string]string{"lr": "0.01", "opt": "adam"}, Values: map[string]float64{"loss": 0.5}, State: succeeded, Started: start, Ended: start.Add(time.Minute)},
+			{ID: "1", Params: map[string]string{"lr": "0.5", "opt": "sgd", "momentum": "0.5"}, State: failed},
+			{ID: "2", Params: map[string]string{"lr": "0.1", "opt": "sgd", "momentum": "0.9"}, Values: map[string]float64{"loss": 1}, State: succeeded},
+		},
+	}, read(t, path, Options{Minimize: []string{"loss"}}))
+}
+
+func TestAnExperimentOfKatib(t *testing.T) {
+	const trial = `
+- kind: Trial
+  metadata: {name: random-NAME, namespace: kubeflow, ownerReferences: [{kind: Experiment, name: OWNER}]}
+  spec: {parameterAssignments: [{name: lr, value: "0.03"}]}
+  status:
+    startTime: "2026-01-02T03:04:05Z"
+    conditions: [{type: Created, status: "True"}, {type: STATE, status: "True"}]
+    observation: {metrics: [{name: loss, min: "0.2", max: "0.9", latest: "0.3"}, {name: acc, min: "1", max: "1", latest: "1"}]}`
+	one := func(name, owner, state string) string {
+		return strings.NewReplacer("NAME", name, "OWNER", owner, "STATE", state).Replace(trial)
+	}
+	path := write(t, "katib.yaml", `kind: List
+items:
+- kind: Experiment
+  metadata: {name: random, namespace: kubeflow}
+  spec:
+    objective: {type: minimize, objectiveMetricName: loss, metricStrategies: [{name: loss, value: latest}]}
+    parameters: [{name: lr, parameterType: double, feasibleSpace: {min: "0.01", max: "0.5"}}]
+- kind: Experiment
+  metadata: {name: other, namespace: kubeflow}
+  spec: {objective: {type: minimize, objectiveMetricName: loss}}`+
+		one("a", "random", "Succeeded")+one("b", "random", "Running")+one("c", "other", "Succeeded"))
+	if _, err := Read(path, Options{}); err == nil || !strings.Contains(err.Error(), "--study") {
+		t.Errorf("of two experiments: %v", err)
+	}
+	same(t, &Study{
+		Name: "random", Parameters: []v1beta1.ParameterSpec{lr}, Objectives: loss, Left: []string{"trial random-b has not ended"},
+		Trials: []Trial{{
+			ID: "random-a", Params: map[string]string{"lr": "0.03"}, Values: map[string]float64{"loss": 0.3}, State: succeeded,
+			Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Local(),
+		}},
+	}, read(t, path, Options{Study: "random"}))
+}
+
+// The tables of Optuna's storage, as far as they are read.
+const optunaTables = `
+CREATE TABLE studies (study_id INTEGER, study_name TEXT);
+CREATE TABLE study_directions (study_id INTEGER, direction TEXT, objective INTEGER);
+CREATE TABLE study_system_attributes (study_id INTEGER, key TEXT, value_json TEXT);
+CREATE TABLE trials (trial_id INTEGER, number INTEGER, study_id INTEGER, state TEXT, datetime_start DATETIME, datetime_complete DATETIME);
+CREATE TABLE trial_params (param_id INTEGER, trial_id INTEGER, param_name TEXT, param_value FLOAT, distribution_json TEXT);
+CREATE TABLE trial_values (trial_id INTEGER, objective INTEGER, value FLOAT, value_type TEXT);
+CREATE TABLE trial_intermediate_values (trial_id INTEGER, step INTEGER, intermediate_value FLOAT, intermediate_value_type TEXT);
+INSERT INTO studies VALUES (1, 'resnet'), (2, 'other');
+INSERT INTO study_directions VALUES (1, 'MINIMIZE', 0), (2, 'MAXIMIZE', 0);
+INSERT INTO study_system_attributes VALUES (1, 'study:metric_names', '["loss"]');
+INSERT INTO trials VALUES (5, 0, 1, 'COMPLETE', '2026-01-02 03:04:05.500000', '2026-01-02 03:05:05.000000'), (6, 1, 1, 'PRUNED', NULL, NULL), (7, 2, 1, 'RUNNING', NULL, NULL), (8, 0, 2, 'COMPLETE', NULL, NULL);
+INSERT INTO trial_params VALUES
+ (1, 5, 'lr', 0.03, '{"name": "FloatDistribution", "attributes": {"step": null, "low": 0.01, "high": 0.25, "log": false}}'),
+ (2, 6, 'lr', 0.5, '{"name": "UniformDistribution", "attributes": {"low": 0.02, "high": 0.5}}'),
+ (3, 5, 'opt', 0, '{"name": "CategoricalDistribution", "attributes": {"choices": ["adam", "sgd"]}}'),
+ (4, 6, 'opt', 1, '{"name": "CategoricalDistribution", "attributes": {"choices": ["adam", "sgd"]}}'),
+ (5, 6, 'momentum', 0.7, '{"name": "FloatDistribution", "attributes": {"step": null, "low": 0.5, "high": 0.9, "log": false}}');
+INSERT INTO trial_values VALUES (5, 0, NULL, 'INF_POS'), (8, 0, 1, 'FINITE');
+INSERT INTO trial_intermediate_values VALUES (6, 2, 0.5, 'FINITE'), (6, 1, NULL, 'NAN');
+`
+
+func TestAStudyOfOptuna(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "study 1%.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(optunaTables); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(path, Options{}); err == nil || !strings.Contains(err.Error(), "other, resnet") {
+		t.Errorf("of two studies: %v", err)
+	}
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	same(t, &Study{
+		Name: "resnet", Parameters: []v1beta1.ParameterSpec{lr, momentum, opt}, Objectives: loss, Left: []string{"trial 2 has not ended"},
+		Trials: []Trial{
+			{ID: "0", Params: map[string]string{"lr": "0.03", "opt": "adam"}, Values: map[string]float64{"loss": math.Inf(1)}, State: succeeded,
+				Started: start.Add(time.Second / 2), Ended: start.Add(time.Minute)},
+			{ID: "1", Params: map[string]string{"lr": "0.5", "opt": "sgd", "momentum": "0.7"}, State: pruned,
+				Curve: []Sample{{"loss", 1, math.NaN()}, {"loss", 2, 0.5}}},
+		},
+	}, read(t, path, Options{Study: "resnet"}))
+}
+
+func TestWhatCannotBeReadSaysWhy(t *testing.T) {
+	cases := map[string]struct {
+		name, text string
+		o          Options
+		says       string
+	}{
+		"a table without a metric":     {"a.csv", "lr,loss\n1,2\n", Options{}, "--minimize"},
+		"a metric that is no column":   {"a.csv", "lr,loss\n1,2\n", Options{Minimize: []string{"los"}}, `"los"`},
+		"a metric that is no number":   {"a.csv", "lr,loss\n1,x\n", Options{Minimize: []string{"loss"}}, "row 2"},
+		"an empty table":               {"a.csv", "", Options{Minimize: []string{"loss"}}, "empty"},
+		"no trial":                     {"a.csv", "lr,loss\n", Options{Minimize: []string{"loss"}}, "no trial"},
+		"no database":                  {"a.db", "hello", Options{}, "no storage of Optuna"},
+		"no experiment":                {"a.yaml", "kind: List\nitems: []", Options{}, "kubectl get"},
+		"a row that has too few cells": {"a.csv", "lr,loss\n1\n", Options{Minimize: []string{"loss"}}, "fields"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Read(write(t, c.name, c.text), c.o)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v does not say %q", err, c.says)
+			}
+		})
+	}
+	if _, err := Read(filepath.Join(t.TempDir(), "absent.db"), Options{}); !os.IsNotExist(err) && (err == nil || !strings.Contains(err.Error(), "no such file")) {
+		t.Errorf("an absent file: %v", err)
+	}
+}
