@@ -134,7 +134,7 @@ lint: ## Run the linter, which also holds the import fences.
 	$(TOOLS) golangci-lint run ./...
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, protocol code and the reference of the command line.
+generate: web/node_modules ## Generate deep copies, CRDs, protocol code and the reference of the command line.
 	go tool controller-gen object crd:crdVersions=v1,maxDescLen=200,allowDangerousTypes=true paths=./api/v1beta1 output:crd:dir=config/crd/bases
 	./api/proto/generate.sh
 	go test ./cmd/vernier -run TestTheReferenceIsUpToDate -update
@@ -161,7 +161,7 @@ web-browser-test: web build ## Test the dashboard in Chromium, and measure it wi
 verify: generate web ## Check that what is generated is committed, and that the code is formatted and vetted.
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
-	@git diff --exit-code -- api config docs/cli-reference.md web/dist || { echo "generated files differ: run make generate web and commit"; exit 1; }
+	@git diff --exit-code -- api config docs/cli-reference.md server/api/openapi.yaml web/src/api/gen web/dist || { echo "generated files differ: run make generate web and commit"; exit 1; }
 
 .PHONY: bench
 bench: build ## Measure trials a second beside bare Jobs, in one run.

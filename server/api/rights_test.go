@@ -15,6 +15,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 )
@@ -159,4 +160,37 @@ func call(t *testing.T, url, token string, m protoreflect.MethodDescriptor, body
 		t.Fatal(err)
 	}
 	return string(says)
+}
+
+// The description of the API has each of its methods, and is served to programs that
+// have no token yet.
+func TestTheDescriptionHasEachMethod(t *testing.T) {
+	server := listen(t, serve(t, interceptor.Funcs{}))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/openapi.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	var description struct {
+		Paths map[string]any `json:"paths"`
+	}
+	text, err := io.ReadAll(got.Body)
+	if err == nil {
+		err = yaml.Unmarshal(text, &description)
+	}
+	if err != nil || got.StatusCode != http.StatusOK {
+		t.Fatal(got.Status, err)
+	}
+	for _, file := range []protoreflect.FileDescriptor{vernierv1.File_vernier_v1_experiment_proto, vernierv1.File_vernier_v1_dashboard_proto} {
+		service := file.Services().Get(0)
+		for i := range service.Methods().Len() {
+			if path := "/" + string(service.FullName()) + "/" + string(service.Methods().Get(i).Name()); description.Paths[path] == nil && !service.Methods().Get(i).IsStreamingServer() {
+				t.Errorf("openapi.yaml lacks %s: run make generate", path)
+			}
+		}
+	}
 }

@@ -7,6 +7,7 @@ package api
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"hash/maphash"
 	"net/http"
@@ -66,8 +67,20 @@ func (s *service) mount(mux *http.ServeMux) (paths []string) {
 		mux.Handle(path, s.guard(endless(handler)))
 		paths = append(paths, path)
 	}
-	return paths
+	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(openapi) // the caller has gone
+	})
+	return append(paths, openapiPath)
 }
+
+// openapi describes the services as HTTP with JSON. It says nothing of what runs here,
+// so that it needs no token.
+//
+//go:embed openapi.yaml
+var openapi []byte
+
+const openapiPath = "/openapi.yaml"
 
 type service struct {
 	Config

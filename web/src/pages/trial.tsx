@@ -75,7 +75,6 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
               {t?.worker && <tr><td class="muted">Worker</td><td class="num">{t.worker}</td></tr>}
               {table.resource[row] > 0 && <tr><td class="muted">Resource</td><td class="num">{formatValue(table.resource[row])}</td></tr>}
               {table.parent[row] >= 0 && <tr><td class="muted">Continues</td><td class="num"><a class="link" href={href(view.trialPath(table.parent[row]))}>trial {table.parent[row]}</a></td></tr>}
-              {t?.rerunOf !== undefined && <tr><td class="muted">Repeats</td><td class="num"><a class="link" href={href(view.trialPath(t.rerunOf))}>trial {t.rerunOf}</a></td></tr>}
               {about.value?.pods.map((p) => <tr key={p.name}><td class="muted">Pod</td><td class="num wrap" title={p.message}>{p.name}<br /><span class="muted">{p.phase} on {p.node || "no node yet"}{Object.entries(p.resources).map(([k, v]) => `, ${k} ${v}`)}</span></td></tr>)}
             </tbody></table>
           </section>

@@ -1664,6 +1664,8 @@ export const DashboardService: GenService<{
     output: typeof AnalyzeResponseSchema;
   },
   /**
+   * ListAlgorithms lists the search algorithms and the early stopping rules.
+   *
    * @generated from rpc vernier.v1.DashboardService.ListAlgorithms
    */
   listAlgorithms: {

@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file vernier/v1/experiment.proto.
  */
 export const file_vernier_v1_experiment: GenFile = /*@__PURE__*/
-  fileDesc("Cht2ZXJuaWVyL3YxL2V4cGVyaW1lbnQucHJvdG8SCnZlcm5pZXIudjEiKwoJRXJyb3JJbmZvEg4KBnJlYXNvbhgBIAEoCRIOCgZyZW1lZHkYAiABKAkitgUKCkV4cGVyaW1lbnQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSJQoEc3BlYxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSKwoFc3RhdGUYBCABKA4yHC52ZXJuaWVyLnYxLkV4cGVyaW1lbnQuU3RhdGUSDwoHbWVzc2FnZRgFIAEoCRIOCgZ0cmlhbHMYBiABKAUSFgoOdHJpYWxzX3J1bm5pbmcYByABKAUSGAoQdHJpYWxzX3N1Y2NlZWRlZBgIIAEoBRIVCg10cmlhbHNfZmFpbGVkGAkgASgFEi8KC2NyZWF0ZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg50cmlhbHNfcGVuZGluZxgLIAEoBRIVCg10cmlhbHNfcHJ1bmVkGAwgASgFEhUKDXRyaWFsc19raWxsZWQYDSABKAUSGQoRdHJpYWxzX3VubWVhc3VyZWQYDiABKAUSLgoKc3RhcnRfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KBGJlc3QYESABKAsyES52ZXJuaWVyLnYxLlRyaWFsEhEKCXN1c3BlbmRlZBgSIAEoCBInCgZxdWV1ZWQYEyADKAsyFy52ZXJuaWVyLnYxLlF1ZXVlZFRyaWFsEg0KBW5vdGVzGBQgASgJEgwKBHRhZ3MYFSADKAkSDAoEZXRhZxgWIAEoCRIQCgh3YXJuaW5ncxgXIAMoCSJFCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVQ0NFRURFRBACEgoKBkZBSUxFRBADInoKF0NyZWF0ZUV4cGVyaW1lbnRSZXF1ZXN0EioKCmV4cGVyaW1lbnQYASABKAsyFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSFQoNdmFsaWRhdGVfb25seRgCIAEoCBIMCgR5YW1sGAMgASgJEg4KBnBhcmVudBgEIAEoCSKNAQoXVXBkYXRlRXhwZXJpbWVudFJlcXVlc3QSKgoKZXhwZXJpbWVudBgBIAEoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSFQoNdmFsaWRhdGVfb25seRgDIAEoCCI1ChVTdG9wRXhwZXJpbWVudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZjYW5jZWwYAiABKAgiNAoXRGVsZXRlRXhwZXJpbWVudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkiHwoPR2V0VHJpYWxSZXF1ZXN0EgwKBG5hbWUYASABKAkihQIKC1F1ZXVlZFRyaWFsEgoKAmlkGAEgASgJEjsKCnBhcmFtZXRlcnMYAiADKAsyJy52ZXJuaWVyLnYxLlF1ZXVlZFRyaWFsLlBhcmFtZXRlcnNFbnRyeRIVCghyZXJ1bl9vZhgDIAEoBUgAiAEBEi8KC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgV0cmlhbBgFIAEoCRpJCg9QYXJhbWV0ZXJzRW50cnkSCwoDa2V5GAEgASgJEiUKBXZhbHVlGAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlOgI4AUILCglfcmVydW5fb2YixwEKEkNyZWF0ZVRyaWFsUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSQgoKcGFyYW1ldGVycxgCIAMoCzIuLnZlcm5pZXIudjEuQ3JlYXRlVHJpYWxSZXF1ZXN0LlBhcmFtZXRlcnNFbnRyeRISCgpyZXF1ZXN0X2lkGAMgASgJGkkKD1BhcmFtZXRlcnNFbnRyeRILCgNrZXkYASABKAkSJQoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWU6AjgBIjUKEVJlcnVuVHJpYWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCSIwChBTdG9wVHJpYWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJImcKElVwZGF0ZVRyaWFsUmVxdWVzdBIgCgV0cmlhbBgBIAEoCzIRLnZlcm5pZXIudjEuVHJpYWwSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIs8EChNJbXBvcnRUcmlhbHNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRI9CgZ0cmlhbHMYAiADKAsyLS52ZXJuaWVyLnYxLkltcG9ydFRyaWFsc1JlcXVlc3QuSW1wb3J0ZWRUcmlhbBroAwoNSW1wb3J0ZWRUcmlhbBIKCgJpZBgBIAEoCRJRCgpwYXJhbWV0ZXJzGAIgAygLMj0udmVybmllci52MS5JbXBvcnRUcmlhbHNSZXF1ZXN0LkltcG9ydGVkVHJpYWwuUGFyYW1ldGVyc0VudHJ5EkkKBnZhbHVlcxgDIAMoCzI5LnZlcm5pZXIudjEuSW1wb3J0VHJpYWxzUmVxdWVzdC5JbXBvcnRlZFRyaWFsLlZhbHVlc0VudHJ5EiYKBXN0YXRlGAQgASgOMhcudmVybmllci52MS5UcmlhbC5TdGF0ZRIuCgpzdGFydF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoMbWVhc3VyZW1lbnRzGAcgAygLMhcudmVybmllci52MS5NZWFzdXJlbWVudBpJCg9QYXJhbWV0ZXJzRW50cnkSCwoDa2V5GAEgASgJEiUKBXZhbHVlGAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlOgI4ARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBIjkKFEltcG9ydFRyaWFsc1Jlc3BvbnNlEiEKBnRyaWFscxgBIAMoCzIRLnZlcm5pZXIudjEuVHJpYWwiJAoUR2V0RXhwZXJpbWVudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSIoChZMaXN0RXhwZXJpbWVudHNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCSJGChdMaXN0RXhwZXJpbWVudHNSZXNwb25zZRIrCgtleHBlcmltZW50cxgBIAMoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudCLRBgoFVHJpYWwSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDgoGbnVtYmVyGAMgASgFEiYKBXN0YXRlGAQgASgOMhcudmVybmllci52MS5UcmlhbC5TdGF0ZRIPCgdtZXNzYWdlGAUgASgJEjUKCnBhcmFtZXRlcnMYBiADKAsyIS52ZXJuaWVyLnYxLlRyaWFsLlBhcmFtZXRlcnNFbnRyeRIQCghyZXNvdXJjZRgHIAEoARILCgN3aHkYCCABKAkSLQoGdmFsdWVzGAkgAygLMh0udmVybmllci52MS5UcmlhbC5WYWx1ZXNFbnRyeRIPCgdhdHRlbXB0GAogASgFEg4KBndvcmtlchgLIAEoCRI1ChFsZWFzZV9leHBpcmVfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgZwYXJlbnQYECABKAVIAIgBARIVCghyZXJ1bl9vZhgRIAEoBUgBiAEBEg0KBW5vdGVzGBIgASgJEgwKBHRhZ3MYEyADKAkaSQoPUGFyYW1ldGVyc0VudHJ5EgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZToCOAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASKcAQoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCwoHUlVOTklORxACEgwKCFNUT1BQSU5HEAMSDQoJU1VDQ0VFREVEEAQSCgoGUFJVTkVEEAUSCgoGRkFJTEVEEAYSDgoKSU5GRUFTSUJMRRAHEg4KClVOTUVBU1VSRUQQCBINCglDQU5DRUxMRUQQCUIJCgdfcGFyZW50QgsKCV9yZXJ1bl9vZiKwAQoUU3VnZ2VzdFRyaWFsc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg0KBWNvdW50GAIgASgFEg4KBndvcmtlchgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEigKBWxlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCG1heF93YWl0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIrsBChVTdWdnZXN0VHJpYWxzUmVzcG9uc2USIQoGdHJpYWxzGAEgAygLMhEudmVybmllci52MS5UcmlhbBIrCgVzdGF0ZRgCIAEoDjIcLnZlcm5pZXIudjEuRXhwZXJpbWVudC5TdGF0ZRIRCglleGhhdXN0ZWQYAyABKAgSDwoHbWVzc2FnZRgEIAEoCRIuCgtyZXRyeV9hZnRlchgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKpAQoLTWVhc3VyZW1lbnQSDAoEc3RlcBgBIAEoAxIzCgZ2YWx1ZXMYAiADKAsyIy52ZXJuaWVyLnYxLk1lYXN1cmVtZW50LlZhbHVlc0VudHJ5EigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAEiYgoSUmVwb3J0VHJpYWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRItCgxtZWFzdXJlbWVudHMYAyADKAsyFy52ZXJuaWVyLnYxLk1lYXN1cmVtZW50ItcBChNSZXBvcnRUcmlhbFJlc3BvbnNlEjwKCWRpcmVjdGl2ZRgBIAEoDjIpLnZlcm5pZXIudjEuUmVwb3J0VHJpYWxSZXNwb25zZS5EaXJlY3RpdmUSCwoDd2h5GAIgASgJEjUKEWxlYXNlX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI+CglEaXJlY3RpdmUSGQoVRElSRUNUSVZFX1VOU1BFQ0lGSUVEEAASDAoIQ09OVElOVUUQARIICgRTVE9QEAIigQQKFENvbXBsZXRlVHJpYWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRI/CglzdWNjZWVkZWQYAyABKAsyKi52ZXJuaWVyLnYxLkNvbXBsZXRlVHJpYWxSZXF1ZXN0LlN1Y2NlZWRlZEgAEjkKBnBydW5lZBgEIAEoCzInLnZlcm5pZXIudjEuQ29tcGxldGVUcmlhbFJlcXVlc3QuUHJ1bmVkSAASOQoGZmFpbGVkGAUgASgLMicudmVybmllci52MS5Db21wbGV0ZVRyaWFsUmVxdWVzdC5GYWlsZWRIABJBCgppbmZlYXNpYmxlGAYgASgLMisudmVybmllci52MS5Db21wbGV0ZVRyaWFsUmVxdWVzdC5JbmZlYXNpYmxlSAAaggEKCVN1Y2NlZWRlZBJGCgZ2YWx1ZXMYASADKAsyNi52ZXJuaWVyLnYxLkNvbXBsZXRlVHJpYWxSZXF1ZXN0LlN1Y2NlZWRlZC5WYWx1ZXNFbnRyeRotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBGggKBlBydW5lZBoYCgZGYWlsZWQSDgoGcmVhc29uGAEgASgJGhwKCkluZmVhc2libGUSDgoGcmVhc29uGAEgASgJQgkKB291dGNvbWUiNAoTUmVsZWFzZVRyaWFsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB2F0dGVtcHQYAiABKAUiSgoRTGlzdFRyaWFsc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlAKEkxpc3RUcmlhbHNSZXNwb25zZRIhCgZ0cmlhbHMYASADKAsyES52ZXJuaWVyLnYxLlRyaWFsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIqChhMaXN0T3B0aW1hbFRyaWFsc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJMu8KChFFeHBlcmltZW50U2VydmljZRJPChBDcmVhdGVFeHBlcmltZW50EiMudmVybmllci52MS5DcmVhdGVFeHBlcmltZW50UmVxdWVzdBoWLnZlcm5pZXIudjEuRXhwZXJpbWVudBJJCg1HZXRFeHBlcmltZW50EiAudmVybmllci52MS5HZXRFeHBlcmltZW50UmVxdWVzdBoWLnZlcm5pZXIudjEuRXhwZXJpbWVudBJaCg9MaXN0RXhwZXJpbWVudHMSIi52ZXJuaWVyLnYxLkxpc3RFeHBlcmltZW50c1JlcXVlc3QaIy52ZXJuaWVyLnYxLkxpc3RFeHBlcmltZW50c1Jlc3BvbnNlEk8KEFVwZGF0ZUV4cGVyaW1lbnQSIy52ZXJuaWVyLnYxLlVwZGF0ZUV4cGVyaW1lbnRSZXF1ZXN0GhYudmVybmllci52MS5FeHBlcmltZW50EksKDlN0b3BFeHBlcmltZW50EiEudmVybmllci52MS5TdG9wRXhwZXJpbWVudFJlcXVlc3QaFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSTwoQRGVsZXRlRXhwZXJpbWVudBIjLnZlcm5pZXIudjEuRGVsZXRlRXhwZXJpbWVudFJlcXVlc3QaFi5nb29nbGUucHJvdG9idWYuRW1wdHkSVAoNU3VnZ2VzdFRyaWFscxIgLnZlcm5pZXIudjEuU3VnZ2VzdFRyaWFsc1JlcXVlc3QaIS52ZXJuaWVyLnYxLlN1Z2dlc3RUcmlhbHNSZXNwb25zZRJOCgtSZXBvcnRUcmlhbBIeLnZlcm5pZXIudjEuUmVwb3J0VHJpYWxSZXF1ZXN0Gh8udmVybmllci52MS5SZXBvcnRUcmlhbFJlc3BvbnNlEkQKDUNvbXBsZXRlVHJpYWwSIC52ZXJuaWVyLnYxLkNvbXBsZXRlVHJpYWxSZXF1ZXN0GhEudmVybmllci52MS5UcmlhbBJCCgxSZWxlYXNlVHJpYWwSHy52ZXJuaWVyLnYxLlJlbGVhc2VUcmlhbFJlcXVlc3QaES52ZXJuaWVyLnYxLlRyaWFsEjoKCEdldFRyaWFsEhsudmVybmllci52MS5HZXRUcmlhbFJlcXVlc3QaES52ZXJuaWVyLnYxLlRyaWFsEksKCkxpc3RUcmlhbHMSHS52ZXJuaWVyLnYxLkxpc3RUcmlhbHNSZXF1ZXN0Gh4udmVybmllci52MS5MaXN0VHJpYWxzUmVzcG9uc2USWQoRTGlzdE9wdGltYWxUcmlhbHMSJC52ZXJuaWVyLnYxLkxpc3RPcHRpbWFsVHJpYWxzUmVxdWVzdBoeLnZlcm5pZXIudjEuTGlzdFRyaWFsc1Jlc3BvbnNlEkYKC0NyZWF0ZVRyaWFsEh4udmVybmllci52MS5DcmVhdGVUcmlhbFJlcXVlc3QaFy52ZXJuaWVyLnYxLlF1ZXVlZFRyaWFsEkQKClJlcnVuVHJpYWwSHS52ZXJuaWVyLnYxLlJlcnVuVHJpYWxSZXF1ZXN0GhcudmVybmllci52MS5RdWV1ZWRUcmlhbBI8CglTdG9wVHJpYWwSHC52ZXJuaWVyLnYxLlN0b3BUcmlhbFJlcXVlc3QaES52ZXJuaWVyLnYxLlRyaWFsEkAKC1VwZGF0ZVRyaWFsEh4udmVybmllci52MS5VcGRhdGVUcmlhbFJlcXVlc3QaES52ZXJuaWVyLnYxLlRyaWFsElEKDEltcG9ydFRyaWFscxIfLnZlcm5pZXIudjEuSW1wb3J0VHJpYWxzUmVxdWVzdBogLnZlcm5pZXIudjEuSW1wb3J0VHJpYWxzUmVzcG9uc2VCPlo8Z2l0aHViLmNvbS92ZXJuaWVyLW1sL3Zlcm5pZXIvYXBpL3Byb3RvL3Zlcm5pZXIvdjE7dmVybmllcnYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_empty, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("Cht2ZXJuaWVyL3YxL2V4cGVyaW1lbnQucHJvdG8SCnZlcm5pZXIudjEiKwoJRXJyb3JJbmZvEg4KBnJlYXNvbhgBIAEoCRIOCgZyZW1lZHkYAiABKAkitgUKCkV4cGVyaW1lbnQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSJQoEc3BlYxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSKwoFc3RhdGUYBCABKA4yHC52ZXJuaWVyLnYxLkV4cGVyaW1lbnQuU3RhdGUSDwoHbWVzc2FnZRgFIAEoCRIOCgZ0cmlhbHMYBiABKAUSFgoOdHJpYWxzX3J1bm5pbmcYByABKAUSGAoQdHJpYWxzX3N1Y2NlZWRlZBgIIAEoBRIVCg10cmlhbHNfZmFpbGVkGAkgASgFEi8KC2NyZWF0ZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg50cmlhbHNfcGVuZGluZxgLIAEoBRIVCg10cmlhbHNfcHJ1bmVkGAwgASgFEhUKDXRyaWFsc19raWxsZWQYDSABKAUSGQoRdHJpYWxzX3VubWVhc3VyZWQYDiABKAUSLgoKc3RhcnRfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KBGJlc3QYESABKAsyES52ZXJuaWVyLnYxLlRyaWFsEhEKCXN1c3BlbmRlZBgSIAEoCBInCgZxdWV1ZWQYEyADKAsyFy52ZXJuaWVyLnYxLlF1ZXVlZFRyaWFsEg0KBW5vdGVzGBQgASgJEgwKBHRhZ3MYFSADKAkSDAoEZXRhZxgWIAEoCRIQCgh3YXJuaW5ncxgXIAMoCSJFCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVQ0NFRURFRBACEgoKBkZBSUxFRBADInoKF0NyZWF0ZUV4cGVyaW1lbnRSZXF1ZXN0EioKCmV4cGVyaW1lbnQYASABKAsyFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSFQoNdmFsaWRhdGVfb25seRgCIAEoCBIMCgR5YW1sGAMgASgJEg4KBnBhcmVudBgEIAEoCSKNAQoXVXBkYXRlRXhwZXJpbWVudFJlcXVlc3QSKgoKZXhwZXJpbWVudBgBIAEoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSFQoNdmFsaWRhdGVfb25seRgDIAEoCCI1ChVTdG9wRXhwZXJpbWVudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZjYW5jZWwYAiABKAgiNAoXRGVsZXRlRXhwZXJpbWVudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkiHwoPR2V0VHJpYWxSZXF1ZXN0EgwKBG5hbWUYASABKAkixQEKC1F1ZXVlZFRyaWFsEgoKAmlkGAEgASgJEjsKCnBhcmFtZXRlcnMYAiADKAsyJy52ZXJuaWVyLnYxLlF1ZXVlZFRyaWFsLlBhcmFtZXRlcnNFbnRyeRIVCghyZXJ1bl9vZhgDIAEoBUgAiAEBGkkKD1BhcmFtZXRlcnNFbnRyeRILCgNrZXkYASABKAkSJQoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWU6AjgBQgsKCV9yZXJ1bl9vZiLHAQoSQ3JlYXRlVHJpYWxSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRJCCgpwYXJhbWV0ZXJzGAIgAygLMi4udmVybmllci52MS5DcmVhdGVUcmlhbFJlcXVlc3QuUGFyYW1ldGVyc0VudHJ5EhIKCnJlcXVlc3RfaWQYAyABKAkaSQoPUGFyYW1ldGVyc0VudHJ5EgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZToCOAEiNQoRUmVydW5UcmlhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIs8EChNJbXBvcnRUcmlhbHNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRI9CgZ0cmlhbHMYAiADKAsyLS52ZXJuaWVyLnYxLkltcG9ydFRyaWFsc1JlcXVlc3QuSW1wb3J0ZWRUcmlhbBroAwoNSW1wb3J0ZWRUcmlhbBIKCgJpZBgBIAEoCRJRCgpwYXJhbWV0ZXJzGAIgAygLMj0udmVybmllci52MS5JbXBvcnRUcmlhbHNSZXF1ZXN0LkltcG9ydGVkVHJpYWwuUGFyYW1ldGVyc0VudHJ5EkkKBnZhbHVlcxgDIAMoCzI5LnZlcm5pZXIudjEuSW1wb3J0VHJpYWxzUmVxdWVzdC5JbXBvcnRlZFRyaWFsLlZhbHVlc0VudHJ5EiYKBXN0YXRlGAQgASgOMhcudmVybmllci52MS5UcmlhbC5TdGF0ZRIuCgpzdGFydF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoMbWVhc3VyZW1lbnRzGAcgAygLMhcudmVybmllci52MS5NZWFzdXJlbWVudBpJCg9QYXJhbWV0ZXJzRW50cnkSCwoDa2V5GAEgASgJEiUKBXZhbHVlGAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlOgI4ARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBIjkKFEltcG9ydFRyaWFsc1Jlc3BvbnNlEiEKBnRyaWFscxgBIAMoCzIRLnZlcm5pZXIudjEuVHJpYWwiMAoQU3RvcFRyaWFsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJnChJVcGRhdGVUcmlhbFJlcXVlc3QSIAoFdHJpYWwYASABKAsyES52ZXJuaWVyLnYxLlRyaWFsEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayIkChRHZXRFeHBlcmltZW50UmVxdWVzdBIMCgRuYW1lGAEgASgJIigKFkxpc3RFeHBlcmltZW50c1JlcXVlc3QSDgoGcGFyZW50GAEgASgJIkYKF0xpc3RFeHBlcmltZW50c1Jlc3BvbnNlEisKC2V4cGVyaW1lbnRzGAEgAygLMhYudmVybmllci52MS5FeHBlcmltZW50Iq0GCgVUcmlhbBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIOCgZudW1iZXIYAyABKAUSJgoFc3RhdGUYBCABKA4yFy52ZXJuaWVyLnYxLlRyaWFsLlN0YXRlEg8KB21lc3NhZ2UYBSABKAkSNQoKcGFyYW1ldGVycxgGIAMoCzIhLnZlcm5pZXIudjEuVHJpYWwuUGFyYW1ldGVyc0VudHJ5EhAKCHJlc291cmNlGAcgASgBEgsKA3doeRgIIAEoCRItCgZ2YWx1ZXMYCSADKAsyHS52ZXJuaWVyLnYxLlRyaWFsLlZhbHVlc0VudHJ5Eg8KB2F0dGVtcHQYCiABKAUSDgoGd29ya2VyGAsgASgJEjUKEWxlYXNlX2V4cGlyZV90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtjcmVhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKBnBhcmVudBgQIAEoBUgAiAEBEg0KBW5vdGVzGBIgASgJEgwKBHRhZ3MYEyADKAkaSQoPUGFyYW1ldGVyc0VudHJ5EgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZToCOAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASKcAQoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCwoHUlVOTklORxACEgwKCFNUT1BQSU5HEAMSDQoJU1VDQ0VFREVEEAQSCgoGUFJVTkVEEAUSCgoGRkFJTEVEEAYSDgoKSU5GRUFTSUJMRRAHEg4KClVOTUVBU1VSRUQQCBINCglDQU5DRUxMRUQQCUIJCgdfcGFyZW50IrABChRTdWdnZXN0VHJpYWxzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSDQoFY291bnQYAiABKAUSDgoGd29ya2VyGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSKAoFbGVhc2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIbWF4X3dhaXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iuwEKFVN1Z2dlc3RUcmlhbHNSZXNwb25zZRIhCgZ0cmlhbHMYASADKAsyES52ZXJuaWVyLnYxLlRyaWFsEisKBXN0YXRlGAIgASgOMhwudmVybmllci52MS5FeHBlcmltZW50LlN0YXRlEhEKCWV4aGF1c3RlZBgDIAEoCBIPCgdtZXNzYWdlGAQgASgJEi4KC3JldHJ5X2FmdGVyGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIqkBCgtNZWFzdXJlbWVudBIMCgRzdGVwGAEgASgDEjMKBnZhbHVlcxgCIAMoCzIjLnZlcm5pZXIudjEuTWVhc3VyZW1lbnQuVmFsdWVzRW50cnkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASJiChJSZXBvcnRUcmlhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEi0KDG1lYXN1cmVtZW50cxgDIAMoCzIXLnZlcm5pZXIudjEuTWVhc3VyZW1lbnQi1wEKE1JlcG9ydFRyaWFsUmVzcG9uc2USPAoJZGlyZWN0aXZlGAEgASgOMikudmVybmllci52MS5SZXBvcnRUcmlhbFJlc3BvbnNlLkRpcmVjdGl2ZRILCgN3aHkYAiABKAkSNQoRbGVhc2VfZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIj4KCURpcmVjdGl2ZRIZChVESVJFQ1RJVkVfVU5TUEVDSUZJRUQQABIMCghDT05USU5VRRABEggKBFNUT1AQAiKBBAoUQ29tcGxldGVUcmlhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEj8KCXN1Y2NlZWRlZBgDIAEoCzIqLnZlcm5pZXIudjEuQ29tcGxldGVUcmlhbFJlcXVlc3QuU3VjY2VlZGVkSAASOQoGcHJ1bmVkGAQgASgLMicudmVybmllci52MS5Db21wbGV0ZVRyaWFsUmVxdWVzdC5QcnVuZWRIABI5CgZmYWlsZWQYBSABKAsyJy52ZXJuaWVyLnYxLkNvbXBsZXRlVHJpYWxSZXF1ZXN0LkZhaWxlZEgAEkEKCmluZmVhc2libGUYBiABKAsyKy52ZXJuaWVyLnYxLkNvbXBsZXRlVHJpYWxSZXF1ZXN0LkluZmVhc2libGVIABqCAQoJU3VjY2VlZGVkEkYKBnZhbHVlcxgBIAMoCzI2LnZlcm5pZXIudjEuQ29tcGxldGVUcmlhbFJlcXVlc3QuU3VjY2VlZGVkLlZhbHVlc0VudHJ5Gi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAEaCAoGUHJ1bmVkGhgKBkZhaWxlZBIOCgZyZWFzb24YASABKAkaHAoKSW5mZWFzaWJsZRIOCgZyZWFzb24YASABKAlCCQoHb3V0Y29tZSI0ChNSZWxlYXNlVHJpYWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBSJKChFMaXN0VHJpYWxzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiUAoSTGlzdFRyaWFsc1Jlc3BvbnNlEiEKBnRyaWFscxgBIAMoCzIRLnZlcm5pZXIudjEuVHJpYWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIioKGExpc3RPcHRpbWFsVHJpYWxzUmVxdWVzdBIOCgZwYXJlbnQYASABKAky7woKEUV4cGVyaW1lbnRTZXJ2aWNlEk8KEENyZWF0ZUV4cGVyaW1lbnQSIy52ZXJuaWVyLnYxLkNyZWF0ZUV4cGVyaW1lbnRSZXF1ZXN0GhYudmVybmllci52MS5FeHBlcmltZW50EkkKDUdldEV4cGVyaW1lbnQSIC52ZXJuaWVyLnYxLkdldEV4cGVyaW1lbnRSZXF1ZXN0GhYudmVybmllci52MS5FeHBlcmltZW50EloKD0xpc3RFeHBlcmltZW50cxIiLnZlcm5pZXIudjEuTGlzdEV4cGVyaW1lbnRzUmVxdWVzdBojLnZlcm5pZXIudjEuTGlzdEV4cGVyaW1lbnRzUmVzcG9uc2USTwoQVXBkYXRlRXhwZXJpbWVudBIjLnZlcm5pZXIudjEuVXBkYXRlRXhwZXJpbWVudFJlcXVlc3QaFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSSwoOU3RvcEV4cGVyaW1lbnQSIS52ZXJuaWVyLnYxLlN0b3BFeHBlcmltZW50UmVxdWVzdBoWLnZlcm5pZXIudjEuRXhwZXJpbWVudBJPChBEZWxldGVFeHBlcmltZW50EiMudmVybmllci52MS5EZWxldGVFeHBlcmltZW50UmVxdWVzdBoWLmdvb2dsZS5wcm90b2J1Zi5FbXB0eRJUCg1TdWdnZXN0VHJpYWxzEiAudmVybmllci52MS5TdWdnZXN0VHJpYWxzUmVxdWVzdBohLnZlcm5pZXIudjEuU3VnZ2VzdFRyaWFsc1Jlc3BvbnNlEk4KC1JlcG9ydFRyaWFsEh4udmVybmllci52MS5SZXBvcnRUcmlhbFJlcXVlc3QaHy52ZXJuaWVyLnYxLlJlcG9ydFRyaWFsUmVzcG9uc2USRAoNQ29tcGxldGVUcmlhbBIgLnZlcm5pZXIudjEuQ29tcGxldGVUcmlhbFJlcXVlc3QaES52ZXJuaWVyLnYxLlRyaWFsEkIKDFJlbGVhc2VUcmlhbBIfLnZlcm5pZXIudjEuUmVsZWFzZVRyaWFsUmVxdWVzdBoRLnZlcm5pZXIudjEuVHJpYWwSOgoIR2V0VHJpYWwSGy52ZXJuaWVyLnYxLkdldFRyaWFsUmVxdWVzdBoRLnZlcm5pZXIudjEuVHJpYWwSSwoKTGlzdFRyaWFscxIdLnZlcm5pZXIudjEuTGlzdFRyaWFsc1JlcXVlc3QaHi52ZXJuaWVyLnYxLkxpc3RUcmlhbHNSZXNwb25zZRJZChFMaXN0T3B0aW1hbFRyaWFscxIkLnZlcm5pZXIudjEuTGlzdE9wdGltYWxUcmlhbHNSZXF1ZXN0Gh4udmVybmllci52MS5MaXN0VHJpYWxzUmVzcG9uc2USRgoLQ3JlYXRlVHJpYWwSHi52ZXJuaWVyLnYxLkNyZWF0ZVRyaWFsUmVxdWVzdBoXLnZlcm5pZXIudjEuUXVldWVkVHJpYWwSRAoKUmVydW5UcmlhbBIdLnZlcm5pZXIudjEuUmVydW5UcmlhbFJlcXVlc3QaFy52ZXJuaWVyLnYxLlF1ZXVlZFRyaWFsElEKDEltcG9ydFRyaWFscxIfLnZlcm5pZXIudjEuSW1wb3J0VHJpYWxzUmVxdWVzdBogLnZlcm5pZXIudjEuSW1wb3J0VHJpYWxzUmVzcG9uc2USPAoJU3RvcFRyaWFsEhwudmVybmllci52MS5TdG9wVHJpYWxSZXF1ZXN0GhEudmVybmllci52MS5UcmlhbBJACgtVcGRhdGVUcmlhbBIeLnZlcm5pZXIudjEuVXBkYXRlVHJpYWxSZXF1ZXN0GhEudmVybmllci52MS5UcmlhbEI+WjxnaXRodWIuY29tL3Zlcm5pZXItbWwvdmVybmllci9hcGkvcHJvdG8vdmVybmllci92MTt2ZXJuaWVydjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_empty, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * ErrorInfo is a detail of every error.
@@ -158,7 +158,8 @@ export type Experiment = Message<"vernier.v1.Experiment"> & {
   suspended: boolean;
 
   /**
-   * Points that wait to be tried, in their order.
+   * Points that wait to be tried, in their order. Only as the answer to GetExperiment
+   * and ListExperiments.
    *
    * @generated from field: repeated vernier.v1.QueuedTrial queued = 19;
    */
@@ -392,23 +393,11 @@ export type QueuedTrial = Message<"vernier.v1.QueuedTrial"> & {
   parameters: { [key: string]: Value };
 
   /**
-   * Number of the trial whose point it is; absent where a user gave the point.
+   * Number of the trial whose point it is, in the answer to RerunTrial.
    *
    * @generated from field: optional int32 rerun_of = 3;
    */
   rerunOf?: number | undefined;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp create_time = 4;
-   */
-  createTime?: Timestamp | undefined;
-
-  /**
-   * The trial, once it was made.
-   *
-   * @generated from field: string trial = 5;
-   */
-  trial: string;
 };
 
 /**
@@ -437,7 +426,8 @@ export type CreateTrialRequest = Message<"vernier.v1.CreateTrialRequest"> & {
   parameters: { [key: string]: Value };
 
   /**
-   * Any text that no other request has. A request that is sent again queues nothing.
+   * Any text that no other request has, at most 100 characters. A request that is sent
+   * again queues nothing.
    * Default: a random one.
    *
    * @generated from field: string request_id = 3;
@@ -477,6 +467,113 @@ export const RerunTrialRequestSchema: GenMessage<RerunTrialRequest> = /*@__PURE_
   messageDesc(file_vernier_v1_experiment, 9);
 
 /**
+ * @generated from message vernier.v1.ImportTrialsRequest
+ */
+export type ImportTrialsRequest = Message<"vernier.v1.ImportTrialsRequest"> & {
+  /**
+   * namespaces/NAMESPACE/experiments/NAME
+   *
+   * @generated from field: string parent = 1;
+   */
+  parent: string;
+
+  /**
+   * At most 100.
+   *
+   * @generated from field: repeated vernier.v1.ImportTrialsRequest.ImportedTrial trials = 2;
+   */
+  trials: ImportTrialsRequest_ImportedTrial[];
+};
+
+/**
+ * Describes the message vernier.v1.ImportTrialsRequest.
+ * Use `create(ImportTrialsRequestSchema)` to create a new message.
+ */
+export const ImportTrialsRequestSchema: GenMessage<ImportTrialsRequest> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_experiment, 10);
+
+/**
+ * @generated from message vernier.v1.ImportTrialsRequest.ImportedTrial
+ */
+export type ImportTrialsRequest_ImportedTrial = Message<"vernier.v1.ImportTrialsRequest.ImportedTrial"> & {
+  /**
+   * Any text of at most 100 characters that no other trial has. A trial that is sent
+   * again is not added again.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * A value for each active parameter.
+   *
+   * @generated from field: map<string, google.protobuf.Value> parameters = 2;
+   */
+  parameters: { [key: string]: Value };
+
+  /**
+   * Final values by metric. NaN and infinities are values that do not count.
+   *
+   * @generated from field: map<string, double> values = 3;
+   */
+  values: { [key: string]: number };
+
+  /**
+   * SUCCEEDED, PRUNED, FAILED or INFEASIBLE.
+   *
+   * @generated from field: vernier.v1.Trial.State state = 4;
+   */
+  state: Trial_State;
+
+  /**
+   * Default: now.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 5;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * Default: start_time.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 6;
+   */
+  endTime?: Timestamp | undefined;
+
+  /**
+   * Curves.
+   *
+   * @generated from field: repeated vernier.v1.Measurement measurements = 7;
+   */
+  measurements: Measurement[];
+};
+
+/**
+ * Describes the message vernier.v1.ImportTrialsRequest.ImportedTrial.
+ * Use `create(ImportTrialsRequest_ImportedTrialSchema)` to create a new message.
+ */
+export const ImportTrialsRequest_ImportedTrialSchema: GenMessage<ImportTrialsRequest_ImportedTrial> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_experiment, 10, 0);
+
+/**
+ * @generated from message vernier.v1.ImportTrialsResponse
+ */
+export type ImportTrialsResponse = Message<"vernier.v1.ImportTrialsResponse"> & {
+  /**
+   * In the order of the request.
+   *
+   * @generated from field: repeated vernier.v1.Trial trials = 1;
+   */
+  trials: Trial[];
+};
+
+/**
+ * Describes the message vernier.v1.ImportTrialsResponse.
+ * Use `create(ImportTrialsResponseSchema)` to create a new message.
+ */
+export const ImportTrialsResponseSchema: GenMessage<ImportTrialsResponse> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_experiment, 11);
+
+/**
  * @generated from message vernier.v1.StopTrialRequest
  */
 export type StopTrialRequest = Message<"vernier.v1.StopTrialRequest"> & {
@@ -498,7 +595,7 @@ export type StopTrialRequest = Message<"vernier.v1.StopTrialRequest"> & {
  * Use `create(StopTrialRequestSchema)` to create a new message.
  */
 export const StopTrialRequestSchema: GenMessage<StopTrialRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 10);
+  messageDesc(file_vernier_v1_experiment, 12);
 
 /**
  * @generated from message vernier.v1.UpdateTrialRequest
@@ -524,107 +621,6 @@ export type UpdateTrialRequest = Message<"vernier.v1.UpdateTrialRequest"> & {
  * Use `create(UpdateTrialRequestSchema)` to create a new message.
  */
 export const UpdateTrialRequestSchema: GenMessage<UpdateTrialRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 11);
-
-/**
- * @generated from message vernier.v1.ImportTrialsRequest
- */
-export type ImportTrialsRequest = Message<"vernier.v1.ImportTrialsRequest"> & {
-  /**
-   * namespaces/NAMESPACE/experiments/NAME
-   *
-   * @generated from field: string parent = 1;
-   */
-  parent: string;
-
-  /**
-   * At most 1,000.
-   *
-   * @generated from field: repeated vernier.v1.ImportTrialsRequest.ImportedTrial trials = 2;
-   */
-  trials: ImportTrialsRequest_ImportedTrial[];
-};
-
-/**
- * Describes the message vernier.v1.ImportTrialsRequest.
- * Use `create(ImportTrialsRequestSchema)` to create a new message.
- */
-export const ImportTrialsRequestSchema: GenMessage<ImportTrialsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 12);
-
-/**
- * @generated from message vernier.v1.ImportTrialsRequest.ImportedTrial
- */
-export type ImportTrialsRequest_ImportedTrial = Message<"vernier.v1.ImportTrialsRequest.ImportedTrial"> & {
-  /**
-   * Any text that no other trial has. A trial that is sent again is not added
-   * again.
-   *
-   * @generated from field: string id = 1;
-   */
-  id: string;
-
-  /**
-   * @generated from field: map<string, google.protobuf.Value> parameters = 2;
-   */
-  parameters: { [key: string]: Value };
-
-  /**
-   * Final values by metric. NaN and infinities are values that do not count.
-   *
-   * @generated from field: map<string, double> values = 3;
-   */
-  values: { [key: string]: number };
-
-  /**
-   * SUCCEEDED, PRUNED, FAILED or INFEASIBLE.
-   *
-   * @generated from field: vernier.v1.Trial.State state = 4;
-   */
-  state: Trial_State;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp start_time = 5;
-   */
-  startTime?: Timestamp | undefined;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp end_time = 6;
-   */
-  endTime?: Timestamp | undefined;
-
-  /**
-   * Curves.
-   *
-   * @generated from field: repeated vernier.v1.Measurement measurements = 7;
-   */
-  measurements: Measurement[];
-};
-
-/**
- * Describes the message vernier.v1.ImportTrialsRequest.ImportedTrial.
- * Use `create(ImportTrialsRequest_ImportedTrialSchema)` to create a new message.
- */
-export const ImportTrialsRequest_ImportedTrialSchema: GenMessage<ImportTrialsRequest_ImportedTrial> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 12, 0);
-
-/**
- * @generated from message vernier.v1.ImportTrialsResponse
- */
-export type ImportTrialsResponse = Message<"vernier.v1.ImportTrialsResponse"> & {
-  /**
-   * In the order of the request.
-   *
-   * @generated from field: repeated vernier.v1.Trial trials = 1;
-   */
-  trials: Trial[];
-};
-
-/**
- * Describes the message vernier.v1.ImportTrialsResponse.
- * Use `create(ImportTrialsResponseSchema)` to create a new message.
- */
-export const ImportTrialsResponseSchema: GenMessage<ImportTrialsResponse> = /*@__PURE__*/
   messageDesc(file_vernier_v1_experiment, 13);
 
 /**
@@ -785,13 +781,6 @@ export type Trial = Message<"vernier.v1.Trial"> & {
    * @generated from field: optional int32 parent = 16;
    */
   parent?: number | undefined;
-
-  /**
-   * Number of the trial whose point it repeats at a user's wish.
-   *
-   * @generated from field: optional int32 rerun_of = 17;
-   */
-  rerunOf?: number | undefined;
 
   /**
    * @generated from field: string notes = 18;
@@ -1484,6 +1473,18 @@ export const ExperimentService: GenService<{
     output: typeof QueuedTrialSchema;
   },
   /**
+   * ImportTrials adds trials that ran elsewhere, with their results, to an experiment
+   * without a template. They count as trials of the experiment, and the algorithm
+   * learns from them.
+   *
+   * @generated from rpc vernier.v1.ExperimentService.ImportTrials
+   */
+  importTrials: {
+    methodKind: "unary";
+    input: typeof ImportTrialsRequestSchema;
+    output: typeof ImportTrialsResponseSchema;
+  },
+  /**
    * StopTrial asks a trial to stop. One that has ended stays as it is.
    *
    * @generated from rpc vernier.v1.ExperimentService.StopTrial
@@ -1502,17 +1503,6 @@ export const ExperimentService: GenService<{
     methodKind: "unary";
     input: typeof UpdateTrialRequestSchema;
     output: typeof TrialSchema;
-  },
-  /**
-   * ImportTrials adds trials that ran elsewhere, with their results. They count as
-   * trials of the experiment, and the algorithm learns from them.
-   *
-   * @generated from rpc vernier.v1.ExperimentService.ImportTrials
-   */
-  importTrials: {
-    methodKind: "unary";
-    input: typeof ImportTrialsRequestSchema;
-    output: typeof ImportTrialsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_vernier_v1_experiment, 0);
