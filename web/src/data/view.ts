@@ -23,6 +23,8 @@ export class View {
   readonly mask: ReadonlySignal<Uint8Array>;
   readonly shown: ReadonlySignal<number>;
   readonly best: ReadonlySignal<number>;
+  /** How good each result is among all: 0 the best, 1 the worst, NaN without a result. */
+  readonly rank: ReadonlySignal<Float64Array>;
 
   /** path is that of the experiment's page. */
   constructor(table: TrialTable, path: string) {
@@ -56,6 +58,10 @@ export class View {
     this.best = computed(() => {
       table.revision.value;
       return table.best(this.objective.value);
+    });
+    this.rank = computed(() => {
+      table.revision.value;
+      return ranks(table, this.objective.value);
     });
   }
 
@@ -98,6 +104,21 @@ export class View {
     rows.sort((a, b) => sign * (v[a] - v[b]) || a - b);
     return rows.slice(0, limit);
   }
+}
+
+function ranks(table: TrialTable, o: Objective): Float64Array {
+  const out = new Float64Array(table.count).fill(NaN), v = table.metrics.get(o.metric);
+  if (!v) return out;
+  const finite = v.subarray(0, table.count).filter(Number.isFinite), last = finite.length - 1;
+  // Typed arrays are sorted faster than rows are by a comparison.
+  finite.sort();
+  const at = new Map<number, number>();
+  for (let k = 0; k <= last; k++) if (!at.has(finite[k])) at.set(finite[k], k);
+  for (let i = 0; i < out.length; i++) {
+    const k = at.get(v[i]);
+    if (k !== undefined) out[i] = last > 0 ? (o.maximize ? last - k : k) / last : 0;
+  }
+  return out;
 }
 
 const short = (v: number) => String(+v.toPrecision(6));

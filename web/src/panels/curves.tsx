@@ -12,7 +12,7 @@ import type { Size, Surface } from "../plot/surface";
 import { goodness, type Theme } from "../plot/theme";
 import { drawAxes, drawDrag, frame, gestures, inside, type Drag } from "../plot/xy";
 import { Segments, Select } from "../ui/ui";
-import { pickRow, ranks, tip, tipLines } from "./points";
+import { pickRow, tip, tipLines } from "./points";
 import { zoomIn } from "./zoom";
 
 const most = 100;
@@ -74,8 +74,7 @@ export function Curves({ view, place, only, height, id = "curves" }: { view: Vie
   });
   // How good each is among those that are shown.
   const rank = useComputed(() => {
-    const all = ranks(view), out = new Map<number, number>();
-    view.table.revision.value;
+    const all = view.rank.value, out = new Map<number, number>();
     const rows = shown.value.map((s) => view.table.row(s.trial)).filter((r) => !Number.isNaN(all[r])).sort((a, b) => all[a] - all[b]);
     rows.forEach((r, k) => out.set(r, rows.length > 1 ? k / (rows.length - 1) : 0));
     return out;
@@ -117,7 +116,7 @@ export function Curves({ view, place, only, height, id = "curves" }: { view: Vie
           g.fill();
         }
         g.globalAlpha = many ? 0.6 : 1;
-        g.lineWidth = many ? 1.2 : 1.8;
+        g.lineWidth = many ? 1 : 1.8;
         g.strokeStyle = color(s, t);
         path(g, s, f);
         const row = view.table.row(s.trial), end = s.x.length - 1;

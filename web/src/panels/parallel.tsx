@@ -11,9 +11,17 @@ import type { Size, Surface } from "../plot/surface";
 import { goodness, type Theme } from "../plot/theme";
 import { clip } from "../plot/xy";
 import { Menu } from "../ui/ui";
-import { paramScale, pickRow, ranks, tip, tipLines } from "./points";
+import { paramScale, pickRow, tip, tipLines } from "./points";
 
 const buckets = 24, top = 46, bottom = 22, side = 46;
+/** How many lines are drawn: more take long and only blacken the same places. */
+const mostLines = 1500, mostFaint = 400;
+
+/** At most so many of a list, evenly. */
+function some(list: number[], most: number): number[] {
+  if (list.length <= most) return list;
+  return Array.from({ length: most }, (_, k) => list[Math.floor((k * list.length) / most)]);
+}
 
 interface Axis {
   key: string;
@@ -41,36 +49,33 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
       return { key, name, at, scale: scale(domain) };
     });
   });
-  const x = (k: number, size: Size) => side + (axes.value.length > 1 ? (k * (size.width - 2 * side)) / (axes.value.length - 1) : (size.width - 2 * side) / 2);
+  const x = (k: number, size: Size, n = axes.value.length) => side + (n > 1 ? (k * (size.width - 2 * side)) / (n - 1) : (size.width - 2 * side) / 2);
   const y = (f: number, size: Size) => top + (1 - Math.min(1.02, Math.max(-0.02, f))) * (size.height - top - bottom);
-  // Where each line meets each axis, from 0 to 1: found once a change of the data.
+  // Where a line meets an axis, from 0 to 1. Lines of one word are spread a little, so
+  // that they can be told apart.
+  const place = (a: Axis, row: number) => a.scale.at(a.at(row)) + (a.scale.words ? ((((row * 7919) % 97) / 97 - 0.5) * 0.55) / a.scale.words.length : 0);
+  // Of all lines: for the pointer, who looks for the nearest.
   const places = useComputed(() => {
     table.revision.value;
-    const n = table.count;
-    return axes.value.map((a) => {
-      const out = new Float32Array(n), step = a.scale.words ? 0.55 / a.scale.words.length : 0;
-      // Lines of one word are spread a little, so that they can be told apart.
-      for (let i = 0; i < n; i++) out[i] = a.scale.at(a.at(i)) + (step && (((i * 7919) % 97) / 97 - 0.5) * step);
-      return out;
-    });
+    return axes.value.map((a) => Float32Array.from({ length: table.count }, (_, i) => place(a, i)));
   });
-  const rank = useComputed(() => (table.revision.value, ranks(view)));
-  const line = (g: Surface, row: number, size: Size) => {
+  const rank = view.rank;
+  const line = (g: Surface, row: number, size: Size, list = axes.value) => {
     let pen = false;
-    for (let k = 0; k < axes.value.length; k++) {
-      const f = places.value[k][row];
+    for (let k = 0; k < list.length; k++) {
+      const f = place(list[k], row);
       if (Number.isNaN(f)) {
         pen = false;
         continue;
       }
-      if (pen) g.lineTo(x(k, size), y(f, size));
-      else g.moveTo(x(k, size), y(f, size));
+      if (pen) g.lineTo(x(k, size, list.length), y(f, size));
+      else g.moveTo(x(k, size, list.length), y(f, size));
       pen = true;
     }
   };
 
   const draw = useMemo(() => (g: Surface, size: Size, t: Theme) => {
-    const mask = view.mask.value, n = Math.min(table.count, places.value[0]?.length ?? 0), r = rank.value;
+    const mask = view.mask.value, r = rank.value, n = Math.min(table.count, r.length), list = axes.value;
     const groups: number[][] = Array.from({ length: buckets }, () => []), out: number[] = [];
     for (let i = 0; i < n; i++) {
       if (!isResult(table.state[i]) || Number.isNaN(r[i])) continue;
@@ -79,21 +84,24 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
     }
     g.lineJoin = "round";
     g.lineWidth = 1;
-    // What is filtered out says only where the others were: 1,500 lines do that.
     g.globalAlpha = 0.35;
     g.strokeStyle = t.faint;
     g.beginPath();
-    for (let k = 0, step = Math.max(1, out.length / 1500); k < out.length; k += step) line(g, out[Math.floor(k)], size);
+    for (const i of some(out, mostFaint)) line(g, i, size, list);
     g.stroke();
-    const shown = groups.reduce((a, b) => a + b.length, 0);
+    // Of the best all are drawn, of the others a share.
+    const total = groups.reduce((a, b) => a + b.length, 0), best = some(groups[0], mostLines / 3);
+    const share = Math.min(1, (mostLines - best.length) / Math.max(1, total - groups[0].length));
+    const drawn = groups.map((g, b) => (b ? some(g, Math.ceil(g.length * share)) : best)), shown = Math.min(total, mostLines);
     for (let b = buckets - 1; b >= 0; b--) {
-      if (!groups[b].length) continue;
+      if (!drawn[b].length) continue;
       const good = 1 - b / buckets;
       g.globalAlpha = shown > 2000 ? 0.1 + 0.5 * good ** 4 : shown > 200 ? 0.25 + 0.5 * good ** 3 : 0.7;
-      g.lineWidth = b === 0 ? 1.4 : 1;
+      // Wider lines of one path are a hundred times as slow where no GPU draws.
+      g.lineWidth = b === 0 && total <= 200 ? 1.4 : 1;
       g.strokeStyle = goodness(b / (buckets - 1), t);
       g.beginPath();
-      for (const i of groups[b]) line(g, i, size);
+      for (const i of drawn[b]) line(g, i, size, list);
       g.stroke();
     }
     g.globalAlpha = 1;
@@ -142,7 +150,7 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
       line(g, row, size);
       g.stroke();
     }
-    if (hover >= 0 && hover < (places.value[0]?.length ?? 0)) {
+    if (hover >= 0 && hover < table.count) {
       g.strokeStyle = t.text;
       g.beginPath();
       line(g, hover, size);
@@ -249,8 +257,8 @@ export function Parallel({ view, height = 360 }: { view: View; height?: number }
   return (
     <Plot wide id="parallel" title="Parallel coordinates" height={height} draw={draw} overlay={overlay} pointer={pointer}
       label={() => `${view.shown.value} of ${table.count} trials over ${axes.value.length} axes: ${axes.value.map((a) => a.name).join(", ")}.`}
-      note={() => "drag along an axis to filter"}
-      empty={() => (table.revision.value, table.count === 0 ? "No trial yet." : ![...rank.value].some((v) => !Number.isNaN(v)) ? "No trial has a result yet." : null)}
+      note={() => (view.shown.value > mostLines ? `${mostLines.toLocaleString("en")} of ${view.shown.value.toLocaleString("en")} lines, all of the best; drag along an axis to filter` : "drag along an axis to filter")}
+      empty={() => (table.revision.value, table.count === 0 ? "No trial yet." : rank.value.every((v) => Number.isNaN(v)) ? "No trial has a result yet." : null)}
       controls={<Menu label="Axes" icon="columns" keep items={all.value.map((key) => ({
         text: key.slice(key.indexOf(".") + 1),
         checked: chosen.value.includes(key),

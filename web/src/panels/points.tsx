@@ -44,8 +44,8 @@ export interface PointsProps {
 export function PointPlot({ view, id, title, points, label, xAxis, yAxis, height, wide, controls, jitter, table }: PointsProps) {
   const drag = useSignal<Drag | null>(null), zoom = useMemo(() => zoomIn(id), [id]);
   const at = (size: Size) => frame(size, points.value.axes, zoom.value);
-  const spread = (k: number, f: Frame) => (jitter && f.x.words ? (((points.value.rows[k] * 7919) % 101) / 101 - 0.5) * Math.min(28, (f.width / f.x.words.length) * 0.5) : 0);
-  const px = (k: number, f: Frame) => f.px(points.value.x[k]) + spread(k, f);
+  const px = (p: Points, k: number, f: Frame) =>
+    f.px(p.x[k]) + (jitter && f.x.words ? (((p.rows[k] * 7919) % 101) / 101 - 0.5) * Math.min(28, (f.width / f.x.words.length) * 0.5) : 0);
   const draw = useMemo(() => (g: Surface, size: Size, t: Theme) => {
     const p = points.value, f = at(size), mask = view.mask.value;
     drawAxes(g, f, p.axes, t);
@@ -67,7 +67,7 @@ export function PointPlot({ view, id, title, points, label, xAxis, yAxis, height
         g.globalAlpha = on ? 0.82 : 0.45;
         g.beginPath();
         for (const k of groups.get(key)!) {
-          const x = px(k, f), y = f.py(p.y[k]);
+          const x = px(p, k, f), y = f.py(p.y[k]);
           if (p.rows.length > 2000) g.rect(x - r, y - r, 2 * r, 2 * r);
           else {
             g.moveTo(x + r, y);
@@ -95,20 +95,20 @@ export function PointPlot({ view, id, title, points, label, xAxis, yAxis, height
         const row = p.rows[k];
         if (row !== hover && !selected.has(view.table.number[row])) continue;
         g.beginPath();
-        g.arc(px(k, f), f.py(p.y[k]), 5.5, 0, 7);
+        g.arc(px(p, k, f), f.py(p.y[k]), 5.5, 0, 7);
         g.strokeStyle = row === hover ? t.text : t.accent;
         g.stroke();
       }
     });
     const k = p.rows.indexOf(hover);
-    if (k >= 0) tip(g, size, t, px(k, f), f.py(p.y[k]), tipLines(view, hover, [[p.axes.xLabel ?? "", f.x.text(p.x[k])], [p.axes.yLabel ?? "", f.y.words ? f.y.text(p.y[k]) : formatValue(p.y[k])]]));
+    if (k >= 0) tip(g, size, t, px(p, k, f), f.py(p.y[k]), tipLines(view, hover, [[p.axes.xLabel ?? "", f.x.text(p.x[k])], [p.axes.yLabel ?? "", f.y.words ? f.y.text(p.y[k]) : formatValue(p.y[k])]]));
     drawDrag(g, drag.value, t);
   }, [id, points, jitter]);
   const pointer = useMemo(() => gestures({
     drag, zoom,
     frame: at,
     hover: (pos, f) => {
-      const p = points.value, k = pos ? nearest(p.rows.length, (k) => px(k, f), (k) => f.py(p.y[k]), pos) : -1;
+      const p = points.value, k = pos ? nearest(p.rows.length, (k) => px(p, k, f), (k) => f.py(p.y[k]), pos) : -1;
       view.hover.value = k < 0 ? -1 : p.rows[k];
     },
     click: (e) => pickRow(view, e),
@@ -180,17 +180,6 @@ export function tip(g: Surface, size: Size, t: Theme, x: number, y: number, line
     g.fillStyle = t.text;
     g.fillText(cut(v), bx + w - 10, ly);
   });
-}
-
-/** How good each result is among all: 0 the best, 1 the worst, by rank. */
-export function ranks(view: View): Float64Array {
-  const o = view.objective.value, v = view.table.metrics.get(o.metric), out = new Float64Array(view.table.count).fill(NaN);
-  if (!v) return out;
-  const rows: number[] = [];
-  for (let i = 0; i < out.length; i++) if (Number.isFinite(v[i])) rows.push(i);
-  rows.sort((a, b) => (o.maximize ? v[b] - v[a] : v[a] - v[b]));
-  rows.forEach((r, k) => (out[r] = rows.length > 1 ? k / (rows.length - 1) : 0));
-  return out;
 }
 
 export function paramScale(view: View, name: string): Scale {

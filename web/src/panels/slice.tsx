@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import type { View } from "../data/view";
 import { padded, robust, scale } from "../plot/scale";
 import { goodness } from "../plot/theme";
-import { paramScale, PointPlot, ranks, type Points } from "./points";
+import { paramScale, PointPlot, type Points } from "./points";
 
 /** The objective over one parameter. */
 export function Slice({ view, name, controls }: { view: View; name: string; controls: ComponentChildren }) {
@@ -38,7 +38,7 @@ export function Rank({ view, x, y, controls }: { view: View; x: string; y: strin
   const points = useComputed<Points>(() => {
     const { table } = view, [a, b] = chosen.value;
     table.revision.value;
-    const r = ranks(view), px = table.params.get(a), py = table.params.get(b);
+    const r = view.rank.value, px = table.params.get(a), py = table.params.get(b);
     const rows: number[] = [];
     for (let i = 0; px && py && i < table.count; i++) if (!Number.isNaN(r[i]) && !Number.isNaN(px[i]) && !Number.isNaN(py[i])) rows.push(i);
     rows.sort((i, j) => r[j] - r[i]); // the best on top

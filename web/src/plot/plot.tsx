@@ -56,7 +56,7 @@ export function Plot(p: PlotProps) {
     view.observe(node);
     shape.observe(node);
     const stop = [
-      effect(() => paint(base.current, (g, s, t) => latest.current.draw(g, s, t))),
+      painted(() => paint(base.current, (g, s, t) => latest.current.draw(g, s, t))),
       effect(() => paint(over.current, (g, s, t) => latest.current.overlay?.(g, s, t))),
     ];
     function paint(canvas: HTMLCanvasElement | null, draw: PlotProps["draw"]) {
@@ -130,6 +130,45 @@ export function Plot(p: PlotProps) {
       </div>
     </section>
   );
+}
+
+const waiting = new Set<() => void>();
+let asked = 0;
+
+// Paints what waits for as long as a frame may take; the rest is painted in the next
+// frames, so that no plot holds up the others, the pointer or the keyboard.
+function paintWaiting() {
+  asked = 0;
+  const begun = performance.now();
+  for (const paint of waiting) {
+    waiting.delete(paint);
+    paint();
+    if (performance.now() - begun > 8) break;
+  }
+  if (waiting.size) asked = requestAnimationFrame(paintWaiting);
+}
+
+/** Like effect, but what changes is painted in a frame of its own. */
+function painted(paint: () => void): () => void {
+  let end = () => {};
+  const run = () => {
+    let first = true;
+    const stop = effect(() => {
+      if (first) paint();
+      else {
+        queueMicrotask(stop);
+        waiting.add(run);
+        asked ||= requestAnimationFrame(paintWaiting);
+      }
+      first = false;
+    });
+    end = stop;
+  };
+  run();
+  return () => {
+    waiting.delete(run);
+    end();
+  };
 }
 
 function TableView({ table, title, height }: { table: Table; title: string; height: number }) {
