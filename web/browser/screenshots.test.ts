@@ -1,4 +1,4 @@
-// Pictures of every page for docs/screenshots, by width: npm run screenshots. Two of them are committed, under shorter names.
+// Pictures of every page for docs/screenshots, by width: npm run screenshots. Those of 1280 pixels are committed.
 import { afterAll, beforeAll, describe, it } from "vitest";
 import type { Browser } from "playwright-core";
 import { demo, launch, missing, open, type Instance } from "./server";

@@ -80,7 +80,7 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
           </section>
         </div>
         <div class="stack">
-          {about.value?.why && <div class={`banner${state === 6 ? " bad" : ""}`}><Icon name={state === 6 ? "warn" : "info"} /><span>{about.value.why}</span></div>}
+          {about.value?.why && about.value.why !== table.message[row] && <div class={`banner${state === 6 ? " bad" : ""}`}><Icon name={state === 6 ? "warn" : "info"} /><span>{about.value.why}</span></div>}
           <Curves view={view} place={model.place} only={[number]} id={`curve-${number}`} height={300} />
           <section class="panel">
             <nav class="tabs" style={{ margin: 0, padding: "0 16px" }} aria-label="About the trial">
@@ -142,9 +142,9 @@ function Logs({ name, about, live }: { name: string; about: DescribeResponse | n
   return (
     <>
       <div class="panel-head" style={{ paddingLeft: "16px" }}>
-        <label class="search" style={{ minWidth: "160px", maxWidth: "280px" }}><span class="sr">Search the logs</span><Icon name="search" size={15} /><input type="search" placeholder="Only lines with" value={find.value} onInput={(e) => (find.value = e.currentTarget.value)} /></label>
+        <label class="search" style={{ minWidth: "200px", maxWidth: "280px" }}><span class="sr">Search the logs</span><Icon name="search" size={15} /><input type="search" placeholder="Only lines with" value={find.value} onInput={(e) => (find.value = e.currentTarget.value)} /></label>
         {places.length > 1 && <label class="select"><span class="sr">Container</span><select value={where.value} onChange={(e) => (where.value = e.currentTarget.value)}><option value="">primary container</option>{places.map((p) => <option key={p} value={p}>{p}</option>)}</select></label>}
-        <span class="note">{lines ? `${lines.length} lines` : note.value}</span>
+        <span class="note">{lines ? `${lines.length} lines` : plain && note.value}</span>
         <div class="panel-tools"><button type="button" class="button small" aria-pressed={follow.value} onClick={() => (follow.value = !follow.value)}>{follow.value ? "Following" : "Follow"}</button></div>
       </div>
       <pre class="log" ref={box} tabIndex={0} role="log" aria-live="off" aria-label="Logs"

@@ -33,7 +33,9 @@ const margin = { left: 58, right: 14, top: 12, bottom: 38 };
 export function frame(size: Size, a: Axes, zoom?: Zoom | null): Frame {
   const x = zoom && !a.x.words ? scale(zoom.x, { log: a.x.log, format: a.x.text }) : a.x;
   const y = zoom && !a.y.words ? scale(zoom.y, { log: a.y.log, format: a.y.text }) : a.y;
-  const longest = y.words ? Math.min(110, 14 + 6.5 * Math.max(...y.words.map((w) => w.length))) : margin.left;
+  // 11px letters are about 6.5 wide; before them is the label of the axis.
+  const texts = y.words ?? y.ticks(6).map(y.text);
+  const longest = Math.min(124, 34 + 6.5 * Math.max(0, ...texts.map((w) => w.length)));
   const left = Math.max(margin.left, longest), top = margin.top;
   const width = Math.max(10, size.width - left - margin.right), height = Math.max(10, size.height - top - margin.bottom);
   return {
@@ -56,7 +58,7 @@ export function drawAxes(g: Surface, f: Frame, a: Axes, t: Theme) {
     if (y < f.top - 1 || y > f.top + f.height + 1) continue;
     g.moveTo(f.left, y);
     g.lineTo(f.left + f.width, y);
-    g.fillText(clip(g, f.y.text(v), f.left - 22), f.left - 8, y);
+    g.fillText(clip(g, f.y.text(v), f.left - 30), f.left - 8, y);
   }
   g.stroke();
   g.textAlign = "center";
