@@ -13,6 +13,8 @@ export const missing = !browserPath ? "there is no Chromium (Debian: apt-get ins
 
 export interface Instance {
   url: string;
+  /** Of its own, where it has one. */
+  token?: string;
   stop: () => void;
 }
 
@@ -43,7 +45,7 @@ export async function open(browser: Browser, at: Instance, path: string, options
   page.on("console", (m) => {
     if (m.type() === "error" && !/Failed to load resource/.test(m.text())) problems.push(`${path}: ${m.text()}`);
   });
-  await page.goto(`${at.url}${path.replace(/^\//, "")}${path.includes("#") ? "" : `#token=${token}`}`);
+  await page.goto(`${at.url}${path.replace(/^\//, "")}${path.includes("#") ? "" : `#token=${at.token ?? token}`}`);
   return page;
 }
 

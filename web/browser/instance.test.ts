@@ -1,0 +1,140 @@
+// Every way of steering, on the embedded control plane, with trials that run.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Browser, Page } from "playwright-core";
+import { binary, launch, missing, open, problems, type Instance } from "./server";
+
+const program = 'i=0; while [ $i -lt 25 ]; do i=$((i+1)); echo "epoch=$i loss=$0"; sleep 0.2; done';
+const definition = (max: string) => `apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: from-yaml}
+spec:
+  objective: {type: minimize, objectiveMetricName: loss}
+  algorithm: {algorithmName: random}
+  maxTrialCount: 3
+  parameters:
+  - {name: lr, parameterType: double, feasibleSpace: {min: "0", max: "${max}"}}
+`;
+const slow = { timeout: 40_000 };
+
+describe.skipIf(missing)("an instance", () => {
+  let at: Instance, browser: Browser, home: string, p: Page;
+  const vernier = (...args: string[]) => execFileSync(binary, ["--home", home, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  const count = (name: string) => Number(/(\d+)\//.exec(vernier("get", "experiments", name))![1]);
+  beforeAll(async () => {
+    home = mkdtempSync(join(tmpdir(), "vernier-browser-"));
+    vernier("run", "-p", "lr=uniform(0,1)", "--minimize", "loss", "-n", "60", "-j", "2", "--name", "live", "--wait=false", "--", "sh", "-c", program, "{lr}");
+    const [url, token] = vernier("dashboard").trim().split("#token=");
+    at = { url, token, stop: () => vernier("down", "--delete") };
+    browser = await launch();
+    p = await open(browser, at, "/ns/default/experiments/live");
+    await p.locator(".vrow").first().waitFor(slow);
+  }, 120_000);
+  afterEach(() => expect(problems.splice(0)).toEqual([]));
+  afterAll(async () => {
+    await browser?.close();
+    at?.stop();
+    rmSync(home, { recursive: true, force: true });
+  }, 60_000);
+  const said = (text: string | RegExp) => p.getByText(text).first().waitFor(slow);
+  const more = async (item: string) => {
+    await p.getByRole("button", { name: "More" }).click();
+    await p.getByRole("menuitem", { name: item }).click();
+  };
+
+  it("pauses and resumes", async () => {
+    await p.getByRole("button", { name: "Pause" }).click();
+    await said("Paused: no new trials");
+    await p.getByRole("button", { name: "Resume" }).click();
+    await said("Resumed.");
+    await p.getByRole("button", { name: "Pause" }).waitFor(slow);
+  });
+
+  it("changes budgets", async () => {
+    await p.getByRole("button", { name: "Budgets" }).click();
+    await p.getByLabel("Trials at once").fill("3");
+    await p.getByRole("button", { name: "Change" }).click();
+    await said("3 at once");
+  });
+
+  it("keeps notes and tags", async () => {
+    await more("Notes and tags");
+    await p.getByRole("textbox", { name: "Notes" }).fill("the first try");
+    await p.getByRole("textbox", { name: "Tags" }).fill("baseline");
+    await p.getByRole("button", { name: "Save", exact: true }).click();
+    await p.locator(".tag", { hasText: "baseline" }).waitFor(slow);
+  });
+
+  it("tries a point of the user", async () => {
+    await more("Try a point of your own");
+    await p.getByRole("spinbutton", { name: "lr" }).fill("0.125");
+    await p.getByRole("button", { name: "Queue" }).click();
+    await said(/^Queued/);
+    await p.getByRole("searchbox", { name: "Filter trials" }).fill("lr=0.125");
+    await expect.poll(() => p.locator(".vrow").count(), slow).toBe(1);
+    await p.keyboard.press("Escape");
+  }, 60_000);
+
+  it("follows the log of a trial, stops it, and runs it again", async () => {
+    await p.getByRole("searchbox", { name: "Filter trials" }).fill("state=running ORDER BY number DESC");
+    await p.locator(".vrow a").first().click();
+    const lines = async () => ((await p.getByRole("log").innerText()).match(/loss=/g) ?? []).length;
+    await expect.poll(lines, slow).toBeGreaterThan(0);
+    const before = await lines();
+    await expect.poll(lines, slow).toBeGreaterThan(before);
+    await p.getByRole("button", { name: "Stop" }).click();
+    await said("The trial was asked to stop.");
+    await p.locator(".sub", { hasText: "cancelled" }).waitFor(slow);
+    await p.getByRole("button", { name: "Rerun" }).click();
+    await said("The point is queued once more.");
+  }, 120_000);
+
+  it("creates an experiment from the form, and one from YAML", async () => {
+    await p.goto(`${at.url}new`);
+    await p.getByLabel("Name", { exact: true }).fill("from-form");
+    await p.getByRole("button", { name: "Create" }).click(slow);
+    await p.getByRole("heading", { name: "from-form" }).waitFor(slow);
+    await p.goto(`${at.url}new`);
+    await p.getByText("YAML", { exact: true }).click();
+    const editor = p.locator(".cm-content");
+    await editor.waitFor();
+    const write = async (text: string) => {
+      await editor.click();
+      await p.keyboard.press("Control+a");
+      await p.keyboard.insertText(text);
+    };
+    await write(definition("one"));
+    await p.locator("[aria-label=Check]", { hasText: "max" }).waitFor(slow); // "one" is no number
+    expect(await p.getByRole("button", { name: "Create" }).isDisabled()).toBe(true);
+    await write(definition("1"));
+    await p.getByRole("button", { name: "Create" }).click(slow);
+    await p.getByRole("heading", { name: "from-yaml" }).waitFor(slow);
+    expect(vernier("get", "experiments")).toContain("from-yaml");
+  }, 120_000);
+
+  it("asks for a token again when it has expired, and goes on where it was", async () => {
+    await p.goto(`${at.url}ns/default/experiments/live`);
+    await p.locator(".vrow").first().waitFor(slow);
+    await p.evaluate(() => localStorage.setItem("vernier.token", "expired"));
+    await p.reload();
+    await p.getByLabel("Token").fill(readFileSync(join(home, "api.token"), "utf8").trim());
+    await p.getByRole("button", { name: "Sign in" }).click();
+    await p.getByRole("heading", { name: "live" }).waitFor(slow);
+    await p.locator(".vrow").first().waitFor(slow);
+  }, 60_000);
+
+  it("stops an experiment, with its trials, and deletes it", async () => {
+    const before = count("live");
+    await p.getByRole("button", { name: "Stop", exact: true }).click();
+    await p.getByRole("button", { name: "Stop them too" }).click();
+    await p.locator(".sub", { hasText: /succeeded|failed/ }).waitFor(slow);
+    expect(count("live")).toBeGreaterThanOrEqual(before);
+    await more("Delete");
+    await p.getByRole("button", { name: "Delete" }).click();
+    await p.getByRole("heading", { name: "Experiments" }).waitFor(slow);
+    await expect.poll(() => vernier("get", "experiments"), slow).not.toContain("live");
+  }, 90_000);
+});
