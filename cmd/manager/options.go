@@ -32,6 +32,7 @@ type options struct {
 	reportURL       string
 	reportKeyFile   string
 	apiTokenFile    string
+	endedLogs       []string
 	katibAddress    string
 	store           string
 	retention       store.Retention
@@ -108,6 +109,10 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	quantity(&o.collectorMemoryRequest, "collector-memory-request", "24Mi", "`quantity` of memory that is reserved for the collector beside a trial")
 	quantity(&o.collectorCPU, "collector-cpu-limit", "1", "`quantity` of CPU that the collector beside a trial may use")
 	quantity(&o.collectorMemory, "collector-memory-limit", "128Mi", "`quantity` of memory that the collector beside a trial may use")
+	f.Func("ended-logs", "`word` of the command of vernier, with its flags, that prints the logs of trials whose pods are gone; once for each word", func(word string) error {
+		o.endedLogs = append(o.endedLogs, word)
+		return nil
+	})
 	f.DurationVar(&o.limits.Repair, "stuck-trial-timeout", 15*time.Minute, "fail a trial that is held up for this `duration` by what does not come by itself: an image, a volume, a permission; 0: never")
 	f.DurationVar(&o.limits.Room, "queued-trial-timeout", 0, "fail a trial that waits for this `duration` for what other work may free: a node, a quota, a queue; 0: never")
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "run the controllers only while holding a lease")

@@ -302,7 +302,7 @@ func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o op
 	services := http.NewServeMux()
 	for _, path := range api.Mount(services, api.Config{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Experiments: running.experiments, Changes: changes,
-		Store: points, OnPoints: onPoints, OnEnd: running.trials.Announce, Logs: logs, Access: access, Version: version, Now: time.Now,
+		Store: points, OnPoints: onPoints, OnEnd: running.trials.Announce, Logs: logs, EndedLogs: endedLogs(o.endedLogs), Access: access, Version: version, Now: time.Now,
 	}) {
 		mux.Handle(path, around(services))
 	}

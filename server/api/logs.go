@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +32,13 @@ const (
 
 // Logs reads the log of a container.
 type Logs func(ctx context.Context, namespace, pod string, options *corev1.PodLogOptions) (io.ReadCloser, error)
+
+// EndedLogs reads the log of a trial whose pods are gone, of a container and as many lines
+// as the options say. It ends with ErrNoLog when none is kept.
+type EndedLogs func(ctx context.Context, trial types.NamespacedName, experiment string, options *corev1.PodLogOptions) (io.ReadCloser, error)
+
+// ErrNoLog says that no log is kept, and what can be done.
+var ErrNoLog = errors.New("no log is kept")
 
 // ReadLogs implements vernierv1.DashboardServiceHandler.
 func (s *service) ReadLogs(ctx context.Context, r *vernierv1.ReadLogsRequest, to *connect.ServerStream[vernierv1.ReadLogsResponse]) error {
@@ -55,15 +63,11 @@ func (s *service) ReadLogs(ctx context.Context, r *vernierv1.ReadLogsRequest, to
 	if err != nil {
 		return err
 	}
-	pod, err := s.podOf(ctx, t, r.GetPod())
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, followFor)
 	defer cancel()
-	from, err := s.Logs(ctx, p.namespace, pod, logOptions(t, r))
+	from, err := s.logOf(ctx, p, t, r)
 	if err != nil {
-		return explain(ctx, fmt.Errorf("read the log of pod %s/%s: %w", p.namespace, pod, err))
+		return err
 	}
 	defer from.Close()
 	err = lines(from, func(text []byte) error {
@@ -73,6 +77,26 @@ func (s *service) ReadLogs(ctx context.Context, r *vernierv1.ReadLogsRequest, to
 		return connect.NewError(connect.CodeUnavailable, errors.New("the log was followed for an hour: call again, with since"))
 	}
 	return explain(ctx, err)
+}
+
+// logOf is the log of a trial's pod or, when its pods are gone, what is kept of it.
+func (s *service) logOf(ctx context.Context, p place, t *v1beta1.Trial, r *vernierv1.ReadLogsRequest) (io.ReadCloser, error) {
+	pod, err := s.podOf(ctx, t, r.GetPod())
+	if connect.CodeOf(err) == connect.CodeNotFound && s.EndedLogs != nil && r.GetPod() == "" && t.IsCompleted() {
+		kept, err := s.EndedLogs(ctx, p.trialKey(), p.experiment, logOptions(t, r))
+		if errors.Is(err, ErrNoLog) {
+			return nil, fault(connect.CodeNotFound, ReasonNotFound, "set trialTemplate.retain in later experiments", "%w", err)
+		}
+		return kept, explain(ctx, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	from, err := s.Logs(ctx, p.namespace, pod, logOptions(t, r))
+	if err != nil {
+		return nil, explain(ctx, fmt.Errorf("read the log of pod %s/%s: %w", p.namespace, pod, err))
+	}
+	return from, nil
 }
 
 // podOf is the name of a trial's pod: the one that is asked for, else its newest that
@@ -86,7 +110,7 @@ func (s *service) podOf(ctx context.Context, t *v1beta1.Trial, name string) (str
 		return name != "" && p.Name != name || name == "" && !trainer.Reports(t.Spec.PrimaryPodLabels, p.Labels)
 	})
 	if len(pods) == 0 {
-		return "", fault(connect.CodeNotFound, ReasonNotFound, "wait until its pod is made; of a trial that has ended, use vernier logs, or set trialTemplate.retain in later experiments",
+		return "", fault(connect.CodeNotFound, ReasonNotFound, "wait until its pod is made; of a trial that has ended, set trialTemplate.retain in later experiments",
 			"trial %s/%s has no such pod", t.Namespace, t.Name)
 	}
 	return slices.MaxFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }).Name, nil

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -274,6 +276,39 @@ func TestLogsAreStreamed(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestLogsOfEndedTrialsAreThoseThatWereKept(t *testing.T) {
+	exp, trial := runs(t)
+	trial.Spec.PrimaryContainerName = "main"
+	trial.MarkSucceeded("it has ended", metav1.NewTime(noon))
+	s := serve(t, interceptor.Funcs{}, exp, trial)
+	read := func() (string, error) {
+		stream, err := vernierv1.NewDashboardServiceClient(&http.Client{Transport: authorized{http.DefaultTransport}}, listen(t, s).URL).ReadLogs(t.Context(), &vernierv1.ReadLogsRequest{Name: parent + "/trials/exp-0000", Tail: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		for stream.Receive() {
+			text.Write(stream.Msg().GetText())
+		}
+		return text.String(), stream.Err()
+	}
+	if _, err := read(); connect.CodeOf(err) != connect.CodeNotFound {
+		t.Errorf("where none are kept: %v", err)
+	}
+	s.EndedLogs = func(_ context.Context, trial types.NamespacedName, experiment string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(fmt.Sprint(trial, experiment, o.Container, *o.TailLines))), nil
+	}
+	if text, err := read(); err != nil || text != "ml/exp-0000expmain5" {
+		t.Errorf("%q, %v", text, err)
+	}
+	s.EndedLogs = func(context.Context, types.NamespacedName, string, *corev1.PodLogOptions) (io.ReadCloser, error) {
+		return nil, fmt.Errorf("%w: it was removed", ErrNoLog)
+	}
+	if _, err := read(); connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), "it was removed") {
+		t.Errorf("where it was removed: %v", err)
 	}
 }
 

@@ -29,7 +29,7 @@ import (
 
 const maxBody = 4 << 20
 
-// Config of the service. All of it is needed.
+// Config of the service. All of it is needed, but for EndedLogs.
 type Config struct {
 	// Client reads from a cache that holds experiments and trials; Reader reads what
 	// is there now.
@@ -47,6 +47,8 @@ type Config struct {
 	Changes *Changes
 	// Logs reads logs of pods.
 	Logs Logs
+	// EndedLogs reads those of trials whose pods are gone. Nil: none are kept.
+	EndedLogs EndedLogs
 	// Access says who may do what.
 	Access Access
 	// Version of the program, for people.

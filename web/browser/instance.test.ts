@@ -92,6 +92,12 @@ describe.skipIf(missing)("an instance", () => {
     await said("The point is queued once more.");
   }, 120_000);
 
+  it("shows the log of a trial that has ended", async () => {
+    await p.goto(`${at.url}ns/default/experiments/live/trials?q=state%3Dsucceeded`);
+    await p.locator(".vrow a").first().click(slow);
+    await p.getByRole("log").getByText("epoch=25").first().waitFor(slow);
+  }, 60_000);
+
   it("creates an experiment from the form, and one from YAML", async () => {
     await p.goto(`${at.url}new`);
     await p.getByLabel("Name", { exact: true }).fill("from-form");
