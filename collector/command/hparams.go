@@ -85,7 +85,7 @@ func (h *hparams) end(now time.Time) error {
 		return err
 	}
 	// The directory is the program's, which may have put anything there: a link that
-	// leads elsewhere, or a pipe that nobody reads.
+	// leads elsewhere, or a pipe without a reader.
 	f, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("the end of the trial is not shown in TensorBoard: %w", err)

@@ -28,8 +28,8 @@ func installSelf(dst string) error {
 	return install(self, dst)
 }
 
-// install copies the file src to dst, executable by all. Nobody ever sees half of
-// it: it gets its name last.
+// install copies the file src to dst, executable by all. A partial copy is never visible: dst
+// gets its name last.
 func install(src, dst string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
 		return err

@@ -49,8 +49,8 @@ type addresses struct {
 	Katib string `json:"katib,omitempty"`
 }
 
-// preparePush listens before the program is started, so that it never finds nobody
-// there, and keeps what is pushed on disk until the service can be asked.
+// preparePush listens before the program is started, so that the program always finds
+// it, and keeps what is pushed on disk until the service can be asked.
 func preparePush(ctx context.Context, r *runner, a *attempt) (opener, error) {
 	if err := os.MkdirAll(r.cfg.dir, 0o777); err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func newRunner(draining context.Context, cfg runConfig, log *slog.Logger, abando
 // ends is started again.
 func (r *runner) run(ctx context.Context) error {
 	if !r.kind.wraps {
-		// Before it is ready: whoever waits for that may push at once.
+		// Before it is ready: a client that waits for that may push at once.
 		if err := r.first(ctx); err != nil {
 			return err // at once, and not ready: the kubelet tries again, and shows it
 		}

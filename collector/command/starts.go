@@ -41,8 +41,8 @@ type further struct {
 	line  line
 }
 
-// announceStart takes the next attempt and waits for the line. That nobody draws
-// it is no reason not to run.
+// announceStart takes the next attempt and waits for the line. The program
+// runs even if no sidecar answers.
 func announceStart(dir string) error {
 	attempt, lock, err := newAttempt(dir, start{time.Now().UTC()})
 	if err != nil {

@@ -75,7 +75,7 @@ type Journal struct {
 }
 
 // Open opens a journal, or makes it. A line that was half written when the last
-// process died is removed: nobody was told that it is safe.
+// process died is removed: it was never acknowledged.
 func Open(cfg Config) (*Journal, error) {
 	if cfg.Limit <= 0 || cfg.MaxLine <= 0 {
 		return nil, fmt.Errorf("open journal %s: a limit of %d bytes and lines of at most %d bytes; both must be positive", cfg.Path, cfg.Limit, cfg.MaxLine)

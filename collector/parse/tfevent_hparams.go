@@ -53,7 +53,7 @@ func (w *Wanted) Recording(told func(Recorded)) *Wanted {
 }
 
 // settles reports whether a value, whose tag is not wanted, need not be looked at
-// any further: it has the program's parameters, or nobody asks for its tag.
+// any further: it has the program's parameters, or its tag is not asked for.
 func (w *Wanted) settles(tag, value []byte) bool {
 	if w.recorded != nil && string(tag) == tagHparams {
 		recordedSession(value, w.recorded)

@@ -1,7 +1,7 @@
 // Package probe tries what the collector would read: it runs the collector's own
 // sources over a file, a directory, an endpoint or the output of a program, and
 // says what they found, what they could not read, and which names they saw that
-// nobody asked for.
+// were not asked for.
 package probe
 
 import (

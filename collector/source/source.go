@@ -46,7 +46,7 @@ const (
 // has had enough.
 type Yield func(collector.Point, error) bool
 
-// Poller is a source that looks for news from time to time.
+// Poller is a source that looks for new data from time to time.
 type Poller interface {
 	// Poll yields all there is, unless ctx ends. sawData says whether there was
 	// anything; ok is false when the consumer has had enough.

@@ -87,7 +87,7 @@ type treeWalk struct {
 func (w *treeWalk) single() (ok bool) {
 	info, err := os.Stat(w.Place(w.Only))
 	if err != nil || w.known[w.Only] {
-		return true // whoever finds nothing says so
+		return true // the caller reports that it found nothing
 	}
 	return w.entry(w.Only, info.Mode().Type())
 }

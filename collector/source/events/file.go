@@ -75,11 +75,11 @@ func (r *dirRun) look(now time.Time, all bool) (due []*eventFile, ok bool) {
 		if f.done {
 			continue
 		}
-		news, ok := r.lookAt(f)
+		grown, ok := r.lookAt(f)
 		if !ok {
 			return nil, false
 		}
-		if news {
+		if grown {
 			due = append(due, f)
 		}
 	}
@@ -87,7 +87,7 @@ func (r *dirRun) look(now time.Time, all bool) (due []*eventFile, ok bool) {
 }
 
 // lookAt reports whether there is something new in a file.
-func (r *dirRun) lookAt(f *eventFile) (news, ok bool) {
+func (r *dirRun) lookAt(f *eventFile) (grown, ok bool) {
 	info, err := os.Stat(r.tree.Place(f.path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -145,7 +145,7 @@ func (r *follower) advance() (more, ok bool) {
 				return false, r.said.Tell(err)
 			}
 		}
-		// Whoever writes the new file has done with the old one; read what
+		// The writer of the new file has finished with the old one; read what
 		// came into it since.
 		r.leaving = len(r.queue) > 0
 		return r.leaving, true

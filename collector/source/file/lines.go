@@ -41,7 +41,7 @@ type lines struct {
 	missing []string     // of them
 	any     bool         // something was fed
 	// endedWell says at the end whether the program ended by itself and without
-	// an error, so that what it wrote last is whole. Nil: nobody knows.
+	// an error, so that what it wrote last is whole. Nil: it is not known.
 	endedWell func() bool
 	open      []openLine // in order, before all that was read since
 
@@ -213,7 +213,7 @@ const noEnd = 0
 // its two outputs have one each.
 const maxOpen = 2
 
-// openLine is a line of which nobody knows yet whether it is whole.
+// openLine is a line that may not be whole yet.
 type openLine struct {
 	at   int64
 	text []byte

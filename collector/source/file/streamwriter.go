@@ -242,6 +242,6 @@ func (l *lane) end(mark ...byte) {
 // w.
 func WholeLines(w io.Writer) io.WriteCloser {
 	return &lane{put: func(b []byte) {
-		_, _ = w.Write(b) // nobody reads any more; the program may go on
+		_, _ = w.Write(b) // the reader is gone; the program may go on
 	}}
 }

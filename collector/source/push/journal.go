@@ -45,7 +45,7 @@ type entry struct {
 	Run string `json:"r,omitempty"`
 	// Trainer is set for a report of Kubeflow Trainer's status.
 	Trainer bool `json:"t,omitempty"`
-	// Step is the newest step there, when it is news.
+	// Step is the newest step there, when it is a new one.
 	Step   int64        `json:"s,omitempty"`
 	Points []entryPoint `json:"p,omitempty"`
 	// Event is a change of MLflow's runs and experiments.

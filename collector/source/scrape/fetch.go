@@ -32,15 +32,15 @@ const (
 // are the smaller.
 const acceptedPages = "text/plain;version=0.0.4;q=1,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
 
-// unreachableError says that nobody answered.
+// unreachableError says that there was no answer.
 type unreachableError struct{ err error }
 
 func (e *unreachableError) Error() string { return e.err.Error() }
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// newClient returns a client that asks the endpoint and nobody else: no
+// newClient returns a client that asks only the endpoint: no
 // proxy, no redirect. It keeps no connection open between scrapes, since a
-// server with one thread would then answer nobody else.
+// server with one thread would then answer no one else.
 func newClient() *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
