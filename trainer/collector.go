@@ -119,8 +119,20 @@ type Collector struct {
 	// RerunDisrupted makes a Job replace a disrupted pod (whose node went down)
 	// without counting a failure; see rerunDisrupted.
 	RerunDisrupted bool
+	// Entrypoint finds the entrypoint and the command of an image, for a container that
+	// names no command (StdOut). Nil: such a container is an error.
+	Entrypoint func(Image) (entrypoint, command []string, err error)
 	// Checkpoints is the trial's directory for checkpoints; nil if it has none.
 	Checkpoints *Checkpoints
+}
+
+// Image is that of a container, with what its registry may ask for.
+type Image struct {
+	Name, Namespace string
+	// ServiceAccount of the pod; empty: the default one.
+	ServiceAccount string
+	// PullSecrets of the pod, by name.
+	PullSecrets []string
 }
 
 // sidecar is the name of the container that collects.

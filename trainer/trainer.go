@@ -61,6 +61,8 @@ var (
 	ErrNoTemplate = errors.New("no pod template found")
 	// ErrNoCommand: the StdOut collector needs a command and there is none.
 	ErrNoCommand = errors.New("no command")
+	// ErrImage: what an image runs is not known now.
+	ErrImage = errors.New("image not known")
 )
 
 // FieldError is an error in one field of a template or job.

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/controllers/entrypoint"
 	"github.com/vernier-ml/vernier/controllers/experiment"
 	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/controllers/suggestion"
@@ -64,13 +66,16 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (control
 	return controllers{experiments, trials}, suggestions.Register(mgr)
 }
 
-func reporting(o options, id identity) trial.Reporting {
+func reporting(o options, id identity, direct client.Reader) trial.Reporting {
 	r := trial.Reporting{
 		RerunDisrupted: true,
 		Image:          o.collectorImage, Binary: o.collectorBinary, Rate: o.collectorRate, URL: o.reportURL,
 		Token: func(t collector.TrialID) (string, error) {
 			return report.Sign(id.reportKey, report.Claims{Trial: t, Expires: time.Now().Add(tokenValidity)})
 		},
+	}
+	if o.resolvesImages() {
+		r.Entrypoint = entrypoint.New(direct).Of
 	}
 	if o.reportTLS() {
 		r.CA = string(id.ca)

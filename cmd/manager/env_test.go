@@ -39,6 +39,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/webhook"
 	"github.com/vernier-ml/vernier/server"
 	"github.com/vernier-ml/vernier/tracing"
+	"github.com/vernier-ml/vernier/trainer"
 	"github.com/vernier-ml/vernier/trainer/operator"
 )
 
@@ -102,6 +103,8 @@ type world struct {
 	wrap func(http.RoundTripper) http.RoundTripper
 	// katib knows whether Katib is installed; nil: it is not.
 	katib *katib.Presence
+	// entrypoint says what an image runs; nil: that is not known.
+	entrypoint func(context.Context, trainer.Image) (entrypoint, command []string, err error)
 	// dial connects to the services of algorithms.
 	dial func(ctx context.Context, namespace, service string, port int) (net.Conn, error)
 
@@ -203,10 +206,11 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	w.registry = prometheus.NewRegistry()
 	running, err := addControllers(ctx, mgr, wiring{
 		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now, traces: w.traces, dial: w.dial,
-		rules: webhook.Rules{Reader: mgr.GetAPIReader(), Katib: w.katib},
+		rules: webhook.Rules{Reader: mgr.GetAPIReader(), Katib: w.katib, Entrypoints: w.entrypoint != nil},
 		reporting: trial.Reporting{
 			Image: "collector", URL: "http://127.0.0.1:1",
-			Token: func(id collector.TrialID) (string, error) { return "token-of-" + id.UID, nil },
+			Token:      func(id collector.TrialID) (string, error) { return "token-of-" + id.UID, nil },
+			Entrypoint: w.entrypoint,
 		},
 	})
 	if err == nil && w.operator {

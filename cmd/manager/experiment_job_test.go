@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 func TestJobHasCollectorAndLabels(t *testing.T) {
@@ -51,6 +53,42 @@ func TestJobHasCollectorAndLabels(t *testing.T) {
 	w.eventually("the trial runs", func() string {
 		if tr := w.trialsOf(e)[0]; !tr.IsRunning() {
 			return fmt.Sprintf("%+v", tr.Status)
+		}
+		return ""
+	})
+}
+
+// While a registry does not answer the trial waits, and says why.
+func TestAContainerWithoutACommandRunsThatOfItsImage(t *testing.T) {
+	w := newWorld(t, never)
+	var answers atomic.Bool
+	w.entrypoint = func(context.Context, trainer.Image) ([]string, []string, error) {
+		if !answers.Load() {
+			return nil, nil, fmt.Errorf("%w: no answer from the registry", trainer.ErrImage)
+		}
+		return []string{"python"}, []string{"train.py"}, nil
+	}
+	w.start()
+	e := w.experiment("exp", budget(1), func(e *v1beta1.Experiment) {
+		e.Spec.TrialTemplate.TrialSpec.Raw = []byte(strings.Replace(jobTemplate, `"command": ["train", `, `"args": [`, 1))
+	})
+	w.create(e)
+	w.eventually("the trial says why it waits", func() string {
+		trials := w.trialsOf(e)
+		if len(trials) == 0 || trials[0].LastCondition() == nil || !strings.Contains(trials[0].LastCondition().Message, "no answer from the registry") {
+			return fmt.Sprintf("%+v", trials)
+		}
+		return ""
+	})
+	answers.Store(true)
+	w.eventually("its job runs the image's entrypoint with the arguments", func() string {
+		var job batchv1.Job
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "exp-0000"}, &job); err != nil {
+			return err.Error()
+		}
+		main := job.Spec.Template.Spec.Containers[0]
+		if n := len(main.Command); main.Command[n-1] != "python" || len(main.Args) != 1 || !strings.HasPrefix(main.Args[0], "--lr=") {
+			t.Fatalf("it runs %v with %v", main.Command, main.Args)
 		}
 		return ""
 	})

@@ -33,6 +33,7 @@ type options struct {
 	reportKeyFile   string
 	apiTokenFile    string
 	endedLogs       []string
+	resolveImages   bool
 	katibAddress    string
 	store           string
 	retention       store.Retention
@@ -109,6 +110,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	quantity(&o.collectorMemoryRequest, "collector-memory-request", "24Mi", "`quantity` of memory that is reserved for the collector beside a trial")
 	quantity(&o.collectorCPU, "collector-cpu-limit", "1", "`quantity` of CPU that the collector beside a trial may use")
 	quantity(&o.collectorMemory, "collector-memory-limit", "128Mi", "`quantity` of memory that the collector beside a trial may use")
+	f.BoolVar(&o.resolveImages, "resolve-images", true, "ask the registry what an image runs, where a container whose output is collected names no command; not with --embedded")
 	f.Func("ended-logs", "`word` of the command of vernier, with its flags, that prints the logs of trials whose pods are gone; once for each word", func(word string) error {
 		o.endedLogs = append(o.endedLogs, word)
 		return nil
@@ -232,6 +234,11 @@ func (o *options) checkLogs() error {
 // katibSocket is the path of the unix socket of Katib's DBManager, if it has one.
 func (o *options) katibSocket() (path string, ok bool) {
 	return strings.CutPrefix(o.katibAddress, "unix:")
+}
+
+// resolvesImages: the embedded mode runs no images.
+func (o *options) resolvesImages() bool {
+	return o.resolveImages && !o.embedded && o.collectorBinary == ""
 }
 
 func (o *options) reportTLS() bool { return strings.HasPrefix(o.reportURL, "https:") }

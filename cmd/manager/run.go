@@ -86,7 +86,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	rules := webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary, Katib: present}
+	rules := webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary, Entrypoints: o.resolvesImages(), Katib: present}
 	if err := addWebhooks(mgr, o, id, direct, rules); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, d
 	}
 	running, err := addControllers(ctx, mgr, wiring{
 		store: points, retention: o.retention, metrics: o.metrics(metrics.Registry),
-		reporting: reporting(o, id), rules: rules, limits: o.limits, traces: traces, dial: dialer(o, mgr), now: time.Now,
+		reporting: reporting(o, id, direct), rules: rules, limits: o.limits, traces: traces, dial: dialer(o, mgr), now: time.Now,
 	})
 	if err != nil {
 		return err

@@ -124,7 +124,7 @@ func TestWhatTrialsOnAClusterGet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := reporting(o, identity{})
+	r := reporting(o, identity{}, nil)
 	for i, list := range []corev1.ResourceList{r.Resources.Requests, r.Resources.Limits} {
 		want := []string{"20m 32Mi", "2 256Mi"}[i]
 		if got := list.Cpu().String() + " " + list.Memory().String(); got != want {

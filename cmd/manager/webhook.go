@@ -51,7 +51,7 @@ func addWebhooks(mgr manager.Manager, o options, id identity, direct client.Clie
 	if err := rules.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the admission webhook: %w", err)
 	}
-	mgr.GetWebhookServer().Register(trial.PodPath, &admission.Webhook{Handler: trial.NewPods(direct, reporting(o, id))})
+	mgr.GetWebhookServer().Register(trial.PodPath, &admission.Webhook{Handler: trial.NewPods(direct, reporting(o, id, direct))})
 	if o.webhookCertDir != "" {
 		return nil // the maker of the certificate has announced its authority
 	}

@@ -55,7 +55,7 @@ func refusal(e *v1beta1.Experiment) error {
 	e = e.DeepCopy()
 	webhook.DefaultNamespace(e)
 	webhook.Default(e)
-	_, errs := webhook.Rules{}.Validate(e, nil)
+	_, errs := webhook.Rules{Entrypoints: true}.Validate(e, nil)
 	return errs.ToAggregate()
 }
 

@@ -44,6 +44,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/expectations"
 	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/tracing"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 const (
@@ -71,6 +72,8 @@ type Reporting struct {
 	CA string
 	// RerunDisrupted is the trainer.Collector's.
 	RerunDisrupted bool
+	// Entrypoint finds out what an image runs; see trainer.Collector. Default: none.
+	Entrypoint func(context.Context, trainer.Image) (entrypoint, command []string, err error)
 	// Token makes the token with which a trial reports.
 	Token func(collector.TrialID) (string, error)
 }

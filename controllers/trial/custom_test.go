@@ -27,7 +27,7 @@ func TestTheJobHasTheCustomCollector(t *testing.T) {
 		Collector: &v1beta1.CollectorSpec{Kind: v1beta1.CustomCollector, CustomCollector: &corev1.Container{Name: "mine", Image: "mine:1", Args: []string{"-x"}}},
 		Source:    &v1beta1.SourceSpec{FileSystemPath: &v1beta1.FileSystemPath{Path: "/katib/out.log", Kind: v1beta1.FileKind}},
 	}
-	job, err := c.build(tr, schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, corev1.ResourceRequirements{})
+	job, err := c.build(t.Context(), tr, schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, corev1.ResourceRequirements{})
 	if err != nil {
 		t.Fatal(err)
 	}

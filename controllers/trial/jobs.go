@@ -92,7 +92,7 @@ func jobOf(t *v1beta1.Trial) (*unstructured.Unstructured, error) {
 	return job, nil
 }
 
-func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind, resources corev1.ResourceRequirements) (*unstructured.Unstructured, error) {
+func (c *Controller) build(ctx context.Context, t *v1beta1.Trial, gvk schema.GroupVersionKind, resources corev1.ResourceRequirements) (*unstructured.Unstructured, error) {
 	job, err := jobOf(t)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind, resour
 	job.SetName(t.Name)
 	job.SetNamespace(t.Namespace)
 	job.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t, v1beta1.GroupVersion.WithKind("Trial"))})
-	inject, err := c.Reporting.collector(t)
+	inject, err := c.Reporting.collector(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (c *Controller) build(t *v1beta1.Trial, gvk schema.GroupVersionKind, resour
 	return job, nil
 }
 
-func (r Reporting) collector(t *v1beta1.Trial) (trainer.Collector, error) {
+func (r Reporting) collector(ctx context.Context, t *v1beta1.Trial) (trainer.Collector, error) {
 	token, err := r.Token(idOf(t))
 	if err != nil {
 		return trainer.Collector{}, fmt.Errorf("make the token of trial %s: %w", t.Name, err)
@@ -142,6 +142,9 @@ func (r Reporting) collector(t *v1beta1.Trial) (trainer.Collector, error) {
 	}
 	if k := t.Spec.Checkpoints; k != nil {
 		inject.Checkpoints = &trainer.Checkpoints{Path: k.Path, Claim: k.ClaimName, Folder: k.Folder, Parent: k.Parent}
+	}
+	if r.Entrypoint != nil {
+		inject.Entrypoint = func(i trainer.Image) ([]string, []string, error) { return r.Entrypoint(ctx, i) }
 	}
 	if needsWholeCurve(t.Spec.Objective) {
 		inject.Rate = -1 // a curve that is thinned keeps the least, the greatest and the last point only
@@ -195,8 +198,11 @@ func (c *Controller) launch(ctx context.Context, t *v1beta1.Trial) (fatal, troub
 	if err != nil {
 		return "", err.Error()
 	}
-	job, err := c.build(t, gvk, resources)
-	if err != nil {
+	job, err := c.build(ctx, t, gvk, resources)
+	switch {
+	case errors.Is(err, trainer.ErrImage):
+		return "", err.Error()
+	case err != nil:
 		return err.Error(), ""
 	}
 	c.memory.forgetJob(t.UID)

@@ -112,7 +112,7 @@ func (p *Pods) edit(ctx context.Context, namespace string, pod *unstructured.Uns
 }
 
 func (p *Pods) inject(ctx context.Context, t *v1beta1.Trial, pod *unstructured.Unstructured, namespace string) error {
-	inject, err := p.reporting.collector(t)
+	inject, err := p.reporting.collector(ctx, t)
 	if err != nil {
 		return err
 	}

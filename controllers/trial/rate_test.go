@@ -14,7 +14,7 @@ func TestCurvesThatStrategiesNeedWholeAreNotThinned(t *testing.T) {
 	for strategy, want := range map[v1beta1.MetricStrategyType]int64{"min": 0, "latest": 0, "mean-last-5": -1, "best-at-step": -1} {
 		tr := aTrial(byStrategies(strategy, "max"))
 		tr.Spec.MetricsCollector.Collector = &v1beta1.CollectorSpec{Kind: v1beta1.StdOutCollector}
-		got, err := c.Reporting.collector(tr)
+		got, err := c.Reporting.collector(t.Context(), tr)
 		if err != nil || got.Rate != want {
 			t.Errorf("%s: rate %d, %v, want %d", strategy, got.Rate, err, want)
 		}
@@ -45,7 +45,7 @@ func TestTheRateOfATrialsAnnotationTakesTheManagersPlace(t *testing.T) {
 			if tc.annotation != "" {
 				tr.Annotations = map[string]string{v1beta1.AnnotationCollectorRate: tc.annotation}
 			}
-			got, err := c.Reporting.collector(tr)
+			got, err := c.Reporting.collector(t.Context(), tr)
 			if text := fmt.Sprint(err); got.Rate != tc.want || (err != nil) != (tc.wantErr != "") || err != nil && text != tc.wantErr {
 				t.Errorf("rate %d, error %v, want %d and %q", got.Rate, err, tc.want, tc.wantErr)
 			}

@@ -280,6 +280,9 @@ func (r Rules) rehearsal(exp *v1beta1.Experiment) trainer.Collector {
 		PrimaryContainer: t.PrimaryContainerName,
 		PrimaryPodLabels: t.PrimaryPodLabels,
 	}
+	if r.Entrypoints {
+		c.Entrypoint = func(trainer.Image) ([]string, []string, error) { return []string{"entrypoint"}, nil, nil }
+	}
 	if k := exp.Spec.Checkpoints(); k != nil {
 		c.Checkpoints = &trainer.Checkpoints{Path: k.Path, Claim: k.ClaimName, Folder: exp.Name}
 	}

@@ -249,3 +249,12 @@ func TestWithoutATemplateTrialsRunOutside(t *testing.T) {
 		t.Errorf("warnings %q, errors %v", warnings, errs)
 	}
 }
+
+func TestAnImageMayGiveTheCommand(t *testing.T) {
+	exp := example(t, "random")
+	trialSpec(`"command"`, `"args"`)(exp)
+	webhook.Default(exp)
+	if _, errs := (webhook.Rules{Entrypoints: true}).Validate(exp, nil); len(errs) > 0 {
+		t.Error(errs)
+	}
+}
