@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	containers "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	corev1 "k8s.io/api/core/v1"
@@ -28,8 +30,10 @@ const (
 	// come to name another image.
 	remembered = 1000
 	keptFor    = 10 * time.Minute
-	// patience with a registry.
-	patience = 10 * time.Second
+	// patience with a registry, and how long one that has failed is left alone: the
+	// trials of others wait meanwhile.
+	patience = 5 * time.Second
+	leftFor  = 30 * time.Second
 )
 
 // Resolver asks registries. Its methods may be called concurrently.
@@ -43,7 +47,10 @@ type Resolver struct {
 	known *cache.LRUExpireCache // of known by image and pull secrets
 }
 
-type known struct{ entrypoint, command []string }
+type known struct {
+	entrypoint, command []string
+	err                 error
+}
 
 // New makes a Resolver.
 func New(reader client.Reader) *Resolver {
@@ -56,26 +63,38 @@ func (r *Resolver) Of(ctx context.Context, i trainer.Image) (entrypoint, command
 	key := strings.Join(slices.Concat([]string{i.Name, i.Namespace, i.ServiceAccount}, i.PullSecrets), " ")
 	if have, ok := r.known.Get(key); ok {
 		k := have.(known)
-		return k.entrypoint, k.command, nil
+		return k.entrypoint, k.command, k.err
 	}
+	config, err := r.ask(ctx, i)
+	if err != nil {
+		if ctx.Err() == nil { // else the caller has left, not the registry failed
+			r.known.Add(key, known{err: err}, leftFor)
+		}
+		return nil, nil, err
+	}
+	r.known.Add(key, known{entrypoint: config.Entrypoint, command: config.Cmd}, keptFor)
+	return config.Entrypoint, config.Cmd, nil
+}
+
+// ask reads what an image is configured to do: of several platforms, that of the manager.
+func (r *Resolver) ask(ctx context.Context, i trainer.Image) (containers.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	ref, err := name.ParseReference(i.Name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", trainer.ErrImage, err)
+		return containers.Config{}, fmt.Errorf("%w: %w", trainer.ErrImage, err)
 	}
 	keys, unread := r.keys(ctx, i)
-	image, err := remote.Image(ref, remote.WithContext(ctx), remote.WithTransport(r.Transport), remote.WithAuthFromKeychain(keys))
+	image, err := remote.Image(ref, remote.WithContext(ctx), remote.WithTransport(r.Transport), remote.WithAuthFromKeychain(keys),
+		remote.WithPlatform(containers.Platform{OS: "linux", Architecture: runtime.GOARCH}))
 	if err != nil {
-		return nil, nil, refused(i.Name, unread, err)
+		return containers.Config{}, refused(i.Name, unread, err)
 	}
-	config, err := image.ConfigFile()
+	file, err := image.ConfigFile()
 	if err != nil {
-		return nil, nil, refused(i.Name, unread, err)
+		return containers.Config{}, refused(i.Name, unread, err)
 	}
-	k := known{config.Config.Entrypoint, config.Config.Cmd}
-	r.known.Add(key, k, keptFor)
-	return k.entrypoint, k.command, nil
+	return file.Config, nil
 }
 
 // refused says why an image is not known, and which pull secrets could not be read.

@@ -133,6 +133,16 @@ func TestAnImageIsAskedForOnce(t *testing.T) {
 	if got := asked.Load(); got != once || once == 0 {
 		t.Errorf("%d requests, %d of them for the first question", got, once)
 	}
+	absent := trainer.Image{Name: host + "/team/absent:1", Namespace: "ml"}
+	for range 3 {
+		once = asked.Load()
+		if _, _, err := r.Of(t.Context(), absent); err == nil {
+			t.Fatal("an image that is not there is known")
+		}
+	}
+	if got := asked.Load(); got != once {
+		t.Errorf("a registry that had failed was asked %d times more", got-once)
+	}
 	image.Namespace = "other" // whose pods may not have the same credentials
 	if _, _, err := r.Of(t.Context(), image); err != nil || asked.Load() == once {
 		t.Errorf("another namespace got the answer of the first: %v", err)
