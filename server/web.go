@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -20,10 +21,29 @@ type page struct {
 	kind, tag     string
 }
 
-// NewWebHandler serves the files of a web page below base, such as "/". Paths without a
-// dot that name no file are the page's own: they get index.html, whose <base href="/">
-// becomes base.
-func NewWebHandler(files fs.FS, base string) (http.Handler, error) {
+// basePath is what a page can be served below: names that need no escaping.
+var basePath = regexp.MustCompile(`^/([A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*$`)
+
+// MountWeb serves the files of a web page on the mux. Paths without a dot that name no
+// file are the page's own: they get index.html, whose <base href="/"> becomes base,
+// where browsers find the page: "/", or what a proxy in front adds. Such a proxy may take
+// its part off the path or leave it: all that the mux serves, it serves below base too.
+func MountWeb(mux *http.ServeMux, files fs.FS, base string, around func(http.Handler) http.Handler) error {
+	if !basePath.MatchString(base) {
+		return fmt.Errorf("serve the web page below %q: give a path that begins and ends with a slash, such as /vernier/", base)
+	}
+	page, err := newWebHandler(files, base)
+	if err != nil {
+		return err
+	}
+	mux.Handle("/", around(page))
+	if base != "/" {
+		mux.Handle(base, http.StripPrefix(strings.TrimSuffix(base, "/"), mux))
+	}
+	return nil
+}
+
+func newWebHandler(files fs.FS, base string) (http.Handler, error) {
 	pages := map[string]page{}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -46,9 +66,9 @@ func NewWebHandler(files fs.FS, base string) (http.Handler, error) {
 		return nil, fmt.Errorf("read the web page: there is no index.html")
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, below := strings.CutPrefix(r.URL.Path, base)
+		name := strings.TrimPrefix(r.URL.Path, "/")
 		p, found := pages[name]
-		if !found && below && !strings.Contains(name[strings.LastIndexByte(name, '/')+1:], ".") {
+		if !found && !strings.Contains(name[strings.LastIndexByte(name, '/')+1:], ".") {
 			p, found = pages["index.html"], true
 		}
 		switch {

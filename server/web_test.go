@@ -13,8 +13,10 @@ func TestAWebPageIsServedBelowItsBase(t *testing.T) {
 		"index.html":    {Data: []byte(`<html><base href="/" /><script src="./assets/app.js"></script></html>`)},
 		"assets/app.js": {Data: []byte(strings.Repeat("draw(); ", 100))},
 	}
-	h, err := NewWebHandler(files, "/vernier/")
-	if err != nil {
+	h := http.NewServeMux()
+	h.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("answer to " + r.URL.Path)) })
+	around := func(h http.Handler) http.Handler { return h }
+	if err := MountWeb(h, files, "/vernier/", around); err != nil {
 		t.Fatal(err)
 	}
 	get := func(method, path string, header ...string) *httptest.ResponseRecorder {
@@ -31,27 +33,35 @@ func TestAWebPageIsServedBelowItsBase(t *testing.T) {
 		code int
 		says string
 	}{
-		"the page":                  {get("GET", "/vernier/"), 200, `<base href="/vernier/" />`},
-		"a place within the page":   {get("GET", "/vernier/experiments/default/tune"), 200, `<base href="/vernier/" />`},
-		"a file":                    {get("GET", "/vernier/assets/app.js"), 200, "draw(); draw();"},
-		"no file":                   {get("GET", "/vernier/assets/other.js"), 404, ""},
-		"a file of the machine":     {get("GET", "/vernier/../../etc/passwd.d"), 404, ""},
-		"another place":             {get("GET", "/other"), 404, ""},
-		"a page that takes no POST": {get("POST", "/vernier/"), 405, ""},
-		"what the browser has":      {get("GET", "/vernier/", "If-None-Match", get("GET", "/vernier/").Header().Get("ETag")), 304, ""},
+		"the page":                              {get("GET", "/vernier/"), 200, `<base href="/vernier/" />`},
+		"a place within the page":               {get("GET", "/vernier/experiments/default/tune"), 200, `<base href="/vernier/" />`},
+		"a file":                                {get("GET", "/vernier/assets/app.js"), 200, "draw(); draw();"},
+		"no file":                               {get("GET", "/vernier/assets/other.js"), 404, ""},
+		"a file of the machine":                 {get("GET", "/vernier/..%2f..%2fetc/passwd.d"), 404, ""},
+		"below a proxy that takes its part off": {get("GET", "/experiments/default/tune"), 200, `<base href="/vernier/" />`},
+		"a file below such a proxy":             {get("GET", "/assets/app.js"), 200, "draw(); draw();"},
+		"what else is served":                   {get("GET", "/vernier/api/list"), 200, "answer to /api/list"},
+		"the base without its slash":            {get("GET", "/vernier"), 307, ""},
+		"a page that takes no POST":             {get("POST", "/vernier/"), 405, ""},
+		"what the browser has":                  {get("GET", "/vernier/", "If-None-Match", get("GET", "/vernier/").Header().Get("ETag")), 304, ""},
 	} {
 		if c.got.Code != c.code || !strings.Contains(c.got.Body.String(), c.says) {
 			t.Errorf("%s: %d %s", name, c.got.Code, c.got.Body)
 		}
-		if c.code == 200 && !strings.Contains(c.got.Header().Get("Content-Security-Policy"), "default-src 'self'") {
+		if c.code == 200 && c.says[:2] != "an" && !strings.Contains(c.got.Header().Get("Content-Security-Policy"), "default-src 'self'") {
 			t.Errorf("%s: %v", name, c.got.Header())
 		}
 	}
 	if packed := get("GET", "/vernier/assets/app.js", "Accept-Encoding", "gzip, br"); packed.Header().Get("Content-Encoding") != "gzip" || packed.Body.Len() > 100 {
 		t.Errorf("compressed it has %d bytes: %v", packed.Body.Len(), packed.Header())
 	}
-	if _, err := NewWebHandler(fstest.MapFS{}, "/"); err == nil {
+	if err := MountWeb(http.NewServeMux(), fstest.MapFS{}, "/", around); err == nil {
 		t.Error("a page without index.html is served")
+	}
+	for _, base := range []string{"", "vernier/", "/vernier", "//vernier/", "/a/../b/", `/"><script>/`, "/a b/"} {
+		if err := MountWeb(http.NewServeMux(), files, base, around); err == nil {
+			t.Errorf("a page is served below %q", base)
+		}
 	}
 }
 

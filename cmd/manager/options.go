@@ -32,6 +32,7 @@ type options struct {
 	reportURL       string
 	reportKeyFile   string
 	apiTokenFile    string
+	basePath        string
 	endedLogs       []string
 	resolveImages   bool
 	katibAddress    string
@@ -89,6 +90,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.reportURL, "report-url", "", "`URL` of the report service as pods reach it: http means no TLS; empty: the Service "+serviceName)
 	f.StringVar(&o.reportKeyFile, "report-key-file", "", "`file` with the key that signs report tokens, made if absent; empty: a Secret")
 	f.StringVar(&o.apiTokenFile, "api-token-file", "", "`file` with the token of the programmatic API, which is served beside the report service, made if absent; empty: the cluster knows its users")
+	f.StringVar(&o.basePath, "dashboard-base-path", "/", "`path` below which browsers find the dashboard: what a proxy in front adds, such as /vernier/")
 	f.StringVar(&o.katibAddress, "katib-bind-address", ":6789", "`address` of Katib's DBManager, without TLS: host:port, or unix:PATH, where metrics are only read; 0 for none; with --embedded, where pods have no addresses of their own, unix:PATH or none")
 	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points: sqlite:PATH, postgres://..., mysql://...; with a password: env:NAME or file:PATH, where the URL is")
 	f.DurationVar(&o.retention.MaxAge, "store-max-age", 0, "delete the curves of experiments that have not reported for this `duration`, at least 2h; 0: never")

@@ -306,12 +306,7 @@ func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o op
 	}) {
 		mux.Handle(path, around(services))
 	}
-	page, err := server.NewWebHandler(web.Files(), "/")
-	if err != nil {
-		return nil, err
-	}
-	mux.Handle("/", around(page))
-	return onPoints, nil
+	return onPoints, server.MountWeb(mux, web.Files(), o.basePath, around)
 }
 
 // podLogs reads logs of pods for as long as they last.

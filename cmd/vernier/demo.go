@@ -23,7 +23,7 @@ goes on while it is looked at.`
 
 type demoOptions struct {
 	demo.Options
-	listen, token string
+	listen, token, basePath string
 }
 
 func newDemoCommand() *cobra.Command {
@@ -43,6 +43,7 @@ func newDemoCommand() *cobra.Command {
 	flags.IntVar(&o.Running, "running", 8, "how many of its trials run; 0: it does not change")
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of all that is made up")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "address to listen on")
+	flags.StringVar(&o.basePath, "base-path", "/", "path below which a browser finds the page, as behind a proxy")
 	flags.StringVar(&o.token, "token", "", "token of the dashboard (default: a random one)")
 	return cmd
 }
@@ -62,12 +63,10 @@ func (o demoOptions) run(ctx context.Context, out io.Writer) error {
 	d := demo.New(o.Options, time.Now)
 	mux := http.NewServeMux()
 	api.Mount(mux, d.Config(api.OneToken(o.token), version))
-	page, err := server.NewWebHandler(web.Files(), "/")
-	if err != nil {
+	if err := server.MountWeb(mux, web.Files(), o.basePath, func(h http.Handler) http.Handler { return h }); err != nil {
 		return err
 	}
-	mux.Handle("/", page)
-	fmt.Fprintf(out, "http://%s/#token=%s\n", l.Addr(), o.token)
+	fmt.Fprintf(out, "http://%s%s#token=%s\n", l.Addr(), o.basePath, o.token)
 	go d.Run(ctx, 500*time.Millisecond)
 	return server.Serve(ctx, l, mux, nil)
 }

@@ -145,6 +145,23 @@ describe.skipIf(missing)("the dashboard", () => {
     await expect.poll(() => p.locator("#plot-compare .plot-empty").count()).toBe(0);
   });
 
+  it("works below the path that a proxy adds, and keeps it in all addresses", async () => {
+    const below = await demo("--trials", "50", "--points", "50", "--base-path", "/tools/vernier/");
+    try {
+      const p = await open(browser, below, "/");
+      expect(new URL(p.url()).pathname).toBe("/tools/vernier/");
+      await p.getByRole("link", { name: "resnet-baseline" }).first().click();
+      await p.locator("canvas").first().waitFor();
+      expect(new URL(p.url()).pathname).toBe("/tools/vernier" + ended);
+      await p.reload();
+      await p.locator("canvas").first().waitFor();
+      await p.goBack();
+      await p.getByRole("link", { name: "resnet-baseline" }).first().waitFor();
+    } finally {
+      below.stop();
+    }
+  });
+
   it("works in ten tabs over six connections", async () => {
     const first = await visit(experiment), context = first.context();
     const tabs = [first];
