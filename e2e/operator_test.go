@@ -186,3 +186,35 @@ esac`
 		}
 	}
 }
+
+// TestReplicasAreToldTheirPlaces runs the example of docs/distributed.md with another
+// program: each worker says hello to all parameter servers at the addresses that it was
+// given, and the first one's loss counts once these have heard from all.
+func TestReplicasAreToldTheirPlaces(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "distributed.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "TestReplicasAreToldTheirPlaces")
+	_, text, _ = strings.Cut(text, "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	program, err := filepath.Abs(filepath.Join("testdata", "places.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "servers.yaml")
+	write(t, file, strings.Replace(text, "/train.py", program, 1))
+	i := up(t)
+	if out, err := i.vernier("run", "-f", file, "--timeout", "5m"); err != nil {
+		i.showFailures(t, "servers")
+		t.Fatalf("vernier run: %v\n%s", err, out)
+	}
+	trials := i.trials(t, "servers")
+	checkTrials(t, "servers", 4, trials)
+	for _, trial := range trials {
+		x := trial.Spec.ParameterAssignments[0].Value
+		if o := trial.Status.Observation; o == nil || o.Metrics[0].Min != x || o.Metrics[0].Max != x {
+			t.Errorf("%s observed %+v, want a loss of %s and no other", trial.Name, o, x)
+		}
+	}
+}

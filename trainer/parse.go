@@ -46,7 +46,7 @@ func parseYAML(text string) (map[string]any, error) {
 		word += "x"
 	}
 	var found []string
-	text = placeholderPattern.ReplaceAllStringFunc(text, func(p string) string {
+	text = anyPattern.ReplaceAllStringFunc(text, func(p string) string {
 		found = append(found, p)
 		return fmt.Sprintf("%s%dend", word, len(found)-1)
 	})

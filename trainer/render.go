@@ -64,8 +64,12 @@ func IsMetadataReference(reference string) bool {
 // in fields that are always strings (command, args, env values, labels, annotations
 // and the like).
 //
+// ${replica.index}, ${replica.role} and ${replica.hosts} stand for what the job's kind
+// knows of its pods; see Replicas. The hosts are text; the index differs from pod to
+// pod, so the kubelet fills it in.
+//
 // All errors are reported at once, joined; see FieldErrors.
-func Render(template []byte, ph []Placeholder, values map[string]string, id Identity) (*unstructured.Unstructured, error) {
+func Render(template []byte, ph []Placeholder, values map[string]string, id Identity, kinds func(schema.GroupVersionKind) Kind) (*unstructured.Unstructured, error) {
 	obj, err := parse(template)
 	if err != nil {
 		return nil, err
@@ -75,10 +79,23 @@ func Render(template []byte, ph []Placeholder, values map[string]string, id Iden
 	}
 	r := renderer{values: map[string]string{}, inactive: map[string]bool{}, problems: map[string]problem{}}
 	r.resolve(obj, ph, values, id)
-	out, _ := r.walk(nil, obj).(map[string]any)
-	if err := errors.Join(r.errs...); err != nil {
+	job, err := r.job(obj, id)
+	if err != nil || !r.replicas.used {
+		return job, err
+	}
+	// How many pods there are may itself be a parameter.
+	r.replicas.know(job, kinds(job.GroupVersionKind()))
+	return r.job(obj, id)
+}
+
+// job is the template with its placeholders replaced.
+func (r *renderer) job(template map[string]any, id Identity) (*unstructured.Unstructured, error) {
+	out, _ := r.walk(nil, template).(map[string]any)
+	err := errors.Join(r.errs...)
+	if err != nil {
 		return nil, err
 	}
+	r.replicas.tell(out)
 	job := &unstructured.Unstructured{}
 	if job.Object, err = normalize(out); err != nil {
 		return nil, err
@@ -168,6 +185,7 @@ type renderer struct {
 	values   map[string]string
 	inactive map[string]bool
 	problems map[string]problem
+	replicas replicas
 	errs     []error
 }
 
@@ -302,16 +320,20 @@ func (r *renderer) activeArguments(arguments []any) (out []any) {
 
 // replace replaces the placeholders of one string.
 func (r *renderer) replace(path []string, s string) string {
-	if !strings.Contains(s, opening) {
+	if !strings.Contains(s, opening) && !strings.Contains(s, replicaOpening) {
 		return s
 	}
-	if rest := placeholderPattern.ReplaceAllLiteralString(s, ""); strings.Contains(rest, opening) {
+	if rest := anyPattern.ReplaceAllLiteralString(s, ""); strings.Contains(rest, opening) || strings.Contains(rest, replicaOpening) {
 		r.errs = append(r.errs, &FieldError{FieldPath(path), fmt.Sprintf("%q has a placeholder that does not end: write ${trialParameters.name}", s), ErrUnknownPlaceholder})
 	}
-	return placeholderPattern.ReplaceAllStringFunc(s, func(whole string) string {
-		name := placeholderPattern.FindStringSubmatch(whole)[1]
+	return anyPattern.ReplaceAllStringFunc(s, func(whole string) string {
+		m := anyPattern.FindStringSubmatch(whole)
+		if m[1] == "replica" {
+			return r.replica(path, whole, m[2])
+		}
+		name := m[2]
 		if v, ok := r.values[name]; ok {
-			if expanded(path) {
+			if inContainer(path) != nil {
 				v = literal(v)
 			}
 			return v
@@ -325,17 +347,17 @@ func (r *renderer) replace(path []string, s string) string {
 	})
 }
 
-// expanded says whether the kubelet replaces $(NAME) in the string at the path:
-// the command, the arguments and the environment of a container.
-func expanded(path []string) bool {
-	n := len(path)
-	switch {
-	case n >= 4 && (path[n-2] == "command" || path[n-2] == "args"):
-		return path[n-4] == "containers" || path[n-4] == "initContainers"
-	case n >= 5 && path[n-1] == "value" && path[n-3] == "env":
-		return path[n-5] == "containers" || path[n-5] == "initContainers"
+// replica replaces a placeholder of the job's pods, once they are known.
+func (r *renderer) replica(path []string, whole, name string) string {
+	r.replicas.used = true
+	if !r.replicas.asked {
+		return whole
 	}
-	return false
+	v, err := r.replicas.value(path, name)
+	if err != nil {
+		r.errs = append(r.errs, &FieldError{FieldPath(path), fmt.Sprintf("placeholder %s: %v", whole, err), ErrUnknownPlaceholder})
+	}
+	return v
 }
 
 // stringsOnly says whether Kubernetes accepts only a string at the path.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
 // shape is a tree without the contents of its strings.
@@ -43,11 +44,11 @@ func FuzzRender(f *testing.F) {
 		value = strings.ToValidUTF8(value, "?")
 		for _, template := range [][]byte{inline, text} {
 			ph := []trainer.Placeholder{{Name: "v", Reference: "v"}}
-			got, err := trainer.Render(template, ph, map[string]string{"v": value}, id)
+			got, err := trainer.Render(template, ph, map[string]string{"v": value}, id, kind.For)
 			if err != nil {
 				t.Fatalf("value %q: %v", value, err)
 			}
-			plain, err := trainer.Render(template, ph, map[string]string{"v": "plain"}, id)
+			plain, err := trainer.Render(template, ph, map[string]string{"v": "plain"}, id, kind.For)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,7 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("apiVersion: v1\nkind: X\nmetadata:\n")
 	f.Fuzz(func(t *testing.T, template string) {
 		ph := []trainer.Placeholder{{Name: "workers", Reference: "w"}, {Name: "lr", Reference: "w"}}
-		job, err := trainer.Render([]byte(template), ph, map[string]string{"w": "1"}, id)
+		job, err := trainer.Render([]byte(template), ph, map[string]string{"w": "1"}, id, kind.For)
 		if err != nil {
 			if len(trainer.FieldErrors(err)) == 0 {
 				t.Fatalf("error without a field error: %v", err)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
 var id = trainer.Identity{Namespace: "team", Name: "exp-0007"}
@@ -82,7 +83,7 @@ func TestRender(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := trainer.Render([]byte(tc.template), tc.placeholders, tc.assignments, id)
+			got, err := trainer.Render([]byte(tc.template), tc.placeholders, tc.assignments, id, kind.For)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +108,7 @@ func TestRenderedValuesAreNotExpanded(t *testing.T) {
 			"command": ["$(MINE)", "--v=${trialParameters.v}"], "args": ["${trialParameters.v}"],
 			"env": [{"name": "V", "value": "${trialParameters.v}"}], "workingDir": "${trialParameters.v}"}]}}}}`
 	job, err := trainer.Render([]byte(template), []trainer.Placeholder{{Name: "v", Reference: "v"}},
-		map[string]string{"v": "$(HOME) $$ $x"}, trainer.Identity{Namespace: "ns", Name: "exp-0000"})
+		map[string]string{"v": "$(HOME) $$ $x"}, trainer.Identity{Namespace: "ns", Name: "exp-0000"}, kind.For)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func TestRenderReferencesToMetadata(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			job, err := trainer.Render([]byte(template), []trainer.Placeholder{{Name: "p", Reference: tc.reference}}, nil, id)
+			job, err := trainer.Render([]byte(template), []trainer.Placeholder{{Name: "p", Reference: tc.reference}}, nil, id, kind.For)
 			if tc.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
 					t.Fatalf("error %v, want %q in it", err, tc.wantErr)
@@ -211,7 +212,7 @@ func TestRenderFaults(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := trainer.Render([]byte(tc.template), tc.placeholders, map[string]string{"same": "same"}, id)
+			_, err := trainer.Render([]byte(tc.template), tc.placeholders, map[string]string{"same": "same"}, id, kind.For)
 			var got []string
 			for _, fe := range trainer.FieldErrors(err) {
 				got = append(got, fe.Error())
@@ -260,7 +261,7 @@ func TestArgumentsOfInactiveParametersAreLeftOut(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			job, err := trainer.Render([]byte(`{"apiVersion":"batch/v1","kind":"Job","spec":{"command":[`+tc.in+`]}}`), ph, map[string]string{"lr": "0.1"}, trainer.Identity{})
+			job, err := trainer.Render([]byte(`{"apiVersion":"batch/v1","kind":"Job","spec":{"command":[`+tc.in+`]}}`), ph, map[string]string{"lr": "0.1"}, trainer.Identity{}, kind.For)
 			if err != nil {
 				t.Fatal(err)
 			}

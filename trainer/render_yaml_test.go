@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
 // yamlTemplate is a template from a ConfigMap.
@@ -49,7 +50,7 @@ func TestRenderYAML(t *testing.T) {
 	}
 	got, err := trainer.Render([]byte(yamlTemplate), placeholders, map[string]string{
 		"workers": "4", "lr": "1e-3", "flag": "true", "word": "null # : [",
-	}, id)
+	}, id, kind.For)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestRenderYAMLOddities(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := tc.spec + "\napiVersion: v1\nkind: X\n"
 			got, err := trainer.Render([]byte(text), []trainer.Placeholder{{Name: "lr", Reference: "lr"}, {Name: "zip", Reference: "zip"}, {Name: "inf", Reference: "inf"}},
-				map[string]string{"lr": "0.5", "zip": "007", "inf": ".inf"}, id)
+				map[string]string{"lr": "0.5", "zip": "007", "inf": ".inf"}, id, kind.For)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +120,7 @@ func TestRenderRefusesBrokenYAML(t *testing.T) {
 		"an alias bomb":    "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nh: [*g,*g,*g,*g,*g,*g,*g,*g,*g]",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := trainer.Render([]byte(text), nil, nil, id)
+			_, err := trainer.Render([]byte(text), nil, nil, id, kind.For)
 			if err == nil || !strings.Contains(err.Error(), "the template is not YAML") {
 				t.Errorf("error %v, want that it is not YAML", err)
 			}

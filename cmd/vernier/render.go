@@ -93,15 +93,6 @@ func (t tensorflow) Last() int { return t.Pods() - 1 }
 // Volumes of each experiment, mounted by their names.
 func (t tensorflow) Volumes() []string { return []string{"data", "logs"} }
 
-// Hosts are the addresses of pods.
-func (t tensorflow) Hosts(from, to int) string {
-	var hosts []string
-	for i := from; i < to; i++ {
-		hosts = append(hosts, fmt.Sprintf("${trialParameters.trial}-%d.%s:%d", i, t.Name, t.Port))
-	}
-	return strings.Join(hosts, ",")
-}
-
 // searched is a parameter of the search.
 type searched struct{ Name, Min, Max string }
 

@@ -2,13 +2,19 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
 func render(args ...string) (string, error) {
@@ -44,35 +50,33 @@ func TestRenderedTensorFlowTellsPodsTheirPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	documents := strings.Split(text, "\n---\n")
-	var experiment struct {
-		Spec struct {
-			TrialTemplate struct {
-				PrimaryPodLabels map[string]string
-				TrialSpec        struct {
-					Spec struct {
-						Template struct {
-							Spec struct{ Containers []struct{ Command []string } }
-						}
-					}
-				}
-			}
-		}
-	}
+	var experiment v1beta1.Experiment
 	if err := yaml.Unmarshal([]byte(documents[len(documents)-1]), &experiment); err != nil {
 		t.Fatal(err)
 	}
 	template := experiment.Spec.TrialTemplate
+	raw, err := json.Marshal(template.TrialSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := trainer.Render(raw, nil, nil, trainer.Identity{Namespace: "default", Name: "exp-0"}, kind.For)
+	if err != nil {
+		t.Fatal(err)
+	}
+	containers, _, err := unstructured.NestedSlice(job.Object, "spec", "template", "spec", "containers")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for index, want := range map[string]string{
 		"0": "a b\n--job_name=ps\n--task_index=0\n--ps_hosts=exp-0-0.mnist:99\n--worker_hosts=exp-0-1.mnist:99,exp-0-2.mnist:99\n",
 		"1": "a b\n--job_name=worker\n--task_index=0\n--ps_hosts=exp-0-0.mnist:99\n--worker_hosts=exp-0-1.mnist:99,exp-0-2.mnist:99\n",
 		"2": "a b\n--job_name=worker\n--task_index=1\n--ps_hosts=exp-0-0.mnist:99\n--worker_hosts=exp-0-1.mnist:99,exp-0-2.mnist:99\n",
 	} {
 		var argv []string
-		for _, word := range template.TrialSpec.Spec.Template.Spec.Containers[0].Command {
-			argv = append(argv, strings.ReplaceAll(word, "${trialParameters.trial}", "exp-0"))
+		for _, word := range containers[0].(map[string]any)["command"].([]any) {
+			argv = append(argv, strings.ReplaceAll(word.(string), "$("+trainer.VariableIndex+")", index)) // as the kubelet does
 		}
 		command := exec.Command(argv[0], argv[1:]...)
-		command.Env = append(os.Environ(), "JOB_COMPLETION_INDEX="+index)
 		got, err := command.Output()
 		if err != nil {
 			t.Fatal(err)

@@ -28,6 +28,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/study"
 	"github.com/vernier-ml/vernier/tracing"
 	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
 const (
@@ -296,7 +297,7 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 	for _, a := range p.Assignments {
 		values[a.Name] = a.Value
 	}
-	job, err := trainer.Render(template, placeholders(exp, values), values, trainer.Identity{Namespace: exp.Namespace, Name: t.Name})
+	job, err := trainer.Render(template, placeholders(exp, values), values, trainer.Identity{Namespace: exp.Namespace, Name: t.Name}, kind.For)
 	if err != nil {
 		return nil, &fatalError{fmt.Sprintf("spec.trialTemplate cannot be rendered: %v", err)}
 	}

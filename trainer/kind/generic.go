@@ -11,13 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vernier-ml/vernier/trainer"
+	"github.com/vernier-ml/vernier/trainer/operator"
 )
 
 // generic is any kind of job. A pod template is anything with spec.containers, at
 // any depth. None is primary. A job without one has pods that come from elsewhere.
 type generic struct{ gvk schema.GroupVersionKind }
 
-var _ trainer.Opaque = generic{}
+var (
+	_ trainer.Opaque     = generic{}
+	_ trainer.Replicated = generic{}
+)
 
 func (g generic) GVK() schema.GroupVersionKind { return g.gvk }
 
@@ -35,6 +39,11 @@ func (g generic) Roles(obj *unstructured.Unstructured) ([]trainer.Role, error) {
 func (generic) Beside() bool { return false }
 
 func (generic) PodLabels() []string { return nil }
+
+// Replicas are known of the training operator's kinds.
+func (generic) Replicas(obj *unstructured.Unstructured) ([]trainer.Replicas, error) {
+	return operator.Replicas(obj)
+}
 
 func noTemplate(gvk schema.GroupVersionKind) error {
 	return &trainer.FieldError{

@@ -13,7 +13,7 @@ import (
 // All returns the kinds that are known by name, sorted.
 func All() []trainer.Kind {
 	all := []trainer.Kind{
-		job{}, newRayJob(), newSparkApplication(), pipelineRun{}, trainJob{}, workflow{},
+		job{}, newJobSet(), newRayJob(), newSparkApplication(), pipelineRun{}, trainJob{}, workflow{},
 	}
 	slices.SortFunc(all, func(a, b trainer.Kind) int { return cmp.Compare(a.GVK().String(), b.GVK().String()) })
 	return all

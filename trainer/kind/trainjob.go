@@ -1,6 +1,8 @@
 package kind
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -24,3 +26,18 @@ func (k trainJob) Roles(*unstructured.Unstructured) ([]trainer.Role, error) {
 func (trainJob) Beside() bool { return true }
 
 func (trainJob) PodLabels() []string { return nil }
+
+// Replicas are the nodes that the TrainJob asks for; how many its runtime has otherwise
+// is not known here.
+func (trainJob) Replicas(obj *unstructured.Unstructured) ([]trainer.Replicas, error) {
+	const port = 29500 // of all runtimes
+	r := trainer.Replicas{
+		Role: "node", Path: []string{"spec", "trainer"}, Index: completionIndex,
+		Count: countAt(obj.Object, 0, "spec", "trainer", "numNodes"),
+		Host:  func(i int) string { return fmt.Sprintf("%s-node-0-%d.%s:%d", obj.GetName(), i, obj.GetName(), port) },
+	}
+	if r.Count == 0 {
+		r.NoHosts = "how many pods the runtime has is not known: set spec.trainer.numNodes"
+	}
+	return []trainer.Replicas{r}, nil
+}

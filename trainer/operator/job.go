@@ -93,6 +93,42 @@ func Validate(obj *unstructured.Unstructured) error {
 	return nil
 }
 
+// Replicas are the pods of a job of a kind that the operator knows, whichever operator
+// runs it: the training operator names and labels them alike.
+func Replicas(obj *unstructured.Unstructured) (all []trainer.Replicas, err error) {
+	for _, f := range frameworks("") {
+		if gvk := obj.GroupVersionKind(); gvk.Group != group || gvk.Kind != f.kind {
+			continue
+		}
+		j, err := read(obj, f)
+		if err != nil {
+			return nil, err
+		}
+		specs, _, _ := unstructured.NestedMap(obj.Object, "spec", f.field)
+		for key := range specs {
+			i := slices.IndexFunc(j.replicas, func(r replica) bool { return strings.EqualFold(r.name, key) })
+			all = append(all, j.known(j.replicas[i], []string{"spec", f.field, key}, obj.GroupVersionKind().Version))
+		}
+		return all, nil
+	}
+	return nil, fmt.Errorf("the pods of a %s are not known before they run: remove the placeholder", obj.GetKind())
+}
+
+// known is what is known of the pods of a type before they run.
+func (j *job) known(r replica, path []string, version string) trainer.Replicas {
+	out := trainer.Replicas{Role: strings.ToLower(r.name), Path: path, Count: r.count, Host: func(i int) string { return j.endpoint(r.name, i) }}
+	if r.count > 1 {
+		out.Index = "metadata.labels['" + labelReplicaIndex + "']"
+	}
+	if j.portName == "" { // mpirun reaches pods by their names, without Services
+		out.Host = func(i int) string { return j.podName(r.name, i) }
+		if version != "v1" {
+			out.NoHosts = "their names depend on the operator that runs the MPIJob: leave the list out, mpirun finds it in its hostfile; or write apiVersion: kubeflow.org/v1"
+		}
+	}
+	return out
+}
+
 // read reads a job. Its error is for the job's author.
 func read(obj *unstructured.Unstructured, f framework) (*job, error) {
 	j := &job{framework: f}

@@ -74,13 +74,17 @@ func tensorflowEnviron(j *job, s seat, pod *corev1.PodSpec) {
 
 // endpoints are the addresses of a type's pods, as TF_CONFIG writes them.
 func (j *job) endpoints(replica string) []string {
+	all := []string{}
+	for i := range j.count(replica) {
+		all = append(all, j.endpoint(replica, i))
+	}
+	return all
+}
+
+func (j *job) endpoint(replica string, index int) string {
 	domain := j.Namespace + ".svc"
 	if custom := os.Getenv("CUSTOM_CLUSTER_DOMAIN"); custom != "" {
 		domain += "." + custom
 	}
-	all := []string{}
-	for i := range j.count(replica) {
-		all = append(all, fmt.Sprintf("%s.%s:%d", j.podName(replica, i), domain, j.port(replica)))
-	}
-	return all
+	return fmt.Sprintf("%s.%s:%d", j.podName(replica, index), domain, j.port(replica))
 }
