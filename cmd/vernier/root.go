@@ -78,6 +78,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newStoreCommand(own),
 		newSuspendCommand(open, true),
 		newSuspendCommand(open, false),
+		newTensorboardCommand(open, own),
 		newVersionCommand(),
 		newWatchCommand(open),
 	)

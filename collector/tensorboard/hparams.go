@@ -1,7 +1,7 @@
-// Package tensorboard writes what TensorBoard shows of a trial beyond its curves:
-// an event file of the hparams plugin, so that the HPARAMS tab over the folder of
-// an experiment lists its trials with their parameters. Everything is a value;
-// the caller writes the bytes.
+// Package tensorboard writes what TensorBoard shows of a trial: an event file of the
+// hparams plugin, so that the HPARAMS tab over the folder of an experiment lists its
+// trials with their parameters, and curves. Everything is a value; the caller writes
+// the bytes.
 package tensorboard
 
 import (
@@ -60,8 +60,18 @@ func Start(s Session) []byte {
 	}
 	info = text(info, 4, s.Group)
 	info = double(info, 5, seconds(s.Started))
-	version := text(double(nil, 1, seconds(s.Started)), 3, "brain.Event:2")
-	return append(Record(version), event(s.Started, tagStart, infoStart, info)...)
+	return append(Version(s.Started), event(s.Started, tagStart, infoStart, info)...)
+}
+
+// Version returns how an event file begins.
+func Version(at time.Time) []byte {
+	return Record(text(double(nil, 1, seconds(at)), 3, "brain.Event:2"))
+}
+
+// Scalar returns a record of one value of one tag.
+func Scalar(at time.Time, step int64, tag string, value float64) []byte {
+	v := binary.LittleEndian.AppendUint32(append(text(nil, 1, tag), 2<<3|5), math.Float32bits(float32(value)))
+	return Record(part(number(double(nil, 1, seconds(at)), 2, uint64(step)), 5, part(nil, 1, v)))
 }
 
 // End returns what is appended to the file of Start when the session has ended.
