@@ -1,16 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -48,7 +52,7 @@ func asks(ctx context.Context, o options) error {
 	if _, err := c.CreateExperiment(ctx, &vernierv1.CreateExperimentRequest{Experiment: &vernierv1.Experiment{Name: parent, Spec: spec}}); err != nil {
 		return err
 	}
-	before, err := cpuSeconds()
+	before, err := instance.cpu()
 	if err != nil {
 		return err
 	}
@@ -62,18 +66,48 @@ func asks(ctx context.Context, o options) error {
 		return err
 	}
 	elapsed := time.Since(begin).Seconds()
-	after, err := cpuSeconds()
+	after, err := instance.cpu()
 	if err != nil {
 		return err
 	}
 	if len(times.all) < o.trials {
 		return fmt.Errorf("%d trials were handed out, want %d", len(times.all), o.trials)
 	}
-	fmt.Printf("%s, %d workers: %d cycles of suggest, report and complete in %.1f s: %.0f a second; CPU %.2f ms each, of the workers too\n",
-		o.ask, o.parallel, o.trials, elapsed, float64(o.trials)/elapsed, 1000*(after-before)/float64(o.trials))
+	fmt.Printf("%s, %d workers: %d cycles of suggest, report and complete in %.1f s: %.0f a second; CPU of each:", o.ask, o.parallel, o.trials, elapsed, float64(o.trials)/elapsed)
+	for _, name := range slices.SortedFunc(maps.Keys(after), func(a, b string) int { return cmp.Compare(after[b]-before[b], after[a]-before[a]) }) {
+		if each := 1000 * (after[name] - before[name]) / float64(o.trials); each >= 0.05 {
+			fmt.Printf(" %s %.1f ms", name, each)
+		}
+	}
+	fmt.Println()
 	n := max(o.trials/10, 1)
 	fmt.Printf("SuggestTrials: median %.1f ms in the first tenth of the trials, %.1f ms in the last\n", 1000*median(times.all[:n]), 1000*median(times.all[len(times.all)-n:]))
 	return nil
+}
+
+// cpu is how long each program of the instance has worked, and this one, in seconds of a
+// core: other work on the machine does not count.
+func (i *instance) cpu() (map[string]float64, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{}
+	for _, p := range all {
+		command, err := p.CmdLine()
+		if err != nil || len(command) == 0 {
+			continue // it has ended
+		}
+		name := filepath.Base(command[0])
+		if len(command) > 1 && name == "controlplane" {
+			name = command[1]
+		}
+		ofInstance := slices.ContainsFunc(command, func(argument string) bool { return strings.Contains(argument, i.home) })
+		if stat, err := p.Stat(); err == nil && (ofInstance || p.PID == os.Getpid()) {
+			out[name] += stat.CPUTime()
+		}
+	}
+	return out, nil
 }
 
 // waits are how long questions took that got a trial, in seconds, in their order.

@@ -15,6 +15,7 @@ import (
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/entrypoint"
 	"github.com/vernier-ml/vernier/controllers/experiment"
+	"github.com/vernier-ml/vernier/controllers/index"
 	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/controllers/suggestion"
 	"github.com/vernier-ml/vernier/controllers/trial"
@@ -43,15 +44,20 @@ type wiring struct {
 type controllers struct {
 	experiments *experiment.Controller
 	trials      *trial.Controller
+	index       *index.Trials
 }
 
 func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (controllers, error) {
+	trialsOf, err := index.Follow(ctx, mgr.GetCache())
+	if err != nil {
+		return controllers{}, err
+	}
 	experiments := experiment.New(experiment.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experiment.NewMetrics(w.metrics, mgr.GetCache(), w.now), Now: w.now,
 		Rules: w.rules, Scan: w.store.Scan, Katib: w.rules.Katib, Traces: w.traces,
 	})
-	if err := experiments.Register(ctx, mgr); err != nil {
+	if err := experiments.Register(mgr, trialsOf); err != nil {
 		return controllers{}, fmt.Errorf("set up the experiment controller: %w", err)
 	}
 	trials := trial.New(trial.Options{
@@ -63,7 +69,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (control
 		return controllers{}, fmt.Errorf("set up the trial controller: %w", err)
 	}
 	suggestions := suggestion.New(suggestion.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Dial: w.dial, Katib: w.rules.Katib, Now: w.now})
-	return controllers{experiments, trials}, suggestions.Register(mgr)
+	return controllers{experiments, trials, trialsOf}, suggestions.Register(mgr, trialsOf)
 }
 
 func reporting(o options, id identity, direct client.Reader) trial.Reporting {

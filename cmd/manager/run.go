@@ -288,7 +288,7 @@ func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o op
 		access = api.OneToken(strings.TrimSpace(string(token)))
 	}
 	changes := &api.Changes{}
-	if err := changes.Listen(ctx, mgr.GetCache()); err != nil {
+	if err := changes.Listen(ctx, mgr.GetCache(), running.index); err != nil {
 		return nil, err
 	}
 	onPoints = func(t collector.TrialID) {

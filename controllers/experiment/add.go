@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/study"
@@ -54,7 +53,7 @@ func (c *Controller) add(ctx context.Context, key types.NamespacedName, all []El
 		return exp, nil, false, err
 	}
 	defer leave()
-	trials, err := c.Trials(ctx, exp)
+	trials, err := c.Trials.Of(ctx, exp)
 	if err != nil {
 		return exp, nil, false, err
 	}
@@ -78,7 +77,7 @@ func (c *Controller) add(ctx context.Context, key types.NamespacedName, all []El
 				return exp, nil, false, err
 			}
 			if t.UID == "" { // it exists: the cache is behind
-				return exp, nil, true, c.awaitTrial(ctx, client.ObjectKeyFromObject(t))
+				return exp, nil, true, c.AwaitTrial(ctx, t)
 			}
 			known[e.ID] = t
 			next++

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/index"
 	"github.com/vernier-ml/vernier/controllers/metrics"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
@@ -33,7 +34,8 @@ const benchTemplate = `{"apiVersion":"batch/v1","kind":"Job","spec":{"template":
 type cluster struct {
 	*Controller
 	exp     *v1beta1.Experiment
-	trials  []v1beta1.Trial
+	trials  []*v1beta1.Trial
+	index   *index.Trials
 	version int
 	writes  int          // of the experiment's status
 	refuse  func() error // answers attempts to make a trial; may be nil
@@ -60,7 +62,7 @@ func newCluster(tb testing.TB, algorithm string, n int, change ...func(*v1beta1.
 	}
 	v1beta1.SetDefaults(exp)
 	exp.ResourceVersion = "1"
-	c := &cluster{exp: exp, version: 1}
+	c := &cluster{exp: exp, version: 1, index: index.New()}
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		tb.Fatal(err)
@@ -68,10 +70,6 @@ func newCluster(tb testing.TB, algorithm string, n int, change ...func(*v1beta1.
 	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 			c.exp.DeepCopyInto(o.(*v1beta1.Experiment))
-			return nil
-		},
-		List: func(_ context.Context, _ client.WithWatch, l client.ObjectList, _ ...client.ListOption) error {
-			l.(*v1beta1.TrialList).Items = append([]v1beta1.Trial(nil), c.trials...)
 			return nil
 		},
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
@@ -91,7 +89,7 @@ func newCluster(tb testing.TB, algorithm string, n int, change ...func(*v1beta1.
 	})
 	now := noon
 	c.Controller = New(Options{
-		Client: api, Reader: api, Metrics: NewMetrics(metrics.Options{Registry: prometheus.NewRegistry()}, nil, nil), Recorder: events.NewFakeRecorder(1 << 20), Rules: webhook.Rules{Reader: api},
+		Client: api, Reader: api, Trials: c.index, Metrics: NewMetrics(metrics.Options{Registry: prometheus.NewRegistry()}, nil, nil), Recorder: events.NewFakeRecorder(1 << 20), Rules: webhook.Rules{Reader: api},
 		Now: func() time.Time { now = now.Add(time.Second); return now },
 	})
 	r := rand.New(rand.NewPCG(1, 2))
@@ -109,7 +107,19 @@ func newCluster(tb testing.TB, algorithm string, n int, change ...func(*v1beta1.
 func (c *cluster) add(t *v1beta1.Trial) {
 	c.version++
 	t.UID, t.ResourceVersion = types.UID("12345678-1234-1234-1234-"+t.Name), strconv.Itoa(c.version)
-	c.trials = append(c.trials, *t)
+	t = t.DeepCopy() // the controller's own
+	metav1.SetMetaDataLabel(&t.ObjectMeta, v1beta1.LabelTrialNumber, strconv.Itoa(len(c.trials)))
+	t.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c.exp, v1beta1.GroupVersion.WithKind("Experiment"))}
+	c.trials = append(c.trials, t)
+	c.index.Put(nil, t)
+}
+
+// drop deletes the trials from i on.
+func (c *cluster) drop(i int) {
+	for _, t := range c.trials[i:] {
+		c.index.Put(t, nil)
+	}
+	c.trials = c.trials[:i]
 }
 
 // end gives a trial its result.
@@ -123,7 +133,8 @@ func (c *cluster) end(i int, loss, size float64) {
 		text := strconv.FormatFloat(v, 'g', -1, 64)
 		t.Status.Observation.Metrics = append(t.Status.Observation.Metrics, v1beta1.Metric{Name: name, Min: text, Max: text, Latest: text})
 	}
-	c.trials[i] = *t
+	c.index.Put(c.trials[i], t)
+	c.trials[i] = t
 }
 
 func (c *cluster) reconcile(tb testing.TB) {
@@ -180,6 +191,25 @@ func BenchmarkQuestion(b *testing.B) {
 				c.end(n-1, 0.5, 0)
 				c.until(b, n+1)
 			})
+		})
+	}
+}
+
+// A question of a worker that runs a trial after the other.
+func BenchmarkHandOut(b *testing.B) {
+	for _, algorithm := range []string{"random", "tpe"} {
+		b.Run(algorithm, func(b *testing.B) {
+			c := newCluster(b, algorithm, many, func(e *v1beta1.Experiment) { e.Spec.TrialTemplate = nil })
+			ask := func() {
+				lease := v1beta1.Lease{Worker: "w", Request: strconv.Itoa(len(c.trials)), Seconds: 60}
+				h, err := c.HandOut(context.Background(), client.ObjectKeyFromObject(c.exp), 1, lease)
+				if err != nil || len(h.Trials) != 1 {
+					b.Fatal(h, err)
+				}
+				c.end(len(c.trials)-1, 0.5, 0)
+			}
+			ask()
+			loop(b, ask)
 		})
 	}
 }

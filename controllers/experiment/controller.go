@@ -29,6 +29,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/expectations"
+	"github.com/vernier-ml/vernier/controllers/index"
 	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/controllers/study"
 	"github.com/vernier-ml/vernier/controllers/webhook"
@@ -45,7 +46,6 @@ const (
 	// studyPatience is how long a reconcile waits for a study that is used to hand
 	// trials out, and then lets other experiments go first.
 	studyPatience = time.Second
-	ownerIndex    = "experiment"
 )
 
 // Options are what a Controller needs.
@@ -61,6 +61,9 @@ type Options struct {
 	// Memory bounds what is kept of experiments between reconciles, in bytes.
 	// Default: 128 MiB.
 	Memory int
+	// Trials finds the trials of experiments. Default: they are listed from Client,
+	// until Register names an index.
+	Trials index.Reader
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
 	// Traces take the spans of new trials. Default: none.
@@ -80,28 +83,23 @@ type Controller struct {
 
 // New returns a controller.
 func New(o Options) *Controller {
+	if o.Trials == nil {
+		o.Trials = index.Listed{Reader: o.Client}
+	}
 	return &Controller{Options: o, expected: expectations.New(), studies: studies{memory: o.Memory}, woken: make(chan event.GenericEvent)}
 }
 
-// Register adds the controller and its index to mgr.
-func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &v1beta1.Trial{}, ownerIndex, func(o client.Object) []string {
-		if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "Experiment" {
-			return []string{string(owner.UID)}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("index trials by experiment: %w", err)
-	}
+// Register adds the controller to mgr, with the index of the trials in its cache.
+func (c *Controller) Register(mgr manager.Manager, trials *index.Trials) error {
+	c.Trials = trials
 	return builder.ControllerManagedBy(mgr).
 		Named("experiment").
 		For(&v1beta1.Experiment{}, builder.WithPredicates(predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 			c.Metrics.katib.Inc("deleted", e.Object.GetNamespace())
 			return true
 		}})).
-		Owns(&v1beta1.Trial{}, builder.WithPredicates(stateChanged())).
 		Owns(&v1beta1.Suggestion{}, builder.WithPredicates(answered())).
+		WatchesRawSource(trials.Wakes(stateChanged, 0)).
 		WatchesRawSource(source.Channel(c.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
@@ -110,15 +108,11 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 		Complete(c)
 }
 
-// stateChanged passes a trial's update on when its condition changed. The live
-// observations of running trials do not concern the experiment.
-func stateChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok1 := e.ObjectOld.(*v1beta1.Trial)
-		after, ok2 := e.ObjectNew.(*v1beta1.Trial)
-		return !ok1 || !ok2 || before.State() != after.State() ||
-			after.IsCompleted() && !equality.Semantic.DeepEqual(before.Status.Observation, after.Status.Observation)
-	}}
+// stateChanged says whether a trial's condition has changed. The live observations of
+// running trials do not concern the experiment.
+func stateChanged(before, after *v1beta1.Trial) bool {
+	return before == nil || after == nil || before.State() != after.State() ||
+		after.IsCompleted() && !equality.Semantic.DeepEqual(before.Status.Observation, after.Status.Observation)
 }
 
 // Reconcile brings one experiment a step further.
@@ -141,7 +135,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	// What clients wrote, before the defaults: a status write sends it back.
 	v1beta1.SetDefaults(exp)
-	trials, err := c.Trials(ctx, exp)
+	trials, err := c.Trials.Of(ctx, exp)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -206,18 +200,6 @@ func (c *Controller) inspect(ctx context.Context, exp *v1beta1.Experiment) (*kep
 		return s, findings{fatal: s.invalid.Error()}, nil
 	}
 	return s, findings{}, nil
-}
-
-// Trials are the trials of exp in order of number. They are the cache's own
-// objects and must not be changed.
-func (c *Controller) Trials(ctx context.Context, exp *v1beta1.Experiment) ([]*v1beta1.Trial, error) {
-	var list v1beta1.TrialList
-	err := c.Client.List(ctx, &list, client.InNamespace(exp.Namespace),
-		client.MatchingFields{ownerIndex: string(exp.UID)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("list the trials of experiment %s/%s: %w", exp.Namespace, exp.Name, err)
-	}
-	return v1beta1.SortTrials(list.Items), nil
 }
 
 // write writes the status if that is due, then sends the events of what it

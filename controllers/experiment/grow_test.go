@@ -20,7 +20,8 @@ func TestTroubleWhoseWordsChangeIsWrittenOnce(t *testing.T) {
 	c.reconcile(t) // the status of the one trial
 	now, tries := noon.Add(time.Hour), 0
 	c.Now = func() time.Time { return now }
-	c.trials, c.writes = c.trials[:1], 0
+	c.drop(1)
+	c.writes = 0
 	c.refuse = func() error {
 		tries++
 		return fmt.Errorf("dial tcp 10.0.0.1:%d: connection refused", 40000+tries)

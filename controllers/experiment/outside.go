@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -20,9 +19,7 @@ import (
 )
 
 const (
-	// cachePause is how often the cache is looked at for what was just written, and
-	// cachePatience for how long.
-	cachePause    = 2 * time.Millisecond
+	// cachePatience is how long what was just written is waited for in the cache.
 	cachePatience = 10 * time.Second
 	// handTries is how often trials are proposed anew because another manager took
 	// their numbers.
@@ -103,7 +100,7 @@ func (c *Controller) handOut(ctx context.Context, key types.NamespacedName, n in
 		return h, false, err
 	}
 	defer c.studies.done(s)
-	trials, err := c.Trials(ctx, exp)
+	trials, err := c.Trials.Of(ctx, exp)
 	if err != nil {
 		return h, false, err
 	}
@@ -221,7 +218,7 @@ func (c *Controller) handNew(ctx context.Context, exp *v1beta1.Experiment, s *ke
 			return false, err
 		}
 		if t.UID == "" { // it exists: the cache is behind
-			return true, c.awaitTrial(ctx, client.ObjectKeyFromObject(t))
+			return true, c.AwaitTrial(ctx, t)
 		}
 		h.Trials = append(h.Trials, t)
 	}
@@ -250,27 +247,10 @@ func (c *Controller) awaitCache(ctx context.Context, written []*v1beta1.Trial) e
 
 // AwaitTrial waits until the cache shows a trial as it was written, or later.
 func (c *Controller) AwaitTrial(ctx context.Context, written *v1beta1.Trial) error {
-	return c.await(ctx, client.ObjectKeyFromObject(written), func(seen *v1beta1.Trial) bool {
+	ctx, cancel := context.WithTimeout(ctx, cachePatience)
+	defer cancel()
+	return c.Trials.Await(ctx, written, func(seen *v1beta1.Trial) bool {
 		order, err := resourceversion.CompareResourceVersion(seen.ResourceVersion, written.ResourceVersion)
-		return err != nil || order >= 0 || seen.UID != written.UID
+		return err != nil || order >= 0 || seen.UID != written.UID // one that exists already has none
 	})
-}
-
-func (c *Controller) awaitTrial(ctx context.Context, key types.NamespacedName) error {
-	return c.await(ctx, key, func(*v1beta1.Trial) bool { return true })
-}
-
-func (c *Controller) await(ctx context.Context, key types.NamespacedName, enough func(*v1beta1.Trial) bool) error {
-	err := wait.PollUntilContextTimeout(ctx, cachePause, cachePatience, true, func(ctx context.Context) (bool, error) {
-		seen := &v1beta1.Trial{}
-		err := c.Client.Get(ctx, key, seen)
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil && enough(seen), err
-	})
-	if err != nil {
-		return fmt.Errorf("wait for trial %s in the cache: %w", key, err)
-	}
-	return nil
 }

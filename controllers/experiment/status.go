@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -59,25 +61,47 @@ func differs(have, want *v1beta1.ExperimentStatus) (differ, canWait bool) {
 // listed is how many trial names a list of the status holds at most.
 const listed = 500
 
-// counts is the trials by state, each list in order of number.
+// counts is the trials by state.
 type counts struct {
-	names map[v1beta1.TrialConditionType][]string
-	total int
+	states []inState
+	total  int
+}
+
+// inState is how many trials are in a state, and the names of the newest ones, the
+// newest first.
+type inState struct {
+	state  v1beta1.TrialConditionType
+	n      int
+	newest []string
 }
 
 func count(trials []*v1beta1.Trial) counts {
-	c := counts{names: map[v1beta1.TrialConditionType][]string{}, total: len(trials)}
-	for _, t := range trials {
-		state := t.State()
-		c.names[state] = append(c.names[state], t.Name)
+	c := counts{total: len(trials)}
+	for _, t := range slices.Backward(trials) {
+		s := c.of(t.State())
+		if s.n++; s.n <= listed {
+			s.newest = append(s.newest, t.Name)
+		}
 	}
 	return c
 }
 
+func (c *counts) of(state v1beta1.TrialConditionType) *inState {
+	for i := range c.states {
+		if c.states[i].state == state {
+			return &c.states[i]
+		}
+	}
+	c.states = append(c.states, inState{state: state})
+	return &c.states[len(c.states)-1]
+}
+
 func (c counts) n(states ...v1beta1.TrialConditionType) int {
 	sum := 0
-	for _, s := range states {
-		sum += len(c.names[s])
+	for _, s := range c.states {
+		if slices.Contains(states, s.state) {
+			sum += s.n
+		}
 	}
 	return sum
 }
@@ -92,8 +116,10 @@ func (c counts) bad() int { return c.n(v1beta1.TrialFailed, v1beta1.TrialMetrics
 // write puts the counts and the bounded lists into a status.
 func (c counts) write(s *v1beta1.ExperimentStatus) {
 	newest := func(state v1beta1.TrialConditionType) ([]string, int32) {
-		all := c.names[state]
-		return all[max(0, len(all)-listed):], int32(len(all))
+		in := c.of(state)
+		names := slices.Clone(in.newest)
+		slices.Reverse(names)
+		return names, int32(in.n)
 	}
 	s.Trials = int32(c.total)
 	s.PendingTrialList, s.TrialsPending = newest(v1beta1.TrialCreated)

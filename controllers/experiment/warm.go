@@ -31,7 +31,7 @@ func (c *Controller) warm(ctx context.Context, exp *v1beta1.Experiment, s *study
 		case err != nil:
 			return fmt.Errorf("%s: %w", at, err)
 		}
-		trials, err := c.Trials(ctx, other)
+		trials, err := c.Trials.Of(ctx, other)
 		if err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/index"
 )
 
 // ofExperiment makes a trial one of an experiment, at a learning rate.
@@ -89,13 +90,13 @@ func controllerOver(t *testing.T, at time.Time, objects ...client.Object) *Contr
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	index := func(o client.Object) []string {
+	byOwner := func(o client.Object) []string {
 		if owner := metav1.GetControllerOf(o); owner != nil {
 			return []string{string(owner.UID)}
 		}
 		return nil
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&v1beta1.Trial{}, ownerIndex, index).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&v1beta1.Trial{}, index.Owner, byOwner).Build()
 	return New(Options{Client: c, Now: func() time.Time { return at }, Metrics: newMetrics(t)})
 }
 

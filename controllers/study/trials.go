@@ -41,15 +41,46 @@ type entry struct {
 
 // update takes in the trials, in order of number, and says whether anything has
 // changed. Trials without a number were made by hand and are left out, as are
-// those that repeat a number.
+// those that repeat a number. Objects are not changed in place, so those that are
+// the same as the last time, which most are, are not looked at.
 func (h *history) update(objects []*v1beta1.Trial) (changed bool) {
-	entries := make([]entry, 0, len(objects))
-	last, at := -1, 0
+	same := 0
+	for same < min(len(objects), len(h.entries)) && h.entries[same].object == objects[same] {
+		same++
+	}
+	end := 0 // of those that are the same
+	for end < min(len(objects), len(h.entries))-same && h.entries[len(h.entries)-1-end].object == objects[len(objects)-1-end] {
+		end++
+	}
+	if same == len(objects) && same == len(h.entries) {
+		return false
+	}
+	last := -1
+	if same > 0 {
+		last = h.entries[same-1].trial.Number
+	}
+	rest := len(h.entries) - end
+	between, changed := h.merge(h.entries[same:rest], objects[same:len(objects)-end], last)
+	if n := len(between); end > 0 && n > 0 && between[n-1].trial.Number >= h.entries[rest].trial.Number { // one that repeats a number
+		rest = len(h.entries)
+		between, changed = h.merge(h.entries[same:], objects[same:], last)
+	}
+	h.entries = slices.Replace(h.entries, same, rest, between...)
+	if changed {
+		h.refresh()
+	}
+	return changed
+}
+
+// merge is what becomes of some entries, that come after the number last, with the
+// objects that there are now.
+func (h *history) merge(before []entry, objects []*v1beta1.Trial, last int) (now []entry, changed bool) {
+	at := 0
 	for _, o := range objects {
-		if at < len(h.entries) {
-			if e := h.entries[at]; e.uid == o.UID && e.version == o.ResourceVersion && e.version != "" {
+		if at < len(before) {
+			if e := before[at]; e.uid == o.UID && e.version == o.ResourceVersion && e.version != "" {
 				e.object = o
-				entries, at, last = append(entries, e), at+1, e.trial.Number
+				now, at, last = append(now, e), at+1, e.trial.Number
 				continue
 			}
 		}
@@ -58,26 +89,21 @@ func (h *history) update(objects []*v1beta1.Trial) (changed bool) {
 			continue
 		}
 		last = n
-		for at < len(h.entries) && h.entries[at].trial.Number < n {
+		for at < len(before) && before[at].trial.Number < n {
 			at, changed = at+1, true // one was deleted
 		}
-		now := entry{uid: o.UID, version: o.ResourceVersion, object: o, trial: h.translate(o, n)}
-		if at < len(h.entries) && h.entries[at].trial.Number == n {
-			if old := h.entries[at].trial; old.Equal(now.trial) { // the live view of a running trial, for example
-				now.trial = old
+		e := entry{uid: o.UID, version: o.ResourceVersion, object: o, trial: h.translate(o, n)}
+		if at < len(before) && before[at].trial.Number == n {
+			if old := before[at].trial; old.Equal(e.trial) { // the live view of a running trial, for example
+				e.trial = old
 			}
-			changed, at = changed || now.trial != h.entries[at].trial, at+1
+			changed, at = changed || e.trial != before[at].trial, at+1
 		} else {
 			changed = true
 		}
-		entries = append(entries, now)
+		now = append(now, e)
 	}
-	changed = changed || at < len(h.entries)
-	h.entries = entries
-	if changed {
-		h.refresh()
-	}
-	return changed
+	return now, changed || at < len(before)
 }
 
 // refresh makes a new list of the trials: that of an earlier question may still

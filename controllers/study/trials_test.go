@@ -1,7 +1,12 @@
 package study
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,6 +69,53 @@ func TestTrialsThatStayAreTheSame(t *testing.T) {
 	s.Update([]*v1beta1.Trial{again, third})
 	if now = s.trials.current; len(now) != 2 || now[0] == before[0] || now[1].Number != 2 {
 		t.Errorf("after a deletion: %+v", now)
+	}
+}
+
+// However objects come and go, the study is what it would be if it were made anew.
+func TestChangesLeadToWhatAFreshStudyHas(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	follows, err := New(overRates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]*v1beta1.Trial{}
+	for i := range 300 {
+		name := fmt.Sprint(random.IntN(20))
+		if _, ok := there[name]; ok && random.IntN(3) == 0 {
+			delete(there, name)
+		} else {
+			n := random.IntN(15) // some repeat a number
+			state := []v1beta1.TrialConditionType{v1beta1.TrialRunning, v1beta1.TrialSucceeded, v1beta1.TrialFailed}[random.IntN(3)]
+			object := at(fmt.Sprintf("0.%d", 1+random.IntN(9)), aTrial(n, state))
+			object.Name, object.UID, object.ResourceVersion = name, types.UID(name), fmt.Sprint(i)
+			if random.IntN(10) == 0 {
+				object.Labels = nil
+			}
+			there[name] = object
+		}
+		number := func(t *v1beta1.Trial) int { n, _ := t.Number(); return n }
+		sorted := slices.SortedFunc(maps.Values(there), func(a, b *v1beta1.Trial) int {
+			if d := number(a) - number(b); d != 0 {
+				return d
+			}
+			return strings.Compare(a.Name, b.Name)
+		})
+		fresh, err := New(overRates())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh.Update(sorted)
+		follows.Update(sorted)
+		seen := func(s *Study) (out []string) {
+			for i, trial := range s.trials.current {
+				out = append(out, fmt.Sprint(trial.Number, trial.State, trial.Point, s.trials.entries[i].object == sorted[slices.Index(sorted, s.trials.object(trial))]))
+			}
+			return out
+		}
+		if diff := cmp.Diff(seen(fresh), seen(follows)); diff != "" {
+			t.Fatalf("after %d changes: %s", i+1, diff)
+		}
 	}
 }
 

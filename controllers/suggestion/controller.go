@@ -28,18 +28,14 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/controllers/expectations"
+	"github.com/vernier-ml/vernier/controllers/index"
 	"github.com/vernier-ml/vernier/controllers/katib"
 	"github.com/vernier-ml/vernier/controllers/study"
 )
 
-const (
-	// lag is how far the record may be behind. All changes within it become one
-	// write, so that the record costs next to nothing however fast trials end.
-	lag = 2 * time.Second
-	// ownerIndex finds the trials of an experiment in the cache; the experiment
-	// controller makes it.
-	ownerIndex = "experiment"
-)
+// lag is how far the record may be behind. All changes within it become one
+// write, so that the record costs next to nothing however fast trials end.
+const lag = 2 * time.Second
 
 // Options are what a Controller needs.
 type Options struct {
@@ -49,6 +45,9 @@ type Options struct {
 	// Dial connects to a port of the pod of an algorithm's service. Default: by the
 	// name of the Service.
 	Dial func(ctx context.Context, namespace, service string, port int) (net.Conn, error)
+	// Trials finds the trials of experiments. Default: they are listed from Client,
+	// until Register names an index.
+	Trials index.Reader
 	// Katib knows whether Katib is installed.
 	Katib *katib.Presence
 	Now   func() time.Time
@@ -67,13 +66,17 @@ type Controller struct {
 
 // New returns a controller.
 func New(o Options) *Controller {
+	if o.Trials == nil {
+		o.Trials = index.Listed{Reader: o.Client}
+	}
 	return &Controller{Options: o, expected: expectations.New(), services: map[types.UID]*service{}, woken: make(chan event.GenericEvent)}
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Register adds the controller to mgr, after the experiment controller.
-func (c *Controller) Register(mgr manager.Manager) error {
+// Register adds the controller to mgr, with the index of the trials in its cache.
+func (c *Controller) Register(mgr manager.Manager, trials *index.Trials) error {
+	c.Trials = trials
 	later := func(namespace, name string, q queue) {
 		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, lag)
 	}
@@ -95,10 +98,7 @@ func (c *Controller) Register(mgr manager.Manager) error {
 		},
 	}
 	// Only that a trial is made or deleted concerns the record.
-	children := handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { owner(e.Object, q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { owner(e.Object, q) },
-	}
+	madeOrDeleted := func(before, after *v1beta1.Trial) bool { return before == nil || after == nil }
 	suggestions := handler.Funcs{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			if s, ok := e.ObjectNew.(*v1beta1.Suggestion); ok && s.Spec.Requests > s.Status.SuggestionCount {
@@ -113,8 +113,8 @@ func (c *Controller) Register(mgr manager.Manager) error {
 	err := builder.ControllerManagedBy(mgr).
 		Named("suggestion").
 		Watches(&v1beta1.Experiment{}, experiments).
-		Watches(&v1beta1.Trial{}, children).
 		Watches(&v1beta1.Suggestion{}, suggestions).
+		WatchesRawSource(trials.Wakes(madeOrDeleted, lag)).
 		WatchesRawSource(source.Channel(c.woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](lag, time.Minute),
@@ -164,7 +164,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{RequeueAfter: lag}, nil
 		}
 	}
-	trials, err := c.trials(ctx, exp)
+	trials, err := c.Trials.Of(ctx, exp)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -172,16 +172,6 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return c.serveOutside(ctx, exp, have, trials)
 	}
 	return c.write(ctx, exp, have, plan(have, exp, trials, c.Now()))
-}
-
-func (c *Controller) trials(ctx context.Context, exp *v1beta1.Experiment) ([]*v1beta1.Trial, error) {
-	var list v1beta1.TrialList
-	err := c.Client.List(ctx, &list, client.InNamespace(exp.Namespace),
-		client.MatchingFields{ownerIndex: string(exp.UID)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("list the trials of experiment %s/%s: %w", exp.Namespace, exp.Name, err)
-	}
-	return v1beta1.SortTrials(list.Items), nil
 }
 
 // write creates or updates the record: the spec first, which gives the object

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/index"
 	"github.com/vernier-ml/vernier/controllers/katib"
 )
 
@@ -36,7 +37,7 @@ func TestTheRecordIsWrittenOnceKatibLetsGo(t *testing.T) {
 		Spec:       v1beta1.ExperimentSpec{Algorithm: &v1beta1.AlgorithmSpec{AlgorithmName: "random"}},
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(webhooks, exp).WithStatusSubresource(&v1beta1.Suggestion{}).
-		WithIndex(&v1beta1.Trial{}, ownerIndex, func(client.Object) []string { return nil }).Build()
+		WithIndex(&v1beta1.Trial{}, index.Owner, func(client.Object) []string { return nil }).Build()
 	reconciled := func() (reconcile.Result, error) {
 		t.Helper()
 		presence, err := katib.Look(t.Context(), api)
@@ -86,7 +87,7 @@ func TestAClaimThatIsForbidden(t *testing.T) {
 			var asked []*corev1.PersistentVolumeClaim
 			forbidden := true
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(exp).WithStatusSubresource(&v1beta1.Suggestion{}).
-				WithIndex(&v1beta1.Trial{}, ownerIndex, func(client.Object) []string { return nil }).
+				WithIndex(&v1beta1.Trial{}, index.Owner, func(client.Object) []string { return nil }).
 				WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, cl client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 					if claim, ok := o.(*corev1.PersistentVolumeClaim); ok {
 						if asked = append(asked, claim); forbidden {

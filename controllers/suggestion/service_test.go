@@ -26,6 +26,7 @@ import (
 
 	pb "github.com/vernier-ml/vernier/api/proto/katib/v1beta1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/index"
 )
 
 const katibConfig = `
@@ -102,7 +103,7 @@ func newServiceWorld(t *testing.T, services map[string]*algorithm, objects ...cl
 	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeflow", Name: "katib-config"}, Data: map[string]string{"katib-config.yaml": katibConfig}})
 	w := &world{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1beta1.Suggestion{}, &v1beta1.Experiment{}).
-		WithIndex(&v1beta1.Trial{}, ownerIndex, func(client.Object) []string { return nil }).Build()
+		WithIndex(&v1beta1.Trial{}, index.Owner, func(client.Object) []string { return nil }).Build()
 	w.Controller = New(Options{Client: w.Client, Reader: w.Client, Now: func() time.Time { return w.now },
 		Dial: func(ctx context.Context, _, service string, _ int) (net.Conn, error) {
 			address, ok := addresses[service]

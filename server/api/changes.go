@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -8,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/collector"
+	"github.com/vernier-ml/vernier/controllers/index"
 )
 
 // topic is something that streams watch: the experiments of a namespace, and with a
@@ -35,22 +36,21 @@ type listener struct {
 	woken chan struct{}
 }
 
-// Listen follows the experiments and trials of a cache.
-func (c *Changes) Listen(ctx context.Context, objects cache.Cache) error {
-	for _, o := range []client.Object{&v1beta1.Experiment{}, &v1beta1.Trial{}} {
-		informer, err := objects.GetInformer(ctx, o)
-		if err != nil {
-			return fmt.Errorf("follow what changes: %w", err)
-		}
+// Listen follows the experiments of a cache, and the trials of its index, which shows a
+// change when streams are told of it.
+func (c *Changes) Listen(ctx context.Context, objects cache.Cache, trials *index.Trials) error {
+	informer, err := objects.GetInformer(ctx, &v1beta1.Experiment{})
+	if err == nil {
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    c.Changed,
 			UpdateFunc: func(_, now any) { c.Changed(now) },
 			DeleteFunc: c.Changed,
 		})
-		if err != nil {
-			return fmt.Errorf("follow what changes: %w", err)
-		}
 	}
+	if err != nil {
+		return fmt.Errorf("follow what changes: %w", err)
+	}
+	trials.Tell(func(before, after *v1beta1.Trial) { c.Changed(cmp.Or(after, before)) })
 	return nil
 }
 

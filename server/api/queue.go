@@ -158,7 +158,7 @@ func (s *service) addQueued(ctx context.Context, exp *v1beta1.Experiment, out *v
 	if !slices.ContainsFunc(exp.Spec.InitialTrials, func(t v1beta1.InitialTrial) bool { return t.ID != "" }) || exp.IsCompleted() {
 		return nil
 	}
-	trials, err := s.Experiments.Trials(ctx, exp)
+	trials, err := s.Experiments.Trials.Of(ctx, exp)
 	if err != nil {
 		return explain(ctx, err)
 	}

@@ -27,7 +27,12 @@ import (
 	"github.com/vernier-ml/vernier/controllers/webhook"
 )
 
-const maxBody = 4 << 20
+const (
+	maxBody = 4 << 20
+	// compressFrom is the size of an answer in bytes from which compressing it is worth
+	// the time, as a trial is not.
+	compressFrom = 4 << 10
+)
 
 // Config of the service. All of it is needed, but for EndedLogs.
 type Config struct {
@@ -60,7 +65,7 @@ type Config struct {
 func Mount(mux *http.ServeMux, c Config) (paths []string) { return newService(c).mount(mux) }
 
 func (s *service) mount(mux *http.ServeMux) (paths []string) {
-	options := connect.WithReadMaxBytes(maxBody)
+	options := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxBody), connect.WithCompressMinBytes(compressFrom))
 	for _, add := range []func() (string, http.Handler){
 		func() (string, http.Handler) { return vernierv1.NewExperimentServiceHandler(s, options) },
 		func() (string, http.Handler) { return vernierv1.NewDashboardServiceHandler(s, options) },
@@ -228,7 +233,7 @@ func (s *service) trials(ctx context.Context, p place) (*v1beta1.Experiment, []*
 	if err != nil {
 		return nil, nil, err
 	}
-	trials, err := s.Experiments.Trials(ctx, exp)
+	trials, err := s.Experiments.Trials.Of(ctx, exp)
 	return exp, trials, explain(ctx, err)
 }
 
