@@ -230,6 +230,7 @@ fuzz: ## Fuzz all that the collector reads, one function after another: FUZZ_TIM
 e2e: build examples assets ## Run whole instances: kill each component in turn, try broken experiments, and each kind of collector and store.
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) VERNIER_E2E_REPORT=$(BIN)/e2e-instance.tsv go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e
 	@KUBEBUILDER_ASSETS=$(ASSETS) go test -buildvcs=false -tags=e2e -count=1 -v -run TestReplicas ./cmd/manager
+	@go test -buildvcs=false -tags=e2e -count=1 -v -run TestEveryServerKeepsTheContract ./collector/store
 
 # The seed is printed; VERNIER_SOAK_SEED repeats what is killed, though not when.
 .PHONY: soak

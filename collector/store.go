@@ -6,7 +6,7 @@ import (
 )
 
 // Store keeps points. Implementations are chosen by URL scheme and pass the
-// contract suite in storetest. All methods may be called concurrently. Returned
+// contract suite of package store. All methods may be called concurrently. Returned
 // values are copies. What is made of points (Reduce, Sample, ReadSeries) are
 // functions over Scan.
 type Store interface {

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
-	"github.com/vernier-ml/vernier/collector/store/storetest"
 	"github.com/vernier-ml/vernier/e2e/servers"
 )
 
@@ -24,54 +21,6 @@ import (
 var starters = map[string]func(testing.TB) *servers.Server{
 	"mysql":    servers.MySQL,
 	"postgres": servers.PostgreSQL,
-}
-
-// TestEveryStoreKeepsTheContract runs the contract for all drivers, against real
-// servers where they need one. A server that is not there fails it.
-func TestEveryStoreKeepsTheContract(t *testing.T) {
-	for _, d := range store.Drivers() {
-		t.Run(d.Scheme, func(t *testing.T) {
-			var place func(t *testing.T, name string) string
-			switch start := starters[d.Scheme]; {
-			case start != nil:
-				place = databases(start(t))
-			case d.Scheme == "sqlite":
-				dir := t.TempDir()
-				place = func(t *testing.T, name string) string {
-					return "sqlite:" + filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "_")+name)
-				}
-			case d.Scheme == "memory":
-				place = func(*testing.T, string) string { return "memory:" }
-			default:
-				t.Fatalf("no place for stores of scheme %s", d.Scheme)
-			}
-			storetest.Run(t, func(t *testing.T, name string) collector.Store {
-				t.Helper()
-				s, err := store.Open(t.Context(), place(t, name))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return s
-			}, storetest.Options{Durable: d.Scheme != "memory"})
-		})
-	}
-}
-
-// databases gives each test a database of its own: equal names in one test mean
-// the same one.
-func databases(s *servers.Server) func(t *testing.T, name string) string {
-	made := map[string]string{}
-	return func(t *testing.T, name string) string {
-		t.Helper()
-		key := t.Name() + "/" + name
-		if made[key] == "" {
-			made[key] = fmt.Sprintf("db%d", len(made))
-			if err := s.Create(t.Context(), made[key]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return s.URL(made[key])
-	}
 }
 
 // TestAStoreSurvivesKillsOfItsServer kills the server again and again in the midst

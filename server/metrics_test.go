@@ -14,7 +14,6 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
-	"github.com/vernier-ml/vernier/collector/store/storetest"
 	"github.com/vernier-ml/vernier/server"
 )
 
@@ -31,14 +30,6 @@ func measured(t *testing.T) (collector.Store, *prometheus.Registry) {
 		t.Fatal(err)
 	}
 	return s, registry
-}
-
-func TestAMeasuredStoreKeepsTheContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T, _ string) collector.Store {
-		t.Helper()
-		s, _ := measured(t)
-		return s
-	}, storetest.Options{})
 }
 
 func TestEveryOperationOfAMeasuredStoreIsCounted(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
-	"github.com/vernier-ml/vernier/collector/store/storetest"
 	"github.com/vernier-ml/vernier/server"
 )
 
@@ -65,13 +64,6 @@ func lines(from, n int64) (points []collector.Point) {
 		points = append(points, collector.Point{Metric: "loss", Value: float64(i), Step: i, Source: "stdout", Seq: i * 10})
 	}
 	return points
-}
-
-func TestALimitedStoreKeepsTheContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T, _ string) collector.Store {
-		t.Helper()
-		return limit(t, memory(t), server.Quota{TrialPoints: 1 << 40, NamespacePoints: 1 << 40})
-	}, storetest.Options{})
 }
 
 func TestOfOneTrialSoManyPointsAreStored(t *testing.T) { synctest.Test(t, soManyPoints) }

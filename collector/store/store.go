@@ -1,6 +1,6 @@
 // Package store keeps the points of trials. A store is chosen by the scheme of
 // its URL; each implementation is one file (or a few of one prefix), stands in
-// Drivers, and passes the contract suite in storetest.
+// Drivers, and passes the contract suite, contract_test.go.
 package store
 
 import (

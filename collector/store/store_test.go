@@ -6,24 +6,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/store"
-	"github.com/vernier-ml/vernier/collector/store/storetest"
+	"github.com/vernier-ml/vernier/server"
 )
 
-// served are the drivers that need a server. Their contract runs with those of all
-// others in e2e/stores_test.go, which starts servers.
+// served are the drivers that need a server: see contract_servers_test.go.
 var served = []string{"mysql", "postgres"}
 
 // places says how to make a URL for each other driver; a driver that is missing
 // here fails the test below.
 var places = map[string]struct {
-	url  func(dir, name string) string
-	opts storetest.Options
+	url     func(dir, name string) string
+	durable bool
 }{
-	"memory": {func(string, string) string { return "memory:" }, storetest.Options{}},
-	"sqlite": {func(dir, name string) string { return "sqlite:" + filepath.Join(dir, name+"?100% #ä.db") },
-		storetest.Options{Durable: true}},
+	"memory": {func(string, string) string { return "memory:" }, false},
+	"sqlite": {func(dir, name string) string { return "sqlite:" + filepath.Join(dir, name+"?100% #ä.db") }, true},
 }
 
 func TestEveryDriverKeepsTheContract(t *testing.T) {
@@ -37,7 +37,7 @@ func TestEveryDriverKeepsTheContract(t *testing.T) {
 				t.Fatalf("no test place for scheme %s", d.Scheme)
 			}
 			dirs := map[string]string{}
-			storetest.Run(t, func(t *testing.T, name string) collector.Store {
+			testContract(t, func(t *testing.T, name string) collector.Store {
 				t.Helper()
 				if dirs[t.Name()] == "" {
 					dirs[t.Name()] = t.TempDir()
@@ -47,7 +47,35 @@ func TestEveryDriverKeepsTheContract(t *testing.T) {
 					t.Fatal(err)
 				}
 				return s
-			}, place.opts)
+			}, place.durable)
+		})
+	}
+}
+
+func TestEveryWrappedStoreKeepsTheContract(t *testing.T) {
+	wraps := map[string]func(collector.Store) (collector.Store, error){
+		"measured": func(s collector.Store) (collector.Store, error) {
+			return server.MeasureStore(s, prometheus.NewRegistry())
+		},
+		"limited": func(s collector.Store) (collector.Store, error) {
+			return server.LimitStore(s, server.Quota{TrialPoints: 1 << 40, NamespacePoints: 1 << 40}, nil)
+		},
+	}
+	for name, wrap := range wraps {
+		t.Run(name, func(t *testing.T) {
+			testContract(t, func(t *testing.T, _ string) collector.Store {
+				t.Helper()
+				plain, err := store.Open(t.Context(), "memory:")
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = plain.Close() })
+				s, err := wrap(plain)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}, false)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"fmt"
@@ -117,7 +117,7 @@ func testDeleteLong(t *testing.T, s collector.Store) {
 
 // testTwoStores opens one place twice, as two managers do: what one deletes, the
 // other may not remember.
-func testTwoStores(t *testing.T, open Open) {
+func testTwoStores(t *testing.T, open opener) {
 	a, b := open(t, "shared"), open(t, "shared")
 	defer a.Close() //nolint:errcheck // the end of a test
 	defer b.Close() //nolint:errcheck // likewise

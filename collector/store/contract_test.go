@@ -1,6 +1,6 @@
-// Package storetest is the contract of collector.Store as tests. Every store
-// passes it.
-package storetest
+// The files contract_*_test.go are the contract of collector.Store. Every driver
+// passes it, and every store that wraps another one.
+package store_test
 
 import (
 	"math"
@@ -13,18 +13,13 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 )
 
-// Open opens a store. The name says which: equal names in one test mean the same
+// opener opens a store. The name says which: equal names in one test mean the same
 // place, so that opening it after Close shows what was kept.
-type Open func(t *testing.T, name string) collector.Store
+type opener func(t *testing.T, name string) collector.Store
 
-// Options says which optional promises a store makes.
-type Options struct {
-	// Durable: what was stored is there after Close and Open.
-	Durable bool
-}
-
-// Run runs the whole contract.
-func Run(t *testing.T, open Open, opts Options) {
+// testContract runs the whole contract. durable: what was stored is there after
+// Close and another open.
+func testContract(t *testing.T, open opener, durable bool) {
 	t.Helper()
 	tests := map[string]func(*testing.T, collector.Store){
 		"an unknown trial has nothing and may be deleted":                     testUnknown,
@@ -59,7 +54,7 @@ func Run(t *testing.T, open Open, opts Options) {
 			test(t, s)
 		})
 	}
-	if opts.Durable {
+	if durable {
 		t.Run("what was stored is there after a reopen", func(t *testing.T) { testReopen(t, open) })
 		t.Run("two stores of one place agree", func(t *testing.T) { testTwoStores(t, open) })
 	}

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"math"
@@ -58,7 +58,7 @@ func testClosed(t *testing.T, s collector.Store) {
 	}
 }
 
-func testReopen(t *testing.T, open Open) {
+func testReopen(t *testing.T, open opener) {
 	s := open(t, "kept")
 	mustAppend(t, s, trialA, first, point("m", 0, 0, math.Inf(-1)), point("n", 1, 1, math.NaN()))
 	if err := s.Finish(t.Context(), trialA, first, "note"); err != nil {
