@@ -80,6 +80,9 @@ func (m *message) next() bool {
 	return true
 }
 
+// begins returns the place of the field's bytes in the whole message.
+func (m *message) begins(whole []byte) int64 { return int64(len(whole) - len(m.rest) - len(m.bytes)) }
+
 // within returns the last field of that key in a message; nil when there is none,
 // or the message is not whole.
 func within(b []byte, key uint64) (found []byte) {

@@ -17,14 +17,14 @@ import (
 const (
 	recordHeader = 12
 	recordFooter = 4
-	// eventWindow is how much is read at a time, in bytes. A record that is
-	// larger is looked through window by window.
+	// eventWindow is how much is read at a time, in bytes, unless a record is larger.
 	eventWindow = 256 << 10
 	// eventTurn is about how much one call of Read reads, in bytes.
 	eventTurn = 16 << 20
-	// MaxRecord is the size of the largest record that is looked into, in bytes:
-	// the largest that protobuf allows. What is larger is passed over unread.
-	MaxRecord = 1<<31 - 1
+	// MaxRecord is the size of the largest record that is looked into, in bytes: it
+	// is held in memory. A larger one has an image or the like; writers of our time
+	// give scalars records of their own. It is passed over unread.
+	MaxRecord = 32 << 20
 )
 
 var (
@@ -95,7 +95,8 @@ func (w *Wanted) find(tag []byte) int {
 // Events reads scalars from event files: those of TensorFlow 1 (simple_value)
 // and of TensorFlow 2 and PyTorch (tensors of rank 0, of any numeric type). One
 // Events may read many files in turn; it is not safe for concurrent use. It
-// takes 256 KiB, however large a record is, and allocates nothing per event.
+// takes 256 KiB, more only while it reads a record that is larger, and allocates
+// nothing per event.
 type Events struct {
 	window  window
 	skipped skipped
@@ -140,23 +141,25 @@ func (s *skipped) err() error {
 // there is nothing to go on with. See ErrZeros for the third.
 func (e *Events) Read(r io.ReaderAt, offset int64, w *Wanted, emit func(Scalar) bool) (next int64, err error) {
 	e.skipped, e.window = skipped{}, window{r: r, buf: e.window.buf}
-	d := decoder{&e.window, w, emit}
+	d := decoder{w, emit}
 	for begin := offset; offset-begin < eventTurn && err == nil; {
-		var data span
-		if data, err = e.record(offset); err == nil {
-			err = d.event(data)
+		data, end, err2 := e.record(offset)
+		if err2 == nil {
+			err2 = d.event(data, offset+recordHeader)
 		}
-		if err == nil {
-			offset = data.to + recordFooter
-			continue
-		}
-		if errors.Is(err, errChecksum) || errors.Is(err, errTooLarge) || errors.Is(err, errProtobuf) {
-			e.skipped.add(offset, err)
-			err = nil
+		switch {
+		case err2 == nil:
+		case errors.Is(err2, errChecksum), errors.Is(err2, errTooLarge), errors.Is(err2, errProtobuf):
+			e.skipped.add(offset, err2)
+		default:
+			err = err2
 		}
 		if err == nil || errors.Is(err, errStopped) {
-			offset = data.to + recordFooter
+			offset = end
 		}
+	}
+	if len(e.window.buf) > eventWindow { // what a large record needed
+		e.window.buf = make([]byte, eventWindow)
 	}
 	if errors.Is(err, errStopped) || errors.Is(err, io.EOF) { // the last record is not complete
 		err = nil
@@ -170,64 +173,41 @@ var (
 	errTooLarge = errors.New("it is too large")
 )
 
-// record finds the data of the record at a place. The error is io.EOF when it is
-// not complete, and errChecksum or errTooLarge when it cannot be used.
-func (e *Events) record(at int64) (data span, err error) {
+// record returns the data of the record at a place, and where it ends. The error is
+// io.EOF when it is not complete, and errChecksum or errTooLarge when it cannot be
+// used.
+func (e *Events) record(at int64) (data []byte, end int64, err error) {
 	header, err := e.window.at(at, recordHeader)
 	if err != nil {
-		return data, err
+		return nil, at, err
 	}
 	size, crc := binary.LittleEndian.Uint64(header), binary.LittleEndian.Uint32(header[8:])
 	switch want := mask(crc32.Checksum(header[:8], castagnoli)); {
 	case crc == 0 && size == 0:
-		return data, ErrZeros
+		return nil, at, ErrZeros
 	case crc != want:
-		return data, fmt.Errorf("%w: the checksum of a record's length does not match, at byte %d", ErrBroken, at)
+		return nil, at, fmt.Errorf("%w: the checksum of a record's length does not match, at byte %d", ErrBroken, at)
 	case size > math.MaxInt64/2:
-		return data, fmt.Errorf("%w: it has a record of %d bytes, at byte %d", ErrBroken, size, at)
+		return nil, at, fmt.Errorf("%w: it has a record of %d bytes, at byte %d", ErrBroken, size, at)
 	}
-	data = span{at + recordHeader, at + recordHeader + int64(size)}
-	if size > MaxRecord {
-		if _, err = e.window.at(data.to+recordFooter-1, 1); err == nil {
-			err = fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, size, MaxRecord)
+	end = at + recordHeader + int64(size) + recordFooter
+	if end-at > eventWindow { // nothing is read before all of it is there
+		if _, err := e.window.at(end-1, 1); err != nil {
+			return nil, at, err
 		}
-		return data, err
 	}
-	crc, err = e.checksum(at, data)
+	if size > MaxRecord {
+		return nil, end, fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, size, MaxRecord)
+	}
+	whole, err := e.window.at(at, int(end-at))
 	if err != nil {
-		return data, err
+		return nil, at, err
 	}
-	footer, err := e.window.at(data.to, recordFooter)
-	if err == nil && binary.LittleEndian.Uint32(footer) != mask(crc) {
+	data, footer := whole[recordHeader:recordHeader+size], whole[recordHeader+size:]
+	if binary.LittleEndian.Uint32(footer) != mask(crc32.Checksum(data, castagnoli)) {
 		err = errChecksum
 	}
-	return data, err
-}
-
-// checksum returns that of the data of the record at a place. The window shows all
-// of the record then, if it can.
-func (e *Events) checksum(at int64, data span) (crc uint32, err error) {
-	if whole := data.to + recordFooter - at; whole <= eventWindow {
-		b, err := e.window.at(at, int(whole))
-		if err != nil {
-			return 0, err
-		}
-		return crc32.Checksum(b[recordHeader:recordHeader+data.size()], castagnoli), nil
-	}
-	// It is not read before all of it is there.
-	if _, err := e.window.at(data.to+recordFooter-1, 1); err != nil {
-		return 0, err
-	}
-	for data.size() > 0 {
-		b, err := e.window.at(data.from, 1)
-		if err != nil {
-			return 0, err
-		}
-		b = b[:min(int64(len(b)), data.size())]
-		crc = crc32.Update(crc, castagnoli, b)
-		data.from += int64(len(b))
-	}
-	return crc, nil
+	return data, end, err
 }
 
 // window shows a part of a file.
@@ -238,10 +218,13 @@ type window struct {
 	n    int
 }
 
-// at returns what the window shows from a place on, need bytes at least, which
-// are at most eventWindow. The error is io.EOF when the file has not as many.
+// at returns what the window shows from a place on, need bytes at least. The error is
+// io.EOF when the file has not as many.
 func (w *window) at(place int64, need int) ([]byte, error) {
 	if place < w.base || place+int64(need) > w.base+int64(w.n) {
+		if need > len(w.buf) {
+			w.buf = make([]byte, need)
+		}
 		n, err := w.r.ReadAt(w.buf, place)
 		if err != nil && !errors.Is(err, io.EOF) && n < need {
 			w.n = 0

@@ -24,133 +24,64 @@ const (
 	sessionBegan  = 1                 // SessionLog.START
 )
 
-// span is a part of a file.
-type span struct{ from, to int64 }
-
-func (s span) size() int64 { return s.to - s.from }
-
-// cursor walks over the fields of a message that lies in a file. It holds no more
-// of it than the window does.
-type cursor struct {
-	key   uint64
-	value uint64 // of a number
-	body  span   // of the field's bytes
-
-	w    *window
-	rest span   // what comes after the field
-	b    []byte // the beginning of rest
-	base int64  // of the window when b was taken
-	err  error
-}
-
-// maxFieldHead is the most bytes before the bytes of a field: a key and a size.
-const maxFieldHead = 20
-
-// next goes to the next field and reports whether there is one. At the end, err
-// says what is wrong.
-func (c *cursor) next() bool {
-	if c.rest.from >= c.rest.to || c.err != nil {
-		return false
-	}
-	if need := int(min(maxFieldHead, c.rest.size())); len(c.b) < need || c.base != c.w.base {
-		b, err := c.w.at(c.rest.from, need)
-		if err != nil {
-			c.err = err
-			return false
-		}
-		c.b, c.base = b[:min(int64(len(b)), c.rest.size())], c.w.base
-	}
-	key, value, n := fieldHead(c.b)
-	if n < 0 {
-		c.err = errProtobuf
-		return false
-	}
-	c.key, c.value = key, value
-	size := uint64(0)
-	if key&wireMask == wireBytes {
-		size = value
-	}
-	c.rest.from += int64(n)
-	if size > uint64(c.rest.size()) {
-		c.err = errProtobuf
-		return false
-	}
-	c.body = span{c.rest.from, c.rest.from + int64(size)}
-	c.rest.from = c.body.to
-	c.b = c.b[min(uint64(n)+size, uint64(len(c.b))):]
-	return true
-}
-
-// decoder reads the scalars of a tensorflow.Event that lies in a file.
+// decoder reads the scalars of a tensorflow.Event.
 type decoder struct {
-	window *window
-	w      *Wanted
-	emit   func(Scalar) bool
+	w    *Wanted
+	emit func(Scalar) bool
 }
 
-func (d *decoder) fields(s span) cursor { return cursor{w: d.window, rest: s} }
-
-// event reads one tensorflow.Event. Fields may come in any order, and summaries
-// may be many.
-func (d *decoder) event(whole span) error {
+// event reads one tensorflow.Event that lies at a place of the file. Fields may come
+// in any order, and summaries may be many.
+func (d *decoder) event(b []byte, at int64) error {
 	var s Scalar
-	var summary span
-	summaries, began := 0, false
-	c := d.fields(whole)
-	for c.next() {
-		switch c.key {
+	began := false
+	m := message{rest: b}
+	for m.next() {
+		switch m.key {
 		case eventTime:
-			s.Time = wallTime(c.value)
+			s.Time = wallTime(m.value)
 		case eventStep:
-			s.Step = int64(c.value)
-		case eventSummary:
-			summary, summaries = c.body, summaries+1
+			s.Step = int64(m.value)
 		case eventSession:
-			session := d.fields(c.body)
+			session := message{rest: m.bytes}
 			for session.next() {
 				if session.key == sessionStatus {
 					began = session.value == sessionBegan
 				}
 			}
-			c.err = session.err
+			if session.err != nil {
+				return session.err
+			}
 		}
 	}
-	if c.err != nil {
-		return c.err
+	if m.err != nil {
+		return m.err
 	}
 	if began {
-		s.Tag, s.Offset = SessionStart, whole.from
+		s.Tag, s.Offset = SessionStart, at
 		if !d.emit(s) {
 			return errStopped
 		}
 	}
-	if summaries <= 1 {
-		return d.summary(summary, s)
-	}
-	// They are looked for again, since there may be more than memory holds.
-	c = d.fields(whole)
-	for c.next() {
-		if c.key == eventSummary {
-			c.err = d.summary(c.body, s)
+	for m = (message{rest: b}); m.next(); {
+		if m.key == eventSummary {
+			if err := d.summary(m.bytes, at+m.begins(b), s); err != nil {
+				return err
+			}
 		}
 	}
-	return c.err
+	return nil
 }
 
-// summary reads a tensorflow.Summary. A value that does not fit the window is no
-// scalar with a reasonable tag, whatever its fields.
-func (d *decoder) summary(whole span, s Scalar) error {
-	c := d.fields(whole)
-	for c.next() {
-		if c.key != summaryOne || c.body.size() > eventWindow {
+// summary reads a tensorflow.Summary that lies at a place of the file.
+func (d *decoder) summary(b []byte, at int64, s Scalar) error {
+	m := message{rest: b}
+	for m.next() {
+		if m.key != summaryOne {
 			continue
 		}
-		b, err := d.window.at(c.body.from, int(c.body.size()))
-		if err != nil {
-			return err
-		}
-		s.Offset = c.body.from
-		ok, err := value(b[:c.body.size()], d.w, &s)
+		s.Offset = at + m.begins(b)
+		ok, err := value(m.bytes, d.w, &s)
 		if err != nil {
 			return err
 		}
@@ -158,7 +89,7 @@ func (d *decoder) summary(whole span, s Scalar) error {
 			return errStopped
 		}
 	}
-	return c.err
+	return m.err
 }
 
 // value reads one tensorflow.Summary.Value into s. ok is false when the tag is

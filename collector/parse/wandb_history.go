@@ -25,8 +25,7 @@ func (w *Wandb) history(start int64, emit func(Sample) bool) (ok bool, err error
 	m := message{rest: w.record}
 	for m.next() {
 		if m.key == 2<<3|wireBytes {
-			at := len(w.record) - len(m.rest) - len(m.bytes)
-			if out, err = w.historyRecord(out, start+int64(at), m.bytes); err != nil {
+			if out, err = w.historyRecord(out, start+m.begins(w.record), m.bytes); err != nil {
 				return true, err
 			}
 		}
@@ -62,7 +61,7 @@ func (w *Wandb) historyRecord(out []Sample, start int64, record []byte) ([]Sampl
 				at, _ = since1970(string(value))
 			default:
 				if s, ok := w.sample(name, value); ok {
-					s.Offset = int(start) + len(record) - len(m.rest) - len(m.bytes)
+					s.Offset = int(start + m.begins(record))
 					out = append(out, s)
 				}
 			}
