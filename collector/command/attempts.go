@@ -26,7 +26,6 @@ import (
 //	D/attempts/<n>/start.json   when it started; there from the beginning
 //	D/attempts/<n>/lock         locked while exec lives, however it ends
 //	D/attempts/<n>/stream/      the output (file.StreamWriter)
-//	D/attempts/<n>/exit.json    how the program ended, written last
 //	D/ready                     made once run can be stopped without loss
 //
 // The attempt's ID is "<pod UID>/<n>": n is the container's restart count, which
@@ -36,7 +35,6 @@ const (
 	startName   = "start.json"
 	lockName    = "lock"
 	streamName  = "stream"
-	exitName    = "exit.json"
 	readyName   = "ready"
 )
 
@@ -45,14 +43,12 @@ type start struct {
 	Started time.Time `json:"started"`
 }
 
-// exit is what exec writes when the program has ended.
+// exit is how a program ended.
 type exit struct {
 	// Code is the exit code, 128 plus the signal's number when it was killed.
-	Code int `json:"code"`
-	// Dropped is the output that the disk did not take, in bytes.
-	Dropped int64 `json:"dropped,omitempty"`
+	Code int
 	// Error says why the program could not be started.
-	Error string `json:"error,omitempty"`
+	Error string
 }
 
 func attemptDir(dir string, n int) string {
@@ -156,14 +152,6 @@ func lockAttempt(dir string, s start) (*os.File, error) {
 		return nil, fmt.Errorf("lock %s: %w", lock.Name(), errors.Join(err, lock.Close()))
 	}
 	return lock, nil
-}
-
-// endedWell says whether the program of an attempt exited with 0 and all that it
-// printed was kept.
-func endedWell(attempt string) bool {
-	var end exit
-	err := readJSON(filepath.Join(attempt, exitName), &end)
-	return err == nil && end.Code == 0 && end.Error == "" && end.Dropped == 0
 }
 
 // makeShared makes a directory in which every user of the pod may make files.

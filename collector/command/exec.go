@@ -82,15 +82,14 @@ func (e *execution) run() exit {
 	return end
 }
 
-// finish records the end where the sidecar sees it and returns the exit code.
+// finish closes the output, which tells the sidecar of the end, and returns the exit
+// code.
 func (e *execution) finish(end exit) int {
 	if end.Error != "" {
 		fmt.Fprintf(e.stderr, "collector exec: %s\n", end.Error)
 	}
-	err := e.stream.Close()
-	end.Dropped = e.stream.Dropped()
-	err = errors.Join(err, writeJSON(filepath.Join(e.attempt, exitName), end), e.lock.Close())
-	if err != nil {
+	whole := end.Code == 0 && end.Error == "" && e.stream.Dropped() == 0
+	if err := errors.Join(e.stream.End(whole), e.lock.Close()); err != nil {
 		// The program's own end counts more than our record of it.
 		fmt.Fprintf(e.stderr, "collector exec: the end was not recorded: %v\n", err)
 	}

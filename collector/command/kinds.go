@@ -92,7 +92,7 @@ func prepareStdOut(_ context.Context, r *runner, a *attempt) (opener, error) {
 	return func(acked map[string]int64) ([]collector.Source, error) {
 		s, err := file.OpenStream(file.Config{
 			Path: filepath.Join(a.dir, streamName), Format: r.cfg.format, Metrics: r.cfg.metrics, Filters: r.cfg.filters, Explain: true,
-			From: acked["stdout"], Drain: a.over.Done(), EndedWell: func() bool { return endedWell(a.dir) }, Echo: r.cfg.echo})
+			From: acked["stdout"], Drain: a.over.Done(), Echo: r.cfg.echo})
 		return []collector.Source{s}, err
 	}, nil
 }

@@ -87,7 +87,14 @@ func TestASignalInTheWaitForTheSidecarLeavesTheExitCode(t *testing.T) {
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	must(t, cmd.Start())
-	until(t, "ended", func() bool { _, err := os.Stat(filepath.Join(attemptDir(dir, 0), exitName)); return err == nil })
+	until(t, "ended", func() bool {
+		lock, err := os.Open(filepath.Join(attemptDir(dir, 0), lockName))
+		if err != nil {
+			return false
+		}
+		defer lock.Close()
+		return unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
+	})
 	must(t, cmd.Process.Signal(unix.SIGTERM))
 	err := cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(said.String(), "is not up") {

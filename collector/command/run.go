@@ -36,8 +36,7 @@ type runConfig struct {
 	trial                   string
 	parameters              words
 	url                     string
-	headers                 words
-	secretHeaders           string // a line for each
+	headers                 string // a line for each
 	install                 string // where this program is copied to
 	sharedNetwork           bool
 	grace                   time.Duration
@@ -69,14 +68,10 @@ func (w *words) Set(s string) error {
 
 func parseRun(args []string, env func(string) string, stderr io.Writer) (runConfig, error) {
 	cfg := runConfig{
-		podUID:        env(contract.EnvPodUID),
-		pushToken:     env(contract.EnvPushToken),
-		secretHeaders: env(contract.EnvScrapeHeaders),
-		service:       report.DialConfig{URL: env(contract.EnvURL), Token: env(contract.EnvToken), CA: env(contract.EnvCA), Traceparent: env(contract.EnvTraceparent)},
-	}
-	log := env(contract.EnvTerminationLog)
-	if log == "" {
-		log = contract.DefaultTerminationLog
+		podUID:    env(contract.EnvPodUID),
+		pushToken: env(contract.EnvPushToken),
+		headers:   env(contract.EnvScrapeHeaders),
+		service:   report.DialConfig{URL: env(contract.EnvURL), Token: env(contract.EnvToken), CA: env(contract.EnvCA), Traceparent: env(contract.EnvTraceparent)},
 	}
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -84,8 +79,7 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.StringVar(&cfg.dir, contract.FlagDir, contract.DefaultDir, "directory shared with the measured container")
 	flags.StringVar(&cfg.path, contract.FlagPath, "", "file (File), directory (TensorFlowEvent, and File if it ends with a slash) or socket (Push)")
 	flags.StringVar(&cfg.format, contract.FlagFormat, "TEXT", "TEXT, JSON or LOGFMT (StdOut, File), CSV (File), WANDB (a directory of File)")
-	flags.StringVar(&cfg.url, contract.FlagURL, "", "endpoint (PrometheusMetric)")
-	flags.Var(&cfg.headers, contract.FlagHeader, "header for the endpoint, \"Name: value\"; may be repeated. A secret belongs into "+contract.EnvScrapeHeaders+", a line for each")
+	flags.StringVar(&cfg.url, contract.FlagURL, "", "endpoint (PrometheusMetric); headers for it are in "+contract.EnvScrapeHeaders+", a line for each")
 	flags.BoolVar(&cfg.sharedNetwork, contract.FlagSharedNetwork, false, "other trials listen on this network too: make sure that the endpoint is this trial's")
 	flags.StringVar(&cfg.trial, contract.FlagTrial, "", "name of the trial (Push, and for TensorBoard)")
 	flags.Var(&cfg.parameters, contract.FlagParameter, "\"NAME=VALUE\" of a parameter, for TensorBoard and to compare with what the program records (TensorFlowEvent); may be repeated")
@@ -93,7 +87,7 @@ func parseRun(args []string, env func(string) string, stderr io.Writer) (runConf
 	flags.Var(&cfg.metrics, contract.FlagMetric, "metric to collect, the objective first; may be repeated")
 	flags.StringVar(&cfg.install, contract.FlagInstall, "", "copy this program there first")
 	flags.DurationVar(&cfg.grace, contract.FlagGrace, defaultGrace, "time from SIGTERM to exit")
-	flags.StringVar(&cfg.terminationLog, contract.FlagTerminationLog, log, "file for the summary")
+	flags.StringVar(&cfg.terminationLog, contract.FlagTerminationLog, contract.DefaultTerminationLog, "file for the summary")
 	flags.Int64Var(&cfg.rate, contract.FlagRate, report.DefaultRate, "points a second of a metric that are kept in the long run; 0 keeps all")
 	flags.StringVar(&cfg.metricsAt, contract.FlagMetrics, "", "unix socket or host:port that serves this program's own metrics, or off (default: metrics.sock in --dir)")
 	flags.StringVar(&cfg.pushAddress, contract.FlagPushAddress, "", "loopback address that takes metrics beside the socket (Push)")

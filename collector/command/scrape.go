@@ -43,7 +43,7 @@ func prepareScrape(ctx context.Context, r *runner, a *attempt) (opener, error) {
 }
 
 func newScrape(ctx context.Context, cfg runConfig, a *attempt, spool *report.Spool) (*scrape.Source, error) {
-	header, err := scrapeHeader(cfg)
+	header, err := scrapeHeader(cfg.headers)
 	if err != nil {
 		return nil, err
 	}
@@ -63,29 +63,21 @@ func newScrape(ctx context.Context, cfg runConfig, a *attempt, spool *report.Spo
 	return scrape.New(to)
 }
 
-// scrapeHeader is what flags and environment say, the flags first.
-func scrapeHeader(cfg runConfig) (http.Header, error) {
+// scrapeHeader reads the headers for the endpoint. They may be secret, so an error
+// does not show them.
+func scrapeHeader(lines string) (http.Header, error) {
 	header := http.Header{}
-	add := func(line string) bool {
-		name, value, ok := strings.Cut(line, ":")
-		name = strings.TrimSpace(name)
-		if ok && name != "" {
-			header.Add(name, strings.TrimSpace(value))
-		}
-		return ok && name != ""
-	}
-	for _, h := range cfg.headers {
-		if !add(h) {
-			return nil, fmt.Errorf("--%s is %q; write it as \"Name: value\"", contract.FlagHeader, h)
-		}
-	}
 	n := 0
-	for line := range strings.SplitSeq(cfg.secretHeaders, "\n") {
+	for line := range strings.SplitSeq(lines, "\n") {
 		n++
-		// A Secret often ends with a line break.
-		if strings.TrimSpace(line) != "" && !add(line) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue // a Secret often ends with a line break
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
 			return nil, fmt.Errorf("line %d of %s is no header; write it as \"Name: value\" (it is not shown, since it may be secret)", n, contract.EnvScrapeHeaders)
 		}
+		header.Add(name, strings.TrimSpace(value))
 	}
 	return header, nil
 }

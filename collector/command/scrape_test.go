@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -54,7 +53,8 @@ func (g *gauge) times() int {
 // stands long enough to be scraped after the kill; each must be stored once.
 func TestScrapeEndToEndAcrossKills(t *testing.T) {
 	b, g := newBench(t), newGauge(t)
-	args := []string{"--kind=PrometheusMetric", "--url=" + g.URL + "/metrics", "--header=X-Token: a b", `--metric=loss{split="test"}`}
+	b.env = []string{contract.EnvScrapeHeaders + "=X-Token: a b"}
+	args := []string{"--kind=PrometheusMetric", "--url=" + g.URL + "/metrics", `--metric=loss{split="test"}`}
 	s := b.run(args...)
 	var expected []float64
 	for v := range 12 {
@@ -90,7 +90,8 @@ func TestScrapeEndToEndAcrossKills(t *testing.T) {
 
 func TestScrapeSaysWhatWasNotThere(t *testing.T) {
 	b, g := newBench(t), newGauge(t)
-	s := b.run("--kind=PrometheusMetric", "--url="+g.URL, "--header=X-Token: a b", "--metric=los")
+	b.env = []string{contract.EnvScrapeHeaders + "=X-Token: a b"}
+	s := b.run("--kind=PrometheusMetric", "--url="+g.URL, "--metric=los")
 	b.until("served", func() bool { return g.times() > 0 })
 	s.term()
 	states := b.attempts()
@@ -114,30 +115,19 @@ func TestScrapeTakesHeadersFromTheEnvironment(t *testing.T) {
 
 func TestScrapeHeaders(t *testing.T) {
 	tests := map[string]struct {
-		flags  words
-		secret string
-		want   http.Header
-		fault  string
+		lines string
+		want  http.Header
+		fault string
 	}{
 		"none":                        {want: http.Header{}},
-		"flags come first":            {words{"X: 1"}, "X: 2\nY:", http.Header{"X": {"1", "2"}, "Y": {""}}, ""},
-		"a Secret ends with its line": {nil, "Authorization: Bearer a:b\r\n\n\nX: 1\n", http.Header{"Authorization": {"Bearer a:b"}, "X": {"1"}}, ""},
-		"a line that is none":         {nil, "X: 1\ns3cret", nil, "line 2 of VERNIER_SCRAPE_HEADERS is no header"},
-		"a line without a name":       {nil, ": s3cret", nil, "line 1 of VERNIER_SCRAPE_HEADERS is no header"},
-		"a flag that is none":         {words{"X"}, "", nil, `--header is "X"`},
+		"one name twice":              {"X: 1\nX: 2\nY:", http.Header{"X": {"1", "2"}, "Y": {""}}, ""},
+		"a Secret ends with its line": {"Authorization: Bearer a:b\r\n\n\nX: 1\n", http.Header{"Authorization": {"Bearer a:b"}, "X": {"1"}}, ""},
+		"a line that is none":         {"X: 1\ns3cret", nil, "line 2 of VERNIER_SCRAPE_HEADERS is no header"},
+		"a line without a name":       {": s3cret", nil, "line 1 of VERNIER_SCRAPE_HEADERS is no header"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			env := map[string]string{contract.EnvPodUID: "u", contract.EnvScrapeHeaders: tc.secret}
-			args := []string{"--metric=loss"}
-			for _, f := range tc.flags {
-				args = append(args, "--header="+f)
-			}
-			cfg, err := parseRun(args, func(name string) string { return env[name] }, io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := scrapeHeader(cfg)
+			got, err := scrapeHeader(tc.lines)
 			if tc.fault != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.fault) || strings.Contains(err.Error(), "s3cret") {
 					t.Errorf("the fault is %v, want %s without the value", err, tc.fault)
@@ -153,8 +143,9 @@ func TestScrapeHeaders(t *testing.T) {
 
 func TestScrapeRefusesHeaders(t *testing.T) {
 	b := newBench(t)
-	s := b.start("--kind=PrometheusMetric", "--url=http://127.0.0.1:1/", "--header=X-Token", "--metric=loss")
-	if err := s.cmd.Wait(); err == nil || !strings.Contains(s.said.String(), `--header is "X-Token"; write it as`) {
+	b.env = []string{contract.EnvScrapeHeaders + "=X-Token"}
+	s := b.start("--kind=PrometheusMetric", "--url=http://127.0.0.1:1/", "--metric=loss")
+	if err := s.cmd.Wait(); err == nil || !strings.Contains(s.said.String(), `VERNIER_SCRAPE_HEADERS is no header; write it as`) {
 		t.Errorf("ended with %v, said %s", err, s.said.String())
 	}
 }

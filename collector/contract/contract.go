@@ -38,8 +38,6 @@ const (
 	// EnvScrapeHeaders are headers sent to the endpoint (PrometheusMetric), a line
 	// "Name: value" for each. They may be secret.
 	EnvScrapeHeaders = "VERNIER_SCRAPE_HEADERS"
-	// EnvTerminationLog overrides the default of FlagTerminationLog.
-	EnvTerminationLog = "VERNIER_TERMINATION_LOG"
 	// EnvPushSocket names, for the primary container of a trial that pushes, the
 	// unix socket on which the sidecar listens (PushSocket unless FlagPath
 	// says otherwise).
@@ -63,9 +61,6 @@ const (
 	FlagFormat = "format"
 	// FlagURL is the endpoint (PrometheusMetric).
 	FlagURL = "url"
-	// FlagHeader is a header sent to the endpoint, "Name: value"; may be given
-	// many times. It is for use by hand: a list of processes shows it.
-	FlagHeader = "header"
 	// FlagSharedNetwork says that other trials' programs listen on the same
 	// network, as on the host of the embedded mode: an endpoint on loopback is
 	// read only while the program behind it has EnvPodUID as the sidecar has it.
@@ -84,8 +79,8 @@ const (
 	// FlagGrace bounds the time from SIGTERM to exit. Set
 	// it some seconds below the pod's terminationGracePeriodSeconds.
 	FlagGrace = "grace"
-	// FlagTerminationLog is the container's terminationMessagePath. Default: the
-	// value of EnvTerminationLog, else DefaultTerminationLog.
+	// FlagTerminationLog is the container's terminationMessagePath. Default
+	// DefaultTerminationLog.
 	FlagTerminationLog = "termination-log"
 	// FlagRate caps the points a second of each metric; see report.Config. Default
 	// report.DefaultRate, 0 means no cap.

@@ -123,8 +123,6 @@ func (s *Names) Hints() map[string]string {
 // format reads; else it is empty.
 func (s *Names) Advice() string {
 	switch {
-	case s.shape.utf16:
-		return "the text is UTF-16: write it as UTF-8"
 	case s.shape.spans && s.cfg.Format == FormatJSON:
 		return "the JSON spans several lines: write one object a line"
 	case s.shape.spans:
@@ -149,9 +147,7 @@ func (s *Names) use(what, value string) string {
 }
 
 func (s *Names) line(line []byte) {
-	for _, column := range s.shape.look(line) {
-		s.hint(column, "it is a column of a table that is separated by blanks, which is not read: print "+column+"=..., or read a CSV file that the program writes")
-	}
+	s.shape.look(line)
 	if len(s.names) >= s.cfg.MaxNames {
 		return
 	}

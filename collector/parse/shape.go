@@ -14,44 +14,22 @@ type shape struct {
 	// spans: it begins with a bracket that stands alone, as JSON over several
 	// lines does.
 	spans bool
-	// utf16: each second byte of its first line is zero.
-	utf16 bool
 	// table is what separates the cells of a table, 0 when it is none.
 	table byte
-	// columns are those of a line that may be the header of a table that is
-	// separated by blanks, as fastai and Ultralytics print it.
-	columns []string
 }
 
 // separators are what may separate the cells of a table; only commas are read.
 const separators = ",;\t|"
 
-// maxHeader bounds the header of a table that is separated by blanks, in bytes.
-const maxHeader = 1024
+// columnName is a cell of a header.
+var columnName = regexp.MustCompile(`^\s*"?[A-Za-z_][\w /|.@-]*"?\s*$`)
 
-var (
-	// columnName is a cell of a header.
-	columnName   = regexp.MustCompile(`^\s*"?[A-Za-z_][\w /|.@-]*"?\s*$`)
-	beginsNumber = regexp.MustCompile(`^[-+]?\.?\d`)
-)
-
-// look takes in the next line. It returns the columns of a table that is separated
-// by blanks, whose header begins with an epoch, when the line is its first row.
-func (s *shape) look(line []byte) (columns []string) {
-	if s.lines == 0 {
-		s.utf16 = len(line) > 3 && bytes.Count(line, []byte{0})*5 >= len(line)*2
-	}
+// look takes in the next line.
+func (s *shape) look(line []byte) {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
-	cells, n := strings.Fields(string(line[:min(len(line), maxHeader)])), len(s.columns)
-	if n > 0 && len(cells) >= n && beginsNumber.MatchString(cells[0]) && beginsNumber.MatchString(cells[n-1]) {
-		columns = s.columns
-	}
-	if s.columns = nil; len(cells) > 2 && strings.EqualFold(cells[0], "epoch") {
-		s.columns = cells
-	}
 	switch {
 	case len(line) == 0 || s.lines == 2:
-		return columns
+		return
 	case s.lines == 0:
 		s.header = bytes.Clone(line)
 		s.spans = string(line) == "{" || string(line) == "[" || string(line) == "[{"
@@ -64,7 +42,6 @@ func (s *shape) look(line []byte) (columns []string) {
 		s.header = nil
 	}
 	s.lines++
-	return columns
 }
 
 // isTable reports whether two lines are names and as many cells, with a number

@@ -19,7 +19,7 @@ const (
 	wandbBlock    = 32 << 10
 	wandbFragment = 7
 	wandbHeader   = ":W&B\xe1\xbe\x00"
-	// maxWandbRecord bounds the history records that are read, in bytes.
+	// maxWandbRecord bounds the records that are read, in bytes.
 	maxWandbRecord = 8 << 20
 	// maxWandbValues bounds the values of one record, and maxWandbName the names
 	// that a reader of all metrics takes, in bytes.
@@ -123,12 +123,9 @@ func (w *Wandb) Read(r io.ReaderAt, offset int64, ended bool, emit func(Sample) 
 		if err != nil || !whole {
 			return c.start, err
 		}
-		ok := true
-		if !c.skip {
-			ok, err = w.history(c.start, emit)
-			if err != nil {
-				err = fmt.Errorf("%w: at byte %d: %w", ErrWandbRecord, c.start, err)
-			}
+		ok, err := w.history(c.start, emit)
+		if err != nil {
+			err = fmt.Errorf("%w: at byte %d: %w", ErrWandbRecord, c.start, err)
 		}
 		c.start = c.at
 		if !ok || err != nil {
@@ -146,7 +143,6 @@ type wandbCursor struct {
 	start int64 // the first fragment of the record at hand
 
 	inside bool // a fragment of that record was read
-	skip   bool // it is not a history record
 
 	loaded int64  // where the bytes at hand begin in the file
 	bytes  []byte // of the block that holds at, as far as it is written
@@ -171,7 +167,7 @@ func (c *wandbCursor) header() (ok bool, err error) {
 // next reads the fragments of one record. whole is false when the record is not
 // complete.
 func (c *wandbCursor) next() (whole bool, err error) {
-	c.inside, c.skip = false, false
+	c.inside = false
 	c.w.record = c.w.record[:0]
 	for {
 		kind, data, err := c.fragment()
@@ -193,14 +189,7 @@ func (c *wandbCursor) next() (whole bool, err error) {
 		default:
 			return false, c.damaged(fmt.Sprintf("a fragment has the unknown type %d", kind))
 		}
-		if !c.skip {
-			c.w.record = append(c.w.record, data...)
-			c.skip = !isHistory(c.w.record)
-		}
-		if c.skip {
-			c.w.record = c.w.record[:0]
-		}
-		if len(c.w.record) > maxWandbRecord {
+		if c.w.record = append(c.w.record, data...); len(c.w.record) > maxWandbRecord {
 			c.start, c.w.record = c.at, c.w.record[:0]
 			return false, fmt.Errorf("%w: before byte %d, it has more than %d bytes", ErrWandbRecord, c.at, maxWandbRecord)
 		}
@@ -281,23 +270,4 @@ func (c *wandbCursor) damaged(what string) error {
 	c.at = c.loaded + wandbBlock
 	c.start = c.at
 	return fmt.Errorf("%w: at byte %d, %s; the rest of its block was passed over", ErrWandbRecord, at, what)
-}
-
-// isHistory looks at the beginning of a record: Record{1 num, 2 history}.
-func isHistory(b []byte) bool {
-	for len(b) > 0 {
-		key, n := binary.Uvarint(b)
-		if n <= 0 || key>>3 == 2 {
-			return key == 2<<3|wireBytes
-		}
-		if key&7 != wireVarint { // some other kind of record
-			return false
-		}
-		_, m := binary.Uvarint(b[n:])
-		if m <= 0 {
-			return false
-		}
-		b = b[n+m:]
-	}
-	return true // too short to tell
 }

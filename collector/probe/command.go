@@ -37,15 +37,9 @@ type Command struct {
 
 var _ Target = (*Command)(nil)
 
-const (
-	// endPatience bounds how long a program that was told to end may take, and how
-	// long its output may be held open by what it has left running.
-	endPatience = 10 * time.Second
-	// passPatience is how long a program of this process' own group has to end by
-	// a signal that the whole group may have got, before it is passed on; and how
-	// long after its end by a signal one to this process is waited for.
-	passPatience = time.Second
-)
+// endPatience bounds how long a program that was told to end may take, and how
+// long its output may be held open by what it has left running.
+const endPatience = 10 * time.Second
 
 // Names implements Target. It runs the program.
 func (c *Command) Names(ctx context.Context) (names []string, hints map[string]string, err error) {
@@ -89,7 +83,9 @@ func (c *Command) run(ctx context.Context) error {
 	switch {
 	case errors.As(err, &exit):
 		c.code = exitCode(exit)
-		c.interrupted = c.interrupted || c.toldLate()
+		// A signal to the whole group may end it before this process is handed the same.
+		ended := c.code == signalled+int(syscall.SIGINT) || c.code == signalled+int(syscall.SIGTERM)
+		c.interrupted = c.interrupted || ended && c.Interrupts != nil
 	case errors.Is(err, exec.ErrWaitDelay):
 		c.troubles = append(c.troubles, Trouble{Text: fmt.Sprintf("the program has ended, and something that it started held its output open; what that printed more than %s later was not read", endPatience)})
 	case err != nil:
@@ -102,25 +98,15 @@ func (c *Command) run(ctx context.Context) error {
 // the terminal: two of them would end a program that deals with one. It returns
 // whether there was one before the program's end.
 func (c *Command) pass(program *os.Process, done <-chan struct{}) (interrupted bool) {
-	var s os.Signal
 	select {
-	case s = <-c.Interrupts: // nil: never
+	case s := <-c.Interrupts: // nil: never
+		if s != os.Interrupt || !inForeground() {
+			_ = program.Signal(s) // it may have ended
+		}
+		return true
 	case <-done:
 		return false
 	}
-	group, err := syscall.Getpgid(program.Pid)
-	if err == nil && group == syscall.Getpgrp() {
-		if s == os.Interrupt && inForeground() {
-			return true
-		}
-		select {
-		case <-time.After(passPatience):
-		case <-done:
-			return true
-		}
-	}
-	_ = program.Signal(s) // it may have ended
-	return true
 }
 
 // inForeground reports whether Ctrl-C at the terminal reaches this process'
@@ -133,21 +119,6 @@ func inForeground() bool {
 	defer terminal.Close()
 	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == syscall.Getpgrp()
-}
-
-// toldLate says whether a signal ended the program that is handed on in this
-// process only now: a group gets it at once.
-func (c *Command) toldLate() bool {
-	patience := time.Duration(0)
-	if c.Interrupts != nil && (c.code == signalled+int(syscall.SIGINT) || c.code == signalled+int(syscall.SIGTERM)) {
-		patience = passPatience
-	}
-	select {
-	case <-c.Interrupts:
-		return true
-	case <-time.After(patience):
-		return false
-	}
 }
 
 // Describe implements Target.

@@ -5,9 +5,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -57,43 +54,17 @@ func TestProbeCommandIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestProbeToldAfterTheProgram holds that a signal counts which this process is
-// handed after the program has ended by it: the group gets it at once.
-func TestProbeToldAfterTheProgram(t *testing.T) {
-	tests := map[string]struct {
-		script string
-		told   bool
-		want   bool
-	}{
-		"it ends by the signal":         {script: "kill -INT $$", told: true, want: true},
-		"it ends as by the signal":      {script: "exit 143", told: true, want: true},
-		"it fails, and nobody was told": {script: "exit 1"},
-		"it ends well, nobody was told": {script: "exit 0"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			signals, pids := make(chan os.Signal, 1), make(chan int, 1)
-			stdout := writerFunc(func(b []byte) (int, error) {
-				pid, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(string(b)), "pid="))
-				pids <- pid
-				return len(b), err
-			})
-			c := &probe.Command{Argv: []string{"sh", "-c", "echo pid=$$;" + tc.script}, Stdout: stdout, Stderr: io.Discard, Interrupts: signals}
-			go func() {
-				for pid := <-pids; syscall.Kill(pid, 0) == nil; { // until it was waited for
-					runtime.Gosched()
-				}
-				if tc.told {
-					signals <- os.Interrupt
-				}
-			}()
-			r, err := probe.Run(t.Context(), c, []string{"pid"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.Interrupted != tc.want {
-				t.Errorf("interrupted %v, want %v", r.Interrupted, tc.want)
-			}
-		})
+// TestProbeProgramThatASignalEnded holds that a program which a signal ends was
+// interrupted, whether or not this process was handed one by then.
+func TestProbeProgramThatASignalEnded(t *testing.T) {
+	for script, want := range map[string]bool{"kill -INT $$": true, "exit 143": true, "exit 1": false, "exit 0": false} {
+		c := &probe.Command{Argv: []string{"sh", "-c", script}, Stdout: io.Discard, Stderr: io.Discard, Interrupts: make(chan os.Signal)}
+		r, err := probe.Run(t.Context(), c, []string{"loss"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Interrupted != want {
+			t.Errorf("%s: interrupted %v, want %v", script, r.Interrupted, want)
+		}
 	}
 }

@@ -23,8 +23,8 @@ const (
 	defaultTreeDirs = 30_000
 )
 
-// Tree finds the files below a directory, at any depth, each once. Links to
-// directories are not followed, so that there are no loops.
+// Tree finds the files below a directory, at any depth, each once. Links are not
+// followed, so that there are no loops. What is neither a file nor a link is told.
 type Tree struct {
 	// Root is the directory. It need not exist yet.
 	Root string
@@ -36,8 +36,6 @@ type Tree struct {
 	Limit int
 	// Dirs bounds the directories that are searched. Default: 30,000.
 	Dirs int
-	// Links: a link to a file counts as a file, and what is neither is told.
-	Links bool
 	// Only is the one file that is looked for, whatever its name, by its path below
 	// Root; empty: all that match.
 	Only string
@@ -105,10 +103,7 @@ func (w *treeWalk) visit(dir string) (ok bool) {
 	if w.surplus && !before && !w.found("", fmt.Errorf("there are more than %d directories below %s; the others are not searched", cmp.Or(w.Dirs, defaultTreeDirs), w.Root)) {
 		return false
 	}
-	// Of the names of one file the first is used: not that of a link.
-	slices.SortFunc(files, func(a, b fs.DirEntry) int {
-		return cmp.Or(cmp.Compare(a.Type(), b.Type()), cmp.Compare(a.Name(), b.Name()))
-	})
+	slices.SortFunc(files, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	for _, e := range files {
 		if !w.entry(under(dir, e.Name()), e.Type()) {
 			return false
@@ -163,18 +158,11 @@ func (w *treeWalk) list(dir string) (files []fs.DirEntry, below []string, err er
 }
 
 func (w *treeWalk) wanted(dir string, e fs.DirEntry) bool {
-	return w.Match(e.Name()) && (w.Links || e.Type().IsRegular()) && !w.known[under(dir, e.Name())]
+	return w.Match(e.Name()) && e.Type() != fs.ModeSymlink && !w.known[under(dir, e.Name())]
 }
 
 // entry looks at a new entry with the name of a file.
 func (w *treeWalk) entry(path string, mode fs.FileMode) (ok bool) {
-	if mode&fs.ModeSymlink != 0 {
-		info, err := os.Stat(w.Place(path))
-		if err != nil || info.IsDir() {
-			return true // it points to nothing yet, or to a directory
-		}
-		mode = info.Mode().Type()
-	}
 	switch {
 	case w.full:
 		return true

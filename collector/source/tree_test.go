@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vernier-ml/vernier/collector/source"
+	"github.com/vernier-ml/vernier/collector/source/events"
 	"github.com/vernier-ml/vernier/collector/source/sourcetest"
 )
 
@@ -45,10 +46,11 @@ func (l *looks) look() bool {
 
 func TestATreeFindsFilesOnce(t *testing.T) {
 	l := newLooks(filepath.Join(t.TempDir(), "later"), 10)
+	var said []string // each time, of what is in the way
 	check := func(want ...string) {
 		t.Helper()
-		l.found = nil
-		if ok := l.look(); !ok || len(l.said) > 0 {
+		l.found, l.said = nil, nil
+		if ok := l.look(); !ok || !slices.Equal(l.said, said) {
 			t.Errorf("ok %v, said %q", ok, l.said)
 		}
 		if diff := cmp.Diff(want, l.found, cmpopts.EquateEmpty()); diff != "" {
@@ -65,6 +67,7 @@ func TestATreeFindsFilesOnce(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
+	said = []string{"pipe.log is not a regular file and is not read"}
 	check("b.log", "a/x.log")
 	check()
 	sourcetest.Append(t, filepath.Join(l.Root, "c.log"), nil)
@@ -152,7 +155,7 @@ func TestAWideDirectoryTakesLittleMemory(t *testing.T) {
 // A directory may be out of reach for a moment: what is in it must not wait for
 // minutes, or for the program's end.
 func TestADirectoryThatCouldNotBeReadIsReadAgain(t *testing.T) {
-	sourcetest.ObeyPermissions(t)
+	obeyPermissions(t)
 	l := newLooks(t.TempDir(), 10)
 	dir := filepath.Join(l.Root, "run")
 	sourcetest.Append(t, filepath.Join(dir, "a.log"), nil)
@@ -166,5 +169,21 @@ func TestADirectoryThatCouldNotBeReadIsReadAgain(t *testing.T) {
 	l.look()
 	if diff := cmp.Diff([]string{"run/a.log"}, l.found); diff != "" || len(l.said) != 1 {
 		t.Errorf("said %q, found (-want +got):\n%s", l.said, diff)
+	}
+}
+
+func TestAnEventFileThatMayNotBeReadIsTold(t *testing.T) {
+	obeyPermissions(t)
+	dir := t.TempDir()
+	sourcetest.Put(t, dir, "z.tfevents", sourcetest.EventFile(100, "loss=1"))
+	if err := os.Chmod(filepath.Join(dir, "z.tfevents"), 0); err != nil {
+		t.Fatal(err)
+	}
+	src, err := events.New(events.Config{Dir: dir, Metrics: []string{"loss"}, Drain: sourcetest.Closed(), Clock: sourcetest.Quick()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if points, errs := sourcetest.Collected(t, src); len(points) > 0 || !strings.Contains(strings.Join(errs, "\n"), "permission denied") {
+		t.Errorf("points %v, errors %q", points, errs)
 	}
 }

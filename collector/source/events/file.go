@@ -173,10 +173,6 @@ func (r *dirRun) peek(f *eventFile, offers []offer) (_ []offer, ok bool) {
 	}
 	defer file.Close()
 	if f.began.IsZero() {
-		if r.twice(f) {
-			f.done = true
-			return offers, true
-		}
 		if f.began = firstTime(file); f.began.IsZero() {
 			f.size = file.Info.Size()
 			return offers, true
@@ -199,18 +195,6 @@ func (r *dirRun) peek(f *eventFile, offers []offer) (_ []offer, ok bool) {
 	})
 	_ = err // the reader of the whole file reports it
 	return offers, true
-}
-
-// twice reports whether a file is known by another name.
-func (r *dirRun) twice(f *eventFile) bool {
-	if other := r.ids[f.id]; other != nil && other != f && !other.done {
-		info, err := os.Stat(r.tree.Place(other.path))
-		if err == nil && source.IDOf(info) == f.id {
-			return true
-		}
-	}
-	r.ids[f.id] = f
-	return false
 }
 
 // read yields the points of one turn, and reports whether there is more. The

@@ -40,10 +40,6 @@ type lines struct {
 	asked   []string     // without repeats
 	missing []string     // of them
 	any     bool         // something was fed
-	// endedWell says at the end whether the program ended by itself and without
-	// an error, so that what it wrote last is whole. Nil: it is not known.
-	endedWell func() bool
-	open      []openLine // in order, before all that was read since
 
 	echo io.Writer // gets what is fed; nil: nothing does
 
@@ -85,7 +81,7 @@ func (l *lines) feed(at int64, b []byte) bool {
 	}
 	for l.echo != nil && len(b) > 0 {
 		b = b[zeros(b):]
-		n := next(b, noEnd, 0)
+		n := next(b, 0, 0)
 		_, _ = l.echo.Write(b[:n]) // a log that is gone is no reason not to measure
 		b = b[n:]
 	}
@@ -206,44 +202,18 @@ func (l *lines) flush() bool {
 }
 
 // noEnd stands before the line feed of a line that had none, in the output that a
-// StreamWriter keeps.
-const noEnd = 0
+// StreamWriter keeps of a program that did not end well.
+const noEnd = "\x00\x00\x00"
 
-// maxOpen bounds the lines without an end that wait for the end of the program:
-// its two outputs have one each.
-const maxOpen = 2
-
-// openLine is a line that may not be whole yet.
-type openLine struct {
-	at   int64
-	text []byte
-}
-
-// waits keeps a line until the end if it had none.
-func (l *lines) waits(at int64, b []byte) bool {
-	n := len(b) - 1
-	if n < 0 || b[n] != noEnd || l.endedWell == nil || len(l.open) == maxOpen {
-		return false
-	}
-	l.open = append(l.open, openLine{at, bytes.Clone(b[:n])})
-	return true
-}
-
-// last reads the lines that have no end, once nothing follows them any more.
+// last reads the line that has no end, once nothing follows it any more.
 func (l *lines) last() bool {
-	for _, o := range l.open {
-		if !l.tail(o.at, o.text) {
-			return false
-		}
-	}
-	l.open = nil
-	ok := l.tail(l.start, l.partial)
+	ok := l.tail(l.start, l.partial, false)
 	l.reset()
 	return ok
 }
 
-// tail reads one line without an end.
-func (l *lines) tail(at int64, b []byte) bool {
+// tail reads one line without an end. killed: the program did not end well.
+func (l *lines) tail(at int64, b []byte, killed bool) bool {
 	text := b[zeros(b):]
 	if len(text) == 0 {
 		return true
@@ -255,7 +225,10 @@ func (l *lines) tail(at int64, b []byte) bool {
 	if len(l.samples) > 0 {
 		longer, _ = l.parser.Parse(nil, append(text[:len(text):len(text)], '9'))
 	}
-	torn := l.dropTorn(text, longer)
+	torn := ""
+	if killed || bytes.IndexByte([]byte(".eE+-"), text[len(text)-1]) >= 0 { // no whole number ends so
+		torn = l.dropTorn(longer)
+	}
 	ok := l.report(at, err)
 	if ok && torn != "" {
 		return l.yield(collector.Point{}, fmt.Errorf("%s: the output ends at byte %d in the middle of a number; this value of %s was left out",
@@ -265,14 +238,9 @@ func (l *lines) tail(at int64, b []byte) bool {
 }
 
 // dropTorn takes away the samples of a last line whose number may go on, and
-// returns the metric of the first. A sample is open when one more digit at the
-// end of the line would change it. It is torn unless the program ended well, or,
-// where that is not known, when its number has an end that no whole number has.
-func (l *lines) dropTorn(text []byte, longer []parse.Sample) (metric string) {
-	unfinished := bytes.IndexByte([]byte(".eE+-"), text[len(text)-1]) >= 0
-	if !unfinished && (l.endedWell == nil || l.endedWell()) {
-		return ""
-	}
+// returns the metric of the first: those that one more digit at the end of the line
+// would change, which longer has.
+func (l *lines) dropTorn(longer []parse.Sample) (metric string) {
 	l.samples = slices.DeleteFunc(l.samples, func(s parse.Sample) bool {
 		k := slices.IndexFunc(longer, func(x parse.Sample) bool { return x.Offset == s.Offset && x.Metric == s.Metric })
 		torn := k >= 0 && (math.Float64bits(longer[k].Value) != math.Float64bits(s.Value) || longer[k].Text != s.Text || longer[k].Step != s.Step)
@@ -303,21 +271,9 @@ func (l *lines) told() bool {
 
 // line yields the points of one line.
 func (l *lines) line(at int64, b []byte) bool {
-	if l.waits(at, b) {
-		return true
+	if text, torn := bytes.CutSuffix(b, []byte(noEnd)); torn {
+		return l.tail(at, text, true)
 	}
-	// Something follows those that wait: they are whole.
-	for len(l.open) > 0 {
-		first := l.open[0]
-		l.open = l.open[1:]
-		if !l.read(first.at, first.text) {
-			return false
-		}
-	}
-	return l.read(at, b)
-}
-
-func (l *lines) read(at int64, b []byte) bool {
 	// A file that was truncated under a writer that does not append begins
 	// with a hole.
 	text := b[zeros(b):]

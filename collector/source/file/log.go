@@ -41,7 +41,7 @@ func newWantedLines(cfg Config, name string, yield source.Yield) (*lines, error)
 		return nil, err
 	}
 	l := newLines(parser, name, cfg.Clock.Now, yield)
-	l.endedWell, l.echo = cfg.EndedWell, cfg.Echo
+	l.echo = cfg.Echo
 	if cfg.Explain {
 		err = l.explain(cfg)
 	}

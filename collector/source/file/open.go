@@ -50,11 +50,6 @@ type Config struct {
 	// From is the Seq up to which all output of a stream is stored (the largest one
 	// stored plus one), 0 when unknown. What was dropped before it is no loss.
 	From int64
-	// EndedWell says, once Drain is closed, whether the program whose stream this is
-	// ended by itself and without an error. If not, a number at the very end of the
-	// output may be a part of one, and is left out with an error. If so, and by
-	// default, only one that ends in a point, a sign or an exponent is.
-	EndedWell func() bool
 	// Echo gets the lines that are read, without zeros; nil: nothing does.
 	Echo io.Writer
 	// Drain is closed when the program has ended and all is written.

@@ -18,9 +18,6 @@ func OpenStream(cfg Config) (collector.Source, error) {
 	if cfg.Path == "" {
 		return nil, errors.New("a stream source needs a directory")
 	}
-	if cfg.EndedWell == nil {
-		cfg.EndedWell = func() bool { return true }
-	}
 	cfg.Clock = cfg.Clock.OrReal()
 	if _, err := newWantedLines(cfg, "", nil); err != nil {
 		return nil, err

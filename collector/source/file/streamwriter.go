@@ -112,15 +112,23 @@ func (w *StreamWriter) Dropped() int64 {
 	return w.dropped
 }
 
-// Close passes on the lines that have no end, each with a sign that the reader
-// knows, since a number there may be torn. Then it closes the files. Later writes
-// are dropped.
-func (w *StreamWriter) Close() error {
+// Close is End for a program that ended well.
+func (w *StreamWriter) Close() error { return w.End(true) }
+
+// End passes on the lines that have no end, and closes the files. whole says that the
+// program ended by itself and without an error: else a number at the end of such a
+// line may be torn, and the line gets a sign that the reader knows. Later writes are
+// dropped.
+func (w *StreamWriter) End(whole bool) error {
+	mark := "\n"
+	if !whole {
+		mark = noEnd + mark
+	}
 	w.mu.Lock()
 	open := slices.Clone(w.lanes)
 	w.mu.Unlock() // a lane that writes has its own lock first
 	for _, l := range open {
-		l.end(noEnd, '\n')
+		l.end(mark)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,12 +230,12 @@ func (l *lane) pass() {
 // Close passes on a last line without an end. A line of another lane may follow
 // it, so it gets one.
 func (l *lane) Close() error {
-	l.end('\n')
+	l.end("\n")
 	return nil
 }
 
 // end passes on a last line without an end.
-func (l *lane) end(mark ...byte) {
+func (l *lane) end(mark string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.partial) > 0 {

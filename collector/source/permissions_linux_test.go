@@ -1,4 +1,4 @@
-package sourcetest
+package source_test
 
 import (
 	"os"
@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ObeyPermissions makes the rest of a test subject to the permissions of files
+// obeyPermissions makes the rest of a test subject to the permissions of files
 // also where root runs it: its thread gives up the right to pass them over, and
 // ends with the test.
-func ObeyPermissions(t *testing.T) {
+func obeyPermissions(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return
