@@ -40,6 +40,7 @@ var ErrStale = errors.New("the trial was handed out again")
 type Client struct {
 	// The calls as they are.
 	vernierv1.ExperimentServiceClient
+	Dashboard vernierv1.DashboardServiceClient
 
 	// Worker says, for people, who runs the trials. Empty: the name of the user.
 	Worker string
@@ -60,7 +61,8 @@ func New(url, token string, h *http.Client) *Client {
 			return next(ctx, r)
 		}
 	})
-	return &Client{ExperimentServiceClient: vernierv1.NewExperimentServiceClient(h, url, connect.WithInterceptors(authorize))}
+	authorized := connect.WithInterceptors(authorize)
+	return &Client{ExperimentServiceClient: vernierv1.NewExperimentServiceClient(h, url, authorized), Dashboard: vernierv1.NewDashboardServiceClient(h, url, authorized)}
 }
 
 // Reason is the word for programs that an error of the API carries, such as

@@ -171,6 +171,7 @@ func (s *supervisor) manager() component {
 			"--webhook-bind-address=" + address(s.ports.Webhook), "--webhook-cert-dir=" + s.home.path("pki", "webhook"),
 			"--collector-image=" + collectorImage, "--collector-binary=" + s.binaries.path("collector"), "--namespace=" + systemNamespace, "--leader-elect=false", "--embedded",
 			"--ended-logs=" + s.binaries.path("vernier"), "--ended-logs=--home", "--ended-logs=" + string(s.home),
+			"--agent-root=" + s.home.AgentRoot(),
 			"--operator", fmt.Sprintf("--operator-kubectl='%s' --home '%s' kubectl", s.binaries.path("vernier"), s.home),
 		},
 		ready: s.managerReady,

@@ -34,6 +34,7 @@ type options struct {
 	apiTokenFile    string
 	basePath        string
 	endedLogs       []string
+	volumes         string
 	resolveImages   bool
 	katibAddress    string
 	store           string
@@ -117,6 +118,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 		o.endedLogs = append(o.endedLogs, word)
 		return nil
 	})
+	f.StringVar(&o.volumes, "agent-root", "", "`directory` of the node agent of this machine, where the files of trials are read; empty: they are on other machines")
 	f.DurationVar(&o.limits.Repair, "stuck-trial-timeout", 15*time.Minute, "fail a trial that is held up for this `duration` by what does not come by itself: an image, a volume, a permission; 0: never")
 	f.DurationVar(&o.limits.Room, "queued-trial-timeout", 0, "fail a trial that waits for this `duration` for what other work may free: a node, a quota, a queue; 0: never")
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "run the controllers only while holding a lease")

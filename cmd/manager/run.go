@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -302,11 +303,19 @@ func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o op
 	services := http.NewServeMux()
 	for _, path := range api.Mount(services, api.Config{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Experiments: running.experiments, Changes: changes,
-		Store: points, OnPoints: onPoints, OnEnd: running.trials.Announce, Logs: logs, EndedLogs: endedLogs(o.endedLogs), Access: access, Version: version, Now: time.Now,
+		Store: points, OnPoints: onPoints, OnEnd: running.trials.Announce, Logs: logs, EndedLogs: endedLogs(o.endedLogs), Volumes: volumesOf(o.volumes), Access: access, Version: version, Now: time.Now,
 	}) {
 		mux.Handle(path, around(services))
 	}
 	return onPoints, server.MountWeb(mux, web.Files(), o.basePath, around)
+}
+
+// volumesOf are those of a node agent, if its root is known.
+func volumesOf(root string) api.Volumes {
+	if root == "" {
+		return api.Volumes{}
+	}
+	return api.Volumes{Claims: filepath.Join(root, "claims"), Pods: filepath.Join(root, "pods")}
 }
 
 // podLogs reads logs of pods for as long as they last.

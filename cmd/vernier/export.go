@@ -12,23 +12,35 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 )
 
 func newExportCommand(open opener) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "export EXPERIMENT",
-		Short: "Print the trials of an experiment as CSV or JSON, a row for each",
+		Short: "Print an experiment: its trials as CSV or JSON, or all of it as one HTML file",
 		Long: `Print the trials of an experiment, a row for each: its number, name, state, start, end
 and seconds, then its metrics and its parameters. A number is as it was reported or
-proposed; what there is no value of is empty, or absent in JSON.`,
+proposed; what there is no value of is empty, or absent in JSON.
+
+With -o html it is the dashboard's view of the experiment, in one file that needs no
+server: to send it, or to keep it. It has all trials, and the curves of the 100 best,
+reduced to 120 points; the trial template, which may hold secrets, is not in it. The
+API makes it: that of the embedded instance or, with kubectl's plugin, the one at
+VERNIER_SERVER.`,
 		Example: `  vernier export charlm > charlm.csv
-  vernier export charlm -o jsonl | jq .params.lr`,
+  vernier export charlm -o jsonl | jq .params.lr
+  vernier export charlm -o html > charlm.html`,
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			session, err := open(cmd.Context(), false)
 			if err != nil {
 				return err
+			}
+			if output == "html" {
+				return exportPage(cmd.Context(), cmd.OutOrStdout(), session, args[0])
 			}
 			view, err := loadExperiment(cmd.Context(), session.client, session.key(args[0]))
 			if err != nil {
@@ -37,8 +49,25 @@ proposed; what there is no value of is empty, or absent in JSON.`,
 			return export(cmd.Context(), cmd.OutOrStdout(), output, view, time.Now())
 		},
 	}
-	outputFlag(cmd, &output, "csv, json, or jsonl: an object in each line", "csv", "json", "jsonl")
+	outputFlag(cmd, &output, "csv, json, jsonl: an object in each line, or html: a page", "csv", "json", "jsonl", "html")
 	return cmd
+}
+
+// exportPage writes the shared page of an experiment.
+func exportPage(ctx context.Context, out io.Writer, s *session, name string) error {
+	if onTerminal(out) != nil {
+		return usageErrorf("a page is no text for a terminal: write it to a file, as in vernier export %s -o html > %s.html", name, name)
+	}
+	api, err := s.api()
+	if err != nil {
+		return err
+	}
+	made, err := api.Dashboard.ShareExperiment(ctx, &vernierv1.ShareExperimentRequest{Parent: "namespaces/" + s.namespace + "/experiments/" + name})
+	if err != nil {
+		return fmt.Errorf("make the page of experiment %s: %w", name, err)
+	}
+	_, err = out.Write(made.GetPage())
+	return err
 }
 
 // exported is a trial as programs read it.

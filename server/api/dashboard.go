@@ -57,7 +57,7 @@ var noDeadline time.Time
 func endless(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case vernierv1.DashboardServiceWatchProcedure, vernierv1.DashboardServiceReadLogsProcedure:
+		case vernierv1.DashboardServiceWatchProcedure, vernierv1.DashboardServiceReadLogsProcedure, vernierv1.DashboardServiceReadArtifactProcedure:
 			c := http.NewResponseController(w)
 			// A connection that cannot do this ends with the server's time-outs, and the
 			// caller calls again.

@@ -48,10 +48,17 @@ func (s *service) describeExperiment(ctx context.Context, p place) (*vernierv1.D
 	if err := s.Reader.Get(ctx, p.key(), exp); err != nil {
 		return nil, explain(ctx, err)
 	}
-	text, err := asYAML(exp, "Experiment")
+	out, err := aboutExperiment(exp)
 	if err != nil {
 		return nil, explain(ctx, err)
 	}
+	out.Events, err = s.events(ctx, p.namespace, exp.Name)
+	return out, err
+}
+
+// aboutExperiment is what is said of an experiment, but for its events.
+func aboutExperiment(exp *v1beta1.Experiment) (*vernierv1.DescribeResponse, error) {
+	text, err := asYAML(exp, "Experiment")
 	out := &vernierv1.DescribeResponse{Yaml: text}
 	if c := exp.LastCondition(); c != nil {
 		out.Why = c.Message
@@ -59,7 +66,6 @@ func (s *service) describeExperiment(ctx context.Context, p place) (*vernierv1.D
 	for _, c := range exp.Status.Conditions {
 		out.Conditions = append(out.Conditions, conditionOut(string(c.Type), c.Condition))
 	}
-	out.Events, err = s.events(ctx, p.namespace, exp.Name)
 	return out, err
 }
 
@@ -92,6 +98,9 @@ func (s *service) describeTrial(ctx context.Context, p place) (*vernierv1.Descri
 		if i < mostNamed {
 			names = append(names, pods[i].Name)
 		}
+	}
+	if out.Metrics, err = s.Store.Metrics(ctx, string(t.UID)); err != nil {
+		return nil, explain(ctx, err)
 	}
 	out.Events, err = s.events(ctx, p.namespace, names...)
 	return out, err

@@ -34,7 +34,7 @@ const (
 	compressFrom = 4 << 10
 )
 
-// Config of the service. All of it is needed, but for EndedLogs.
+// Config of the service. All of it is needed, but for EndedLogs and Volumes.
 type Config struct {
 	// Client reads from a cache that holds experiments and trials; Reader reads what
 	// is there now.
@@ -54,6 +54,8 @@ type Config struct {
 	Logs Logs
 	// EndedLogs reads those of trials whose pods are gone. Nil: none are kept.
 	EndedLogs EndedLogs
+	// Volumes is where the files of trials are, if this machine has them.
+	Volumes Volumes
 	// Access says who may do what.
 	Access Access
 	// Version of the program, for people.

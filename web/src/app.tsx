@@ -1,5 +1,5 @@
 // The shell: the bar on top, the page below it, the keys that work everywhere.
-import { useSignal } from "@preact/signals";
+import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { locked, online, signOut } from "./api/client";
 import { mode } from "./api/live";
@@ -7,9 +7,10 @@ import { lazy } from "./lazy";
 import { Experiments } from "./pages/experiments";
 import { ExperimentPages } from "./pages/experiment";
 import { Login } from "./pages/login";
-import { choice, setTheme, theme } from "./plot/theme";
-import { go, href, path } from "./router";
-import { Dialog, Empty, Icon, Menu, Toasts } from "./ui/ui";
+import { setTheme, theme } from "./plot/theme";
+import { go, href, path, search } from "./router";
+import { Keys, ThemeMenu } from "./ui/menus";
+import { Empty, Icon, Toasts } from "./ui/ui";
 
 const New = lazy(() => import("./pages/new").then((m) => m.New));
 const Cluster = lazy(() => import("./pages/cluster").then((m) => m.Cluster));
@@ -23,7 +24,7 @@ export function App() {
       if ((e.target as Element).closest("input,textarea,select,.cm-editor,dialog") || e.metaKey || e.ctrlKey || e.altKey) return;
       if (before === "g" && e.key === "e") go("/");
       else if (before === "g" && e.key === "c") go("/cluster");
-      else if (before === "g" && e.key === "t" && /^\/ns\/[^/]+\/experiments\/[^/]+/.test(path.peek())) go(path.peek().split("/").slice(0, 5).join("/") + "/trials" + location.search);
+      else if (before === "g" && e.key === "t" && /^\/ns\/[^/]+\/experiments\/[^/]+/.test(path.peek())) go(path.peek().split("/").slice(0, 5).join("/") + "/trials" + search());
       else if (e.key === "?") help.value = true;
       else if (e.key === ".") setTheme(theme.peek().dark ? "light" : "dark");
       before = e.key;
@@ -35,26 +36,17 @@ export function App() {
   return (
     <>
       <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.querySelector<HTMLElement>("main")?.focus(); }}>Skip to the content</a>
-      <Top help={() => (help.value = true)} />
+      <Top help={help} />
       <main id="main" tabIndex={-1}><Page /></main>
       <Toasts />
-      <Dialog title="Keys" open={help.value} close={() => (help.value = false)}>
-        <dl class="keys">
-          {[["/", "filter"], ["Esc", "clear the filter"], ["j k", "next and previous row"], ["x", "select"], ["c", "compare what is selected"], ["g e", "experiments"],
-            ["g t", "trials of this experiment"], ["g c", "cluster"], ["p", "pause or resume"], [".", "light or dark"], ["?", "this"]].map(([k, what]) => (
-            <><dt key={k}>{k.split(" ").map((w) => <><kbd>{w}</kbd> </>)}</dt><dd>{what}</dd></>
-          ))}
-        </dl>
-      </Dialog>
     </>
   );
 }
 
-function Top({ help }: { help: () => void }) {
+function Top({ help }: { help: Signal<boolean> }) {
   const [, ns, namespace, kind, experiment, part, trial] = path.value.split("/");
   const inside = ns === "ns" && kind === "experiments" && experiment;
   const says = !online.value || mode.value === "lost" ? "lost" : mode.value;
-  const now = { light: "sun", dark: "moon", system: "auto" }[choice.value];
   return (
     <header class="top">
       <a class="brand" href={href("/")} aria-label="Vernier: experiments"><img src="icon.svg" width="22" height="22" alt="" />{!inside && "Vernier"}</a>
@@ -73,12 +65,8 @@ function Top({ help }: { help: () => void }) {
       )}
       <div class="spacer" />
       <span class={`signal ${says}`} role="status">{says !== "idle" && <><i />{{ live: "Live", polling: "Every 5 s", asleep: "Asleep", lost: "Connecting" }[says]}</>}</span>
-      <button type="button" class="icon-button" aria-label="Keys" title="Keys ( ? )" onClick={help}><b aria-hidden="true">?</b></button>
-      <Menu label="Theme" icon={now} items={[
-        { text: "As the system", icon: "auto", act: () => setTheme("system") },
-        { text: "Light", icon: "sun", act: () => setTheme("light") },
-        { text: "Dark", icon: "moon", act: () => setTheme("dark") },
-      ]} />
+      <Keys open={help} />
+      <ThemeMenu />
       <button type="button" class="icon-button" aria-label="Sign out" title="Sign out" onClick={signOut}><Icon name="out" /></button>
     </header>
   );

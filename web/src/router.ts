@@ -11,6 +11,11 @@ addEventListener("popstate", () => (place.value = read()));
 export const path = computed(() => place.value.path.replace(/\/$/, "") || "/");
 export const query = computed(() => new URLSearchParams(place.value.search));
 
+/** The query as it stands in the address, with its question mark. */
+export const search = () => location.search;
+/** What tells this page from others. */
+export const pageKey = () => location.pathname;
+
 export const href = (to: string) => base + to.replace(/^\//, "");
 
 export function go(to: string, replace = false) {

@@ -97,7 +97,7 @@ describe("the view", () => {
 
 describe("texts", () => {
   it("numbers are short", () => expect([0.00012345, 123456789, 0.123456, -3, NaN, Infinity].map(formatValue)).toEqual(["1.23e−4", "1.23e8", "0.1235", "−3", "–", "∞"]));
-  it("durations", () => expect([0.2, 5, 65, 3700, 90000, NaN].map(formatDuration)).toEqual(["200 ms", "5.0 s", "1 min 5 s", "1 h 2 min", "1 d 1 h", "–"]));
+  it("durations", () => expect([0.2, 5, 9.97, 65, 1079.7, 3700, 7199.6, 90000, 172790, NaN].map(formatDuration)).toEqual(["200 ms", "5.0 s", "10 s", "1 min 5 s", "18 min 0 s", "1 h 2 min", "2 h 0 min", "1 d 1 h", "2 d 0 h", "–"]));
   it("a CSV holds no formula", () => expect(csv({ head: ["a", "b"], rows: [["=1+1", 2], ['say "x", y', NaN], ["-3.5", 1]] })).toBe("a,b\n'=1+1,2\n\"say \"\"x\"\", y\",\n-3.5,1\n"));
   it("a clone has a name of its own and nothing of the object", () => {
     const y = cloned("# mine\nmetadata:\n  name: tune-9\n  namespace: a\n  uid: x\nspec: {maxTrialCount: 3} # few\nstatus: {trials: 3}\n");

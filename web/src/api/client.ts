@@ -10,6 +10,8 @@ const key = "vernier.token";
 /** Why the token is asked for; null while it works. */
 export const locked = signal<string | null>(null);
 export const online = signal(true);
+/** Whether this is a shared file, without a server (see src/shared). */
+export const shared: boolean = false;
 
 let token = "";
 try {

@@ -29,6 +29,9 @@ let next = 1;
 let run: AbortController | null = null;
 let soon = 0;
 
+/** Numbers of the trials whose curves can be had; null: all. */
+export const heldCurves = (): Set<number> | null => null;
+
 /** Watches a topic until the answer is called. */
 export function watch(topic: Topic, take: (c: Change) => void): () => void {
   const id = next++;

@@ -37,6 +37,9 @@ function grow<T extends Float64Array | Int32Array | Uint8Array>(a: T, size: numb
   return b;
 }
 
+/** The time, in milliseconds: a shared file stands still at that of its data. */
+export const clock = { now: () => Date.now() };
+
 export class TrialTable {
   readonly revision = signal(0);
   count = 0;
@@ -202,7 +205,7 @@ export class TrialTable {
   }
 
   duration(i: number): number {
-    const end = Number.isNaN(this.ended[i]) ? (isLive(this.state[i]) ? Date.now() / 1000 : NaN) : this.ended[i];
+    const end = Number.isNaN(this.ended[i]) ? (isLive(this.state[i]) ? clock.now() / 1000 : NaN) : this.ended[i];
     return end - (Number.isNaN(this.started[i]) ? this.created[i] : this.started[i]);
   }
 
@@ -228,18 +231,27 @@ export function formatValue(v: number): string {
   return String(+v.toPrecision(4)).replace("-", "−");
 }
 
+export function formatBytes(n: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let k = 0;
+  for (; n >= 999.5 && k < units.length - 1; k++) n /= 1000;
+  return `${k === 0 || n >= 99.95 ? Math.round(n) : n.toFixed(1)} ${units[k]}`;
+}
+
 export function formatDuration(s: number): string {
   if (!Number.isFinite(s)) return "–";
   s = Math.max(0, s);
+  if (s >= 9.95) s = Math.round(s);
   if (s < 1) return `${Math.round(s * 1000)} ms`;
   if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
-  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`;
-  return `${Math.floor(s / 86400)} d ${Math.round((s % 86400) / 3600)} h`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  const minutes = Math.round(s / 60), hours = Math.round(s / 3600);
+  if (minutes < 1440) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
 /** How long ago something was, of seconds since the epoch. */
-export function formatAge(at: number, now = Date.now()): string {
+export function formatAge(at: number, now = clock.now()): string {
   const s = now / 1000 - at;
   if (!Number.isFinite(s)) return "–";
   if (s < 60) return `${Math.max(0, Math.floor(s))} s`;

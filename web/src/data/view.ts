@@ -1,7 +1,7 @@
 // What is filtered, brushed, selected and sorted on an experiment's pages: one
 // state for all panels, kept in the address.
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
-import { query, setQuery } from "../router";
+import { query, search, setQuery } from "../router";
 import { parseQuery, QueryError, type Query } from "./query";
 import { isResult, type Objective, type TrialTable } from "./trials";
 
@@ -87,7 +87,7 @@ export class View {
   }
   /** The page of a trial, which keeps what is filtered. */
   trialPath(number: number): string {
-    return `${this.path}/trials/${this.table.trialName(number)}${location.search}`;
+    return `${this.path}/trials/${this.table.trialName(number)}${search()}`;
   }
 
   /** Whether anything is filtered. */

@@ -5,8 +5,9 @@ import { formatDuration, formatValue, STATES } from "../data/trials";
 import type { View } from "../data/view";
 import { Curves } from "../panels/curves";
 import { theme } from "../plot/theme";
-import { href } from "../router";
+import { href, search } from "../router";
 import { csv, download } from "../plot/plot";
+import { Share } from "../ui/share";
 import { Empty, Icon, StateMark } from "../ui/ui";
 
 export function Compare({ model, view }: { model: Model; view: View }) {
@@ -14,7 +15,7 @@ export function Compare({ model, view }: { model: Model; view: View }) {
   table.revision.value;
   const numbers = [...view.selected.value].filter((n) => table.row(n) >= 0).slice(0, 20), rows = numbers.map((n) => table.row(n));
   if (rows.length < 2) {
-    return <div class="panel"><Empty title="Select two to twenty trials"><p>Tick them in the table, or click their points with Shift, then press <kbd>c</kbd>.</p><a class="button" href={href(pathOf(model.place) + location.search)}>To the experiment</a></Empty></div>;
+    return <div class="panel"><Empty title="Select two to twenty trials"><p>Tick them in the table, or click their points with Shift, then press <kbd>c</kbd>.</p><a class="button" href={href(pathOf(model.place) + search())}>To the experiment</a></Empty></div>;
   }
   const lines: { name: string; kind: string; cells: string[] }[] = [
     { name: "state", kind: "", cells: rows.map((r) => STATES[table.state[r]]) },
@@ -30,8 +31,9 @@ export function Compare({ model, view }: { model: Model; view: View }) {
         <div><h1>Compare {rows.length} trials</h1><p class="sub">{same.length ? `${same.length} parameters are the same in all${all.value ? "" : ", and hidden"}` : "They differ in every parameter"}</p></div>
         <div class="actions">
           {same.length > 0 && <button type="button" class="button" aria-pressed={all.value} onClick={() => (all.value = !all.value)}>{all.value ? "Only what differs" : "Show all"}</button>}
+          <Share model={model} view={view} />
           <button type="button" class="button" onClick={() => download("compare.csv", new Blob([csv({ head: ["", ...numbers.map(String)], rows: lines.map((l) => [l.name, ...l.cells]) })], { type: "text/csv" }))}><Icon name="download" />CSV</button>
-          <a class="button" href={href(pathOf(model.place) + location.search)}><Icon name="left" />Back</a>
+          <a class="button" href={href(pathOf(model.place) + search())}><Icon name="left" />Back</a>
         </div>
       </div>
       <div class="stack">

@@ -10,7 +10,8 @@ import { FilterBar } from "../panels/filter";
 import { History } from "../panels/history";
 import { Parallel } from "../panels/parallel";
 import { counts, Trials } from "../panels/table";
-import { href } from "../router";
+import { href, search } from "../router";
+import { shared } from "../api/client";
 import { Empty, Failure, Icon, Skeleton, StateMark } from "../ui/ui";
 import { left, Progress } from "./experiments";
 
@@ -41,7 +42,7 @@ export function ExperimentPages({ namespace, experiment, part, trial }: Props) {
       <Stats e={e} view={view} />
       <nav class="tabs" aria-label="Parts of the experiment">
         {[["", "Overview"], ["trials", "Trials"], ["analysis", "Analysis"], ["definition", "Definition and events"]].map(([p, text]) => (
-          <a key={p} href={href(`${pathOf(model.place)}${p && "/" + p}${location.search}`)} aria-current={part === p ? "page" : undefined}>{text}</a>
+          <a key={p} href={href(`${pathOf(model.place)}${p && "/" + p}${search()}`)} aria-current={part === p ? "page" : undefined}>{text}</a>
         ))}
       </nav>
       {part !== "definition" && <FilterBar view={view} />}
@@ -72,7 +73,7 @@ function Head({ model, e, view }: { model: Model; e: Experiment; view: View }) {
           {e.tags.map((t) => <> <span class="tag">{t}</span></>)}
         </p>
       </div>
-      <Steering model={model} e={e} view={view} />
+      {shared ? null : <Steering model={model} e={e} view={view} />}
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { dashboard } from "../api/client";
 import { watch } from "../api/live";
 import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
-import { formatAge, formatDuration, formatValue } from "../data/trials";
+import { clock, formatAge, formatDuration, formatValue } from "../data/trials";
 import { objectivesOf, pathOf, placeOf, seconds, specOf, stateOf } from "../data/experiment";
 import { go, href, query, setQuery } from "../router";
 import { theme } from "../plot/theme";
@@ -97,7 +97,7 @@ const done = (e: Experiment) => e.trialsSucceeded + e.trialsFailed + e.trialsPru
 export function left(e: Experiment): number {
   const max = specOf(e).maxTrialCount ?? 0, n = done(e), begun = seconds(e.startTime ?? e.createTime);
   if (!max || n < 2) return NaN;
-  return ((Date.now() / 1000 - begun) / n) * Math.max(0, max - n);
+  return ((clock.now() / 1000 - begun) / n) * Math.max(0, max - n);
 }
 
 export function Progress({ e, text = true }: { e: Experiment; text?: boolean }) {

@@ -8,6 +8,7 @@ import type { Experiment } from "../api/gen/vernier/v1/experiment_pb";
 import { nameOf, pathOf, specOf, stateOf, type Model } from "../data/experiment";
 import type { View } from "../data/view";
 import { go, href } from "../router";
+import { Share } from "../ui/share";
 import { complain, Dialog, Icon, Menu, say } from "../ui/ui";
 
 const budgets = [
@@ -48,6 +49,7 @@ export function Steering({ model, e, view }: { model: Model; e: Experiment; view
       {active && <button type="button" class="button" disabled={busy.value} onClick={pause}><Icon name={state === "running" ? "pause" : "play"} />{state === "running" ? "Pause" : "Resume"}</button>}
       {active && <button type="button" class="button" disabled={busy.value} onClick={() => (open.value = "stop")}><Icon name="stop" />Stop</button>}
       <button type="button" class="button" onClick={() => (open.value = "budget")}><Icon name="gear" />Budgets</button>
+      <Share model={model} view={view} />
       <a class="button" href={href(`/new?from=${encodeURIComponent(name)}`)}><Icon name="clone" />Clone</a>
       <Menu label="More" icon="more" items={[
         ...(active ? [{ text: "Try a point of your own", icon: "plus", act: () => { open.value = "queue"; } }] : []),

@@ -2,16 +2,17 @@
 // it is, and what it wrote.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { dashboard, experiments, isAborted } from "../api/client";
-import type { DescribeResponse } from "../api/gen/vernier/v1/dashboard_pb";
+import { dashboard, experiments, isAborted, shared } from "../api/client";
+import type { DescribeResponse, ListArtifactsResponse } from "../api/gen/vernier/v1/dashboard_pb";
 import type { Trial } from "../api/gen/vernier/v1/experiment_pb";
-import { nameOf, pathOf, type Model } from "../data/experiment";
-import { formatAge, formatDuration, formatValue, isLive } from "../data/trials";
+import { nameOf, pathOf, seconds, type Model } from "../data/experiment";
+import { formatAge, formatBytes, formatDuration, formatValue, isLive } from "../data/trials";
 import type { View } from "../data/view";
 import { Curves } from "../panels/curves";
+import { download } from "../plot/plot";
 import { href } from "../router";
 import { awake } from "../data/awake";
-import { complain, Empty, Icon, say, Skeleton, StateMark } from "../ui/ui";
+import { complain, Empty, Failure, Icon, say, Skeleton, StateMark } from "../ui/ui";
 import { Conditions, Events } from "./definition";
 
 export function TrialPage({ model, view, name }: { model: Model; view: View; name: string }) {
@@ -46,8 +47,8 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
           {link(beside(-1), "Before", "left")}
           {link(beside(1), "Next")}
           {row !== best && best >= 0 && <a class="button" href={href(`${pathOf(model.place)}/compare?s=${number},${table.number[best]}`)}><Icon name="compare" />Compare to the best</a>}
-          <button type="button" class="button" onClick={() => act(experiments.rerunTrial({ name: full, requestId: crypto.randomUUID() }), "The point is queued once more.")}><Icon name="rerun" />Rerun</button>
-          {isLive(state) && <button type="button" class="button danger" onClick={() => act(experiments.stopTrial({ name: full }), "The trial was asked to stop.")}><Icon name="stop" />Stop</button>}
+          {shared ? null : <button type="button" class="button" onClick={() => act(experiments.rerunTrial({ name: full, requestId: crypto.randomUUID() }), "The point is queued once more.")}><Icon name="rerun" />Rerun</button>}
+          {!shared && isLive(state) && <button type="button" class="button danger" onClick={() => act(experiments.stopTrial({ name: full }), "The trial was asked to stop.")}><Icon name="stop" />Stop</button>}
         </div>
       </div>
       <div class="split">
@@ -82,19 +83,63 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
         <div class="stack">
           {about.value?.why && about.value.why !== table.message[row] && <div class={`banner${state === 6 ? " bad" : ""}`}><Icon name={state === 6 ? "warn" : "info"} /><span>{about.value.why}</span></div>}
           <Curves view={view} place={model.place} only={[number]} id={`curve-${number}`} height={300} />
-          <section class="panel">
+          {shared ? null : <section class="panel">
             <nav class="tabs" style={{ margin: 0, padding: "0 16px" }} aria-label="About the trial">
-              {[["logs", "Logs"], ["events", "Conditions and events"], ["yaml", "YAML"]].map(([k, text]) => (
+              {[["logs", "Logs"], ["files", "Files"], ["events", "Conditions and events"], ["yaml", "YAML"]].map(([k, text]) => (
                 <a key={k} href={"#" + k} aria-current={tab.value === k ? "page" : undefined} onClick={(e) => { e.preventDefault(); tab.value = k; }}>{text}</a>
               ))}
             </nav>
             {tab.value === "logs" ? <Logs name={full} about={about.value} live={isLive(state)} key={full} />
+              : tab.value === "files" ? <Files name={full} state={state} />
               : !about.value ? <Skeleton rows={5} />
               : tab.value === "yaml" ? <pre class="code" tabIndex={0} aria-label="YAML">{about.value.yaml}</pre>
               : <><Conditions all={about.value.conditions} /><Events all={about.value.events} /></>}
-          </section>
+          </section>}
         </div>
       </div>
+    </>
+  );
+}
+
+/** What a trial wrote that is not a metric: checkpoints, models, pictures. */
+function Files({ name, state }: { name: string; state: number }) {
+  const list = useSignal<ListArtifactsResponse | null>(null), error = useSignal<unknown>(null), busy = useSignal("");
+  const read = () => dashboard.listArtifacts({ name }).then((l) => (list.value = l), (err: unknown) => (error.value = err));
+  useEffect(() => { void read(); }, [name, state]);
+  const save = async (path: string) => {
+    busy.value = path;
+    try {
+      const parts: BlobPart[] = [];
+      for await (const m of dashboard.readArtifact({ name, path }, { timeoutMs: 0 })) parts.push(m.data as BlobPart);
+      download(path.slice(path.lastIndexOf("/") + 1), new Blob(parts));
+    } catch (err) {
+      complain(err);
+    } finally {
+      busy.value = "";
+    }
+  };
+  if (error.value) return <Failure error={error.value} />;
+  const l = list.value;
+  if (!l) return <Skeleton rows={4} />;
+  return (
+    <>
+      <div class="panel-head" style={{ paddingLeft: "16px" }}>
+        <span class="note" title={l.place}>{l.artifacts.length === 1 ? "1 file" : `${l.artifacts.length.toLocaleString("en")} files`}</span>
+        <div class="panel-tools">
+          {l.place && <button type="button" class="icon-button" aria-label="Copy where the files are" title="Copy where the files are" onClick={() => navigator.clipboard?.writeText(l.place).then(() => say("Copied."))}><Icon name="copy" /></button>}
+          <button type="button" class="button small" onClick={read}>Read again</button>
+        </div>
+      </div>
+      {l.artifacts.length > 0 && (
+        <div class="scroll" style={{ maxHeight: "420px" }} tabIndex={0} role="region" aria-label="Files">
+          <table class="grid"><thead><tr><th scope="col">File</th><th scope="col" class="num">Size</th><th scope="col" class="num">Written</th><th scope="col"><span class="sr">Save</span></th></tr></thead>
+            <tbody>{l.artifacts.map((a) => (
+              <tr key={a.path}><td class="wrap">{a.path}</td><td class="num">{formatBytes(Number(a.size))}</td><td class="num muted" title={new Date(seconds(a.modifyTime) * 1000).toLocaleString("en")}>{formatAge(seconds(a.modifyTime))} ago</td>
+                <td class="num"><button type="button" class="icon-button" disabled={busy.value !== ""} aria-label={`Save ${a.path}`} title="Save" onClick={() => save(a.path)}><Icon name="download" /></button></td></tr>
+            ))}</tbody></table>
+        </div>
+      )}
+      {(l.note || l.place) && <p class="note pad">{l.note} {l.place && <>They are in <code>{l.place}</code>.</>}</p>}
     </>
   );
 }

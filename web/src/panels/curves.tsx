@@ -1,7 +1,7 @@
 // The curves of many trials: of the best, of those that run, of those selected.
 import { effect, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { watch } from "../api/live";
+import { heldCurves, watch } from "../api/live";
 import { GetSeriesRequest_Axis, type Series } from "../api/gen/vernier/v1/dashboard_pb";
 import { formatDuration, formatValue, isLive, State } from "../data/trials";
 import type { View } from "../data/view";
@@ -179,8 +179,8 @@ export function Curves({ view, place, only, height, id = "curves" }: { view: Vie
   return (
     <Plot id={id} title={only ? "Curves" : "Learning curves"} height={height} draw={draw} overlay={overlay} pointer={pointer} cursor="crosshair"
       label={() => `${metric.value} by ${axis.value} of ${shown.value.length} trials.`}
-      note={() => (!only && view.shown.value > most ? `best ${Math.min(most, shown.value.length)} of ${view.shown.value.toLocaleString("en")}` : null)}
-      empty={() => failed.value || (series.value === null ? "Reading curves…" : shown.value.every((s) => s.x.length === 0) ? `No points of ${metric.value || "the objective"} yet.` : null)}
+      note={() => (!only && heldCurves() ? `${heldCurves()!.size} of ${view.table.count.toLocaleString("en")} are in this file` : !only && view.shown.value > most ? `best ${Math.min(most, shown.value.length)} of ${view.shown.value.toLocaleString("en")}` : null)}
+      empty={() => failed.value || (series.value === null ? "Reading curves…" : shown.value.every((s) => s.x.length === 0) ? heldCurves() ? "This file has no curve of it." : `No points of ${metric.value || "the objective"} yet.` : null)}
       controls={<>
         {zoom.value && <button type="button" class="button small" onClick={() => (zoom.value = null)}>Reset zoom</button>}
         {names.value.length > 1 && <Select label="Metric" value={metric.value} options={names.value} set={(v) => { zoom.value = null; metric.value = v; }} />}
@@ -192,7 +192,7 @@ export function Curves({ view, place, only, height, id = "curves" }: { view: Vie
 }
 
 function pick(view: View): number[] {
-  const { table } = view, mask = view.mask.peek();
+  const { table } = view, mask = view.mask.peek(), held = heldCurves();
   const out = new Set<number>(view.selected.peek());
   for (let i = table.count - 1, n = 0; i >= 0 && n < most / 2; i--) {
     if (table.state[i] === State.running && mask[i]) {
@@ -200,9 +200,9 @@ function pick(view: View): number[] {
       n++;
     }
   }
-  for (const i of view.ranked(most)) {
+  for (const i of view.ranked(held ? table.count : most)) {
     if (out.size >= most) break;
-    out.add(table.number[i]);
+    if (!held || held.has(table.number[i])) out.add(table.number[i]);
   }
   return [...out].sort((a, b) => a - b);
 }

@@ -1,11 +1,10 @@
 // The filter that all panels share: a query, brushes as chips, the selection.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { go } from "../router";
 import type { View } from "../data/view";
 import { formatValue } from "../data/trials";
 import { Icon, Select } from "../ui/ui";
-import { setQuery } from "../router";
+import { go, search, setQuery } from "../router";
 
 export function FilterBar({ view }: { view: View }) {
   const text = useSignal(view.text.peek()), box = useRef<HTMLInputElement>(null), timer = useRef(0);
@@ -21,7 +20,7 @@ export function FilterBar({ view }: { view: View }) {
       } else if (e.key === "Escape" && (!typing || typing === box.current) && view.filtered.peek()) {
         view.clear();
         text.value = "";
-      } else if (e.key === "c" && !typing && !e.metaKey && !e.ctrlKey && view.selected.peek().size > 1) go(`${view.path}/compare${location.search}`);
+      } else if (e.key === "c" && !typing && !e.metaKey && !e.ctrlKey && view.selected.peek().size > 1) go(`${view.path}/compare${search()}`);
     };
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
@@ -55,7 +54,7 @@ export function FilterBar({ view }: { view: View }) {
         <>
           <span class="chip"><span>{selected.size} selected</span>
             <button type="button" class="icon-button" aria-label="Clear the selection" onClick={() => view.select([])}><Icon name="close" size={12} /></button></span>
-          <button type="button" class="button small" disabled={selected.size < 2} onClick={() => go(`${view.path}/compare${location.search}`)}><Icon name="compare" size={14} />Compare</button>
+          <button type="button" class="button small" disabled={selected.size < 2} onClick={() => go(`${view.path}/compare${search()}`)}><Icon name="compare" size={14} />Compare</button>
         </>
       )}
       {view.filtered.value && <span class="note" role="status">{view.shown.value.toLocaleString("en")} of {view.table.count.toLocaleString("en")} trials</span>}

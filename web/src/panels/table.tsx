@@ -1,7 +1,7 @@
 // The trials as a table that has rows only where it is looked at.
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { go, query, setQuery } from "../router";
+import { go, href, query, setQuery } from "../router";
 import { formatDuration, formatValue, STATES } from "../data/trials";
 import type { View } from "../data/view";
 import { csv, download } from "../plot/plot";
@@ -160,7 +160,7 @@ export function Trials({ view, height }: { view: View; height: number }) {
                 <div role="gridcell" class="pick"><input type="checkbox" tabIndex={-1} aria-label={`Select trial ${number}`} checked={chosen} onChange={() => view.toggle(number)} /></div>
                 {cols.map((c) => (
                   <div key={c.key} role="gridcell" class={`${c.number ? "num" : ""}${i === best && c.key === `metrics.${view.objective.value.metric}` ? " best" : ""}`} title={c.key === "message" ? c.text(i) : undefined}>
-                    {c.key === "number" ? <a tabIndex={-1} href={document.baseURI.replace(/\/$/, "") + view.trialPath(number)}>{number}</a> : c.key === "state" ? <StateMark state={table.state[i]} /> : c.text(i)}
+                    {c.key === "number" ? <a tabIndex={-1} href={href(view.trialPath(number))}>{number}</a> : c.key === "state" ? <StateMark state={table.state[i]} /> : c.text(i)}
                   </div>
                 ))}
               </div>

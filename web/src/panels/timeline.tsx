@@ -1,6 +1,6 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { formatDuration, isLive, STATES } from "../data/trials";
+import { clock, formatDuration, isLive, STATES } from "../data/trials";
 import type { View } from "../data/view";
 import { Plot } from "../plot/plot";
 import { scale } from "../plot/scale";
@@ -16,7 +16,7 @@ export function Timeline({ view }: { view: View }) {
   const drag = useSignal<Drag | null>(null), zoom = useMemo(() => zoomIn("timeline"), []), at = useSignal<{ x: number; y: number } | null>(null);
   const bars = useComputed(() => {
     table.revision.value;
-    const now = Date.now() / 1000, rows: number[] = [];
+    const now = clock.now() / 1000, rows: number[] = [];
     for (let i = 0; i < table.count; i++) if (!Number.isNaN(table.started[i])) rows.push(i);
     rows.sort((a, b) => table.started[a] - table.started[b]);
     const begun = rows.length ? table.started[rows[0]] : now, free: number[] = [], lane = new Int32Array(table.count);

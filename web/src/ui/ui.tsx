@@ -22,6 +22,7 @@ const icons: Record<string, string> = {
   columns: "M5 5h14v14H5zM10 5v14M15 5v14",
   copy: "M9 9h10v10H9zM5 15V5h10",
   clone: "M8 8h11v11H8zM5 16V5h11M13.5 11v5M11 13.5h5",
+  share: "M12 15V4m-4 4 4-4 4 4M6 12H5v8h14v-8h-1",
   rerun: "M19 12a7 7 0 1 1-2.1-5M19 4v4h-4",
   trash: "M5 7h14M10 7V5h4v2M7 7l1 12h8l1-12",
   gear: "M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4",

@@ -52,6 +52,12 @@ const (
 	// DashboardServiceReadLogsProcedure is the fully-qualified name of the DashboardService's ReadLogs
 	// RPC.
 	DashboardServiceReadLogsProcedure = "/vernier.v1.DashboardService/ReadLogs"
+	// DashboardServiceListArtifactsProcedure is the fully-qualified name of the DashboardService's
+	// ListArtifacts RPC.
+	DashboardServiceListArtifactsProcedure = "/vernier.v1.DashboardService/ListArtifacts"
+	// DashboardServiceReadArtifactProcedure is the fully-qualified name of the DashboardService's
+	// ReadArtifact RPC.
+	DashboardServiceReadArtifactProcedure = "/vernier.v1.DashboardService/ReadArtifact"
 	// DashboardServiceAnalyzeProcedure is the fully-qualified name of the DashboardService's Analyze
 	// RPC.
 	DashboardServiceAnalyzeProcedure = "/vernier.v1.DashboardService/Analyze"
@@ -61,6 +67,9 @@ const (
 	// DashboardServicePreviewExperimentProcedure is the fully-qualified name of the DashboardService's
 	// PreviewExperiment RPC.
 	DashboardServicePreviewExperimentProcedure = "/vernier.v1.DashboardService/PreviewExperiment"
+	// DashboardServiceShareExperimentProcedure is the fully-qualified name of the DashboardService's
+	// ShareExperiment RPC.
+	DashboardServiceShareExperimentProcedure = "/vernier.v1.DashboardService/ShareExperiment"
 )
 
 // DashboardServiceClient is a client for the vernier.v1.DashboardService service.
@@ -83,12 +92,22 @@ type DashboardServiceClient interface {
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// ReadLogs streams the output of a trial.
 	ReadLogs(context.Context, *ReadLogsRequest) (*connect.ServerStreamForClient[ReadLogsResponse], error)
+	// ListArtifacts lists the files of a trial: those of its directory for checkpoints
+	// and, while its pods are there, the artifacts that it logged to MLflow.
+	// Who may get the logs of its pods may list and read them.
+	ListArtifacts(context.Context, *ListArtifactsRequest) (*ListArtifactsResponse, error)
+	// ReadArtifact streams a file of a trial.
+	ReadArtifact(context.Context, *ReadArtifactRequest) (*connect.ServerStreamForClient[ReadArtifactResponse], error)
 	// Analyze answers a question about the results of an experiment.
 	Analyze(context.Context, *AnalyzeRequest) (*AnalyzeResponse, error)
 	// ListAlgorithms lists the search algorithms and the early stopping rules.
 	ListAlgorithms(context.Context, *ListAlgorithmsRequest) (*ListAlgorithmsResponse, error)
 	// PreviewExperiment checks an experiment and shows what it would do.
 	PreviewExperiment(context.Context, *PreviewExperimentRequest) (*PreviewExperimentResponse, error)
+	// ShareExperiment makes one HTML file of an experiment, as it is now: the dashboard
+	// with what it shows, which asks no server. The trial template, which may hold
+	// secrets, is left out.
+	ShareExperiment(context.Context, *ShareExperimentRequest) (*ShareExperimentResponse, error)
 }
 
 // NewDashboardServiceClient constructs a client for the vernier.v1.DashboardService service. By
@@ -144,6 +163,18 @@ func NewDashboardServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithSchema(dashboardServiceMethods.ByName("ReadLogs")),
 			connect.WithClientOptions(opts...),
 		),
+		listArtifacts: connect.NewClient[ListArtifactsRequest, ListArtifactsResponse](
+			httpClient,
+			baseURL+DashboardServiceListArtifactsProcedure,
+			connect.WithSchema(dashboardServiceMethods.ByName("ListArtifacts")),
+			connect.WithClientOptions(opts...),
+		),
+		readArtifact: connect.NewClient[ReadArtifactRequest, ReadArtifactResponse](
+			httpClient,
+			baseURL+DashboardServiceReadArtifactProcedure,
+			connect.WithSchema(dashboardServiceMethods.ByName("ReadArtifact")),
+			connect.WithClientOptions(opts...),
+		),
 		analyze: connect.NewClient[AnalyzeRequest, AnalyzeResponse](
 			httpClient,
 			baseURL+DashboardServiceAnalyzeProcedure,
@@ -162,6 +193,12 @@ func NewDashboardServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithSchema(dashboardServiceMethods.ByName("PreviewExperiment")),
 			connect.WithClientOptions(opts...),
 		),
+		shareExperiment: connect.NewClient[ShareExperimentRequest, ShareExperimentResponse](
+			httpClient,
+			baseURL+DashboardServiceShareExperimentProcedure,
+			connect.WithSchema(dashboardServiceMethods.ByName("ShareExperiment")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -174,9 +211,12 @@ type dashboardServiceClient struct {
 	watch             *connect.Client[WatchRequest, WatchResponse]
 	describe          *connect.Client[DescribeRequest, DescribeResponse]
 	readLogs          *connect.Client[ReadLogsRequest, ReadLogsResponse]
+	listArtifacts     *connect.Client[ListArtifactsRequest, ListArtifactsResponse]
+	readArtifact      *connect.Client[ReadArtifactRequest, ReadArtifactResponse]
 	analyze           *connect.Client[AnalyzeRequest, AnalyzeResponse]
 	listAlgorithms    *connect.Client[ListAlgorithmsRequest, ListAlgorithmsResponse]
 	previewExperiment *connect.Client[PreviewExperimentRequest, PreviewExperimentResponse]
+	shareExperiment   *connect.Client[ShareExperimentRequest, ShareExperimentResponse]
 }
 
 // GetServer calls vernier.v1.DashboardService.GetServer.
@@ -234,6 +274,20 @@ func (c *dashboardServiceClient) ReadLogs(ctx context.Context, req *ReadLogsRequ
 	return c.readLogs.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// ListArtifacts calls vernier.v1.DashboardService.ListArtifacts.
+func (c *dashboardServiceClient) ListArtifacts(ctx context.Context, req *ListArtifactsRequest) (*ListArtifactsResponse, error) {
+	response, err := c.listArtifacts.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ReadArtifact calls vernier.v1.DashboardService.ReadArtifact.
+func (c *dashboardServiceClient) ReadArtifact(ctx context.Context, req *ReadArtifactRequest) (*connect.ServerStreamForClient[ReadArtifactResponse], error) {
+	return c.readArtifact.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // Analyze calls vernier.v1.DashboardService.Analyze.
 func (c *dashboardServiceClient) Analyze(ctx context.Context, req *AnalyzeRequest) (*AnalyzeResponse, error) {
 	response, err := c.analyze.CallUnary(ctx, connect.NewRequest(req))
@@ -261,6 +315,15 @@ func (c *dashboardServiceClient) PreviewExperiment(ctx context.Context, req *Pre
 	return nil, err
 }
 
+// ShareExperiment calls vernier.v1.DashboardService.ShareExperiment.
+func (c *dashboardServiceClient) ShareExperiment(ctx context.Context, req *ShareExperimentRequest) (*ShareExperimentResponse, error) {
+	response, err := c.shareExperiment.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // DashboardServiceHandler is an implementation of the vernier.v1.DashboardService service.
 type DashboardServiceHandler interface {
 	// GetServer says what is served, and to whom.
@@ -281,12 +344,22 @@ type DashboardServiceHandler interface {
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// ReadLogs streams the output of a trial.
 	ReadLogs(context.Context, *ReadLogsRequest, *connect.ServerStream[ReadLogsResponse]) error
+	// ListArtifacts lists the files of a trial: those of its directory for checkpoints
+	// and, while its pods are there, the artifacts that it logged to MLflow.
+	// Who may get the logs of its pods may list and read them.
+	ListArtifacts(context.Context, *ListArtifactsRequest) (*ListArtifactsResponse, error)
+	// ReadArtifact streams a file of a trial.
+	ReadArtifact(context.Context, *ReadArtifactRequest, *connect.ServerStream[ReadArtifactResponse]) error
 	// Analyze answers a question about the results of an experiment.
 	Analyze(context.Context, *AnalyzeRequest) (*AnalyzeResponse, error)
 	// ListAlgorithms lists the search algorithms and the early stopping rules.
 	ListAlgorithms(context.Context, *ListAlgorithmsRequest) (*ListAlgorithmsResponse, error)
 	// PreviewExperiment checks an experiment and shows what it would do.
 	PreviewExperiment(context.Context, *PreviewExperimentRequest) (*PreviewExperimentResponse, error)
+	// ShareExperiment makes one HTML file of an experiment, as it is now: the dashboard
+	// with what it shows, which asks no server. The trial template, which may hold
+	// secrets, is left out.
+	ShareExperiment(context.Context, *ShareExperimentRequest) (*ShareExperimentResponse, error)
 }
 
 // NewDashboardServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -338,6 +411,18 @@ func NewDashboardServiceHandler(svc DashboardServiceHandler, opts ...connect.Han
 		connect.WithSchema(dashboardServiceMethods.ByName("ReadLogs")),
 		connect.WithHandlerOptions(opts...),
 	)
+	dashboardServiceListArtifactsHandler := connect.NewUnaryHandlerSimple(
+		DashboardServiceListArtifactsProcedure,
+		svc.ListArtifacts,
+		connect.WithSchema(dashboardServiceMethods.ByName("ListArtifacts")),
+		connect.WithHandlerOptions(opts...),
+	)
+	dashboardServiceReadArtifactHandler := connect.NewServerStreamHandlerSimple(
+		DashboardServiceReadArtifactProcedure,
+		svc.ReadArtifact,
+		connect.WithSchema(dashboardServiceMethods.ByName("ReadArtifact")),
+		connect.WithHandlerOptions(opts...),
+	)
 	dashboardServiceAnalyzeHandler := connect.NewUnaryHandlerSimple(
 		DashboardServiceAnalyzeProcedure,
 		svc.Analyze,
@@ -356,6 +441,12 @@ func NewDashboardServiceHandler(svc DashboardServiceHandler, opts ...connect.Han
 		connect.WithSchema(dashboardServiceMethods.ByName("PreviewExperiment")),
 		connect.WithHandlerOptions(opts...),
 	)
+	dashboardServiceShareExperimentHandler := connect.NewUnaryHandlerSimple(
+		DashboardServiceShareExperimentProcedure,
+		svc.ShareExperiment,
+		connect.WithSchema(dashboardServiceMethods.ByName("ShareExperiment")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/vernier.v1.DashboardService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case DashboardServiceGetServerProcedure:
@@ -372,12 +463,18 @@ func NewDashboardServiceHandler(svc DashboardServiceHandler, opts ...connect.Han
 			dashboardServiceDescribeHandler.ServeHTTP(w, r)
 		case DashboardServiceReadLogsProcedure:
 			dashboardServiceReadLogsHandler.ServeHTTP(w, r)
+		case DashboardServiceListArtifactsProcedure:
+			dashboardServiceListArtifactsHandler.ServeHTTP(w, r)
+		case DashboardServiceReadArtifactProcedure:
+			dashboardServiceReadArtifactHandler.ServeHTTP(w, r)
 		case DashboardServiceAnalyzeProcedure:
 			dashboardServiceAnalyzeHandler.ServeHTTP(w, r)
 		case DashboardServiceListAlgorithmsProcedure:
 			dashboardServiceListAlgorithmsHandler.ServeHTTP(w, r)
 		case DashboardServicePreviewExperimentProcedure:
 			dashboardServicePreviewExperimentHandler.ServeHTTP(w, r)
+		case DashboardServiceShareExperimentProcedure:
+			dashboardServiceShareExperimentHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -415,6 +512,14 @@ func (UnimplementedDashboardServiceHandler) ReadLogs(context.Context, *ReadLogsR
 	return connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.ReadLogs is not implemented"))
 }
 
+func (UnimplementedDashboardServiceHandler) ListArtifacts(context.Context, *ListArtifactsRequest) (*ListArtifactsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.ListArtifacts is not implemented"))
+}
+
+func (UnimplementedDashboardServiceHandler) ReadArtifact(context.Context, *ReadArtifactRequest, *connect.ServerStream[ReadArtifactResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.ReadArtifact is not implemented"))
+}
+
 func (UnimplementedDashboardServiceHandler) Analyze(context.Context, *AnalyzeRequest) (*AnalyzeResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.Analyze is not implemented"))
 }
@@ -425,4 +530,8 @@ func (UnimplementedDashboardServiceHandler) ListAlgorithms(context.Context, *Lis
 
 func (UnimplementedDashboardServiceHandler) PreviewExperiment(context.Context, *PreviewExperimentRequest) (*PreviewExperimentResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.PreviewExperiment is not implemented"))
+}
+
+func (UnimplementedDashboardServiceHandler) ShareExperiment(context.Context, *ShareExperimentRequest) (*ShareExperimentResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.ShareExperiment is not implemented"))
 }

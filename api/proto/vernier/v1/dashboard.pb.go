@@ -123,7 +123,7 @@ func (x AnalyzeRequest_Importance_Method) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AnalyzeRequest_Importance_Method.Descriptor instead.
 func (AnalyzeRequest_Importance_Method) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 0, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 0, 0}
 }
 
 type GetServerRequest struct {
@@ -1312,8 +1312,11 @@ type DescribeResponse struct {
 	Yaml       string                        `protobuf:"bytes,2,opt,name=yaml,proto3" json:"yaml,omitempty"`
 	Conditions []*DescribeResponse_Condition `protobuf:"bytes,3,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// Oldest first: of the object, and of a trial's job and pods.
-	Events        []*DescribeResponse_Event `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
-	Pods          []*DescribeResponse_Pod   `protobuf:"bytes,5,rep,name=pods,proto3" json:"pods,omitempty"`
+	Events []*DescribeResponse_Event `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
+	Pods   []*DescribeResponse_Pod   `protobuf:"bytes,5,rep,name=pods,proto3" json:"pods,omitempty"`
+	// Metrics of a trial that have points, in order, those of its machine among them:
+	// they begin with system/.
+	Metrics       []string `protobuf:"bytes,6,rep,name=metrics,proto3" json:"metrics,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1379,6 +1382,13 @@ func (x *DescribeResponse) GetEvents() []*DescribeResponse_Event {
 func (x *DescribeResponse) GetPods() []*DescribeResponse_Pod {
 	if x != nil {
 		return x.Pods
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetMetrics() []string {
+	if x != nil {
+		return x.Metrics
 	}
 	return nil
 }
@@ -1536,6 +1546,274 @@ func (x *ReadLogsResponse) GetNote() string {
 	return ""
 }
 
+type ListArtifactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the trial.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListArtifactsRequest) Reset() {
+	*x = ListArtifactsRequest{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListArtifactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListArtifactsRequest) ProtoMessage() {}
+
+func (x *ListArtifactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListArtifactsRequest.ProtoReflect.Descriptor instead.
+func (*ListArtifactsRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ListArtifactsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ListArtifactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By path.
+	Artifacts []*Artifact `protobuf:"bytes,1,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	// Where the files are, for people: a directory, or a claim and a path in it.
+	Place string `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`
+	// What the caller has to know, such as that this server does not reach them.
+	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListArtifactsResponse) Reset() {
+	*x = ListArtifactsResponse{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListArtifactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListArtifactsResponse) ProtoMessage() {}
+
+func (x *ListArtifactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListArtifactsResponse.ProtoReflect.Descriptor instead.
+func (*ListArtifactsResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListArtifactsResponse) GetArtifacts() []*Artifact {
+	if x != nil {
+		return x.Artifacts
+	}
+	return nil
+}
+
+func (x *ListArtifactsResponse) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *ListArtifactsResponse) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// Artifact is a file of a trial.
+type Artifact struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Relative, with slashes.
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Size          int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	ModifyTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=modify_time,json=modifyTime,proto3" json:"modify_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Artifact) Reset() {
+	*x = Artifact{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Artifact) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Artifact) ProtoMessage() {}
+
+func (x *Artifact) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
+func (*Artifact) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Artifact) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Artifact) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Artifact) GetModifyTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ModifyTime
+	}
+	return nil
+}
+
+type ReadArtifactRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the trial.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// As ListArtifacts has it.
+	Path          string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadArtifactRequest) Reset() {
+	*x = ReadArtifactRequest{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadArtifactRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadArtifactRequest) ProtoMessage() {}
+
+func (x *ReadArtifactRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadArtifactRequest.ProtoReflect.Descriptor instead.
+func (*ReadArtifactRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ReadArtifactRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReadArtifactRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+type ReadArtifactResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadArtifactResponse) Reset() {
+	*x = ReadArtifactResponse{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadArtifactResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadArtifactResponse) ProtoMessage() {}
+
+func (x *ReadArtifactResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadArtifactResponse.ProtoReflect.Descriptor instead.
+func (*ReadArtifactResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ReadArtifactResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type AnalyzeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespaces/NAMESPACE/experiments/NAME
@@ -1556,7 +1834,7 @@ type AnalyzeRequest struct {
 
 func (x *AnalyzeRequest) Reset() {
 	*x = AnalyzeRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1846,7 @@ func (x *AnalyzeRequest) String() string {
 func (*AnalyzeRequest) ProtoMessage() {}
 
 func (x *AnalyzeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1859,7 @@ func (x *AnalyzeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AnalyzeRequest) GetParent() string {
@@ -1702,7 +1980,7 @@ type AnalyzeResponse struct {
 
 func (x *AnalyzeResponse) Reset() {
 	*x = AnalyzeResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +1992,7 @@ func (x *AnalyzeResponse) String() string {
 func (*AnalyzeResponse) ProtoMessage() {}
 
 func (x *AnalyzeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,7 +2005,7 @@ func (x *AnalyzeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AnalyzeResponse) GetResults() int32 {
@@ -1831,7 +2109,7 @@ type ListAlgorithmsRequest struct {
 
 func (x *ListAlgorithmsRequest) Reset() {
 	*x = ListAlgorithmsRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +2121,7 @@ func (x *ListAlgorithmsRequest) String() string {
 func (*ListAlgorithmsRequest) ProtoMessage() {}
 
 func (x *ListAlgorithmsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +2134,7 @@ func (x *ListAlgorithmsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAlgorithmsRequest.ProtoReflect.Descriptor instead.
 func (*ListAlgorithmsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{21}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{26}
 }
 
 type ListAlgorithmsResponse struct {
@@ -1870,7 +2148,7 @@ type ListAlgorithmsResponse struct {
 
 func (x *ListAlgorithmsResponse) Reset() {
 	*x = ListAlgorithmsResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +2160,7 @@ func (x *ListAlgorithmsResponse) String() string {
 func (*ListAlgorithmsResponse) ProtoMessage() {}
 
 func (x *ListAlgorithmsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +2173,7 @@ func (x *ListAlgorithmsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAlgorithmsResponse.ProtoReflect.Descriptor instead.
 func (*ListAlgorithmsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListAlgorithmsResponse) GetAlgorithms() []*Algorithm {
@@ -1925,7 +2203,7 @@ type Algorithm struct {
 
 func (x *Algorithm) Reset() {
 	*x = Algorithm{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1937,7 +2215,7 @@ func (x *Algorithm) String() string {
 func (*Algorithm) ProtoMessage() {}
 
 func (x *Algorithm) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1950,7 +2228,7 @@ func (x *Algorithm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Algorithm.ProtoReflect.Descriptor instead.
 func (*Algorithm) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{23}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Algorithm) GetName() string {
@@ -1988,7 +2266,7 @@ type PreviewExperimentRequest struct {
 
 func (x *PreviewExperimentRequest) Reset() {
 	*x = PreviewExperimentRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2278,7 @@ func (x *PreviewExperimentRequest) String() string {
 func (*PreviewExperimentRequest) ProtoMessage() {}
 
 func (x *PreviewExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2291,7 @@ func (x *PreviewExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewExperimentRequest.ProtoReflect.Descriptor instead.
 func (*PreviewExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PreviewExperimentRequest) GetExperiment() *Experiment {
@@ -2064,7 +2342,7 @@ type PreviewExperimentResponse struct {
 
 func (x *PreviewExperimentResponse) Reset() {
 	*x = PreviewExperimentResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2076,7 +2354,7 @@ func (x *PreviewExperimentResponse) String() string {
 func (*PreviewExperimentResponse) ProtoMessage() {}
 
 func (x *PreviewExperimentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2089,7 +2367,7 @@ func (x *PreviewExperimentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewExperimentResponse.ProtoReflect.Descriptor instead.
 func (*PreviewExperimentResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PreviewExperimentResponse) GetExperiment() *Experiment {
@@ -2141,6 +2419,221 @@ func (x *PreviewExperimentResponse) GetMaxTrialDuration() *durationpb.Duration {
 	return nil
 }
 
+type ShareExperimentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// namespaces/NAMESPACE/experiments/NAME
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// Numbers of trials whose curves are wanted in any case, at most 200. Those of the
+	// best trials come beside them.
+	Trials []int32 `protobuf:"varint,2,rep,packed,name=trials,proto3" json:"trials,omitempty"`
+	// What the file shows first: the part of the dashboard's address after the
+	// experiment's name, such as "/compare?s=3,17". At most 4,000 bytes.
+	View          string `protobuf:"bytes,3,opt,name=view,proto3" json:"view,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShareExperimentRequest) Reset() {
+	*x = ShareExperimentRequest{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShareExperimentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShareExperimentRequest) ProtoMessage() {}
+
+func (x *ShareExperimentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShareExperimentRequest.ProtoReflect.Descriptor instead.
+func (*ShareExperimentRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ShareExperimentRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ShareExperimentRequest) GetTrials() []int32 {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+func (x *ShareExperimentRequest) GetView() string {
+	if x != nil {
+		return x.View
+	}
+	return ""
+}
+
+type ShareExperimentResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The HTML file.
+	Page          []byte `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShareExperimentResponse) Reset() {
+	*x = ShareExperimentResponse{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShareExperimentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShareExperimentResponse) ProtoMessage() {}
+
+func (x *ShareExperimentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShareExperimentResponse.ProtoReflect.Descriptor instead.
+func (*ShareExperimentResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ShareExperimentResponse) GetPage() []byte {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+// Snapshot is an experiment as a shared file holds it.
+type Snapshot struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it was taken, and by which version.
+	Time    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	Version string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// As in ShareExperimentRequest.
+	View string `protobuf:"bytes,3,opt,name=view,proto3" json:"view,omitempty"`
+	// Without its trialTemplate.
+	Experiment *Experiment       `protobuf:"bytes,4,opt,name=experiment,proto3" json:"experiment,omitempty"`
+	About      *DescribeResponse `protobuf:"bytes,5,opt,name=about,proto3" json:"about,omitempty"`
+	Trials     *TrialColumns     `protobuf:"bytes,6,opt,name=trials,proto3" json:"trials,omitempty"`
+	// The curves of some trials, by step and by time.
+	Curves        []*Snapshot_Curves `protobuf:"bytes,7,rep,name=curves,proto3" json:"curves,omitempty"`
+	Answers       []*Snapshot_Answer `protobuf:"bytes,8,rep,name=answers,proto3" json:"answers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot) Reset() {
+	*x = Snapshot{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot) ProtoMessage() {}
+
+func (x *Snapshot) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
+func (*Snapshot) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Snapshot) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *Snapshot) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Snapshot) GetView() string {
+	if x != nil {
+		return x.View
+	}
+	return ""
+}
+
+func (x *Snapshot) GetExperiment() *Experiment {
+	if x != nil {
+		return x.Experiment
+	}
+	return nil
+}
+
+func (x *Snapshot) GetAbout() *DescribeResponse {
+	if x != nil {
+		return x.About
+	}
+	return nil
+}
+
+func (x *Snapshot) GetTrials() *TrialColumns {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+func (x *Snapshot) GetCurves() []*Snapshot_Curves {
+	if x != nil {
+		return x.Curves
+	}
+	return nil
+}
+
+func (x *Snapshot) GetAnswers() []*Snapshot_Answer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
 type WatchResponse_End struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -2151,7 +2644,7 @@ type WatchResponse_End struct {
 
 func (x *WatchResponse_End) Reset() {
 	*x = WatchResponse_End{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2656,7 @@ func (x *WatchResponse_End) String() string {
 func (*WatchResponse_End) ProtoMessage() {}
 
 func (x *WatchResponse_End) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +2699,7 @@ type DescribeResponse_Condition struct {
 
 func (x *DescribeResponse_Condition) Reset() {
 	*x = DescribeResponse_Condition{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2711,7 @@ func (x *DescribeResponse_Condition) String() string {
 func (*DescribeResponse_Condition) ProtoMessage() {}
 
 func (x *DescribeResponse_Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2777,7 @@ type DescribeResponse_Event struct {
 
 func (x *DescribeResponse_Event) Reset() {
 	*x = DescribeResponse_Event{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2789,7 @@ func (x *DescribeResponse_Event) String() string {
 func (*DescribeResponse_Event) ProtoMessage() {}
 
 func (x *DescribeResponse_Event) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2867,7 @@ type DescribeResponse_Pod struct {
 
 func (x *DescribeResponse_Pod) Reset() {
 	*x = DescribeResponse_Pod{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2879,7 @@ func (x *DescribeResponse_Pod) String() string {
 func (*DescribeResponse_Pod) ProtoMessage() {}
 
 func (x *DescribeResponse_Pod) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2474,7 +2967,7 @@ type DescribeResponse_Container struct {
 
 func (x *DescribeResponse_Container) Reset() {
 	*x = DescribeResponse_Container{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2979,7 @@ func (x *DescribeResponse_Container) String() string {
 func (*DescribeResponse_Container) ProtoMessage() {}
 
 func (x *DescribeResponse_Container) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2555,7 +3048,7 @@ type AnalyzeRequest_Importance struct {
 
 func (x *AnalyzeRequest_Importance) Reset() {
 	*x = AnalyzeRequest_Importance{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2567,7 +3060,7 @@ func (x *AnalyzeRequest_Importance) String() string {
 func (*AnalyzeRequest_Importance) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Importance) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2580,7 +3073,7 @@ func (x *AnalyzeRequest_Importance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Importance.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Importance) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 0}
 }
 
 func (x *AnalyzeRequest_Importance) GetMethod() AnalyzeRequest_Importance_Method {
@@ -2599,7 +3092,7 @@ type AnalyzeRequest_Distribution struct {
 
 func (x *AnalyzeRequest_Distribution) Reset() {
 	*x = AnalyzeRequest_Distribution{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +3104,7 @@ func (x *AnalyzeRequest_Distribution) String() string {
 func (*AnalyzeRequest_Distribution) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Distribution) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +3117,7 @@ func (x *AnalyzeRequest_Distribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Distribution.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Distribution) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 1}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 1}
 }
 
 // The objective over two parameters, from the results near each point of a grid.
@@ -2640,7 +3133,7 @@ type AnalyzeRequest_Contour struct {
 
 func (x *AnalyzeRequest_Contour) Reset() {
 	*x = AnalyzeRequest_Contour{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2652,7 +3145,7 @@ func (x *AnalyzeRequest_Contour) String() string {
 func (*AnalyzeRequest_Contour) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Contour) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2665,7 +3158,7 @@ func (x *AnalyzeRequest_Contour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Contour.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Contour) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 2}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 2}
 }
 
 func (x *AnalyzeRequest_Contour) GetX() string {
@@ -2701,7 +3194,7 @@ type AnalyzeRequest_Pareto struct {
 
 func (x *AnalyzeRequest_Pareto) Reset() {
 	*x = AnalyzeRequest_Pareto{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +3206,7 @@ func (x *AnalyzeRequest_Pareto) String() string {
 func (*AnalyzeRequest_Pareto) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Pareto) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +3219,7 @@ func (x *AnalyzeRequest_Pareto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Pareto.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Pareto) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 3}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 3}
 }
 
 func (x *AnalyzeRequest_Pareto) GetReference() []float64 {
@@ -2745,7 +3238,7 @@ type AnalyzeRequest_History struct {
 
 func (x *AnalyzeRequest_History) Reset() {
 	*x = AnalyzeRequest_History{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +3250,7 @@ func (x *AnalyzeRequest_History) String() string {
 func (*AnalyzeRequest_History) ProtoMessage() {}
 
 func (x *AnalyzeRequest_History) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +3263,7 @@ func (x *AnalyzeRequest_History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_History.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_History) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 4}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 4}
 }
 
 type AnalyzeResponse_Importance struct {
@@ -2787,7 +3280,7 @@ type AnalyzeResponse_Importance struct {
 
 func (x *AnalyzeResponse_Importance) Reset() {
 	*x = AnalyzeResponse_Importance{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +3292,7 @@ func (x *AnalyzeResponse_Importance) String() string {
 func (*AnalyzeResponse_Importance) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Importance) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +3305,7 @@ func (x *AnalyzeResponse_Importance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Importance.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Importance) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25, 0}
 }
 
 func (x *AnalyzeResponse_Importance) GetParameters() []string {
@@ -2848,7 +3341,7 @@ type AnalyzeResponse_Steps struct {
 
 func (x *AnalyzeResponse_Steps) Reset() {
 	*x = AnalyzeResponse_Steps{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3353,7 @@ func (x *AnalyzeResponse_Steps) String() string {
 func (*AnalyzeResponse_Steps) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Steps) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3366,7 @@ func (x *AnalyzeResponse_Steps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Steps.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Steps) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20, 1}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25, 1}
 }
 
 func (x *AnalyzeResponse_Steps) GetValue() []float64 {
@@ -2903,7 +3396,7 @@ type AnalyzeResponse_Contour struct {
 
 func (x *AnalyzeResponse_Contour) Reset() {
 	*x = AnalyzeResponse_Contour{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[39]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2915,7 +3408,7 @@ func (x *AnalyzeResponse_Contour) String() string {
 func (*AnalyzeResponse_Contour) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Contour) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[39]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2928,7 +3421,7 @@ func (x *AnalyzeResponse_Contour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Contour.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Contour) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20, 2}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25, 2}
 }
 
 func (x *AnalyzeResponse_Contour) GetX() *Column {
@@ -2966,7 +3459,7 @@ type AnalyzeResponse_Pareto struct {
 
 func (x *AnalyzeResponse_Pareto) Reset() {
 	*x = AnalyzeResponse_Pareto{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +3471,7 @@ func (x *AnalyzeResponse_Pareto) String() string {
 func (*AnalyzeResponse_Pareto) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Pareto) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +3484,7 @@ func (x *AnalyzeResponse_Pareto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Pareto.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Pareto) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20, 3}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25, 3}
 }
 
 func (x *AnalyzeResponse_Pareto) GetTrials() []int32 {
@@ -3034,7 +3527,7 @@ type Algorithm_Setting struct {
 
 func (x *Algorithm_Setting) Reset() {
 	*x = Algorithm_Setting{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3539,7 @@ func (x *Algorithm_Setting) String() string {
 func (*Algorithm_Setting) ProtoMessage() {}
 
 func (x *Algorithm_Setting) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3552,7 @@ func (x *Algorithm_Setting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Algorithm_Setting.ProtoReflect.Descriptor instead.
 func (*Algorithm_Setting) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{23, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28, 0}
 }
 
 func (x *Algorithm_Setting) GetName() string {
@@ -3094,7 +3587,7 @@ type PreviewExperimentResponse_Problem struct {
 
 func (x *PreviewExperimentResponse_Problem) Reset() {
 	*x = PreviewExperimentResponse_Problem{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[42]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3106,7 +3599,7 @@ func (x *PreviewExperimentResponse_Problem) String() string {
 func (*PreviewExperimentResponse_Problem) ProtoMessage() {}
 
 func (x *PreviewExperimentResponse_Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[42]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3119,7 +3612,7 @@ func (x *PreviewExperimentResponse_Problem) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use PreviewExperimentResponse_Problem.ProtoReflect.Descriptor instead.
 func (*PreviewExperimentResponse_Problem) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30, 0}
 }
 
 func (x *PreviewExperimentResponse_Problem) GetField() string {
@@ -3134,6 +3627,110 @@ func (x *PreviewExperimentResponse_Problem) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+type Snapshot_Curves struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Axis          GetSeriesRequest_Axis  `protobuf:"varint,1,opt,name=axis,proto3,enum=vernier.v1.GetSeriesRequest_Axis" json:"axis,omitempty"`
+	Series        []*Series              `protobuf:"bytes,2,rep,name=series,proto3" json:"series,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot_Curves) Reset() {
+	*x = Snapshot_Curves{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot_Curves) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot_Curves) ProtoMessage() {}
+
+func (x *Snapshot_Curves) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot_Curves.ProtoReflect.Descriptor instead.
+func (*Snapshot_Curves) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33, 0}
+}
+
+func (x *Snapshot_Curves) GetAxis() GetSeriesRequest_Axis {
+	if x != nil {
+		return x.Axis
+	}
+	return GetSeriesRequest_AXIS_UNSPECIFIED
+}
+
+func (x *Snapshot_Curves) GetSeries() []*Series {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+type Snapshot_Answer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       *AnalyzeRequest        `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	Response      *AnalyzeResponse       `protobuf:"bytes,2,opt,name=response,proto3" json:"response,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot_Answer) Reset() {
+	*x = Snapshot_Answer{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot_Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot_Answer) ProtoMessage() {}
+
+func (x *Snapshot_Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot_Answer.ProtoReflect.Descriptor instead.
+func (*Snapshot_Answer) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33, 1}
+}
+
+func (x *Snapshot_Answer) GetRequest() *AnalyzeRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *Snapshot_Answer) GetResponse() *AnalyzeResponse {
+	if x != nil {
+		return x.Response
+	}
+	return nil
 }
 
 var File_vernier_v1_dashboard_proto protoreflect.FileDescriptor
@@ -3235,7 +3832,7 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\adeleted\x18\x04 \x03(\tR\adeleted\x12\x14\n" +
 	"\x05total\x18\x05 \x01(\x05R\x05total\"%\n" +
 	"\x0fDescribeRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xef\b\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x89\t\n" +
 	"\x10DescribeResponse\x12\x10\n" +
 	"\x03why\x18\x01 \x01(\tR\x03why\x12\x12\n" +
 	"\x04yaml\x18\x02 \x01(\tR\x04yaml\x12F\n" +
@@ -3243,7 +3840,8 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"conditions\x18\x03 \x03(\v2&.vernier.v1.DescribeResponse.ConditionR\n" +
 	"conditions\x12:\n" +
 	"\x06events\x18\x04 \x03(\v2\".vernier.v1.DescribeResponse.EventR\x06events\x124\n" +
-	"\x04pods\x18\x05 \x03(\v2 .vernier.v1.DescribeResponse.PodR\x04pods\x1a\x99\x01\n" +
+	"\x04pods\x18\x05 \x03(\v2 .vernier.v1.DescribeResponse.PodR\x04pods\x12\x18\n" +
+	"\ametrics\x18\x06 \x03(\tR\ametrics\x1a\x99\x01\n" +
 	"\tCondition\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +
 	"\x05holds\x18\x02 \x01(\bR\x05holds\x12\x16\n" +
@@ -3289,7 +3887,23 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\":\n" +
 	"\x10ReadLogsResponse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\fR\x04text\x12\x12\n" +
-	"\x04note\x18\x02 \x01(\tR\x04note\"\xbc\x05\n" +
+	"\x04note\x18\x02 \x01(\tR\x04note\"*\n" +
+	"\x14ListArtifactsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"u\n" +
+	"\x15ListArtifactsResponse\x122\n" +
+	"\tartifacts\x18\x01 \x03(\v2\x14.vernier.v1.ArtifactR\tartifacts\x12\x14\n" +
+	"\x05place\x18\x02 \x01(\tR\x05place\x12\x12\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"o\n" +
+	"\bArtifact\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12;\n" +
+	"\vmodify_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"modifyTime\"=\n" +
+	"\x13ReadArtifactRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"*\n" +
+	"\x14ReadArtifactResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\xbc\x05\n" +
 	"\x0eAnalyzeRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1c\n" +
 	"\tobjective\x18\x02 \x01(\x05R\tobjective\x12G\n" +
@@ -3379,7 +3993,30 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\x12max_trial_duration\x18\a \x01(\v2\x19.google.protobuf.DurationR\x10maxTrialDuration\x1a9\n" +
 	"\aProblem\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage2\xa1\x06\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\\\n" +
+	"\x16ShareExperimentRequest\x12\x16\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x16\n" +
+	"\x06trials\x18\x02 \x03(\x05R\x06trials\x12\x12\n" +
+	"\x04view\x18\x03 \x01(\tR\x04view\"-\n" +
+	"\x17ShareExperimentResponse\x12\x12\n" +
+	"\x04page\x18\x01 \x01(\fR\x04page\"\xd8\x04\n" +
+	"\bSnapshot\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
+	"\x04view\x18\x03 \x01(\tR\x04view\x126\n" +
+	"\n" +
+	"experiment\x18\x04 \x01(\v2\x16.vernier.v1.ExperimentR\n" +
+	"experiment\x122\n" +
+	"\x05about\x18\x05 \x01(\v2\x1c.vernier.v1.DescribeResponseR\x05about\x120\n" +
+	"\x06trials\x18\x06 \x01(\v2\x18.vernier.v1.TrialColumnsR\x06trials\x123\n" +
+	"\x06curves\x18\a \x03(\v2\x1b.vernier.v1.Snapshot.CurvesR\x06curves\x125\n" +
+	"\aanswers\x18\b \x03(\v2\x1b.vernier.v1.Snapshot.AnswerR\aanswers\x1ak\n" +
+	"\x06Curves\x125\n" +
+	"\x04axis\x18\x01 \x01(\x0e2!.vernier.v1.GetSeriesRequest.AxisR\x04axis\x12*\n" +
+	"\x06series\x18\x02 \x03(\v2\x12.vernier.v1.SeriesR\x06series\x1aw\n" +
+	"\x06Answer\x124\n" +
+	"\arequest\x18\x01 \x01(\v2\x1a.vernier.v1.AnalyzeRequestR\arequest\x127\n" +
+	"\bresponse\x18\x02 \x01(\v2\x1b.vernier.v1.AnalyzeResponseR\bresponse2\xa8\b\n" +
 	"\x10DashboardService\x12H\n" +
 	"\tGetServer\x12\x1c.vernier.v1.GetServerRequest\x1a\x1d.vernier.v1.GetServerResponse\x12W\n" +
 	"\x0eListNamespaces\x12!.vernier.v1.ListNamespacesRequest\x1a\".vernier.v1.ListNamespacesResponse\x12Q\n" +
@@ -3387,10 +4024,13 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\tGetSeries\x12\x1c.vernier.v1.GetSeriesRequest\x1a\x1d.vernier.v1.GetSeriesResponse\x12>\n" +
 	"\x05Watch\x12\x18.vernier.v1.WatchRequest\x1a\x19.vernier.v1.WatchResponse0\x01\x12E\n" +
 	"\bDescribe\x12\x1b.vernier.v1.DescribeRequest\x1a\x1c.vernier.v1.DescribeResponse\x12G\n" +
-	"\bReadLogs\x12\x1b.vernier.v1.ReadLogsRequest\x1a\x1c.vernier.v1.ReadLogsResponse0\x01\x12B\n" +
+	"\bReadLogs\x12\x1b.vernier.v1.ReadLogsRequest\x1a\x1c.vernier.v1.ReadLogsResponse0\x01\x12T\n" +
+	"\rListArtifacts\x12 .vernier.v1.ListArtifactsRequest\x1a!.vernier.v1.ListArtifactsResponse\x12S\n" +
+	"\fReadArtifact\x12\x1f.vernier.v1.ReadArtifactRequest\x1a .vernier.v1.ReadArtifactResponse0\x01\x12B\n" +
 	"\aAnalyze\x12\x1a.vernier.v1.AnalyzeRequest\x1a\x1b.vernier.v1.AnalyzeResponse\x12W\n" +
 	"\x0eListAlgorithms\x12!.vernier.v1.ListAlgorithmsRequest\x1a\".vernier.v1.ListAlgorithmsResponse\x12`\n" +
-	"\x11PreviewExperiment\x12$.vernier.v1.PreviewExperimentRequest\x1a%.vernier.v1.PreviewExperimentResponseB>Z<github.com/vernier-ml/vernier/api/proto/vernier/v1;vernierv1b\x06proto3"
+	"\x11PreviewExperiment\x12$.vernier.v1.PreviewExperimentRequest\x1a%.vernier.v1.PreviewExperimentResponse\x12Z\n" +
+	"\x0fShareExperiment\x12\".vernier.v1.ShareExperimentRequest\x1a#.vernier.v1.ShareExperimentResponseB>Z<github.com/vernier-ml/vernier/api/proto/vernier/v1;vernierv1b\x06proto3"
 
 var (
 	file_vernier_v1_dashboard_proto_rawDescOnce sync.Once
@@ -3405,7 +4045,7 @@ func file_vernier_v1_dashboard_proto_rawDescGZIP() []byte {
 }
 
 var file_vernier_v1_dashboard_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_vernier_v1_dashboard_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_vernier_v1_dashboard_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_vernier_v1_dashboard_proto_goTypes = []any{
 	(GetSeriesRequest_Axis)(0),                // 0: vernier.v1.GetSeriesRequest.Axis
 	(AnalyzeRequest_Importance_Method)(0),     // 1: vernier.v1.AnalyzeRequest.Importance.Method
@@ -3428,39 +4068,49 @@ var file_vernier_v1_dashboard_proto_goTypes = []any{
 	(*DescribeResponse)(nil),                  // 18: vernier.v1.DescribeResponse
 	(*ReadLogsRequest)(nil),                   // 19: vernier.v1.ReadLogsRequest
 	(*ReadLogsResponse)(nil),                  // 20: vernier.v1.ReadLogsResponse
-	(*AnalyzeRequest)(nil),                    // 21: vernier.v1.AnalyzeRequest
-	(*AnalyzeResponse)(nil),                   // 22: vernier.v1.AnalyzeResponse
-	(*ListAlgorithmsRequest)(nil),             // 23: vernier.v1.ListAlgorithmsRequest
-	(*ListAlgorithmsResponse)(nil),            // 24: vernier.v1.ListAlgorithmsResponse
-	(*Algorithm)(nil),                         // 25: vernier.v1.Algorithm
-	(*PreviewExperimentRequest)(nil),          // 26: vernier.v1.PreviewExperimentRequest
-	(*PreviewExperimentResponse)(nil),         // 27: vernier.v1.PreviewExperimentResponse
-	(*WatchResponse_End)(nil),                 // 28: vernier.v1.WatchResponse.End
-	(*DescribeResponse_Condition)(nil),        // 29: vernier.v1.DescribeResponse.Condition
-	(*DescribeResponse_Event)(nil),            // 30: vernier.v1.DescribeResponse.Event
-	(*DescribeResponse_Pod)(nil),              // 31: vernier.v1.DescribeResponse.Pod
-	(*DescribeResponse_Container)(nil),        // 32: vernier.v1.DescribeResponse.Container
-	nil,                                       // 33: vernier.v1.DescribeResponse.Pod.ResourcesEntry
-	(*AnalyzeRequest_Importance)(nil),         // 34: vernier.v1.AnalyzeRequest.Importance
-	(*AnalyzeRequest_Distribution)(nil),       // 35: vernier.v1.AnalyzeRequest.Distribution
-	(*AnalyzeRequest_Contour)(nil),            // 36: vernier.v1.AnalyzeRequest.Contour
-	(*AnalyzeRequest_Pareto)(nil),             // 37: vernier.v1.AnalyzeRequest.Pareto
-	(*AnalyzeRequest_History)(nil),            // 38: vernier.v1.AnalyzeRequest.History
-	(*AnalyzeResponse_Importance)(nil),        // 39: vernier.v1.AnalyzeResponse.Importance
-	(*AnalyzeResponse_Steps)(nil),             // 40: vernier.v1.AnalyzeResponse.Steps
-	(*AnalyzeResponse_Contour)(nil),           // 41: vernier.v1.AnalyzeResponse.Contour
-	(*AnalyzeResponse_Pareto)(nil),            // 42: vernier.v1.AnalyzeResponse.Pareto
-	(*Algorithm_Setting)(nil),                 // 43: vernier.v1.Algorithm.Setting
-	(*PreviewExperimentResponse_Problem)(nil), // 44: vernier.v1.PreviewExperimentResponse.Problem
-	(*timestamppb.Timestamp)(nil),             // 45: google.protobuf.Timestamp
-	(Trial_State)(0),                          // 46: vernier.v1.Trial.State
-	(*Experiment)(nil),                        // 47: vernier.v1.Experiment
-	(*structpb.Struct)(nil),                   // 48: google.protobuf.Struct
-	(*durationpb.Duration)(nil),               // 49: google.protobuf.Duration
+	(*ListArtifactsRequest)(nil),              // 21: vernier.v1.ListArtifactsRequest
+	(*ListArtifactsResponse)(nil),             // 22: vernier.v1.ListArtifactsResponse
+	(*Artifact)(nil),                          // 23: vernier.v1.Artifact
+	(*ReadArtifactRequest)(nil),               // 24: vernier.v1.ReadArtifactRequest
+	(*ReadArtifactResponse)(nil),              // 25: vernier.v1.ReadArtifactResponse
+	(*AnalyzeRequest)(nil),                    // 26: vernier.v1.AnalyzeRequest
+	(*AnalyzeResponse)(nil),                   // 27: vernier.v1.AnalyzeResponse
+	(*ListAlgorithmsRequest)(nil),             // 28: vernier.v1.ListAlgorithmsRequest
+	(*ListAlgorithmsResponse)(nil),            // 29: vernier.v1.ListAlgorithmsResponse
+	(*Algorithm)(nil),                         // 30: vernier.v1.Algorithm
+	(*PreviewExperimentRequest)(nil),          // 31: vernier.v1.PreviewExperimentRequest
+	(*PreviewExperimentResponse)(nil),         // 32: vernier.v1.PreviewExperimentResponse
+	(*ShareExperimentRequest)(nil),            // 33: vernier.v1.ShareExperimentRequest
+	(*ShareExperimentResponse)(nil),           // 34: vernier.v1.ShareExperimentResponse
+	(*Snapshot)(nil),                          // 35: vernier.v1.Snapshot
+	(*WatchResponse_End)(nil),                 // 36: vernier.v1.WatchResponse.End
+	(*DescribeResponse_Condition)(nil),        // 37: vernier.v1.DescribeResponse.Condition
+	(*DescribeResponse_Event)(nil),            // 38: vernier.v1.DescribeResponse.Event
+	(*DescribeResponse_Pod)(nil),              // 39: vernier.v1.DescribeResponse.Pod
+	(*DescribeResponse_Container)(nil),        // 40: vernier.v1.DescribeResponse.Container
+	nil,                                       // 41: vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	(*AnalyzeRequest_Importance)(nil),         // 42: vernier.v1.AnalyzeRequest.Importance
+	(*AnalyzeRequest_Distribution)(nil),       // 43: vernier.v1.AnalyzeRequest.Distribution
+	(*AnalyzeRequest_Contour)(nil),            // 44: vernier.v1.AnalyzeRequest.Contour
+	(*AnalyzeRequest_Pareto)(nil),             // 45: vernier.v1.AnalyzeRequest.Pareto
+	(*AnalyzeRequest_History)(nil),            // 46: vernier.v1.AnalyzeRequest.History
+	(*AnalyzeResponse_Importance)(nil),        // 47: vernier.v1.AnalyzeResponse.Importance
+	(*AnalyzeResponse_Steps)(nil),             // 48: vernier.v1.AnalyzeResponse.Steps
+	(*AnalyzeResponse_Contour)(nil),           // 49: vernier.v1.AnalyzeResponse.Contour
+	(*AnalyzeResponse_Pareto)(nil),            // 50: vernier.v1.AnalyzeResponse.Pareto
+	(*Algorithm_Setting)(nil),                 // 51: vernier.v1.Algorithm.Setting
+	(*PreviewExperimentResponse_Problem)(nil), // 52: vernier.v1.PreviewExperimentResponse.Problem
+	(*Snapshot_Curves)(nil),                   // 53: vernier.v1.Snapshot.Curves
+	(*Snapshot_Answer)(nil),                   // 54: vernier.v1.Snapshot.Answer
+	(*timestamppb.Timestamp)(nil),             // 55: google.protobuf.Timestamp
+	(Trial_State)(0),                          // 56: vernier.v1.Trial.State
+	(*Experiment)(nil),                        // 57: vernier.v1.Experiment
+	(*structpb.Struct)(nil),                   // 58: google.protobuf.Struct
+	(*durationpb.Duration)(nil),               // 59: google.protobuf.Duration
 }
 var file_vernier_v1_dashboard_proto_depIdxs = []int32{
-	45, // 0: vernier.v1.GetServerResponse.time:type_name -> google.protobuf.Timestamp
-	46, // 1: vernier.v1.TrialColumns.state:type_name -> vernier.v1.Trial.State
+	55, // 0: vernier.v1.GetServerResponse.time:type_name -> google.protobuf.Timestamp
+	56, // 1: vernier.v1.TrialColumns.state:type_name -> vernier.v1.Trial.State
 	9,  // 2: vernier.v1.TrialColumns.message:type_name -> vernier.v1.TextColumn
 	8,  // 3: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
 	8,  // 4: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
@@ -3472,63 +4122,81 @@ var file_vernier_v1_dashboard_proto_depIdxs = []int32{
 	16, // 10: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
 	7,  // 11: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
 	11, // 12: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
-	28, // 13: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
-	47, // 14: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
-	29, // 15: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
-	30, // 16: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
-	31, // 17: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
-	45, // 18: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
-	34, // 19: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
-	35, // 20: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
-	36, // 21: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
-	37, // 22: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
-	38, // 23: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
-	39, // 24: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
-	40, // 25: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
-	41, // 26: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
-	42, // 27: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
-	40, // 28: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
-	25, // 29: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
-	25, // 30: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
-	43, // 31: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
-	47, // 32: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	47, // 33: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
-	44, // 34: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
-	48, // 35: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
-	49, // 36: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
-	45, // 37: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
-	45, // 38: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
-	32, // 39: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
-	45, // 40: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
-	33, // 41: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
-	1,  // 42: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
-	8,  // 43: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
-	8,  // 44: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
-	2,  // 45: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
-	4,  // 46: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
-	6,  // 47: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
-	10, // 48: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
-	13, // 49: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
-	17, // 50: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
-	19, // 51: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
-	21, // 52: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
-	23, // 53: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
-	26, // 54: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
-	3,  // 55: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
-	5,  // 56: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
-	7,  // 57: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
-	11, // 58: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
-	15, // 59: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
-	18, // 60: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
-	20, // 61: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
-	22, // 62: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
-	24, // 63: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
-	27, // 64: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
-	55, // [55:65] is the sub-list for method output_type
-	45, // [45:55] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	36, // 13: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
+	57, // 14: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
+	37, // 15: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
+	38, // 16: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
+	39, // 17: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
+	55, // 18: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
+	23, // 19: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
+	55, // 20: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	42, // 21: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
+	43, // 22: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
+	44, // 23: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
+	45, // 24: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
+	46, // 25: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
+	47, // 26: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
+	48, // 27: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
+	49, // 28: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
+	50, // 29: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
+	48, // 30: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
+	30, // 31: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
+	30, // 32: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
+	51, // 33: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
+	57, // 34: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	57, // 35: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
+	52, // 36: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
+	58, // 37: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
+	59, // 38: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
+	55, // 39: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
+	57, // 40: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
+	18, // 41: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
+	7,  // 42: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
+	53, // 43: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
+	54, // 44: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
+	55, // 45: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
+	55, // 46: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
+	40, // 47: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
+	55, // 48: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
+	41, // 49: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	1,  // 50: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
+	8,  // 51: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
+	8,  // 52: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
+	0,  // 53: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	12, // 54: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
+	26, // 55: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
+	27, // 56: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
+	2,  // 57: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
+	4,  // 58: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
+	6,  // 59: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
+	10, // 60: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
+	13, // 61: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
+	17, // 62: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
+	19, // 63: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
+	21, // 64: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
+	24, // 65: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
+	26, // 66: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
+	28, // 67: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
+	31, // 68: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
+	33, // 69: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
+	3,  // 70: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
+	5,  // 71: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
+	7,  // 72: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
+	11, // 73: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
+	15, // 74: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
+	18, // 75: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
+	20, // 76: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
+	22, // 77: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
+	25, // 78: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
+	27, // 79: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
+	29, // 80: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
+	32, // 81: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
+	34, // 82: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
+	70, // [70:83] is the sub-list for method output_type
+	57, // [57:70] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_dashboard_proto_init() }
@@ -3549,14 +4217,14 @@ func file_vernier_v1_dashboard_proto_init() {
 		(*WatchResponse_Series)(nil),
 		(*WatchResponse_End_)(nil),
 	}
-	file_vernier_v1_dashboard_proto_msgTypes[19].OneofWrappers = []any{
+	file_vernier_v1_dashboard_proto_msgTypes[24].OneofWrappers = []any{
 		(*AnalyzeRequest_Importance_)(nil),
 		(*AnalyzeRequest_Distribution_)(nil),
 		(*AnalyzeRequest_Contour_)(nil),
 		(*AnalyzeRequest_Pareto_)(nil),
 		(*AnalyzeRequest_History_)(nil),
 	}
-	file_vernier_v1_dashboard_proto_msgTypes[20].OneofWrappers = []any{
+	file_vernier_v1_dashboard_proto_msgTypes[25].OneofWrappers = []any{
 		(*AnalyzeResponse_Importance_)(nil),
 		(*AnalyzeResponse_Distribution)(nil),
 		(*AnalyzeResponse_Contour_)(nil),
@@ -3569,7 +4237,7 @@ func file_vernier_v1_dashboard_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_vernier_v1_dashboard_proto_rawDesc), len(file_vernier_v1_dashboard_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   43,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

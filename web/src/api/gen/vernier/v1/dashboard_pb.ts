@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file vernier/v1/dashboard.proto.
  */
 export const file_vernier_v1_dashboard: GenFile = /*@__PURE__*/
-  fileDesc("Chp2ZXJuaWVyL3YxL2Rhc2hib2FyZC5wcm90bxIKdmVybmllci52MSISChBHZXRTZXJ2ZXJSZXF1ZXN0IlwKEUdldFNlcnZlclJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDAoEdXNlchgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIXChVMaXN0TmFtZXNwYWNlc1JlcXVlc3QiLAoWTGlzdE5hbWVzcGFjZXNSZXNwb25zZRISCgpuYW1lc3BhY2VzGAEgAygJIjgKF0xpc3RUcmlhbENvbHVtbnNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRINCgVzaW5jZRgCIAEoCSLdAgoMVHJpYWxDb2x1bW5zEhAKCHJldmlzaW9uGAEgASgJEg0KBXdob2xlGAIgASgIEg0KBXRvdGFsGAMgASgFEg4KBm51bWJlchgEIAMoBRImCgVzdGF0ZRgFIAMoDjIXLnZlcm5pZXIudjEuVHJpYWwuU3RhdGUSEwoLY3JlYXRlX3RpbWUYBiADKAESEgoKc3RhcnRfdGltZRgHIAMoARIQCghlbmRfdGltZRgIIAMoARIQCghyZXNvdXJjZRgJIAMoARIRCgljb250aW51ZXMYCiADKBESJwoHbWVzc2FnZRgLIAEoCzIWLnZlcm5pZXIudjEuVGV4dENvbHVtbhImCgpwYXJhbWV0ZXJzGAwgAygLMhIudmVybmllci52MS5Db2x1bW4SIwoHbWV0cmljcxgNIAMoCzISLnZlcm5pZXIudjEuQ29sdW1uEg8KB29wdGltYWwYDiADKAUiTAoGQ29sdW1uEgwKBG5hbWUYASABKAkSDgoGbnVtYmVyGAIgAygBEiQKBHRleHQYAyABKAsyFi52ZXJuaWVyLnYxLlRleHRDb2x1bW4iKgoKVGV4dENvbHVtbhINCgV0ZXh0cxgBIAMoCRINCgVpbmRleBgCIAMoESLuAQoQR2V0U2VyaWVzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSDgoGdHJpYWxzGAIgAygFEg8KB21ldHJpY3MYAyADKAkSEgoKbWF4X3BvaW50cxgEIAEoBRIvCgRheGlzGAUgASgOMiEudmVybmllci52MS5HZXRTZXJpZXNSZXF1ZXN0LkF4aXMSEQoEZnJvbRgGIAEoAUgAiAEBEg8KAnRvGAcgASgBSAGIAQEiMAoEQXhpcxIUChBBWElTX1VOU1BFQ0lGSUVEEAASCAoEU1RFUBABEggKBFRJTUUQAkIHCgVfZnJvbUIFCgNfdG8iSQoRR2V0U2VyaWVzUmVzcG9uc2USIgoGc2VyaWVzGAEgAygLMhIudmVybmllci52MS5TZXJpZXMSEAoIbGVmdF9vdXQYAiADKAUiawoGU2VyaWVzEg0KBXRyaWFsGAEgASgFEg4KBm1ldHJpYxgCIAEoCRIJCgF4GAMgAygBEg0KBXZhbHVlGAQgAygBEgsKA21pbhgFIAMoARILCgNtYXgYBiADKAESDgoGcG9pbnRzGAcgASgDIj8KDFdhdGNoUmVxdWVzdBIvCg1zdWJzY3JpcHRpb25zGAEgAygLMhgudmVybmllci52MS5TdWJzY3JpcHRpb24iiwEKDFN1YnNjcmlwdGlvbhIKCgJpZBgBIAEoBRIVCgtleHBlcmltZW50cxgCIAEoCUgAEhAKBnRyaWFscxgDIAEoCUgAEi4KBnNlcmllcxgEIAEoCzIcLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVxdWVzdEgAEg0KBXNpbmNlGAUgASgJQgcKBXRvcGljIo4CCg1XYXRjaFJlc3BvbnNlEgoKAmlkGAEgASgFEjQKC2V4cGVyaW1lbnRzGAIgASgLMh0udmVybmllci52MS5FeHBlcmltZW50Q2hhbmdlc0gAEioKBnRyaWFscxgDIAEoCzIYLnZlcm5pZXIudjEuVHJpYWxDb2x1bW5zSAASLwoGc2VyaWVzGAQgASgLMh0udmVybmllci52MS5HZXRTZXJpZXNSZXNwb25zZUgAEiwKA2VuZBgFIAEoCzIdLnZlcm5pZXIudjEuV2F0Y2hSZXNwb25zZS5FbmRIABomCgNFbmQSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAlCCAoGY2hhbmdlIoEBChFFeHBlcmltZW50Q2hhbmdlcxIQCghyZXZpc2lvbhgBIAEoCRINCgV3aG9sZRgCIAEoCBIrCgtleHBlcmltZW50cxgDIAMoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudBIPCgdkZWxldGVkGAQgAygJEg0KBXRvdGFsGAUgASgFIh8KD0Rlc2NyaWJlUmVxdWVzdBIMCgRuYW1lGAEgASgJIu8GChBEZXNjcmliZVJlc3BvbnNlEgsKA3doeRgBIAEoCRIMCgR5YW1sGAIgASgJEjoKCmNvbmRpdGlvbnMYAyADKAsyJi52ZXJuaWVyLnYxLkRlc2NyaWJlUmVzcG9uc2UuQ29uZGl0aW9uEjIKBmV2ZW50cxgEIAMoCzIiLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZS5FdmVudBIuCgRwb2RzGAUgAygLMiAudmVybmllci52MS5EZXNjcmliZVJlc3BvbnNlLlBvZBp0CglDb25kaXRpb24SDAoEdHlwZRgBIAEoCRINCgVob2xkcxgCIAEoCBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaggEKBUV2ZW50Eg4KBm9iamVjdBgBIAEoCRIPCgd3YXJuaW5nGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWNvdW50GAUgASgFEigKBHRpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGrQCCgNQb2QSDAoEbmFtZRgBIAEoCRIMCgRub2RlGAIgASgJEg0KBXBoYXNlGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSOgoKY29udGFpbmVycxgFIAMoCzImLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZS5Db250YWluZXISLgoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcHJpbWFyeRgHIAEoCBJCCglyZXNvdXJjZXMYCCADKAsyLy52ZXJuaWVyLnYxLkRlc2NyaWJlUmVzcG9uc2UuUG9kLlJlc291cmNlc0VudHJ5GjAKDlJlc291cmNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEabgoJQ29udGFpbmVyEgwKBG5hbWUYASABKAkSDQoFc3RhdGUYAiABKAkSDgoGcmVhc29uGAMgASgJEhEKCWV4aXRfY29kZRgEIAEoBRIQCghyZXN0YXJ0cxgFIAEoBRIPCgdwcmltYXJ5GAYgASgIIpoBCg9SZWFkTG9nc1JlcXVlc3QSDAoEbmFtZRgBIAEoCRILCgNwb2QYAiABKAkSEQoJY29udGFpbmVyGAMgASgJEhAKCHByZXZpb3VzGAQgASgIEg4KBmZvbGxvdxgFIAEoCBIMCgR0YWlsGAYgASgFEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIuChBSZWFkTG9nc1Jlc3BvbnNlEgwKBHRleHQYASABKAwSDAoEbm90ZRgCIAEoCSLUBAoOQW5hbHl6ZVJlcXVlc3QSDgoGcGFyZW50GAEgASgJEhEKCW9iamVjdGl2ZRgCIAEoBRI7CgppbXBvcnRhbmNlGAMgASgLMiUudmVybmllci52MS5BbmFseXplUmVxdWVzdC5JbXBvcnRhbmNlSAASPwoMZGlzdHJpYnV0aW9uGAQgASgLMicudmVybmllci52MS5BbmFseXplUmVxdWVzdC5EaXN0cmlidXRpb25IABI1Cgdjb250b3VyGAUgASgLMiIudmVybmllci52MS5BbmFseXplUmVxdWVzdC5Db250b3VySAASMwoGcGFyZXRvGAYgASgLMiEudmVybmllci52MS5BbmFseXplUmVxdWVzdC5QYXJldG9IABI1CgdoaXN0b3J5GAcgASgLMiIudmVybmllci52MS5BbmFseXplUmVxdWVzdC5IaXN0b3J5SAAaiAEKCkltcG9ydGFuY2USPAoGbWV0aG9kGAEgASgOMiwudmVybmllci52MS5BbmFseXplUmVxdWVzdC5JbXBvcnRhbmNlLk1ldGhvZCI8CgZNZXRob2QSFgoSTUVUSE9EX1VOU1BFQ0lGSUVEEAASDQoJUEVEX0FOT1ZBEAESCwoHRl9BTk9WQRACGg4KDERpc3RyaWJ1dGlvbhovCgdDb250b3VyEgkKAXgYASABKAkSCQoBeRgCIAEoCRIOCgZwb2ludHMYAyABKAUaGwoGUGFyZXRvEhEKCXJlZmVyZW5jZRgBIAMoARoJCgdIaXN0b3J5QgoKCHF1ZXN0aW9uItUECg9BbmFseXplUmVzcG9uc2USDwoHcmVzdWx0cxgBIAEoBRI8CgppbXBvcnRhbmNlGAIgASgLMiYudmVybmllci52MS5BbmFseXplUmVzcG9uc2UuSW1wb3J0YW5jZUgAEjkKDGRpc3RyaWJ1dGlvbhgDIAEoCzIhLnZlcm5pZXIudjEuQW5hbHl6ZVJlc3BvbnNlLlN0ZXBzSAASNgoHY29udG91chgEIAEoCzIjLnZlcm5pZXIudjEuQW5hbHl6ZVJlc3BvbnNlLkNvbnRvdXJIABI0CgZwYXJldG8YBSABKAsyIi52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZS5QYXJldG9IABI0CgdoaXN0b3J5GAYgASgLMiEudmVybmllci52MS5BbmFseXplUmVzcG9uc2UuU3RlcHNIABpGCgpJbXBvcnRhbmNlEhIKCnBhcmFtZXRlcnMYASADKAkSDgoGc2hhcmVzGAIgAygBEhQKDGludGVyYWN0aW9ucxgDIAEoARoiCgVTdGVwcxINCgV2YWx1ZRgBIAMoARIKCgJhdBgCIAMoARpSCgdDb250b3VyEh0KAXgYASABKAsyEi52ZXJuaWVyLnYxLkNvbHVtbhIdCgF5GAIgASgLMhIudmVybmllci52MS5Db2x1bW4SCQoBehgDIAMoARpKCgZQYXJldG8SDgoGdHJpYWxzGAEgAygFEg4KBnZvbHVtZRgCIAMoARIRCglyZWZlcmVuY2UYAyADKAESDQoFZnJvbnQYBCADKAVCCAoGYW5zd2VyIhcKFUxpc3RBbGdvcml0aG1zUmVxdWVzdCJyChZMaXN0QWxnb3JpdGhtc1Jlc3BvbnNlEikKCmFsZ29yaXRobXMYASADKAsyFS52ZXJuaWVyLnYxLkFsZ29yaXRobRItCg5zdG9wcGluZ19ydWxlcxgCIAMoCzIVLnZlcm5pZXIudjEuQWxnb3JpdGhtIpIBCglBbGdvcml0aG0SDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIvCghzZXR0aW5ncxgDIAMoCzIdLnZlcm5pZXIudjEuQWxnb3JpdGhtLlNldHRpbmcaNwoHU2V0dGluZxIMCgRuYW1lGAEgASgJEg0KBXRpdGxlGAIgASgJEg8KB2RlZmF1bHQYAyABKAkidQoYUHJldmlld0V4cGVyaW1lbnRSZXF1ZXN0EioKCmV4cGVyaW1lbnQYASABKAsyFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSDAoEeWFtbBgCIAEoCRIOCgZwYXJlbnQYAyABKAkSDwoHc2FtcGxlcxgEIAEoBSLCAgoZUHJldmlld0V4cGVyaW1lbnRSZXNwb25zZRIqCgpleHBlcmltZW50GAEgASgLMhYudmVybmllci52MS5FeHBlcmltZW50EgwKBHlhbWwYAiABKAkSPwoIcHJvYmxlbXMYAyADKAsyLS52ZXJuaWVyLnYxLlByZXZpZXdFeHBlcmltZW50UmVzcG9uc2UuUHJvYmxlbRIQCgh3YXJuaW5ncxgEIAMoCRIMCgRzaXplGAUgASgBEigKB3NhbXBsZXMYBiADKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjUKEm1heF90cmlhbF9kdXJhdGlvbhgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhopCgdQcm9ibGVtEg0KBWZpZWxkGAEgASgJEg8KB21lc3NhZ2UYAiABKAkyoQYKEERhc2hib2FyZFNlcnZpY2USSAoJR2V0U2VydmVyEhwudmVybmllci52MS5HZXRTZXJ2ZXJSZXF1ZXN0Gh0udmVybmllci52MS5HZXRTZXJ2ZXJSZXNwb25zZRJXCg5MaXN0TmFtZXNwYWNlcxIhLnZlcm5pZXIudjEuTGlzdE5hbWVzcGFjZXNSZXF1ZXN0GiIudmVybmllci52MS5MaXN0TmFtZXNwYWNlc1Jlc3BvbnNlElEKEExpc3RUcmlhbENvbHVtbnMSIy52ZXJuaWVyLnYxLkxpc3RUcmlhbENvbHVtbnNSZXF1ZXN0GhgudmVybmllci52MS5UcmlhbENvbHVtbnMSSAoJR2V0U2VyaWVzEhwudmVybmllci52MS5HZXRTZXJpZXNSZXF1ZXN0Gh0udmVybmllci52MS5HZXRTZXJpZXNSZXNwb25zZRI+CgVXYXRjaBIYLnZlcm5pZXIudjEuV2F0Y2hSZXF1ZXN0GhkudmVybmllci52MS5XYXRjaFJlc3BvbnNlMAESRQoIRGVzY3JpYmUSGy52ZXJuaWVyLnYxLkRlc2NyaWJlUmVxdWVzdBocLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZRJHCghSZWFkTG9ncxIbLnZlcm5pZXIudjEuUmVhZExvZ3NSZXF1ZXN0GhwudmVybmllci52MS5SZWFkTG9nc1Jlc3BvbnNlMAESQgoHQW5hbHl6ZRIaLnZlcm5pZXIudjEuQW5hbHl6ZVJlcXVlc3QaGy52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZRJXCg5MaXN0QWxnb3JpdGhtcxIhLnZlcm5pZXIudjEuTGlzdEFsZ29yaXRobXNSZXF1ZXN0GiIudmVybmllci52MS5MaXN0QWxnb3JpdGhtc1Jlc3BvbnNlEmAKEVByZXZpZXdFeHBlcmltZW50EiQudmVybmllci52MS5QcmV2aWV3RXhwZXJpbWVudFJlcXVlc3QaJS52ZXJuaWVyLnYxLlByZXZpZXdFeHBlcmltZW50UmVzcG9uc2VCPlo8Z2l0aHViLmNvbS92ZXJuaWVyLW1sL3Zlcm5pZXIvYXBpL3Byb3RvL3Zlcm5pZXIvdjE7dmVybmllcnYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_vernier_v1_experiment]);
+  fileDesc("Chp2ZXJuaWVyL3YxL2Rhc2hib2FyZC5wcm90bxIKdmVybmllci52MSISChBHZXRTZXJ2ZXJSZXF1ZXN0IlwKEUdldFNlcnZlclJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDAoEdXNlchgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIXChVMaXN0TmFtZXNwYWNlc1JlcXVlc3QiLAoWTGlzdE5hbWVzcGFjZXNSZXNwb25zZRISCgpuYW1lc3BhY2VzGAEgAygJIjgKF0xpc3RUcmlhbENvbHVtbnNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRINCgVzaW5jZRgCIAEoCSLdAgoMVHJpYWxDb2x1bW5zEhAKCHJldmlzaW9uGAEgASgJEg0KBXdob2xlGAIgASgIEg0KBXRvdGFsGAMgASgFEg4KBm51bWJlchgEIAMoBRImCgVzdGF0ZRgFIAMoDjIXLnZlcm5pZXIudjEuVHJpYWwuU3RhdGUSEwoLY3JlYXRlX3RpbWUYBiADKAESEgoKc3RhcnRfdGltZRgHIAMoARIQCghlbmRfdGltZRgIIAMoARIQCghyZXNvdXJjZRgJIAMoARIRCgljb250aW51ZXMYCiADKBESJwoHbWVzc2FnZRgLIAEoCzIWLnZlcm5pZXIudjEuVGV4dENvbHVtbhImCgpwYXJhbWV0ZXJzGAwgAygLMhIudmVybmllci52MS5Db2x1bW4SIwoHbWV0cmljcxgNIAMoCzISLnZlcm5pZXIudjEuQ29sdW1uEg8KB29wdGltYWwYDiADKAUiTAoGQ29sdW1uEgwKBG5hbWUYASABKAkSDgoGbnVtYmVyGAIgAygBEiQKBHRleHQYAyABKAsyFi52ZXJuaWVyLnYxLlRleHRDb2x1bW4iKgoKVGV4dENvbHVtbhINCgV0ZXh0cxgBIAMoCRINCgVpbmRleBgCIAMoESLuAQoQR2V0U2VyaWVzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSDgoGdHJpYWxzGAIgAygFEg8KB21ldHJpY3MYAyADKAkSEgoKbWF4X3BvaW50cxgEIAEoBRIvCgRheGlzGAUgASgOMiEudmVybmllci52MS5HZXRTZXJpZXNSZXF1ZXN0LkF4aXMSEQoEZnJvbRgGIAEoAUgAiAEBEg8KAnRvGAcgASgBSAGIAQEiMAoEQXhpcxIUChBBWElTX1VOU1BFQ0lGSUVEEAASCAoEU1RFUBABEggKBFRJTUUQAkIHCgVfZnJvbUIFCgNfdG8iSQoRR2V0U2VyaWVzUmVzcG9uc2USIgoGc2VyaWVzGAEgAygLMhIudmVybmllci52MS5TZXJpZXMSEAoIbGVmdF9vdXQYAiADKAUiawoGU2VyaWVzEg0KBXRyaWFsGAEgASgFEg4KBm1ldHJpYxgCIAEoCRIJCgF4GAMgAygBEg0KBXZhbHVlGAQgAygBEgsKA21pbhgFIAMoARILCgNtYXgYBiADKAESDgoGcG9pbnRzGAcgASgDIj8KDFdhdGNoUmVxdWVzdBIvCg1zdWJzY3JpcHRpb25zGAEgAygLMhgudmVybmllci52MS5TdWJzY3JpcHRpb24iiwEKDFN1YnNjcmlwdGlvbhIKCgJpZBgBIAEoBRIVCgtleHBlcmltZW50cxgCIAEoCUgAEhAKBnRyaWFscxgDIAEoCUgAEi4KBnNlcmllcxgEIAEoCzIcLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVxdWVzdEgAEg0KBXNpbmNlGAUgASgJQgcKBXRvcGljIo4CCg1XYXRjaFJlc3BvbnNlEgoKAmlkGAEgASgFEjQKC2V4cGVyaW1lbnRzGAIgASgLMh0udmVybmllci52MS5FeHBlcmltZW50Q2hhbmdlc0gAEioKBnRyaWFscxgDIAEoCzIYLnZlcm5pZXIudjEuVHJpYWxDb2x1bW5zSAASLwoGc2VyaWVzGAQgASgLMh0udmVybmllci52MS5HZXRTZXJpZXNSZXNwb25zZUgAEiwKA2VuZBgFIAEoCzIdLnZlcm5pZXIudjEuV2F0Y2hSZXNwb25zZS5FbmRIABomCgNFbmQSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAlCCAoGY2hhbmdlIoEBChFFeHBlcmltZW50Q2hhbmdlcxIQCghyZXZpc2lvbhgBIAEoCRINCgV3aG9sZRgCIAEoCBIrCgtleHBlcmltZW50cxgDIAMoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudBIPCgdkZWxldGVkGAQgAygJEg0KBXRvdGFsGAUgASgFIh8KD0Rlc2NyaWJlUmVxdWVzdBIMCgRuYW1lGAEgASgJIoAHChBEZXNjcmliZVJlc3BvbnNlEgsKA3doeRgBIAEoCRIMCgR5YW1sGAIgASgJEjoKCmNvbmRpdGlvbnMYAyADKAsyJi52ZXJuaWVyLnYxLkRlc2NyaWJlUmVzcG9uc2UuQ29uZGl0aW9uEjIKBmV2ZW50cxgEIAMoCzIiLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZS5FdmVudBIuCgRwb2RzGAUgAygLMiAudmVybmllci52MS5EZXNjcmliZVJlc3BvbnNlLlBvZBIPCgdtZXRyaWNzGAYgAygJGnQKCUNvbmRpdGlvbhIMCgR0eXBlGAEgASgJEg0KBWhvbGRzGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEikKBXNpbmNlGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBqCAQoFRXZlbnQSDgoGb2JqZWN0GAEgASgJEg8KB3dhcm5pbmcYAiABKAgSDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSDQoFY291bnQYBSABKAUSKAoEdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAatAIKA1BvZBIMCgRuYW1lGAEgASgJEgwKBG5vZGUYAiABKAkSDQoFcGhhc2UYAyABKAkSDwoHbWVzc2FnZRgEIAEoCRI6Cgpjb250YWluZXJzGAUgAygLMiYudmVybmllci52MS5EZXNjcmliZVJlc3BvbnNlLkNvbnRhaW5lchIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwcmltYXJ5GAcgASgIEkIKCXJlc291cmNlcxgIIAMoCzIvLnZlcm5pZXIudjEuRGVzY3JpYmVSZXNwb25zZS5Qb2QuUmVzb3VyY2VzRW50cnkaMAoOUmVzb3VyY2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARpuCglDb250YWluZXISDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRIOCgZyZWFzb24YAyABKAkSEQoJZXhpdF9jb2RlGAQgASgFEhAKCHJlc3RhcnRzGAUgASgFEg8KB3ByaW1hcnkYBiABKAgimgEKD1JlYWRMb2dzUmVxdWVzdBIMCgRuYW1lGAEgASgJEgsKA3BvZBgCIAEoCRIRCgljb250YWluZXIYAyABKAkSEAoIcHJldmlvdXMYBCABKAgSDgoGZm9sbG93GAUgASgIEgwKBHRhaWwYBiABKAUSKQoFc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIi4KEFJlYWRMb2dzUmVzcG9uc2USDAoEdGV4dBgBIAEoDBIMCgRub3RlGAIgASgJIiQKFExpc3RBcnRpZmFjdHNSZXF1ZXN0EgwKBG5hbWUYASABKAkiXQoVTGlzdEFydGlmYWN0c1Jlc3BvbnNlEicKCWFydGlmYWN0cxgBIAMoCzIULnZlcm5pZXIudjEuQXJ0aWZhY3QSDQoFcGxhY2UYAiABKAkSDAoEbm90ZRgDIAEoCSJXCghBcnRpZmFjdBIMCgRwYXRoGAEgASgJEgwKBHNpemUYAiABKAMSLwoLbW9kaWZ5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjEKE1JlYWRBcnRpZmFjdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRwYXRoGAIgASgJIiQKFFJlYWRBcnRpZmFjdFJlc3BvbnNlEgwKBGRhdGEYASABKAwi1AQKDkFuYWx5emVSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIRCglvYmplY3RpdmUYAiABKAUSOwoKaW1wb3J0YW5jZRgDIAEoCzIlLnZlcm5pZXIudjEuQW5hbHl6ZVJlcXVlc3QuSW1wb3J0YW5jZUgAEj8KDGRpc3RyaWJ1dGlvbhgEIAEoCzInLnZlcm5pZXIudjEuQW5hbHl6ZVJlcXVlc3QuRGlzdHJpYnV0aW9uSAASNQoHY29udG91chgFIAEoCzIiLnZlcm5pZXIudjEuQW5hbHl6ZVJlcXVlc3QuQ29udG91ckgAEjMKBnBhcmV0bxgGIAEoCzIhLnZlcm5pZXIudjEuQW5hbHl6ZVJlcXVlc3QuUGFyZXRvSAASNQoHaGlzdG9yeRgHIAEoCzIiLnZlcm5pZXIudjEuQW5hbHl6ZVJlcXVlc3QuSGlzdG9yeUgAGogBCgpJbXBvcnRhbmNlEjwKBm1ldGhvZBgBIAEoDjIsLnZlcm5pZXIudjEuQW5hbHl6ZVJlcXVlc3QuSW1wb3J0YW5jZS5NZXRob2QiPAoGTWV0aG9kEhYKEk1FVEhPRF9VTlNQRUNJRklFRBAAEg0KCVBFRF9BTk9WQRABEgsKB0ZfQU5PVkEQAhoOCgxEaXN0cmlidXRpb24aLwoHQ29udG91chIJCgF4GAEgASgJEgkKAXkYAiABKAkSDgoGcG9pbnRzGAMgASgFGhsKBlBhcmV0bxIRCglyZWZlcmVuY2UYASADKAEaCQoHSGlzdG9yeUIKCghxdWVzdGlvbiLVBAoPQW5hbHl6ZVJlc3BvbnNlEg8KB3Jlc3VsdHMYASABKAUSPAoKaW1wb3J0YW5jZRgCIAEoCzImLnZlcm5pZXIudjEuQW5hbHl6ZVJlc3BvbnNlLkltcG9ydGFuY2VIABI5CgxkaXN0cmlidXRpb24YAyABKAsyIS52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZS5TdGVwc0gAEjYKB2NvbnRvdXIYBCABKAsyIy52ZXJuaWVyLnYxLkFuYWx5emVSZXNwb25zZS5Db250b3VySAASNAoGcGFyZXRvGAUgASgLMiIudmVybmllci52MS5BbmFseXplUmVzcG9uc2UuUGFyZXRvSAASNAoHaGlzdG9yeRgGIAEoCzIhLnZlcm5pZXIudjEuQW5hbHl6ZVJlc3BvbnNlLlN0ZXBzSAAaRgoKSW1wb3J0YW5jZRISCgpwYXJhbWV0ZXJzGAEgAygJEg4KBnNoYXJlcxgCIAMoARIUCgxpbnRlcmFjdGlvbnMYAyABKAEaIgoFU3RlcHMSDQoFdmFsdWUYASADKAESCgoCYXQYAiADKAEaUgoHQ29udG91chIdCgF4GAEgASgLMhIudmVybmllci52MS5Db2x1bW4SHQoBeRgCIAEoCzISLnZlcm5pZXIudjEuQ29sdW1uEgkKAXoYAyADKAEaSgoGUGFyZXRvEg4KBnRyaWFscxgBIAMoBRIOCgZ2b2x1bWUYAiADKAESEQoJcmVmZXJlbmNlGAMgAygBEg0KBWZyb250GAQgAygFQggKBmFuc3dlciIXChVMaXN0QWxnb3JpdGhtc1JlcXVlc3QicgoWTGlzdEFsZ29yaXRobXNSZXNwb25zZRIpCgphbGdvcml0aG1zGAEgAygLMhUudmVybmllci52MS5BbGdvcml0aG0SLQoOc3RvcHBpbmdfcnVsZXMYAiADKAsyFS52ZXJuaWVyLnYxLkFsZ29yaXRobSKSAQoJQWxnb3JpdGhtEgwKBG5hbWUYASABKAkSDQoFdGl0bGUYAiABKAkSLwoIc2V0dGluZ3MYAyADKAsyHS52ZXJuaWVyLnYxLkFsZ29yaXRobS5TZXR0aW5nGjcKB1NldHRpbmcSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdkZWZhdWx0GAMgASgJInUKGFByZXZpZXdFeHBlcmltZW50UmVxdWVzdBIqCgpleHBlcmltZW50GAEgASgLMhYudmVybmllci52MS5FeHBlcmltZW50EgwKBHlhbWwYAiABKAkSDgoGcGFyZW50GAMgASgJEg8KB3NhbXBsZXMYBCABKAUiwgIKGVByZXZpZXdFeHBlcmltZW50UmVzcG9uc2USKgoKZXhwZXJpbWVudBgBIAEoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudBIMCgR5YW1sGAIgASgJEj8KCHByb2JsZW1zGAMgAygLMi0udmVybmllci52MS5QcmV2aWV3RXhwZXJpbWVudFJlc3BvbnNlLlByb2JsZW0SEAoId2FybmluZ3MYBCADKAkSDAoEc2l6ZRgFIAEoARIoCgdzYW1wbGVzGAYgAygLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBI1ChJtYXhfdHJpYWxfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24aKQoHUHJvYmxlbRINCgVmaWVsZBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIkYKFlNoYXJlRXhwZXJpbWVudFJlcXVlc3QSDgoGcGFyZW50GAEgASgJEg4KBnRyaWFscxgCIAMoBRIMCgR2aWV3GAMgASgJIicKF1NoYXJlRXhwZXJpbWVudFJlc3BvbnNlEgwKBHBhZ2UYASABKAwi9gMKCFNuYXBzaG90EigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YAiABKAkSDAoEdmlldxgDIAEoCRIqCgpleHBlcmltZW50GAQgASgLMhYudmVybmllci52MS5FeHBlcmltZW50EisKBWFib3V0GAUgASgLMhwudmVybmllci52MS5EZXNjcmliZVJlc3BvbnNlEigKBnRyaWFscxgGIAEoCzIYLnZlcm5pZXIudjEuVHJpYWxDb2x1bW5zEisKBmN1cnZlcxgHIAMoCzIbLnZlcm5pZXIudjEuU25hcHNob3QuQ3VydmVzEiwKB2Fuc3dlcnMYCCADKAsyGy52ZXJuaWVyLnYxLlNuYXBzaG90LkFuc3dlchpdCgZDdXJ2ZXMSLwoEYXhpcxgBIAEoDjIhLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVxdWVzdC5BeGlzEiIKBnNlcmllcxgCIAMoCzISLnZlcm5pZXIudjEuU2VyaWVzGmQKBkFuc3dlchIrCgdyZXF1ZXN0GAEgASgLMhoudmVybmllci52MS5BbmFseXplUmVxdWVzdBItCghyZXNwb25zZRgCIAEoCzIbLnZlcm5pZXIudjEuQW5hbHl6ZVJlc3BvbnNlMqgIChBEYXNoYm9hcmRTZXJ2aWNlEkgKCUdldFNlcnZlchIcLnZlcm5pZXIudjEuR2V0U2VydmVyUmVxdWVzdBodLnZlcm5pZXIudjEuR2V0U2VydmVyUmVzcG9uc2USVwoOTGlzdE5hbWVzcGFjZXMSIS52ZXJuaWVyLnYxLkxpc3ROYW1lc3BhY2VzUmVxdWVzdBoiLnZlcm5pZXIudjEuTGlzdE5hbWVzcGFjZXNSZXNwb25zZRJRChBMaXN0VHJpYWxDb2x1bW5zEiMudmVybmllci52MS5MaXN0VHJpYWxDb2x1bW5zUmVxdWVzdBoYLnZlcm5pZXIudjEuVHJpYWxDb2x1bW5zEkgKCUdldFNlcmllcxIcLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVxdWVzdBodLnZlcm5pZXIudjEuR2V0U2VyaWVzUmVzcG9uc2USPgoFV2F0Y2gSGC52ZXJuaWVyLnYxLldhdGNoUmVxdWVzdBoZLnZlcm5pZXIudjEuV2F0Y2hSZXNwb25zZTABEkUKCERlc2NyaWJlEhsudmVybmllci52MS5EZXNjcmliZVJlcXVlc3QaHC52ZXJuaWVyLnYxLkRlc2NyaWJlUmVzcG9uc2USRwoIUmVhZExvZ3MSGy52ZXJuaWVyLnYxLlJlYWRMb2dzUmVxdWVzdBocLnZlcm5pZXIudjEuUmVhZExvZ3NSZXNwb25zZTABElQKDUxpc3RBcnRpZmFjdHMSIC52ZXJuaWVyLnYxLkxpc3RBcnRpZmFjdHNSZXF1ZXN0GiEudmVybmllci52MS5MaXN0QXJ0aWZhY3RzUmVzcG9uc2USUwoMUmVhZEFydGlmYWN0Eh8udmVybmllci52MS5SZWFkQXJ0aWZhY3RSZXF1ZXN0GiAudmVybmllci52MS5SZWFkQXJ0aWZhY3RSZXNwb25zZTABEkIKB0FuYWx5emUSGi52ZXJuaWVyLnYxLkFuYWx5emVSZXF1ZXN0GhsudmVybmllci52MS5BbmFseXplUmVzcG9uc2USVwoOTGlzdEFsZ29yaXRobXMSIS52ZXJuaWVyLnYxLkxpc3RBbGdvcml0aG1zUmVxdWVzdBoiLnZlcm5pZXIudjEuTGlzdEFsZ29yaXRobXNSZXNwb25zZRJgChFQcmV2aWV3RXhwZXJpbWVudBIkLnZlcm5pZXIudjEuUHJldmlld0V4cGVyaW1lbnRSZXF1ZXN0GiUudmVybmllci52MS5QcmV2aWV3RXhwZXJpbWVudFJlc3BvbnNlEloKD1NoYXJlRXhwZXJpbWVudBIiLnZlcm5pZXIudjEuU2hhcmVFeHBlcmltZW50UmVxdWVzdBojLnZlcm5pZXIudjEuU2hhcmVFeHBlcmltZW50UmVzcG9uc2VCPlo8Z2l0aHViLmNvbS92ZXJuaWVyLW1sL3Zlcm5pZXIvYXBpL3Byb3RvL3Zlcm5pZXIvdjE7dmVybmllcnYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_vernier_v1_experiment]);
 
 /**
  * @generated from message vernier.v1.GetServerRequest
@@ -702,6 +702,14 @@ export type DescribeResponse = Message<"vernier.v1.DescribeResponse"> & {
    * @generated from field: repeated vernier.v1.DescribeResponse.Pod pods = 5;
    */
   pods: DescribeResponse_Pod[];
+
+  /**
+   * Metrics of a trial that have points, in order, those of its machine among them:
+   * they begin with system/.
+   *
+   * @generated from field: repeated string metrics = 6;
+   */
+  metrics: string[];
 };
 
 /**
@@ -986,6 +994,132 @@ export const ReadLogsResponseSchema: GenMessage<ReadLogsResponse> = /*@__PURE__*
   messageDesc(file_vernier_v1_dashboard, 18);
 
 /**
+ * @generated from message vernier.v1.ListArtifactsRequest
+ */
+export type ListArtifactsRequest = Message<"vernier.v1.ListArtifactsRequest"> & {
+  /**
+   * Of the trial.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message vernier.v1.ListArtifactsRequest.
+ * Use `create(ListArtifactsRequestSchema)` to create a new message.
+ */
+export const ListArtifactsRequestSchema: GenMessage<ListArtifactsRequest> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 19);
+
+/**
+ * @generated from message vernier.v1.ListArtifactsResponse
+ */
+export type ListArtifactsResponse = Message<"vernier.v1.ListArtifactsResponse"> & {
+  /**
+   * By path.
+   *
+   * @generated from field: repeated vernier.v1.Artifact artifacts = 1;
+   */
+  artifacts: Artifact[];
+
+  /**
+   * Where the files are, for people: a directory, or a claim and a path in it.
+   *
+   * @generated from field: string place = 2;
+   */
+  place: string;
+
+  /**
+   * What the caller has to know, such as that this server does not reach them.
+   *
+   * @generated from field: string note = 3;
+   */
+  note: string;
+};
+
+/**
+ * Describes the message vernier.v1.ListArtifactsResponse.
+ * Use `create(ListArtifactsResponseSchema)` to create a new message.
+ */
+export const ListArtifactsResponseSchema: GenMessage<ListArtifactsResponse> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 20);
+
+/**
+ * Artifact is a file of a trial.
+ *
+ * @generated from message vernier.v1.Artifact
+ */
+export type Artifact = Message<"vernier.v1.Artifact"> & {
+  /**
+   * Relative, with slashes.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * @generated from field: int64 size = 2;
+   */
+  size: bigint;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp modify_time = 3;
+   */
+  modifyTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message vernier.v1.Artifact.
+ * Use `create(ArtifactSchema)` to create a new message.
+ */
+export const ArtifactSchema: GenMessage<Artifact> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 21);
+
+/**
+ * @generated from message vernier.v1.ReadArtifactRequest
+ */
+export type ReadArtifactRequest = Message<"vernier.v1.ReadArtifactRequest"> & {
+  /**
+   * Of the trial.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * As ListArtifacts has it.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message vernier.v1.ReadArtifactRequest.
+ * Use `create(ReadArtifactRequestSchema)` to create a new message.
+ */
+export const ReadArtifactRequestSchema: GenMessage<ReadArtifactRequest> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 22);
+
+/**
+ * @generated from message vernier.v1.ReadArtifactResponse
+ */
+export type ReadArtifactResponse = Message<"vernier.v1.ReadArtifactResponse"> & {
+  /**
+   * @generated from field: bytes data = 1;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message vernier.v1.ReadArtifactResponse.
+ * Use `create(ReadArtifactResponseSchema)` to create a new message.
+ */
+export const ReadArtifactResponseSchema: GenMessage<ReadArtifactResponse> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 23);
+
+/**
  * @generated from message vernier.v1.AnalyzeRequest
  */
 export type AnalyzeRequest = Message<"vernier.v1.AnalyzeRequest"> & {
@@ -1044,7 +1178,7 @@ export type AnalyzeRequest = Message<"vernier.v1.AnalyzeRequest"> & {
  * Use `create(AnalyzeRequestSchema)` to create a new message.
  */
 export const AnalyzeRequestSchema: GenMessage<AnalyzeRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19);
+  messageDesc(file_vernier_v1_dashboard, 24);
 
 /**
  * How much each parameter matters.
@@ -1065,7 +1199,7 @@ export type AnalyzeRequest_Importance = Message<"vernier.v1.AnalyzeRequest.Impor
  * Use `create(AnalyzeRequest_ImportanceSchema)` to create a new message.
  */
 export const AnalyzeRequest_ImportanceSchema: GenMessage<AnalyzeRequest_Importance> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19, 0);
+  messageDesc(file_vernier_v1_dashboard, 24, 0);
 
 /**
  * @generated from enum vernier.v1.AnalyzeRequest.Importance.Method
@@ -1095,7 +1229,7 @@ export enum AnalyzeRequest_Importance_Method {
  * Describes the enum vernier.v1.AnalyzeRequest.Importance.Method.
  */
 export const AnalyzeRequest_Importance_MethodSchema: GenEnum<AnalyzeRequest_Importance_Method> = /*@__PURE__*/
-  enumDesc(file_vernier_v1_dashboard, 19, 0, 0);
+  enumDesc(file_vernier_v1_dashboard, 24, 0, 0);
 
 /**
  * The part of the results that are at least as good as a value.
@@ -1110,7 +1244,7 @@ export type AnalyzeRequest_Distribution = Message<"vernier.v1.AnalyzeRequest.Dis
  * Use `create(AnalyzeRequest_DistributionSchema)` to create a new message.
  */
 export const AnalyzeRequest_DistributionSchema: GenMessage<AnalyzeRequest_Distribution> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19, 1);
+  messageDesc(file_vernier_v1_dashboard, 24, 1);
 
 /**
  * The objective over two parameters, from the results near each point of a grid.
@@ -1141,7 +1275,7 @@ export type AnalyzeRequest_Contour = Message<"vernier.v1.AnalyzeRequest.Contour"
  * Use `create(AnalyzeRequest_ContourSchema)` to create a new message.
  */
 export const AnalyzeRequest_ContourSchema: GenMessage<AnalyzeRequest_Contour> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19, 2);
+  messageDesc(file_vernier_v1_dashboard, 24, 2);
 
 /**
  * Trials that enlarged the hypervolume, in order of number.
@@ -1163,7 +1297,7 @@ export type AnalyzeRequest_Pareto = Message<"vernier.v1.AnalyzeRequest.Pareto"> 
  * Use `create(AnalyzeRequest_ParetoSchema)` to create a new message.
  */
 export const AnalyzeRequest_ParetoSchema: GenMessage<AnalyzeRequest_Pareto> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19, 3);
+  messageDesc(file_vernier_v1_dashboard, 24, 3);
 
 /**
  * Trials that were better than all before them.
@@ -1178,7 +1312,7 @@ export type AnalyzeRequest_History = Message<"vernier.v1.AnalyzeRequest.History"
  * Use `create(AnalyzeRequest_HistorySchema)` to create a new message.
  */
 export const AnalyzeRequest_HistorySchema: GenMessage<AnalyzeRequest_History> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 19, 4);
+  messageDesc(file_vernier_v1_dashboard, 24, 4);
 
 /**
  * @generated from message vernier.v1.AnalyzeResponse
@@ -1232,7 +1366,7 @@ export type AnalyzeResponse = Message<"vernier.v1.AnalyzeResponse"> & {
  * Use `create(AnalyzeResponseSchema)` to create a new message.
  */
 export const AnalyzeResponseSchema: GenMessage<AnalyzeResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 20);
+  messageDesc(file_vernier_v1_dashboard, 25);
 
 /**
  * @generated from message vernier.v1.AnalyzeResponse.Importance
@@ -1264,7 +1398,7 @@ export type AnalyzeResponse_Importance = Message<"vernier.v1.AnalyzeResponse.Imp
  * Use `create(AnalyzeResponse_ImportanceSchema)` to create a new message.
  */
 export const AnalyzeResponse_ImportanceSchema: GenMessage<AnalyzeResponse_Importance> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 20, 0);
+  messageDesc(file_vernier_v1_dashboard, 25, 0);
 
 /**
  * @generated from message vernier.v1.AnalyzeResponse.Steps
@@ -1289,7 +1423,7 @@ export type AnalyzeResponse_Steps = Message<"vernier.v1.AnalyzeResponse.Steps"> 
  * Use `create(AnalyzeResponse_StepsSchema)` to create a new message.
  */
 export const AnalyzeResponse_StepsSchema: GenMessage<AnalyzeResponse_Steps> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 20, 1);
+  messageDesc(file_vernier_v1_dashboard, 25, 1);
 
 /**
  * @generated from message vernier.v1.AnalyzeResponse.Contour
@@ -1320,7 +1454,7 @@ export type AnalyzeResponse_Contour = Message<"vernier.v1.AnalyzeResponse.Contou
  * Use `create(AnalyzeResponse_ContourSchema)` to create a new message.
  */
 export const AnalyzeResponse_ContourSchema: GenMessage<AnalyzeResponse_Contour> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 20, 2);
+  messageDesc(file_vernier_v1_dashboard, 25, 2);
 
 /**
  * @generated from message vernier.v1.AnalyzeResponse.Pareto
@@ -1356,7 +1490,7 @@ export type AnalyzeResponse_Pareto = Message<"vernier.v1.AnalyzeResponse.Pareto"
  * Use `create(AnalyzeResponse_ParetoSchema)` to create a new message.
  */
 export const AnalyzeResponse_ParetoSchema: GenMessage<AnalyzeResponse_Pareto> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 20, 3);
+  messageDesc(file_vernier_v1_dashboard, 25, 3);
 
 /**
  * @generated from message vernier.v1.ListAlgorithmsRequest
@@ -1369,7 +1503,7 @@ export type ListAlgorithmsRequest = Message<"vernier.v1.ListAlgorithmsRequest"> 
  * Use `create(ListAlgorithmsRequestSchema)` to create a new message.
  */
 export const ListAlgorithmsRequestSchema: GenMessage<ListAlgorithmsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 21);
+  messageDesc(file_vernier_v1_dashboard, 26);
 
 /**
  * @generated from message vernier.v1.ListAlgorithmsResponse
@@ -1393,7 +1527,7 @@ export type ListAlgorithmsResponse = Message<"vernier.v1.ListAlgorithmsResponse"
  * Use `create(ListAlgorithmsResponseSchema)` to create a new message.
  */
 export const ListAlgorithmsResponseSchema: GenMessage<ListAlgorithmsResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 22);
+  messageDesc(file_vernier_v1_dashboard, 27);
 
 /**
  * Algorithm proposes points, or stops trials early.
@@ -1424,7 +1558,7 @@ export type Algorithm = Message<"vernier.v1.Algorithm"> & {
  * Use `create(AlgorithmSchema)` to create a new message.
  */
 export const AlgorithmSchema: GenMessage<Algorithm> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 23);
+  messageDesc(file_vernier_v1_dashboard, 28);
 
 /**
  * @generated from message vernier.v1.Algorithm.Setting
@@ -1453,7 +1587,7 @@ export type Algorithm_Setting = Message<"vernier.v1.Algorithm.Setting"> & {
  * Use `create(Algorithm_SettingSchema)` to create a new message.
  */
 export const Algorithm_SettingSchema: GenMessage<Algorithm_Setting> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 23, 0);
+  messageDesc(file_vernier_v1_dashboard, 28, 0);
 
 /**
  * @generated from message vernier.v1.PreviewExperimentRequest
@@ -1489,7 +1623,7 @@ export type PreviewExperimentRequest = Message<"vernier.v1.PreviewExperimentRequ
  * Use `create(PreviewExperimentRequestSchema)` to create a new message.
  */
 export const PreviewExperimentRequestSchema: GenMessage<PreviewExperimentRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 24);
+  messageDesc(file_vernier_v1_dashboard, 29);
 
 /**
  * @generated from message vernier.v1.PreviewExperimentResponse
@@ -1546,7 +1680,7 @@ export type PreviewExperimentResponse = Message<"vernier.v1.PreviewExperimentRes
  * Use `create(PreviewExperimentResponseSchema)` to create a new message.
  */
 export const PreviewExperimentResponseSchema: GenMessage<PreviewExperimentResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 25);
+  messageDesc(file_vernier_v1_dashboard, 30);
 
 /**
  * @generated from message vernier.v1.PreviewExperimentResponse.Problem
@@ -1570,7 +1704,167 @@ export type PreviewExperimentResponse_Problem = Message<"vernier.v1.PreviewExper
  * Use `create(PreviewExperimentResponse_ProblemSchema)` to create a new message.
  */
 export const PreviewExperimentResponse_ProblemSchema: GenMessage<PreviewExperimentResponse_Problem> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_dashboard, 25, 0);
+  messageDesc(file_vernier_v1_dashboard, 30, 0);
+
+/**
+ * @generated from message vernier.v1.ShareExperimentRequest
+ */
+export type ShareExperimentRequest = Message<"vernier.v1.ShareExperimentRequest"> & {
+  /**
+   * namespaces/NAMESPACE/experiments/NAME
+   *
+   * @generated from field: string parent = 1;
+   */
+  parent: string;
+
+  /**
+   * Numbers of trials whose curves are wanted in any case, at most 200. Those of the
+   * best trials come beside them.
+   *
+   * @generated from field: repeated int32 trials = 2;
+   */
+  trials: number[];
+
+  /**
+   * What the file shows first: the part of the dashboard's address after the
+   * experiment's name, such as "/compare?s=3,17". At most 4,000 bytes.
+   *
+   * @generated from field: string view = 3;
+   */
+  view: string;
+};
+
+/**
+ * Describes the message vernier.v1.ShareExperimentRequest.
+ * Use `create(ShareExperimentRequestSchema)` to create a new message.
+ */
+export const ShareExperimentRequestSchema: GenMessage<ShareExperimentRequest> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 31);
+
+/**
+ * @generated from message vernier.v1.ShareExperimentResponse
+ */
+export type ShareExperimentResponse = Message<"vernier.v1.ShareExperimentResponse"> & {
+  /**
+   * The HTML file.
+   *
+   * @generated from field: bytes page = 1;
+   */
+  page: Uint8Array;
+};
+
+/**
+ * Describes the message vernier.v1.ShareExperimentResponse.
+ * Use `create(ShareExperimentResponseSchema)` to create a new message.
+ */
+export const ShareExperimentResponseSchema: GenMessage<ShareExperimentResponse> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 32);
+
+/**
+ * Snapshot is an experiment as a shared file holds it.
+ *
+ * @generated from message vernier.v1.Snapshot
+ */
+export type Snapshot = Message<"vernier.v1.Snapshot"> & {
+  /**
+   * When it was taken, and by which version.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 1;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * As in ShareExperimentRequest.
+   *
+   * @generated from field: string view = 3;
+   */
+  view: string;
+
+  /**
+   * Without its trialTemplate.
+   *
+   * @generated from field: vernier.v1.Experiment experiment = 4;
+   */
+  experiment?: Experiment | undefined;
+
+  /**
+   * @generated from field: vernier.v1.DescribeResponse about = 5;
+   */
+  about?: DescribeResponse | undefined;
+
+  /**
+   * @generated from field: vernier.v1.TrialColumns trials = 6;
+   */
+  trials?: TrialColumns | undefined;
+
+  /**
+   * The curves of some trials, by step and by time.
+   *
+   * @generated from field: repeated vernier.v1.Snapshot.Curves curves = 7;
+   */
+  curves: Snapshot_Curves[];
+
+  /**
+   * @generated from field: repeated vernier.v1.Snapshot.Answer answers = 8;
+   */
+  answers: Snapshot_Answer[];
+};
+
+/**
+ * Describes the message vernier.v1.Snapshot.
+ * Use `create(SnapshotSchema)` to create a new message.
+ */
+export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 33);
+
+/**
+ * @generated from message vernier.v1.Snapshot.Curves
+ */
+export type Snapshot_Curves = Message<"vernier.v1.Snapshot.Curves"> & {
+  /**
+   * @generated from field: vernier.v1.GetSeriesRequest.Axis axis = 1;
+   */
+  axis: GetSeriesRequest_Axis;
+
+  /**
+   * @generated from field: repeated vernier.v1.Series series = 2;
+   */
+  series: Series[];
+};
+
+/**
+ * Describes the message vernier.v1.Snapshot.Curves.
+ * Use `create(Snapshot_CurvesSchema)` to create a new message.
+ */
+export const Snapshot_CurvesSchema: GenMessage<Snapshot_Curves> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 33, 0);
+
+/**
+ * @generated from message vernier.v1.Snapshot.Answer
+ */
+export type Snapshot_Answer = Message<"vernier.v1.Snapshot.Answer"> & {
+  /**
+   * @generated from field: vernier.v1.AnalyzeRequest request = 1;
+   */
+  request?: AnalyzeRequest | undefined;
+
+  /**
+   * @generated from field: vernier.v1.AnalyzeResponse response = 2;
+   */
+  response?: AnalyzeResponse | undefined;
+};
+
+/**
+ * Describes the message vernier.v1.Snapshot.Answer.
+ * Use `create(Snapshot_AnswerSchema)` to create a new message.
+ */
+export const Snapshot_AnswerSchema: GenMessage<Snapshot_Answer> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_dashboard, 33, 1);
 
 /**
  * DashboardService reads much at once: thousands of trials as columns, their curves
@@ -1654,6 +1948,28 @@ export const DashboardService: GenService<{
     output: typeof ReadLogsResponseSchema;
   },
   /**
+   * ListArtifacts lists the files of a trial: those of its directory for checkpoints
+   * and, while its pods are there, the artifacts that it logged to MLflow.
+   * Who may get the logs of its pods may list and read them.
+   *
+   * @generated from rpc vernier.v1.DashboardService.ListArtifacts
+   */
+  listArtifacts: {
+    methodKind: "unary";
+    input: typeof ListArtifactsRequestSchema;
+    output: typeof ListArtifactsResponseSchema;
+  },
+  /**
+   * ReadArtifact streams a file of a trial.
+   *
+   * @generated from rpc vernier.v1.DashboardService.ReadArtifact
+   */
+  readArtifact: {
+    methodKind: "server_streaming";
+    input: typeof ReadArtifactRequestSchema;
+    output: typeof ReadArtifactResponseSchema;
+  },
+  /**
    * Analyze answers a question about the results of an experiment.
    *
    * @generated from rpc vernier.v1.DashboardService.Analyze
@@ -1682,6 +1998,18 @@ export const DashboardService: GenService<{
     methodKind: "unary";
     input: typeof PreviewExperimentRequestSchema;
     output: typeof PreviewExperimentResponseSchema;
+  },
+  /**
+   * ShareExperiment makes one HTML file of an experiment, as it is now: the dashboard
+   * with what it shows, which asks no server. The trial template, which may hold
+   * secrets, is left out.
+   *
+   * @generated from rpc vernier.v1.DashboardService.ShareExperiment
+   */
+  shareExperiment: {
+    methodKind: "unary";
+    input: typeof ShareExperimentRequestSchema;
+    output: typeof ShareExperimentResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_vernier_v1_dashboard, 0);
