@@ -97,6 +97,18 @@ e2e-cluster: node-up $(BIN)/helm ## Install on that node, and run the tests that
 	$(call say,running the tests on the node)
 	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(VERSION)' '$(REGISTRY)' '$(E2E_TESTS)' '$(E2E_PREVIOUS)'
 
+# What is built are the controllers, and no control plane.
+$(BIN)/operators/kueue: e2e/operators/go.mod
+	$(call say,building the training operator and JobSet and Trainer and Kueue (about 5 minutes the first time))
+	@cd e2e/operators && CGO_ENABLED=0 go build -buildvcs=false -ldflags="-s -w" -o $(BIN)/operators/ tool && touch $(BIN)/operators/*
+
+.PHONY: e2e-operators
+e2e-operators: node-up $(BIN)/helm $(BIN)/operators/kueue ## Run trials on that node under the training operator, JobSet, Trainer and Kueue: about 10 minutes.
+	@$(MAKE) -s images ARCHES=$$(go env GOARCH)
+	$(call say,installing the operators)
+	@VERNIER_BIN_DIR=$(BIN) e2e/operators/operators.sh
+	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(VERSION)' '$(REGISTRY)' 'TestOperators|TestKueue' ''
+
 .PHONY: bench-cluster
 bench-cluster: ## Measure trials beside bare Jobs on that node, where make e2e-cluster E2E_TESTS=none has installed Vernier: 7 minutes.
 	@CGO_ENABLED=0 $(GO_BUILD) -o $(BIN)/bench-throughput ./bench/throughput

@@ -108,18 +108,7 @@ func TestUninstallKeepsData(t *testing.T) {
 // does not run, has kept them.
 func (i *instance) checkCurves(t *testing.T, experiment string) {
 	t.Helper()
-	var claim corev1.PersistentVolumeClaim
-	if err := i.client.Get(t.Context(), client.ObjectKey{Namespace: "vernier-system", Name: "vernier-store"}, &claim); err != nil {
-		t.Fatal(err)
-	}
-	var volume corev1.PersistentVolume
-	if err := i.client.Get(t.Context(), client.ObjectKey{Name: claim.Spec.VolumeName}, &volume); err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(volume.Spec.HostPath.Path, "points.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := i.openStore(t)
 	defer func() { _ = s.Close() }()
 	read := 0
 	for _, trial := range i.trials(t, experiment) {
@@ -135,6 +124,24 @@ func (i *instance) checkCurves(t *testing.T, experiment string) {
 	if read < 6 {
 		t.Errorf("%d trials have succeeded, want 6 or more", read)
 	}
+}
+
+// openStore opens the store of the cluster's manager, which is on a volume of this machine.
+func (i *instance) openStore(t *testing.T) collector.Store {
+	t.Helper()
+	var claim corev1.PersistentVolumeClaim
+	if err := i.client.Get(t.Context(), client.ObjectKey{Namespace: "vernier-system", Name: "vernier-store"}, &claim); err != nil {
+		t.Fatal(err)
+	}
+	var volume corev1.PersistentVolume
+	if err := i.client.Get(t.Context(), client.ObjectKey{Name: claim.Spec.VolumeName}, &volume); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(volume.Spec.HostPath.Path, "points.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // TestADeadManagerBlocksNobody creates pods, a Job and a Deployment of a user's while

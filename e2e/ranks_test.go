@@ -3,7 +3,10 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -47,24 +50,29 @@ var jobsOfTwo = map[string]string{
 }
 
 // rank is a program of two processes: rank 1 sends its x to rank 0 by name, and
-// rank 0 prints the sum of both. Every job uses the same port.
+// rank 0 prints the sum of both. Every job uses the same port. What rank 1 prints is
+// better, and must not count. A parameter server serves until it is ended.
 func rank(_ context.Context, x string) error {
 	own, err := strconv.ParseFloat(x, 64)
 	if err != nil {
 		return err
 	}
-	number, first := os.Getenv("RANK"), os.Getenv("MASTER_ADDR")
-	if first == "" { // the pods of a Job know their hosts' names only
-		name, err := os.Hostname()
-		if err != nil {
-			return err
-		}
-		end := strings.LastIndex(name, "-")
-		number, first = name[end+1:], name[:end]+"-0.ranks"
+	number, first, err := place()
+	if err != nil {
+		return err
 	}
-	if number == "1" {
+	_, port, err := net.SplitHostPort(first)
+	if err != nil {
+		return err
+	}
+	switch number {
+	case "ps":
+		time.Sleep(time.Hour)
+		return errors.New("it was not ended")
+	case "1":
+		fmt.Println("loss=-1")
 		for deadline := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) {
-			conn, err := net.Dial("tcp", first+":23456")
+			conn, err := net.Dial("tcp", first)
 			if err == nil {
 				fmt.Fprintln(conn, own)
 				return conn.Close()
@@ -74,7 +82,7 @@ func rank(_ context.Context, x string) error {
 			}
 		}
 	}
-	l, err := net.Listen("tcp", "0.0.0.0:23456")
+	l, err := net.Listen("tcp", "0.0.0.0:"+port)
 	if err != nil {
 		return err
 	}
@@ -88,6 +96,36 @@ func rank(_ context.Context, x string) error {
 	}
 	fmt.Printf("loss=%g\n", own+other)
 	return nil
+}
+
+// place is the rank of this process and the address of rank 0, as its job says.
+func place() (number, first string, err error) {
+	if text := os.Getenv("TF_CONFIG"); text != "" {
+		var c struct {
+			Cluster map[string][]string
+			Task    struct {
+				Type  string
+				Index int
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &c); err != nil || len(c.Cluster["worker"]) == 0 {
+			return "", "", fmt.Errorf("TF_CONFIG %s: %w", text, err)
+		}
+		if c.Task.Type != "worker" {
+			return c.Task.Type, c.Cluster["worker"][0], nil
+		}
+		return strconv.Itoa(c.Task.Index), c.Cluster["worker"][0], nil
+	}
+	if host := os.Getenv("PET_MASTER_ADDR"); host != "" { // that of torchrun
+		return os.Getenv("PET_NODE_RANK"), net.JoinHostPort(host, os.Getenv("PET_MASTER_PORT")), nil
+	}
+	// The pods of a Job know their hosts' names only.
+	name, err := os.Hostname()
+	if err != nil {
+		return "", "", err
+	}
+	end := strings.LastIndex(name, "-")
+	return name[end+1:], name[:end] + "-0." + cmp.Or(os.Getenv("SUBDOMAIN"), "ranks") + ":23456", nil
 }
 
 // TestRanksOfAJobTalkByName runs jobs of two pods side by side, as the user of the
@@ -129,8 +167,8 @@ func tryRanks(t *testing.T, user *syscall.Credential) {
 				t.Fatal(err)
 			}
 			want := strconv.FormatFloat(x+x, 'g', -1, 64)
-			if o := trial.Status.Observation; o == nil || o.Metrics[0].Latest != want {
-				t.Errorf("%s observed %+v, want the sum %s", trial.Name, o, want)
+			if o := trial.Status.Observation; o == nil || o.Metrics[0].Latest != want || o.Metrics[0].Min != want {
+				t.Errorf("%s observed %+v, want the sum %s and no other", trial.Name, o, want)
 			}
 		}
 	}
