@@ -274,7 +274,7 @@ func TestKueueLetsOneTrialRunAtATime(t *testing.T) {
 			eventually(t, time.Minute, func(ctx context.Context) error {
 				waiting := 0
 				for _, trial := range i.trials(t, name) {
-					if c := trial.LastCondition(); c != nil && strings.HasPrefix(c.Message, v1beta1.QueuedSays) {
+					if c := trial.LastCondition(); c != nil && strings.Contains(c.Message, v1beta1.QueuedSays) {
 						waiting++
 					}
 				}
