@@ -103,11 +103,12 @@ $(BIN)/operators/kueue: e2e/operators/go.mod
 	@cd e2e/operators && CGO_ENABLED=0 go build -buildvcs=false -ldflags="-s -w" -o $(BIN)/operators/ tool && touch $(BIN)/operators/*
 
 .PHONY: e2e-operators
-e2e-operators: node-up $(BIN)/helm $(BIN)/operators/kueue ## Run trials on that node under the training operator, JobSet, Trainer and Kueue: about 10 minutes.
+e2e-operators: node-up $(BIN)/helm $(BIN)/operators/kueue ## Run trials under the training operator, JobSet, Trainer and Kueue, most of them on that node: about 10 minutes.
 	@$(MAKE) -s images ARCHES=$$(go env GOARCH)
 	$(call say,installing the operators)
 	@VERNIER_BIN_DIR=$(BIN) e2e/operators/operators.sh
 	@VERNIER_BIN_DIR=$(BIN) e2e/node/suite.sh '$(VERSION)' '$(REGISTRY)' 'TestOperators|TestKueue' ''
+	@VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 10m -v -run TestTrainJobsOnAnInstance ./e2e
 
 .PHONY: bench-cluster
 bench-cluster: ## Measure trials beside bare Jobs on that node, where make e2e-cluster E2E_TESTS=none has installed Vernier: 7 minutes.

@@ -231,17 +231,28 @@ var queuedJobs = map[string]operatedJob{
 func withQueue(t *testing.T) *instance {
 	t.Helper()
 	i := withOperators(t)
-	for _, object := range strings.Split(oneAtATime, "---") {
-		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(object), &o.Object); err != nil {
-			t.Fatal(err)
-		}
+	for _, o := range objectsOf(t, oneAtATime) {
 		if err := i.client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { i.kubectl(t, "delete", "--wait=false", o.GetKind(), o.GetName()) })
 	}
 	return i
+}
+
+// objectsOf reads the objects of a manifest.
+func objectsOf(t *testing.T, manifest string) (objects []*unstructured.Unstructured) {
+	t.Helper()
+	for _, text := range strings.Split(manifest, "\n---\n") {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+	return objects
 }
 
 func queued(trials, parallel int32) func(*v1beta1.Experiment) {

@@ -11,12 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
-	"sigs.k8s.io/yaml"
 )
 
 // What Trainer and JobSet are told where they run as processes of this machine. %d is
@@ -61,27 +61,43 @@ func TestTrainJobsOnAnInstance(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(programs, "jobset")); err != nil {
 		t.Skipf("NOT RUN: it needs Trainer and JobSet: make e2e-operators builds them (%v)", err)
 	}
-	i, dir := upWithNetworks(t, nil)
 	jobset, trainer := moduleFolder(t, "sigs.k8s.io/jobset"), moduleFolder(t, "github.com/kubeflow/trainer/v2")
-	i.kubectl(t, "apply", "--server-side", "-k", filepath.Join(jobset, "config/components/crd"))
-	i.kubectl(t, "apply", "--server-side", "-k", filepath.Join(trainer, "manifests/base/crds"))
-	i.startWithWebhooks(t, filepath.Join(programs, "jobset"), filepath.Join(jobset, "config/components/webhook/manifests.yaml"))
-	i.startWithWebhooks(t, filepath.Join(programs, "trainer-controller-manager"), filepath.Join(trainer, "manifests/base/webhook/manifests.yaml"))
-	runtime := filepath.Join(trainer, "manifests/base/runtimes/torch_distributed.yaml")
-	eventually(t, time.Minute, func(ctx context.Context) error {
-		out, err := i.vernier("kubectl", "apply", "-f", runtime)
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	})
-	program := filepath.Join(dir, "program")
-	copyFile(t, testProgram(t), program, 0o755)
-	command := fmt.Sprintf(`image: host, command: [%s, rank, "${trialParameters.x}"]`, program)
-	if err := i.client.Create(t.Context(), operatedJobs["trainjob"].experiment(t, "trainjob", command, nil)); err != nil {
+	definitions, err := filepath.Glob(filepath.Join(trainer, "manifests/base/crds/trainer*.yaml"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	i.checkOperated(t, "trainjob")
+	definitions = append(definitions, filepath.Join(jobset, "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"))
+	forEachUser(t, func(t *testing.T, user *syscall.Credential) {
+		i, dir := upWithNetworks(t, user)
+		for _, file := range definitions {
+			i.createAll(t, file, nil)
+		}
+		i.startWithWebhooks(t, filepath.Join(programs, "jobset"), filepath.Join(jobset, "config/components/webhook/manifests.yaml"))
+		i.startWithWebhooks(t, filepath.Join(programs, "trainer-controller-manager"), filepath.Join(trainer, "manifests/base/webhook/manifests.yaml"))
+		i.createAll(t, filepath.Join(trainer, "manifests/base/runtimes/torch_distributed.yaml"), nil)
+		program := filepath.Join(dir, "program")
+		copyFile(t, testProgram(t), program, 0o755)
+		command := fmt.Sprintf(`image: host, command: [%s, rank, "${trialParameters.x}"]`, program)
+		if err := i.client.Create(t.Context(), operatedJobs["trainjob"].experiment(t, "trainjob", command, nil)); err != nil {
+			t.Fatal(err)
+		}
+		i.checkOperated(t, "trainjob")
+	})
+}
+
+// createAll creates the objects of a manifest, as soon as what admits them answers.
+func (i *instance) createAll(t *testing.T, file string, edit func(*unstructured.Unstructured)) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objectsOf(t, string(text)) {
+		if edit != nil {
+			edit(o)
+		}
+		eventually(t, time.Minute, func(ctx context.Context) error { return i.client.Create(ctx, o) })
+	}
 }
 
 // startWithWebhooks runs a controller until the test ends. Its webhooks, as a manifest
@@ -105,30 +121,15 @@ func (i *instance) startWithWebhooks(t *testing.T, program, webhooks string) {
 	}
 	write(t, filepath.Join(serving, "tls.crt"), string(certificate))
 	write(t, filepath.Join(serving, "tls.key"), string(key))
-	manifest, err := os.ReadFile(webhooks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range strings.Split(string(manifest), "\n---\n") {
-		configuration := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &configuration.Object); err != nil {
-			t.Fatal(err)
-		}
-		if configuration.Object == nil {
-			continue
-		}
-		configuration.SetName(filepath.Base(program) + "-" + configuration.GetName())
-		for _, hook := range configuration.Object["webhooks"].([]any) {
-			to := hook.(map[string]any)["clientConfig"].(map[string]any)
-			path := to["service"].(map[string]any)["path"].(string)
+	i.createAll(t, webhooks, func(o *unstructured.Unstructured) {
+		o.SetName(filepath.Base(program) + "-" + o.GetName())
+		for _, hook := range o.Object["webhooks"].([]any) {
+			path, _, _ := unstructured.NestedString(hook.(map[string]any), "clientConfig", "service", "path")
 			hook.(map[string]any)["clientConfig"] = map[string]any{
-				"url": fmt.Sprintf("https://127.0.0.1:%d%s", address.Port, path), "caBundle": base64.StdEncoding.EncodeToString(certificate),
+				"url": fmt.Sprintf("https://%s%s", address, path), "caBundle": base64.StdEncoding.EncodeToString(certificate),
 			}
 		}
-		if err := i.client.Create(t.Context(), configuration); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	config := filepath.Join(dir, "config.yaml")
 	write(t, config, fmt.Sprintf(trainerConfigs[filepath.Base(program)], address.Port))
 	kubeconfig, err := i.vernier("kubeconfig")
