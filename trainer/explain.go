@@ -263,7 +263,7 @@ func Waiting(pods []corev1.Pod) Wait {
 			return Wait{fmt.Sprintf("pod %s was ended by its node while it started, and Kubernetes does not start it again: delete it, and its job makes another (kubectl delete pod -n %s %s)", pod.Name, pod.Namespace, pod.Name), Repair, at.Time}
 		}
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			if w := s.State.Waiting; w != nil {
+			if w := backOff(pod, s); w != nil {
 				if text := waitingCause(pod, s, w); text != "" {
 					return Wait{text, remedyOf(w), startOf(pod)}
 				}
@@ -271,6 +271,15 @@ func Waiting(pods []corev1.Pod) Wait {
 		}
 	}
 	return Wait{}
+}
+
+// backOff is what a container waits for. A kubelet leaves the state of one that it will
+// start again as it ended, where the pod has sidecars.
+func backOff(pod *corev1.Pod, s corev1.ContainerStatus) *corev1.ContainerStateWaiting {
+	if t := s.State.Terminated; t != nil && t.ExitCode != 0 && s.RestartCount > 0 && pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		return &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
+	}
+	return s.State.Waiting
 }
 
 func remedyOf(w *corev1.ContainerStateWaiting) Remedy {

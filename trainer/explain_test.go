@@ -172,6 +172,10 @@ func TestWaiting(t *testing.T) {
 	crash := waiting("CrashLoopBackOff", "back-off 10s")
 	crash.Status.ContainerStatuses[0].RestartCount = 4
 	crash.Status.ContainerStatuses[0].LastTerminationState.Terminated = &terminated{ExitCode: 1}
+	beside := *crash.DeepCopy() // a sidecar
+	beside.Status.Phase, beside.Status.ContainerStatuses[0].State = corev1.PodRunning, corev1.ContainerState{Terminated: &terminated{ExitCode: 1}}
+	never := *beside.DeepCopy()
+	never.Spec.RestartPolicy = corev1.RestartPolicyNever
 	ended := waiting("ImagePullBackOff", "")
 	ended.Status.Phase = corev1.PodFailed
 	withConditions := func(conditions ...corev1.PodCondition) corev1.Pod {
@@ -214,6 +218,8 @@ func TestWaiting(t *testing.T) {
 		"no ConfigMap":                              {waiting("CreateContainerConfigError", `configmap "data" not found`), trainer.Repair, `container main of pod p cannot be configured (configmap "data" not found): create the ConfigMap, Secret or key that it names`},
 		"cannot be created":                         {waiting("CreateContainerError", "x"), trainer.Repair, "container main of pod p cannot be started, CreateContainerError (x): check its command, mounts and security context"},
 		"it keeps crashing":                         {crash, trainer.Retries, "container main of pod p exited with code 1: see its last lines (kubectl logs -n team p -c main); it was restarted 4 times"},
+		"it keeps crashing beside a sidecar":        {beside, trainer.Retries, "container main of pod p exited with code 1: see its last lines (kubectl logs -n team p -c main); it was restarted 4 times"},
+		"it has crashed for good":                   {never, trainer.Retries, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
