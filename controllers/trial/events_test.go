@@ -15,6 +15,8 @@ func TestEvents(t *testing.T) {
 			panic(err)
 		}
 	})
+	inQueue := plan(seen{trial: aTrial(), job: jobIn(trainer.Pending)}, noon)
+	queued := aTrial(func(t *v1beta1.Trial) { t.Status = *inQueue.status })
 	tests := map[string]struct {
 		before seen
 		d      decision
@@ -26,6 +28,9 @@ func TestEvents(t *testing.T) {
 		"a trial that fails has one":      {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Failed)}, noon), []string{"JobFailed"}},
 		"a trial without metrics has one": {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Succeeded), data: data{final: true}}, noon), []string{"MetricsUnavailable"}},
 		"a trial without a job has none":  {seen{trial: outside}, started(outside, noon), nil},
+		"a job that is suspended has one": {seen{trial: aTrial()}, inQueue, []string{"JobQueued"}},
+		"one that then runs has one":      {seen{trial: queued}, plan(seen{trial: queued, job: jobIn(trainer.Running)}, noon), []string{"JobRunning"}},
+		"a job that is preempted has one": {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Pending), data: data{stored: stored(points("loss", 1))}}, noon), []string{"JobPreempted"}},
 		"the live view has none":          {seen{trial: aTrial()}, plan(seen{trial: aTrial(), job: jobIn(trainer.Running), data: data{stored: stored(points("loss", 1))}}, noon), nil},
 	}
 	for name, tc := range tests {
