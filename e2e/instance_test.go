@@ -37,12 +37,12 @@ type instance struct {
 }
 
 // up starts an instance that is stopped when the test ends.
-func up(t *testing.T) *instance {
+func up(t *testing.T, flags ...string) *instance {
 	t.Helper()
-	return upAs(t, filepath.Join(t.TempDir(), "home"), nil)
+	return upAs(t, filepath.Join(t.TempDir(), "home"), nil, flags...)
 }
 
-func upAs(t *testing.T, home string, user *syscall.Credential) *instance {
+func upAs(t *testing.T, home string, user *syscall.Credential, flags ...string) *instance {
 	t.Helper()
 	if clusterConfig() != "" {
 		t.Skip("it needs an embedded instance, and this run is against a cluster")
@@ -57,7 +57,7 @@ func upAs(t *testing.T, home string, user *syscall.Credential) *instance {
 			t.Errorf("vernier down: %v\n%s", err, out)
 		}
 	})
-	if out, err := i.vernier("up"); err != nil {
+	if out, err := i.vernier(append([]string{"up"}, flags...)...); err != nil {
 		t.Fatalf("vernier up: %v\n%s", err, out)
 	}
 	path, err := i.vernier("kubeconfig")

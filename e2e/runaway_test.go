@@ -45,7 +45,7 @@ func TestARunAwayExperiment(t *testing.T) {
 	if err := i.client.Create(t.Context(), experiment); err != nil {
 		t.Fatal(err)
 	}
-	for name, test := range runAways(i.kubeconfig != "") {
+	for name, test := range runAways() {
 		t.Run(name, func(t *testing.T) { i.checkRefused(t, broken(t, "refused", test.change), test.want) })
 	}
 	after := time.NewTimer(watch - time.Since(began))
@@ -100,20 +100,13 @@ func shorten(text string) string {
 }
 
 // runAways are refused, since nothing would bound them or no trial could end well.
-func runAways(cluster bool) map[string]refusal {
-	tests := map[string]refusal{
+func runAways() map[string]refusal {
+	return map[string]refusal{
 		"more trials at once than there can be": {func(spec map[string]any) {
 			set(int64(2_000_000_000), "parallelTrialCount")(spec)
 			set(int64(2_000_000_000), "maxTrialCount")(spec)
 		}, []string{"parallelTrialCount"}},
-		"a Custom collector, which has no network of its own here": {
-			set(map[string]any{"collector": map[string]any{"kind": "Custom", "customCollector": map[string]any{"name": "mine", "image": "host", "command": []any{"true"}}}}, "metricsCollectorSpec"),
-			[]string{"Custom"}},
 	}
-	if cluster {
-		delete(tests, "a Custom collector, which has no network of its own here")
-	}
-	return tests
 }
 
 func (i *instance) checkRefused(t *testing.T, object *unstructured.Unstructured, want []string) {

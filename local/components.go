@@ -161,7 +161,7 @@ func (s *supervisor) scheduler() component {
 func (s *supervisor) manager() component {
 	return component{
 		name: "manager", path: s.binaries.path("manager"), grace: 6 * time.Second,
-		args: []string{
+		args: append([]string{
 			"--kubeconfig=" + s.home.componentKubeconfig("manager"),
 			"--metrics-bind-address=" + address(s.ports.Metrics), "--health-probe-bind-address=" + address(s.ports.Health),
 			"--report-bind-address=" + address(s.ports.Report), "--report-url=http://" + address(s.ports.Report),
@@ -173,7 +173,7 @@ func (s *supervisor) manager() component {
 			"--ended-logs=" + s.binaries.path("vernier"), "--ended-logs=--home", "--ended-logs=" + string(s.home),
 			"--agent-root=" + s.home.AgentRoot(),
 			"--operator", fmt.Sprintf("--operator-kubectl='%s' --home '%s' kubectl", s.binaries.path("vernier"), s.home),
-		},
+		}, s.managerFlags...),
 		ready: s.managerReady,
 	}
 }

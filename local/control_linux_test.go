@@ -140,7 +140,7 @@ func TestWhatTheNodeOffersIsKept(t *testing.T) {
 	if err := home.SetResources(Resources{CPU: "4", GPUs: "none", GPUSharing: 2}); err != nil {
 		t.Fatal(err)
 	}
-	flags, err := home.resourceFlags()
+	flags, _, err := home.resourceFlags()
 	if diff := cmp.Diff([]string{"--cpu=4", "--gpus=", "--gpu-sharing=2"}, flags); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vernier-ml/vernier/local/statefile"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 // Home is the directory of one instance.
@@ -224,6 +225,8 @@ type Resources struct {
 	GPUs string `json:"gpus,omitempty"`
 	// GPUSharing is how many pods may hold one GPU at a time; 0 is 1.
 	GPUSharing int `json:"gpuSharing,omitempty"`
+	// ImageCommands are what images run, as IMAGE=COMMAND; see trainer.ParseCommands.
+	ImageCommands []string `json:"imageCommands,omitempty"`
 }
 
 const resourcesFile = "resources.json"
@@ -241,29 +244,35 @@ func (h Home) SetResources(r Resources) error {
 	if r.GPUSharing < 0 || r.GPUSharing > 64 {
 		return fmt.Errorf("a GPU can be shared by 1 to 64 trials, not %d", r.GPUSharing)
 	}
+	if _, err := trainer.ParseCommands(r.ImageCommands); err != nil {
+		return err
+	}
 	if err := h.create(); err != nil {
 		return err
 	}
 	return statefile.WriteJSON(h.path(resourcesFile), r)
 }
 
-// resourceFlags are the agent's flags for the resources of a home.
-func (h Home) resourceFlags() ([]string, error) {
+// resourceFlags are the flags of the agent and of the manager for the resources of a
+// home.
+func (h Home) resourceFlags() (node, manager []string, err error) {
 	var r Resources
-	err := statefile.ReadJSON(h.path(resourcesFile), &r)
+	err = statefile.ReadJSON(h.path(resourcesFile), &r)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, statefile.ErrCorrupt) {
-		return nil, err
+		return nil, nil, err
 	}
-	var flags []string
 	for _, f := range []struct{ name, value string }{{"cpu", r.CPU}, {"memory", r.Memory}, {"gpus", r.GPUs}} {
 		if f.value != "" {
-			flags = append(flags, "--"+f.name+"="+strings.TrimSuffix(f.value, "none"))
+			node = append(node, "--"+f.name+"="+strings.TrimSuffix(f.value, "none"))
 		}
 	}
 	if r.GPUSharing > 1 {
-		flags = append(flags, fmt.Sprintf("--gpu-sharing=%d", r.GPUSharing))
+		node = append(node, fmt.Sprintf("--gpu-sharing=%d", r.GPUSharing))
 	}
-	return flags, nil
+	for _, pair := range r.ImageCommands {
+		manager = append(manager, "--image-command="+pair)
+	}
+	return node, manager, nil
 }
 
 // shellVariables decide which programs a trial finds.

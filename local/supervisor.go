@@ -34,11 +34,12 @@ type supervisor struct {
 	binaries Binaries
 	log      logr.Logger
 	nodeName string
-	// nodeFlags are the agent's flags of what the node offers.
-	nodeFlags []string
-	ports     ports
-	starter   *starter
-	probe     *prober
+	// nodeFlags are the agent's flags of what the node offers, managerFlags the manager's
+	// of what images run.
+	nodeFlags, managerFlags []string
+	ports                   ports
+	starter                 *starter
+	probe                   *prober
 
 	mutex  sync.Mutex
 	status Status
@@ -96,7 +97,7 @@ func newSupervisor(o Options) (*supervisor, error) {
 	}
 	s.ports = p
 	s.update(func(st *Status) { st.API = "http://" + address(p.Report) })
-	if s.nodeFlags, err = o.Home.resourceFlags(); err != nil {
+	if s.nodeFlags, s.managerFlags, err = o.Home.resourceFlags(); err != nil {
 		return nil, err
 	}
 	if err := o.Home.recordShell(); err != nil {

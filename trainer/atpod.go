@@ -62,6 +62,7 @@ func atPod(c Collector) Collector {
 func InjectPod(pod *unstructured.Unstructured, namespace string, c Collector) error {
 	work := pod.DeepCopy()
 	c = atPod(c)
+	c.Commands.name(work.Object)
 	if err := prepare(work.Object, Role{}, c); err != nil {
 		return err
 	}

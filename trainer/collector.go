@@ -122,6 +122,9 @@ type Collector struct {
 	// Entrypoint finds the entrypoint and the command of an image, for a container that
 	// names no command (StdOut). Nil: such a container is an error.
 	Entrypoint func(Image) (entrypoint, command []string, err error)
+	// Commands are what images run, for containers of any collector that name no command.
+	// They come before Entrypoint.
+	Commands Commands
 	// Checkpoints is the trial's directory for checkpoints; nil if it has none.
 	Checkpoints *Checkpoints
 }

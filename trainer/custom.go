@@ -23,7 +23,7 @@ func (p pod) addCustom(main map[string]any, where []string) error {
 	case p.c.Custom == nil:
 		return errors.New("the Custom collector has no container: write customCollector")
 	case p.sharesNetwork():
-		return errors.New("a Custom collector reports to the DBManager in its pod, so the pod needs a network of its own: leave hostNetwork out; in the embedded mode use Push, or File")
+		return errors.New("a Custom collector reports to the DBManager in its pod, so the pod needs a network of its own: leave hostNetwork out, and the annotation vernier.ml/network: host")
 	}
 	custom, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.c.Custom)
 	if err != nil {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/trainer"
 	"github.com/vernier-ml/vernier/trainer/kind"
 )
@@ -151,6 +153,33 @@ func TestInjectCustomLeavesWhatTheTemplateSays(t *testing.T) {
 	}
 }
 
+// In the embedded mode pods share the machine's network, unless they ask for their own.
+func TestACustomCollectorHasANetworkOfItsOwn(t *testing.T) {
+	embedded := func(c *trainer.Collector) {
+		c.Binary = "/opt/collector"
+		c.Commands = trainer.Commands{"team/*": {"collect", "-v"}}
+		c.Custom.Image, c.Custom.Command = "team/collector:1", nil
+	}
+	obj := job(t, "containers: [{name: main, image: i, command: [train]}]")
+	got := injected(t, obj, withCustom("/out/log", embedded))
+	if network := got.Annotations[contract.AnnotationNetwork]; network != contract.NetworkPod {
+		t.Errorf("the pod's network is %q, want one of its own", network)
+	}
+	if len(got.Spec.HostAliases) != 1 {
+		t.Errorf("host aliases %v, want the names of Katib's DBManager", got.Spec.HostAliases)
+	}
+	if diff := cmp.Diff([]string{"collect", "-v"}, got.Spec.Containers[1].Command); diff != "" {
+		t.Errorf("the collector runs (-want +got)\n%s", diff)
+	}
+	chosen := job(t, "containers: [{name: main, image: i}]")
+	if err := unstructured.SetNestedStringMap(chosen.Object, map[string]string{contract.AnnotationNetwork: contract.NetworkHost}, "spec", "template", "metadata", "annotations"); err != nil {
+		t.Fatal(err)
+	}
+	if err := trainer.Inject(chosen, kind.For(chosen.GroupVersionKind()), withCustom("/out/log", embedded)); err == nil || !strings.Contains(err.Error(), "vernier.ml/network: host") {
+		t.Errorf("with the machine's network: %v", err)
+	}
+}
+
 func TestInjectCustomFaults(t *testing.T) {
 	named := func(name string) func(*trainer.Collector) {
 		return func(c *trainer.Collector) { c.Custom.Name = name }
@@ -167,7 +196,6 @@ func TestInjectCustomFaults(t *testing.T) {
 		"another container's name":  {spec: "containers: [{name: main, image: i}, {name: helper, image: i}]", change: named("helper"), want: `the container name "helper" is taken`},
 		"an init container's name":  {spec: "initContainers: [{name: first, image: i}]\ncontainers: [{name: main, image: i}]", change: named("first"), want: `initContainers: the container name "first" is taken`},
 		"the host's network":        {spec: "hostNetwork: true\ncontainers: [{name: main, image: i}]", want: "leave hostNetwork out"},
-		"processes of the machine":  {change: func(c *trainer.Collector) { c.Binary = "/opt/collector" }, want: "in the embedded mode use Push, or File"},
 		"a file in the root":        {path: "/mnist.log", want: `the path "/mnist.log" of the Custom collector cannot be shared`},
 		"a system directory":        {path: "/etc/mnist.log", want: "/etc, which the container needs: write the metrics to a directory of their own, for instance /etc/metrics/mnist.log"},
 		"a path by the environment": {spec: "volumes: [{name: v, emptyDir: {}}]\ncontainers: [{name: main, image: i, volumeMounts: [{name: v, mountPath: /a, subPathExpr: $(X)}]}]", path: "/a/b", want: "subPathExpr"},

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vernier-ml/vernier/collector/contract"
 )
 
 // Inject edits the pod templates of a job, before the job is created, so that
@@ -46,6 +48,7 @@ func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 		if err != nil {
 			return err
 		}
+		c.Commands.name(tpl)
 		if err := prepare(tpl, role, c); err != nil {
 			return err
 		}
@@ -57,6 +60,7 @@ func Inject(job *unstructured.Unstructured, kind Kind, c Collector) error {
 	if err := injectTemplate(tpl, primary, work.GetNamespace(), c); err != nil {
 		return err
 	}
+	c.Commands.name(tpl) // a Custom collector
 	if c.RerunDisrupted {
 		rerunDisrupted(work)
 	}
@@ -111,7 +115,30 @@ func prepare(tpl map[string]any, role Role, c Collector) error {
 func injectTemplate(tpl map[string]any, role Role, namespace string, c Collector) error {
 	p := pod{path: under(role.TemplatePath, "spec"), namespace: namespace, c: c}
 	p.spec, _ = tpl["spec"].(map[string]any)
+	if c.Kind == Custom && c.Binary != "" {
+		var err error
+		if p.ownNetwork, err = askForNetwork(tpl, role.TemplatePath); err != nil {
+			return err
+		}
+	}
 	return p.inject()
+}
+
+// askForNetwork has the embedded mode give the pod a network of its own, unless its
+// author chose one.
+func askForNetwork(tpl map[string]any, where []string) (own bool, err error) {
+	meta, err := childMap(tpl, where, "metadata")
+	if err != nil {
+		return false, err
+	}
+	annotations, err := childMap(meta, under(where, "metadata"), "annotations")
+	if err != nil {
+		return false, err
+	}
+	if _, chosen := annotations[contract.AnnotationNetwork]; !chosen {
+		annotations[contract.AnnotationNetwork] = contract.NetworkPod
+	}
+	return annotations[contract.AnnotationNetwork] == contract.NetworkPod, nil
 }
 
 // leaders are the names of roles whose first pod speaks for a job, the most likely

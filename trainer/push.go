@@ -24,7 +24,7 @@ const (
 // if pods run as processes of the machine, or use the host's network.
 func (p pod) sharesNetwork() bool {
 	host, _ := p.spec["hostNetwork"].(bool)
-	return host || p.c.Binary != ""
+	return host || p.c.Binary != "" && !p.ownNetwork
 }
 
 // pushToken keeps out programs of other trials. It is derived from the trial's

@@ -29,6 +29,8 @@ type pod struct {
 	spec      map[string]any
 	namespace string // of the job
 	c         Collector
+	// ownNetwork says that the pod asks for a network of its own in the embedded mode.
+	ownNetwork bool
 }
 
 func (p pod) inject() error {

@@ -75,7 +75,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (control
 func reporting(o options, id identity, direct client.Reader) trial.Reporting {
 	r := trial.Reporting{
 		RerunDisrupted: true,
-		Image:          o.collectorImage, Binary: o.collectorBinary, Rate: o.collectorRate, URL: o.reportURL,
+		Image:          o.collectorImage, Binary: o.collectorBinary, Rate: o.collectorRate, URL: o.reportURL, Commands: o.commands,
 		Token: func(t collector.TrialID) (string, error) {
 			return report.Sign(id.reportKey, report.Claims{Trial: t, Expires: time.Now().Add(tokenValidity)})
 		},

@@ -19,6 +19,7 @@ import (
 	"github.com/vernier-ml/vernier/collector/store"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/server"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 type options struct {
@@ -54,6 +55,8 @@ type options struct {
 	admissionOnly bool
 	namespace     string
 	embedded      bool
+	imageCommands []string
+	commands      trainer.Commands // of imageCommands
 	operator      bool
 	kubectl       string
 	level         slog.Level
@@ -124,6 +127,10 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "run the controllers only while holding a lease")
 	f.BoolVar(&o.admissionOnly, "admission-only", false, "serve the admission webhook and nothing else; any number of replicas may")
 	f.StringVar(&o.namespace, "namespace", "", "the manager's own `namespace`; empty: that of its pod")
+	f.Func("image-command", "`IMAGE=COMMAND` that containers without a command run, where pods run without images; * in IMAGE stands for anything but a slash; may be given several times", func(pair string) error {
+		o.imageCommands = append(o.imageCommands, pair)
+		return nil
+	})
 	f.BoolVar(&o.embedded, "embedded", false, "run beside a local control plane: loopback only, no Secrets, key in --report-key-file")
 	f.BoolVar(&o.operator, "operator", false, "run TFJobs, PyTorchJobs and their kin, of the kinds that config/operator defines, where no training operator does")
 	f.StringVar(&o.kubectl, "operator-kubectl", "kubectl", "`command` in the launchers of MPIJobs by which mpirun starts processes in the workers (--operator)")
@@ -163,6 +170,9 @@ func (o *options) complete() error {
 	u, err := url.Parse(o.reportURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("--report-url %q: give http://host:port or https://host:port", o.reportURL)
+	}
+	if o.commands, err = trainer.ParseCommands(o.imageCommands); err != nil {
+		return fmt.Errorf("--image-command: %w", err)
 	}
 	if o.embedded && o.pprof {
 		return errors.New("--pprof needs the accounts of a cluster: do not give it with --embedded")

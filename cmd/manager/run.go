@@ -87,7 +87,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	rules := webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary, Entrypoints: o.resolvesImages(), Katib: present}
+	rules := webhook.Rules{Reader: mgr.GetAPIReader(), Binary: o.collectorBinary, Commands: o.commands, Entrypoints: o.resolvesImages(), Katib: present}
 	if err := addWebhooks(mgr, o, id, direct, rules); err != nil {
 		return err
 	}

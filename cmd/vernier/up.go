@@ -26,8 +26,9 @@ listen on loopback only; all state is in the home, which only you can read. What
 was there before goes on.
 
 The node offers the cores, memory and GPUs that this process may use: limits of
-its control group and CUDA_VISIBLE_DEVICES count. --cpu, --memory, --gpus and
---gpu-sharing are kept for later starts, until one of them is given again.`,
+its control group and CUDA_VISIBLE_DEVICES count. --cpu, --memory, --gpus,
+--gpu-sharing and --image-command are kept for later starts, until one of them is given
+again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			home, err := g.instanceHome()
@@ -38,7 +39,7 @@ its control group and CUDA_VISIBLE_DEVICES count. --cpu, --memory, --gpus and
 			if err != nil {
 				return err
 			}
-			if flags := cmd.Flags(); flags.Changed("cpu") || flags.Changed("memory") || flags.Changed("gpus") || flags.Changed("gpu-sharing") {
+			if flags := cmd.Flags(); flags.Changed("cpu") || flags.Changed("memory") || flags.Changed("gpus") || flags.Changed("gpu-sharing") || flags.Changed("image-command") {
 				if err := changeOffer(home, offer); err != nil {
 					return err
 				}
@@ -69,6 +70,7 @@ its control group and CUDA_VISIBLE_DEVICES count. --cpu, --memory, --gpus and
 	cmd.Flags().StringVar(&offer.CPU, "cpu", "", "cores that trials may ask for, such as 4 or 500m")
 	cmd.Flags().StringVar(&offer.Memory, "memory", "", "memory that trials may ask for, such as 16Gi")
 	cmd.Flags().StringVar(&offer.GPUs, "gpus", "", "UUIDs of the GPUs that trials may ask for, joined by commas, or none")
+	cmd.Flags().StringArrayVar(&offer.ImageCommands, "image-command", nil, "IMAGE=COMMAND: the program of this machine that trials run whose container names no command; * in IMAGE stands for anything but a slash; may be given several times")
 	cmd.Flags().IntVar(&offer.GPUSharing, "gpu-sharing", 0, "how many trials may have one GPU at a time (default 1)")
 	return cmd
 }

@@ -49,6 +49,14 @@ const (
 	SharedKatibAddress = "shared:6789"
 )
 
+// AnnotationNetwork on a pod chooses its network in the embedded mode: NetworkPod for
+// one of its own, NetworkHost for the machine's. Without it the node decides.
+const (
+	AnnotationNetwork = "vernier.ml/network"
+	NetworkPod        = "pod"
+	NetworkHost       = "host"
+)
+
 // KatibHosts are the names under which programs look for Katib's DBManager.
 func KatibHosts() []string {
 	return []string{

@@ -72,6 +72,8 @@ type Reporting struct {
 	CA string
 	// RerunDisrupted is the trainer.Collector's.
 	RerunDisrupted bool
+	// Commands are what images run, where it is known; see trainer.Collector.
+	Commands trainer.Commands
 	// Entrypoint finds out what an image runs; see trainer.Collector. Default: none.
 	Entrypoint func(context.Context, trainer.Image) (entrypoint, command []string, err error)
 	// Token makes the token with which a trial reports.

@@ -135,7 +135,7 @@ func (r Reporting) collector(ctx context.Context, t *v1beta1.Trial) (trainer.Col
 		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Number: number, Labels: labels,
 		ReportURL: r.URL, Token: token, CA: r.CA,
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
-		Grace: grace, RerunDisrupted: r.RerunDisrupted,
+		Grace: grace, RerunDisrupted: r.RerunDisrupted, Commands: r.Commands,
 	}
 	if parent := t.Annotations[v1beta1.AnnotationTraceparent]; tracing.Valid(parent) {
 		inject.Traceparent = parent

@@ -275,6 +275,7 @@ func (r Rules) rehearsal(exp *v1beta1.Experiment) trainer.Collector {
 	c := trainer.Collector{
 		Kind:             trainer.Push,
 		Binary:           r.Binary,
+		Commands:         r.Commands,
 		Experiment:       exp.Name,
 		Trial:            exp.Name + "-0000",
 		PrimaryContainer: t.PrimaryContainerName,

@@ -32,6 +32,8 @@ type Rules struct {
 	// Binary is the collector command on every node, in the embedded mode; see
 	// trainer.Collector.
 	Binary string
+	// Commands are what images run, where it is known; see trainer.Collector.
+	Commands trainer.Commands
 	// Entrypoints says that the entrypoints of images are found when trials are made.
 	Entrypoints bool
 	// Katib knows whether Katib is installed.

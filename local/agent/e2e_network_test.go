@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/utils/ptr"
 
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/local/shim"
 )
 
@@ -78,7 +79,7 @@ func TestPortForward(t *testing.T) {
 	r := newRig(t, nil)
 	pod := r.pod("server", "")
 	pod.Spec.Containers[0] = helper(t, "serve", "127.0.0.1:23456", "hello")
-	pod.Annotations = map[string]string{AnnotationNetwork: NetworkPod} // no other program has its ports
+	pod.Annotations = map[string]string{contract.AnnotationNetwork: contract.NetworkPod} // no other program has its ports
 	r.create(pod)
 	eventually(t, "the program listens", func() bool {
 		return r.get("server").Status.Phase == corev1.PodRunning && r.logs("server", corev1.PodLogOptions{}) == "listening\n"

@@ -30,16 +30,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/local/podnet"
 	"github.com/vernier-ml/vernier/local/shim"
-)
-
-// AnnotationNetwork on a pod chooses its network: NetworkPod for one of its own,
-// NetworkHost for the machine's. Without it the node decides.
-const (
-	AnnotationNetwork = "vernier.ml/network"
-	NetworkPod        = "pod"
-	NetworkHost       = "host"
 )
 
 // ConditionPodNetwork is the condition of the Node that says whether pods can have
@@ -53,10 +46,10 @@ var roleLabels = []string{"training.kubeflow.org/job-name", "jobset.sigs.k8s.io/
 // the network, or is one of several that work together. All others stay on the
 // machine's network, where programs find what they always found.
 func wantsNetwork(pod *corev1.Pod, parallelism int32, services []*corev1.Service) bool {
-	switch choice := pod.Annotations[AnnotationNetwork]; {
-	case pod.Spec.HostNetwork || choice == NetworkHost:
+	switch choice := pod.Annotations[contract.AnnotationNetwork]; {
+	case pod.Spec.HostNetwork || choice == contract.NetworkHost:
 		return false
-	case choice == NetworkPod || pod.Spec.Subdomain != "" || isIndexed(pod) && parallelism > 1:
+	case choice == contract.NetworkPod || pod.Spec.Subdomain != "" || isIndexed(pod) && parallelism > 1:
 		return true
 	}
 	labelled := func(label string) bool { return pod.Labels[label] != "" }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/local/podnet"
 )
 
@@ -28,8 +29,8 @@ func TestWantsNetwork(t *testing.T) {
 		"a single pod":                  {pod: corev1.Pod{}, want: false},
 		"with a subdomain":              {pod: corev1.Pod{Spec: corev1.PodSpec{Subdomain: "job"}}, want: true},
 		"on the machine's network":      {pod: corev1.Pod{Spec: corev1.PodSpec{Subdomain: "job", HostNetwork: true}}, want: false},
-		"that asks for one":             {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationNetwork: NetworkPod}}}, want: true},
-		"that asks for the machine's":   {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationNetwork: NetworkHost}}, Spec: corev1.PodSpec{Subdomain: "job"}}, want: false},
+		"that asks for one":             {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{contract.AnnotationNetwork: contract.NetworkPod}}}, want: true},
+		"that asks for the machine's":   {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{contract.AnnotationNetwork: contract.NetworkHost}}, Spec: corev1.PodSpec{Subdomain: "job"}}, want: false},
 		"of a job with roles":           {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"training.kubeflow.org/job-name": "mnist"}}}, want: true},
 		"one of several of a Job":       {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: indexed}}, parallelism: 2, want: true},
 		"one at a time of a Job":        {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: indexed}}, parallelism: 1, want: false},

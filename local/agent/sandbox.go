@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/local/shim"
 )
 
@@ -248,7 +249,7 @@ func (w *worker) warn(box sandbox) {
 		w.event(corev1.EventTypeWarning, "NetworkShared", "pods share the machine's network here: this pod has no address of its own, names of Services do not resolve, and two pods cannot listen on the same port: "+box.refused)
 	}
 	if len(w.v.Pod.Spec.HostAliases) > 0 && !w.hasNetwork(w.v.Pod.UID) {
-		w.event(corev1.EventTypeWarning, "Ignored", "this pod has the machine's network and its /etc/hosts: hostAliases have no effect; the annotation "+AnnotationNetwork+": "+NetworkPod+" gives it its own")
+		w.event(corev1.EventTypeWarning, "Ignored", "this pod has the machine's network and its /etc/hosts: hostAliases have no effect; the annotation "+contract.AnnotationNetwork+": "+contract.NetworkPod+" gives it its own")
 	}
 }
 
