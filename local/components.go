@@ -187,6 +187,7 @@ func (s *supervisor) agent() component {
 			"agent", "--kubeconfig=" + s.home.componentKubeconfig("agent"), "--node-name=" + s.nodeName,
 			"--root=" + s.home.AgentRoot(), "--shim=" + s.binaries.path("shim"), "--bin-dir=" + string(s.binaries),
 			"--listen=" + address(s.ports.Kubelet), fmt.Sprintf("--loopback-ports=%d", s.ports.Report),
+			"--report-url=http://" + address(s.ports.Report), "--report-key-file=" + s.home.path("pki", "report.key"),
 			"--cert=" + pki("kubelet.crt"), "--key=" + pki("kubelet.key"), "--client-ca=" + pki("ca.crt"),
 		}, s.nodeFlags...),
 		ready: s.nodeReady,

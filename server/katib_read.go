@@ -64,9 +64,12 @@ func (s *katibService) get(ctx context.Context, r *katibv1beta1.GetObservationLo
 	// One by one: everybody may ask, and a curve has any size.
 	var points []collector.Point
 	size := 0
-	err = s.cfg.Store.Scan(ctx, trial.UID, names, func(_ collector.Attempt, p collector.Point) error {
+	err = s.cfg.Store.Scan(ctx, trial.UID, names, func(a collector.Attempt, p collector.Point) error {
 		if err := ctx.Err(); err != nil {
 			return err // points outside of the stretch may have no end
+		}
+		if a.System() {
+			return nil // Katib's readers expect what the program reported
 		}
 		if !from.IsZero() && p.Time.Before(from) || !to.IsZero() && p.Time.After(to) {
 			return nil

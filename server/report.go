@@ -38,6 +38,9 @@ type ReportConfig struct {
 	// OnPoints is told, after the write, that a trial has new points or is
 	// final. It must not block. Default: nothing is called.
 	OnPoints func(collector.TrialID)
+	// OnUsage is told that there is more of the machine's use of a trial, which nothing
+	// is decided by. It must not block. Default: nothing is called.
+	OnUsage func(collector.TrialID)
 	// Metrics is where the Prometheus metrics are registered. Default: nowhere.
 	Metrics prometheus.Registerer
 	// Traces take a span of each call that names one as its parent. Default: none.
@@ -54,6 +57,9 @@ func NewReportHandler(cfg ReportConfig) (mount string, handler http.Handler, err
 	}
 	if cfg.OnPoints == nil {
 		cfg.OnPoints = func(collector.TrialID) {}
+	}
+	if cfg.OnUsage == nil {
+		cfg.OnUsage = func(collector.TrialID) {}
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -142,7 +148,11 @@ func (s *reportService) Report(ctx context.Context, r *vernierv1.ReportRequest) 
 		return nil, s.reject(notStored(ctx, err), count(r))
 	}
 	s.metrics.ingest(trial, attempt.ID, points, r)
-	s.cfg.OnPoints(trial)
+	if attempt.System() {
+		s.cfg.OnUsage(trial)
+	} else {
+		s.cfg.OnPoints(trial)
+	}
 	answer := &vernierv1.ReportResponse{Acked: make(map[string]int64, len(r.GetPoints()))}
 	for _, p := range points {
 		answer.Acked[p.Source] = max(answer.Acked[p.Source], p.Seq+1)

@@ -156,6 +156,22 @@ func TestAReportIsStoredAndItsTrialWoken(t *testing.T) {
 	}
 }
 
+func TestTheUseOfAMachineWakesNoTrial(t *testing.T) {
+	f := newFixture(t, false)
+	client := f.dial(t, token(t, trial, time.Now().Add(time.Hour)), "")
+	system := &vernierv1.Attempt{Id: collector.SystemAttempt, StartedUnixNano: 1}
+	if _, err := client.Report(t.Context(), &vernierv1.ReportRequest{Attempt: system, Points: points(3)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Report(t.Context(), &vernierv1.ReportRequest{Attempt: attempt, Points: points(1)}); err != nil {
+		t.Fatal(err)
+	}
+	<-f.woken
+	if len(f.woken) > 0 {
+		t.Error("what is sampled has woken the trial")
+	}
+}
+
 func TestATokenReportsForItsOwnTrialOnly(t *testing.T) {
 	f := newFixture(t, false)
 	other := collector.TrialID{Namespace: "ns", Name: "random-0002", UID: "uid-2"}

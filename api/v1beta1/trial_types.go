@@ -102,6 +102,12 @@ type TrialStatus struct {
 	// Observation is the result.
 	// +optional
 	Observation *Observation `json:"observation,omitempty"`
+	// Usage (Vernier) is what the trial used of its machine, where that is sampled:
+	// system/gpu0.utilization_percent and others. The value is the mean over time.
+	// Written when the trial ends; never a result.
+	// +optional
+	// +listType=atomic
+	Usage []Metric `json:"usage,omitempty"`
 	// Retries (Vernier) is how many failed jobs of the trial were made again.
 	// +optional
 	Retries int32 `json:"retries,omitempty"`

@@ -142,13 +142,13 @@ func addMain(ctx context.Context, mgr manager.Manager, o options, id identity, d
 	}
 	reported := trial.OnlyReporters(points, mgr.GetClient())
 	mux := http.NewServeMux()
-	onPoints, err := mountAPI(ctx, mux, mgr, o, direct, points, running)
+	onPoints, onUsage, err := mountAPI(ctx, mux, mgr, o, direct, points, running)
 	if err != nil {
 		return err
 	}
 	listening, err := addReportService(ctx, mgr, o, id, mux, server.ReportConfig{
 		Store: reported, Keys: func() [][]byte { return [][]byte{id.reportKey} },
-		OnPoints: onPoints, Metrics: metrics.Registry, Traces: traces,
+		OnPoints: onPoints, OnUsage: onUsage, Metrics: metrics.Registry, Traces: traces,
 	})
 	if err != nil {
 		return err
@@ -277,20 +277,20 @@ func slimTrial(o any) (any, error) {
 }
 
 // mountAPI adds the programmatic API to the port of the report service. onPoints is to
-// be told of new points, wherever they come from.
-func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o options, direct client.Client, points collector.Store, running controllers) (onPoints func(collector.TrialID), err error) {
+// be told of new points, wherever they come from, and onUsage of what trials use.
+func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o options, direct client.Client, points collector.Store, running controllers) (onPoints, onUsage func(collector.TrialID), err error) {
 	access, around := api.Reviews(direct), func(h http.Handler) http.Handler { return h }
 	if o.apiTokenFile != "" {
 		around = server.OnlyLocal
 		token, err := secretFromFile(o.apiTokenFile, "API token", randomToken)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		access = api.OneToken(strings.TrimSpace(string(token)))
 	}
 	changes := &api.Changes{}
 	if err := changes.Listen(ctx, mgr.GetCache(), running.index); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	onPoints = func(t collector.TrialID) {
 		running.trials.Wake(t)
@@ -298,7 +298,7 @@ func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o op
 	}
 	logs, err := podLogs(mgr.GetConfig())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	services := http.NewServeMux()
 	for _, path := range api.Mount(services, api.Config{
@@ -307,7 +307,7 @@ func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o op
 	}) {
 		mux.Handle(path, around(services))
 	}
-	return onPoints, server.MountWeb(mux, web.Files(), o.basePath, around)
+	return onPoints, changes.Points, server.MountWeb(mux, web.Files(), o.basePath, around)
 }
 
 // volumesOf are those of a node agent, if its root is known.

@@ -60,6 +60,8 @@ func newAgentCommand() *cobra.Command {
 	f.StringVar(&config.CertFile, "cert", "", "serving certificate")
 	f.StringVar(&config.KeyFile, "key", "", "key of the serving certificate")
 	f.StringVar(&config.ClientCAFile, "client-ca", "", "authority of the clients' certificates")
+	f.StringVar(&config.Reporting.URL, "report-url", "", "URL of the report service, for what trials use of the machine (default: it is not sampled)")
+	f.StringVar(&config.Reporting.KeyFile, "report-key-file", "", "file with the key that signs report tokens")
 	f.StringVar(&cpu, "cpu", "", "cores that the node offers (default: all)")
 	f.StringVar(&memory, "memory", "", "memory that the node offers (default: all)")
 	f.StringSliceVar(&gpus, "gpus", nil, "UUIDs of the GPUs that the node offers (default: all found)")

@@ -24,7 +24,8 @@ func newCurveCommand(open opener, own ownStore) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "curve EXPERIMENT/TRIAL [METRIC...]",
 		Short: "Print the curves of a trial: steps, times and values",
-		Long: `Print the stored curves of a trial, of all its metrics when none is named. A long
+		Long: `Print the stored curves of a trial, of all its metrics when none is named; those that
+begin with system/ are what it used of its machine, by seconds. A long
 curve is condensed in the store: a row then stands for several points, and has
 the last of them, their least and greatest value and their number.
 
@@ -144,9 +145,14 @@ func attemptNumbers(ctx context.Context, s collector.Store, trial collector.Tria
 	if err != nil {
 		return nil, err
 	}
-	numbers := make(map[string]int, len(attempts))
-	for i, a := range attempts {
-		numbers[a.Attempt.ID] = i + 1
+	numbers, n := make(map[string]int, len(attempts)), 0
+	for _, a := range attempts {
+		if a.Attempt.System() {
+			numbers[a.Attempt.ID] = 1 // of all starts of the program together
+			continue
+		}
+		n++
+		numbers[a.Attempt.ID] = n
 	}
 	return numbers, nil
 }

@@ -17,7 +17,8 @@ const timeCSV = time.RFC3339Nano
 
 type curve struct {
 	Metric string `json:"metric"`
-	// Attempt is the number of the program's start, from 1.
+	// Attempt is the number of the program's start, from 1; 1 for what the machine was
+	// used for.
 	Attempt int        `json:"attempt"`
 	Points  []curveRow `json:"points"`
 	id      string     // of the attempt

@@ -134,6 +134,15 @@ func describeTrial(out io.Writer, t trialView, now time.Time) {
 		rows.add("  "+m.Name, m.Value)
 	}
 	_ = rows.write(out, true)
+	if t.Object == nil || len(t.Object.Status.Usage) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "Used, on average and at most")
+	rows = &table{}
+	for _, m := range t.Object.Status.Usage {
+		rows.add("  "+m.Name, m.Value, m.Max)
+	}
+	_ = rows.write(out, true)
 }
 
 // describeEvents lists the events of one object, oldest first.

@@ -10,11 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-)
 
-// checkpointsMark is in a trial's directory of checkpoints once it is complete, and
-// holds the name of the trial that they were copied from.
-const checkpointsMark = ".vernier-parent"
+	"github.com/vernier-ml/vernier/collector/contract"
+)
 
 func checkpointsCommand(_ context.Context, args []string, _, stderr io.Writer) int {
 	flags := flag.NewFlagSet("checkpoints", flag.ContinueOnError)
@@ -66,7 +64,7 @@ func makeCheckpoints(from, to string) error {
 }
 
 func marked(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, checkpointsMark))
+	_, err := os.Lstat(filepath.Join(dir, contract.ParentFile))
 	return err == nil
 }
 
@@ -78,7 +76,7 @@ func fill(dir, from string) error {
 			return fmt.Errorf("copy the checkpoints of %s: %w", parent, err)
 		}
 	}
-	err := errors.Join(os.WriteFile(filepath.Join(dir, checkpointsMark), []byte(parent), 0o644), os.Chmod(dir, 0o755))
+	err := errors.Join(os.WriteFile(filepath.Join(dir, contract.ParentFile), []byte(parent), 0o644), os.Chmod(dir, 0o755))
 	return errors.Join(err, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
 			return err

@@ -96,6 +96,9 @@ const (
 
 // Paths in the pod.
 const (
+	// ParentFile is in a trial's directory of checkpoints once it is complete, and holds
+	// the name of the trial that they were copied from.
+	ParentFile = ".vernier-parent"
 	// DefaultDir is where the shared emptyDir is mounted.
 	DefaultDir            = "/var/run/vernier"
 	DefaultTerminationLog = "/dev/termination-log"

@@ -218,6 +218,13 @@ func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev
 	if err != nil {
 		return d, fmt.Errorf("read the attempts of trial %s/%s: %w", t.Namespace, t.Name, err)
 	}
+	used := len(attempts)
+	attempts = slices.DeleteFunc(attempts, func(a collector.AttemptState) bool { return a.Attempt.System() })
+	if used -= len(attempts); r.over && used > 0 {
+		if d.usage, err = usageOf(ctx, c.Store, string(t.UID)); err != nil {
+			return d, fmt.Errorf("read what trial %s/%s used: %w", t.Namespace, t.Name, err)
+		}
+	}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return !trainer.Reports(t.Spec.PrimaryPodLabels, p.Labels) })
 	attempts, pods, without := withoutSuperfluous(attempts, pods)
 	d.attempted = len(attempts) > 0
@@ -239,7 +246,7 @@ func (c *Controller) measure(ctx context.Context, t *v1beta1.Trial, pods []corev
 		if err != nil {
 			return d, fmt.Errorf("read the metrics of trial %s/%s: %w", t.Namespace, t.Name, err)
 		}
-		d.names = reported(names, d.summary)
+		d.names = reported(slices.DeleteFunc(names, collector.IsSystemMetric), d.summary)
 	}
 	return d, nil
 }

@@ -85,6 +85,8 @@ type data struct {
 	condensed bool
 	// notes are what the collector complained of.
 	notes []string
+	// usage is what the trial used of its machine; read only when its job is over.
+	usage []v1beta1.Metric
 }
 
 type seen struct {
@@ -309,5 +311,6 @@ func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if observed := best(t.Spec.Objective, s.data); len(observed) > 0 {
 		t.Status.Observation = observation(t.Spec.Objective, observed)
 	}
+	t.Status.Usage = s.data.usage
 	return decision{status: &t.Status}
 }

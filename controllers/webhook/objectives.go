@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/controllers/study"
 )
 
@@ -17,6 +18,9 @@ func validateObjectives(s *v1beta1.ExperimentSpec) (warnings []string, errs fiel
 	path, single := specPath().Child("objectives"), specPath().Child("objective")
 	var seen []string
 	for i, o := range s.Objectives {
+		if collector.IsSystemMetric(o.ObjectiveMetricName) {
+			errs = append(errs, field.Invalid(path.Index(i).Child("objectiveMetricName"), o.ObjectiveMetricName, usageIsNoResult))
+		}
 		if slices.Contains(seen, o.ObjectiveMetricName) {
 			errs = append(errs, duplicate(path.Index(i).Child("objectiveMetricName"), o.ObjectiveMetricName, "is an objective already: remove one"))
 		}

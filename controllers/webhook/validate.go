@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/controllers/study"
 )
@@ -78,6 +79,9 @@ func validateName(name string) field.ErrorList {
 	return errs
 }
 
+// usageIsNoResult is why a metric that the node agent samples is refused.
+const usageIsNoResult = "is sampled from the machine and is no result: report a value of your own, under another name"
+
 func validateObjective(o *v1beta1.ObjectiveSpec, path *field.Path) field.ErrorList {
 	if o == nil {
 		return field.ErrorList{field.Required(path, "say what to optimize: type (minimize or maximize) and objectiveMetricName")}
@@ -89,12 +93,17 @@ func validateObjective(o *v1beta1.ObjectiveSpec, path *field.Path) field.ErrorLi
 	if o.ObjectiveMetricName == "" {
 		errs = append(errs, field.Required(path.Child("objectiveMetricName"), "name the metric to optimize"))
 	}
+	if collector.IsSystemMetric(o.ObjectiveMetricName) {
+		errs = append(errs, field.Invalid(path.Child("objectiveMetricName"), o.ObjectiveMetricName, usageIsNoResult))
+	}
 	known := []string{o.ObjectiveMetricName}
 	for i, name := range o.AdditionalMetricNames {
 		at := path.Child("additionalMetricNames").Index(i)
 		switch {
 		case name == "":
 			errs = append(errs, field.Required(at, "name a metric, or remove the entry"))
+		case collector.IsSystemMetric(name):
+			errs = append(errs, field.Invalid(at, name, usageIsNoResult))
 		case slices.Contains(known, name):
 			errs = append(errs, duplicate(at, name, "is the objective, or stands here before: remove one"))
 		}

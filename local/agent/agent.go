@@ -76,6 +76,8 @@ type Config struct {
 	// ClientCAFile verifies the callers of the kubelet API: the API server's
 	// kubelet client certificate.
 	ClientCAFile string
+	// Reporting is how samples of what trials use are reported.
+	Reporting Reporting
 	// Down, once closed, has Run end its pods as the node goes down, and return.
 	// Nil: never.
 	Down <-chan struct{}
@@ -127,6 +129,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	wg.Go(func() { n.keep(ctx) })
 	wg.Go(func() { claims(ctx) })
+	if cfg.Reporting.URL != "" {
+		wg.Go(func() { n.sample(ctx, cfg.Reporting) })
+	}
 	wg.Go(func() { failures <- n.network.follow(ctx) })
 	wg.Go(func() {
 		failures <- n.follow(ctx, func(live map[types.UID]bool) {

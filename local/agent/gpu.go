@@ -201,6 +201,13 @@ func (b *gpuBook) Allocate(pod *corev1.Pod) (map[string][]string, error) {
 	return given, b.record(pod.UID, given)
 }
 
+// Held are the GPUs that each container of a pod holds.
+func (b *gpuBook) Held(uid types.UID) map[string][]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held[uid] // never changed once it is there
+}
+
 // record enters what a pod holds. When it cannot be written, nothing changes.
 func (b *gpuBook) record(uid types.UID, gpus map[string][]string) error {
 	held := maps.Clone(b.held)

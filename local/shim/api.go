@@ -233,3 +233,13 @@ type Options struct {
 	// long; its state stays. Default: 10 minutes.
 	IdleExit time.Duration
 }
+
+// Usage is what the processes of a pod use.
+type Usage struct {
+	// CPU is the time that they have computed, with that of processes that have ended
+	// as far as one that lives has waited for them. It may go back.
+	CPU time.Duration
+	// Memory is the sum of their resident sizes, in bytes: pages that they share count
+	// for each.
+	Memory int64
+}

@@ -33,6 +33,9 @@ func KillShim(string) error { return errLinux }
 // KillOrphans is not possible here.
 func KillOrphans(context.Context, string) (int, error) { return 0, errLinux }
 
+// Usages is not possible here.
+func Usages() (map[string]Usage, error) { return nil, errLinux }
+
 // Exec is not possible here.
 func (c *Client) Exec(context.Context, string, int, []string, [3]*os.File, bool) (int, error) {
 	return 0, errLinux

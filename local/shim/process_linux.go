@@ -21,6 +21,8 @@ type process struct {
 	zombie                      bool
 	startTicks                  uint64
 	residentPages               int64
+	// cpuTicks is the CPU time of it and of its children that it has waited for.
+	cpuTicks int64
 }
 
 // processes reads the process table. Processes that end meanwhile are left out.
@@ -69,7 +71,7 @@ func parseStat(line string) (process, error) {
 		return process{}, fmt.Errorf("%d fields after the process name in %q", len(fields), line)
 	}
 	var numbers [22]int64
-	for _, i := range []int{1, 2, 3, 19, 21} {
+	for _, i := range []int{1, 2, 3, 11, 12, 13, 14, 19, 21} {
 		if numbers[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
 			return process{}, err
 		}
@@ -82,6 +84,7 @@ func parseStat(line string) (process, error) {
 		zombie:        fields[0] == "Z" || fields[0] == "X",
 		startTicks:    uint64(numbers[19]),
 		residentPages: numbers[21],
+		cpuTicks:      numbers[11] + numbers[12] + numbers[13] + numbers[14],
 	}, nil
 }
 

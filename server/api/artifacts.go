@@ -23,6 +23,7 @@ import (
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/trainer"
 )
 
@@ -229,7 +230,7 @@ func (s shelf) list(out *vernierv1.ListArtifactsResponse, looked *int) error {
 			return err
 		case d.IsDir() && strings.Count(name, "/") >= deepest:
 			return fs.SkipDir
-		case !d.Type().IsRegular():
+		case !d.Type().IsRegular() || name == contract.ParentFile:
 			return nil
 		}
 		info, err := d.Info()

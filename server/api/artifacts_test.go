@@ -34,6 +34,7 @@ func withFiles(t *testing.T) (s *service, own string) {
 	for file, text := range map[string]string{
 		"claims/ml/models-c/exp-1/exp-0000/epoch-3/model.pt":      "weights",
 		"claims/ml/models-c/exp-1/exp-0000/last.txt":              "3",
+		"claims/ml/models-c/exp-1/exp-0000/.vernier-parent":       "",
 		"claims/ml/models-c/exp-1/exp-0001/model.pt":              "another trial's",
 		"claims/ml/secrets-d/key":                                 "another claim's",
 		"pods/p/volumes/vernier-metrics/mlflow/1/artifacts/a.png": "picture",

@@ -16,6 +16,7 @@ import (
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/contract"
 )
 
@@ -38,6 +39,7 @@ type row struct {
 	texts                        []string  // of the categorical parameters
 	numbers                      []float64 // of the others
 	metrics                      []float64
+	usage                        []float64 // by usageNames; nil where nothing was sampled
 }
 
 // table is what is remembered of an experiment's trials: each is read once for each
@@ -222,7 +224,38 @@ func rowOf(t *v1beta1.Trial, number int32, version uint64, parameters []v1beta1.
 			r.metrics[i] = v
 		}
 	}
+	r.usage = usageOf(t.Status.Usage)
 	return r
+}
+
+// usageNames are the columns of what trials used of their machines.
+var usageNames = []string{"gpu_utilization", "gpu_memory", "cpu_cores", "memory"}
+
+// usageOf sums up what a trial used, by usageNames.
+func usageOf(used []v1beta1.Metric) []float64 {
+	if len(used) == 0 {
+		return nil
+	}
+	out, gpus := []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}, 0.0
+	for _, m := range used {
+		switch mean, most := numberOf(m.Value), numberOf(m.Max); {
+		case m.Name == collector.SystemCPU:
+			out[2] = mean
+		case m.Name == collector.SystemMemory:
+			out[3] = most
+		case strings.HasSuffix(m.Name, collector.GPUUtilization):
+			if gpus++; gpus == 1 {
+				out[0] = 0
+			}
+			out[0] += (mean - out[0]) / gpus
+		case strings.HasSuffix(m.Name, collector.GPUMemory):
+			if math.IsNaN(out[1]) {
+				out[1] = 0
+			}
+			out[1] += most
+		}
+	}
+	return out
 }
 
 func seconds(t *metav1.Time) float64 {
@@ -279,6 +312,17 @@ func columnsOf(exp *v1beta1.Experiment, rows []row) *vernierv1.TrialColumns {
 			c.Number[i] = rows[i].metrics[k]
 		}
 		out.Metrics = append(out.Metrics, c)
+	}
+	if slices.ContainsFunc(rows, func(r row) bool { return r.usage != nil }) {
+		for k, name := range usageNames {
+			c := &vernierv1.Column{Name: name, Number: make([]float64, n)}
+			for i := range rows {
+				if c.Number[i] = math.NaN(); rows[i].usage != nil {
+					c.Number[i] = rows[i].usage[k]
+				}
+			}
+			out.Usage = append(out.Usage, c)
+		}
 	}
 	return out
 }

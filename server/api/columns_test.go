@@ -117,6 +117,34 @@ func TestATableOfTrialsByColumns(t *testing.T) {
 	}
 }
 
+func TestTheUseOfMachinesIsNoMetric(t *testing.T) {
+	exp := searched()
+	used := tried(exp, 0, "0.25", "sgd", 3)
+	used.Status.Usage = []v1beta1.Metric{
+		{Name: "system/cpu_cores", Value: "1.5", Max: "4"}, {Name: "system/memory_gib", Value: "2", Max: "3"},
+		{Name: "system/gpu0.utilization_percent", Value: "90", Max: "100"}, {Name: "system/gpu1.utilization_percent", Value: "30", Max: "100"},
+		{Name: "system/gpu0.memory_gib", Value: "10", Max: "20"}, {Name: "system/gpu1.memory_gib", Value: "1", Max: "2"},
+	}
+	partly := tried(exp, 1, "0.5", "sgd", 2)
+	partly.Status.Usage = []v1beta1.Metric{{Name: "system/cpu_cores", Value: "0.5", Max: "1"}}
+	s := serve(t, interceptor.Funcs{}, exp, used, partly, tried(exp, 2, "0.5", "adam", 1))
+	got, err := s.ListTrialColumns(t.Context(), &vernierv1.ListTrialColumnsRequest{Parent: parent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nan := math.NaN()
+	want := []*vernierv1.Column{
+		{Name: "gpu_utilization", Number: []float64{60, nan, nan}}, {Name: "gpu_memory", Number: []float64{22, nan, nan}},
+		{Name: "cpu_cores", Number: []float64{1.5, 0.5, nan}}, {Name: "memory", Number: []float64{3, nan, nan}},
+	}
+	if diff := cmp.Diff(want, got.GetUsage(), protocmp.Transform(), cmpopts.EquateNaNs()); diff != "" {
+		t.Error(diff)
+	}
+	if n := len(got.GetMetrics()); n != 2 {
+		t.Errorf("there are %d metrics", n)
+	}
+}
+
 func TestTablesThatWereUsedLongAgoAreForgotten(t *testing.T) {
 	var all tables
 	first := all.of("a", maxRows/2)

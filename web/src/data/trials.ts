@@ -56,6 +56,8 @@ export class TrialTable {
   updates = 0;
   params = new Map<string, Float64Array>();
   metrics = new Map<string, Float64Array>();
+  /** What trials that have ended used of their machines; empty where that is not known. */
+  usage = new Map<string, Float64Array>();
   private rows = new Map<number, number>();
   private frame = 0;
   private rest = 0;
@@ -90,7 +92,7 @@ export class TrialTable {
     if (c.whole) {
       this.count = 0;
       this.rows.clear();
-      for (const m of [this.params, this.metrics]) for (const v of m.values()) v.fill(NaN);
+      for (const m of [this.params, this.metrics, this.usage]) for (const v of m.values()) v.fill(NaN);
     }
     this.reserve(Math.max(c.total, this.count));
     const n = c.number.length;
@@ -111,9 +113,11 @@ export class TrialTable {
       const codes = p.text?.texts.map((w) => this.code(p.name, w));
       for (let k = 0; k < n; k++) to[at[k]] = p.text ? (codes![p.text.index[k]] ?? NaN) : p.number[k];
     }
-    for (const m of c.metrics) {
-      const to = this.metric(m.name);
-      for (let k = 0; k < n; k++) to[at[k]] = m.number[k];
+    for (const [columns, into] of [[c.metrics, this.metrics], [c.usage, this.usage]] as const) {
+      for (const m of columns) {
+        const to = this.columnOf(into, m.name);
+        for (let k = 0; k < n; k++) to[at[k]] = m.number[k];
+      }
     }
     this.optimal = c.optimal;
     this.updates++;
@@ -131,11 +135,11 @@ export class TrialTable {
     return i;
   }
 
-  metric(name: string): Float64Array {
-    let c = this.metrics.get(name);
+  private columnOf(all: Map<string, Float64Array>, name: string): Float64Array {
+    let c = all.get(name);
     if (!c) {
       c = new Float64Array(this.number.length).fill(NaN);
-      this.metrics.set(name, c);
+      all.set(name, c);
     }
     return c;
   }
@@ -163,7 +167,7 @@ export class TrialTable {
     this.started = grow(this.started, size, NaN);
     this.created = grow(this.created, size, NaN);
     this.ended = grow(this.ended, size, NaN);
-    for (const m of [this.params, this.metrics]) for (const [k, v] of m) m.set(k, grow(v, size, NaN));
+    for (const m of [this.params, this.metrics, this.usage]) for (const [k, v] of m) m.set(k, grow(v, size, NaN));
   }
 
   /**
@@ -199,6 +203,7 @@ export class TrialTable {
     if (spec && (kind === "params" || rest.length === 0)) {
       return spec.words ? (i) => this.text(spec, this.params.get(spec.name)![i]) : (i) => this.params.get(spec.name)![i];
     }
+    if (kind === "usage" && this.usage.has(name)) return (i) => this.usage.get(name)![i];
     const metric = kind === "metrics" ? name : key;
     if (this.metrics.has(metric)) return (i) => this.metrics.get(metric)![i];
     return undefined;

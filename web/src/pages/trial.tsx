@@ -8,7 +8,7 @@ import type { Trial } from "../api/gen/vernier/v1/experiment_pb";
 import { nameOf, pathOf, seconds, type Model } from "../data/experiment";
 import { formatAge, formatBytes, formatDuration, formatValue, isLive } from "../data/trials";
 import type { View } from "../data/view";
-import { Curves } from "../panels/curves";
+import { Curves, isUsage } from "../panels/curves";
 import { download } from "../plot/plot";
 import { href } from "../router";
 import { awake } from "../data/awake";
@@ -25,11 +25,15 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
   useEffect(() => {
     const stop = new AbortController();
     experiments.getTrial({ name: full }, { signal: stop.signal }).then((t) => (trial.value = t), () => {});
-    dashboard.describe({ name: full }, { signal: stop.signal }).then((d) => (about.value = d), () => {});
-    return () => stop.abort();
+    const describe = () => dashboard.describe({ name: full }, { signal: stop.signal }).then((d) => (about.value = d), () => {});
+    void describe();
+    // Pods, events and metrics come while it runs.
+    const again = setInterval(() => isLive(state) && awake.peek() && describe(), 15_000);
+    return () => { stop.abort(); clearInterval(again); };
   }, [full, state]);
   if (row < 0 && model.loaded.value) return <Empty title={`There is no trial ${name}`}><a class="button" href={href(pathOf(model.place))}>To the experiment</a></Empty>;
   if (row < 0) return <div class="panel"><Skeleton rows={8} /></div>;
+  const machine = (about.value?.metrics ?? []).filter(isUsage).sort((a, b) => rankOf(a) - rankOf(b) || a.localeCompare(b, "en", { numeric: true }));
   const best = view.best.value, o = view.objective.value;
   const act = (what: Promise<unknown>, done: string) => what.then(() => { say(done); model.refresh(); }, complain);
   const beside = (step: number) => {
@@ -82,7 +86,8 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
         </div>
         <div class="stack">
           {about.value?.why && about.value.why !== table.message[row] && <div class={`banner${state === 6 ? " bad" : ""}`}><Icon name={state === 6 ? "warn" : "info"} /><span>{about.value.why}</span></div>}
-          <Curves view={view} place={model.place} only={[number]} id={`curve-${number}`} height={300} />
+          <Curves view={view} place={model.place} only={[number]} id={`curve-${number}`} height={300} more={about.value?.metrics.filter((m) => !isUsage(m))} />
+          {machine.length > 0 && <Curves view={view} place={model.place} only={[number]} id={`machine-${number}`} height={200} machine={machine} />}
           {shared ? null : <section class="panel">
             <nav class="tabs" style={{ margin: 0, padding: "0 16px" }} aria-label="About the trial">
               {[["logs", "Logs"], ["files", "Files"], ["events", "Conditions and events"], ["yaml", "YAML"]].map(([k, text]) => (
@@ -100,6 +105,9 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
     </>
   );
 }
+
+// GPUs come first.
+const rankOf = (metric: string) => (metric.endsWith("utilization_percent") ? 0 : metric.startsWith("system/gpu") ? 1 : 2);
 
 /** What a trial wrote that is not a metric: checkpoints, models, pictures. */
 function Files({ name, state }: { name: string; state: number }) {

@@ -17,9 +17,21 @@ import { zoomIn } from "./zoom";
 
 const most = 100;
 
-export function Curves({ view, place, only, height, id = "curves" }: { view: View; place: Place; only?: number[]; height?: number; id?: string }) {
-  const series = useSignal<Series[] | null>(null), axis = useSignal<"step" | "time">("step"), logY = useSignal(false), failed = useSignal("");
-  const metric = useSignal(view.objective.peek().metric);
+interface Props {
+  view: View;
+  place: Place;
+  only?: number[];
+  height?: number;
+  id?: string;
+  /** Metrics beside those of the table. */
+  more?: string[];
+  /** In place of metrics: what a trial uses of its machine, by time. */
+  machine?: string[];
+}
+
+export function Curves({ view, place, only, height, id = "curves", more = [], machine }: Props) {
+  const series = useSignal<Series[] | null>(null), axis = useSignal<"step" | "time">(machine ? "time" : "step"), logY = useSignal(false), failed = useSignal("");
+  const metric = useSignal(machine?.[0] ?? view.objective.peek().metric);
   const drag = useSignal<Drag | null>(null), zoom = useMemo(() => zoomIn(id), [id]);
   const at = useSignal<{ x: number; y: number } | null>(null);
 
@@ -63,6 +75,13 @@ export function Curves({ view, place, only, height, id = "curves" }: { view: Vie
     for (const s of all) for (const v of s.value) ys.push(v);
     const xs = extent(all.flatMap((s) => [s.x[0], s.x.at(-1)!])) ?? [0, 1], y = robust(ys) ?? [0, 1];
     const log = logY.value && y[0] > 0;
+    if (machine) {
+      const percent = metric.value.endsWith("_percent");
+      return {
+        x: scale(xs, { format: formatDuration }), y: scale(percent ? [0, 100] : [0, Math.max(y[1] * 1.08, 1e-3)]),
+        xLabel: "time since the start", yLabel: usageTitle(metric.value),
+      };
+    }
     return {
       x: scale(xs, { format: axis.value === "time" ? formatDuration : undefined }), y: scale(padded(y, log), { log }),
       xLabel: axis.value === "time" ? "time since the first point" : "step", yLabel: metric.value,
@@ -175,20 +194,33 @@ export function Curves({ view, place, only, height, id = "curves" }: { view: Vie
     },
     click: (e) => pickRow(view, e),
   }), [view, only?.join(",")]);
-  const names = useComputed(() => (view.table.revision.value, [...view.table.metrics.keys()]));
+  view.table.revision.value; // metrics may be new
+  const title = machine ? usageTitle : (name: string) => name;
+  const names = machine ?? [...new Set([...view.table.metrics.keys(), ...more])];
   return (
-    <Plot id={id} title={only ? "Curves" : "Learning curves"} height={height} draw={draw} overlay={overlay} pointer={pointer} cursor="crosshair"
+    <Plot id={id} title={machine ? "Use of the machine" : only ? "Curves" : "Learning curves"} height={height} draw={draw} overlay={overlay} pointer={pointer} cursor="crosshair"
       label={() => `${metric.value} by ${axis.value} of ${shown.value.length} trials.`}
       note={() => (!only && heldCurves() ? `${heldCurves()!.size} of ${view.table.count.toLocaleString("en")} are in this file` : !only && view.shown.value > most ? `best ${Math.min(most, shown.value.length)} of ${view.shown.value.toLocaleString("en")}` : null)}
       empty={() => failed.value || (series.value === null ? "Reading curves…" : shown.value.every((s) => s.x.length === 0) ? heldCurves() ? "This file has no curve of it." : `No points of ${metric.value || "the objective"} yet.` : null)}
       controls={<>
         {zoom.value && <button type="button" class="button small" onClick={() => (zoom.value = null)}>Reset zoom</button>}
-        {names.value.length > 1 && <Select label="Metric" value={metric.value} options={names.value} set={(v) => { zoom.value = null; metric.value = v; }} />}
-        <Segments label="Horizontal axis" value={axis.value} options={[["step", "Step"], ["time", "Time"]]} set={(v) => { zoom.value = null; axis.value = v; }} />
-        <Segments label="Vertical axis" value={logY.value ? "log" : "linear"} options={[["linear", "Lin"], ["log", "Log"]]} set={(v) => { zoom.value = null; logY.value = v === "log"; }} />
+        {names.length > 1 && <Select label="Metric" value={title(metric.value)} options={names.map(title)} set={(v) => { zoom.value = null; metric.value = names.find((n) => title(n) === v)!; }} />}
+        {!machine && <Segments label="Horizontal axis" value={axis.value} options={[["step", "Step"], ["time", "Time"]]} set={(v) => { zoom.value = null; axis.value = v; }} />}
+        {!machine && <Segments label="Vertical axis" value={logY.value ? "log" : "linear"} options={[["linear", "Lin"], ["log", "Log"]]} set={(v) => { zoom.value = null; logY.value = v === "log"; }} />}
       </>}
       table={() => ({ head: ["trial", axis.value, metric.value], rows: shown.value.flatMap((s) => s.x.map((x, k) => [s.trial, x, s.value[k]])) })} />
   );
+}
+
+// As collector/system.go names them.
+const usagePattern = /^system\/(?:gpu(\d+)\.(utilization_percent|memory_gib)|(cpu_cores|memory_gib))$/;
+export const isUsage = (metric: string) => usagePattern.test(metric);
+
+/** What a metric of a machine's use is, for people. */
+function usageTitle(metric: string): string {
+  const [, gpu, ofGPU, other] = usagePattern.exec(metric) ?? [];
+  if (gpu) return `GPU ${gpu}, ${ofGPU === "memory_gib" ? "memory in GiB" : "use in %"}`;
+  return other === "cpu_cores" ? "CPU cores" : other ? "memory in GiB" : metric;
 }
 
 function pick(view: View): number[] {

@@ -17,6 +17,8 @@ interface Column {
   text: (i: number) => string;
 }
 
+const usages: Record<string, [string, string]> = { gpu_utilization: ["GPU use", " %"], gpu_memory: ["GPU memory", " GiB"], cpu_cores: ["Cores used", ""], memory: ["Memory", " GiB"] };
+
 export function columnsOf(view: View): Column[] {
   const { table } = view;
   const wide = (name: string, least: number) => Math.min(190, Math.max(least, 34 + name.length * 7));
@@ -25,6 +27,7 @@ export function columnsOf(view: View): Column[] {
     { key: "state", title: "State", width: 124, number: false, text: (i) => STATES[table.state[i]] },
     ...[...table.metrics.keys()].map((m) => ({ key: `metrics.${m}`, title: m, width: wide(m, 100), number: true, text: (i: number) => formatValue(table.metrics.get(m)![i]) })),
     ...table.specs.map((s) => ({ key: `params.${s.name}`, title: s.name, width: wide(s.name, 92), number: !s.words, text: (i: number) => table.text(s, table.params.get(s.name)![i]) || "–" })),
+    ...[...table.usage.keys()].map((u) => ({ key: `usage.${u}`, title: usages[u]?.[0] ?? u, width: 118, number: true, text: (i: number) => formatValue(table.usage.get(u)![i]) + (Number.isNaN(table.usage.get(u)![i]) ? "" : (usages[u]?.[1] ?? "")) })),
     { key: "duration", title: "Duration", width: 104, number: true, text: (i) => formatDuration(table.duration(i)) },
     { key: "message", title: "Why", width: 320, number: false, text: (i) => table.message[i] },
   ];
@@ -40,6 +43,7 @@ export function Trials({ view, height }: { view: View; height: number }) {
     if (kept) return kept.map((k) => all.value.find((c) => c.key === k)).filter((c) => c !== undefined);
     return all.value.filter((c) => {
       if (c.key.startsWith("params.")) return varies(view, c.key.slice(7));
+      if (c.key.startsWith("usage.")) return false;
       if (c.key.startsWith("metrics.")) return table.objectives.some((o) => `metrics.${o.metric}` === c.key);
       return true;
     });

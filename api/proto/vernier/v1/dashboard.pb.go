@@ -388,6 +388,10 @@ type TrialColumns struct {
 	Parameters []*Column `protobuf:"bytes,12,rep,name=parameters,proto3" json:"parameters,omitempty"`
 	// Final or newest values, as the metric's strategy chooses them. Objectives first.
 	Metrics []*Column `protobuf:"bytes,13,rep,name=metrics,proto3" json:"metrics,omitempty"`
+	// What trials that have ended used of their machines, where that was sampled; no
+	// results. gpu_utilization: percent, the mean of all GPUs over time; gpu_memory: GiB,
+	// the most of all GPUs together; cpu_cores: the mean; memory: GiB, the most.
+	Usage []*Column `protobuf:"bytes,15,rep,name=usage,proto3" json:"usage,omitempty"`
 	// Numbers of the best trial and, of several objectives, of those that no other
 	// beats.
 	Optimal       []int32 `protobuf:"varint,14,rep,packed,name=optimal,proto3" json:"optimal,omitempty"`
@@ -512,6 +516,13 @@ func (x *TrialColumns) GetParameters() []*Column {
 func (x *TrialColumns) GetMetrics() []*Column {
 	if x != nil {
 		return x.Metrics
+	}
+	return nil
+}
+
+func (x *TrialColumns) GetUsage() []*Column {
+	if x != nil {
+		return x.Usage
 	}
 	return nil
 }
@@ -3751,7 +3762,7 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"namespaces\"G\n" +
 	"\x17ListTrialColumnsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x14\n" +
-	"\x05since\x18\x02 \x01(\tR\x05since\"\xe0\x03\n" +
+	"\x05since\x18\x02 \x01(\tR\x05since\"\x8a\x04\n" +
 	"\fTrialColumns\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\tR\brevision\x12\x14\n" +
 	"\x05whole\x18\x02 \x01(\bR\x05whole\x12\x14\n" +
@@ -3770,7 +3781,8 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\f \x03(\v2\x12.vernier.v1.ColumnR\n" +
 	"parameters\x12,\n" +
-	"\ametrics\x18\r \x03(\v2\x12.vernier.v1.ColumnR\ametrics\x12\x18\n" +
+	"\ametrics\x18\r \x03(\v2\x12.vernier.v1.ColumnR\ametrics\x12(\n" +
+	"\x05usage\x18\x0f \x03(\v2\x12.vernier.v1.ColumnR\x05usage\x12\x18\n" +
 	"\aoptimal\x18\x0e \x03(\x05R\aoptimal\"`\n" +
 	"\x06Column\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -4114,89 +4126,90 @@ var file_vernier_v1_dashboard_proto_depIdxs = []int32{
 	9,  // 2: vernier.v1.TrialColumns.message:type_name -> vernier.v1.TextColumn
 	8,  // 3: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
 	8,  // 4: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
-	9,  // 5: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
-	0,  // 6: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	12, // 7: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
-	14, // 8: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
-	10, // 9: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
-	16, // 10: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
-	7,  // 11: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
-	11, // 12: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
-	36, // 13: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
-	57, // 14: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
-	37, // 15: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
-	38, // 16: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
-	39, // 17: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
-	55, // 18: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
-	23, // 19: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
-	55, // 20: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	42, // 21: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
-	43, // 22: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
-	44, // 23: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
-	45, // 24: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
-	46, // 25: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
-	47, // 26: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
-	48, // 27: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
-	49, // 28: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
-	50, // 29: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
-	48, // 30: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
-	30, // 31: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
-	30, // 32: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
-	51, // 33: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
-	57, // 34: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	57, // 35: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
-	52, // 36: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
-	58, // 37: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
-	59, // 38: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
-	55, // 39: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
-	57, // 40: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
-	18, // 41: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
-	7,  // 42: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
-	53, // 43: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
-	54, // 44: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
-	55, // 45: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
-	55, // 46: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
-	40, // 47: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
-	55, // 48: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
-	41, // 49: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
-	1,  // 50: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
-	8,  // 51: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
-	8,  // 52: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
-	0,  // 53: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	12, // 54: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
-	26, // 55: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
-	27, // 56: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
-	2,  // 57: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
-	4,  // 58: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
-	6,  // 59: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
-	10, // 60: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
-	13, // 61: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
-	17, // 62: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
-	19, // 63: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
-	21, // 64: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
-	24, // 65: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
-	26, // 66: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
-	28, // 67: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
-	31, // 68: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
-	33, // 69: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
-	3,  // 70: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
-	5,  // 71: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
-	7,  // 72: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
-	11, // 73: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
-	15, // 74: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
-	18, // 75: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
-	20, // 76: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
-	22, // 77: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
-	25, // 78: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
-	27, // 79: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
-	29, // 80: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
-	32, // 81: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
-	34, // 82: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
-	70, // [70:83] is the sub-list for method output_type
-	57, // [57:70] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	8,  // 5: vernier.v1.TrialColumns.usage:type_name -> vernier.v1.Column
+	9,  // 6: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
+	0,  // 7: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	12, // 8: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
+	14, // 9: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
+	10, // 10: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
+	16, // 11: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
+	7,  // 12: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
+	11, // 13: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
+	36, // 14: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
+	57, // 15: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
+	37, // 16: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
+	38, // 17: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
+	39, // 18: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
+	55, // 19: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
+	23, // 20: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
+	55, // 21: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	42, // 22: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
+	43, // 23: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
+	44, // 24: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
+	45, // 25: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
+	46, // 26: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
+	47, // 27: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
+	48, // 28: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
+	49, // 29: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
+	50, // 30: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
+	48, // 31: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
+	30, // 32: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
+	30, // 33: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
+	51, // 34: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
+	57, // 35: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	57, // 36: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
+	52, // 37: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
+	58, // 38: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
+	59, // 39: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
+	55, // 40: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
+	57, // 41: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
+	18, // 42: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
+	7,  // 43: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
+	53, // 44: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
+	54, // 45: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
+	55, // 46: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
+	55, // 47: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
+	40, // 48: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
+	55, // 49: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
+	41, // 50: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	1,  // 51: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
+	8,  // 52: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
+	8,  // 53: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
+	0,  // 54: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	12, // 55: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
+	26, // 56: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
+	27, // 57: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
+	2,  // 58: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
+	4,  // 59: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
+	6,  // 60: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
+	10, // 61: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
+	13, // 62: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
+	17, // 63: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
+	19, // 64: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
+	21, // 65: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
+	24, // 66: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
+	26, // 67: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
+	28, // 68: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
+	31, // 69: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
+	33, // 70: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
+	3,  // 71: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
+	5,  // 72: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
+	7,  // 73: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
+	11, // 74: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
+	15, // 75: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
+	18, // 76: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
+	20, // 77: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
+	22, // 78: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
+	25, // 79: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
+	27, // 80: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
+	29, // 81: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
+	32, // 82: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
+	34, // 83: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
+	71, // [71:84] is the sub-list for method output_type
+	58, // [58:71] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_dashboard_proto_init() }
