@@ -69,7 +69,7 @@ again.`,
 	cmd.Flags().BoolVar(&foreground, "foreground", false, "stay in the foreground and log there; Ctrl-C stops the instance")
 	cmd.Flags().StringVar(&offer.CPU, "cpu", "", "cores that trials may ask for, such as 4 or 500m")
 	cmd.Flags().StringVar(&offer.Memory, "memory", "", "memory that trials may ask for, such as 16Gi")
-	cmd.Flags().StringVar(&offer.GPUs, "gpus", "", "UUIDs of the GPUs that trials may ask for, joined by commas, or none")
+	cmd.Flags().StringVar(&offer.GPUs, "gpus", "", "UUIDs of the GPUs and MIG devices that trials may ask for, joined by commas, or none")
 	cmd.Flags().StringArrayVar(&offer.ImageCommands, "image-command", nil, "IMAGE=COMMAND: the program of this machine that trials run whose container names no command; * in IMAGE stands for anything but a slash; may be given several times")
 	cmd.Flags().IntVar(&offer.GPUSharing, "gpu-sharing", 0, "how many trials may have one GPU at a time (default 1)")
 	return cmd

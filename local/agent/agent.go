@@ -55,7 +55,7 @@ type Config struct {
 	// CPU and Memory are what the node offers. Zero: all of the machine.
 	CPU    resource.Quantity
 	Memory resource.Quantity
-	// GPUs are the UUIDs of the GPUs to offer. Nil: those found that
+	// GPUs are the UUIDs of the GPUs, and of MIG devices, to offer. Nil: those found that
 	// CUDA_VISIBLE_DEVICES, if set, names. An empty list offers none. A GPU that
 	// another agent of this machine offers is left out.
 	GPUs []string
@@ -174,7 +174,7 @@ func newNode(ctx context.Context, cfg Config) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	capacity, err := capacityOf(cfg, len(gpus)*max(1, cfg.GPUSharing))
+	capacity, err := capacityOf(cfg, book.Capacity())
 	if err != nil {
 		return nil, err
 	}

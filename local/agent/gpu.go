@@ -19,30 +19,95 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
 
 	"github.com/vernier-ml/vernier/local/statefile"
 )
 
-// resourceGPU is the extended resource that whole GPUs are asked for by.
-const resourceGPU corev1.ResourceName = "nvidia.com/gpu"
+// resourceGPU is the extended resource that whole GPUs are asked for by, and
+// resourceMIG begins those of the parts that MIG divides GPUs into, named as NVIDIA's
+// device plugin does in its mixed strategy: nvidia.com/mig-1g.5gb.
+const (
+	resourceGPU corev1.ResourceName = "nvidia.com/gpu"
+	resourceMIG corev1.ResourceName = "nvidia.com/mig-"
+)
 
-// findGPUs lists the UUIDs of the machine's GPUs in PCI order: from
-// nvidia-smi, or from the driver's files where that is not installed; source says
-// which. No GPU is no error.
-func findGPUs(ctx context.Context) (gpus []string, source string) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=pci.bus_id,uuid", "--format=csv,noheader,nounits").Output()
-	if gpus := uuidsIn(string(out)); err == nil && len(gpus) > 0 {
-		return gpus, "nvidia-smi"
-	}
-	const driver = "/proc/driver/nvidia/gpus"
-	return gpusFromDriver(driver), driver
+// device is a GPU, or a part of one, that a program can be given.
+type device struct {
+	// uuid is empty where MIG divides a GPU into no parts: nothing can be given then.
+	uuid     string
+	resource corev1.ResourceName
+	// gpu is the UUID of the GPU that a part is of.
+	gpu string
 }
 
-var gpuUUID = regexp.MustCompile(`GPU-[-\w]+`)
+// findGPUs lists the devices of the machine's GPUs in PCI order: from nvidia-smi, or
+// from the driver's files where that is not installed; source says which. A GPU that
+// MIG divides is its parts, of which there may be none. No GPU is no error.
+func findGPUs(ctx context.Context) (gpus []device, source string) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	smi := func(args ...string) string {
+		out, err := exec.CommandContext(ctx, "nvidia-smi", args...).Output()
+		if err != nil {
+			return "" // an old driver does not know what is asked for, or there is none
+		}
+		return string(out)
+	}
+	if uuids := uuidsIn(smi("--query-gpu=pci.bus_id,uuid", "--format=csv,noheader,nounits")); len(uuids) > 0 {
+		return devicesOf(uuids, smi("--query-gpu=uuid,mig.mode.current", "--format=csv,noheader,nounits"), smi("-L")), "nvidia-smi"
+	}
+	const driver = "/proc/driver/nvidia/gpus"
+	return wholeGPUs(gpusFromDriver(driver)...), driver
+}
+
+func wholeGPUs(uuids ...string) (gpus []device) {
+	for _, uuid := range uuids {
+		gpus = append(gpus, device{uuid: uuid, resource: resourceGPU, gpu: uuid})
+	}
+	return gpus
+}
+
+var (
+	gpuUUID = regexp.MustCompile(`GPU-[-\w]+`)
+	// Lines of nvidia-smi -L: "GPU 0: NVIDIA A100 (UUID: GPU-...)" and, below it,
+	// "  MIG 1g.5gb     Device  0: (UUID: MIG-...)"; UUIDs of early drivers are
+	// MIG-GPU-.../1/0.
+	listedGPU = regexp.MustCompile(`^GPU\s+\d+:.*\(UUID: (GPU-[-\w]+)\)`)
+	listedMIG = regexp.MustCompile(`^\s+MIG\s+(\S+)\s+Device\s+\d+:\s+\(UUID: (MIG-[-\w/]+)\)`)
+)
+
+// devicesOf are the devices of GPUs, in their order. modes has lines of a UUID and
+// whether MIG is "Enabled" there; listed is what nvidia-smi -L prints.
+func devicesOf(uuids []string, modes, listed string) (devices []device) {
+	parts, gpu := map[string][]device{}, ""
+	for line := range strings.Lines(listed) {
+		if m := listedGPU.FindStringSubmatch(line); m != nil {
+			gpu = m[1]
+		} else if m := listedMIG.FindStringSubmatch(line); m != nil && gpu != "" {
+			name := resourceMIG + corev1.ResourceName(strings.ReplaceAll(m[1], "+", "."))
+			parts[gpu] = append(parts[gpu], device{uuid: m[2], resource: name, gpu: gpu})
+		}
+	}
+	divided := map[string]bool{}
+	for line := range strings.Lines(modes) {
+		uuid, mode, _ := strings.Cut(line, ",")
+		divided[strings.TrimSpace(uuid)] = strings.TrimSpace(mode) == "Enabled"
+	}
+	for _, uuid := range uuids {
+		switch {
+		case len(parts[uuid]) > 0:
+			devices = append(devices, parts[uuid]...)
+		case divided[uuid]:
+			devices = append(devices, device{gpu: uuid})
+		default:
+			devices = append(devices, wholeGPUs(uuid)...)
+		}
+	}
+	return devices
+}
 
 // uuidsIn finds the UUIDs in lines that begin with what they are ordered by.
 func uuidsIn(text string) []string {
@@ -60,16 +125,19 @@ func gpusFromDriver(dir string) (gpus []string) {
 	return gpus
 }
 
-// offeredGPUs are the GPUs that the node offers, with the locks that keep other
+// offeredGPUs are the devices that the node offers, with the locks that keep other
 // instances from them.
-func offeredGPUs(ctx context.Context, cfg Config) (ours []string, locks []*os.File) {
-	gpus := cfg.GPUs
-	if gpus == nil {
+func offeredGPUs(ctx context.Context, cfg Config) (ours []device, locks []*os.File) {
+	var gpus []device
+	if cfg.GPUs == nil {
 		gpus, _ = findGPUs(ctx)
 		if names, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
 			gpus = visibleGPUs(gpus, names)
 		}
+	} else {
+		gpus = namedGPUs(ctx, cfg.GPUs, cfg.Log)
 	}
+	gpus = slices.DeleteFunc(gpus, func(d device) bool { return d.uuid == "" })
 	ours, locks = lockGPUs(os.TempDir(), gpus, cfg.Log)
 	if len(ours) > 0 {
 		makeCUDADevices(ctx, cfg.Log)
@@ -77,29 +145,63 @@ func offeredGPUs(ctx context.Context, cfg Config) (ours []string, locks []*os.Fi
 	return ours, locks
 }
 
-// visibleGPUs are those that CUDA_VISIBLE_DEVICES names, by index or by the
-// beginning of the UUID; as in CUDA, a name that fits none ends the list.
-func visibleGPUs(all []string, names string) []string {
-	visible := []string{}
+// namedGPUs are the devices with these UUIDs. What a part of a GPU is asked for by is
+// found on the machine, so one that is not there is left out.
+func namedGPUs(ctx context.Context, uuids []string, log logr.Logger) (gpus []device) {
+	var found []device
+	for _, uuid := range uuids {
+		if !strings.HasPrefix(uuid, "MIG-") {
+			gpus = append(gpus, wholeGPUs(uuid)...)
+			continue
+		}
+		if found == nil {
+			found, _ = findGPUs(ctx)
+		}
+		if i := slices.IndexFunc(found, func(d device) bool { return d.uuid == uuid }); i >= 0 {
+			gpus = append(gpus, found[i])
+		} else {
+			log.Info("nvidia-smi -L does not list a MIG device; it is not offered", "uuid", uuid)
+		}
+	}
+	return gpus
+}
+
+// visibleGPUs are those that CUDA_VISIBLE_DEVICES names, GPUs by index or by the
+// beginning of the UUID, parts of them by that of theirs; as in CUDA, a name that fits
+// none ends the list.
+func visibleGPUs(all []device, names string) []device {
+	var gpus []string
+	for _, d := range all {
+		if !slices.Contains(gpus, d.gpu) {
+			gpus = append(gpus, d.gpu)
+		}
+	}
+	visible := []device{}
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
-		i, err := strconv.Atoi(name)
-		if err != nil {
-			i = slices.IndexFunc(all, func(uuid string) bool { return name != "" && strings.HasPrefix(uuid, name) })
+		fits := func(d device) bool {
+			return name != "" && (strings.HasPrefix(d.uuid, name) || strings.HasPrefix(d.gpu, name))
 		}
-		if i < 0 || i >= len(all) {
+		if i, err := strconv.Atoi(name); err == nil {
+			fits = func(d device) bool { return i >= 0 && i < len(gpus) && d.gpu == gpus[i] }
+		}
+		found := slices.DeleteFunc(slices.Clone(all), func(d device) bool { return !fits(d) })
+		if len(found) == 0 {
 			break
 		}
-		visible = append(visible, all[i])
+		if strings.HasPrefix(name, "MIG-") || found[0].resource == resourceGPU {
+			found = found[:1]
+		}
+		visible = append(visible, found...)
 	}
 	return visible
 }
 
-// lockGPUs takes GPUs for this process, and leaves out those that another instance
+// lockGPUs takes devices for this process, and leaves out those that another instance
 // on this machine has. The locks last until the process ends.
-func lockGPUs(dir string, gpus []string, log logr.Logger) (ours []string, locks []*os.File) {
-	for _, uuid := range gpus {
-		file := filepath.Join(dir, "vernier-"+filepath.Base(uuid)+".lock")
+func lockGPUs(dir string, gpus []device, log logr.Logger) (ours []device, locks []*os.File) {
+	for _, d := range gpus {
+		file := filepath.Join(dir, "vernier-"+strings.ReplaceAll(d.uuid, "/", "-")+".lock")
 		// One of another user may be opened, but not created again, in /tmp.
 		lock, err := os.Open(file)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -109,14 +211,14 @@ func lockGPUs(dir string, gpus []string, log logr.Logger) (ours []string, locks 
 			err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		}
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			log.Info("another instance has a GPU", "gpu", uuid)
+			log.Info("another instance has a GPU", "gpu", d.uuid)
 			lock.Close()
 			continue
 		}
 		if err != nil {
-			log.Error(err, "cannot tell whether another instance has a GPU", "gpu", uuid)
+			log.Error(err, "cannot tell whether another instance has a GPU", "gpu", d.uuid)
 		}
-		ours, locks = append(ours, uuid), append(locks, lock)
+		ours, locks = append(ours, d), append(locks, lock)
 	}
 	return ours, locks
 }
@@ -136,7 +238,7 @@ func makeCUDADevices(ctx context.Context, log logr.Logger) {
 // container starts, so that no GPU is given away twice, whichever process dies.
 type gpuBook struct {
 	path string
-	all  []string
+	all  []device
 	// shares is how many pods may hold one GPU at a time: 1, unless asked for more.
 	shares int
 
@@ -147,7 +249,7 @@ type gpuBook struct {
 // errNoGPU says that a pod asks for more GPUs than are free.
 var errNoGPU = errors.New("not enough free GPUs")
 
-func openGPUBook(path string, all []string, shares int, log logr.Logger) (*gpuBook, error) {
+func openGPUBook(path string, all []device, shares int, log logr.Logger) (*gpuBook, error) {
 	b := &gpuBook{path: path, all: all, shares: max(1, shares), held: map[types.UID]map[string][]string{}}
 	err := statefile.ReadJSON(path, &b.held)
 	if errors.Is(err, statefile.ErrCorrupt) {
@@ -168,31 +270,32 @@ func (b *gpuBook) Allocate(pod *corev1.Pod) (map[string][]string, error) {
 	if held, ok := b.held[pod.UID]; ok {
 		return held, nil
 	}
+	used := b.used()
 	limits := resource.PodLimits(pod, resource.PodResourcesOptions{})
-	count := limits[resourceGPU]
-	used, free := b.used(), b.shares*len(b.all)
-	for _, n := range used {
-		free -= n
-	}
-	if n := int(count.Value()); n > free {
-		return nil, fmt.Errorf("%w: asked for %d, free %d of %d", errNoGPU, n, free, b.shares*len(b.all))
+	for name, asked := range limits {
+		if free, all := b.free(name, used); isGPU(name) && int(asked.Value()) > free {
+			return nil, fmt.Errorf("%w: asked for %d of %s, free %d of %d", errNoGPU, asked.Value(), name, free, all)
+		}
 	}
 	given := map[string][]string{}
 	for _, c := range allContainers(&pod.Spec) {
-		n := gpuCount(c)
-		if n == 0 {
-			continue
-		}
-		gpus := b.leastUsed(used)
-		if n > len(gpus) {
-			return nil, fmt.Errorf("%w: container %s asks for %d different ones, of which %d are free", errNoGPU, c.Name, n, len(gpus))
-		}
-		given[c.Name] = gpus[:n]
-		if isRegularInit(&pod.Spec, c) {
-			continue // it ends before what comes later begins
-		}
-		for _, uuid := range gpus[:n] {
-			used[uuid]++
+		for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
+			asked := c.Resources.Limits[name]
+			n := int(asked.Value())
+			if !isGPU(name) || n == 0 {
+				continue
+			}
+			gpus := b.leastUsed(name, used)
+			if n > len(gpus) {
+				return nil, fmt.Errorf("%w: container %s asks for %d different ones, of which %d are free", errNoGPU, c.Name, n, len(gpus))
+			}
+			given[c.Name] = append(given[c.Name], gpus[:n]...)
+			if isRegularInit(&pod.Spec, c) {
+				continue // it ends before what comes later begins
+			}
+			for _, uuid := range gpus[:n] {
+				used[uuid]++
+			}
 		}
 	}
 	if len(given) == 0 {
@@ -253,7 +356,7 @@ func (b *gpuBook) used() map[string]int {
 			}
 		}
 		for uuid := range ofPod {
-			if slices.Contains(b.all, uuid) {
+			if slices.ContainsFunc(b.all, func(d device) bool { return d.uuid == uuid }) {
 				used[uuid]++
 			}
 		}
@@ -261,11 +364,38 @@ func (b *gpuBook) used() map[string]int {
 	return used
 }
 
-// leastUsed are the GPUs that another pod may hold, those that the fewest hold first.
-func (b *gpuBook) leastUsed(used map[string]int) []string {
-	free := slices.DeleteFunc(slices.Clone(b.all), func(uuid string) bool { return used[uuid] >= b.shares })
+// free is how many of a resource may still be held, and how many there are.
+func (b *gpuBook) free(name corev1.ResourceName, used map[string]int) (free, all int) {
+	for _, d := range b.all {
+		if d.resource == name {
+			all += b.shares
+			free += b.shares - used[d.uuid]
+		}
+	}
+	return free, all
+}
+
+// leastUsed are the devices of a resource that another pod may hold, those that the
+// fewest hold first.
+func (b *gpuBook) leastUsed(name corev1.ResourceName, used map[string]int) (free []string) {
+	for _, d := range b.all {
+		if d.resource == name && used[d.uuid] < b.shares {
+			free = append(free, d.uuid)
+		}
+	}
 	slices.SortStableFunc(free, func(x, y string) int { return used[x] - used[y] })
 	return free
+}
+
+// Capacity is what the node offers of each resource.
+func (b *gpuBook) Capacity() corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for _, d := range b.all {
+		q := list[d.resource]
+		q.Add(*quantity.NewQuantity(int64(b.shares), quantity.DecimalSI))
+		list[d.resource] = q
+	}
+	return list
 }
 
 // gpuEnv makes exactly the given GPUs visible, by UUID because indices differ
@@ -286,7 +416,7 @@ func (b *gpuBook) gpuEnv(uuids []string) []corev1.EnvVar {
 	}
 }
 
-func gpuCount(c *corev1.Container) int {
-	q := c.Resources.Limits[resourceGPU]
-	return int(q.Value())
+// isGPU says whether a resource is GPUs or parts of them.
+func isGPU(name corev1.ResourceName) bool {
+	return name == resourceGPU || strings.HasPrefix(string(name), string(resourceMIG))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,9 +35,16 @@ func gpuPod(uid string, init, sides, mains []int) *corev1.Pod {
 	return pod
 }
 
+func uuids(devices []device) (out []string) {
+	for _, d := range devices {
+		out = append(out, d.uuid)
+	}
+	return out
+}
+
 func TestNoGPUIsGivenOutTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gpus.json")
-	all := []string{"a", "b", "c", "d"}
+	all := wholeGPUs("a", "b", "c", "d")
 	book, err := openGPUBook(path, all, 1, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +78,7 @@ func TestNoGPUIsGivenOutTwice(t *testing.T) {
 
 func TestGPUsAreSharedWhenAsked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gpus.json")
-	book, err := openGPUBook(path, []string{"a", "b"}, 2, logr.Discard())
+	book, err := openGPUBook(path, wholeGPUs("a", "b"), 2, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,11 +124,11 @@ func TestGPUsAreFound(t *testing.T) {
 }
 
 func TestOnlyVisibleGPUsAreOffered(t *testing.T) {
-	all := []string{"GPU-aa", "GPU-bb", "GPU-cc"}
+	all := wholeGPUs("GPU-aa", "GPU-bb", "GPU-cc")
 	for names, want := range map[string][]string{
 		"": {}, "-1": {}, "1": {"GPU-bb"}, "2,0": {"GPU-cc", "GPU-aa"}, "GPU-b": {"GPU-bb"}, "0,7,1": {"GPU-aa"}, "0, 1": {"GPU-aa", "GPU-bb"},
 	} {
-		if diff := cmp.Diff(want, visibleGPUs(all, names)); diff != "" {
+		if diff := cmp.Diff(want, uuids(visibleGPUs(all, names)), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", names, diff)
 		}
 	}
@@ -128,15 +136,15 @@ func TestOnlyVisibleGPUsAreOffered(t *testing.T) {
 
 func TestTwoInstancesDoNotOfferTheSameGPU(t *testing.T) {
 	dir := t.TempDir()
-	first, held := lockGPUs(dir, []string{"GPU-a", "GPU-b"}, logr.Discard())
-	second, more := lockGPUs(dir, []string{"GPU-b", "GPU-c"}, logr.Discard())
-	if diff := cmp.Diff([][]string{{"GPU-a", "GPU-b"}, {"GPU-c"}}, [][]string{first, second}); diff != "" {
+	first, held := lockGPUs(dir, wholeGPUs("GPU-a", "GPU-b"), logr.Discard())
+	second, more := lockGPUs(dir, wholeGPUs("GPU-b", "GPU-c"), logr.Discard())
+	if diff := cmp.Diff([][]string{{"GPU-a", "GPU-b"}, {"GPU-c"}}, [][]string{uuids(first), uuids(second)}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, f := range append(held, more...) {
 		f.Close()
 	}
-	if again, _ := lockGPUs(dir, []string{"GPU-b"}, logr.Discard()); len(again) != 1 {
+	if again, _ := lockGPUs(dir, wholeGPUs("GPU-b"), logr.Discard()); len(again) != 1 {
 		t.Error("a GPU stays taken")
 	}
 }
@@ -167,8 +175,103 @@ func TestGPUsThatAreOffered(t *testing.T) {
 	for _, f := range append(held, more...) {
 		defer f.Close()
 	}
-	if diff := cmp.Diff([][]string{{"GPU-c", "GPU-a"}, {"GPU-b"}}, [][]string{first, second}); diff != "" {
+	if diff := cmp.Diff([][]string{{"GPU-c", "GPU-a"}, {"GPU-b"}}, [][]string{uuids(first), uuids(second)}); diff != "" {
 		t.Errorf("of two agents (-want +got):\n%s", diff)
+	}
+}
+
+// What nvidia-smi says of four GPUs: MIG divides the first into two kinds of parts, and
+// the second in the way of early drivers; the third is whole, and the fourth is to be
+// divided, but is not yet.
+const dividedGPUs = `case "$*" in
+"--query-gpu=pci.bus_id,uuid --format=csv,noheader,nounits")
+	echo "00000000:5C:00.0, GPU-c"; echo "00000000:1A:00.0, GPU-a"; echo "00000000:3B:00.0, GPU-b"; echo "00000000:7D:00.0, GPU-d";;
+"--query-gpu=uuid,mig.mode.current --format=csv,noheader,nounits")
+	echo "GPU-a, Enabled"; echo "GPU-b, Enabled"; echo "GPU-c, Disabled"; echo "GPU-d, Enabled";;
+-L)
+	echo "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-a)"
+	echo "  MIG 3g.20gb     Device  0: (UUID: MIG-a1)"
+	echo "  MIG 1g.5gb      Device  1: (UUID: MIG-a2)"
+	echo "  MIG 1g.5gb+me   Device  2: (UUID: MIG-a3)"
+	echo "GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-b)"
+	echo "  MIG 1g.5gb Device 0: (UUID: MIG-GPU-b/7/0)"
+	echo "GPU 2: NVIDIA A100-SXM4-40GB (UUID: GPU-c)"
+	echo "GPU 3: NVIDIA A100-SXM4-40GB (UUID: GPU-d)";;
+*) exit 2;;
+esac`
+
+func TestPartsOfGPUsAreFound(t *testing.T) {
+	driver(t, dividedGPUs)
+	t.Setenv("TMPDIR", t.TempDir())
+	want := []device{
+		{"MIG-a1", "nvidia.com/mig-3g.20gb", "GPU-a"}, {"MIG-a2", "nvidia.com/mig-1g.5gb", "GPU-a"}, {"MIG-a3", "nvidia.com/mig-1g.5gb.me", "GPU-a"},
+		{"MIG-GPU-b/7/0", "nvidia.com/mig-1g.5gb", "GPU-b"}, {"GPU-c", "nvidia.com/gpu", "GPU-c"},
+	}
+	for name, tc := range map[string]struct {
+		visible string // CUDA_VISIBLE_DEVICES; "-": not set
+		given   []string
+		want    []device
+	}{
+		"all":                                {visible: "-", want: want},
+		"a part by its UUID":                 {visible: "MIG-a2,MIG-GPU-b/7/0", want: []device{want[1], want[3]}},
+		"a GPU and all its parts, by index":  {visible: "2,0", want: []device{want[4], want[0], want[1], want[2]}},
+		"a GPU that is divided into nothing": {visible: "3,1", want: want[3:4]},
+		"those that were named at the start": {visible: "-", given: []string{"MIG-a1", "GPU-c", "MIG-gone"}, want: []device{want[0], want[4]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("CUDA_VISIBLE_DEVICES", tc.visible)
+			if tc.visible == "-" {
+				os.Unsetenv("CUDA_VISIBLE_DEVICES") // Setenv above puts it back
+			}
+			got, held := offeredGPUs(t.Context(), Config{GPUs: tc.given})
+			for _, f := range held {
+				defer f.Close()
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(device{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPartsOfGPUsAreGivenOutByKind(t *testing.T) {
+	driver(t, dividedGPUs)
+	found, _ := findGPUs(t.Context())
+	found = found[:len(found)-1] // without the GPU that cannot be used
+	book, err := openGPUBook(filepath.Join(t.TempDir(), "gpus.json"), found, 1, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	capacity := corev1.ResourceList{
+		"nvidia.com/gpu": resource.MustParse("1"), "nvidia.com/mig-3g.20gb": resource.MustParse("1"),
+		"nvidia.com/mig-1g.5gb": resource.MustParse("2"), "nvidia.com/mig-1g.5gb.me": resource.MustParse("1"),
+	}
+	if diff := cmp.Diff(capacity, book.Capacity()); diff != "" {
+		t.Error(diff)
+	}
+	pod := func(uid string, name corev1.ResourceName) *corev1.Pod {
+		p := gpuPod(uid, nil, nil, []int{0})
+		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{name: resource.MustParse("1")}
+		return p
+	}
+	for i, step := range []struct {
+		resource corev1.ResourceName
+		want     string
+	}{
+		{"nvidia.com/mig-1g.5gb", "MIG-a2"}, {"nvidia.com/mig-1g.5gb", "MIG-GPU-b/7/0"}, {"nvidia.com/mig-1g.5gb", ""},
+		{"nvidia.com/gpu", "GPU-c"}, {"nvidia.com/gpu", ""}, {"nvidia.com/mig-3g.20gb", "MIG-a1"}, {"nvidia.com/mig-7g.40gb", ""},
+	} {
+		got, err := book.Allocate(pod(fmt.Sprint(i), step.resource))
+		switch {
+		case step.want == "" && err == nil:
+			t.Errorf("pod %d got %v for %s, of which none is free", i, got, step.resource)
+		case step.want != "" && (err != nil || cmp.Diff([]string{step.want}, got["m0"]) != ""):
+			t.Errorf("pod %d got %v, %v for %s", i, got, err, step.resource)
+		case step.want != "":
+			if env := book.gpuEnv(got["m0"]); env[1].Name != "CUDA_VISIBLE_DEVICES" || env[1].Value != step.want {
+				t.Errorf("its environment is %v", env)
+			}
+		}
 	}
 }
 

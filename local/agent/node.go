@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -37,7 +38,7 @@ const (
 func cores() int { return runtime.GOMAXPROCS(0) }
 
 // capacityOf is what the node offers: what was given, else what was found.
-func capacityOf(cfg Config, gpus int) (corev1.ResourceList, error) {
+func capacityOf(cfg Config, gpus corev1.ResourceList) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{
 		corev1.ResourceCPU:  *resource.NewQuantity(int64(cores()), resource.DecimalSI),
 		corev1.ResourcePods: *resource.NewQuantity(maxPods, resource.DecimalSI),
@@ -54,9 +55,7 @@ func capacityOf(cfg Config, gpus int) (corev1.ResourceList, error) {
 	} else {
 		list[corev1.ResourceMemory] = cfg.Memory
 	}
-	if gpus > 0 {
-		list[resourceGPU] = *resource.NewQuantity(int64(gpus), resource.DecimalSI)
-	}
+	maps.Copy(list, gpus)
 	return list, nil
 }
 

@@ -14,7 +14,7 @@ type Survey struct {
 	MountsErr error
 	// NetworkErr says why pods cannot have networks of their own; nil: they can.
 	NetworkErr error
-	// GPUs are the UUIDs of all GPUs, and GPUSource says how they were found.
+	// GPUs are the UUIDs of all GPUs and MIG devices, and GPUSource says how they were found.
 	GPUs      []string
 	GPUSource string
 	// CPUs and Memory (bytes) are what this process may use.
@@ -30,7 +30,13 @@ func Look(ctx context.Context, shimBinary, dir string) Survey {
 	var s Survey
 	s.Mounts, s.MountsErr = shim.ProbeMounts(ctx, shimBinary, dir)
 	s.NetworkErr = podnet.Probe(ctx, podnet.Options{Binary: shimBinary, Dir: dir, Mounts: s.Mounts})
-	s.GPUs, s.GPUSource = findGPUs(ctx)
+	found, source := findGPUs(ctx)
+	s.GPUSource = source
+	for _, d := range found {
+		if d.uuid != "" {
+			s.GPUs = append(s.GPUs, d.uuid)
+		}
+	}
 	s.CPUs = cores()
 	s.Memory, s.MemoryErr = availableMemory("/")
 	return s

@@ -90,7 +90,7 @@ func sampled(t *testing.T, pods ...*corev1.Pod) (s *sampler, now *time.Time, poi
 	if err != nil {
 		t.Fatal(err)
 	}
-	book, err := openGPUBook(filepath.Join(t.TempDir(), "gpus.json"), []string{"GPU-a", "GPU-b", "GPU-c"}, 1, logr.Discard())
+	book, err := openGPUBook(filepath.Join(t.TempDir(), "gpus.json"), wholeGPUs("GPU-a", "GPU-b", "GPU-c"), 1, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
