@@ -49,6 +49,7 @@ type Parameter struct {
 	numbers      []float64 // of a discrete, beside choices
 	count        int64     // how many values; 0 when continuous
 	scale        scale
+	prior        *belief    // nil: none
 	when         *condition // nil: always active
 }
 

@@ -27,6 +27,8 @@ type Session struct {
 type Asked struct {
 	// Number by which the trial is told.
 	Number int
+	// Seed for its randomness: another one for each trial.
+	Seed uint32
 	Proposal
 
 	space Space
@@ -54,7 +56,7 @@ func (s *Session) Ask(ctx context.Context, n int) ([]Asked, error) {
 	first := s.Study.NextNumber()
 	asked := make([]Asked, len(proposals))
 	for i, p := range proposals {
-		asked[i] = Asked{first + i, p, s.Study.Space}
+		asked[i] = Asked{first + i, TrialSeed(s.Study.Seed, first+i), p, s.Study.Space}
 	}
 	s.Study.Put(PendingTrials(first, proposals)...)
 	return asked, nil
@@ -156,6 +158,15 @@ func (s *Session) Best() *Trial {
 		}
 	}
 	return best
+}
+
+// Recommend is the point that is expected to be best, where trials repeat points
+// (Study.Repeats). ok is false when there is too little to tell.
+func (s *Session) Recommend(ctx context.Context) (r Recommendation, ok bool) {
+	if of, can := s.Algorithm.(Recommender); can {
+		return of.Recommend(ctx, s.Study)
+	}
+	return r, false
 }
 
 func (s *Study) feasible(t *Trial) bool {

@@ -23,6 +23,8 @@ type ParameterSpec struct {
 	List []string
 	// Distribution of a double or int. Empty or "unknown": Uniform.
 	Distribution Distribution
+	// Prior is where good values are believed to be. Nil: nowhere in particular.
+	Prior *Prior
 	// When says for which values of another parameter this one is active. Nil:
 	// always.
 	When *When
@@ -43,7 +45,7 @@ type ParameterError struct {
 	Index int
 	// Name of the parameter; may be empty.
 	Name string
-	// Field at fault: name, kind, min, max, step, list, distribution or when.
+	// Field at fault: name, kind, min, max, step, list, distribution, prior or when.
 	Field string
 	// Problem, and what to do about it.
 	Problem string
@@ -141,6 +143,9 @@ func (r *reader) parameter() Parameter {
 		r.list(&p)
 	default:
 		r.fail("kind", "%q is unknown; use double, int, discrete or categorical", p.kind)
+	}
+	if len(r.problems) == 0 {
+		r.believe(&p)
 	}
 	return p
 }

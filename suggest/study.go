@@ -94,6 +94,9 @@ type Study struct {
 	Budget int
 	// Parallel is how many trials run at once; 0 when not known.
 	Parallel int
+	// Repeats says that trials are noisy, and that a point may be tried again to learn
+	// more of it: each trial trains with a seed of its own.
+	Repeats bool
 	// Initial points are tried first, in their order.
 	Initial []Point
 	// Queued points are tried next, in their order, after the initial ones: each once,
@@ -204,6 +207,14 @@ func (t *Trial) Equal(u *Trial) bool {
 		slices.EqualFunc(t.Curve, u.Curve, func(a, b Sample) bool { return a.Step == b.Step && sameFloat(a.Value, b.Value) })
 }
 
+// TrialSeed is the seed that the trial with a number trains with in a study with the
+// given seed: from 0 to 2^31-1, so that any library takes it, and another one for each
+// number.
+func TrialSeed(seed uint64, number int) uint32 {
+	seed = (seed ^ seed>>32) * 0x9e3779b97f4a7c15
+	return (uint32(seed>>32) + uint32(number)*0x9e3779b1) & math.MaxInt32 // the factor is odd, so no two numbers meet
+}
+
 func sameFloat(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 
 // Sample is one measurement on a curve.
@@ -220,6 +231,10 @@ type Meta map[string]string
 // MetaParent is the key under which algorithms write the number of the trial that
 // a trial continues, from its checkpoints where there are some.
 const MetaParent = "parent"
+
+// MetaRepeat is the key under which a trial that tries a point again has the number of
+// the first trial of that point.
+const MetaRepeat = "repeat"
 
 // State is where a trial stands.
 type State int

@@ -103,3 +103,17 @@ func TestStudiesGrowApart(t *testing.T) {
 		t.Errorf("trial 5 is %v in one and %v in the other", one.Trial(5).State, two.Trial(5).State)
 	}
 }
+
+func TestSeedsOfTrialsDiffer(t *testing.T) {
+	seen := map[uint32]int{}
+	for number := range 200_000 {
+		seed := suggest.TrialSeed(42, number)
+		if first, twice := seen[seed]; twice || seed > math.MaxInt32 {
+			t.Fatalf("trials %d and %d have the seed %d", first, number, seed)
+		}
+		seen[seed] = number
+	}
+	if suggest.TrialSeed(42, 3) == suggest.TrialSeed(43, 3) {
+		t.Error("the seed of the study does not count")
+	}
+}

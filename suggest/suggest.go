@@ -58,6 +58,26 @@ type Preparer interface {
 	Prepare(ctx context.Context, s Study)
 }
 
+// Recommender is what an algorithm may be besides: one that can say which of the points
+// that were tried is best where the trial with the best value may have been lucky.
+type Recommender interface {
+	// Recommend is a function of the Study alone. ok is false when there is too little
+	// to tell, or the study does not repeat trials.
+	Recommend(ctx context.Context, s Study) (r Recommendation, ok bool)
+}
+
+// Recommendation is the point whose further trials are expected to be best on average.
+type Recommendation struct {
+	// Trial is the first one of the point, and Count how many have measured it.
+	Trial *Trial
+	Count int
+	// Value of the objective that is expected on average, as the user measures it, and
+	// Deviation the standard deviation of that belief.
+	Value, Deviation float64
+	// Noise is the standard deviation of one trial around the average of its point.
+	Noise float64
+}
+
 // New builds an algorithm for a space. It is the only validation there is: an
 // error names the setting or the parameter at fault and says what to do.
 type New func(Space, Settings) (Algorithm, error)

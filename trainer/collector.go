@@ -52,6 +52,8 @@ const (
 	SourceVolume = "vernier-source"
 	// EnvTrialName is the variable with the name of the trial.
 	EnvTrialName = "KATIB_TRIAL_NAME"
+	// EnvTrialSeed is the variable with the seed of the trial.
+	EnvTrialSeed = "VERNIER_TRIAL_SEED"
 	// EnvMetricsPort is the variable with the port that is scraped
 	// (PrometheusMetric).
 	EnvMetricsPort = "VERNIER_METRICS_PORT"
@@ -96,6 +98,8 @@ type Collector struct {
 	Experiment, Trial string
 	// Number of the trial in the experiment; below 0 if it has none.
 	Number int
+	// Seed of the trial; empty if it has none.
+	Seed string
 	// Labels of the trial, which the job and its pods get too.
 	Labels map[string]string
 	// ReportURL is the address of the report service.

@@ -16,7 +16,7 @@ import (
 // the metrics of its primary container are collected.
 //
 // The job and all its pod templates get the labels of the trial, and every
-// primary container the variable KATIB_TRIAL_NAME. The primary template gets
+// primary container the variables KATIB_TRIAL_NAME and VERNIER_TRIAL_SEED. The primary template gets
 // the collector as a native sidecar (an init container that keeps running).
 // For StdOut the command of the primary container is run by "collector exec",
 // argument by argument, without a shell; for other kinds it is unchanged.
@@ -90,7 +90,7 @@ func (c Collector) label(labels map[string]any) {
 }
 
 // prepare gives one pod template what every pod of the trial has: its labels and, in
-// the primary container, its name and its checkpoints.
+// the primary container, its name, its seed and its checkpoints.
 func prepare(tpl map[string]any, role Role, c Collector) error {
 	if err := addLabels(tpl, role.TemplatePath, c); err != nil {
 		return err
@@ -103,6 +103,9 @@ func prepare(tpl map[string]any, role Role, c Collector) error {
 		"name":      EnvTrialName,
 		"valueFrom": fieldRef("metadata.labels['" + LabelTrial + "']"),
 	})
+	if c.Seed != "" {
+		addEnv(main, EnvTrialSeed, c.Seed)
+	}
 	if c.Checkpoints == nil {
 		return nil
 	}

@@ -257,6 +257,23 @@ func TestInjectWandbWritesItsFilesOffline(t *testing.T) {
 	}
 }
 
+func TestInjectTellsTheSeed(t *testing.T) {
+	for name, tc := range map[string]struct{ env, seed, want string }{
+		"the seed of the trial":      {"[]", "77", "77"},
+		"the template's own is kept": {"[{name: VERNIER_TRIAL_SEED, value: \"1\"}]", "77", "1"},
+		"a trial made by hand":       {"[]", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := collector(trainer.File)
+			c.Path, c.Seed = "/data/metrics", tc.seed
+			got := injected(t, job(t, "containers: [{name: main, image: i, env: "+tc.env+"}]"), c)
+			if seed := variables(got.Spec.Containers[0])[trainer.EnvTrialSeed]; seed != tc.want {
+				t.Errorf("%s is %q, want %q", trainer.EnvTrialSeed, seed, tc.want)
+			}
+		})
+	}
+}
+
 // A container that may be restarted in its pod tells the sidecar about each start.
 func TestInjectTellsOfFurtherStarts(t *testing.T) {
 	const binary = "/var/run/vernier/bin/collector"

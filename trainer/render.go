@@ -40,6 +40,10 @@ var (
 
 const opening = "${trialParameters."
 
+// SeedPlaceholder stands in a template for the seed of the trial, which no other trial
+// of the experiment has.
+const SeedPlaceholder = "${trialSeed}"
+
 var (
 	placeholderPattern = regexp.MustCompile(`\$\{trialParameters\.([^{}]*)\}`)
 	metadataPattern    = regexp.MustCompile(`^\$\{trialSpec\.(Name|Namespace|Kind|APIVersion|Labels|Annotations)(?:\[([^\[\]]+)\])?\}$`)
@@ -53,7 +57,7 @@ func IsMetadataReference(reference string) bool {
 }
 
 // Render replaces the placeholders of a template, JSON or YAML, by the values of
-// parameters, and gives the result the identity of the trial.
+// parameters and the seed of the trial, and gives the result the identity of the trial.
 //
 // Values are escaped, also against the kubelet's expansion of $(NAME). Placeholders
 // are replaced in the strings and map keys of the parsed template, in one pass, so a
@@ -77,7 +81,7 @@ func Render(template []byte, ph []Placeholder, values map[string]string, id Iden
 	if err := checkHead(obj); err != nil {
 		return nil, err
 	}
-	r := renderer{values: map[string]string{}, inactive: map[string]bool{}, problems: map[string]problem{}}
+	r := renderer{seed: id.Seed, values: map[string]string{}, inactive: map[string]bool{}, problems: map[string]problem{}}
 	r.resolve(obj, ph, values, id)
 	job, err := r.job(obj, id)
 	if err != nil || !r.replicas.used {
@@ -182,6 +186,7 @@ type problem struct {
 }
 
 type renderer struct {
+	seed     string
 	values   map[string]string
 	inactive map[string]bool
 	problems map[string]problem
@@ -320,7 +325,7 @@ func (r *renderer) activeArguments(arguments []any) (out []any) {
 
 // replace replaces the placeholders of one string.
 func (r *renderer) replace(path []string, s string) string {
-	if !strings.Contains(s, opening) && !strings.Contains(s, replicaOpening) {
+	if !strings.Contains(s, opening) && !strings.Contains(s, replicaOpening) && !strings.Contains(s, SeedPlaceholder) {
 		return s
 	}
 	if rest := anyPattern.ReplaceAllLiteralString(s, ""); strings.Contains(rest, opening) || strings.Contains(rest, replicaOpening) {
@@ -328,7 +333,10 @@ func (r *renderer) replace(path []string, s string) string {
 	}
 	return anyPattern.ReplaceAllStringFunc(s, func(whole string) string {
 		m := anyPattern.FindStringSubmatch(whole)
-		if m[1] == "replica" {
+		switch m[1] {
+		case "":
+			return r.seed
+		case "replica":
 			return r.replica(path, whole, m[2])
 		}
 		name := m[2]

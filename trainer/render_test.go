@@ -13,7 +13,7 @@ import (
 	"github.com/vernier-ml/vernier/trainer/kind"
 )
 
-var id = trainer.Identity{Namespace: "team", Name: "exp-0007"}
+var id = trainer.Identity{Namespace: "team", Name: "exp-0007", Seed: "1234"}
 
 // one is a template with a single argument, as JSON.
 func one(argument string) string {
@@ -42,6 +42,14 @@ func TestRender(t *testing.T) {
 			placeholders: []trainer.Placeholder{{Name: "a", Reference: "x"}, {Name: "b", Reference: "y"}},
 			assignments:  map[string]string{"x": "1", "y": "2"},
 			want:         map[string]any{"spec": map[string]any{"args": []any{"1-2-1"}}},
+		},
+		"the seed of the trial needs no declaration": {
+			template: one("--seed=${trialSeed} ${trialSeed}"),
+			want:     map[string]any{"spec": map[string]any{"args": []any{"--seed=1234 1234"}}},
+		},
+		"the seed of the trial is a number where YAML has one": {
+			template: "apiVersion: batch/v1\nkind: Job\nspec: {seed: ${trialSeed}, args: [--seed, \"${trialSeed}\"]}\n",
+			want:     map[string]any{"spec": map[string]any{"seed": int64(1234), "args": []any{"--seed", "1234"}}},
 		},
 		"a number in JSON stays a string": {
 			template:     one("${trialParameters.n}"),

@@ -44,7 +44,7 @@ type Replicas struct {
 const replicaOpening = "${replica."
 
 var (
-	anyPattern  = regexp.MustCompile(`\$\{(trialParameters|replica)\.([^{}]*)\}`)
+	anyPattern  = regexp.MustCompile(`\$\{(?:(trialParameters|replica)\.([^{}]*)|trialSeed)\}`)
 	hostsSyntax = regexp.MustCompile(`^hosts(?:\.([^.\[\]]+))?(?:\[(\d*)(:?)(\d*)\])?$`)
 )
 

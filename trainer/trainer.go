@@ -18,8 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Identity is the namespace and name of a trial, and so of its job.
-type Identity struct{ Namespace, Name string }
+// Identity is the namespace and name of a trial, and so of its job, and its seed, a
+// whole number.
+type Identity struct{ Namespace, Name, Seed string }
 
 // Kind knows the pod templates of one kind of job.
 type Kind interface {

@@ -22,6 +22,11 @@ type ExperimentStatus struct {
 	// the best in the first one.
 	// +optional
 	CurrentOptimalTrial OptimalTrial `json:"currentOptimalTrial"`
+	// RecommendedTrial (Vernier) has the parameters that further trials are expected to
+	// be best with, where trials are repeated: CurrentOptimalTrial may owe its value to
+	// luck.
+	// +optional
+	RecommendedTrial *RecommendedTrial `json:"recommendedTrial,omitempty"`
 	// ParetoTrialList (Vernier) is the Pareto front of several objectives: the
 	// trials that no other trial dominates, in order of their numbers, the newest
 	// 500 at most.
@@ -96,4 +101,22 @@ type OptimalTrial struct {
 	// Observation is the trial's result.
 	// +optional
 	Observation Observation `json:"observation"`
+}
+
+// RecommendedTrial is what a model of all results recommends.
+type RecommendedTrial struct {
+	// TrialName names the first trial with these parameters.
+	TrialName string `json:"trialName"`
+	// ParameterAssignments are the parameters.
+	// +optional
+	// +listType=atomic
+	ParameterAssignments []ParameterAssignment `json:"parameterAssignments,omitempty"`
+	// Value of the objective that is expected on average.
+	Value string `json:"value"`
+	// Deviation is the standard deviation of that expectation.
+	Deviation string `json:"deviation"`
+	// Noise is the standard deviation of one trial around its average.
+	Noise string `json:"noise"`
+	// Trials is how many trials measured these parameters.
+	Trials int32 `json:"trials"`
 }

@@ -55,6 +55,11 @@ type ExperimentSpec struct {
 	// experiment's UID.
 	// +optional
 	Seed *int64 `json:"seed,omitempty"`
+	// Repeats (Vernier) says whether points are tried again, each time with another
+	// ${trialSeed}, where results are so noisy that the best one may be luck: Auto or
+	// Never. Default: Auto if the trialSpec uses ${trialSeed}, else Never.
+	// +optional
+	Repeats RepeatPolicy `json:"repeats,omitempty"`
 	// ParameterConstraints (Vernier) are conditions on the parameters that every
 	// proposed point satisfies, such as "batch * accumulate <= 512".
 	// +optional
@@ -109,6 +114,16 @@ type ExperimentSpec struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,3})?(ms|s|m|h)){1,4}$`
 	MaxTrialWaitDuration *metav1.Duration `json:"maxTrialWaitDuration,omitempty"`
 }
+
+// RepeatPolicy says whether points are tried again.
+// +kubebuilder:validation:Enum=Auto;Never
+type RepeatPolicy string
+
+// The policies of repeats.
+const (
+	RepeatAuto  RepeatPolicy = "Auto"
+	RepeatNever RepeatPolicy = "Never"
+)
 
 // InitialTrial is a point to try before the algorithm proposes any.
 type InitialTrial struct {
@@ -199,6 +214,27 @@ type FeasibleSpace struct {
 	// Distribution of an int or double. Default: uniform.
 	// +optional
 	Distribution Distribution `json:"distribution,omitempty"`
+	// Prior (Vernier) is where good values are believed to be. The search begins there,
+	// and believes its results more and more.
+	// +optional
+	Prior *ParameterPrior `json:"prior,omitempty"`
+}
+
+// ParameterPrior is where good values of a parameter are believed to be: around a value,
+// or, of a list, by weights.
+type ParameterPrior struct {
+	// Value that is believed to be good. Of a categorical it is as likely as all others
+	// together.
+	// +optional
+	Value string `json:"value,omitempty"`
+	// Spread is how far from the value good values are likely to be, as a share of the
+	// range on the scale of its distribution: above 0, at most 1. Default: 0.1.
+	// +optional
+	Spread string `json:"spread,omitempty"`
+	// Weights of the values of a list, in its order, in place of value.
+	// +optional
+	// +listType=atomic
+	Weights []string `json:"weights,omitempty"`
 }
 
 // TrialTemplate is the template of a trial's job.

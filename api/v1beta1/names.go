@@ -23,6 +23,9 @@ const (
 	AnnotationMeta = "vernier.ml/meta"
 	// AnnotationWhy, on trials, is a sentence about why their point was proposed.
 	AnnotationWhy = "vernier.ml/why"
+	// AnnotationSeed, on trials, is what they train with: ${trialSeed} in the template and
+	// the variable VERNIER_TRIAL_SEED, a whole number from 0 to 2^31-1.
+	AnnotationSeed = "vernier.ml/seed"
 	// AnnotationTraceparent is on a Trial that is traced: W3C's name of the span that
 	// created it.
 	AnnotationTraceparent = "vernier.ml/traceparent"

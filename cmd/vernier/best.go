@@ -5,28 +5,36 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/vernier-ml/vernier/api/v1beta1"
 )
 
 func newBestCommand(open opener) *cobra.Command {
 	var output string
+	var recommended bool
 	cmd := &cobra.Command{
 		Use:   "best EXPERIMENT",
 		Short: "Print the best trial of an experiment",
+		Long: `Print the trial with the best value. Where trials are repeated with other seeds, a
+value may be luck: --recommended prints the parameters that a model of all results
+expects to be best on average.`,
 		Example: `  vernier best charlm
   python train.py $(vernier best charlm -o args)`,
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return best(cmd.Context(), args[0], output, cmd.OutOrStdout(), open)
+			return best(cmd.Context(), args[0], output, recommended, cmd.OutOrStdout(), open)
 		},
 	}
+	cmd.Flags().BoolVar(&recommended, "recommended", false, "the parameters that are expected to be best on average, where trials are repeated")
 	outputFlag(cmd, &output, "table, args (--lr=0.1 --width=64), env (LR=0.1), json or yaml", "table", "args", "env", "json", "yaml")
 	return cmd
 }
 
-func best(ctx context.Context, name, output string, out io.Writer, open opener) error {
+func best(ctx context.Context, name, output string, recommended bool, out io.Writer, open opener) error {
 	session, err := open(ctx, false)
 	if err != nil {
 		return err
@@ -35,14 +43,31 @@ func best(ctx context.Context, name, output string, out io.Writer, open opener) 
 	if err != nil {
 		return err
 	}
-	trial, err := target{Experiment: name, Trial: "best"}.find(view)
+	which := "best"
+	if r := view.Experiment.Status.RecommendedTrial; recommended && r == nil {
+		return fmt.Errorf("nothing is recommended for experiment %s: its trials are not repeated, or too few have results (docs/objectives.md#noise)", name)
+	} else if recommended {
+		which = r.TrialName
+	}
+	trial, err := target{Experiment: name, Trial: which}.find(view)
 	if err != nil {
 		return err
 	}
-	return writeBest(out, output, trial)
+	return writeBest(out, output, trial, view.Experiment.Status.RecommendedTrial)
 }
 
-func writeBest(out io.Writer, output string, trial trialView) error {
+// expectation is "0.0431 ± 0.0007, by 5 trials".
+func expectation(r *v1beta1.RecommendedTrial) string {
+	number := func(text string) string {
+		if x, ok := finite(text); ok {
+			return strconv.FormatFloat(x, 'g', 4, 64)
+		}
+		return text
+	}
+	return fmt.Sprintf("%s ± %s, by %s", number(r.Value), number(r.Deviation), countOfTrials(int(r.Trials)))
+}
+
+func writeBest(out io.Writer, output string, trial trialView, r *v1beta1.RecommendedTrial) error {
 	switch output {
 	case "table", "":
 		t := &table{header: []string{"TRIAL", trial.Name}}
@@ -51,6 +76,12 @@ func writeBest(out io.Writer, output string, trial trialView) error {
 		}
 		for _, p := range trial.Params {
 			t.add(p.Name, p.Value)
+		}
+		switch {
+		case r != nil && r.TrialName == trial.Name:
+			t.add("expected on average", expectation(r))
+		case r != nil:
+			t.add("recommended", r.TrialName, expectation(r))
 		}
 		return t.write(out, false)
 	case "args":
@@ -75,7 +106,11 @@ func writeBest(out io.Writer, output string, trial trialView) error {
 	for _, m := range trial.Metrics {
 		metrics[m.Name] = m.Value
 	}
-	return writeValue(out, output, map[string]any{"trial": trial.Name, "parameters": params, "metrics": metrics})
+	value := map[string]any{"trial": trial.Name, "parameters": params, "metrics": metrics}
+	if r != nil {
+		value["recommended"] = r
+	}
+	return writeValue(out, output, value)
 }
 
 var plainInShell = regexp.MustCompile(`^[A-Za-z0-9_./:=+,%@-]+$`)

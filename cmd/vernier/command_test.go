@@ -98,7 +98,7 @@ func TestWriteBest(t *testing.T) {
 	for output, want := range tests {
 		t.Run(output, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := writeBest(&out, output, trial); err != nil {
+			if err := writeBest(&out, output, trial, nil); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, out.String()); diff != "" {
@@ -106,7 +106,7 @@ func TestWriteBest(t *testing.T) {
 			}
 		})
 	}
-	if err := writeBest(&bytes.Buffer{}, "toml", trial); exitCode(err) != exitUsage {
+	if err := writeBest(&bytes.Buffer{}, "toml", trial, nil); exitCode(err) != exitUsage {
 		t.Errorf("an unknown format: %v", err)
 	}
 }

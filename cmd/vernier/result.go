@@ -34,6 +34,9 @@ func printResult(out io.Writer, v experimentView) {
 		for _, p := range best.Params {
 			fmt.Fprintf(out, "  %-28s %s\n", p.Name, p.Value)
 		}
+		if r := v.Experiment.Status.RecommendedTrial; r != nil {
+			fmt.Fprintf(out, "Expected to be best on average: %s, %s %s (vernier best %s --recommended)\n", r.TrialName, v.metricName(), expectation(r), v.Experiment.Name)
+		}
 	}
 	fmt.Fprintf(out, "%s.\n", strings.TrimSuffix(countsLine(v), ", 0 running"))
 }

@@ -46,6 +46,9 @@ const (
 	// studyPatience is how long a reconcile waits for a study that is used to hand
 	// trials out, and then lets other experiments go first.
 	studyPatience = time.Second
+	// recommendPatience bounds how long a reconcile takes for the recommendation, which
+	// is then of a model that was fitted for less long.
+	recommendPatience = 2 * time.Second
 )
 
 // Options are what a Controller needs.
@@ -147,6 +150,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	defer c.studies.done(s)
 	s.Update(trials)
+	c.recommend(ctx, exp, s)
 	a := plan(exp, trials, s.Ranking(), found, c.Now())
 	var retry, judge time.Duration
 	if found == (findings{}) {
@@ -167,6 +171,16 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	result, writeErr := c.write(ctx, exp, s, a.status)
 	result.RequeueAfter = soonest(result.RequeueAfter, judge, retry, a.after)
 	return result, errors.Join(err, writeErr)
+}
+
+// recommend brings the recommendation up to date, until the best is frozen.
+func (c *Controller) recommend(ctx context.Context, exp *v1beta1.Experiment, s *kept) {
+	if exp.IsCompleted() {
+		return
+	}
+	ctx, enough := context.WithTimeout(ctx, recommendPatience)
+	defer enough()
+	s.Recommend(ctx)
 }
 
 // soonest is the least of the durations that are not 0.

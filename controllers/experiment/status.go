@@ -132,7 +132,7 @@ func (c counts) write(s *v1beta1.ExperimentStatus) {
 }
 
 func setBest(s *v1beta1.ExperimentStatus, r *study.Ranking) {
-	s.CurrentOptimalTrial, s.ParetoTrialList = v1beta1.OptimalTrial{}, r.Front(listed)
+	s.CurrentOptimalTrial, s.ParetoTrialList, s.RecommendedTrial = v1beta1.OptimalTrial{}, r.Front(listed), r.Recommended()
 	if t := r.Best(); t != nil {
 		s.CurrentOptimalTrial = v1beta1.OptimalTrial{
 			BestTrialName:        t.Name,

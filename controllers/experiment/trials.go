@@ -297,7 +297,7 @@ func newTrial(exp *v1beta1.Experiment, template []byte, n int, p study.Proposal)
 	for _, a := range p.Assignments {
 		values[a.Name] = a.Value
 	}
-	job, err := trainer.Render(template, placeholders(exp, values), values, trainer.Identity{Namespace: exp.Namespace, Name: t.Name}, kind.For)
+	job, err := trainer.Render(template, placeholders(exp, values), values, trainer.Identity{Namespace: exp.Namespace, Name: t.Name, Seed: study.TrialSeed(exp, n)}, kind.For)
 	if err != nil {
 		return nil, &fatalError{fmt.Sprintf("spec.trialTemplate cannot be rendered: %v", err)}
 	}
@@ -333,6 +333,7 @@ func withoutJob(exp *v1beta1.Experiment, n int, p study.Proposal) (*v1beta1.Tria
 			Objective: exp.Spec.Objective, Objectives: exp.Spec.Objectives, ParameterAssignments: p.Assignments,
 		},
 	}
+	metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationSeed, study.TrialSeed(exp, n))
 	if len(p.Meta) > 0 {
 		meta, err := json.Marshal(p.Meta)
 		if err != nil {

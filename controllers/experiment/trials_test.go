@@ -72,6 +72,28 @@ func TestArgumentsOfInactiveParametersAreLeftOut(t *testing.T) {
 	}
 }
 
+func TestEachTrialHasASeedOfItsOwn(t *testing.T) {
+	exp := conditional()
+	exp.Spec.Seed = ptr.To[int64](5)
+	exp.Spec.TrialTemplate, exp.Spec.MetricsCollectorSpec = &v1beta1.TrialTemplate{}, &v1beta1.MetricsCollectorSpec{}
+	template := []byte(`{"apiVersion":"batch/v1","kind":"Job","spec":{"seed":"${trialSeed}"}}`)
+	seeds := map[string]bool{}
+	for _, n := range []int{0, 1, 1} {
+		trial, err := newTrial(exp, template, n, study.Proposal{Assignments: assigned("model", "svm")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed := trial.Annotations[v1beta1.AnnotationSeed]
+		if got := string(trial.Spec.RunSpec.Raw); seed == "" || !strings.Contains(got, `"seed":"`+seed+`"`) {
+			t.Errorf("trial %d has the seed %q and runs %s", n, seed, got)
+		}
+		seeds[seed] = true
+	}
+	if len(seeds) != 2 {
+		t.Errorf("the seeds of trials 0, 1 and 1 are %v", seeds)
+	}
+}
+
 func TestTrialsGetWhatTheExperimentSaysOfCollectors(t *testing.T) {
 	exp := conditional()
 	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{}

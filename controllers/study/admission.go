@@ -46,6 +46,25 @@ func FirstObjective(name string) bool {
 	return ok && known.FirstObjective
 }
 
+// CheckRepeats says what is wrong with a spec that asks for repeats: they are made for
+// one objective, and by algorithms whose trials are whole.
+func CheckRepeats(spec *v1beta1.ExperimentSpec) *field.Error {
+	if spec.Repeats != v1beta1.RepeatAuto || spec.Algorithm == nil {
+		return nil
+	}
+	path := field.NewPath("spec", "repeats")
+	known, ok := algorithm.Get(spec.Algorithm.AlgorithmName)
+	switch {
+	case len(spec.AllObjectives()) > 1:
+		return field.Invalid(path, spec.Repeats, "repeats are for one objective, and there are several: remove it")
+	case ok && (known.MultiFidelity || known.Repeats):
+		return field.Invalid(path, spec.Repeats, known.Name+" has trials of its own that repeat points: remove it, or use another algorithm, such as auto")
+	case !ok:
+		return field.Invalid(path, spec.Repeats, "the algorithm is none of Vernier's: remove it")
+	}
+	return nil
+}
+
 // Check constructs the algorithm that spec names and says what is wrong with
 // its settings or with the search space.
 func Check(spec *v1beta1.ExperimentSpec) field.ErrorList {

@@ -24,6 +24,10 @@ type Ranking struct {
 	top     ranked
 	front   []ranked // in order of number; for several objectives only
 	reached bool
+	// recommended is by a model (Study.Recommend), and stale says that trials have
+	// changed since.
+	recommended *v1beta1.RecommendedTrial
+	stale       bool
 }
 
 // ranked is a trial that is ranked, with its loss in each objective.
@@ -84,12 +88,16 @@ func (r *Ranking) Front(n int) (names []string) {
 	return names
 }
 
+// Recommended is what Study.Recommend said last; nil when it said nothing.
+func (r *Ranking) Recommended() *v1beta1.RecommendedTrial { return r.recommended }
+
 // Reached says whether a trial has reached every goal that is given.
 func (r *Ranking) Reached() bool { return r.reached }
 
 // update follows the trials. New results join the ranking; only when one that was
 // ranked has changed or gone is the ranking made anew.
 func (r *Ranking) update(h *history) {
+	r.stale = true
 	added, ok := r.added(h.current)
 	r.trials, r.seen = h, h.current
 	if !ok {

@@ -69,6 +69,9 @@ func parametersOf(specs []v1beta1.ParameterSpec) []suggest.ParameterSpec {
 			Min: p.FeasibleSpace.Min, Max: p.FeasibleSpace.Max, Step: p.FeasibleSpace.Step,
 			List: p.FeasibleSpace.List, Distribution: suggest.Distribution(p.FeasibleSpace.Distribution),
 		}
+		if p.FeasibleSpace.Prior != nil {
+			params[i].Prior = (*suggest.Prior)(p.FeasibleSpace.Prior)
+		}
 		if p.When != nil {
 			params[i].When = (*suggest.When)(p.When)
 		}

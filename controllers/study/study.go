@@ -8,6 +8,7 @@
 package study
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/vernier-ml/vernier/suggest"
 	"github.com/vernier-ml/vernier/suggest/algorithm"
 	"github.com/vernier-ml/vernier/suggest/stop"
+	"github.com/vernier-ml/vernier/trainer"
 )
 
 // ErrExhausted says that nothing is left to try, ever.
@@ -70,6 +72,7 @@ func New(exp *v1beta1.Experiment) (*Study, error) {
 	s.base = suggest.Study{
 		Space: space, Objectives: objectivesOf(spec), Constraints: constraintsOf(spec), Seed: seedOf(exp),
 		Budget: int(ptr.Deref(spec.MaxTrialCount, 0)), Parallel: int(ptr.Deref(spec.ParallelTrialCount, 0)),
+		Repeats: repeatsOf(spec),
 	}
 	for _, i := range spec.InitialTrials {
 		p, ok := pointOf(codec, i.ParameterAssignments)
@@ -223,3 +226,38 @@ func seedOf(exp *v1beta1.Experiment) uint64 {
 	_, _ = h.Write([]byte(v1beta1.Origin(&exp.ObjectMeta))) // cannot fail
 	return h.Sum64()
 }
+
+// TrialSeed is what a trial of the experiment trains with: ${trialSeed} of its template.
+func TrialSeed(exp *v1beta1.Experiment, number int) string {
+	return strconv.FormatUint(uint64(suggest.TrialSeed(seedOf(exp), number)), 10)
+}
+
+// repeatsOf says whether trials may be repeated: as spec.repeats says, else if the
+// template passes on a seed.
+func repeatsOf(spec *v1beta1.ExperimentSpec) bool {
+	t := spec.TrialTemplate
+	seeded := t != nil && t.TrialSpec != nil && bytes.Contains(t.TrialSpec.Raw, []byte(trainer.SeedPlaceholder))
+	return spec.Repeats == v1beta1.RepeatAuto || spec.Repeats == "" && seeded
+}
+
+// Recommend makes the ranking say what the algorithm recommends of the trials of the
+// last Update, where trials are repeated and enough have results.
+func (s *Study) Recommend(ctx context.Context) {
+	of, ok := s.algorithm.(suggest.Recommender)
+	if !ok || !s.base.Repeats || !s.ranking.stale {
+		return
+	}
+	s.ranking.stale, s.ranking.recommended = false, nil
+	r, ok := of.Recommend(ctx, s.question())
+	if !ok {
+		return
+	}
+	trial := s.trials.object(r.Trial)
+	s.ranking.recommended = &v1beta1.RecommendedTrial{
+		TrialName: trial.Name, ParameterAssignments: trial.Spec.ParameterAssignments, Trials: int32(r.Count),
+		Value: shortNumber(r.Value), Deviation: shortNumber(r.Deviation), Noise: shortNumber(r.Noise),
+	}
+}
+
+// shortNumber has the digits that mean something of a model's number.
+func shortNumber(x float64) string { return strconv.FormatFloat(x, 'g', 5, 64) }

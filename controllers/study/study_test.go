@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -227,4 +229,76 @@ func TestFaultsOfArchitecturesAreFound(t *testing.T) {
 			t.Errorf("%s: got %v, want an error at %s", name, errs, c.want)
 		}
 	}
+}
+
+func TestRepeatsAreAllowedByTheTemplateOrTheSpec(t *testing.T) {
+	seeded := &v1beta1.TrialTemplate{TrialSource: v1beta1.TrialSource{TrialSpec: &runtime.RawExtension{Raw: []byte(`{"args":["--seed=${trialSeed}"]}`)}}}
+	plain := &v1beta1.TrialTemplate{TrialSource: v1beta1.TrialSource{TrialSpec: &runtime.RawExtension{Raw: []byte(`{"args":["--lr=1"]}`)}}}
+	for name, c := range map[string]struct {
+		template *v1beta1.TrialTemplate
+		policy   v1beta1.RepeatPolicy
+		want     bool
+	}{
+		"a template with a seed":          {seeded, "", true},
+		"a template with a seed, never":   {seeded, v1beta1.RepeatNever, false},
+		"a template without a seed":       {plain, "", false},
+		"a template without a seed, auto": {plain, v1beta1.RepeatAuto, true},
+		"no template":                     {nil, "", false},
+		"no template, auto":               {nil, v1beta1.RepeatAuto, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exp := conditional()
+			exp.Spec.TrialTemplate, exp.Spec.Repeats = c.template, c.policy
+			s, err := New(exp)
+			if err != nil || s.question().Repeats != c.want {
+				t.Errorf("repeats are %v, want %v; %v", s.question().Repeats, c.want, err)
+			}
+		})
+	}
+}
+
+// The recommendation follows the trials, and says what it knows of their noise.
+func TestTheRankingRecommends(t *testing.T) {
+	exp := conditional()
+	exp.Spec.Parameters = []v1beta1.ParameterSpec{whole("width", "1", "20", nil)}
+	exp.Spec.InitialTrials, exp.Spec.Repeats = nil, v1beta1.RepeatAuto
+	s, err := New(exp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trials []*v1beta1.Trial
+	add := func(width int, accuracy string) {
+		trials = append(trials, resultOf(len(trials), fmt.Sprint(width), accuracy))
+		s.Update(trials)
+		s.Recommend(t.Context())
+	}
+	for width := 1; width <= 12; width++ {
+		add(width, fmt.Sprint(0.9-0.01*float64((width-8)*(width-8))))
+	}
+	add(2, "0.99") // lucky: its neighbours and its own first result are far below
+	r := s.Ranking().Recommended()
+	if r == nil || r.ParameterAssignments[0].Value != "8" || r.TrialName != "tree-0007" || r.Trials != 1 {
+		t.Fatalf("recommended is %+v, want width 8 of trial 7", r)
+	}
+	if best := s.Ranking().Best(); best.Name != "tree-0012" {
+		t.Errorf("the best observed is %s", best.Name)
+	}
+	exp.Spec.Repeats = v1beta1.RepeatNever
+	if s, err = New(exp); err != nil {
+		t.Fatal(err)
+	}
+	s.Update(trials)
+	if s.Recommend(t.Context()); s.Ranking().Recommended() != nil {
+		t.Error("something is recommended although trials are not repeated")
+	}
+}
+
+func resultOf(number int, width, accuracy string) *v1beta1.Trial {
+	trial := &v1beta1.Trial{}
+	trial.Name = v1beta1.TrialName("tree", number)
+	trial.Labels = map[string]string{v1beta1.LabelTrialNumber: fmt.Sprint(number)}
+	trial.Spec.ParameterAssignments = assigned("width", width)
+	trial.Status.Observation = &v1beta1.Observation{Metrics: []v1beta1.Metric{{Name: "accuracy", Min: accuracy, Max: accuracy, Latest: accuracy}}}
+	trial.MarkSucceeded("", metav1.Time{})
+	return trial
 }

@@ -132,7 +132,7 @@ func (r Reporting) collector(ctx context.Context, t *v1beta1.Trial) (trainer.Col
 	inject := trainer.Collector{
 		Image: r.Image, Binary: r.Binary, ImagePullPolicy: r.PullPolicy,
 		Kind: string(collectorKind(t)), Metrics: metricNames(t.Spec.Objective), Rate: cmp.Or(rate, r.Rate),
-		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Number: number, Labels: labels,
+		Experiment: t.Labels[v1beta1.LabelExperiment], Trial: t.Name, Number: number, Seed: t.Annotations[v1beta1.AnnotationSeed], Labels: labels,
 		ReportURL: r.URL, Token: token, CA: r.CA,
 		PrimaryContainer: t.Spec.PrimaryContainerName, PrimaryPodLabels: t.Spec.PrimaryPodLabels,
 		Grace: grace, RerunDisrupted: r.RerunDisrupted, Commands: r.Commands,

@@ -141,7 +141,7 @@ func (r Rules) ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings 
 	}
 	warnings, used := unusedPlaceholders(t, text)
 	placeholders, assignments := samples(exp, used)
-	id := trainer.Identity{Namespace: exp.Namespace, Name: exp.Name + "-0000"}
+	id := trainer.Identity{Namespace: exp.Namespace, Name: exp.Name + "-0000", Seed: "0"}
 	job, err := trainer.Render(text, placeholders, assignments, id, kind.For)
 	if err != nil {
 		return warnings, fieldErrors(path, err)

@@ -51,6 +51,9 @@ func (r Rules) Validate(exp, old *v1beta1.Experiment) (warnings []string, errs f
 	errs = append(errs, validateSpace(s)...)
 	errs = append(errs, validateStopping(s)...)
 	errs = append(errs, r.validateAlgorithm(s)...)
+	if e := study.CheckRepeats(s); e != nil {
+		errs = append(errs, e)
+	}
 	warnings = append(warnings, doubtfulSettings(s)...)
 	w, e = validateWarmStart(exp)
 	warnings, errs = append(warnings, w...), append(errs, e...)

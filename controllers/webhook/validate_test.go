@@ -189,9 +189,13 @@ func TestFaultsOfBudgetAndObjective(t *testing.T) {
 		"use beside the objective":    {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", AdditionalMetricNames: []string{"system/gpu_0_power_watts", "system/memory_gib"}}), []string{`spec.objective.additionalMetricNames[1]: Invalid value: "system/memory_gib": is sampled`}},
 		"a strategy for no metric":    {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "x", Value: "min"}}}), []string{"spec.objective.metricStrategies[0].name"}},
 		"two strategies":              {objective(&obj{Type: "minimize", ObjectiveMetricName: "loss", MetricStrategies: []v1beta1.MetricStrategy{{Name: "loss", Value: "min"}, {Name: "loss", Value: "max"}}}), []string{`spec.objective.metricStrategies[1].name: Duplicate value: "loss": has a strategy already: remove one`}},
-		"a name that is too long":     {func(e *v1beta1.Experiment) { e.Name = strings.Repeat("a", 41) }, []string{"metadata.name: Invalid value: \"" + strings.Repeat("a", 41) + "\": has 41 characters: use at most 40"}},
-		"a name with a capital":       {func(e *v1beta1.Experiment) { e.Name = "a-B" }, []string{"metadata.name: Invalid value: \"a-B\": use lower case letters"}},
-		"a name that begins with 1":   {func(e *v1beta1.Experiment) { e.Name = "1a" }, []string{"metadata.name"}},
+		"repeats with several objectives": {func(e *v1beta1.Experiment) {
+			e.Spec.Repeats, e.Spec.Objective.Goal = v1beta1.RepeatAuto, nil
+			e.Spec.Objectives = []v1beta1.ObjectiveMetric{{ObjectiveMetricName: e.Spec.Objective.ObjectiveMetricName, Type: e.Spec.Objective.Type}, {ObjectiveMetricName: "size", Type: "minimize"}}
+		}, []string{`spec.repeats: Invalid value: "Auto": repeats are for one objective`}},
+		"a name that is too long":   {func(e *v1beta1.Experiment) { e.Name = strings.Repeat("a", 41) }, []string{"metadata.name: Invalid value: \"" + strings.Repeat("a", 41) + "\": has 41 characters: use at most 40"}},
+		"a name with a capital":     {func(e *v1beta1.Experiment) { e.Name = "a-B" }, []string{"metadata.name: Invalid value: \"a-B\": use lower case letters"}},
+		"a name that begins with 1": {func(e *v1beta1.Experiment) { e.Name = "1a" }, []string{"metadata.name"}},
 		"several faults at once": {func(e *v1beta1.Experiment) {
 			e.Spec.Objective = nil
 			e.Spec.Algorithm.AlgorithmName = "x"

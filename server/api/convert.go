@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -30,7 +31,7 @@ func experimentOut(e *v1beta1.Experiment) (*vernierv1.Experiment, error) {
 		Trials: e.Status.Trials, TrialsRunning: e.Status.TrialsRunning, TrialsSucceeded: e.Status.TrialsSucceeded, TrialsFailed: e.Status.TrialsFailed,
 		CreateTime: timestamppb.New(e.CreationTimestamp.Time), StartTime: timeOut(e.Status.StartTime), EndTime: timeOut(e.Status.CompletionTime),
 		TrialsPending: e.Status.TrialsPending, TrialsPruned: e.Status.TrialsEarlyStopped, TrialsKilled: e.Status.TrialsKilled,
-		TrialsUnmeasured: e.Status.TrialMetricsUnavailable, Suspended: e.Spec.Suspend, Etag: e.ResourceVersion, Best: bestOut(e),
+		TrialsUnmeasured: e.Status.TrialMetricsUnavailable, Suspended: e.Spec.Suspend, Etag: e.ResourceVersion, Best: bestOut(e), Recommended: recommendedOut(e),
 		Notes: e.Annotations[v1beta1.AnnotationNotes], Tags: tagsOf(e.Annotations),
 	}
 	if c := e.LastCondition(); c != nil {
@@ -50,6 +51,24 @@ func bestOut(e *v1beta1.Experiment) *vernierv1.Trial {
 	number, _ := numberIn(e, best.BestTrialName)
 	return &vernierv1.Trial{Name: place{e.Namespace, e.Name, best.BestTrialName}.String(), Number: number, State: vernierv1.Trial_SUCCEEDED,
 		Parameters: parametersOut(e, t), Values: valuesOut(t)}
+}
+
+// recommendedOut is what the status of an experiment recommends; nil when that is nothing.
+func recommendedOut(e *v1beta1.Experiment) *vernierv1.Recommendation {
+	r := e.Status.RecommendedTrial
+	if r == nil {
+		return nil
+	}
+	t := &v1beta1.Trial{Spec: v1beta1.TrialSpec{ParameterAssignments: r.ParameterAssignments}}
+	number, _ := numberIn(e, r.TrialName)
+	out := &vernierv1.Recommendation{Trials: r.Trials, Trial: &vernierv1.Trial{
+		Name: place{e.Namespace, e.Name, r.TrialName}.String(), Number: number, Parameters: parametersOut(e, t),
+	}}
+	// The controller wrote these.
+	out.Value, _ = strconv.ParseFloat(r.Value, 64)
+	out.Deviation, _ = strconv.ParseFloat(r.Deviation, 64)
+	out.Noise, _ = strconv.ParseFloat(r.Noise, 64)
+	return out
 }
 
 // numberIn is the number of the trial of e with a name.
@@ -96,6 +115,9 @@ func trialOut(e *v1beta1.Experiment, t *v1beta1.Trial, now time.Time) *vernierv1
 	out.Notes, out.Tags = t.Annotations[v1beta1.AnnotationNotes], tagsOf(t.Annotations)
 	if n, ok := parentOf(t); ok {
 		out.Parent = &n
+	}
+	if n, err := strconv.ParseInt(t.Annotations[v1beta1.AnnotationSeed], 10, 32); err == nil {
+		out.Seed = ptr.To(int32(n))
 	}
 	return out
 }

@@ -38,6 +38,7 @@ type proposed struct {
 	Meta     suggest.Meta `json:"meta,omitempty"`
 	Why      string       `json:"why,omitempty"`
 	Fallback string       `json:"fallback,omitempty"`
+	Seed     *uint32      `json:"seed,omitempty"` // in studies that repeat trials
 }
 
 // params are a point's values by name, in the order of the space.

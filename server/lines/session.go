@@ -164,7 +164,11 @@ func (s *Session) ask(ctx context.Context, n int) (made []proposed, exhausted bo
 	}
 	made = []proposed{}
 	for _, t := range trials {
-		made = append(made, proposed{t.Number, params{s.session.Study.Space, t.Point}, t.Resource, t.Meta, t.Why, t.Fallback})
+		p := proposed{Number: t.Number, Params: params{s.session.Study.Space, t.Point}, Resource: t.Resource, Meta: t.Meta, Why: t.Why, Fallback: t.Fallback}
+		if s.session.Study.Repeats {
+			p.Seed = &t.Seed
+		}
+		made = append(made, p)
 	}
 	return made, exhausted || s.exhausted(ctx, len(made), n), nil
 }

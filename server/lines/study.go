@@ -44,6 +44,7 @@ func ReadStudy(r io.Reader) (suggest.Study, error) {
 	constraints := f.list("constraints")
 	file.study.Budget, _ = f.whole("budget")
 	file.study.Parallel, _ = f.whole("parallel")
+	file.study.Repeats, _, _ = read(f, "repeats", "true or false", as[bool])
 	initial, warm := f.list("initial"), f.list("warm")
 	file.wrong = f.faults()
 	file.parameters(parameters)
@@ -110,7 +111,7 @@ func (s *spaceFile) parameters(items []any) {
 		kind := f.kind()
 		specs[i] = suggest.ParameterSpec{Name: name, Kind: kind, Min: f.text("min"), Max: f.text("max"), Step: f.text("step"), List: f.texts("list")}
 		distribution, _ := f.word("distribution")
-		specs[i].Distribution, specs[i].When = suggest.Distribution(distribution), f.when()
+		specs[i].Distribution, specs[i].Prior, specs[i].When = suggest.Distribution(distribution), f.prior(), f.when()
 		unread[i] = len(f.faults()) > 0
 		s.wrong = append(s.wrong, f.faults()...)
 	}
@@ -136,6 +137,21 @@ func (f *fields) kind() suggest.Kind {
 		f.fail("%s is %s; it must be one of %s", f.path("type"), strconv.Quote(shorten(word)), strings.Join(kinds, ", "))
 	}
 	return suggest.Kind(word)
+}
+
+func (f *fields) prior() *suggest.Prior {
+	v, ok := f.take("prior")
+	if !ok {
+		return nil
+	}
+	g, err := newFields(f.path("prior"), v)
+	if err != nil {
+		f.errs.add(err)
+		return nil
+	}
+	p := &suggest.Prior{Value: g.text("value"), Spread: g.text("spread"), Weights: g.texts("weights")}
+	f.errs = append(f.errs, g.faults()...)
+	return p
 }
 
 func (f *fields) when() *suggest.When {

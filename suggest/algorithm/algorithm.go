@@ -42,7 +42,10 @@ func All() []propose.Registration {
 		fidelity.SuccessiveHalving(),
 		tpe.Registration(),
 	}
-	for i := range all {
+	for i, r := range all {
+		if !r.MultiFidelity && !r.Repeats {
+			all[i].New = repeatingOf(believingOf(r))
+		}
 		all[i].New = propose.InitialFirst(all[i].New)
 	}
 	return all
@@ -53,3 +56,15 @@ func Get(name string) (r propose.Registration, ok bool) { return suggest.Find(Al
 
 // Names of all algorithms, sorted.
 func Names() []string { return suggest.Names(All()) }
+
+// believingOf builds an algorithm that draws trials from the priors of the parameters.
+// A grid that is not all of its space has no other points than its own.
+func believingOf(r propose.Registration) suggest.New {
+	return func(space suggest.Space, settings suggest.Settings) (suggest.Algorithm, error) {
+		a, err := r.New(space, settings)
+		if _, finite := space.Size(); err != nil || r.Name == "grid" && !finite {
+			return a, err
+		}
+		return propose.PriorFirst(a, space, propose.ReadSeeding(settings.Read()), r.Adaptive), nil
+	}
+}

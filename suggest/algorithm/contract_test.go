@@ -27,6 +27,8 @@ func holdToContract(t *testing.T, r propose.Registration) {
 		{"no point comes twice in a finite space", noDuplicates},
 		{"initial points come first", initialPointsComeFirst},
 		{"queued points are next", queuedPointsAreNext},
+		{"repeats are deliberate", repeatsAreDeliberate},
+		{"priors come first", priorsComeFirst},
 		{"constraints on parameters hold", constraintsHold},
 		{"later objectives count", laterObjectivesCount},
 		{"initial points come after a deadline too", lateInitialPointsAreKept},

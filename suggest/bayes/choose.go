@@ -27,13 +27,13 @@ const candidates = 320
 // choose gives nil when the search came upon no untried point.
 func (c *chooser) choose(ctx context.Context, number int, t target) suggest.Point {
 	if size, finite := c.space.Size(); finite && size <= propose.Enumerable {
-		return c.chooseOfAll(ctx, t)
+		return c.chooseOfAll(ctx, number, t)
 	}
 	dims := c.layout.Dims()
 	search := gp.Search{
 		Dims:         dims,
 		Lengthscales: make([]float64, len(dims)),
-		Values:       t.acquisition.Values,
+		Values:       c.values(t, number),
 		Uniform:      cover(dims, c.seed.stream("cover", number)),
 		Anchors:      t.anchors,
 		Candidates:   candidates,
@@ -58,6 +58,25 @@ func (c *chooser) choose(ctx context.Context, number int, t target) suggest.Poin
 		}
 	}
 	return nil
+}
+
+// values of the target's acquisition, weighted by what users believe.
+func (c *chooser) values(t target, number int) func(rows [][]float64, gradient bool) (values, gradients []float64) {
+	if !c.space.Believed() {
+		return t.acquisition.Values
+	}
+	weight, dims := propose.BeliefWeight(c.study.Budget, number), len(c.layout.Dims())
+	return func(rows [][]float64, gradient bool) (values, gradients []float64) {
+		values, gradients = t.acquisition.Values(rows, gradient)
+		for i, row := range rows {
+			var slope []float64
+			if gradient {
+				slope = gradients[i*dims:][:dims]
+			}
+			values[i] += weight * c.coder.LogPrior(row, weight, slope)
+		}
+		return values, gradients
+	}
 }
 
 // bounds of the target, at the whole resource.
@@ -102,7 +121,8 @@ func (c *chooser) settle(row []float64) bool {
 }
 
 // chooseOfAll looks at each point of a small space.
-func (c *chooser) chooseOfAll(ctx context.Context, t target) suggest.Point {
+func (c *chooser) chooseOfAll(ctx context.Context, number int, t target) suggest.Point {
+	valuesOf := c.values(t, number)
 	size, _ := c.space.Size()
 	var rows [][]float64
 	var points []suggest.Point
@@ -118,7 +138,7 @@ func (c *chooser) chooseOfAll(ctx context.Context, t target) suggest.Point {
 		if next > 0 && ctx.Err() != nil {
 			break
 		}
-		values, _ := t.acquisition.Values(part, false)
+		values, _ := valuesOf(part, false)
 		for i, v := range values {
 			if v > best {
 				best, at = v, next+i

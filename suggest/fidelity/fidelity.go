@@ -74,7 +74,10 @@ func registration(name, summary, instead string, own []propose.Setting, read fun
 			if instead != "" && r.Has("sampler") {
 				r.Fail("sampler", "is not for %s, which draws points itself; remove it or use %s", name, instead)
 			}
-			return read(readFidelity(space, r, instead == ""), r)
+			f := readFidelity(space, r, instead == "")
+			a := read(f, r)
+			f.sampler = propose.PriorFirst(f.sampler, space, f.seeding, f.learns)
+			return a
 		}),
 		Adaptive: true, Exhaustive: true, MultiFidelity: true, FirstObjective: true,
 	}

@@ -83,6 +83,29 @@ func (e *Encoding) Point(x []float64) suggest.Point {
 	return e.Space.Decode(u)
 }
 
+// LogPrior is the logarithm of the density that the priors of the parameters have at a row,
+// relative to that without priors. The derivatives are added to slope, unless it is nil,
+// times the weight.
+func (e *Encoding) LogPrior(row []float64, weight float64, slope []float64) float64 {
+	sum := 0.0
+	for i := range e.Dims {
+		p := e.Space.At(i)
+		if !p.Believed() || math.IsNaN(row[i]) {
+			continue
+		}
+		u := row[i]
+		if e.Dims[i].Kind == box.Choice {
+			u = (u + 0.5) / float64(e.Dims[i].Count)
+		}
+		log, by := p.LogPrior(u)
+		sum += log
+		if slope != nil {
+			slope[i] += weight * by
+		}
+	}
+	return sum
+}
+
 // SameRow says whether two rows have the same bits: where parameters are not
 // active they are NaN.
 func SameRow(a, b []float64) bool {

@@ -33,6 +33,14 @@ func (a *initial) Prepare(ctx context.Context, s suggest.Study) {
 	}
 }
 
+// Recommend implements suggest.Recommender.
+func (a *initial) Recommend(ctx context.Context, s suggest.Study) (r suggest.Recommendation, ok bool) {
+	if of, can := a.Algorithm.(suggest.Recommender); can {
+		return of.Recommend(ctx, s)
+	}
+	return r, false
+}
+
 // Suggest implements suggest.Algorithm.
 func (a *initial) Suggest(ctx context.Context, s suggest.Study, n int) ([]suggest.Proposal, error) {
 	if len(s.Initial)+len(s.Queued) == 0 || n <= 0 || Cancelled(ctx) {

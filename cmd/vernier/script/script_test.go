@@ -19,16 +19,22 @@ func space(low, high, step string, d v1beta1.Distribution) v1beta1.FeasibleSpace
 
 func TestParseParameter(t *testing.T) {
 	tests := map[string]v1beta1.ParameterSpec{
-		"lr=log(1e-5,1e-1)":          {Name: "lr", ParameterType: "double", FeasibleSpace: space("1e-5", "1e-1", "", "logUniform")},
-		"x=uniform(-1, 2.5)":         {Name: "x", ParameterType: "double", FeasibleSpace: space("-1", "2.5", "", "")},
-		"x=uniform(0,1,0.25)":        {Name: "x", ParameterType: "double", FeasibleSpace: space("0", "1", "0.25", "")},
-		"x=uniform(0,1,step=0.25)":   {Name: "x", ParameterType: "double", FeasibleSpace: space("0", "1", "0.25", "")},
-		"x=normal(0,1)":              {Name: "x", ParameterType: "double", FeasibleSpace: space("0", "1", "", "normal")},
-		"layers=int(1,4)":            {Name: "layers", ParameterType: "int", FeasibleSpace: space("1", "4", "", "")},
-		"width=logint(8,512)":        {Name: "width", ParameterType: "int", FeasibleSpace: space("8", "512", "", "logUniform")},
-		"batch=choice(16,32,64)":     {Name: "batch", ParameterType: "discrete", FeasibleSpace: v1beta1.FeasibleSpace{List: []string{"16", "32", "64"}}},
-		`opt=choice(sgd, "a, (b)")`:  {Name: "opt", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{List: []string{"sgd", "a, (b)"}}},
-		"model.width=int(1,2)":       {Name: "model.width", ParameterType: "int", FeasibleSpace: space("1", "2", "", "")},
+		"lr=log(1e-5,1e-1)":         {Name: "lr", ParameterType: "double", FeasibleSpace: space("1e-5", "1e-1", "", "logUniform")},
+		"x=uniform(-1, 2.5)":        {Name: "x", ParameterType: "double", FeasibleSpace: space("-1", "2.5", "", "")},
+		"x=uniform(0,1,0.25)":       {Name: "x", ParameterType: "double", FeasibleSpace: space("0", "1", "0.25", "")},
+		"x=uniform(0,1,step=0.25)":  {Name: "x", ParameterType: "double", FeasibleSpace: space("0", "1", "0.25", "")},
+		"x=normal(0,1)":             {Name: "x", ParameterType: "double", FeasibleSpace: space("0", "1", "", "normal")},
+		"layers=int(1,4)":           {Name: "layers", ParameterType: "int", FeasibleSpace: space("1", "4", "", "")},
+		"width=logint(8,512)":       {Name: "width", ParameterType: "int", FeasibleSpace: space("8", "512", "", "logUniform")},
+		"batch=choice(16,32,64)":    {Name: "batch", ParameterType: "discrete", FeasibleSpace: v1beta1.FeasibleSpace{List: []string{"16", "32", "64"}}},
+		`opt=choice(sgd, "a, (b)")`: {Name: "opt", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{List: []string{"sgd", "a, (b)"}}},
+		"model.width=int(1,2)":      {Name: "model.width", ParameterType: "int", FeasibleSpace: space("1", "2", "", "")},
+		"lr=log(1e-5,1e-1)~1e-3": {Name: "lr", ParameterType: "double", FeasibleSpace: v1beta1.FeasibleSpace{
+			Min: "1e-5", Max: "1e-1", Distribution: "logUniform", Prior: &v1beta1.ParameterPrior{Value: "1e-3"}}},
+		"n=int(1,9)~3/0.2 if opt=a": {Name: "n", ParameterType: "int", When: &v1beta1.ParameterCondition{Parameter: "opt", In: []string{"a"}},
+			FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "9", Prior: &v1beta1.ParameterPrior{Value: "3", Spread: "0.2"}}},
+		"opt=choice(sgd,adam)~1:3": {Name: "opt", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{
+			List: []string{"sgd", "adam"}, Prior: &v1beta1.ParameterPrior{Weights: []string{"1", "3"}}}},
 		"m=uniform(0,1) if opt=a| b": {Name: "m", ParameterType: "double", FeasibleSpace: space("0", "1", "", ""), When: &v1beta1.ParameterCondition{Parameter: "opt", In: []string{"a", "b"}}},
 	}
 	for text, want := range tests {

@@ -15,13 +15,15 @@ import (
 )
 
 // Forms are the forms of a parameter, for help and errors.
-const Forms = "log(1e-5,1e-1), uniform(0,1), normal(0,1), lognormal(1,10), int(1,8), logint(1,1024), each also with a step as a third number, choice(a,b,c)"
+const Forms = "log(1e-5,1e-1), uniform(0,1), normal(0,1), lognormal(1,10), int(1,8), logint(1,1024), each also with a step as a third number, choice(a,b,c), each with ~VALUE behind it where good values are believed to be"
 
 var parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
 
 // ParseParameter reads a parameter such as "lr=log(1e-5,1e-1)", "layers=int(2,8,2)",
 // "opt=choice(sgd,adam)" or "momentum=uniform(0,0.9) if opt=sgd". Numbers in a choice
-// make an ordered one. The ranges themselves are not checked.
+// make an ordered one. A prior stands behind the range: "lr=log(1e-5,1e-1)~1e-3",
+// "lr=log(1e-5,1e-1)~1e-3/0.2" with its spread, "opt=choice(sgd,adam)~adam", or
+// "opt=choice(sgd,adam)~1:3" with weights. The ranges themselves are not checked.
 func ParseParameter(text string) (v1beta1.ParameterSpec, error) {
 	fail := func(format string, args ...any) (v1beta1.ParameterSpec, error) {
 		return v1beta1.ParameterSpec{}, fmt.Errorf("-p %q: %w", text, fmt.Errorf(format, args...))
@@ -35,8 +37,9 @@ func ParseParameter(text string) (v1beta1.ParameterSpec, error) {
 		return fail("it has no range: write %s=FORM with one of %s", name, Forms)
 	}
 	p := v1beta1.ParameterSpec{Name: name}
-	if i := strings.LastIndex(form, ") if "); i >= 0 {
-		parent, values, found := strings.Cut(form[i+len(") if "):], "=")
+	if all := conditionStart.FindAllStringIndex(form, -1); all != nil {
+		last := all[len(all)-1]
+		parent, values, found := strings.Cut(form[last[1]:], "=")
 		parent = strings.TrimSpace(parent)
 		if !found || !parameterName.MatchString(parent) || strings.TrimSpace(values) == "" {
 			return fail("write the condition as: if OTHER=VALUE, or if OTHER=VALUE|VALUE")
@@ -45,6 +48,10 @@ func ParseParameter(text string) (v1beta1.ParameterSpec, error) {
 		for value := range strings.SplitSeq(values, "|") {
 			p.When.In = append(p.When.In, strings.TrimSpace(value))
 		}
+		form = form[:last[1]-len(" if ")]
+	}
+	if i := strings.LastIndex(form, ")~"); i >= 0 {
+		p.FeasibleSpace.Prior = parsePrior(strings.TrimSpace(form[i+len(")~"):]))
 		form = form[:i+1]
 	}
 	word, rest, found := strings.Cut(strings.TrimSpace(form), "(")
@@ -60,6 +67,30 @@ func ParseParameter(text string) (v1beta1.ParameterSpec, error) {
 		return fail("%w", err)
 	}
 	return p, nil
+}
+
+// conditionStart is where a condition begins, behind a range and perhaps a prior.
+var conditionStart = regexp.MustCompile(`\)(~\S+)? if `)
+
+// parsePrior reads VALUE, VALUE/SPREAD or WEIGHT:WEIGHT:WEIGHT.
+func parsePrior(text string) *v1beta1.ParameterPrior {
+	if strings.Contains(text, ":") {
+		return &v1beta1.ParameterPrior{Weights: strings.Split(text, ":")}
+	}
+	value, spread, _ := strings.Cut(text, "/")
+	return &v1beta1.ParameterPrior{Value: value, Spread: spread}
+}
+
+func priorText(p *v1beta1.ParameterPrior) string {
+	switch {
+	case p == nil:
+		return ""
+	case len(p.Weights) > 0:
+		return "~" + strings.Join(p.Weights, ":")
+	case p.Spread != "":
+		return "~" + p.Value + "/" + p.Spread
+	}
+	return "~" + p.Value
 }
 
 // splitValues splits at commas; quotes hold a comma.
@@ -117,7 +148,7 @@ func setForm(p *v1beta1.ParameterSpec, word string, values []string) error {
 		}
 	}
 	p.ParameterType = f.kind
-	p.FeasibleSpace = v1beta1.FeasibleSpace{Min: values[0], Max: values[1]}
+	p.FeasibleSpace.Min, p.FeasibleSpace.Max = values[0], values[1]
 	if f.distribution != v1beta1.DistributionUniform {
 		p.FeasibleSpace.Distribution = f.distribution
 	}
@@ -154,7 +185,7 @@ func Form(p v1beta1.ParameterSpec) string {
 			}
 		}
 	}
-	text := p.Name + "=" + word + "(" + strings.Join(values, ",") + ")"
+	text := p.Name + "=" + word + "(" + strings.Join(values, ",") + ")" + priorText(s.Prior)
 	if p.When != nil {
 		text += " if " + p.When.Parameter + "=" + strings.Join(p.When.In, "|")
 	}

@@ -3,6 +3,7 @@ package gp
 import (
 	"encoding/base64"
 	"math"
+	"slices"
 )
 
 // Theta are the hyperparameters, all as natural logarithms: one lengthscale for
@@ -28,6 +29,13 @@ func (t Theta) Signal() float64 { return math.Exp(t[len(t)-3]) }
 
 // Noise is the variance of the noise.
 func (t Theta) Noise() float64 { return math.Exp(t[len(t)-2]) + MinNoise }
+
+// WithNoise is t with another variance of the noise, as far as there are bounds.
+func (t Theta) WithNoise(variance float64) Theta {
+	t = slices.Clone(t)
+	t[len(t)-2] = math.Log(math.Max(variance-MinNoise, 0))
+	return t.clamped()
+}
 
 func (t Theta) trend() float64 { return math.Exp(t[len(t)-1]) }
 

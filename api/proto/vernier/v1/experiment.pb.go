@@ -154,7 +154,7 @@ func (x Trial_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Trial_State.Descriptor instead.
 func (Trial_State) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18, 0}
 }
 
 type ReportTrialResponse_Directive int32
@@ -204,7 +204,7 @@ func (x ReportTrialResponse_Directive) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReportTrialResponse_Directive.Descriptor instead.
 func (ReportTrialResponse_Directive) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{22, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23, 0}
 }
 
 // ErrorInfo is a detail of every error.
@@ -301,7 +301,10 @@ type Experiment struct {
 	// Changes with every change of the experiment.
 	Etag string `protobuf:"bytes,22,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Answers of Create- and UpdateExperiment: what may not be as it was meant.
-	Warnings      []string `protobuf:"bytes,23,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,23,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// What a model of all results expects to be best on average, where trials are repeated
+	// with other seeds; absent before that.
+	Recommended   *Recommendation `protobuf:"bytes,24,opt,name=recommended,proto3" json:"recommended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -497,6 +500,95 @@ func (x *Experiment) GetWarnings() []string {
 	return nil
 }
 
+func (x *Experiment) GetRecommended() *Recommendation {
+	if x != nil {
+		return x.Recommended
+	}
+	return nil
+}
+
+// Recommendation is parameters that further trials are expected to be best with.
+type Recommendation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first trial with these parameters: its name, number and parameters.
+	Trial *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	// Value of the objective that is expected on average.
+	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
+	// Standard deviation of that expectation.
+	Deviation float64 `protobuf:"fixed64,3,opt,name=deviation,proto3" json:"deviation,omitempty"`
+	// Standard deviation of one trial around its average.
+	Noise float64 `protobuf:"fixed64,4,opt,name=noise,proto3" json:"noise,omitempty"`
+	// How many trials measured these parameters.
+	Trials        int32 `protobuf:"varint,5,opt,name=trials,proto3" json:"trials,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recommendation) Reset() {
+	*x = Recommendation{}
+	mi := &file_vernier_v1_experiment_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recommendation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recommendation) ProtoMessage() {}
+
+func (x *Recommendation) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_experiment_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recommendation.ProtoReflect.Descriptor instead.
+func (*Recommendation) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Recommendation) GetTrial() *Trial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
+func (x *Recommendation) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *Recommendation) GetDeviation() float64 {
+	if x != nil {
+		return x.Deviation
+	}
+	return 0
+}
+
+func (x *Recommendation) GetNoise() float64 {
+	if x != nil {
+		return x.Noise
+	}
+	return 0
+}
+
+func (x *Recommendation) GetTrials() int32 {
+	if x != nil {
+		return x.Trials
+	}
+	return 0
+}
+
 type CreateExperimentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of the experiment, name, spec, notes and tags.
@@ -514,7 +606,7 @@ type CreateExperimentRequest struct {
 
 func (x *CreateExperimentRequest) Reset() {
 	*x = CreateExperimentRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[2]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +618,7 @@ func (x *CreateExperimentRequest) String() string {
 func (*CreateExperimentRequest) ProtoMessage() {}
 
 func (x *CreateExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[2]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +631,7 @@ func (x *CreateExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateExperimentRequest.ProtoReflect.Descriptor instead.
 func (*CreateExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{2}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CreateExperimentRequest) GetExperiment() *Experiment {
@@ -587,7 +679,7 @@ type UpdateExperimentRequest struct {
 
 func (x *UpdateExperimentRequest) Reset() {
 	*x = UpdateExperimentRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[3]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +691,7 @@ func (x *UpdateExperimentRequest) String() string {
 func (*UpdateExperimentRequest) ProtoMessage() {}
 
 func (x *UpdateExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[3]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +704,7 @@ func (x *UpdateExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateExperimentRequest.ProtoReflect.Descriptor instead.
 func (*UpdateExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{3}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UpdateExperimentRequest) GetExperiment() *Experiment {
@@ -647,7 +739,7 @@ type StopExperimentRequest struct {
 
 func (x *StopExperimentRequest) Reset() {
 	*x = StopExperimentRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[4]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +751,7 @@ func (x *StopExperimentRequest) String() string {
 func (*StopExperimentRequest) ProtoMessage() {}
 
 func (x *StopExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[4]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +764,7 @@ func (x *StopExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopExperimentRequest.ProtoReflect.Descriptor instead.
 func (*StopExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{4}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StopExperimentRequest) GetName() string {
@@ -700,7 +792,7 @@ type DeleteExperimentRequest struct {
 
 func (x *DeleteExperimentRequest) Reset() {
 	*x = DeleteExperimentRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[5]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +804,7 @@ func (x *DeleteExperimentRequest) String() string {
 func (*DeleteExperimentRequest) ProtoMessage() {}
 
 func (x *DeleteExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[5]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +817,7 @@ func (x *DeleteExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteExperimentRequest.ProtoReflect.Descriptor instead.
 func (*DeleteExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{5}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeleteExperimentRequest) GetName() string {
@@ -751,7 +843,7 @@ type GetTrialRequest struct {
 
 func (x *GetTrialRequest) Reset() {
 	*x = GetTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[6]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +855,7 @@ func (x *GetTrialRequest) String() string {
 func (*GetTrialRequest) ProtoMessage() {}
 
 func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[6]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +868,7 @@ func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
 func (*GetTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{6}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetTrialRequest) GetName() string {
@@ -800,7 +892,7 @@ type QueuedTrial struct {
 
 func (x *QueuedTrial) Reset() {
 	*x = QueuedTrial{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +904,7 @@ func (x *QueuedTrial) String() string {
 func (*QueuedTrial) ProtoMessage() {}
 
 func (x *QueuedTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[7]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +917,7 @@ func (x *QueuedTrial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuedTrial.ProtoReflect.Descriptor instead.
 func (*QueuedTrial) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{7}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *QueuedTrial) GetId() string {
@@ -865,7 +957,7 @@ type CreateTrialRequest struct {
 
 func (x *CreateTrialRequest) Reset() {
 	*x = CreateTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +969,7 @@ func (x *CreateTrialRequest) String() string {
 func (*CreateTrialRequest) ProtoMessage() {}
 
 func (x *CreateTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[8]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +982,7 @@ func (x *CreateTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTrialRequest.ProtoReflect.Descriptor instead.
 func (*CreateTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{8}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CreateTrialRequest) GetParent() string {
@@ -925,7 +1017,7 @@ type RerunTrialRequest struct {
 
 func (x *RerunTrialRequest) Reset() {
 	*x = RerunTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -937,7 +1029,7 @@ func (x *RerunTrialRequest) String() string {
 func (*RerunTrialRequest) ProtoMessage() {}
 
 func (x *RerunTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[9]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -950,7 +1042,7 @@ func (x *RerunTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RerunTrialRequest.ProtoReflect.Descriptor instead.
 func (*RerunTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{9}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RerunTrialRequest) GetName() string {
@@ -979,7 +1071,7 @@ type ImportTrialsRequest struct {
 
 func (x *ImportTrialsRequest) Reset() {
 	*x = ImportTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -991,7 +1083,7 @@ func (x *ImportTrialsRequest) String() string {
 func (*ImportTrialsRequest) ProtoMessage() {}
 
 func (x *ImportTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[10]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1004,7 +1096,7 @@ func (x *ImportTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ImportTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{10}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ImportTrialsRequest) GetParent() string {
@@ -1031,7 +1123,7 @@ type ImportTrialsResponse struct {
 
 func (x *ImportTrialsResponse) Reset() {
 	*x = ImportTrialsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1135,7 @@ func (x *ImportTrialsResponse) String() string {
 func (*ImportTrialsResponse) ProtoMessage() {}
 
 func (x *ImportTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[11]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1148,7 @@ func (x *ImportTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ImportTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{11}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ImportTrialsResponse) GetTrials() []*Trial {
@@ -1077,7 +1169,7 @@ type StopTrialRequest struct {
 
 func (x *StopTrialRequest) Reset() {
 	*x = StopTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1181,7 @@ func (x *StopTrialRequest) String() string {
 func (*StopTrialRequest) ProtoMessage() {}
 
 func (x *StopTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[12]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1194,7 @@ func (x *StopTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopTrialRequest.ProtoReflect.Descriptor instead.
 func (*StopTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{12}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StopTrialRequest) GetName() string {
@@ -1131,7 +1223,7 @@ type UpdateTrialRequest struct {
 
 func (x *UpdateTrialRequest) Reset() {
 	*x = UpdateTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1235,7 @@ func (x *UpdateTrialRequest) String() string {
 func (*UpdateTrialRequest) ProtoMessage() {}
 
 func (x *UpdateTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[13]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1248,7 @@ func (x *UpdateTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateTrialRequest.ProtoReflect.Descriptor instead.
 func (*UpdateTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{13}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UpdateTrialRequest) GetTrial() *Trial {
@@ -1182,7 +1274,7 @@ type GetExperimentRequest struct {
 
 func (x *GetExperimentRequest) Reset() {
 	*x = GetExperimentRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1286,7 @@ func (x *GetExperimentRequest) String() string {
 func (*GetExperimentRequest) ProtoMessage() {}
 
 func (x *GetExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[14]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1299,7 @@ func (x *GetExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetExperimentRequest.ProtoReflect.Descriptor instead.
 func (*GetExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{14}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetExperimentRequest) GetName() string {
@@ -1227,7 +1319,7 @@ type ListExperimentsRequest struct {
 
 func (x *ListExperimentsRequest) Reset() {
 	*x = ListExperimentsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1331,7 @@ func (x *ListExperimentsRequest) String() string {
 func (*ListExperimentsRequest) ProtoMessage() {}
 
 func (x *ListExperimentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[15]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1344,7 @@ func (x *ListExperimentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExperimentsRequest.ProtoReflect.Descriptor instead.
 func (*ListExperimentsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{15}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListExperimentsRequest) GetParent() string {
@@ -1271,7 +1363,7 @@ type ListExperimentsResponse struct {
 
 func (x *ListExperimentsResponse) Reset() {
 	*x = ListExperimentsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1375,7 @@ func (x *ListExperimentsResponse) String() string {
 func (*ListExperimentsResponse) ProtoMessage() {}
 
 func (x *ListExperimentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[16]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1388,7 @@ func (x *ListExperimentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExperimentsResponse.ProtoReflect.Descriptor instead.
 func (*ListExperimentsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{16}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListExperimentsResponse) GetExperiments() []*Experiment {
@@ -1335,16 +1427,19 @@ type Trial struct {
 	StartTime       *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Number of the trial that it continues: it began with a copy of that one's
 	// checkpoints.
-	Parent        *int32   `protobuf:"varint,16,opt,name=parent,proto3,oneof" json:"parent,omitempty"`
-	Notes         string   `protobuf:"bytes,18,opt,name=notes,proto3" json:"notes,omitempty"`
-	Tags          []string `protobuf:"bytes,19,rep,name=tags,proto3" json:"tags,omitempty"`
+	Parent *int32   `protobuf:"varint,16,opt,name=parent,proto3,oneof" json:"parent,omitempty"`
+	Notes  string   `protobuf:"bytes,18,opt,name=notes,proto3" json:"notes,omitempty"`
+	Tags   []string `protobuf:"bytes,19,rep,name=tags,proto3" json:"tags,omitempty"`
+	// What to train with: another number for each trial of the experiment, from 0 to
+	// 2^31-1.
+	Seed          *int32 `protobuf:"varint,20,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1451,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[17]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1464,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{17}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Trial) GetName() string {
@@ -1498,6 +1593,13 @@ func (x *Trial) GetTags() []string {
 	return nil
 }
 
+func (x *Trial) GetSeed() int32 {
+	if x != nil && x.Seed != nil {
+		return *x.Seed
+	}
+	return 0
+}
+
 type SuggestTrialsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespaces/NAMESPACE/experiments/NAME
@@ -1520,7 +1622,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1634,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[18]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1647,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{18}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -1607,7 +1709,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1721,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[19]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1734,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{19}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -1685,7 +1787,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1799,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[20]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1812,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{20}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Measurement) GetStep() int64 {
@@ -1747,7 +1849,7 @@ type ReportTrialRequest struct {
 
 func (x *ReportTrialRequest) Reset() {
 	*x = ReportTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1861,7 @@ func (x *ReportTrialRequest) String() string {
 func (*ReportTrialRequest) ProtoMessage() {}
 
 func (x *ReportTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[21]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1874,7 @@ func (x *ReportTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReportTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{21}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReportTrialRequest) GetName() string {
@@ -1808,7 +1910,7 @@ type ReportTrialResponse struct {
 
 func (x *ReportTrialResponse) Reset() {
 	*x = ReportTrialResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1922,7 @@ func (x *ReportTrialResponse) String() string {
 func (*ReportTrialResponse) ProtoMessage() {}
 
 func (x *ReportTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[22]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1935,7 @@ func (x *ReportTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReportTrialResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{22}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReportTrialResponse) GetDirective() ReportTrialResponse_Directive {
@@ -1874,7 +1976,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +1988,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[23]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +2001,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -1997,7 +2099,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[24]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2111,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[24]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2124,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{24}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -2053,7 +2155,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[25]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2065,7 +2167,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[25]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2078,7 +2180,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{25}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -2114,7 +2216,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[26]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2228,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[26]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2241,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{26}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -2165,7 +2267,7 @@ type ListOptimalTrialsRequest struct {
 
 func (x *ListOptimalTrialsRequest) Reset() {
 	*x = ListOptimalTrialsRequest{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[27]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2279,7 @@ func (x *ListOptimalTrialsRequest) String() string {
 func (*ListOptimalTrialsRequest) ProtoMessage() {}
 
 func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[27]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2190,7 +2292,7 @@ func (x *ListOptimalTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOptimalTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListOptimalTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{27}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListOptimalTrialsRequest) GetParent() string {
@@ -2223,7 +2325,7 @@ type ImportTrialsRequest_ImportedTrial struct {
 
 func (x *ImportTrialsRequest_ImportedTrial) Reset() {
 	*x = ImportTrialsRequest_ImportedTrial{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[30]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2235,7 +2337,7 @@ func (x *ImportTrialsRequest_ImportedTrial) String() string {
 func (*ImportTrialsRequest_ImportedTrial) ProtoMessage() {}
 
 func (x *ImportTrialsRequest_ImportedTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[30]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2248,7 +2350,7 @@ func (x *ImportTrialsRequest_ImportedTrial) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use ImportTrialsRequest_ImportedTrial.ProtoReflect.Descriptor instead.
 func (*ImportTrialsRequest_ImportedTrial) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{10, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{11, 0}
 }
 
 func (x *ImportTrialsRequest_ImportedTrial) GetId() string {
@@ -2310,7 +2412,7 @@ type CompleteTrialRequest_Succeeded struct {
 
 func (x *CompleteTrialRequest_Succeeded) Reset() {
 	*x = CompleteTrialRequest_Succeeded{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[36]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2322,7 +2424,7 @@ func (x *CompleteTrialRequest_Succeeded) String() string {
 func (*CompleteTrialRequest_Succeeded) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Succeeded) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[36]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2335,7 +2437,7 @@ func (x *CompleteTrialRequest_Succeeded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Succeeded.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Succeeded) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23, 0}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{24, 0}
 }
 
 func (x *CompleteTrialRequest_Succeeded) GetValues() map[string]float64 {
@@ -2354,7 +2456,7 @@ type CompleteTrialRequest_Pruned struct {
 
 func (x *CompleteTrialRequest_Pruned) Reset() {
 	*x = CompleteTrialRequest_Pruned{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[37]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +2468,7 @@ func (x *CompleteTrialRequest_Pruned) String() string {
 func (*CompleteTrialRequest_Pruned) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Pruned) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[37]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +2481,7 @@ func (x *CompleteTrialRequest_Pruned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Pruned.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Pruned) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23, 1}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{24, 1}
 }
 
 type CompleteTrialRequest_Failed struct {
@@ -2391,7 +2493,7 @@ type CompleteTrialRequest_Failed struct {
 
 func (x *CompleteTrialRequest_Failed) Reset() {
 	*x = CompleteTrialRequest_Failed{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[38]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2403,7 +2505,7 @@ func (x *CompleteTrialRequest_Failed) String() string {
 func (*CompleteTrialRequest_Failed) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Failed) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[38]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2416,7 +2518,7 @@ func (x *CompleteTrialRequest_Failed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Failed.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Failed) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23, 2}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{24, 2}
 }
 
 func (x *CompleteTrialRequest_Failed) GetReason() string {
@@ -2436,7 +2538,7 @@ type CompleteTrialRequest_Infeasible struct {
 
 func (x *CompleteTrialRequest_Infeasible) Reset() {
 	*x = CompleteTrialRequest_Infeasible{}
-	mi := &file_vernier_v1_experiment_proto_msgTypes[39]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2550,7 @@ func (x *CompleteTrialRequest_Infeasible) String() string {
 func (*CompleteTrialRequest_Infeasible) ProtoMessage() {}
 
 func (x *CompleteTrialRequest_Infeasible) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_experiment_proto_msgTypes[39]
+	mi := &file_vernier_v1_experiment_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2563,7 @@ func (x *CompleteTrialRequest_Infeasible) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest_Infeasible.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest_Infeasible) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{23, 3}
+	return file_vernier_v1_experiment_proto_rawDescGZIP(), []int{24, 3}
 }
 
 func (x *CompleteTrialRequest_Infeasible) GetReason() string {
@@ -2479,7 +2581,7 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"vernier.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n" +
 	"\tErrorInfo\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06remedy\x18\x02 \x01(\tR\x06remedy\"\xa0\a\n" +
+	"\x06remedy\x18\x02 \x01(\tR\x06remedy\"\xde\a\n" +
 	"\n" +
 	"Experiment\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
@@ -2507,14 +2609,21 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x05notes\x18\x14 \x01(\tR\x05notes\x12\x12\n" +
 	"\x04tags\x18\x15 \x03(\tR\x04tags\x12\x12\n" +
 	"\x04etag\x18\x16 \x01(\tR\x04etag\x12\x1a\n" +
-	"\bwarnings\x18\x17 \x03(\tR\bwarnings\"E\n" +
+	"\bwarnings\x18\x17 \x03(\tR\bwarnings\x12<\n" +
+	"\vrecommended\x18\x18 \x01(\v2\x1a.vernier.v1.RecommendationR\vrecommended\"E\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
 	"\x06ACTIVE\x10\x01\x12\r\n" +
 	"\tSUCCEEDED\x10\x02\x12\n" +
 	"\n" +
-	"\x06FAILED\x10\x03\"\xa2\x01\n" +
+	"\x06FAILED\x10\x03\"\x9b\x01\n" +
+	"\x0eRecommendation\x12'\n" +
+	"\x05trial\x18\x01 \x01(\v2\x11.vernier.v1.TrialR\x05trial\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x1c\n" +
+	"\tdeviation\x18\x03 \x01(\x01R\tdeviation\x12\x14\n" +
+	"\x05noise\x18\x04 \x01(\x01R\x05noise\x12\x16\n" +
+	"\x06trials\x18\x05 \x01(\x05R\x06trials\"\xa2\x01\n" +
 	"\x17CreateExperimentRequest\x126\n" +
 	"\n" +
 	"experiment\x18\x01 \x01(\v2\x16.vernier.v1.ExperimentR\n" +
@@ -2595,7 +2704,7 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\x16ListExperimentsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\"S\n" +
 	"\x17ListExperimentsResponse\x128\n" +
-	"\vexperiments\x18\x01 \x03(\v2\x16.vernier.v1.ExperimentR\vexperiments\"\xe2\a\n" +
+	"\vexperiments\x18\x01 \x03(\v2\x16.vernier.v1.ExperimentR\vexperiments\"\x84\b\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x16\n" +
@@ -2619,7 +2728,8 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"start_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x1b\n" +
 	"\x06parent\x18\x10 \x01(\x05H\x00R\x06parent\x88\x01\x01\x12\x14\n" +
 	"\x05notes\x18\x12 \x01(\tR\x05notes\x12\x12\n" +
-	"\x04tags\x18\x13 \x03(\tR\x04tags\x1aU\n" +
+	"\x04tags\x18\x13 \x03(\tR\x04tags\x12\x17\n" +
+	"\x04seed\x18\x14 \x01(\x05H\x01R\x04seed\x88\x01\x01\x1aU\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
 	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\x1a9\n" +
@@ -2641,7 +2751,8 @@ const file_vernier_v1_experiment_proto_rawDesc = "" +
 	"\n" +
 	"UNMEASURED\x10\b\x12\r\n" +
 	"\tCANCELLED\x10\tB\t\n" +
-	"\a_parent\"\xe2\x01\n" +
+	"\a_parentB\a\n" +
+	"\x05_seed\"\xe2\x01\n" +
 	"\x14SuggestTrialsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x12\x16\n" +
@@ -2746,151 +2857,154 @@ func file_vernier_v1_experiment_proto_rawDescGZIP() []byte {
 }
 
 var file_vernier_v1_experiment_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_vernier_v1_experiment_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_vernier_v1_experiment_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_vernier_v1_experiment_proto_goTypes = []any{
 	(Experiment_State)(0),                     // 0: vernier.v1.Experiment.State
 	(Trial_State)(0),                          // 1: vernier.v1.Trial.State
 	(ReportTrialResponse_Directive)(0),        // 2: vernier.v1.ReportTrialResponse.Directive
 	(*ErrorInfo)(nil),                         // 3: vernier.v1.ErrorInfo
 	(*Experiment)(nil),                        // 4: vernier.v1.Experiment
-	(*CreateExperimentRequest)(nil),           // 5: vernier.v1.CreateExperimentRequest
-	(*UpdateExperimentRequest)(nil),           // 6: vernier.v1.UpdateExperimentRequest
-	(*StopExperimentRequest)(nil),             // 7: vernier.v1.StopExperimentRequest
-	(*DeleteExperimentRequest)(nil),           // 8: vernier.v1.DeleteExperimentRequest
-	(*GetTrialRequest)(nil),                   // 9: vernier.v1.GetTrialRequest
-	(*QueuedTrial)(nil),                       // 10: vernier.v1.QueuedTrial
-	(*CreateTrialRequest)(nil),                // 11: vernier.v1.CreateTrialRequest
-	(*RerunTrialRequest)(nil),                 // 12: vernier.v1.RerunTrialRequest
-	(*ImportTrialsRequest)(nil),               // 13: vernier.v1.ImportTrialsRequest
-	(*ImportTrialsResponse)(nil),              // 14: vernier.v1.ImportTrialsResponse
-	(*StopTrialRequest)(nil),                  // 15: vernier.v1.StopTrialRequest
-	(*UpdateTrialRequest)(nil),                // 16: vernier.v1.UpdateTrialRequest
-	(*GetExperimentRequest)(nil),              // 17: vernier.v1.GetExperimentRequest
-	(*ListExperimentsRequest)(nil),            // 18: vernier.v1.ListExperimentsRequest
-	(*ListExperimentsResponse)(nil),           // 19: vernier.v1.ListExperimentsResponse
-	(*Trial)(nil),                             // 20: vernier.v1.Trial
-	(*SuggestTrialsRequest)(nil),              // 21: vernier.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),             // 22: vernier.v1.SuggestTrialsResponse
-	(*Measurement)(nil),                       // 23: vernier.v1.Measurement
-	(*ReportTrialRequest)(nil),                // 24: vernier.v1.ReportTrialRequest
-	(*ReportTrialResponse)(nil),               // 25: vernier.v1.ReportTrialResponse
-	(*CompleteTrialRequest)(nil),              // 26: vernier.v1.CompleteTrialRequest
-	(*ReleaseTrialRequest)(nil),               // 27: vernier.v1.ReleaseTrialRequest
-	(*ListTrialsRequest)(nil),                 // 28: vernier.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),                // 29: vernier.v1.ListTrialsResponse
-	(*ListOptimalTrialsRequest)(nil),          // 30: vernier.v1.ListOptimalTrialsRequest
-	nil,                                       // 31: vernier.v1.QueuedTrial.ParametersEntry
-	nil,                                       // 32: vernier.v1.CreateTrialRequest.ParametersEntry
-	(*ImportTrialsRequest_ImportedTrial)(nil), // 33: vernier.v1.ImportTrialsRequest.ImportedTrial
-	nil,                                     // 34: vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry
-	nil,                                     // 35: vernier.v1.ImportTrialsRequest.ImportedTrial.ValuesEntry
-	nil,                                     // 36: vernier.v1.Trial.ParametersEntry
-	nil,                                     // 37: vernier.v1.Trial.ValuesEntry
-	nil,                                     // 38: vernier.v1.Measurement.ValuesEntry
-	(*CompleteTrialRequest_Succeeded)(nil),  // 39: vernier.v1.CompleteTrialRequest.Succeeded
-	(*CompleteTrialRequest_Pruned)(nil),     // 40: vernier.v1.CompleteTrialRequest.Pruned
-	(*CompleteTrialRequest_Failed)(nil),     // 41: vernier.v1.CompleteTrialRequest.Failed
-	(*CompleteTrialRequest_Infeasible)(nil), // 42: vernier.v1.CompleteTrialRequest.Infeasible
-	nil,                                     // 43: vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
-	(*structpb.Struct)(nil),                 // 44: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),           // 45: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),           // 46: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),             // 47: google.protobuf.Duration
-	(*structpb.Value)(nil),                  // 48: google.protobuf.Value
-	(*emptypb.Empty)(nil),                   // 49: google.protobuf.Empty
+	(*Recommendation)(nil),                    // 5: vernier.v1.Recommendation
+	(*CreateExperimentRequest)(nil),           // 6: vernier.v1.CreateExperimentRequest
+	(*UpdateExperimentRequest)(nil),           // 7: vernier.v1.UpdateExperimentRequest
+	(*StopExperimentRequest)(nil),             // 8: vernier.v1.StopExperimentRequest
+	(*DeleteExperimentRequest)(nil),           // 9: vernier.v1.DeleteExperimentRequest
+	(*GetTrialRequest)(nil),                   // 10: vernier.v1.GetTrialRequest
+	(*QueuedTrial)(nil),                       // 11: vernier.v1.QueuedTrial
+	(*CreateTrialRequest)(nil),                // 12: vernier.v1.CreateTrialRequest
+	(*RerunTrialRequest)(nil),                 // 13: vernier.v1.RerunTrialRequest
+	(*ImportTrialsRequest)(nil),               // 14: vernier.v1.ImportTrialsRequest
+	(*ImportTrialsResponse)(nil),              // 15: vernier.v1.ImportTrialsResponse
+	(*StopTrialRequest)(nil),                  // 16: vernier.v1.StopTrialRequest
+	(*UpdateTrialRequest)(nil),                // 17: vernier.v1.UpdateTrialRequest
+	(*GetExperimentRequest)(nil),              // 18: vernier.v1.GetExperimentRequest
+	(*ListExperimentsRequest)(nil),            // 19: vernier.v1.ListExperimentsRequest
+	(*ListExperimentsResponse)(nil),           // 20: vernier.v1.ListExperimentsResponse
+	(*Trial)(nil),                             // 21: vernier.v1.Trial
+	(*SuggestTrialsRequest)(nil),              // 22: vernier.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),             // 23: vernier.v1.SuggestTrialsResponse
+	(*Measurement)(nil),                       // 24: vernier.v1.Measurement
+	(*ReportTrialRequest)(nil),                // 25: vernier.v1.ReportTrialRequest
+	(*ReportTrialResponse)(nil),               // 26: vernier.v1.ReportTrialResponse
+	(*CompleteTrialRequest)(nil),              // 27: vernier.v1.CompleteTrialRequest
+	(*ReleaseTrialRequest)(nil),               // 28: vernier.v1.ReleaseTrialRequest
+	(*ListTrialsRequest)(nil),                 // 29: vernier.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),                // 30: vernier.v1.ListTrialsResponse
+	(*ListOptimalTrialsRequest)(nil),          // 31: vernier.v1.ListOptimalTrialsRequest
+	nil,                                       // 32: vernier.v1.QueuedTrial.ParametersEntry
+	nil,                                       // 33: vernier.v1.CreateTrialRequest.ParametersEntry
+	(*ImportTrialsRequest_ImportedTrial)(nil), // 34: vernier.v1.ImportTrialsRequest.ImportedTrial
+	nil,                                     // 35: vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry
+	nil,                                     // 36: vernier.v1.ImportTrialsRequest.ImportedTrial.ValuesEntry
+	nil,                                     // 37: vernier.v1.Trial.ParametersEntry
+	nil,                                     // 38: vernier.v1.Trial.ValuesEntry
+	nil,                                     // 39: vernier.v1.Measurement.ValuesEntry
+	(*CompleteTrialRequest_Succeeded)(nil),  // 40: vernier.v1.CompleteTrialRequest.Succeeded
+	(*CompleteTrialRequest_Pruned)(nil),     // 41: vernier.v1.CompleteTrialRequest.Pruned
+	(*CompleteTrialRequest_Failed)(nil),     // 42: vernier.v1.CompleteTrialRequest.Failed
+	(*CompleteTrialRequest_Infeasible)(nil), // 43: vernier.v1.CompleteTrialRequest.Infeasible
+	nil,                                     // 44: vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
+	(*structpb.Struct)(nil),                 // 45: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),           // 46: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),           // 47: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),             // 48: google.protobuf.Duration
+	(*structpb.Value)(nil),                  // 49: google.protobuf.Value
+	(*emptypb.Empty)(nil),                   // 50: google.protobuf.Empty
 }
 var file_vernier_v1_experiment_proto_depIdxs = []int32{
-	44, // 0: vernier.v1.Experiment.spec:type_name -> google.protobuf.Struct
+	45, // 0: vernier.v1.Experiment.spec:type_name -> google.protobuf.Struct
 	0,  // 1: vernier.v1.Experiment.state:type_name -> vernier.v1.Experiment.State
-	45, // 2: vernier.v1.Experiment.create_time:type_name -> google.protobuf.Timestamp
-	45, // 3: vernier.v1.Experiment.start_time:type_name -> google.protobuf.Timestamp
-	45, // 4: vernier.v1.Experiment.end_time:type_name -> google.protobuf.Timestamp
-	20, // 5: vernier.v1.Experiment.best:type_name -> vernier.v1.Trial
-	10, // 6: vernier.v1.Experiment.queued:type_name -> vernier.v1.QueuedTrial
-	4,  // 7: vernier.v1.CreateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	4,  // 8: vernier.v1.UpdateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	46, // 9: vernier.v1.UpdateExperimentRequest.update_mask:type_name -> google.protobuf.FieldMask
-	31, // 10: vernier.v1.QueuedTrial.parameters:type_name -> vernier.v1.QueuedTrial.ParametersEntry
-	32, // 11: vernier.v1.CreateTrialRequest.parameters:type_name -> vernier.v1.CreateTrialRequest.ParametersEntry
-	33, // 12: vernier.v1.ImportTrialsRequest.trials:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial
-	20, // 13: vernier.v1.ImportTrialsResponse.trials:type_name -> vernier.v1.Trial
-	20, // 14: vernier.v1.UpdateTrialRequest.trial:type_name -> vernier.v1.Trial
-	46, // 15: vernier.v1.UpdateTrialRequest.update_mask:type_name -> google.protobuf.FieldMask
-	4,  // 16: vernier.v1.ListExperimentsResponse.experiments:type_name -> vernier.v1.Experiment
-	1,  // 17: vernier.v1.Trial.state:type_name -> vernier.v1.Trial.State
-	36, // 18: vernier.v1.Trial.parameters:type_name -> vernier.v1.Trial.ParametersEntry
-	37, // 19: vernier.v1.Trial.values:type_name -> vernier.v1.Trial.ValuesEntry
-	45, // 20: vernier.v1.Trial.lease_expire_time:type_name -> google.protobuf.Timestamp
-	45, // 21: vernier.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
-	45, // 22: vernier.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
-	45, // 23: vernier.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
-	47, // 24: vernier.v1.SuggestTrialsRequest.lease:type_name -> google.protobuf.Duration
-	47, // 25: vernier.v1.SuggestTrialsRequest.max_wait:type_name -> google.protobuf.Duration
-	20, // 26: vernier.v1.SuggestTrialsResponse.trials:type_name -> vernier.v1.Trial
-	0,  // 27: vernier.v1.SuggestTrialsResponse.state:type_name -> vernier.v1.Experiment.State
-	47, // 28: vernier.v1.SuggestTrialsResponse.retry_after:type_name -> google.protobuf.Duration
-	38, // 29: vernier.v1.Measurement.values:type_name -> vernier.v1.Measurement.ValuesEntry
-	45, // 30: vernier.v1.Measurement.time:type_name -> google.protobuf.Timestamp
-	23, // 31: vernier.v1.ReportTrialRequest.measurements:type_name -> vernier.v1.Measurement
-	2,  // 32: vernier.v1.ReportTrialResponse.directive:type_name -> vernier.v1.ReportTrialResponse.Directive
-	45, // 33: vernier.v1.ReportTrialResponse.lease_expire_time:type_name -> google.protobuf.Timestamp
-	39, // 34: vernier.v1.CompleteTrialRequest.succeeded:type_name -> vernier.v1.CompleteTrialRequest.Succeeded
-	40, // 35: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
-	41, // 36: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
-	42, // 37: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
-	20, // 38: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
-	48, // 39: vernier.v1.QueuedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
-	48, // 40: vernier.v1.CreateTrialRequest.ParametersEntry.value:type_name -> google.protobuf.Value
-	34, // 41: vernier.v1.ImportTrialsRequest.ImportedTrial.parameters:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry
-	35, // 42: vernier.v1.ImportTrialsRequest.ImportedTrial.values:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial.ValuesEntry
-	1,  // 43: vernier.v1.ImportTrialsRequest.ImportedTrial.state:type_name -> vernier.v1.Trial.State
-	45, // 44: vernier.v1.ImportTrialsRequest.ImportedTrial.start_time:type_name -> google.protobuf.Timestamp
-	45, // 45: vernier.v1.ImportTrialsRequest.ImportedTrial.end_time:type_name -> google.protobuf.Timestamp
-	23, // 46: vernier.v1.ImportTrialsRequest.ImportedTrial.measurements:type_name -> vernier.v1.Measurement
-	48, // 47: vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
-	48, // 48: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
-	43, // 49: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
-	5,  // 50: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
-	17, // 51: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
-	18, // 52: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
-	6,  // 53: vernier.v1.ExperimentService.UpdateExperiment:input_type -> vernier.v1.UpdateExperimentRequest
-	7,  // 54: vernier.v1.ExperimentService.StopExperiment:input_type -> vernier.v1.StopExperimentRequest
-	8,  // 55: vernier.v1.ExperimentService.DeleteExperiment:input_type -> vernier.v1.DeleteExperimentRequest
-	21, // 56: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
-	24, // 57: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
-	26, // 58: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
-	27, // 59: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
-	9,  // 60: vernier.v1.ExperimentService.GetTrial:input_type -> vernier.v1.GetTrialRequest
-	28, // 61: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
-	30, // 62: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
-	11, // 63: vernier.v1.ExperimentService.CreateTrial:input_type -> vernier.v1.CreateTrialRequest
-	12, // 64: vernier.v1.ExperimentService.RerunTrial:input_type -> vernier.v1.RerunTrialRequest
-	13, // 65: vernier.v1.ExperimentService.ImportTrials:input_type -> vernier.v1.ImportTrialsRequest
-	15, // 66: vernier.v1.ExperimentService.StopTrial:input_type -> vernier.v1.StopTrialRequest
-	16, // 67: vernier.v1.ExperimentService.UpdateTrial:input_type -> vernier.v1.UpdateTrialRequest
-	4,  // 68: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
-	4,  // 69: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
-	19, // 70: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
-	4,  // 71: vernier.v1.ExperimentService.UpdateExperiment:output_type -> vernier.v1.Experiment
-	4,  // 72: vernier.v1.ExperimentService.StopExperiment:output_type -> vernier.v1.Experiment
-	49, // 73: vernier.v1.ExperimentService.DeleteExperiment:output_type -> google.protobuf.Empty
-	22, // 74: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
-	25, // 75: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
-	20, // 76: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
-	20, // 77: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
-	20, // 78: vernier.v1.ExperimentService.GetTrial:output_type -> vernier.v1.Trial
-	29, // 79: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
-	29, // 80: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
-	10, // 81: vernier.v1.ExperimentService.CreateTrial:output_type -> vernier.v1.QueuedTrial
-	10, // 82: vernier.v1.ExperimentService.RerunTrial:output_type -> vernier.v1.QueuedTrial
-	14, // 83: vernier.v1.ExperimentService.ImportTrials:output_type -> vernier.v1.ImportTrialsResponse
-	20, // 84: vernier.v1.ExperimentService.StopTrial:output_type -> vernier.v1.Trial
-	20, // 85: vernier.v1.ExperimentService.UpdateTrial:output_type -> vernier.v1.Trial
-	68, // [68:86] is the sub-list for method output_type
-	50, // [50:68] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	46, // 2: vernier.v1.Experiment.create_time:type_name -> google.protobuf.Timestamp
+	46, // 3: vernier.v1.Experiment.start_time:type_name -> google.protobuf.Timestamp
+	46, // 4: vernier.v1.Experiment.end_time:type_name -> google.protobuf.Timestamp
+	21, // 5: vernier.v1.Experiment.best:type_name -> vernier.v1.Trial
+	11, // 6: vernier.v1.Experiment.queued:type_name -> vernier.v1.QueuedTrial
+	5,  // 7: vernier.v1.Experiment.recommended:type_name -> vernier.v1.Recommendation
+	21, // 8: vernier.v1.Recommendation.trial:type_name -> vernier.v1.Trial
+	4,  // 9: vernier.v1.CreateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	4,  // 10: vernier.v1.UpdateExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	47, // 11: vernier.v1.UpdateExperimentRequest.update_mask:type_name -> google.protobuf.FieldMask
+	32, // 12: vernier.v1.QueuedTrial.parameters:type_name -> vernier.v1.QueuedTrial.ParametersEntry
+	33, // 13: vernier.v1.CreateTrialRequest.parameters:type_name -> vernier.v1.CreateTrialRequest.ParametersEntry
+	34, // 14: vernier.v1.ImportTrialsRequest.trials:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial
+	21, // 15: vernier.v1.ImportTrialsResponse.trials:type_name -> vernier.v1.Trial
+	21, // 16: vernier.v1.UpdateTrialRequest.trial:type_name -> vernier.v1.Trial
+	47, // 17: vernier.v1.UpdateTrialRequest.update_mask:type_name -> google.protobuf.FieldMask
+	4,  // 18: vernier.v1.ListExperimentsResponse.experiments:type_name -> vernier.v1.Experiment
+	1,  // 19: vernier.v1.Trial.state:type_name -> vernier.v1.Trial.State
+	37, // 20: vernier.v1.Trial.parameters:type_name -> vernier.v1.Trial.ParametersEntry
+	38, // 21: vernier.v1.Trial.values:type_name -> vernier.v1.Trial.ValuesEntry
+	46, // 22: vernier.v1.Trial.lease_expire_time:type_name -> google.protobuf.Timestamp
+	46, // 23: vernier.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
+	46, // 24: vernier.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
+	46, // 25: vernier.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
+	48, // 26: vernier.v1.SuggestTrialsRequest.lease:type_name -> google.protobuf.Duration
+	48, // 27: vernier.v1.SuggestTrialsRequest.max_wait:type_name -> google.protobuf.Duration
+	21, // 28: vernier.v1.SuggestTrialsResponse.trials:type_name -> vernier.v1.Trial
+	0,  // 29: vernier.v1.SuggestTrialsResponse.state:type_name -> vernier.v1.Experiment.State
+	48, // 30: vernier.v1.SuggestTrialsResponse.retry_after:type_name -> google.protobuf.Duration
+	39, // 31: vernier.v1.Measurement.values:type_name -> vernier.v1.Measurement.ValuesEntry
+	46, // 32: vernier.v1.Measurement.time:type_name -> google.protobuf.Timestamp
+	24, // 33: vernier.v1.ReportTrialRequest.measurements:type_name -> vernier.v1.Measurement
+	2,  // 34: vernier.v1.ReportTrialResponse.directive:type_name -> vernier.v1.ReportTrialResponse.Directive
+	46, // 35: vernier.v1.ReportTrialResponse.lease_expire_time:type_name -> google.protobuf.Timestamp
+	40, // 36: vernier.v1.CompleteTrialRequest.succeeded:type_name -> vernier.v1.CompleteTrialRequest.Succeeded
+	41, // 37: vernier.v1.CompleteTrialRequest.pruned:type_name -> vernier.v1.CompleteTrialRequest.Pruned
+	42, // 38: vernier.v1.CompleteTrialRequest.failed:type_name -> vernier.v1.CompleteTrialRequest.Failed
+	43, // 39: vernier.v1.CompleteTrialRequest.infeasible:type_name -> vernier.v1.CompleteTrialRequest.Infeasible
+	21, // 40: vernier.v1.ListTrialsResponse.trials:type_name -> vernier.v1.Trial
+	49, // 41: vernier.v1.QueuedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
+	49, // 42: vernier.v1.CreateTrialRequest.ParametersEntry.value:type_name -> google.protobuf.Value
+	35, // 43: vernier.v1.ImportTrialsRequest.ImportedTrial.parameters:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry
+	36, // 44: vernier.v1.ImportTrialsRequest.ImportedTrial.values:type_name -> vernier.v1.ImportTrialsRequest.ImportedTrial.ValuesEntry
+	1,  // 45: vernier.v1.ImportTrialsRequest.ImportedTrial.state:type_name -> vernier.v1.Trial.State
+	46, // 46: vernier.v1.ImportTrialsRequest.ImportedTrial.start_time:type_name -> google.protobuf.Timestamp
+	46, // 47: vernier.v1.ImportTrialsRequest.ImportedTrial.end_time:type_name -> google.protobuf.Timestamp
+	24, // 48: vernier.v1.ImportTrialsRequest.ImportedTrial.measurements:type_name -> vernier.v1.Measurement
+	49, // 49: vernier.v1.ImportTrialsRequest.ImportedTrial.ParametersEntry.value:type_name -> google.protobuf.Value
+	49, // 50: vernier.v1.Trial.ParametersEntry.value:type_name -> google.protobuf.Value
+	44, // 51: vernier.v1.CompleteTrialRequest.Succeeded.values:type_name -> vernier.v1.CompleteTrialRequest.Succeeded.ValuesEntry
+	6,  // 52: vernier.v1.ExperimentService.CreateExperiment:input_type -> vernier.v1.CreateExperimentRequest
+	18, // 53: vernier.v1.ExperimentService.GetExperiment:input_type -> vernier.v1.GetExperimentRequest
+	19, // 54: vernier.v1.ExperimentService.ListExperiments:input_type -> vernier.v1.ListExperimentsRequest
+	7,  // 55: vernier.v1.ExperimentService.UpdateExperiment:input_type -> vernier.v1.UpdateExperimentRequest
+	8,  // 56: vernier.v1.ExperimentService.StopExperiment:input_type -> vernier.v1.StopExperimentRequest
+	9,  // 57: vernier.v1.ExperimentService.DeleteExperiment:input_type -> vernier.v1.DeleteExperimentRequest
+	22, // 58: vernier.v1.ExperimentService.SuggestTrials:input_type -> vernier.v1.SuggestTrialsRequest
+	25, // 59: vernier.v1.ExperimentService.ReportTrial:input_type -> vernier.v1.ReportTrialRequest
+	27, // 60: vernier.v1.ExperimentService.CompleteTrial:input_type -> vernier.v1.CompleteTrialRequest
+	28, // 61: vernier.v1.ExperimentService.ReleaseTrial:input_type -> vernier.v1.ReleaseTrialRequest
+	10, // 62: vernier.v1.ExperimentService.GetTrial:input_type -> vernier.v1.GetTrialRequest
+	29, // 63: vernier.v1.ExperimentService.ListTrials:input_type -> vernier.v1.ListTrialsRequest
+	31, // 64: vernier.v1.ExperimentService.ListOptimalTrials:input_type -> vernier.v1.ListOptimalTrialsRequest
+	12, // 65: vernier.v1.ExperimentService.CreateTrial:input_type -> vernier.v1.CreateTrialRequest
+	13, // 66: vernier.v1.ExperimentService.RerunTrial:input_type -> vernier.v1.RerunTrialRequest
+	14, // 67: vernier.v1.ExperimentService.ImportTrials:input_type -> vernier.v1.ImportTrialsRequest
+	16, // 68: vernier.v1.ExperimentService.StopTrial:input_type -> vernier.v1.StopTrialRequest
+	17, // 69: vernier.v1.ExperimentService.UpdateTrial:input_type -> vernier.v1.UpdateTrialRequest
+	4,  // 70: vernier.v1.ExperimentService.CreateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 71: vernier.v1.ExperimentService.GetExperiment:output_type -> vernier.v1.Experiment
+	20, // 72: vernier.v1.ExperimentService.ListExperiments:output_type -> vernier.v1.ListExperimentsResponse
+	4,  // 73: vernier.v1.ExperimentService.UpdateExperiment:output_type -> vernier.v1.Experiment
+	4,  // 74: vernier.v1.ExperimentService.StopExperiment:output_type -> vernier.v1.Experiment
+	50, // 75: vernier.v1.ExperimentService.DeleteExperiment:output_type -> google.protobuf.Empty
+	23, // 76: vernier.v1.ExperimentService.SuggestTrials:output_type -> vernier.v1.SuggestTrialsResponse
+	26, // 77: vernier.v1.ExperimentService.ReportTrial:output_type -> vernier.v1.ReportTrialResponse
+	21, // 78: vernier.v1.ExperimentService.CompleteTrial:output_type -> vernier.v1.Trial
+	21, // 79: vernier.v1.ExperimentService.ReleaseTrial:output_type -> vernier.v1.Trial
+	21, // 80: vernier.v1.ExperimentService.GetTrial:output_type -> vernier.v1.Trial
+	30, // 81: vernier.v1.ExperimentService.ListTrials:output_type -> vernier.v1.ListTrialsResponse
+	30, // 82: vernier.v1.ExperimentService.ListOptimalTrials:output_type -> vernier.v1.ListTrialsResponse
+	11, // 83: vernier.v1.ExperimentService.CreateTrial:output_type -> vernier.v1.QueuedTrial
+	11, // 84: vernier.v1.ExperimentService.RerunTrial:output_type -> vernier.v1.QueuedTrial
+	15, // 85: vernier.v1.ExperimentService.ImportTrials:output_type -> vernier.v1.ImportTrialsResponse
+	21, // 86: vernier.v1.ExperimentService.StopTrial:output_type -> vernier.v1.Trial
+	21, // 87: vernier.v1.ExperimentService.UpdateTrial:output_type -> vernier.v1.Trial
+	70, // [70:88] is the sub-list for method output_type
+	52, // [52:70] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_experiment_proto_init() }
@@ -2898,9 +3012,9 @@ func file_vernier_v1_experiment_proto_init() {
 	if File_vernier_v1_experiment_proto != nil {
 		return
 	}
-	file_vernier_v1_experiment_proto_msgTypes[7].OneofWrappers = []any{}
-	file_vernier_v1_experiment_proto_msgTypes[17].OneofWrappers = []any{}
-	file_vernier_v1_experiment_proto_msgTypes[23].OneofWrappers = []any{
+	file_vernier_v1_experiment_proto_msgTypes[8].OneofWrappers = []any{}
+	file_vernier_v1_experiment_proto_msgTypes[18].OneofWrappers = []any{}
+	file_vernier_v1_experiment_proto_msgTypes[24].OneofWrappers = []any{
 		(*CompleteTrialRequest_Succeeded_)(nil),
 		(*CompleteTrialRequest_Pruned_)(nil),
 		(*CompleteTrialRequest_Failed_)(nil),
@@ -2912,7 +3026,7 @@ func file_vernier_v1_experiment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_vernier_v1_experiment_proto_rawDesc), len(file_vernier_v1_experiment_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   41,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

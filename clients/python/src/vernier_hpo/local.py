@@ -30,7 +30,7 @@ class Study(Searching):
                  trials: Optional[int] = None, parallel: int = 1, algorithm: str = "auto",
                  settings: Optional[Mapping[str, Any]] = None, seed: int = 0, stopper: Optional[str] = None,
                  stopper_settings: Optional[Mapping[str, Any]] = None, constraints: Sequence[str] = (),
-                 initial: Sequence[Mapping[str, Any]] = (), file: Optional[str] = None) -> None:
+                 initial: Sequence[Mapping[str, Any]] = (), repeats: bool = False, file: Optional[str] = None) -> None:
         self.space, self.directions, self.limit = dict(space), directions(minimize, maximize), trials
         self._stops = stopper is not None
         self._changed = threading.Condition()
@@ -43,6 +43,7 @@ class Study(Searching):
             "parameters": for_engine(space),
             "objectives": [{"name": m, "type": d} for m, d in self.directions],
             "constraints": list(constraints), "budget": trials or 0, "parallel": parallel,
+            "repeats": repeats,
             "initial": [{n: self.space[n].encode(v) for n, v in p.items()} for p in initial],
         }, algorithm, settings, seed, stopper, stopper_settings)
         self._file: Optional[BinaryIO] = None
@@ -102,7 +103,8 @@ class Study(Searching):
         result, asked = self._results[number], self._asked[number]
         result.state, self._curves[number] = "running", []
         self._owners[number] = threading.get_ident()
-        return Trial(self, number, dict(result.params), resource=asked.get("resource", 0), why=result.why)
+        return Trial(self, number, dict(result.params), resource=asked.get("resource", 0), why=result.why,
+                     seed=asked.get("seed"))
 
     def _report(self, trial: Trial, step: int, values: Mapping[str, float]) -> Optional[str]:
         with self._changed:

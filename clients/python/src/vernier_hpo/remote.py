@@ -109,7 +109,8 @@ class RemoteStudy(Searching):
             for t in answer.get("trials", []):
                 # A trial whose answer was lost on the way is handed out again when its lease expires.
                 trial = _Leased(self, t["number"] if "number" in t else 0, self._params(t), name=t["name"],
-                                attempt=t["attempt"], resource=t.get("resource", 0), why=t.get("why", ""))
+                                attempt=t["attempt"], resource=t.get("resource", 0), why=t.get("why", ""),
+                                seed=t.get("seed"))
                 trial.client = self.client
                 trial.keep()
                 return trial

@@ -63,10 +63,11 @@ class Trial:
     """
 
     def __init__(self, keeper: Keeper, number: int, params: Dict[str, Any], *, name: str = "", attempt: int = 1,
-                 resource: float = 0, why: str = "") -> None:
+                 resource: float = 0, why: str = "", seed: Optional[int] = None) -> None:
         self._keeper = keeper
         self.number, self.params, self.name, self.attempt = number, params, name, attempt
         self.resource, self.why = resource, why
+        self.seed = seed  # to train with, another one for each trial; None where trials are not repeated
         self.ended = False
         self.lost = ""  # why another worker has it, once it has
         self.stop = ""  # why it is to end early, once it is

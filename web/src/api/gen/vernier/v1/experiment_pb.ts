@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file vernier/v1/experiment.proto.
  */
 export const file_vernier_v1_experiment: GenFile = /*@__PURE__*/
-  fileDesc("Cht2ZXJuaWVyL3YxL2V4cGVyaW1lbnQucHJvdG8SCnZlcm5pZXIudjEiKwoJRXJyb3JJbmZvEg4KBnJlYXNvbhgBIAEoCRIOCgZyZW1lZHkYAiABKAkitgUKCkV4cGVyaW1lbnQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSJQoEc3BlYxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSKwoFc3RhdGUYBCABKA4yHC52ZXJuaWVyLnYxLkV4cGVyaW1lbnQuU3RhdGUSDwoHbWVzc2FnZRgFIAEoCRIOCgZ0cmlhbHMYBiABKAUSFgoOdHJpYWxzX3J1bm5pbmcYByABKAUSGAoQdHJpYWxzX3N1Y2NlZWRlZBgIIAEoBRIVCg10cmlhbHNfZmFpbGVkGAkgASgFEi8KC2NyZWF0ZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg50cmlhbHNfcGVuZGluZxgLIAEoBRIVCg10cmlhbHNfcHJ1bmVkGAwgASgFEhUKDXRyaWFsc19raWxsZWQYDSABKAUSGQoRdHJpYWxzX3VubWVhc3VyZWQYDiABKAUSLgoKc3RhcnRfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KBGJlc3QYESABKAsyES52ZXJuaWVyLnYxLlRyaWFsEhEKCXN1c3BlbmRlZBgSIAEoCBInCgZxdWV1ZWQYEyADKAsyFy52ZXJuaWVyLnYxLlF1ZXVlZFRyaWFsEg0KBW5vdGVzGBQgASgJEgwKBHRhZ3MYFSADKAkSDAoEZXRhZxgWIAEoCRIQCgh3YXJuaW5ncxgXIAMoCSJFCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVQ0NFRURFRBACEgoKBkZBSUxFRBADInoKF0NyZWF0ZUV4cGVyaW1lbnRSZXF1ZXN0EioKCmV4cGVyaW1lbnQYASABKAsyFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSFQoNdmFsaWRhdGVfb25seRgCIAEoCBIMCgR5YW1sGAMgASgJEg4KBnBhcmVudBgEIAEoCSKNAQoXVXBkYXRlRXhwZXJpbWVudFJlcXVlc3QSKgoKZXhwZXJpbWVudBgBIAEoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSFQoNdmFsaWRhdGVfb25seRgDIAEoCCI1ChVTdG9wRXhwZXJpbWVudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZjYW5jZWwYAiABKAgiNAoXRGVsZXRlRXhwZXJpbWVudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkiHwoPR2V0VHJpYWxSZXF1ZXN0EgwKBG5hbWUYASABKAkixQEKC1F1ZXVlZFRyaWFsEgoKAmlkGAEgASgJEjsKCnBhcmFtZXRlcnMYAiADKAsyJy52ZXJuaWVyLnYxLlF1ZXVlZFRyaWFsLlBhcmFtZXRlcnNFbnRyeRIVCghyZXJ1bl9vZhgDIAEoBUgAiAEBGkkKD1BhcmFtZXRlcnNFbnRyeRILCgNrZXkYASABKAkSJQoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWU6AjgBQgsKCV9yZXJ1bl9vZiLHAQoSQ3JlYXRlVHJpYWxSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRJCCgpwYXJhbWV0ZXJzGAIgAygLMi4udmVybmllci52MS5DcmVhdGVUcmlhbFJlcXVlc3QuUGFyYW1ldGVyc0VudHJ5EhIKCnJlcXVlc3RfaWQYAyABKAkaSQoPUGFyYW1ldGVyc0VudHJ5EgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZToCOAEiNQoRUmVydW5UcmlhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIs8EChNJbXBvcnRUcmlhbHNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRI9CgZ0cmlhbHMYAiADKAsyLS52ZXJuaWVyLnYxLkltcG9ydFRyaWFsc1JlcXVlc3QuSW1wb3J0ZWRUcmlhbBroAwoNSW1wb3J0ZWRUcmlhbBIKCgJpZBgBIAEoCRJRCgpwYXJhbWV0ZXJzGAIgAygLMj0udmVybmllci52MS5JbXBvcnRUcmlhbHNSZXF1ZXN0LkltcG9ydGVkVHJpYWwuUGFyYW1ldGVyc0VudHJ5EkkKBnZhbHVlcxgDIAMoCzI5LnZlcm5pZXIudjEuSW1wb3J0VHJpYWxzUmVxdWVzdC5JbXBvcnRlZFRyaWFsLlZhbHVlc0VudHJ5EiYKBXN0YXRlGAQgASgOMhcudmVybmllci52MS5UcmlhbC5TdGF0ZRIuCgpzdGFydF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoMbWVhc3VyZW1lbnRzGAcgAygLMhcudmVybmllci52MS5NZWFzdXJlbWVudBpJCg9QYXJhbWV0ZXJzRW50cnkSCwoDa2V5GAEgASgJEiUKBXZhbHVlGAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlOgI4ARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBIjkKFEltcG9ydFRyaWFsc1Jlc3BvbnNlEiEKBnRyaWFscxgBIAMoCzIRLnZlcm5pZXIudjEuVHJpYWwiMAoQU3RvcFRyaWFsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJnChJVcGRhdGVUcmlhbFJlcXVlc3QSIAoFdHJpYWwYASABKAsyES52ZXJuaWVyLnYxLlRyaWFsEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayIkChRHZXRFeHBlcmltZW50UmVxdWVzdBIMCgRuYW1lGAEgASgJIigKFkxpc3RFeHBlcmltZW50c1JlcXVlc3QSDgoGcGFyZW50GAEgASgJIkYKF0xpc3RFeHBlcmltZW50c1Jlc3BvbnNlEisKC2V4cGVyaW1lbnRzGAEgAygLMhYudmVybmllci52MS5FeHBlcmltZW50Iq0GCgVUcmlhbBIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIOCgZudW1iZXIYAyABKAUSJgoFc3RhdGUYBCABKA4yFy52ZXJuaWVyLnYxLlRyaWFsLlN0YXRlEg8KB21lc3NhZ2UYBSABKAkSNQoKcGFyYW1ldGVycxgGIAMoCzIhLnZlcm5pZXIudjEuVHJpYWwuUGFyYW1ldGVyc0VudHJ5EhAKCHJlc291cmNlGAcgASgBEgsKA3doeRgIIAEoCRItCgZ2YWx1ZXMYCSADKAsyHS52ZXJuaWVyLnYxLlRyaWFsLlZhbHVlc0VudHJ5Eg8KB2F0dGVtcHQYCiABKAUSDgoGd29ya2VyGAsgASgJEjUKEWxlYXNlX2V4cGlyZV90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtjcmVhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKBnBhcmVudBgQIAEoBUgAiAEBEg0KBW5vdGVzGBIgASgJEgwKBHRhZ3MYEyADKAkaSQoPUGFyYW1ldGVyc0VudHJ5EgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZToCOAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASKcAQoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABILCgdQRU5ESU5HEAESCwoHUlVOTklORxACEgwKCFNUT1BQSU5HEAMSDQoJU1VDQ0VFREVEEAQSCgoGUFJVTkVEEAUSCgoGRkFJTEVEEAYSDgoKSU5GRUFTSUJMRRAHEg4KClVOTUVBU1VSRUQQCBINCglDQU5DRUxMRUQQCUIJCgdfcGFyZW50IrABChRTdWdnZXN0VHJpYWxzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSDQoFY291bnQYAiABKAUSDgoGd29ya2VyGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSKAoFbGVhc2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIbWF4X3dhaXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iuwEKFVN1Z2dlc3RUcmlhbHNSZXNwb25zZRIhCgZ0cmlhbHMYASADKAsyES52ZXJuaWVyLnYxLlRyaWFsEisKBXN0YXRlGAIgASgOMhwudmVybmllci52MS5FeHBlcmltZW50LlN0YXRlEhEKCWV4aGF1c3RlZBgDIAEoCBIPCgdtZXNzYWdlGAQgASgJEi4KC3JldHJ5X2FmdGVyGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIqkBCgtNZWFzdXJlbWVudBIMCgRzdGVwGAEgASgDEjMKBnZhbHVlcxgCIAMoCzIjLnZlcm5pZXIudjEuTWVhc3VyZW1lbnQuVmFsdWVzRW50cnkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASJiChJSZXBvcnRUcmlhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEi0KDG1lYXN1cmVtZW50cxgDIAMoCzIXLnZlcm5pZXIudjEuTWVhc3VyZW1lbnQi1wEKE1JlcG9ydFRyaWFsUmVzcG9uc2USPAoJZGlyZWN0aXZlGAEgASgOMikudmVybmllci52MS5SZXBvcnRUcmlhbFJlc3BvbnNlLkRpcmVjdGl2ZRILCgN3aHkYAiABKAkSNQoRbGVhc2VfZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIj4KCURpcmVjdGl2ZRIZChVESVJFQ1RJVkVfVU5TUEVDSUZJRUQQABIMCghDT05USU5VRRABEggKBFNUT1AQAiKBBAoUQ29tcGxldGVUcmlhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEj8KCXN1Y2NlZWRlZBgDIAEoCzIqLnZlcm5pZXIudjEuQ29tcGxldGVUcmlhbFJlcXVlc3QuU3VjY2VlZGVkSAASOQoGcHJ1bmVkGAQgASgLMicudmVybmllci52MS5Db21wbGV0ZVRyaWFsUmVxdWVzdC5QcnVuZWRIABI5CgZmYWlsZWQYBSABKAsyJy52ZXJuaWVyLnYxLkNvbXBsZXRlVHJpYWxSZXF1ZXN0LkZhaWxlZEgAEkEKCmluZmVhc2libGUYBiABKAsyKy52ZXJuaWVyLnYxLkNvbXBsZXRlVHJpYWxSZXF1ZXN0LkluZmVhc2libGVIABqCAQoJU3VjY2VlZGVkEkYKBnZhbHVlcxgBIAMoCzI2LnZlcm5pZXIudjEuQ29tcGxldGVUcmlhbFJlcXVlc3QuU3VjY2VlZGVkLlZhbHVlc0VudHJ5Gi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAEaCAoGUHJ1bmVkGhgKBkZhaWxlZBIOCgZyZWFzb24YASABKAkaHAoKSW5mZWFzaWJsZRIOCgZyZWFzb24YASABKAlCCQoHb3V0Y29tZSI0ChNSZWxlYXNlVHJpYWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBSJKChFMaXN0VHJpYWxzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiUAoSTGlzdFRyaWFsc1Jlc3BvbnNlEiEKBnRyaWFscxgBIAMoCzIRLnZlcm5pZXIudjEuVHJpYWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIioKGExpc3RPcHRpbWFsVHJpYWxzUmVxdWVzdBIOCgZwYXJlbnQYASABKAky7woKEUV4cGVyaW1lbnRTZXJ2aWNlEk8KEENyZWF0ZUV4cGVyaW1lbnQSIy52ZXJuaWVyLnYxLkNyZWF0ZUV4cGVyaW1lbnRSZXF1ZXN0GhYudmVybmllci52MS5FeHBlcmltZW50EkkKDUdldEV4cGVyaW1lbnQSIC52ZXJuaWVyLnYxLkdldEV4cGVyaW1lbnRSZXF1ZXN0GhYudmVybmllci52MS5FeHBlcmltZW50EloKD0xpc3RFeHBlcmltZW50cxIiLnZlcm5pZXIudjEuTGlzdEV4cGVyaW1lbnRzUmVxdWVzdBojLnZlcm5pZXIudjEuTGlzdEV4cGVyaW1lbnRzUmVzcG9uc2USTwoQVXBkYXRlRXhwZXJpbWVudBIjLnZlcm5pZXIudjEuVXBkYXRlRXhwZXJpbWVudFJlcXVlc3QaFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSSwoOU3RvcEV4cGVyaW1lbnQSIS52ZXJuaWVyLnYxLlN0b3BFeHBlcmltZW50UmVxdWVzdBoWLnZlcm5pZXIudjEuRXhwZXJpbWVudBJPChBEZWxldGVFeHBlcmltZW50EiMudmVybmllci52MS5EZWxldGVFeHBlcmltZW50UmVxdWVzdBoWLmdvb2dsZS5wcm90b2J1Zi5FbXB0eRJUCg1TdWdnZXN0VHJpYWxzEiAudmVybmllci52MS5TdWdnZXN0VHJpYWxzUmVxdWVzdBohLnZlcm5pZXIudjEuU3VnZ2VzdFRyaWFsc1Jlc3BvbnNlEk4KC1JlcG9ydFRyaWFsEh4udmVybmllci52MS5SZXBvcnRUcmlhbFJlcXVlc3QaHy52ZXJuaWVyLnYxLlJlcG9ydFRyaWFsUmVzcG9uc2USRAoNQ29tcGxldGVUcmlhbBIgLnZlcm5pZXIudjEuQ29tcGxldGVUcmlhbFJlcXVlc3QaES52ZXJuaWVyLnYxLlRyaWFsEkIKDFJlbGVhc2VUcmlhbBIfLnZlcm5pZXIudjEuUmVsZWFzZVRyaWFsUmVxdWVzdBoRLnZlcm5pZXIudjEuVHJpYWwSOgoIR2V0VHJpYWwSGy52ZXJuaWVyLnYxLkdldFRyaWFsUmVxdWVzdBoRLnZlcm5pZXIudjEuVHJpYWwSSwoKTGlzdFRyaWFscxIdLnZlcm5pZXIudjEuTGlzdFRyaWFsc1JlcXVlc3QaHi52ZXJuaWVyLnYxLkxpc3RUcmlhbHNSZXNwb25zZRJZChFMaXN0T3B0aW1hbFRyaWFscxIkLnZlcm5pZXIudjEuTGlzdE9wdGltYWxUcmlhbHNSZXF1ZXN0Gh4udmVybmllci52MS5MaXN0VHJpYWxzUmVzcG9uc2USRgoLQ3JlYXRlVHJpYWwSHi52ZXJuaWVyLnYxLkNyZWF0ZVRyaWFsUmVxdWVzdBoXLnZlcm5pZXIudjEuUXVldWVkVHJpYWwSRAoKUmVydW5UcmlhbBIdLnZlcm5pZXIudjEuUmVydW5UcmlhbFJlcXVlc3QaFy52ZXJuaWVyLnYxLlF1ZXVlZFRyaWFsElEKDEltcG9ydFRyaWFscxIfLnZlcm5pZXIudjEuSW1wb3J0VHJpYWxzUmVxdWVzdBogLnZlcm5pZXIudjEuSW1wb3J0VHJpYWxzUmVzcG9uc2USPAoJU3RvcFRyaWFsEhwudmVybmllci52MS5TdG9wVHJpYWxSZXF1ZXN0GhEudmVybmllci52MS5UcmlhbBJACgtVcGRhdGVUcmlhbBIeLnZlcm5pZXIudjEuVXBkYXRlVHJpYWxSZXF1ZXN0GhEudmVybmllci52MS5UcmlhbEI+WjxnaXRodWIuY29tL3Zlcm5pZXItbWwvdmVybmllci9hcGkvcHJvdG8vdmVybmllci92MTt2ZXJuaWVydjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_empty, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("Cht2ZXJuaWVyL3YxL2V4cGVyaW1lbnQucHJvdG8SCnZlcm5pZXIudjEiKwoJRXJyb3JJbmZvEg4KBnJlYXNvbhgBIAEoCRIOCgZyZW1lZHkYAiABKAki5wUKCkV4cGVyaW1lbnQSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSJQoEc3BlYxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSKwoFc3RhdGUYBCABKA4yHC52ZXJuaWVyLnYxLkV4cGVyaW1lbnQuU3RhdGUSDwoHbWVzc2FnZRgFIAEoCRIOCgZ0cmlhbHMYBiABKAUSFgoOdHJpYWxzX3J1bm5pbmcYByABKAUSGAoQdHJpYWxzX3N1Y2NlZWRlZBgIIAEoBRIVCg10cmlhbHNfZmFpbGVkGAkgASgFEi8KC2NyZWF0ZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg50cmlhbHNfcGVuZGluZxgLIAEoBRIVCg10cmlhbHNfcHJ1bmVkGAwgASgFEhUKDXRyaWFsc19raWxsZWQYDSABKAUSGQoRdHJpYWxzX3VubWVhc3VyZWQYDiABKAUSLgoKc3RhcnRfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KBGJlc3QYESABKAsyES52ZXJuaWVyLnYxLlRyaWFsEhEKCXN1c3BlbmRlZBgSIAEoCBInCgZxdWV1ZWQYEyADKAsyFy52ZXJuaWVyLnYxLlF1ZXVlZFRyaWFsEg0KBW5vdGVzGBQgASgJEgwKBHRhZ3MYFSADKAkSDAoEZXRhZxgWIAEoCRIQCgh3YXJuaW5ncxgXIAMoCRIvCgtyZWNvbW1lbmRlZBgYIAEoCzIaLnZlcm5pZXIudjEuUmVjb21tZW5kYXRpb24iRQoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIKCgZBQ1RJVkUQARINCglTVUNDRUVERUQQAhIKCgZGQUlMRUQQAyJzCg5SZWNvbW1lbmRhdGlvbhIgCgV0cmlhbBgBIAEoCzIRLnZlcm5pZXIudjEuVHJpYWwSDQoFdmFsdWUYAiABKAESEQoJZGV2aWF0aW9uGAMgASgBEg0KBW5vaXNlGAQgASgBEg4KBnRyaWFscxgFIAEoBSJ6ChdDcmVhdGVFeHBlcmltZW50UmVxdWVzdBIqCgpleHBlcmltZW50GAEgASgLMhYudmVybmllci52MS5FeHBlcmltZW50EhUKDXZhbGlkYXRlX29ubHkYAiABKAgSDAoEeWFtbBgDIAEoCRIOCgZwYXJlbnQYBCABKAkijQEKF1VwZGF0ZUV4cGVyaW1lbnRSZXF1ZXN0EioKCmV4cGVyaW1lbnQYASABKAsyFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhUKDXZhbGlkYXRlX29ubHkYAyABKAgiNQoVU3RvcEV4cGVyaW1lbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGY2FuY2VsGAIgASgIIjQKF0RlbGV0ZUV4cGVyaW1lbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJIh8KD0dldFRyaWFsUmVxdWVzdBIMCgRuYW1lGAEgASgJIsUBCgtRdWV1ZWRUcmlhbBIKCgJpZBgBIAEoCRI7CgpwYXJhbWV0ZXJzGAIgAygLMicudmVybmllci52MS5RdWV1ZWRUcmlhbC5QYXJhbWV0ZXJzRW50cnkSFQoIcmVydW5fb2YYAyABKAVIAIgBARpJCg9QYXJhbWV0ZXJzRW50cnkSCwoDa2V5GAEgASgJEiUKBXZhbHVlGAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlOgI4AUILCglfcmVydW5fb2YixwEKEkNyZWF0ZVRyaWFsUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSQgoKcGFyYW1ldGVycxgCIAMoCzIuLnZlcm5pZXIudjEuQ3JlYXRlVHJpYWxSZXF1ZXN0LlBhcmFtZXRlcnNFbnRyeRISCgpyZXF1ZXN0X2lkGAMgASgJGkkKD1BhcmFtZXRlcnNFbnRyeRILCgNrZXkYASABKAkSJQoFdmFsdWUYAiABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWU6AjgBIjUKEVJlcnVuVHJpYWxSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCSLPBAoTSW1wb3J0VHJpYWxzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSPQoGdHJpYWxzGAIgAygLMi0udmVybmllci52MS5JbXBvcnRUcmlhbHNSZXF1ZXN0LkltcG9ydGVkVHJpYWwa6AMKDUltcG9ydGVkVHJpYWwSCgoCaWQYASABKAkSUQoKcGFyYW1ldGVycxgCIAMoCzI9LnZlcm5pZXIudjEuSW1wb3J0VHJpYWxzUmVxdWVzdC5JbXBvcnRlZFRyaWFsLlBhcmFtZXRlcnNFbnRyeRJJCgZ2YWx1ZXMYAyADKAsyOS52ZXJuaWVyLnYxLkltcG9ydFRyaWFsc1JlcXVlc3QuSW1wb3J0ZWRUcmlhbC5WYWx1ZXNFbnRyeRImCgVzdGF0ZRgEIAEoDjIXLnZlcm5pZXIudjEuVHJpYWwuU3RhdGUSLgoKc3RhcnRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KDG1lYXN1cmVtZW50cxgHIAMoCzIXLnZlcm5pZXIudjEuTWVhc3VyZW1lbnQaSQoPUGFyYW1ldGVyc0VudHJ5EgsKA2tleRgBIAEoCRIlCgV2YWx1ZRgCIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZToCOAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASI5ChRJbXBvcnRUcmlhbHNSZXNwb25zZRIhCgZ0cmlhbHMYASADKAsyES52ZXJuaWVyLnYxLlRyaWFsIjAKEFN0b3BUcmlhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkiZwoSVXBkYXRlVHJpYWxSZXF1ZXN0EiAKBXRyaWFsGAEgASgLMhEudmVybmllci52MS5UcmlhbBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2siJAoUR2V0RXhwZXJpbWVudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSIoChZMaXN0RXhwZXJpbWVudHNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCSJGChdMaXN0RXhwZXJpbWVudHNSZXNwb25zZRIrCgtleHBlcmltZW50cxgBIAMoCzIWLnZlcm5pZXIudjEuRXhwZXJpbWVudCLJBgoFVHJpYWwSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDgoGbnVtYmVyGAMgASgFEiYKBXN0YXRlGAQgASgOMhcudmVybmllci52MS5UcmlhbC5TdGF0ZRIPCgdtZXNzYWdlGAUgASgJEjUKCnBhcmFtZXRlcnMYBiADKAsyIS52ZXJuaWVyLnYxLlRyaWFsLlBhcmFtZXRlcnNFbnRyeRIQCghyZXNvdXJjZRgHIAEoARILCgN3aHkYCCABKAkSLQoGdmFsdWVzGAkgAygLMh0udmVybmllci52MS5UcmlhbC5WYWx1ZXNFbnRyeRIPCgdhdHRlbXB0GAogASgFEg4KBndvcmtlchgLIAEoCRI1ChFsZWFzZV9leHBpcmVfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgZwYXJlbnQYECABKAVIAIgBARINCgVub3RlcxgSIAEoCRIMCgR0YWdzGBMgAygJEhEKBHNlZWQYFCABKAVIAYgBARpJCg9QYXJhbWV0ZXJzRW50cnkSCwoDa2V5GAEgASgJEiUKBXZhbHVlGAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlOgI4ARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBIpwBCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEgsKB1BFTkRJTkcQARILCgdSVU5OSU5HEAISDAoIU1RPUFBJTkcQAxINCglTVUNDRUVERUQQBBIKCgZQUlVORUQQBRIKCgZGQUlMRUQQBhIOCgpJTkZFQVNJQkxFEAcSDgoKVU5NRUFTVVJFRBAIEg0KCUNBTkNFTExFRBAJQgkKB19wYXJlbnRCBwoFX3NlZWQisAEKFFN1Z2dlc3RUcmlhbHNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRINCgVjb3VudBgCIAEoBRIOCgZ3b3JrZXIYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgVsZWFzZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghtYXhfd2FpdBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiK7AQoVU3VnZ2VzdFRyaWFsc1Jlc3BvbnNlEiEKBnRyaWFscxgBIAMoCzIRLnZlcm5pZXIudjEuVHJpYWwSKwoFc3RhdGUYAiABKA4yHC52ZXJuaWVyLnYxLkV4cGVyaW1lbnQuU3RhdGUSEQoJZXhoYXVzdGVkGAMgASgIEg8KB21lc3NhZ2UYBCABKAkSLgoLcmV0cnlfYWZ0ZXIYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iqQEKC01lYXN1cmVtZW50EgwKBHN0ZXAYASABKAMSMwoGdmFsdWVzGAIgAygLMiMudmVybmllci52MS5NZWFzdXJlbWVudC5WYWx1ZXNFbnRyeRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBImIKElJlcG9ydFRyaWFsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB2F0dGVtcHQYAiABKAUSLQoMbWVhc3VyZW1lbnRzGAMgAygLMhcudmVybmllci52MS5NZWFzdXJlbWVudCLXAQoTUmVwb3J0VHJpYWxSZXNwb25zZRI8CglkaXJlY3RpdmUYASABKA4yKS52ZXJuaWVyLnYxLlJlcG9ydFRyaWFsUmVzcG9uc2UuRGlyZWN0aXZlEgsKA3doeRgCIAEoCRI1ChFsZWFzZV9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiPgoJRGlyZWN0aXZlEhkKFURJUkVDVElWRV9VTlNQRUNJRklFRBAAEgwKCENPTlRJTlVFEAESCAoEU1RPUBACIoEEChRDb21wbGV0ZVRyaWFsUmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB2F0dGVtcHQYAiABKAUSPwoJc3VjY2VlZGVkGAMgASgLMioudmVybmllci52MS5Db21wbGV0ZVRyaWFsUmVxdWVzdC5TdWNjZWVkZWRIABI5CgZwcnVuZWQYBCABKAsyJy52ZXJuaWVyLnYxLkNvbXBsZXRlVHJpYWxSZXF1ZXN0LlBydW5lZEgAEjkKBmZhaWxlZBgFIAEoCzInLnZlcm5pZXIudjEuQ29tcGxldGVUcmlhbFJlcXVlc3QuRmFpbGVkSAASQQoKaW5mZWFzaWJsZRgGIAEoCzIrLnZlcm5pZXIudjEuQ29tcGxldGVUcmlhbFJlcXVlc3QuSW5mZWFzaWJsZUgAGoIBCglTdWNjZWVkZWQSRgoGdmFsdWVzGAEgAygLMjYudmVybmllci52MS5Db21wbGV0ZVRyaWFsUmVxdWVzdC5TdWNjZWVkZWQuVmFsdWVzRW50cnkaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ARoICgZQcnVuZWQaGAoGRmFpbGVkEg4KBnJlYXNvbhgBIAEoCRocCgpJbmZlYXNpYmxlEg4KBnJlYXNvbhgBIAEoCUIJCgdvdXRjb21lIjQKE1JlbGVhc2VUcmlhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhdHRlbXB0GAIgASgFIkoKEUxpc3RUcmlhbHNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJQChJMaXN0VHJpYWxzUmVzcG9uc2USIQoGdHJpYWxzGAEgAygLMhEudmVybmllci52MS5UcmlhbBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKgoYTGlzdE9wdGltYWxUcmlhbHNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCTLvCgoRRXhwZXJpbWVudFNlcnZpY2USTwoQQ3JlYXRlRXhwZXJpbWVudBIjLnZlcm5pZXIudjEuQ3JlYXRlRXhwZXJpbWVudFJlcXVlc3QaFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSSQoNR2V0RXhwZXJpbWVudBIgLnZlcm5pZXIudjEuR2V0RXhwZXJpbWVudFJlcXVlc3QaFi52ZXJuaWVyLnYxLkV4cGVyaW1lbnQSWgoPTGlzdEV4cGVyaW1lbnRzEiIudmVybmllci52MS5MaXN0RXhwZXJpbWVudHNSZXF1ZXN0GiMudmVybmllci52MS5MaXN0RXhwZXJpbWVudHNSZXNwb25zZRJPChBVcGRhdGVFeHBlcmltZW50EiMudmVybmllci52MS5VcGRhdGVFeHBlcmltZW50UmVxdWVzdBoWLnZlcm5pZXIudjEuRXhwZXJpbWVudBJLCg5TdG9wRXhwZXJpbWVudBIhLnZlcm5pZXIudjEuU3RvcEV4cGVyaW1lbnRSZXF1ZXN0GhYudmVybmllci52MS5FeHBlcmltZW50Ek8KEERlbGV0ZUV4cGVyaW1lbnQSIy52ZXJuaWVyLnYxLkRlbGV0ZUV4cGVyaW1lbnRSZXF1ZXN0GhYuZ29vZ2xlLnByb3RvYnVmLkVtcHR5ElQKDVN1Z2dlc3RUcmlhbHMSIC52ZXJuaWVyLnYxLlN1Z2dlc3RUcmlhbHNSZXF1ZXN0GiEudmVybmllci52MS5TdWdnZXN0VHJpYWxzUmVzcG9uc2USTgoLUmVwb3J0VHJpYWwSHi52ZXJuaWVyLnYxLlJlcG9ydFRyaWFsUmVxdWVzdBofLnZlcm5pZXIudjEuUmVwb3J0VHJpYWxSZXNwb25zZRJECg1Db21wbGV0ZVRyaWFsEiAudmVybmllci52MS5Db21wbGV0ZVRyaWFsUmVxdWVzdBoRLnZlcm5pZXIudjEuVHJpYWwSQgoMUmVsZWFzZVRyaWFsEh8udmVybmllci52MS5SZWxlYXNlVHJpYWxSZXF1ZXN0GhEudmVybmllci52MS5UcmlhbBI6CghHZXRUcmlhbBIbLnZlcm5pZXIudjEuR2V0VHJpYWxSZXF1ZXN0GhEudmVybmllci52MS5UcmlhbBJLCgpMaXN0VHJpYWxzEh0udmVybmllci52MS5MaXN0VHJpYWxzUmVxdWVzdBoeLnZlcm5pZXIudjEuTGlzdFRyaWFsc1Jlc3BvbnNlElkKEUxpc3RPcHRpbWFsVHJpYWxzEiQudmVybmllci52MS5MaXN0T3B0aW1hbFRyaWFsc1JlcXVlc3QaHi52ZXJuaWVyLnYxLkxpc3RUcmlhbHNSZXNwb25zZRJGCgtDcmVhdGVUcmlhbBIeLnZlcm5pZXIudjEuQ3JlYXRlVHJpYWxSZXF1ZXN0GhcudmVybmllci52MS5RdWV1ZWRUcmlhbBJECgpSZXJ1blRyaWFsEh0udmVybmllci52MS5SZXJ1blRyaWFsUmVxdWVzdBoXLnZlcm5pZXIudjEuUXVldWVkVHJpYWwSUQoMSW1wb3J0VHJpYWxzEh8udmVybmllci52MS5JbXBvcnRUcmlhbHNSZXF1ZXN0GiAudmVybmllci52MS5JbXBvcnRUcmlhbHNSZXNwb25zZRI8CglTdG9wVHJpYWwSHC52ZXJuaWVyLnYxLlN0b3BUcmlhbFJlcXVlc3QaES52ZXJuaWVyLnYxLlRyaWFsEkAKC1VwZGF0ZVRyaWFsEh4udmVybmllci52MS5VcGRhdGVUcmlhbFJlcXVlc3QaES52ZXJuaWVyLnYxLlRyaWFsQj5aPGdpdGh1Yi5jb20vdmVybmllci1tbC92ZXJuaWVyL2FwaS9wcm90by92ZXJuaWVyL3YxO3Zlcm5pZXJ2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_empty, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * ErrorInfo is a detail of every error.
@@ -192,6 +192,14 @@ export type Experiment = Message<"vernier.v1.Experiment"> & {
    * @generated from field: repeated string warnings = 23;
    */
   warnings: string[];
+
+  /**
+   * What a model of all results expects to be best on average, where trials are repeated
+   * with other seeds; absent before that.
+   *
+   * @generated from field: vernier.v1.Recommendation recommended = 24;
+   */
+  recommended?: Recommendation | undefined;
 };
 
 /**
@@ -233,6 +241,55 @@ export const Experiment_StateSchema: GenEnum<Experiment_State> = /*@__PURE__*/
   enumDesc(file_vernier_v1_experiment, 1, 0);
 
 /**
+ * Recommendation is parameters that further trials are expected to be best with.
+ *
+ * @generated from message vernier.v1.Recommendation
+ */
+export type Recommendation = Message<"vernier.v1.Recommendation"> & {
+  /**
+   * The first trial with these parameters: its name, number and parameters.
+   *
+   * @generated from field: vernier.v1.Trial trial = 1;
+   */
+  trial?: Trial | undefined;
+
+  /**
+   * Value of the objective that is expected on average.
+   *
+   * @generated from field: double value = 2;
+   */
+  value: number;
+
+  /**
+   * Standard deviation of that expectation.
+   *
+   * @generated from field: double deviation = 3;
+   */
+  deviation: number;
+
+  /**
+   * Standard deviation of one trial around its average.
+   *
+   * @generated from field: double noise = 4;
+   */
+  noise: number;
+
+  /**
+   * How many trials measured these parameters.
+   *
+   * @generated from field: int32 trials = 5;
+   */
+  trials: number;
+};
+
+/**
+ * Describes the message vernier.v1.Recommendation.
+ * Use `create(RecommendationSchema)` to create a new message.
+ */
+export const RecommendationSchema: GenMessage<Recommendation> = /*@__PURE__*/
+  messageDesc(file_vernier_v1_experiment, 2);
+
+/**
  * @generated from message vernier.v1.CreateExperimentRequest
  */
 export type CreateExperimentRequest = Message<"vernier.v1.CreateExperimentRequest"> & {
@@ -271,7 +328,7 @@ export type CreateExperimentRequest = Message<"vernier.v1.CreateExperimentReques
  * Use `create(CreateExperimentRequestSchema)` to create a new message.
  */
 export const CreateExperimentRequestSchema: GenMessage<CreateExperimentRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 2);
+  messageDesc(file_vernier_v1_experiment, 3);
 
 /**
  * @generated from message vernier.v1.UpdateExperimentRequest
@@ -307,7 +364,7 @@ export type UpdateExperimentRequest = Message<"vernier.v1.UpdateExperimentReques
  * Use `create(UpdateExperimentRequestSchema)` to create a new message.
  */
 export const UpdateExperimentRequestSchema: GenMessage<UpdateExperimentRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 3);
+  messageDesc(file_vernier_v1_experiment, 4);
 
 /**
  * @generated from message vernier.v1.StopExperimentRequest
@@ -331,7 +388,7 @@ export type StopExperimentRequest = Message<"vernier.v1.StopExperimentRequest"> 
  * Use `create(StopExperimentRequestSchema)` to create a new message.
  */
 export const StopExperimentRequestSchema: GenMessage<StopExperimentRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 4);
+  messageDesc(file_vernier_v1_experiment, 5);
 
 /**
  * @generated from message vernier.v1.DeleteExperimentRequest
@@ -355,7 +412,7 @@ export type DeleteExperimentRequest = Message<"vernier.v1.DeleteExperimentReques
  * Use `create(DeleteExperimentRequestSchema)` to create a new message.
  */
 export const DeleteExperimentRequestSchema: GenMessage<DeleteExperimentRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 5);
+  messageDesc(file_vernier_v1_experiment, 6);
 
 /**
  * @generated from message vernier.v1.GetTrialRequest
@@ -372,7 +429,7 @@ export type GetTrialRequest = Message<"vernier.v1.GetTrialRequest"> & {
  * Use `create(GetTrialRequestSchema)` to create a new message.
  */
 export const GetTrialRequestSchema: GenMessage<GetTrialRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 6);
+  messageDesc(file_vernier_v1_experiment, 7);
 
 /**
  * QueuedTrial is a point that waits to be tried.
@@ -405,7 +462,7 @@ export type QueuedTrial = Message<"vernier.v1.QueuedTrial"> & {
  * Use `create(QueuedTrialSchema)` to create a new message.
  */
 export const QueuedTrialSchema: GenMessage<QueuedTrial> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 7);
+  messageDesc(file_vernier_v1_experiment, 8);
 
 /**
  * @generated from message vernier.v1.CreateTrialRequest
@@ -440,7 +497,7 @@ export type CreateTrialRequest = Message<"vernier.v1.CreateTrialRequest"> & {
  * Use `create(CreateTrialRequestSchema)` to create a new message.
  */
 export const CreateTrialRequestSchema: GenMessage<CreateTrialRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 8);
+  messageDesc(file_vernier_v1_experiment, 9);
 
 /**
  * @generated from message vernier.v1.RerunTrialRequest
@@ -464,7 +521,7 @@ export type RerunTrialRequest = Message<"vernier.v1.RerunTrialRequest"> & {
  * Use `create(RerunTrialRequestSchema)` to create a new message.
  */
 export const RerunTrialRequestSchema: GenMessage<RerunTrialRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 9);
+  messageDesc(file_vernier_v1_experiment, 10);
 
 /**
  * @generated from message vernier.v1.ImportTrialsRequest
@@ -490,7 +547,7 @@ export type ImportTrialsRequest = Message<"vernier.v1.ImportTrialsRequest"> & {
  * Use `create(ImportTrialsRequestSchema)` to create a new message.
  */
 export const ImportTrialsRequestSchema: GenMessage<ImportTrialsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 10);
+  messageDesc(file_vernier_v1_experiment, 11);
 
 /**
  * @generated from message vernier.v1.ImportTrialsRequest.ImportedTrial
@@ -552,7 +609,7 @@ export type ImportTrialsRequest_ImportedTrial = Message<"vernier.v1.ImportTrials
  * Use `create(ImportTrialsRequest_ImportedTrialSchema)` to create a new message.
  */
 export const ImportTrialsRequest_ImportedTrialSchema: GenMessage<ImportTrialsRequest_ImportedTrial> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 10, 0);
+  messageDesc(file_vernier_v1_experiment, 11, 0);
 
 /**
  * @generated from message vernier.v1.ImportTrialsResponse
@@ -571,7 +628,7 @@ export type ImportTrialsResponse = Message<"vernier.v1.ImportTrialsResponse"> & 
  * Use `create(ImportTrialsResponseSchema)` to create a new message.
  */
 export const ImportTrialsResponseSchema: GenMessage<ImportTrialsResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 11);
+  messageDesc(file_vernier_v1_experiment, 12);
 
 /**
  * @generated from message vernier.v1.StopTrialRequest
@@ -595,7 +652,7 @@ export type StopTrialRequest = Message<"vernier.v1.StopTrialRequest"> & {
  * Use `create(StopTrialRequestSchema)` to create a new message.
  */
 export const StopTrialRequestSchema: GenMessage<StopTrialRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 12);
+  messageDesc(file_vernier_v1_experiment, 13);
 
 /**
  * @generated from message vernier.v1.UpdateTrialRequest
@@ -621,7 +678,7 @@ export type UpdateTrialRequest = Message<"vernier.v1.UpdateTrialRequest"> & {
  * Use `create(UpdateTrialRequestSchema)` to create a new message.
  */
 export const UpdateTrialRequestSchema: GenMessage<UpdateTrialRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 13);
+  messageDesc(file_vernier_v1_experiment, 14);
 
 /**
  * @generated from message vernier.v1.GetExperimentRequest
@@ -638,7 +695,7 @@ export type GetExperimentRequest = Message<"vernier.v1.GetExperimentRequest"> & 
  * Use `create(GetExperimentRequestSchema)` to create a new message.
  */
 export const GetExperimentRequestSchema: GenMessage<GetExperimentRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 14);
+  messageDesc(file_vernier_v1_experiment, 15);
 
 /**
  * @generated from message vernier.v1.ListExperimentsRequest
@@ -657,7 +714,7 @@ export type ListExperimentsRequest = Message<"vernier.v1.ListExperimentsRequest"
  * Use `create(ListExperimentsRequestSchema)` to create a new message.
  */
 export const ListExperimentsRequestSchema: GenMessage<ListExperimentsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 15);
+  messageDesc(file_vernier_v1_experiment, 16);
 
 /**
  * @generated from message vernier.v1.ListExperimentsResponse
@@ -674,7 +731,7 @@ export type ListExperimentsResponse = Message<"vernier.v1.ListExperimentsRespons
  * Use `create(ListExperimentsResponseSchema)` to create a new message.
  */
 export const ListExperimentsResponseSchema: GenMessage<ListExperimentsResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 16);
+  messageDesc(file_vernier_v1_experiment, 17);
 
 /**
  * Trial is the object of this name in the cluster.
@@ -791,6 +848,14 @@ export type Trial = Message<"vernier.v1.Trial"> & {
    * @generated from field: repeated string tags = 19;
    */
   tags: string[];
+
+  /**
+   * What to train with: another number for each trial of the experiment, from 0 to
+   * 2^31-1.
+   *
+   * @generated from field: optional int32 seed = 20;
+   */
+  seed?: number | undefined;
 };
 
 /**
@@ -798,7 +863,7 @@ export type Trial = Message<"vernier.v1.Trial"> & {
  * Use `create(TrialSchema)` to create a new message.
  */
 export const TrialSchema: GenMessage<Trial> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 17);
+  messageDesc(file_vernier_v1_experiment, 18);
 
 /**
  * @generated from enum vernier.v1.Trial.State
@@ -871,7 +936,7 @@ export enum Trial_State {
  * Describes the enum vernier.v1.Trial.State.
  */
 export const Trial_StateSchema: GenEnum<Trial_State> = /*@__PURE__*/
-  enumDesc(file_vernier_v1_experiment, 17, 0);
+  enumDesc(file_vernier_v1_experiment, 18, 0);
 
 /**
  * @generated from message vernier.v1.SuggestTrialsRequest
@@ -927,7 +992,7 @@ export type SuggestTrialsRequest = Message<"vernier.v1.SuggestTrialsRequest"> & 
  * Use `create(SuggestTrialsRequestSchema)` to create a new message.
  */
 export const SuggestTrialsRequestSchema: GenMessage<SuggestTrialsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 18);
+  messageDesc(file_vernier_v1_experiment, 19);
 
 /**
  * @generated from message vernier.v1.SuggestTrialsResponse
@@ -972,7 +1037,7 @@ export type SuggestTrialsResponse = Message<"vernier.v1.SuggestTrialsResponse"> 
  * Use `create(SuggestTrialsResponseSchema)` to create a new message.
  */
 export const SuggestTrialsResponseSchema: GenMessage<SuggestTrialsResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 19);
+  messageDesc(file_vernier_v1_experiment, 20);
 
 /**
  * Measurement is what a trial measured at a step.
@@ -1006,7 +1071,7 @@ export type Measurement = Message<"vernier.v1.Measurement"> & {
  * Use `create(MeasurementSchema)` to create a new message.
  */
 export const MeasurementSchema: GenMessage<Measurement> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 20);
+  messageDesc(file_vernier_v1_experiment, 21);
 
 /**
  * @generated from message vernier.v1.ReportTrialRequest
@@ -1037,7 +1102,7 @@ export type ReportTrialRequest = Message<"vernier.v1.ReportTrialRequest"> & {
  * Use `create(ReportTrialRequestSchema)` to create a new message.
  */
 export const ReportTrialRequestSchema: GenMessage<ReportTrialRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 21);
+  messageDesc(file_vernier_v1_experiment, 22);
 
 /**
  * @generated from message vernier.v1.ReportTrialResponse
@@ -1066,7 +1131,7 @@ export type ReportTrialResponse = Message<"vernier.v1.ReportTrialResponse"> & {
  * Use `create(ReportTrialResponseSchema)` to create a new message.
  */
 export const ReportTrialResponseSchema: GenMessage<ReportTrialResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 22);
+  messageDesc(file_vernier_v1_experiment, 23);
 
 /**
  * @generated from enum vernier.v1.ReportTrialResponse.Directive
@@ -1094,7 +1159,7 @@ export enum ReportTrialResponse_Directive {
  * Describes the enum vernier.v1.ReportTrialResponse.Directive.
  */
 export const ReportTrialResponse_DirectiveSchema: GenEnum<ReportTrialResponse_Directive> = /*@__PURE__*/
-  enumDesc(file_vernier_v1_experiment, 22, 0);
+  enumDesc(file_vernier_v1_experiment, 23, 0);
 
 /**
  * @generated from message vernier.v1.CompleteTrialRequest
@@ -1145,7 +1210,7 @@ export type CompleteTrialRequest = Message<"vernier.v1.CompleteTrialRequest"> & 
  * Use `create(CompleteTrialRequestSchema)` to create a new message.
  */
 export const CompleteTrialRequestSchema: GenMessage<CompleteTrialRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 23);
+  messageDesc(file_vernier_v1_experiment, 24);
 
 /**
  * It ran to its end. Where values is empty, those that were reported count.
@@ -1164,7 +1229,7 @@ export type CompleteTrialRequest_Succeeded = Message<"vernier.v1.CompleteTrialRe
  * Use `create(CompleteTrialRequest_SucceededSchema)` to create a new message.
  */
 export const CompleteTrialRequest_SucceededSchema: GenMessage<CompleteTrialRequest_Succeeded> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 23, 0);
+  messageDesc(file_vernier_v1_experiment, 24, 0);
 
 /**
  * It was stopped early; what was reported counts.
@@ -1179,7 +1244,7 @@ export type CompleteTrialRequest_Pruned = Message<"vernier.v1.CompleteTrialReque
  * Use `create(CompleteTrialRequest_PrunedSchema)` to create a new message.
  */
 export const CompleteTrialRequest_PrunedSchema: GenMessage<CompleteTrialRequest_Pruned> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 23, 1);
+  messageDesc(file_vernier_v1_experiment, 24, 1);
 
 /**
  * @generated from message vernier.v1.CompleteTrialRequest.Failed
@@ -1196,7 +1261,7 @@ export type CompleteTrialRequest_Failed = Message<"vernier.v1.CompleteTrialReque
  * Use `create(CompleteTrialRequest_FailedSchema)` to create a new message.
  */
 export const CompleteTrialRequest_FailedSchema: GenMessage<CompleteTrialRequest_Failed> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 23, 2);
+  messageDesc(file_vernier_v1_experiment, 24, 2);
 
 /**
  * The point cannot be evaluated.
@@ -1215,7 +1280,7 @@ export type CompleteTrialRequest_Infeasible = Message<"vernier.v1.CompleteTrialR
  * Use `create(CompleteTrialRequest_InfeasibleSchema)` to create a new message.
  */
 export const CompleteTrialRequest_InfeasibleSchema: GenMessage<CompleteTrialRequest_Infeasible> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 23, 3);
+  messageDesc(file_vernier_v1_experiment, 24, 3);
 
 /**
  * @generated from message vernier.v1.ReleaseTrialRequest
@@ -1237,7 +1302,7 @@ export type ReleaseTrialRequest = Message<"vernier.v1.ReleaseTrialRequest"> & {
  * Use `create(ReleaseTrialRequestSchema)` to create a new message.
  */
 export const ReleaseTrialRequestSchema: GenMessage<ReleaseTrialRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 24);
+  messageDesc(file_vernier_v1_experiment, 25);
 
 /**
  * @generated from message vernier.v1.ListTrialsRequest
@@ -1270,7 +1335,7 @@ export type ListTrialsRequest = Message<"vernier.v1.ListTrialsRequest"> & {
  * Use `create(ListTrialsRequestSchema)` to create a new message.
  */
 export const ListTrialsRequestSchema: GenMessage<ListTrialsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 25);
+  messageDesc(file_vernier_v1_experiment, 26);
 
 /**
  * @generated from message vernier.v1.ListTrialsResponse
@@ -1296,7 +1361,7 @@ export type ListTrialsResponse = Message<"vernier.v1.ListTrialsResponse"> & {
  * Use `create(ListTrialsResponseSchema)` to create a new message.
  */
 export const ListTrialsResponseSchema: GenMessage<ListTrialsResponse> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 26);
+  messageDesc(file_vernier_v1_experiment, 27);
 
 /**
  * @generated from message vernier.v1.ListOptimalTrialsRequest
@@ -1313,7 +1378,7 @@ export type ListOptimalTrialsRequest = Message<"vernier.v1.ListOptimalTrialsRequ
  * Use `create(ListOptimalTrialsRequestSchema)` to create a new message.
  */
 export const ListOptimalTrialsRequestSchema: GenMessage<ListOptimalTrialsRequest> = /*@__PURE__*/
-  messageDesc(file_vernier_v1_experiment, 27);
+  messageDesc(file_vernier_v1_experiment, 28);
 
 /**
  * ExperimentService creates experiments, hands their trials out and takes the
