@@ -99,7 +99,7 @@ func parserPass(d data, text []byte) (points int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	skipper, _ := parser.(parse.Skipper)
+	skipper, _ := parser.(*parse.Text)
 	var samples []parse.Sample
 	for {
 		if skipper != nil && len(samples) == 0 { // as the sources do

@@ -32,27 +32,18 @@ type kind struct {
 	wraps bool
 	// needsPath: --path must be given.
 	needsPath bool
-	// restart is how further starts of the program are told apart.
-	restart restart
+	// splitsFiles: further starts of the program are told apart by what is in its files.
+	splitsFiles bool
 	// prepare does what cannot wait for the service.
 	prepare func(ctx context.Context, r *runner, a *attempt) (opener, error)
 }
 
-// restart is how a kind tells the starts of a program apart.
-type restart int
-
-const (
-	restartNone    restart = iota // it does by itself
-	restartFiles                  // by what is in the files
-	restartJournal                // by the end of its journal
-)
-
 // kinds are all ways to measure, by name.
 func kinds() []kind {
 	return []kind{
-		{name: "File", needsPath: true, restart: restartFiles, prepare: prepareFile},
-		{name: "PrometheusMetric", restart: restartJournal, prepare: prepareScrape},
-		{name: "Push", restart: restartJournal, prepare: preparePush},
+		{name: "File", needsPath: true, splitsFiles: true, prepare: prepareFile},
+		{name: "PrometheusMetric", prepare: prepareScrape},
+		{name: "Push", prepare: preparePush},
 		{name: "StdOut", wraps: true, prepare: prepareStdOut},
 		{name: "TensorFlowEvent", needsPath: true, prepare: prepareEvents},
 	}

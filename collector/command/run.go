@@ -18,6 +18,7 @@ import (
 
 	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/collector/report"
+	"github.com/vernier-ml/vernier/collector/source"
 )
 
 // defaultGrace is the time from SIGTERM to exit. The kubelet's own default is 30
@@ -147,7 +148,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	h := newHparams(cfg, time.Now())
 	r.mind(h.start())
 	err = r.run(ctx)
-	if errors.Is(err, report.ErrNotDelivered) && p.isHedged() && ctx.Err() == nil {
+	if errors.Is(err, report.ErrNotDelivered) && source.Closed(p.hedged) && ctx.Err() == nil {
 		// The summary is written. What is not delivered is read again, as it is by a
 		// sidecar that was killed.
 		cfg.echo = io.Discard
@@ -178,15 +179,6 @@ func newPhases() phases {
 	return p
 }
 
-func (p phases) isHedged() bool {
-	select {
-	case <-p.hedged:
-		return true
-	default:
-		return false
-	}
-}
-
 // obey turns signals into the phases of the end. After the first, sources drain; a
 // little later all that is not delivered is read for the summary, and tried again;
 // after four fifths of the grace, the service is given up and the rest is read
@@ -210,7 +202,7 @@ func (p phases) obey(signals <-chan os.Signal, grace time.Duration, cancel conte
 				cancel()
 				return
 			}
-			if !p.isHedged() {
+			if !source.Closed(p.hedged) {
 				hedged.Reset(0)
 			}
 		}

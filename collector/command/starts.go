@@ -86,7 +86,7 @@ func (r *runner) first(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	if r.kind.restart != restartFiles {
+	if !r.kind.splitsFiles {
 		r.starts = drawn
 		return r.begin(ctx, 0, began, nil)
 	}
@@ -117,7 +117,7 @@ func (r *runner) line(ctx context.Context, n int, s start) error {
 	var l line
 	switch {
 	case n == 0:
-	case r.kind.restart == restartFiles:
+	case r.kind.splitsFiles:
 		last := r.current
 		until, err := r.found(n)
 		if err != nil {
@@ -132,7 +132,7 @@ func (r *runner) line(ctx context.Context, n int, s start) error {
 		if err := r.begin(ctx, n, s.Started, nil); err != nil {
 			return err
 		}
-	case r.kind.restart == restartJournal:
+	case r.journalEnd != nil:
 		l.Offset = r.journalEnd()
 		r.mu.Lock()
 		r.starts = append(r.starts, further{s, l})

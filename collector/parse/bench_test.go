@@ -89,7 +89,7 @@ func (c corpus) read(t testing.TB, p Line, dst []Sample) int {
 		return len(b)
 	}
 	lf, cr := next('\n', 0), next('\r', 0)
-	skipper, _ := p.(Skipper)
+	skipper, _ := p.(*Text)
 	dense := false
 	for i := 0; i < len(b); {
 		if skipper != nil && !dense {

@@ -44,17 +44,6 @@ type Line interface {
 	Reset()
 }
 
-// Skipper is implemented by parsers that look at many lines at once for those
-// that have nothing in them.
-type Skipper interface {
-	Line
-	// Skip returns the length of lines at the beginning of b, each with its line
-	// feed, that have neither samples nor errors, and that leave Parse as it is.
-	// It may be 0. There is no carriage return in b, and its first byte begins a
-	// line. It is worth calling where the line before had no sample.
-	Skip(b []byte) int
-}
-
 // wanted returns the metrics without repeats.
 func wanted(metrics []string) ([]string, error) {
 	if len(metrics) == 0 {

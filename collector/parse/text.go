@@ -54,10 +54,7 @@ type Text struct {
 	epochs epochs
 }
 
-var (
-	_ Line    = (*Text)(nil)
-	_ Skipper = (*Text)(nil)
-)
+var _ Line = (*Text)(nil)
 
 // NewText returns a parser of the named metrics. Its error says which filter
 // cannot be used and why.

@@ -2,7 +2,10 @@ package parse
 
 import "bytes"
 
-// Skip implements Skipper. Without filters, a sample needs a '=' after the last
+// Skip returns the length of lines at the beginning of b, each with its line feed,
+// that have neither samples nor errors, and that leave Parse as it is. It may be 0.
+// There is no carriage return in b, and its first byte begins a line. It is worth
+// calling where the line before had no sample: a sample needs a '=' after the last
 // byte of a wanted name, which is looked for in many lines at once; of the lines
 // without one, only what may announce an epoch is left to Parse.
 func (t *Text) Skip(b []byte) int {

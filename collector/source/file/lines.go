@@ -43,8 +43,8 @@ type lines struct {
 
 	echo io.Writer // gets what is fed; nil: nothing does
 
-	skipper parse.Skipper // the parser, if it is one
-	dense   bool          // the last line had a sample, or nothing could be passed over
+	skipper *parse.Text // the parser, if it can pass over many lines at once
+	dense   bool        // the last line had a sample, or nothing could be passed over
 }
 
 // maxNamesSearched bounds, in bytes, how much of a text is searched for metrics that
@@ -67,7 +67,7 @@ func (l *lines) explain(cfg Config) (err error) {
 func newLines(parser parse.Line, name string, now func() time.Time, yield source.Yield) *lines {
 	parser.Reset()
 	l := &lines{parser: parser, source: name, now: now, yield: yield}
-	l.skipper, _ = parser.(parse.Skipper)
+	l.skipper, _ = parser.(*parse.Text)
 	return l
 }
 

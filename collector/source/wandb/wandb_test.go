@@ -87,7 +87,11 @@ func TestWandbDir(t *testing.T) {
 	if diff := cmp.Diff(want, points); diff != "" {
 		t.Errorf("points (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"wandb: the metric loss is in several runs, offline-run-1-a/run-a.wandb and offline-run-2-b/run-b.wandb; all are read"}, errs); diff != "" {
+	wantErrs := []string{
+		"wandb: the metric loss is in several runs, offline-run-1-a/run-a.wandb and offline-run-2-b/run-b.wandb; all are read",
+		"wandb: pipe.wandb is not a regular file and is not read",
+	}
+	if diff := cmp.Diff(wantErrs, errs); diff != "" {
 		t.Errorf("errors (-want +got)\n%s", diff)
 	}
 }
