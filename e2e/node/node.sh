@@ -23,6 +23,7 @@ inside=10.89.0.2
 addresses=([1]=$inside [2]=10.89.1.2) # of the nodes
 subnets=([1]=10.88.0.0/17 [2]=10.88.128.0/17) # of their pods
 dns=10.96.0.10
+registry=$outside:5000 # that a test may serve
 # What is needed, and Debian's package of it.
 declare -A packages=(
 	[containerd]=containerd [runc]=runc [/usr/lib/cni/bridge]=containernetworking-plugins [iptables]=iptables [ip]=iproute2
@@ -101,7 +102,8 @@ configure() {
 # configure_node N
 configure_node() {
 	local dir=$state/node-$1
-	mkdir -p "$dir"/{containerd,kubelet,cni,logs/containers,var-cni,opt}
+	mkdir -p "$dir"/{containerd,kubelet,cni,logs/containers,var-cni,opt} "$dir/registries/$registry"
+	echo "server = \"http://$registry\"" >"$dir/registries/$registry/hosts.toml"
 	sed "s#STATE#$dir#g" >"$dir/containerd.toml" <<-'END'
 		version = 2
 		root = "STATE/containerd"
@@ -114,6 +116,8 @@ configure_node() {
 		  sandbox_image = "vernier.test/busybox:1"
 		  # Where tests run, a process may not lower its OOM score.
 		  restrict_oom_score_adj = true
+		  [plugins."io.containerd.grpc.v1.cri".registry]
+		    config_path = "STATE/registries"
 		  [plugins."io.containerd.grpc.v1.cri".cni]
 		    bin_dir = "/usr/lib/cni"
 		    conf_dir = "STATE/cni"

@@ -40,6 +40,8 @@ manifests github.com/kubeflow/trainer/v2 manifests overlays/manager |
 # Kueue is told of the training operator's kinds too.
 manifests sigs.k8s.io/kueue config default | sed -E 's#\# (- "kubeflow.org/(pytorch|tf)job")#\1#' |
 	install kueue
+# The node's API server does not ask others, and a namespace is only removed when all answer.
+node kubectl delete apiservice v1beta{1,2}.visibility.kueue.x-k8s.io
 for namespace in kubeflow jobset-system kubeflow-system kueue-system; do
 	node kubectl -n $namespace rollout status deployment --timeout=3m
 done
