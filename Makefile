@@ -88,7 +88,7 @@ chart: ## Write the templates of the Helm chart from config/default and config/p
 
 # E2E_TESTS chooses some of them; VERNIER_SOAK_TRIALS and VERNIER_SOAK_KILLS make the
 # kills more. The node is there afterwards: make node-down.
-E2E_TESTS ?= TestBroken|TestCollectors|TestEarlyStopping|TestTrialsGoOn|TestARunAway|TestTrialsSay|TestRestricted|TestDisruptions|TestExperimentsAre|TestKillsOnACluster|TestADeadManager|TestALostNode|TestADrainedNode|TestUpgrade|TestUninstall|TestRemoved
+E2E_TESTS ?= TestBroken|TestCollectors|TestEarlyStopping|TestTrialsGoOn|TestARunAway|TestTrialsSay|TestRestricted|TestAPrivateImage|TestDisruptions|TestExperimentsAre|TestKillsOnACluster|TestADeadManager|TestALostNode|TestADrainedNode|TestUpgrade|TestUninstall|TestRemoved
 # The commit whose chart and images are upgraded, with trials running.
 E2E_PREVIOUS ?= HEAD~1
 .PHONY: e2e-cluster

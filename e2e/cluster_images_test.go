@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -63,7 +65,7 @@ func serveImage(t *testing.T, named, file string, key *authn.Basic) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images := registry.New()
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != key.Username || password != key.Password {
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)

@@ -153,7 +153,7 @@ func (i *instance) checkOperated(t *testing.T, name string) {
 			i.showEvents(t, name)
 		}
 	})
-	i.awaitFinishedTrials(t, name, 6)
+	i.awaitFinishedTrialsWithin(t, 10*time.Minute, name, 6)
 	i.awaitEnd(t, name)
 	trials := i.trials(t, name)
 	checkTrials(t, name, 6, trials)

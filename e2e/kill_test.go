@@ -85,7 +85,12 @@ func TestEveryComponentMayBeKilled(t *testing.T) {
 
 func (i *instance) awaitFinishedTrials(t *testing.T, name string, n int) {
 	t.Helper()
-	eventually(t, 3*time.Minute, func(ctx context.Context) error {
+	i.awaitFinishedTrialsWithin(t, 3*time.Minute, name, n)
+}
+
+func (i *instance) awaitFinishedTrialsWithin(t *testing.T, within time.Duration, name string, n int) {
+	t.Helper()
+	eventually(t, within, func(ctx context.Context) error {
 		var e v1beta1.Experiment
 		if err := i.client.Get(ctx, types.NamespacedName{Namespace: "default", Name: name}, &e); err != nil {
 			return err

@@ -103,7 +103,7 @@ configure() {
 configure_node() {
 	local dir=$state/node-$1
 	mkdir -p "$dir"/{containerd,kubelet,cni,logs/containers,var-cni,opt} "$dir/registries/$registry"
-	echo "server = \"http://$registry\"" >"$dir/registries/$registry/hosts.toml"
+	echo "[host.\"http://$registry\"]" >"$dir/registries/$registry/hosts.toml"
 	sed "s#STATE#$dir#g" >"$dir/containerd.toml" <<-'END'
 		version = 2
 		root = "STATE/containerd"
