@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ var notRun = map[string]string{
 // PipelineRuns and TrainJobs have stand-ins.
 func TestKatibsExamplesRunToTheEnd(t *testing.T) {
 	program := standInPrograms(t)
-	i := up(t, "--gpus=GPU-0,GPU-1",
+	i := up(t, "--gpus=GPU-0,GPU-1", "--cpu=16", // more than there are: MPIJobs of two trials need three
 		"--image-command=*/*/*/xgboost-lightgbm:*=lightgbm",
 		"--image-command=*/*/*/custom-metrics-collector:*=python3 collect", "--image-command=registry.example/custom:*=python3 collect")
 	i.shareTemplates(t)
@@ -246,4 +247,49 @@ exec %[1]q "$@"
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return python + " -B " + program
+}
+
+// TestSimplePBTImproves runs Katib's simple-pbt, with a smaller population: each
+// generation goes on from the checkpoints of the one before, and so becomes better.
+func TestSimplePBTImproves(t *testing.T) {
+	forEachUser(t, func(t *testing.T, user *syscall.Credential) {
+		i, dir := upWithNetworks(t, user)
+		program := filepath.Join(dir, "program.py")
+		copyFile(t, filepath.Join("testdata", "katib_example.py"), program, 0o644)
+		e := exampleOf(t, "simple-pbt")
+		const population = 5
+		e.Namespace, e.Spec.MaxTrialCount, e.Spec.ParallelTrialCount = "default", ptr.To[int32](4*population), ptr.To[int32](population)
+		for n := range e.Spec.Algorithm.AlgorithmSettings {
+			if s := &e.Spec.Algorithm.AlgorithmSettings[n]; s.Name == "n_population" {
+				s.Value = fmt.Sprint(population)
+			}
+		}
+		raw := string(e.Spec.TrialTemplate.TrialSpec.Raw)
+		raw = strings.Replace(raw, `"/opt/mnist/mnist.py"`, fmt.Sprintf(`%q, "--checkpoint=%s"`, program, e.Spec.Checkpoints().Path), 1)
+		e.Spec.TrialTemplate.TrialSpec.Raw = []byte(strings.Replace(raw, "--epochs=1", "--epochs=20", 1))
+		if err := i.client.Create(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		i.awaitEndWithin(t, 4*time.Minute, e.Name)
+		trials := i.trials(t, e.Name)
+		checkTrials(t, e.Name, 4*population, trials)
+		checkPopulation(t, e, trials)
+		best := map[bool]float64{true: 1, false: 1} // by whether the trial continues another
+		continued := 0
+		for _, trial := range trials {
+			var loss float64
+			if _, err := fmt.Sscan(trial.Status.Observation.Metrics[0].Latest, &loss); err != nil {
+				t.Fatal(err)
+			}
+			goesOn := trial.Spec.Checkpoints.Parent != ""
+			if goesOn {
+				continued++
+			}
+			best[goesOn] = min(best[goesOn], loss)
+		}
+		t.Logf("the best loss of the first generation is %.3f, of %d trials that go on %.3f", best[false], continued, best[true])
+		if continued < 2*population || best[true] >= best[false] {
+			t.Errorf("%d trials went on, and the best of them has %g; without, %g", continued, best[true], best[false])
+		}
+	})
 }
