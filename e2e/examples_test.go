@@ -29,6 +29,7 @@ import (
 
 // notRun are examples that cannot run in this test, and why.
 var notRun = map[string]string{
+	"darts":               "its references are for admission; KATIB_REPO has darts-cpu and darts-gpu",
 	"xgb-svhn-fpga":       "it needs an FPGA",
 	"prometheus":          "TestCollectors runs it",
 	"push-metrics":        "TestCollectors runs it",

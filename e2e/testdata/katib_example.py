@@ -28,8 +28,10 @@ program = next((w for w in sys.argv[1:] if w.endswith(".py")), sys.argv[1] if le
 
 def number(*names):
     for name in names:
-        if name in flags:
+        try:
             return float(flags[name])
+        except (KeyError, ValueError):  # an architecture is no number
+            pass
     return 0.5
 
 
@@ -61,14 +63,15 @@ def report(epoch, metrics):
     path = flags.get("log-path", "")
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     text = "".join(f"{stamp} INFO     {{metricName: {n}, metricValue: {v:.4f}}}\n{stamp} {n}={v:.6f}\n" for n, v in metrics.items())
-    if not path:
+    parent = os.path.dirname(path)
+    if not os.path.isdir(path) and (parent in ("", "/") or not os.path.isdir(parent)):  # none, or not in this pod
         print(text, end="", flush=True)
         for n in ("valid_1 auc", "valid_1 binary_logloss", "training auc", "training binary_logloss"):
             v = metrics["accuracy" if n.endswith("auc") else "loss"]
             print(f"[LightGBM] [Info] Iteration:{epoch}, {n} : {v:.6f}", flush=True)
         return
-    if "summaries" in path:
-        folder = pathlib.Path(path, "test")
+    if "summaries" in path or os.path.isdir(path):
+        folder = pathlib.Path(path, "test" if "summaries" in path else "")
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / "events.out.tfevents.1700000000.stand-in", "ab") as f:
             if f.tell() == 0:
