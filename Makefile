@@ -244,6 +244,7 @@ e2e: build examples assets ## Run whole instances: kill each component in turn, 
 	@KUBEBUILDER_ASSETS=$(ASSETS) VERNIER_BIN_DIR=$(BIN) VERNIER_E2E_REPORT=$(BIN)/e2e-instance.tsv go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v ./e2e
 	@KUBEBUILDER_ASSETS=$(ASSETS) go test -buildvcs=false -tags=e2e -count=1 -v -run TestReplicas ./cmd/manager
 	@go test -buildvcs=false -tags=e2e -count=1 -v -run TestEveryServerKeepsTheContract ./collector/store
+	@VERNIER_BIN_DIR=$(BIN) go test -buildvcs=false -tags=e2e -count=1 -timeout 30m -v -run TestBlocks .
 
 # The seed is printed; VERNIER_SOAK_SEED repeats what is killed, though not when.
 .PHONY: soak

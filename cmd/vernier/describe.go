@@ -46,14 +46,14 @@ func describe(ctx context.Context, text string, out io.Writer, open opener) erro
 	if t.Trial == "" {
 		view.BestStep = session.bestStep(ctx, view)
 		describeExperiment(out, view, time.Now())
-		return describeEvents(ctx, session, out, "Experiment", t.Experiment)
+		return describeEvents(ctx, session, out, "Experiment", view.Experiment)
 	}
 	trial, err := t.find(view)
 	if err != nil {
 		return err
 	}
 	describeTrial(out, trial, time.Now())
-	return describeEvents(ctx, session, out, "Trial", trial.Name)
+	return describeEvents(ctx, session, out, "Trial", trial.Object)
 }
 
 func describeExperiment(out io.Writer, v experimentView, now time.Time) {
@@ -145,15 +145,17 @@ func describeTrial(out io.Writer, t trialView, now time.Time) {
 	_ = rows.write(out, true)
 }
 
-// describeEvents lists the events of one object, oldest first.
-func describeEvents(ctx context.Context, s *session, out io.Writer, kind, name string) error {
+// describeEvents lists the events of one object, oldest first: not those of another that
+// had its name.
+func describeEvents(ctx context.Context, s *session, out io.Writer, kind string, object client.Object) error {
 	var events corev1.EventList
 	selector := fields.AndSelectors(
 		fields.OneTermEqualSelector("involvedObject.kind", kind),
-		fields.OneTermEqualSelector("involvedObject.name", name),
+		fields.OneTermEqualSelector("involvedObject.name", object.GetName()),
+		fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID())),
 	)
 	if err := s.client.List(ctx, &events, client.InNamespace(s.namespace), client.MatchingFieldsSelector{Selector: selector}); err != nil {
-		return fmt.Errorf("list the events of %s %s: %w", kind, name, err)
+		return fmt.Errorf("list the events of %s %s: %w", kind, object.GetName(), err)
 	}
 	if len(events.Items) == 0 {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mitchellh/go-wordwrap"
 	"github.com/spf13/cobra"
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -155,7 +156,16 @@ func getTrials(ctx context.Context, o *objectOutput, sort, name string, out io.W
 		}
 		return printer.PrintObj(&list, out)
 	}
-	return trialList(view, o.wide(), time.Now()).write(out, o.noHeaders)
+	file := onTerminal(out)
+	if file == nil || o.wide() {
+		return trialList(view, o.wide(), time.Now()).write(out, o.noHeaders)
+	}
+	for _, line := range trialScreen(view, terminalSize(file).width, o.noHeaders, asciiOnly(), time.Now()) {
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // trialList is the table of all trials. When some cannot start, the last column
@@ -176,6 +186,18 @@ func trialList(v experimentView, wide bool, now time.Time) *table {
 		}
 	}
 	return rows
+}
+
+// trialScreen is the table of all trials for a terminal, with a row for each line. What
+// a trial waits for stands below.
+func trialScreen(v experimentView, width int, noHeader, ascii bool, now time.Time) []string {
+	rows := trialTable(v, v.Trials, now)
+	rows.draw(width, ascii)
+	lines := rows.lines(noHeader)
+	if waits := v.waiting(); waits != "" {
+		lines = append(append(lines, ""), strings.Split(wordwrap.WrapString(waits, uint(width)), "\n")...)
+	}
+	return lines
 }
 
 // sortByObjective puts the best trial first, then those that break a bound on a

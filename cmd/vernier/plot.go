@@ -143,7 +143,7 @@ func writeCharts(s streams, charts []plot.Chart, style plot.Style) error {
 // style is that of the terminal. A dumb one, and one whose locale is not UTF-8, gets
 // ASCII; NO_COLOR and what is no terminal get no colours.
 func (o *plotOptions) style(s streams) (plot.Style, error) {
-	style := plot.Style{Width: 80, Height: 18, ASCII: o.ascii || os.Getenv("TERM") == "dumb" || !utf8Locale(os.Getenv)}
+	style := plot.Style{Width: 80, Height: 18, ASCII: o.ascii || asciiOnly()}
 	if file := onTerminal(s.out); file != nil {
 		style.Width = terminalSize(file).width
 		style.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
@@ -156,6 +156,9 @@ func (o *plotOptions) style(s streams) (plot.Style, error) {
 	}
 	return style, nil
 }
+
+// asciiOnly says whether a terminal shows other characters than ASCII by luck only.
+func asciiOnly() bool { return os.Getenv("TERM") == "dumb" || !utf8Locale(os.Getenv) }
 
 // utf8Locale says whether the locale is UTF-8, or nothing says what it is.
 func utf8Locale(getenv func(string) string) bool {

@@ -195,7 +195,7 @@ func parallelCharts(_ context.Context, o *plotOptions, _ *session, v experimentV
 	}
 	params := v.Experiment.Spec.Parameters
 	chart := plot.Chart{
-		Title: fmt.Sprintf("%s: parameters and %s; each axis from its least value to its greatest", v.Experiment.Name, metric),
+		Title: fmt.Sprintf("%s: parameters and %s, each from least to greatest", v.Experiment.Name, metric),
 		Y:     plot.Axis{Label: "share of the range"},
 	}
 	for i, p := range params {

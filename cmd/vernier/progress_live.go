@@ -232,4 +232,6 @@ func signOf(state v1beta1.TrialConditionType) string {
 	return "·"
 }
 
-func clip(text string, width int) string { return runewidth.Truncate(oneLine(text), width, "…") }
+func clip(text string, width int) string { return runewidth.Truncate(oneLine(text), width, ellipsis) }
+
+const ellipsis = "…"

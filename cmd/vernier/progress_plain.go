@@ -22,6 +22,7 @@ type plainDisplay struct {
 	best        string
 	waits       string
 	lacks       bool
+	why, whose  string // the last reason that a trial failed, and the first that had it
 	lastSummary time.Time
 }
 
@@ -62,6 +63,11 @@ func (p *plainDisplay) update(v experimentView, now time.Time) []string {
 			continue
 		}
 		p.states[t.Name] = state
+		if isBad(t.State) && t.Message != "" && t.Message == p.why {
+			t.Message = "as " + p.whose
+		} else if isBad(t.State) {
+			p.why, p.whose = t.Message, t.Name
+		}
 		say("%s", trialLine(v, t, now))
 	}
 	if lacks := v.lacks(); lacks != "" && !p.lacks {

@@ -39,6 +39,10 @@ func TestPlainProgressSaysWhyATrialFailed(t *testing.T) {
 	failed.Status.Conditions[1].Message = "container training exited with code 1"
 	lines := p.update(newExperimentView(ended(anExperiment(), v1beta1.ExperimentFailed, "ExperimentFailed", "too many failures"), []v1beta1.Trial{failed}), noon)
 	requireText(t, strings.Join(lines, "\n"), "exited with code 1", "Failed ExperimentFailed: too many failures")
+	again := aTrial(3, v1beta1.TrialFailed, "")
+	again.Status.Conditions[1].Message = failed.Status.Conditions[1].Message
+	lines = p.update(newExperimentView(anExperiment(), []v1beta1.Trial{failed, again}), noon)
+	requireText(t, strings.Join(lines, "\n"), "trial charlm-0003 Failed lr=0.3 3s: as charlm-0002")
 }
 
 func TestFrameFitsTheTerminal(t *testing.T) {

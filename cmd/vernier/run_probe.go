@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/vernier-ml/vernier/cmd/vernier/script"
+	"github.com/vernier-ml/vernier/collector/parse"
 	"github.com/vernier-ml/vernier/collector/probe"
 )
 
@@ -137,19 +138,47 @@ func (o *scriptOptions) suggestedObjectives(report *probe.Report) (words []strin
 	if len(words) > 0 {
 		return words
 	}
-	if report == nil || len(report.Metrics) == 0 {
+	found, filter := probedNames(report)
+	if len(found) == 0 {
 		return []string{"--minimize METRIC"}
 	}
-	name := report.Metrics[len(report.Metrics)-1].Name
-	for _, m := range report.Metrics {
-		if strings.Contains(strings.ToLower(m.Name), "val") {
-			name = m.Name
+	if filter != "" {
+		words = append(words, "--filter "+shellQuote(filter))
+	}
+	name := found[len(found)-1]
+	for _, n := range found {
+		if strings.Contains(strings.ToLower(n), "val") {
+			name = n
 		}
 	}
 	for _, good := range []string{"acc", "auc", "f1", "score", "reward", "precision", "recall", "r2", "bleu", "iou"} {
 		if strings.Contains(strings.ToLower(name), good) {
-			return []string{"--maximize " + shellQuote(name)}
+			return append(words, "--maximize "+shellQuote(name))
 		}
 	}
-	return []string{"--minimize " + shellQuote(name)}
+	return append(words, "--minimize "+shellQuote(name))
+}
+
+// probedNames are the metrics that were found, or those that a filter would find.
+func probedNames(report *probe.Report) (names []string, filter string) {
+	if report == nil {
+		return nil, ""
+	}
+	for _, m := range report.Metrics {
+		names = append(names, m.Name)
+	}
+	if len(names) > 0 {
+		return names, ""
+	}
+	for _, filter := range []string{parse.ColonFilter, parse.DictFilter} {
+		for _, u := range report.Unread {
+			if strings.Contains(u.Hint, filter) {
+				names = append(names, u.Name)
+			}
+		}
+		if len(names) > 0 {
+			return names, filter
+		}
+	}
+	return nil, ""
 }

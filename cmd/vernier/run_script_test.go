@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/collector/parse"
+	"github.com/vernier-ml/vernier/collector/probe"
 )
 
 const plainScript = `import argparse, math, time
@@ -192,6 +194,28 @@ func TestWrongCommandLinesOfRun(t *testing.T) {
 				t.Fatalf("code %d (%v), want %d", exitCode(err), err, exitUsage)
 			}
 			requireText(t, err.Error(), test.want...)
+		})
+	}
+}
+
+func TestWhatAProbeSuggests(t *testing.T) {
+	colon := func(name string) probe.Missing {
+		return probe.Missing{Name: name, Hint: "print it, or use the filter '" + parse.ColonFilter + "'"}
+	}
+	tests := map[string]struct {
+		report *probe.Report
+		want   []string
+	}{
+		"nothing":                          {&probe.Report{}, []string{"--minimize METRIC"}},
+		"the metric of the validation":     {&probe.Report{Metrics: []probe.Metric{{Name: "val_acc"}, {Name: "loss"}}}, []string{"--maximize val_acc"}},
+		"the filter that a metric needs":   {&probe.Report{Unread: []probe.Missing{colon("loss"), colon("val_loss")}}, []string{"--filter " + shellQuote(parse.ColonFilter), "--minimize val_loss"}},
+		"no filter beside metrics as such": {&probe.Report{Metrics: []probe.Metric{{Name: "loss"}}, Unread: []probe.Missing{colon("acc")}}, []string{"--minimize loss"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, new(scriptOptions).suggestedObjectives(tc.report)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
 		})
 	}
 }

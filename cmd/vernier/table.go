@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
 )
@@ -25,6 +26,27 @@ func (t *table) write(w io.Writer, noHeader bool) error {
 		}
 	}
 	return nil
+}
+
+// draw makes each row of a table of trials a line of a terminal. Where only ASCII is
+// certain to be seen, the signs before the states are left out.
+func (t *table) draw(width int, ascii bool) {
+	if !ascii {
+		t.fit(width, 2)
+		return
+	}
+	state := slices.Index(t.header, "STATE")
+	for _, row := range t.rows {
+		if sign, word, found := strings.Cut(row[state], " "); found && utf8.RuneCountInString(sign) == 1 {
+			row[state] = word
+		}
+	}
+	t.fit(width, 2)
+	for _, row := range append([][]string{t.header}, t.rows...) {
+		for i, cell := range row {
+			row[i] = strings.ReplaceAll(cell, ellipsis, "~")
+		}
+	}
 }
 
 // fit clips the cells of the widest columns, but for the first ones that are to be
