@@ -5,9 +5,11 @@ package vernier_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,8 +28,8 @@ func TestBlocksRun(t *testing.T) {
 	}
 	r := aReader(t)
 	t.Run("objects are admitted", func(t *testing.T) { r.admits(t, objects) })
-	for page, blocks := range of {
-		t.Run(page, func(t *testing.T) { r.follows(t, blocks) })
+	for _, page := range slices.Sorted(maps.Keys(of)) {
+		t.Run(page, func(t *testing.T) { r.follows(t, of[page]) })
 	}
 }
 
