@@ -50,6 +50,9 @@ func writeReport(w io.Writer, r *probe.Report) error {
 	}
 	if len(r.Metrics) == 0 && len(r.Missing) == 0 {
 		fmt.Fprintln(&b, "\nNothing in it looks like a metric.")
+		if len(r.Unread) == 0 {
+			fmt.Fprintln(&b, "Print each as name=value on a line, such as epoch=3 loss=0.31.")
+		}
 		writeUnread(&b, r.Unread)
 	}
 	if len(r.Seen) > 0 {

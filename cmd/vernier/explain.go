@@ -118,7 +118,7 @@ func explainTrial(v experimentView, t trialView, now time.Time) explanation {
 		e.Proposed = strings.TrimSuffix(t.Object.Annotations[v1beta1.AnnotationWhy], ".")
 	}
 	took := age(t.duration(now))
-	message := afterWords(t.Message, "Trial is running.", "Trial is created.", "Trial has failed.", "Trial is early stopped.", "Trial is killed.", "Trial waits:")
+	message := afterWords(cause(t.Message), "Trial is running.", "Trial is created.", "Trial has failed.", "Trial is early stopped.", "Trial is killed.", "Trial waits:")
 	switch state := v1beta1.TrialConditionType(t.State); {
 	case t.Waits != "":
 		e.State, e.Why = "Waiting", "waits: "+t.Waits

@@ -108,9 +108,14 @@ func trialLine(v experimentView, t trialView, now time.Time) string {
 		line += " " + age(t.duration(now))
 	}
 	if isBad(t.State) && t.Message != "" {
-		line += ": " + t.Message
+		line += ": " + cause(t.Message)
 	}
 	return line
+}
+
+// cause is why a trial failed, without the words that each failure has.
+func cause(message string) string {
+	return afterWords(afterWords(message, "Trial has failed."), "Job reason: BackoffLimitExceeded. Job message: Job has reached the specified backoff limit. ")
 }
 
 func experimentLine(v experimentView) string {

@@ -126,6 +126,9 @@ func (o *runOptions) start(ctx context.Context, args []string, s streams, open o
 	if err != nil {
 		return err
 	}
+	if hint := o.script.spec.Unread(); hint != "" {
+		fmt.Fprintf(s.err, "Warning: %s\n", hint)
+	}
 	if o.script.dryRun {
 		return writeValue(s.out, o.script.output, experiment.Object)
 	}

@@ -95,6 +95,21 @@ func imports(source []byte, module string) bool {
 	return regexp.MustCompile(`(?m)^\s*(import|from)\s+([\w., ]+,\s*)?` + module + `\b`).Match(source)
 }
 
+// Unread is a hint for a Python script that may not see its parameters, as nothing in it
+// reads a command line; empty otherwise.
+func (s Spec) Unread() string {
+	i, flagged := pythonScript(s.Argv), s.Flagged()
+	if i == 0 || s.Pass != AsFlags || s.Flags.Source != "" || len(flagged) == 0 {
+		return ""
+	}
+	source, err := os.ReadFile(s.Argv[i])
+	if err != nil || bytes.Contains(source, []byte("argv")) {
+		return "" // where it cannot be read, its trials say so
+	}
+	return fmt.Sprintf("%s may ignore --%s=...: no flags were found in it (argparse, click, typer, Hydra), and it does not read sys.argv. With --pass env it gets %s",
+		s.Argv[i], flagged[0].Name, EnvironmentName(flagged[0].Name))
+}
+
 // pythonScript is the index of a Python script that a command runs, or 0.
 func pythonScript(argv []string) int {
 	if !strings.HasPrefix(filepath.Base(argv[0]), "python") {

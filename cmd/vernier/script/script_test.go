@@ -248,3 +248,31 @@ func TestHydraConfiguration(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestAScriptThatIgnoresItsParameters(t *testing.T) {
+	tests := map[string]struct {
+		source string
+		pass   Passing
+		want   string
+	}{
+		"constants":            {"LR = 0.1\n", AsFlags, "train.py may ignore --lr=...: no flags were found in it (argparse, click, typer, Hydra), and it does not read sys.argv. With --pass env it gets VERNIER_PARAM_LR"},
+		"its own command line": {"import sys\nlr = sys.argv[1]\n", AsFlags, ""},
+		"the environment":      {"import os\n", AsEnvironment, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("train.py", []byte(tc.source), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			lr, err := ParseParameter("lr=log(1e-3,1)")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := Spec{Argv: []string{"/usr/bin/python3", "train.py"}, Pass: tc.pass, Parameters: []v1beta1.ParameterSpec{lr}}
+			if diff := cmp.Diff(tc.want, s.Unread()); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
