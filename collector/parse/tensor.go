@@ -140,13 +140,43 @@ func half(bits uint64) float64 {
 	return sign * math.Ldexp(1024+fraction, exponent-25)
 }
 
-// decimal widens a float by way of its shortest decimal, so that 0.1 stays 0.1.
+// tens are the powers of ten that a float64 holds exactly.
+var tens = [...]float64{
+	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
+	1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+}
+
+// decimal widens a float by way of its shortest decimal, so that 0.1 stays 0.1. It
+// tries decimals of six to nine digits, one of which is always the same float; shorter
+// ones are among those of six.
 func decimal(f float32) float64 {
 	w := float64(f)
-	if math.Abs(w) < 1<<24 && w == math.Trunc(w) {
+	a := math.Abs(w)
+	if a < 1<<24 && a == math.Trunc(a) {
 		return w
 	}
-	var b [32]byte
-	v, _ := strconv.ParseFloat(string(strconv.AppendFloat(b[:0], w, 'g', -1, 32)), 64) // a float32 is in range
+	power := 5 - (int(math.Float32bits(f)>>23&0xff)-127)*1233>>12 // of six digits, or seven
+	if math.Float32bits(f)<<9 != 0 && power-1 > -len(tens) && power+4 < len(tens) {
+		if scaled(a, power) >= 1e6 {
+			power--
+		}
+		for end := power + 4; power < end; power++ {
+			if v := scaled(math.RoundToEven(scaled(w, power)), -power); float32(v) == f {
+				return v
+			}
+		}
+	}
+	if math.IsNaN(w) || math.IsInf(w, 0) {
+		return w
+	}
+	v, _ := strconv.ParseFloat(strconv.FormatFloat(w, 'g', -1, 32), 64) // a float32 is in range
 	return v
+}
+
+// scaled returns v times ten to the n, rounded once.
+func scaled(v float64, n int) float64 {
+	if n < 0 {
+		return v / tens[-n]
+	}
+	return v * tens[n]
 }
