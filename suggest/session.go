@@ -85,6 +85,8 @@ type Result struct {
 	// Curve of the main objective, in order of steps, in place of what was reported.
 	// Nil: what was reported stays.
 	Curve []Sample
+	// Duration is how long the trial ran, in seconds. 0: not known.
+	Duration float64
 }
 
 // Tell says how trials ended: all of them or, with an error, none. Telling a trial
@@ -98,7 +100,7 @@ func (s *Session) Tell(results ...Result) error {
 		}
 		after := *before
 		after.State = cmp.Or(r.State, Succeeded)
-		after.Values, after.Constraints = r.Values, r.Constraints
+		after.Values, after.Constraints, after.Duration = r.Values, r.Constraints, r.Duration
 		if r.Curve != nil {
 			after.Curve = r.Curve
 		}

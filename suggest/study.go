@@ -196,12 +196,15 @@ type Trial struct {
 	Resource float64
 	// Curve of the main objective, in order of steps.
 	Curve []Sample
+	// Duration is how long the trial ran, in seconds, without what it waited for a
+	// machine. 0: not known.
+	Duration float64
 }
 
 // Equal says whether both trials are the same in all that they hold. NaN equals
 // NaN.
 func (t *Trial) Equal(u *Trial) bool {
-	return t == u || t.Number == u.Number && t.State == u.State && sameFloat(t.Resource, u.Resource) &&
+	return t == u || t.Number == u.Number && t.State == u.State && sameFloat(t.Resource, u.Resource) && sameFloat(t.Duration, u.Duration) &&
 		t.Point.Equal(u.Point) && maps.Equal(t.Meta, u.Meta) &&
 		slices.EqualFunc(t.Values, u.Values, sameFloat) && slices.EqualFunc(t.Constraints, u.Constraints, sameFloat) &&
 		slices.EqualFunc(t.Curve, u.Curve, func(a, b Sample) bool { return a.Step == b.Step && sameFloat(a.Value, b.Value) })

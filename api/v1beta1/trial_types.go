@@ -88,6 +88,10 @@ type TrialStatus struct {
 	// StartTime is when the trial started.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// ProgramStartTime (Vernier) is when the primary container started first, if its pods
+	// still told when the trial ended: before that the trial waited for a node or a queue.
+	// +optional
+	ProgramStartTime *metav1.Time `json:"programStartTime,omitempty"`
 	// CompletionTime is when the trial ended.
 	// +optional
 	// +nullable

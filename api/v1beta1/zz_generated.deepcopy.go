@@ -1299,6 +1299,10 @@ func (in *TrialStatus) DeepCopyInto(out *TrialStatus) {
 		in, out := &in.StartTime, &out.StartTime
 		*out = (*in).DeepCopy()
 	}
+	if in.ProgramStartTime != nil {
+		in, out := &in.ProgramStartTime, &out.ProgramStartTime
+		*out = (*in).DeepCopy()
+	}
 	if in.CompletionTime != nil {
 		in, out := &in.CompletionTime, &out.CompletionTime
 		*out = (*in).DeepCopy()

@@ -150,6 +150,7 @@ func (h *history) translate(t *v1beta1.Trial, n int) *suggest.Trial {
 	if text := t.Annotations[v1beta1.AnnotationResource]; text != "" {
 		out.Resource, _ = strconv.ParseFloat(text, 64) // the same
 	}
+	out.Duration = duration(t)
 	if out.State != suggest.Succeeded && out.State != suggest.Pruned {
 		return out
 	}
@@ -162,6 +163,19 @@ func (h *history) translate(t *v1beta1.Trial, n int) *suggest.Trial {
 		out.State = suggest.Unmeasured
 	}
 	return out
+}
+
+// duration is how long a trial that has ended ran, in seconds: from the start of its
+// program, where that is known, else from that of its job. 0: it has not ended.
+func duration(t *v1beta1.Trial) float64 {
+	began, ended := t.Status.ProgramStartTime, t.Status.CompletionTime
+	if began == nil {
+		began = t.Status.StartTime
+	}
+	if began == nil || ended == nil {
+		return 0
+	}
+	return max(0, ended.Sub(began.Time).Seconds())
 }
 
 func stateOf(t *v1beta1.Trial) suggest.State {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
 	"github.com/vernier-ml/vernier/suggest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // at gives a trial a learning rate.
@@ -205,5 +207,24 @@ func TestStudyHasObjectivesAndConstraints(t *testing.T) {
 	equalNaN := cmp.Comparer(func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) })
 	if diff := cmp.Diff(rows, got, equalNaN); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTheDurationOfATrialBeginsWithItsProgram(t *testing.T) {
+	at := func(seconds int) *metav1.Time { return &metav1.Time{Time: time.Unix(int64(1000+seconds), 0)} }
+	for name, c := range map[string]struct {
+		status v1beta1.TrialStatus
+		want   float64
+	}{
+		"it runs":                        {v1beta1.TrialStatus{StartTime: at(0)}, 0},
+		"it has ended":                   {v1beta1.TrialStatus{StartTime: at(0), CompletionTime: at(90)}, 90},
+		"it waited for a node first":     {v1beta1.TrialStatus{StartTime: at(0), ProgramStartTime: at(60), CompletionTime: at(90)}, 30},
+		"the clock of the node is ahead": {v1beta1.TrialStatus{StartTime: at(0), ProgramStartTime: at(95), CompletionTime: at(90)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := duration(&v1beta1.Trial{Status: c.status}); got != c.want {
+				t.Errorf("%g s, want %g", got, c.want)
+			}
+		})
 	}
 }

@@ -308,6 +308,9 @@ func finish(t *v1beta1.Trial, s seen, now time.Time) decision {
 	if t.Status.StartTime == nil {
 		t.Status.StartTime = &at
 	}
+	if began := firstStart(s.pods, t.Spec.PrimaryContainerName); !began.IsZero() {
+		t.Status.ProgramStartTime = &metav1.Time{Time: began}
+	}
 	if observed := best(t.Spec.Objective, s.data); len(observed) > 0 {
 		t.Status.Observation = observation(t.Spec.Objective, observed)
 	}

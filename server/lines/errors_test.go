@@ -52,7 +52,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"value and values":            {`{"tell":[{"number":0,"state":"succeeded","value":1,"values":[1]}]}`, "leave one out"},
 		"a value of a failed trial":   {`{"tell":[{"number":0,"state":"failed","values":[1]}]}`, "nothing is measured"},
 		"constraints in a number":     {`{"tell":[{"number":0,"state":"succeeded","value":1,"constraints":3}]}`, "tell[0].constraints is 3"},
-		"an unknown field of a trial": {`{"tell":[{"number":0,"state":"failed","score":1}]}`, `tell[0] has "score", which is unknown; remove it or use one of number, state, values, value, constraints, curve, params, meta, resource, why, fallback`},
+		"an unknown field of a trial": {`{"tell":[{"number":0,"state":"failed","score":1}]}`, `tell[0] has "score", which is unknown; remove it or use one of number, state, values, value, constraints, curve, params, meta, resource, duration, why, fallback, seed`},
 		"a curve that is no list":     {`{"tell":[{"number":0,"state":"failed","curve":{}}]}`, "tell[0].curve is an object"},
 		"a point that is no pair":     {`{"tell":[{"number":0,"state":"failed","curve":[[1,2],[3]]}]}`, "tell[0].curve[1] is a list of 1; it must be a pair"},
 		"a step that is no number":    {`{"tell":[{"number":0,"state":"failed","curve":[["1",2]]}]}`, `curve[0] is a list of 2; it must be a pair`},

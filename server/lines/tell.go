@@ -68,6 +68,9 @@ func (s *Session) apply(t told, before *suggest.Trial) (*suggest.Trial, error) {
 	if t.resource != nil {
 		after.Resource = *t.resource
 	}
+	if t.duration != nil {
+		after.Duration = *t.duration
+	}
 	after.Values = s.session.Study.ValuesOf(&after)
 	return &after, nil
 }

@@ -26,6 +26,7 @@ type told struct {
 	params              map[string]any
 	meta                suggest.Meta
 	resource            *float64
+	duration            *float64
 }
 
 var states = []suggest.State{
@@ -50,8 +51,11 @@ func readTold(f *fields, objectives int) told {
 	if t.resource = f.finite("resource"); t.resource != nil && *t.resource < 0 {
 		f.fail("%s is %v; it must be at least 0", f.path("resource"), *t.resource)
 	}
+	if t.duration = f.finite("duration"); t.duration != nil && *t.duration < 0 {
+		f.fail("%s is %v; it must be at least 0", f.path("duration"), *t.duration)
+	}
 	// What ask says for the user, so that its trials can be told as they came.
-	f.skip("why", "fallback")
+	f.skip("why", "fallback", "seed")
 	return t
 }
 

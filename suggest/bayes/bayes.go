@@ -52,7 +52,7 @@ func Registration() propose.Registration {
 		New:      New,
 		Adaptive: true,
 		Settings: []propose.Setting{
-			{Name: "acq_func", Default: "gp_hedge", Help: "What makes a point worth trying: gp_hedge (trials take turns; the last of the budget go where the model's mean is lowest), EI (expected improvement), PI (probability of improvement) or LCB (confidence bound). EIps and PIps stand for EI and PI: how long trials take is not modelled."},
+			{Name: "acq_func", Default: "gp_hedge", Help: "What makes a point worth trying: gp_hedge (trials take turns; the last of the budget go where the model's mean is lowest), EI (expected improvement), PI (probability of improvement) or LCB (confidence bound). EIps and PIps are EI and PI per second: how long trials take is modelled too, once three have told."},
 			{Name: "acq_optimizer", Default: "auto", Help: "How the best point is found: sampling (the best of many candidates), lbfgs (then along the gradient) or auto, which is lbfgs."},
 			{Name: "base_estimator", Default: "GP", Help: "Accepted as Katib has it: GP, RF, ET or GBRT. The model is a Gaussian process in each case."},
 			{Name: "n_initial_points", Default: "by the number of parameters, from 6 to 10", Help: "How many trials spread evenly over the space before the model is asked, a whole number of at least 0."},

@@ -15,6 +15,7 @@ var transforms = [...]gp.Transform{gp.HalfRank, gp.Linear, gp.LogHalfRank, gp.Po
 type arm struct {
 	transform gp.Transform
 	function  string
+	perSecond bool // of the time that trials take
 }
 
 // manyRunning is from how many pending trials on each fourth one explores.
@@ -32,9 +33,9 @@ func (p portfolio) arm(number, running int) arm {
 	out := arm{transform: transforms[number%len(transforms)], function: p.function}
 	switch out.function {
 	case "EIps":
-		out.function = "EI"
+		out.function, out.perSecond = "EI", true
 	case "PIps":
-		out.function = "PI"
+		out.function, out.perSecond = "PI", true
 	case "gp_hedge":
 		turn := number % 16
 		switch {

@@ -13,7 +13,7 @@ func TestArmsTakeTurns(t *testing.T) {
 		count[p.arm(number, 0)]++
 	}
 	for _, transform := range []gp.Transform{gp.Linear, gp.HalfRank, gp.LogHalfRank, gp.Power} {
-		if count[arm{transform, "EI"}] != 30 || count[arm{transform, "LCB"}] != 10 {
+		if count[arm{transform: transform, function: "EI"}] != 30 || count[arm{transform: transform, function: "LCB"}] != 10 {
 			t.Errorf("%v", count)
 		}
 	}
@@ -29,7 +29,7 @@ func TestArmsTakeTurns(t *testing.T) {
 		count[p.arm(number, manyRunning)]++
 	}
 	for _, transform := range transforms {
-		if count[arm{transform, "EI"}] != 20 || count[arm{transform, "LCB"}] != 10 || count[arm{transform, "PE"}] != 10 {
+		if count[arm{transform: transform, function: "EI"}] != 20 || count[arm{transform: transform, function: "LCB"}] != 10 || count[arm{transform: transform, function: "PE"}] != 10 {
 			t.Errorf("with many running: %v", count)
 		}
 	}

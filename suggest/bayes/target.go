@@ -4,6 +4,9 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/vernier-ml/vernier/suggest/history"
 	"github.com/vernier-ml/vernier/suggest/numeric/gp"
@@ -78,7 +81,41 @@ func (g *surrogates) loss(ctx context.Context, number int) (t target, problem st
 	t.acquisition.Models, t.acquisition.Utility = []*gp.Model{m}, way.utility(best)
 	g.bound(ctx, &t, number, kept)
 	t.why = way.why()
+	if way.perSecond && g.perSecond(ctx, &t, number, kept) {
+		t.why = strings.Replace(t.why, " here", " here for the time that the trial takes", 1)
+	}
 	return t, ""
+}
+
+// perSecond takes from the acquisition the logarithm of how long trials take, by a model
+// of the measured trials whose durations are known; false while there are too few.
+func (g *surrogates) perSecond(ctx context.Context, t *target, number int, kept []int) bool {
+	if g.levels.joint() || t.acquisition.Utility == nil {
+		return false // rows are then parts of trials
+	}
+	var rows [][]float64
+	var logs []float64
+	for _, i := range kept {
+		if o := g.measured[i]; o.Duration > 0 {
+			rows, logs = append(rows, o.X), append(logs, math.Log(o.Duration))
+		}
+	}
+	if len(rows) < 3 {
+		return false
+	}
+	s := newSample("duration", rows, logs)
+	if s.constant() {
+		return false
+	}
+	deviation := stat.PopStdDev(s.Outcomes, nil)
+	s.results, s.trend, s.Outcomes = len(rows), true, gp.Linear.Apply(s.Outcomes)
+	m, ok := g.models.fit(ctx, s, number)
+	if !ok {
+		return false
+	}
+	t.acquisition.Models = append(t.acquisition.Models, m)
+	t.acquisition.Utility = gp.PerCost{Utility: t.acquisition.Utility, Scale: deviation}
+	return true
 }
 
 func selected[T any](from []T, at []int) []T {

@@ -153,6 +153,24 @@ func (u Bounded) Value(mean, variance, dMean, dVariance []float64) float64 {
 	return value
 }
 
+// PerCost takes from a utility that is a logarithm the expected logarithm of the cost, of
+// which the last model is one: expected improvement per second (Snoek, Larochelle and
+// Adams, "Practical Bayesian optimization of machine learning algorithms", NIPS 2012,
+// section 3.2).
+type PerCost struct {
+	// Utility of the other models.
+	Utility Utility
+	// Scale is what the model's unit is in the logarithm of the cost.
+	Scale float64
+}
+
+// Value implements Utility.
+func (u PerCost) Value(mean, variance, dMean, dVariance []float64) float64 {
+	last := len(mean) - 1
+	dMean[last] = -u.Scale
+	return u.Utility.Value(mean[:last], variance[:last], dMean[:last], dVariance[:last]) - u.Scale*mean[last]
+}
+
 // logProbability of the first mean being below a limit.
 func logProbability(limit, blur float64, mean, variance, dMean, dVariance []float64) float64 {
 	v := variance[0] + blur
