@@ -32,6 +32,8 @@ const (
 	// stands for this part of the trial's time so far, and at least for usageEvery. A
 	// week has 2,500.
 	usageDetail = 500
+	// usagePatience is for how long samples are kept that cannot be reported.
+	usagePatience = 10 * time.Minute
 	// usageTrust is how long a token of the sampler lasts.
 	usageTrust = time.Hour
 	gibibyte   = 1 << 30
@@ -116,7 +118,10 @@ func (s *sampler) look(ctx context.Context) {
 			continue
 		}
 		if err := s.report(ctx, t, now); err != nil && ctx.Err() == nil {
-			s.log.V(1).Info("what a trial uses could not be reported; it is lost", "trial", t.id.Name, "reason", err.Error())
+			s.log.V(1).Info("what a trial uses could not be reported", "trial", t.id.Name, "reason", err.Error())
+			if now.Sub(t.since) < usagePatience {
+				continue // these samples become part of the next point
+			}
 		}
 		t.since, t.samples = now, map[string][]float64{}
 	}

@@ -198,6 +198,26 @@ func TestALongTrialHasFewPoints(t *testing.T) {
 	}
 }
 
+// Samples that could not be reported become part of the next point.
+func TestAReportThatFailsLosesNoSample(t *testing.T) {
+	p := trialPod("exp-0000-x", 0)
+	s, now, points := sampled(t, p)
+	url, began := s.to.URL, *now
+	for i, gib := range []int64{9, 2} {
+		s.processes = func() (map[string]shim.Usage, error) {
+			return map[string]shim.Usage{string(p.UID): {Memory: gib * gibibyte}}, nil
+		}
+		s.to.URL = map[bool]string{true: "http://127.0.0.1:1", false: url}[i == 0]
+		*now = began.Add(time.Duration(i+1) * usageEvery)
+		s.look(t.Context())
+		s.trials[p.UID].client = nil
+	}
+	series, err := collector.ReadSeries(t.Context(), points, "trial", collector.SystemMemory)
+	if err != nil || len(series) != 1 || len(series[0].Points) != 1 || series[0].Points[0].Value != 9 {
+		t.Errorf("%v, %v", series, err)
+	}
+}
+
 // The driver is asked once for all, and only while a trial holds a GPU.
 func TestTheDriverIsAskedOnceForAllTrials(t *testing.T) {
 	none := trialPod("exp-0000-x", 0)

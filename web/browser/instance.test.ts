@@ -1,6 +1,6 @@
 // Every way of steering, on the embedded control plane, with trials that run.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -19,13 +19,49 @@ spec:
   - {name: lr, parameterType: double, feasibleSpace: {min: "0", max: "${max}"}}
 `;
 const slow = { timeout: 40_000 };
+// Trials that hold a GPU and write a model.
+const trains = `apiVersion: kubeflow.org/v1beta1
+kind: Experiment
+metadata: {name: trains}
+spec:
+  objective: {type: minimize, objectiveMetricName: loss}
+  algorithm: {algorithmName: random}
+  maxTrialCount: 1
+  parallelTrialCount: 1
+  parameters:
+  - {name: lr, parameterType: double, feasibleSpace: {min: "0", max: "1"}}
+  metricsCollectorSpec: {collector: {kind: StdOut}}
+  trialTemplate:
+    primaryContainerName: training
+    checkpoints: {path: /checkpoints}
+    trialParameters: [{name: lr, reference: lr}]
+    trialSpec:
+      apiVersion: batch/v1
+      kind: Job
+      spec:
+        template:
+          spec:
+            restartPolicy: Never
+            containers:
+            - name: training
+              image: none
+              command: [sh, -c, "mkdir -p /checkpoints/epoch-1; echo weights > /checkpoints/epoch-1/model.txt; echo loss=\${trialParameters.lr}; sleep 25"]
+              resources: {limits: {nvidia.com/gpu: 1}}
+`;
+// A driver of a machine that has a GPU.
+const smi = `#!/bin/sh
+case "$*" in *utilization*) echo "GPU-of-the-browser-test, 73, 2048" ;; *bus_id*) echo "00000000:1A:00.0, GPU-of-the-browser-test" ;; esac
+`;
 
 describe.skipIf(missing)("an instance", () => {
   let at: Instance, browser: Browser, home: string, p: Page;
-  const vernier = (...args: string[]) => execFileSync(binary, ["--home", home, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  const vernier = (...args: string[]) =>
+    execFileSync(binary, ["--home", home, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 64 << 20, env: { ...process.env, PATH: `${home}-driver:${process.env.PATH}` } });
   const count = (name: string) => Number(/(\d+)\//.exec(vernier("get", "experiments", name))![1]);
   beforeAll(async () => {
     home = mkdtempSync(join(tmpdir(), "vernier-browser-"));
+    mkdirSync(`${home}-driver`);
+    for (const [name, text] of [["nvidia-smi", smi], ["nvidia-modprobe", "#!/bin/sh\n"]]) writeFileSync(join(`${home}-driver`, name), text, { mode: 0o755 });
     vernier("run", "-p", "lr=uniform(0,1)", "--minimize", "loss", "-n", "60", "-j", "2", "--name", "live", "--wait=false", "--", "sh", "-c", program, "{lr}");
     const [url, token] = vernier("dashboard").trim().split("#token=");
     at = { url, token, stop: () => vernier("down", "--delete") };
@@ -37,7 +73,7 @@ describe.skipIf(missing)("an instance", () => {
   afterAll(async () => {
     await browser?.close();
     at?.stop();
-    rmSync(home, { recursive: true, force: true });
+    for (const folder of [home, `${home}-driver`]) rmSync(folder, { recursive: true, force: true });
   }, 60_000);
   const said = (text: string | RegExp) => p.getByText(text).first().waitFor(slow);
   const more = async (item: string) => {
@@ -97,6 +133,32 @@ describe.skipIf(missing)("an instance", () => {
     await p.locator(".vrow a").first().click(slow);
     await p.getByRole("log").getByText("epoch=25").first().waitFor(slow);
   }, 60_000);
+
+  it("shows what a trial uses of a GPU, and its files, and saves one", async () => {
+    writeFileSync(join(home, "trains.yaml"), trains);
+    vernier("run", "-f", join(home, "trains.yaml"), "--wait=false");
+    await p.goto(`${at.url}ns/default/experiments/trains/trials`);
+    await p.locator(".vrow a").first().click(slow);
+    await p.getByRole("heading", { name: "Use of the machine" }).waitFor({ timeout: 60_000 });
+    await p.getByRole("button", { name: "Use of the machine: show as table" }).click();
+    await p.locator("#plot-machine-0 tbody td:nth-child(3)", { hasText: /^73$/ }).first().waitFor(slow);
+    await p.getByRole("link", { name: "Files" }).click();
+    const [file] = await Promise.all([p.waitForEvent("download"), p.getByRole("button", { name: "Save epoch-1/model.txt" }).click(slow)]);
+    expect(readFileSync((await file.path())!, "utf8")).toBe("weights\n");
+    await p.locator(".sub", { hasText: "succeeded" }).waitFor({ timeout: 60_000 });
+    // The file outlives the pod, and the mean is a column.
+    await p.getByText("epoch-1/model.txt").waitFor(slow);
+    await p.goto(`${at.url}ns/default/experiments/trains/trials?cols=number,usage.gpu_utilization,usage.gpu_memory`);
+    await p.getByRole("gridcell", { name: "73 %" }).waitFor(slow);
+    await p.getByRole("gridcell", { name: "2 GiB" }).waitFor(slow);
+    expect(vernier("describe", "trains/0")).toMatch(/system\/gpu0\.utilization_percent +73 +73/);
+  }, 240_000);
+
+  it("writes a shared file from the command line", async () => {
+    const page = vernier("export", "live", "-o", "html");
+    expect(page).toContain('id="snapshot"');
+    expect(page.length).toBeGreaterThan(100_000);
+  });
 
   it("creates an experiment from the form, and one from YAML", async () => {
     await p.goto(`${at.url}new`);
