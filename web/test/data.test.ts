@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { TrialColumnsSchema } from "../src/api/gen/vernier/v1/dashboard_pb";
 import { parseQuery, QueryError } from "../src/data/query";
+import { countGpus } from "../src/pages/new";
 import { formatDuration, formatValue, State, TrialTable } from "../src/data/trials";
 import { View } from "../src/data/view";
 import { cloned } from "../src/pages/new";
@@ -97,6 +98,14 @@ describe("the view", () => {
 
 describe("texts", () => {
   it("numbers are short", () => expect([0.00012345, 123456789, 0.123456, -3, NaN, Infinity].map(formatValue)).toEqual(["1.23e−4", "1.23e8", "0.1235", "−3", "–", "∞"]));
+  it("GPUs of all replicas", () => {
+    const pod = (gpus: unknown) => ({ spec: { initContainers: [{ resources: { limits: { "nvidia.com/gpu": 8 } } }], containers: [{ resources: { limits: { "nvidia.com/gpu": gpus, cpu: 4 }, requests: { "nvidia.com/gpu": gpus } } }] } });
+    expect(countGpus({ spec: { template: pod(2) } })).toBe(2);
+    expect(countGpus({ spec: { parallelism: 3, template: pod("1") } })).toBe(3);
+    expect(countGpus({ spec: { pytorchReplicaSpecs: { Master: { replicas: 1, template: pod(1) }, Worker: { replicas: 3, template: pod(2) } } } })).toBe(7);
+    expect(countGpus({ spec: { trainer: { numNodes: 4, resourcesPerNode: { limits: { "nvidia.com/gpu": 1 } } } } })).toBe(4);
+    expect(countGpus({ spec: { replicas: "${trialParameters.n}", template: pod("${trialParameters.gpus}") } })).toBe(0);
+  });
   it("durations", () => expect([0.2, 5, 9.97, 65, 1079.7, 3700, 7199.6, 90000, 172790, NaN].map(formatDuration)).toEqual(["200 ms", "5.0 s", "10 s", "1 min 5 s", "18 min 0 s", "1 h 2 min", "2 h 0 min", "1 d 1 h", "2 d 0 h", "–"]));
   it("a CSV holds no formula", () => expect(csv({ head: ["a", "b"], rows: [["=1+1", 2], ['say "x", y', NaN], ["-3.5", 1]] })).toBe("a,b\n'=1+1,2\n\"say \"\"x\"\", y\",\n-3.5,1\n"));
   it("a clone has a name of its own and nothing of the object", () => {

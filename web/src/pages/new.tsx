@@ -212,13 +212,21 @@ function Check({ r, failed, trials, template }: { r: PreviewExperimentResponse |
   );
 }
 
-function countGpus(v: unknown): number {
+/** How many GPUs a trial with this template holds at a time, as far as numbers say. */
+export function countGpus(v: unknown): number {
+  if (!v || typeof v !== "object") return 0;
+  if (Array.isArray(v)) return v.reduce((n: number, x) => n + countGpus(x), 0);
+  const o = v as Record<string, unknown>;
   let n = 0;
-  JSON.stringify(v, (k, x: unknown) => {
-    if (k === "limits" && x && typeof x === "object") for (const [name, count] of Object.entries(x)) if (/gpu/i.test(name)) n += Number(count) || 0;
-    return x;
-  });
-  return n;
+  for (const [key, x] of Object.entries(o)) {
+    if (key === "initContainers") continue; // they end before the others begin
+    if (key === "limits" && x && typeof x === "object") {
+      for (const [name, count] of Object.entries(x)) if (/gpu$/i.test(name)) n += Number(count) || 0;
+    } else n += countGpus(x);
+  }
+  // Of a replica, of a pod of a Job, of a node of a TrainJob.
+  const times = Number(o.replicas ?? o.parallelism ?? o.numNodes ?? 1);
+  return Number.isFinite(times) ? n * times : n;
 }
 
 /** The YAML of another experiment as one that can be created: without what is its own. */

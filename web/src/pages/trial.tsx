@@ -34,6 +34,7 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
   if (row < 0 && model.loaded.value) return <Empty title={`There is no trial ${name}`}><a class="button" href={href(pathOf(model.place))}>To the experiment</a></Empty>;
   if (row < 0) return <div class="panel"><Skeleton rows={8} /></div>;
   const machine = (about.value?.metrics ?? []).filter(isUsage).sort((a, b) => rankOf(a) - rankOf(b) || a.localeCompare(b, "en", { numeric: true }));
+  const heirs = Array.from(table.number.subarray(0, table.count)).filter((_, i) => table.parent[i] === number).sort((a, b) => a - b);
   const best = view.best.value, o = view.objective.value;
   const act = (what: Promise<unknown>, done: string) => what.then(() => { say(done); model.refresh(); }, complain);
   const beside = (step: number) => {
@@ -80,6 +81,7 @@ export function TrialPage({ model, view, name }: { model: Model; view: View; nam
               {t?.worker && <tr><td class="muted">Worker</td><td class="num">{t.worker}</td></tr>}
               {table.resource[row] > 0 && <tr><td class="muted">Resource</td><td class="num">{formatValue(table.resource[row])}</td></tr>}
               {table.parent[row] >= 0 && <tr><td class="muted">Continues</td><td class="num"><a class="link" href={href(view.trialPath(table.parent[row]))}>trial {table.parent[row]}</a></td></tr>}
+              {heirs.length > 0 && <tr><td class="muted">Continued by</td><td class="num wrap">{heirs.slice(0, 20).map((n, i) => <>{i > 0 && ", "}<a key={n} class="link" href={href(view.trialPath(n))}>trial {n}</a></>)}{heirs.length > 20 && ` and ${heirs.length - 20} more`}</td></tr>}
               {about.value?.pods.map((p) => <tr key={p.name}><td class="muted">Pod</td><td class="num wrap" title={p.message}>{p.name}<br /><span class="muted">{p.phase} on {p.node || "no node yet"}{Object.entries(p.resources).map(([k, v]) => `, ${k} ${v}`)}</span></td></tr>)}
             </tbody></table>
           </section>
@@ -157,7 +159,7 @@ const mostLog = 2_000_000;
 
 /** What a trial writes, while it writes it. It stays at the end only where one is at the end. */
 function Logs({ name, about, live }: { name: string; about: DescribeResponse | null; live: boolean }) {
-  const text = useSignal(""), note = useSignal(""), find = useSignal(""), follow = useSignal(true), where = useSignal("");
+  const text = useSignal(""), note = useSignal(""), find = useSignal(""), follow = useSignal(true), where = useSignal(""), previous = useSignal(false);
   const box = useRef<HTMLPreElement>(null);
   useEffect(() => {
     const stop = new AbortController();
@@ -169,7 +171,7 @@ function Logs({ name, about, live }: { name: string; about: DescribeResponse | n
       const show = () => { frame = 0; text.value = (text.value + pending).slice(-mostLog); pending = ""; };
       for (let wait = 1000; !stop.signal.aborted; wait = Math.min(wait * 2, 10_000)) {
         try {
-          for await (const m of dashboard.readLogs({ name, pod: pod ?? "", container: container ?? "", follow: live, tail: 2000 }, { signal: stop.signal, timeoutMs: 0 })) {
+          for await (const m of dashboard.readLogs({ name, pod: pod ?? "", container: container ?? "", follow: live && !previous.value, previous: previous.value, tail: 2000 }, { signal: stop.signal, timeoutMs: 0 })) {
             if (m.note) note.value = m.note;
             pending += decoder.decode(m.text, { stream: true });
             frame ||= requestAnimationFrame(show);
@@ -178,18 +180,19 @@ function Logs({ name, about, live }: { name: string; about: DescribeResponse | n
         } catch (err) {
           if (stop.signal.aborted || isAborted(err)) return;
           note.value = (err as Error).message.replace(/^\[\w+\] /, "");
-          if (!live) return;
+          if (!live || previous.value) return;
         }
         await new Promise((r) => setTimeout(r, wait));
         text.value = pending = ""; // the tail is read again
       }
     })();
     return () => stop.abort();
-  }, [name, where.value, live, awake.value]);
+  }, [name, where.value, live, awake.value, previous.value]);
   useEffect(() => {
     if (follow.value && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [text.value, follow.value]);
   const places = (about?.pods ?? []).flatMap((p) => p.containers.map((c) => `${p.name} ${c.name}`));
+  const restarted = (about?.pods ?? []).some((p) => p.containers.some((c) => c.restarts > 0));
   const plain = text.value.replace(/\x1b\[[0-9;]*[A-Za-z]/g, "");
   const lines = find.value ? plain.split("\n").filter((l) => l.toLowerCase().includes(find.value.toLowerCase())) : null;
   return (
@@ -198,7 +201,9 @@ function Logs({ name, about, live }: { name: string; about: DescribeResponse | n
         <label class="search" style={{ minWidth: "200px", maxWidth: "280px" }}><span class="sr">Search the logs</span><Icon name="search" size={15} /><input type="search" placeholder="Only lines with" value={find.value} onInput={(e) => (find.value = e.currentTarget.value)} /></label>
         {places.length > 1 && <label class="select"><span class="sr">Container</span><select value={where.value} onChange={(e) => (where.value = e.currentTarget.value)}><option value="">primary container</option>{places.map((p) => <option key={p} value={p}>{p}</option>)}</select></label>}
         <span class="note">{lines ? `${lines.length} lines` : plain && note.value}</span>
-        <div class="panel-tools"><button type="button" class="button small" aria-pressed={follow.value} onClick={() => (follow.value = !follow.value)}>{follow.value ? "Following" : "Follow"}</button></div>
+        <div class="panel-tools">
+          {(restarted || previous.value) && <button type="button" class="button small" aria-pressed={previous.value} title="What was written before the last restart" onClick={() => (previous.value = !previous.value)}>Run before</button>}
+          <button type="button" class="button small" aria-pressed={follow.value} onClick={() => (follow.value = !follow.value)}>{follow.value ? "Following" : "Follow"}</button></div>
       </div>
       <pre class="log" ref={box} tabIndex={0} role="log" aria-live="off" aria-label="Logs"
         onScroll={(e) => { const b = e.currentTarget; const end = b.scrollHeight - b.scrollTop - b.clientHeight < 24; if (end !== follow.value) follow.value = end; }}>
