@@ -21,6 +21,9 @@ const (
 	// AnnotationMeta, on trials, holds the algorithm's own data (a JSON object of
 	// strings).
 	AnnotationMeta = "vernier.ml/meta"
+	// AnnotationAsked, on trials, is what the algorithm was asked and knew when it
+	// proposed them, as JSON: vernier replay asks it again.
+	AnnotationAsked = "vernier.ml/asked"
 	// AnnotationWhy, on trials, is a sentence about why their point was proposed.
 	AnnotationWhy = "vernier.ml/why"
 	// AnnotationSeed, on trials, is what they train with: ${trialSeed} in the template and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (control
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder("experiment-controller"), Metrics: experiment.NewMetrics(w.metrics, mgr.GetCache(), w.now), Now: w.now,
 		Rules: w.rules, Scan: w.store.Scan, Katib: w.rules.Katib, Traces: w.traces,
+		Version: version + " " + runtime.GOARCH,
 	})
 	if err := experiments.Register(mgr, trialsOf); err != nil {
 		return controllers{}, fmt.Errorf("set up the experiment controller: %w", err)

@@ -19,6 +19,7 @@ const (
 	exitUnreachable      = 7
 	exitExperimentFailed = 8
 	exitGoalNotReached   = 9
+	exitDiffers          = 10
 	exitTimeout          = 124
 	exitInterrupted      = 130
 	exitTerminated       = 143

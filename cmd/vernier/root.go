@@ -26,7 +26,8 @@ const rootHelp = `Vernier tunes hyperparameters, on Kubernetes and on this machi
 
 Exit codes: 0 done; 1 error; 2 usage; 3 invalid spec; 4 not found; 5 not allowed;
 6 conflict; 7 server not reachable; 8 experiment failed; 9 goal not reached (with
---require-goal); 124 time-out; 130 and 143 ended by a signal.`
+--require-goal); 10 a suggestion differs (replay); 124 time-out; 130 and 143 ended by
+a signal.`
 
 // newRootCommand makes the command line. As a plugin of kubectl it takes
 // kubectl's flags and leaves out what concerns the embedded instance.
@@ -73,6 +74,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newPlotCommand(open, own),
 		newQueryCommand(open, own),
 		newRenderCommand(),
+		newReplayCommand(open, own),
 		newRunCommand(programs, open, stop),
 		newStopCommand(open),
 		newStoreCommand(own),

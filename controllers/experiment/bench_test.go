@@ -124,15 +124,20 @@ func (c *cluster) drop(i int) {
 
 // end gives a trial its result.
 func (c *cluster) end(i int, loss, size float64) {
-	c.version++
 	t := c.trials[i].DeepCopy()
-	t.ResourceVersion = strconv.Itoa(c.version)
 	t.MarkSucceeded("", metav1.NewTime(noon))
 	t.Status.Observation = &v1beta1.Observation{}
 	for name, v := range map[string]float64{"loss": loss, "size": size} {
 		text := strconv.FormatFloat(v, 'g', -1, 64)
 		t.Status.Observation.Metrics = append(t.Status.Observation.Metrics, v1beta1.Metric{Name: name, Min: text, Max: text, Latest: text})
 	}
+	c.put(i, t)
+}
+
+// put changes a trial.
+func (c *cluster) put(i int, t *v1beta1.Trial) {
+	c.version++
+	t.ResourceVersion = strconv.Itoa(c.version)
 	c.index.Put(c.trials[i], t)
 	c.trials[i] = t
 }

@@ -71,7 +71,9 @@ type Options struct {
 	Katib *katib.Presence
 	// Traces take the spans of new trials. Default: none.
 	Traces tracing.Tracer
-	Now    func() time.Time
+	// Version of the program, and its architecture, for the record of questions.
+	Version string
+	Now     func() time.Time
 }
 
 // Controller reconciles experiments.

@@ -163,6 +163,11 @@ func (c *Controller) question(ctx context.Context, exp *v1beta1.Experiment, s *k
 	}
 	proposals, err := s.Propose(ctx, n)
 	tracing.End(span, err)
+	for i := range proposals {
+		proposals[i].Asked.Version = c.Version
+		// A model is fitted in half of the time.
+		proposals[i].Asked.Late = c.Now().Sub(start) >= suggestTimeout/2
+	}
 	c.Metrics.suggested(name, proposals, err, start.Sub(s.asked), c.Now().Sub(start))
 	s.asked = time.Time{}
 	if err != nil {
@@ -340,6 +345,13 @@ func withoutJob(exp *v1beta1.Experiment, n int, p study.Proposal) (*v1beta1.Tria
 			return nil, fmt.Errorf("encode the meta of trial %s: %w", t.Name, err)
 		}
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationMeta, string(meta))
+	}
+	if p.Asked != nil {
+		asked, err := json.Marshal(p.Asked)
+		if err != nil {
+			return nil, fmt.Errorf("encode the question for trial %s: %w", t.Name, err)
+		}
+		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationAsked, string(asked))
 	}
 	if p.Why != "" {
 		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1beta1.AnnotationWhy, p.Why)

@@ -77,7 +77,7 @@ func (s *Study) ReadCurves(ctx context.Context, scan Scan) error {
 		if err != nil {
 			return err
 		}
-		e.trial, e.curve, read = with, true, true
+		e.trial, e.print, e.curve, read = with, printOf(with), true, true
 	}
 	if read {
 		s.trials.refresh()

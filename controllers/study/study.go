@@ -43,6 +43,7 @@ type Study struct {
 	trials  history
 	ranking *Ranking
 	warm    map[string]*history // by experiment
+	learned uint64              // a hash of what was learned from them
 
 	learning learning
 }
@@ -74,16 +75,22 @@ func New(exp *v1beta1.Experiment) (*Study, error) {
 		Budget: int(ptr.Deref(spec.MaxTrialCount, 0)), Parallel: int(ptr.Deref(spec.ParallelTrialCount, 0)),
 		Repeats: repeatsOf(spec),
 	}
-	for _, i := range spec.InitialTrials {
-		p, ok := pointOf(codec, i.ParameterAssignments)
+	s.base.Initial, s.base.Queued = s.first(len(spec.InitialTrials))
+	return s, nil
+}
+
+// first are the first n of the points that are tried before any of the algorithm's own.
+func (s *Study) first(n int) (initial []suggest.Point, queued []suggest.QueuedPoint) {
+	for _, i := range s.trials.spec.InitialTrials[:n] {
+		p, ok := pointOf(s.codec, i.ParameterAssignments)
 		switch {
 		case ok && i.ID != "":
-			s.base.Queued = append(s.base.Queued, suggest.QueuedPoint{ID: i.ID, Point: p})
+			queued = append(queued, suggest.QueuedPoint{ID: i.ID, Point: p})
 		case ok:
-			s.base.Initial = append(s.base.Initial, p)
+			initial = append(initial, p)
 		}
 	}
-	return s, nil
+	return initial, queued
 }
 
 // Update takes in the experiment's trials, in order of number.
@@ -128,6 +135,8 @@ type Proposal struct {
 	// Fallback is a word for what the algorithm did in place of its normal work;
 	// empty when all went well.
 	Fallback string
+	// Asked is what the algorithm was asked, nil where it is a service.
+	Asked *Asked
 }
 
 // Parent is the number of the trial that this one continues; ok is false if it
@@ -154,9 +163,9 @@ func (s *Study) Propose(ctx context.Context, n int) ([]Proposal, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Proposal, len(points))
+	out, asked := make([]Proposal, len(points)), s.asks(n)
 	for i, p := range points {
-		out[i] = Proposal{Meta: p.Meta, Resource: p.Resource, Why: p.Why, Fallback: p.Fallback}
+		out[i] = Proposal{Meta: p.Meta, Resource: p.Resource, Why: p.Why, Fallback: p.Fallback, Asked: asked}
 		for _, a := range s.codec.Assignments(p.Point) {
 			out[i].Assignments = append(out[i].Assignments, v1beta1.ParameterAssignment(a))
 		}

@@ -28,6 +28,7 @@ type history struct {
 	// changed since; outside of its trials lie outside of the space.
 	finished []*suggest.Trial
 	outside  int
+	learned  uint64 // a hash of finished
 }
 
 // entry is a trial at one version of its object.
@@ -36,7 +37,8 @@ type entry struct {
 	version string
 	object  *v1beta1.Trial
 	trial   *suggest.Trial
-	curve   bool // trial has its whole curve
+	print   uint64 // of trial
+	curve   bool   // trial has its whole curve
 }
 
 // update takes in the trials, in order of number, and says whether anything has
@@ -94,12 +96,15 @@ func (h *history) merge(before []entry, objects []*v1beta1.Trial, last int) (now
 		}
 		e := entry{uid: o.UID, version: o.ResourceVersion, object: o, trial: h.translate(o, n)}
 		if at < len(before) && before[at].trial.Number == n {
-			if old := before[at].trial; old.Equal(e.trial) { // the live view of a running trial, for example
-				e.trial = old
+			if old := before[at]; old.trial.Equal(e.trial) { // the live view of a running trial, for example
+				e.trial, e.print = old.trial, old.print
 			}
 			changed, at = changed || e.trial != before[at].trial, at+1
 		} else {
 			changed = true
+		}
+		if e.print == 0 {
+			e.print = printOf(e.trial)
 		}
 		now = append(now, e)
 	}
@@ -266,7 +271,7 @@ type Learned struct{ Trials, Outside int }
 // resource where some had less, and whose points lie in the space.
 func (s *Study) Warm(earlier []Earlier) []Learned {
 	out := make([]Learned, len(earlier))
-	kept, all := map[string]*history{}, []*suggest.Trial(nil)
+	kept, all, learned := map[string]*history{}, []*suggest.Trial(nil), uint64(0)
 	for i, e := range earlier {
 		h := s.warm[e.Experiment]
 		if h == nil {
@@ -281,11 +286,16 @@ func (s *Study) Warm(earlier []Earlier) []Learned {
 		kept[e.Experiment] = h
 		if h.finished == nil {
 			h.finished, h.outside = s.finished(h, e.Experiment)
+			h.learned = 0
+			for _, t := range h.finished {
+				h.learned += printOf(t)
+			}
 		}
+		learned += h.learned
 		out[i] = Learned{Trials: len(h.finished), Outside: h.outside}
 		all = append(all, h.finished...)
 	}
-	s.warm, s.base.Warm = kept, all
+	s.warm, s.base.Warm, s.learned = kept, all, learned
 	return out
 }
 
