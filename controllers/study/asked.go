@@ -128,6 +128,9 @@ func (s *Study) print(n int) uint64 {
 			w.text(setting.Name, setting.Value)
 		}
 	}
+	if s.base.Repeats {
+		w.text("repeats")
+	}
 	for _, i := range s.trials.spec.InitialTrials[:n] {
 		w.text("", i.ID)
 		for _, a := range i.ParameterAssignments {
