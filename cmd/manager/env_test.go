@@ -246,7 +246,7 @@ func (w *world) serve(ctx context.Context, mgr manager.Manager, running controll
 		w.t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	if _, err := mountAPI(ctx, mux, mgr, options{apiTokenFile: w.apiToken}, direct, w.store, running); err != nil {
+	if _, _, err := mountAPI(ctx, mux, mgr, options{apiTokenFile: w.apiToken, basePath: "/"}, direct, w.store, running); err != nil {
 		w.t.Fatal(err)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
