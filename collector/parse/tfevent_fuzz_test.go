@@ -204,7 +204,7 @@ func TestEventsPassOverWhatIsTooLarge(t *testing.T) {
 			errs = append(errs, err)
 		}
 	}
-	if len(got) != 1 || got[0] != 8 || len(errs) != 1 || !errors.Is(errs[0], ErrRecord) {
+	if len(got) != 1 || got[0] != 8 || len(errs) != 1 || !errors.Is(errs[0], ErrRecord) || !errors.Is(errs[0], errTooLarge) {
 		t.Errorf("values %v, errors %v", got, errs)
 	}
 }
