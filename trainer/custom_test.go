@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/vernier-ml/vernier/collector/contract"
 	"github.com/vernier-ml/vernier/trainer"
@@ -177,6 +178,32 @@ func TestACustomCollectorHasANetworkOfItsOwn(t *testing.T) {
 	}
 	if err := trainer.Inject(chosen, kind.For(chosen.GroupVersionKind()), withCustom("/out/log", embedded)); err == nil || !strings.Contains(err.Error(), "vernier.ml/network: host") {
 		t.Errorf("with the machine's network: %v", err)
+	}
+}
+
+// Without images the pods that are not measured write to directories of their own too.
+func TestReplicasThatAreNotMeasuredWriteNothingToTheMachine(t *testing.T) {
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {namespace: ml}, spec: {tfReplicaSpecs: {
+Chief: {template: {spec: {containers: [{name: main, image: i, command: [train]}]}}},
+Worker: {template: {spec: {containers: [{name: main, image: i, command: [train]}]}}}}}}`), &obj.Object); err != nil {
+		t.Fatal(err)
+	}
+	c := collector(trainer.TensorFlowEvent)
+	c.Binary, c.Path = "/opt/collector", "/logs/test"
+	if err := trainer.Inject(obj, kind.For(obj.GroupVersionKind()), c); err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range []string{"Chief", "Worker"} {
+		spec, _, err := unstructured.NestedMap(obj.Object, "spec", "tfReplicaSpecs", role, "template", "spec")
+		if err != nil {
+			t.Fatal(err)
+		}
+		main, _ := spec["containers"].([]any)[0].(map[string]any)
+		mounts, _ := main["volumeMounts"].([]any)
+		if !slices.ContainsFunc(mounts, func(m any) bool { return m.(map[string]any)["mountPath"] == "/logs/test" }) {
+			t.Errorf("the %s mounts %v, want something at /logs/test", role, mounts)
+		}
 	}
 }
 

@@ -106,12 +106,20 @@ func prepare(tpl map[string]any, role Role, c Collector) error {
 	if c.Seed != "" {
 		addEnv(main, EnvTrialSeed, c.Seed)
 	}
-	if c.Checkpoints == nil {
-		return nil
-	}
 	p := pod{path: under(role.TemplatePath, "spec"), c: c}
 	p.spec, _ = tpl["spec"].(map[string]any)
-	return p.addCheckpoints(main)
+	if c.Checkpoints != nil {
+		if err := p.addCheckpoints(main); err != nil {
+			return err
+		}
+	}
+	if c.Binary == "" || c.Path == "" || !slices.Contains([]string{File, TensorFlowEvent, Custom}, c.Kind) {
+		return nil
+	}
+	// Without images a pod that is not measured would write to the machine's directory,
+	// whose files later trials could not hide.
+	_, err := p.shareSource(main, under(p.path, "containers"))
+	return err
 }
 
 // injectTemplate puts the collector into the template of the primary role.
