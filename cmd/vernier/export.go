@@ -14,16 +14,19 @@ import (
 	"github.com/spf13/cobra"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/collector"
 )
 
-func newExportCommand(open opener) *cobra.Command {
-	var output string
+func newExportCommand(open opener, own ownStore) *cobra.Command {
+	var output, store string
+	var curves bool
 	cmd := &cobra.Command{
 		Use:   "export EXPERIMENT",
-		Short: "Print an experiment: its trials as CSV or JSON, or all of it as one HTML file",
+		Short: "Print an experiment: its trials as CSV, JSON or Parquet, or all of it as one HTML file",
 		Long: `Print the trials of an experiment, a row for each: its number, name, state, start, end
 and seconds, then its metrics and its parameters. A number is as it was reported or
-proposed; what there is no value of is empty, or absent in JSON.
+proposed; what there is no value of is empty, or absent in JSON. In Parquet each column
+has a type; with --curves it has the points of all curves instead, a row for each.
 
 With -o html it is the dashboard's view of the experiment, in one file that needs no
 server: to send it, or to keep it. It has all trials, and the curves of the 100 best,
@@ -32,9 +35,17 @@ API makes it: that of the embedded instance or, with kubectl's plugin, the one a
 VERNIER_SERVER.`,
 		Example: `  vernier export charlm > charlm.csv
   vernier export charlm -o jsonl | jq .params.lr
+  vernier export charlm -o parquet > trials.parquet
+  vernier export charlm -o parquet --curves > curves.parquet
   vernier export charlm -o html > charlm.html`,
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if curves && output != "parquet" {
+				return usageErrorf("--curves is for -o parquet; vernier curve prints a curve as CSV")
+			}
+			if output == "parquet" && onTerminal(cmd.OutOrStdout()) != nil {
+				return usageErrorf("Parquet is no text for a terminal: write it to a file, as in vernier export %s -o parquet > trials.parquet", args[0])
+			}
 			session, err := open(cmd.Context(), false)
 			if err != nil {
 				return err
@@ -46,10 +57,15 @@ VERNIER_SERVER.`,
 			if err != nil {
 				return err
 			}
+			if curves {
+				return own.with(cmd.Context(), store, func(s collector.Store) error { return exportPoints(cmd.Context(), cmd.OutOrStdout(), s, view) })
+			}
 			return export(cmd.Context(), cmd.OutOrStdout(), output, view, time.Now())
 		},
 	}
-	outputFlag(cmd, &output, "csv, json, jsonl: an object in each line, or html: a page", "csv", "json", "jsonl", "html")
+	outputFlag(cmd, &output, "csv, json, jsonl: an object in each line, parquet, or html: a page", "csv", "json", "jsonl", "parquet", "html")
+	cmd.Flags().BoolVar(&curves, "curves", false, "the points of all curves, for parquet")
+	cmd.Flags().StringVar(&store, "store", "", "store of the points of --curves (default: that of the embedded instance)")
 	return cmd
 }
 
@@ -129,8 +145,11 @@ func numberOrText(text string) any {
 }
 
 func export(ctx context.Context, out io.Writer, output string, v experimentView, now time.Time) error {
-	if output == "csv" {
+	switch output {
+	case "csv":
 		return exportCSV(out, v, now)
+	case "parquet":
+		return exportParquet(out, v, now)
 	}
 	rows := make([]exported, len(v.Trials))
 	for i, t := range v.Trials {

@@ -142,15 +142,7 @@ func (o queryOptions) run(ctx context.Context, text string, out io.Writer, open 
 		return err
 	}
 	if strings.Contains(strings.ToLower(text), "curves") {
-		var named []string
-		if o.store != "" {
-			named = []string{o.store}
-		}
-		address, err := own.storeOf(named)
-		if err != nil {
-			return fmt.Errorf("--store: %w", err)
-		}
-		if err := withStore(ctx, address, func(s collector.Store) error { return o.fillCurves(ctx, db, s, views) }); err != nil {
+		if err := own.with(ctx, o.store, func(s collector.Store) error { return o.fillCurves(ctx, db, s, views) }); err != nil {
 			return err
 		}
 	}

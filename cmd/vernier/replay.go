@@ -178,7 +178,8 @@ func (o replayOptions) run(ctx context.Context, h *history, own ownStore, out io
 	}
 	var err error
 	if h.experiment.Spec.EarlyStopping != nil {
-		err = o.withCurves(ctx, own, func(s collector.Store) error {
+		// The algorithm knew them.
+		err = own.with(ctx, o.store, func(s collector.Store) error {
 			scan = s.Scan
 			return again()
 		})
@@ -202,19 +203,6 @@ func (o replayOptions) run(ctx context.Context, h *history, own ownStore, out io
 		return errors.New("no trial can be compared")
 	}
 	return nil
-}
-
-// withCurves calls act with the store that the options name.
-func (o replayOptions) withCurves(ctx context.Context, own ownStore, act func(collector.Store) error) error {
-	var named []string
-	if o.store != "" {
-		named = []string{o.store}
-	}
-	address, err := own.storeOf(named)
-	if err != nil {
-		return fmt.Errorf("the curves that the algorithm knew are needed, give --store: %w", err)
-	}
-	return withStore(ctx, address, act)
 }
 
 // replayReport is what has come out.

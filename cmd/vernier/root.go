@@ -64,7 +64,7 @@ func newRootCommand(plugin bool) *cobra.Command {
 		newEditCommand(open),
 		newEnqueueCommand(open),
 		newExplainCommand(open),
-		newExportCommand(open),
+		newExportCommand(open, own),
 		newGetCommand(open),
 		newImportCommand(open),
 		newLogsCommand(open),

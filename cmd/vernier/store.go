@@ -35,6 +35,19 @@ func (own ownStore) storeOf(args []string) (string, error) {
 	return own()
 }
 
+// with calls act with the named store, or the instance's own where name is empty.
+func (own ownStore) with(ctx context.Context, name string, act func(collector.Store) error) error {
+	var named []string
+	if name != "" {
+		named = []string{name}
+	}
+	address, err := own.storeOf(named)
+	if err != nil {
+		return fmt.Errorf("--store: %w", err)
+	}
+	return withStore(ctx, address, act)
+}
+
 func (g *global) instanceStore() (string, error) {
 	home, err := g.instanceHome()
 	if err != nil {
