@@ -148,7 +148,7 @@ func printOf(t *suggest.Trial) uint64 {
 	if t.State.Finished() {
 		state = t.State
 	}
-	w.floats(float64(t.Number), float64(state), t.Resource)
+	w.floats(float64(t.Number), float64(state), t.Resource, t.Duration)
 	for _, v := range t.Point {
 		w.text(v.String())
 	}
