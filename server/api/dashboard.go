@@ -53,11 +53,12 @@ type connectionKey struct{}
 var noDeadline time.Time
 
 // endless lets a stream outlive the time-outs of the server, which are for single
-// calls: each of its sends has its own.
+// calls: each of its sends has its own. A shared page may take long, but not for ever.
 func endless(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case vernierv1.DashboardServiceWatchProcedure, vernierv1.DashboardServiceReadLogsProcedure, vernierv1.DashboardServiceReadArtifactProcedure:
+		case vernierv1.DashboardServiceWatchProcedure, vernierv1.DashboardServiceReadLogsProcedure, vernierv1.DashboardServiceReadArtifactProcedure,
+			vernierv1.DashboardServiceShareExperimentProcedure:
 			c := http.NewResponseController(w)
 			// A connection that cannot do this ends with the server's time-outs, and the
 			// caller calls again.

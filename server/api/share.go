@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -24,8 +25,11 @@ const (
 	// sharedGrid is how many points a contour has along each axis, and sharedAxes of how
 	// many parameters, the most important ones, there are contours.
 	sharedGrid, sharedAxes = 32, 6
-	maxView                = 4_000
-	maxPage                = 32 << 20
+	// sharedPatience bounds the time for all analyses; those that come too late are left
+	// out, which the page says.
+	sharedPatience = 20 * time.Second
+	maxView        = 4_000
+	maxPage        = 32 << 20
 )
 
 // ShareExperiment implements vernierv1.DashboardServiceHandler.
@@ -159,6 +163,8 @@ func (s *service) sharedCurves(ctx context.Context, exp *v1beta1.Experiment, tri
 // sharedAnswers are the analyses that the dashboard shows, as far as there are results
 // enough: of each objective, and contours of the most important parameters.
 func (s *service) sharedAnswers(ctx context.Context, exp *v1beta1.Experiment, parent string) (out []*vernierv1.Snapshot_Answer) {
+	ctx, cancel := context.WithTimeout(ctx, sharedPatience)
+	defer cancel()
 	ask := func(r *vernierv1.AnalyzeRequest) *vernierv1.AnalyzeResponse {
 		r.Parent = parent
 		answer, err := s.Analyze(ctx, r)
@@ -174,13 +180,13 @@ func (s *service) sharedAnswers(ctx context.Context, exp *v1beta1.Experiment, pa
 			return ask(&vernierv1.AnalyzeRequest{Objective: at, Question: &vernierv1.AnalyzeRequest_Importance_{Importance: &vernierv1.AnalyzeRequest_Importance{Method: m}}})
 		}
 		ask(&vernierv1.AnalyzeRequest{Objective: at, Question: &vernierv1.AnalyzeRequest_Pareto_{Pareto: &vernierv1.AnalyzeRequest_Pareto{}}})
-		important(vernierv1.AnalyzeRequest_Importance_F_ANOVA)
 		names := leading(important(vernierv1.AnalyzeRequest_Importance_PED_ANOVA).GetImportance(), exp)
 		for i, x := range names {
 			for _, y := range names[i+1:] {
 				ask(&vernierv1.AnalyzeRequest{Objective: at, Question: &vernierv1.AnalyzeRequest_Contour_{Contour: &vernierv1.AnalyzeRequest_Contour{X: x, Y: y, Points: sharedGrid}}})
 			}
 		}
+		important(vernierv1.AnalyzeRequest_Importance_F_ANOVA)
 	}
 	return out
 }

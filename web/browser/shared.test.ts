@@ -16,7 +16,7 @@ describe.skipIf(missing)("a shared file", () => {
   /** Saves a page of the dashboard by its button, and opens the file. */
   const share = async (path: string, dark = false) => {
     const p = await open(browser, at, path);
-    const [file] = await Promise.all([p.waitForEvent("download"), p.getByRole("button", { name: "Share" }).click()]);
+    const [file] = await Promise.all([p.waitForEvent("download", { timeout: 90_000 }), p.getByRole("button", { name: "Share" }).click()]);
     const to = join(folder, `${pages.length}-${file.suggestedFilename()}`);
     await file.saveAs(to);
     await p.context().close();

@@ -33,7 +33,7 @@ export const dashboard = new Proxy({
         if (known.value.method === want.value.method) return Promise.resolve(response);
       } else if (known.case === want.case) return Promise.resolve(response);
     }
-    return absent(asked.question.case === "contour" ? "the contour of these two parameters: it has those of the most important ones" : "the answer; there were too few results");
+    return absent(asked.question.case === "contour" ? "the contour of these two parameters: it has those of the most important ones" : "the answer: there were too few results, or too little time to make it");
   },
 }, nothing);
 
