@@ -37,8 +37,15 @@ func (w *world) account(name string, roles ...string) string {
 			w.t.Fatal(err)
 		}
 	}
+	return w.tokenOf(w.namespace, name)
+}
+
+// tokenOf is a token of a service account.
+func (w *world) tokenOf(namespace, name string) string {
+	w.t.Helper()
 	request := &authenticationv1.TokenRequest{}
-	if err := w.client.SubResource("token").Create(ctx, account, request); err != nil {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := w.client.SubResource("token").Create(w.t.Context(), account, request); err != nil {
 		w.t.Fatal(err)
 	}
 	return request.Status.Token

@@ -96,7 +96,7 @@ func (l *listener) listen(env *envtest.Environment, dir string) error {
 func granted(t *testing.T) (rights []right) {
 	t.Helper()
 	roles, bindings := map[string]rbacv1.ClusterRole{}, []rbacv1.RoleBinding{}
-	for _, u := range append(manifests(t), rendered(t, "operator")...) {
+	for _, u := range append(append(manifests(t), rendered(t, "operator")...), optional(t)...) {
 		switch kind := u.GetKind(); {
 		case strings.HasSuffix(kind, "RoleBinding"):
 			bindings = append(bindings, as[rbacv1.RoleBinding](t, u))

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
 
 	"github.com/vernier-ml/vernier/pki"
 )
@@ -39,6 +40,25 @@ func install(t testing.TB, c client.Client) {
 
 // manifests are what config/default renders, namespaces first, as kubectl does.
 func manifests(t testing.TB) []*unstructured.Unstructured { return rendered(t, "default") }
+
+// optional are the roles that components give, which config/default has not.
+func optional(t testing.TB) (objects []*unstructured.Unstructured) {
+	t.Helper()
+	for _, component := range []string{"impersonation"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "config", "components", component, "role.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range strings.SplitSeq(string(text), "\n---\n") {
+			u := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(part), &u.Object); err != nil {
+				t.Fatal(err)
+			}
+			objects = append(objects, u)
+		}
+	}
+	return objects
+}
 
 // rendered is what a folder of config renders.
 func rendered(t testing.TB, folder string) (objects []*unstructured.Unstructured) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,13 @@ type world struct {
 	operator bool
 	// as is the user that the manager acts as; empty means an admin.
 	as rest.ImpersonationConfig
+	// serviceAccount is one of vernier-system that the manager is, by a token of its own,
+	// which may impersonate others; empty: see as.
+	serviceAccount string
+	// access are the options about who may call the API.
+	access access
+	// basePath is where browsers find the dashboard.
+	basePath string
 	// wrap sees the requests of the manager; nil: nothing does.
 	wrap func(http.RoundTripper) http.RoundTripper
 	// katib knows whether Katib is installed; nil: it is not.
@@ -191,6 +199,10 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 		f(&mo)
 	}
 	cfg := rest.CopyConfig(apiServer)
+	if w.serviceAccount != "" {
+		cfg = rest.AnonymousClientConfig(cfg)
+		cfg.BearerToken = w.tokenOf("vernier-system", w.serviceAccount)
+	}
 	cfg.Impersonate, cfg.WrapTransport = w.as, w.wrap
 	mgr, err := manager.New(cfg, mo)
 	if err != nil {
@@ -246,7 +258,7 @@ func (w *world) serve(ctx context.Context, mgr manager.Manager, running controll
 		w.t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	if _, _, err := mountAPI(ctx, mux, mgr, options{apiTokenFile: w.apiToken, basePath: "/"}, direct, w.store, running); err != nil {
+	if _, _, err := mountAPI(ctx, mux, mgr, options{apiTokenFile: w.apiToken, access: w.access, basePath: cmp.Or(w.basePath, "/")}, direct, w.store, running); err != nil {
 		w.t.Fatal(err)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

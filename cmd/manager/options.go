@@ -50,6 +50,7 @@ type options struct {
 	collectorCPU, collectorMemory               resource.QuantityValue
 	collectorCPURequest, collectorMemoryRequest resource.QuantityValue
 
+	access        access
 	limits        trial.Limits
 	leaderElect   bool
 	admissionOnly bool
@@ -95,6 +96,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.reportKeyFile, "report-key-file", "", "`file` with the key that signs report tokens, made if absent; empty: a Secret")
 	f.StringVar(&o.apiTokenFile, "api-token-file", "", "`file` with the token of the programmatic API, which is served beside the report service, made if absent; empty: the cluster knows its users")
 	f.StringVar(&o.basePath, "dashboard-base-path", "/", "`path` below which browsers find the dashboard: what a proxy in front adds, such as /vernier/")
+	o.access.flags(f)
 	f.StringVar(&o.katibAddress, "katib-bind-address", ":6789", "`address` of Katib's DBManager, without TLS: host:port, or unix:PATH, where metrics are only read; 0 for none; with --embedded, where pods have no addresses of their own, unix:PATH or none")
 	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points: sqlite:PATH, postgres://..., mysql://...; with a password: env:NAME or file:PATH, where the URL is")
 	f.DurationVar(&o.retention.MaxAge, "store-max-age", 0, "delete the curves of experiments that have not reported for this `duration`, at least 2h; 0: never")
@@ -151,7 +153,7 @@ func (o *options) complete() error {
 	if err := store.CheckArgument(o.store); err != nil {
 		return fmt.Errorf("--store %w", err)
 	}
-	if err := errors.Join(o.checkLimits(), o.checkCollector(), o.checkLogs()); err != nil {
+	if err := errors.Join(o.checkLimits(), o.checkCollector(), o.checkLogs(), o.access.check()); err != nil {
 		return err
 	}
 	if o.namespace == "" {
@@ -173,6 +175,9 @@ func (o *options) complete() error {
 	}
 	if o.commands, err = trainer.ParseCommands(o.imageCommands); err != nil {
 		return fmt.Errorf("--image-command: %w", err)
+	}
+	if o.apiTokenFile != "" && o.access.given() {
+		return errors.New("--api-token-file is for one user: give no --oidc-issuer-url, --requestheader-username-headers or --impersonate with it")
 	}
 	if o.embedded && o.pprof {
 		return errors.New("--pprof needs the accounts of a cluster: do not give it with --embedded")

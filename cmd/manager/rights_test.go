@@ -26,7 +26,7 @@ import (
 
 func TestNoRoleHasAWildcard(t *testing.T) {
 	roles := 0
-	for _, u := range append(manifests(t), rendered(t, "operator")...) {
+	for _, u := range append(append(manifests(t), rendered(t, "operator")...), optional(t)...) {
 		if !strings.HasSuffix(u.GetKind(), "Role") {
 			continue
 		}
@@ -62,6 +62,7 @@ func TestRights(t *testing.T) {
 		"an MPIJob":                rightsOfAnMPIJob,
 		"the webhook's authority":  rightsToAnnounce,
 		"callers of the API":       rightsOfCallers,
+		"users from elsewhere":     rightsOfUsersFromElsewhere,
 		"admission":                rightsOfAdmission,
 		"the manager's process":    rightsOfAReplica,
 	} {

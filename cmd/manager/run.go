@@ -6,12 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
@@ -40,9 +36,7 @@ import (
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/controllers/webhook"
 	"github.com/vernier-ml/vernier/server"
-	"github.com/vernier-ml/vernier/server/api"
 	"github.com/vernier-ml/vernier/trainer/operator"
-	"github.com/vernier-ml/vernier/web"
 )
 
 const (
@@ -276,61 +270,6 @@ func slimTrial(o any) (any, error) {
 	return t, nil
 }
 
-// mountAPI adds the programmatic API to the port of the report service. onPoints is to
-// be told of new points, wherever they come from, and onUsage of what trials use.
-func mountAPI(ctx context.Context, mux *http.ServeMux, mgr manager.Manager, o options, direct client.Client, points collector.Store, running controllers) (onPoints, onUsage func(collector.TrialID), err error) {
-	access, around := api.Reviews(direct), func(h http.Handler) http.Handler { return h }
-	if o.apiTokenFile != "" {
-		around = server.OnlyLocal
-		token, err := secretFromFile(o.apiTokenFile, "API token", randomToken)
-		if err != nil {
-			return nil, nil, err
-		}
-		access = api.OneToken(strings.TrimSpace(string(token)))
-	}
-	changes := &api.Changes{}
-	if err := changes.Listen(ctx, mgr.GetCache(), running.index); err != nil {
-		return nil, nil, err
-	}
-	onPoints = func(t collector.TrialID) {
-		running.trials.Wake(t)
-		changes.Points(t)
-	}
-	logs, err := podLogs(mgr.GetConfig())
-	if err != nil {
-		return nil, nil, err
-	}
-	services := http.NewServeMux()
-	for _, path := range api.Mount(services, api.Config{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Experiments: running.experiments, Changes: changes,
-		Store: points, OnPoints: onPoints, OnEnd: running.trials.Announce, Logs: logs, EndedLogs: endedLogs(o.endedLogs), Volumes: volumesOf(o.volumes), Access: access, Version: version, Now: time.Now,
-	}) {
-		mux.Handle(path, around(services))
-	}
-	return onPoints, changes.Points, server.MountWeb(mux, web.Files(), o.basePath, around)
-}
-
-// volumesOf are those of a node agent, if its root is known.
-func volumesOf(root string) api.Volumes {
-	if root == "" {
-		return api.Volumes{}
-	}
-	return api.Volumes{Claims: filepath.Join(root, "claims"), Pods: filepath.Join(root, "pods")}
-}
-
-// podLogs reads logs of pods for as long as they last.
-func podLogs(config *rest.Config) (api.Logs, error) {
-	endless := rest.CopyConfig(config)
-	endless.Timeout = 0
-	clients, err := kubernetes.NewForConfig(endless)
-	if err != nil {
-		return nil, fmt.Errorf("set up the reading of logs: %w", err)
-	}
-	return func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
-		return clients.CoreV1().Pods(namespace).GetLogs(pod, o).Stream(ctx)
-	}, nil
-}
-
 // addReportService adds the report service to what is served on its port. The result
 // says whether it listens.
 func addReportService(ctx context.Context, mgr manager.Manager, o options, id identity, mux *http.ServeMux, cfg server.ReportConfig) (*atomic.Bool, error) {
@@ -342,6 +281,7 @@ func addReportService(ctx context.Context, mgr manager.Manager, o options, id id
 	var tlsConfig *tls.Config
 	if o.reportTLS() {
 		tlsConfig = &tls.Config{GetCertificate: id.certificate, MinVersion: tls.VersionTLS12}
+		o.access.askCertificates(tlsConfig)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.reportAddress)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,13 +15,13 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vernier-ml/vernier/server/authn"
 )
 
 // Access says who calls and what they may do.
 type Access interface {
-	// Authenticate finds the user that a bearer token stands for; ok is false when
-	// it stands for none.
-	Authenticate(ctx context.Context, token string) (user authenticationv1.UserInfo, ok bool, err error)
+	authn.Authenticator
 	// Allowed says whether a user may do something.
 	Allowed(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, error)
 }
@@ -31,8 +32,8 @@ func OneToken(token string) Access { return oneToken(sha256.Sum256([]byte(token)
 
 type oneToken [sha256.Size]byte
 
-func (t oneToken) Authenticate(_ context.Context, token string) (authenticationv1.UserInfo, bool, error) {
-	sum := sha256.Sum256([]byte(token))
+func (t oneToken) Authenticate(_ context.Context, r *http.Request) (authenticationv1.UserInfo, bool, error) {
+	sum := sha256.Sum256([]byte(authn.Bearer(r)))
 	return authenticationv1.UserInfo{Username: "local"}, subtle.ConstantTimeCompare(sum[:], t[:]) == 1, nil
 }
 
@@ -52,18 +53,28 @@ const (
 )
 
 // Reviews is the Access of a cluster: its API server says who a token stands for
-// (TokenReview), and whether its roles allow a call (SubjectAccessReview). c is not
-// cached.
-func Reviews(c client.Client) Access {
-	return &reviews{c, cache.NewLRUExpireCache(maxAnswers), cache.NewLRUExpireCache(maxAnswers)}
+// (TokenReview), and whether its roles allow a call (SubjectAccessReview). others are
+// asked first who calls. c is not cached.
+func Reviews(c client.Client, others ...authn.Authenticator) Access {
+	return &reviews{c, others, cache.NewLRUExpireCache(maxAnswers), cache.NewLRUExpireCache(maxAnswers)}
 }
 
 type reviews struct {
 	client          client.Client
+	others          []authn.Authenticator
 	tokens, answers *cache.LRUExpireCache
 }
 
-func (r *reviews) Authenticate(ctx context.Context, token string) (authenticationv1.UserInfo, bool, error) {
+func (r *reviews) Authenticate(ctx context.Context, request *http.Request) (authenticationv1.UserInfo, bool, error) {
+	for _, other := range r.others {
+		if user, ok, err := other.Authenticate(ctx, request); ok || err != nil {
+			return user, ok, err
+		}
+	}
+	token := authn.Bearer(request)
+	if token == "" {
+		return authenticationv1.UserInfo{}, false, nil
+	}
 	key := sha256.Sum256([]byte(token))
 	if have, ok := r.tokens.Get(key); ok {
 		status, _ := have.(authenticationv1.TokenReviewStatus)
@@ -105,10 +116,10 @@ func (r *reviews) Allowed(ctx context.Context, user authenticationv1.UserInfo, w
 	return review.Status.Allowed, nil
 }
 
-// The keys of the caller and its token in a request's context.
+// The keys of the caller and its request in a context.
 type (
-	userKey  struct{}
-	tokenKey struct{}
+	userKey    struct{}
+	requestKey struct{}
 )
 
 func caller(ctx context.Context) authenticationv1.UserInfo {
@@ -116,15 +127,11 @@ func caller(ctx context.Context) authenticationv1.UserInfo {
 	return user
 }
 
-// guard refuses calls without a valid token, and does not read their bodies.
+// guard refuses calls of users who are not known, and does not read their bodies.
 func (s *service) guard(next http.Handler) http.Handler {
 	faults := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			token = ""
-		}
-		ctx, err := s.identify(context.WithValue(r.Context(), tokenKey{}, token))
+		ctx, err := s.identify(context.WithValue(r.Context(), requestKey{}, r))
 		if err != nil {
 			_ = faults.Write(w, r, err) // a client that went away needs no answer
 			return
@@ -133,22 +140,34 @@ func (s *service) guard(next http.Handler) http.Handler {
 	})
 }
 
-// identify adds the caller that the token in ctx stands for now.
+// identify adds the caller whom the request in ctx is of now.
 func (s *service) identify(ctx context.Context) (context.Context, error) {
-	token, _ := ctx.Value(tokenKey{}).(string)
-	var user authenticationv1.UserInfo
-	var known bool
-	var err error
-	if token != "" {
-		user, known, err = s.Access.Authenticate(ctx, token)
-	}
+	r, _ := ctx.Value(requestKey{}).(*http.Request) // guard has put it there
+	user, known, err := s.Access.Authenticate(ctx, r)
 	switch {
+	case errors.Is(err, authn.ErrRefused):
+		return nil, fault(connect.CodeUnauthenticated, ReasonUnauthenticated, "sign in again, or have the operator look at the options of the manager", "%w", err)
 	case err != nil:
 		return nil, explain(ctx, err)
 	case !known:
 		return nil, fault(connect.CodeUnauthenticated, ReasonUnauthenticated, "send a token that is valid here, as the header Authorization: Bearer TOKEN", "it is not known who calls")
 	}
 	return context.WithValue(ctx, userKey{}, user), nil
+}
+
+// as writes experiments for the caller.
+func (s *service) as(ctx context.Context) (client.Writer, error) {
+	if s.As == nil {
+		return s.Client, nil
+	}
+	return s.As(caller(ctx))
+}
+
+// proxied says whether a request is from a proxy, which would not be asked again about
+// its user as long as a stream lasts.
+func proxied(ctx context.Context) bool {
+	r, ok := ctx.Value(requestKey{}).(*http.Request)
+	return ok && authn.Bearer(r) == ""
 }
 
 // allow holds that the caller may do something with experiments or trials. resource is

@@ -59,7 +59,10 @@ func (s *service) PreviewExperiment(ctx context.Context, r *vernierv1.PreviewExp
 // tried says what the API server finds when exp would be created.
 func (s *service) tried(ctx context.Context, exp *v1beta1.Experiment) (*vernierv1.PreviewExperimentResponse, error) {
 	out := &vernierv1.PreviewExperimentResponse{}
-	err := s.Client.Create(ctx, exp.DeepCopy(), client.DryRunAll)
+	writer, err := s.as(ctx)
+	if err == nil {
+		err = writer.Create(ctx, exp.DeepCopy(), client.DryRunAll)
+	}
 	switch {
 	case err == nil:
 		out.Warnings, _ = s.Experiments.Rules.Validate(exp, nil)

@@ -18,13 +18,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
+	"github.com/vernier-ml/vernier/server/authn"
 )
 
 // elsewhere lets its caller do everything in one namespace, and nothing in others.
 type elsewhere string
 
-func (elsewhere) Authenticate(_ context.Context, token string) (authenticationv1.UserInfo, bool, error) {
-	return authenticationv1.UserInfo{Username: "stranger"}, token == "any", nil
+func (elsewhere) Authenticate(_ context.Context, r *http.Request) (authenticationv1.UserInfo, bool, error) {
+	return authenticationv1.UserInfo{Username: "stranger"}, authn.Bearer(r) == "any", nil
 }
 
 func (e elsewhere) Allowed(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, error) {
@@ -34,7 +35,7 @@ func (e elsewhere) Allowed(_ context.Context, _ authenticationv1.UserInfo, what 
 // only lets its caller do one thing.
 type only string
 
-func (only) Authenticate(context.Context, string) (authenticationv1.UserInfo, bool, error) {
+func (only) Authenticate(context.Context, *http.Request) (authenticationv1.UserInfo, bool, error) {
 	return authenticationv1.UserInfo{Username: "eve"}, true, nil
 }
 

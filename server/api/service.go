@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +35,7 @@ const (
 	compressFrom = 4 << 10
 )
 
-// Config of the service. All of it is needed, but for EndedLogs and Volumes.
+// Config of the service. All of it is needed, but for EndedLogs, Volumes and As.
 type Config struct {
 	// Client reads from a cache that holds experiments and trials; Reader reads what
 	// is there now.
@@ -58,6 +59,9 @@ type Config struct {
 	Volumes Volumes
 	// Access says who may do what.
 	Access Access
+	// As writes experiments in the name of a user, so that audit and admission see who
+	// it is. Nil: the manager's name is on them.
+	As func(authenticationv1.UserInfo) (client.Writer, error)
 	// Version of the program, for people.
 	Version string
 	Now     func() time.Time
@@ -140,7 +144,11 @@ func (s *service) CreateExperiment(ctx context.Context, r *vernierv1.CreateExper
 	if r.GetValidateOnly() {
 		options = append(options, client.DryRunAll)
 	}
-	err = s.Client.Create(ctx, exp, options...)
+	writer, err := s.as(ctx)
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	err = writer.Create(ctx, exp, options...)
 	if apierrors.IsAlreadyExists(err) {
 		same := false
 		if err := s.allow(ctx, "get", "experiments", p); err != nil {

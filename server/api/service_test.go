@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -93,8 +94,11 @@ func TestAnswersAreRememberedHoweverManyThereWere(t *testing.T) {
 			return nil
 		}}))
 	ctx := t.Context()
+	with := func(token string) *http.Request {
+		return &http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}
+	}
 	for i := range 2 * maxAnswers {
-		_, _, err1 := access.Authenticate(ctx, fmt.Sprint("guess", i))
+		_, _, err1 := access.Authenticate(ctx, with(fmt.Sprint("guess", i)))
 		_, err2 := access.Allowed(ctx, authenticationv1.UserInfo{Username: "eve"}, authorizationv1.ResourceAttributes{Name: fmt.Sprint(i)})
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
@@ -102,7 +106,7 @@ func TestAnswersAreRememberedHoweverManyThereWere(t *testing.T) {
 	}
 	asked = 0
 	for range 3 {
-		_, known, err1 := access.Authenticate(ctx, "mine")
+		_, known, err1 := access.Authenticate(ctx, with("mine"))
 		allowed, err2 := access.Allowed(ctx, authenticationv1.UserInfo{Username: "me"}, authorizationv1.ResourceAttributes{})
 		if err := errors.Join(err1, err2); err != nil || !known || !allowed {
 			t.Fatal(known, allowed, err)

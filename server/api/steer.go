@@ -197,7 +197,10 @@ func (s *service) patch(ctx context.Context, p place, change map[string]any, dry
 		options = append(options, client.DryRunAll)
 	}
 	exp := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: p.experiment}}
-	err = s.Client.Patch(ctx, exp, client.RawPatch(types.MergePatchType, text), options...)
+	writer, err := s.as(ctx)
+	if err == nil {
+		err = writer.Patch(ctx, exp, client.RawPatch(types.MergePatchType, text), options...)
+	}
 	if apierrors.IsConflict(err) {
 		return nil, fault(connect.CodeAborted, ReasonConflict, "read it again, and decide anew", "experiment %s has changed since it was read", p.key())
 	}
@@ -249,7 +252,10 @@ func (s *service) DeleteExperiment(ctx context.Context, r *vernierv1.DeleteExper
 		options = append(options, client.Preconditions{UID: &uid})
 	}
 	exp := &v1beta1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: p.experiment}}
-	err = s.Client.Delete(ctx, exp, options...)
+	writer, err := s.as(ctx)
+	if err == nil {
+		err = writer.Delete(ctx, exp, options...)
+	}
 	if apierrors.IsConflict(err) { // another one of this name: that one is gone
 		err = nil
 	}

@@ -28,6 +28,9 @@ const (
 	lifeSign      = 15 * time.Second
 	// rightsAgain is how often the token and the rights of a caller are looked at.
 	rightsAgain = time.Minute
+	// proxiedFor is how long a stream through a proxy lasts. Its caller calls again, and
+	// the proxy looks at its session.
+	proxiedFor = 10 * time.Minute
 	// sendPatience is how long a caller may take to read what is sent. A slower one is
 	// cut off, and calls again.
 	sendPatience = 20 * time.Second
@@ -72,9 +75,13 @@ func (s *service) Watch(ctx context.Context, r *vernierv1.WatchRequest, to *conn
 	send := func(m *vernierv1.WatchResponse) error {
 		return s.patiently(called, func() error { return to.Send(m) })
 	}
-	rights, life := s.Now().Add(rightsAgain), s.Now().Add(lifeSign)
+	began := s.Now()
+	rights, life := began.Add(rightsAgain), began.Add(lifeSign)
 	for len(subscriptions) > 0 {
 		now := s.Now()
+		if proxied(called) && now.Sub(began) >= proxiedFor {
+			return nil
+		}
 		if !now.Before(rights) {
 			rights = now.Add(rightsAgain)
 			if ctx, err = s.identify(called); err != nil {

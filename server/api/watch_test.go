@@ -226,11 +226,11 @@ type revocable struct {
 	revoked *atomic.Bool
 }
 
-func (r revocable) Authenticate(ctx context.Context, token string) (authenticationv1.UserInfo, bool, error) {
+func (r revocable) Authenticate(ctx context.Context, request *http.Request) (authenticationv1.UserInfo, bool, error) {
 	if r.revoked.Load() {
 		return authenticationv1.UserInfo{}, false, nil
 	}
-	return r.Access.Authenticate(ctx, token)
+	return r.Access.Authenticate(ctx, request)
 }
 
 func TestAStreamEndsWithItsToken(t *testing.T) {

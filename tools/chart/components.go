@@ -15,6 +15,7 @@ import (
 // components are those of config/components that a value of the chart turns on.
 var components = map[string]string{
 	"cert-manager":     ".Values.certManager.enabled",
+	"impersonation":    ".Values.access.impersonate",
 	"kubeflow":         ".Values.kubeflow.enabled",
 	"network-policies": ".Values.networkPolicies.enabled",
 }

@@ -175,6 +175,9 @@ func (e edits) deployment(o object) {
 	more := fmt.Sprintf("{{- range %s.extraArgs }}\n        - {{ . | quote }}\n{{- end }}", values)
 	if o.name() == "vernier-manager" {
 		e.replicas(spec, c)
+		more = "{{- range $name, $value := .Values.access.oidc }}\n        - {{ printf \"--oidc-%s=%v\" $name $value | quote }}\n{{- end }}\n" +
+			"{{- range $name, $value := .Values.access.proxy }}\n        - {{ printf \"--requestheader-%s=%v\" $name $value | quote }}\n{{- end }}\n" +
+			"{{- if ne .Values.access.basePath \"/\" }}\n        - --dashboard-base-path={{ .Values.access.basePath }}\n{{- end }}\n" + more
 		more = "{{- if .Values.monitoring.katibMetrics }}\n        - --metrics-compat=katib\n{{- end }}\n" + more
 	}
 	if o.name() == "vernier-manager" || o.name() == "vernier-webhook" { // both make collectors

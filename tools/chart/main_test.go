@@ -100,6 +100,7 @@ func TestTheChartInstallsWhatTheManifestsDo(t *testing.T) {
 		"default":          {},
 		"cert-manager":     {[]string{"cert-manager"}, "certManager: {enabled: true}"},
 		"kubeflow":         {[]string{"kubeflow"}, "kubeflow: {enabled: true}"},
+		"impersonation":    {[]string{"impersonation"}, "access: {impersonate: true}"},
 		"network policies": {[]string{"network-policies"}, "networkPolicies: {enabled: true}"},
 		"a database": {[]string{"database"}, `
 store: {url: "env:VERNIER_STORE"}
@@ -108,7 +109,7 @@ manager:
   env: [{name: VERNIER_STORE, valueFrom: {secretKeyRef: {name: vernier-store, key: url}}}]`},
 		"all that have a value": {
 			slices.Sorted(maps.Keys(components)),
-			"{certManager: {enabled: true}, kubeflow: {enabled: true}, networkPolicies: {enabled: true}}",
+			"{access: {impersonate: true}, certManager: {enabled: true}, kubeflow: {enabled: true}, networkPolicies: {enabled: true}}",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,6 +221,10 @@ manager:
   extraArgs: [--store-max-age=720h]
   env: [{name: STORE_URL, valueFrom: {secretKeyRef: {name: store, key: url}}}]
   nodeSelector: {pool: cpu}
+access:
+  basePath: /vernier/
+  oidc: {issuer-url: "https://idp.example", client-id: vernier, scopes: "openid,email,offline_access"}
+  proxy: {username-headers: kubeflow-userid, source-cidrs: 10.0.0.0/8}
 webhook: {replicas: 3}
 `)
 	if objects["PersistentVolumeClaim vernier-store"] != nil || objects["CustomResourceDefinition experiments.kubeflow.org"] != nil {
@@ -236,7 +241,9 @@ webhook: {replicas: 3}
 	want := []any{
 		"registry.example.com/v/manager:v1.2.3",
 		[]any{"--leader-elect", "--store=env:STORE_URL", "--webhook-bind-address=0", "--collector-image=registry.example.com/c:1",
-			"--collector-cpu-limit=2", "--collector-memory-limit=256Mi", "--collector-memory-request=32Mi", "--store-max-age=720h"},
+			"--collector-cpu-limit=2", "--collector-memory-limit=256Mi", "--collector-memory-request=32Mi",
+			"--oidc-client-id=vernier", "--oidc-issuer-url=https://idp.example", "--oidc-scopes=openid,email,offline_access",
+			"--requestheader-source-cidrs=10.0.0.0/8", "--requestheader-username-headers=kubeflow-userid", "--dashboard-base-path=/vernier/", "--store-max-age=720h"},
 		[]any{map[string]any{"name": "STORE_URL", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "store", "key": "url"}}}},
 		map[string]any{"pool": "cpu"},
 		[]any{map[string]any{"name": "pull"}},
@@ -277,7 +284,8 @@ func TestMonitoringIsThatOfTheManifests(t *testing.T) {
 }
 
 func TestWrongValuesAreRefused(t *testing.T) {
-	for _, values := range []string{"manger: {}", "webhook: {replicas: two}", "image: {tags: v1}", "collector: {resources: {limits: {gpu: 1}}}", "manager: {replicas: 2}"} {
+	for _, values := range []string{"manger: {}", "webhook: {replicas: two}", "image: {tags: v1}", "collector: {resources: {limits: {gpu: 1}}}", "manager: {replicas: 2}",
+		"access: {oidc: {issuer: a}}", "access: {oidc: {client-secret: s3cret}}", "access: {proxy: {secret: s3cret}}", "access: {basePath: vernier}"} {
 		given, err := chartutil.ReadValues([]byte(values))
 		if err != nil {
 			t.Fatal(err)

@@ -1,8 +1,9 @@
 // The shell: the bar on top, the page below it, the keys that work everywhere.
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { locked, online, signOut } from "./api/client";
+import { online } from "./api/client";
 import { mode } from "./api/live";
+import { locked, signOut } from "./api/session";
 import { lazy } from "./lazy";
 import { Experiments } from "./pages/experiments";
 import { ExperimentPages } from "./pages/experiment";
@@ -10,7 +11,7 @@ import { Login } from "./pages/login";
 import { setTheme, theme } from "./plot/theme";
 import { go, href, path, search } from "./router";
 import { Keys, ThemeMenu } from "./ui/menus";
-import { Empty, Icon, Toasts } from "./ui/ui";
+import { Empty, Icon, say, Toasts } from "./ui/ui";
 
 const New = lazy(() => import("./pages/new").then((m) => m.New));
 const Cluster = lazy(() => import("./pages/cluster").then((m) => m.Cluster));
@@ -67,7 +68,8 @@ function Top({ help }: { help: Signal<boolean> }) {
       <span class={`signal ${says}`} role="status">{says !== "idle" && <><i />{{ live: "Live", polling: "Every 5 s", asleep: "Asleep", lost: "Connecting" }[says]}</>}</span>
       <Keys open={help} />
       <ThemeMenu />
-      <button type="button" class="icon-button" aria-label="Sign out" title="Sign out" onClick={signOut}><Icon name="out" /></button>
+      <button type="button" class="icon-button" aria-label="Sign out" title="Sign out"
+        onClick={async () => (await signOut().catch(() => false)) || say("The proxy in front of this dashboard signs people in and out.")}><Icon name="out" /></button>
     </header>
   );
 }

@@ -3,53 +3,29 @@ import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { signal } from "@preact/signals";
 import { DashboardService } from "./gen/vernier/v1/dashboard_pb";
+import { current, fresh, locked, renew } from "./session";
 import { ErrorInfoSchema, ExperimentService } from "./gen/vernier/v1/experiment_pb";
 
-const key = "vernier.token";
-
-/** Why the token is asked for; null while it works. */
-export const locked = signal<string | null>(null);
 export const online = signal(true);
 /** Whether this is a shared file, without a server (see src/shared). */
 export const shared: boolean = false;
 
-let token = "";
-try {
-  token = localStorage.getItem(key) ?? "";
-} catch { /* storage is forbidden, as in some frames: the token lasts as long as the page */ }
-const fragment = new URLSearchParams(location.hash.slice(1)).get("token");
-if (fragment) {
-  signIn(fragment);
-  history.replaceState(null, "", location.pathname + location.search);
-}
-
-export function signIn(t: string) {
-  token = t.trim();
-  locked.value = null;
-  try {
-    localStorage.setItem(key, token);
-  } catch { /* as above */ }
-}
-
-export function signOut() {
-  token = "";
-  try {
-    localStorage.removeItem(key);
-  } catch { /* as above */ }
-  locked.value = "Signed out.";
-}
-
 const authorize: Interceptor = (next) => async (req) => {
-  if (token) req.header.set("Authorization", `Bearer ${token}`);
-  const sent = token;
+  const sent = await fresh();
+  if (sent === null) {
+    locked.value = "Your sign-in has expired.";
+    throw new ConnectError("Your sign-in has expired.", Code.Unauthenticated);
+  }
+  if (sent) req.header.set("Authorization", `Bearer ${sent}`);
   try {
     const answer = await next(req);
     online.value = true;
     return answer;
   } catch (err) {
     const e = ConnectError.from(err);
-    if (e.code === Code.Unauthenticated && sent === token) {
-      locked.value = token ? "The token is not accepted any more." : "";
+    // A stream ends with the token that it began with.
+    if (e.code === Code.Unauthenticated && sent === current() && !(await renew(sent))) {
+      locked.value = sent ? "The token is not accepted any more." : "";
     }
     if (e.code !== Code.Canceled) online.value = e.code !== Code.Unavailable && !(err instanceof TypeError) && e.code !== Code.Unknown;
     throw err;

@@ -4,7 +4,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { effect, signal } from "@preact/signals";
 import { awake } from "../data/awake";
-import { dashboard, isAborted, locked } from "./client";
+import { dashboard, isAborted } from "./client";
+import { locked } from "./session";
 import { WatchRequestSchema, type GetSeriesRequestSchema, type WatchResponse } from "./gen/vernier/v1/dashboard_pb";
 
 type Change = WatchResponse["change"];
