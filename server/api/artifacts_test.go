@@ -137,7 +137,7 @@ func TestWhereTheFilesAreThatAreElsewhere(t *testing.T) {
 // withoutLogs lets its caller do everything but read logs.
 type withoutLogs struct{}
 
-func (withoutLogs) Authenticate(context.Context, string) (authenticationv1.UserInfo, bool, error) {
+func (withoutLogs) Authenticate(context.Context, *http.Request) (authenticationv1.UserInfo, bool, error) {
 	return authenticationv1.UserInfo{Username: "eve"}, true, nil
 }
 

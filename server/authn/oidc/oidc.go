@@ -119,6 +119,9 @@ func New(c Config) (*Provider, error) {
 	}
 	transport, _ := http.DefaultTransport.(*http.Transport)
 	transport = transport.Clone()
+	// Calls are rare, and a code is good once: none may go into a connection that the
+	// provider is just closing.
+	transport.DisableKeepAlives = true
 	transport.TLSClientConfig = &tls.Config{RootCAs: c.Roots, MinVersion: tls.VersionTLS12}
 	return &Provider{Config: c, client: &http.Client{Transport: transport, Timeout: timeout}, tokens: cache.NewLRUExpireCacheWithClock(maxTokens, clock{c.Now})}, nil
 }

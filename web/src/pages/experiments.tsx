@@ -16,7 +16,7 @@ export function Experiments({ namespace }: { namespace?: string }) {
   useEffect(() => {
     dashboard.listNamespaces({}).then((r) => (namespaces.value = r.namespaces.map((n) => n.replace("namespaces/", ""))), (err: unknown) => (error.value = err));
   }, [again.value]);
-  const watched = namespace ? [namespace] : (namespaces.value ?? []).slice(0, 24);
+  const watched = namespace ? (namespaces.value ?? []).filter((n) => n === namespace) : (namespaces.value ?? []).slice(0, 24);
   useEffect(() => {
     if (namespaces.value && watched.length === 0) list.value = new Map();
     list.value = watched.length ? null : list.value;
@@ -55,7 +55,11 @@ export function Experiments({ namespace }: { namespace?: string }) {
         </div>
       </div>
       {error.value ? <Failure error={error.value} retry={() => { error.value = null; again.value++; }} />
-        : !list.value ? <div class="panel"><Skeleton rows={7} /></div>
+        : namespace && namespaces.value && !namespaces.value.includes(namespace) ? (
+          <div class="panel"><Empty title={`There is no namespace ${namespace} for you`}>
+            <p>It does not exist, or no role lets you list its experiments, such as vernier-view.</p><a class="button" href={href("/")}>To the experiments</a>
+          </Empty></div>
+        ) : !list.value ? <div class="panel"><Skeleton rows={7} /></div>
         : rows.value.length === 0 ? (
           <div class="panel"><Empty title="No experiment yet">
             <p>Create one here, or from the command line:</p>
