@@ -172,6 +172,8 @@ func (s *supervisor) manager() component {
 			"--collector-image=" + collectorImage, "--collector-binary=" + s.binaries.path("collector"), "--namespace=" + systemNamespace, "--leader-elect=false", "--embedded",
 			"--ended-logs=" + s.binaries.path("vernier"), "--ended-logs=--home", "--ended-logs=" + string(s.home),
 			"--agent-root=" + s.home.AgentRoot(),
+			// Programs of this user reach all that the manager does.
+			"--alert-hosts=*,http://127.0.0.1:*,http://localhost:*", "--dashboard-url=http://" + address(s.ports.Report) + "/",
 			"--operator", fmt.Sprintf("--operator-kubectl='%s' --home '%s' kubectl", s.binaries.path("vernier"), s.home),
 		}, s.managerFlags...),
 		ready: s.managerReady,

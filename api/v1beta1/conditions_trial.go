@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,19 @@ func (t *Trial) State() TrialConditionType {
 		}
 	}
 	return TrialCreated
+}
+
+// LastActivity is when the trial was last seen to begin, report or end.
+func (t *Trial) LastActivity() time.Time {
+	var at time.Time
+	if c := t.LastCondition(); c != nil {
+		at = c.LastTransitionTime.Time
+	}
+	// A write to a trial that has reported tells of what it reported.
+	if r := t.Status.LastReconcileTime; r != nil && t.Status.Observation != nil && r.After(at) {
+		at = r.Time
+	}
+	return at
 }
 
 // AskedToStop says whether an annotation asks that the trial be stopped.

@@ -62,10 +62,22 @@ const (
 	// each metric of a trial are kept in the long run: a whole number from 1 to
 	// MaxCollectorRate, or CollectorRateOff. Default: the manager's.
 	AnnotationCollectorRate = AnnotationCollector + "rate"
+	// AnnotationStalledAfter, on experiments, is how long nothing may happen in one before
+	// there is an alert, such as "2h"; "0": for ever. Default: one hour.
+	AnnotationStalledAfter = "vernier.ml/stalled-after"
+	// AnnotationAlerts, on experiments, names the entries of the Secret SecretAlerts that
+	// get its alerts, separated by commas; empty: none. Default: all.
+	AnnotationAlerts = "vernier.ml/alerts"
+	// AnnotationAlertsSent, on experiments, has the marks of the alerts that were sent (a
+	// JSON object by entry and reason).
+	AnnotationAlertsSent = "vernier.ml/alerts-sent"
 	// AnnotationOrigin, on objects that were restored from a backup, is the UID that
 	// they were first created with.
 	AnnotationOrigin = "vernier.ml/origin"
 )
+
+// SecretAlerts is the Secret of a namespace that says where its alerts are sent.
+const SecretAlerts = "vernier-alerts"
 
 // Origin is the UID with which an object was first created. Its own is another one if
 // it was restored from a backup.

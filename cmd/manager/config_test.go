@@ -44,7 +44,7 @@ func manifests(t testing.TB) []*unstructured.Unstructured { return rendered(t, "
 // optional are the roles that components give, which config/default has not.
 func optional(t testing.TB) (objects []*unstructured.Unstructured) {
 	t.Helper()
-	for _, component := range []string{"impersonation"} {
+	for _, component := range []string{"impersonation", "alerts"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "config", "components", component, "role.yaml"))
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/controllers/alert"
 	"github.com/vernier-ml/vernier/controllers/entrypoint"
 	"github.com/vernier-ml/vernier/controllers/experiment"
 	"github.com/vernier-ml/vernier/controllers/index"
@@ -39,6 +40,9 @@ type wiring struct {
 	// dial connects to an algorithm's service; nil: by its name.
 	dial func(ctx context.Context, namespace, service string, port int) (net.Conn, error)
 	now  func() time.Time
+	// alertHosts are where alerts may be sent; none: no alert is. dashboard is its URL.
+	alertHosts []string
+	dashboard  string
 }
 
 // controllers are those that services use.
@@ -70,8 +74,28 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (control
 	if err := trials.Register(ctx, mgr); err != nil {
 		return controllers{}, fmt.Errorf("set up the trial controller: %w", err)
 	}
+	if err := addAlerts(mgr, w, experiments); err != nil {
+		return controllers{}, err
+	}
 	suggestions := suggestion.New(suggestion.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Dial: w.dial, Katib: w.rules.Katib, Now: w.now})
 	return controllers{experiments, trials, trialsOf}, suggestions.Register(mgr, trialsOf)
+}
+
+func addAlerts(mgr manager.Manager, w wiring, experiments *experiment.Controller) error {
+	if len(w.alertHosts) == 0 {
+		return nil
+	}
+	sender, err := alert.NewSender(w.alertHosts)
+	if err != nil {
+		return fmt.Errorf("set up the alerts: %w", err)
+	}
+	if err := alert.Register(mgr, alert.Options{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("alert-controller"),
+		Trials: experiments.Trials.Of, Sender: sender, Dashboard: w.dashboard, Now: w.now,
+	}); err != nil {
+		return fmt.Errorf("set up the alerts: %w", err)
+	}
+	return nil
 }
 
 func reporting(o options, id identity, direct client.Reader) trial.Reporting {

@@ -107,6 +107,8 @@ type world struct {
 	access access
 	// basePath is where browsers find the dashboard.
 	basePath string
+	// alertHosts are where alerts may be sent.
+	alertHosts []string
 	// wrap sees the requests of the manager; nil: nothing does.
 	wrap func(http.RoundTripper) http.RoundTripper
 	// katib knows whether Katib is installed; nil: it is not.
@@ -217,7 +219,7 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	w.t.Cleanup(cancel)
 	w.registry = prometheus.NewRegistry()
 	running, err := addControllers(ctx, mgr, wiring{
-		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now, traces: w.traces, dial: w.dial,
+		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now, traces: w.traces, dial: w.dial, alertHosts: w.alertHosts,
 		rules: webhook.Rules{Reader: mgr.GetAPIReader(), Katib: w.katib, Entrypoints: w.entrypoint != nil},
 		reporting: trial.Reporting{
 			Image: "collector", URL: "http://127.0.0.1:1",

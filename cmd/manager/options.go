@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vernier-ml/vernier/collector/store"
+	"github.com/vernier-ml/vernier/controllers/alert"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/server"
 	"github.com/vernier-ml/vernier/trainer"
@@ -51,6 +52,8 @@ type options struct {
 	collectorCPURequest, collectorMemoryRequest resource.QuantityValue
 
 	access        access
+	alertHosts    []string
+	dashboardURL  string
 	limits        trial.Limits
 	leaderElect   bool
 	admissionOnly bool
@@ -97,6 +100,8 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.apiTokenFile, "api-token-file", "", "`file` with the token of the programmatic API, which is served beside the report service, made if absent; empty: the cluster knows its users")
 	f.StringVar(&o.basePath, "dashboard-base-path", "/", "`path` below which browsers find the dashboard: what a proxy in front adds, such as /vernier/")
 	o.access.flags(f)
+	list(f, &o.alertHosts, "alert-hosts", "`hosts`, between commas, to which alerts of experiments may be sent: NAME, *.DOMAIN, or * for all that have public addresses; with :PORT and http:// where needed; empty: none is sent")
+	f.StringVar(&o.dashboardURL, "dashboard-url", "", "`URL` of the dashboard for people, ending with /, to which alerts lead; empty: they have no link")
 	f.StringVar(&o.katibAddress, "katib-bind-address", ":6789", "`address` of Katib's DBManager, without TLS: host:port, or unix:PATH, where metrics are only read; 0 for none; with --embedded, where pods have no addresses of their own, unix:PATH or none")
 	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points: sqlite:PATH, postgres://..., mysql://...; with a password: env:NAME or file:PATH, where the URL is")
 	f.DurationVar(&o.retention.MaxAge, "store-max-age", 0, "delete the curves of experiments that have not reported for this `duration`, at least 2h; 0: never")
@@ -153,7 +158,7 @@ func (o *options) complete() error {
 	if err := store.CheckArgument(o.store); err != nil {
 		return fmt.Errorf("--store %w", err)
 	}
-	if err := errors.Join(o.checkLimits(), o.checkCollector(), o.checkLogs(), o.access.check()); err != nil {
+	if err := errors.Join(o.checkLimits(), o.checkCollector(), o.checkLogs(), o.access.check(), o.checkAlerts()); err != nil {
 		return err
 	}
 	if o.namespace == "" {
@@ -232,6 +237,17 @@ func (o *options) checkCollector() error {
 		if of[0].Sign() < 0 || of[1].Sign() <= 0 || of[0].Cmp(of[1]) > 0 {
 			return fmt.Errorf("--collector-%s-request %s, --collector-%s-limit %s: give a limit above 0 and a request up to it", name, of[0].String(), name, of[1].String())
 		}
+	}
+	return nil
+}
+
+// checkAlerts checks where alerts may be sent, and where they lead.
+func (o *options) checkAlerts() error {
+	if _, err := alert.NewSender(o.alertHosts); err != nil {
+		return fmt.Errorf("--alert-hosts: %w", err)
+	}
+	if u, err := url.Parse(o.dashboardURL); o.dashboardURL != "" && (err != nil || u.Host == "" || !strings.HasSuffix(u.Path, "/")) {
+		return fmt.Errorf("--dashboard-url %q: give a URL that ends with /", o.dashboardURL)
 	}
 	return nil
 }

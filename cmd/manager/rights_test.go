@@ -63,6 +63,7 @@ func TestRights(t *testing.T) {
 		"the webhook's authority":  rightsToAnnounce,
 		"callers of the API":       rightsOfCallers,
 		"users from elsewhere":     rightsOfUsersFromElsewhere,
+		"alerts":                   rightsOfAlerts,
 		"admission":                rightsOfAdmission,
 		"the manager's process":    rightsOfAReplica,
 	} {

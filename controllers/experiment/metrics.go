@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
@@ -112,12 +111,7 @@ func idle(ctx context.Context, cache client.Reader, now time.Time, add func(floa
 		if owner == nil {
 			continue
 		}
-		at := ptr.Deref(t.LastCondition(), v1beta1.TrialCondition{}).LastTransitionTime.Time
-		// A write to a trial that has reported tells of what it reported.
-		if r := t.Status.LastReconcileTime; r != nil && t.Status.Observation != nil && r.After(at) {
-			at = r.Time
-		}
-		if at.After(last[owner.UID]) {
+		if at := t.LastActivity(); at.After(last[owner.UID]) {
 			last[owner.UID] = at
 		}
 	}

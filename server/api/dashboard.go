@@ -23,6 +23,19 @@ func (s *service) GetServer(ctx context.Context, _ *vernierv1.GetServerRequest) 
 
 // ListNamespaces implements vernierv1.DashboardServiceHandler.
 func (s *service) ListNamespaces(ctx context.Context, _ *vernierv1.ListNamespacesRequest) (*vernierv1.ListNamespacesResponse, error) {
+	all, err := s.namespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &vernierv1.ListNamespacesResponse{}
+	for _, name := range all {
+		out.Namespaces = append(out.Namespaces, place{namespace: name}.String())
+	}
+	return out, nil
+}
+
+// namespaces are those whose experiments the caller may list.
+func (s *service) namespaces(ctx context.Context) (names []string, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	if err := s.Client.List(ctx, list); err != nil {
@@ -34,17 +47,16 @@ func (s *service) ListNamespaces(ctx context.Context, _ *vernierv1.ListNamespace
 		})
 	}
 	all, err := may("")
-	out := &vernierv1.ListNamespacesResponse{}
 	for i := 0; i < len(list.Items) && err == nil; i++ {
 		ok, name := all, list.Items[i].Name
 		if !all {
 			ok, err = may(name)
 		}
 		if ok {
-			out.Namespaces = append(out.Namespaces, place{namespace: name}.String())
+			names = append(names, name)
 		}
 	}
-	return out, explain(ctx, err)
+	return names, explain(ctx, err)
 }
 
 // connectionKey is that of the connection of a stream in its context.

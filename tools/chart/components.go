@@ -14,6 +14,7 @@ import (
 
 // components are those of config/components that a value of the chart turns on.
 var components = map[string]string{
+	"alerts":           ".Values.alerts.enabled",
 	"cert-manager":     ".Values.certManager.enabled",
 	"impersonation":    ".Values.access.impersonate",
 	"kubeflow":         ".Values.kubeflow.enabled",

@@ -171,6 +171,9 @@ func (e edits) deployment(o object) {
 		if strings.HasPrefix(fmt.Sprint(arg), "--store=") {
 			args[i] = e.mark("--store={{ .Values.store.url }}")
 		}
+		if strings.HasPrefix(fmt.Sprint(arg), "--alert-hosts=") {
+			args[i] = e.mark(`--alert-hosts={{ join "," .Values.alerts.hosts }}`)
+		}
 	}
 	more := fmt.Sprintf("{{- range %s.extraArgs }}\n        - {{ . | quote }}\n{{- end }}", values)
 	if o.name() == "vernier-manager" {

@@ -98,6 +98,7 @@ func TestTheChartInstallsWhatTheManifestsDo(t *testing.T) {
 		values     string
 	}{
 		"default":          {},
+		"alerts":           {[]string{"alerts"}, "alerts: {enabled: true}"},
 		"cert-manager":     {[]string{"cert-manager"}, "certManager: {enabled: true}"},
 		"kubeflow":         {[]string{"kubeflow"}, "kubeflow: {enabled: true}"},
 		"impersonation":    {[]string{"impersonation"}, "access: {impersonate: true}"},
@@ -109,7 +110,7 @@ manager:
   env: [{name: VERNIER_STORE, valueFrom: {secretKeyRef: {name: vernier-store, key: url}}}]`},
 		"all that have a value": {
 			slices.Sorted(maps.Keys(components)),
-			"{access: {impersonate: true}, certManager: {enabled: true}, kubeflow: {enabled: true}, networkPolicies: {enabled: true}}",
+			"{access: {impersonate: true}, alerts: {enabled: true}, certManager: {enabled: true}, kubeflow: {enabled: true}, networkPolicies: {enabled: true}}",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +286,7 @@ func TestMonitoringIsThatOfTheManifests(t *testing.T) {
 
 func TestWrongValuesAreRefused(t *testing.T) {
 	for _, values := range []string{"manger: {}", "webhook: {replicas: two}", "image: {tags: v1}", "collector: {resources: {limits: {gpu: 1}}}", "manager: {replicas: 2}",
-		"access: {oidc: {issuer: a}}", "access: {oidc: {client-secret: s3cret}}", "access: {proxy: {secret: s3cret}}", "access: {basePath: vernier}"} {
+		"alerts: {hosts: hooks.slack.com}", "access: {oidc: {issuer: a}}", "access: {oidc: {client-secret: s3cret}}", "access: {proxy: {secret: s3cret}}", "access: {basePath: vernier}"} {
 		given, err := chartutil.ReadValues([]byte(values))
 		if err != nil {
 			t.Fatal(err)

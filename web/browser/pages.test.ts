@@ -175,6 +175,25 @@ describe.skipIf(missing)("the dashboard", () => {
     await tabs[9].getByRole("heading", { name: "resnet-cifar100" }).waitFor();
   }, 120_000);
 
+  it("tells what happened, and moves nothing for it", async () => {
+    const p = await visit(ended);
+    await p.locator(".vrow").first().waitFor();
+    const bell = p.getByRole("button", { name: "Alerts: 2 new" }), before = await p.locator("main").boundingBox();
+    await bell.click();
+    expect(await p.locator("main").boundingBox()).toEqual(before);
+    const list = p.getByRole("region", { name: "Alerts" });
+    await list.getByText("The best trial is resnet-smoke-").waitFor();
+    await p.evaluate(axe);
+    expect(await p.evaluate(async () => (await (window as unknown as { axe: { run: (of: string) => Promise<{ violations: { id: string }[] }> } }).axe.run(".alerts")).violations.map((v) => v.id))).toEqual([]);
+    await list.getByRole("link", { name: "Ended: resnet-smoke" }).click();
+    await p.getByRole("heading", { name: "resnet-smoke" }).waitFor();
+    await p.getByRole("button", { name: "Alerts: 2 new" }).click();
+    await p.getByRole("button", { name: "Mark all as read" }).click();
+    await p.keyboard.press("Escape");
+    await p.reload();
+    await p.getByRole("button", { name: "Alerts: none new" }).waitFor();
+  });
+
   for (const dark of [false, true]) {
     for (const path of ["/", experiment, `${experiment}/trials?q=state%3Drunning`, `${experiment}/analysis`, `${ended}/trials/resnet-baseline-0042`, `${ended}/compare?s=3,17,42`, "/new", "/cluster", "/#token=wrong"]) {
       it(`has nothing that axe finds: ${path} ${dark ? "dark" : "light"}`, async () => {

@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { online } from "./api/client";
 import { mode } from "./api/live";
 import { locked, signOut } from "./api/session";
+import { Bell } from "./ui/bell";
 import { lazy } from "./lazy";
 import { Experiments } from "./pages/experiments";
 import { ExperimentPages } from "./pages/experiment";
@@ -66,6 +67,7 @@ function Top({ help }: { help: Signal<boolean> }) {
       )}
       <div class="spacer" />
       <span class={`signal ${says}`} role="status">{says !== "idle" && <><i />{{ live: "Live", polling: "Every 5 s", asleep: "Asleep", lost: "Connecting" }[says]}</>}</span>
+      <Bell />
       <Keys open={help} />
       <ThemeMenu />
       <button type="button" class="icon-button" aria-label="Sign out" title="Sign out"

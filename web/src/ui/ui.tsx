@@ -30,6 +30,7 @@ const icons: Record<string, string> = {
   chevron: "M8 10l4 4 4-4",
   left: "M14 7l-5 5 5 5",
   info: "M12 11v5M12 8h.01M12 20a8 8 0 1 0 0-16 8 8 0 0 0 0 16z",
+  bell: "M6 16h12l-1.5-2.5V10a4.5 4.5 0 0 0-9 0v3.5zM10 19a2 2 0 0 0 4 0",
   warn: "M12 4 3 19h18zM12 10v4M12 16.5h.01",
   compare: "M8 5v14M16 5v14M4 8h8M12 16h8",
   out: "M14 5h5v14h-5M4 12h10m-3.5-3.5L14 12l-3.5 3.5",

@@ -38,6 +38,9 @@ const (
 	// DashboardServiceListNamespacesProcedure is the fully-qualified name of the DashboardService's
 	// ListNamespaces RPC.
 	DashboardServiceListNamespacesProcedure = "/vernier.v1.DashboardService/ListNamespaces"
+	// DashboardServiceListAlertsProcedure is the fully-qualified name of the DashboardService's
+	// ListAlerts RPC.
+	DashboardServiceListAlertsProcedure = "/vernier.v1.DashboardService/ListAlerts"
 	// DashboardServiceListTrialColumnsProcedure is the fully-qualified name of the DashboardService's
 	// ListTrialColumns RPC.
 	DashboardServiceListTrialColumnsProcedure = "/vernier.v1.DashboardService/ListTrialColumns"
@@ -78,6 +81,10 @@ type DashboardServiceClient interface {
 	GetServer(context.Context, *GetServerRequest) (*GetServerResponse, error)
 	// ListNamespaces lists the namespaces whose experiments the caller may list.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
+	// ListAlerts lists what happened lately in the experiments of all namespaces whose
+	// experiments and trials the caller may list: trials that diverged, experiments that stalled,
+	// reached their goal, ended or failed.
+	ListAlerts(context.Context, *ListAlertsRequest) (*ListAlertsResponse, error)
 	// ListTrialColumns is the table of an experiment's trials, or what has changed in
 	// it since a revision.
 	ListTrialColumns(context.Context, *ListTrialColumnsRequest) (*TrialColumns, error)
@@ -131,6 +138,12 @@ func NewDashboardServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			httpClient,
 			baseURL+DashboardServiceListNamespacesProcedure,
 			connect.WithSchema(dashboardServiceMethods.ByName("ListNamespaces")),
+			connect.WithClientOptions(opts...),
+		),
+		listAlerts: connect.NewClient[ListAlertsRequest, ListAlertsResponse](
+			httpClient,
+			baseURL+DashboardServiceListAlertsProcedure,
+			connect.WithSchema(dashboardServiceMethods.ByName("ListAlerts")),
 			connect.WithClientOptions(opts...),
 		),
 		listTrialColumns: connect.NewClient[ListTrialColumnsRequest, TrialColumns](
@@ -206,6 +219,7 @@ func NewDashboardServiceClient(httpClient connect.HTTPClient, baseURL string, op
 type dashboardServiceClient struct {
 	getServer         *connect.Client[GetServerRequest, GetServerResponse]
 	listNamespaces    *connect.Client[ListNamespacesRequest, ListNamespacesResponse]
+	listAlerts        *connect.Client[ListAlertsRequest, ListAlertsResponse]
 	listTrialColumns  *connect.Client[ListTrialColumnsRequest, TrialColumns]
 	getSeries         *connect.Client[GetSeriesRequest, GetSeriesResponse]
 	watch             *connect.Client[WatchRequest, WatchResponse]
@@ -231,6 +245,15 @@ func (c *dashboardServiceClient) GetServer(ctx context.Context, req *GetServerRe
 // ListNamespaces calls vernier.v1.DashboardService.ListNamespaces.
 func (c *dashboardServiceClient) ListNamespaces(ctx context.Context, req *ListNamespacesRequest) (*ListNamespacesResponse, error) {
 	response, err := c.listNamespaces.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListAlerts calls vernier.v1.DashboardService.ListAlerts.
+func (c *dashboardServiceClient) ListAlerts(ctx context.Context, req *ListAlertsRequest) (*ListAlertsResponse, error) {
+	response, err := c.listAlerts.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -330,6 +353,10 @@ type DashboardServiceHandler interface {
 	GetServer(context.Context, *GetServerRequest) (*GetServerResponse, error)
 	// ListNamespaces lists the namespaces whose experiments the caller may list.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
+	// ListAlerts lists what happened lately in the experiments of all namespaces whose
+	// experiments and trials the caller may list: trials that diverged, experiments that stalled,
+	// reached their goal, ended or failed.
+	ListAlerts(context.Context, *ListAlertsRequest) (*ListAlertsResponse, error)
 	// ListTrialColumns is the table of an experiment's trials, or what has changed in
 	// it since a revision.
 	ListTrialColumns(context.Context, *ListTrialColumnsRequest) (*TrialColumns, error)
@@ -379,6 +406,12 @@ func NewDashboardServiceHandler(svc DashboardServiceHandler, opts ...connect.Han
 		DashboardServiceListNamespacesProcedure,
 		svc.ListNamespaces,
 		connect.WithSchema(dashboardServiceMethods.ByName("ListNamespaces")),
+		connect.WithHandlerOptions(opts...),
+	)
+	dashboardServiceListAlertsHandler := connect.NewUnaryHandlerSimple(
+		DashboardServiceListAlertsProcedure,
+		svc.ListAlerts,
+		connect.WithSchema(dashboardServiceMethods.ByName("ListAlerts")),
 		connect.WithHandlerOptions(opts...),
 	)
 	dashboardServiceListTrialColumnsHandler := connect.NewUnaryHandlerSimple(
@@ -453,6 +486,8 @@ func NewDashboardServiceHandler(svc DashboardServiceHandler, opts ...connect.Han
 			dashboardServiceGetServerHandler.ServeHTTP(w, r)
 		case DashboardServiceListNamespacesProcedure:
 			dashboardServiceListNamespacesHandler.ServeHTTP(w, r)
+		case DashboardServiceListAlertsProcedure:
+			dashboardServiceListAlertsHandler.ServeHTTP(w, r)
 		case DashboardServiceListTrialColumnsProcedure:
 			dashboardServiceListTrialColumnsHandler.ServeHTTP(w, r)
 		case DashboardServiceGetSeriesProcedure:
@@ -490,6 +525,10 @@ func (UnimplementedDashboardServiceHandler) GetServer(context.Context, *GetServe
 
 func (UnimplementedDashboardServiceHandler) ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.ListNamespaces is not implemented"))
+}
+
+func (UnimplementedDashboardServiceHandler) ListAlerts(context.Context, *ListAlertsRequest) (*ListAlertsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("vernier.v1.DashboardService.ListAlerts is not implemented"))
 }
 
 func (UnimplementedDashboardServiceHandler) ListTrialColumns(context.Context, *ListTrialColumnsRequest) (*TrialColumns, error) {

@@ -72,7 +72,7 @@ func (x GetSeriesRequest_Axis) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use GetSeriesRequest_Axis.Descriptor instead.
 func (GetSeriesRequest_Axis) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{8, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{11, 0}
 }
 
 type AnalyzeRequest_Importance_Method int32
@@ -123,7 +123,7 @@ func (x AnalyzeRequest_Importance_Method) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AnalyzeRequest_Importance_Method.Descriptor instead.
 func (AnalyzeRequest_Importance_Method) EnumDescriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 0, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 0, 0}
 }
 
 type GetServerRequest struct {
@@ -304,6 +304,185 @@ func (x *ListNamespacesResponse) GetNamespaces() []string {
 	return nil
 }
 
+type ListAlertsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAlertsRequest) Reset() {
+	*x = ListAlertsRequest{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAlertsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAlertsRequest) ProtoMessage() {}
+
+func (x *ListAlertsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAlertsRequest.ProtoReflect.Descriptor instead.
+func (*ListAlertsRequest) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{4}
+}
+
+type ListAlertsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest first, at most 100, of the last 7 days.
+	Alerts        []*Alert `protobuf:"bytes,1,rep,name=alerts,proto3" json:"alerts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAlertsResponse) Reset() {
+	*x = ListAlertsResponse{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAlertsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAlertsResponse) ProtoMessage() {}
+
+func (x *ListAlertsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAlertsResponse.ProtoReflect.Descriptor instead.
+func (*ListAlertsResponse) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ListAlertsResponse) GetAlerts() []*Alert {
+	if x != nil {
+		return x.Alerts
+	}
+	return nil
+}
+
+// Alert is something that people want to know of an experiment.
+type Alert struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The same whenever the alert is listed, and in what webhooks get.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// TrialDiverged, ExperimentStalled, GoalReached, ExperimentEnded, ExperimentFailed.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Somebody should look at it.
+	Warning bool `protobuf:"varint,3,opt,name=warning,proto3" json:"warning,omitempty"`
+	// namespaces/NAMESPACE/experiments/NAME
+	Experiment string `protobuf:"bytes,4,opt,name=experiment,proto3" json:"experiment,omitempty"`
+	// Name of the trial that it is about, within its experiment; empty: none.
+	Trial         string                 `protobuf:"bytes,5,opt,name=trial,proto3" json:"trial,omitempty"`
+	Message       string                 `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Alert) Reset() {
+	*x = Alert{}
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Alert) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Alert) ProtoMessage() {}
+
+func (x *Alert) ProtoReflect() protoreflect.Message {
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Alert.ProtoReflect.Descriptor instead.
+func (*Alert) Descriptor() ([]byte, []int) {
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Alert) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Alert) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Alert) GetWarning() bool {
+	if x != nil {
+		return x.Warning
+	}
+	return false
+}
+
+func (x *Alert) GetExperiment() string {
+	if x != nil {
+		return x.Experiment
+	}
+	return ""
+}
+
+func (x *Alert) GetTrial() string {
+	if x != nil {
+		return x.Trial
+	}
+	return ""
+}
+
+func (x *Alert) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Alert) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 type ListTrialColumnsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// namespaces/NAMESPACE/experiments/NAME
@@ -316,7 +495,7 @@ type ListTrialColumnsRequest struct {
 
 func (x *ListTrialColumnsRequest) Reset() {
 	*x = ListTrialColumnsRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[4]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +507,7 @@ func (x *ListTrialColumnsRequest) String() string {
 func (*ListTrialColumnsRequest) ProtoMessage() {}
 
 func (x *ListTrialColumnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[4]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +520,7 @@ func (x *ListTrialColumnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialColumnsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialColumnsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{4}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListTrialColumnsRequest) GetParent() string {
@@ -401,7 +580,7 @@ type TrialColumns struct {
 
 func (x *TrialColumns) Reset() {
 	*x = TrialColumns{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[5]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -413,7 +592,7 @@ func (x *TrialColumns) String() string {
 func (*TrialColumns) ProtoMessage() {}
 
 func (x *TrialColumns) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[5]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -426,7 +605,7 @@ func (x *TrialColumns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialColumns.ProtoReflect.Descriptor instead.
 func (*TrialColumns) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{5}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TrialColumns) GetRevision() string {
@@ -548,7 +727,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[6]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -560,7 +739,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[6]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -573,7 +752,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{6}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Column) GetName() string {
@@ -609,7 +788,7 @@ type TextColumn struct {
 
 func (x *TextColumn) Reset() {
 	*x = TextColumn{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[7]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +800,7 @@ func (x *TextColumn) String() string {
 func (*TextColumn) ProtoMessage() {}
 
 func (x *TextColumn) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[7]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +813,7 @@ func (x *TextColumn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextColumn.ProtoReflect.Descriptor instead.
 func (*TextColumn) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{7}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TextColumn) GetTexts() []string {
@@ -672,7 +851,7 @@ type GetSeriesRequest struct {
 
 func (x *GetSeriesRequest) Reset() {
 	*x = GetSeriesRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[8]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -684,7 +863,7 @@ func (x *GetSeriesRequest) String() string {
 func (*GetSeriesRequest) ProtoMessage() {}
 
 func (x *GetSeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[8]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -697,7 +876,7 @@ func (x *GetSeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSeriesRequest.ProtoReflect.Descriptor instead.
 func (*GetSeriesRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{8}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetSeriesRequest) GetParent() string {
@@ -761,7 +940,7 @@ type GetSeriesResponse struct {
 
 func (x *GetSeriesResponse) Reset() {
 	*x = GetSeriesResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[9]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +952,7 @@ func (x *GetSeriesResponse) String() string {
 func (*GetSeriesResponse) ProtoMessage() {}
 
 func (x *GetSeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[9]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +965,7 @@ func (x *GetSeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSeriesResponse.ProtoReflect.Descriptor instead.
 func (*GetSeriesResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{9}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetSeriesResponse) GetSeries() []*Series {
@@ -823,7 +1002,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[10]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -835,7 +1014,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[10]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +1027,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{10}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Series) GetTrial() int32 {
@@ -910,7 +1089,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[11]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1101,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[11]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1114,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{11}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchRequest) GetSubscriptions() []*Subscription {
@@ -965,7 +1144,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[12]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1156,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[12]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1169,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{12}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Subscription) GetId() int32 {
@@ -1084,7 +1263,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[13]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1275,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[13]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1288,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{13}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchResponse) GetId() int32 {
@@ -1207,7 +1386,7 @@ type ExperimentChanges struct {
 
 func (x *ExperimentChanges) Reset() {
 	*x = ExperimentChanges{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[14]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1398,7 @@ func (x *ExperimentChanges) String() string {
 func (*ExperimentChanges) ProtoMessage() {}
 
 func (x *ExperimentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[14]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1411,7 @@ func (x *ExperimentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExperimentChanges.ProtoReflect.Descriptor instead.
 func (*ExperimentChanges) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{14}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExperimentChanges) GetRevision() string {
@@ -1280,7 +1459,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1471,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[15]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1484,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{15}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DescribeRequest) GetName() string {
@@ -1334,7 +1513,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[16]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1525,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[16]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1538,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DescribeResponse) GetWhy() string {
@@ -1426,7 +1605,7 @@ type ReadLogsRequest struct {
 
 func (x *ReadLogsRequest) Reset() {
 	*x = ReadLogsRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[17]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1438,7 +1617,7 @@ func (x *ReadLogsRequest) String() string {
 func (*ReadLogsRequest) ProtoMessage() {}
 
 func (x *ReadLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[17]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1451,7 +1630,7 @@ func (x *ReadLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogsRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{17}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReadLogsRequest) GetName() string {
@@ -1515,7 +1694,7 @@ type ReadLogsResponse struct {
 
 func (x *ReadLogsResponse) Reset() {
 	*x = ReadLogsResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[18]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1706,7 @@ func (x *ReadLogsResponse) String() string {
 func (*ReadLogsResponse) ProtoMessage() {}
 
 func (x *ReadLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[18]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1719,7 @@ func (x *ReadLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogsResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{18}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReadLogsResponse) GetText() []byte {
@@ -1567,7 +1746,7 @@ type ListArtifactsRequest struct {
 
 func (x *ListArtifactsRequest) Reset() {
 	*x = ListArtifactsRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +1758,7 @@ func (x *ListArtifactsRequest) String() string {
 func (*ListArtifactsRequest) ProtoMessage() {}
 
 func (x *ListArtifactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[19]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +1771,7 @@ func (x *ListArtifactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArtifactsRequest.ProtoReflect.Descriptor instead.
 func (*ListArtifactsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListArtifactsRequest) GetName() string {
@@ -1616,7 +1795,7 @@ type ListArtifactsResponse struct {
 
 func (x *ListArtifactsResponse) Reset() {
 	*x = ListArtifactsResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1807,7 @@ func (x *ListArtifactsResponse) String() string {
 func (*ListArtifactsResponse) ProtoMessage() {}
 
 func (x *ListArtifactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[20]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1820,7 @@ func (x *ListArtifactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListArtifactsResponse.ProtoReflect.Descriptor instead.
 func (*ListArtifactsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{20}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListArtifactsResponse) GetArtifacts() []*Artifact {
@@ -1678,7 +1857,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1690,7 +1869,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[21]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1703,7 +1882,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{21}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Artifact) GetPath() string {
@@ -1739,7 +1918,7 @@ type ReadArtifactRequest struct {
 
 func (x *ReadArtifactRequest) Reset() {
 	*x = ReadArtifactRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1930,7 @@ func (x *ReadArtifactRequest) String() string {
 func (*ReadArtifactRequest) ProtoMessage() {}
 
 func (x *ReadArtifactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[22]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1943,7 @@ func (x *ReadArtifactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadArtifactRequest.ProtoReflect.Descriptor instead.
 func (*ReadArtifactRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{22}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReadArtifactRequest) GetName() string {
@@ -1790,7 +1969,7 @@ type ReadArtifactResponse struct {
 
 func (x *ReadArtifactResponse) Reset() {
 	*x = ReadArtifactResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +1981,7 @@ func (x *ReadArtifactResponse) String() string {
 func (*ReadArtifactResponse) ProtoMessage() {}
 
 func (x *ReadArtifactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[23]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +1994,7 @@ func (x *ReadArtifactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadArtifactResponse.ProtoReflect.Descriptor instead.
 func (*ReadArtifactResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{23}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReadArtifactResponse) GetData() []byte {
@@ -1845,7 +2024,7 @@ type AnalyzeRequest struct {
 
 func (x *AnalyzeRequest) Reset() {
 	*x = AnalyzeRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +2036,7 @@ func (x *AnalyzeRequest) String() string {
 func (*AnalyzeRequest) ProtoMessage() {}
 
 func (x *AnalyzeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[24]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +2049,7 @@ func (x *AnalyzeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AnalyzeRequest) GetParent() string {
@@ -1991,7 +2170,7 @@ type AnalyzeResponse struct {
 
 func (x *AnalyzeResponse) Reset() {
 	*x = AnalyzeResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2003,7 +2182,7 @@ func (x *AnalyzeResponse) String() string {
 func (*AnalyzeResponse) ProtoMessage() {}
 
 func (x *AnalyzeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[25]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2016,7 +2195,7 @@ func (x *AnalyzeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AnalyzeResponse) GetResults() int32 {
@@ -2120,7 +2299,7 @@ type ListAlgorithmsRequest struct {
 
 func (x *ListAlgorithmsRequest) Reset() {
 	*x = ListAlgorithmsRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2132,7 +2311,7 @@ func (x *ListAlgorithmsRequest) String() string {
 func (*ListAlgorithmsRequest) ProtoMessage() {}
 
 func (x *ListAlgorithmsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[26]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2145,7 +2324,7 @@ func (x *ListAlgorithmsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAlgorithmsRequest.ProtoReflect.Descriptor instead.
 func (*ListAlgorithmsRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{26}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{29}
 }
 
 type ListAlgorithmsResponse struct {
@@ -2159,7 +2338,7 @@ type ListAlgorithmsResponse struct {
 
 func (x *ListAlgorithmsResponse) Reset() {
 	*x = ListAlgorithmsResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2350,7 @@ func (x *ListAlgorithmsResponse) String() string {
 func (*ListAlgorithmsResponse) ProtoMessage() {}
 
 func (x *ListAlgorithmsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[27]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2363,7 @@ func (x *ListAlgorithmsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAlgorithmsResponse.ProtoReflect.Descriptor instead.
 func (*ListAlgorithmsResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListAlgorithmsResponse) GetAlgorithms() []*Algorithm {
@@ -2214,7 +2393,7 @@ type Algorithm struct {
 
 func (x *Algorithm) Reset() {
 	*x = Algorithm{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2405,7 @@ func (x *Algorithm) String() string {
 func (*Algorithm) ProtoMessage() {}
 
 func (x *Algorithm) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[28]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2418,7 @@ func (x *Algorithm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Algorithm.ProtoReflect.Descriptor instead.
 func (*Algorithm) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Algorithm) GetName() string {
@@ -2277,7 +2456,7 @@ type PreviewExperimentRequest struct {
 
 func (x *PreviewExperimentRequest) Reset() {
 	*x = PreviewExperimentRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2289,7 +2468,7 @@ func (x *PreviewExperimentRequest) String() string {
 func (*PreviewExperimentRequest) ProtoMessage() {}
 
 func (x *PreviewExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[29]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2302,7 +2481,7 @@ func (x *PreviewExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewExperimentRequest.ProtoReflect.Descriptor instead.
 func (*PreviewExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{29}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PreviewExperimentRequest) GetExperiment() *Experiment {
@@ -2353,7 +2532,7 @@ type PreviewExperimentResponse struct {
 
 func (x *PreviewExperimentResponse) Reset() {
 	*x = PreviewExperimentResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2544,7 @@ func (x *PreviewExperimentResponse) String() string {
 func (*PreviewExperimentResponse) ProtoMessage() {}
 
 func (x *PreviewExperimentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[30]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2557,7 @@ func (x *PreviewExperimentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewExperimentResponse.ProtoReflect.Descriptor instead.
 func (*PreviewExperimentResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PreviewExperimentResponse) GetExperiment() *Experiment {
@@ -2446,7 +2625,7 @@ type ShareExperimentRequest struct {
 
 func (x *ShareExperimentRequest) Reset() {
 	*x = ShareExperimentRequest{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[31]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2458,7 +2637,7 @@ func (x *ShareExperimentRequest) String() string {
 func (*ShareExperimentRequest) ProtoMessage() {}
 
 func (x *ShareExperimentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[31]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2471,7 +2650,7 @@ func (x *ShareExperimentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareExperimentRequest.ProtoReflect.Descriptor instead.
 func (*ShareExperimentRequest) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ShareExperimentRequest) GetParent() string {
@@ -2505,7 +2684,7 @@ type ShareExperimentResponse struct {
 
 func (x *ShareExperimentResponse) Reset() {
 	*x = ShareExperimentResponse{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2517,7 +2696,7 @@ func (x *ShareExperimentResponse) String() string {
 func (*ShareExperimentResponse) ProtoMessage() {}
 
 func (x *ShareExperimentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[32]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2530,7 +2709,7 @@ func (x *ShareExperimentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareExperimentResponse.ProtoReflect.Descriptor instead.
 func (*ShareExperimentResponse) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{32}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ShareExperimentResponse) GetPage() []byte {
@@ -2561,7 +2740,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2752,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[33]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2765,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Snapshot) GetTime() *timestamppb.Timestamp {
@@ -2655,7 +2834,7 @@ type WatchResponse_End struct {
 
 func (x *WatchResponse_End) Reset() {
 	*x = WatchResponse_End{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2667,7 +2846,7 @@ func (x *WatchResponse_End) String() string {
 func (*WatchResponse_End) ProtoMessage() {}
 
 func (x *WatchResponse_End) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[34]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2680,7 +2859,7 @@ func (x *WatchResponse_End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse_End.ProtoReflect.Descriptor instead.
 func (*WatchResponse_End) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{13, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16, 0}
 }
 
 func (x *WatchResponse_End) GetReason() string {
@@ -2710,7 +2889,7 @@ type DescribeResponse_Condition struct {
 
 func (x *DescribeResponse_Condition) Reset() {
 	*x = DescribeResponse_Condition{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2901,7 @@ func (x *DescribeResponse_Condition) String() string {
 func (*DescribeResponse_Condition) ProtoMessage() {}
 
 func (x *DescribeResponse_Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[35]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2914,7 @@ func (x *DescribeResponse_Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse_Condition.ProtoReflect.Descriptor instead.
 func (*DescribeResponse_Condition) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 0}
 }
 
 func (x *DescribeResponse_Condition) GetType() string {
@@ -2788,7 +2967,7 @@ type DescribeResponse_Event struct {
 
 func (x *DescribeResponse_Event) Reset() {
 	*x = DescribeResponse_Event{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2800,7 +2979,7 @@ func (x *DescribeResponse_Event) String() string {
 func (*DescribeResponse_Event) ProtoMessage() {}
 
 func (x *DescribeResponse_Event) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[36]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2813,7 +2992,7 @@ func (x *DescribeResponse_Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse_Event.ProtoReflect.Descriptor instead.
 func (*DescribeResponse_Event) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16, 1}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 1}
 }
 
 func (x *DescribeResponse_Event) GetObject() string {
@@ -2878,7 +3057,7 @@ type DescribeResponse_Pod struct {
 
 func (x *DescribeResponse_Pod) Reset() {
 	*x = DescribeResponse_Pod{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2890,7 +3069,7 @@ func (x *DescribeResponse_Pod) String() string {
 func (*DescribeResponse_Pod) ProtoMessage() {}
 
 func (x *DescribeResponse_Pod) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[37]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2903,7 +3082,7 @@ func (x *DescribeResponse_Pod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse_Pod.ProtoReflect.Descriptor instead.
 func (*DescribeResponse_Pod) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16, 2}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 2}
 }
 
 func (x *DescribeResponse_Pod) GetName() string {
@@ -2978,7 +3157,7 @@ type DescribeResponse_Container struct {
 
 func (x *DescribeResponse_Container) Reset() {
 	*x = DescribeResponse_Container{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2990,7 +3169,7 @@ func (x *DescribeResponse_Container) String() string {
 func (*DescribeResponse_Container) ProtoMessage() {}
 
 func (x *DescribeResponse_Container) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[38]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3003,7 +3182,7 @@ func (x *DescribeResponse_Container) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse_Container.ProtoReflect.Descriptor instead.
 func (*DescribeResponse_Container) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{16, 3}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{19, 3}
 }
 
 func (x *DescribeResponse_Container) GetName() string {
@@ -3059,7 +3238,7 @@ type AnalyzeRequest_Importance struct {
 
 func (x *AnalyzeRequest_Importance) Reset() {
 	*x = AnalyzeRequest_Importance{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3071,7 +3250,7 @@ func (x *AnalyzeRequest_Importance) String() string {
 func (*AnalyzeRequest_Importance) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Importance) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[40]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3084,7 +3263,7 @@ func (x *AnalyzeRequest_Importance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Importance.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Importance) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 0}
 }
 
 func (x *AnalyzeRequest_Importance) GetMethod() AnalyzeRequest_Importance_Method {
@@ -3103,7 +3282,7 @@ type AnalyzeRequest_Distribution struct {
 
 func (x *AnalyzeRequest_Distribution) Reset() {
 	*x = AnalyzeRequest_Distribution{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3115,7 +3294,7 @@ func (x *AnalyzeRequest_Distribution) String() string {
 func (*AnalyzeRequest_Distribution) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Distribution) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[41]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3128,7 +3307,7 @@ func (x *AnalyzeRequest_Distribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Distribution.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Distribution) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 1}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 1}
 }
 
 // The objective over two parameters, from the results near each point of a grid.
@@ -3144,7 +3323,7 @@ type AnalyzeRequest_Contour struct {
 
 func (x *AnalyzeRequest_Contour) Reset() {
 	*x = AnalyzeRequest_Contour{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[42]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3156,7 +3335,7 @@ func (x *AnalyzeRequest_Contour) String() string {
 func (*AnalyzeRequest_Contour) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Contour) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[42]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3169,7 +3348,7 @@ func (x *AnalyzeRequest_Contour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Contour.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Contour) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 2}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 2}
 }
 
 func (x *AnalyzeRequest_Contour) GetX() string {
@@ -3205,7 +3384,7 @@ type AnalyzeRequest_Pareto struct {
 
 func (x *AnalyzeRequest_Pareto) Reset() {
 	*x = AnalyzeRequest_Pareto{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[43]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3217,7 +3396,7 @@ func (x *AnalyzeRequest_Pareto) String() string {
 func (*AnalyzeRequest_Pareto) ProtoMessage() {}
 
 func (x *AnalyzeRequest_Pareto) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[43]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3230,7 +3409,7 @@ func (x *AnalyzeRequest_Pareto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_Pareto.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_Pareto) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 3}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 3}
 }
 
 func (x *AnalyzeRequest_Pareto) GetReference() []float64 {
@@ -3249,7 +3428,7 @@ type AnalyzeRequest_History struct {
 
 func (x *AnalyzeRequest_History) Reset() {
 	*x = AnalyzeRequest_History{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[44]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3261,7 +3440,7 @@ func (x *AnalyzeRequest_History) String() string {
 func (*AnalyzeRequest_History) ProtoMessage() {}
 
 func (x *AnalyzeRequest_History) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[44]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3274,7 +3453,7 @@ func (x *AnalyzeRequest_History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeRequest_History.ProtoReflect.Descriptor instead.
 func (*AnalyzeRequest_History) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{24, 4}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{27, 4}
 }
 
 type AnalyzeResponse_Importance struct {
@@ -3291,7 +3470,7 @@ type AnalyzeResponse_Importance struct {
 
 func (x *AnalyzeResponse_Importance) Reset() {
 	*x = AnalyzeResponse_Importance{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[45]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3303,7 +3482,7 @@ func (x *AnalyzeResponse_Importance) String() string {
 func (*AnalyzeResponse_Importance) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Importance) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[45]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3316,7 +3495,7 @@ func (x *AnalyzeResponse_Importance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Importance.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Importance) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28, 0}
 }
 
 func (x *AnalyzeResponse_Importance) GetParameters() []string {
@@ -3352,7 +3531,7 @@ type AnalyzeResponse_Steps struct {
 
 func (x *AnalyzeResponse_Steps) Reset() {
 	*x = AnalyzeResponse_Steps{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[46]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3364,7 +3543,7 @@ func (x *AnalyzeResponse_Steps) String() string {
 func (*AnalyzeResponse_Steps) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Steps) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[46]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3377,7 +3556,7 @@ func (x *AnalyzeResponse_Steps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Steps.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Steps) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25, 1}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28, 1}
 }
 
 func (x *AnalyzeResponse_Steps) GetValue() []float64 {
@@ -3407,7 +3586,7 @@ type AnalyzeResponse_Contour struct {
 
 func (x *AnalyzeResponse_Contour) Reset() {
 	*x = AnalyzeResponse_Contour{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[47]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3419,7 +3598,7 @@ func (x *AnalyzeResponse_Contour) String() string {
 func (*AnalyzeResponse_Contour) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Contour) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[47]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3432,7 +3611,7 @@ func (x *AnalyzeResponse_Contour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Contour.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Contour) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25, 2}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28, 2}
 }
 
 func (x *AnalyzeResponse_Contour) GetX() *Column {
@@ -3470,7 +3649,7 @@ type AnalyzeResponse_Pareto struct {
 
 func (x *AnalyzeResponse_Pareto) Reset() {
 	*x = AnalyzeResponse_Pareto{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[48]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3661,7 @@ func (x *AnalyzeResponse_Pareto) String() string {
 func (*AnalyzeResponse_Pareto) ProtoMessage() {}
 
 func (x *AnalyzeResponse_Pareto) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[48]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3674,7 @@ func (x *AnalyzeResponse_Pareto) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalyzeResponse_Pareto.ProtoReflect.Descriptor instead.
 func (*AnalyzeResponse_Pareto) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{25, 3}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28, 3}
 }
 
 func (x *AnalyzeResponse_Pareto) GetTrials() []int32 {
@@ -3538,7 +3717,7 @@ type Algorithm_Setting struct {
 
 func (x *Algorithm_Setting) Reset() {
 	*x = Algorithm_Setting{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[49]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3550,7 +3729,7 @@ func (x *Algorithm_Setting) String() string {
 func (*Algorithm_Setting) ProtoMessage() {}
 
 func (x *Algorithm_Setting) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[49]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3563,7 +3742,7 @@ func (x *Algorithm_Setting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Algorithm_Setting.ProtoReflect.Descriptor instead.
 func (*Algorithm_Setting) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{28, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{31, 0}
 }
 
 func (x *Algorithm_Setting) GetName() string {
@@ -3598,7 +3777,7 @@ type PreviewExperimentResponse_Problem struct {
 
 func (x *PreviewExperimentResponse_Problem) Reset() {
 	*x = PreviewExperimentResponse_Problem{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[50]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3610,7 +3789,7 @@ func (x *PreviewExperimentResponse_Problem) String() string {
 func (*PreviewExperimentResponse_Problem) ProtoMessage() {}
 
 func (x *PreviewExperimentResponse_Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[50]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3623,7 +3802,7 @@ func (x *PreviewExperimentResponse_Problem) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use PreviewExperimentResponse_Problem.ProtoReflect.Descriptor instead.
 func (*PreviewExperimentResponse_Problem) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{30, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33, 0}
 }
 
 func (x *PreviewExperimentResponse_Problem) GetField() string {
@@ -3650,7 +3829,7 @@ type Snapshot_Curves struct {
 
 func (x *Snapshot_Curves) Reset() {
 	*x = Snapshot_Curves{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[51]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3662,7 +3841,7 @@ func (x *Snapshot_Curves) String() string {
 func (*Snapshot_Curves) ProtoMessage() {}
 
 func (x *Snapshot_Curves) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[51]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3675,7 +3854,7 @@ func (x *Snapshot_Curves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot_Curves.ProtoReflect.Descriptor instead.
 func (*Snapshot_Curves) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33, 0}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{36, 0}
 }
 
 func (x *Snapshot_Curves) GetAxis() GetSeriesRequest_Axis {
@@ -3702,7 +3881,7 @@ type Snapshot_Answer struct {
 
 func (x *Snapshot_Answer) Reset() {
 	*x = Snapshot_Answer{}
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[52]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3714,7 +3893,7 @@ func (x *Snapshot_Answer) String() string {
 func (*Snapshot_Answer) ProtoMessage() {}
 
 func (x *Snapshot_Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_vernier_v1_dashboard_proto_msgTypes[52]
+	mi := &file_vernier_v1_dashboard_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3727,7 +3906,7 @@ func (x *Snapshot_Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot_Answer.ProtoReflect.Descriptor instead.
 func (*Snapshot_Answer) Descriptor() ([]byte, []int) {
-	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{33, 1}
+	return file_vernier_v1_dashboard_proto_rawDescGZIP(), []int{36, 1}
 }
 
 func (x *Snapshot_Answer) GetRequest() *AnalyzeRequest {
@@ -3759,7 +3938,20 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\x16ListNamespacesResponse\x12\x1e\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\tR\n" +
-	"namespaces\"G\n" +
+	"namespaces\"\x13\n" +
+	"\x11ListAlertsRequest\"?\n" +
+	"\x12ListAlertsResponse\x12)\n" +
+	"\x06alerts\x18\x01 \x03(\v2\x11.vernier.v1.AlertR\x06alerts\"\xc9\x01\n" +
+	"\x05Alert\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
+	"\awarning\x18\x03 \x01(\bR\awarning\x12\x1e\n" +
+	"\n" +
+	"experiment\x18\x04 \x01(\tR\n" +
+	"experiment\x12\x14\n" +
+	"\x05trial\x18\x05 \x01(\tR\x05trial\x12\x18\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\x12.\n" +
+	"\x04time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"G\n" +
 	"\x17ListTrialColumnsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x14\n" +
 	"\x05since\x18\x02 \x01(\tR\x05since\"\x8a\x04\n" +
@@ -4028,10 +4220,12 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\x06series\x18\x02 \x03(\v2\x12.vernier.v1.SeriesR\x06series\x1aw\n" +
 	"\x06Answer\x124\n" +
 	"\arequest\x18\x01 \x01(\v2\x1a.vernier.v1.AnalyzeRequestR\arequest\x127\n" +
-	"\bresponse\x18\x02 \x01(\v2\x1b.vernier.v1.AnalyzeResponseR\bresponse2\xa8\b\n" +
+	"\bresponse\x18\x02 \x01(\v2\x1b.vernier.v1.AnalyzeResponseR\bresponse2\xf5\b\n" +
 	"\x10DashboardService\x12H\n" +
 	"\tGetServer\x12\x1c.vernier.v1.GetServerRequest\x1a\x1d.vernier.v1.GetServerResponse\x12W\n" +
-	"\x0eListNamespaces\x12!.vernier.v1.ListNamespacesRequest\x1a\".vernier.v1.ListNamespacesResponse\x12Q\n" +
+	"\x0eListNamespaces\x12!.vernier.v1.ListNamespacesRequest\x1a\".vernier.v1.ListNamespacesResponse\x12K\n" +
+	"\n" +
+	"ListAlerts\x12\x1d.vernier.v1.ListAlertsRequest\x1a\x1e.vernier.v1.ListAlertsResponse\x12Q\n" +
 	"\x10ListTrialColumns\x12#.vernier.v1.ListTrialColumnsRequest\x1a\x18.vernier.v1.TrialColumns\x12H\n" +
 	"\tGetSeries\x12\x1c.vernier.v1.GetSeriesRequest\x1a\x1d.vernier.v1.GetSeriesResponse\x12>\n" +
 	"\x05Watch\x12\x18.vernier.v1.WatchRequest\x1a\x19.vernier.v1.WatchResponse0\x01\x12E\n" +
@@ -4057,7 +4251,7 @@ func file_vernier_v1_dashboard_proto_rawDescGZIP() []byte {
 }
 
 var file_vernier_v1_dashboard_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_vernier_v1_dashboard_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_vernier_v1_dashboard_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_vernier_v1_dashboard_proto_goTypes = []any{
 	(GetSeriesRequest_Axis)(0),                // 0: vernier.v1.GetSeriesRequest.Axis
 	(AnalyzeRequest_Importance_Method)(0),     // 1: vernier.v1.AnalyzeRequest.Importance.Method
@@ -4065,151 +4259,158 @@ var file_vernier_v1_dashboard_proto_goTypes = []any{
 	(*GetServerResponse)(nil),                 // 3: vernier.v1.GetServerResponse
 	(*ListNamespacesRequest)(nil),             // 4: vernier.v1.ListNamespacesRequest
 	(*ListNamespacesResponse)(nil),            // 5: vernier.v1.ListNamespacesResponse
-	(*ListTrialColumnsRequest)(nil),           // 6: vernier.v1.ListTrialColumnsRequest
-	(*TrialColumns)(nil),                      // 7: vernier.v1.TrialColumns
-	(*Column)(nil),                            // 8: vernier.v1.Column
-	(*TextColumn)(nil),                        // 9: vernier.v1.TextColumn
-	(*GetSeriesRequest)(nil),                  // 10: vernier.v1.GetSeriesRequest
-	(*GetSeriesResponse)(nil),                 // 11: vernier.v1.GetSeriesResponse
-	(*Series)(nil),                            // 12: vernier.v1.Series
-	(*WatchRequest)(nil),                      // 13: vernier.v1.WatchRequest
-	(*Subscription)(nil),                      // 14: vernier.v1.Subscription
-	(*WatchResponse)(nil),                     // 15: vernier.v1.WatchResponse
-	(*ExperimentChanges)(nil),                 // 16: vernier.v1.ExperimentChanges
-	(*DescribeRequest)(nil),                   // 17: vernier.v1.DescribeRequest
-	(*DescribeResponse)(nil),                  // 18: vernier.v1.DescribeResponse
-	(*ReadLogsRequest)(nil),                   // 19: vernier.v1.ReadLogsRequest
-	(*ReadLogsResponse)(nil),                  // 20: vernier.v1.ReadLogsResponse
-	(*ListArtifactsRequest)(nil),              // 21: vernier.v1.ListArtifactsRequest
-	(*ListArtifactsResponse)(nil),             // 22: vernier.v1.ListArtifactsResponse
-	(*Artifact)(nil),                          // 23: vernier.v1.Artifact
-	(*ReadArtifactRequest)(nil),               // 24: vernier.v1.ReadArtifactRequest
-	(*ReadArtifactResponse)(nil),              // 25: vernier.v1.ReadArtifactResponse
-	(*AnalyzeRequest)(nil),                    // 26: vernier.v1.AnalyzeRequest
-	(*AnalyzeResponse)(nil),                   // 27: vernier.v1.AnalyzeResponse
-	(*ListAlgorithmsRequest)(nil),             // 28: vernier.v1.ListAlgorithmsRequest
-	(*ListAlgorithmsResponse)(nil),            // 29: vernier.v1.ListAlgorithmsResponse
-	(*Algorithm)(nil),                         // 30: vernier.v1.Algorithm
-	(*PreviewExperimentRequest)(nil),          // 31: vernier.v1.PreviewExperimentRequest
-	(*PreviewExperimentResponse)(nil),         // 32: vernier.v1.PreviewExperimentResponse
-	(*ShareExperimentRequest)(nil),            // 33: vernier.v1.ShareExperimentRequest
-	(*ShareExperimentResponse)(nil),           // 34: vernier.v1.ShareExperimentResponse
-	(*Snapshot)(nil),                          // 35: vernier.v1.Snapshot
-	(*WatchResponse_End)(nil),                 // 36: vernier.v1.WatchResponse.End
-	(*DescribeResponse_Condition)(nil),        // 37: vernier.v1.DescribeResponse.Condition
-	(*DescribeResponse_Event)(nil),            // 38: vernier.v1.DescribeResponse.Event
-	(*DescribeResponse_Pod)(nil),              // 39: vernier.v1.DescribeResponse.Pod
-	(*DescribeResponse_Container)(nil),        // 40: vernier.v1.DescribeResponse.Container
-	nil,                                       // 41: vernier.v1.DescribeResponse.Pod.ResourcesEntry
-	(*AnalyzeRequest_Importance)(nil),         // 42: vernier.v1.AnalyzeRequest.Importance
-	(*AnalyzeRequest_Distribution)(nil),       // 43: vernier.v1.AnalyzeRequest.Distribution
-	(*AnalyzeRequest_Contour)(nil),            // 44: vernier.v1.AnalyzeRequest.Contour
-	(*AnalyzeRequest_Pareto)(nil),             // 45: vernier.v1.AnalyzeRequest.Pareto
-	(*AnalyzeRequest_History)(nil),            // 46: vernier.v1.AnalyzeRequest.History
-	(*AnalyzeResponse_Importance)(nil),        // 47: vernier.v1.AnalyzeResponse.Importance
-	(*AnalyzeResponse_Steps)(nil),             // 48: vernier.v1.AnalyzeResponse.Steps
-	(*AnalyzeResponse_Contour)(nil),           // 49: vernier.v1.AnalyzeResponse.Contour
-	(*AnalyzeResponse_Pareto)(nil),            // 50: vernier.v1.AnalyzeResponse.Pareto
-	(*Algorithm_Setting)(nil),                 // 51: vernier.v1.Algorithm.Setting
-	(*PreviewExperimentResponse_Problem)(nil), // 52: vernier.v1.PreviewExperimentResponse.Problem
-	(*Snapshot_Curves)(nil),                   // 53: vernier.v1.Snapshot.Curves
-	(*Snapshot_Answer)(nil),                   // 54: vernier.v1.Snapshot.Answer
-	(*timestamppb.Timestamp)(nil),             // 55: google.protobuf.Timestamp
-	(Trial_State)(0),                          // 56: vernier.v1.Trial.State
-	(*Experiment)(nil),                        // 57: vernier.v1.Experiment
-	(*structpb.Struct)(nil),                   // 58: google.protobuf.Struct
-	(*durationpb.Duration)(nil),               // 59: google.protobuf.Duration
+	(*ListAlertsRequest)(nil),                 // 6: vernier.v1.ListAlertsRequest
+	(*ListAlertsResponse)(nil),                // 7: vernier.v1.ListAlertsResponse
+	(*Alert)(nil),                             // 8: vernier.v1.Alert
+	(*ListTrialColumnsRequest)(nil),           // 9: vernier.v1.ListTrialColumnsRequest
+	(*TrialColumns)(nil),                      // 10: vernier.v1.TrialColumns
+	(*Column)(nil),                            // 11: vernier.v1.Column
+	(*TextColumn)(nil),                        // 12: vernier.v1.TextColumn
+	(*GetSeriesRequest)(nil),                  // 13: vernier.v1.GetSeriesRequest
+	(*GetSeriesResponse)(nil),                 // 14: vernier.v1.GetSeriesResponse
+	(*Series)(nil),                            // 15: vernier.v1.Series
+	(*WatchRequest)(nil),                      // 16: vernier.v1.WatchRequest
+	(*Subscription)(nil),                      // 17: vernier.v1.Subscription
+	(*WatchResponse)(nil),                     // 18: vernier.v1.WatchResponse
+	(*ExperimentChanges)(nil),                 // 19: vernier.v1.ExperimentChanges
+	(*DescribeRequest)(nil),                   // 20: vernier.v1.DescribeRequest
+	(*DescribeResponse)(nil),                  // 21: vernier.v1.DescribeResponse
+	(*ReadLogsRequest)(nil),                   // 22: vernier.v1.ReadLogsRequest
+	(*ReadLogsResponse)(nil),                  // 23: vernier.v1.ReadLogsResponse
+	(*ListArtifactsRequest)(nil),              // 24: vernier.v1.ListArtifactsRequest
+	(*ListArtifactsResponse)(nil),             // 25: vernier.v1.ListArtifactsResponse
+	(*Artifact)(nil),                          // 26: vernier.v1.Artifact
+	(*ReadArtifactRequest)(nil),               // 27: vernier.v1.ReadArtifactRequest
+	(*ReadArtifactResponse)(nil),              // 28: vernier.v1.ReadArtifactResponse
+	(*AnalyzeRequest)(nil),                    // 29: vernier.v1.AnalyzeRequest
+	(*AnalyzeResponse)(nil),                   // 30: vernier.v1.AnalyzeResponse
+	(*ListAlgorithmsRequest)(nil),             // 31: vernier.v1.ListAlgorithmsRequest
+	(*ListAlgorithmsResponse)(nil),            // 32: vernier.v1.ListAlgorithmsResponse
+	(*Algorithm)(nil),                         // 33: vernier.v1.Algorithm
+	(*PreviewExperimentRequest)(nil),          // 34: vernier.v1.PreviewExperimentRequest
+	(*PreviewExperimentResponse)(nil),         // 35: vernier.v1.PreviewExperimentResponse
+	(*ShareExperimentRequest)(nil),            // 36: vernier.v1.ShareExperimentRequest
+	(*ShareExperimentResponse)(nil),           // 37: vernier.v1.ShareExperimentResponse
+	(*Snapshot)(nil),                          // 38: vernier.v1.Snapshot
+	(*WatchResponse_End)(nil),                 // 39: vernier.v1.WatchResponse.End
+	(*DescribeResponse_Condition)(nil),        // 40: vernier.v1.DescribeResponse.Condition
+	(*DescribeResponse_Event)(nil),            // 41: vernier.v1.DescribeResponse.Event
+	(*DescribeResponse_Pod)(nil),              // 42: vernier.v1.DescribeResponse.Pod
+	(*DescribeResponse_Container)(nil),        // 43: vernier.v1.DescribeResponse.Container
+	nil,                                       // 44: vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	(*AnalyzeRequest_Importance)(nil),         // 45: vernier.v1.AnalyzeRequest.Importance
+	(*AnalyzeRequest_Distribution)(nil),       // 46: vernier.v1.AnalyzeRequest.Distribution
+	(*AnalyzeRequest_Contour)(nil),            // 47: vernier.v1.AnalyzeRequest.Contour
+	(*AnalyzeRequest_Pareto)(nil),             // 48: vernier.v1.AnalyzeRequest.Pareto
+	(*AnalyzeRequest_History)(nil),            // 49: vernier.v1.AnalyzeRequest.History
+	(*AnalyzeResponse_Importance)(nil),        // 50: vernier.v1.AnalyzeResponse.Importance
+	(*AnalyzeResponse_Steps)(nil),             // 51: vernier.v1.AnalyzeResponse.Steps
+	(*AnalyzeResponse_Contour)(nil),           // 52: vernier.v1.AnalyzeResponse.Contour
+	(*AnalyzeResponse_Pareto)(nil),            // 53: vernier.v1.AnalyzeResponse.Pareto
+	(*Algorithm_Setting)(nil),                 // 54: vernier.v1.Algorithm.Setting
+	(*PreviewExperimentResponse_Problem)(nil), // 55: vernier.v1.PreviewExperimentResponse.Problem
+	(*Snapshot_Curves)(nil),                   // 56: vernier.v1.Snapshot.Curves
+	(*Snapshot_Answer)(nil),                   // 57: vernier.v1.Snapshot.Answer
+	(*timestamppb.Timestamp)(nil),             // 58: google.protobuf.Timestamp
+	(Trial_State)(0),                          // 59: vernier.v1.Trial.State
+	(*Experiment)(nil),                        // 60: vernier.v1.Experiment
+	(*structpb.Struct)(nil),                   // 61: google.protobuf.Struct
+	(*durationpb.Duration)(nil),               // 62: google.protobuf.Duration
 }
 var file_vernier_v1_dashboard_proto_depIdxs = []int32{
-	55, // 0: vernier.v1.GetServerResponse.time:type_name -> google.protobuf.Timestamp
-	56, // 1: vernier.v1.TrialColumns.state:type_name -> vernier.v1.Trial.State
-	9,  // 2: vernier.v1.TrialColumns.message:type_name -> vernier.v1.TextColumn
-	8,  // 3: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
-	8,  // 4: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
-	8,  // 5: vernier.v1.TrialColumns.usage:type_name -> vernier.v1.Column
-	9,  // 6: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
-	0,  // 7: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	12, // 8: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
-	14, // 9: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
-	10, // 10: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
-	16, // 11: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
-	7,  // 12: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
-	11, // 13: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
-	36, // 14: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
-	57, // 15: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
-	37, // 16: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
-	38, // 17: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
-	39, // 18: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
-	55, // 19: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
-	23, // 20: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
-	55, // 21: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	42, // 22: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
-	43, // 23: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
-	44, // 24: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
-	45, // 25: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
-	46, // 26: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
-	47, // 27: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
-	48, // 28: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
-	49, // 29: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
-	50, // 30: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
-	48, // 31: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
-	30, // 32: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
-	30, // 33: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
-	51, // 34: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
-	57, // 35: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
-	57, // 36: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
-	52, // 37: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
-	58, // 38: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
-	59, // 39: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
-	55, // 40: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
-	57, // 41: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
-	18, // 42: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
-	7,  // 43: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
-	53, // 44: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
-	54, // 45: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
-	55, // 46: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
-	55, // 47: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
-	40, // 48: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
-	55, // 49: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
-	41, // 50: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
-	1,  // 51: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
-	8,  // 52: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
-	8,  // 53: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
-	0,  // 54: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
-	12, // 55: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
-	26, // 56: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
-	27, // 57: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
-	2,  // 58: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
-	4,  // 59: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
-	6,  // 60: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
-	10, // 61: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
-	13, // 62: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
-	17, // 63: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
-	19, // 64: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
-	21, // 65: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
-	24, // 66: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
-	26, // 67: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
-	28, // 68: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
-	31, // 69: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
-	33, // 70: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
-	3,  // 71: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
-	5,  // 72: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
-	7,  // 73: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
-	11, // 74: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
-	15, // 75: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
-	18, // 76: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
-	20, // 77: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
-	22, // 78: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
-	25, // 79: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
-	27, // 80: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
-	29, // 81: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
-	32, // 82: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
-	34, // 83: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
-	71, // [71:84] is the sub-list for method output_type
-	58, // [58:71] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	58, // 0: vernier.v1.GetServerResponse.time:type_name -> google.protobuf.Timestamp
+	8,  // 1: vernier.v1.ListAlertsResponse.alerts:type_name -> vernier.v1.Alert
+	58, // 2: vernier.v1.Alert.time:type_name -> google.protobuf.Timestamp
+	59, // 3: vernier.v1.TrialColumns.state:type_name -> vernier.v1.Trial.State
+	12, // 4: vernier.v1.TrialColumns.message:type_name -> vernier.v1.TextColumn
+	11, // 5: vernier.v1.TrialColumns.parameters:type_name -> vernier.v1.Column
+	11, // 6: vernier.v1.TrialColumns.metrics:type_name -> vernier.v1.Column
+	11, // 7: vernier.v1.TrialColumns.usage:type_name -> vernier.v1.Column
+	12, // 8: vernier.v1.Column.text:type_name -> vernier.v1.TextColumn
+	0,  // 9: vernier.v1.GetSeriesRequest.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	15, // 10: vernier.v1.GetSeriesResponse.series:type_name -> vernier.v1.Series
+	17, // 11: vernier.v1.WatchRequest.subscriptions:type_name -> vernier.v1.Subscription
+	13, // 12: vernier.v1.Subscription.series:type_name -> vernier.v1.GetSeriesRequest
+	19, // 13: vernier.v1.WatchResponse.experiments:type_name -> vernier.v1.ExperimentChanges
+	10, // 14: vernier.v1.WatchResponse.trials:type_name -> vernier.v1.TrialColumns
+	14, // 15: vernier.v1.WatchResponse.series:type_name -> vernier.v1.GetSeriesResponse
+	39, // 16: vernier.v1.WatchResponse.end:type_name -> vernier.v1.WatchResponse.End
+	60, // 17: vernier.v1.ExperimentChanges.experiments:type_name -> vernier.v1.Experiment
+	40, // 18: vernier.v1.DescribeResponse.conditions:type_name -> vernier.v1.DescribeResponse.Condition
+	41, // 19: vernier.v1.DescribeResponse.events:type_name -> vernier.v1.DescribeResponse.Event
+	42, // 20: vernier.v1.DescribeResponse.pods:type_name -> vernier.v1.DescribeResponse.Pod
+	58, // 21: vernier.v1.ReadLogsRequest.since:type_name -> google.protobuf.Timestamp
+	26, // 22: vernier.v1.ListArtifactsResponse.artifacts:type_name -> vernier.v1.Artifact
+	58, // 23: vernier.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	45, // 24: vernier.v1.AnalyzeRequest.importance:type_name -> vernier.v1.AnalyzeRequest.Importance
+	46, // 25: vernier.v1.AnalyzeRequest.distribution:type_name -> vernier.v1.AnalyzeRequest.Distribution
+	47, // 26: vernier.v1.AnalyzeRequest.contour:type_name -> vernier.v1.AnalyzeRequest.Contour
+	48, // 27: vernier.v1.AnalyzeRequest.pareto:type_name -> vernier.v1.AnalyzeRequest.Pareto
+	49, // 28: vernier.v1.AnalyzeRequest.history:type_name -> vernier.v1.AnalyzeRequest.History
+	50, // 29: vernier.v1.AnalyzeResponse.importance:type_name -> vernier.v1.AnalyzeResponse.Importance
+	51, // 30: vernier.v1.AnalyzeResponse.distribution:type_name -> vernier.v1.AnalyzeResponse.Steps
+	52, // 31: vernier.v1.AnalyzeResponse.contour:type_name -> vernier.v1.AnalyzeResponse.Contour
+	53, // 32: vernier.v1.AnalyzeResponse.pareto:type_name -> vernier.v1.AnalyzeResponse.Pareto
+	51, // 33: vernier.v1.AnalyzeResponse.history:type_name -> vernier.v1.AnalyzeResponse.Steps
+	33, // 34: vernier.v1.ListAlgorithmsResponse.algorithms:type_name -> vernier.v1.Algorithm
+	33, // 35: vernier.v1.ListAlgorithmsResponse.stopping_rules:type_name -> vernier.v1.Algorithm
+	54, // 36: vernier.v1.Algorithm.settings:type_name -> vernier.v1.Algorithm.Setting
+	60, // 37: vernier.v1.PreviewExperimentRequest.experiment:type_name -> vernier.v1.Experiment
+	60, // 38: vernier.v1.PreviewExperimentResponse.experiment:type_name -> vernier.v1.Experiment
+	55, // 39: vernier.v1.PreviewExperimentResponse.problems:type_name -> vernier.v1.PreviewExperimentResponse.Problem
+	61, // 40: vernier.v1.PreviewExperimentResponse.samples:type_name -> google.protobuf.Struct
+	62, // 41: vernier.v1.PreviewExperimentResponse.max_trial_duration:type_name -> google.protobuf.Duration
+	58, // 42: vernier.v1.Snapshot.time:type_name -> google.protobuf.Timestamp
+	60, // 43: vernier.v1.Snapshot.experiment:type_name -> vernier.v1.Experiment
+	21, // 44: vernier.v1.Snapshot.about:type_name -> vernier.v1.DescribeResponse
+	10, // 45: vernier.v1.Snapshot.trials:type_name -> vernier.v1.TrialColumns
+	56, // 46: vernier.v1.Snapshot.curves:type_name -> vernier.v1.Snapshot.Curves
+	57, // 47: vernier.v1.Snapshot.answers:type_name -> vernier.v1.Snapshot.Answer
+	58, // 48: vernier.v1.DescribeResponse.Condition.since:type_name -> google.protobuf.Timestamp
+	58, // 49: vernier.v1.DescribeResponse.Event.time:type_name -> google.protobuf.Timestamp
+	43, // 50: vernier.v1.DescribeResponse.Pod.containers:type_name -> vernier.v1.DescribeResponse.Container
+	58, // 51: vernier.v1.DescribeResponse.Pod.start_time:type_name -> google.protobuf.Timestamp
+	44, // 52: vernier.v1.DescribeResponse.Pod.resources:type_name -> vernier.v1.DescribeResponse.Pod.ResourcesEntry
+	1,  // 53: vernier.v1.AnalyzeRequest.Importance.method:type_name -> vernier.v1.AnalyzeRequest.Importance.Method
+	11, // 54: vernier.v1.AnalyzeResponse.Contour.x:type_name -> vernier.v1.Column
+	11, // 55: vernier.v1.AnalyzeResponse.Contour.y:type_name -> vernier.v1.Column
+	0,  // 56: vernier.v1.Snapshot.Curves.axis:type_name -> vernier.v1.GetSeriesRequest.Axis
+	15, // 57: vernier.v1.Snapshot.Curves.series:type_name -> vernier.v1.Series
+	29, // 58: vernier.v1.Snapshot.Answer.request:type_name -> vernier.v1.AnalyzeRequest
+	30, // 59: vernier.v1.Snapshot.Answer.response:type_name -> vernier.v1.AnalyzeResponse
+	2,  // 60: vernier.v1.DashboardService.GetServer:input_type -> vernier.v1.GetServerRequest
+	4,  // 61: vernier.v1.DashboardService.ListNamespaces:input_type -> vernier.v1.ListNamespacesRequest
+	6,  // 62: vernier.v1.DashboardService.ListAlerts:input_type -> vernier.v1.ListAlertsRequest
+	9,  // 63: vernier.v1.DashboardService.ListTrialColumns:input_type -> vernier.v1.ListTrialColumnsRequest
+	13, // 64: vernier.v1.DashboardService.GetSeries:input_type -> vernier.v1.GetSeriesRequest
+	16, // 65: vernier.v1.DashboardService.Watch:input_type -> vernier.v1.WatchRequest
+	20, // 66: vernier.v1.DashboardService.Describe:input_type -> vernier.v1.DescribeRequest
+	22, // 67: vernier.v1.DashboardService.ReadLogs:input_type -> vernier.v1.ReadLogsRequest
+	24, // 68: vernier.v1.DashboardService.ListArtifacts:input_type -> vernier.v1.ListArtifactsRequest
+	27, // 69: vernier.v1.DashboardService.ReadArtifact:input_type -> vernier.v1.ReadArtifactRequest
+	29, // 70: vernier.v1.DashboardService.Analyze:input_type -> vernier.v1.AnalyzeRequest
+	31, // 71: vernier.v1.DashboardService.ListAlgorithms:input_type -> vernier.v1.ListAlgorithmsRequest
+	34, // 72: vernier.v1.DashboardService.PreviewExperiment:input_type -> vernier.v1.PreviewExperimentRequest
+	36, // 73: vernier.v1.DashboardService.ShareExperiment:input_type -> vernier.v1.ShareExperimentRequest
+	3,  // 74: vernier.v1.DashboardService.GetServer:output_type -> vernier.v1.GetServerResponse
+	5,  // 75: vernier.v1.DashboardService.ListNamespaces:output_type -> vernier.v1.ListNamespacesResponse
+	7,  // 76: vernier.v1.DashboardService.ListAlerts:output_type -> vernier.v1.ListAlertsResponse
+	10, // 77: vernier.v1.DashboardService.ListTrialColumns:output_type -> vernier.v1.TrialColumns
+	14, // 78: vernier.v1.DashboardService.GetSeries:output_type -> vernier.v1.GetSeriesResponse
+	18, // 79: vernier.v1.DashboardService.Watch:output_type -> vernier.v1.WatchResponse
+	21, // 80: vernier.v1.DashboardService.Describe:output_type -> vernier.v1.DescribeResponse
+	23, // 81: vernier.v1.DashboardService.ReadLogs:output_type -> vernier.v1.ReadLogsResponse
+	25, // 82: vernier.v1.DashboardService.ListArtifacts:output_type -> vernier.v1.ListArtifactsResponse
+	28, // 83: vernier.v1.DashboardService.ReadArtifact:output_type -> vernier.v1.ReadArtifactResponse
+	30, // 84: vernier.v1.DashboardService.Analyze:output_type -> vernier.v1.AnalyzeResponse
+	32, // 85: vernier.v1.DashboardService.ListAlgorithms:output_type -> vernier.v1.ListAlgorithmsResponse
+	35, // 86: vernier.v1.DashboardService.PreviewExperiment:output_type -> vernier.v1.PreviewExperimentResponse
+	37, // 87: vernier.v1.DashboardService.ShareExperiment:output_type -> vernier.v1.ShareExperimentResponse
+	74, // [74:88] is the sub-list for method output_type
+	60, // [60:74] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_vernier_v1_dashboard_proto_init() }
@@ -4218,26 +4419,26 @@ func file_vernier_v1_dashboard_proto_init() {
 		return
 	}
 	file_vernier_v1_experiment_proto_init()
-	file_vernier_v1_dashboard_proto_msgTypes[8].OneofWrappers = []any{}
-	file_vernier_v1_dashboard_proto_msgTypes[12].OneofWrappers = []any{
+	file_vernier_v1_dashboard_proto_msgTypes[11].OneofWrappers = []any{}
+	file_vernier_v1_dashboard_proto_msgTypes[15].OneofWrappers = []any{
 		(*Subscription_Experiments)(nil),
 		(*Subscription_Trials)(nil),
 		(*Subscription_Series)(nil),
 	}
-	file_vernier_v1_dashboard_proto_msgTypes[13].OneofWrappers = []any{
+	file_vernier_v1_dashboard_proto_msgTypes[16].OneofWrappers = []any{
 		(*WatchResponse_Experiments)(nil),
 		(*WatchResponse_Trials)(nil),
 		(*WatchResponse_Series)(nil),
 		(*WatchResponse_End_)(nil),
 	}
-	file_vernier_v1_dashboard_proto_msgTypes[24].OneofWrappers = []any{
+	file_vernier_v1_dashboard_proto_msgTypes[27].OneofWrappers = []any{
 		(*AnalyzeRequest_Importance_)(nil),
 		(*AnalyzeRequest_Distribution_)(nil),
 		(*AnalyzeRequest_Contour_)(nil),
 		(*AnalyzeRequest_Pareto_)(nil),
 		(*AnalyzeRequest_History_)(nil),
 	}
-	file_vernier_v1_dashboard_proto_msgTypes[25].OneofWrappers = []any{
+	file_vernier_v1_dashboard_proto_msgTypes[28].OneofWrappers = []any{
 		(*AnalyzeResponse_Importance_)(nil),
 		(*AnalyzeResponse_Distribution)(nil),
 		(*AnalyzeResponse_Contour_)(nil),
@@ -4250,7 +4451,7 @@ func file_vernier_v1_dashboard_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_vernier_v1_dashboard_proto_rawDesc), len(file_vernier_v1_dashboard_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   53,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
