@@ -95,7 +95,7 @@ describe.skipIf(missing)("on a cluster", () => {
     manager = spawn(join(dirname(binary), "manager"), ["--kubeconfig", vernier(["kubeconfig"]).trim(), "--namespace=vernier-access", "--leader-elect", "--store=memory:", "--katib-bind-address=0",
       "--metrics-bind-address=0", "--health-probe-bind-address=0", "--webhook-bind-address=0", `--report-bind-address=127.0.0.1:${p}`, `--report-url=http://127.0.0.1:${p}`, `--report-key-file=${join(files, "key")}`,
       `--oidc-issuer-url=${idp.url}`, "--oidc-client-id=vernier", `--oidc-ca-file=${idp.cert}`, "--oidc-username-claim=email", "--oidc-scopes=openid,email,offline_access",
-      "--requestheader-username-headers=kubeflow-userid", `--requestheader-secret=file:${join(files, "proxy.secret")}`, "--base-path=/tune/", "--log-level=WARN"], { stdio: ["ignore", "inherit", "inherit"] });
+      "--requestheader-username-headers=kubeflow-userid", `--requestheader-secret=file:${join(files, "proxy.secret")}`, "--dashboard-base-path=/tune/", "--log-level=WARN"], { stdio: ["ignore", "inherit", "inherit"] });
     at = { url: `http://127.0.0.1:${p}/tune/`, stop: () => manager.kill() };
     for (let i = 0; (await fetch(at.url).then((r) => r.status, () => 0)) !== 200; i++) {
       if (i > 300) throw new Error("the manager does not answer");
