@@ -40,7 +40,7 @@ A program is a Python script, anything that can be executed, or, after --, a who
 command line. Trials run it in the current directory, with the PATH and the virtual
 environment of this shell. It gets its parameters as flags and prints its metrics;
 --probe shows what is found of both. What follows -- goes to the program as it is, with
-{lr} in place of a parameter's value and {trial} in place of the trial's name. The same
+{lr} in place of a parameter's value, {trial} in place of the trial's name, {seed} of its seed. The same
 command again goes on with the same experiment.
 
 On a terminal, progress is a live table; elsewhere it is one line for each change.

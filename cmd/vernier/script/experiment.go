@@ -182,8 +182,11 @@ func (s Spec) template() (*v1beta1.TrialTemplate, error) {
 		// A "$" of the user's is no expansion of Kubernetes'.
 		word = strings.ReplaceAll(word, "$", "$$")
 		command = append(command, macro.ReplaceAllStringFunc(word, func(text string) string {
-			if name := strings.Trim(text, "{}"); used[name] {
+			switch name := strings.Trim(text, "{}"); {
+			case used[name]:
 				return placeholder(name)
+			case name == "seed":
+				return "${trialSeed}"
 			}
 			return text
 		}))

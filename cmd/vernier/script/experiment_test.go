@@ -52,7 +52,7 @@ func TestParametersReachTheProgram(t *testing.T) {
 		"as flags":              {func(*Spec) {}, []string{"prog"}, []string{"prog", "--batch_size=${trialParameters.batch_size}", "--opt=${trialParameters.opt}"}, nil},
 		"as the program has it": {func(s *Spec) { s.Flags = Interface{Flags: []Flag{{Option: "--batch-size"}, {Option: "-opt"}}} }, []string{"prog"}, []string{"prog", "--batch-size=${trialParameters.batch_size}", "-opt=${trialParameters.opt}"}, nil},
 		"as assignments":        {func(s *Spec) { s.Pass = AsAssignments }, []string{"prog"}, []string{"prog", "batch_size=${trialParameters.batch_size}", "opt=${trialParameters.opt}"}, nil},
-		"by macros":             {func(*Spec) {}, []string{"prog", "-b{batch_size}", "--out={trial}", "{other} $HOME"}, []string{"prog", "-b${trialParameters.batch_size}", "--out=${trialParameters.trial}", "{other} $$HOME", "--opt=${trialParameters.opt}"}, nil},
+		"by macros":             {func(*Spec) {}, []string{"prog", "-b{batch_size}", "--out={trial}", "--seed={seed}", "{other} $HOME"}, []string{"prog", "-b${trialParameters.batch_size}", "--out=${trialParameters.trial}", "--seed=${trialSeed}", "{other} $$HOME", "--opt=${trialParameters.opt}"}, nil},
 		"by the environment":    {func(s *Spec) { s.Pass = AsEnvironment }, []string{"prog"}, []string{"prog"}, []string{"VERNIER_PARAM_BATCH_SIZE=${trialParameters.batch_size}", "VERNIER_PARAM_OPT=${trialParameters.opt}"}},
 		"in a file":             {func(s *Spec) { s.Pass = AsFile }, []string{"prog"}, []string{"prog"}, []string{"VERNIER_PARAMS_FILE=/tmp/vernier-params/params.json"}},
 	}
