@@ -96,9 +96,7 @@ func TestOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, job := range operatedJobs {
-		i.checkMakers(t, name, job.label)
-	}
+	i.checkMakers(t)
 	for name := range operatedJobs {
 		t.Run(name, func(t *testing.T) { i.checkOperated(t, name) })
 	}
@@ -122,24 +120,30 @@ func (i *instance) turnOperatorOn(t *testing.T) {
 	t.Cleanup(func() { i.kubectl(t, "-n", "vernier-system", "rollout", "undo", "deployment/vernier-manager") })
 }
 
-// checkMakers holds that the pods of an experiment were made by its kind's own controller.
-func (i *instance) checkMakers(t *testing.T, name, label string) {
+// checkMakers holds that the pods of each kind were made by its own controller.
+func (i *instance) checkMakers(t *testing.T) {
 	t.Helper()
-	eventually(t, time.Minute, func(ctx context.Context) error {
+	seen := map[string]bool{}
+	eventually(t, 5*time.Minute, func(ctx context.Context) error {
 		var pods corev1.PodList
-		if err := i.client.List(ctx, &pods, client.InNamespace("default"), client.HasLabels{label}); err != nil {
+		if err := i.client.List(ctx, &pods, client.InNamespace("default")); err != nil {
 			return err
 		}
 		for _, pod := range pods.Items {
-			if !strings.HasPrefix(pod.Labels[label], name+"-") {
-				continue
+			for name, job := range operatedJobs {
+				if !strings.HasPrefix(pod.Labels[job.label], name+"-") {
+					continue
+				}
+				seen[name] = true
+				if pod.Labels[trainer.LabelOperator] != "" {
+					t.Errorf("the pod %s was made by Vernier's operator", pod.Name)
+				}
 			}
-			if pod.Labels[trainer.LabelOperator] != "" {
-				t.Errorf("the pod %s was made by Vernier's operator", pod.Name)
-			}
-			return nil
 		}
-		return fmt.Errorf("of %d pods none is of %s", len(pods.Items), name)
+		if len(seen) < len(operatedJobs) {
+			return fmt.Errorf("of %d pods and those before them, there were some of %v only", len(pods.Items), seen)
+		}
+		return nil
 	})
 }
 
