@@ -130,6 +130,6 @@ func (a *repeating) repeat(ctx context.Context, s suggest.Study) (p suggest.Prop
 	again := strconv.Itoa(best.Trial.Number)
 	return suggest.Proposal{
 		Point: append(suggest.Point(nil), best.Trial.Point...), Meta: suggest.Meta{suggest.MetaRepeat: again},
-		Why: fmt.Sprintf("trial %s again, with another seed: it seems best, by %d results of this point, and may have been lucky", again, best.Count),
+		Why: fmt.Sprintf("trial %s again, with another seed: it seems best and may have been lucky (results of this point so far: %d)", again, best.Count),
 	}, true
 }
