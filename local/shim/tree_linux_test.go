@@ -270,7 +270,7 @@ func children(t *testing.T, parent int) []int {
 
 func TestStatLines(t *testing.T) {
 	const rest = " S 10 20 30 34816 30 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987 1000 250 18446744073709551615"
-	want := process{pid: 7, parent: 10, group: 20, session: 30, startTicks: 987, residentPages: 250}
+	want := process{pid: 7, parent: 10, group: 20, session: 30, startTicks: 987, residentPages: 250, cpuTicks: 5 + 6 + 7 + 8}
 	zombie := want
 	zombie.zombie = true
 	cases := map[string]struct {
