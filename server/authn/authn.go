@@ -45,11 +45,13 @@ const reserved = "system:"
 const authenticated = "system:authenticated"
 
 // User is one that somebody outside the cluster vouches for, who may not name users of
-// Kubernetes itself: such a user is refused, and such groups are left out.
+// Kubernetes itself: such a user is refused, and such groups are left out. So are names
+// with spaces around them, which the headers of impersonation would lose.
 func User(name string, groups []string) (authenticationv1.UserInfo, error) {
-	if name == "" || strings.HasPrefix(name, reserved) {
+	bad := func(n string) bool { return n == "" || strings.HasPrefix(n, reserved) || strings.TrimSpace(n) != n }
+	if bad(name) {
 		return authenticationv1.UserInfo{}, Refuse("%q is no name of a user", name)
 	}
-	groups = slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return g == "" || strings.HasPrefix(g, reserved) })
+	groups = slices.DeleteFunc(slices.Clone(groups), bad)
 	return authenticationv1.UserInfo{Username: name, Groups: append(groups, authenticated)}, nil
 }

@@ -74,6 +74,8 @@ func TestTokensOfAProvider(t *testing.T) {
 		"an email said to be true":  {token: p.Sign(claims(map[string]any{"email_verified": "true"})), refused: "not verified"},
 		"without an email":          {token: p.Sign(claims(map[string]any{"email": ""})), refused: "no claim email"},
 		"a user of Kubernetes":      {token: p.Sign(claims(map[string]any{"email": "system:admin"})), refused: "no name of a user"},
+		"one behind a space":        {token: p.Sign(claims(map[string]any{"email": " system:admin"})), refused: "no name of a user"},
+		"groups behind spaces":      {token: p.Sign(claims(map[string]any{"groups": []string{" system:masters", "ml", "ml "}})), config: func(c *Config) { c.GroupsPrefix = "" }, user: "ann@example.com", groups: []string{"ml"}},
 		"groups that are none":      {token: p.Sign(claims(map[string]any{"groups": []any{1}})), refused: "no list of texts"},
 		"no JWT":                    {token: "0123", unknown: true},
 		"none":                      {unknown: true},
