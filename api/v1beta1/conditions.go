@@ -54,6 +54,10 @@ const (
 // trial's final condition.
 const CollectorSays = "The collector says: "
 
+// MessageHeldUp begins the message of an experiment that starts no trials because
+// something is in the way; what it is follows, and may be another each time.
+const MessageHeldUp = "No trial can be started for now: "
+
 // MessageMaxFailed begins the message of an experiment that failed because too many
 // of its trials did. It is Katib's.
 const MessageMaxFailed = "Experiment has failed because max failed count has reached"

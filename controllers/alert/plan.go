@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -143,8 +144,14 @@ func idleSince(exp *v1beta1.Experiment, trials []*v1beta1.Trial) time.Time {
 		return time.Time{}
 	}
 	since := exp.CreationTimestamp.Time
-	if c := exp.LastCondition(); c != nil && c.LastTransitionTime.After(since) {
-		since = c.LastTransitionTime.Time // it went on after an end
+	if c := exp.LastCondition(); c != nil {
+		at := c.LastUpdateTime.Time // it was resumed, and does not say any more that it is suspended
+		if strings.HasPrefix(c.Message, v1beta1.MessageHeldUp) {
+			at = c.LastTransitionTime.Time // what holds it up may change its words for ever
+		}
+		if at.After(since) {
+			since = at
+		}
 	}
 	for _, t := range trials {
 		if at := t.LastActivity(); at.After(since) {

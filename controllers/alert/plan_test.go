@@ -71,7 +71,11 @@ func TestWhatThereIsToTell(t *testing.T) {
 			tr.Status.LastReconcileTime = &last
 			return tr
 		}()}},
-		"it is suspended":        {exp: running(func(e *v1beta1.Experiment) { e.Spec.Suspend = true }), now: 90},
+		"it is suspended":       {exp: running(func(e *v1beta1.Experiment) { e.Spec.Suspend = true }), now: 90},
+		"it was resumed":        {exp: running(says("Experiment is running", 100)), trials: []*v1beta1.Trial{with(0, 1, "0.5")}, now: 159},
+		"and then does nothing": {exp: running(says("Experiment is running", 100)), trials: []*v1beta1.Trial{with(0, 1, "0.5")}, now: 160, want: []string{"ExperimentStalled 1893591600  160 "}},
+		"what holds it up changes": {exp: running(says(v1beta1.MessageHeldUp+"connection refused", 60)), trials: []*v1beta1.Trial{with(0, 1, "0.5")}, now: 61,
+			want: []string{"ExperimentStalled 1893585660  61 connection refused"}},
 		"its trials run outside": {exp: running(func(e *v1beta1.Experiment) { e.Spec.TrialTemplate = nil }), now: 90},
 		"its goal": {exp: running(best, func(e *v1beta1.Experiment) {
 			e.MarkSucceeded(v1beta1.ReasonExperimentGoalReached, "Experiment has succeeded", at(7))
@@ -107,5 +111,13 @@ func TestWhatThereIsToTell(t *testing.T) {
 func stalledIn(text string) func(*v1beta1.Experiment) {
 	return func(e *v1beta1.Experiment) {
 		e.Annotations = map[string]string{v1beta1.AnnotationStalledAfter: text}
+	}
+}
+
+// says is what the newest condition says since a minute.
+func says(message string, minute int) func(*v1beta1.Experiment) {
+	return func(e *v1beta1.Experiment) {
+		c := e.LastCondition()
+		c.Message, c.LastUpdateTime = message, at(minute)
 	}
 }

@@ -205,7 +205,7 @@ func (c *Controller) inspect(ctx context.Context, exp *v1beta1.Experiment) (*kep
 	if !exp.IsCreated() {
 		rules, err := c.Rules.For(ctx, exp)
 		if err != nil {
-			return s, findings{trouble: "No trial can be started for now: " + err.Error()}, nil
+			return s, findings{trouble: v1beta1.MessageHeldUp + err.Error()}, nil
 		}
 		if _, errs := rules.Validate(exp, nil); len(errs) > 0 {
 			return s, findings{fatal: "The experiment is not valid, so no trial was started: " + errs.ToAggregate().Error() +

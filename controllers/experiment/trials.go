@@ -96,7 +96,7 @@ func (c *Controller) grow(ctx context.Context, exp *v1beta1.Experiment, s *kept,
 	case errors.Is(err, errLearning):
 		return findings{}, nil
 	case errors.As(err, &waits):
-		return findings{trouble: "No trial can be started for now: " + waits.message}, nil
+		return findings{trouble: v1beta1.MessageHeldUp + waits.message}, nil
 	}
 	defer func() { tracing.End(span, err) }()
 	if err != nil {
@@ -198,7 +198,7 @@ func hindered(err error) (findings, error) {
 	case errors.As(err, &fatal):
 		return findings{fatal: fatal.message}, nil
 	default:
-		return findings{trouble: "No trial can be started for now: " + err.Error()}, err
+		return findings{trouble: v1beta1.MessageHeldUp + err.Error()}, err
 	}
 }
 
