@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,6 +121,8 @@ func (c *Controller) receivers(ctx context.Context, exp *v1beta1.Experiment) ([]
 	names := slices.Sorted(maps.Keys(secret.Data))
 	if chosen, given := exp.Annotations[v1beta1.AnnotationAlerts]; given {
 		names = slices.DeleteFunc(strings.Split(strings.ReplaceAll(chosen, " ", ""), ","), func(n string) bool { return n == "" })
+		slices.Sort(names)
+		names = slices.Compact(names)
 	}
 	return receivers(secret.Data, names), secret.CreationTimestamp.Time, nil
 }
@@ -136,38 +139,71 @@ func (s sent) note(to receiver, a Alert) {
 	s[to.name][a.Reason] = a.Mark
 }
 
-// tell sends alerts, the oldest first, and notes each that arrived or never will. What has
-// begun to be sent is noted although the manager stops.
+// tell sends alerts to all receivers at once. One that does not answer holds it up for
+// sendTimeout and keeps no other from theirs.
 func (c *Controller) tell(ctx context.Context, exp *v1beta1.Experiment, alerts []Alert, to []receiver) error {
-	done := sent{}
-	if json.Unmarshal([]byte(exp.Annotations[v1beta1.AnnotationAlertsSent]), &done) != nil || done == nil {
-		done = sent{} // what cannot be read was not sent
+	p := &pass{Controller: c, exp: exp, done: sent{}}
+	if json.Unmarshal([]byte(exp.Annotations[v1beta1.AnnotationAlertsSent]), &p.done) != nil || p.done == nil {
+		p.done = sent{} // what cannot be read was not sent
 	}
-	var problems []error
+	problems := make([]error, len(to))
+	var all sync.WaitGroup
+	for i, r := range to {
+		all.Go(func() { problems[i] = p.tell(ctx, alerts, r) })
+	}
+	all.Wait()
+	return errors.Join(problems...)
+}
+
+// pass sends the alerts of an experiment.
+type pass struct {
+	*Controller
+	exp *v1beta1.Experiment
+
+	mu   sync.Mutex
+	done sent
+}
+
+// tell sends alerts to a receiver, the oldest first, and notes each that arrived or never
+// will, until one may arrive later. All share one deadline. What has begun to be sent is
+// noted although the manager stops.
+func (p *pass) tell(ctx context.Context, alerts []Alert, to receiver) error {
+	going := context.WithoutCancel(ctx)
+	sending, stop := context.WithTimeout(going, sendTimeout)
+	defer stop()
 	for _, a := range slices.Backward(alerts) {
-		for _, r := range to {
-			if done.has(r, a) {
-				continue
-			}
-			if ctx.Err() != nil {
-				return errors.Join(append(problems, ctx.Err())...)
-			}
-			going := context.WithoutCancel(ctx)
-			err := c.Sender.send(going, r, c.message(exp, a))
-			if bad := (refused{}); err != nil && !errors.As(err, &bad) {
-				problems = append(problems, fmt.Errorf("send the alert %s to %s: %w", a.Reason, r.name, err))
-				continue
-			}
-			done.note(r, a)
-			if noted := c.noted(going, exp, done); noted != nil {
-				return errors.Join(append(problems, noted)...)
-			}
-			if err != nil {
-				notSent(a, r, err).Send(c.Recorder, exp)
-			}
+		if p.has(to, a) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err := p.Sender.send(sending, to, p.message(p.exp, a))
+		if bad := (refused{}); err != nil && !errors.As(err, &bad) {
+			return fmt.Errorf("send the alert %s to %s: %w", a.Reason, to.name, err)
+		}
+		if noted := p.note(going, to, a); noted != nil {
+			return noted
+		}
+		if err != nil {
+			notSent(a, to, err).Send(p.Recorder, p.exp)
 		}
 	}
-	return errors.Join(problems...)
+	return nil
+}
+
+func (p *pass) has(to receiver, a Alert) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done.has(to, a)
+}
+
+// note writes down that an alert needs not be sent again.
+func (p *pass) note(ctx context.Context, to receiver, a Alert) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done.note(to, a)
+	return p.noted(ctx, p.exp, p.done)
 }
 
 // noted writes down what was sent.

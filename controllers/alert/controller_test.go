@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +33,8 @@ type world struct {
 	t      *testing.T
 	hook   *httptest.Server
 	answer func(http.ResponseWriter)
-	got    []string // Idempotency-Key and body of what came
+	mu     sync.Mutex
+	got    []string // path, Idempotency-Key and body of what came
 	events *events.FakeRecorder
 }
 
@@ -43,7 +46,9 @@ func newWorld(t *testing.T, secret map[string]string, annotations map[string]str
 		if err != nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
 			t.Error(r.Method, r.Header, err)
 		}
+		w.mu.Lock()
 		w.got = append(w.got, r.URL.Path+" "+r.Header.Get("Idempotency-Key")+" "+string(body))
+		w.mu.Unlock()
 		w.answer(rw)
 	}))
 	t.Cleanup(w.hook.Close)
@@ -77,10 +82,16 @@ func newWorld(t *testing.T, secret map[string]string, annotations map[string]str
 	return w
 }
 
+// look lets the controller look, and sorts what came by receiver.
 func (w *world) look() error {
 	_, err := w.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ml", Name: "exp"}})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.SortStableFunc(w.got, func(a, b string) int { return strings.Compare(path(a), path(b)) })
 	return err
 }
+
+func path(got string) string { return strings.SplitN(got, " ", 2)[0] }
 
 // ids are the keys of what came, and clear what was.
 func (w *world) ids() (ids []string) {
@@ -98,7 +109,7 @@ func TestAlertsAreSentOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var m Message
-	if err := json.Unmarshal([]byte(strings.SplitN(w.got[2], " ", 3)[2]), &m); err != nil {
+	if err := json.Unmarshal([]byte(strings.SplitN(w.got[1], " ", 3)[2]), &m); err != nil {
 		t.Fatal(err)
 	}
 	want := Message{ID: "u/ExperimentFailed/1893586020", Reason: ExperimentFailed, Severity: "warning", Namespace: "ml", Experiment: "exp",
@@ -113,7 +124,7 @@ func TestAlertsAreSentOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"text": ":warning: *ExperimentFailed* <https://tune.example.com/ns/ml/experiments/exp|ml/exp>: All &lt;b&gt; have failed"}, slack); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	all := []string{"/mine u/TrialDiverged/1", "/team u/TrialDiverged/1", "/mine u/ExperimentFailed/1893586020", "/team u/ExperimentFailed/1893586020"}
+	all := []string{"/mine u/TrialDiverged/1", "/mine u/ExperimentFailed/1893586020", "/team u/TrialDiverged/1", "/team u/ExperimentFailed/1893586020"}
 	if diff := cmp.Diff(all, w.ids()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -149,7 +160,9 @@ func TestAWebhookThatDoesNotAnswerIsTriedAgainForADay(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "secret-of-a") || !strings.Contains(err.Error(), "502") {
 		t.Errorf("%v", err)
 	}
-	w.got = nil
+	if diff := cmp.Diff([]string{"/b u/TrialDiverged/1", "/secret-of-a u/TrialDiverged/1"}, w.ids()); diff != "" {
+		t.Errorf("it is asked again at once: %s", diff)
+	}
 	w.hook.CloseClientConnections()
 	w.answer = func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 	if err := w.look(); err == nil || strings.Contains(err.Error(), "secret-of-a") {
@@ -167,6 +180,49 @@ func TestAWebhookThatDoesNotAnswerIsTriedAgainForADay(t *testing.T) {
 	}
 }
 
+// One receiver that hangs keeps no other from its alerts, and is asked for one alone.
+func TestAWebhookThatHangsHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "", "b": "HOOK/b"}, nil)
+	hold, held, left := make(chan struct{}), make(chan struct{}, 2), make(chan struct{}, 2)
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then it is seen that the client leaves
+		held <- struct{}{}
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+			left <- struct{}{}
+		}
+	}))
+	defer hangs.Close()
+	s := &corev1.Secret{}
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "ml", Name: v1beta1.SecretAlerts}, s); err != nil {
+		t.Fatal(err)
+	}
+	s.Data["a"] = []byte(hangs.URL)
+	if err := w.Client.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan struct{}, 2)
+	w.answer = func(http.ResponseWriter) { came <- struct{}{} }
+	looked := make(chan error, 1)
+	go func() { looked <- w.look() }()
+	<-held
+	for range 2 {
+		select {
+		case <-came:
+		case err := <-looked:
+			t.Fatalf("it ends before the other one has its alerts: %v", err)
+		case <-left:
+			t.Fatal("the other one waits until the first is given up")
+		}
+	}
+	hangs.CloseClientConnections()
+	close(hold)
+	if err := <-looked; err == nil || len(held) > 0 {
+		t.Errorf("%v, and it was asked %d times more", err, len(held))
+	}
+}
+
 func TestWhatIsNotSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		secret      map[string]string
@@ -178,7 +234,7 @@ func TestWhatIsNotSent(t *testing.T) {
 	}{
 		"nobody asks":                      {},
 		"what was before":                  {secret: map[string]string{"a": "HOOK/a"}, before: true},
-		"to those that are chosen":         {secret: map[string]string{"a": "HOOK/a", "b": "HOOK/b"}, annotations: map[string]string{v1beta1.AnnotationAlerts: " b,"}, want: []string{"/b u/TrialDiverged/1", "/b u/ExperimentFailed/1893586020"}},
+		"to those that are chosen":         {secret: map[string]string{"a": "HOOK/a", "b": "HOOK/b"}, annotations: map[string]string{v1beta1.AnnotationAlerts: " b,b"}, want: []string{"/b u/TrialDiverged/1", "/b u/ExperimentFailed/1893586020"}},
 		"none is chosen":                   {secret: map[string]string{"a": "HOOK/a"}, annotations: map[string]string{v1beta1.AnnotationAlerts: ""}},
 		"to one that is not there":         {secret: map[string]string{"a": "HOOK/a"}, annotations: map[string]string{v1beta1.AnnotationAlerts: "c"}, event: "no such entry"},
 		"to what is no URL":                {secret: map[string]string{"a": "/etc/passwd"}, event: "is no URL"},
@@ -278,6 +334,11 @@ func TestNoPrivateAddressIsReachedByAnyHost(t *testing.T) {
 	defer hook.Close()
 	u, _ := url.Parse(strings.Replace(hook.URL, "127.0.0.1", "localhost", 1)) // a name that leads inside
 	s.allowed[0].port = "*"
+	for _, c := range []*http.Client{s.client, s.strict} {
+		if transport, _ := c.Transport.(*http.Transport); (transport.Proxy != nil) != (c == s.client) {
+			t.Error("a proxy is asked for any host, or is not for a host by name")
+		}
+	}
 	var bad refused
 	if err := s.send(t.Context(), receiver{url: u}, Message{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), "is no public address") {
 		t.Errorf("%v", err)

@@ -82,6 +82,9 @@ func newClient(control func(network, address string, _ syscall.RawConn) error) *
 	transport = transport.Clone()
 	transport.DialContext = (&net.Dialer{Timeout: sendTimeout, Control: control}).DialContext
 	transport.DisableKeepAlives = true // messages are rare
+	if control != nil {
+		transport.Proxy = nil // it would look at the address of the proxy
+	}
 	return &http.Client{
 		Transport: transport, Timeout: sendTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // to where nobody allowed
