@@ -74,14 +74,14 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (control
 	if err := trials.Register(ctx, mgr); err != nil {
 		return controllers{}, fmt.Errorf("set up the trial controller: %w", err)
 	}
-	if err := addAlerts(mgr, w, experiments); err != nil {
+	if err := addAlerts(mgr, w, trialsOf); err != nil {
 		return controllers{}, err
 	}
 	suggestions := suggestion.New(suggestion.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Dial: w.dial, Katib: w.rules.Katib, Now: w.now})
 	return controllers{experiments, trials, trialsOf}, suggestions.Register(mgr, trialsOf)
 }
 
-func addAlerts(mgr manager.Manager, w wiring, experiments *experiment.Controller) error {
+func addAlerts(mgr manager.Manager, w wiring, trials *index.Trials) error {
 	if len(w.alertHosts) == 0 {
 		return nil
 	}
@@ -89,9 +89,9 @@ func addAlerts(mgr manager.Manager, w wiring, experiments *experiment.Controller
 	if err != nil {
 		return fmt.Errorf("set up the alerts: %w", err)
 	}
-	if err := alert.Register(mgr, alert.Options{
+	if err := alert.Register(mgr, trials, alert.Options{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("alert-controller"),
-		Trials: experiments.Trials.Of, Sender: sender, Dashboard: w.dashboard, Now: w.now,
+		Sender: sender, Dashboard: w.dashboard, Now: w.now,
 	}); err != nil {
 		return fmt.Errorf("set up the alerts: %w", err)
 	}

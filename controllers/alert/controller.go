@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/index"
 )
 
 const (
@@ -42,7 +43,7 @@ type Options struct {
 	// Reader reads Secrets, which are not cached.
 	Reader   client.Reader
 	Recorder events.EventRecorder
-	// Trials are those of an experiment, in order of number.
+	// Trials are those of an experiment, in order of number; Register names them.
 	Trials func(context.Context, *v1beta1.Experiment) ([]*v1beta1.Trial, error)
 	Sender *Sender
 	// Dashboard is its URL for people, ending with /; empty: not known.
@@ -55,8 +56,10 @@ type Options struct {
 // the two sends it again, with the same ID.
 type Controller struct{ Options }
 
-// Register adds a controller to mgr.
-func Register(mgr manager.Manager, o Options) error {
+// Register adds a controller to mgr, with the index of the trials in its cache. Live
+// observations write nothing to an experiment, so its trials wake it, too.
+func Register(mgr manager.Manager, trials *index.Trials, o Options) error {
+	o.Trials = trials.Of
 	soon := handler.Funcs{}
 	enqueue := func(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}, lookEvery)
@@ -69,6 +72,7 @@ func Register(mgr manager.Manager, o Options) error {
 	}
 	return builder.ControllerManagedBy(mgr).Named("alert").
 		Watches(&v1beta1.Experiment{}, soon).
+		WatchesRawSource(trials.Wakes(diverges, lookEvery)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](again, longest),

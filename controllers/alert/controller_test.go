@@ -19,12 +19,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/controllers/index"
 )
 
 // world is an experiment that has failed after seven minutes, and a webhook.
@@ -220,6 +222,36 @@ func TestAWebhookThatHangsHoldsUpNoOther(t *testing.T) {
 	close(hold)
 	if err := <-looked; err == nil || len(held) > 0 {
 		t.Errorf("%v, and it was asked %d times more", err, len(held))
+	}
+}
+
+// A trial that diverges while it runs wakes its experiment, once; other reports do not.
+func TestATrialThatDivergesWakesItsExperiment(t *testing.T) {
+	exp, trials := running(), index.New()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	if err := trials.Wakes(diverges, 0).Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	var before *v1beta1.Trial
+	for i, step := range []struct {
+		loss  string
+		wakes int
+	}{{"", 0}, {"0.5", 0}, {"NaN", 1}, {"+Inf", 0}, {"0.5", 0}, {"-inf", 1}} {
+		after := with(0, 1, step.loss)
+		after.Namespace, after.Spec.Objective = "ml", exp.Spec.Objective
+		after.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(exp, v1beta1.GroupVersion.WithKind("Experiment"))}
+		trials.Put(before, after)
+		before = after
+		if queue.Len() != step.wakes {
+			t.Fatalf("step %d, %q: it is woken %d times", i, step.loss, queue.Len())
+		}
+		for queue.Len() > 0 {
+			got, _ := queue.Get()
+			if queue.Done(got); got.String() != "ml/exp" {
+				t.Errorf("%s is woken", got)
+			}
+		}
 	}
 }
 

@@ -110,6 +110,17 @@ func notFinite(t *v1beta1.Trial, metric string) (string, bool) {
 	return "", false
 }
 
+// diverges says whether a change of a trial is that it has diverged.
+func diverges(before, after *v1beta1.Trial) bool {
+	bad := func(t *v1beta1.Trial) (yes bool) {
+		if t != nil && t.Spec.Objective != nil {
+			_, yes = notFinite(t, t.Spec.Objective.ObjectiveMetricName)
+		}
+		return yes
+	}
+	return bad(after) && !bad(before)
+}
+
 func ended(exp *v1beta1.Experiment, c v1beta1.ExperimentCondition) Alert {
 	a := Alert{Reason: ExperimentEnded, Message: c.Message, Time: c.LastTransitionTime.Time, Trial: exp.Status.CurrentOptimalTrial.BestTrialName}
 	switch {
