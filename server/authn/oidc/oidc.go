@@ -72,10 +72,11 @@ type Provider struct {
 	client *http.Client
 	tokens *cache.LRUExpireCache // of known, by the hash of the token
 
-	mu    sync.Mutex
-	found *discovered
-	err   error
-	next  time.Time // when to look again
+	mu     sync.Mutex
+	found  *discovered
+	err    error
+	next   time.Time     // when to look again
+	asking chan struct{} // closed when the call in progress ends; nil without one
 }
 
 type known struct {
@@ -224,42 +225,75 @@ func (p *Provider) userOf(claims map[string]any) (user authenticationv1.UserInfo
 	return authn.User(p.UsernamePrefix+name, groups)
 }
 
-// discover reads what the provider says of itself, or remembers it.
+// discover is what the provider says of itself: it is remembered, and read anew by one
+// call at a time. What is known is good while that lasts, unless it is old.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	now := p.Now()
 	if now.Before(p.next) {
+		defer p.mu.Unlock()
 		return p.found, p.err
 	}
-	// Others wait for the answer, too.
-	ctx = oidc.ClientContext(context.WithoutCancel(ctx), p.client)
+	if p.asking == nil {
+		p.asking = make(chan struct{})
+		go p.ask(context.WithoutCancel(ctx)) // for others, too
+	}
+	found, asking := p.found, p.asking
+	usable := found != nil && now.Before(p.next.Add(discoverEvery))
+	p.mu.Unlock()
+	if usable {
+		return found, nil
+	}
+	select {
+	case <-asking:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the OpenID provider %s: %w", p.IssuerURL, ctx.Err())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found, p.err
+}
+
+// ask reads what the provider says, and ends what discover waits for.
+func (p *Provider) ask(ctx context.Context) {
+	found, err := p.read(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.asking)
+	p.asking = nil
+	// The clock is read after the call: one that lasted is not repeated at once.
+	if err != nil {
+		p.next = p.Now().Add(unknownFor)
+		if p.found == nil { // else what is known is good for now
+			p.err = fmt.Errorf("ask the OpenID provider %s: %w", p.IssuerURL, err)
+		}
+		return
+	}
+	p.found, p.err, p.next = found, nil, p.Now().Add(discoverEvery)
+}
+
+func (p *Provider) read(ctx context.Context) (*discovered, error) {
+	ctx = oidc.ClientContext(ctx, p.client)
 	provider, err := oidc.NewProvider(ctx, p.IssuerURL)
+	if err != nil {
+		return nil, err
+	}
 	var says struct {
 		Keys    string   `json:"jwks_uri"`
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
-	if err == nil {
-		err = provider.Claims(&says)
-	}
-	if err != nil {
-		p.next = now.Add(unknownFor)
-		if p.found == nil { // else what is known is good for now
-			p.err = fmt.Errorf("ask the OpenID provider %s: %w", p.IssuerURL, err)
-		}
-		return p.found, p.err
+	if err := provider.Claims(&says); err != nil {
+		return nil, err
 	}
 	end := provider.Endpoint()
 	end.AuthStyle = oauth2.AuthStyleInHeader
 	if p.ClientSecret == "" || len(says.Methods) > 0 && !slices.Contains(says.Methods, "client_secret_basic") {
 		end.AuthStyle = oauth2.AuthStyleInParams
 	}
-	p.found = &discovered{
+	return &discovered{
 		verifier: oidc.NewVerifier(p.IssuerURL, keys{oidc.NewRemoteKeySet(ctx, says.Keys)}, &oidc.Config{ClientID: p.ClientID, SupportedSigningAlgs: p.SigningAlgs, Now: p.Now}),
 		oauth:    oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: end, Scopes: p.Scopes},
-	}
-	p.err, p.next = nil, now.Add(discoverEvery)
-	return p.found, nil
+	}, nil
 }
 
 // keys tell a signature that is wrong from keys that cannot be read.

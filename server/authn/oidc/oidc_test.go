@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,6 +144,71 @@ func TestAProviderThatIsAway(t *testing.T) {
 	if _, ok, err := o.Authenticate(t.Context(), bearer(p.Sign(p.Claims(map[string]any{"exp": now.Add(time.Hour).Unix()})))); !ok {
 		t.Errorf("what is known of it is forgotten: %v", err)
 	}
+}
+
+// A provider that hangs is asked by one call at a time, which others share while their
+// own callers are there, and what is known of it goes on being used.
+func TestAProviderThatHangs(t *testing.T) {
+	p := oidctest.New(t, func() time.Time { return noon })
+	var clock, calls atomic.Int64
+	var hangs atomic.Bool
+	asked, release := make(chan struct{}, 100), make(chan struct{})
+	defer close(release)
+	answers := p.Config.Handler
+	p.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hangs.Load() && strings.HasPrefix(r.URL.Path, "/.well-known/") {
+			calls.Add(1)
+			asked <- struct{}{}
+			<-release
+			clock.Add(int64(timeout))
+			http.Error(w, "too late", http.StatusGatewayTimeout)
+			return
+		}
+		answers.ServeHTTP(w, r)
+	})
+	o := knows(t, p, func(c *Config) { c.Now = func() time.Time { return noon.Add(time.Duration(clock.Load())) } })
+	token := bearer(p.Sign(p.Claims(map[string]any{"exp": noon.Add(24 * time.Hour).Unix()})))
+
+	hangs.Store(true)
+	ctx, leave := context.WithCancel(t.Context())
+	ends := make(chan error, 20)
+	go func() {
+		_, _, err := o.Authenticate(ctx, token)
+		ends <- err
+	}()
+	<-asked
+	leave()
+	if err := <-ends; !errors.Is(err, context.Canceled) || errors.Is(err, authn.ErrRefused) {
+		t.Fatalf("a caller that has left: %v", err)
+	}
+	for range cap(ends) {
+		go func() {
+			_, _, err := o.Authenticate(t.Context(), token)
+			ends <- err
+		}()
+	}
+	release <- struct{}{}
+	for range cap(ends) {
+		if err := <-ends; err == nil || errors.Is(err, authn.ErrRefused) {
+			t.Error(err)
+		}
+	}
+	if n := calls.Load(); n != 1 {
+		t.Fatalf("%d calls", n)
+	}
+
+	hangs.Store(false)
+	clock.Add(int64(unknownFor))
+	if _, ok, err := o.Authenticate(t.Context(), token); !ok {
+		t.Fatal(err)
+	}
+	hangs.Store(true)
+	clock.Add(int64(discoverEvery))
+	if _, ok, err := o.Authenticate(t.Context(), token); !ok { // it has not answered yet
+		t.Error(err)
+	}
+	<-asked
+	release <- struct{}{}
 }
 
 func TestGuessesCostNoCallOfTheProviderEach(t *testing.T) {
