@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -207,7 +208,12 @@ type signIn struct {
 	// Proxy: a proxy in front of it signs people in; SignOut ends its session.
 	Proxy   bool   `json:"proxy"`
 	SignOut string `json:"signOut,omitempty"`
+	// Trouble says why OIDC is not there now, although people sign in by it.
+	Trouble string `json:"trouble,omitempty"`
 }
+
+// loginPatience is how long a page that somebody looks at waits for the provider.
+const loginPatience = 3 * time.Second
 
 // signInPath is where mountSignIn has its services, beside a place of the page.
 const signInPath = "/auth/"
@@ -218,13 +224,14 @@ func (a *access) mountSignIn(mux *http.ServeMux, provider *oidc.Provider, base s
 	mux.HandleFunc("GET "+signInPath+"config", func(w http.ResponseWriter, r *http.Request) {
 		says := signIn{Proxy: len(a.proxy.UserHeaders) > 0, SignOut: a.signOut}
 		if provider != nil {
-			login, err := provider.Login(r.Context())
-			if err != nil {
-				slog.WarnContext(r.Context(), "people cannot sign in", "error", err)
-				http.Error(w, "the OpenID provider cannot be reached", http.StatusServiceUnavailable)
-				return
+			ctx, stop := context.WithTimeout(r.Context(), loginPatience)
+			defer stop()
+			if login, err := provider.Login(ctx); err == nil {
+				says.OIDC = &login
+			} else {
+				slog.WarnContext(ctx, "people cannot sign in", "error", err)
+				says.Trouble = "The OpenID provider cannot be reached. The log of the manager says why."
 			}
-			says.OIDC = &login
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")

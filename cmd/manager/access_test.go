@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +89,25 @@ func (w *world) fromElsewhere() *oidctest.Provider {
 	}
 	w.access, w.basePath = o.access, o.basePath
 	return idp
+}
+
+// A provider that is away does not hide the other ways to sign in.
+func TestHowPeopleSignInWhileTheProviderIsAway(t *testing.T) {
+	w := &world{t: t}
+	idp := w.fromElsewhere()
+	w.access.signOut = "/oauth2/sign_out"
+	_, provider, err := w.access.authenticators()
+	if err != nil {
+		t.Fatal(err)
+	}
+	idp.Away.Store(true)
+	mux, got := http.NewServeMux(), httptest.NewRecorder()
+	w.access.mountSignIn(mux, provider, "/")
+	mux.ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth/config", nil))
+	want := `{"proxy":true,"signOut":"/oauth2/sign_out","trouble":"The OpenID provider cannot be reached. The log of the manager says why."}` + "\n"
+	if diff := cmp.Diff(want, got.Body.String()); diff != "" || got.Code != http.StatusOK {
+		t.Errorf("%d (-want +got):\n%s", got.Code, diff)
+	}
 }
 
 // rightsOfUsersFromElsewhere: users whom a provider or a proxy vouches for have the rights

@@ -11,6 +11,8 @@ export interface Ways {
   oidc?: { endpoint: string; clientId: string; scopes: string[] };
   proxy?: boolean;
   signOut?: string;
+  /** Why some of it is not known now. */
+  trouble?: string;
 }
 
 const keys = { token: "vernier.token", expires: "vernier.expires", login: "vernier.login" };
@@ -54,8 +56,13 @@ if (fragment) {
 }
 
 export async function ways(): Promise<Ways> {
-  const answer = await fetch(`${basePath}auth/config`);
-  return answer.headers.get("Content-Type")?.includes("json") ? answer.json() : {}; // a demo has the page there
+  try {
+    const answer = await fetch(`${basePath}auth/config`);
+    if (!answer.ok) return { trouble: `The server does not say how people sign in: it answers ${answer.status}.` };
+    return answer.headers.get("Content-Type")?.includes("json") ? await answer.json() : {}; // a demo has the page there
+  } catch {
+    return { trouble: "The server cannot be reached." };
+  }
 }
 
 const post = (what: string, body: object) =>

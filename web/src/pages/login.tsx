@@ -5,10 +5,9 @@ import { goToProvider, signIn, ways, type Ways } from "../api/session";
 export function Login({ why }: { why: string }) {
   const how = useSignal<Ways | null>(null), failed = useSignal("");
   const fail = (err: unknown) => (failed.value = err instanceof Error ? err.message : String(err));
-  useEffect(() => {
-    ways().then((w) => (how.value = w), () => (how.value = {}));
-  }, []);
-  const { oidc, proxy } = how.value ?? {};
+  const ask = () => void ways().then((w) => (how.value = w));
+  useEffect(ask, []);
+  const { oidc, proxy, trouble } = how.value ?? {};
   return (
     <main class="login">
       <div class="panel">
@@ -17,6 +16,8 @@ export function Login({ why }: { why: string }) {
           <h1 style={{ marginTop: "12px" }}>Vernier</h1>
           <p class="muted" role="status">{failed.value || why || (oidc || proxy ? "Sign in to see your experiments." : "Sign in with a token.")}</p>
         </div>
+        {trouble && <p role="alert">{trouble}</p>}
+        {trouble && <button type="button" class="button" onClick={ask}>Try again</button>}
         {oidc && <button type="button" class="button primary" onClick={() => void goToProvider(oidc).catch(fail)}>Sign in at {new URL(oidc.endpoint).host}</button>}
         {proxy && <button type="button" class={`button${oidc ? "" : " primary"}`} onClick={() => location.reload()}>Sign in again</button>}
         {how.value && (oidc || proxy ? <details><summary>With a token</summary><Token /></details> : <Token first />)}
