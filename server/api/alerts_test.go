@@ -11,6 +11,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
@@ -31,7 +33,7 @@ func (l lists) Allowed(_ context.Context, _ authenticationv1.UserInfo, what auth
 func TestAlertsAreThoseThatTheCallerMaySee(t *testing.T) {
 	failed := func(namespace string, before time.Duration) *v1beta1.Experiment {
 		e := searched()
-		e.Namespace, e.UID = namespace, ""
+		e.Namespace, e.UID = namespace, types.UID(namespace)
 		at := metav1.NewTime(noon.Add(-before))
 		e.MarkFailed(v1beta1.ReasonExperimentFailed, "All trials have failed", at)
 		e.Status.CompletionTime = &at
@@ -67,4 +69,38 @@ func TestAlertsAreThoseThatTheCallerMaySee(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Every open page asks for alerts: the trials of an experiment are read again when it has
+// changed, and not for a page that is closed.
+func TestAlertsAreRememberedWhileNothingChanges(t *testing.T) {
+	read := 0
+	e := searched()
+	e.MarkFailed(v1beta1.ReasonExperimentFailed, "All trials have failed", metav1.NewTime(noon))
+	s := serve(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+		if _, ok := list.(*v1beta1.TrialList); ok {
+			read++
+		}
+		return c.List(ctx, list, o...)
+	}}, e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}})
+	ask := func(ctx context.Context, want int) {
+		t.Helper()
+		got, err := s.ListAlerts(ctx, &vernierv1.ListAlertsRequest{})
+		if ctx.Err() == nil && (err != nil || len(got.GetAlerts()) != 1) || (err == nil) != (ctx.Err() == nil) || read != want {
+			t.Errorf("%v, %v, and the trials were read %d times, want %d", got, err, read, want)
+		}
+	}
+	ask(t.Context(), 1)
+	ask(t.Context(), 1)
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil {
+		t.Fatal(err)
+	}
+	e.Labels = map[string]string{"a": "b"}
+	if err := s.Client.Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	closed, stop := context.WithCancel(t.Context())
+	stop()
+	ask(closed, 1)
+	ask(t.Context(), 2)
 }

@@ -107,6 +107,7 @@ type service struct {
 	tables  tables
 	kept    keptCurves
 	studies *cache.LRUExpireCache // of *analyzed by analyzedKey
+	alerted *cache.LRUExpireCache // of []*vernierv1.Alert by alertedKey
 	// analyzing holds those that are at work on an analysis.
 	analyzing chan struct{}
 	patience  time.Duration // with those who read streams
@@ -116,7 +117,7 @@ const waitingRooms = 64
 
 func newService(c Config) *service {
 	s := &service{Config: c, seed: maphash.MakeSeed(), patience: sendPatience,
-		studies: cache.NewLRUExpireCache(mostAnalyzed), analyzing: make(chan struct{}, 2)}
+		studies: cache.NewLRUExpireCache(mostAnalyzed), alerted: cache.NewLRUExpireCache(mostAlerted), analyzing: make(chan struct{}, 2)}
 	for i := range s.freed {
 		s.freed[i] = make(chan struct{})
 	}
