@@ -41,7 +41,7 @@ func rightsOfAlerts(t *testing.T) {
 	if err := w.client.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	w.alertHosts = []string{"http://127.0.0.1:*"}
+	w.alerts.hosts = []string{"http://127.0.0.1:*"}
 	stop := w.start()
 	goal := 0.5
 	first := w.experiment("first", func(e *v1beta1.Experiment) { e.Spec.Objective.Goal = &goal })

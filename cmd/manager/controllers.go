@@ -14,7 +14,6 @@ import (
 	"github.com/vernier-ml/vernier/collector"
 	"github.com/vernier-ml/vernier/collector/report"
 	"github.com/vernier-ml/vernier/collector/store"
-	"github.com/vernier-ml/vernier/controllers/alert"
 	"github.com/vernier-ml/vernier/controllers/entrypoint"
 	"github.com/vernier-ml/vernier/controllers/experiment"
 	"github.com/vernier-ml/vernier/controllers/index"
@@ -38,11 +37,9 @@ type wiring struct {
 	limits    trial.Limits
 	traces    tracing.Tracer
 	// dial connects to an algorithm's service; nil: by its name.
-	dial func(ctx context.Context, namespace, service string, port int) (net.Conn, error)
-	now  func() time.Time
-	// alertHosts are where alerts may be sent; none: no alert is. dashboard is its URL.
-	alertHosts []string
-	dashboard  string
+	dial   func(ctx context.Context, namespace, service string, port int) (net.Conn, error)
+	now    func() time.Time
+	alerts alerts
 }
 
 // controllers are those that services use.
@@ -79,23 +76,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, w wiring) (control
 	}
 	suggestions := suggestion.New(suggestion.Options{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Dial: w.dial, Katib: w.rules.Katib, Now: w.now})
 	return controllers{experiments, trials, trialsOf}, suggestions.Register(mgr, trialsOf)
-}
-
-func addAlerts(mgr manager.Manager, w wiring, trials *index.Trials) error {
-	if len(w.alertHosts) == 0 {
-		return nil
-	}
-	sender, err := alert.NewSender(w.alertHosts)
-	if err != nil {
-		return fmt.Errorf("set up the alerts: %w", err)
-	}
-	if err := alert.Register(mgr, trials, alert.Options{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("alert-controller"),
-		Sender: sender, Dashboard: w.dashboard, Now: w.now,
-	}); err != nil {
-		return fmt.Errorf("set up the alerts: %w", err)
-	}
-	return nil
 }
 
 func reporting(o options, id identity, direct client.Reader) trial.Reporting {

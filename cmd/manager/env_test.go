@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -107,8 +105,8 @@ type world struct {
 	access access
 	// basePath is where browsers find the dashboard.
 	basePath string
-	// alertHosts are where alerts may be sent.
-	alertHosts []string
+	// alerts are the options about alerts.
+	alerts alerts
 	// wrap sees the requests of the manager; nil: nothing does.
 	wrap func(http.RoundTripper) http.RoundTripper
 	// katib knows whether Katib is installed; nil: it is not.
@@ -219,7 +217,7 @@ func (w *world) start(change ...func(*manager.Options)) (stop func()) {
 	w.t.Cleanup(cancel)
 	w.registry = prometheus.NewRegistry()
 	running, err := addControllers(ctx, mgr, wiring{
-		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now, traces: w.traces, dial: w.dial, alertHosts: w.alertHosts,
+		store: w.store, metrics: metrics.Options{Registry: w.registry, Katib: true, Experiments: 10}, now: time.Now, traces: w.traces, dial: w.dial, alerts: w.alerts,
 		rules: webhook.Rules{Reader: mgr.GetAPIReader(), Katib: w.katib, Entrypoints: w.entrypoint != nil},
 		reporting: trial.Reporting{
 			Image: "collector", URL: "http://127.0.0.1:1",
@@ -348,37 +346,6 @@ func (w *world) end(ctx context.Context, j *batchv1.Job, e ending) {
 	}
 	if err := w.client.Status().Update(ctx, j); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 		w.t.Logf("end job %s: %v", j.Name, err)
-	}
-}
-
-// report stores what the job's collector would have sent.
-func (w *world) report(ctx context.Context, id collector.TrialID, attemptID string, e ending) {
-	attempt := collector.Attempt{ID: attemptID + "/0", Started: time.Now()}
-	w.mu.Lock()
-	into, trials := w.store, w.trials
-	w.mu.Unlock()
-	var points []collector.Point
-	for i, v := range e.points {
-		points = append(points, collector.Point{Metric: "loss", Value: v, Step: int64(i), Source: "stdout", Seq: int64(i)})
-	}
-	if e.other != "" {
-		points = append(points, collector.Point{Metric: e.other, Value: 1, Step: 0, Source: "stdout", Seq: 1000})
-	}
-	for i, name := range slices.Sorted(maps.Keys(e.beside)) {
-		points = append(points, collector.Point{Metric: name, Value: e.beside[name], Step: 0, Source: "stdout", Seq: int64(2000 + i)})
-	}
-	if len(points) > 0 {
-		if err := into.Append(ctx, id, attempt, points); err != nil {
-			w.t.Error(err)
-		}
-	}
-	if !e.never {
-		if err := into.Finish(ctx, id, attempt, ""); err != nil {
-			w.t.Error(err)
-		}
-	}
-	if trials != nil {
-		trials.Wake(id)
 	}
 }
 

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,5 +52,36 @@ func TestSameNameInTwoNamespaces(t *testing.T) {
 		if diff := cmp.Diff(numbered("exp", 6), names(w.trialsOf(e))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", e.Namespace, diff)
 		}
+	}
+}
+
+// report stores what the job's collector would have sent.
+func (w *world) report(ctx context.Context, id collector.TrialID, attemptID string, e ending) {
+	attempt := collector.Attempt{ID: attemptID + "/0", Started: time.Now()}
+	w.mu.Lock()
+	into, trials := w.store, w.trials
+	w.mu.Unlock()
+	var points []collector.Point
+	for i, v := range e.points {
+		points = append(points, collector.Point{Metric: "loss", Value: v, Step: int64(i), Source: "stdout", Seq: int64(i)})
+	}
+	if e.other != "" {
+		points = append(points, collector.Point{Metric: e.other, Value: 1, Step: 0, Source: "stdout", Seq: 1000})
+	}
+	for i, name := range slices.Sorted(maps.Keys(e.beside)) {
+		points = append(points, collector.Point{Metric: name, Value: e.beside[name], Step: 0, Source: "stdout", Seq: int64(2000 + i)})
+	}
+	if len(points) > 0 {
+		if err := into.Append(ctx, id, attempt, points); err != nil {
+			w.t.Error(err)
+		}
+	}
+	if !e.never {
+		if err := into.Finish(ctx, id, attempt, ""); err != nil {
+			w.t.Error(err)
+		}
+	}
+	if trials != nil {
+		trials.Wake(id)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/vernier-ml/vernier/collector/store"
-	"github.com/vernier-ml/vernier/controllers/alert"
 	"github.com/vernier-ml/vernier/controllers/trial"
 	"github.com/vernier-ml/vernier/server"
 	"github.com/vernier-ml/vernier/trainer"
@@ -52,8 +51,7 @@ type options struct {
 	collectorCPURequest, collectorMemoryRequest resource.QuantityValue
 
 	access        access
-	alertHosts    []string
-	dashboardURL  string
+	alerts        alerts
 	limits        trial.Limits
 	leaderElect   bool
 	admissionOnly bool
@@ -100,8 +98,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.apiTokenFile, "api-token-file", "", "`file` with the token of the programmatic API, which is served beside the report service, made if absent; empty: the cluster knows its users")
 	f.StringVar(&o.basePath, "dashboard-base-path", "/", "`path` below which browsers find the dashboard: what a proxy in front adds, such as /vernier/")
 	o.access.flags(f)
-	list(f, &o.alertHosts, "alert-hosts", "`hosts`, between commas, to which alerts of experiments may be sent: NAME, *.DOMAIN, or * for all that have public addresses; with :PORT and http:// where needed; empty: none is sent")
-	f.StringVar(&o.dashboardURL, "dashboard-url", "", "`URL` of the dashboard for people, ending with /, to which alerts lead; empty: they have no link")
+	o.alerts.flags(f)
 	f.StringVar(&o.katibAddress, "katib-bind-address", ":6789", "`address` of Katib's DBManager, without TLS: host:port, or unix:PATH, where metrics are only read; 0 for none; with --embedded, where pods have no addresses of their own, unix:PATH or none")
 	f.StringVar(&o.store, "store", "sqlite:/var/lib/vernier/points.db", "`URL` of the store of points: sqlite:PATH, postgres://..., mysql://...; with a password: env:NAME or file:PATH, where the URL is")
 	f.DurationVar(&o.retention.MaxAge, "store-max-age", 0, "delete the curves of experiments that have not reported for this `duration`, at least 2h; 0: never")
@@ -112,17 +109,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	f.Int64Var(&o.quota.NamespaceBytes, "store-max-namespace-bytes", q.NamespaceBytes, "take at most this `number` of bytes of one namespace, 41 for each point and its text; 0: no limit")
 	f.StringVar(&o.webhookAddress, "webhook-bind-address", ":8443", "`address` of the admission webhook; 0 for none")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "", "`directory` with tls.crt and tls.key of the webhook; empty: from a Secret")
-	f.StringVar(&o.collectorImage, "collector-image", registry+"/collector:"+version, "`image` of the collector of this version, with the command collector on its PATH")
-	f.Int64Var(&o.collectorRate, "collector-rate", 0, "points a second of each metric of a trial that are kept in the long run; less than 0: all; 0: the collector's default, 1000")
-	f.StringVar(&o.collectorBinary, "collector-binary", "", "`path` of the collector on every node, where pods run without images; empty: the sidecar brings it")
-	quantity := func(into *resource.QuantityValue, name, value, usage string) {
-		into.Quantity = resource.MustParse(value)
-		f.Var(into, name, usage)
-	}
-	quantity(&o.collectorCPURequest, "collector-cpu-request", "10m", "`quantity` of CPU that is reserved for the collector beside a trial")
-	quantity(&o.collectorMemoryRequest, "collector-memory-request", "24Mi", "`quantity` of memory that is reserved for the collector beside a trial")
-	quantity(&o.collectorCPU, "collector-cpu-limit", "1", "`quantity` of CPU that the collector beside a trial may use")
-	quantity(&o.collectorMemory, "collector-memory-limit", "128Mi", "`quantity` of memory that the collector beside a trial may use")
+	o.collectorFlags(f)
 	f.BoolVar(&o.resolveImages, "resolve-images", true, "ask the registry what an image runs, where a container whose output is collected names no command; not with --embedded")
 	f.Func("ended-logs", "`word` of the command of vernier, with its flags, that prints the logs of trials whose pods are gone; once for each word", func(word string) error {
 		o.endedLogs = append(o.endedLogs, word)
@@ -153,12 +140,27 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	return o, o.complete()
 }
 
+// collectorFlags defines what the collector beside a trial is, keeps and gets.
+func (o *options) collectorFlags(f *flag.FlagSet) {
+	f.StringVar(&o.collectorImage, "collector-image", registry+"/collector:"+version, "`image` of the collector of this version, with the command collector on its PATH")
+	f.Int64Var(&o.collectorRate, "collector-rate", 0, "points a second of each metric of a trial that are kept in the long run; less than 0: all; 0: the collector's default, 1000")
+	f.StringVar(&o.collectorBinary, "collector-binary", "", "`path` of the collector on every node, where pods run without images; empty: the sidecar brings it")
+	quantity := func(into *resource.QuantityValue, name, value, usage string) {
+		into.Quantity = resource.MustParse(value)
+		f.Var(into, name, usage)
+	}
+	quantity(&o.collectorCPURequest, "collector-cpu-request", "10m", "`quantity` of CPU that is reserved for the collector beside a trial")
+	quantity(&o.collectorMemoryRequest, "collector-memory-request", "24Mi", "`quantity` of memory that is reserved for the collector beside a trial")
+	quantity(&o.collectorCPU, "collector-cpu-limit", "1", "`quantity` of CPU that the collector beside a trial may use")
+	quantity(&o.collectorMemory, "collector-memory-limit", "128Mi", "`quantity` of memory that the collector beside a trial may use")
+}
+
 // complete fills in what follows from other options and the surroundings.
 func (o *options) complete() error {
 	if err := store.CheckArgument(o.store); err != nil {
 		return fmt.Errorf("--store %w", err)
 	}
-	if err := errors.Join(o.checkLimits(), o.checkCollector(), o.checkLogs(), o.access.check(), o.checkAlerts()); err != nil {
+	if err := errors.Join(o.checkLimits(), o.checkCollector(), o.checkLogs(), o.access.check(), o.alerts.check()); err != nil {
 		return err
 	}
 	if o.namespace == "" {
@@ -237,17 +239,6 @@ func (o *options) checkCollector() error {
 		if of[0].Sign() < 0 || of[1].Sign() <= 0 || of[0].Cmp(of[1]) > 0 {
 			return fmt.Errorf("--collector-%s-request %s, --collector-%s-limit %s: give a limit above 0 and a request up to it", name, of[0].String(), name, of[1].String())
 		}
-	}
-	return nil
-}
-
-// checkAlerts checks where alerts may be sent, and where they lead.
-func (o *options) checkAlerts() error {
-	if _, err := alert.NewSender(o.alertHosts); err != nil {
-		return fmt.Errorf("--alert-hosts: %w", err)
-	}
-	if u, err := url.Parse(o.dashboardURL); o.dashboardURL != "" && (err != nil || u.Host == "" || !strings.HasSuffix(u.Path, "/")) {
-		return fmt.Errorf("--dashboard-url %q: give a URL that ends with /", o.dashboardURL)
 	}
 	return nil
 }
