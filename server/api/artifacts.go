@@ -28,9 +28,9 @@ import (
 )
 
 const (
-	// mostArtifacts bounds a list, artifactsLooked what is looked at for it, and
-	// deepest how many directories deep that goes.
-	mostArtifacts, artifactsLooked, deepest = 1_000, 20_000, 10
+	// mostArtifacts bounds a list, artifactsLooked what is looked at for it, deepest how
+	// many directories deep that goes, and artifactsRead what is read of one at once.
+	mostArtifacts, artifactsLooked, deepest, artifactsRead = 1_000, 20_000, 10, 256
 	// maxArtifact is how large a file may be that is sent.
 	maxArtifact  = 1 << 30
 	artifactPart = 256 << 10
@@ -188,25 +188,36 @@ var errNoArtifact = errors.New("there is no such file")
 // root opens the directory of the files. Nothing below it leads out of it: neither
 // paths nor links that a program made.
 func (s shelf) root() (*os.Root, error) {
-	base, err := os.OpenRoot(s.base)
+	root, err := os.OpenRoot(s.base)
 	if err != nil {
 		return nil, err
 	}
-	defer base.Close()
-	for part := range strings.SplitSeq(s.below, "/") {
-		if info, err := base.Lstat(part); err != nil {
-			return nil, err
-		} else if !info.IsDir() {
-			return nil, fs.ErrNotExist // a link to another trial's
-		}
-		next, err := base.OpenRoot(part)
+	return descend(root, s.below)
+}
+
+// descend opens a directory below root, "." for itself, and closes root. Links are no
+// directories: they may be to another trial's.
+func descend(root *os.Root, to string) (*os.Root, error) {
+	for part := range strings.SplitSeq(to, "/") {
+		next, err := child(root, part)
+		root.Close()
 		if err != nil {
 			return nil, err
 		}
-		base.Close()
-		base = next
+		root = next
 	}
-	return base.OpenRoot(".")
+	return root, nil
+}
+
+func child(root *os.Root, name string) (*os.Root, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fs.ErrNotExist
+	}
+	return root.OpenRoot(name)
 }
 
 func (s shelf) list(out *vernierv1.ListArtifactsResponse, looked *int) error {
@@ -218,31 +229,56 @@ func (s shelf) list(out *vernierv1.ListArtifactsResponse, looked *int) error {
 		return err
 	}
 	defer root.Close()
-	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if *looked++; *looked > artifactsLooked || len(out.GetArtifacts()) >= mostArtifacts {
-			out.Note = fmt.Sprintf("These are %d files; there are more.", len(out.GetArtifacts()))
-			return fs.SkipAll
-		}
-		switch {
-		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
-			return nil // it has gone meanwhile, or is not this user's to read
-		case err != nil:
-			return err
-		case d.IsDir() && strings.Count(name, "/") >= deepest:
-			return fs.SkipDir
-		case !d.Type().IsRegular() || name == contract.ParentFile:
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil {
-			return nil //nolint:nilerr // it has gone meanwhile
-		}
-		out.Artifacts = append(out.Artifacts, &vernierv1.Artifact{Path: path.Join(s.name, name), Size: info.Size(), ModifyTime: timestamppb.New(info.ModTime().Truncate(time.Millisecond))})
-		return nil
-	})
+	if err := s.listIn(root, ".", out, looked); err != nil && !errors.Is(err, fs.SkipAll) {
+		return err
+	}
+	return nil
 }
 
-// open opens a regular file, by the path that list gave it. Links are no files.
+// listIn lists a directory and those below it. It reads them in parts: a program may
+// have put millions of files into one. fs.SkipAll says that the list is full.
+func (s shelf) listIn(root *os.Root, at string, out *vernierv1.ListArtifactsResponse, looked *int) error {
+	unreadable := func(err error) bool { // it has gone meanwhile, or is not this user's to read
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrPermission)
+	}
+	dir, err := root.OpenFile(at, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if unreadable(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for {
+		entries, err := dir.ReadDir(artifactsRead)
+		for _, d := range entries {
+			if *looked++; *looked > artifactsLooked || len(out.GetArtifacts()) >= mostArtifacts {
+				out.Note = fmt.Sprintf("These are %d files; there are more.", len(out.GetArtifacts()))
+				return fs.SkipAll
+			}
+			name := path.Join(at, d.Name())
+			switch {
+			case d.IsDir() && strings.Count(name, "/") < deepest:
+				if err := s.listIn(root, name, out, looked); err != nil {
+					return err
+				}
+			case d.Type().IsRegular() && name != contract.ParentFile:
+				if info, err := root.Lstat(name); err == nil { // else it has gone meanwhile
+					out.Artifacts = append(out.Artifacts, &vernierv1.Artifact{Path: path.Join(s.name, name), Size: info.Size(), ModifyTime: timestamppb.New(info.ModTime().Truncate(time.Millisecond))})
+				}
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF) || unreadable(err):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// open opens a regular file, by the path that list gave it. Links are no files, and
+// lead to none.
 func (s shelf) open(name string) (*os.File, int64, error) {
 	if s.name != "" {
 		below, ok := strings.CutPrefix(name, s.name+"/")
@@ -251,28 +287,43 @@ func (s shelf) open(name string) (*os.File, int64, error) {
 		}
 		name = below
 	}
-	root, err := s.root()
-	if err == nil {
-		defer root.Close()
-		var info fs.FileInfo
-		if info, err = root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-			return nil, 0, errNoArtifact
-		}
-	}
-	if err != nil {
-		return nil, 0, errNoArtifact
-	}
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() { // it was exchanged meanwhile
-		err = errNoArtifact
-	}
-	if err != nil {
-		file.Close()
+	file, info, err := s.openRegular(path.Dir(name), path.Base(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENAMETOOLONG):
+		return nil, 0, errNoArtifact // such a name cannot be
+	case err != nil:
 		return nil, 0, err
 	}
 	return file, info.Size(), nil
+}
+
+func (s shelf) openRegular(dir, name string) (*os.File, fs.FileInfo, error) {
+	root, err := s.root()
+	if err != nil {
+		return nil, nil, err
+	}
+	if root, err = descend(root, dir); err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	info, err := root.Lstat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err = file.Stat()
+	if err == nil && !info.Mode().IsRegular() { // it was exchanged meanwhile
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
 }

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -109,6 +111,64 @@ func TestOnlyFilesOfTheTrialAreRead(t *testing.T) {
 	}
 	if says := read("model.pt"); !strings.Contains(says, "not_found") {
 		t.Errorf("through a link in place of the directory: %s", says)
+	}
+}
+
+// A directory that cannot be read is not one without files.
+func TestAFileThatCannotBeReadIsNotAbsent(t *testing.T) {
+	s, own := withFiles(t)
+	claim := filepath.Dir(filepath.Dir(own))
+	if err := os.RemoveAll(claim); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(claim, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	says := call(t, listen(t, s).URL, "any", methodOf("ReadArtifact"), `{"name": "`+trialName+`", "path": "last.txt"}`)
+	if !strings.Contains(says, "not a directory") || strings.Contains(says, "not_found") {
+		t.Errorf("it says %s", says)
+	}
+}
+
+func TestNoDirectoryOfFilesStaysOpen(t *testing.T) {
+	_, own := withFiles(t)
+	at := shelf{base: filepath.Dir(filepath.Dir(own)), below: "exp-1/exp-0000"}
+	looked := 0
+	if err := at.list(&vernierv1.ListArtifactsResponse{}, &looked); err != nil {
+		t.Fatal(err)
+	}
+	file, _, err := at.open("epoch-3/model.pt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	if _, _, err := at.open("epoch-3/absent"); !errors.Is(err, errNoArtifact) {
+		t.Error(err)
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(to, at.base) {
+			t.Errorf("%s is open", to)
+		}
+	}
+}
+
+func TestAListOfFilesIsBounded(t *testing.T) {
+	s, own := withFiles(t)
+	for n := range mostArtifacts + artifactsRead {
+		if err := os.WriteFile(filepath.Join(own, fmt.Sprint(n)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.ListArtifacts(t.Context(), &vernierv1.ListArtifactsRequest{Name: trialName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.GetArtifacts()) != mostArtifacts || got.GetNote() == "" {
+		t.Errorf("%d files, %q", len(got.GetArtifacts()), got.GetNote())
 	}
 }
 
