@@ -68,6 +68,9 @@ type reviews struct {
 func (r *reviews) Authenticate(ctx context.Context, request *http.Request) (authenticationv1.UserInfo, bool, error) {
 	for _, other := range r.others {
 		if user, ok, err := other.Authenticate(ctx, request); ok || err != nil {
+			if by, noted := ctx.Value(byKey{}).(*authn.Authenticator); noted {
+				*by = other
+			}
 			return user, ok, err
 		}
 	}
@@ -116,10 +119,12 @@ func (r *reviews) Allowed(ctx context.Context, user authenticationv1.UserInfo, w
 	return review.Status.Allowed, nil
 }
 
-// The keys of the caller and its request in a context.
+// The keys of the caller, its request, and the one of Reviews' others that knew the
+// caller (an *authn.Authenticator, nil for none) in a context.
 type (
 	userKey    struct{}
 	requestKey struct{}
+	byKey      struct{}
 )
 
 func caller(ctx context.Context) authenticationv1.UserInfo {
@@ -143,6 +148,7 @@ func (s *service) guard(next http.Handler) http.Handler {
 // identify adds the caller whom the request in ctx is of now.
 func (s *service) identify(ctx context.Context) (context.Context, error) {
 	r, _ := ctx.Value(requestKey{}).(*http.Request) // guard has put it there
+	ctx = context.WithValue(ctx, byKey{}, new(authn.Authenticator))
 	user, known, err := s.Access.Authenticate(ctx, r)
 	switch {
 	case errors.Is(err, authn.ErrRefused):
@@ -163,11 +169,14 @@ func (s *service) as(ctx context.Context) (client.Writer, error) {
 	return s.As(caller(ctx))
 }
 
-// proxied says whether a request is from a proxy, which would not be asked again about
-// its user as long as a stream lasts.
+// proxied says whether a proxy has named the caller. It would not be asked again about
+// its user as long as a stream lasts, whatever else it passes on.
 func proxied(ctx context.Context) bool {
-	r, ok := ctx.Value(requestKey{}).(*http.Request)
-	return ok && authn.Bearer(r) == ""
+	by, ok := ctx.Value(byKey{}).(*authn.Authenticator)
+	if ok {
+		_, ok = (*by).(*authn.Proxy)
+	}
+	return ok
 }
 
 // allow holds that the caller may do something with experiments or trials. resource is

@@ -26,7 +26,7 @@ const (
 	// logPart is how much of a log is sent at once, at most.
 	logPart = 64 << 10
 	// followFor is how long a log is followed before the caller has to call again, with
-	// a token that is valid then.
+	// a token that is valid then; through a proxy it is proxiedFor.
 	followFor = time.Hour
 )
 
@@ -59,7 +59,11 @@ func (s *service) ReadLogs(ctx context.Context, r *vernierv1.ReadLogsRequest, to
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, followFor)
+	longest := followFor
+	if proxied(ctx) {
+		longest = proxiedFor
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	from, err := s.logOf(ctx, p, t, r)
 	if err != nil {
@@ -70,7 +74,7 @@ func (s *service) ReadLogs(ctx context.Context, r *vernierv1.ReadLogsRequest, to
 		return s.patiently(ctx, func() error { return to.Send(&vernierv1.ReadLogsResponse{Text: text}) })
 	})
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return connect.NewError(connect.CodeUnavailable, errors.New("the log was followed for an hour: call again, with since"))
+		return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the log was followed for %s: call again, with since", longest))
 	}
 	return explain(ctx, err)
 }

@@ -77,8 +77,7 @@ func (s *service) Watch(ctx context.Context, r *vernierv1.WatchRequest, to *conn
 	}
 	began := s.Now()
 	rights, life := began.Add(rightsAgain), began.Add(lifeSign)
-	for len(subscriptions) > 0 {
-		now := s.Now()
+	for now := began; len(subscriptions) > 0; now = s.Now() {
 		if proxied(called) && now.Sub(began) >= proxiedFor {
 			return nil
 		}

@@ -3,10 +3,13 @@ package api
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,12 +17,15 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	vernierv1 "github.com/vernier-ml/vernier/api/proto/vernier/v1"
 	"github.com/vernier-ml/vernier/api/v1beta1"
+	"github.com/vernier-ml/vernier/server/authn"
 )
 
 const patience = 30 * time.Second
@@ -256,6 +262,65 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 	}
 	if connect.CodeOf(stream.Err()) != connect.CodeUnauthenticated {
 		t.Errorf("it ends with %v", stream.Err())
+	}
+}
+
+// named lets callers do everything, whom others know.
+type named struct{ *reviews }
+
+func (named) Allowed(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	return true, nil
+}
+
+// signedIn sends what a proxy does that passes a token on, too.
+type signedIn struct{ next http.RoundTripper }
+
+func (a signedIn) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Forwarded-User", "ann")
+	return a.next.RoundTrip(r)
+}
+
+func TestAStreamThroughAProxyEnds(t *testing.T) {
+	exp, trial := runs(t)
+	s := serve(t, interceptor.Funcs{}, exp, trial, aPod("exp-0000-a", nil))
+	proxy, err := authn.NewProxy(authn.ProxyConfig{UserHeaders: []string{"X-Forwarded-User"}, Sources: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Access = named{Reviews(nil, proxy).(*reviews)}
+	var until time.Time
+	s.Logs = func(ctx context.Context, _, _ string, _ *corev1.PodLogOptions) (io.ReadCloser, error) {
+		until, _ = ctx.Deadline()
+		return io.NopCloser(strings.NewReader("")), nil
+	}
+	server := listen(t, s)
+	var late atomic.Bool
+	s.Now = func() time.Time {
+		if late.Load() {
+			return noon.Add(proxiedFor)
+		}
+		return noon
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c := vernierv1.NewDashboardServiceClient(&http.Client{Transport: signedIn{authorized{http.DefaultTransport}}}, server.URL)
+	log, err := c.ReadLogs(ctx, &vernierv1.ReadLogsRequest{Name: parent + "/trials/exp-0000", Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log.Receive() || log.Err() != nil || time.Until(until) > proxiedFor {
+		t.Errorf("the log is followed until %s, and ends with %v", until, log.Err())
+	}
+	stream, err := c.Watch(ctx, &vernierv1.WatchRequest{Subscriptions: []*vernierv1.Subscription{onTrials("")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, stream)
+	late.Store(true)
+	fail(t, s, "exp-0000", "something else")
+	if stream.Receive() || stream.Err() != nil {
+		t.Errorf("it goes on with %v, %v", stream.Msg(), stream.Err())
 	}
 }
 
