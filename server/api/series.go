@@ -99,7 +99,7 @@ func chosen(trials []*v1beta1.Trial, numbers []int32) (out []*v1beta1.Trial) {
 
 // series reads the curves of trials, some at once.
 func (s *service) series(ctx context.Context, a asked, trials []*v1beta1.Trial) (*vernierv1.GetSeriesResponse, error) {
-	reading, enough := context.WithTimeout(ctx, seriesPatience)
+	reading, enough := context.WithTimeout(ctx, s.seriesPatience)
 	defer enough()
 	group, reading := errgroup.WithContext(reading)
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))

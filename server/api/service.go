@@ -108,16 +108,18 @@ type service struct {
 	kept    keptCurves
 	studies *cache.LRUExpireCache // of *analyzed by analyzedKey
 	alerted *cache.LRUExpireCache // of []*vernierv1.Alert by alertedKey
-	// analyzing holds those that are at work on an analysis.
-	analyzing chan struct{}
-	patience  time.Duration // with those who read streams
+	// analyzing and sharing hold those that are at work on an analysis or a shared file.
+	analyzing, sharing chan struct{}
+	patience           time.Duration // with those who read streams
+	seriesPatience     time.Duration // with the store, as the constant is
 }
 
 const waitingRooms = 64
 
 func newService(c Config) *service {
-	s := &service{Config: c, seed: maphash.MakeSeed(), patience: sendPatience,
-		studies: cache.NewLRUExpireCache(mostAnalyzed), alerted: cache.NewLRUExpireCache(mostAlerted), analyzing: make(chan struct{}, 2)}
+	s := &service{Config: c, seed: maphash.MakeSeed(), patience: sendPatience, seriesPatience: seriesPatience,
+		studies: cache.NewLRUExpireCache(mostAnalyzed), alerted: cache.NewLRUExpireCache(mostAlerted),
+		analyzing: make(chan struct{}, 2), sharing: make(chan struct{}, 2)}
 	for i := range s.freed {
 		s.freed[i] = make(chan struct{})
 	}

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -46,6 +48,12 @@ func (s *service) ShareExperiment(ctx context.Context, r *vernierv1.ShareExperim
 	if err := s.allow(ctx, "get", "experiments", p); err != nil {
 		return nil, err
 	}
+	select { // a few at a time: each reads many curves and asks for many analyses
+	case s.sharing <- struct{}{}:
+		defer func() { <-s.sharing }()
+	case <-ctx.Done():
+		return nil, explain(ctx, ctx.Err())
+	}
 	snapshot, err := s.snapshot(ctx, p, r)
 	if err != nil {
 		return nil, err
@@ -71,8 +79,7 @@ func (s *service) snapshot(ctx context.Context, p place, r *vernierv1.ShareExper
 	if err != nil {
 		return nil, err
 	}
-	exp := cached.DeepCopy()
-	exp.Spec.TrialTemplate = nil // its commands and variables may hold secrets
+	exp := public(cached)
 	if out.Experiment, err = experimentOut(exp); err != nil {
 		return nil, explain(ctx, err)
 	}
@@ -87,6 +94,24 @@ func (s *service) snapshot(ctx context.Context, p place, r *vernierv1.ShareExper
 	}
 	out.Answers = s.sharedAnswers(ctx, exp, r.GetParent())
 	return out, ctx.Err()
+}
+
+// public is an experiment without what may hold secrets: commands, variables and
+// headers of the template and the collector, and annotations of other tools, some of which are
+// copies of the whole object.
+func public(e *v1beta1.Experiment) *v1beta1.Experiment {
+	e = e.DeepCopy()
+	e.Spec.TrialTemplate = nil
+	if c := e.Spec.MetricsCollectorSpec; c != nil {
+		if c.Collector != nil {
+			c.Collector.CustomCollector = nil
+		}
+		if c.Source != nil {
+			c.Source.HTTPGet = nil
+		}
+	}
+	maps.DeleteFunc(e.Annotations, func(name, _ string) bool { return !strings.HasPrefix(name, "vernier.ml/") })
+	return e
 }
 
 // sharedTrials are the numbers of trials whose curves are shared: the wanted ones, then
@@ -147,6 +172,7 @@ func (s *service) sharedCurves(ctx context.Context, exp *v1beta1.Experiment, tri
 			if err != nil {
 				return nil, err
 			}
+			c.LeftOut = append(c.LeftOut, got.GetLeftOut()...)
 			for _, line := range got.GetSeries() {
 				if points == sharedPoints {
 					// Copied: curves that are kept are shared by all who ask.

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -51,6 +53,12 @@ func TestASharedPageHoldsTheExperiment(t *testing.T) {
 	const attack, secret = `</script><script>alert(1)</script>`, "hunter2"
 	exp := searched()
 	exp.Spec.TrialTemplate = &v1beta1.TrialTemplate{TrialSource: v1beta1.TrialSource{TrialSpec: &runtime.RawExtension{Raw: []byte(`{"env": "` + secret + `"}`)}}}
+	exp.Spec.MetricsCollectorSpec = &v1beta1.MetricsCollectorSpec{
+		Collector: &v1beta1.CollectorSpec{Kind: v1beta1.CustomCollector, CustomCollector: &corev1.Container{Name: "reader", Env: []corev1.EnvVar{{Name: "KEY", Value: secret}}}},
+		Source:    &v1beta1.SourceSpec{HTTPGet: &corev1.HTTPGetAction{HTTPHeaders: []corev1.HTTPHeader{{Name: "Authorization", Value: secret}}}},
+	}
+	exp.Annotations = map[string]string{"kapp.k14s.io/original": secret, "objectset.rio.cattle.io/applied": secret, corev1.LastAppliedConfigAnnotation: secret,
+		v1beta1.AnnotationNotes: "a note"}
 	objects := []client.Object{exp}
 	for n := range 130 {
 		trial := tried(exp, n, fmt.Sprint(float64(n)/200), "adam", float64(200-n))
@@ -71,9 +79,9 @@ func TestASharedPageHoldsTheExperiment(t *testing.T) {
 		t.Error("a message is part of the page's text")
 	}
 	if strings.Contains(snapshot.String(), secret) || snapshot.GetExperiment().GetSpec().GetFields()["trialTemplate"] != nil {
-		t.Error("the trial template is shared")
+		t.Errorf("a secret is shared: %s", snapshot.GetAbout().GetYaml())
 	}
-	if !strings.Contains(snapshot.GetAbout().GetYaml(), "optimizer") {
+	if yaml := snapshot.GetAbout().GetYaml(); !strings.Contains(yaml, "optimizer") || !strings.Contains(yaml, "a note") {
 		t.Errorf("the definition is %s", snapshot.GetAbout().GetYaml())
 	}
 	points := map[int32]int{}
@@ -114,5 +122,35 @@ func TestWhatCannotBeShared(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestCurvesThatTakeTooLongAreNotedInASharedPage(t *testing.T) {
+	exp := searched()
+	s := serve(t, interceptor.Funcs{}, exp, tried(exp, 0, "0.25", "adam", 1), tried(exp, 1, "0.5", "adam", 2))
+	s.seriesPatience = 0
+	got, err := s.ShareExperiment(t.Context(), &vernierv1.ShareExperimentRequest{Parent: parent, Trials: []int32{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range unpack(t, got.GetPage()).GetCurves() {
+		if diff := cmp.Diff([]int32{1, 0}, c.GetLeftOut()); diff != "" {
+			t.Errorf("by %s: %s", c.GetAxis(), diff)
+		}
+	}
+}
+
+func TestFewPagesAreMadeAtOnce(t *testing.T) {
+	s := serve(t, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		t.Error("one more is made")
+		return nil
+	}}, searched())
+	for range cap(s.sharing) {
+		s.sharing <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.ShareExperiment(ctx, &vernierv1.ShareExperimentRequest{Parent: parent}); connect.CodeOf(err) != connect.CodeCanceled {
+		t.Error(err)
 	}
 }

@@ -1,7 +1,7 @@
 // The curves of many trials: of the best, of those that run, of those selected.
 import { effect, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { heldCurves, watch } from "../api/live";
+import { heldCurves, lateCurves, watch } from "../api/live";
 import { GetSeriesRequest_Axis, type Series } from "../api/gen/vernier/v1/dashboard_pb";
 import { formatDuration, formatValue, isLive, State } from "../data/trials";
 import type { View } from "../data/view";
@@ -200,7 +200,7 @@ export function Curves({ view, place, only, height, id = "curves", more = [], ma
   return (
     <Plot id={id} title={machine ? "Use of the machine" : only ? "Curves" : "Learning curves"} height={height} draw={draw} overlay={overlay} pointer={pointer} cursor="crosshair"
       label={() => `${metric.value} by ${axis.value} of ${shown.value.length} trials.`}
-      note={() => (!only && heldCurves() ? `${heldCurves()!.size} of ${view.table.count.toLocaleString("en")} are in this file` : !only && view.shown.value > most ? `best ${Math.min(most, shown.value.length)} of ${view.shown.value.toLocaleString("en")}` : null)}
+      note={() => (!only && heldCurves() ? `${heldCurves()!.size} of ${view.table.count.toLocaleString("en")} are in this file${lateCurves() ? `; ${lateCurves()} took too long to read` : ""}` : !only && view.shown.value > most ? `best ${Math.min(most, shown.value.length)} of ${view.shown.value.toLocaleString("en")}` : null)}
       empty={() => failed.value || (series.value === null ? "Reading curves…" : shown.value.every((s) => s.x.length === 0) ? heldCurves() ? "This file has no curve of it." : `No points of ${metric.value || "the objective"} yet.` : null)}
       controls={<>
         {zoom.value && <button type="button" class="button small" onClick={() => (zoom.value = null)}>Reset zoom</button>}

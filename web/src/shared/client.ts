@@ -5,10 +5,7 @@ import type { AnalyzeRequest, AnalyzeResponse, AnalyzeResponse_Contour } from ".
 import { snapshot } from "./snapshot";
 
 export const shared: boolean = true;
-export const locked = signal<string | null>(null);
 export const online = signal(true);
-export const signIn = () => {};
-export const signOut = () => {};
 
 const absent = (what: string) => Promise.reject(new ConnectError(`This file does not hold ${what}.`, Code.NotFound));
 // Everything else that a server does.

@@ -10,6 +10,8 @@ const of = (axis: GetSeriesRequest_Axis) => snapshot().curves.find((c) => c.axis
 
 /** Numbers of the trials that the file holds curves of. */
 export const heldCurves = (): Set<number> | null => new Set(of(GetSeriesRequest_Axis.STEP).map((s) => s.trial));
+/** How many trials were to have curves in the file, and took too long to read. */
+export const lateCurves = (): number => new Set(snapshot().curves.flatMap((c) => c.leftOut)).size;
 
 export function watch(topic: { case: string; value: unknown }, take: (c: WatchResponse["change"]) => void): () => void {
   let over = false;

@@ -112,8 +112,9 @@ type DashboardServiceClient interface {
 	// PreviewExperiment checks an experiment and shows what it would do.
 	PreviewExperiment(context.Context, *PreviewExperimentRequest) (*PreviewExperimentResponse, error)
 	// ShareExperiment makes one HTML file of an experiment, as it is now: the dashboard
-	// with what it shows, which asks no server. The trial template, which may hold
-	// secrets, is left out.
+	// with what it shows, which asks no server. What may hold secrets is left out: the
+	// trial template, the container of a custom collector, the request of a scrape, and
+	// annotations but those of Vernier.
 	ShareExperiment(context.Context, *ShareExperimentRequest) (*ShareExperimentResponse, error)
 }
 
@@ -384,8 +385,9 @@ type DashboardServiceHandler interface {
 	// PreviewExperiment checks an experiment and shows what it would do.
 	PreviewExperiment(context.Context, *PreviewExperimentRequest) (*PreviewExperimentResponse, error)
 	// ShareExperiment makes one HTML file of an experiment, as it is now: the dashboard
-	// with what it shows, which asks no server. The trial template, which may hold
-	// secrets, is left out.
+	// with what it shows, which asks no server. What may hold secrets is left out: the
+	// trial template, the container of a custom collector, the request of a scrape, and
+	// annotations but those of Vernier.
 	ShareExperiment(context.Context, *ShareExperimentRequest) (*ShareExperimentResponse, error)
 }
 

@@ -2727,7 +2727,7 @@ type Snapshot struct {
 	Version string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// As in ShareExperimentRequest.
 	View string `protobuf:"bytes,3,opt,name=view,proto3" json:"view,omitempty"`
-	// Without its trialTemplate.
+	// Without what ShareExperiment leaves out.
 	Experiment *Experiment       `protobuf:"bytes,4,opt,name=experiment,proto3" json:"experiment,omitempty"`
 	About      *DescribeResponse `protobuf:"bytes,5,opt,name=about,proto3" json:"about,omitempty"`
 	Trials     *TrialColumns     `protobuf:"bytes,6,opt,name=trials,proto3" json:"trials,omitempty"`
@@ -3820,9 +3820,11 @@ func (x *PreviewExperimentResponse_Problem) GetMessage() string {
 }
 
 type Snapshot_Curves struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Axis          GetSeriesRequest_Axis  `protobuf:"varint,1,opt,name=axis,proto3,enum=vernier.v1.GetSeriesRequest_Axis" json:"axis,omitempty"`
-	Series        []*Series              `protobuf:"bytes,2,rep,name=series,proto3" json:"series,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Axis   GetSeriesRequest_Axis  `protobuf:"varint,1,opt,name=axis,proto3,enum=vernier.v1.GetSeriesRequest_Axis" json:"axis,omitempty"`
+	Series []*Series              `protobuf:"bytes,2,rep,name=series,proto3" json:"series,omitempty"`
+	// Trials whose curves were to be here, and took too long to read.
+	LeftOut       []int32 `protobuf:"varint,3,rep,packed,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3867,6 +3869,13 @@ func (x *Snapshot_Curves) GetAxis() GetSeriesRequest_Axis {
 func (x *Snapshot_Curves) GetSeries() []*Series {
 	if x != nil {
 		return x.Series
+	}
+	return nil
+}
+
+func (x *Snapshot_Curves) GetLeftOut() []int32 {
+	if x != nil {
+		return x.LeftOut
 	}
 	return nil
 }
@@ -4203,7 +4212,7 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\x06trials\x18\x02 \x03(\x05R\x06trials\x12\x12\n" +
 	"\x04view\x18\x03 \x01(\tR\x04view\"-\n" +
 	"\x17ShareExperimentResponse\x12\x12\n" +
-	"\x04page\x18\x01 \x01(\fR\x04page\"\xd8\x04\n" +
+	"\x04page\x18\x01 \x01(\fR\x04page\"\xf4\x04\n" +
 	"\bSnapshot\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
@@ -4214,10 +4223,11 @@ const file_vernier_v1_dashboard_proto_rawDesc = "" +
 	"\x05about\x18\x05 \x01(\v2\x1c.vernier.v1.DescribeResponseR\x05about\x120\n" +
 	"\x06trials\x18\x06 \x01(\v2\x18.vernier.v1.TrialColumnsR\x06trials\x123\n" +
 	"\x06curves\x18\a \x03(\v2\x1b.vernier.v1.Snapshot.CurvesR\x06curves\x125\n" +
-	"\aanswers\x18\b \x03(\v2\x1b.vernier.v1.Snapshot.AnswerR\aanswers\x1ak\n" +
+	"\aanswers\x18\b \x03(\v2\x1b.vernier.v1.Snapshot.AnswerR\aanswers\x1a\x86\x01\n" +
 	"\x06Curves\x125\n" +
 	"\x04axis\x18\x01 \x01(\x0e2!.vernier.v1.GetSeriesRequest.AxisR\x04axis\x12*\n" +
-	"\x06series\x18\x02 \x03(\v2\x12.vernier.v1.SeriesR\x06series\x1aw\n" +
+	"\x06series\x18\x02 \x03(\v2\x12.vernier.v1.SeriesR\x06series\x12\x19\n" +
+	"\bleft_out\x18\x03 \x03(\x05R\aleftOut\x1aw\n" +
 	"\x06Answer\x124\n" +
 	"\arequest\x18\x01 \x01(\v2\x1a.vernier.v1.AnalyzeRequestR\arequest\x127\n" +
 	"\bresponse\x18\x02 \x01(\v2\x1b.vernier.v1.AnalyzeResponseR\bresponse2\xf5\b\n" +
