@@ -95,7 +95,10 @@ func (n *node) sample(ctx context.Context, to Reporting) {
 
 // look takes a sample of all trials, and reports those that are due.
 func (s *sampler) look(ctx context.Context) {
-	pods := s.running(ctx)
+	pods, ended := s.running(ctx)
+	for _, t := range ended {
+		s.tell(ctx, t, t.cpuAt)
+	}
 	if len(pods) == 0 {
 		return
 	}
@@ -117,19 +120,25 @@ func (s *sampler) look(ctx context.Context) {
 		if due := max(usageEvery, now.Sub(t.made)/usageDetail); now.Sub(t.since) < due-usageEvery/2 {
 			continue
 		}
-		if err := s.report(ctx, t, now); err != nil && ctx.Err() == nil {
-			s.log.V(1).Info("what a trial uses could not be reported", "trial", t.id.Name, "reason", err.Error())
-			if now.Sub(t.since) < usagePatience {
-				continue // these samples become part of the next point
-			}
-		}
-		t.since, t.samples = now, map[string][]float64{}
+		s.tell(ctx, t, now)
 	}
 }
 
+// tell reports the samples of a trial. Those that cannot be reported become part of the
+// next point.
+func (s *sampler) tell(ctx context.Context, t *trialUsage, now time.Time) {
+	if err := s.report(ctx, t, now); err != nil && ctx.Err() == nil {
+		s.log.V(1).Info("what a trial uses could not be reported", "trial", t.id.Name, "reason", err.Error())
+		if now.Sub(t.since) < usagePatience {
+			return
+		}
+	}
+	t.since, t.samples = now, map[string][]float64{}
+}
+
 // running are the pods of trials that run here. Those of a trial share what is known
-// of it.
-func (s *sampler) running(ctx context.Context) (pods []*corev1.Pod) {
+// of it. ended are the trials of which a pod has ended and none runs.
+func (s *sampler) running(ctx context.Context) (pods []*corev1.Pod, ended []*trialUsage) {
 	live := map[types.UID]bool{}
 	known := map[string]*trialUsage{}
 	for _, t := range s.trials {
@@ -152,8 +161,15 @@ func (s *sampler) running(ctx context.Context) (pods []*corev1.Pod) {
 		live[p.UID] = true
 		pods = append(pods, p)
 	}
-	maps.DeleteFunc(s.trials, func(uid types.UID, _ *trialUsage) bool { return !live[uid] })
-	return pods
+	gone := map[*trialUsage]bool{}
+	maps.DeleteFunc(s.trials, func(uid types.UID, t *trialUsage) bool {
+		gone[t] = true
+		return !live[uid]
+	})
+	for _, t := range s.trials {
+		delete(gone, t)
+	}
+	return pods, slices.Collect(maps.Keys(gone))
 }
 
 // trialOf reads a pod's trial.

@@ -218,6 +218,41 @@ func TestAReportThatFailsLosesNoSample(t *testing.T) {
 	}
 }
 
+// The samples since the last point of a trial become one when its last pod ends.
+func TestTheLastSamplesOfATrialAreReported(t *testing.T) {
+	p := trialPod("exp-0000-x", 0)
+	s, now, points := sampled(t, p)
+	began := *now
+	for i, gib := range []int64{2, 9} { // too soon for a point of a trial that is a day old
+		s.processes = func() (map[string]shim.Usage, error) {
+			return map[string]shim.Usage{string(p.UID): {Memory: gib * gibibyte}}, nil
+		}
+		*now = began.Add(24*time.Hour + time.Duration(i)*usageEvery)
+		s.look(t.Context())
+	}
+	ended := p.DeepCopy()
+	ended.Status.Phase = corev1.PodSucceeded
+	s.pods.pods[p.UID].newest = ended
+	*now = now.Add(usageEvery)
+	for range 2 {
+		s.look(t.Context())
+	}
+	series, err := collector.ReadSeries(t.Context(), points, "trial", collector.SystemMemory)
+	if err != nil || len(series) != 1 {
+		t.Fatal(series, err)
+	}
+	var values []float64
+	for _, p := range series[0].Points {
+		values = append(values, p.Value)
+	}
+	if diff := cmp.Diff([]float64{9}, values); diff != "" {
+		t.Error(diff)
+	}
+	if len(s.trials) > 0 {
+		t.Error("the trial is still known")
+	}
+}
+
 // The driver is asked once for all, and only while a trial holds a GPU.
 func TestTheDriverIsAskedOnceForAllTrials(t *testing.T) {
 	none := trialPod("exp-0000-x", 0)
