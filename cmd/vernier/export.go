@@ -26,12 +26,14 @@ func newExportCommand(open opener, own ownStore) *cobra.Command {
 		Long: `Print the trials of an experiment, a row for each: its number, name, state, start, end
 and seconds, then its metrics and its parameters. A number is as it was reported or
 proposed; what there is no value of is empty, or absent in JSON. In Parquet each column
-has a type; with --curves it has the points of all curves instead, a row for each.
+has a type, which the search space says; with --curves it has the points of all curves
+instead, a row for each.
 
 With -o html it is the dashboard's view of the experiment, in one file that needs no
 server: to send it, or to keep it. It has all trials, and the curves of the 100 best,
-reduced to 120 points; the trial template, which may hold secrets, is not in it. The
-API makes it: that of the embedded instance or, with kubectl's plugin, the one at
+reduced to 120 points. What may hold secrets is not in it: the trial template, the
+container of a custom collector, the request of a scrape, annotations of other tools.
+The API makes it: that of the embedded instance or, with kubectl's plugin, the one at
 VERNIER_SERVER.`,
 		Example: `  vernier export charlm > charlm.csv
   vernier export charlm -o jsonl | jq .params.lr
@@ -58,7 +60,7 @@ VERNIER_SERVER.`,
 				return err
 			}
 			if curves {
-				return own.with(cmd.Context(), store, func(s collector.Store) error { return exportPoints(cmd.Context(), cmd.OutOrStdout(), s, view) })
+				return own.with(cmd.Context(), store, func(s collector.Store) error { return exportPoints(cmd.Context(), cmd.OutOrStdout(), s, view, maxRows) })
 			}
 			return export(cmd.Context(), cmd.OutOrStdout(), output, view, time.Now())
 		},

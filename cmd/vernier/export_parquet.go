@@ -22,9 +22,12 @@ type column struct {
 	of   func(e exported) any
 }
 
-// trialColumns are those of the CSV, with types: a parameter is a whole number, a number
-// or a text, as the search space has it, and a metric a number unless a value of it is a
-// text.
+// maxRows bounds what is in memory until it is written.
+const maxRows = 1 << 20
+
+// trialColumns are those of the CSV, with types that are the same for each export of an
+// experiment: a parameter is a whole number, a number or a text, as the search space has
+// it, and a metric a number. Only where a value does not fit that is the column a text.
 func trialColumns(v experimentView, rows []exported) []column {
 	columns := []column{
 		{"trial", parquet.Int(64), func(e exported) any { return int64(e.Trial) }},
@@ -41,7 +44,7 @@ func trialColumns(v experimentView, rows []exported) []column {
 		}},
 		{"message", parquet.String(), func(e exported) any { return e.Why }},
 	}
-	add := func(name, prefix string, values func(exported) map[string]any, asText bool) {
+	add := func(name, prefix string, values func(exported) map[string]any, kind v1beta1.ParameterType) {
 		title := name
 		if slices.ContainsFunc(columns, func(c column) bool { return c.name == name }) {
 			title = prefix + name
@@ -49,61 +52,48 @@ func trialColumns(v experimentView, rows []exported) []column {
 		columns = append(columns, columnOf(title, rows, func(e exported) (string, bool) {
 			value, ok := values(e)[name]
 			return fmt.Sprint(value), ok
-		}, asText))
+		}, kind))
 	}
 	metrics, params := exportColumns(v)
 	for _, name := range metrics {
-		add(name, "metric.", func(e exported) map[string]any { return e.Values }, false)
+		add(name, "metric.", func(e exported) map[string]any { return e.Values }, v1beta1.ParameterTypeDouble)
 	}
 	for _, name := range params {
-		text := slices.ContainsFunc(v.Experiment.Spec.Parameters, func(p v1beta1.ParameterSpec) bool {
-			return p.Name == name && p.ParameterType == v1beta1.ParameterTypeCategorical
-		})
-		add(name, "param.", func(e exported) map[string]any { return e.Params }, text)
+		kind := v1beta1.ParameterTypeCategorical // of one that the search space does not have
+		if at := slices.IndexFunc(v.Experiment.Spec.Parameters, func(p v1beta1.ParameterSpec) bool { return p.Name == name }); at >= 0 {
+			kind = v.Experiment.Spec.Parameters[at].ParameterType
+		}
+		add(name, "param.", func(e exported) map[string]any { return e.Params }, kind)
 	}
 	return columns
 }
 
-// columnOf is a column with the narrowest type that holds all of its values.
-func columnOf(name string, rows []exported, text func(exported) (string, bool), asText bool) column {
-	whole, number := !asText, !asText
-	some := false
-	for _, r := range rows {
-		value, ok := text(r)
-		if !ok || value == "" {
-			continue
-		}
-		some = true
-		_, err := strconv.ParseInt(value, 10, 64)
-		whole = whole && err == nil
-		_, err = strconv.ParseFloat(value, 64)
-		number = number && err == nil
+// columnOf is a column with the type of a kind of parameter, or of texts where a value
+// has another type.
+func columnOf(name string, rows []exported, text func(exported) (string, bool), kind v1beta1.ParameterType) column {
+	node, parse, number := parquet.String(), func(text string) (any, error) { return text, nil }, true
+	switch kind {
+	case v1beta1.ParameterTypeInt:
+		node, parse = parquet.Int(64), func(text string) (any, error) { return strconv.ParseInt(text, 10, 64) }
+	case v1beta1.ParameterTypeDouble, v1beta1.ParameterTypeDiscrete:
+		node, parse = parquet.Leaf(parquet.DoubleType), func(text string) (any, error) { return strconv.ParseFloat(text, 64) }
+	default:
+		number = false
 	}
-	switch {
-	case whole && some:
-		return column{name, parquet.Int(64), func(e exported) any {
-			value, _ := text(e)
-			n, err := strconv.ParseInt(value, 10, 64)
-			if err != nil {
-				return nil
-			}
-			return n
-		}}
-	case number:
-		return column{name, parquet.Leaf(parquet.DoubleType), func(e exported) any {
-			value, _ := text(e)
-			x, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return nil
-			}
-			return x
-		}}
+	if number && slices.ContainsFunc(rows, func(e exported) bool {
+		value, ok := text(e)
+		_, err := parse(value)
+		return ok && value != "" && err != nil
+	}) {
+		return columnOf(name, rows, text, v1beta1.ParameterTypeCategorical)
 	}
-	return column{name, parquet.String(), func(e exported) any {
-		if value, ok := text(e); ok {
-			return value
+	return column{name, node, func(e exported) any {
+		value, ok := text(e)
+		if !ok || number && value == "" {
+			return nil
 		}
-		return nil
+		x, _ := parse(value) // looked at above
+		return x
 	}}
 }
 
@@ -126,7 +116,7 @@ func exportParquet(out io.Writer, v experimentView, now time.Time) error {
 		group[c.name] = parquet.Optional(c.node)
 	}
 	schema := parquet.NewSchema("trial", group)
-	w := parquet.NewWriter(out, schema, parquet.Compression(&parquet.Snappy))
+	w := parquet.NewWriter(out, schema, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(maxRows))
 	for _, r := range rows {
 		row := make(parquet.Row, len(columns))
 		for _, c := range columns {
@@ -161,9 +151,10 @@ type pointRecord struct {
 	Value   float64    `parquet:"value"`
 }
 
-// exportPoints writes each point of the curves of all trials, a row for each.
-func exportPoints(ctx context.Context, out io.Writer, s collector.Store, v experimentView) error {
-	w := parquet.NewGenericWriter[pointRecord](out, parquet.Compression(&parquet.Snappy))
+// exportPoints writes each point of the curves of all trials, a row for each, in groups
+// of at most so many rows, of which one is in memory.
+func exportPoints(ctx context.Context, out io.Writer, s collector.Store, v experimentView, group int64) error {
+	w := parquet.NewGenericWriter[pointRecord](out, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(group))
 	for _, t := range v.Trials {
 		if t.Object == nil {
 			continue

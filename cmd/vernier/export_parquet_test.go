@@ -72,6 +72,35 @@ func TestExportParquet(t *testing.T) {
 	}
 }
 
+// Another export of the same experiment has the same types, whatever the values are.
+func TestExportParquetHasTheTypesOfTheSpace(t *testing.T) {
+	e := anExperiment()
+	e.Spec.Parameters = append(e.Spec.Parameters, v1beta1.ParameterSpec{Name: "layers", ParameterType: v1beta1.ParameterTypeInt})
+	export := func(lr, layers, loss string) map[string]string {
+		trial := aTrial(3, v1beta1.TrialSucceeded, loss)
+		trial.Spec.ParameterAssignments = []v1beta1.ParameterAssignment{{Name: "lr", Value: lr}}
+		if layers != "" {
+			trial.Spec.ParameterAssignments = append(trial.Spec.ParameterAssignments, v1beta1.ParameterAssignment{Name: "layers", Value: layers})
+		}
+		var out bytes.Buffer
+		if err := exportParquet(&out, newExperimentView(e, []v1beta1.Trial{trial}), noon); err != nil {
+			t.Fatal(err)
+		}
+		types, _ := readParquet(t, out.Bytes())
+		return types
+	}
+	want := export("0.5", "2", "0.25")
+	if diff := cmp.Diff(want, export("1", "", "3")); diff != "" {
+		t.Error(diff)
+	}
+	if want["loss"] != "DOUBLE" || want["lr"] != "DOUBLE" || want["layers"] != "INT(64,true)" {
+		t.Errorf("the types are %v", want)
+	}
+	if got := export("1", "2", "broken")["loss"]; got != "STRING" {
+		t.Errorf("a metric with a text is %s", got)
+	}
+}
+
 func TestExportParquetOfCurves(t *testing.T) {
 	s, err := store.Open(t.Context(), "memory:")
 	if err != nil {
@@ -88,8 +117,11 @@ func TestExportParquetOfCurves(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := exportPoints(t.Context(), &out, s, newExperimentView(anExperiment(), []v1beta1.Trial{trial})); err != nil {
+	if err := exportPoints(t.Context(), &out, s, newExperimentView(anExperiment(), []v1beta1.Trial{trial}), 1); err != nil {
 		t.Fatal(err)
+	}
+	if f, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len())); err != nil || len(f.RowGroups()) != 2 {
+		t.Errorf("two groups of one row are asked for: %v", err)
 	}
 	step, first, second := int64(1), noon, noon.Add(time.Second)
 	want := []pointRecord{{3, "loss", 1, &step, &first, 0.5}, {3, "loss", 1, nil, &second, 0.25}}

@@ -49,7 +49,11 @@ func newReplayCommand(open opener, own ownStore) *cobra.Command {
   vernier kubectl get experiments,trials -o yaml > all.yaml; vernier replay charlm -f all.yaml`,
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			read, err := o.reader(cmd.Context(), open, args[0])
+			namespace := ""
+			if flag := cmd.Flag("namespace"); flag != nil {
+				namespace = flag.Value.String()
+			}
+			read, err := o.reader(cmd.Context(), open, namespace, args[0])
 			if err != nil {
 				return err
 			}
@@ -57,7 +61,7 @@ func newReplayCommand(open opener, own ownStore) *cobra.Command {
 		},
 	}
 	outputFlag(cmd, &o.output, "text, or json: an object with all trials", "text", "json")
-	cmd.Flags().StringVarP(&o.file, "file", "f", "", "read the objects from a file that kubectl get -o yaml has written")
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "read the objects from a file that kubectl get -o yaml has written, of the namespace that -n names, if it does")
 	cmd.Flags().StringVar(&o.store, "store", "", "store of the points (default: that of the embedded instance)")
 	return cmd
 }
@@ -69,26 +73,11 @@ type history struct {
 	earlier    []study.Earlier
 }
 
-// reader reads an experiment from where the options say.
-func (o replayOptions) reader(ctx context.Context, open opener, name string) (*history, error) {
+// reader reads an experiment from where the options say. In a file it may be in any
+// namespace if none is given.
+func (o replayOptions) reader(ctx context.Context, open opener, namespace, name string) (*history, error) {
 	if o.file != "" {
-		experiments, trials, err := readObjects(o.file)
-		if err != nil {
-			return nil, err
-		}
-		at := slices.IndexFunc(experiments, func(e v1beta1.Experiment) bool { return e.Name == name })
-		if at < 0 {
-			return nil, notFoundErrorf("%s has no experiment %s", o.file, name)
-		}
-		return newHistory(&experiments[at], func(other string) ([]*v1beta1.Trial, error) {
-			i := slices.IndexFunc(experiments, func(e v1beta1.Experiment) bool {
-				return e.Name == other && e.Namespace == experiments[at].Namespace
-			})
-			if i < 0 {
-				return nil, nil
-			}
-			return v1beta1.SortTrials(slices.DeleteFunc(slices.Clone(trials), func(t v1beta1.Trial) bool { return !owns(&experiments[i], &t) })), nil
-		})
+		return readHistory(o.file, namespace, name)
 	}
 	session, err := open(ctx, false)
 	if err != nil {
@@ -98,18 +87,60 @@ func (o replayOptions) reader(ctx context.Context, open opener, name string) (*h
 	if err != nil {
 		return nil, err
 	}
-	return newHistory(view.Experiment, func(other string) ([]*v1beta1.Trial, error) {
+	return newHistory(view.Experiment, view.objects(), func(other string) ([]*v1beta1.Trial, error) {
 		view, err := loadExperiment(ctx, session.client, session.key(other))
 		if errors.As(err, new(*noExperiment)) {
 			return nil, nil
 		}
-		var trials []v1beta1.Trial
-		for _, t := range view.Trials {
-			if t.Object != nil {
-				trials = append(trials, *t.Object)
-			}
+		return view.objects(), err
+	})
+}
+
+// objects are the trials that there are, in order.
+func (v experimentView) objects() []*v1beta1.Trial {
+	var trials []v1beta1.Trial
+	for _, t := range v.Trials {
+		if t.Object != nil {
+			trials = append(trials, *t.Object)
 		}
-		return v1beta1.SortTrials(trials), err
+	}
+	return v1beta1.SortTrials(trials)
+}
+
+// readHistory reads an experiment from a backup.
+func readHistory(file, namespace, name string) (*history, error) {
+	experiments, trials, err := readObjects(file)
+	if err != nil {
+		return nil, err
+	}
+	of := func(e *v1beta1.Experiment) []*v1beta1.Trial {
+		return v1beta1.SortTrials(slices.DeleteFunc(slices.Clone(trials), func(t v1beta1.Trial) bool { return !owns(e, &t) }))
+	}
+	var found *v1beta1.Experiment
+	for i := range experiments {
+		e := &experiments[i]
+		switch {
+		case e.Name != name || namespace != "" && e.Namespace != namespace:
+		case found != nil && found.Namespace != e.Namespace:
+			return nil, usageErrorf("%s has an experiment %s in the namespaces %s and %s: say which by -n", file, name, found.Namespace, e.Namespace)
+		case found != nil:
+			return nil, usageErrorf("%s has the experiment %s/%s twice", file, e.Namespace, name)
+		default:
+			found = e
+		}
+	}
+	switch {
+	case found == nil && namespace != "":
+		return nil, notFoundErrorf("%s has no experiment %s/%s", file, namespace, name)
+	case found == nil:
+		return nil, notFoundErrorf("%s has no experiment %s", file, name)
+	}
+	return newHistory(found, of(found), func(other string) ([]*v1beta1.Trial, error) {
+		i := slices.IndexFunc(experiments, func(e v1beta1.Experiment) bool { return e.Name == other && e.Namespace == found.Namespace })
+		if i < 0 {
+			return nil, nil
+		}
+		return of(&experiments[i]), nil
 	})
 }
 
@@ -117,14 +148,11 @@ func owns(e *v1beta1.Experiment, t *v1beta1.Trial) bool {
 	return t.Namespace == e.Namespace && slices.ContainsFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == e.UID })
 }
 
-// newHistory gathers what an algorithm may have known, by the names of experiments.
-func newHistory(e *v1beta1.Experiment, trialsOf func(experiment string) ([]*v1beta1.Trial, error)) (*history, error) {
-	h := &history{experiment: e.DeepCopy()}
+// newHistory gathers what an algorithm may have known: the trials, and those of earlier
+// experiments by their names.
+func newHistory(e *v1beta1.Experiment, trials []*v1beta1.Trial, trialsOf func(experiment string) ([]*v1beta1.Trial, error)) (*history, error) {
+	h := &history{experiment: e.DeepCopy(), trials: trials}
 	v1beta1.SetDefaults(h.experiment)
-	var err error
-	if h.trials, err = trialsOf(e.Name); err != nil {
-		return nil, err
-	}
 	for _, w := range h.experiment.Spec.WarmStartFrom {
 		trials, err := trialsOf(w.Experiment)
 		if err != nil {

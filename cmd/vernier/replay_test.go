@@ -55,10 +55,14 @@ func searchedFor(t *testing.T, trials int) (*v1beta1.Experiment, []*v1beta1.Tria
 }
 
 // written is a file with objects, as kubectl get -o yaml writes it.
-func written(t *testing.T, e *v1beta1.Experiment, trials []*v1beta1.Trial) string {
+func written(t *testing.T, e *v1beta1.Experiment, trials []*v1beta1.Trial, others ...*v1beta1.Experiment) string {
 	t.Helper()
 	e.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Experiment"}
 	items := []any{e}
+	for _, other := range others {
+		other.TypeMeta = e.TypeMeta
+		items = append(items, other)
+	}
 	for _, trial := range trials {
 		trial.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Trial"}
 		items = append(items, trial)
@@ -109,6 +113,36 @@ func TestReplay(t *testing.T) {
 				if !strings.Contains(out.String(), want) {
 					t.Errorf("%q is missing in\n%s", want, out.String())
 				}
+			}
+		})
+	}
+}
+
+func TestReplayTellsNamespacesInAFileApart(t *testing.T) {
+	e, trials := searchedFor(t, 3)
+	other := e.DeepCopy()
+	other.Namespace, other.UID = "team", "other"
+	path := written(t, e, trials, other)
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"the one that is meant": {[]string{"-n", "default"}, 0, "3 trials: 3 equal"},
+		"the other":             {[]string{"-n", "team"}, 0, "0 trials"},
+		"neither":               {[]string{"-n", "else"}, exitNotFound, "no experiment else/exp"},
+		"it is not said":        {nil, exitUsage, "default and team: say which by -n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			cmd := newReplayCommand(nil, noInstanceStore)
+			cmd.Flags().StringP("namespace", "n", "", "")
+			cmd.SetArgs(append([]string{"exp", "-f", path}, c.args...))
+			cmd.SetOut(&out)
+			cmd.SetErr(&out)
+			cmd.SilenceUsage = true
+			if err := cmd.ExecuteContext(t.Context()); exitCode(err) != c.code || !strings.Contains(out.String(), c.want) {
+				t.Errorf("exit code %d, want %d:\n%s", exitCode(err), c.code, out.String())
 			}
 		})
 	}
