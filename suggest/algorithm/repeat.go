@@ -70,7 +70,7 @@ func (a *repeating) Recommend(ctx context.Context, s suggest.Study) (r suggest.R
 		return r, false
 	}
 	best := v.Points[0]
-	return suggest.Recommendation{Trial: best.Trial, Count: best.Count, Value: best.Value, Deviation: best.Deviation, Noise: v.Noise}, true
+	return suggest.Recommendation{Trial: best.Trial, Count: best.Results, Value: best.Value, Deviation: best.Deviation, Noise: v.Noise}, true
 }
 
 // Suggest implements suggest.Algorithm.
@@ -130,6 +130,6 @@ func (a *repeating) repeat(ctx context.Context, s suggest.Study) (p suggest.Prop
 	again := strconv.Itoa(best.Trial.Number)
 	return suggest.Proposal{
 		Point: append(suggest.Point(nil), best.Trial.Point...), Meta: suggest.Meta{suggest.MetaRepeat: again},
-		Why: fmt.Sprintf("trial %s again, with another seed: it seems best and may have been lucky (results of this point so far: %d)", again, best.Count),
+		Why: fmt.Sprintf("trial %s again, with another seed: it seems best and may have been lucky (results of this point so far: %d)", again, best.Results),
 	}, true
 }

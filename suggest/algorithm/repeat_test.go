@@ -76,6 +76,46 @@ func TestPointsAreRepeatedWhereThereIsNoise(t *testing.T) {
 	}
 }
 
+// A point that diverges with each seed but its first is given up soon, and not recommended.
+func TestAPointThatDivergesIsNotRepeatedForEver(t *testing.T) {
+	space, truth, _ := noisyGrid(t, 0)
+	lucky := func(p suggest.Point) bool { return p[0].Float() > 10 }
+	r, _ := algorithm.Get("tpe")
+	a, err := r.New(space, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]int{}
+	p := suggesttest.Player{Algorithm: a, Study: suggesttest.NewStudy(space, 3), Objective: func(_ int, p suggest.Point) float64 {
+		key, _ := space.Key(p)
+		times[key]++
+		switch {
+		case lucky(p) && times[key] > 1:
+			return math.NaN()
+		case lucky(p):
+			return truth(p) - 1
+		}
+		return truth(p)
+	}}
+	p.Study.Repeats, p.Study.Budget = true, 80
+	if err := p.Play(t.Context(), 70); err != nil {
+		t.Fatal(err)
+	}
+	most := 0
+	for _, n := range times {
+		most = max(most, n)
+	}
+	if n := len(repeated(p.Study)); n == 0 || most > 4 {
+		t.Errorf("%d trials are repeats, and one point is measured %d times, want at most 4", n, most)
+	}
+	s := suggest.Session{Study: p.Study, Algorithm: a}
+	if got, ok := s.Recommend(t.Context()); !ok || lucky(got.Trial.Point) && times[must(space.Key(got.Trial.Point))] > 2 {
+		t.Errorf("recommended is %+v", got)
+	}
+}
+
+func must(key string, _ bool) string { return key }
+
 // The trial with the best value is one that was lucky; what the model recommends is
 // better on average, and its value is told without that luck.
 func TestTheRecommendationIsBetterThanTheLuckiestTrial(t *testing.T) {

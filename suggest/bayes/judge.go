@@ -47,10 +47,10 @@ type Verdict struct {
 
 // Judged is one point.
 type Judged struct {
-	// Trial is the first one that measured it, Count how many did, and Running how many
-	// are about to.
-	Trial          *suggest.Trial
-	Count, Running int
+	// Trial is the first one that measured it, Results how many did, Count how many have
+	// ended, and Running how many run.
+	Trial                   *suggest.Trial
+	Results, Count, Running int
 	// Value is what further measurements of the point would come to on average, as the
 	// user measures it, and Deviation the standard deviation of that belief.
 	Value, Deviation float64
@@ -58,9 +58,10 @@ type Judged struct {
 	Loss float64
 }
 
-// Judge judges the trials that succeeded and hold all constraints, by the first
-// objective. expected are points that are being measured: their deviations are those
-// that there will be. ok is false when there is too little to tell.
+// Judge judges the points that a trial has measured, by the first objective: those that
+// hold all constraints, and of whose trials at least half have measured them. Trials
+// that run count as results where the model expects them, so that the deviations are
+// those that there will be. ok is false when there is too little to tell.
 func (j *Judge) Judge(ctx context.Context, s suggest.Study) (v Verdict, ok bool) {
 	if len(s.Objectives) == 0 {
 		return v, false
@@ -68,15 +69,9 @@ func (j *Judge) Judge(ctx context.Context, s suggest.Study) (v Verdict, ok bool)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	objective := s.Objectives[0]
-	var running []*suggest.Trial
 	s.Objectives, s.Warm = s.Objectives[:1], nil
-	s.Trials = slices.DeleteFunc(slices.Clone(s.Trials), func(t *suggest.Trial) bool {
-		if !t.State.Finished() && j.reader.Space.Contains(t.Point) {
-			running = append(running, t)
-		}
-		return t.State != suggest.Succeeded
-	})
-	d := newData(j.reader, s, nil, nil)
+	s, running := j.ended(s)
+	d := judgedData(j.reader, s)
 	if d.results < judgedLeast {
 		return v, false
 	}
@@ -107,15 +102,65 @@ func (j *Judge) Judge(ctx context.Context, s suggest.Study) (v Verdict, ok bool)
 	}
 	for i, row := range sample.Rows {
 		of := counts[history.RowKey(row)]
-		if of.violated {
+		if of.violated || 2*of.missed > of.count {
 			continue
 		}
-		p := Judged{Trial: of.first, Count: of.count, Running: expected[history.RowKey(row)], Loss: losses[i] + unit*(fitted[i]-sample.Outcomes[i]), Deviation: unit * math.Sqrt(prediction.Variance[i])}
+		p := Judged{Trial: of.first, Results: of.count - of.missed, Count: of.count, Running: expected[history.RowKey(row)], Loss: losses[i] + unit*(fitted[i]-sample.Outcomes[i]), Deviation: unit * math.Sqrt(prediction.Variance[i])}
 		p.Value = objective.Loss(p.Loss)
 		v.Points = append(v.Points, p)
 	}
 	slices.SortStableFunc(v.Points, func(a, b Judged) int { return cmp.Compare(a.Loss, b.Loss) })
 	return v, len(v.Points) > 0
+}
+
+// ended leaves the trials of the study that tell of points which have a result, and
+// gives those that run.
+func (j *Judge) ended(s suggest.Study) (out suggest.Study, running []*suggest.Trial) {
+	measures := func(t *suggest.Trial) bool {
+		return t.State == suggest.Succeeded && history.LossesOf(s.Objectives, t.Values) != nil
+	}
+	whole := map[string]bool{}
+	for _, t := range s.Trials {
+		if key, ok := j.reader.Space.Key(t.Point); ok && measures(t) {
+			whole[key] = true
+		}
+	}
+	out = s
+	out.Trials = nil
+	for _, t := range s.Trials {
+		switch key, ok := j.reader.Space.Key(t.Point); {
+		case ok && !t.State.Finished():
+			running = append(running, t)
+		case ok && t.State != suggest.Killed && whole[key]:
+			out.Trials = append(out.Trials, t)
+		}
+	}
+	return out, running
+}
+
+// judgedData reads a study. A trial that failed, was stopped early, or gave no number is
+// a result of its point too, as bad as the worst of all: else only the lucky trials of a
+// point count.
+func judgedData(reader *history.Reader, s suggest.Study) *data {
+	d := newData(reader, s, levels{}, nil)
+	worst, whole, results := math.Inf(-1), map[string]bool{}, 0
+	for _, o := range d.measured {
+		if o.State == suggest.Succeeded {
+			worst, whole[o.Key] = math.Max(worst, o.Losses[0]), true
+			results++
+		}
+	}
+	d.measured, d.results = nil, results
+	for _, o := range d.rows {
+		switch {
+		case !o.Class.Ended() || !whole[o.Key]:
+		case o.Losses != nil && o.State == suggest.Succeeded:
+			d.measured = append(d.measured, o)
+		default:
+			d.measured = append(d.measured, &history.Row{Trial: o.Trial, X: o.X, Key: o.Key, Class: history.Pruned, Losses: []float64{worst}})
+		}
+	}
+	return d
 }
 
 // Noise is known from repeats: a model that is fitted to points that differ takes noise
@@ -183,7 +228,7 @@ func judgedScale(s *sample) (unit float64) {
 func (j *Judge) fit(ctx context.Context, s suggest.Study) gp.Theta {
 	n := len(s.Trials)
 	s.Trials = s.Trials[:n-n%max(1, n/8)]
-	d := newData(history.NewReader(s.Space), s, nil, nil)
+	d := judgedData(history.NewReader(s.Space), s)
 	begin, _ := d.judged()
 	judgedScale(&begin)
 	begin.trend = true
@@ -204,7 +249,8 @@ func (s sample) best(most int) sample {
 // measurements of one point.
 type measurements struct {
 	first    *suggest.Trial
-	count    int
+	count    int  // of the trials
+	missed   int  // of them gave no result
 	violated bool // a constraint, by one of them
 }
 
@@ -213,10 +259,13 @@ func (d *data) counted() map[string]measurements {
 	for _, o := range d.measured {
 		key := history.RowKey(o.X)
 		m := out[key]
-		if m.first == nil {
+		m.count++
+		switch {
+		case o.Class == history.Pruned:
+			m.missed++
+		case m.first == nil:
 			m.first = o.Trial
 		}
-		m.count++
 		m.violated = m.violated || o.Violation > 0
 		out[key] = m
 	}
