@@ -47,7 +47,7 @@ func FirstObjective(name string) bool {
 }
 
 // CheckRepeats says what is wrong with a spec that asks for repeats: they are made for
-// one objective, and by algorithms whose trials are whole.
+// one objective, and by algorithms that search, with trials that are whole.
 func CheckRepeats(spec *v1beta1.ExperimentSpec) *field.Error {
 	if spec.Repeats != v1beta1.RepeatAuto || spec.Algorithm == nil {
 		return nil
@@ -59,6 +59,8 @@ func CheckRepeats(spec *v1beta1.ExperimentSpec) *field.Error {
 		return field.Invalid(path, spec.Repeats, "repeats are for one objective, and there are several: remove it")
 	case ok && (known.MultiFidelity || known.Repeats):
 		return field.Invalid(path, spec.Repeats, known.Name+" has trials of its own that repeat points: remove it, or use another algorithm, such as auto")
+	case ok && !algorithm.Repeatable(known):
+		return field.Invalid(path, spec.Repeats, known.Name+" tries each of its points once: remove it, make the seed a parameter to measure all of them several times, or use another algorithm, such as auto")
 	case !ok:
 		return field.Invalid(path, spec.Repeats, "the algorithm is none of Vernier's: remove it")
 	}

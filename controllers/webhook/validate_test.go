@@ -193,6 +193,9 @@ func TestFaultsOfBudgetAndObjective(t *testing.T) {
 			e.Spec.Repeats, e.Spec.Objective.Goal = v1beta1.RepeatAuto, nil
 			e.Spec.Objectives = []v1beta1.ObjectiveMetric{{ObjectiveMetricName: e.Spec.Objective.ObjectiveMetricName, Type: e.Spec.Objective.Type}, {ObjectiveMetricName: "size", Type: "minimize"}}
 		}, []string{`spec.repeats: Invalid value: "Auto": repeats are for one objective`}},
+		"repeats in a grid": {func(e *v1beta1.Experiment) {
+			e.Spec.Repeats, e.Spec.Algorithm.AlgorithmName = v1beta1.RepeatAuto, "grid"
+		}, []string{`spec.repeats: Invalid value: "Auto": grid tries each of its points once: remove it`}},
 		"a name that is too long":   {func(e *v1beta1.Experiment) { e.Name = strings.Repeat("a", 41) }, []string{"metadata.name: Invalid value: \"" + strings.Repeat("a", 41) + "\": has 41 characters: use at most 40"}},
 		"a name with a capital":     {func(e *v1beta1.Experiment) { e.Name = "a-B" }, []string{"metadata.name: Invalid value: \"a-B\": use lower case letters"}},
 		"a name that begins with 1": {func(e *v1beta1.Experiment) { e.Name = "1a" }, []string{"metadata.name"}},

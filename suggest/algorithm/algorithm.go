@@ -43,12 +43,22 @@ func All() []propose.Registration {
 		tpe.Registration(),
 	}
 	for i, r := range all {
-		if !r.MultiFidelity && !r.Repeats {
+		switch {
+		case Repeatable(r):
 			all[i].New = repeatingOf(believingOf(r))
+		case r.Name == "grid":
+			all[i].New = believingOf(r)
 		}
 		all[i].New = propose.InitialFirst(all[i].New)
 	}
 	return all
+}
+
+// Repeatable says whether trials of the algorithm may be repeated where they are noisy
+// (suggest.Study.Repeats): not where its trials repeat points for reasons of their own,
+// nor in a grid, of which all is to be tried.
+func Repeatable(r propose.Registration) bool {
+	return !r.MultiFidelity && !r.Repeats && r.Name != "grid"
 }
 
 // Get finds an algorithm by its name.

@@ -2,7 +2,9 @@ package algorithm
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/vernier-ml/vernier/suggest"
@@ -35,12 +37,13 @@ func repeatingOf(build suggest.New) suggest.New {
 		if err != nil {
 			return nil, err
 		}
-		return &repeating{Algorithm: a, judge: bayes.NewJudge(space)}, nil
+		return &repeating{Algorithm: a, space: space, judge: bayes.NewJudge(space)}, nil
 	}
 }
 
 type repeating struct {
 	suggest.Algorithm
+	space suggest.Space
 	judge *bayes.Judge
 }
 
@@ -48,10 +51,17 @@ type repeating struct {
 // no one best point.
 func repeats(s suggest.Study) bool { return s.Repeats && len(s.Objectives) == 1 }
 
+// coverable says whether the budget is enough for all points of the space: then each is
+// tried first.
+func (a *repeating) coverable(s suggest.Study) bool {
+	size, finite := a.space.Size()
+	return finite && s.Budget > 0 && size <= uint64(s.Budget)
+}
+
 // Prepare implements suggest.Preparer.
 func (a *repeating) Prepare(ctx context.Context, s suggest.Study) {
-	if repeats(s) {
-		if _, ok := a.repeat(ctx, s); ok {
+	if repeats(s) && !a.coverable(s) {
+		if _, ok := a.repeat(ctx, s, false); ok {
 			return
 		}
 	}
@@ -83,19 +93,12 @@ func (a *repeating) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 		if done, err := propose.Interrupted(ctx, len(out)); done || err != nil {
 			return out, err
 		}
-		got := make([]suggest.Proposal, 1)
-		var ok bool
-		if got[0], ok = a.repeat(ctx, s); !ok {
-			var err error
-			got, err = a.Algorithm.Suggest(ctx, s, 1)
-			switch {
-			case propose.Cancelled(ctx):
-				return nil, err
-			case err != nil && len(out) == 0:
-				return nil, err
-			case err != nil || len(got) == 0:
-				return out, nil // an error comes again with the next question
-			}
+		got, err := a.next(ctx, s)
+		switch {
+		case err != nil && (len(out) == 0 || propose.Cancelled(ctx)):
+			return nil, err
+		case err != nil || len(got) == 0:
+			return out, nil // an error comes again with the next question
 		}
 		s.Put(suggest.PendingTrials(s.NextNumber(), got)...)
 		out = append(out, got...)
@@ -103,12 +106,37 @@ func (a *repeating) Suggest(ctx context.Context, s suggest.Study, n int) ([]sugg
 	return out, nil
 }
 
-// repeat proposes a point again, if the next trial is for that.
-func (a *repeating) repeat(ctx context.Context, s suggest.Study) (p suggest.Proposal, ok bool) {
+// next proposes a point: one again, or one of the algorithm's own. When all of a space
+// that the budget covers is tried, what is left of the budget goes to repeats, of which
+// results that are to come decide.
+func (a *repeating) next(ctx context.Context, s suggest.Study) ([]suggest.Proposal, error) {
+	covers := a.coverable(s)
+	if !covers {
+		if p, ok := a.repeat(ctx, s, false); ok {
+			return []suggest.Proposal{p}, nil
+		}
+	}
+	got, err := a.Algorithm.Suggest(ctx, s, 1)
+	if !covers || !errors.Is(err, suggest.ErrExhausted) {
+		return got, err
+	}
+	if p, ok := a.repeat(ctx, s, true); ok {
+		return []suggest.Proposal{p}, nil
+	}
+	if slices.ContainsFunc(s.Trials, func(t *suggest.Trial) bool { return !t.State.Finished() }) {
+		return nil, nil
+	}
+	return nil, err
+}
+
+// repeat proposes a point again, if the next trial is for that; all says that there is
+// no other point.
+func (a *repeating) repeat(ctx context.Context, s suggest.Study, all bool) (p suggest.Proposal, ok bool) {
 	number := s.NextNumber()
 	last := s.Budget > 0 && float64(number) >= (1-repeatLast)*float64(s.Budget)
 	before := s.Trial(number - 1)
-	if number < repeatFirst || !last && before != nil && before.Meta[suggest.MetaRepeat] != "" || ctx.Err() != nil {
+	early := number < repeatFirst || !last && before != nil && before.Meta[suggest.MetaRepeat] != ""
+	if early && !all || ctx.Err() != nil {
 		return p, false
 	}
 	v, ok := a.judge.Judge(ctx, s)

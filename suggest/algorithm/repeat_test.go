@@ -1,6 +1,7 @@
 package algorithm_test
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"testing"
@@ -71,6 +72,49 @@ func TestPointsAreRepeatedWhereThereIsNoise(t *testing.T) {
 			s, _ := playRepeats(t, "tpe", c.repeats, 1, c.noise)
 			if n := len(repeated(s.Study)); n < c.least || n > c.most {
 				t.Errorf("%d of 60 trials are repeats, want %d to %d", n, c.least, c.most)
+			}
+		})
+	}
+}
+
+// A space that the budget covers is tried as a whole before a point comes again; a grid
+// repeats none.
+func TestASmallSpaceIsTriedAsAWholeBeforeRepeats(t *testing.T) {
+	space, err := suggest.NewSpace([]suggest.ParameterSpec{{Name: "a", Kind: suggest.Int, Min: "1", Max: "40"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name           string
+		budget, trials int
+		repeats        bool
+	}{{"grid", 40, 40, false}, {"tpe", 40, 40, false}, {"tpe", 60, 50, true}, {"random", 60, 50, true}, {"grid", 60, 40, false}} {
+		t.Run(c.name+" "+strconv.Itoa(c.budget), func(t *testing.T) {
+			r, _ := algorithm.Get(c.name)
+			a, err := r.New(space, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := suggesttest.Player{Algorithm: a, Study: suggesttest.NewStudy(space, 3), Parallel: 4, Objective: func(number int, p suggest.Point) float64 {
+				x := (p[0].Float() - 12) / 40
+				return x*x + 0.1*rng.New(7, "test", number, "noise").NormFloat64()
+			}}
+			p.Study.Repeats, p.Study.Budget = true, c.budget
+			if err := p.Play(t.Context(), c.trials); err != nil && !(c.repeats && errors.Is(err, suggest.ErrExhausted)) {
+				t.Fatal(err)
+			}
+			first := map[string]bool{}
+			for _, trial := range p.Study.Trials[:40] {
+				first[must(space.Key(trial.Point))] = true
+			}
+			if again := repeated(p.Study); len(first) != 40 || len(again) > 0 != c.repeats {
+				t.Errorf("the first 40 trials try %d of 40 points, and %d are repeats", len(first), len(again))
+			}
+			if c.repeats {
+				return
+			}
+			if _, err := a.Suggest(t.Context(), p.Study, 1); c.name == "grid" && !errors.Is(err, suggest.ErrExhausted) {
+				t.Errorf("after all of the grid: %v", err)
 			}
 		})
 	}
