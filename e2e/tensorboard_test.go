@@ -106,7 +106,7 @@ func TestTensorBoardShowsAnExperiment(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, 2*time.Minute, func(context.Context) error {
-			curves, err := filepath.Glob(filepath.Join(folder, "printed-0002", "*.vernier.*.0"))
+			curves, err := filepath.Glob(filepath.Join(folder, "printed-0002", "*.vernier-run.*.0"))
 			if err != nil || len(curves) == 0 {
 				return fmt.Errorf("the new trial has %v, %v", curves, err)
 			}

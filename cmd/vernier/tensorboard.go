@@ -47,7 +47,7 @@ func newTensorboardCommand(open opener, own ownStore) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.folder, "logdir", "", "folder for the runs, made if it is missing; runs of trials that are not there any more are removed (default: one in your cache directory)")
+	f.StringVar(&o.folder, "logdir", "", "folder for the runs, a new or empty one at first, and one for each experiment; runs of trials that are not there any more are removed (default: one in your cache directory)")
 	f.BoolVar(&o.folderOnly, "logdir-only", false, "write the runs once and print their folder; do not start TensorBoard")
 	f.StringVar(&o.store, "store", "", "store of the points: sqlite:PATH, postgres://..., mysql://..., env:NAME or file:PATH (default: that of the embedded instance)")
 	return cmd

@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -31,8 +30,8 @@ type runFolder struct {
 
 // write brings the folder up to date.
 func (f *runFolder) write(ctx context.Context, v experimentView, points collector.Store) error {
-	if err := os.MkdirAll(f.root, 0o755); err != nil {
-		return fmt.Errorf("make the folder of the runs: %w", err)
+	if err := f.claim(v.Experiment); err != nil {
+		return err
 	}
 	if err := f.forget(v); err != nil {
 		return err
@@ -53,24 +52,6 @@ func (f *runFolder) write(ctx context.Context, v experimentView, points collecto
 	return nil
 }
 
-// forget removes the runs of trials that the experiment no longer has. Whatever else is
-// in the folder stays.
-func (f *runFolder) forget(v experimentView) error {
-	marks, err := filepath.Glob(filepath.Join(f.root, "*", events.HparamsFile+".*"))
-	if err != nil {
-		return err
-	}
-	for _, mark := range marks {
-		run := filepath.Base(filepath.Dir(mark))
-		if !slices.ContainsFunc(v.Trials, func(t trialView) bool { return t.Name == run }) {
-			if err := os.RemoveAll(filepath.Dir(mark)); err != nil {
-				return fmt.Errorf("remove the run of a trial that is gone: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
 func (f *runFolder) writeTrial(ctx context.Context, t trialView, folder string, points collector.Store) error {
 	run := filepath.Join(f.root, t.Name)
 	if err := os.MkdirAll(run, 0o755); err != nil {
@@ -84,7 +65,7 @@ func (f *runFolder) writeTrial(ctx context.Context, t trialView, folder string, 
 	if t.finished() {
 		content = append(content, tensorboard.End(statusOf(t), t.Ended)...)
 	}
-	if err := grow(filepath.Join(run, events.HparamsFile+"."+t.Name), content); err != nil {
+	if err := grow(filepath.Join(run, markOf(t.Name)), content); err != nil {
 		return err
 	}
 	if folder != "" {
@@ -114,7 +95,7 @@ func writePoints(ctx context.Context, uid, run string, points collector.Store) e
 		if attempt.ID == "" {
 			return nil
 		}
-		name := fmt.Sprintf("events.out.tfevents.%010d.vernier.%s", attempt.Started.Unix(), strings.ReplaceAll(attempt.ID, "/", "."))
+		name := fmt.Sprintf("events.out.tfevents.%010d%s%s", attempt.Started.Unix(), byUs, strings.ReplaceAll(attempt.ID, "/", "."))
 		return grow(filepath.Join(run, name), content)
 	}
 	err := points.Scan(ctx, uid, nil, func(a collector.Attempt, p collector.Point) error {

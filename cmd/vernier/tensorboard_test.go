@@ -68,8 +68,8 @@ func TestRunsOfTrialsGrow(t *testing.T) {
 		}
 		return contents(t, f.root)
 	}
-	curve := fmt.Sprintf("charlm-0001/events.out.tfevents.%d.vernier.pod.0", noon.Unix())
-	const parameters = "charlm-0001/events.out.tfevents.0000000000.vernier.charlm-0001"
+	curve := fmt.Sprintf("charlm-0001/events.out.tfevents.%d.vernier-run.pod.0", noon.Unix())
+	const parameters = "charlm-0001/events.out.tfevents.0000000000.vernier-run.charlm-0001"
 	version := string(sourcetest.EventFile(wall(0)))
 
 	report(first, 0, 1, 0.5)
@@ -96,8 +96,8 @@ func TestRunsOfTrialsGrow(t *testing.T) {
 	if !strings.Contains(after[parameters], "session_end_info") || !strings.HasPrefix(after[parameters], before[parameters]) {
 		t.Errorf("the parameters of a trial that has ended: %q", after[parameters])
 	}
-	if got := slices.Sorted(maps.Keys(after)); len(got) != 3 {
-		t.Errorf("files %q, want a file for each attempt and the parameters, and none of a trial that is gone", got)
+	if got := slices.Sorted(maps.Keys(after)); len(got) != 4 {
+		t.Errorf("files %q, want that of the folder, a file for each attempt and the parameters, and none of a trial that is gone", got)
 	}
 }
 
