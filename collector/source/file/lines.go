@@ -212,7 +212,8 @@ func (l *lines) last() bool {
 	return ok
 }
 
-// tail reads one line without an end. killed: the program did not end well.
+// tail reads one line without an end. killed: the program, or what kept its output, did
+// not end well.
 func (l *lines) tail(at int64, b []byte, killed bool) bool {
 	text := b[zeros(b):]
 	if len(text) == 0 {

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -80,7 +81,14 @@ func (s *stream) feed(at int64, b []byte) bool {
 // left has nothing to do: a segment ends with a whole line.
 func (s *stream) left() bool { return true }
 
-func (s *stream) finish() bool { return s.last() && s.told() }
+// finish takes a last line without an end for torn, however the program ended: a
+// StreamWriter gives each line one, so the disk was full or the writer was killed.
+func (s *stream) finish() bool {
+	text := bytes.TrimRight(s.partial, "\x00") // of an end that was torn itself
+	ok := s.tail(s.start, text, true)
+	s.reset()
+	return ok && s.told()
+}
 
 func (s *stream) nothing() error {
 	return errors.New("the program printed nothing on standard output or standard error")

@@ -243,6 +243,37 @@ func TestEachOutputMayEndInATornNumber(t *testing.T) {
 	}
 }
 
+// Each line that a StreamWriter writes has an end. One without is torn: the disk was
+// full, or the writer was killed.
+func TestASegmentWithoutAnEndIsTorn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		segment string
+		points  int
+		noted   bool
+	}{
+		"in a number":           {"loss=1\nloss=0.12", 1, true},
+		"in the sign of a kill": {"loss=1\nloss=0.12\x00\x00", 1, true},
+		"after the number":      {"loss=1\nloss=0.12 epoch", 2, false},
+		"whole":                 {"loss=1\nloss=0.12\n", 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			sourcetest.Put(t, dir, segmentName(0), []byte(tc.segment))
+			points, noted := 0, false
+			for _, err := range newStream(t, dir, sourcetest.Closed()).Points(t.Context()) {
+				if err == nil {
+					points++
+				} else if strings.Contains(err.Error(), "in the middle of a number") {
+					noted = true
+				}
+			}
+			if points != tc.points || noted != tc.noted {
+				t.Errorf("%d points, said that a number is torn %v; want %d, %v", points, noted, tc.points, tc.noted)
+			}
+		})
+	}
+}
+
 // What a program prints may look as if a line had no end.
 func TestZerosBeforeALineFeedAreNoEnd(t *testing.T) {
 	dir := t.TempDir()
