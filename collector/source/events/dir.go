@@ -45,8 +45,8 @@ type Config struct {
 }
 
 // Dir reads the TensorBoard event files below a directory: every regular
-// file whose base name contains "tfevents". All of them stay active. Links are not
-// followed.
+// file whose base name contains "tfevents". All of them stay active. Symbolic links are
+// not followed; a file with several names is read once.
 //
 // A run is a directory with event files, named by its path below Dir. A metric
 // is found as, the best first:
@@ -120,7 +120,7 @@ func (d *Dir) read(ctx context.Context, yieldSession func(SessionPoint, error) b
 	r := &dirRun{
 		cfg: d.cfg, yield: yieldSession, events: parse.NewEvents(), said: source.Troubles{Prefix: "tfevent", Yield: yield},
 		tree:     source.Tree{Root: d.cfg.Dir, What: "event files", Limit: maxFiles, Match: IsEventFile, Only: d.cfg.Only},
-		recorded: newRecordedParameters(d.cfg.Given),
+		recorded: newRecordedParameters(d.cfg.Given), ids: map[source.FileID]*eventFile{},
 	}
 	r.places = newPlaces(d.cfg, &r.said)
 	if d.cfg.Recorded != nil || len(d.cfg.Given) > 0 {
@@ -150,8 +150,9 @@ type dirRun struct {
 	recorded *recordedParameters
 
 	files []*eventFile // all, in the order in which they were found
-	due   time.Time    // of the next look at the files
-	now   *eventFile   // that is being read; nil while others are looked into
+	ids   map[source.FileID]*eventFile
+	due   time.Time  // of the next look at the files
+	now   *eventFile // that is being read; nil while others are looked into
 }
 
 // Poll implements source.Poller.

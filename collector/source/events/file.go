@@ -173,6 +173,13 @@ func (r *dirRun) peek(f *eventFile, offers []offer) (_ []offer, ok bool) {
 	}
 	defer file.Close()
 	if f.began.IsZero() {
+		if other := r.ids[f.id]; other != nil && other != f && !other.done {
+			if info, err := os.Stat(r.tree.Place(other.path)); err == nil && source.IDOf(info) == f.id {
+				f.done = true // it is read by its other name
+				return offers, true
+			}
+		}
+		r.ids[f.id] = f
 		if f.began = firstTime(file); f.began.IsZero() {
 			f.size = file.Info.Size()
 			return offers, true

@@ -36,6 +36,13 @@ func TestEventDirOddFiles(t *testing.T) {
 		"a link to a file that is read": {
 			make: func(t *testing.T, dir string) { link(t, "tfevents", filepath.Join(dir, "z.tfevents")) },
 		},
+		"a file with two names is read once": {
+			make: func(t *testing.T, dir string) {
+				if err := os.Link(filepath.Join(dir, "tfevents"), filepath.Join(dir, "y.tfevents")); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
 		"a link to nothing": {
 			make: func(t *testing.T, dir string) { link(t, "nowhere", filepath.Join(dir, "z.tfevents")) },
 		},
