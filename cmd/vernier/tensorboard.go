@@ -72,7 +72,7 @@ func (o tensorboardOptions) run(ctx context.Context, name string, more []string,
 	if err != nil {
 		return err
 	}
-	runs := runFolder{session: session, root: o.folder, done: map[string]bool{}}
+	runs := newRunFolder(session, o.folder)
 	sync := func(ctx context.Context) (view experimentView, err error) {
 		if view, err = loadExperiment(ctx, session.client, session.key(name)); err != nil {
 			return view, err

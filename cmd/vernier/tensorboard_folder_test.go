@@ -31,8 +31,7 @@ func writeRuns(t *testing.T, root string, experiment types.UID, trials ...v1beta
 	t.Helper()
 	e := anExperiment()
 	e.UID = experiment
-	f := runFolder{session: &session{}, root: root, done: map[string]bool{}}
-	return f.write(t.Context(), newExperimentView(e, trials), emptyStore(t))
+	return newRunFolder(&session{}, root).write(t.Context(), newExperimentView(e, trials), emptyStore(t))
 }
 
 // A --logdir with the log directories of trials, where the collector put the file that

@@ -25,7 +25,12 @@ import (
 type runFolder struct {
 	session *session
 	root    string
-	done    map[string]bool // trials that have ended and are written, by UID
+	done    map[string]bool   // trials that have ended and are written, by UID
+	folders map[string]string // of the trials' own event files, or empty, by UID
+}
+
+func newRunFolder(s *session, root string) *runFolder {
+	return &runFolder{session: s, root: root, done: map[string]bool{}, folders: map[string]string{}}
 }
 
 // write brings the folder up to date.
@@ -36,7 +41,7 @@ func (f *runFolder) write(ctx context.Context, v experimentView, points collecto
 	if err := f.forget(v); err != nil {
 		return err
 	}
-	folders, err := eventFolders(ctx, f.session, v)
+	folders, err := f.eventFolders(ctx, v)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func TestRunsOfTrialsGrow(t *testing.T) {
 		}
 	}
 	wall := func(seconds int) float64 { return float64(noon.Unix() + int64(seconds)) }
-	f := runFolder{session: &session{}, root: filepath.Join(t.TempDir(), "runs"), done: map[string]bool{}}
+	f := newRunFolder(&session{}, filepath.Join(t.TempDir(), "runs"))
 	write := func(trials ...v1beta1.Trial) map[string]string {
 		t.Helper()
 		if err := f.write(t.Context(), newExperimentView(anExperiment(), trials), s); err != nil {

@@ -21,17 +21,13 @@ import (
 // eventFolders are the folders of this machine where trials of an embedded instance
 // write their event files, by names of trials. Those that several trials share are left
 // out, for whose files are whose is not known.
-func eventFolders(ctx context.Context, s *session, v experimentView) (map[string]string, error) {
+func (f *runFolder) eventFolders(ctx context.Context, v experimentView) (map[string]string, error) {
 	found, users := map[string]string{}, map[string]int{}
-	if s.home == "" {
+	if f.session.home == "" {
 		return nil, nil
 	}
 	for _, t := range v.Trials {
-		m := t.Object.Spec.MetricsCollector
-		if m.Collector == nil || m.Collector.Kind != v1beta1.TensorFlowEventCollector || m.Source == nil || m.Source.FileSystemPath == nil {
-			continue
-		}
-		folder, err := folderOf(ctx, s, t.Object, m.Source.FileSystemPath.Path)
+		folder, err := f.eventFolder(ctx, t)
 		if err != nil {
 			return nil, fmt.Errorf("find the event files of trial %s: %w", t.Name, err)
 		}
@@ -47,6 +43,27 @@ func eventFolders(ctx context.Context, s *session, v experimentView) (map[string
 		}
 	}
 	return found, nil
+}
+
+// eventFolder is where a trial writes its event files, or empty. What will not change is
+// looked up once: a claim keeps its volume.
+func (f *runFolder) eventFolder(ctx context.Context, t trialView) (string, error) {
+	if t.Object == nil {
+		return "", nil
+	}
+	m := t.Object.Spec.MetricsCollector
+	if m.Collector == nil || m.Collector.Kind != v1beta1.TensorFlowEventCollector || m.Source == nil || m.Source.FileSystemPath == nil {
+		return "", nil
+	}
+	uid := string(t.Object.UID)
+	if folder, known := f.folders[uid]; known {
+		return folder, nil
+	}
+	folder, err := folderOf(ctx, f.session, t.Object, m.Source.FileSystemPath.Path)
+	if err == nil && (folder != "" || t.finished()) {
+		f.folders[uid] = folder
+	}
+	return folder, err
 }
 
 // folderOf is where a path of the trial's container lies on this machine, or empty: it
