@@ -40,11 +40,12 @@ var (
 
 const opening = "${trialParameters."
 
-// SeedPlaceholder stands in a template for the seed of the trial, which no other trial
+// seedPlaceholder stands in a template for the seed of the trial, which no other trial
 // of the experiment has.
-const SeedPlaceholder = "${trialSeed}"
+const seedPlaceholder = "${trialSeed}"
 
 var (
+	seedPattern        = regexp.MustCompile(`(?:^|[^$])\$\{trialSeed\}`)
 	placeholderPattern = regexp.MustCompile(`\$\{trialParameters\.([^{}]*)\}`)
 	metadataPattern    = regexp.MustCompile(`^\$\{trialSpec\.(Name|Namespace|Kind|APIVersion|Labels|Annotations)(?:\[([^\[\]]+)\])?\}$`)
 	numberPattern      = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
@@ -70,7 +71,8 @@ func IsMetadataReference(reference string) bool {
 //
 // ${replica.index}, ${replica.role} and ${replica.hosts} stand for what the job's kind
 // knows of its pods; see Replicas. The hosts are text; the index differs from pod to
-// pod, so the kubelet fills it in.
+// pod, so the kubelet fills it in. Other names after ${replica. are left as they are.
+// $${replica. and $${trialSeed} are text that begins with one dollar sign.
 //
 // All errors are reported at once, joined; see FieldErrors.
 func Render(template []byte, ph []Placeholder, values map[string]string, id Identity, kinds func(schema.GroupVersionKind) Kind) (*unstructured.Unstructured, error) {
@@ -108,6 +110,9 @@ func (r *renderer) job(template map[string]any, id Identity) (*unstructured.Unst
 	job.SetNamespace(id.Namespace)
 	return job, nil
 }
+
+// Seeded says whether a template passes the seed of the trial on.
+func Seeded(template []byte) bool { return seedPattern.Match(template) }
 
 // Placeholders lists the distinct names of the placeholders in a template, sorted.
 func Placeholders(template []byte) (found []string, err error) {
@@ -287,19 +292,21 @@ func (r *renderer) walk(path []string, v any) any {
 
 // replace replaces the placeholders of one string.
 func (r *renderer) replace(path []string, s string) string {
-	if !strings.Contains(s, opening) && !strings.Contains(s, replicaOpening) && !strings.Contains(s, SeedPlaceholder) {
+	if !strings.Contains(s, opening) && !strings.Contains(s, replicaOpening) && !strings.Contains(s, seedPlaceholder) {
 		return s
 	}
-	if rest := anyPattern.ReplaceAllLiteralString(s, ""); strings.Contains(rest, opening) || strings.Contains(rest, replicaOpening) {
+	if strings.Contains(anyPattern.ReplaceAllLiteralString(s, ""), opening) {
 		r.errs = append(r.errs, &FieldError{FieldPath(path), fmt.Sprintf("%q has a placeholder that does not end: write ${trialParameters.name}", s), ErrUnknownPlaceholder})
 	}
 	return anyPattern.ReplaceAllStringFunc(s, func(whole string) string {
 		m := anyPattern.FindStringSubmatch(whole)
-		switch m[1] {
-		case "":
+		switch {
+		case escaped(whole):
+			return whole[1:]
+		case m[3] != "":
+			return r.replica(path, whole, m[4])
+		case m[1] == "":
 			return r.seed
-		case "replica":
-			return r.replica(path, whole, m[2])
 		}
 		name := m[2]
 		if v, ok := r.values[name]; ok {
@@ -319,6 +326,9 @@ func (r *renderer) replace(path []string, s string) string {
 
 // replica replaces a placeholder of the job's pods, once they are known.
 func (r *renderer) replica(path []string, whole, name string) string {
+	if !replicaNames.MatchString(name) {
+		return whole
+	}
 	r.replicas.used = true
 	if !r.replicas.asked {
 		return whole

@@ -108,6 +108,16 @@ func TestRender(t *testing.T) {
 	}
 }
 
+func TestSeeded(t *testing.T) {
+	for template, want := range map[string]bool{
+		`{"args":["--seed=${trialSeed}"]}`: true, `{"args":["${trialSeed}"]}`: true, `{"args":["$${trialSeed}"]}`: false, `{"args":["x"]}`: false,
+	} {
+		if got := trainer.Seeded([]byte(template)); got != want {
+			t.Errorf("%s passes the seed on: %v, want %v", template, got, want)
+		}
+	}
+}
+
 // The kubelet expands $(HOME) and turns $$ into a dollar sign. A value must come out
 // of that unchanged.
 func TestRenderedValuesAreNotExpanded(t *testing.T) {

@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,8 +45,11 @@ type Replicas struct {
 const replicaOpening = "${replica."
 
 var (
-	anyPattern  = regexp.MustCompile(`\$\{(?:(trialParameters|replica)\.([^{}]*)|trialSeed)\}`)
-	hostsSyntax = regexp.MustCompile(`^hosts(?:\.([^.\[\]]+))?(?:\[(\d*)(:?)(\d*)\])?$`)
+	anyPattern = regexp.MustCompile(`\$\{(trialParameters)\.([^{}]*)\}|\$?\$\{(?:(replica)\.([^{}]*)|trialSeed)\}`)
+	// replicaNames are those after ${replica. that are placeholders. Others are of
+	// other languages, such as OmegaConf's, whose ${replica.id} is a key of its own.
+	replicaNames = regexp.MustCompile(`^(?:index|role|hosts(?:[.\[].*)?)$`)
+	hostsSyntax  = regexp.MustCompile(`^hosts(?:\.([^.\[\]]+))?(?:\[(\d*)(:?)(\d*)\])?$`)
 )
 
 // replicas are what ${replica...} stands for.
@@ -62,6 +66,27 @@ type indexed struct {
 	container []string
 	field     string
 }
+
+// UnknownReplicas lists the distinct ${replica.<name>} of a template that Render leaves
+// as they are, sorted.
+func UnknownReplicas(template []byte) (found []string, err error) {
+	obj, err := parse(template)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	visit(obj, func(s string) {
+		for _, m := range anyPattern.FindAllStringSubmatch(s, -1) {
+			if m[3] != "" && !escaped(m[0]) && !replicaNames.MatchString(m[4]) {
+				names[m[0]] = true
+			}
+		}
+	})
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// escaped says whether a match of anyPattern is only text.
+func escaped(placeholder string) bool { return strings.HasPrefix(placeholder, "$$") }
 
 // know asks the kind of the rendered job for its pods.
 func (r *replicas) know(job *unstructured.Unstructured, kind Kind) {
@@ -82,7 +107,7 @@ func (r *replicas) value(path []string, name string) (string, error) {
 		return len(path) >= len(p.Path) && slices.Equal(path[:len(p.Path)], p.Path)
 	})
 	switch {
-	case (name == "index" || name == "role" || !strings.HasPrefix(name, "hosts.") && strings.HasPrefix(name, "hosts")) && own < 0:
+	case !strings.HasPrefix(name, "hosts.") && own < 0:
 		return "", fmt.Errorf("is in no pod's template: write it there")
 	case name == "role":
 		if r.known[own].Role == "" {
@@ -94,7 +119,7 @@ func (r *replicas) value(path []string, name string) (string, error) {
 	}
 	m := hostsSyntax.FindStringSubmatch(name)
 	if m == nil {
-		return "", fmt.Errorf("there is none of that name: write index, role, hosts, hosts.ROLE, hosts[0] or hosts[0:2]")
+		return "", fmt.Errorf("there is none of that name: write hosts, hosts.ROLE, hosts[0] or hosts[0:2], or $${replica.hosts if it is the program's")
 	}
 	if m[1] != "" {
 		own = slices.IndexFunc(r.known, func(p Replicas) bool { return strings.EqualFold(p.Role, m[1]) })

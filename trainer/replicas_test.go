@@ -92,6 +92,10 @@ func TestReplicasAreTold(t *testing.T) {
 			replicaTold{[]string{"exp-0007-worker-1.team.svc:2222"}, nil}},
 		"a value that looks like a placeholder is kept": {"Job", `["${trialParameters.text}"]`, []string{"spec", "template", "spec", "containers"},
 			replicaTold{[]string{"$${replica.index}"}, nil}},
+		"names of another language are left alone": {"Workflow", `["id=${replica.id}", "${replica.${which}}", "${replica.hostsfile}"]`, []string{"spec", "templates", "0", "container"},
+			replicaTold{[]string{"id=${replica.id}", "${replica.${which}}", "${replica.hostsfile}"}, nil}},
+		"a placeholder that is only text": {"Workflow", `["id=$${replica.index}", "$${replica.hosts[0]}", "$${trialSeed}", "$${trialParameters.n}"]`, []string{"spec", "templates", "0", "container"},
+			replicaTold{[]string{"id=${replica.index}", "${replica.hosts[0]}", "${trialSeed}", "$2"}, nil}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +144,7 @@ func TestReplicasThatAreNotKnown(t *testing.T) {
 		"a pod that the job has not":       {"TFJob", `["${replica.hosts.ps[2]}"]`, "there are 2 of these pods"},
 		"a range that is upside down":      {"TFJob", `["${replica.hosts.worker[2:1]}"]`, "there are 3"},
 		"more hosts than a command holds":  {"TFJob of too many", `["${replica.hosts}"]`, "a list may have 10000"},
-		"a name that there is not":         {"TFJob", `["${replica.rank}"]`, "write index, role, hosts"},
+		"a list that there is not":         {"TFJob", `["${replica.hosts[first]}"]`, "write hosts, hosts.ROLE"},
 		"the role of pods that have none":  {"Indexed Job", `["${replica.role}"]`, "one role without a name"},
 		"the index outside of a container": {"Indexed Job", `["x"]}], nodeName: "${replica.index}", volumes: [{name: a`, "command, args, env or subPathExpr"},
 	}

@@ -8,7 +8,6 @@
 package study
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -245,7 +244,7 @@ func TrialSeed(exp *v1beta1.Experiment, number int) string {
 // template passes on a seed.
 func repeatsOf(spec *v1beta1.ExperimentSpec) bool {
 	t := spec.TrialTemplate
-	seeded := t != nil && t.TrialSpec != nil && bytes.Contains(t.TrialSpec.Raw, []byte(trainer.SeedPlaceholder))
+	seeded := t != nil && t.TrialSpec != nil && trainer.Seeded(t.TrialSpec.Raw)
 	return spec.Repeats == v1beta1.RepeatAuto || spec.Repeats == "" && seeded
 }
 

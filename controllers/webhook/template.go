@@ -140,6 +140,10 @@ func (r Rules) ValidateTemplate(exp *v1beta1.Experiment, text []byte) (warnings 
 		path = templatePath().Child("configMap", "templatePath")
 	}
 	warnings, used := unusedPlaceholders(t, text)
+	unknown, _ := trainer.UnknownReplicas(text) // Render says what is wrong with the text
+	for _, name := range unknown {
+		warnings = append(warnings, fmt.Sprintf("%s: %s is left as it is: of the placeholders for replicas there are ${replica.index}, ${replica.role} and ${replica.hosts}", path, name))
+	}
 	placeholders, assignments := samples(exp, used)
 	id := trainer.Identity{Namespace: exp.Namespace, Name: exp.Name + "-0000", Seed: "0"}
 	job, err := trainer.Render(text, placeholders, assignments, id, kind.For)

@@ -97,6 +97,10 @@ func TestWarnings(t *testing.T) {
 			trialSpec("--lr=${trialParameters.learningRate}", "--lr=1"),
 			[]string{"spec.trialTemplate.trialParameters[0]: the template does not use ${trialParameters.learningRate}"},
 		},
+		"a name that is no placeholder for replicas": {
+			trialSpec("--lr=${trialParameters.learningRate}", "--lr=${trialParameters.learningRate} id=${replica.id} $${replica.hosts}"),
+			[]string{"spec.trialTemplate.trialSpec: ${replica.id} is left as it is: of the placeholders for replicas there are ${replica.index}, ${replica.role} and ${replica.hosts}"},
+		},
 		"more failures allowed than trials": {
 			func(e *v1beta1.Experiment) { e.Spec.MaxFailedTrialCount = ptr(int32(13)) },
 			[]string{"spec.maxFailedTrialCount: 13 is above maxTrialCount, which is 12: failures will never end the experiment"},
