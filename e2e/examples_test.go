@@ -96,14 +96,16 @@ func (i *instance) checkExample(t *testing.T, e *v1beta1.Experiment) {
 		t.Fatal(err)
 	}
 	trials := i.trials(t, e.Name)
-	if reason := e.LastCondition().Reason; reason != "ExperimentGoalReached" && len(trials) != int(*e.Spec.MaxTrialCount) {
+	reason := e.LastCondition().Reason
+	reached := reason == "ExperimentGoalReached" // which stops the others
+	if !reached && len(trials) != int(*e.Spec.MaxTrialCount) {
 		t.Errorf("it ended by %s after %d trials of %d", reason, len(trials), *e.Spec.MaxTrialCount)
 	}
 	ends := map[string]int{}
 	for _, trial := range trials {
 		last := trial.Status.Conditions[len(trial.Status.Conditions)-1]
 		ends[string(last.Type)]++
-		if last.Type != v1beta1.TrialSucceeded && last.Type != v1beta1.TrialEarlyStopped {
+		if last.Type != v1beta1.TrialSucceeded && last.Type != v1beta1.TrialEarlyStopped && !(reached && last.Type == v1beta1.TrialKilled) {
 			t.Errorf("%s is %s: %s", trial.Name, last.Type, last.Message)
 		}
 	}
