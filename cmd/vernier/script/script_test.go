@@ -35,6 +35,22 @@ func TestParseParameter(t *testing.T) {
 			FeasibleSpace: v1beta1.FeasibleSpace{Min: "1", Max: "9", Prior: &v1beta1.ParameterPrior{Value: "3", Spread: "0.2"}}},
 		"opt=choice(sgd,adam)~1:3": {Name: "opt", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{
 			List: []string{"sgd", "adam"}, Prior: &v1beta1.ParameterPrior{Weights: []string{"1", "3"}}}},
+		`m=choice(google/vit,facebook/deit)~google/vit`: {Name: "m", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{
+			List: []string{"google/vit", "facebook/deit"}, Prior: &v1beta1.ParameterPrior{Value: "google/vit"}}},
+		`m=choice(http://x,http://y)~http://x`: {Name: "m", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{
+			List: []string{"http://x", "http://y"}, Prior: &v1beta1.ParameterPrior{Value: "http://x"}}},
+		`m=choice(1:2,2:1)~2:1 if opt=a`: {Name: "m", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{
+			List: []string{"1:2", "2:1"}, Prior: &v1beta1.ParameterPrior{Value: "2:1"}}, When: &v1beta1.ParameterCondition{Parameter: "opt", In: []string{"a"}}},
+		`m=choice(a/b,c/d)~1:3`: {Name: "m", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{
+			List: []string{"a/b", "c/d"}, Prior: &v1beta1.ParameterPrior{Weights: []string{"1", "3"}}}},
+		`m=choice(a/b,c/d)~a/c`: {Name: "m", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{
+			List: []string{"a/b", "c/d"}, Prior: &v1beta1.ParameterPrior{Value: "a/c"}}},
+		`m=choice(1,2,4)~2/0.2`: {Name: "m", ParameterType: "discrete", FeasibleSpace: v1beta1.FeasibleSpace{
+			List: []string{"1", "2", "4"}, Prior: &v1beta1.ParameterPrior{Value: "2", Spread: "0.2"}}},
+		`m=choice(big model,"f(x)~1, 2")~"big model" if opt=a`: {Name: "m", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{
+			List: []string{"big model", "f(x)~1, 2"}, Prior: &v1beta1.ParameterPrior{Value: "big model"}}, When: &v1beta1.ParameterCondition{Parameter: "opt", In: []string{"a"}}},
+		`m=choice(big model,"f(x)~1, 2")~"f(x)~1, 2"`: {Name: "m", ParameterType: "categorical", FeasibleSpace: v1beta1.FeasibleSpace{
+			List: []string{"big model", "f(x)~1, 2"}, Prior: &v1beta1.ParameterPrior{Value: "f(x)~1, 2"}}},
 		"m=uniform(0,1) if opt=a| b": {Name: "m", ParameterType: "double", FeasibleSpace: space("0", "1", "", ""), When: &v1beta1.ParameterCondition{Parameter: "opt", In: []string{"a", "b"}}},
 	}
 	for text, want := range tests {
@@ -82,6 +98,8 @@ func TestWrongParametersSayWhatToWrite(t *testing.T) {
 func FuzzParseParameter(f *testing.F) {
 	f.Add("lr=log(1e-5,1e-1)")
 	f.Add(`m=choice(a,"b,c") if opt=a|b`)
+	f.Add(`m=choice(a/b,"b c")~"b c" if opt=a|b`)
+	f.Add(`m=choice(a,b)~1:2`)
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ParseParameter(text)
 		if err != nil {

@@ -50,9 +50,9 @@ func ParseParameter(text string) (v1beta1.ParameterSpec, error) {
 		}
 		form = form[:last[1]-len(" if ")]
 	}
-	if i := strings.LastIndex(form, ")~"); i >= 0 {
-		p.FeasibleSpace.Prior = parsePrior(strings.TrimSpace(form[i+len(")~"):]))
-		form = form[:i+1]
+	form, prior, believed := cutPrior(form)
+	if strings.ContainsAny(prior, "\n\r") {
+		return fail("the value behind ~ has a line break")
 	}
 	word, rest, found := strings.Cut(strings.TrimSpace(form), "(")
 	inner, closed := strings.CutSuffix(rest, ")")
@@ -66,19 +66,49 @@ func ParseParameter(text string) (v1beta1.ParameterSpec, error) {
 	if err := setForm(&p, word, values); err != nil {
 		return fail("%w", err)
 	}
+	if believed {
+		p.FeasibleSpace.Prior = parsePrior(prior, p.FeasibleSpace.List)
+	}
 	return p, nil
 }
 
-// conditionStart is where a condition begins, behind a range and perhaps a prior.
-var conditionStart = regexp.MustCompile(`\)(~\S+)? if `)
+// quoted is a text in double quotes.
+const quoted = `"(?:[^"]|"")*"`
 
-// parsePrior reads VALUE, VALUE/SPREAD or WEIGHT:WEIGHT:WEIGHT.
-func parsePrior(text string) *v1beta1.ParameterPrior {
-	if strings.Contains(text, ":") {
-		return &v1beta1.ParameterPrior{Weights: strings.Split(text, ":")}
+var (
+	// conditionStart is where a condition begins, behind a range and perhaps a prior.
+	conditionStart = regexp.MustCompile(`\)(~(` + quoted + `|\S+))? if `)
+	quotedPrior    = regexp.MustCompile(`\)~(` + quoted + `)\s*$`)
+)
+
+// cutPrior cuts off what stands behind a range, if there is something.
+func cutPrior(form string) (rest, prior string, found bool) {
+	if at := quotedPrior.FindStringSubmatchIndex(form); at != nil {
+		return form[:at[0]+1], form[at[2]:at[3]], true
 	}
-	value, spread, _ := strings.Cut(text, "/")
-	return &v1beta1.ParameterPrior{Value: value, Spread: spread}
+	if i := strings.LastIndex(form, ")~"); i >= 0 {
+		return form[:i+1], strings.TrimSpace(form[i+len(")~"):]), true
+	}
+	return form, "", false
+}
+
+// parsePrior reads VALUE, VALUE/SPREAD or WEIGHT:WEIGHT:WEIGHT. What is in the list, or
+// in quotes, is a value. Values in a list that are not numbers may have a slash or colon.
+func parsePrior(text string, list []string) *v1beta1.ParameterPrior {
+	whole, err := splitValues(text)
+	weights := strings.Split(text, ":")
+	noNumber := func(v string) bool { return !isNumber(v) }
+	switch value, spread, _ := strings.Cut(text, "/"); {
+	case slices.Contains(list, text):
+		return &v1beta1.ParameterPrior{Value: text}
+	case strings.HasPrefix(text, `"`) && err == nil && len(whole) == 1:
+		return &v1beta1.ParameterPrior{Value: whole[0]}
+	case len(weights) > 1 && !slices.ContainsFunc(weights, noNumber):
+		return &v1beta1.ParameterPrior{Weights: weights}
+	case !slices.ContainsFunc(list, noNumber):
+		return &v1beta1.ParameterPrior{Value: value, Spread: spread}
+	}
+	return &v1beta1.ParameterPrior{Value: text}
 }
 
 func priorText(p *v1beta1.ParameterPrior) string {
@@ -89,6 +119,8 @@ func priorText(p *v1beta1.ParameterPrior) string {
 		return "~" + strings.Join(p.Weights, ":")
 	case p.Spread != "":
 		return "~" + p.Value + "/" + p.Spread
+	case strings.ContainsAny(p.Value, "\" \t\f\v") || strings.Contains(p.Value, ")~"):
+		return `~"` + strings.ReplaceAll(p.Value, `"`, `""`) + `"`
 	}
 	return "~" + p.Value
 }
