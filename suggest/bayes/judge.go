@@ -175,7 +175,7 @@ const (
 
 // judged is what the model learns from, and the mean losses of the points.
 func (d *data) judged() (s sample, losses []float64) {
-	s = newSample("judge", rowsOf(d.measured), d.losses([]float64{1})).best(judgedMost)
+	s = newSample("judge", rowsOf(d.measured), d.losses([]float64{1})).best(judgedMost, d.violated())
 	return s, slices.Clone(s.Outcomes)
 }
 
@@ -235,12 +235,19 @@ func (j *Judge) fit(ctx context.Context, s suggest.Study) gp.Theta {
 	return (&models{data: d, seed: streams(s.Seed), cache: j.cache}).search(ctx, begin, nil, 0)
 }
 
-// best keeps the rows with the best outcomes, in their order.
-func (s sample) best(most int) sample {
+// best keeps the rows with the best outcomes, in their order; those that violate a
+// constraint are behind all others.
+func (s sample) best(most int, violated map[string]bool) sample {
 	if len(s.Rows) <= most {
 		return s
 	}
-	at := ascending(s.Outcomes)[:most]
+	ranks := slices.Clone(s.Outcomes)
+	for i, row := range s.Rows {
+		if len(violated) > 0 && violated[history.RowKey(row)] {
+			ranks[i] = math.MaxFloat64
+		}
+	}
+	at := ascending(ranks)[:most]
 	slices.Sort(at)
 	s.Rows, s.Outcomes, s.Weights = selected(s.Rows, at), selected(s.Outcomes, at), selected(s.Weights, at)
 	return s

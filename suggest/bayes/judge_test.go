@@ -93,3 +93,22 @@ func TestATrialWithoutAResultCountsAgainstItsPoint(t *testing.T) {
 		})
 	}
 }
+
+// More points violate a constraint than the model sees, all with better losses than the
+// few that hold it.
+func TestPointsThatHoldTheConstraintsAreJudgedFirst(t *testing.T) {
+	s, _ := lineOf(t, judgedMost+20, func(width int) float64 { return float64(width) })
+	s.Constraints = []suggest.Constraint{{Name: "over"}}
+	for i, trial := range s.Trials {
+		over := 1.0
+		if i >= judgedMost {
+			over = 0
+		}
+		after := *trial
+		after.Constraints = []float64{over}
+		s.Put(&after)
+	}
+	if v := judgeOf(t, s); len(v.Points) != 20 {
+		t.Errorf("%d points are judged, want the 20 that hold the constraint", len(v.Points))
+	}
+}
