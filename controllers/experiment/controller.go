@@ -46,8 +46,8 @@ const (
 	// studyPatience is how long a reconcile waits for a study that is used to hand
 	// trials out, and then lets other experiments go first.
 	studyPatience = time.Second
-	// recommendPatience bounds how long a reconcile takes for the recommendation, which
-	// is then of a model that was fitted for less long.
+	// recommendPatience bounds how long a reconcile takes for the recommendation: the
+	// last one stays where that is not enough.
 	recommendPatience = 2 * time.Second
 )
 

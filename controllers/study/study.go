@@ -255,8 +255,11 @@ func (s *Study) Recommend(ctx context.Context) {
 	if !ok || !s.base.Repeats || !s.ranking.stale {
 		return
 	}
-	s.ranking.stale, s.ranking.recommended = false, nil
 	r, ok := of.Recommend(ctx, s.question())
+	if ctx.Err() != nil {
+		return // what there was stays, until there is time
+	}
+	s.ranking.stale, s.ranking.recommended = false, nil
 	if !ok {
 		return
 	}

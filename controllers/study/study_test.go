@@ -1,6 +1,7 @@
 package study
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -282,6 +283,17 @@ func TestTheRankingRecommends(t *testing.T) {
 	}
 	if best := s.Ranking().Best(); best.Name != "tree-0012" {
 		t.Errorf("the best observed is %s", best.Name)
+	}
+	cut, stop := context.WithCancel(t.Context())
+	stop()
+	before := *r
+	trials = append(trials, resultOf(len(trials), "8", "0.9"))
+	s.Update(trials)
+	if s.Recommend(cut); !cmp.Equal(s.Ranking().Recommended(), &before) {
+		t.Errorf("when there was no time, %+v is recommended, want the last one", s.Ranking().Recommended())
+	}
+	if s.Recommend(t.Context()); s.Ranking().Recommended() == nil || s.Ranking().Recommended().Trials != 2 {
+		t.Errorf("with time again, %+v is recommended, want two results of width 8", s.Ranking().Recommended())
 	}
 	exp.Spec.Repeats = v1beta1.RepeatNever
 	if s, err = New(exp); err != nil {
