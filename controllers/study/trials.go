@@ -171,7 +171,8 @@ func (h *history) translate(t *v1beta1.Trial, n int) *suggest.Trial {
 }
 
 // duration is how long a trial that has ended ran, in seconds: from the start of its
-// program, where that is known, else from that of its job. 0: it has not ended.
+// program, where that is known, else from that of its job: half a second at least, as
+// times are whole seconds. 0: it has not ended, or its start is not known.
 func duration(t *v1beta1.Trial) float64 {
 	began, ended := t.Status.ProgramStartTime, t.Status.CompletionTime
 	if began == nil {
@@ -180,7 +181,7 @@ func duration(t *v1beta1.Trial) float64 {
 	if began == nil || ended == nil {
 		return 0
 	}
-	return max(0, ended.Sub(began.Time).Seconds())
+	return max(0.5, ended.Sub(began.Time).Seconds())
 }
 
 func stateOf(t *v1beta1.Trial) suggest.State {

@@ -219,7 +219,8 @@ func TestTheDurationOfATrialBeginsWithItsProgram(t *testing.T) {
 		"it runs":                        {v1beta1.TrialStatus{StartTime: at(0)}, 0},
 		"it has ended":                   {v1beta1.TrialStatus{StartTime: at(0), CompletionTime: at(90)}, 90},
 		"it waited for a node first":     {v1beta1.TrialStatus{StartTime: at(0), ProgramStartTime: at(60), CompletionTime: at(90)}, 30},
-		"the clock of the node is ahead": {v1beta1.TrialStatus{StartTime: at(0), ProgramStartTime: at(95), CompletionTime: at(90)}, 0},
+		"the clock of the node is ahead": {v1beta1.TrialStatus{StartTime: at(0), ProgramStartTime: at(95), CompletionTime: at(90)}, 0.5},
+		"it took less than a second":     {v1beta1.TrialStatus{StartTime: at(7), CompletionTime: at(7)}, 0.5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := duration(&v1beta1.Trial{Status: c.status}); got != c.want {
