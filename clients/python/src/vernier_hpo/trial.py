@@ -67,7 +67,7 @@ class Trial:
         self._keeper = keeper
         self.number, self.params, self.name, self.attempt = number, params, name, attempt
         self.resource, self.why = resource, why
-        self.seed = seed  # to train with, another one for each trial; None where trials are not repeated
+        self.seed = seed  # to train with, another one for each trial; None in a local Study without repeats
         self.ended = False
         self.lost = ""  # why another worker has it, once it has
         self.stop = ""  # why it is to end early, once it is
