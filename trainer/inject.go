@@ -95,7 +95,9 @@ func prepare(tpl map[string]any, role Role, c Collector) error {
 	if err := addLabels(tpl, role.TemplatePath, c); err != nil {
 		return err
 	}
-	main := container(tpl, c.PrimaryContainer)
+	p := pod{path: under(role.TemplatePath, "spec"), c: c}
+	p.spec, _ = tpl["spec"].(map[string]any)
+	main, where := p.primary()
 	if main == nil {
 		return nil
 	}
@@ -106,8 +108,6 @@ func prepare(tpl map[string]any, role Role, c Collector) error {
 	if c.Seed != "" {
 		addEnv(main, EnvTrialSeed, c.Seed)
 	}
-	p := pod{path: under(role.TemplatePath, "spec"), c: c}
-	p.spec, _ = tpl["spec"].(map[string]any)
 	if c.Checkpoints != nil {
 		if err := p.addCheckpoints(main); err != nil {
 			return err
@@ -118,7 +118,7 @@ func prepare(tpl map[string]any, role Role, c Collector) error {
 	}
 	// Without images a pod that is not measured would write to the machine's directory,
 	// whose files later trials could not hide.
-	_, err := p.shareSource(main, under(p.path, "containers"))
+	_, err := p.shareSource(main, where)
 	return err
 }
 

@@ -40,6 +40,11 @@ func TestInjectFaults(t *testing.T) {
 			edit:    func(c *trainer.Collector) { c.Kind, c.Path = trainer.File, "/data/m" },
 			want:    "spec.template.spec.containers[0].volumeMounts[0].subPathExpr: the metrics collector cannot share",
 		},
+		"the same, without images": {
+			podSpec: "containers: [{name: other}, {name: main, volumeMounts: [{name: v, mountPath: /data, subPathExpr: $(A)}]}]",
+			edit:    func(c *trainer.Collector) { c.Kind, c.Path, c.Binary = trainer.File, "/data/m", "/opt/collector" },
+			want:    "spec.template.spec.containers[1].volumeMounts[0].subPathExpr: the metrics collector cannot share",
+		},
 		"a file in the root directory": {
 			podSpec: "containers: [{name: main}]",
 			edit:    func(c *trainer.Collector) { c.Kind, c.Path = trainer.File, "/metrics.log" },

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -117,12 +116,10 @@ func Warnings(job *unstructured.Unstructured, kind Kind, c Collector) []*FieldEr
 	if err != nil {
 		return nil
 	}
-	p := pod{c: c}
+	p := pod{path: under(primary.TemplatePath, "spec"), c: c}
 	p.spec, _ = tpl["spec"].(map[string]any)
-	containers, _ := p.spec["containers"].([]any)
-	index := slices.IndexFunc(containers, func(v any) bool { return at(v, "name") == c.PrimaryContainer })
-	main, _ := containers[index].(map[string]any)
-	where := under(primary.TemplatePath, "spec", "containers", fmt.Sprint(index), "command")
+	main, where := p.primary()
+	where = under(where, "command")
 	command, _ := main["command"].([]any)
 	switch {
 	case len(command) > 0:

@@ -3,7 +3,6 @@ package trainer
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,12 +31,20 @@ type pod struct {
 	ownNetwork bool
 }
 
-func (p pod) inject() error {
+// primary returns the primary container and its path, or nil.
+func (p pod) primary() (main map[string]any, where []string) {
 	containers, _ := p.spec["containers"].([]any)
-	index := slices.IndexFunc(containers, func(v any) bool { return at(v, "name") == p.c.PrimaryContainer })
-	main := containers[index].(map[string]any)
-	where := under(p.path, "containers", fmt.Sprint(index))
-	if err := p.checkNames(containers); err != nil {
+	for i, v := range containers {
+		if m, ok := v.(map[string]any); ok && m["name"] == p.c.PrimaryContainer {
+			return m, under(p.path, "containers", strconv.Itoa(i))
+		}
+	}
+	return nil, nil
+}
+
+func (p pod) inject() error {
+	main, where := p.primary()
+	if err := p.checkNames(); err != nil {
 		return err
 	}
 	mounts := []any{mount(MetricsVolume, contract.DefaultDir)}
@@ -93,7 +100,8 @@ func (p pod) inject() error {
 }
 
 // checkNames rejects containers that are named like ours.
-func (p pod) checkNames(containers []any) error {
+func (p pod) checkNames() error {
+	containers, _ := p.spec["containers"].([]any)
 	for _, name := range []string{SidecarLogger, Sidecar, InstallContainer} {
 		if named(containers, name) != nil {
 			return fault(under(p.path, "containers"), "the container name %q is taken by the metrics collector: rename the container", name)
