@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,16 +72,8 @@ func TestTensorBoardShowsAnExperiment(t *testing.T) {
 	}
 	for name, collector := range collectors {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "experiment.yaml")
-			write(t, file, fmt.Sprintf(boardTemplate, name, collector, containers[name], volume))
-			if out, err := i.vernier("run", "-f", file, "--timeout", "3m"); err != nil {
-				i.showFailures(t, name)
-				t.Fatalf("vernier run: %v\n%s", err, out)
-			}
-			folder := filepath.Join(t.TempDir(), "runs")
-			if out, err := i.vernier("tensorboard", name, "--logdir", folder, "--logdir-only"); err != nil || strings.TrimSpace(out) != folder {
-				t.Fatalf("vernier tensorboard: %v\n%s", err, out)
-			}
+			manifest := fmt.Sprintf(boardTemplate, name, collector, containers[name], volume)
+			folder := i.runsOf(t, name, manifest)
 			linked, err := os.Readlink(filepath.Join(folder, name+"-0000", "events.out.tfevents.1700000000.stand-in"))
 			if want := name == "written"; (err == nil) != want || want && !strings.HasPrefix(linked, volume) {
 				t.Errorf("its event file is the link %q, %v", linked, err)
@@ -88,38 +81,63 @@ func TestTensorBoardShowsAnExperiment(t *testing.T) {
 			i.checkBoard(t, name, python, asks, folder, 2)
 		})
 	}
-	t.Run("trials that come later", func(t *testing.T) {
-		folder := filepath.Join(t.TempDir(), "runs")
-		t.Setenv("PATH", filepath.Dir(python)+":"+os.Getenv("PATH"))
-		shown := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("VERNIER_BIN_DIR"), "vernier"), "--home", i.home,
-			"tensorboard", "printed", "--logdir", folder, "--", "--port", "0")
-		var out strings.Builder
-		shown.Stdout, shown.Stderr = &out, &out
-		if err := shown.Start(); err != nil {
-			t.Fatal(err)
+	t.Run("trials that come later", func(t *testing.T) { i.checkLaterTrials(t, "printed", python) })
+}
+
+// runsOf runs an experiment and returns the folder with its runs.
+func (i *instance) runsOf(t *testing.T, name, manifest string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "experiment.yaml")
+	write(t, file, manifest)
+	if out, err := i.vernier("run", "-f", file, "--timeout", "3m"); err != nil {
+		i.showFailures(t, name)
+		t.Fatalf("vernier run: %v\n%s", err, out)
+	}
+	folder := filepath.Join(t.TempDir(), "runs")
+	if out, err := i.vernier("tensorboard", name, "--logdir", folder, "--logdir-only"); err != nil || strings.TrimSpace(out) != folder {
+		t.Fatalf("vernier tensorboard: %v\n%s", err, out)
+	}
+	return folder
+}
+
+// checkLaterTrials holds that a TensorBoard that runs gets the trials that an experiment
+// adds.
+func (i *instance) checkLaterTrials(t *testing.T, name, python string) {
+	folder := filepath.Join(t.TempDir(), "runs")
+	t.Setenv("PATH", filepath.Dir(python)+":"+os.Getenv("PATH"))
+	shown := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("VERNIER_BIN_DIR"), "vernier"), "--home", i.home,
+		"tensorboard", name, "--logdir", folder, "--", "--port", "0")
+	// An interrupt is passed on to TensorBoard; without vernier it would stay.
+	shown.Cancel = func() error { return shown.Process.Signal(os.Interrupt) }
+	shown.WaitDelay = 20 * time.Second
+	var out strings.Builder
+	shown.Stdout, shown.Stderr = &out, &out
+	if err := shown.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := sync.OnceValue(shown.Wait)
+	t.Cleanup(func() { _ = ended() }) // of a test that failed: its context has ended
+	e := &v1beta1.Experiment{}
+	if err := i.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: name}, e); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.client.Patch(t.Context(), e, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"maxTrialCount": 3}}`))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 2*time.Minute, func(context.Context) error {
+		curves, err := filepath.Glob(filepath.Join(folder, name+"-0002", "*.vernier-run.*.0"))
+		if err != nil || len(curves) == 0 {
+			return fmt.Errorf("the new trial has %v, %v", curves, err)
 		}
-		e := &v1beta1.Experiment{}
-		if err := i.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "printed"}, e); err != nil {
-			t.Fatal(err)
-		}
-		if err := i.client.Patch(t.Context(), e, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"maxTrialCount": 3}}`))); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, 2*time.Minute, func(context.Context) error {
-			curves, err := filepath.Glob(filepath.Join(folder, "printed-0002", "*.vernier-run.*.0"))
-			if err != nil || len(curves) == 0 {
-				return fmt.Errorf("the new trial has %v, %v", curves, err)
-			}
-			return nil
-		})
-		i.awaitEnd(t, "printed")
-		if err := shown.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
-		if err := shown.Wait(); err != nil || !strings.Contains(out.String(), "TensorBoard ") {
-			t.Errorf("it ended with %v\n%s", err, out.String())
-		}
+		return nil
 	})
+	i.awaitEnd(t, name)
+	if err := shown.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := ended(); err != nil || !strings.Contains(out.String(), "TensorBoard ") {
+		t.Errorf("it ended with %v\n%s", err, out.String())
+	}
 }
 
 // checkBoard holds that the HPARAMS tab over a folder lists the trials of an experiment
