@@ -104,15 +104,18 @@ func openTerminal(t *testing.T, dir string) *terminal {
 	}
 	s := &terminal{t: t, socket: filepath.Join(dir, "tmux")}
 	path := os.Getenv("VERNIER_BIN_DIR") + ":" + os.Getenv("PATH")
+	in := &instance{home: filepath.Join(dir, ".local/state/vernier")}
+	// Each by itself and without a condition, so that none is left out where the test,
+	// or another of them, has failed.
+	t.Cleanup(func() { in.vernier("down") })
+	t.Cleanup(func() { _ = exec.Command("tmux", "-S", s.socket, "kill-server").Run() })
 	s.tmux("-f", "/dev/null", "-u", "new-session", "-d", "-x", "80", "-y", "24", "-c", dir,
 		"env", "-i", "HOME="+dir, "PATH="+path, "TERM=screen-256color", "LANG=C.UTF-8", "PS1=$ ", "bash", "--norc")
 	t.Cleanup(func() {
 		if t.Failed() {
+			in.showLogs(t)
 			t.Logf("the screen at the end:\n%s", s.screen())
-			(&instance{home: filepath.Join(dir, ".local/state/vernier")}).showLogs(t)
 		}
-		s.tmux("kill-server")
-		(&instance{home: filepath.Join(dir, ".local/state/vernier")}).vernier("down") // if the test has failed
 	})
 	return s
 }
