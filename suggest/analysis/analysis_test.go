@@ -302,3 +302,24 @@ func TestHypervolume(t *testing.T) {
 		t.Errorf("an empty study gives %v, %v", got, err)
 	}
 }
+
+// A search that measures its best point again and again says no more about the others.
+func TestImportanceCountsAPointThatIsRepeatedOnce(t *testing.T) {
+	space := newSpace(t, double("x", "0", "1"), double("y", "0", "1"), double("z", "0", "1"))
+	once := play(space, 40, func(p suggest.Point) float64 { return math.Abs(p[0].Float()-0.3) + 0.01*p[1].Float() })
+	best := slices.MinFunc(once.Trials, func(a, b *suggest.Trial) int { return int(math.Copysign(1, a.Values[0]-b.Values[0])) })
+	often := once
+	for i := range 20 {
+		often.Trials = append(often.Trials[:len(often.Trials):len(often.Trials)], &suggest.Trial{Number: 40 + i, Point: best.Point, State: suggest.Succeeded, Values: best.Values})
+	}
+	for name, evaluate := range evaluators() {
+		want, err1 := evaluate(once)
+		got, err2 := evaluate(often)
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		if diff := cmp.Diff(sharesOf(want), sharesOf(got), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+			t.Errorf("%s (-once +often):\n%s", name, diff)
+		}
+	}
+}

@@ -58,10 +58,35 @@ func enough(s suggest.Study, objective int) ([]*history.Row, *history.Encoding, 
 		return nil, nil, err
 	}
 	all, encoding := results(s)
+	all = averaged(all)
 	if len(all) < leastResults {
 		return nil, nil, fmt.Errorf("%w: %d of %d", ErrTooFew, len(all), leastResults)
 	}
 	return all, encoding, nil
+}
+
+// averaged has one row for each point, with the means of its losses: a point that was
+// tried often says no more about the others.
+func averaged(all []*history.Row) []*history.Row {
+	at, counts := map[string]int{}, []float64{}
+	var out []*history.Row
+	for _, r := range all {
+		key := history.RowKey(r.X)
+		i, known := at[key]
+		if !known {
+			at[key] = len(out)
+			out, counts = append(out, r), append(counts, 1)
+			continue
+		}
+		counts[i]++
+		mean := *out[i]
+		mean.Losses = slices.Clone(mean.Losses)
+		for k, loss := range r.Losses {
+			mean.Losses[k] += (loss - mean.Losses[k]) / counts[i]
+		}
+		out[i] = &mean
+	}
+	return out
 }
 
 // FunctionalANOVA is how much of the variance of an objective over the whole
