@@ -44,7 +44,7 @@ func newExplainCommand(open opener) *cobra.Command {
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s %s.\n", found.Name, strings.TrimSuffix(found.Why, "."))
 			if found.Proposed != "" {
-				fmt.Fprintf(cmd.OutOrStdout(), "Its point was proposed by %s.\n", found.Proposed)
+				fmt.Fprintf(cmd.OutOrStdout(), "Why this point: %s.\n", found.Proposed)
 			}
 			if found.Next != "" {
 				fmt.Fprintf(cmd.OutOrStdout(), "See also: %s\n", found.Next)
