@@ -87,7 +87,7 @@ func newClient(control func(network, address string, _ syscall.RawConn) error) *
 	}
 	return &http.Client{
 		Transport: transport, Timeout: sendTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // to where nobody allowed
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // elsewhere was not allowed
 	}
 }
 

@@ -62,7 +62,7 @@ func CheckRepeats(spec *v1beta1.ExperimentSpec) *field.Error {
 	case ok && !algorithm.Repeatable(known):
 		return field.Invalid(path, spec.Repeats, known.Name+" tries each of its points once: remove it, make the seed a parameter to measure all of them several times, or use another algorithm, such as auto")
 	case !ok:
-		return field.Invalid(path, spec.Repeats, "the algorithm is none of Vernier's: remove it")
+		return field.Invalid(path, spec.Repeats, "the algorithm is not one of Vernier's: remove it")
 	}
 	return nil
 }

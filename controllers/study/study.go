@@ -153,7 +153,7 @@ func (s *Study) Outside() bool { return s.outside }
 type elsewhere struct{}
 
 func (elsewhere) Suggest(context.Context, suggest.Study, int) ([]suggest.Proposal, error) {
-	return nil, errors.New("the algorithm is none of Vernier's: its service is asked")
+	return nil, errors.New("the algorithm is not one of Vernier's: its service is asked")
 }
 
 // Propose asks the algorithm for at most n points, when Ready has said so.

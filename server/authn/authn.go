@@ -1,5 +1,5 @@
 // Package authn finds out who makes a request to the dashboard and the API of a cluster
-// where the token is none of the cluster: by a proxy in front of it (proxy.go), or by ID
+// where the token is not the cluster's: by a proxy in front of it (proxy.go), or by ID
 // tokens of an OpenID provider (package oidc).
 package authn
 

@@ -106,7 +106,7 @@ func (p *Proxy) distrust(r *http.Request) string {
 		peer, err := netip.ParseAddrPort(r.RemoteAddr)
 		from := peer.Addr().Unmap()
 		if err != nil || !slices.ContainsFunc(p.Sources, func(s netip.Prefix) bool { return s.Contains(from) }) {
-			return fmt.Sprintf("%s is none of its addresses", r.RemoteAddr)
+			return fmt.Sprintf("%s is not one of its addresses", r.RemoteAddr)
 		}
 	}
 	if p.Secret != "" {

@@ -75,13 +75,13 @@ func TestAProxyIsBelievedThatIsKnown(t *testing.T) {
 			header: http.Header{"X-Forwarded-User": {"ann"}, "X-Forwarded-Groups": {"cn=ml,o=x"}}, user: "ann", groups: []string{"cn=ml,o=x"},
 		},
 		"from elsewhere": {
-			config: ProxyConfig{Sources: inside}, from: "10.2.2.3:5000", header: http.Header{"Kubeflow-Userid": {"ann"}}, refused: "10.2.2.3:5000 is none of its addresses",
+			config: ProxyConfig{Sources: inside}, from: "10.2.2.3:5000", header: http.Header{"Kubeflow-Userid": {"ann"}}, refused: "10.2.2.3:5000 is not one of its addresses",
 		},
 		"what another proxy says of an address counts nothing": {
-			config: ProxyConfig{Sources: inside}, from: "10.2.2.3:5000", header: http.Header{"Kubeflow-Userid": {"ann"}, "X-Forwarded-For": {"10.1.2.3"}}, refused: "none of its addresses",
+			config: ProxyConfig{Sources: inside}, from: "10.2.2.3:5000", header: http.Header{"Kubeflow-Userid": {"ann"}, "X-Forwarded-For": {"10.1.2.3"}}, refused: "not one of its addresses",
 		},
 		"groups alone, from elsewhere": {
-			config: ProxyConfig{Sources: inside, GroupHeaders: []string{"X-Forwarded-Groups"}}, from: "10.2.2.3:5000", header: http.Header{"X-Forwarded-Groups": {"ops"}}, refused: "none of its addresses",
+			config: ProxyConfig{Sources: inside, GroupHeaders: []string{"X-Forwarded-Groups"}}, from: "10.2.2.3:5000", header: http.Header{"X-Forwarded-Groups": {"ops"}}, refused: "not one of its addresses",
 		},
 		"with its secret": {
 			config: ProxyConfig{Secret: secret}, header: http.Header{"X-Forwarded-User": {"ann"}, DefaultSecretHeader: {secret}}, user: "ann",

@@ -33,7 +33,7 @@ type Config struct {
 	// IssuerURL begins with https://, and is the iss of its tokens. ClientID is in
 	// their aud.
 	IssuerURL, ClientID string
-	// ClientSecret is for providers that give a code of the login to nobody without.
+	// ClientSecret is for providers that give a code of the login only with it.
 	ClientSecret string
 	// UsernameClaim has the user's name (default: sub). UsernamePrefix comes before it;
 	// default: nothing before an email, the issuer and # before others; "-" is nothing.

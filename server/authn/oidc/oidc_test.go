@@ -70,7 +70,7 @@ func TestTokensOfAProvider(t *testing.T) {
 		"for another program":       {token: p.Sign(claims(map[string]any{"aud": "shop"})), refused: "audience"},
 		"of another issuer":         {token: p.Sign(claims(map[string]any{"iss": "https://evil.example"})), unknown: true},
 		"signed by another":         {token: oidctest.Signed("RS256", claims(nil), oidctest.RSA(other)), refused: "not valid"},
-		"signed by nobody":          {token: oidctest.Signed("none", claims(nil), func([]byte) []byte { return nil }), refused: "not valid"},
+		"not signed":          {token: oidctest.Signed("none", claims(nil), func([]byte) []byte { return nil }), refused: "not valid"},
 		"signed by the public key":  {token: oidctest.Signed("HS256", claims(nil), func(b []byte) []byte { h := hmac.New(sha256.New, public); h.Write(b); return h.Sum(nil) }), refused: "not valid"},
 		"an email of somebody else": {token: p.Sign(claims(map[string]any{"email_verified": false})), refused: "not verified"},
 		"an email said to be true":  {token: p.Sign(claims(map[string]any{"email_verified": "true"})), refused: "not verified"},
@@ -122,7 +122,7 @@ func TestARememberedTokenExpires(t *testing.T) {
 	}
 }
 
-// A provider that is away refuses nobody: its users are told to try again.
+// While a provider is away its users are told to try again, not refused.
 func TestAProviderThatIsAway(t *testing.T) {
 	p, now := oidctest.New(t, func() time.Time { return noon }), noon
 	p.Away.Store(true)
