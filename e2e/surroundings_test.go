@@ -114,7 +114,7 @@ func TestWhatSurroundsAProgram(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			adds := append([]string{"KATIB_TRIAL_NAME=", "HOSTNAME=", "VERNIER_POD_UID="}, p.adds...)
+			adds := append([]string{"KATIB_TRIAL_NAME=", "VERNIER_TRIAL_SEED=", "HOSTNAME=", "VERNIER_POD_UID="}, p.adds...)
 			if diff := cmp.Diff(without(plain, "HOSTNAME=", "VERNIER_POD_UID="), without(string(got), adds...)); diff != "" {
 				t.Errorf("what the program sees (-plainly +here):\n%s", diff)
 			}

@@ -69,6 +69,20 @@ func (w *world) suggest(c *client.Client, r *vernierv1.SuggestTrialsRequest) []*
 	return answer.GetTrials()
 }
 
+func (w *world) complete(c *client.Client, r *vernierv1.CompleteTrialRequest) {
+	w.t.Helper()
+	w.eventually("a trial is completed", func() string {
+		_, err := c.CompleteTrial(w.t.Context(), r)
+		switch {
+		case connect.CodeOf(err) == connect.CodeUnavailable: // a manager that has just started says so
+			return err.Error()
+		case err != nil:
+			w.t.Fatal(err)
+		}
+		return ""
+	})
+}
+
 func succeeded(t *vernierv1.Trial, loss float64) *vernierv1.CompleteTrialRequest {
 	return &vernierv1.CompleteTrialRequest{Name: t.GetName(), Attempt: t.GetAttempt(), Outcome: &vernierv1.CompleteTrialRequest_Succeeded_{
 		Succeeded: &vernierv1.CompleteTrialRequest_Succeeded{Values: map[string]float64{"loss": loss}}}}

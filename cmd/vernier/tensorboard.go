@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,8 +97,9 @@ func (o tensorboardOptions) run(ctx context.Context, name string, more []string,
 		return nil
 	}
 	fmt.Fprintf(s.err, "%d trials of %s are in %s\n", len(view.Trials), name, runs.root)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	// A signal that this process alone gets must not leave TensorBoard behind.
+	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer release()
 	go keep(ctx, func(ctx context.Context) {
 		if _, err := sync(ctx); err != nil && ctx.Err() == nil {
 			fmt.Fprintf(s.err, "warning: new trials are not shown for now: %v\n", err)

@@ -195,6 +195,7 @@ func TestFaultsOfBudgetAndObjective(t *testing.T) {
 		}, []string{`spec.repeats: Invalid value: "Auto": repeats are for one objective`}},
 		"repeats in a grid": {func(e *v1beta1.Experiment) {
 			e.Spec.Repeats, e.Spec.Algorithm.AlgorithmName = v1beta1.RepeatAuto, "grid"
+			e.Spec.Algorithm.AlgorithmSettings = []v1beta1.AlgorithmSetting{{Name: "grid_points", Value: "3"}}
 		}, []string{`spec.repeats: Invalid value: "Auto": grid tries each of its points once: remove it`}},
 		"a name that is too long":   {func(e *v1beta1.Experiment) { e.Name = strings.Repeat("a", 41) }, []string{"metadata.name: Invalid value: \"" + strings.Repeat("a", 41) + "\": has 41 characters: use at most 40"}},
 		"a name with a capital":     {func(e *v1beta1.Experiment) { e.Name = "a-B" }, []string{"metadata.name: Invalid value: \"a-B\": use lower case letters"}},
