@@ -56,13 +56,15 @@ images: ## Build the container images (OCI archives) and what is in them (SPDX) 
 	$(call say,building the images of manager, collector, vernier, suggestion and earlystopping for $(ARCHES))
 	@cd tools/images && go run . -root $(CURDIR) -out $(BIN)/images -version $(VERSION) -registry $(REGISTRY) -architectures $(ARCHES)
 
-# With the flags of make images, so that both share a build cache.
+# With the flags of make images, so that both share a build cache. WHEEL_VERNIER is a
+# program that is there already: tests take it, as the build is minutes without a cache.
 WHEELS ?= $(BIN)/wheels
 .PHONY: wheel
 wheel: ## Build the wheels of the Python client, with vernier in them, into bin/wheels (needs Python with venv).
 	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && python3 -m venv "$$work/venv" && for arch in $$(echo $(ARCHES) | tr ',' ' '); do \
 		rm -rf "$$work/python" && cp -r clients/python "$$work/python" && \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags="$(LDFLAGS)" -o "$$work/python/src/vernier_hpo/bin/vernier" ./cmd/vernier && \
+		{ if [ -n "$(WHEEL_VERNIER)" ]; then install -D "$(WHEEL_VERNIER)" "$$work/python/src/vernier_hpo/bin/vernier"; else \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags="$(LDFLAGS)" -o "$$work/python/src/vernier_hpo/bin/vernier" ./cmd/vernier; fi; } && \
 		"$$work/venv/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(WHEELS) \
 			--config-settings="--build-option=--plat-name=manylinux2014_$$(echo $$arch | sed 's/amd64/x86_64/; s/arm64/aarch64/')" "$$work/python" || exit 1; \
 	done; ls $(WHEELS)

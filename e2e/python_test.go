@@ -65,7 +65,8 @@ print(study.best_trial.number)`
 // vernier on PATH, and runs the first program of its README.
 func TestTheWheelIsATunerOfItsOwn(t *testing.T) {
 	wheels := t.TempDir()
-	build := exec.CommandContext(t.Context(), "make", "-C", "..", "-s", "wheel", "ARCHES="+runtime.GOARCH, "WHEELS="+wheels)
+	build := exec.CommandContext(t.Context(), "make", "-C", "..", "-s", "wheel", "ARCHES="+runtime.GOARCH, "WHEELS="+wheels,
+		"WHEEL_VERNIER="+filepath.Join(os.Getenv("VERNIER_BIN_DIR"), "vernier"))
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("make wheel: %v\n%s", err, out)
 	}
