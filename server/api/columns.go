@@ -201,6 +201,9 @@ func rowOf(t *v1beta1.Trial, number int32, version uint64, parameters []v1beta1.
 	}
 	if c := t.LastCondition(); c != nil {
 		r.message = contract.Shorten(c.Message, maxMessage)
+		if why := t.Annotations[v1beta1.AnnotationWhy]; why != "" && t.IsSucceeded() {
+			r.message = contract.Shorten(why, maxMessage)
+		}
 	}
 	for i := range r.numbers {
 		r.numbers[i] = math.NaN()

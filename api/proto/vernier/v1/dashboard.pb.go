@@ -561,7 +561,8 @@ type TrialColumns struct {
 	Resource []float64 `protobuf:"fixed64,9,rep,packed,name=resource,proto3" json:"resource,omitempty"`
 	// Number of the trial that it continues, -1: none.
 	Continues []int32 `protobuf:"zigzag32,10,rep,packed,name=continues,proto3" json:"continues,omitempty"`
-	// What its condition says, such as why it failed or waits.
+	// What its condition says, such as why it failed or waits; of a trial that succeeded,
+	// why its point was proposed.
 	Message *TextColumn `protobuf:"bytes,11,opt,name=message,proto3" json:"message,omitempty"`
 	// In the order of the experiment's spec.
 	Parameters []*Column `protobuf:"bytes,12,rep,name=parameters,proto3" json:"parameters,omitempty"`

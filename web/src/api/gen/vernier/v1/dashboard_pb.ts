@@ -282,7 +282,8 @@ export type TrialColumns = Message<"vernier.v1.TrialColumns"> & {
   continues: number[];
 
   /**
-   * What its condition says, such as why it failed or waits.
+   * What its condition says, such as why it failed or waits; of a trial that succeeded,
+   * why its point was proposed.
    *
    * @generated from field: vernier.v1.TextColumn message = 11;
    */
