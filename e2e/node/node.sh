@@ -150,7 +150,10 @@ configure_node() {
 		serializeImagePulls: false
 		# A lost node is seen after 20 s, not after 50; see the controller manager.
 		nodeLeaseDurationSeconds: 12
-		# The disk of the machine is not the node's.
+		# The disk of the machine is not the node's: however full it is, nothing is evicted
+		# and no image that was loaded is removed.
+		imageGCHighThresholdPercent: 100
+		imageGCLowThresholdPercent: 99
 		evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
 	END
 }
