@@ -75,7 +75,8 @@ func (r *reader) believe(p *Parameter) {
 	p.prior = b
 }
 
-// weigh reads weights in the order of the user's list, which a discrete has sorted.
+// weigh reads weights in the order in which the list was written; a discrete parameter
+// keeps its list sorted.
 func (r *reader) weigh(p *Parameter, spec *Prior) {
 	switch {
 	case p.choices == nil:

@@ -119,7 +119,7 @@ func (r *replicas) value(path []string, name string) (string, error) {
 	}
 	m := hostsSyntax.FindStringSubmatch(name)
 	if m == nil {
-		return "", fmt.Errorf("there is none of that name: write hosts, hosts.ROLE, hosts[0] or hosts[0:2], or $${replica.hosts if it is the program's")
+		return "", fmt.Errorf("there is no list of that name: write hosts, hosts.ROLE, hosts[0] or hosts[0:2], or $${replica.hosts if it is the program's")
 	}
 	if m[1] != "" {
 		own = slices.IndexFunc(r.known, func(p Replicas) bool { return strings.EqualFold(p.Role, m[1]) })

@@ -120,7 +120,7 @@ func TestAProxyIsBelievedThatIsKnown(t *testing.T) {
 			config: ProxyConfig{Sources: inside, GroupHeaders: []string{"G"}, GroupSeparator: ","}, from: "10.1.2.3:5000",
 			header: http.Header{"X-Forwarded-User": {"ann"}, "G": {"system:masters,ml"}}, user: "ann", groups: []string{"ml"},
 		},
-		"nobody has signed in":     {config: ProxyConfig{Sources: inside}, from: "10.1.2.3:5000", header: http.Header{"X-Forwarded-User": {""}}},
+		"no one is signed in":      {config: ProxyConfig{Sources: inside}, from: "10.1.2.3:5000", header: http.Header{"X-Forwarded-User": {""}}},
 		"a program with its token": {config: ProxyConfig{Sources: inside}, from: "10.2.2.3:5000", header: http.Header{"Authorization": {"Bearer x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
