@@ -127,6 +127,7 @@ describe.skipIf(missing)("on a cluster", () => {
     await p.goto(at.url + path.slice(1));
     await p.locator("h1, h2, .empty").first().waitFor();
     await p.waitForLoadState("networkidle", { timeout: 3_000 }).catch(() => {}); // a stream may stay
+    await p.getByText("Checking…").waitFor({ state: "detached" });
     const text = await p.locator("main").innerText();
     await p.context().close();
     pages.pop();
