@@ -264,7 +264,7 @@ func TestWhatIsNotSent(t *testing.T) {
 		want        []string
 		event       string
 	}{
-		"not asked for":                      {},
+		"not asked for":                    {},
 		"what was before":                  {secret: map[string]string{"a": "HOOK/a"}, before: true},
 		"to those that are chosen":         {secret: map[string]string{"a": "HOOK/a", "b": "HOOK/b"}, annotations: map[string]string{v1beta1.AnnotationAlerts: " b,b"}, want: []string{"/b u/TrialDiverged/1", "/b u/ExperimentFailed/1893586020"}},
 		"none is chosen":                   {secret: map[string]string{"a": "HOOK/a"}, annotations: map[string]string{v1beta1.AnnotationAlerts: ""}},

@@ -70,7 +70,7 @@ func TestTokensOfAProvider(t *testing.T) {
 		"for another program":       {token: p.Sign(claims(map[string]any{"aud": "shop"})), refused: "audience"},
 		"of another issuer":         {token: p.Sign(claims(map[string]any{"iss": "https://evil.example"})), unknown: true},
 		"signed by another":         {token: oidctest.Signed("RS256", claims(nil), oidctest.RSA(other)), refused: "not valid"},
-		"not signed":          {token: oidctest.Signed("none", claims(nil), func([]byte) []byte { return nil }), refused: "not valid"},
+		"not signed":                {token: oidctest.Signed("none", claims(nil), func([]byte) []byte { return nil }), refused: "not valid"},
 		"signed by the public key":  {token: oidctest.Signed("HS256", claims(nil), func(b []byte) []byte { h := hmac.New(sha256.New, public); h.Write(b); return h.Sum(nil) }), refused: "not valid"},
 		"an email of somebody else": {token: p.Sign(claims(map[string]any{"email_verified": false})), refused: "not verified"},
 		"an email said to be true":  {token: p.Sign(claims(map[string]any{"email_verified": "true"})), refused: "not verified"},
